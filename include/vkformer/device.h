@@ -1,0 +1,74 @@
+// Device: the Vulkan device that models run on, made by vkformer or adopted from the application
+// (see vulkan_interop.h).
+//
+// Threading: a Device may be used from several threads at once; queue submission is locked inside.
+// Lifetime: a Device is a shared handle; models and sessions keep it alive. Nothing is global.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vkformer/export.h"
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+class VulkanDevice;
+
+// Which device to make, and how far to clamp it.
+struct DeviceOptions {
+  // "best" (discrete, then integrated, then software), an index as `vkformer devices` prints it,
+  // or a part of the device's or driver's name, case-insensitive.
+  std::string device = "best";
+  // Highest tier to use: "best", "baseline", "subgroup" or "fp16".
+  std::string tier = "best";
+  // A profile to clamp the limits to: "" (none), "android-2022" or "vulkan-minimum".
+  std::string limits;
+  // Directory of the pipeline cache; "" uses the user's cache directory, "none" keeps no cache.
+  std::string cache_directory;
+  // Enable the Khronos validation layer when it is installed; its messages go to stderr.
+  enum class Validation : uint8_t { kOff, kOn } validation = Validation::kOff;
+};
+
+// What is known of a device without making it.
+struct DeviceInfo {
+  int index = 0;              // among the devices of this machine
+  std::string name;           // as the driver gives it
+  std::string driver;         // driver name and version
+  std::string kind;           // "discrete", "integrated", "software" or "other"
+  std::string api_version;    // "1.3.230"
+  std::string uuid;           // 32 hexadecimal digits
+  std::string best_tier;      // the highest tier the device can run
+  std::vector<std::string> notes;  // features that are missing, workarounds in force
+  uint32_t subgroup_size = 0;      // invocations
+  uint64_t memory_bytes = 0;       // the largest device-local heap
+  uint64_t max_storage_range = 0;  // bytes one binding can cover
+  uint32_t max_shared_bytes = 0;   // per workgroup
+  uint32_t max_invocations = 0;    // per workgroup
+};
+
+// Every Vulkan device of this machine, software ones included.
+VKFORMER_API Result<std::vector<DeviceInfo>> list_devices();
+
+class VKFORMER_API Device {
+ public:
+  // Makes a Vulkan instance and device of vkformer's own.
+  static Result<Device> create(const DeviceOptions& options = {});
+
+  // The device as chosen, with its clamped limits.
+  DeviceInfo info() const;
+  // The tier in use: "baseline", "subgroup" or "fp16".
+  std::string tier() const;
+  // Bytes of device memory held by vkformer objects on this device.
+  uint64_t memory_in_use() const;
+
+  // For the library's own rooms.
+  explicit Device(std::shared_ptr<VulkanDevice> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<VulkanDevice>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<VulkanDevice> impl_;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,89 @@
+// Model: a Hugging Face model directory, loaded onto a device.
+//
+// Threading: immutable once loaded; any number of sessions on any threads may share one Model.
+// Lifetime: a Model is a shared handle and keeps its Device alive. The directory is not needed
+// after load().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vkformer/export.h"
+#include "vkformer/device.h"
+
+namespace vkformer {
+
+class LoadedModel;
+
+// How weights lie in device memory.
+struct ModelOptions {
+  // "stored": f16 tensors stay f16 (half the memory, widened in the shader), f32 and bf16 become
+  // f32. "f32" and "f16" convert.
+  std::string weights = "stored";
+  // Arithmetic: "f32", or "f16" to multiply in half precision where the device's tier has it.
+  // Sums are f32 in both.
+  std::string precision = "f32";
+};
+
+// One tensor of a checkpoint.
+struct TensorInfo {
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::string file;
+};
+
+// What a model directory holds, without a device.
+struct ModelInfo {
+  std::string family;        // model_type of config.json
+  std::string architecture;  // class it was saved from
+  int64_t parameters = 0;    // elements in all tensors
+  int64_t width = 0;         // D
+  int64_t encoder_layers = 0;
+  int64_t decoder_layers = 0;
+  int64_t encoder_heads = 0;
+  int64_t decoder_heads = 0;
+  int64_t source_vocab = 0;
+  int64_t target_vocab = 0;
+  int64_t max_source = 0;  // tokens
+  int64_t max_target = 0;  // tokens
+  std::vector<TensorInfo> tensors;
+};
+
+// Reads and checks a model directory: configuration, file structure, every tensor's shape.
+VKFORMER_API Result<ModelInfo> inspect_model(const std::string& directory);
+// The model_type values that can be loaded.
+VKFORMER_API std::vector<std::string> model_families();
+
+// Sizes to plan for.
+struct PlanOptions {
+  int64_t batch = 1;
+  int64_t source = 32;  // S, tokens
+  int64_t target = 32;  // T, tokens of the decoder; also the capacity of a decoding step
+  int64_t beams = 1;
+  // Which pass: "forward", "encode" (the encoder of a generation) or "step" (one decoding step).
+  std::string pass = "forward";
+};
+
+class VKFORMER_API Model {
+ public:
+  // Loads config.json, weights (safetensors, sharded or not) and generation settings.
+  static Result<Model> load(const Device& device, const std::string& directory,
+                            const ModelOptions& options = {});
+
+  const ModelInfo& info() const;
+  // Bytes of device memory that the weights take.
+  uint64_t weight_bytes() const;
+  // The plan of a pass in text: tensors, memory offsets, dispatches, barriers, costs.
+  Result<std::string> plan_text(const PlanOptions& options) const;
+
+  // For the library's own rooms.
+  explicit Model(std::shared_ptr<const LoadedModel> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const LoadedModel>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<const LoadedModel> impl_;
+};
+
+}  // namespace vkformer

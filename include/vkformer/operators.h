@@ -1,0 +1,45 @@
+// Single operators on the GPU, by name: for tests of a device, for experiments, and for bindings.
+//
+// Threading: calls are independent; a Device may be shared. Lifetime: nothing outlives the call.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "vkformer/export.h"
+#include "vkformer/device.h"
+#include "vkformer/tensor.h"
+
+namespace vkformer {
+
+// One application of an operator: its name, its attributes as a JSON object, its named inputs.
+// Names, attributes and shapes are those of docs/operators.md.
+struct OperatorCall {
+  std::string name;                    // "gemm", "attention", "layer_norm", ...
+  std::string attributes_json = "{}";  // {"causal": true}
+  TensorMap inputs;                    // {"Q": ..., "K": ..., "V": ...}
+};
+
+struct OperatorOptions {
+  // "f32", or "f16" to let kernels multiply in half precision where the device can.
+  std::string precision = "f32";
+  // How weight-like inputs (the right side of gemm) are stored: "f32" or "f16".
+  std::string weights = "f32";
+  // Runs; every one must give the same bits.
+  int repeats = 1;
+  // Fill outputs and temporaries with NaN before each run.
+  enum class Poison : uint8_t { kOff, kOn } poison = Poison::kOff;
+};
+
+struct OperatorResult {
+  TensorMap outputs;        // by the operator's output names
+  double milliseconds = 0;  // median device time of a run
+};
+
+// Runs it. ErrorCode::kUnsupported if the operator is not known.
+VKFORMER_API Result<OperatorResult> run_operator(const Device& device, const OperatorCall& call,
+                                    const OperatorOptions& options = {});
+// The names run_operator knows.
+VKFORMER_API std::vector<std::string> operator_names();
+
+}  // namespace vkformer

@@ -1,0 +1,112 @@
+// Session: runs passes of a Model and generates, reusing what it recorded.
+//
+// Threading: one thread at a time per Session; several sessions may share a Model.
+// Lifetime: keeps its Model and Device alive. Recordings of the last few shapes are kept; nothing
+// is allocated while a recorded shape is run again.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vkformer/export.h"
+#include "vkformer/model.h"
+#include "vkformer/tensor.h"
+
+namespace vkformer {
+
+class SessionState;
+
+struct SessionOptions {
+  // Recordings kept, per kind of pass; the least recently used one gives way.
+  int recordings = 8;
+  // Decoding steps per submit; results are the same for any number from 1 on.
+  int steps_per_submit = 8;
+  // Time every dispatch; see Session::last_profile.
+  enum class Profile : uint8_t { kOff, kOn } profile = Profile::kOff;
+};
+
+// What a forward pass shall hand out besides its main outputs.
+struct RunOptions {
+  // attentions.l, encoder_attentions.l, decoder_attentions.l, cross_attentions.l (B,H,T,S).
+  enum class Attentions : uint8_t { kOff, kOn } attentions = Attentions::kOff;
+  // hidden_states.l and the like: the input of layer l (B,T,D).
+  enum class HiddenStates : uint8_t { kOff, kOn } hidden_states = HiddenStates::kOff;
+};
+
+// Settings of Hugging Face's generate(). Absent values come from the model's own
+// generation_config.json; start from Session::generation_defaults().
+struct GenerateOptions {
+  int beams = 1;            // 1 is greedy
+  int max_new_tokens = 0;   // 0: the model's default, else as much as its positions allow
+  int min_new_tokens = 0;   // before which no end token may come
+  double length_penalty = 1.0;          // exponent of the length a beam's score is divided by
+  std::string early_stopping = "false"; // "false", "true" or "never"
+  std::vector<int64_t> eos;             // end tokens, at most 8; empty: always max_new_tokens
+  int64_t pad = 0;
+  int64_t decoder_start = 0;
+  int64_t forced_bos = -1;  // token forced first; -1: none
+  int64_t forced_eos = -1;  // token forced at the last possible position; -1: none
+  std::vector<int64_t> suppress;        // never chosen
+  std::vector<int64_t> begin_suppress;  // not chosen first
+  int return_sequences = 1;  // best hypotheses per input, at most `beams`
+};
+
+// One generated sequence.
+struct Hypothesis {
+  std::vector<int64_t> ids;  // with the decoder's start token first; ends with its end token
+  // Sum of log-probabilities; with beams divided by length^length_penalty, as generate() does.
+  double score = 0;
+};
+
+// Per input, the best hypotheses, best first.
+using Generation = std::vector<std::vector<Hypothesis>>;
+
+// Counters of the last generate(), for tests and tuning.
+struct GenerationCounters {
+  int64_t steps = 0;      // decoding steps that had live rows
+  int64_t submits = 0;    // queue submissions
+  int64_t recordings = 0; // recordings made; 0 when all were reused
+  // Workgroups launched by each step, in order; recorded with steps_per_submit = 1 only.
+  std::vector<int64_t> step_workgroups;
+};
+
+// Time of one dispatch of the last run.
+struct DispatchTime {
+  std::string label;   // where in the model
+  std::string kernel;
+  double microseconds = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+class VKFORMER_API Session {
+ public:
+  static Result<Session> create(const Model& model, const SessionOptions& options = {});
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // One full pass. Inputs by the library's argument names: input_ids (B,S), attention_mask (B,S)
+  // (absent: all ones), decoder_input_ids (B,T), decoder_attention_mask (B,T). Outputs:
+  // encoder_last_hidden_state (B,S,D), last_hidden_state (B,T,D), logits (B,T,V), and the taps.
+  Result<TensorMap> run(const TensorMap& inputs, const RunOptions& options = {});
+
+  // The model's own settings.
+  GenerateOptions generation_defaults() const;
+  // Generates from token rows of any lengths. An error names the row where a NaN appeared.
+  Result<Generation> generate(const std::vector<std::vector<int64_t>>& inputs,
+                              const GenerateOptions& options);
+  // The same from tensors, for masks with holes: input_ids (B,S), attention_mask (B,S) or absent.
+  Result<Generation> generate_masked(const TensorMap& inputs, const GenerateOptions& options);
+  const GenerationCounters& counters() const;
+  // Of the last run(), with SessionOptions::profile on.
+  std::vector<DispatchTime> last_profile() const;
+
+ private:
+  explicit Session(std::unique_ptr<SessionState> state);
+  std::unique_ptr<SessionState> state_;
+};
+
+}  // namespace vkformer

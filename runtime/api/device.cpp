@@ -1,0 +1,36 @@
+#include "vkformer/device.h"
+
+#include "vkformer/vulkan_interop.h"
+#include "vulkan/device.h"
+
+namespace vkformer {
+
+Result<std::vector<DeviceInfo>> list_devices() {
+  return VulkanDevice::list();
+}
+
+Result<Device> Device::create(const DeviceOptions& options) {
+  auto made = VulkanDevice::create(options);
+  if (!made) return made.error();
+  return Device(std::move(made).value());
+}
+
+DeviceInfo Device::info() const {
+  return impl_->info();
+}
+
+std::string Device::tier() const {
+  return tier_name(impl_->caps().tier);
+}
+
+uint64_t Device::memory_in_use() const {
+  return impl_->memory_in_use();
+}
+
+Result<Device> adopt_device(const AdoptedDevice& adopted, const DeviceOptions& options) {
+  auto made = VulkanDevice::adopt(adopted, options);
+  if (!made) return made.error();
+  return Device(std::move(made).value());
+}
+
+}  // namespace vkformer

@@ -1,0 +1,16 @@
+#include "vkformer/operators.h"
+
+#include "session/operator_runner.h"
+
+namespace vkformer {
+
+Result<OperatorResult> run_operator(const Device& device, const OperatorCall& call,
+                                    const OperatorOptions& options) {
+  return run_operator_call(device.impl(), call, options);
+}
+
+std::vector<std::string> operator_names() {
+  return known_operators();
+}
+
+}  // namespace vkformer

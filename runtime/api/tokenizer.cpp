@@ -1,0 +1,57 @@
+#include "vkformer/tokenizer.h"
+
+#include <array>
+
+#include "base/check.h"
+#include "text/tokenizer_engine.h"
+
+namespace vkformer {
+
+Tokenizer::Tokenizer(std::unique_ptr<const TokenizerEngine> engine) : engine_(std::move(engine)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Result<Tokenizer> Tokenizer::load(const std::string& path) {
+  VKF_ASSIGN(auto engine, TokenizerEngine::load(path));
+  return Tokenizer(std::move(engine));
+}
+
+Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string& name) {
+  VKF_ASSIGN(auto engine, TokenizerEngine::parse(json, name));
+  return Tokenizer(std::move(engine));
+}
+
+Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  return engine_->encode(std::array<std::string_view, 1>{text}, options);
+}
+
+Result<Encoding> Tokenizer::encode_pair(std::string_view first, std::string_view second,
+                                        const EncodeOptions& options) const {
+  return engine_->encode(std::array<std::string_view, 2>{first, second}, options);
+}
+
+Result<std::vector<Encoding>> Tokenizer::encode_batch(std::span<const std::string> texts,
+                                                      const EncodeOptions& options) const {
+  return engine_->encode_batch(texts, options);
+}
+
+Result<std::string> Tokenizer::decode(std::span<const int32_t> ids,
+                                      SpecialTokens special_tokens) const {
+  return engine_->decode(ids, special_tokens);
+}
+
+size_t Tokenizer::vocab_size() const {
+  return engine_->vocab_size();
+}
+
+std::optional<int32_t> Tokenizer::token_to_id(std::string_view token) const {
+  return engine_->token_to_id(token);
+}
+
+std::optional<std::string> Tokenizer::id_to_token(int32_t id) const {
+  const std::string* token = engine_->id_to_token(id);
+  return token != nullptr ? std::optional<std::string>(*token) : std::nullopt;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,168 @@
+#include "checkpoint/checkpoint.h"
+
+#include <exception>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "base/check.h"
+#include "checkpoint/json_config.h"
+#include "checkpoint/message_text.h"
+
+namespace vkformer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kSingleName = "model.safetensors";
+constexpr const char* kIndexName = "model.safetensors.index.json";
+
+std::string utf8_from_path(const fs::path& path) {
+  const std::u8string text = path.u8string();
+  return std::string(text.begin(), text.end());
+}
+
+std::string join(const std::string& directory, const std::string& name) {
+  return utf8_from_path(path_from_utf8(directory) / path_from_utf8(name));
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path_from_utf8(path), ignored);
+}
+
+// A shard's name comes from the model's author and must stay inside the model's directory.
+Status check_shard_name(const std::string& name, const std::string& index_path) {
+  const bool escapes = name.empty() || name == "." || name.find("..") != std::string::npos ||
+                       name.find_first_of("/\\:") != std::string::npos ||
+                       name.find('\0') != std::string::npos;
+  if (!escapes) return {};
+  return invalid_file("File [" + index_path + "] names the shard " + bracketed(name) +
+                      ", which is not a plain file name of the model's directory.");
+}
+
+// The one *.safetensors file of a directory that has neither of the usual names.
+Result<std::string> only_file(const std::string& directory) {
+  std::error_code code;
+  fs::directory_iterator items(path_from_utf8(directory), code);
+  std::set<std::string> found;
+  for (; !code && items != fs::directory_iterator(); items.increment(code)) {
+    if (items->path().extension() == ".safetensors") found.insert(utf8_from_path(items->path()));
+  }
+  if (code) {
+    return file_error(directory, "cannot be listed", code.default_error_condition().value());
+  }
+  if (found.size() == 1) return *found.begin();
+  const std::string wanted = std::string("[") + kSingleName + "] or [" + kIndexName + "]";
+  if (found.empty()) {
+    return not_found(
+        "Directory [" + directory + "] has neither " + wanted +
+        " nor another *.safetensors file; convert the model's weights to safetensors.");
+  }
+  return not_found("Directory [" + directory + "] has " + std::to_string(found.size()) +
+                   " *.safetensors files but neither " + wanted +
+                   "; give the path of the one to open.");
+}
+
+}  // namespace
+
+Result<Checkpoint> Checkpoint::open(const std::string& model_dir) {
+  try {
+    return open_unguarded(model_dir);
+  } catch (const std::exception&) {
+    return Error{ErrorCode::kOutOfMemory,
+                 "The checkpoint [" + model_dir + "] has an index that does not fit into memory."};
+  }
+}
+
+Result<Checkpoint> Checkpoint::open_unguarded(const std::string& model_dir) {
+  Checkpoint checkpoint;
+  std::error_code code;
+  const fs::path given = path_from_utf8(model_dir);
+  const fs::file_status status = fs::status(given, code);
+  if (code && status.type() != fs::file_type::not_found) {
+    return file_error(model_dir, "cannot be examined", code.default_error_condition().value());
+  }
+  if (!fs::exists(status)) {
+    return not_found("The checkpoint [" + model_dir +
+                     "] does not exist; give a model's directory or a *.safetensors file.");
+  }
+  if (!fs::is_directory(status)) {
+    const fs::path parent = given.parent_path();
+    checkpoint.directory_ = parent.empty() ? "." : utf8_from_path(parent);
+    VKF_CHECK(checkpoint.add_file(model_dir));
+    return checkpoint;
+  }
+  checkpoint.directory_ = model_dir;
+  const std::string single = join(model_dir, kSingleName);
+  const std::string index = join(model_dir, kIndexName);
+  if (exists(single)) {
+    VKF_CHECK(checkpoint.add_file(single));
+  } else if (exists(index)) {
+    VKF_CHECK(checkpoint.add_shards(index));
+  } else {
+    VKF_ASSIGN(const std::string only, only_file(model_dir));
+    VKF_CHECK(checkpoint.add_file(only));
+  }
+  return checkpoint;
+}
+
+Status Checkpoint::add_file(const std::string& path) {
+  VKF_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
+  files_.push_back(std::move(file));
+  for (const auto& [name, view] : files_.back().tensors()) {
+    entries_.emplace(name, Entry{&view, files_.size() - 1});
+  }
+  return {};
+}
+
+Status Checkpoint::add_shards(const std::string& index_path) {
+  VKF_ASSIGN(const JsonConfig index, JsonConfig::load(index_path));
+  if (!index.has("weight_map")) {
+    return invalid_file("File [" + index_path + "] has no [weight_map]; it lists no shards.");
+  }
+  const JsonConfig weight_map = index.object("weight_map");
+  VKF_CHECK(weight_map.status());
+  std::map<std::string, size_t> shards;  // name -> position in files_
+  for (const std::string& name : weight_map.keys()) {
+    VKF_ASSIGN(const std::string shard, weight_map.get_string(name));
+    const auto [position, is_new] = shards.try_emplace(shard, files_.size());
+    if (is_new) {
+      VKF_CHECK(check_shard_name(shard, index_path));
+      auto file = SafetensorsFile::open(join(directory_, shard));
+      if (!file) {
+        return file.error().with_context("Shard " + bracketed(shard) + " of [" + index_path + "]");
+      }
+      files_.push_back(std::move(file).value());
+    }
+    const TensorView* view = files_[position->second].find(name);
+    if (view == nullptr) {
+      return invalid_file("File [" + index_path + "] places tensor " + bracketed(name) +
+                          " in the shard " + bracketed(shard) +
+                          ", which does not hold it; download the model anew.");
+    }
+    // Views keep their address when files_ grows: moving a map moves no element.
+    entries_.emplace(name, Entry{view, position->second});
+  }
+  return {};
+}
+
+const TensorView* Checkpoint::find(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second.view;
+}
+
+std::vector<std::string> Checkpoint::names() const {
+  std::vector<std::string> result;
+  result.reserve(entries_.size());
+  for (const auto& item : entries_) result.push_back(item.first);
+  return result;
+}
+
+std::string Checkpoint::file_of(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? std::string() : files_[found->second.file].path();
+}
+
+}  // namespace vkformer

@@ -1,0 +1,48 @@
+// Checkpoint: the tensors of a model directory, whether in one file or in shards.
+//
+// Threading: immutable once open; any thread may read.
+// Lifetime: views point into mapped files and live as long as the Checkpoint, also when it moves.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.h"
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+class Checkpoint {
+ public:
+  // Opens, in this order, what a directory has: model.safetensors, the shards that
+  // model.safetensors.index.json lists, or its only *.safetensors file. The path of a file opens
+  // just that file. Every file is checked whole; an error names the file that is missing or wrong.
+  static Result<Checkpoint> open(const std::string& model_dir);
+
+  // The tensor of that name, or nullptr. Valid as long as the Checkpoint.
+  const TensorView* find(const std::string& name) const;
+  // All tensors, in name order.
+  std::vector<std::string> names() const;
+  // Where the model's other files are.
+  const std::string& directory() const { return directory_; }
+  // The path of the file that holds the tensor, or "" if there is none of that name.
+  std::string file_of(const std::string& name) const;
+
+ private:
+  struct Entry {
+    const TensorView* view = nullptr;  // inside files_[file]
+    size_t file = 0;
+  };
+
+  Checkpoint() = default;
+  static Result<Checkpoint> open_unguarded(const std::string& model_dir);
+  Status add_file(const std::string& path);
+  Status add_shards(const std::string& index_path);
+
+  std::string directory_;
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace vkformer

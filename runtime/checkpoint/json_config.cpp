@@ -1,0 +1,327 @@
+#include "checkpoint/json_config.h"
+
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/check.h"
+#include "checkpoint/mapped_file.h"
+#include "checkpoint/message_text.h"
+
+namespace vkformer {
+
+using nlohmann::json;
+
+struct JsonConfig::Node {
+  std::shared_ptr<const json> root;
+  const json* object = nullptr;  // inside root
+  std::string where;
+  std::string prefix;  // the keys that lead here, each followed by a dot
+  std::optional<Error> broken;
+
+  const json* find(const std::string& key) const {
+    if (object == nullptr) return nullptr;
+    const auto found = object->find(key);
+    return found == object->end() || found->is_null() ? nullptr : &*found;
+  }
+  std::string key_text(const std::string& key) const { return bracketed(prefix + key); }
+};
+
+namespace {
+
+constexpr size_t kMaxBytes = size_t{64} << 20;
+constexpr int kMaxDepth = 64;
+// Above this an f64 no longer tells whole numbers apart.
+constexpr double kMaxExactInteger = 9007199254740992.0;
+
+// Reads JSON without keeping it: the nesting depth, and where the syntax breaks.
+class SyntaxCheck {
+ public:
+  bool null() { return true; }
+  bool boolean(bool) { return true; }
+  bool number_integer(int64_t) { return true; }
+  bool number_unsigned(uint64_t) { return true; }
+  bool number_float(double, const std::string&) { return true; }
+  bool string(std::string&) { return true; }
+  bool binary(std::vector<uint8_t>&) { return true; }
+  bool key(std::string&) { return true; }
+  bool start_object(size_t) { return enter(); }
+  bool start_array(size_t) { return enter(); }
+  bool end_object() { return leave(); }
+  bool end_array() { return leave(); }
+  bool parse_error(size_t position, const std::string& token, const json::exception&) {
+    problem_ = "is not valid JSON near byte " + std::to_string(position) + ", at " +
+               bracketed(token) + ".";
+    return false;
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  bool enter() {
+    if (++depth_ <= kMaxDepth) return true;
+    problem_ = "is nested more than " + std::to_string(kMaxDepth) + " levels deep.";
+    return false;
+  }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+
+  int depth_ = 0;
+  std::string problem_;
+};
+
+// "a string", for messages.
+std::string kind_of(const json& value) {
+  switch (value.type()) {
+    case json::value_t::null:
+      return "null";
+    case json::value_t::object:
+      return "an object";
+    case json::value_t::array:
+      return "a list of " + std::to_string(value.size());
+    case json::value_t::string:
+      return "the string " + bracketed(*value.get_ptr<const std::string*>());
+    case json::value_t::boolean:
+      return *value.get_ptr<const bool*>() ? "true" : "false";
+    case json::value_t::number_integer:
+    case json::value_t::number_unsigned:
+    case json::value_t::number_float:
+      return "the number " + value.dump();
+    default:
+      return "of unknown type";
+  }
+}
+
+// The readers give nothing if the value is of another type; kExpected then says what it should be.
+
+struct IntReader {
+  using Value = int64_t;
+  static constexpr const char* kExpected = "a whole number of 64 bits";
+  static std::optional<int64_t> read(const json& value) {
+    // An unsigned number is also an integer to the library, so it comes first.
+    if (const auto* number = value.get_ptr<const json::number_unsigned_t*>()) {
+      if (*number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return {};
+      return static_cast<int64_t>(*number);
+    }
+    if (const auto* number = value.get_ptr<const json::number_integer_t*>()) return *number;
+    const auto* number = value.get_ptr<const json::number_float_t*>();
+    if (number == nullptr || std::fabs(*number) > kMaxExactInteger) return {};
+    if (std::trunc(*number) != *number) return {};
+    return static_cast<int64_t>(*number);
+  }
+};
+
+struct DoubleReader {
+  using Value = double;
+  static constexpr const char* kExpected = "a number";
+  static std::optional<double> read(const json& value) {
+    if (const auto* number = value.get_ptr<const json::number_unsigned_t*>()) {
+      return static_cast<double>(*number);
+    }
+    if (const auto* number = value.get_ptr<const json::number_integer_t*>()) {
+      return static_cast<double>(*number);
+    }
+    if (const auto* number = value.get_ptr<const json::number_float_t*>()) return *number;
+    return {};
+  }
+};
+
+struct BoolReader {
+  using Value = bool;
+  static constexpr const char* kExpected = "true or false";
+  static std::optional<bool> read(const json& value) {
+    if (const auto* flag = value.get_ptr<const bool*>()) return *flag;
+    return {};
+  }
+};
+
+struct StringReader {
+  using Value = std::string;
+  static constexpr const char* kExpected = "a string";
+  static std::optional<std::string> read(const json& value) {
+    if (const auto* text = value.get_ptr<const std::string*>()) return *text;
+    return {};
+  }
+};
+
+template <class Reader>
+Result<typename Reader::Value> read_value(const json& value, const std::string& label) {
+  auto result = Reader::read(value);
+  if (result) return std::move(*result);
+  return invalid_file(label + " is " + kind_of(value) + ", where " + Reader::kExpected +
+                      " must be.");
+}
+
+template <class Reader>
+Result<std::vector<typename Reader::Value>> read_list(const json& value, const std::string& label) {
+  std::vector<typename Reader::Value> list;
+  if (!value.is_array()) {
+    VKF_ASSIGN(auto single, read_value<Reader>(value, label));
+    list.push_back(std::move(single));
+    return list;
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    VKF_ASSIGN(auto item,
+               read_value<Reader>(value[i], label + ", element " + std::to_string(i) + ","));
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+Result<std::vector<std::vector<int64_t>>> read_lists(const json& value, const std::string& label) {
+  if (!value.is_array()) {
+    return invalid_file(label + " is " + kind_of(value) + ", where a list of lists must be.");
+  }
+  std::vector<std::vector<int64_t>> lists;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const std::string element = label + ", element " + std::to_string(i) + ",";
+    if (!value[i].is_array()) {
+      return invalid_file(element + " is " + kind_of(value[i]) + ", where a list must be.");
+    }
+    VKF_ASSIGN(auto list, read_list<IntReader>(value[i], element));
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
+// The value of `key` through `read`, which gets the value and its label for messages; `fallback`
+// if it is missing, or an error without one.
+template <class Value, class Node, class Read>
+Result<Value> lookup(const Node* node, const std::string& key, const Value* fallback, Read read) {
+  if (node != nullptr && node->broken) return *node->broken;
+  const json* found = node != nullptr ? node->find(key) : nullptr;
+  const std::string where = node != nullptr ? node->where : std::string("an empty object");
+  const std::string label =
+      "File [" + where + "]: key " + (node != nullptr ? node->key_text(key) : bracketed(key));
+  try {
+    if (found != nullptr) return read(*found, label);
+    if (fallback != nullptr) return *fallback;
+    return Error{ErrorCode::kInvalidFile, label + " is missing; the model needs it."};
+  } catch (const std::exception&) {
+    return Error{ErrorCode::kOutOfMemory, label + " does not fit into memory."};
+  }
+}
+
+}  // namespace
+
+Result<JsonConfig> JsonConfig::load(const std::string& path) {
+  VKF_ASSIGN(const MappedFile file, MappedFile::open(path));
+  const auto bytes = file.bytes();
+  return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
+
+Result<JsonConfig> JsonConfig::parse(std::string_view text, const std::string& where) {
+  const std::string label = "File [" + where + "] ";
+  if (text.size() > kMaxBytes) {
+    return invalid_file(label + "has " + std::to_string(text.size()) + " bytes, above the limit " +
+                        std::to_string(kMaxBytes) + " for a configuration.");
+  }
+  // The parser would take a zero byte for the end and ignore what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    return invalid_file(label + "holds a zero byte; it is not JSON.");
+  }
+  try {
+    // Depth is checked before a tree is built: copies and destructors of a deep tree recurse.
+    SyntaxCheck syntax;
+    if (!json::sax_parse(text.begin(), text.end(), &syntax)) {
+      return invalid_file(label + syntax.problem());
+    }
+    auto root = std::make_shared<const json>(json::parse(text.begin(), text.end(), nullptr, false));
+    if (!root->is_object()) {
+      return invalid_file(label + "holds " + kind_of(*root) + ", where an object must be.");
+    }
+    auto node = std::make_shared<Node>();
+    node->object = root.get();
+    node->root = std::move(root);
+    node->where = where;
+    return JsonConfig(std::move(node));
+  } catch (const std::exception&) {
+    return Error{ErrorCode::kOutOfMemory, label + "does not fit into memory."};
+  }
+}
+
+bool JsonConfig::has(const std::string& key) const {
+  return node_ != nullptr && node_->find(key) != nullptr;
+}
+
+std::vector<std::string> JsonConfig::keys() const {
+  std::vector<std::string> names;
+  if (node_ == nullptr || node_->object == nullptr) return names;
+  for (const auto& [name, value] : node_->object->items()) {
+    if (!value.is_null()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string JsonConfig::where() const {
+  return node_ != nullptr ? node_->where : std::string();
+}
+
+Status JsonConfig::status() const {
+  if (node_ != nullptr && node_->broken) return *node_->broken;
+  return {};
+}
+
+JsonConfig JsonConfig::object(const std::string& key) const {
+  if (node_ == nullptr || node_->broken) return *this;
+  auto nested = std::make_shared<Node>();
+  nested->root = node_->root;
+  nested->where = node_->where;
+  nested->prefix = node_->prefix + key + ".";
+  const json* found = node_->find(key);
+  if (found != nullptr && !found->is_object()) {
+    nested->broken = invalid_file("File [" + node_->where + "]: key " + node_->key_text(key) +
+                                  " is " + kind_of(*found) + ", where an object must be.");
+  } else {
+    nested->object = found;
+  }
+  return JsonConfig(std::move(nested));
+}
+
+Result<int64_t> JsonConfig::get_int(const std::string& key) const {
+  return lookup<int64_t>(node_.get(), key, nullptr, read_value<IntReader>);
+}
+Result<int64_t> JsonConfig::get_int_or(const std::string& key, int64_t fallback) const {
+  return lookup<int64_t>(node_.get(), key, &fallback, read_value<IntReader>);
+}
+Result<double> JsonConfig::get_double(const std::string& key) const {
+  return lookup<double>(node_.get(), key, nullptr, read_value<DoubleReader>);
+}
+Result<double> JsonConfig::get_double_or(const std::string& key, double fallback) const {
+  return lookup<double>(node_.get(), key, &fallback, read_value<DoubleReader>);
+}
+Result<bool> JsonConfig::get_bool(const std::string& key) const {
+  return lookup<bool>(node_.get(), key, nullptr, read_value<BoolReader>);
+}
+Result<bool> JsonConfig::get_bool_or(const std::string& key, bool fallback) const {
+  return lookup<bool>(node_.get(), key, &fallback, read_value<BoolReader>);
+}
+Result<std::string> JsonConfig::get_string(const std::string& key) const {
+  return lookup<std::string>(node_.get(), key, nullptr, read_value<StringReader>);
+}
+Result<std::string> JsonConfig::get_string_or(const std::string& key,
+                                              const std::string& fallback) const {
+  return lookup<std::string>(node_.get(), key, &fallback, read_value<StringReader>);
+}
+
+Result<std::vector<int64_t>> JsonConfig::get_int_list_or(
+    const std::string& key, const std::vector<int64_t>& fallback) const {
+  return lookup<std::vector<int64_t>>(node_.get(), key, &fallback, read_list<IntReader>);
+}
+Result<std::vector<double>> JsonConfig::get_double_list_or(
+    const std::string& key, const std::vector<double>& fallback) const {
+  return lookup<std::vector<double>>(node_.get(), key, &fallback, read_list<DoubleReader>);
+}
+Result<std::vector<std::string>> JsonConfig::get_string_list_or(
+    const std::string& key, const std::vector<std::string>& fallback) const {
+  return lookup<std::vector<std::string>>(node_.get(), key, &fallback, read_list<StringReader>);
+}
+Result<std::vector<std::vector<int64_t>>> JsonConfig::get_int_lists_or(
+    const std::string& key, const std::vector<std::vector<int64_t>>& fallback) const {
+  return lookup<std::vector<std::vector<int64_t>>>(node_.get(), key, &fallback, read_lists);
+}
+
+}  // namespace vkformer

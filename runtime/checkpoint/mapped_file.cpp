@@ -1,0 +1,135 @@
+#include "checkpoint/mapped_file.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#if __has_include(<sys/mman.h>) && !defined(VKFORMER_NO_MMAP)
+#define VKFORMER_HAS_MMAP 1
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#else
+#define VKFORMER_HAS_MMAP 0
+#include <fstream>
+#endif
+
+#include "base/check.h"
+
+namespace vkformer {
+
+std::filesystem::path path_from_utf8(const std::string& text) {
+  return std::filesystem::path(std::u8string(text.begin(), text.end()));
+}
+
+Error file_error(const std::string& path, const std::string& what, int system_code) {
+  ErrorCode code = ErrorCode::kInvalidFile;
+  if (system_code == ENOENT || system_code == ENOTDIR) code = ErrorCode::kNotFound;
+  if (system_code == ENOMEM) code = ErrorCode::kOutOfMemory;
+  return {code, "File [" + path + "] " + what + ": " +
+                    std::generic_category().message(system_code) + "."};
+}
+
+MappedFile MappedFile::from_bytes(std::vector<std::byte> bytes, std::string name) {
+  MappedFile file;
+  file.path_ = std::move(name);
+  file.owned_ = std::move(bytes);
+  file.bytes_ = file.owned_;
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      owned_(std::move(other.owned_)),
+      mapped_(std::exchange(other.mapped_, false)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this == &other) return *this;
+  std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(owned_, other.owned_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+#if VKFORMER_HAS_MMAP
+
+namespace {
+
+// Closes a descriptor when it leaves scope; a map outlives it.
+struct Descriptor {
+  explicit Descriptor(int number) : fd(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+  const int fd;
+};
+
+}  // namespace
+
+MappedFile::~MappedFile() {
+  if (mapped_) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  if (path.find('\0') != std::string::npos) {
+    return file_error(path.c_str(), "has a zero byte in its name", EINVAL);
+  }
+  // O_NONBLOCK: a named pipe without a writer must not hold us up; regular files ignore it.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) return file_error(path, "cannot be opened", errno);
+  struct stat status = {};
+  if (::fstat(file.fd, &status) != 0) return file_error(path, "cannot be examined", errno);
+  if (S_ISDIR(status.st_mode)) return file_error(path, "cannot be read", EISDIR);
+  if (!S_ISREG(status.st_mode)) return file_error(path, "is not a regular file", EINVAL);
+  if (static_cast<uint64_t>(status.st_size) > std::numeric_limits<size_t>::max()) {
+    return file_error(path, "cannot be mapped", EFBIG);
+  }
+  MappedFile result;
+  result.path_ = path;
+  if (status.st_size == 0) return result;  // a map of no bytes does not exist
+  const size_t size = static_cast<size_t>(status.st_size);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (address == MAP_FAILED) return file_error(path, "cannot be mapped", errno);
+  result.bytes_ = {static_cast<const std::byte*>(address), size};
+  result.mapped_ = true;
+  return result;
+}
+
+#else
+
+MappedFile::~MappedFile() = default;
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  try {
+    const std::filesystem::path native = path_from_utf8(path);
+    std::error_code code;
+    const bool regular = std::filesystem::is_regular_file(native, code);
+    if (code) return file_error(path, "cannot be opened", code.default_error_condition().value());
+    if (!regular) return file_error(path, "is not a regular file", EINVAL);
+    const uintmax_t size = std::filesystem::file_size(native, code);
+    if (code) return file_error(path, "cannot be examined", code.default_error_condition().value());
+    errno = 0;
+    std::ifstream stream(native, std::ios::binary);
+    if (!stream) return file_error(path, "cannot be opened", errno != 0 ? errno : EIO);
+    if (size > std::numeric_limits<size_t>::max()) {
+      return file_error(path, "cannot be read", EFBIG);
+    }
+    std::vector<std::byte> bytes(static_cast<size_t>(size));
+    stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    if (!stream) return file_error(path, "cannot be read to its end", errno != 0 ? errno : EIO);
+    return from_bytes(std::move(bytes), path);
+  } catch (const std::exception&) {
+    return file_error(path, "does not fit into memory", ENOMEM);
+  }
+}
+
+#endif
+
+}  // namespace vkformer

@@ -1,0 +1,50 @@
+// MappedFile: the bytes of a file, read-only, mapped where the system can and read where it cannot.
+//
+// Threading: immutable once open; any thread may read.
+// Lifetime: the bytes live as long as the MappedFile, and stay where they are when it is moved.
+// Nobody may shorten the file meanwhile: a page behind its end faults, as with any map.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+class MappedFile {
+ public:
+  // Opens a regular file. An error names the path and the system's reason.
+  static Result<MappedFile> open(const std::string& path);
+  // The same over bytes that are in memory already; `name` stands for the path in messages.
+  static MappedFile from_bytes(std::vector<std::byte> bytes, std::string name);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MappedFile() = default;
+
+  std::string path_;
+  std::span<const std::byte> bytes_;
+  std::vector<std::byte> owned_;  // what bytes_ shows unless mapped_
+  bool mapped_ = false;
+};
+
+// The path that a UTF-8 string names on this system.
+std::filesystem::path path_from_utf8(const std::string& text);
+
+// A failure of the system with `path`: "File [path] <what>: <reason>.", coded by the reason.
+// `system_code` is an errno value.
+Error file_error(const std::string& path, const std::string& what, int system_code);
+
+}  // namespace vkformer

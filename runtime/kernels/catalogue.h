@@ -1,0 +1,40 @@
+// The catalogue of compute kernels: one enumerator per compiled variant, its embedded SPIR-V and
+// its reflected interface. No policy: which kernel to use is decided in ops/ and plan/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/reflect.h"
+
+namespace vkformer {
+
+// What a compiled variant needs beyond the baseline.
+enum KernelFeature : uint32_t {
+  kFeature_subgroup = 1u << 0,
+  kFeature_fp16 = 1u << 1,
+  kFeature_int64 = 1u << 2,
+};
+
+// Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; the list is shaders/kernels.cmake.
+enum class KernelId : uint16_t {
+#define VKF_KERNEL(name, features) name,
+#include "kernel_list.inc"
+#undef VKF_KERNEL
+  kCount
+};
+
+struct KernelInfo {
+  std::string_view name;
+  uint32_t features = 0;  // KernelFeature bits
+  std::span<const uint32_t> spirv;
+};
+
+const KernelInfo& kernel_info(KernelId id);
+
+// The interface reflected from the embedded SPIR-V; computed at each call (it takes microseconds
+// and happens once per pipeline).
+Result<KernelInterface> kernel_interface(KernelId id);
+
+}  // namespace vkformer

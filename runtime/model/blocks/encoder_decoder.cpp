@@ -1,0 +1,306 @@
+#include "model/blocks/encoder_decoder.h"
+
+#include "ops/attention_step.h"
+#include "ops/attention_weights.h"
+#include "ops/embedding.h"
+#include "ops/kv_append.h"
+#include "ops/layer_norm.h"
+
+namespace vkformer {
+namespace {
+
+using Tap = ForwardTaps::Tap;
+
+bool pre_norm(const EncoderDecoderConfig& config) {
+  return config.norm_order == EncoderDecoderConfig::NormOrder::kPre;
+}
+
+Result<TensorId> norm(ModelBuilder& b, const EncoderDecoderConfig& c, const std::string& name,
+                      TensorId x, TensorId residual = kNoTensor) {
+  VKF_ASSIGN(TensorId gain_bias, b.norm(name));
+  return add_layer_norm(b.graph(), {.x = x, .gain_bias = gain_bias, .residual = residual},
+                        {.epsilon = c.epsilon});
+}
+
+Result<TensorId> linear(ModelBuilder& b, const std::string& name, TensorId x,
+                        LinearAttrs attrs = {}) {
+  VKF_ASSIGN(LinearWeight weight, b.linear(name));
+  return add_linear(b.graph(), x, weight, attrs);
+}
+
+Result<TensorId> embed(ModelBuilder& b, const StackConfig& stack, TensorId ids, TensorId state) {
+  VKF_ASSIGN(LinearWeight table, b.linear(stack.embedding));
+  VKF_ASSIGN(TensorId positions, b.table("positions"));
+  return add_embedding(b.graph(),
+                       {.ids = ids, .table = table.tensor, .positions = positions, .state = state},
+                       {.vocabulary = table.n,
+                        .width = table.k,
+                        .row_stride = 1,
+                        .col_stride = table.row_stride,
+                        .scale = stack.embedding_scale});
+}
+
+// x -> sublayer(x) with its residual and norm in the configured order. `sublayer` maps the
+// sublayer's input to its output; it adds the residual itself where it can (pre-norm).
+template <class Sublayer>
+Result<TensorId> residual_block(ModelBuilder& b, const EncoderDecoderConfig& c,
+                                const std::string& norm_name, TensorId x, Sublayer sublayer) {
+  if (pre_norm(c)) {
+    VKF_ASSIGN(TensorId normed, norm(b, c, norm_name, x));
+    return sublayer(normed, LinearAttrs{.residual = x});
+  }
+  VKF_ASSIGN(TensorId y, sublayer(x, LinearAttrs{}));
+  return norm(b, c, norm_name, y, x);
+}
+
+Result<TensorId> feed_forward(ModelBuilder& b, const EncoderDecoderConfig& c,
+                              const std::string& layer, TensorId x) {
+  return residual_block(b, c, layer + ".ffn.norm", x,
+                        [&](TensorId h, LinearAttrs down) -> Result<TensorId> {
+                          VKF_ASSIGN(TensorId up, linear(b, layer + ".ffn.up", h,
+                                                         {.activation = c.activation}));
+                          return linear(b, layer + ".ffn.down", up, down);
+                        });
+}
+
+// Sizes of one attention of a full pass.
+struct AttentionSizes {
+  int64_t batch, heads, queries, keys, width;
+};
+
+AttentionAttrs attention_attrs(const AttentionSizes& n, ScoreTermsParams terms) {
+  AttentionAttrs attrs;
+  attrs.batch = static_cast<uint32_t>(n.batch);
+  attrs.heads = attrs.kv_heads = static_cast<uint32_t>(n.heads);
+  attrs.queries = static_cast<uint32_t>(n.queries);
+  attrs.keys = static_cast<uint32_t>(n.keys);
+  attrs.head_width = attrs.value_width = static_cast<uint32_t>(n.width / n.heads);
+  attrs.terms = terms;
+  return attrs;
+}
+
+// Adds the fused attention and, where asked, the tap with its probabilities.
+Result<TensorId> attend(ModelBuilder& b, const AttentionInputs& inputs, const AttentionAttrs& attrs,
+                        Tap tap, const std::string& tap_name) {
+  if (tap == Tap::kOn) {
+    VKF_ASSIGN(TensorId weights, add_attention_weights(b.graph(), inputs, {.attention = attrs}));
+    b.mark_output(weights, tap_name);
+  }
+  return add_attention(b.graph(), inputs, attrs);
+}
+
+ScoreTermsParams key_mask_terms() {
+  ScoreTermsParams terms = no_score_terms();
+  terms.key_mask_offset = 0;
+  return terms;
+}
+
+ScoreTermsParams causal_terms(bool key_mask) {
+  ScoreTermsParams terms = key_mask ? key_mask_terms() : no_score_terms();
+  terms.flags |= VKF_TERM_CAUSAL;
+  return terms;
+}
+
+Result<TensorId> self_attention(ModelBuilder& b, const std::string& layer, TensorId h,
+                                LinearAttrs out, const AttentionAttrs& base, TensorId terms,
+                                Tap tap, const std::string& tap_name) {
+  VKF_ASSIGN(TensorId qkv, linear(b, layer + ".self.qkv", h));
+  const uint32_t d = base.heads * base.head_width;
+  AttentionAttrs attrs = base;
+  attrs.q = merged_rows(attrs.queries, 3 * d, 0, attrs.head_width);
+  attrs.k = merged_rows(attrs.keys, 3 * d, d, attrs.head_width);
+  attrs.v = merged_rows(attrs.keys, 3 * d, 2 * d, attrs.head_width);
+  attrs.y = merged_rows(attrs.queries, d, 0, attrs.head_width);
+  VKF_ASSIGN(TensorId y, attend(b, {.q = qkv, .kv = qkv, .terms = terms}, attrs, tap, tap_name));
+  VKF_ASSIGN(TensorId rows, linear(b, layer + ".self.out", y, out));
+  return rows;
+}
+
+Result<TensorId> cross_attention(ModelBuilder& b, const std::string& layer, TensorId h,
+                                 TensorId memory, LinearAttrs out, const AttentionAttrs& base,
+                                 TensorId terms, Tap tap, const std::string& tap_name) {
+  VKF_ASSIGN(TensorId q, linear(b, layer + ".cross.q", h));
+  VKF_ASSIGN(TensorId kv, linear(b, layer + ".cross.kv", memory));
+  const uint32_t d = base.heads * base.head_width;
+  AttentionAttrs attrs = base;
+  attrs.q = merged_rows(attrs.queries, d, 0, attrs.head_width);
+  attrs.k = merged_rows(attrs.keys, 2 * d, 0, attrs.head_width);
+  attrs.v = merged_rows(attrs.keys, 2 * d, d, attrs.head_width);
+  attrs.y = merged_rows(attrs.queries, d, 0, attrs.head_width);
+  VKF_ASSIGN(TensorId y, attend(b, {.q = q, .kv = kv, .terms = terms}, attrs, tap, tap_name));
+  return linear(b, layer + ".cross.out", y, out);
+}
+
+Result<TensorId> encoder(ModelBuilder& b, const EncoderDecoderConfig& c, int64_t batch,
+                         int64_t source, const ForwardTaps& taps) {
+  Graph& g = b.graph();
+  g.set_scope("encoder");
+  const TensorId ids = g.add_external("input_ids", DType::kU32, {batch, source});
+  const TensorId mask = g.add_external("key_mask", DType::kU32, {batch, (source + 31) / 32});
+  VKF_ASSIGN(TensorId x, embed(b, c.encoder, ids, kNoTensor));
+  const AttentionAttrs attrs =
+      attention_attrs({batch, c.encoder.heads, source, source, c.width}, key_mask_terms());
+  for (int64_t i = 0; i < c.encoder.layers; ++i) {
+    const std::string n = std::to_string(i);
+    const std::string layer = "encoder." + n;
+    g.set_scope(layer);
+    if (taps.hidden_states == Tap::kOn) b.mark_output(x, "encoder_hidden_states." + n);
+    VKF_ASSIGN(x, residual_block(b, c, layer + ".self.norm", x, [&](TensorId h, LinearAttrs out) {
+                 return self_attention(b, layer, h, out, attrs, mask, taps.attentions,
+                                       "encoder_attentions." + n);
+               }));
+    VKF_ASSIGN(x, feed_forward(b, c, layer, x));
+  }
+  g.set_scope("encoder");
+  if (c.encoder.final_norm == StackConfig::FinalNorm::kNo) return x;
+  return norm(b, c, "encoder.norm", x);
+}
+
+Result<TensorId> decoder(ModelBuilder& b, const EncoderDecoderConfig& c, const ForwardShape& s,
+                         const ForwardTaps& taps, TensorId memory) {
+  Graph& g = b.graph();
+  g.set_scope("decoder");
+  const TensorId ids = g.add_external("decoder_input_ids", DType::kU32, {s.batch, s.target});
+  const bool masked = taps.decoder_mask == Tap::kOn;
+  // Attention binds a terms tensor in any case; without a mask of its own the encoder's is bound.
+  const TensorId cross_mask = g.find_external("key_mask");
+  const TensorId self_mask =
+      masked ? g.add_external("decoder_key_mask", DType::kU32, {s.batch, (s.target + 31) / 32})
+             : cross_mask;
+  VKF_ASSIGN(TensorId x, embed(b, c.decoder, ids, kNoTensor));
+  const AttentionAttrs self =
+      attention_attrs({s.batch, c.decoder.heads, s.target, s.target, c.width}, causal_terms(masked));
+  const AttentionAttrs cross =
+      attention_attrs({s.batch, c.decoder.heads, s.target, s.source, c.width}, key_mask_terms());
+  for (int64_t i = 0; i < c.decoder.layers; ++i) {
+    const std::string n = std::to_string(i);
+    const std::string layer = "decoder." + n;
+    g.set_scope(layer);
+    if (taps.hidden_states == Tap::kOn) b.mark_output(x, "decoder_hidden_states." + n);
+    VKF_ASSIGN(x, residual_block(b, c, layer + ".self.norm", x, [&](TensorId h, LinearAttrs out) {
+                 return self_attention(b, layer, h, out, self, self_mask, taps.attentions,
+                                       "decoder_attentions." + n);
+               }));
+    VKF_ASSIGN(x, residual_block(b, c, layer + ".cross.norm", x, [&](TensorId h, LinearAttrs out) {
+                 return cross_attention(b, layer, h, memory, out, cross, cross_mask,
+                                        taps.attentions, "cross_attentions." + n);
+               }));
+    VKF_ASSIGN(x, feed_forward(b, c, layer, x));
+  }
+  g.set_scope("decoder");
+  if (c.decoder.final_norm == StackConfig::FinalNorm::kNo) return x;
+  return norm(b, c, "decoder.norm", x);
+}
+
+// External tensors of a decoding step.
+struct StepTensors {
+  TensorId ids, state, key_mask, ancestry;
+};
+
+StepTensors step_externals(Graph& g, const StepShape& s) {
+  const int64_t rows = s.batch * s.beams;
+  return {.ids = g.add_external("step_ids", DType::kU32, {rows}),
+          .state = g.add_external("decode_state", DType::kU32, {4096}),
+          .key_mask = g.add_external("key_mask", DType::kU32, {s.batch, (s.source + 31) / 32}),
+          .ancestry = g.add_external("ancestry", DType::kU32, {rows, s.capacity})};
+}
+
+AttentionStepAttrs step_attrs(const EncoderDecoderConfig& c, const StepShape& s) {
+  AttentionStepAttrs attrs;
+  attrs.heads = attrs.kv_heads = static_cast<uint32_t>(c.decoder.heads);
+  attrs.head_width = attrs.value_width = static_cast<uint32_t>(c.width / c.decoder.heads);
+  attrs.beams = static_cast<uint32_t>(s.beams);
+  return attrs;
+}
+
+Result<TensorId> step_self(ModelBuilder& b, const std::string& layer, TensorId h, LinearAttrs out,
+                           AttentionStepAttrs attrs, const StepShape& s, const StepTensors& t) {
+  Graph& g = b.graph();
+  const int64_t d = int64_t{attrs.heads} * attrs.head_width;
+  const std::string index = layer.substr(layer.find('.') + 1);
+  const TensorId cache = g.add_external("self_kv." + index, DType::kF32,
+                                        {s.batch * s.beams, s.capacity, 2 * d});
+  VKF_ASSIGN(TensorId qkv, linear(b, layer + ".self.qkv", h));
+  const auto columns = static_cast<uint32_t>(d);
+  VKF_CHECK(add_kv_append(g, qkv, t.state, cache,
+                          {.k_offset = columns, .v_offset = 2 * columns, .k_width = columns,
+                           .v_width = columns}));
+  attrs.source = AttentionStepAttrs::Source::kSelf;
+  VKF_ASSIGN(TensorId y, add_attention_step(
+                             g, {.q = qkv, .kv = cache, .aux = t.ancestry, .state = t.state}, attrs));
+  return linear(b, layer + ".self.out", y, out);
+}
+
+Result<TensorId> step_cross(ModelBuilder& b, const std::string& layer, TensorId h, LinearAttrs out,
+                            AttentionStepAttrs attrs, const StepShape& s, const StepTensors& t) {
+  Graph& g = b.graph();
+  const int64_t d = int64_t{attrs.heads} * attrs.head_width;
+  const std::string index = layer.substr(layer.find('.') + 1);
+  const TensorId kv =
+      g.add_external("cross_kv." + index, DType::kF32, {s.batch, s.source, 2 * d});
+  VKF_ASSIGN(TensorId q, linear(b, layer + ".cross.q", h));
+  attrs.source = AttentionStepAttrs::Source::kCross;
+  VKF_ASSIGN(TensorId y, add_attention_step(
+                             g, {.q = q, .kv = kv, .aux = t.key_mask, .state = t.state}, attrs));
+  return linear(b, layer + ".cross.out", y, out);
+}
+
+}  // namespace
+
+EncoderDecoderFamily::EncoderDecoderFamily(ModelFacts facts, GenerationFacts generation,
+                                           EncoderDecoderConfig block)
+    : facts_(std::move(facts)), generation_(std::move(generation)), block_(std::move(block)) {}
+
+Status EncoderDecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
+                                           const ForwardTaps& taps) const {
+  VKF_ASSIGN(TensorId memory, encoder(b, block_, shape.batch, shape.source, taps));
+  b.mark_output(memory, "encoder_last_hidden_state");
+  if (shape.target == 0) return {};
+  VKF_ASSIGN(TensorId states, decoder(b, block_, shape, taps, memory));
+  b.mark_output(states, "last_hidden_state");
+  b.graph().set_scope("head");
+  VKF_ASSIGN(TensorId logits, linear(b, block_.head, states));
+  b.mark_output(logits, "logits");
+  return {};
+}
+
+Status EncoderDecoderFamily::build_encode(ModelBuilder& b, const StepShape& s) const {
+  VKF_ASSIGN(TensorId memory, encoder(b, block_, s.batch, s.source, {}));
+  for (int64_t i = 0; i < block_.decoder.layers; ++i) {
+    const std::string n = std::to_string(i);
+    b.graph().set_scope("decoder." + n + ".cross");
+    VKF_ASSIGN(TensorId kv, linear(b, "decoder." + n + ".cross.kv", memory));
+    b.mark_output(kv, "cross_kv." + n);
+  }
+  return {};
+}
+
+Result<TensorId> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepShape& s) const {
+  Graph& g = b.graph();
+  g.set_step(static_cast<uint32_t>(s.batch * s.beams));
+  g.set_scope("decoder");
+  const StepTensors t = step_externals(g, s);
+  const AttentionStepAttrs attrs = step_attrs(block_, s);
+  VKF_ASSIGN(TensorId x, embed(b, block_.decoder, t.ids, t.state));
+  for (int64_t i = 0; i < block_.decoder.layers; ++i) {
+    const std::string layer = "decoder." + std::to_string(i);
+    g.set_scope(layer);
+    VKF_ASSIGN(x, residual_block(b, block_, layer + ".self.norm", x,
+                                 [&](TensorId h, LinearAttrs out) {
+                                   return step_self(b, layer, h, out, attrs, s, t);
+                                 }));
+    VKF_ASSIGN(x, residual_block(b, block_, layer + ".cross.norm", x,
+                                 [&](TensorId h, LinearAttrs out) {
+                                   return step_cross(b, layer, h, out, attrs, s, t);
+                                 }));
+    VKF_ASSIGN(x, feed_forward(b, block_, layer, x));
+  }
+  g.set_scope("decoder");
+  if (block_.decoder.final_norm == StackConfig::FinalNorm::kYes) {
+    VKF_ASSIGN(x, norm(b, block_, "decoder.norm", x));
+  }
+  g.set_scope("head");
+  return linear(b, block_.head, x);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,119 @@
+#include "model/config_reading.h"
+
+#include "base/check.h"
+
+namespace vkformer {
+namespace {
+
+// The config that has the key: generation settings first.
+const JsonConfig& holder(const JsonConfig& config, const JsonConfig& generation,
+                         const std::string& key) {
+  return generation.has(key) ? generation : config;
+}
+
+Result<std::optional<int64_t>> optional_int(const JsonConfig& from, const std::string& key) {
+  if (!from.has(key)) return std::optional<int64_t>();
+  VKF_ASSIGN(std::vector<int64_t> values, from.get_int_list_or(key, {}));
+  if (values.empty()) return std::optional<int64_t>();
+  if (values.size() > 1) {
+    return unsupported("[" + key + "] in " + from.where() + " lists " +
+                       std::to_string(values.size()) + " tokens; only one is supported");
+  }
+  return std::optional<int64_t>(values[0]);
+}
+
+Status read_suppressed(const JsonConfig& config, const JsonConfig& generation,
+                       GenerationFacts& facts) {
+  const auto from = [&](const std::string& key) -> const JsonConfig& {
+    return holder(config, generation, key);
+  };
+  VKF_ASSIGN(facts.suppress,
+             from("suppress_tokens").get_int_list_or("suppress_tokens", {}));
+  VKF_ASSIGN(facts.begin_suppress,
+             from("begin_suppress_tokens").get_int_list_or("begin_suppress_tokens", {}));
+  VKF_ASSIGN(std::vector<std::vector<int64_t>> bad,
+             from("bad_words_ids").get_int_lists_or("bad_words_ids", {}));
+  for (const std::vector<int64_t>& word : bad) {
+    if (word.size() != 1) {
+      return unsupported("[bad_words_ids] in " + from("bad_words_ids").where() +
+                         " has an entry of " + std::to_string(word.size()) +
+                         " tokens; only single tokens are supported");
+    }
+    facts.suppress.push_back(word[0]);
+  }
+  return {};
+}
+
+Result<std::string> read_early_stopping(const JsonConfig& from) {
+  if (!from.has("early_stopping")) return std::string("false");
+  auto flag = from.get_bool("early_stopping");
+  if (flag) return std::string(*flag ? "true" : "false");
+  return from.get_string("early_stopping");
+}
+
+}  // namespace
+
+Result<int64_t> get_size(const JsonConfig& config, const std::string& key, int64_t most) {
+  VKF_ASSIGN(int64_t value, config.get_int(key));
+  if (value >= 1 && value <= most) return value;
+  return invalid_file("[" + key + "] in " + config.where() + " is " + std::to_string(value) +
+                      ", but must lie between 1 and " + std::to_string(most));
+}
+
+Result<int64_t> get_size_or(const JsonConfig& config, const std::string& key, int64_t fallback,
+                            int64_t most) {
+  if (!config.has(key)) return fallback;
+  return get_size(config, key, most);
+}
+
+Result<ActivationKind> get_activation(const JsonConfig& config, const std::string& key,
+                                      const std::string& fallback) {
+  VKF_ASSIGN(std::string name, config.get_string_or(key, fallback));
+  auto kind = activation_from_name(name);
+  if (!kind) return kind.error().with_context("[" + key + "] in " + config.where());
+  return *kind;
+}
+
+Result<GenerationFacts> read_generation(const JsonConfig& config, const JsonConfig& generation) {
+  const auto from = [&](const std::string& key) -> const JsonConfig& {
+    return holder(config, generation, key);
+  };
+  GenerationFacts facts;
+  VKF_ASSIGN(facts.eos, from("eos_token_id").get_int_list_or("eos_token_id", {}));
+  const int64_t first_eos = facts.eos.empty() ? 0 : facts.eos[0];
+  VKF_ASSIGN(facts.pad, from("pad_token_id").get_int_or("pad_token_id", first_eos));
+  VKF_ASSIGN(facts.decoder_start,
+             from("decoder_start_token_id").get_int_or("decoder_start_token_id", -1));
+  if (facts.decoder_start < 0) {
+    VKF_ASSIGN(facts.decoder_start, from("bos_token_id").get_int_or("bos_token_id", facts.pad));
+  }
+  VKF_ASSIGN(facts.forced_bos, optional_int(from("forced_bos_token_id"), "forced_bos_token_id"));
+  VKF_ASSIGN(facts.forced_eos, optional_int(from("forced_eos_token_id"), "forced_eos_token_id"));
+  VKF_CHECK(read_suppressed(config, generation, facts));
+  VKF_ASSIGN(facts.beams, from("num_beams").get_int_or("num_beams", 1));
+  VKF_ASSIGN(facts.max_new_tokens, from("max_new_tokens").get_int_or("max_new_tokens", 0));
+  if (facts.max_new_tokens == 0) {
+    VKF_ASSIGN(int64_t length, from("max_length").get_int_or("max_length", 0));
+    facts.max_new_tokens = length > 1 ? length - 1 : 0;
+  }
+  VKF_ASSIGN(facts.min_new_tokens, from("min_new_tokens").get_int_or("min_new_tokens", 0));
+  if (facts.min_new_tokens == 0) {
+    VKF_ASSIGN(int64_t length, from("min_length").get_int_or("min_length", 0));
+    facts.min_new_tokens = length > 1 ? length - 1 : 0;
+  }
+  VKF_ASSIGN(facts.length_penalty, from("length_penalty").get_double_or("length_penalty", 1.0));
+  VKF_ASSIGN(facts.early_stopping, read_early_stopping(from("early_stopping")));
+  return facts;
+}
+
+Result<int64_t> head_width(const JsonConfig& config, int64_t width, int64_t heads) {
+  if (width % heads != 0 || width / heads > kMostHeadWidth) {
+    return invalid_file("[" + config.where() + "] splits a width of " + std::to_string(width) +
+                        " over " + std::to_string(heads) +
+                        " heads; the width must be a multiple of the heads and a head at most " +
+                        std::to_string(kMostHeadWidth) + " wide");
+  }
+  return width / heads;
+}
+
+}  // namespace vkformer

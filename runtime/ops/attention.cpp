@@ -1,0 +1,256 @@
+#include "ops/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/attention_step.h"
+
+namespace vkformer {
+namespace {
+
+constexpr uint32_t kQueriesPerGroup = 8;      // of the tiled strategy
+constexpr uint32_t kMostQueries = 65535 * 4;  // four a workgroup, at the least
+constexpr int32_t kMaxReach = 1 << 29;        // of causal offset and windows, in tokens
+
+std::string attrs_text(const AttentionAttrs& a) {
+  std::string text = "B=" + std::to_string(a.batch) + " H=" + std::to_string(a.heads) +
+                     " Hkv=" + std::to_string(a.kv_heads) + " T=" + std::to_string(a.queries) +
+                     " S=" + std::to_string(a.keys) + " E=" + std::to_string(a.head_width) +
+                     " Ev=" + std::to_string(a.value_width);
+  const ScoreTermsParams& t = a.terms;
+  if ((t.flags & VKF_TERM_CAUSAL) != 0) text += " causal";
+  if ((t.flags & (VKF_TERM_WINDOW_LEFT | VKF_TERM_WINDOW_RIGHT)) != 0) text += " window";
+  if (t.key_mask_offset != VKF_NO_TERM) text += " key_mask";
+  if (t.mask_offset != VKF_NO_TERM) text += " mask";
+  if (t.bias_offset != VKF_NO_TERM) text += " bias";
+  if (t.slopes_offset != VKF_NO_TERM) text += " alibi";
+  return text;
+}
+
+Shape default_shape(const AttentionAttrs& a) {
+  return {a.batch, a.queries, static_cast<int64_t>(a.heads) * a.value_width};
+}
+
+// Attributes with every default filled in.
+AttentionAttrs complete(AttentionAttrs a) {
+  if (a.y_shape.empty()) a.y_shape = default_shape(a);
+  if (a.y.row_stride == 0) a.y = merged_rows(a.queries, a.heads * a.value_width, 0, a.value_width);
+  if (!a.scale) a.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(a.head_width)));
+  return a;
+}
+
+// Slices of a term over batch, heads and queries, given its three broadcast flags.
+uint64_t term_rows(uint32_t flags, uint32_t one_batch, std::span<const uint32_t, 4> dims) {
+  uint64_t rows = 1;
+  for (uint32_t axis = 0; axis < 3; ++axis) {
+    if ((flags & (one_batch << axis)) == 0) rows *= dims[axis];
+  }
+  return rows;
+}
+
+bool starts_in_quads(const HeadLayout& k, uint32_t head_width) {
+  return (k.offset | k.batch_stride | k.head_stride | k.row_stride | head_width) % 4 == 0;
+}
+
+}  // namespace
+
+HeadLayout merged_rows(uint32_t tokens, uint32_t width, uint32_t column, uint32_t head_width) {
+  return {column, tokens * width, head_width, width};
+}
+
+HeadLayout separate_heads(uint32_t heads, uint32_t tokens, uint32_t head_width, uint32_t offset) {
+  return {offset, heads * tokens * head_width, tokens * head_width, head_width};
+}
+
+Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& params,
+                   std::span<const uint32_t, 4> dims) {
+  const int32_t reaches[] = {params.causal_offset, params.window_left, params.window_right};
+  for (int32_t reach : reaches) {
+    if (reach >= -kMaxReach && reach <= kMaxReach) continue;
+    return op_error(op, "a causal offset or window of " + std::to_string(reach) +
+                            " tokens is beyond the limit of " + std::to_string(kMaxReach));
+  }
+  const uint64_t row_words = (dims[3] + 31) / 32;
+  uint64_t needed = 0;
+  const auto need = [&](uint32_t offset, uint64_t words) {
+    if (offset != VKF_NO_TERM) needed = std::max(needed, offset + words);
+  };
+  need(params.key_mask_offset, dims[0] * row_words);
+  need(params.mask_offset, term_rows(params.flags, VKF_TERM_MASK_ONE_BATCH, dims) * row_words);
+  need(params.bias_offset, term_rows(params.flags, VKF_TERM_BIAS_ONE_BATCH, dims) * dims[3]);
+  need(params.slopes_offset, dims[1]);
+  if (needed == 0) return {};
+  if (terms == nullptr) {
+    return op_error(op,
+                    "a mask or bias is set, but no terms tensor is given; pass the words that "
+                    "pack_score_terms made");
+  }
+  const uint64_t words = static_cast<uint64_t>(element_count(terms->shape));
+  if (terms->dtype != DType::kU32 || words < needed) {
+    return op_error(op, "terms is " + std::string(dtype_name(terms->dtype)) + " with " +
+                            std::to_string(words) + " elements, but must be U32 with at least " +
+                            std::to_string(needed));
+  }
+  return {};
+}
+
+Status check_layout(OpId op, const TensorDesc& t, const char* role, const HeadLayout& layout,
+                    std::span<const uint32_t, 4> dims) {
+  if (t.dtype != DType::kF32) {
+    return op_error(op, std::string(role) + " is " + dtype_name(t.dtype) + ", but must be F32");
+  }
+  const uint64_t strides[] = {layout.batch_stride, layout.head_stride, layout.row_stride, 1};
+  uint64_t end = uint64_t{layout.offset} + 1;
+  for (size_t axis = 0; axis < 4; ++axis) end += strides[axis] * (uint64_t{dims[axis]} - 1);
+  const uint64_t count = static_cast<uint64_t>(element_count(t.shape));
+  if (end <= count && count <= 0xffffffffu) return {};
+  return op_error(op, std::string(role) + " reaches element " + std::to_string(end) + " of [" +
+                          t.name + "], which has " + std::to_string(count) + " " +
+                          shape_text(t.shape) +
+                          "; check the layout's offset and strides (at most 2^32 - 1 elements)");
+}
+
+Status check_attention_numbers(OpId op, const AttentionAttrs& a) {
+  const uint32_t sizes[] = {a.batch, a.heads,      a.kv_heads,   a.queries,
+                            a.keys,  a.head_width, a.value_width};
+  const char* names[] = {"batch", "heads",      "kv_heads",   "queries",
+                         "keys",  "head_width", "value_width"};
+  for (size_t i = 0; i < 7; ++i) {
+    if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
+    return op_error(op, std::string(names[i]) + " is " + std::to_string(sizes[i]) +
+                            ", but must be from 1 to " + std::to_string((1u << 24) - 1));
+  }
+  if (std::max(a.head_width, a.value_width) > kMaxHeadWidth) {
+    return op_error(op, "head width " + std::to_string(a.head_width) + " or value width " +
+                            std::to_string(a.value_width) + " is above the limit of " +
+                            std::to_string(kMaxHeadWidth));
+  }
+  if (a.heads % a.kv_heads != 0) {
+    return op_error(op, std::to_string(a.heads) + " heads do not divide among " +
+                            std::to_string(a.kv_heads) + " key/value heads");
+  }
+  if (!(a.temperature > 0) || !std::isfinite(a.temperature) ||
+      !std::isfinite(1.0f / a.temperature)) {
+    return op_error(op, "temperature is " + std::to_string(a.temperature) +
+                            ", but must be a normal number above 0");
+  }
+  if (a.scale && !std::isfinite(*a.scale)) {
+    return op_error(op, "scale is " + std::to_string(*a.scale) + ", but must be finite");
+  }
+  return {};
+}
+
+Result<TensorDesc> check_attention(const TensorDesc& q, const TensorDesc& kv,
+                                   const TensorDesc* terms, const AttentionAttrs& given) {
+  constexpr OpId kOp = OpId::k_attention;
+  VKF_CHECK(check_attention_numbers(kOp, given));
+  const AttentionAttrs a = complete(given);
+  VKF_CHECK(check_layout(kOp, q, "q", a.q, std::array{a.batch, a.heads, a.queries, a.head_width}));
+  VKF_CHECK(check_layout(kOp, kv, "k", a.k, std::array{a.batch, a.kv_heads, a.keys, a.head_width}));
+  VKF_CHECK(
+      check_layout(kOp, kv, "v", a.v, std::array{a.batch, a.kv_heads, a.keys, a.value_width}));
+  VKF_CHECK(check_terms(kOp, terms, a.terms, std::array{a.batch, a.heads, a.queries, a.keys}));
+  TensorDesc y{"attention", DType::kF32, a.y_shape};
+  VKF_CHECK(check_layout(kOp, y, "y", a.y, std::array{a.batch, a.heads, a.queries, a.value_width}));
+  const int64_t wanted = element_count(default_shape(a));
+  if (element_count(y.shape) != wanted) {
+    return op_error(kOp, "y has shape " + shape_text(y.shape) + ", but B * H * T * Ev is " +
+                             std::to_string(wanted));
+  }
+  if (a.queries > kMostQueries) {
+    return op_error(kOp, std::to_string(a.queries) + " queries are above the limit of " +
+                             std::to_string(kMostQueries));
+  }
+  return y;
+}
+
+Result<TensorId> add_attention(Graph& graph, const AttentionInputs& inputs,
+                               const AttentionAttrs& attrs) {
+  const TensorDesc* terms = inputs.terms == kNoTensor ? nullptr : &graph.tensor(inputs.terms);
+  VKF_ASSIGN(TensorDesc out,
+             check_attention(graph.tensor(inputs.q), graph.tensor(inputs.kv), terms, attrs));
+  const TensorId y = graph.add_tensor(std::move(out));
+  Node node = make_node(OpId::k_attention, AttentionNodeAttrs{complete(attrs)}, attrs_text(attrs));
+  node.inputs = {inputs.q, inputs.kv, inputs.terms};
+  node.outputs = {y};
+  graph.add_node(std::move(node));
+  return y;
+}
+
+namespace {
+
+AttentionParams kernel_params(const AttentionAttrs& a) {
+  return {.q = a.q,
+          .k = a.k,
+          .v = a.v,
+          .y = a.y,
+          .heads = a.heads,
+          .heads_per_kv = a.heads / a.kv_heads,
+          .queries = a.queries,
+          .keys = a.keys,
+          .scale = *a.scale,
+          .inverse_temperature = 1.0f / a.temperature,
+          .terms = a.terms,
+          .batch = a.batch};
+}
+
+// A strategy as a row of choices: its kernel, its queries per workgroup, its constants.
+struct Strategy {
+  KernelId kernel{};
+  uint32_t rows = 1;  // queries of a workgroup
+  std::vector<uint32_t> spec;
+};
+
+// Software devices pay as much for a load as for many products, so there every lane keeps whole
+// queries in registers; others share tiles in shared memory.
+Strategy pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) {
+  const uint32_t lanes = caps.subgroup_size;
+  if (caps.device_class == DeviceClass::kSoftware && caps.subgroup() &&
+      (lanes == 4 || lanes == 8) && a.queries > 1) {
+    const uint32_t most = std::max(a.head_width, a.value_width) <= 128 ? 2 : 1;
+    const uint32_t per_lane = a.queries > lanes ? most : 1;
+    const ScoreTermsParams& t = a.terms;
+    const bool may_mask = t.flags != 0 || t.key_mask_offset != VKF_NO_TERM ||
+                          t.mask_offset != VKF_NO_TERM || t.bias_offset != VKF_NO_TERM ||
+                          t.slopes_offset != VKF_NO_TERM;
+    return {KernelId::attention_lanes__f32_f32_f32_subgroup,
+            lanes * per_lane,
+            {lanes, per_lane, a.head_width, a.value_width, may_mask ? 1u : 0u}};
+  }
+  const uint32_t rows = a.queries == 1 ? 1 : kQueriesPerGroup;
+  const uint32_t quads = starts_in_quads(a.k, a.head_width) ? 1 : 0;
+  return {caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
+                          : KernelId::attention_tiled__f32_f32_f32,
+          rows,
+          {attention_local_size(caps, a.value_width), rows, a.head_width, a.value_width, quads}};
+}
+
+}  // namespace
+
+Status lower_attention(LowerContext& context, const Node& node) {
+  const AttentionNodeAttrs& form = attrs_of<AttentionNodeAttrs>(node);
+  if (const auto* step = std::get_if<AttentionStepAttrs>(&form)) {
+    return lower_attention_step(context, node, *step);
+  }
+  const AttentionAttrs& a = std::get<AttentionAttrs>(form);
+  const Strategy strategy = pick_strategy(context.caps, a);
+  Dispatch d = make_dispatch(node, strategy.kernel);
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.inputs[1], Access::kRead},
+                {node.inputs[2] == kNoTensor ? node.inputs[1] : node.inputs[2], Access::kRead},
+                {node.outputs[0], Access::kWrite}};
+  d.set_push(kernel_params(a));
+  d.spec = strategy.spec;
+  const uint64_t units = uint64_t{a.batch} * a.heads;
+  d.groups = {(a.queries + strategy.rows - 1) / strategy.rows,
+              static_cast<uint32_t>(std::min<uint64_t>(units, kRowsPerGridLine)),
+              static_cast<uint32_t>((units + kRowsPerGridLine - 1) / kRowsPerGridLine)};
+  const double pairs = static_cast<double>(units) * a.queries * a.keys;
+  const double widths = a.head_width + a.value_width;
+  d.flops = 2.0 * pairs * widths;
+  d.bytes = 4.0 * widths * (static_cast<double>(units) * a.queries + pairs / strategy.rows);
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

@@ -1,0 +1,74 @@
+// attention: y = softmax((scale q k^T + alibi + bias) / temperature) v, fused, in one pass over the
+// keys (Vaswani et al. 2017; online softmax of Milakov and Gimelshein 2018).
+//
+//   q (B, H, T, E), k (B, Hkv, S, E), v (B, Hkv, S, Ev) -> y (B, H, T, Ev)
+//
+// k and v lie in one binding, which may also be q's (a merged projection). Where each operand lies
+// is said by a HeadLayout. Query head h reads key/value head h / (H / Hkv). A query without an
+// allowed key gives zeros. A decoding step has its own form: ops/attention_step.h.
+#pragma once
+
+#include <optional>
+
+#include "ops/op.h"
+#include "ops/score_terms.h"
+#include "params/attention.h"
+
+namespace vkformer {
+
+// The largest E and Ev that the kernels take.
+inline constexpr uint32_t kMaxHeadWidth = 256;
+
+struct AttentionInputs {
+  TensorId q = kNoTensor;      // holds (B, H, T, E)
+  TensorId kv = kNoTensor;     // holds k (B, Hkv, S, E) and v (B, Hkv, S, Ev)
+  TensorId terms = kNoTensor;  // masks and biases (words), U32, as pack_score_terms makes them
+};
+
+struct AttentionAttrs {
+  uint32_t batch = 1;        // B
+  uint32_t heads = 1;        // H
+  uint32_t kv_heads = 1;     // Hkv, a divisor of H
+  uint32_t queries = 1;      // T
+  uint32_t keys = 1;         // S
+  uint32_t head_width = 1;   // E, of q and k
+  uint32_t value_width = 1;  // Ev, of v and y
+  HeadLayout q{};
+  HeadLayout k{};
+  HeadLayout v{};
+  HeadLayout y{};              // row_stride 0: that of y_shape (B, T, H * Ev)
+  Shape y_shape = {};               // empty: (B, T, H * Ev)
+  std::optional<float> scale;  // of q.k; absent: 1 / sqrt(E)
+  float temperature = 1.0f;    // divides the whole score; above 0
+  ScoreTermsParams terms = no_score_terms();
+};
+
+// Layout of heads side by side in rows of `width` elements, from column `column` on, as a (merged)
+// projection (B, tokens, width) has them.
+HeadLayout merged_rows(uint32_t tokens, uint32_t width, uint32_t column, uint32_t head_width);
+// Layout of a contiguous (B, heads, tokens, head_width) that starts `offset` elements into its
+// tensor.
+HeadLayout separate_heads(uint32_t heads, uint32_t tokens, uint32_t head_width, uint32_t offset);
+
+// y's description, or why the inputs do not fit: q, kv (any shape that the layouts stay inside),
+// terms (words) or null.
+Result<TensorDesc> check_attention(const TensorDesc& q, const TensorDesc& kv,
+                                   const TensorDesc* terms, const AttentionAttrs& attrs);
+
+// Adds the node and returns y.
+Result<TensorId> add_attention(Graph& graph, const AttentionInputs& inputs,
+                               const AttentionAttrs& attrs);
+
+Status lower_attention(LowerContext& context, const Node& node);
+
+// Shared with attention_weights. Whether `terms` (words, or null) holds everything that the offsets
+// of `params` point at; dims is B, H, T, S.
+Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& params,
+                   std::span<const uint32_t, 4> dims);
+// Whether (batch, heads, tokens, width) by `layout` stays inside `t`; `role` names it.
+Status check_layout(OpId op, const TensorDesc& t, const char* role, const HeadLayout& layout,
+                    std::span<const uint32_t, 4> dims);
+// Whether the sizes, scale and temperature are usable.
+Status check_attention_numbers(OpId op, const AttentionAttrs& attrs);
+
+}  // namespace vkformer

@@ -1,0 +1,126 @@
+#include "ops/attention_step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/row_kernel.h"
+
+namespace vkformer {
+namespace {
+
+constexpr OpId kOp = OpId::k_attention;
+
+Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionStepAttrs& a) {
+  const bool self = a.source == AttentionStepAttrs::Source::kSelf;
+  if (aux == nullptr) {
+    if (!self || a.beams == 1) return {};
+    return op_error(kOp, "with " + std::to_string(a.beams) +
+                             " beams a step needs the ancestry (R, C); none was given");
+  }
+  const int64_t keys = kv.shape[1];
+  const Shape wanted = {kv.shape[0], self ? keys : (keys + 31) / 32};
+  if (aux->dtype == DType::kU32 && aux->shape == wanted) return {};
+  return op_error(kOp, std::string(self ? "the ancestry" : "the key mask") + " is " +
+                           dtype_name(aux->dtype) + " " + shape_text(aux->shape) +
+                           ", but must be U32 " + shape_text(wanted));
+}
+
+}  // namespace
+
+uint32_t attention_local_size(const DeviceCaps& caps, uint32_t value_width) {
+  if (caps.device_class == DeviceClass::kSoftware) return row_local_size(caps, value_width);
+  const uint32_t limit =
+      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
+  const uint32_t least = std::clamp(std::bit_ceil(std::max(1u, caps.subgroup_size)), 64u, limit);
+  return std::min(value_width > 128 ? std::max(least, 128u) : least, limit);
+}
+
+Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& kv,
+                                        const TensorDesc* aux, const TensorDesc& state,
+                                        const AttentionStepAttrs& a) {
+  const AttentionAttrs numbers{.heads = a.heads,
+                               .kv_heads = a.kv_heads,
+                               .head_width = a.head_width,
+                               .value_width = a.value_width,
+                               .scale = a.scale};
+  VKF_CHECK(check_attention_numbers(kOp, numbers));
+  const int64_t q_end = int64_t{a.q_offset} + int64_t{a.heads} * a.head_width;
+  if (q.dtype != DType::kF32 || q.shape.size() != 2 || q.shape[1] < q_end || q.shape[0] < 1) {
+    return op_error(kOp, "q is " + std::string(dtype_name(q.dtype)) + " " + shape_text(q.shape) +
+                             ", but must be F32 (slots, at least " + std::to_string(q_end) + ")");
+  }
+  const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
+  if (kv.dtype != DType::kF32 || kv.shape.size() != 3 || kv.shape[2] != line || kv.shape[0] < 1 ||
+      kv.shape[1] < 1) {
+    return op_error(kOp, "kv is " + std::string(dtype_name(kv.dtype)) + " " + shape_text(kv.shape) +
+                             ", but must be F32 (rows, keys, " + std::to_string(line) + ")");
+  }
+  if (a.beams < 1) return op_error(kOp, "beams is 0, but must be at least 1");
+  VKF_CHECK(check_aux(kv, aux, a));
+  if (state.dtype != DType::kU32 || state.shape.size() != 1 || state.shape[0] < VKF_STATE_WORDS) {
+    return op_error(kOp, "state is " + std::string(dtype_name(state.dtype)) + " " +
+                             shape_text(state.shape) + ", but must be U32 (words)");
+  }
+  return TensorDesc{"attention", DType::kF32, {q.shape[0], int64_t{a.heads} * a.value_width}};
+}
+
+Result<TensorId> add_attention_step(Graph& graph, const AttentionStepInputs& inputs,
+                                    const AttentionStepAttrs& attrs) {
+  if (!graph.is_step()) {
+    return op_error(kOp,
+                    "add_attention_step was called on a graph that is no decoding step; use "
+                    "add_attention");
+  }
+  const TensorDesc* aux = inputs.aux == kNoTensor ? nullptr : &graph.tensor(inputs.aux);
+  VKF_ASSIGN(TensorDesc out, check_attention_step(graph.tensor(inputs.q), graph.tensor(inputs.kv),
+                                                  aux, graph.tensor(inputs.state), attrs));
+  const TensorId y = graph.add_tensor(std::move(out));
+  const bool self = attrs.source == AttentionStepAttrs::Source::kSelf;
+  Node node = make_node(
+      kOp, AttentionNodeAttrs{attrs},
+      std::string(self ? "self" : "cross") + " step H=" + std::to_string(attrs.heads) +
+          " Hkv=" + std::to_string(attrs.kv_heads) + " E=" + std::to_string(attrs.head_width));
+  node.inputs = {inputs.q, inputs.kv, inputs.aux, inputs.state};
+  node.outputs = {y};
+  graph.add_node(std::move(node));
+  return y;
+}
+
+Status lower_attention_step(LowerContext& context, const Node& node, const AttentionStepAttrs& a) {
+  const TensorDesc& q = context.desc(node.inputs[0]);
+  const TensorDesc& kv = context.desc(node.inputs[1]);
+  const bool has_aux = node.inputs[2] != kNoTensor;
+  const double fallback = 1.0 / std::sqrt(static_cast<double>(a.head_width));
+  const AttentionDecodeParams params{.heads = a.heads,
+                                     .heads_per_kv = a.heads / a.kv_heads,
+                                     .q_offset = a.q_offset,
+                                     .q_stride = static_cast<uint32_t>(q.shape[1]),
+                                     .y_stride = a.heads * a.value_width,
+                                     .line = static_cast<uint32_t>(kv.shape[2]),
+                                     .value_offset = a.kv_heads * a.head_width,
+                                     .lines = static_cast<uint32_t>(kv.shape[1]),
+                                     .beams = a.beams,
+                                     .has_aux = has_aux ? 1u : 0u,
+                                     .scale = a.scale.value_or(static_cast<float>(fallback))};
+  Dispatch d =
+      make_dispatch(node, context.caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup
+                                                  : KernelId::attention_decode__f32_f32_f32);
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.inputs[1], Access::kRead},
+                {has_aux ? node.inputs[2] : node.inputs[1], Access::kRead},
+                {node.outputs[0], Access::kWrite},
+                {node.inputs[3], Access::kRead}};
+  d.set_push(params);
+  d.spec = {attention_local_size(context.caps, a.value_width), a.head_width, a.value_width,
+            a.source == AttentionStepAttrs::Source::kCross ? 1u : 0u};
+  d.groups = {static_cast<uint32_t>(q.shape[0]), a.heads, 1};
+  d.live_axis = 0;
+  d.slots_per_group = 1;
+  const double pairs = static_cast<double>(q.shape[0]) * a.heads * params.lines;
+  d.flops = 2.0 * pairs * (a.head_width + a.value_width);
+  d.bytes = 4.0 * pairs * (a.head_width + a.value_width);
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

@@ -1,0 +1,52 @@
+#include "ops/beam_select.h"
+
+#include <algorithm>
+
+namespace vkformer {
+
+Status check_beam_select(const TensorDesc& candidates, const SearchParams& p) {
+  if (p.beams < 1 || p.beams > VKF_MAX_BEAMS) {
+    return op_error(OpId::k_beam_select, "there are " + std::to_string(p.beams) +
+                                             " beams, but at most " +
+                                             std::to_string(VKF_MAX_BEAMS) + " are supported");
+  }
+  if (p.candidates < 2 * p.beams) {
+    return op_error(OpId::k_beam_select, "K is " + std::to_string(p.candidates) +
+                                             ", but must be at least twice the beams, " +
+                                             std::to_string(2 * p.beams));
+  }
+  const Shape expected = {int64_t{p.batch} * p.beams, p.candidates, 2};
+  if (candidates.shape == expected) return {};
+  return op_error(OpId::k_beam_select, "candidates are " + shape_text(candidates.shape) +
+                                           ", but must be (R, K, 2) = " + shape_text(expected));
+}
+
+Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& search) {
+  VKF_CHECK(check_beam_select(graph.tensor(candidates), search.params));
+  Node node =
+      make_node(OpId::k_beam_select, search.params, "beams=" + std::to_string(search.params.beams));
+  node.inputs = {candidates, search.state, search.settings};
+  node.outputs = {search.search, search.ancestry};
+  graph.add_node(std::move(node));
+  return {};
+}
+
+Status lower_beam_select(LowerContext& context, const Node& node) {
+  constexpr uint32_t kLocalSize = 32;
+  const SearchParams& p = attrs_of<SearchParams>(node);
+  Dispatch d = make_dispatch(node, KernelId::beam_select_item__u32);
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.outputs[0], Access::kReadWrite},
+                {node.outputs[1], Access::kReadWrite},
+                {node.inputs[1], Access::kRead},
+                {node.inputs[2], Access::kRead}};
+  d.set_push(p);
+  d.spec = {std::min(kLocalSize, context.caps.limits.max_invocations)};
+  set_row_groups(context, d, uint64_t{p.batch} * p.beams, p.beams);
+  d.flops = 2.0 * p.batch * p.beams * p.candidates * p.candidates;
+  d.bytes = 16.0 * p.batch * p.beams * p.capacity;
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

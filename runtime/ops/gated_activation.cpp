@@ -1,0 +1,49 @@
+#include "ops/gated_activation.h"
+
+#include "ops/row_op.h"
+#include "params/rowwise.h"
+
+namespace vkformer {
+
+Result<TensorDesc> check_gated_activation(const TensorDesc& x, GatedActivationAttrs attrs) {
+  VKF_CHECK(check_floats(OpId::k_gated_activation, "x", x, 1));
+  VKF_CHECK(check_activation(x, {attrs.kind}));
+  if (x.shape.back() % 2 != 0) {
+    return op_error(OpId::k_gated_activation,
+                    "x has shape " + shape_text(x.shape) + ", whose last dimension " +
+                        std::to_string(x.shape.back()) + " does not split into two halves.");
+  }
+  Shape shape = x.shape;
+  shape.back() /= 2;
+  return TensorDesc{"gated_activation", DType::kF32, std::move(shape)};
+}
+
+Result<TensorId> add_gated_activation(Graph& graph, TensorId x, GatedActivationAttrs attrs) {
+  VKF_ASSIGN(TensorDesc out, check_gated_activation(graph.tensor(x), attrs));
+  Node node = make_node(OpId::k_gated_activation, attrs,
+                        std::string("kind=") + activation_name(attrs.kind));
+  node.inputs = {x};
+  return add_single_output(graph, std::move(node), std::move(out));
+}
+
+Status lower_gated_activation(LowerContext& context, const Node& node) {
+  const TensorDesc& y = context.desc(node.outputs[0]);
+  const uint64_t rows = row_count(y.shape);
+  const ElementParams params{.rows = static_cast<uint32_t>(rows),
+                             .width = static_cast<uint32_t>(y.shape.back()),
+                             .count = static_cast<uint32_t>(element_count(y.shape)),
+                             .unused = 0};
+  Dispatch d = make_row_dispatch(context, node, KernelId::gated_activation_run__f32_none_f32, rows,
+                                 params.width);
+  const uint32_t run = run_length(context.caps, d.spec[0]);
+  d.spec.push_back(static_cast<uint32_t>(attrs_of<GatedActivationAttrs>(node).kind));
+  d.spec.push_back(run);
+  d.groups[2] = std::max(1u, (params.width + run - 1) / run);
+  d.set_push(params);
+  d.flops = 11.0 * params.count;
+  d.bytes = 12.0 * params.count;
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

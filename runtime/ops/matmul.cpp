@@ -1,0 +1,271 @@
+#include "ops/matmul.h"
+
+#include <algorithm>
+
+#include "ops/matmul_lowering.h"
+
+namespace vkformer {
+namespace {
+
+std::string flags_text(const MatmulAttrs& attrs) {
+  std::string text;
+  if (attrs.trans_a) text += " trans_a";
+  if (attrs.trans_b) text += " trans_b";
+  if (attrs.alpha != 1.0f) text += " alpha=" + std::to_string(attrs.alpha);
+  if (attrs.beta != 1.0f) text += " beta=" + std::to_string(attrs.beta);
+  if (attrs.activation != ActivationKind::kNone)
+    text += std::string(" ") + activation_name(attrs.activation);
+  return text.empty() ? text : text.substr(1);
+}
+
+// The leading axes of a and b, broadcast as NumPy does.
+Result<Shape> broadcast_batch(const Shape& a, const Shape& b) {
+  const size_t rank = std::max(a.size(), b.size()) - 2;
+  Shape batch(rank, 1);
+  for (size_t i = 0; i < rank; ++i) {
+    const auto axis = [&](const Shape& s) {
+      const size_t leading = s.size() - 2;
+      return i + leading < rank ? int64_t{1} : s[i + leading - rank];
+    };
+    const int64_t x = axis(a);
+    const int64_t y = axis(b);
+    if (x != y && x != 1 && y != 1) {
+      return op_error(OpId::k_matmul, "the batch axes of a " + shape_text(a) + " and b " +
+                                          shape_text(b) + " do not broadcast");
+    }
+    batch[i] = std::max(x, y);
+  }
+  return batch;
+}
+
+Status check_f32(const char* name, const TensorDesc& t, size_t least_rank) {
+  if (t.dtype == DType::kF32 && t.shape.size() >= least_rank) return {};
+  return op_error(OpId::k_matmul, std::string(name) + " is " + dtype_name(t.dtype) + " " +
+                                      shape_text(t.shape) + ", but must be F32 with at least " +
+                                      std::to_string(least_rank) + " dimension(s)");
+}
+
+Status check_addend(const TensorDesc& c, const Shape& y) {
+  VKF_CHECK(check_f32("c", c, 1));
+  const Shape matrix(y.end() - 2, y.end());
+  if (c.shape == y || c.shape == matrix || c.shape == Shape{y.back()}) return {};
+  return op_error(OpId::k_matmul, "c has shape " + shape_text(c.shape) +
+                                      ", but must be (N), (M, N) or y's " + shape_text(y));
+}
+
+}  // namespace
+
+Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const TensorDesc* c,
+                                const MatmulAttrs& attrs) {
+  VKF_CHECK(check_f32("a", a, 2));
+  VKF_CHECK(check_f32("b", b, 2));
+  const size_t ra = a.shape.size();
+  const size_t rb = b.shape.size();
+  const int64_t m = a.shape[ra - (attrs.trans_a ? 1 : 2)];
+  const int64_t ka = a.shape[ra - (attrs.trans_a ? 2 : 1)];
+  const int64_t kb = b.shape[rb - (attrs.trans_b ? 1 : 2)];
+  const int64_t n = b.shape[rb - (attrs.trans_b ? 2 : 1)];
+  if (ka != kb) {
+    return op_error(OpId::k_matmul, "a " + shape_text(a.shape) + " has K = " + std::to_string(ka) +
+                                        ", but b " + shape_text(b.shape) +
+                                        " has K = " + std::to_string(kb));
+  }
+  VKF_ASSIGN(Shape shape, broadcast_batch(a.shape, b.shape));
+  shape.push_back(m);
+  shape.push_back(n);
+  if (c != nullptr) VKF_CHECK(check_addend(*c, shape));
+  return TensorDesc{"matmul", DType::kF32, shape};
+}
+
+Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
+                                const TensorDesc* residual) {
+  VKF_CHECK(check_f32("x", x, 1));
+  if (x.shape.back() != static_cast<int64_t>(weight.k)) {
+    return op_error(OpId::k_matmul, "x " + shape_text(x.shape) + " does not end with K = " +
+                                        std::to_string(weight.k) + " of the weight");
+  }
+  Shape shape = x.shape;
+  shape.back() = weight.n;
+  if (residual != nullptr && residual->shape != shape) {
+    return op_error(OpId::k_matmul, "the residual has shape " + shape_text(residual->shape) +
+                                        ", but y has " + shape_text(shape));
+  }
+  return TensorDesc{"linear", DType::kF32, shape};
+}
+
+Result<TensorId> add_matmul(Graph& graph, TensorId a, TensorId b, TensorId c,
+                            const MatmulAttrs& attrs) {
+  const TensorDesc* addend = c == kNoTensor ? nullptr : &graph.tensor(c);
+  VKF_ASSIGN(TensorDesc out, check_matmul(graph.tensor(a), graph.tensor(b), addend, attrs));
+  const TensorId y = graph.add_tensor(std::move(out));
+  Node node = make_node(OpId::k_matmul, MatmulNodeAttrs{attrs, {}}, flags_text(attrs));
+  node.inputs = {a, b, c};
+  node.outputs = {y};
+  graph.add_node(std::move(node));
+  return y;
+}
+
+Result<TensorId> add_linear(Graph& graph, TensorId x, const LinearWeight& weight,
+                            const LinearAttrs& attrs) {
+  const TensorDesc* residual =
+      attrs.residual == kNoTensor ? nullptr : &graph.tensor(attrs.residual);
+  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual));
+  const TensorId y = graph.add_tensor(std::move(out));
+  VKF_CHECK(add_linear_into(graph, x, weight, attrs, y));
+  return y;
+}
+
+Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
+                       const LinearAttrs& attrs, TensorId y) {
+  const TensorDesc* residual =
+      attrs.residual == kNoTensor ? nullptr : &graph.tensor(attrs.residual);
+  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual));
+  if (graph.tensor(y).shape != out.shape) {
+    return op_error(OpId::k_matmul, "y has shape " + shape_text(graph.tensor(y).shape) +
+                                        ", but x and the weight give " + shape_text(out.shape));
+  }
+  MatmulAttrs matmul{.activation = attrs.activation, .addend = MatmulAttrs::Addend::kAfter};
+  Node node = make_node(OpId::k_matmul, MatmulNodeAttrs{matmul, weight},
+                        flags_text(matmul) + (weight.dtype == DType::kF16 ? " f16 weight" : ""));
+  node.inputs = {x, weight.tensor, attrs.residual};
+  node.outputs = {y};
+  graph.add_node(std::move(node));
+  return {};
+}
+
+namespace {
+
+// Element strides of the last two axes of a plain tensor, op() applied.
+struct MatrixLayout {
+  uint32_t row_stride, col_stride, matrix;
+};
+
+MatrixLayout matrix_layout(const Shape& shape, bool transposed) {
+  const auto rows = static_cast<uint32_t>(shape[shape.size() - 2]);
+  const auto columns = static_cast<uint32_t>(shape.back());
+  if (transposed) return {1, columns, rows * columns};
+  return {columns, 1, rows * columns};
+}
+
+MatmulParams base_params(const MatmulAttrs& attrs) {
+  MatmulParams p{};
+  p.bias_offset = kMatmulNone;
+  p.c_offset = kMatmulNone;
+  p.alpha = attrs.alpha;
+  p.beta = attrs.beta;
+  p.activation = static_cast<uint32_t>(attrs.activation);
+  p.c_after = attrs.addend == MatmulAttrs::Addend::kAfter ? 1 : 0;
+  return p;
+}
+
+// Index of y's batch `index` in an operand whose leading axes broadcast to `batch`.
+uint64_t operand_batch(const Shape& operand, const Shape& batch, uint64_t index) {
+  const size_t leading = operand.size() - 2;
+  uint64_t position = 0;
+  uint64_t stride = 1;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const size_t axis = batch.size() - 1 - i;
+    const uint64_t coordinate = index % static_cast<uint64_t>(batch[axis]);
+    index /= static_cast<uint64_t>(batch[axis]);
+    if (i >= leading) continue;
+    const auto size = static_cast<uint64_t>(operand[leading - 1 - i]);
+    if (size != 1) position += coordinate * stride;
+    stride *= size;
+  }
+  return position;
+}
+
+void emit(LowerContext& context, const Node& node, const MatmulProblem& problem) {
+  const MatmulStrategy strategy = pick_matmul(problem, context.caps);
+  Dispatch d = launch_matmul(node, problem, context.caps, context.precision, strategy);
+  // An absent addend still needs a buffer behind its binding; any readable one serves.
+  const TensorId addend = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.inputs[1], Access::kRead},
+                {addend, Access::kRead},
+                {node.outputs[0], Access::kWrite}};
+  context.plan.dispatches.push_back(std::move(d));
+}
+
+// A packed weight: all leading axes of x are rows of one product.
+void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
+  const TensorDesc& x = context.desc(node.inputs[0]);
+  MatmulProblem problem{.params = base_params(attrs.matmul), .weight_dtype = attrs.weight.dtype};
+  MatmulParams& p = problem.params;
+  p.m = static_cast<uint32_t>(row_count(x.shape));
+  p.n = attrs.weight.n;
+  p.k = attrs.weight.k;
+  p.a_row_stride = p.k;
+  p.a_col_stride = 1;
+  p.b_row_stride = attrs.weight.row_stride;
+  p.b_col_stride = 1;
+  p.bias_offset = attrs.weight.bias_offset;
+  p.y_row_stride = p.n;
+  if (node.inputs[2] != kNoTensor) {
+    p.c_offset = 0;
+    p.c_row_stride = p.n;
+  }
+  problem.rows_are_slots = context.graph.is_step();
+  emit(context, node, problem);
+}
+
+void set_addend(const TensorDesc& c, const Shape& y, uint64_t batch_index, MatmulParams& p) {
+  p.c_offset = 0;
+  p.c_row_stride = c.shape.size() == 1 ? 0 : p.n;
+  if (c.shape.size() == y.size() && y.size() > 2) {
+    p.c_batch_stride = p.m * p.n;
+    p.c_offset = static_cast<uint32_t>(batch_index * p.c_batch_stride);
+  }
+}
+
+// Batches that broadcast: runs of equal stride become one dispatch over z.
+void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
+  const TensorDesc& a = context.desc(node.inputs[0]);
+  const TensorDesc& b = context.desc(node.inputs[1]);
+  const Shape& y = context.desc(node.outputs[0]).shape;
+  const Shape batch(y.begin(), y.end() - 2);
+  const uint64_t count = static_cast<uint64_t>(element_count(batch));
+  const uint64_t inner = batch.empty() ? 1 : static_cast<uint64_t>(batch.back());
+  const MatrixLayout la = matrix_layout(a.shape, attrs.matmul.trans_a);
+  const MatrixLayout lb = matrix_layout(b.shape, attrs.matmul.trans_b);
+  for (uint64_t first = 0; first < count; first += inner) {
+    MatmulProblem problem{.params = base_params(attrs.matmul),
+                          .batch = static_cast<uint32_t>(inner)};
+    MatmulParams& p = problem.params;
+    p.m = static_cast<uint32_t>(y[y.size() - 2]);
+    p.n = static_cast<uint32_t>(y.back());
+    p.k = static_cast<uint32_t>(a.shape[a.shape.size() - (attrs.matmul.trans_a ? 2 : 1)]);
+    const auto stride = [&](const Shape& operand, uint32_t matrix) {
+      if (inner == 1) return 0u;
+      const uint64_t step = operand_batch(operand, batch, first + 1) - operand_batch(operand, batch, first);
+      return static_cast<uint32_t>(step) * matrix;
+    };
+    p.a_offset = static_cast<uint32_t>(operand_batch(a.shape, batch, first)) * la.matrix;
+    p.a_row_stride = la.row_stride;
+    p.a_col_stride = la.col_stride;
+    p.a_batch_stride = stride(a.shape, la.matrix);
+    p.b_offset = static_cast<uint32_t>(operand_batch(b.shape, batch, first)) * lb.matrix;
+    p.b_row_stride = lb.row_stride;
+    p.b_col_stride = lb.col_stride;
+    p.b_batch_stride = stride(b.shape, lb.matrix);
+    p.y_row_stride = p.n;
+    p.y_batch_stride = p.m * p.n;
+    p.y_offset = static_cast<uint32_t>(first * p.y_batch_stride);
+    if (node.inputs[2] != kNoTensor) set_addend(context.desc(node.inputs[2]), y, first, p);
+    emit(context, node, problem);
+  }
+}
+
+}  // namespace
+
+Status lower_matmul(LowerContext& context, const Node& node) {
+  const auto& attrs = attrs_of<MatmulNodeAttrs>(node);
+  if (attrs.weight.tensor != kNoTensor) {
+    lower_linear(context, node, attrs);
+  } else {
+    lower_batched(context, node, attrs);
+  }
+  return {};
+}
+
+}  // namespace vkformer

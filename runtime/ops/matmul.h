@@ -1,0 +1,60 @@
+// matmul: the matrix product with everything fused to it.
+//
+//   a (..., M, K) x b (..., K, N) -> y (..., M, N)
+//   y = act(alpha * op(a) op(b) + beta * c + bias)          c: (N), (M, N) or (..., M, N)
+//   y = act(alpha * op(a) op(b) + bias) + beta * residual   as add_linear uses it
+//
+// Accumulation is f32 on every tier. Leading (batch) axes broadcast as in NumPy. The right side is
+// a tensor of the graph, or a weight packed at load (weights/pack.h), f32 or f16 in words.
+#pragma once
+
+#include "ops/activation.h"
+#include "ops/op.h"
+
+namespace vkformer {
+
+// A packed weight: (K, N) row-major with rows padded to row_stride elements, then N bias values in
+// f32 where there is a bias. All in one binding.
+struct LinearWeight {
+  TensorId tensor = kNoTensor;
+  uint32_t n = 0;            // N, output features
+  uint32_t k = 0;            // K, input features
+  uint32_t row_stride = 0;   // elements from one k to the next
+  uint32_t bias_offset = ~0u;  // in 32-bit words; ~0 = no bias
+  DType dtype = DType::kF32;   // F32, or F16 packed two in a word
+};
+
+struct MatmulAttrs {
+  bool trans_a = false;  // the last two axes of a are swapped: a (..., K, M)
+  bool trans_b = false;  // b (..., N, K)
+  float alpha = 1.0f;
+  float beta = 1.0f;  // of c; ignored without c
+  ActivationKind activation = ActivationKind::kNone;
+  // c is added after the activation (a residual) instead of before it.
+  enum class Addend : uint8_t { kBefore, kAfter } addend = Addend::kBefore;
+};
+
+struct LinearAttrs {
+  ActivationKind activation = ActivationKind::kNone;
+  TensorId residual = kNoTensor;  // (..., N), added after the activation
+};
+
+// The output's description, or why the inputs do not fit; c may be null.
+Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const TensorDesc* c,
+                                const MatmulAttrs& attrs);
+Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
+                                const TensorDesc* residual);
+
+// y = alpha op(a) op(b) + ..., both sides tensors of the graph; c may be kNoTensor.
+Result<TensorId> add_matmul(Graph& graph, TensorId a, TensorId b, TensorId c,
+                            const MatmulAttrs& attrs);
+// y (..., N) = act(x (..., K) W + bias) + residual, W packed.
+Result<TensorId> add_linear(Graph& graph, TensorId x, const LinearWeight& weight,
+                            const LinearAttrs& attrs);
+// The same into an existing tensor `y` (..., N).
+Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
+                       const LinearAttrs& attrs, TensorId y);
+
+Status lower_matmul(LowerContext& context, const Node& node);
+
+}  // namespace vkformer

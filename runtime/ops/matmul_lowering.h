@@ -1,0 +1,39 @@
+// How a matrix product becomes dispatches: operand layouts, the choice of strategy, launch sizes.
+// Internal to matmul; matmul.h is the operator.
+#pragma once
+
+#include "ops/matmul.h"
+#include "params/matmul.h"
+
+namespace vkformer {
+
+// What a matmul node carries: both forms, and what the lowering needs of a packed weight.
+struct MatmulNodeAttrs {
+  MatmulAttrs matmul;
+  LinearWeight weight;  // tensor == kNoTensor for two graph tensors
+};
+
+// One product with every offset and stride resolved.
+struct MatmulProblem {
+  MatmulParams params{};
+  uint32_t batch = 1;
+  DType weight_dtype = DType::kF32;
+  bool rows_are_slots = false;  // a decoding step: M is the capacity, live rows come first
+};
+
+enum class MatmulStrategy : uint8_t {
+  kRows,   // a few rows: streams B once
+  kWide,   // software devices: large register tiles, no shared memory
+  kStrided,  // software devices, any strides of f32 operands: the same tiles, element loads
+  kTiled,    // GPUs, any strides: shared-memory tiles
+};
+
+// The only heuristic: depends on M (in a step the capacity) and the operands' layouts, never on how many
+// rows are live.
+MatmulStrategy pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps);
+
+// Kernel, specialization and groups of one problem; bindings are the caller's.
+Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,
+                       Precision precision, MatmulStrategy strategy);
+
+}  // namespace vkformer

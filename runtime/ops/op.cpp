@@ -1,0 +1,111 @@
+#include "ops/op.h"
+
+#include <algorithm>
+
+// clang-format off
+#define VKF_OP(name) namespace vkformer { Status lower_##name(LowerContext&, const Node&); }
+#include "ops/op_list.def"
+#undef VKF_OP
+// clang-format on
+
+namespace vkformer {
+namespace {
+
+using LowerFunction = Status (*)(LowerContext&, const Node&);
+
+struct OpRow {
+  const char* name;
+  LowerFunction lower;
+};
+
+constexpr OpRow kOps[] = {
+#define VKF_OP(name) {#name, lower_##name},
+#include "ops/op_list.def"
+#undef VKF_OP
+};
+
+uint64_t tensor_bytes(const TensorDesc& t) {
+  if (t.bytes != 0) return t.bytes;
+  const uint64_t raw = static_cast<uint64_t>(element_count(t.shape)) * dtype_size(t.dtype);
+  return std::max<uint64_t>(4, (raw + 3) / 4 * 4);
+}
+
+PlanBuffer plan_buffer(const TensorDesc& t) {
+  PlanBuffer buffer{.name = t.name, .bytes = tensor_bytes(t)};
+  if (t.kind == TensorKind::kExternal) buffer.source = BufferSource::kExternal;
+  if (t.kind == TensorKind::kConstant) {
+    buffer.source = BufferSource::kConstant;
+    buffer.constant = t.constant;
+  }
+  return buffer;
+}
+
+Status check_ranges(const Plan& plan, const DeviceCaps& caps) {
+  for (const PlanBuffer& b : plan.buffers) {
+    if (b.bytes <= caps.limits.max_storage_range) continue;
+    return unsupported("[" + b.name + "] needs " + std::to_string(b.bytes) +
+                       " bytes in one binding, but this device binds at most " +
+                       std::to_string(caps.limits.max_storage_range) +
+                       " bytes; use a smaller batch or a shorter sequence");
+  }
+  return {};
+}
+
+}  // namespace
+
+const char* op_name(OpId op) { return kOps[static_cast<size_t>(op)].name; }
+
+uint32_t LowerContext::add_scratch(std::string name, uint64_t bytes) {
+  plan.buffers.push_back({.name = std::move(name), .bytes = bytes});
+  return static_cast<uint32_t>(plan.buffers.size() - 1);
+}
+
+void set_row_groups(const LowerContext& context, Dispatch& dispatch, uint64_t rows,
+                    uint32_t rows_per_group) {
+  const uint64_t groups = (rows + rows_per_group - 1) / rows_per_group;
+  dispatch.groups[0] = static_cast<uint32_t>(std::min<uint64_t>(groups, kRowsPerGridLine));
+  dispatch.groups[1] =
+      static_cast<uint32_t>(std::max<uint64_t>(1, (groups + kRowsPerGridLine - 1) / kRowsPerGridLine));
+  if (context.graph.is_step()) {
+    dispatch.live_axis = 0;
+    dispatch.slots_per_group = rows_per_group;
+  }
+}
+
+Dispatch make_dispatch(const Node& node, KernelId kernel) {
+  Dispatch dispatch;
+  dispatch.kernel = kernel;
+  dispatch.label = node.label;
+  return dispatch;
+}
+
+Error op_error(OpId op, const std::string& message) {
+  return invalid_argument("[" + std::string(op_name(op)) + "] " + message);
+}
+
+uint64_t word_bytes(const Shape& shape) {
+  return 4 * static_cast<uint64_t>(element_count(shape));
+}
+
+uint64_t row_count(const Shape& shape) {
+  uint64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= static_cast<uint64_t>(shape[i]);
+  return rows;
+}
+
+Result<Plan> make_plan(const Graph& graph, const DeviceCaps& caps, Precision precision) {
+  Plan plan;
+  plan.row_capacity = graph.row_capacity();
+  for (const TensorDesc& t : graph.tensors()) plan.buffers.push_back(plan_buffer(t));
+  LowerContext context{graph, caps, precision, plan};
+  for (const Node& node : graph.nodes()) {
+    Status lowered = kOps[node.op].lower(context, node);
+    if (!lowered) return lowered.error().with_context(node.label.empty() ? "plan" : node.label);
+  }
+  VKF_CHECK(check_ranges(plan, caps));
+  plan_memory(plan, std::max<uint64_t>(256, caps.limits.storage_alignment));
+  plan_barriers(plan);
+  return plan;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,37 @@
+#include "ops/sinusoidal_positions.h"
+
+#include <cmath>
+
+namespace vkformer {
+
+Result<std::vector<float>> sinusoidal_positions(const SinusoidalAttrs& attrs) {
+  constexpr int64_t kMostElements = int64_t{1} << 28;
+  const bool sane = attrs.length >= 0 && attrs.width >= 0 &&
+                    (attrs.width == 0 || attrs.length <= kMostElements / attrs.width);
+  if (!sane) {
+    return invalid_argument("[sinusoidal_positions] The table has " + std::to_string(attrs.length) +
+                            " rows of width " + std::to_string(attrs.width) +
+                            ", but neither may be negative and their product at most 268435456.");
+  }
+  const int64_t half = attrs.width / 2;
+  const bool halves = attrs.layout == SinusoidalLayout::kHalves;
+  const int64_t span = attrs.spacing == SinusoidalSpacing::kHalfMinusOne ? half - 1 : half;
+  // The one frequency of D = 2 is 1 in every spacing.
+  const double den = static_cast<double>(span > 0 ? span : 1);
+  std::vector<float> table(static_cast<size_t>(attrs.length * attrs.width), 0.0f);
+  for (int64_t i = 0; i < half; ++i) {
+    const double frequency = std::pow(10000.0, -static_cast<double>(i) / den);
+    const int64_t sine_column = halves ? i : 2 * i;
+    const int64_t cosine_column = halves ? half + i : 2 * i + 1;
+    for (int64_t p = 0; p < attrs.length; ++p) {
+      const double angle = (static_cast<double>(p) + static_cast<double>(attrs.offset)) * frequency;
+      table[static_cast<size_t>(p * attrs.width + sine_column)] =
+          static_cast<float>(std::sin(angle));
+      table[static_cast<size_t>(p * attrs.width + cosine_column)] =
+          static_cast<float>(std::cos(angle));
+    }
+  }
+  return table;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,63 @@
+#include "ops/step_advance.h"
+
+#include "params/decode_state.h"
+
+namespace vkformer {
+
+Status check_step_advance(const Graph& graph, const SearchTensors& search) {
+  const SearchParams& p = search.params;
+  const int64_t rows = int64_t{p.batch} * p.beams;
+  if (!graph.is_step() || graph.row_capacity() != rows) {
+    return op_error(OpId::k_step_advance, "the graph is not a decoding step of " +
+                                              std::to_string(rows) + " rows");
+  }
+  if (rows > VKF_MAX_SLOTS) {
+    return op_error(OpId::k_step_advance,
+                    "there are " + std::to_string(rows) + " rows (batch times beams), but at most " +
+                        std::to_string(VKF_MAX_SLOTS) + " can run together; use a smaller batch");
+  }
+  return {};
+}
+
+Status add_step_advance(Graph& graph, const SearchTensors& search) {
+  VKF_CHECK(check_step_advance(graph, search));
+  Node node = make_node(OpId::k_step_advance, search.params, "");
+  node.inputs = {search.search};
+  node.outputs = {search.state, search.step_ids, search.args};
+  graph.add_node(std::move(node));
+  return {};
+}
+
+Status lower_step_advance(LowerContext& context, const Node& node) {
+  SearchParams p = attrs_of<SearchParams>(node);
+  for (const Dispatch& earlier : context.plan.dispatches) {
+    if (earlier.live_axis >= 0) ++p.arg_count;
+  }
+  if (p.arg_count > kMaxStepDispatches) {
+    return unsupported("[step_advance] the step has " + std::to_string(p.arg_count) +
+                       " dispatches over live rows, but at most " +
+                       std::to_string(kMaxStepDispatches) + " are supported");
+  }
+  Dispatch d = make_dispatch(node, KernelId::step_advance_all__u32);
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.outputs[0], Access::kReadWrite},
+                {node.outputs[1], Access::kWrite},
+                {node.outputs[2], Access::kReadWrite}};
+  d.set_push(p);
+  d.flops = context.graph.row_capacity();
+  d.bytes = 8.0 * context.graph.row_capacity();
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+std::vector<uint32_t> step_arg_table(const Plan& plan) {
+  std::vector<uint32_t> table;
+  for (const Dispatch& d : plan.dispatches) {
+    if (d.live_axis < 0) continue;
+    table.push_back(static_cast<uint32_t>(d.live_axis) | d.slots_per_group << 2);
+    table.insert(table.end(), d.groups.begin(), d.groups.end());
+  }
+  return table;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,58 @@
+#include "ops/token_candidates.h"
+
+#include "ops/row_kernel.h"
+
+namespace vkformer {
+
+uint64_t search_words(const SearchParams& p) {
+  const uint64_t rows = uint64_t{p.batch} * p.beams;
+  return rows * p.capacity + rows + 4ull * p.batch + 2 * rows + rows * p.capacity;
+}
+
+Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const SearchParams& p) {
+  const int64_t rows = int64_t{p.batch} * p.beams;
+  if (logits.dtype != DType::kF32 || logits.shape != Shape{rows, p.vocab}) {
+    return op_error(OpId::k_token_candidates, "logits are " + shape_text(logits.shape) +
+                                                  ", but must be F32 (R, V) = " +
+                                                  shape_text({rows, p.vocab}));
+  }
+  if (p.candidates < 1 || p.candidates > VKF_MAX_CANDIDATES || p.candidates > p.vocab) {
+    return op_error(OpId::k_token_candidates,
+                    "K is " + std::to_string(p.candidates) + ", but must lie between 1 and " +
+                        std::to_string(std::min<uint32_t>(VKF_MAX_CANDIDATES, p.vocab)));
+  }
+  return TensorDesc{"candidates", DType::kU32, {rows, p.candidates, 2}};
+}
+
+Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search) {
+  VKF_ASSIGN(TensorDesc out, check_token_candidates(graph.tensor(logits), search.params));
+  const TensorId candidates = graph.add_tensor(std::move(out));
+  Node node = make_node(OpId::k_token_candidates, search.params,
+                        "K=" + std::to_string(search.params.candidates));
+  node.inputs = {logits, search.suppress, search.state, search.settings};
+  node.outputs = {candidates};
+  graph.add_node(std::move(node));
+  return candidates;
+}
+
+Status lower_token_candidates(LowerContext& context, const Node& node) {
+  const SearchParams& p = attrs_of<SearchParams>(node);
+  Dispatch d = make_dispatch(node, context.caps.subgroup()
+                                       ? KernelId::token_candidates_row__f32_u32_f32_subgroup
+                                       : KernelId::token_candidates_row__f32_u32_f32);
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.inputs[1], Access::kRead},
+                {node.outputs[0], Access::kWrite},
+                {node.inputs[2], Access::kRead},
+                {node.inputs[3], Access::kRead}};
+  d.set_push(p);
+  d.spec = {row_local_size(context.caps, p.vocab)};
+  const uint64_t rows = uint64_t{p.batch} * p.beams;
+  set_row_groups(context, d, rows, 1);
+  d.flops = 8.0 * static_cast<double>(rows) * p.vocab * p.candidates;
+  d.bytes = 4.0 * static_cast<double>(rows) * p.vocab;
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

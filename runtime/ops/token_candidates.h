@@ -1,0 +1,31 @@
+// token_candidates: log-probabilities of the next token, score processing (suppressed, premature
+// and forced tokens) and the K best tokens of every live slot. Part of a decoding step.
+//
+//   logits (R, V), suppress (2, ceil(V/32)) words -> candidates (R, K, 2): f32 bits, token
+#pragma once
+
+#include "ops/op.h"
+#include "params/search.h"
+
+namespace vkformer {
+
+// What the operators of a search share: its capacities and the tensors that hold its state.
+struct SearchTensors {
+  SearchParams params;            // arg_count is filled by step_advance
+  TensorId search = kNoTensor;    // params/search.h lists the parts
+  TensorId state = kNoTensor;     // DecodeState and slot rows, 4096 words
+  TensorId settings = kNoTensor;  // SearchSettings
+  TensorId suppress = kNoTensor;  // (2, ceil(V/32)) words: never chosen, not chosen first
+  TensorId ancestry = kNoTensor;  // (R, C): cache row that holds position t of a beam
+  TensorId step_ids = kNoTensor;  // (R): token that each slot feeds into the next step
+  TensorId args = kNoTensor;      // indirect dispatch commands, then their table
+};
+
+// Words of the search buffer.
+uint64_t search_words(const SearchParams& params);
+
+Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const SearchParams& params);
+Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search);
+Status lower_token_candidates(LowerContext& context, const Node& node);
+
+}  // namespace vkformer

@@ -1,0 +1,64 @@
+// What a device can do, as plain data: limits, features, tier. Filled from Vulkan by the vulkan
+// room, or by hand in tests; every decision of ops/ and plan/ reads only this.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+
+namespace vkformer {
+
+// What kernels may use. Each tier includes the ones before it.
+enum class Tier : uint8_t { kBaseline, kSubgroup, kFp16 };
+const char* tier_name(Tier tier);
+Result<Tier> tier_from_name(std::string_view name);  // "baseline", "subgroup", "fp16"
+
+enum class DeviceClass : uint8_t { kSoftware, kIntegrated, kDiscrete, kOther };
+
+// Arithmetic a model asks for. Accumulation is f32 in both.
+enum class Precision : uint8_t { kF32, kF16 };
+
+struct DeviceLimits {
+  uint64_t max_storage_range = 128ull << 20;  // bytes
+  uint32_t max_uniform_range = 16384;         // bytes
+  uint32_t max_storage_buffers = 4;           // per stage
+  uint32_t max_push_bytes = 128;
+  uint32_t max_shared_bytes = 16384;
+  uint32_t max_invocations = 128;
+  std::array<uint32_t, 3> max_group_size = {128, 128, 64};
+  std::array<uint32_t, 3> max_group_count = {65535, 65535, 65535};
+  uint64_t storage_alignment = 256;  // bytes
+  uint64_t uniform_alignment = 256;  // bytes
+  uint64_t max_allocation = 1ull << 30;  // bytes
+};
+
+struct DeviceCaps {
+  std::string name;
+  std::string driver;  // driver name and version
+  DeviceClass device_class = DeviceClass::kOther;
+  DeviceLimits limits;
+  Tier tier = Tier::kBaseline;  // the tier in use: what the device has, clamped by the caller
+  uint32_t subgroup_size = 1;
+  // Software devices whose compiler keeps uniform loads scalar (Mesa 23 on): smaller tiles win.
+  bool fast_uniform_loads = false;
+  bool has_int64 = false;  // 64-bit integers in shaders: wider loads on software devices
+  // Longest dispatch that one submit may hold, as f32 operations; splitting inside operators and
+  // submit chunking keep below it, far from any watchdog.
+  double max_dispatch_flops = 4e9;
+
+  bool subgroup() const { return tier >= Tier::kSubgroup; }
+  bool int64() const { return has_int64 && tier >= Tier::kSubgroup; }
+  bool fp16() const { return tier >= Tier::kFp16; }
+};
+
+// Limits as a named profile states them: "android-2022", "vulkan-minimum".
+Result<DeviceLimits> limit_profile(std::string_view name);
+std::vector<std::string> limit_profile_names();
+// The stricter of the two in every field.
+DeviceLimits clamp_limits(const DeviceLimits& limits, const DeviceLimits& profile);
+
+}  // namespace vkformer

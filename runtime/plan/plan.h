@@ -1,0 +1,98 @@
+// A plan: everything Vulkan will do for one pass, as printable data. Dispatches come from ops/;
+// memory offsets and barriers are derived here; the vulkan room only executes it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "kernels/catalogue.h"
+#include "plan/device_caps.h"
+
+namespace vkformer {
+
+enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+
+// Where a planned buffer's memory comes from.
+enum class BufferSource : uint8_t { kArena, kExternal, kConstant };
+
+// One logical buffer of the plan; ids are the graph's tensor ids, then scratch added by operators.
+struct PlanBuffer {
+  std::string name;
+  BufferSource source = BufferSource::kArena;
+  uint64_t bytes = 0;
+  uint64_t offset = 0;    // in the arena; filled by plan_memory
+  uint32_t constant = 0;  // index in the weight table, for kConstant
+};
+
+struct BoundBuffer {
+  uint32_t buffer = 0;  // index in Plan::buffers
+  Access access = Access::kRead;
+};
+
+// One vkCmdDispatch. Binding i of the kernel is bindings[i].
+struct Dispatch {
+  KernelId kernel{};
+  std::string label;
+  std::vector<BoundBuffer> bindings;
+  std::vector<std::byte> push;  // at most 128 bytes
+  std::vector<uint32_t> spec;   // values of the specialization constants 0, 1, 2, ...
+  std::array<uint32_t, 3> groups = {1, 1, 1};
+  // In a decoding step, the axis whose group count is ceil(live slots / slots_per_group) times
+  // groups[axis]-independent 1, taken indirectly; -1 where the count does not depend on live slots.
+  int live_axis = -1;
+  uint32_t slots_per_group = 1;
+  double flops = 0;  // upper bound, operations
+  double bytes = 0;  // upper bound, bytes moved
+
+  template <class T>
+  void set_push(const T& params) {
+    push.resize(sizeof(T));
+    std::memcpy(push.data(), &params, sizeof(T));
+  }
+};
+
+// One dispatch must wait for another's writes (or reads, before writing over them).
+struct Barrier {
+  uint32_t before_dispatch = 0;  // index in Plan::dispatches
+  bool write_after_read_only = false;  // an execution dependency suffices
+  std::vector<uint32_t> buffers;       // whose hazards it resolves; for the dump
+};
+
+struct Plan {
+  std::vector<PlanBuffer> buffers;
+  std::vector<Dispatch> dispatches;
+  std::vector<Barrier> barriers;  // ascending before_dispatch
+  uint64_t arena_bytes = 0;
+  uint64_t arena_naive_bytes = 0;  // what it would be without reuse
+  uint32_t row_capacity = 0;       // of a decoding step; 0 otherwise
+
+  bool is_step() const { return row_capacity > 0; }
+  double flops() const;
+  double bytes() const;
+  // One line per buffer and dispatch, barriers in between.
+  std::string dump() const;
+};
+
+// Gives every arena buffer an offset such that buffers alive at the same time do not overlap.
+// Aligned to `alignment` bytes. Greedy by size (Pisarchyk and Lee, 2020, "Efficient memory
+// management for deep neural net inference").
+void plan_memory(Plan& plan, uint64_t alignment);
+
+// Derives the barriers from the declared accesses: read after write, write after write and write
+// after read on buffers that overlap in memory. Must follow plan_memory.
+void plan_barriers(Plan& plan);
+
+// Splits dispatches longer than `max_flops` along their largest group axis, so that no single
+// dispatch nears a watchdog. A part starts at Dispatch base groups; see DispatchPart.
+struct DispatchPart {
+  std::array<uint32_t, 3> base = {0, 0, 0};
+  std::array<uint32_t, 3> groups = {1, 1, 1};
+  double flops = 0;
+};
+std::vector<DispatchPart> split_dispatch(const Dispatch& dispatch, double max_flops,
+                                         const DeviceLimits& limits);
+
+}  // namespace vkformer

@@ -1,0 +1,137 @@
+#include "reference/attention_weights.h"
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "base/check.h"
+#include "reference/softmax.h"
+
+namespace vkformer::reference {
+namespace {
+
+constexpr const char* kOp = "attention";
+
+Status check_heads(const Array& q, const Array& k, const Array& v) {
+  VKF_CHECK(check_array(q, kOp, "q"));
+  VKF_CHECK(check_array(k, kOp, "k"));
+  VKF_CHECK(check_array(v, kOp, "v"));
+  const std::string shapes = "q has shape " + shape_text(q.shape) + ", k " + shape_text(k.shape) +
+                             ", v " + shape_text(v.shape);
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) {
+    return invalid_argument("[attention] " + shapes +
+                            "; each needs four axes: batch, head, token, width.");
+  }
+  if (q.dim(0) != k.dim(0) || q.dim(3) != k.dim(3)) {
+    return invalid_argument("[attention] " + shapes +
+                            "; q and k must agree in batch size and head width.");
+  }
+  if (k.dim(0) != v.dim(0) || k.dim(1) != v.dim(1) || k.dim(2) != v.dim(2)) {
+    return invalid_argument("[attention] " + shapes +
+                            "; k and v must agree in batch size, heads and tokens.");
+  }
+  if (k.dim(1) == 0 || q.dim(1) % k.dim(1) != 0) {
+    return invalid_argument("[attention] " + shapes +
+                            "; the number of query heads must be a multiple of the number of "
+                            "key/value heads.");
+  }
+  return {};
+}
+
+// Row h of the flattened (B, H) axes reads this row of the flattened (B, Hkv) axes.
+int64_t key_row(int64_t row, int64_t heads, int64_t key_heads) {
+  return row / heads * key_heads + row % heads * key_heads / heads;
+}
+
+// (scale q . k + alibi + bias) / temperature for every pair; `shape` is {B, H, T, S}.
+Result<Array> pair_scores(const Array& q, const Array& k, const Shape& shape,
+                          const AttentionOptions& options) {
+  const int64_t heads = shape[1];
+  const int64_t queries = shape[2];
+  const int64_t keys = shape[3];
+  const int64_t width = q.dim(3);
+  const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(width)));
+  if (options.alibi_slopes) {
+    VKF_CHECK(check_shape(*options.alibi_slopes, {heads}, kOp, "alibi_slopes"));
+  }
+  Array bias;
+  if (options.bias) {
+    VKF_ASSIGN(bias, broadcast_to(*options.bias, shape, kOp, "bias"));
+  }
+  Array scores = filled(shape, 0.0);
+  for (int64_t at = 0; at < scores.size(); ++at) {
+    const int64_t j = at % keys;
+    const int64_t i = at / keys % queries;
+    const int64_t row = at / (keys * queries);
+    const int64_t q_at = (row * queries + i) * width;
+    const int64_t k_at = (key_row(row, heads, k.dim(1)) * keys + j) * width;
+    double score = 0.0;
+    for (int64_t e = 0; e < width; ++e) score += q[q_at + e] * k[k_at + e];
+    score *= scale;
+    if (options.alibi_slopes) {
+      const double distance =
+          static_cast<double>(j - i) - static_cast<double>(options.masks.causal_offset);
+      score += (*options.alibi_slopes)[row % heads] * distance;
+    }
+    if (options.bias) score += bias[at];
+    scores[at] = score / options.temperature;
+  }
+  return scores;
+}
+
+// weights V; a weight whose score was -inf does not read its value.
+Array weighted_values(const Array& weights, const Array& masked_scores, const Array& v) {
+  constexpr double kMasked = -std::numeric_limits<double>::infinity();
+  const int64_t heads = weights.dim(1);
+  const int64_t queries = weights.dim(2);
+  const int64_t keys = weights.dim(3);
+  const int64_t width = v.dim(3);
+  Array output = filled({weights.dim(0), heads, queries, width}, 0.0);
+  for (int64_t at = 0; at < weights.size(); ++at) {
+    if (masked_scores[at] == kMasked) continue;
+    const int64_t query = at / keys;
+    const int64_t v_row = key_row(query / queries, heads, v.dim(1)) * keys + at % keys;
+    for (int64_t e = 0; e < width; ++e) {
+      output[query * width + e] += weights[at] * v[v_row * width + e];
+    }
+  }
+  return output;
+}
+
+// - sum p ln p of every row, with 0 ln 0 = 0.
+Array row_entropy(const Array& weights) {
+  const int64_t keys = weights.dim(3);
+  Array entropy = filled({weights.dim(0), weights.dim(1), weights.dim(2)}, 0.0);
+  for (int64_t at = 0; at < weights.size(); ++at) {
+    const double p = weights[at];
+    if (p != 0.0) entropy[at / keys] -= p * std::log(p);
+  }
+  return entropy;
+}
+
+}  // namespace
+
+Result<AttentionOutputs> attention_weights(const Array& q, const Array& k, const Array& v,
+                                           const AttentionOptions& options) {
+  VKF_CHECK(check_heads(q, k, v));
+  VKF_CHECK(check_temperature(options.temperature, kOp));
+  const Shape shape = {q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
+  VKF_ASSIGN(const Array allowed, allowed_pairs(shape, options.masks, kOp));
+  AttentionOutputs out;
+  VKF_ASSIGN(out.scores, pair_scores(q, k, shape, options));
+  Array masked = out.scores;
+  for (int64_t i = 0; i < masked.size(); ++i) {
+    if (allowed[i] == 0.0) masked[i] = -std::numeric_limits<double>::infinity();
+  }
+  out.weights = masked;
+  const size_t keys = static_cast<size_t>(shape[3]);
+  for (size_t row = 0; row < out.weights.data.size(); row += keys) {
+    softmax_row(std::span(out.weights.data).subspan(row, keys));
+  }
+  out.output = weighted_values(out.weights, masked, v);
+  out.entropy = row_entropy(out.weights);
+  return out;
+}
+
+}  // namespace vkformer::reference

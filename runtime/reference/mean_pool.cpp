@@ -1,0 +1,46 @@
+#include "reference/mean_pool.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace vkformer::reference {
+
+Result<Array> mean_pool(const Array& x, const MeanPoolOptions& options) {
+  VKF_CHECK(check_array(x, "mean_pool", "x"));
+  if (x.rank() != 3) {
+    return invalid_argument("[mean_pool] x has shape " + shape_text(x.shape) +
+                            "; it must have three axes: batch, token, width.");
+  }
+  const int64_t tokens = x.dim(1);
+  const int64_t width = x.dim(2);
+  if (options.mask) {
+    VKF_CHECK(check_shape(*options.mask, {x.dim(0), tokens}, "mean_pool", "mask"));
+  }
+  Array y = filled({x.dim(0), width}, 0.0);
+  for (int64_t batch = 0; batch < x.dim(0); ++batch) {
+    double count = 0.0;
+    for (int64_t s = 0; s < tokens; ++s) {
+      if (options.mask && (*options.mask)[batch * tokens + s] == 0.0) continue;
+      count += 1.0;
+      for (int64_t d = 0; d < width; ++d) {
+        y[batch * width + d] += x[(batch * tokens + s) * width + d];
+      }
+    }
+    double squares = 0.0;
+    for (int64_t d = 0; d < width; ++d) {
+      double& value = y[batch * width + d];
+      value /= std::max(count, 1e-9);
+      squares += value * value;
+    }
+    if (!options.normalize) continue;
+    const double length = std::sqrt(squares);
+    // Written so that a NaN length is not replaced by the floor.
+    const double divisor = length < 1e-12 ? 1e-12 : length;
+    for (int64_t d = 0; d < width; ++d) y[batch * width + d] /= divisor;
+  }
+  return y;
+}
+
+}  // namespace vkformer::reference

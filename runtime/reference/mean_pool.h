@@ -1,0 +1,19 @@
+// mean_pool: y = sum over kept tokens of x / max(count, 1e-9), then, if asked, y / max(|y|, 1e-12)
+// (Reimers, Gurevych 2019). Masked tokens are left out even when they hold NaN; a row without any
+// kept token gives zeros. x (B, S, D), mask (B, S) -> y (B, D).
+// Needs: Array.
+#pragma once
+
+#include "reference/array.h"
+
+namespace vkformer::reference {
+
+struct MeanPoolOptions {
+  bool normalize = false;       // divide by the Euclidean length
+  const Array* mask = nullptr;  // (B, S), 1 = kept; absent: all
+};
+
+// x (B, S, D) -> (B, D).
+Result<Array> mean_pool(const Array& x, const MeanPoolOptions& options = {});
+
+}  // namespace vkformer::reference

@@ -1,0 +1,31 @@
+// The memory of external tensors, by name, shared by the recordings of a pass.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "session/loaded_model.h"
+
+namespace vkformer {
+
+class ExternalBuffers {
+ public:
+  // Makes sure that every external tensor of the plan has memory of at least its size.
+  Status allocate(VulkanDevice& device, const Plan& plan);
+  // The memory of every external and constant buffer of the plan.
+  RecordingInputs bind(const Plan& plan, const LoadedModel& model) const;
+
+  bool has(const std::string& name) const { return buffers_.count(name) != 0; }
+  Buffer& at(const std::string& name) { return *buffers_.at(name); }
+
+  template <class T>
+  Status upload(VulkanDevice& device, const std::string& name, std::span<const T> values) {
+    return device.upload(at(name), 0, std::as_bytes(values));
+  }
+
+ private:
+  // Buffers do not move: spans point at them.
+  std::map<std::string, std::unique_ptr<Buffer>> buffers_;
+};
+
+}  // namespace vkformer

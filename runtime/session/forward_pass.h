@@ -1,0 +1,41 @@
+// One recorded full pass for one shape: feed, run, read back.
+#pragma once
+
+#include "session/external_buffers.h"
+#include "session/token_rows.h"
+#include "vkformer/session.h"
+
+namespace vkformer {
+
+// What a recording is made for.
+struct ForwardKey {
+  ForwardShape shape;
+  ForwardTaps taps;
+
+  bool operator==(const ForwardKey& other) const;
+};
+
+class ForwardPass {
+ public:
+  static Result<std::unique_ptr<ForwardPass>> create(std::shared_ptr<const LoadedModel> model,
+                                                     const ForwardKey& key,
+                                                     RecordingInputs::Profile profile);
+  const ForwardKey& key() const { return key_; }
+
+  // `target` may be null for an encoder-only pass. Returns every output of the graph.
+  Result<TensorMap> run(const TokenRows& source, const TokenRows* target);
+  std::vector<DispatchTime> profile() const;
+
+ private:
+  ForwardPass(std::shared_ptr<const LoadedModel> model, const ForwardKey& key)
+      : model_(std::move(model)), key_(key) {}
+
+  std::shared_ptr<const LoadedModel> model_;
+  ForwardKey key_;
+  Graph graph_;
+  Plan plan_;
+  ExternalBuffers buffers_;
+  std::unique_ptr<Recording> recording_;
+};
+
+}  // namespace vkformer

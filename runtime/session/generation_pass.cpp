@@ -1,0 +1,280 @@
+#include "session/generation_pass.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ops/beam_select.h"
+#include "ops/greedy_select.h"
+#include "ops/step_advance.h"
+#include "params/decode_state.h"
+
+namespace vkformer {
+namespace {
+
+constexpr size_t kStateWords = VKF_STATE_WORDS + VKF_MAX_SLOTS;
+constexpr float kIdleBeamScore = -1e9f;  // beams that start without a hypothesis of their own
+
+uint32_t bits_of(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, 4);
+  return bits;
+}
+
+float float_of(uint32_t bits) {
+  float value = 0;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+// Word offsets in the search buffer; shaders/include/search_layout.glsl has the same.
+struct SearchLayout {
+  SearchParams p;
+  size_t rows() const { return size_t{p.batch} * p.beams; }
+  size_t tokens(size_t row) const { return row * p.capacity; }
+  size_t score(size_t row) const { return rows() * p.capacity + row; }
+  size_t item(size_t index) const { return score(rows()) + index * 4; }
+  size_t finished(size_t item_index, size_t place) const {
+    return item(p.batch) + (item_index * p.beams + place) * 2;
+  }
+  size_t sequence(size_t item_index, size_t place) const {
+    return finished(p.batch, 0) + (item_index * p.beams + place) * p.capacity;
+  }
+};
+
+SearchTensors add_search_tensors(Graph& graph, const SearchParams& p) {
+  const int64_t rows = int64_t{p.batch} * p.beams;
+  SearchTensors t{.params = p};
+  t.search = graph.add_external("search", DType::kU32, {static_cast<int64_t>(search_words(p))});
+  t.state = graph.find_external("decode_state");
+  t.settings =
+      graph.add_external("settings", DType::kU32, {static_cast<int64_t>(sizeof(SearchSettings) / 4)});
+  t.suppress = graph.add_external("suppress", DType::kU32, {2, (p.vocab + 31) / 32});
+  t.ancestry = graph.find_external("ancestry");
+  if (t.ancestry == kNoTensor)
+    t.ancestry = graph.add_external("ancestry", DType::kU32, {rows, p.capacity});
+  t.step_ids = graph.find_external("step_ids");
+  t.args = graph.add_external("args", DType::kU32, {int64_t{kMaxStepDispatches} * 7});
+  return t;
+}
+
+Result<uint32_t> early_stopping_code(const std::string& name) {
+  if (name == "false") return uint32_t{VKF_EARLY_STOPPING_NO};
+  if (name == "true") return uint32_t{VKF_EARLY_STOPPING_YES};
+  if (name == "never") return uint32_t{VKF_EARLY_STOPPING_NEVER};
+  return invalid_argument("[early_stopping] '" + name + "' is unknown; use false, true or never");
+}
+
+Status set_bit(std::vector<uint32_t>& words, size_t first, int64_t token, uint32_t vocab,
+               const char* name) {
+  if (token < 0 || token >= vocab) {
+    return invalid_argument("[" + std::string(name) + "] names the token " +
+                            std::to_string(token) + ", but the vocabulary has ids 0 to " +
+                            std::to_string(vocab - 1));
+  }
+  words[first + static_cast<size_t>(token / 32)] |= 1u << (token % 32);
+  return {};
+}
+
+std::vector<int64_t> ids_from(const std::vector<uint32_t>& words, size_t begin, size_t count) {
+  return {words.begin() + static_cast<ptrdiff_t>(begin),
+          words.begin() + static_cast<ptrdiff_t>(begin + count)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
+    std::shared_ptr<const LoadedModel> model, const GenerationKey& key) {
+  std::unique_ptr<GenerationPass> pass(new GenerationPass(std::move(model), key));
+  const StepShape& s = key.shape;
+  pass->params_ = {.batch = static_cast<uint32_t>(s.batch),
+                   .beams = static_cast<uint32_t>(s.beams),
+                   .capacity = static_cast<uint32_t>(s.capacity),
+                   .vocab = static_cast<uint32_t>(pass->model_->family().facts().target_vocab),
+                   .candidates = key.candidates};
+  VKF_CHECK(pass->record_encode());
+  VKF_CHECK(pass->record_step());
+  return pass;
+}
+
+Status GenerationPass::record_encode() {
+  Graph graph;
+  ModelBuilder builder(graph, model_->weights());
+  VKF_CHECK(model_->family().build_encode(builder, key_.shape));
+  const auto& device = model_->device();
+  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), model_->precision()));
+  VKF_CHECK(buffers_.allocate(*device, plan));
+  VKF_ASSIGN(Recording recording, Recording::create(device, plan, buffers_.bind(plan, *model_)));
+  encode_ = std::make_unique<Recording>(std::move(recording));
+  return {};
+}
+
+Status GenerationPass::record_step() {
+  Graph graph;
+  ModelBuilder builder(graph, model_->weights());
+  VKF_ASSIGN(TensorId logits, model_->family().build_step(builder, key_.shape));
+  graph.set_scope("search");
+  const SearchTensors search = add_search_tensors(graph, params_);
+  VKF_ASSIGN(TensorId candidates, add_token_candidates(graph, logits, search));
+  if (key_.shape.beams == 1) {
+    VKF_CHECK(add_greedy_select(graph, candidates, search));
+  } else {
+    VKF_CHECK(add_beam_select(graph, candidates, search));
+  }
+  VKF_CHECK(add_step_advance(graph, search));
+  const auto& device = model_->device();
+  VKF_ASSIGN(step_plan_, make_plan(graph, device->caps(), model_->precision()));
+  VKF_CHECK(buffers_.allocate(*device, step_plan_));
+  RecordingInputs inputs = buffers_.bind(step_plan_, *model_);
+  Buffer& args = buffers_.at("args");
+  inputs.indirect_args = {&args, 0, args.bytes()};
+  VKF_ASSIGN(Recording recording, Recording::create(device, step_plan_, inputs));
+  step_ = std::make_unique<Recording>(std::move(recording));
+  return {};
+}
+
+Status GenerationPass::prepare(const TokenRows& source, const GenerateOptions& options,
+                               int64_t max_length) {
+  VulkanDevice& device = *model_->device();
+  const std::vector<uint32_t> mask = source.mask_words();
+  VKF_CHECK(buffers_.upload<uint32_t>(device, "input_ids", source.ids));
+  VKF_CHECK(buffers_.upload<uint32_t>(device, "key_mask", mask));
+  VKF_CHECK(prepare_settings(options, max_length));
+  VKF_CHECK(prepare_search(options));
+  const uint32_t rows = params_.batch * params_.beams;
+  std::vector<uint32_t> state(kStateWords, 0u);
+  state[0] = params_.batch;
+  state[1] = rows;
+  for (uint32_t r = 0; r < rows; ++r) state[VKF_STATE_WORDS + r] = r;
+  VKF_CHECK(buffers_.upload<uint32_t>(device, "decode_state", state));
+  const std::vector<uint32_t> start(rows, static_cast<uint32_t>(options.decoder_start));
+  VKF_CHECK(buffers_.upload<uint32_t>(device, "step_ids", start));
+  const std::vector<uint32_t> table = step_arg_table(step_plan_);
+  std::vector<uint32_t> args;
+  for (size_t i = 0; i < table.size(); i += 4) {
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      const uint32_t per_group = table[i] >> 2;
+      const bool live = (table[i] & 3u) == axis;
+      args.push_back(live ? (rows + per_group - 1) / per_group : table[i + 1 + axis]);
+    }
+  }
+  args.insert(args.end(), table.begin(), table.end());
+  return buffers_.upload<uint32_t>(device, "args", args);
+}
+
+Status GenerationPass::prepare_search(const GenerateOptions& options) {
+  const SearchLayout layout{params_};
+  std::vector<uint32_t> words(search_words(params_), 0u);
+  std::vector<uint32_t> ancestry(layout.rows() * params_.capacity);
+  for (size_t row = 0; row < layout.rows(); ++row) {
+    words[layout.tokens(row)] = static_cast<uint32_t>(options.decoder_start);
+    words[layout.score(row)] = bits_of(row % params_.beams == 0 ? 0.0f : kIdleBeamScore);
+    std::fill_n(ancestry.begin() + static_cast<ptrdiff_t>(row * params_.capacity), params_.capacity,
+                static_cast<uint32_t>(row));
+  }
+  for (size_t i = 0; i < params_.batch; ++i) words[layout.item(i) + VKF_ITEM_ACTIVE] = 1;
+  VKF_CHECK(buffers_.upload<uint32_t>(*model_->device(), "search", words));
+  return buffers_.upload<uint32_t>(*model_->device(), "ancestry", ancestry);
+}
+
+Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t max_length) {
+  SearchSettings s{};
+  s.prompt_length = 1;
+  s.max_length = static_cast<uint32_t>(max_length);
+  s.min_length = 1 + static_cast<uint32_t>(options.min_new_tokens);
+  s.forced_first = options.forced_bos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_bos);
+  s.forced_last = options.forced_eos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_eos);
+  VKF_ASSIGN(s.early_stopping, early_stopping_code(options.early_stopping));
+  s.length_penalty = static_cast<float>(options.length_penalty);
+  s.eos_count = static_cast<uint32_t>(options.eos.size());
+  for (size_t i = 0; i < options.eos.size(); ++i) {
+    s.eos[i / 4].word[i % 4] = static_cast<uint32_t>(options.eos[i]);
+  }
+  const size_t half = (params_.vocab + 31) / 32;
+  std::vector<uint32_t> suppress(2 * half, 0u);
+  for (int64_t token : options.suppress)
+    VKF_CHECK(set_bit(suppress, 0, token, params_.vocab, "suppress"));
+  for (int64_t token : options.begin_suppress)
+    VKF_CHECK(set_bit(suppress, half, token, params_.vocab, "begin_suppress"));
+  VulkanDevice& device = *model_->device();
+  VKF_CHECK(buffers_.upload<uint32_t>(device, "suppress", suppress));
+  return buffers_.upload<SearchSettings>(device, "settings", std::span<const SearchSettings>(&s, 1));
+}
+
+int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
+  int64_t total = static_cast<int64_t>(step_->direct_workgroups());
+  for (const Dispatch& d : step_plan_.dispatches) {
+    if (d.live_axis < 0) continue;
+    int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
+    for (int axis = 0; axis < 3; ++axis) groups *= axis == d.live_axis ? 1 : d.groups[axis];
+    total += groups;
+  }
+  return total;
+}
+
+Status GenerationPass::decode(int64_t max_steps, int steps_per_submit,
+                              GenerationCounters& counters) {
+  VulkanDevice& device = *model_->device();
+  uint32_t live_slots = params_.batch * params_.beams;
+  std::vector<const Recording*> list = {encode_.get()};
+  int64_t submitted = 0;
+  while (live_slots > 0 && submitted < max_steps) {
+    const int64_t steps = std::min<int64_t>(steps_per_submit, max_steps - submitted);
+    list.insert(list.end(), static_cast<size_t>(steps), step_.get());
+    VKF_ASSIGN(uint64_t value, device.submit(list));
+    VKF_CHECK(device.wait(value));
+    list.clear();
+    submitted += steps;
+    ++counters.submits;
+    if (steps_per_submit == 1) counters.step_workgroups.push_back(step_workgroups(live_slots));
+    uint32_t header[4] = {};
+    VKF_CHECK(device.download(buffers_.at("decode_state"), 0,
+                              std::as_writable_bytes(std::span<uint32_t>(header))));
+    live_slots = header[1];
+    counters.steps = header[3];
+  }
+  return {};
+}
+
+Result<Generation> GenerationPass::collect(const GenerateOptions& options) {
+  const SearchLayout layout{params_};
+  std::vector<uint32_t> words(search_words(params_));
+  VKF_CHECK(model_->device()->download(buffers_.at("search"), 0,
+                                       std::as_writable_bytes(std::span<uint32_t>(words))));
+  Generation result(params_.batch);
+  for (size_t i = 0; i < params_.batch; ++i) {
+    const size_t item = layout.item(i);
+    if (words[item + VKF_ITEM_STATUS] != 0) {
+      return Error{ErrorCode::kDriver,
+                   "[generate] the logits of input " + std::to_string(i) + " became NaN at position " +
+                       std::to_string(words[item + VKF_ITEM_LENGTH]) +
+                       "; the weights hold NaN or infinity, or this driver computes wrong results"};
+    }
+    if (params_.beams == 1) {
+      const size_t length = words[item + VKF_ITEM_LENGTH];
+      result[i].push_back({ids_from(words, layout.tokens(i), length),
+                           static_cast<double>(float_of(words[layout.score(i)]))});
+      continue;
+    }
+    for (size_t place = 0; place < words[item + VKF_ITEM_FINISHED]; ++place) {
+      const size_t at = layout.finished(i, place);
+      result[i].push_back({ids_from(words, layout.sequence(i, place), words[at + 1]),
+                           static_cast<double>(float_of(words[at]))});
+    }
+    std::stable_sort(result[i].begin(), result[i].end(),
+                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    if (result[i].size() > static_cast<size_t>(options.return_sequences))
+      result[i].resize(static_cast<size_t>(options.return_sequences));
+  }
+  return result;
+}
+
+Result<Generation> GenerationPass::run(const TokenRows& source, const GenerateOptions& options,
+                                       int64_t max_length, int steps_per_submit,
+                                       GenerationCounters& counters) {
+  VKF_CHECK(prepare(source, options, max_length));
+  VKF_CHECK(decode(max_length - 1, steps_per_submit, counters));
+  return collect(options);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,101 @@
+#include "session/loaded_model.h"
+
+#include <algorithm>
+
+namespace vkformer {
+namespace {
+
+// Weights share buffers of about this size; a larger weight has a buffer of its own.
+constexpr uint64_t kChunkBytes = 32ull << 20;
+
+ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
+  const ModelFacts& f = family.facts();
+  ModelInfo info{.family = f.family,
+                 .architecture = f.architecture,
+                 .width = f.width,
+                 .encoder_layers = f.encoder_layers,
+                 .decoder_layers = f.decoder_layers,
+                 .encoder_heads = f.encoder_heads,
+                 .decoder_heads = f.decoder_heads,
+                 .source_vocab = f.source_vocab,
+                 .target_vocab = f.target_vocab,
+                 .max_source = f.max_source,
+                 .max_target = f.max_target};
+  for (const std::string& name : checkpoint.names()) {
+    const TensorView& view = *checkpoint.find(name);
+    info.parameters += element_count(view.shape);
+    info.tensors.push_back({name, dtype_name(view.dtype), view.shape, checkpoint.file_of(name)});
+  }
+  return info;
+}
+
+Result<WeightFormat> weight_format(const std::string& name) {
+  if (name == "stored") return WeightFormat::kAsStored;
+  if (name == "f32") return WeightFormat::kF32;
+  if (name == "f16") return WeightFormat::kF16;
+  return invalid_argument("[weights] '" + name + "' is no weight format; use stored, f32 or f16");
+}
+
+Result<Precision> precision_from(const std::string& name) {
+  if (name == "f32") return Precision::kF32;
+  if (name == "f16") return Precision::kF16;
+  return invalid_argument("[precision] '" + name + "' is no precision; use f32 or f16");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const LoadedModel>> LoadedModel::load(std::shared_ptr<VulkanDevice> device,
+                                                             const std::string& directory,
+                                                             const ModelOptions& options) {
+  VKF_ASSIGN(WeightFormat format, weight_format(options.weights));
+  std::shared_ptr<LoadedModel> model(new LoadedModel());
+  model->device_ = std::move(device);
+  VKF_ASSIGN(model->precision_, precision_from(options.precision));
+  VKF_ASSIGN(model->family_, load_family(directory));
+  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open(directory));
+  VKF_ASSIGN(WeightTable table, model->family_->weight_table(checkpoint));
+  VKF_ASSIGN(model->weights_, resolve_weights(table, checkpoint, format));
+  VKF_CHECK(model->make_chunks());
+  VKF_CHECK(model->upload(checkpoint));
+  model->info_ = info_of(*model->family_, checkpoint);
+  return std::shared_ptr<const LoadedModel>(std::move(model));
+}
+
+Status LoadedModel::make_chunks() {
+  const uint64_t align = std::max<uint64_t>(256, device_->caps().limits.storage_alignment);
+  std::vector<uint64_t> sizes;
+  for (const PackedWeight& weight : weights_) {
+    const uint64_t bytes = (weight.bytes + align - 1) / align * align;
+    if (sizes.empty() || sizes.back() + bytes > kChunkBytes) sizes.push_back(0);
+    spans_.push_back({nullptr, sizes.back(), weight.bytes});
+    chunk_of_.push_back(static_cast<uint32_t>(sizes.size() - 1));
+    sizes.back() += bytes;
+    weight_bytes_ += bytes;
+  }
+  for (uint64_t size : sizes) {
+    VKF_ASSIGN(Buffer chunk, device_->make_buffer(size, MemoryUse::kDevice, "weights"));
+    chunks_.push_back(std::move(chunk));
+  }
+  for (size_t i = 0; i < spans_.size(); ++i) spans_[i].buffer = &chunks_[chunk_of_[i]];
+  return {};
+}
+
+Status LoadedModel::upload(const Checkpoint& checkpoint) {
+  std::vector<std::byte> packed;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    packed.resize(weights_[i].bytes);
+    VKF_CHECK(pack_weight(weights_[i], checkpoint, packed));
+    VKF_CHECK(device_->upload(chunks_[chunk_of_[i]], spans_[i].offset, packed));
+  }
+  return {};
+}
+
+Result<ModelInfo> read_model_info(const std::string& directory) {
+  VKF_ASSIGN(std::unique_ptr<ModelFamily> family, load_family(directory));
+  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open(directory));
+  VKF_ASSIGN(WeightTable table, family->weight_table(checkpoint));
+  VKF_CHECK(resolve_weights(table, checkpoint, WeightFormat::kAsStored));
+  return info_of(*family, checkpoint);
+}
+
+}  // namespace vkformer

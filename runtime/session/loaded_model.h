@@ -1,0 +1,46 @@
+// A model on a device: its family, its packed weights in device memory, its facts.
+#pragma once
+
+#include <memory>
+
+#include "model/model.h"
+#include "vkformer/model.h"
+#include "vulkan/recording.h"
+
+namespace vkformer {
+
+class LoadedModel {
+ public:
+  static Result<std::shared_ptr<const LoadedModel>> load(std::shared_ptr<VulkanDevice> device,
+                                                         const std::string& directory,
+                                                         const ModelOptions& options);
+
+  const std::shared_ptr<VulkanDevice>& device() const { return device_; }
+  const ModelFamily& family() const { return *family_; }
+  const std::vector<PackedWeight>& weights() const { return weights_; }
+  // Memory of weight `index`.
+  BufferSpan weight_memory(uint32_t index) const { return spans_[index]; }
+  const ModelInfo& info() const { return info_; }
+  Precision precision() const { return precision_; }
+  uint64_t weight_bytes() const { return weight_bytes_; }
+
+ private:
+  LoadedModel() = default;
+  Status upload(const Checkpoint& checkpoint);
+  Status make_chunks();
+
+  std::shared_ptr<VulkanDevice> device_;
+  std::unique_ptr<ModelFamily> family_;
+  std::vector<PackedWeight> weights_;
+  std::vector<Buffer> chunks_;
+  std::vector<uint32_t> chunk_of_;  // by weight
+  std::vector<BufferSpan> spans_;   // by weight
+  ModelInfo info_;
+  Precision precision_ = Precision::kF32;
+  uint64_t weight_bytes_ = 0;
+};
+
+// Facts of a directory without a device: the configuration is parsed and every tensor checked.
+Result<ModelInfo> read_model_info(const std::string& directory);
+
+}  // namespace vkformer

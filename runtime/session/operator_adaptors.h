@@ -1,0 +1,36 @@
+// The operators that run_operator knows: one adaptor each, which checks an OperatorCall and turns
+// it into a graph of that operator. The explicit list is in operator_adaptors.cpp;
+// docs/operators.md documents inputs, attributes and outputs.
+#pragma once
+
+#include <span>
+
+#include "session/operator_arguments.h"
+
+namespace vkformer {
+
+struct OperatorAdaptor {
+  const char* name;
+  Result<PreparedOperator> (*prepare)(const OperatorArguments& arguments);
+};
+
+// Every adaptor, in name order.
+std::span<const OperatorAdaptor> operator_adaptors();
+
+// operator_adaptors_rows.cpp
+Result<PreparedOperator> prepare_activation(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_gated_activation(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_layer_norm(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_mean_pool(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_rms_norm(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_softmax(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_log_softmax(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_row_entropy(const OperatorArguments& arguments);
+
+// operator_adaptors_tokens.cpp
+Result<PreparedOperator> prepare_argmax(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_sinusoidal_positions(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_top_k(const OperatorArguments& arguments);
+
+}  // namespace vkformer

@@ -1,0 +1,70 @@
+// The inputs and attributes of one OperatorCall, checked and converted, and the graph made of them.
+// What the operator adaptors (operator_adaptors.h) are written with.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "checkpoint/json_config.h"
+#include "graph/graph.h"
+#include "vkformer/operators.h"
+
+namespace vkformer {
+
+// A view of an OperatorCall and its options; both must outlive it.
+class OperatorArguments {
+ public:
+  // Parses the attributes. An error if they are no JSON object.
+  static Result<OperatorArguments> parse(const OperatorCall& call, const OperatorOptions& options);
+
+  const JsonConfig& attributes() const { return attributes_; }
+  const OperatorOptions& options() const { return *options_; }
+
+  // An error if the call has an input or attribute that is not in these lists.
+  Status check_names(std::initializer_list<std::string_view> inputs,
+                     std::initializer_list<std::string_view> attributes) const;
+
+  // The input of that name, or null.
+  const Tensor* find(const std::string& name) const;
+  // The input of that name, or an error that says it is missing.
+  Result<const Tensor*> require(const std::string& name) const;
+  // The same as F32 (from F16, BF16, F32 or F64).
+  Result<Tensor> floats(const std::string& name) const;
+  // The same as F32, or as F16 where the options store weights so.
+  Result<Tensor> weights(const std::string& name) const;
+  // The same as U32 (from any integer type); an error for a value that is not below `limit`.
+  Result<Tensor> ids(const std::string& name, int64_t limit) const;
+
+  // An attribute as f32; an error if it is beyond f32's range.
+  Result<float> number_or(const std::string& name, double fallback) const;
+  // An integer attribute within [low, high].
+  Result<int64_t> integer_or(const std::string& name, int64_t fallback, int64_t low,
+                             int64_t high) const;
+
+  // An error of this operator: "[name] message".
+  Error error(const std::string& message) const;
+
+ private:
+  OperatorArguments(const OperatorCall& call, const OperatorOptions& options)
+      : call_(&call), options_(&options) {}
+
+  const OperatorCall* call_;
+  const OperatorOptions* options_;
+  JsonConfig attributes_;
+};
+
+// A graph ready to run, or the finished outputs of an operator that needs no GPU.
+struct PreparedOperator {
+  Graph graph;
+  TensorMap inputs;  // for run_graph
+  TensorMap ready;   // outputs made on the host; if there are any, the graph is not run
+  // Turns run_graph's outputs into the documented ones; null: they are.
+  Result<TensorMap> (*finish)(TensorMap outputs) = nullptr;
+
+  // An external tensor of the graph, bound to `tensor`. Precondition: no input of that name yet.
+  TensorId bind(const std::string& name, Tensor tensor);
+  // Makes a tensor of the graph an output of that name.
+  void name_output(TensorId id, const std::string& name);
+};
+
+}  // namespace vkformer

@@ -1,0 +1,132 @@
+#include "text/added_tokens.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+namespace vkformer {
+
+void AddedTokens::Trie::add(std::u32string_view content, const Token& token) {
+  if (content.empty()) return;
+  size_t at = 0;
+  for (const char32_t c : content) {
+    const auto [edge, is_new] = nodes[at].next.emplace(c, nodes.size());
+    at = edge->second;
+    if (is_new) nodes.emplace_back();
+  }
+  if (!nodes[at].token) nodes[at].token = token;
+}
+
+const AddedTokens::Token* AddedTokens::Trie::longest(std::u32string_view text, size_t begin,
+                                                     size_t& end) const {
+  const Token* found = nullptr;
+  size_t node = 0;
+  for (size_t at = begin; at < text.size(); ++at) {
+    const auto edge = nodes[node].next.find(text[at]);
+    if (edge == nodes[node].next.end()) break;
+    node = edge->second;
+    if (nodes[node].token) {
+      found = &*nodes[node].token;
+      end = at + 1;
+    }
+  }
+  return found;
+}
+
+Result<AddedTokens> AddedTokens::parse(const JsonRef& root, const TokenTable& table,
+                                       const TextNormalizer* normalizer) {
+  AddedTokens added;
+  VKF_ASSIGN(const auto list, root.optional_member("added_tokens"));
+  if (!list) return added;
+  VKF_ASSIGN(const size_t count, list->array_size());
+  for (size_t i = 0; i < count; ++i) VKF_CHECK(added.add(list->element(i), table, normalizer));
+  return added;
+}
+
+Status AddedTokens::add(const JsonRef& json, const TokenTable& table,
+                        const TextNormalizer* normalizer) {
+  VKF_ASSIGN(const auto content_member, json.member("content"));
+  VKF_ASSIGN(const auto content, content_member.text());
+  VKF_ASSIGN(auto chars, content_member.code_points());
+  VKF_ASSIGN(const auto id_member, json.member("id"));
+  VKF_ASSIGN(const int64_t wide_id, id_member.integer(0, INT32_MAX));
+  Token token;
+  token.id = static_cast<int32_t>(wide_id);
+  VKF_ASSIGN(token.single_word, json.boolean_or("single_word", false));
+  VKF_ASSIGN(token.left_strip, json.boolean_or("lstrip", false));
+  VKF_ASSIGN(token.right_strip, json.boolean_or("rstrip", false));
+  VKF_ASSIGN(const bool special, json.boolean_or("special", false));
+  VKF_ASSIGN(const bool in_normalized, json.boolean_or("normalized", !special));
+  if (content.empty()) return {};
+
+  for (const TokenTable* known : {&table, static_cast<const TokenTable*>(&table_)}) {
+    const auto known_id = known->id_of(content);
+    const std::string* known_token = known->token_of(token.id);
+    if (known_id && *known_id != token.id) {
+      return id_member.malformed("gives token [" + content + "] the id " +
+                                 std::to_string(token.id) + ", but it has the id " +
+                                 std::to_string(*known_id) + " already.");
+    }
+    if (known_token != nullptr && *known_token != content) {
+      return id_member.malformed("gives token [" + content + "] the id " +
+                                 std::to_string(token.id) + ", which token [" + *known_token +
+                                 "] has already; ids must be unique.");
+    }
+  }
+  if (!table.id_of(content) && !table_.id_of(content)) table_.add(content, token.id);
+  if (special) special_ids_.insert(token.id);
+  if (!in_normalized) {
+    original_.add(chars, token);
+    return {};
+  }
+  AlignedText text(std::move(chars));
+  if (normalizer != nullptr) VKF_CHECK(normalizer->apply(text));
+  normalized_.add(text.chars(), token);
+  return {};
+}
+
+std::vector<AddedSplit> AddedTokens::split(const AlignedText& text, const Trie& trie) {
+  std::vector<AddedSplit> splits;
+  const auto chars = text.chars();
+  const auto push = [&](size_t begin, size_t end, std::optional<int32_t> id) {
+    if (begin < end) splits.push_back({text.slice(begin, end), id});
+  };
+  size_t done = 0;  // everything before is in splits
+  for (size_t at = 0; at < chars.size() && trie.nodes.size() > 1;) {
+    size_t begin = at;
+    size_t end = at;
+    const Token* token = trie.longest(chars, begin, end);
+    if (token == nullptr) {
+      ++at;
+      continue;
+    }
+    at = end;
+    if (token->single_word &&
+        ((begin > 0 && is_word(chars[begin - 1])) || (end < chars.size() && is_word(chars[end])))) {
+      continue;
+    }
+    if (token->left_strip) {
+      while (begin > done && is_white_space(chars[begin - 1])) --begin;
+    }
+    if (token->right_strip) {
+      while (end < chars.size() && is_white_space(chars[end])) ++end;
+    }
+    push(done, begin, std::nullopt);
+    push(begin, end, token->id);
+    done = std::max(done, end);
+  }
+  push(done, chars.size(), std::nullopt);
+  return splits;
+}
+
+std::vector<AddedSplit> AddedTokens::split_original(const AlignedText& text) const {
+  return split(text, original_);
+}
+
+std::vector<AddedSplit> AddedTokens::split_normalized(const AlignedText& text) const {
+  return split(text, normalized_);
+}
+
+}  // namespace vkformer

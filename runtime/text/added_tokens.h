@@ -1,0 +1,67 @@
+// Added tokens: strings that are tokens of their own wherever they stand in a text, before any
+// splitting. Needs: AlignedText, TextNormalizer, TokenTable.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "text/aligned_text.h"
+#include "text/json_access.h"
+#include "text/normalizers.h"
+#include "text/token_model.h"
+
+namespace vkformer {
+
+// A piece of a text: an added token, or the text between two of them.
+struct AddedSplit {
+  AlignedText text;
+  std::optional<int32_t> id;
+};
+
+class AddedTokens {
+ public:
+  // Reads "added_tokens" (which may be absent). Ids must agree with the model's `table`.
+  static Result<AddedTokens> parse(const JsonRef& root, const TokenTable& table,
+                                   const TextNormalizer* normalizer);
+
+  // Cuts out the tokens that are looked for in the text as given ("normalized": false).
+  std::vector<AddedSplit> split_original(const AlignedText& text) const;
+  // Cuts out the others, from a normalized text.
+  std::vector<AddedSplit> split_normalized(const AlignedText& text) const;
+
+  // Those that the model's vocabulary lacks.
+  const TokenTable& table() const { return table_; }
+  bool is_special(int32_t id) const { return special_ids_.contains(id); }
+
+ private:
+  struct Token {
+    int32_t id = 0;
+    bool single_word = false;
+    bool left_strip = false;
+    bool right_strip = false;
+  };
+  struct Node {
+    std::map<char32_t, size_t> next;
+    std::optional<Token> token;
+  };
+  // A trie of tokens by their characters; the longest one that starts at a place wins.
+  struct Trie {
+    std::vector<Node> nodes = std::vector<Node>(1);
+
+    void add(std::u32string_view content, const Token& token);
+    // The longest token at `begin`, or null; `end` is set to where it ends.
+    const Token* longest(std::u32string_view text, size_t begin, size_t& end) const;
+  };
+
+  Status add(const JsonRef& json, const TokenTable& table, const TextNormalizer* normalizer);
+  static std::vector<AddedSplit> split(const AlignedText& text, const Trie& trie);
+
+  Trie original_;
+  Trie normalized_;
+  TokenTable table_;
+  std::unordered_set<int32_t> special_ids_;
+};
+
+}  // namespace vkformer

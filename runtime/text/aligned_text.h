@@ -1,0 +1,56 @@
+// AlignedText: code points under normalization, each carrying the range of the original text it
+// came from. Needs: CharChange.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/unicode.h"
+
+namespace vkformer {
+
+// A half-open range of code points of the original text.
+struct CharSpan {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
+// A (piece of a) text and where each of its characters came from.
+class AlignedText {
+ public:
+  AlignedText() = default;
+  // The text itself; `chars` has at most 2^32 - 1 code points.
+  explicit AlignedText(std::u32string chars);
+
+  std::u32string_view chars() const { return chars_; }
+  size_t size() const { return chars_.size(); }
+  bool empty() const { return chars_.empty(); }
+  // Where this piece starts in the original text; 0 tells a pre-tokenizer that it is the first one.
+  uint32_t origin() const { return origin_; }
+
+  // The original range behind characters [begin, end). Precondition: begin <= end <= size().
+  CharSpan original_range(size_t begin, size_t end) const;
+  // The characters [begin, end) as a piece of its own. Precondition: begin <= end <= size().
+  AlignedText slice(size_t begin, size_t end) const;
+
+  // Replaces the whole text by `changes`, after dropping the first `dropped` characters. An
+  // inserted character shares the range of the old character before it.
+  void rewrite(std::span<const CharChange> changes, size_t dropped);
+  // Keeps the characters with keep[i] != 0. Precondition: keep.size() == size().
+  void filter(const std::vector<uint8_t>& keep);
+  // Replaces each range, in order and disjoint, by `content`, which takes the place of the range's
+  // last character.
+  void replace_ranges(std::span<const CharSpan> ranges, std::u32string_view content);
+  // Puts `content` in front, sharing the range of the first character; nothing for an empty text.
+  void prepend(std::u32string_view content);
+
+ private:
+  std::u32string chars_;
+  std::vector<CharSpan> spans_;  // one per character
+  uint32_t origin_ = 0;
+};
+
+}  // namespace vkformer

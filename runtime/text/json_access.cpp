@@ -1,0 +1,129 @@
+#include "text/json_access.h"
+
+#include <exception>
+
+#include "base/check.h"
+#include "text/utf8.h"
+
+namespace vkformer {
+namespace {
+
+// Real tokenizer files nest to about 6.
+constexpr int kMaxDepth = 64;
+
+}  // namespace
+
+Error JsonRef::malformed(const std::string& complaint) const {
+  return invalid_file("[" + path_ + "] " + complaint);
+}
+
+Error JsonRef::not_supported(const std::string& complaint) const {
+  return unsupported("[" + path_ + "] " + complaint);
+}
+
+Error JsonRef::wrong_type(std::string_view wanted) const {
+  return malformed("is of JSON type " + std::string(node_->type_name()) + "; it must be " +
+                   std::string(wanted) + ".");
+}
+
+Result<std::optional<JsonRef>> JsonRef::optional_member(std::string_view key) const {
+  if (!node_->is_object()) return wrong_type("an object");
+  const auto found = node_->find(key);
+  if (found == node_->end() || found->is_null()) return std::optional<JsonRef>();
+  const std::string separator = path_.ends_with(':') ? " " : ".";
+  return std::optional<JsonRef>(JsonRef(*found, path_ + separator + std::string(key)));
+}
+
+Result<JsonRef> JsonRef::member(std::string_view key) const {
+  VKF_ASSIGN(auto found, optional_member(key));
+  if (!found) return malformed("has no [" + std::string(key) + "], which it needs.");
+  return std::move(*found);
+}
+
+Result<size_t> JsonRef::array_size() const {
+  if (!node_->is_array()) return wrong_type("an array");
+  return node_->size();
+}
+
+JsonRef JsonRef::element(size_t index) const {
+  return {(*node_)[index], path_ + "[" + std::to_string(index) + "]"};
+}
+
+Result<std::string> JsonRef::text() const {
+  const auto* value = node_->get_ptr<const std::string*>();
+  if (value == nullptr) return wrong_type("a string");
+  return *value;
+}
+
+Result<std::u32string> JsonRef::code_points() const {
+  VKF_ASSIGN(const auto value, text());
+  return decode_utf8(value, "string [" + path_ + "]");
+}
+
+Result<bool> JsonRef::boolean() const {
+  const auto* value = node_->get_ptr<const bool*>();
+  if (value == nullptr) return wrong_type("true or false");
+  return *value;
+}
+
+Result<int64_t> JsonRef::integer(int64_t low, int64_t high) const {
+  const std::string wanted =
+      "an integer from " + std::to_string(low) + " to " + std::to_string(high);
+  const auto* number = node_->get_ptr<const int64_t*>();
+  const auto* natural = node_->get_ptr<const uint64_t*>();
+  if (natural != nullptr) {
+    if (*natural <= static_cast<uint64_t>(INT64_MAX)) {
+      const auto value = static_cast<int64_t>(*natural);
+      if (value >= low && value <= high) return value;
+    }
+    return malformed("is " + std::to_string(*natural) + "; it must be " + wanted + ".");
+  }
+  if (number == nullptr) return wrong_type(wanted);
+  if (*number >= low && *number <= high) return *number;
+  return malformed("is " + std::to_string(*number) + "; it must be " + wanted + ".");
+}
+
+Result<bool> JsonRef::boolean_or(std::string_view key, bool fallback) const {
+  VKF_ASSIGN(const auto found, optional_member(key));
+  return found ? found->boolean() : Result<bool>(fallback);
+}
+
+Result<int64_t> JsonRef::count_or(std::string_view key, int64_t fallback) const {
+  VKF_ASSIGN(const auto found, optional_member(key));
+  return found ? found->integer(0, INT32_MAX) : Result<int64_t>(fallback);
+}
+
+Result<std::string> JsonRef::text_or(std::string_view key, std::string_view fallback) const {
+  VKF_ASSIGN(const auto found, optional_member(key));
+  return found ? found->text() : Result<std::string>(std::string(fallback));
+}
+
+Result<nlohmann::json> parse_json(std::string_view text, const std::string& name) {
+  using nlohmann::json;
+  bool too_deep = false;
+  const auto watch_depth = [&](int depth, json::parse_event_t event, json&) {
+    const bool opens =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    if (opens && depth >= kMaxDepth) too_deep = true;
+    return !too_deep;  // false drops the value, so that nothing deep is ever built
+  };
+  try {
+    json document = json::parse(text.begin(), text.end(), watch_depth, true);
+    if (too_deep) {
+      return invalid_file("[" + name + "] nests deeper than the limit of " +
+                          std::to_string(kMaxDepth) + " levels; it is no tokenizer file.");
+    }
+    return document;
+  } catch (const std::exception& fault) {
+    if (too_deep) {
+      return invalid_file("[" + name + "] nests deeper than the limit of " +
+                          std::to_string(kMaxDepth) + " levels; it is no tokenizer file.");
+    }
+    // The parser quotes what it read last, which can be the rest of the file.
+    const std::string reason = std::string(fault.what()).substr(0, 200);
+    return invalid_file("[" + name + "] is not valid JSON (" + reason +
+                        "); the file is damaged or was cut short, fetch it again.");
+  }
+}
+
+}  // namespace vkformer

@@ -1,0 +1,49 @@
+// WordLevel: each word is one token, or the unknown token.
+#include "base/check.h"
+#include "text/token_model.h"
+#include "text/utf8.h"
+
+namespace vkformer {
+namespace {
+
+class WordLevelModel final : public TokenModel {
+ public:
+  WordLevelModel(TokenTable table, std::string unknown)
+      : table_(std::move(table)), unknown_(std::move(unknown)) {}
+
+  Result<std::vector<TokenPiece>> tokenize(std::u32string_view word) const override {
+    std::string token = encode_utf8(word);
+    auto id = table_.id_of(token);
+    if (!id) {
+      id = table_.id_of(unknown_);
+      if (!id) {
+        return invalid_argument("The word [" + token +
+                                "] is not in the vocabulary, and neither is the unknown token [" +
+                                unknown_ + "] that should stand for it.");
+      }
+      token = unknown_;
+    }
+    std::vector<TokenPiece> pieces;
+    pieces.push_back({*id, std::move(token), 0, static_cast<uint32_t>(word.size())});
+    return pieces;
+  }
+
+  const TokenTable& table() const override { return table_; }
+
+ private:
+  TokenTable table_;
+  std::string unknown_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TokenModel>> parse_word_level_model(const JsonRef& json, int) {
+  VKF_ASSIGN(const auto vocabulary, json.member("vocab"));
+  VKF_ASSIGN(auto table, parse_token_table(vocabulary));
+  VKF_ASSIGN(const auto unknown, json.member("unk_token"));
+  VKF_ASSIGN(auto unknown_token, unknown.text());
+  return std::unique_ptr<TokenModel>(
+      std::make_unique<WordLevelModel>(std::move(table), std::move(unknown_token)));
+}
+
+}  // namespace vkformer

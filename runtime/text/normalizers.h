@@ -1,0 +1,22 @@
+// Normalizers: what happens to a text before it is split. Needs: AlignedText, JsonRef.
+#pragma once
+
+#include <memory>
+
+#include "text/aligned_text.h"
+#include "text/json_access.h"
+
+namespace vkformer {
+
+// One normalization step. Immutable; threads may share it.
+class TextNormalizer {
+ public:
+  virtual ~TextNormalizer() = default;
+  // Rewrites `text` in place, keeping its alignment.
+  virtual Status apply(AlignedText& text) const = 0;
+};
+
+// Reads the file's "normalizer" by the list in normalizers.cpp.
+Result<std::unique_ptr<TextNormalizer>> parse_normalizer(const JsonRef& json, int depth = 0);
+
+}  // namespace vkformer

@@ -1,0 +1,53 @@
+// TextPattern: what Split and Replace look for, a plain string or a regular expression; and the
+// ways to cut a text at what was found. Needs: AlignedText, JsonRef, TextRegex.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "text/aligned_text.h"
+#include "text/json_access.h"
+#include "text/text_regex.h"
+
+namespace vkformer {
+
+class TextPattern {
+ public:
+  // {"String": "..."} or {"Regex": "..."}.
+  static Result<TextPattern> parse(const JsonRef& json);
+
+  // Every match, in order and disjoint.
+  Result<std::vector<CharSpan>> find_all(std::u32string_view text) const;
+
+ private:
+  std::u32string literal_;
+  std::optional<TextRegex> regex_;
+};
+
+// What becomes of the matches: for "-" in "a--b",
+enum class SplitBehavior : uint8_t {
+  kRemoved,             // a, b
+  kIsolated,            // a, -, -, b
+  kMergedWithPrevious,  // a-, -, b
+  kMergedWithNext,      // a, -, -b
+  kContiguous,          // a, --, b
+};
+
+// Reads "Removed", "Isolated", ... from the file.
+Result<SplitBehavior> parse_split_behavior(const JsonRef& json);
+
+enum class SplitSide : uint8_t {
+  kMatches,     // the matches are the delimiters
+  kNonMatches,  // the text between them is ("invert" in the file)
+};
+
+// Cuts `text` at `matches` (in order, disjoint) and drops empty pieces.
+std::vector<AlignedText> split_text(const AlignedText& text, const std::vector<CharSpan>& matches,
+                                    SplitBehavior behavior, SplitSide side);
+
+// Matches of one character each.
+std::vector<CharSpan> find_characters(std::u32string_view text, bool (*accepts)(char32_t));
+
+}  // namespace vkformer

@@ -1,0 +1,120 @@
+#include "text/text_regex.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <array>
+
+#include "base/check.h"
+#include "text/utf8.h"
+
+namespace vkformer {
+namespace {
+
+// Backtracking steps one match may take; a hostile pattern ends with an error instead of hanging.
+constexpr uint32_t kMatchLimit = 10'000'000;
+constexpr uint32_t kHeapLimitKib = 64 * 1024;
+
+struct CodeDeleter {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+};
+struct CompileContextDeleter {
+  void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
+};
+struct MatchContextDeleter {
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+};
+struct MatchDataDeleter {
+  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+};
+
+std::string error_text(int code) {
+  std::array<PCRE2_UCHAR, 256> text{};
+  pcre2_get_error_message(code, text.data(), text.size());
+  return reinterpret_cast<const char*>(text.data());
+}
+
+Error no_memory(const std::string& where) {
+  return {ErrorCode::kOutOfMemory, "[" + where + "] There is no memory for a regular expression."};
+}
+
+}  // namespace
+
+struct TextRegex::Compiled {
+  std::unique_ptr<pcre2_code, CodeDeleter> code;
+  std::string where;
+};
+
+Result<TextRegex> TextRegex::compile(const std::string& pattern, const std::string& where) {
+  VKF_ASSIGN(const std::string translated, translate_regex(pattern, where));
+  std::unique_ptr<pcre2_compile_context, CompileContextDeleter> context(
+      pcre2_compile_context_create(nullptr));
+  if (!context) return no_memory(where);
+  // The system's PCRE2 may be built for other line ends; these files mean \n.
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  int code = 0;
+  PCRE2_SIZE at = 0;
+  auto compiled = std::make_shared<Compiled>();
+  compiled->where = where;
+  compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
+                                     translated.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
+                                     &code, &at, context.get()));
+  if (!compiled->code) {
+    return invalid_file("[" + where + "] The regular expression [" + pattern +
+                        "] does not compile: " + error_text(code) + " at offset " +
+                        std::to_string(at) + " of its translation [" + translated + "].");
+  }
+  return TextRegex(std::move(compiled));
+}
+
+Result<std::vector<CharSpan>> TextRegex::find_all(std::u32string_view text) const {
+  std::vector<CharSpan> found;
+  const std::string bytes = encode_utf8(text);
+  std::unique_ptr<pcre2_match_data, MatchDataDeleter> data(pcre2_match_data_create(1, nullptr));
+  std::unique_ptr<pcre2_match_context, MatchContextDeleter> context(
+      pcre2_match_context_create(nullptr));
+  if (!data || !context) return no_memory(compiled_->where);
+  pcre2_set_match_limit(context.get(), kMatchLimit);
+  pcre2_set_heap_limit(context.get(), kHeapLimitKib);
+  const auto is_tail = [&](size_t at) {
+    return at < bytes.size() && (static_cast<unsigned char>(bytes[at]) & 0xC0) == 0x80;
+  };
+  size_t counted_bytes = 0;
+  uint32_t counted_chars = 0;
+  const auto char_index = [&](size_t byte) {
+    for (; counted_bytes < byte; ++counted_bytes) counted_chars += is_tail(counted_bytes) ? 0 : 1;
+    return counted_chars;
+  };
+  size_t at = 0;
+  size_t last_end = SIZE_MAX;
+  while (at <= bytes.size()) {
+    const int count = pcre2_match(compiled_->code.get(), reinterpret_cast<PCRE2_SPTR>(bytes.data()),
+                                  bytes.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    if (count == PCRE2_ERROR_NOMATCH) break;
+    if (count < 0) {
+      return unsupported("[" + compiled_->where + "] The regular expression gave up on a text of " +
+                         std::to_string(bytes.size()) + " bytes at byte " + std::to_string(at) +
+                         ": " + error_text(count) + ".");
+    }
+    const PCRE2_SIZE* ovector = pcre2_get_ovector_pointer(data.get());
+    const size_t begin = ovector[0];
+    const size_t end = ovector[1];
+    // \K in a lookaround can put the ends outside what is left; no tokenizer means that.
+    if (begin < at || end < begin) {
+      return unsupported("[" + compiled_->where +
+                         "] The regular expression moves its match backwards.");
+    }
+    if (begin == end && end == last_end) {
+      ++at;
+      while (is_tail(at)) ++at;
+      continue;
+    }
+    const uint32_t first = char_index(begin);
+    found.push_back({first, char_index(end)});
+    at = end;
+    last_end = end;
+  }
+  return found;
+}
+
+}  // namespace vkformer

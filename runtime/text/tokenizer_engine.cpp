@@ -1,0 +1,220 @@
+#include "text/tokenizer_engine.h"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include "base/check.h"
+#include "text/batching.h"
+#include "text/utf8.h"
+
+namespace vkformer {
+namespace {
+
+// The largest published ones have about 35 MB.
+constexpr uintmax_t kMaxFileBytes = 256u << 20;
+// Offsets are 32-bit.
+constexpr size_t kMaxTextBytes = INT32_MAX;
+
+Result<std::string> read_file(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  std::error_code fault;
+  const uintmax_t size = std::filesystem::file_size(path, fault);
+  if (fault) {
+    return not_found("[" + name + "] The tokenizer file cannot be read (" + fault.message() +
+                     "); give a model directory or its tokenizer.json.");
+  }
+  if (size > kMaxFileBytes) {
+    return invalid_file("[" + name + "] The tokenizer file has " + std::to_string(size) +
+                        " bytes; the limit is " + std::to_string(kMaxFileBytes) + ".");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string content(static_cast<size_t>(size), '\0');
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  if (!file || file.gcount() != static_cast<std::streamsize>(content.size())) {
+    return invalid_file("[" + name + "] Only " + std::to_string(file.gcount()) + " of " +
+                        std::to_string(size) + " bytes of the tokenizer file could be read.");
+  }
+  return content;
+}
+
+TextRange text_range(CharSpan span) {
+  return {static_cast<int32_t>(span.begin), static_cast<int32_t>(span.end)};
+}
+
+// Reads the optional step `key` with `parse_step`; the step stays null where the file has none.
+template <class Step>
+Status parse_step(const JsonRef& root, std::string_view key,
+                  Result<std::unique_ptr<Step>> (*parse)(const JsonRef&, int),
+                  std::unique_ptr<Step>& step) {
+  VKF_ASSIGN(const auto json, root.optional_member(key));
+  if (!json) return {};
+  VKF_ASSIGN(step, parse(*json, 0));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const TokenizerEngine>> TokenizerEngine::load(const std::string& path) {
+  std::error_code fault;
+  std::filesystem::path file(path);
+  if (std::filesystem::is_directory(file, fault)) file /= "tokenizer.json";
+  VKF_ASSIGN(const auto content, read_file(file));
+  return parse(content, file.string());
+}
+
+Result<std::unique_ptr<const TokenizerEngine>> TokenizerEngine::parse(std::string_view json,
+                                                                      const std::string& name) {
+  VKF_ASSIGN(const auto document, parse_json(json, name));
+  const JsonRef root(document, name + ":");
+  VKF_ASSIGN(const auto version, root.text_or("version", "1.0"));
+  if (version != "1.0") {
+    return root.not_supported("is of version [" + version + "]; this build reads version 1.0.");
+  }
+  std::unique_ptr<TokenizerEngine> engine(new TokenizerEngine);
+  VKF_CHECK(parse_step(root, "normalizer", parse_normalizer, engine->normalizer_));
+  VKF_CHECK(parse_step(root, "pre_tokenizer", parse_pre_tokenizer, engine->pre_tokenizer_));
+  VKF_CHECK(parse_step(root, "post_processor", parse_post_processor, engine->post_processor_));
+  VKF_CHECK(parse_step(root, "decoder", parse_decoder, engine->decoder_));
+  VKF_ASSIGN(const auto model, root.member("model"));
+  VKF_ASSIGN(engine->model_, parse_token_model(model));
+  VKF_ASSIGN(engine->added_,
+             AddedTokens::parse(root, engine->model_->table(), engine->normalizer_.get()));
+  VKF_ASSIGN(engine->truncation_, parse_truncation(root));
+  VKF_ASSIGN(engine->padding_, parse_padding(root));
+  return std::unique_ptr<const TokenizerEngine>(std::move(engine));
+}
+
+Status TokenizerEngine::encode_words(AlignedText text, int32_t type_id, Encoding& out) const {
+  std::vector<AlignedText> words;
+  if (pre_tokenizer_) {
+    VKF_ASSIGN(words, pre_tokenizer_->split(std::move(text)));
+  } else {
+    words.push_back(std::move(text));
+  }
+  for (const AlignedText& word : words) {
+    if (word.empty()) continue;
+    VKF_ASSIGN(auto pieces, model_->tokenize(word.chars()));
+    for (TokenPiece& piece : pieces) {
+      const TextRange range = text_range(word.original_range(piece.begin, piece.end));
+      append_token(out, piece.id, std::move(piece.token), range, type_id);
+    }
+  }
+  return {};
+}
+
+Result<Encoding> TokenizerEngine::encode_text(std::string_view text, int32_t type_id) const {
+  if (text.size() > kMaxTextBytes) {
+    return invalid_argument("[text] has " + std::to_string(text.size()) + " bytes; the limit is " +
+                            std::to_string(kMaxTextBytes) + ", encode it in parts.");
+  }
+  VKF_ASSIGN(auto chars, decode_utf8(text, "text to encode"));
+  Encoding out;
+  const auto add_token = [&](const AddedSplit& split) {
+    append_token(out, *split.id, encode_utf8(split.text.chars()),
+                 text_range(split.text.original_range(0, split.text.size())), type_id);
+  };
+  for (AddedSplit& outer : added_.split_original(AlignedText(std::move(chars)))) {
+    if (outer.id) {
+      add_token(outer);
+      continue;
+    }
+    if (normalizer_) VKF_CHECK(normalizer_->apply(outer.text));
+    for (AddedSplit& inner : added_.split_normalized(outer.text)) {
+      if (inner.id) {
+        add_token(inner);
+      } else {
+        VKF_CHECK(encode_words(std::move(inner.text), type_id, out));
+      }
+    }
+  }
+  return out;
+}
+
+Result<Encoding> TokenizerEngine::encode_unpadded(std::span<const std::string_view> texts,
+                                                  const EncodeOptions& options) const {
+  std::vector<Encoding> parts;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    VKF_ASSIGN(auto part, encode_text(texts[i], static_cast<int32_t>(i)));
+    parts.push_back(std::move(part));
+  }
+  const bool adds = options.special_tokens == SpecialTokens::kInclude && post_processor_;
+  const size_t added = adds ? post_processor_->added_count(texts.size()) : 0;
+  const bool from_file = options.truncation.mode == TruncationMode::kFromFile;
+  VKF_CHECK(truncate_encodings(parts, from_file ? truncation_ : options.truncation, added));
+  if (post_processor_) {
+    VKF_ASSIGN(parts, post_processor_->process(std::move(parts), options.special_tokens));
+  }
+  Encoding whole;
+  for (Encoding& part : parts) append_encoding(whole, std::move(part));
+  return whole;
+}
+
+Status TokenizerEngine::pad(std::vector<Encoding>& rows, const PaddingOptions& options) const {
+  const PaddingOptions& used = options.mode == PaddingMode::kFromFile ? padding_ : options;
+  if (used.mode == PaddingMode::kOff) return {};
+  const auto id = used.pad_id ? used.pad_id : padding_.pad_id;
+  if (!id) {
+    return invalid_argument(
+        "[padding] No pad_id was given and the tokenizer file names none; set pad_id, for example "
+        "to the pad_token_id of the model's configuration.");
+  }
+  const std::string* token = id_to_token(*id);
+  return pad_encodings(rows, used, *id, token != nullptr ? *token : "[PAD]");
+}
+
+Result<Encoding> TokenizerEngine::encode(std::span<const std::string_view> texts,
+                                         const EncodeOptions& options) const {
+  VKF_ASSIGN(auto encoding, encode_unpadded(texts, options));
+  std::vector<Encoding> rows;
+  rows.push_back(std::move(encoding));
+  VKF_CHECK(pad(rows, options.padding));
+  return std::move(rows.front());
+}
+
+Result<std::vector<Encoding>> TokenizerEngine::encode_batch(std::span<const std::string> texts,
+                                                            const EncodeOptions& options) const {
+  std::vector<Encoding> rows;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::array<std::string_view, 1> one = {texts[i]};
+    auto row = encode_unpadded(one, options);
+    if (!row) return row.error().with_context("Text " + std::to_string(i) + " of the batch");
+    rows.push_back(std::move(row).value());
+  }
+  VKF_CHECK(pad(rows, options.padding));
+  return rows;
+}
+
+Result<std::string> TokenizerEngine::decode(std::span<const int32_t> ids,
+                                            SpecialTokens special_tokens) const {
+  std::vector<std::string> tokens;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0) {
+      return invalid_argument("[ids] has " + std::to_string(ids[i]) + " at index " +
+                              std::to_string(i) + "; token ids are 0 or more.");
+    }
+    const std::string* token = id_to_token(ids[i]);
+    if (token == nullptr) continue;
+    if (special_tokens == SpecialTokens::kExclude && added_.is_special(ids[i])) continue;
+    tokens.push_back(*token);
+  }
+  const std::string gap = decoder_ ? "" : " ";
+  if (decoder_) {
+    VKF_ASSIGN(tokens, decoder_->decode(std::move(tokens)));
+  }
+  std::string text;
+  for (size_t i = 0; i < tokens.size(); ++i) text += (i == 0 ? "" : gap) + tokens[i];
+  return text;
+}
+
+std::optional<int32_t> TokenizerEngine::token_to_id(std::string_view token) const {
+  const auto id = model_->table().id_of(token);
+  return id ? id : added_.table().id_of(token);
+}
+
+const std::string* TokenizerEngine::id_to_token(int32_t id) const {
+  const std::string* token = model_->table().token_of(id);
+  return token != nullptr ? token : added_.table().token_of(id);
+}
+
+}  // namespace vkformer

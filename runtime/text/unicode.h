@@ -1,0 +1,40 @@
+// Unicode character classes, lower case and normalization forms, over utf8proc's tables.
+//
+// The classes follow the ones tokenizer files are written against (the Unicode properties of the
+// Rust and Oniguruma regular expressions), which differ from C's and Perl's.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace vkformer {
+
+// Property White_Space.
+bool is_white_space(char32_t c);
+// \w: Alphabetic, marks, decimal digits, connector punctuation and the two joiners.
+bool is_word(char32_t c);
+// Any P* category, and all ASCII punctuation.
+bool is_punctuation(char32_t c);
+// Any M* category.
+bool is_mark(char32_t c);
+// Categories Nd, Nl and No.
+bool is_numeric(char32_t c);
+
+// One character of a rewritten text and how it relates to the text before: `change` is 0 when it
+// stands for the next old character, 1 when it is inserted after it, and -n when it stands for the
+// next old character and swallows n more.
+struct CharChange {
+  char32_t c = 0;
+  int32_t change = 0;
+};
+
+// Appends the full, context-free lower case of `c`.
+void append_lower_case(char32_t c, std::vector<CharChange>& out);
+
+enum class UnicodeForm : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
+
+// `text` in a normalization form (UAX 15), with the change that each character makes.
+std::vector<CharChange> normalization_changes(std::u32string_view text, UnicodeForm form);
+
+}  // namespace vkformer

@@ -1,0 +1,124 @@
+// Wrapping an application's VkDevice. What the application enabled is taken from its own words,
+// because Vulkan cannot be asked.
+#include <algorithm>
+
+#include "vkformer/vulkan_interop.h"
+#include "vulkan/device_impl.h"
+
+namespace vkformer {
+namespace {
+
+struct EnabledFeatures {
+  bool fp16 = false;
+  bool int64 = false;
+  bool timeline = false;
+};
+
+EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
+  EnabledFeatures enabled;
+  if (!features) return enabled;
+  enabled.int64 = features->features.shaderInt64 == VK_TRUE;
+  const auto* next = static_cast<const VkBaseInStructure*>(features->pNext);
+  // A chain longer than this is a cycle.
+  for (int i = 0; next && i < 256; ++i, next = next->pNext) {
+    if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
+      const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(next);
+      enabled.fp16 |= v->shaderFloat16 == VK_TRUE;
+      enabled.timeline |= v->timelineSemaphore == VK_TRUE;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES) {
+      const auto* v = reinterpret_cast<const VkPhysicalDeviceShaderFloat16Int8Features*>(next);
+      enabled.fp16 |= v->shaderFloat16 == VK_TRUE;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES) {
+      const auto* v = reinterpret_cast<const VkPhysicalDeviceTimelineSemaphoreFeatures*>(next);
+      enabled.timeline |= v->timelineSemaphore == VK_TRUE;
+    }
+  }
+  return enabled;
+}
+
+bool names(const AdoptedDevice& adopted, const char* extension) {
+  const auto& list = adopted.enabled_extensions;
+  return std::find(list.begin(), list.end(), extension) != list.end();
+}
+
+Status check_handles(const AdoptedDevice& adopted) {
+  const char* missing = nullptr;
+  if (!adopted.queue) missing = "queue";
+  if (!adopted.device) missing = "device";
+  if (!adopted.physical_device) missing = "physical_device";
+  if (!adopted.instance) missing = "instance";
+  if (!adopted.get_instance_proc_addr) missing = "get_instance_proc_addr";
+  if (missing) {
+    return invalid_argument(std::string("[adopted device] ") + missing +
+                            " is null; fill every handle of AdoptedDevice");
+  }
+  if (adopted.api_version < VK_API_VERSION_1_1) {
+    return invalid_argument(
+        "[adopted device] api_version is below Vulkan 1.1, which is needed; raise "
+        "VkApplicationInfo::apiVersion and pass the same value");
+  }
+  if (static_cast<bool>(adopted.queue_lock) != static_cast<bool>(adopted.queue_unlock)) {
+    return invalid_argument(
+        "[adopted device] only one of queue_lock and queue_unlock is given; give both or neither");
+  }
+  return {};
+}
+
+// What was not enabled is not there.
+Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceApi& api) {
+  VKF_ASSIGN(Snapshot s, take_snapshot(api, adopted.physical_device, adopted.api_version, 0));
+  if (s.version < VK_API_VERSION_1_1) {
+    return unsupported("[adopted device] '" + s.caps.name +
+                       "' offers Vulkan 1.0 only, but 1.1 is "
+                       "needed; choose another device");
+  }
+  const size_t family = adopted.queue_family;
+  if (family >= s.families.size() || (s.families[family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) {
+    return invalid_argument("[adopted device] queue family " + std::to_string(family) + " of " +
+                            std::to_string(s.families.size()) +
+                            " cannot compute; pass a queue of a family with VK_QUEUE_COMPUTE_BIT");
+  }
+  const EnabledFeatures enabled = read_chain(adopted.enabled_features);
+  const bool core = s.version >= VK_API_VERSION_1_2;
+  s.caps.has_int64 = s.caps.has_int64 && enabled.int64;
+  s.fp16 =
+      s.fp16 && enabled.fp16 && (core || names(adopted, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME));
+  s.timeline = s.timeline && enabled.timeline &&
+               (core || names(adopted, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME));
+  if (!enabled.fp16) s.info.notes.push_back("the application did not enable shaderFloat16");
+  if (!enabled.timeline) {
+    s.info.notes.push_back("the application did not enable timelineSemaphore; fences are used");
+  }
+  return s;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(const AdoptedDevice& adopted,
+                                                          const DeviceOptions& options) {
+  VKF_CHECK(check_handles(adopted));
+  VKF_ASSIGN(const InstanceApi instance,
+             InstanceApi::load(adopted.get_instance_proc_addr, adopted.instance));
+  VKF_ASSIGN(Snapshot s, adopted_snapshot(adopted, instance));
+  VKF_CHECK(clamp_snapshot(s, options, {}));
+  auto impl = std::make_unique<Impl>();
+  Context& context = impl->context;
+  context.device = adopted.device;
+  context.queue = adopted.queue;
+  context.queue_family = adopted.queue_family;
+  context.queue_lock = adopted.queue_lock;
+  context.queue_unlock = adopted.queue_unlock;
+  DeviceApiOptions wanted;
+  if (s.timeline) {
+    wanted.timeline = s.version >= VK_API_VERSION_1_2 ? DeviceApiOptions::Timeline::kCore
+                                                      : DeviceApiOptions::Timeline::kExtension;
+  }
+  if (names(adopted, VK_EXT_DEBUG_UTILS_EXTENSION_NAME)) {
+    wanted.labels = DeviceApiOptions::Labels::kOn;
+  }
+  VKF_ASSIGN(context.api, DeviceApi::load(instance.GetDeviceProcAddr, context.device, wanted));
+  VKF_CHECK(impl->start(s, options, {}));
+  return std::shared_ptr<VulkanDevice>(new VulkanDevice(std::move(impl)));
+}
+
+}  // namespace vkformer

@@ -1,0 +1,50 @@
+// What every object of the vulkan room needs of its device: the function table, the handles, the
+// clamped capabilities, the queue lock and the latch of a lost device.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "plan/device_caps.h"
+#include "vulkan/api_table.h"
+
+namespace vkformer {
+
+const char* vk_result_name(VkResult result);
+// The error of a failed call outside any device.
+Error vk_error(VkResult result, std::string_view what);
+
+struct Context {
+  DeviceApi api;
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  uint32_t queue_family = 0;
+  DeviceCaps caps;
+  VkPhysicalDeviceProperties properties{};
+  VkPhysicalDeviceMemoryProperties memory{};
+  uint32_t timestamp_bits = 0;  // valid bits of the queue family; 0 = no timestamps
+  double timestamp_period = 1;  // nanoseconds per tick
+
+  std::mutex queue_mutex;
+  std::function<void()> queue_lock, queue_unlock;  // the adopter's; may be empty
+  std::atomic<bool> lost{false};
+
+  // Success, or the error of a failed call; a lost device is latched. `what` names the call and
+  // the object, in brackets.
+  Status check(VkResult result, std::string_view what);
+  // An error once the device was lost.
+  Status check_alive() const;
+  void set_name(VkObjectType type, uint64_t handle, const std::string& name) const;
+};
+
+// Handles are pointers on 64-bit machines and integers elsewhere.
+template <class Handle>
+uint64_t handle_bits(Handle handle) {
+  return (uint64_t)handle;
+}
+
+}  // namespace vkformer

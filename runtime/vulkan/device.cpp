@@ -1,0 +1,316 @@
+#include "vulkan/device.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "vulkan/device_impl.h"
+#include "vulkan/recording.h"
+
+namespace vkformer {
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+int rank(DeviceClass device_class) {
+  switch (device_class) {
+    case DeviceClass::kDiscrete:
+      return 0;
+    case DeviceClass::kIntegrated:
+      return 1;
+    case DeviceClass::kOther:
+      return 2;
+    case DeviceClass::kSoftware:
+      return 3;
+  }
+  return 4;
+}
+
+Result<std::vector<Snapshot>> snapshots(const Instance& instance) {
+  VKF_ASSIGN(const std::vector<VkPhysicalDevice> devices, instance.physical_devices());
+  std::vector<Snapshot> list;
+  for (VkPhysicalDevice physical : devices) {
+    VKF_ASSIGN(Snapshot s, take_snapshot(instance.api(), physical, instance.version(),
+                                         static_cast<int>(list.size())));
+    if (instance.validation_missing()) {
+      s.info.notes.push_back("validation was asked for, but its layer is not installed");
+    }
+    list.push_back(std::move(s));
+  }
+  return list;
+}
+
+// Index among `list` of the device that `wanted` names, or -1.
+int find_device(const std::vector<Snapshot>& list, const std::string& wanted) {
+  if (wanted.empty() || wanted == "best") {
+    int best = -1;
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].unusable.empty()) continue;
+      const bool better = best < 0 || rank(list[i].caps.device_class) <
+                                          rank(list[static_cast<size_t>(best)].caps.device_class);
+      if (better) best = static_cast<int>(i);
+    }
+    return best;
+  }
+  size_t number = 0;
+  const char* end = wanted.data() + wanted.size();
+  const auto parsed = std::from_chars(wanted.data(), end, number);
+  if (parsed.ec == std::errc() && parsed.ptr == end && number < list.size()) {
+    return static_cast<int>(number);
+  }
+  const std::string part = lower(wanted);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string text = lower(list[i].caps.name + "\n" + list[i].caps.driver);
+    if (text.find(part) != std::string::npos) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Result<Snapshot> choose_device(const Instance& instance, const std::string& wanted) {
+  VKF_ASSIGN(std::vector<Snapshot> list, snapshots(instance));
+  const int found = find_device(list, wanted);
+  if (found < 0) {
+    std::string known;
+    for (const Snapshot& s : list) {
+      known +=
+          (known.empty() ? "" : ", ") + std::to_string(s.info.index) + " '" + s.caps.name + "'";
+    }
+    return not_found("[device] no usable Vulkan device matches '" + wanted + "'; present are " +
+                     (known.empty() ? "none, install a Vulkan driver" : known));
+  }
+  Snapshot chosen = std::move(list[static_cast<size_t>(found)]);
+  if (!chosen.unusable.empty()) {
+    return unsupported("[device] '" + chosen.caps.name + "' cannot be used: " + chosen.unusable +
+                       "; choose another device");
+  }
+  return chosen;
+}
+
+// Creates the VkDevice with nothing enabled beyond what the tier and the timeline use.
+Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s, bool timeline) {
+  const bool core = s.version >= VK_API_VERSION_1_2;
+  std::vector<const char*> extensions;
+  if (s.offers("VK_KHR_portability_subset")) extensions.push_back("VK_KHR_portability_subset");
+  VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceShaderFloat16Int8Features fp16{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
+  VkPhysicalDeviceTimelineSemaphoreFeatures semaphore{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
+  features.features.shaderInt64 = s.caps.int64() ? VK_TRUE : VK_FALSE;
+  if (s.caps.fp16()) {
+    fp16.shaderFloat16 = VK_TRUE;
+    fp16.pNext = features.pNext;
+    features.pNext = &fp16;
+    if (!core) extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
+  }
+  if (timeline) {
+    semaphore.timelineSemaphore = VK_TRUE;
+    semaphore.pNext = features.pNext;
+    features.pNext = &semaphore;
+    if (!core) extensions.push_back(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);
+  }
+  const float priority = 1.0f;
+  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueFamilyIndex = static_cast<uint32_t>(s.compute_family());
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
+  info.pNext = &features;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  VkDevice device = VK_NULL_HANDLE;
+  const VkResult result = api.CreateDevice(s.physical, &info, nullptr, &device);
+  if (result != VK_SUCCESS) return vk_error(result, "[" + s.caps.name + "] vkCreateDevice");
+  return device;
+}
+
+// Offsets and sizes of host copies.
+Status check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, const char* what) {
+  if (!buffer.valid()) return invalid_argument(std::string("[") + what + "] the buffer is empty");
+  const std::string who = "[" + buffer.impl()->name + "] " + what + " of " + std::to_string(bytes) +
+                          " bytes at offset " + std::to_string(offset);
+  if (offset % 4 != 0 || bytes % 4 != 0) {
+    return invalid_argument(who + " is not aligned to 4 bytes; round both to multiples of 4");
+  }
+  if (offset > buffer.bytes() || bytes > buffer.bytes() - offset) {
+    return invalid_argument(who + " exceeds the buffer's " + std::to_string(buffer.bytes()) +
+                            " bytes; copy less");
+  }
+  return {};
+}
+
+}  // namespace
+
+VulkanDevice::VulkanDevice(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+VulkanDevice::~VulkanDevice() = default;
+
+Result<std::vector<DeviceInfo>> VulkanDevice::list() {
+  VKF_ASSIGN(auto instance, Instance::create(DeviceOptions::Validation::kOff));
+  VKF_ASSIGN(const std::vector<Snapshot> found, snapshots(*instance));
+  std::vector<DeviceInfo> infos;
+  for (const Snapshot& s : found) infos.push_back(s.info);
+  return infos;
+}
+
+Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create(const DeviceOptions& options) {
+  return create_tweaked(options, {});
+}
+
+Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceOptions& options,
+                                                                   const DeviceTweaks& tweaks) {
+  auto impl = std::make_unique<Impl>();
+  VKF_ASSIGN(impl->instance, Instance::create(options.validation));
+  const InstanceApi& instance = impl->instance->api();
+  VKF_ASSIGN(Snapshot s, choose_device(*impl->instance, options.device));
+  VKF_CHECK(clamp_snapshot(s, options, tweaks.quirks));
+  if (tweaks.timeline == DeviceTweaks::Timeline::kFences) s.timeline = false;
+
+  Context& context = impl->context;
+  VKF_ASSIGN(context.device, create_device(instance, s, s.timeline));
+  impl->owns_device = true;
+  // Needed by ~Impl even when the rest of the table is incomplete.
+  context.api.DestroyDevice = reinterpret_cast<PFN_vkDestroyDevice>(
+      instance.GetDeviceProcAddr(context.device, "vkDestroyDevice"));
+  DeviceApiOptions wanted;
+  if (s.timeline) {
+    wanted.timeline = s.version >= VK_API_VERSION_1_2 ? DeviceApiOptions::Timeline::kCore
+                                                      : DeviceApiOptions::Timeline::kExtension;
+  }
+  if (impl->instance->debug_utils()) wanted.labels = DeviceApiOptions::Labels::kOn;
+  VKF_ASSIGN(context.api, DeviceApi::load(instance.GetDeviceProcAddr, context.device, wanted));
+  context.queue_family = static_cast<uint32_t>(s.compute_family());
+  context.api.GetDeviceQueue(context.device, context.queue_family, 0, &context.queue);
+  VKF_CHECK(impl->start(s, options, tweaks));
+  return std::shared_ptr<VulkanDevice>(new VulkanDevice(std::move(impl)));
+}
+
+Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options,
+                                 const DeviceTweaks& tweaks) {
+  context.physical = s.physical;
+  context.caps = s.caps;
+  context.properties = s.properties;
+  context.memory = s.memory;
+  context.timestamp_bits = s.families[context.queue_family].timestampValidBits;
+  context.timestamp_period = static_cast<double>(s.properties.limits.timestampPeriod);
+  info = s.info;
+  VKF_ASSIGN(timeline, Timeline::create(context, s.timeline ? Timeline::Kind::kSemaphore
+                                                            : Timeline::Kind::kFences));
+  const bool staged = tweaks.device_memory == DeviceTweaks::DeviceMemory::kStaged;
+  VKF_ASSIGN(memory, MemoryPool::create(context, staged ? MemoryPool::Mapping::kNeverMapDeviceMemory
+                                                        : MemoryPool::Mapping::kMapWherePossible));
+  cache_key.vendor = s.properties.vendorID;
+  cache_key.device = s.properties.deviceID;
+  cache_key.driver_version = s.properties.driverVersion;
+  std::copy_n(s.properties.pipelineCacheUUID, cache_key.uuid.size(), cache_key.uuid.begin());
+  std::vector<std::byte> cached;
+  if (auto directory = pipeline_cache_directory(options.cache_directory)) {
+    cache_key.kernels = kernel_list_hash();
+    cache_stats.path = pipeline_cache_path(*directory, cache_key);
+    if (auto data = read_pipeline_cache(cache_stats.path, cache_key)) {
+      cached = std::move(*data);
+      cache_stats.hit = true;
+    }
+  }
+  VKF_ASSIGN(pipelines, PipelineStore::create(context, cached));
+  VKF_ASSIGN(transfer, Transfer::create(context, *memory, *timeline));
+  return {};
+}
+
+void VulkanDevice::Impl::save_pipeline_cache() {
+  if (!pipelines || cache_stats.path.empty() || context.lost.load()) return;
+  const size_t made = pipelines->made();
+  if (made == saved_pipelines) return;
+  saved_pipelines = made;
+  const auto data = pipelines->cache_data();
+  if (!data || !write_pipeline_cache(cache_stats.path, cache_key, *data)) {
+    ++cache_stats.write_failures;
+  }
+}
+
+VulkanDevice::Impl::~Impl() {
+  if (timeline) timeline->wait_idle();
+  save_pipeline_cache();
+  transfer.reset();
+  pipelines.reset();
+  memory.reset();
+  timeline.reset();
+  if (owns_device && context.device && context.api.DestroyDevice) {
+    context.api.DestroyDevice(context.device, nullptr);
+  }
+}
+
+const DeviceCaps& VulkanDevice::caps() const {
+  return impl_->context.caps;
+}
+DeviceInfo VulkanDevice::info() const {
+  return impl_->info;
+}
+uint64_t VulkanDevice::memory_in_use() const {
+  return impl_->memory->bytes_in_use();
+}
+bool VulkanDevice::lost() const {
+  return impl_->context.lost.load();
+}
+Status VulkanDevice::wait(uint64_t value) {
+  return impl_->timeline->wait(value);
+}
+void VulkanDevice::save_pipeline_cache() {
+  impl_->save_pipeline_cache();
+}
+
+Result<Buffer> VulkanDevice::make_buffer(uint64_t bytes, MemoryUse use, const std::string& name) {
+  auto made = std::make_shared<Buffer::Impl>();
+  VKF_ASSIGN(made->placed, impl_->memory->make(bytes, use, name));
+  made->device = shared_from_this();
+  made->bytes = bytes;
+  made->name = name;
+  // The memory may be a returned range; nothing in flight uses it, so the host may write at once.
+  if (made->placed.mapped) {
+    std::memset(made->placed.mapped, 0, made->placed.bytes);
+  } else {
+    VKF_CHECK(impl_->transfer->fill(made->placed.handle, 0, VK_WHOLE_SIZE, 0));
+  }
+  return Buffer(std::move(made));
+}
+
+Status VulkanDevice::upload(Buffer& buffer, uint64_t offset, std::span<const std::byte> data) {
+  VKF_CHECK(check_range(buffer, offset, data.size(), "upload"));
+  if (data.empty()) return {};
+  if (!buffer.mapped()) return impl_->transfer->upload(buffer.impl()->placed.handle, offset, data);
+  VKF_CHECK(impl_->timeline->wait(impl_->timeline->last_submitted()));
+  std::memcpy(buffer.mapped() + offset, data.data(), data.size());
+  return {};
+}
+
+Status VulkanDevice::download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data) {
+  VKF_CHECK(check_range(buffer, offset, data.size(), "download"));
+  if (data.empty()) return {};
+  if (!buffer.mapped()) {
+    return impl_->transfer->download(buffer.impl()->placed.handle, offset, data);
+  }
+  VKF_CHECK(impl_->timeline->wait(impl_->timeline->last_submitted()));
+  std::memcpy(data.data(), buffer.mapped() + offset, data.size());
+  return {};
+}
+
+Status VulkanDevice::fill(Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t word) {
+  VKF_CHECK(check_range(buffer, offset, bytes, "fill"));
+  if (bytes == 0) return {};
+  if (!buffer.mapped()) {
+    return impl_->transfer->fill(buffer.impl()->placed.handle, offset, bytes, word);
+  }
+  VKF_CHECK(impl_->timeline->wait(impl_->timeline->last_submitted()));
+  for (uint64_t at = 0; at < bytes; at += 4) {
+    std::memcpy(buffer.mapped() + offset + at, &word, 4);
+  }
+  return {};
+}
+
+}  // namespace vkformer

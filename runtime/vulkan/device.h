@@ -1,0 +1,64 @@
+// The live device of the vulkan room: made or adopted, with its function table, queue, memory and
+// pipelines. Shared by models and sessions; every method may be called from any thread.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "plan/plan.h"
+#include "vkformer/device.h"
+#include "vulkan/buffer.h"
+
+namespace vkformer {
+
+struct AdoptedDevice;
+struct DeviceTweaks;
+class Recording;
+
+class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
+ public:
+  static Result<std::shared_ptr<VulkanDevice>> create(const DeviceOptions& options);
+  static Result<std::shared_ptr<VulkanDevice>> adopt(const AdoptedDevice& adopted,
+                                                     const DeviceOptions& options);
+  static Result<std::vector<DeviceInfo>> list();
+  // For tests: a device that behaves like a lesser one (tweaks.h).
+  static Result<std::shared_ptr<VulkanDevice>> create_tweaked(const DeviceOptions& options,
+                                                              const DeviceTweaks& tweaks);
+  ~VulkanDevice();
+  VulkanDevice(const VulkanDevice&) = delete;
+  VulkanDevice& operator=(const VulkanDevice&) = delete;
+
+  const DeviceCaps& caps() const;
+  DeviceInfo info() const;
+  uint64_t memory_in_use() const;
+
+  // A buffer usable as storage, uniform, indirect, and transfer source and target, zero-filled.
+  Result<Buffer> make_buffer(uint64_t bytes, MemoryUse use, const std::string& name);
+
+  // Copies between host memory and a buffer; synchronous, through mapped memory where the buffer
+  // has it, else through staging; both follow everything submitted before. To look at a mapped
+  // buffer while the GPU runs, use Buffer::mapped. `offset` and sizes in bytes, multiples of 4.
+  Status upload(Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
+  Status download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data);
+  Status fill(Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t word);
+
+  // Submits the recordings in order, as one batch (a recording may be named several times), and
+  // returns the timeline value that its completion signals.
+  Result<uint64_t> submit(std::span<const Recording* const> recordings);
+  // Blocks until that value is reached. A lost device is an error here and from then on.
+  Status wait(uint64_t value);
+  bool lost() const;
+
+  // Writes the pipeline cache file if pipelines were made since; the destructor does it too.
+  void save_pipeline_cache();
+
+  struct Impl;
+  Impl& impl() const { return *impl_; }
+
+ private:
+  explicit VulkanDevice(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,60 @@
+// The parts of a live device, for the files of the vulkan room and its tests.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "vulkan/context.h"
+#include "vulkan/device.h"
+#include "vulkan/instance.h"
+#include "vulkan/memory.h"
+#include "vulkan/pipeline_cache_file.h"
+#include "vulkan/pipelines.h"
+#include "vulkan/snapshot.h"
+#include "vulkan/timeline.h"
+#include "vulkan/transfer.h"
+#include "vulkan/tweaks.h"
+
+namespace vkformer {
+
+// How the pipeline cache file fared.
+struct PipelineCacheStats {
+  bool hit = false;             // the file was there and matched
+  std::string path;             // empty: no cache is kept
+  uint32_t write_failures = 0;  // writes are best effort; this is their only trace
+};
+
+struct VulkanDevice::Impl {
+  // Destroyed in reverse order: whatever uses the context goes first, the instance last.
+  std::unique_ptr<Instance> instance;  // null for an adopted device
+  bool owns_device = false;
+  Context context;
+  DeviceInfo info;
+  PipelineCacheKey cache_key;
+  PipelineCacheStats cache_stats;
+  size_t saved_pipelines = 0;
+  std::unique_ptr<Timeline> timeline;
+  std::unique_ptr<MemoryPool> memory;
+  std::unique_ptr<PipelineStore> pipelines;
+  std::unique_ptr<Transfer> transfer;
+
+  // From a clamped snapshot and a context whose handles and function table are set.
+  Status start(const Snapshot& snapshot, const DeviceOptions& options, const DeviceTweaks& tweaks);
+  // Writes the cache file if pipelines were made since it was last written.
+  void save_pipeline_cache();
+  ~Impl();
+};
+
+// Makes a buffer without an owner object; `Buffer` adds one.
+struct Buffer::Impl {
+  std::shared_ptr<VulkanDevice> device;
+  PlacedBuffer placed;
+  uint64_t bytes = 0;
+  std::string name;
+
+  // Waits until the device is done with everything submitted, then gives the memory back.
+  ~Impl();
+};
+
+}  // namespace vkformer

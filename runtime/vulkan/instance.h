@@ -1,0 +1,42 @@
+// A Vulkan instance of vkformer's own, with the loader that it came from.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "vkformer/device.h"
+#include "vulkan/api_table.h"
+#include "vulkan/loader.h"
+
+namespace vkformer {
+
+class Instance {
+ public:
+  static Result<std::unique_ptr<Instance>> create(DeviceOptions::Validation validation);
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  const InstanceApi& api() const { return api_; }
+  // The version asked for, at least 1.1.
+  uint32_t version() const { return version_; }
+  bool debug_utils() const { return debug_utils_; }
+  // True where validation was asked for but the layer is not installed.
+  bool validation_missing() const { return validation_missing_; }
+  Result<std::vector<VkPhysicalDevice>> physical_devices() const;
+
+ private:
+  explicit Instance(Loader loader) : loader_(std::move(loader)) {}
+  Status make(DeviceOptions::Validation validation);
+  void add_messenger();
+
+  Loader loader_;
+  VkInstance instance_ = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+  InstanceApi api_;
+  uint32_t version_ = 0;
+  bool debug_utils_ = false;
+  bool validation_missing_ = false;
+};
+
+}  // namespace vkformer

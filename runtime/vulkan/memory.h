@@ -1,0 +1,69 @@
+// Device memory in blocks, and buffers placed in them. Used by the vulkan room only; the other
+// rooms see Buffer.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "vulkan/buffer.h"
+#include "vulkan/context.h"
+
+namespace vkformer {
+
+struct MemoryBlock;
+
+// A VkBuffer and its place. Owned by whoever called make; give it back with release.
+struct PlacedBuffer {
+  VkBuffer handle = VK_NULL_HANDLE;
+  MemoryBlock* block = nullptr;
+  uint64_t offset = 0;          // in the block, bytes
+  uint64_t bytes = 0;           // taken from the block
+  std::byte* mapped = nullptr;  // coherent host address, or null
+};
+
+class MemoryPool {
+ public:
+  // kMapWherePossible maps device memory that the host can see coherently.
+  enum class Mapping : uint8_t { kMapWherePossible, kNeverMapDeviceMemory };
+  static Result<std::unique_ptr<MemoryPool>> create(Context& context, Mapping mapping);
+  // Precondition: every buffer was released.
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  // Uninitialised memory. `name` is for messages and debug tools.
+  Result<PlacedBuffer> make(uint64_t bytes, MemoryUse use, const std::string& name);
+  // Precondition: the device has finished with it.
+  void release(const PlacedBuffer& buffer);
+
+  // Bytes held by buffers, and by the blocks that they lie in.
+  uint64_t bytes_in_use() const { return in_use_.load(); }
+  uint64_t bytes_reserved() const { return reserved_.load(); }
+  size_t block_count() const;
+
+ private:
+  struct Kind {
+    uint32_t type = 0;
+    bool mapped = false;
+  };
+  MemoryPool(Context& context, Mapping mapping);
+  Result<Kind> choose_kind(uint32_t type_bits, MemoryUse use) const;
+  Status place(PlacedBuffer& buffer, const VkMemoryRequirements& needs, Kind kind,
+               const std::string& name);
+  Result<MemoryBlock*> add_block(uint64_t bytes, Kind kind, const std::string& name);
+  Result<std::unique_ptr<MemoryBlock>> allocate(uint64_t bytes, Kind kind, const std::string& name);
+  Error out_of_memory(const Error& cause, uint64_t bytes, Kind kind, const std::string& name) const;
+
+  Context& context_;
+  Mapping mapping_;
+  bool unified_ = false;  // every heap is device-local
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<MemoryBlock>> blocks_;
+  std::atomic<uint64_t> in_use_{0};
+  std::atomic<uint64_t> reserved_{0};
+};
+
+}  // namespace vkformer

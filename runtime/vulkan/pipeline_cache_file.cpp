@@ -1,0 +1,154 @@
+#include "vulkan/pipeline_cache_file.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "kernels/catalogue.h"
+
+namespace vkformer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMagic[8] = {'V', 'K', 'F', 'P', 'I', 'P', 'E', '1'};
+constexpr uint32_t kLibraryVersion = 0x000100;  // 0.1.0
+constexpr uint64_t kMaxPayload = 256ull << 20;  // bytes; no driver's cache of ours comes near
+
+// Fixed-size fields only, without padding; compared byte by byte.
+struct Header {
+  char magic[8];
+  uint32_t library_version;
+  uint32_t vendor;
+  uint32_t device;
+  uint32_t driver_version;
+  uint8_t uuid[16];
+  uint64_t kernels;
+  uint64_t payload_bytes;
+  uint64_t payload_hash;
+};
+static_assert(sizeof(Header) == 64);
+
+// Fowler, Noll, Vo: FNV-1a, 64 bits.
+uint64_t hash_bytes(const void* data, size_t bytes, uint64_t hash = 0xcbf29ce484222325ull) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ p[i]) * 0x100000001b3ull;
+  return hash;
+}
+
+Header make_header(const PipelineCacheKey& key, std::span<const std::byte> data) {
+  Header h{};
+  std::memcpy(h.magic, kMagic, sizeof(kMagic));
+  h.library_version = kLibraryVersion;
+  h.vendor = key.vendor;
+  h.device = key.device;
+  h.driver_version = key.driver_version;
+  std::memcpy(h.uuid, key.uuid.data(), sizeof(h.uuid));
+  h.kernels = key.kernels;
+  h.payload_bytes = data.size();
+  h.payload_hash = hash_bytes(data.data(), data.size());
+  return h;
+}
+
+std::string hex(uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// Differs between processes, threads and moments.
+std::string unique_suffix(const void* address) {
+  const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();
+  const size_t thread = std::hash<std::thread::id>()(std::this_thread::get_id());
+  uint64_t hash = hash_bytes(&now, sizeof(now));
+  hash = hash_bytes(&thread, sizeof(thread), hash);
+  return hex(hash_bytes(&address, sizeof(address), hash));
+}
+
+}  // namespace
+
+uint64_t kernel_list_hash() {
+  uint64_t hash = hash_bytes(nullptr, 0);
+  for (uint16_t i = 0; i < static_cast<uint16_t>(KernelId::kCount); ++i) {
+    const KernelInfo& info = kernel_info(static_cast<KernelId>(i));
+    hash = hash_bytes(info.name.data(), info.name.size(), hash);
+    hash = hash_bytes(info.spirv.data(), info.spirv.size_bytes(), hash);
+  }
+  return hash;
+}
+
+std::optional<std::string> pipeline_cache_directory(const std::string& option) {
+  if (option == "none") return std::nullopt;
+  if (!option.empty()) return option;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) {
+    return (fs::path(xdg) / "vkformer").string();
+  }
+#ifdef _WIN32
+  if (const char* local = std::getenv("LOCALAPPDATA"); local && *local) {
+    return (fs::path(local) / "vkformer").string();
+  }
+#endif
+  if (const char* home = std::getenv("HOME"); home && *home) {
+    return (fs::path(home) / ".cache" / "vkformer").string();
+  }
+  return std::nullopt;
+}
+
+std::string pipeline_cache_path(const std::string& directory, const PipelineCacheKey& key) {
+  uint64_t hash = hash_bytes(&key.vendor, sizeof(key.vendor));
+  hash = hash_bytes(&key.device, sizeof(key.device), hash);
+  hash = hash_bytes(key.uuid.data(), key.uuid.size(), hash);
+  return (fs::path(directory) / (hex(hash) + ".pipelines")).string();
+}
+
+std::optional<std::vector<std::byte>> read_pipeline_cache(const std::string& path,
+                                                          const PipelineCacheKey& key) {
+  std::ifstream file(path, std::ios::binary);
+  Header header{};
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return std::nullopt;
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (error || header.payload_bytes > kMaxPayload ||
+      size != sizeof(header) + header.payload_bytes) {
+    return std::nullopt;
+  }
+  std::vector<std::byte> data(static_cast<size_t>(header.payload_bytes));
+  if (!file.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()))) {
+    return std::nullopt;
+  }
+  const Header expected = make_header(key, data);
+  if (std::memcmp(&header, &expected, sizeof(header)) != 0) return std::nullopt;
+  return data;
+}
+
+bool write_pipeline_cache(const std::string& path, const PipelineCacheKey& key,
+                          std::span<const std::byte> data) {
+  if (data.size() > kMaxPayload) return false;
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (error) return false;
+  // Another process may be writing the same cache; each writes a file of its own and renames it.
+  const std::string part = path + "." + unique_suffix(data.data()) + ".part";
+  bool written = false;
+  {
+    std::ofstream file(part, std::ios::binary | std::ios::trunc);
+    const Header header = make_header(key, data);
+    file.write(reinterpret_cast<const char*>(&header), sizeof(header));
+    file.write(reinterpret_cast<const char*>(data.data()),
+               static_cast<std::streamsize>(data.size()));
+    file.close();
+    written = file.good();
+  }
+  if (written) {
+    fs::rename(part, path, error);
+    written = !error;
+  }
+  if (!written) fs::remove(part, error);
+  return written;
+}
+
+}  // namespace vkformer

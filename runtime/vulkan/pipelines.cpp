@@ -1,0 +1,259 @@
+#include "vulkan/pipelines.h"
+
+#include <algorithm>
+
+namespace vkformer {
+namespace {
+
+std::string kernel_name(KernelId id) {
+  return std::string(kernel_info(id).name);
+}
+
+std::string quoted(std::string_view name) {
+  return "[" + std::string(name) + "]";
+}
+
+const char* access_name(Access access) {
+  switch (access) {
+    case Access::kRead:
+      return "read";
+    case Access::kWrite:
+      return "write";
+    case Access::kReadWrite:
+      return "read and write";
+  }
+  return "";
+}
+
+}  // namespace
+
+Status check_kernel(std::string_view name, uint32_t features, const KernelInterface& interface,
+                    std::span<const uint32_t> spec, const DeviceCaps& caps) {
+  const bool tier_ok = ((features & kFeature_subgroup) == 0 || caps.subgroup()) &&
+                       ((features & kFeature_fp16) == 0 || caps.fp16());
+  if (!tier_ok) {
+    return unsupported(quoted(name) + " needs a higher tier than '" + tier_name(caps.tier) +
+                       "', the one in use; choose another kernel");
+  }
+  const DeviceLimits& limits = caps.limits;
+  const auto storage =
+      std::count_if(interface.bindings.begin(), interface.bindings.end(),
+                    [](const KernelBinding& b) { return b.type == BindingType::kStorage; });
+  if (storage > static_cast<int64_t>(limits.max_storage_buffers)) {
+    return unsupported(quoted(name) + " binds " + std::to_string(storage) +
+                       " storage buffers, but this device allows " +
+                       std::to_string(limits.max_storage_buffers) + "; choose another kernel");
+  }
+  if (interface.push_bytes > limits.max_push_bytes) {
+    return unsupported(quoted(name) + " has " + std::to_string(interface.push_bytes) +
+                       " bytes of push constants, but this device allows " +
+                       std::to_string(limits.max_push_bytes) + "; choose another kernel");
+  }
+  uint64_t invocations = 1;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    uint64_t size = interface.local_size[axis];
+    const uint32_t id = interface.local_size_spec_id[axis];
+    if (id < spec.size()) size = spec[id];
+    if (size == 0 || size > limits.max_group_size[axis]) {
+      return unsupported(quoted(name) + " has a workgroup of " + std::to_string(size) +
+                         " invocations along axis " + std::to_string(axis) +
+                         ", but this device allows 1 to " +
+                         std::to_string(limits.max_group_size[axis]) + "; use a smaller one");
+    }
+    invocations *= size;
+  }
+  if (invocations > limits.max_invocations) {
+    return unsupported(quoted(name) + " has a workgroup of " + std::to_string(invocations) +
+                       " invocations, but this device allows " +
+                       std::to_string(limits.max_invocations) + "; use a smaller one");
+  }
+  return {};
+}
+
+Status check_dispatch(const Dispatch& dispatch, const KernelInterface& interface) {
+  const std::string who =
+      quoted(kernel_info(dispatch.kernel).name) + " in '" + dispatch.label + "'";
+  if (dispatch.bindings.size() != interface.bindings.size()) {
+    return internal_error(who + " is given " + std::to_string(dispatch.bindings.size()) +
+                          " bindings, but its shader declares " +
+                          std::to_string(interface.bindings.size()) + "; correct the lowering");
+  }
+  if (dispatch.push.size() != interface.push_bytes) {
+    return internal_error(who + " is given " + std::to_string(dispatch.push.size()) +
+                          " bytes of push constants, but its shader declares " +
+                          std::to_string(interface.push_bytes) + "; correct the lowering");
+  }
+  // Defaults are never relied on: those of a constant and of a workgroup axis may differ.
+  if (!interface.spec_ids.empty() && interface.spec_ids.back() >= dispatch.spec.size()) {
+    return internal_error(who + " is given " + std::to_string(dispatch.spec.size()) +
+                          " specialization constants, but its shader has one of id " +
+                          std::to_string(interface.spec_ids.back()) + "; correct the lowering");
+  }
+  for (size_t i = 0; i < interface.bindings.size(); ++i) {
+    const KernelBinding& binding = interface.bindings[i];
+    Access shader = Access::kReadWrite;
+    if (binding.readonly) shader = Access::kRead;
+    if (binding.writeonly && !binding.readonly) shader = Access::kWrite;
+    if (dispatch.bindings[i].access == shader) continue;
+    return internal_error(who + " declares access '" + access_name(dispatch.bindings[i].access) +
+                          "' for binding " + std::to_string(i) + ", but its shader declares '" +
+                          access_name(shader) + "'; correct the lowering or the shader");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<PipelineStore>> PipelineStore::create(Context& context,
+                                                             std::span<const std::byte> cache) {
+  std::unique_ptr<PipelineStore> self(new PipelineStore(context));
+  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  info.initialDataSize = cache.size();
+  info.pInitialData = cache.data();
+  VKF_CHECK(
+      context.check(context.api.CreatePipelineCache(context.device, &info, nullptr, &self->cache_),
+                    "[pipelines] vkCreatePipelineCache"));
+  return self;
+}
+
+PipelineStore::~PipelineStore() {
+  for (const auto& [key, pipeline] : pipelines_) {
+    context_.api.DestroyPipeline(context_.device, pipeline, nullptr);
+  }
+  for (const auto& [id, kernel] : kernels_) destroy_kernel(*kernel);
+  if (cache_) context_.api.DestroyPipelineCache(context_.device, cache_, nullptr);
+}
+
+void PipelineStore::destroy_kernel(const Kernel& kernel) {
+  const DeviceApi& api = context_.api;
+  if (kernel.layout) api.DestroyPipelineLayout(context_.device, kernel.layout, nullptr);
+  if (kernel.set_layout) {
+    api.DestroyDescriptorSetLayout(context_.device, kernel.set_layout, nullptr);
+  }
+  if (kernel.module) api.DestroyShaderModule(context_.device, kernel.module, nullptr);
+}
+
+Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
+  std::vector<VkDescriptorSetLayoutBinding> bindings;
+  for (const KernelBinding& b : kernel.interface.bindings) {
+    VkDescriptorSetLayoutBinding v{};
+    v.binding = b.binding;
+    v.descriptorType = b.type == BindingType::kStorage ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+                                                       : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    v.descriptorCount = 1;
+    v.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+    bindings.push_back(v);
+  }
+  VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  set.bindingCount = static_cast<uint32_t>(bindings.size());
+  set.pBindings = bindings.data();
+  VKF_CHECK(context_.check(
+      context_.api.CreateDescriptorSetLayout(context_.device, &set, nullptr, &kernel.set_layout),
+      quoted(name) + " vkCreateDescriptorSetLayout"));
+  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                 (kernel.interface.push_bytes + 3) / 4 * 4};
+  VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  info.setLayoutCount = 1;
+  info.pSetLayouts = &kernel.set_layout;
+  info.pushConstantRangeCount = push.size > 0 ? 1 : 0;
+  info.pPushConstantRanges = &push;
+  return context_.check(
+      context_.api.CreatePipelineLayout(context_.device, &info, nullptr, &kernel.layout),
+      quoted(name) + " vkCreatePipelineLayout");
+}
+
+Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
+  const std::string name = kernel_name(id);
+  Kernel kernel;
+  VKF_ASSIGN(kernel.interface, kernel_interface(id));
+  const std::span<const uint32_t> words = kernel_info(id).spirv;
+  VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  info.codeSize = words.size_bytes();
+  info.pCode = words.data();
+  Status status = context_.check(
+      context_.api.CreateShaderModule(context_.device, &info, nullptr, &kernel.module),
+      quoted(name) + " vkCreateShaderModule");
+  if (status) status = make_layouts(kernel, name);
+  if (!status) {
+    destroy_kernel(kernel);
+    return status.error();
+  }
+  context_.set_name(VK_OBJECT_TYPE_SHADER_MODULE, handle_bits(kernel.module), name);
+  return kernel;
+}
+
+Result<const PipelineStore::Kernel*> PipelineStore::kernel(KernelId id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = kernels_.find(id);
+  if (it != kernels_.end()) return static_cast<const Kernel*>(it->second.get());
+  VKF_ASSIGN(Kernel made, make_kernel(id));
+  auto& slot = kernels_[id] = std::make_unique<Kernel>(std::move(made));
+  return static_cast<const Kernel*>(slot.get());
+}
+
+Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const std::string& name,
+                                                std::span<const uint32_t> spec) {
+  std::vector<VkSpecializationMapEntry> entries;
+  for (uint32_t id : kernel.interface.spec_ids) {
+    if (id < spec.size()) entries.push_back({id, id * 4u, 4});
+  }
+  VkSpecializationInfo values{};
+  values.mapEntryCount = static_cast<uint32_t>(entries.size());
+  values.pMapEntries = entries.data();
+  values.dataSize = spec.size_bytes();
+  values.pData = spec.data();
+  VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  info.flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = kernel.module;
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = entries.empty() ? nullptr : &values;
+  info.layout = kernel.layout;
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  VKF_CHECK(context_.check(
+      context_.api.CreateComputePipelines(context_.device, cache_, 1, &info, nullptr, &pipeline),
+      quoted(name) + " vkCreateComputePipelines"));
+  context_.set_name(VK_OBJECT_TYPE_PIPELINE, handle_bits(pipeline), name);
+  return pipeline;
+}
+
+Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec) {
+  VKF_CHECK(context_.check_alive());
+  if (id >= KernelId::kCount) return internal_error("[pipelines] no kernel has this number");
+  VKF_ASSIGN(const Kernel* found, kernel(id));
+  const Key key{id, {spec.begin(), spec.end()}};
+  auto view = [&](VkPipeline handle) {
+    return Pipeline{handle, found->layout, found->set_layout, &found->interface};
+  };
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = pipelines_.find(key);
+    if (it != pipelines_.end()) return view(it->second);
+  }
+  const KernelInfo& info = kernel_info(id);
+  VKF_CHECK(check_kernel(info.name, info.features, found->interface, spec, context_.caps));
+  VKF_ASSIGN(VkPipeline made, make_pipeline(*found, kernel_name(id), spec));
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto [it, inserted] = pipelines_.try_emplace(key, made);
+  if (!inserted) context_.api.DestroyPipeline(context_.device, made, nullptr);
+  return view(it->second);
+}
+
+size_t PipelineStore::made() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return pipelines_.size();
+}
+
+Result<std::vector<std::byte>> PipelineStore::cache_data() const {
+  size_t bytes = 0;
+  VKF_CHECK(
+      context_.check(context_.api.GetPipelineCacheData(context_.device, cache_, &bytes, nullptr),
+                     "[pipelines] vkGetPipelineCacheData"));
+  std::vector<std::byte> data(bytes);
+  VKF_CHECK(context_.check(
+      context_.api.GetPipelineCacheData(context_.device, cache_, &bytes, data.data()),
+      "[pipelines] vkGetPipelineCacheData"));
+  data.resize(bytes);
+  return data;
+}
+
+}  // namespace vkformer

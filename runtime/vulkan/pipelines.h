@@ -1,0 +1,76 @@
+// Compute pipelines, made when first needed and kept: one per kernel and values of its
+// specialization constants, with layouts reflected from the SPIR-V.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/catalogue.h"
+#include "plan/plan.h"
+#include "vulkan/context.h"
+
+namespace vkformer {
+
+// A view; the store owns the handles, for as long as the device lives.
+struct Pipeline {
+  VkPipeline handle = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+  const KernelInterface* interface = nullptr;
+};
+
+class PipelineStore {
+ public:
+  // `cache` is what cache_data gave in an earlier run on the same driver, or empty.
+  static Result<std::unique_ptr<PipelineStore>> create(Context& context,
+                                                       std::span<const std::byte> cache);
+  // Precondition: nothing is in flight.
+  ~PipelineStore();
+  PipelineStore(const PipelineStore&) = delete;
+  PipelineStore& operator=(const PipelineStore&) = delete;
+
+  // The pipeline of that kernel. Any thread; two that ask for the same one at once compile twice
+  // and keep one.
+  Result<Pipeline> get(KernelId kernel, std::span<const uint32_t> spec);
+  // Pipelines made so far.
+  size_t made() const;
+  Result<std::vector<std::byte>> cache_data() const;
+
+ private:
+  struct Kernel {
+    KernelInterface interface;
+    VkShaderModule module = VK_NULL_HANDLE;
+    VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+    VkPipelineLayout layout = VK_NULL_HANDLE;
+  };
+  using Key = std::pair<KernelId, std::vector<uint32_t>>;
+
+  explicit PipelineStore(Context& context) : context_(context) {}
+  Result<const Kernel*> kernel(KernelId id);
+  Result<Kernel> make_kernel(KernelId id);
+  Status make_layouts(Kernel& kernel, const std::string& name);
+  void destroy_kernel(const Kernel& kernel);
+  Result<VkPipeline> make_pipeline(const Kernel& kernel, const std::string& name,
+                                   std::span<const uint32_t> spec);
+
+  Context& context_;
+  VkPipelineCache cache_ = VK_NULL_HANDLE;
+  mutable std::mutex mutex_;
+  std::map<KernelId, std::unique_ptr<Kernel>> kernels_;
+  std::map<Key, VkPipeline> pipelines_;
+};
+
+// Whether a kernel fits a device: its tier, bindings, push size and workgroup size with these
+// specialization values. An error names the kernel.
+Status check_kernel(std::string_view name, uint32_t features, const KernelInterface& interface,
+                    std::span<const uint32_t> spec, const DeviceCaps& caps);
+
+// Whether a dispatch states what its kernel's SPIR-V states: count of bindings, access, push size,
+// specialization constants. An error names the kernel and the dispatch's label.
+Status check_dispatch(const Dispatch& dispatch, const KernelInterface& interface);
+
+}  // namespace vkformer

@@ -1,0 +1,372 @@
+#include "vulkan/recorder.h"
+
+#include <algorithm>
+
+namespace vkformer {
+namespace {
+
+constexpr uint64_t kIndirectBytes = 12;  // one VkDispatchIndirectCommand
+constexpr double kDispatchesPerChunk = 4;
+constexpr VkAccessFlags kComputeAccess =
+    VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+
+std::string who(const Dispatch& dispatch) {
+  return "[" + std::string(kernel_info(dispatch.kernel).name) + "] in '" + dispatch.label + "'";
+}
+
+}  // namespace
+
+Recorder::Recorder(Recording::Impl& out, const Plan& plan, const RecordingInputs& inputs)
+    : out_(out), plan_(plan), inputs_(inputs), context_(out.device->impl().context) {}
+
+Status Recorder::record() {
+  VKF_CHECK(bind_memory());
+  VKF_CHECK(bind_dispatches());
+  VKF_CHECK(make_pools());
+  VKF_CHECK(begin_chunk());
+  if (out_.queries) {
+    context_.api.CmdResetQueryPool(commands_, out_.queries, 0,
+                                   static_cast<uint32_t>(2 * plan_.dispatches.size()));
+  }
+  // Whatever came before on this queue, or from the host, is visible from here on; so the same
+  // recording may follow itself.
+  full_barrier(VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+                   VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+               VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+               VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
+               kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+  for (uint32_t i = 0; i < plan_.dispatches.size(); ++i) VKF_CHECK(record_dispatch(i));
+  full_barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+               VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+               VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+  VKF_CHECK(end_chunk());
+  out_.dispatches = static_cast<uint32_t>(plan_.dispatches.size());
+  return {};
+}
+
+// Gives every plan buffer its span of memory and checks what the caller brought.
+Status Recorder::bind_memory() {
+  if (plan_.arena_bytes > 0) {
+    VKF_ASSIGN(out_.arena,
+               out_.device->make_buffer(plan_.arena_bytes, MemoryUse::kDevice, "arena"));
+  }
+  out_.spans.resize(plan_.buffers.size());
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+    const PlanBuffer& planned = plan_.buffers[i];
+    if (planned.source == BufferSource::kArena) {
+      if (planned.offset > plan_.arena_bytes ||
+          planned.bytes > plan_.arena_bytes - planned.offset) {
+        return internal_error("[" + planned.name + "] lies outside its arena of " +
+                              std::to_string(plan_.arena_bytes) + " bytes; run plan_memory first");
+      }
+      out_.spans[i] = {&out_.arena, planned.offset, planned.bytes};
+      continue;
+    }
+    if (i >= inputs_.memory.size() || !inputs_.memory[i].buffer) continue;  // see describe
+    const BufferSpan& span = inputs_.memory[i];
+    const uint64_t have = span.buffer->bytes();
+    if (span.offset > have || span.bytes > have - span.offset || span.bytes < planned.bytes) {
+      return invalid_argument("[" + planned.name + "] needs " + std::to_string(planned.bytes) +
+                              " bytes, but is given " + std::to_string(span.bytes) + " at offset " +
+                              std::to_string(span.offset) + " of a buffer of " +
+                              std::to_string(have) + " bytes");
+    }
+    out_.spans[i] = {span.buffer, span.offset, planned.bytes > 0 ? planned.bytes : span.bytes};
+  }
+  return {};
+}
+
+Result<VkDescriptorBufferInfo> Recorder::describe(const Dispatch& dispatch, size_t binding,
+                                                  BindingType type) const {
+  const DeviceLimits& limits = context_.caps.limits;
+  const uint32_t index = dispatch.bindings[binding].buffer;
+  const std::string place = who(dispatch) + " binding " + std::to_string(binding);
+  if (index >= plan_.buffers.size()) {
+    return internal_error(place + " names buffer " + std::to_string(index) + " of " +
+                          std::to_string(plan_.buffers.size()) + "; correct the lowering");
+  }
+  const std::string name = "[" + plan_.buffers[index].name + "] for " + place;
+  const BufferSpan& span = out_.spans[index];
+  if (!span.buffer || !span.buffer->valid() || span.bytes == 0) {
+    return invalid_argument(name + " has no memory; bind it in RecordingInputs::memory");
+  }
+  const bool storage = type == BindingType::kStorage;
+  const uint64_t alignment = storage ? limits.storage_alignment : limits.uniform_alignment;
+  if (span.offset % alignment != 0) {
+    return invalid_argument(name + " starts at offset " + std::to_string(span.offset) +
+                            ", which this device wants aligned to " + std::to_string(alignment) +
+                            " bytes; align it");
+  }
+  // Kernels read and write whole words; every buffer is padded to 16 bytes.
+  uint64_t range = (span.bytes + 3) / 4 * 4;
+  if (storage && range > limits.max_storage_range) {
+    return unsupported(name + " covers " + std::to_string(range) +
+                       " bytes, but one binding may cover " +
+                       std::to_string(limits.max_storage_range) +
+                       " on this device; use a smaller batch or sequence, or slice it");
+  }
+  if (!storage) range = std::min<uint64_t>(range, limits.max_uniform_range);
+  return VkDescriptorBufferInfo{span.buffer->impl()->placed.handle, span.offset, range};
+}
+
+Status Recorder::make_descriptor_pool(size_t storage, size_t uniform) {
+  std::vector<VkDescriptorPoolSize> sizes;
+  if (storage > 0) {
+    sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, static_cast<uint32_t>(storage)});
+  }
+  if (uniform > 0) {
+    sizes.push_back({VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, static_cast<uint32_t>(uniform)});
+  }
+  if (sizes.empty()) return {};
+  VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+  info.maxSets = static_cast<uint32_t>(plan_.dispatches.size());
+  info.poolSizeCount = static_cast<uint32_t>(sizes.size());
+  info.pPoolSizes = sizes.data();
+  return context_.check(
+      context_.api.CreateDescriptorPool(context_.device, &info, nullptr, &out_.descriptors),
+      "[recording] vkCreateDescriptorPool");
+}
+
+Status Recorder::write_set(const Dispatch& dispatch, BoundDispatch& bound) {
+  const std::vector<KernelBinding>& bindings = bound.pipeline.interface->bindings;
+  if (bindings.empty()) return {};
+  VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+  info.descriptorPool = out_.descriptors;
+  info.descriptorSetCount = 1;
+  info.pSetLayouts = &bound.pipeline.set_layout;
+  VKF_CHECK(context_.check(context_.api.AllocateDescriptorSets(context_.device, &info, &bound.set),
+                           who(dispatch) + " vkAllocateDescriptorSets"));
+  std::vector<VkDescriptorBufferInfo> ranges(bindings.size());
+  std::vector<VkWriteDescriptorSet> writes(bindings.size());
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    VKF_ASSIGN(ranges[i], describe(dispatch, i, bindings[i].type));
+    VkWriteDescriptorSet& w = writes[i];
+    w = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    w.dstSet = bound.set;
+    w.dstBinding = bindings[i].binding;
+    w.descriptorCount = 1;
+    w.descriptorType = bindings[i].type == BindingType::kStorage
+                           ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+                           : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    w.pBufferInfo = &ranges[i];
+  }
+  context_.api.UpdateDescriptorSets(context_.device, static_cast<uint32_t>(writes.size()),
+                                    writes.data(), 0, nullptr);
+  return {};
+}
+
+Status Recorder::bind_dispatches() {
+  PipelineStore& store = *out_.device->impl().pipelines;
+  size_t storage = 0, uniform = 0, indirect = 0;
+  for (const Dispatch& dispatch : plan_.dispatches) {
+    auto pipeline = store.get(dispatch.kernel, dispatch.spec);
+    if (!pipeline) return pipeline.error().with_context("'" + dispatch.label + "'");
+    VKF_CHECK(check_dispatch(dispatch, *pipeline->interface));
+    for (const KernelBinding& b : pipeline->interface->bindings) {
+      ++(b.type == BindingType::kStorage ? storage : uniform);
+    }
+    if (dispatch.live_axis >= 0) ++indirect;
+    bound_.push_back({*pipeline, VK_NULL_HANDLE});
+  }
+  const BufferSpan& args = inputs_.indirect_args;
+  if (indirect > 0 &&
+      (!args.buffer || args.bytes < indirect * kIndirectBytes || args.offset % 4 != 0 ||
+       args.offset > args.buffer->bytes() || args.bytes > args.buffer->bytes() - args.offset)) {
+    return invalid_argument("[indirect arguments] " + std::to_string(indirect) +
+                            " dispatches need " + std::to_string(indirect * kIndirectBytes) +
+                            " bytes at a multiple of 4, but the span has " +
+                            std::to_string(args.bytes) + " bytes at offset " +
+                            std::to_string(args.offset) + "; bind enough");
+  }
+  VKF_CHECK(make_descriptor_pool(storage, uniform));
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    VKF_CHECK(write_set(plan_.dispatches[i], bound_[i]));
+  }
+  return {};
+}
+
+Status Recorder::make_pools() {
+  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool.queueFamilyIndex = context_.queue_family;
+  VKF_CHECK(context_.check(
+      context_.api.CreateCommandPool(context_.device, &pool, nullptr, &out_.commands),
+      "[recording] vkCreateCommandPool"));
+  const bool profile = inputs_.profile == RecordingInputs::Profile::kOn;
+  if (!profile || context_.timestamp_bits == 0 || plan_.dispatches.empty()) return {};
+  VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = static_cast<uint32_t>(2 * plan_.dispatches.size());
+  return context_.check(
+      context_.api.CreateQueryPool(context_.device, &info, nullptr, &out_.queries),
+      "[recording] vkCreateQueryPool");
+}
+
+Status Recorder::begin_chunk() {
+  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  info.commandPool = out_.commands;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  VKF_CHECK(context_.check(context_.api.AllocateCommandBuffers(context_.device, &info, &commands_),
+                           "[recording] vkAllocateCommandBuffers"));
+  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+  chunk_flops_ = 0;
+  return context_.check(context_.api.BeginCommandBuffer(commands_, &begin),
+                        "[recording] vkBeginCommandBuffer");
+}
+
+Status Recorder::end_chunk() {
+  VKF_CHECK(
+      context_.check(context_.api.EndCommandBuffer(commands_), "[recording] vkEndCommandBuffer"));
+  out_.chunks.push_back({commands_, chunk_flops_});
+  return {};
+}
+
+void Recorder::full_barrier(VkPipelineStageFlags from, VkAccessFlags from_access,
+                            VkPipelineStageFlags to, VkAccessFlags to_access) {
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  barrier.srcAccessMask = from_access;
+  barrier.dstAccessMask = to_access;
+  context_.api.CmdPipelineBarrier(commands_, from, to, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+bool Recorder::writes_indirect_args(const Dispatch& dispatch) const {
+  const BufferSpan& args = inputs_.indirect_args;
+  if (!args.buffer) return false;
+  for (const BoundBuffer& b : dispatch.bindings) {
+    const BufferSpan& span = out_.spans[b.buffer];
+    if (b.access == Access::kRead || !span.buffer) continue;
+    const bool same = span.buffer->impl() == args.buffer->impl();
+    if (same && span.offset < args.offset + args.bytes && args.offset < span.offset + span.bytes) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The plan's barriers before this dispatch, joined into one, and those for the indirect arguments.
+void Recorder::barrier_before(uint32_t index) {
+  const Dispatch& dispatch = plan_.dispatches[index];
+  bool memory = dispatch.live_axis >= 0 && args_written_;
+  bool execution = args_read_ && writes_indirect_args(dispatch);
+  for (; next_barrier_ < plan_.barriers.size() &&
+         plan_.barriers[next_barrier_].before_dispatch <= index;
+       ++next_barrier_) {
+    const bool light = plan_.barriers[next_barrier_].write_after_read_only;
+    (light ? execution : memory) = true;
+  }
+  if (!memory && !execution) return;
+  ++out_.barriers;
+  constexpr VkPipelineStageFlags kStages =
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+  args_read_ = false;
+  if (!memory) {
+    context_.api.CmdPipelineBarrier(commands_, kStages, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 0,
+                                    nullptr, 0, nullptr, 0, nullptr);
+    return;
+  }
+  args_written_ = false;
+  full_barrier(kStages, VK_ACCESS_SHADER_WRITE_BIT, kStages,
+               kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+}
+
+void Recorder::timestamp(uint32_t query) {
+  if (!out_.queries) return;
+  context_.api.CmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, out_.queries,
+                                 query);
+}
+
+void Recorder::record_indirect() {
+  const BufferSpan& args = inputs_.indirect_args;
+  context_.api.CmdDispatchIndirect(commands_, args.buffer->impl()->placed.handle,
+                                   args.offset + next_indirect_ * kIndirectBytes);
+  ++next_indirect_;
+  args_read_ = true;
+}
+
+namespace {
+
+// What vkCmdBindPipeline and its company need again in every command buffer.
+void bind(const Context& context, VkCommandBuffer commands, const Pipeline& pipeline,
+          VkDescriptorSet set, const Dispatch& dispatch) {
+  const DeviceApi& api = context.api;
+  api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
+  if (set) {
+    api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set,
+                              0, nullptr);
+  }
+  if (!dispatch.push.empty()) {
+    api.CmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                         static_cast<uint32_t>(dispatch.push.size()), dispatch.push.data());
+  }
+}
+
+void begin_label(const Context& context, VkCommandBuffer commands, const Dispatch& dispatch) {
+  if (!context.api.CmdBeginDebugUtilsLabelEXT) return;
+  const std::string text = dispatch.label + " " + std::string(kernel_info(dispatch.kernel).name);
+  VkDebugUtilsLabelEXT label{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
+  label.pLabelName = text.c_str();
+  context.api.CmdBeginDebugUtilsLabelEXT(commands, &label);
+}
+
+void end_label(const Context& context, VkCommandBuffer commands) {
+  if (context.api.CmdEndDebugUtilsLabelEXT) context.api.CmdEndDebugUtilsLabelEXT(commands);
+}
+
+}  // namespace
+
+Status Recorder::record_parts(const Dispatch& dispatch) {
+  const DeviceLimits& limits = context_.caps.limits;
+  const BoundDispatch& bound = bound_[static_cast<size_t>(&dispatch - plan_.dispatches.data())];
+  const double limit = context_.caps.max_dispatch_flops * kDispatchesPerChunk;
+  for (const DispatchPart& part :
+       split_dispatch(dispatch, context_.caps.max_dispatch_flops, limits)) {
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const uint64_t end = uint64_t{part.base[axis]} + part.groups[axis];
+      if (part.groups[axis] > 0 && end <= limits.max_group_count[axis]) continue;
+      return unsupported(who(dispatch) + " has " + std::to_string(part.groups[axis]) +
+                         " workgroups from " + std::to_string(part.base[axis]) + " along axis " +
+                         std::to_string(axis) + ", but this device allows 1 to " +
+                         std::to_string(limits.max_group_count[axis]) +
+                         "; use a smaller batch or sequence");
+    }
+    if (chunk_flops_ > 0 && chunk_flops_ + part.flops > limit) {
+      end_label(context_, commands_);
+      VKF_CHECK(end_chunk());
+      VKF_CHECK(begin_chunk());
+      begin_label(context_, commands_, dispatch);
+      bind(context_, commands_, bound.pipeline, bound.set, dispatch);
+    }
+    chunk_flops_ += part.flops;
+    context_.api.CmdDispatchBase(commands_, part.base[0], part.base[1], part.base[2],
+                                 part.groups[0], part.groups[1], part.groups[2]);
+    out_.workgroups += uint64_t{part.groups[0]} * part.groups[1] * part.groups[2];
+  }
+  return {};
+}
+
+Status Recorder::record_dispatch(uint32_t index) {
+  const Dispatch& dispatch = plan_.dispatches[index];
+  const BoundDispatch& bound = bound_[index];
+  const double limit = context_.caps.max_dispatch_flops * kDispatchesPerChunk;
+  if (dispatch.live_axis >= 0 && chunk_flops_ > 0 && chunk_flops_ + dispatch.flops > limit) {
+    VKF_CHECK(end_chunk());
+    VKF_CHECK(begin_chunk());
+  }
+  barrier_before(index);
+  begin_label(context_, commands_, dispatch);
+  timestamp(2 * index);
+  bind(context_, commands_, bound.pipeline, bound.set, dispatch);
+  if (dispatch.live_axis >= 0) {
+    chunk_flops_ += dispatch.flops;
+    record_indirect();
+  } else {
+    VKF_CHECK(record_parts(dispatch));
+  }
+  timestamp(2 * index + 1);
+  end_label(context_, commands_);
+  if (writes_indirect_args(dispatch)) args_written_ = true;
+  return {};
+}
+
+}  // namespace vkformer

@@ -1,0 +1,98 @@
+#include "vulkan/recording.h"
+
+#include "vulkan/recorder.h"
+
+namespace vkformer {
+
+Recording::Impl::~Impl() {
+  if (!device) return;
+  VulkanDevice::Impl& owner = device->impl();
+  // Its only failure is a lost device, on which nothing runs any more.
+  (void)owner.timeline->wait(last_value.load());
+  const DeviceApi& api = owner.context.api;
+  const VkDevice handle = owner.context.device;
+  if (queries) api.DestroyQueryPool(handle, queries, nullptr);
+  if (commands) api.DestroyCommandPool(handle, commands, nullptr);
+  if (descriptors) api.DestroyDescriptorPool(handle, descriptors, nullptr);
+}
+
+Recording::Recording(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Recording::Recording(Recording&&) noexcept = default;
+Recording& Recording::operator=(Recording&&) noexcept = default;
+Recording::~Recording() = default;
+
+Result<Recording> Recording::create(std::shared_ptr<VulkanDevice> device, const Plan& plan,
+                                    const RecordingInputs& inputs) {
+  if (!device) return invalid_argument("[recording] the device is null; make a Device first");
+  VKF_CHECK(device->impl().context.check_alive());
+  auto impl = std::make_unique<Impl>();
+  impl->device = std::move(device);
+  VKF_CHECK(Recorder(*impl, plan, inputs).record());
+  return Recording(std::move(impl));
+}
+
+uint64_t Recording::direct_workgroups() const {
+  return impl_->workgroups;
+}
+uint32_t Recording::dispatch_count() const {
+  return impl_->dispatches;
+}
+uint32_t Recording::barrier_count() const {
+  return impl_->barriers;
+}
+uint64_t Recording::arena_bytes() const {
+  return impl_->arena.bytes();
+}
+
+BufferSpan Recording::arena_span(uint32_t index) const {
+  if (index >= impl_->spans.size() || impl_->spans[index].buffer != &impl_->arena) return {};
+  return impl_->spans[index];
+}
+
+Result<std::vector<double>> Recording::dispatch_times() const {
+  std::vector<double> times;
+  if (!impl_->queries) return times;
+  VulkanDevice::Impl& owner = impl_->device->impl();
+  const uint64_t value = impl_->last_value.load();
+  if (value == 0) {
+    return invalid_argument("[recording] was never submitted, so it has no times; submit it first");
+  }
+  VKF_CHECK(owner.timeline->wait(value));
+  Context& context = owner.context;
+  const uint32_t count = 2 * impl_->dispatches;
+  std::vector<uint64_t> ticks(count);
+  VKF_CHECK(context.check(
+      context.api.GetQueryPoolResults(
+          context.device, impl_->queries, 0, count, ticks.size() * sizeof(uint64_t), ticks.data(),
+          sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+      "[recording] vkGetQueryPoolResults"));
+  const uint64_t mask = context.timestamp_bits >= 64 ? ~0ull : (1ull << context.timestamp_bits) - 1;
+  for (uint32_t i = 0; i < impl_->dispatches; ++i) {
+    const uint64_t ticked = (ticks[2 * i + 1] - ticks[2 * i]) & mask;
+    times.push_back(static_cast<double>(ticked) * context.timestamp_period);
+  }
+  return times;
+}
+
+Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordings) {
+  std::vector<SubmitChunk> chunks;
+  for (const Recording* recording : recordings) {
+    if (!recording || recording->impl().device.get() != this) {
+      return invalid_argument(
+          "[submit] a recording is null or was made on another device; submit it there");
+    }
+    const auto& own = recording->impl().chunks;
+    chunks.insert(chunks.end(), own.begin(), own.end());
+  }
+  VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
+  for (const Recording* recording : recordings) {
+    // Another thread's later submit must not be overtaken.
+    std::atomic<uint64_t>& last = recording->impl().last_value;
+    uint64_t seen = last.load();
+    while (seen < value && !last.compare_exchange_weak(seen, value)) {
+    }
+  }
+  return value;
+}
+
+}  // namespace vkformer

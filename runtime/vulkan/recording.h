@@ -1,0 +1,54 @@
+// A plan recorded once into command buffers, replayed by VulkanDevice::submit as often as wanted.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "vulkan/device.h"
+
+namespace vkformer {
+
+// What a recording needs besides its plan.
+struct RecordingInputs {
+  // For each Plan::buffers entry that is external or constant, its memory; arena entries are
+  // ignored. The buffers must outlive the recording.
+  std::vector<BufferSpan> memory;
+  // For decoding steps: one VkDispatchIndirectCommand (12 bytes) per dispatch whose live_axis >= 0,
+  // in dispatch order, packed; written by the GPU (and by the host before the first step).
+  BufferSpan indirect_args;
+  // Write a timestamp around every dispatch; read with dispatch_times.
+  enum class Profile : uint8_t { kOff, kOn } profile = Profile::kOff;
+};
+
+class Recording {
+ public:
+  // Makes pipelines, the arena and descriptor sets, and records. Long dispatches are split
+  // (plan.h, split_dispatch); what is recorded can be submitted any number of times in a row.
+  static Result<Recording> create(std::shared_ptr<VulkanDevice> device, const Plan& plan,
+                                  const RecordingInputs& inputs);
+  Recording(Recording&&) noexcept;
+  Recording& operator=(Recording&&) noexcept;
+  ~Recording();
+
+  // Workgroups recorded directly, over all dispatches (indirect ones count 0).
+  uint64_t direct_workgroups() const;
+  uint32_t dispatch_count() const;
+  uint32_t barrier_count() const;
+  uint64_t arena_bytes() const;
+  // Arena memory of plan buffer `index`, for tests that look inside.
+  BufferSpan arena_span(uint32_t index) const;
+  // Fills the whole arena with a word, for tests that poison it.
+  Status fill_arena(uint32_t word) const;
+  // Nanoseconds per plan dispatch of the last finished submit; empty without profiling or where
+  // the device has no timestamps.
+  Result<std::vector<double>> dispatch_times() const;
+
+  struct Impl;
+  Impl& impl() const { return *impl_; }
+
+ private:
+  explicit Recording(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace vkformer

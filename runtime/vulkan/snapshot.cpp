@@ -1,0 +1,268 @@
+#include "vulkan/snapshot.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "vulkan/context.h"
+
+namespace vkformer {
+namespace {
+
+constexpr VkSubgroupFeatureFlags kSubgroupNeeds =
+    VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
+    VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+
+std::string version_text(uint32_t v) {
+  return std::to_string(VK_API_VERSION_MAJOR(v)) + "." + std::to_string(VK_API_VERSION_MINOR(v)) +
+         "." + std::to_string(VK_API_VERSION_PATCH(v));
+}
+
+Result<std::vector<std::string>> device_extensions(const InstanceApi& api,
+                                                   VkPhysicalDevice physical) {
+  uint32_t count = 0;
+  VkResult result = api.EnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> list(count);
+  if (result == VK_SUCCESS) {
+    result = api.EnumerateDeviceExtensionProperties(physical, nullptr, &count, list.data());
+  }
+  if (result < 0) return vk_error(result, "[Vulkan] vkEnumerateDeviceExtensionProperties");
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < count; ++i) names.emplace_back(list[i].extensionName);
+  return names;
+}
+
+DeviceClass device_class(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return DeviceClass::kSoftware;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return DeviceClass::kIntegrated;
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return DeviceClass::kDiscrete;
+    default:
+      return DeviceClass::kOther;
+  }
+}
+
+const char* class_name(DeviceClass device_class) {
+  switch (device_class) {
+    case DeviceClass::kSoftware:
+      return "software";
+    case DeviceClass::kIntegrated:
+      return "integrated";
+    case DeviceClass::kDiscrete:
+      return "discrete";
+    case DeviceClass::kOther:
+      return "other";
+  }
+  return "other";
+}
+
+double dispatch_flops(DeviceClass device_class) {
+  switch (device_class) {
+    case DeviceClass::kSoftware:
+      return 2e9;
+    case DeviceClass::kDiscrete:
+      return 4e10;
+    default:
+      return 4e9;
+  }
+}
+
+// The property structures that a Vulkan 1.1 device, or a newer one, can be asked for.
+struct PropertyChain {
+  VkPhysicalDeviceProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  VkPhysicalDeviceSubgroupProperties subgroup{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+  VkPhysicalDeviceMaintenance3Properties maintenance3{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+  VkPhysicalDeviceIDProperties id{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
+  VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+  VkPhysicalDeviceMaintenance4Properties maintenance4{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+  bool has_driver = false;
+  bool has_maintenance4 = false;
+
+  void ask(const InstanceApi& api, const Snapshot& s) {
+    has_driver =
+        s.version >= VK_API_VERSION_1_2 || s.offers(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
+    has_maintenance4 = s.version >= VK_API_VERSION_1_3;
+    all.pNext = &subgroup;
+    subgroup.pNext = &maintenance3;
+    maintenance3.pNext = &id;
+    void** tail = &id.pNext;
+    if (has_driver) {
+      *tail = &driver;
+      tail = &driver.pNext;
+    }
+    if (has_maintenance4) *tail = &maintenance4;
+    api.GetPhysicalDeviceProperties2(s.physical, &all);
+  }
+};
+
+void ask_features(const InstanceApi& api, Snapshot& s) {
+  VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceShaderFloat16Int8Features fp16{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
+  const bool core = s.version >= VK_API_VERSION_1_2;
+  void** tail = &all.pNext;
+  if (core || s.offers(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) {
+    *tail = &fp16;
+    tail = &fp16.pNext;
+  }
+  if (core || s.offers(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) *tail = &timeline;
+  api.GetPhysicalDeviceFeatures2(s.physical, &all);
+  s.fp16 = fp16.shaderFloat16 == VK_TRUE;
+  s.caps.has_int64 = all.features.shaderInt64 == VK_TRUE;
+  s.timeline = timeline.timelineSemaphore == VK_TRUE;
+}
+
+DeviceLimits limits_of(const PropertyChain& chain) {
+  const VkPhysicalDeviceLimits& v = chain.all.properties.limits;
+  DeviceLimits r;
+  r.max_storage_range = v.maxStorageBufferRange;
+  r.max_uniform_range = v.maxUniformBufferRange;
+  r.max_storage_buffers = std::min({v.maxPerStageDescriptorStorageBuffers,
+                                    v.maxDescriptorSetStorageBuffers, v.maxPerStageResources});
+  r.max_push_bytes = v.maxPushConstantsSize;
+  r.max_shared_bytes = v.maxComputeSharedMemorySize;
+  r.max_invocations = v.maxComputeWorkGroupInvocations;
+  for (size_t i = 0; i < 3; ++i) {
+    r.max_group_size[i] = v.maxComputeWorkGroupSize[i];
+    r.max_group_count[i] = v.maxComputeWorkGroupCount[i];
+  }
+  r.storage_alignment = std::max<uint64_t>(v.minStorageBufferOffsetAlignment, 4);
+  r.uniform_alignment = std::max<uint64_t>(v.minUniformBufferOffsetAlignment, 4);
+  r.max_allocation = chain.maintenance3.maxMemoryAllocationSize;
+  if (chain.has_maintenance4) {
+    r.max_allocation = std::min(r.max_allocation, chain.maintenance4.maxBufferSize);
+  }
+  return r;
+}
+
+void describe_driver(const PropertyChain& chain, Snapshot& s) {
+  const VkPhysicalDeviceProperties& p = s.properties;
+  std::string text = "driver " + version_text(p.driverVersion);
+  if (chain.has_driver) {
+    text = std::string(chain.driver.driverName) + " " + chain.driver.driverInfo;
+  }
+  s.driver = {p.vendorID, p.driverVersion, text};
+  s.caps.driver = s.info.driver = text;
+  static constexpr char kDigits[] = "0123456789abcdef";
+  for (uint8_t byte : chain.id.deviceUUID) {
+    s.info.uuid += kDigits[byte >> 4];
+    s.info.uuid += kDigits[byte & 15];
+  }
+}
+
+void describe(Snapshot& s) {
+  s.info.name = s.caps.name;
+  s.info.kind = class_name(s.caps.device_class);
+  s.info.api_version = version_text(s.properties.apiVersion);
+  for (uint32_t i = 0; i < s.memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = s.memory.memoryHeaps[i];
+    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) == 0) continue;
+    s.info.memory_bytes = std::max(s.info.memory_bytes, uint64_t{heap.size});
+  }
+  if (!s.subgroup) s.info.notes.push_back("lacks the subgroup operations of the subgroup tier");
+  if (!s.fp16) s.info.notes.push_back("lacks shaderFloat16, so no fp16 tier");
+  if (!s.timeline) s.info.notes.push_back("lacks timeline semaphores; fences are used");
+  const int family = s.compute_family();
+  if (family >= 0 && s.families[static_cast<size_t>(family)].timestampValidBits == 0) {
+    s.info.notes.push_back("lacks timestamps; no time per operator");
+  }
+  if (s.version < VK_API_VERSION_1_1) s.unusable = "it offers Vulkan 1.0 only, but 1.1 is needed";
+  if (family < 0) s.unusable = "none of its queues can compute";
+  if (!s.unusable.empty()) s.info.notes.push_back("cannot be used: " + s.unusable);
+}
+
+// Mesa's lavapipe from 23 on keeps loads from uniform addresses scalar.
+bool loads_uniforms_fast(const DeviceCaps& caps) {
+  const size_t at = caps.driver.find("Mesa ");
+  if (caps.device_class != DeviceClass::kSoftware || at == std::string::npos) return false;
+  return std::atoi(caps.driver.c_str() + at + 5) >= 23;
+}
+
+// The part of DeviceInfo that clamping changes.
+void mirror_limits(Snapshot& s) {
+  s.info.subgroup_size = s.caps.subgroup_size;
+  s.info.max_storage_range = s.caps.limits.max_storage_range;
+  s.info.max_shared_bytes = s.caps.limits.max_shared_bytes;
+  s.info.max_invocations = s.caps.limits.max_invocations;
+}
+
+}  // namespace
+
+bool Snapshot::offers(const char* extension) const {
+  return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
+}
+
+int Snapshot::compute_family() const {
+  for (size_t i = 0; i < families.size(); ++i) {
+    const bool compute = (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0;
+    if (compute && families[i].queueCount > 0) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Tier Snapshot::best_tier() const {
+  if (!subgroup) return Tier::kBaseline;
+  return fp16 ? Tier::kFp16 : Tier::kSubgroup;
+}
+
+Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical,
+                               uint32_t instance_version, int index) {
+  Snapshot s;
+  s.physical = physical;
+  api.GetPhysicalDeviceProperties(physical, &s.properties);
+  api.GetPhysicalDeviceMemoryProperties(physical, &s.memory);
+  uint32_t count = 0;
+  api.GetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
+  s.families.resize(count);
+  api.GetPhysicalDeviceQueueFamilyProperties(physical, &count, s.families.data());
+  s.version = std::min(s.properties.apiVersion, instance_version);
+  s.info.index = index;
+  s.caps.name = s.properties.deviceName;
+  s.caps.device_class = device_class(s.properties.deviceType);
+  s.caps.max_dispatch_flops = dispatch_flops(s.caps.device_class);
+  VKF_ASSIGN(s.extensions, device_extensions(api, physical));
+  if (s.version >= VK_API_VERSION_1_1) {
+    PropertyChain chain;
+    chain.ask(api, s);
+    ask_features(api, s);
+    s.caps.limits = limits_of(chain);
+    s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);
+    s.subgroup = (chain.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+                 (chain.subgroup.supportedOperations & kSubgroupNeeds) == kSubgroupNeeds &&
+                 s.caps.subgroup_size >= 4;
+    describe_driver(chain, s);
+    s.caps.fast_uniform_loads = loads_uniforms_fast(s.caps);
+  }
+  describe(s);
+  s.caps.tier = s.best_tier();
+  s.info.best_tier = s.unusable.empty() ? tier_name(s.caps.tier) : "";
+  mirror_limits(s);
+  return s;
+}
+
+Status clamp_snapshot(Snapshot& s, const DeviceOptions& options,
+                      std::span<const Quirk> extra_quirks) {
+  s.caps.tier = s.best_tier();
+  apply_quirks(known_quirks(), s.driver, s.caps, s.info.notes);
+  apply_quirks(extra_quirks, s.driver, s.caps, s.info.notes);
+  s.info.best_tier = tier_name(s.caps.tier);
+  if (!options.tier.empty() && options.tier != "best") {
+    VKF_ASSIGN(const Tier asked, tier_from_name(options.tier));
+    s.caps.tier = std::min(s.caps.tier, asked);
+  }
+  if (!options.limits.empty()) {
+    VKF_ASSIGN(const DeviceLimits profile, limit_profile(options.limits));
+    s.caps.limits = clamp_limits(s.caps.limits, profile);
+  }
+  mirror_limits(s);
+  return {};
+}
+
+}  // namespace vkformer

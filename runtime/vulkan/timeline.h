@@ -1,0 +1,62 @@
+// The device's timeline: a 64-bit counter that every submission advances, backed by a timeline
+// semaphore or, without one, by fences.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "vulkan/context.h"
+
+namespace vkformer {
+
+// A command buffer and what it costs, so that submits stay short.
+struct SubmitChunk {
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  double flops = 0;
+};
+
+class Timeline {
+ public:
+  enum class Kind : uint8_t { kSemaphore, kFences };
+  static Result<std::unique_ptr<Timeline>> create(Context& context, Kind kind);
+  // Precondition: nothing is in flight (wait for last_submitted first).
+  ~Timeline();
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  // Submits the chunks in order, in as few vkQueueSubmit as the device's dispatch limit allows;
+  // returns the value that the last one signals.
+  Result<uint64_t> submit(std::span<const SubmitChunk> chunks);
+  // Blocks until `value` is reached; 0 is reached from the start.
+  Status wait(uint64_t value);
+  uint64_t last_submitted() const { return last_.load(); }
+  // Waits for everything submitted so far. A lost device counts as finished.
+  void wait_idle();
+
+ private:
+  struct Flight {
+    VkFence fence = VK_NULL_HANDLE;
+    uint64_t value = 0;
+    int waiters = 0;
+  };
+  Timeline(Context& context, Kind kind) : context_(context), kind_(kind) {}
+  Result<VkFence> take_fence();
+  Status submit_locked(std::span<const SubmitChunk> chunks, uint64_t value, VkFence fence);
+  Status wait_fence(uint64_t value);
+  Status wait_semaphore(uint64_t value);
+  void retire_finished();
+
+  Context& context_;
+  Kind kind_;
+  VkSemaphore semaphore_ = VK_NULL_HANDLE;
+  std::atomic<uint64_t> last_{0};
+  // Fences, guarded by fence_mutex_. Flights are in ascending order of value.
+  std::mutex fence_mutex_;
+  std::list<Flight> flights_;
+  std::vector<VkFence> free_fences_;
+  uint64_t finished_ = 0;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,127 @@
+#include "vulkan/transfer.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace vkformer {
+namespace {
+
+constexpr uint64_t kStagingBytes = 8ull << 20;
+
+void memory_barrier(const DeviceApi& api, VkCommandBuffer commands, const VkMemoryBarrier& barrier,
+                    VkPipelineStageFlags from, VkPipelineStageFlags to) {
+  api.CmdPipelineBarrier(commands, from, to, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transfer>> Transfer::create(Context& context, MemoryPool& memory,
+                                                   Timeline& timeline) {
+  std::unique_ptr<Transfer> self(new Transfer(context, memory, timeline));
+  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+  pool.queueFamilyIndex = context.queue_family;
+  VKF_CHECK(
+      context.check(context.api.CreateCommandPool(context.device, &pool, nullptr, &self->pool_),
+                    "[transfer] vkCreateCommandPool"));
+  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  info.commandPool = self->pool_;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  VKF_CHECK(
+      context.check(context.api.AllocateCommandBuffers(context.device, &info, &self->commands_),
+                    "[transfer] vkAllocateCommandBuffers"));
+  return self;
+}
+
+Transfer::~Transfer() {
+  if (staging_) memory_.release(*staging_);
+  if (pool_) context_.api.DestroyCommandPool(context_.device, pool_, nullptr);
+}
+
+Status Transfer::make_staging() {
+  if (staging_) return {};
+  const uint64_t bytes = std::min(kStagingBytes, context_.caps.limits.max_allocation);
+  VKF_ASSIGN(PlacedBuffer made, memory_.make(bytes, MemoryUse::kReadback, "vkformer staging"));
+  if (!made.mapped) {
+    memory_.release(made);
+    return Error{ErrorCode::kDriver,
+                 "[transfer] the device has no coherent host-visible memory, which Vulkan "
+                 "guarantees; update the driver"};
+  }
+  staging_ = made;
+  return {};
+}
+
+Status Transfer::begin() {
+  VKF_CHECK(context_.check(context_.api.ResetCommandPool(context_.device, pool_, 0),
+                           "[transfer] vkResetCommandPool"));
+  VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  VKF_CHECK(context_.check(context_.api.BeginCommandBuffer(commands_, &info),
+                           "[transfer] vkBeginCommandBuffer"));
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  barrier.srcAccessMask =
+      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  memory_barrier(context_.api, commands_, barrier,
+                 VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+                     VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                 VK_PIPELINE_STAGE_TRANSFER_BIT);
+  return {};
+}
+
+Status Transfer::submit_and_wait() {
+  // Later recordings open with a barrier of their own, so only the host is left to be told.
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+  memory_barrier(context_.api, commands_, barrier, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                 VK_PIPELINE_STAGE_HOST_BIT);
+  VKF_CHECK(
+      context_.check(context_.api.EndCommandBuffer(commands_), "[transfer] vkEndCommandBuffer"));
+  const SubmitChunk chunk{commands_, 0};
+  VKF_ASSIGN(const uint64_t value, timeline_.submit({&chunk, 1}));
+  return timeline_.wait(value);
+}
+
+Status Transfer::upload(VkBuffer to, uint64_t offset, std::span<const std::byte> data) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  VKF_CHECK(make_staging());
+  while (!data.empty()) {
+    const size_t bytes = std::min<size_t>(data.size(), staging_->bytes);
+    std::memcpy(staging_->mapped, data.data(), bytes);
+    VKF_CHECK(begin());
+    const VkBufferCopy copy{0, offset, bytes};
+    context_.api.CmdCopyBuffer(commands_, staging_->handle, to, 1, &copy);
+    VKF_CHECK(submit_and_wait());
+    data = data.subspan(bytes);
+    offset += bytes;
+  }
+  return {};
+}
+
+Status Transfer::download(VkBuffer from, uint64_t offset, std::span<std::byte> data) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  VKF_CHECK(make_staging());
+  while (!data.empty()) {
+    const size_t bytes = std::min<size_t>(data.size(), staging_->bytes);
+    VKF_CHECK(begin());
+    const VkBufferCopy copy{offset, 0, bytes};
+    context_.api.CmdCopyBuffer(commands_, from, staging_->handle, 1, &copy);
+    VKF_CHECK(submit_and_wait());
+    std::memcpy(data.data(), staging_->mapped, bytes);
+    data = data.subspan(bytes);
+    offset += bytes;
+  }
+  return {};
+}
+
+Status Transfer::fill(VkBuffer to, uint64_t offset, uint64_t bytes, uint32_t word) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  VKF_CHECK(begin());
+  context_.api.CmdFillBuffer(commands_, to, offset, bytes, word);
+  return submit_and_wait();
+}
+
+}  // namespace vkformer

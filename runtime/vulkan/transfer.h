@@ -1,0 +1,45 @@
+// Synchronous copies between host memory and buffers that the host cannot see, through one staging
+// buffer.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "vulkan/memory.h"
+#include "vulkan/timeline.h"
+
+namespace vkformer {
+
+class Transfer {
+ public:
+  static Result<std::unique_ptr<Transfer>> create(Context& context, MemoryPool& memory,
+                                                  Timeline& timeline);
+  // Precondition: nothing is in flight.
+  ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  // Offsets and sizes in bytes, multiples of 4, inside the buffer.
+  Status upload(VkBuffer to, uint64_t offset, std::span<const std::byte> data);
+  Status download(VkBuffer from, uint64_t offset, std::span<std::byte> data);
+  Status fill(VkBuffer to, uint64_t offset, uint64_t bytes, uint32_t word);
+
+ private:
+  Transfer(Context& context, MemoryPool& memory, Timeline& timeline)
+      : context_(context), memory_(memory), timeline_(timeline) {}
+  Status make_staging();
+  Status begin();
+  Status submit_and_wait();
+
+  Context& context_;
+  MemoryPool& memory_;
+  Timeline& timeline_;
+  std::mutex mutex_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  std::optional<PlacedBuffer> staging_;
+};
+
+}  // namespace vkformer

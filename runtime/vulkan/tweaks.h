@@ -1,0 +1,19 @@
+// How tests make a device behave like a lesser one. Applications never set these.
+#pragma once
+
+#include <vector>
+
+#include "vulkan/quirks.h"
+
+namespace vkformer {
+
+struct DeviceTweaks {
+  // kFences: do without timeline semaphores though the device has them.
+  enum class Timeline : uint8_t { kAuto, kFences } timeline = Timeline::kAuto;
+  // kStaged: treat device memory as unmapped, as on a discrete GPU.
+  enum class DeviceMemory : uint8_t { kAuto, kStaged } device_memory = DeviceMemory::kAuto;
+  // Looked up after the known ones.
+  std::vector<Quirk> quirks;
+};
+
+}  // namespace vkformer

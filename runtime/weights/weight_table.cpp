@@ -1,0 +1,163 @@
+#include "weights/weight_table.h"
+
+#include <set>
+
+#include "base/check.h"
+
+namespace vkformer {
+namespace {
+
+bool matches(const std::string& pattern, const std::string& name) {
+  if (!pattern.empty() && pattern.back() == '*')
+    return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
+  return pattern == name;
+}
+
+Error tensor_error(const Checkpoint& checkpoint, const std::string& name, const std::string& what) {
+  return invalid_file("[" + name + "] in " + checkpoint.file_of(name) + " " + what);
+}
+
+Result<const TensorView*> find_float(const Checkpoint& checkpoint, const std::string& name,
+                                     const WeightRow& row) {
+  const TensorView* view = checkpoint.find(name);
+  if (view == nullptr) {
+    return invalid_file("[" + name + "] is missing from " + checkpoint.directory() +
+                        "; the model needs it as '" + row.name + "'");
+  }
+  const bool is_float = view->dtype == DType::kF32 || view->dtype == DType::kF16 ||
+                        view->dtype == DType::kBF16 || view->dtype == DType::kF64;
+  if (!is_float) {
+    return tensor_error(checkpoint, name,
+                        "has dtype " + std::string(dtype_name(view->dtype)) +
+                            ", but weights must be F16, BF16, F32 or F64");
+  }
+  return view;
+}
+
+Status check_vector(const Checkpoint& checkpoint, const std::string& name, const WeightRow& row,
+                    int64_t size) {
+  VKF_ASSIGN(const TensorView* view, find_float(checkpoint, name, row));
+  // Marian stores final_logits_bias as (1, V).
+  if (view->shape == Shape{size} || view->shape == Shape{1, size}) return {};
+  return tensor_error(checkpoint, name,
+                      "has shape " + shape_text(view->shape) + ", but the configuration asks for (" +
+                          std::to_string(size) + ")");
+}
+
+Result<int64_t> check_matrix(const Checkpoint& checkpoint, const std::string& name,
+                             const WeightRow& row) {
+  VKF_ASSIGN(const TensorView* view, find_float(checkpoint, name, row));
+  const bool fits = view->shape.size() == 2 && view->shape[1] == row.width &&
+                    (row.first_row < 0 || view->shape[0] >= row.first_row + row.rows);
+  if (fits) return row.first_row < 0 ? view->shape[0] : row.rows;
+  return tensor_error(checkpoint, name,
+                      "has shape " + shape_text(view->shape) + ", but '" + row.name +
+                          "' needs a matrix with " + std::to_string(row.width) + " columns");
+}
+
+Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
+  int64_t rows = 0;
+  for (const std::string& source : row.sources) {
+    VKF_ASSIGN(int64_t part, check_matrix(checkpoint, source, row));
+    rows += part;
+  }
+  if (rows != row.rows) {
+    return tensor_error(checkpoint, row.sources[0],
+                        "gives " + std::to_string(rows) + " rows for '" + row.name +
+                            "', but the configuration asks for " + std::to_string(row.rows));
+  }
+  for (size_t i = 0; i < row.biases.size(); ++i) {
+    const int64_t size = row.first_row >= 0 || row.biases.size() == 1
+                             ? -1
+                             : checkpoint.find(row.sources[i])->shape[0];
+    if (size >= 0) VKF_CHECK(check_vector(checkpoint, row.biases[i], row, size));
+  }
+  if (row.biases.size() == 1) {
+    VKF_ASSIGN(const TensorView* view, find_float(checkpoint, row.biases[0], row));
+    const int64_t least = row.first_row < 0 ? row.rows : row.first_row + row.rows;
+    const int64_t count = element_count(view->shape);
+    if (row.first_row < 0 ? count != least : count < least) {
+      return tensor_error(checkpoint, row.biases[0],
+                          "has shape " + shape_text(view->shape) + ", but the configuration asks for (" +
+                              std::to_string(least) + ")");
+    }
+  }
+  return {};
+}
+
+Status check_row(const Checkpoint& checkpoint, const WeightRow& row) {
+  if (row.layout == WeightLayout::kNorm) {
+    VKF_CHECK(check_vector(checkpoint, row.sources[0], row, row.width));
+    if (!row.biases.empty()) VKF_CHECK(check_vector(checkpoint, row.biases[0], row, row.width));
+    return {};
+  }
+  if (!row.computed.empty()) return {};
+  return check_stack(checkpoint, row);
+}
+
+Status refuse_unknown(const WeightTable& table, const Checkpoint& checkpoint) {
+  std::set<std::string> known;
+  for (const WeightRow& row : table.rows) {
+    known.insert(row.sources.begin(), row.sources.end());
+    known.insert(row.biases.begin(), row.biases.end());
+  }
+  for (const std::string& name : checkpoint.names()) {
+    if (known.count(name) != 0) continue;
+    bool ignored = false;
+    for (const std::string& pattern : table.ignored) ignored = ignored || matches(pattern, name);
+    if (!ignored) {
+      return tensor_error(checkpoint, name,
+                          "is not a tensor that this model family knows; the configuration and the "
+                          "weights do not belong together, or the file holds something else");
+    }
+  }
+  return {};
+}
+
+// Columns per load of the matrix kernels: two vec4, or one word vector of eight halves.
+constexpr uint32_t kLinearPadding = 8;
+
+uint32_t round_up(int64_t value, uint32_t to) {
+  return (static_cast<uint32_t>(value) + to - 1) / to * to;
+}
+
+PackedWeight layout_of(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat format) {
+  PackedWeight packed{.row = row};
+  if (row.layout == WeightLayout::kNorm) {
+    packed.bytes = 8ull * static_cast<uint64_t>(row.width);
+    return packed;
+  }
+  if (row.layout == WeightLayout::kTable) {
+    packed.row_stride = static_cast<uint32_t>(row.width);
+    packed.bytes = 4ull * static_cast<uint64_t>(row.width) * static_cast<uint64_t>(row.rows);
+    return packed;
+  }
+  const bool stored_half = checkpoint.find(row.sources[0])->dtype == DType::kF16;
+  const bool half = format == WeightFormat::kF16 || (format == WeightFormat::kAsStored && stored_half);
+  packed.dtype = half ? DType::kF16 : DType::kF32;
+  packed.row_stride = round_up(row.rows, kLinearPadding);
+  const uint64_t words =
+      static_cast<uint64_t>(packed.row_stride) * static_cast<uint64_t>(row.width) / (half ? 2 : 1);
+  packed.bytes = words * 4;
+  if (!row.biases.empty()) {
+    packed.bias_offset = static_cast<uint32_t>(words);
+    packed.bytes += 4ull * round_up(row.rows, 4);
+  }
+  return packed;
+}
+
+}  // namespace
+
+Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
+                                                  const Checkpoint& checkpoint,
+                                                  WeightFormat format) {
+  std::vector<PackedWeight> resolved;
+  for (const WeightRow& row : table.rows) {
+    VKF_CHECK(check_row(checkpoint, row));
+    resolved.push_back(layout_of(row, checkpoint, format));
+  }
+  VKF_CHECK(refuse_unknown(table, checkpoint));
+  return resolved;
+}
+
+}  // namespace vkformer

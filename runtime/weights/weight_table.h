@@ -1,0 +1,69 @@
+// The weights of a model as a table: what each is called here, which tensors of the checkpoint it
+// is made of, and how it lies in GPU memory.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+
+namespace vkformer {
+
+// How a weight lies in memory.
+enum class WeightLayout : uint8_t {
+  kLinear,  // (K, N) transposed from the file's (N, K), rows padded; then the bias (N) in f32
+  kNorm,    // (2, D): gain, then bias, both f32
+  kTable,   // (rows, D) f32, as in the file: positions
+};
+
+// One row: logical name, source names, axes, shape.
+struct WeightRow {
+  std::string name;  // "encoder.0.self.qkv"
+  WeightLayout layout = WeightLayout::kLinear;
+  // Sources, stacked along the first axis (merged projections). Empty for kTable: `computed`.
+  std::vector<std::string> sources;
+  // As many biases as sources, or none.
+  std::vector<std::string> biases;
+  int64_t rows = 0;   // kLinear: N in all; kNorm: ignored; kTable: rows
+  int64_t width = 0;  // kLinear: K; kNorm and kTable: D
+  std::vector<float> computed;  // (rows, D), a table that no file holds
+  // First of the sources' first axis (rows) to take, for a matrix that holds several (in_proj):
+  // rows [first_row, first_row + rows) of the one source; -1 takes all.
+  int64_t first_row = -1;
+};
+
+struct WeightTable {
+  std::vector<WeightRow> rows;
+  // Tensors that checkpoints of this family may hold and inference does not use; a trailing '*'
+  // matches any ending.
+  std::vector<std::string> ignored;
+};
+
+// How matrices are stored on the device.
+enum class WeightFormat : uint8_t {
+  kAsStored,  // f16 stays f16; f32 and bf16 are f32
+  kF32,
+  kF16,
+};
+
+// A weight's place in memory, decided before any byte is moved.
+struct PackedWeight {
+  WeightRow row;
+  DType dtype = DType::kF32;   // of the matrix; bias, norms and tables are always f32
+  uint32_t row_stride = 0;     // elements, kLinear and kTable
+  uint32_t bias_offset = ~0u;  // 32-bit words, kLinear; ~0 = none
+  uint64_t bytes = 0;
+};
+
+// Checks every row against the checkpoint (each error names file and tensor), refuses tensors that
+// neither a row nor `ignored` knows, and decides the layouts.
+Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
+                                                  const Checkpoint& checkpoint,
+                                                  WeightFormat format);
+
+// Writes the packed form of one weight; `out` has `weight.bytes` bytes.
+Status pack_weight(const PackedWeight& weight, const Checkpoint& checkpoint,
+                   std::span<std::byte> out);
+
+}  // namespace vkformer

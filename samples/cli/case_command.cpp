@@ -1,0 +1,87 @@
+// `vkformer case`: runs an acceptance case (one operator, one model or one tokenizer with inputs)
+// and writes what it gives, to be compared with what is expected.
+#include "case_command.h"
+
+#include <memory>
+
+#include "files.h"
+#include "vkformer/operators.h"
+
+namespace vkformer::cli {
+
+namespace {
+
+Result<TensorMap> answer_operator_case(const Device& device, const CaseOptions& options) {
+  const std::string op_path = options.path("op.json");
+  const Result<Json> description = read_json_file(op_path);
+  if (!description) return description.error();
+  const auto op = description->find("op");
+  if (op == description->end() || !op->is_string()) {
+    return Error{ErrorCode::kInvalidFile, "[" + op_path + "] has no \"op\" with a name."};
+  }
+  OperatorCall call;
+  call.name = op->get<std::string>();
+  const auto attributes = description->find("attributes");
+  if (attributes != description->end()) call.attributes_json = json_text(*attributes);
+  Result<TensorMap> inputs = read_tensor_file(options.path("inputs.safetensors"));
+  if (!inputs) return inputs.error();
+  call.inputs = std::move(*inputs);
+  OperatorOptions settings;
+  settings.precision = options.load.precision;
+  settings.weights = options.load.weights == "f16" ? "f16" : "f32";
+  Result<OperatorResult> result = run_operator(device, call, settings);
+  if (!result) return result.error();
+  return std::move(result->outputs);
+}
+
+int finish_case(const Result<TensorMap>& outputs, const CaseOptions& options) {
+  if (!outputs) return report(outputs.error());
+  const Status written = write_tensor_file(options.output, *outputs);
+  return written ? kExitOk : report(written.error());
+}
+
+int run_tokenizer_case(const CaseOptions& options) {
+  const Result<Json> answer = answer_tokenizer_case(options);
+  if (!answer) return report(answer.error());
+  const Status written = write_text_file(options.output, json_text(*answer) + "\n");
+  return written ? kExitOk : report(written.error());
+}
+
+int run_case(const CommonOptions& common, const CaseOptions& options) {
+  const Result<Json> settings = read_json_file(options.path("case.json"));
+  if (!settings) return report(settings.error());
+  if (file_exists(options.path("inputs.json"))) return run_tokenizer_case(options);
+  const Result<Device> device = open_device(common);
+  if (!device) return report_device(device.error());
+  const Progress progress("running " + options.directory, common.progress());
+  if (file_exists(options.path("op.json"))) {
+    return finish_case(answer_operator_case(*device, options), options);
+  }
+  return finish_case(answer_model_case(*device, options, *settings), options);
+}
+
+}  // namespace
+
+void add_case_command(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "case", "Run an acceptance case: an operator, a model or a tokenizer with its inputs.");
+  const auto options = std::make_shared<CaseOptions>();
+  command->add_option("CASE_DIR", options->directory, "folder of the case")->required();
+  command
+      ->add_option("--output", options->output,
+                   "file to write: safetensors, or JSON for a tokenizer case")
+      ->required();
+  add_model_options(*command, options->load);
+  add_output_options(*command, line.common);
+  add_device_options(*command, line.common);
+  add_examples(*command,
+               "  vkformer case cases/op-gemm-k1 --output actual.safetensors\n"
+               "  vkformer case cases/marian-base --output actual.safetensors --tier baseline "
+               "--limits android-2022\n"
+               "  vkformer case cases/tok-bpe-gpt2 --output actual.json\n");
+  command->callback([&line, options] {
+    line.run = [&line, options] { return run_case(line.common, *options); };
+  });
+}
+
+}  // namespace vkformer::cli

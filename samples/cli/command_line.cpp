@@ -1,0 +1,55 @@
+#include "command_line.h"
+
+namespace vkformer::cli {
+
+void add_output_options(CLI::App& command, CommonOptions& common) {
+  command.add_flag("--json", common.json, "print JSON");
+  command.add_flag("-q,--quiet", common.quiet, "no progress and no notes on stderr; errors remain");
+}
+
+void add_device_options(CLI::App& command, CommonOptions& common) {
+  command
+      .add_option("--device", common.device.device,
+                  "best, an index of `vkformer devices`, or a part of a name")
+      ->group("Device");
+  command.add_option("--tier", common.device.tier, "highest tier to use")
+      ->check(CLI::IsMember({"best", "baseline", "subgroup", "fp16"}))
+      ->group("Device");
+  command.add_option("--limits", common.device.limits, "clamp the device's limits to a profile")
+      ->check(CLI::IsMember({"android-2022", "vulkan-minimum"}))
+      ->group("Device");
+  command
+      .add_flag("--validation", common.validation,
+                "check Vulkan calls with the Khronos validation layer")
+      ->group("Device");
+  command
+      .add_option("--cache-dir", common.device.cache_directory,
+                  "directory of the pipeline cache, or none")
+      ->group("Device");
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command.add_option("--weights", options.weights, "how weights lie in device memory")
+      ->check(CLI::IsMember({"stored", "f32", "f16"}));
+  command.add_option("--precision", options.precision, "arithmetic; sums are f32 in both")
+      ->check(CLI::IsMember({"f32", "f16"}));
+}
+
+void add_examples(CLI::App& command, const std::string& examples) {
+  command.footer("Examples:\n" + examples + "\nExit codes: see vkformer --help.");
+}
+
+Result<Device> open_device(const CommonOptions& common) {
+  DeviceOptions options = common.device;
+  if (common.validation) options.validation = DeviceOptions::Validation::kOn;
+  const Progress progress("opening the device", common.progress());
+  return Device::create(options);
+}
+
+Result<Model> load_model(const CommonOptions& common, const Device& device,
+                         const std::string& directory, const ModelOptions& options) {
+  const Progress progress("loading " + directory, common.progress());
+  return Model::load(device, directory, options);
+}
+
+}  // namespace vkformer::cli

@@ -1,0 +1,58 @@
+// The parsed command line: options that commands share, and one registration function per command.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "output.h"
+#include "progress.h"
+#include "vkformer/device.h"
+#include "vkformer/model.h"
+#include "vkformer/result.h"
+
+namespace vkformer::cli {
+
+// Options that every command has.
+struct CommonOptions {
+  bool json = false;
+  bool quiet = false;
+  bool validation = false;
+  DeviceOptions device;
+
+  Progress::Show progress() const {
+    return quiet ? Progress::Show::kNever : Progress::Show::kIfTerminal;
+  }
+};
+
+// What CLI11 fills in. `run` is the chosen command, ready to be called.
+struct CommandLine {
+  CommonOptions common;
+  std::function<int()> run;
+};
+
+// Adds --json and --quiet.
+void add_output_options(CLI::App& command, CommonOptions& common);
+// Adds --device, --tier, --limits, --validation and --cache-dir.
+void add_device_options(CLI::App& command, CommonOptions& common);
+// Adds --weights and --precision.
+void add_model_options(CLI::App& command, ModelOptions& options);
+// Text under a command's options: its examples, one a line.
+void add_examples(CLI::App& command, const std::string& examples);
+
+Result<Device> open_device(const CommonOptions& common);
+// Loads with a progress line.
+Result<Model> load_model(const CommonOptions& common, const Device& device,
+                         const std::string& directory, const ModelOptions& options);
+
+void add_attend_command(CLI::App& app, CommandLine& line);
+void add_bench_command(CLI::App& app, CommandLine& line);
+void add_case_command(CLI::App& app, CommandLine& line);
+void add_devices_command(CLI::App& app, CommandLine& line);
+void add_generate_command(CLI::App& app, CommandLine& line);
+void add_inspect_command(CLI::App& app, CommandLine& line);
+void add_plan_command(CLI::App& app, CommandLine& line);
+void add_run_command(CLI::App& app, CommandLine& line);
+void add_tokenize_command(CLI::App& app, CommandLine& line);
+
+}  // namespace vkformer::cli

@@ -1,0 +1,75 @@
+#include "files.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace vkformer::cli {
+
+namespace {
+
+Error file_error(const std::string& path, const char* what) {
+  const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kInvalidFile;
+  const char* why = errno != 0 ? std::strerror(errno) : "unknown reason";
+  return {code, "[" + path + "] could not be " + what + ": " + why + "."};
+}
+
+Error type_error(const std::string& file, const char* key, const char* expected) {
+  return {ErrorCode::kInvalidFile,
+          "[" + file + "] has a \"" + key + "\" that is not " + expected + "."};
+}
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return file_error(path, "opened");
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) return file_error(path, "read");
+  return text;
+}
+
+Status write_text_file(const std::string& path, const std::string& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) return file_error(path, "written");
+  return {};
+}
+
+Result<Json> read_json_file(const std::string& path) {
+  const Result<std::string> text = read_text_file(path);
+  if (!text) return text.error();
+  Json value = Json::parse(*text, nullptr, false);
+  if (value.is_discarded() || !value.is_object()) {
+    return Error{ErrorCode::kInvalidFile, "[" + path + "] is not a JSON object."};
+  }
+  return value;
+}
+
+bool file_exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+Result<int64_t> json_integer(const Json& object, const char* key, int64_t fallback,
+                             const std::string& file) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return fallback;
+  if (!found->is_number_integer()) return type_error(file, key, "an integer");
+  return found->get<int64_t>();
+}
+
+Result<double> json_number(const Json& object, const char* key, double fallback,
+                           const std::string& file) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return fallback;
+  if (!found->is_number()) return type_error(file, key, "a number");
+  return found->get<double>();
+}
+
+}  // namespace vkformer::cli

@@ -1,0 +1,101 @@
+// `vkformer inspect`: what a model directory holds, checked without a device.
+#include <memory>
+
+#include "command_line.h"
+
+namespace vkformer::cli {
+
+namespace {
+
+struct InspectOptions {
+  std::string model;
+  bool tensors = false;
+};
+
+std::string shape_of(const std::vector<int64_t>& shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + ")";
+}
+
+Json info_json(const ModelInfo& info, bool with_tensors) {
+  Json json;
+  json["family"] = info.family;
+  json["architecture"] = info.architecture;
+  json["parameters"] = info.parameters;
+  json["width"] = info.width;
+  json["encoder_layers"] = info.encoder_layers;
+  json["decoder_layers"] = info.decoder_layers;
+  json["encoder_heads"] = info.encoder_heads;
+  json["decoder_heads"] = info.decoder_heads;
+  json["source_vocab"] = info.source_vocab;
+  json["target_vocab"] = info.target_vocab;
+  json["max_source"] = info.max_source;
+  json["max_target"] = info.max_target;
+  json["tensor_count"] = info.tensors.size();
+  if (!with_tensors) return json;
+  json["tensors"] = Json::array();
+  for (const TensorInfo& tensor : info.tensors) {
+    Json entry;
+    entry["name"] = tensor.name;
+    entry["dtype"] = tensor.dtype;
+    entry["shape"] = tensor.shape;
+    entry["file"] = tensor.file;
+    json["tensors"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+std::string stack_text(int64_t layers, int64_t heads) {
+  return std::to_string(layers) + " layers, " + std::to_string(heads) + " heads";
+}
+
+void print_info(const ModelInfo& info, bool with_tensors) {
+  print_line("family        " + info.family + " (" + info.architecture + ")");
+  print_line("parameters    " + count_text(info.parameters) + " in " +
+             std::to_string(info.tensors.size()) + " tensors");
+  print_line("width         " + std::to_string(info.width));
+  print_line("encoder       " + stack_text(info.encoder_layers, info.encoder_heads));
+  print_line("decoder       " + stack_text(info.decoder_layers, info.decoder_heads));
+  print_line("vocabulary    " + std::to_string(info.source_vocab) + " source, " +
+             std::to_string(info.target_vocab) + " target");
+  print_line("positions     " + std::to_string(info.max_source) + " source, " +
+             std::to_string(info.max_target) + " target");
+  if (!with_tensors) return;
+  size_t width = 0;
+  for (const TensorInfo& tensor : info.tensors) width = std::max(width, tensor.name.size());
+  for (const TensorInfo& tensor : info.tensors) {
+    print_line(padded(tensor.name, width + 2) + padded(tensor.dtype, 6) +
+               padded(shape_of(tensor.shape), 20) + tensor.file);
+  }
+}
+
+int run_inspect(const CommonOptions& common, const InspectOptions& options) {
+  const Result<ModelInfo> info = inspect_model(options.model);
+  if (!info) return report(info.error());
+  if (common.json) {
+    print_json(info_json(*info, options.tensors));
+  } else {
+    print_info(*info, options.tensors);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      app.add_subcommand("inspect", "Read and check a model directory; needs no device.");
+  const auto options = std::make_shared<InspectOptions>();
+  command->add_option("MODEL", options->model, "model directory")->required();
+  command->add_flag("--tensors", options->tensors, "list every tensor");
+  add_output_options(*command, line.common);
+  add_examples(*command,
+               "  vkformer inspect models/g2p-en\n"
+               "  vkformer inspect models/g2p-en --tensors --json\n");
+  command->callback([&line, options] {
+    line.run = [&line, options] { return run_inspect(line.common, *options); };
+  });
+}
+
+}  // namespace vkformer::cli

@@ -1,0 +1,65 @@
+// vkformer: the command line program. Parses the command line and runs one command.
+#include <exception>
+
+#include "command_line.h"
+
+namespace vkformer::cli {
+
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  vkformer devices\n"
+    "  vkformer generate models/g2p-en attention is all you need\n"
+    "  vkformer attend models/g2p-en attention --layer 1 --png attention.png\n"
+    "  vkformer COMMAND --help\n"
+    "\n"
+    "Data goes to stdout, messages and progress to stderr.\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  success\n"
+    "  1  the operation failed; a message on stderr says why\n"
+    "  2  the command line is wrong\n"
+    "  3  the model family, operator or file feature is not supported\n"
+    "  4  no suitable Vulkan device\n";
+
+void add_commands(CLI::App& app, CommandLine& line) {
+  add_devices_command(app, line);
+  add_inspect_command(app, line);
+  add_plan_command(app, line);
+  add_generate_command(app, line);
+  add_attend_command(app, line);
+  add_run_command(app, line);
+  add_tokenize_command(app, line);
+  add_bench_command(app, line);
+  add_case_command(app, line);
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app("Transformer models on Vulkan compute shaders.", "vkformer");
+  CommandLine line;
+  app.set_version_flag("--version", "vkformer " VKFORMER_VERSION);
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  add_commands(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  return finish_output(line.run ? line.run() : kExitUsage);
+}
+
+}  // namespace
+
+}  // namespace vkformer::cli
+
+int main(int argc, char** argv) {
+  // The library throws nothing; what the standard library may throw (no memory) ends here.
+  try {
+    return vkformer::cli::run_program(argc, argv);
+  } catch (const std::exception& error) {
+    vkformer::cli::print_message(std::string("the command failed: ") + error.what() + ".");
+    return vkformer::cli::kExitFailed;
+  }
+}

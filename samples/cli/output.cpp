@@ -1,0 +1,66 @@
+#include "output.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace vkformer::cli {
+
+void print_line(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
+std::string json_text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void print_json(const Json& value) {
+  print_line(json_text(value));
+}
+
+void print_message(std::string_view message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "vkformer: %.*s\n", static_cast<int>(message.size()), message.data());
+}
+
+int report(const Error& error) {
+  print_message(error.message);
+  return error.code == ErrorCode::kUnsupported ? kExitUnsupported : kExitFailed;
+}
+
+int report_device(const Error& error) {
+  print_message(error.message);
+  return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitNoDevice;
+}
+
+int report_usage(std::string_view message) {
+  print_message(message);
+  return kExitUsage;
+}
+
+int finish_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  print_message(std::string("[stdout] could not be written: ") + std::strerror(errno) + ".");
+  return code == kExitOk ? kExitFailed : code;
+}
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string count_text(int64_t count) {
+  if (count >= 1'000'000'000) return fixed(static_cast<double>(count) / 1e9, 2) + " billion";
+  if (count >= 1'000'000) return fixed(static_cast<double>(count) / 1e6, 1) + " million";
+  return std::to_string(count);
+}
+
+std::string padded(std::string_view text, size_t width) {
+  std::string result(text);
+  if (result.size() < width) result.append(width - result.size(), ' ');
+  return result;
+}
+
+}  // namespace vkformer::cli

@@ -1,0 +1,87 @@
+#include "text_inputs.h"
+
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+#include <limits>
+
+namespace vkformer::cli {
+
+Result<InputReader> InputReader::open(std::vector<std::string> texts, const std::string& file) {
+  InputReader reader;
+  reader.texts_ = std::move(texts);
+  if (file.empty()) return reader;
+  reader.name_ = file == "-" ? "stdin" : file;
+  reader.from_stdin_ = file == "-";
+  if (reader.from_stdin_) return reader;
+  errno = 0;
+  reader.file_.open(file, std::ios::binary);
+  if (!reader.file_) {
+    return Error{ErrorCode::kNotFound,
+                 "[" + file + "] could not be opened: " + std::strerror(errno) + "."};
+  }
+  return reader;
+}
+
+bool InputReader::read_line(std::string& text) {
+  std::istream& stream = from_stdin_ ? std::cin : file_;
+  if (!std::getline(stream, text)) return false;
+  if (!text.empty() && text.back() == '\r') text.pop_back();
+  // A byte order mark is a trace of the editor, not a part of the first word.
+  if (position_ == 0 && text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+  return true;
+}
+
+Result<std::vector<TextInput>> InputReader::next(size_t count) {
+  std::vector<TextInput> inputs;
+  while (inputs.size() < count) {
+    TextInput input;
+    if (name_.empty()) {
+      if (position_ == texts_.size()) break;
+      input.text = texts_[position_];
+      input.origin = "argument " + std::to_string(position_ + 1);
+    } else {
+      if (!read_line(input.text)) break;
+      input.origin = name_ + ", line " + std::to_string(position_ + 1);
+    }
+    ++position_;
+    inputs.push_back(std::move(input));
+  }
+  if (!from_stdin_ && file_.bad()) {
+    return Error{ErrorCode::kInvalidFile, "[" + name_ + "] could not be read to its end."};
+  }
+  return inputs;
+}
+
+Result<Encoding> encode_input(const Tokenizer& tokenizer, const TextInput& input, int64_t limit,
+                              LongInput long_input) {
+  EncodeOptions options;
+  if (limit > 0 && long_input == LongInput::kTruncate) {
+    options.truncation.mode = TruncationMode::kToLength;
+    options.truncation.max_length =
+        static_cast<int32_t>(std::min<int64_t>(limit, std::numeric_limits<int32_t>::max()));
+  }
+  Result<Encoding> encoding = tokenizer.encode(input.text, options);
+  if (!encoding) return encoding.error().with_context("[" + input.origin + "]");
+  const auto tokens = static_cast<int64_t>(encoding->ids.size());
+  if (limit > 0 && tokens > limit) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "[" + input.origin + "] has " + std::to_string(tokens) +
+                     " tokens, but the model takes at most " + std::to_string(limit) +
+                     "; shorten it, or give --truncate to cut such inputs."};
+  }
+  return encoding;
+}
+
+std::vector<int64_t> wide_ids(const std::vector<int32_t>& ids) {
+  return {ids.begin(), ids.end()};
+}
+
+Result<std::string> decode_text(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
+  std::vector<int32_t> narrow;
+  narrow.reserve(ids.size());
+  for (const int64_t id : ids) narrow.push_back(static_cast<int32_t>(id));
+  return tokenizer.decode(narrow);
+}
+
+}  // namespace vkformer::cli

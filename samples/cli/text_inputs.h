@@ -1,0 +1,55 @@
+// Texts from the command line or a file, and their way to token rows. Used by generate, attend,
+// tokenize and bench.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <istream>
+#include <string>
+#include <vector>
+
+#include "vkformer/result.h"
+#include "vkformer/tokenizer.h"
+
+namespace vkformer::cli {
+
+// One input text and where it came from, for messages.
+struct TextInput {
+  std::string text;
+  std::string origin;  // "argument 3", "words.txt, line 7"
+};
+
+// Gives the inputs of a command piece by piece, so that a file may be of any length.
+class InputReader {
+ public:
+  // Exactly one of `texts` and `file` ("-" is stdin) must be given.
+  static Result<InputReader> open(std::vector<std::string> texts, const std::string& file);
+
+  // The next inputs, at most `count`; none at the end.
+  Result<std::vector<TextInput>> next(size_t count);
+
+ private:
+  InputReader() = default;
+  bool read_line(std::string& text);
+
+  std::vector<std::string> texts_;
+  std::string name_;  // of the file; empty: texts_ are the inputs
+  std::ifstream file_;
+  bool from_stdin_ = false;
+  size_t position_ = 0;  // inputs given so far
+};
+
+enum class LongInput : uint8_t { kError, kTruncate };
+
+// Tokens of one input. An input of more than `limit` tokens (0: no limit) is an error that names
+// its origin, or is cut.
+Result<Encoding> encode_input(const Tokenizer& tokenizer, const TextInput& input, int64_t limit,
+                              LongInput long_input);
+
+// Token rows as the other parts of the API want them.
+std::vector<int64_t> wide_ids(const std::vector<int32_t>& ids);
+
+// Text of generated ids without special tokens.
+Result<std::string> decode_text(const Tokenizer& tokenizer, const std::vector<int64_t>& ids);
+
+}  // namespace vkformer::cli

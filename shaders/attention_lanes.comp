@@ -1,0 +1,157 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+// computes: y = softmax((scale q k^T + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018)
+// shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H, T, Ev), each by its HeadLayout
+// mapping:  a workgroup is one subgroup and owns kLocalSize * kQueries queries of one head; an invocation owns kQueries of them, with q and y in registers; k and v are loaded once by all lanes and broadcast
+// bounds:   T, S, E and Ev may be ragged; kLocalSize is the subgroup size, 4 or 8
+// requires: subgroup ballot; meant for software devices, where a load costs as much as many products
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 8;
+layout(constant_id = 1) const uint kQueries = 2;      // of one invocation
+layout(constant_id = 2) const uint kWidth = 64;       // E
+layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
+layout(constant_id = 4) const uint kMayMask = 1;      // 0: there are no terms at all
+const uint kChunks = (kWidth + kLocalSize - 1) / kLocalSize;
+const uint kValueChunks = (kValueWidth + kLocalSize - 1) / kLocalSize;
+
+#include "attention.h"
+#include "float_bits.glsl"
+#include "online_softmax.glsl"
+#include "rows.glsl"
+
+layout(push_constant) uniform Params { AttentionParams p; };
+layout(binding = 0) readonly buffer Q { float q[]; };
+layout(binding = 1) readonly buffer Kv { float kv[]; };
+layout(binding = 2) readonly buffer Terms { uint terms[]; };
+layout(binding = 3) writeonly buffer Y { float y[]; };
+
+#define VKF_TERM_HEADS p.heads
+#define VKF_TERM_QUERIES p.queries
+#define VKF_TERM_KEYS p.keys
+#include "key_range.glsl"
+#include "score_terms.glsl"
+
+float query[kQueries * kChunks * kLocalSize];     // (kQueries, E), zeros beyond E
+float sum[kQueries * kValueChunks * kLocalSize];  // (kQueries, Ev)
+float score[kQueries];
+float weight[kQueries];
+float highest[kQueries];
+float total[kQueries];
+
+// A broadcast takes a literal lane, so the lanes are written out.
+#define VKF_EACH_LANE(F) \
+  F(0u) F(1u) F(2u) F(3u) \
+  if (kLocalSize > 4u) { \
+    F(4u) F(5u) F(6u) F(7u) \
+  }
+
+void dot_key(uint base) {
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) score[r] = 0.0;
+  [[unroll]] for (uint c = 0u; c < kChunks; ++c) {
+    const float k = kv[base + min(c * kLocalSize + gl_LocalInvocationID.x, kWidth - 1u)];
+#define VKF_DOT(lane) \
+  if (c * kLocalSize + lane < kWidth) { \
+    const float element = subgroupBroadcast(k, lane); \
+    [[unroll]] for (uint r = 0u; r < kQueries; ++r) { \
+      score[r] += query[(r * kChunks + c) * kLocalSize + lane] * element; \
+    } \
+  }
+    VKF_EACH_LANE(VKF_DOT)
+  }
+}
+
+void add_value(uint base) {
+  [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
+    const float v = kv[base + min(c * kLocalSize + gl_LocalInvocationID.x, kValueWidth - 1u)];
+#define VKF_ADD(lane) \
+  if (c * kLocalSize + lane < kValueWidth) { \
+    const float element = subgroupBroadcast(v, lane); \
+    [[unroll]] for (uint r = 0u; r < kQueries; ++r) { \
+      const float product = weight[r] * element; \
+      const bool masked = kMayMask != 0u && is_masked_weight(weight[r]); \
+      sum[(r * kValueChunks + c) * kLocalSize + lane] += masked ? 0.0 : product; \
+    } \
+  }
+    VKF_EACH_LANE(VKF_ADD)
+  }
+}
+
+// weight[r] of key j from score[r]; fades the sums of the queries whose maximum grows.
+void update_weights(uvec2 place, uint first, uint j) {
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    float value = score[r] * p.scale;
+    if (kMayMask != 0u) {
+      const uint i = min(first + r * kLocalSize, p.queries - 1u);
+      value += score_bias(p.terms, place.x, place.y, i, j);
+      if (!score_allowed(p.terms, place.x, place.y, i, j)) value = negative_infinity();
+    }
+    const float now = keep_max(highest[r], value);
+    if (now > highest[r]) {
+      const float fade = online_fade(highest[r], now, p.inverse_temperature);
+      highest[r] = now;
+      total[r] *= fade;
+      [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
+        [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+          sum[(r * kValueChunks + c) * kLocalSize + n] *= fade;
+        }
+      }
+    }
+    weight[r] = online_weight(value, now, p.inverse_temperature);
+    const bool masked = is_masked_weight(weight[r]);
+    if (kMayMask == 0u && masked) weight[r] = 0.0;
+    total[r] += masked ? 0.0 : weight[r];
+  }
+}
+
+void main() {
+  // y and z fold the heads of all batch items.
+  const uint unit = gl_WorkGroupID.y + gl_WorkGroupID.z * kRowsPerGridLine;
+  if (unit >= p.batch * p.heads) return;
+  const uvec2 place = uvec2(unit / p.heads, unit % p.heads);
+  const uint group_first = gl_WorkGroupID.x * kLocalSize * kQueries;
+  const uint first = group_first + gl_LocalInvocationID.x;
+  const uint kv_head = place.y / p.heads_per_kv;
+  const uint k_base = p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride;
+  const uint v_base = p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride;
+  const uint q_base = p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride;
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    const uint row = q_base + min(first + r * kLocalSize, p.queries - 1u) * p.q.row_stride;
+    highest[r] = kLowestFloat;
+    total[r] = 0.0;
+    [[unroll]] for (uint c = 0u; c < kChunks; ++c) {
+      [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+        const uint e = c * kLocalSize + n;
+        query[r * kChunks * kLocalSize + e] = e < kWidth ? q[row + e] : 0.0;
+      }
+    }
+    [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
+      [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+        sum[(r * kValueChunks + c) * kLocalSize + n] = 0.0;
+      }
+    }
+  }
+  const uint last = min(group_first + kLocalSize * kQueries, p.queries) - 1u;
+  const uvec2 keys = key_range(p.terms, group_first, last);
+  for (uint j = keys.x; j < keys.y; ++j) {
+    dot_key(k_base + j * p.k.row_stride);
+    update_weights(place, first, j);
+    add_value(v_base + j * p.v.row_stride);
+  }
+  const uint out_base = p.y.offset + place.x * p.y.batch_stride + place.y * p.y.head_stride;
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    const uint i = first + r * kLocalSize;
+    if (i >= p.queries) continue;
+    [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
+      [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+        const uint e = c * kLocalSize + n;
+        if (e < kValueWidth) {
+          y[out_base + i * p.y.row_stride + e] =
+              online_result(sum[(r * kValueChunks + c) * kLocalSize + n], total[r]);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,198 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// computes: one step of beam search per batch item, as Hugging Face's generate does it
+// shapes:   Candidates (slots, K, 2) -> Search (params/search.h), Ancestry (R, C)
+// mapping:  one workgroup a live item; all invocations search and copy, one decides
+// bounds:   at most VKF_MAX_BEAMS beams, VKF_MAX_CANDIDATES candidates
+// requires: nothing (baseline)
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 32;
+
+#include "decode_state.h"
+#include "float_bits.glsl"
+#include "row_best.glsl"
+#include "search.h"
+#include "search_layout.glsl"
+
+layout(push_constant) uniform Params { SearchParams p; };
+layout(binding = 0) readonly buffer Candidates { uint candidates[]; };
+layout(binding = 1) buffer Search { uint search[]; };
+layout(binding = 2) buffer Ancestry { uint ancestry[]; };
+layout(std140, binding = 3) uniform State {
+  DecodeState state;
+  uvec4 slot_rows[VKF_SLOT_QUADS];
+};
+layout(std140, binding = 4) uniform Settings { SearchSettings s; };
+
+const uint kNoPlace = 0xffffffffu;
+const float kFinishedPenalty = 1e9;  // keeps ended candidates out of the running beams
+
+shared float top_score[VKF_MAX_CANDIDATES];
+shared uint top_parent[VKF_MAX_CANDIDATES];  // beam
+shared uint top_token[VKF_MAX_CANDIDATES];
+shared bool top_done[VKF_MAX_CANDIDATES];
+shared uint kept[VKF_MAX_BEAMS];         // candidates that run on
+shared uint finish_place[VKF_MAX_BEAMS];  // where candidate i goes as a hypothesis, or kNoPlace
+shared uint nan_seen;
+
+bool is_end_token(uint token) {
+  for (uint e = 0u; e < s.eos_count; ++e) {
+    if (s.eos[e >> 2u][e & 3u] == token) return true;
+  }
+  return false;
+}
+
+float length_divisor(uint generated) { return pow(float(generated), s.length_penalty); }
+
+float candidate_score(uint first_slot, uint first_row, uint c) {
+  const uint beam = c / p.candidates;
+  const uint at = ((first_slot + beam) * p.candidates + c % p.candidates) * 2u;
+  return uintBitsToFloat(search[scores_at(p, first_row + beam)]) + uintBitsToFloat(candidates[at]);
+}
+
+// The K best of the n * K candidates of this item, best first, into top_*. Ties go to the smaller
+// beam, then the smaller token: a row's candidates are in that order.
+void pick_candidates(uint first_slot, uint first_row, uint length) {
+  uvec2 last = no_best();
+  for (uint k = 0u; k < p.candidates; ++k) {
+    uvec2 best = no_best();
+    for (uint c = gl_LocalInvocationID.x; c < p.beams * p.candidates; c += kLocalSize) {
+      const float score = candidate_score(first_slot, first_row, c);
+      if (is_nan(score)) nan_seen = 1u;
+      const uvec2 candidate = uvec2(order_key(score), c);
+      const bool after = k == 0u || is_better(last, candidate);
+      if (after && is_better(candidate, best)) best = candidate;
+    }
+    last = workgroup_best(best);
+    if (gl_LocalInvocationID.x == 0u) {
+      const uint c = last.y;
+      const uint beam = c / p.candidates;
+      const uint token =
+          candidates[((first_slot + beam) * p.candidates + c % p.candidates) * 2u + 1u];
+      top_score[k] = candidate_score(first_slot, first_row, c);
+      top_parent[k] = beam;
+      top_token[k] = token;
+      top_done[k] = is_end_token(token) || length + 1u >= s.max_length;
+    }
+  }
+}
+
+// The n candidates that run on: unended ones first, each group best first (a stable selection of
+// score - 1e9 for ended ones).
+void keep_running() {
+  uint taken = 0u;
+  for (uint pass = 0u; pass < 2u; ++pass) {
+    for (uint k = 0u; k < p.candidates && taken < p.beams; ++k) {
+      if (top_done[k] == (pass == 1u)) kept[taken++] = k;
+    }
+  }
+}
+
+// Admits ended candidates among the first n to the finished hypotheses; the worst one gives way.
+void admit_finished(uint item, uint generated) {
+  const uint item_at = items_at(p, item);
+  uint count = search[item_at + VKF_ITEM_FINISHED];
+  const bool closed = search[item_at + VKF_ITEM_ACTIVE] == 0u ||
+                      (s.early_stopping == VKF_EARLY_STOPPING_YES && count >= p.beams);
+  for (uint k = 0u; k < p.beams; ++k) {
+    finish_place[k] = kNoPlace;
+    if (closed || !top_done[k]) continue;
+    const float score = top_score[k] / length_divisor(generated);
+    uint place = count;
+    if (count == p.beams) {
+      place = 0u;
+      for (uint i = 1u; i < count; ++i) {
+        if (uintBitsToFloat(search[finished_at(p, item, i)]) <
+            uintBitsToFloat(search[finished_at(p, item, place)])) {
+          place = i;
+        }
+      }
+      if (!(score > uintBitsToFloat(search[finished_at(p, item, place)]))) continue;
+      for (uint i = 0u; i < k; ++i) finish_place[i] = finish_place[i] == place ? kNoPlace : finish_place[i];
+    } else {
+      ++count;
+    }
+    finish_place[k] = place;
+    search[finished_at(p, item, place)] = floatBitsToUint(score);
+    search[finished_at(p, item, place) + 1u] = state.position + 2u;
+  }
+  search[item_at + VKF_ITEM_FINISHED] = count;
+}
+
+// Whether this item goes on; `best_running` is the score of its best running beam.
+bool goes_on(uint item, uint new_length, float best_running, bool all_done) {
+  const uint count = search[items_at(p, item) + VKF_ITEM_FINISHED];
+  if (all_done) return false;
+  if (count < p.beams) return true;
+  if (s.early_stopping == VKF_EARLY_STOPPING_YES) return false;
+  float worst = uintBitsToFloat(search[finished_at(p, item, 0u)]);
+  for (uint i = 1u; i < count; ++i) {
+    worst = min(worst, uintBitsToFloat(search[finished_at(p, item, i)]));
+  }
+  const bool longest = s.early_stopping == VKF_EARLY_STOPPING_NEVER && s.length_penalty > 0.0;
+  const uint generated = (longest ? s.max_length : new_length) - s.prompt_length;
+  return best_running / length_divisor(generated) > worst;
+}
+
+void main() {
+  const uint lane = gl_LocalInvocationID.x;
+  const uint first_slot = gl_WorkGroupID.x * p.beams;
+  if (first_slot >= state.live_slots) return;
+  const uint first_row = slot_rows[first_slot >> 2u][first_slot & 3u];
+  const uint item = first_row / p.beams;
+  const uint length = state.position + 1u;
+  if (lane == 0u) nan_seen = 0u;
+  barrier();
+  pick_candidates(first_slot, first_row, length);
+  barrier();
+  if (nan_seen != 0u) {
+    if (lane == 0u) {
+      search[items_at(p, item) + VKF_ITEM_STATUS] = 1u;
+      search[items_at(p, item) + VKF_ITEM_LENGTH] = length;
+      search[items_at(p, item) + VKF_ITEM_ACTIVE] = 0u;
+    }
+    return;
+  }
+  if (lane == 0u) {
+    keep_running();
+    admit_finished(item, length + 1u - s.prompt_length);
+  }
+  barrier();
+  for (uint k = 0u; k < p.beams; ++k) {
+    if (finish_place[k] == kNoPlace) continue;
+    const uint from = tokens_at(p, first_row + top_parent[k]);
+    const uint to = sequence_at(p, item, finish_place[k]);
+    for (uint t = lane; t < length; t += kLocalSize) search[to + t] = search[from + t];
+    if (lane == 0u) search[to + length] = top_token[k];
+  }
+  barrier();
+  // Reorder histories: a column is one invocation's, so reading all before writing any is safe.
+  for (uint t = lane; t < length; t += kLocalSize) {
+    uint token[VKF_MAX_BEAMS];
+    uint source[VKF_MAX_BEAMS];
+    for (uint j = 0u; j < p.beams; ++j) {
+      const uint row = first_row + top_parent[kept[j]];
+      token[j] = search[tokens_at(p, row) + t];
+      source[j] = ancestry[row * p.capacity + t];
+    }
+    for (uint j = 0u; j < p.beams; ++j) {
+      search[tokens_at(p, first_row + j) + t] = token[j];
+      ancestry[(first_row + j) * p.capacity + t] = source[j];
+    }
+  }
+  if (lane != 0u) return;
+  bool all_done = true;
+  for (uint k = 0u; k < p.candidates; ++k) all_done = all_done && top_done[k];
+  for (uint j = 0u; j < p.beams; ++j) {
+    const uint row = first_row + j;
+    const float penalty = top_done[kept[j]] ? kFinishedPenalty : 0.0;
+    search[scores_at(p, row)] = floatBitsToUint(top_score[kept[j]] - penalty);
+    search[tokens_at(p, row) + length] = top_token[kept[j]];
+    if (length < p.capacity) ancestry[row * p.capacity + length] = row;
+  }
+  const float best_running = uintBitsToFloat(search[scores_at(p, first_row)]);
+  if (!goes_on(item, length + 1u, best_running, all_done)) {
+    search[items_at(p, item) + VKF_ITEM_ACTIVE] = 0u;
+    search[items_at(p, item) + VKF_ITEM_LENGTH] = length + 1u;
+  }
+}

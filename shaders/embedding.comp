@@ -1,0 +1,59 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// computes: y = table[id] * scale + positions[position]; NaN where an id or position has no row
+// shapes:   Ids (R), Table (V, D) by strides, Positions (P, D), State -> Y (R, D)
+// mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
+// bounds:   D and ids may be anything; rows beyond the last are skipped; Positions may be unused
+// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_STEP: position from State
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 64;
+layout(constant_id = 1) const uint kHasPositions = 0;
+
+#include "embedding.h"
+#include "float_bits.glsl"
+#include "rows.glsl"
+#ifdef VKF_STEP
+#include "decode_state.h"
+#endif
+
+layout(push_constant) uniform Params { EmbeddingParams p; };
+layout(binding = 0) readonly buffer Ids { uint ids[]; };
+layout(binding = 1) readonly buffer Table { uint table[]; };
+layout(binding = 2) readonly buffer Positions { float positions[]; };
+layout(binding = 3) writeonly buffer Y { float y[]; };
+#ifdef VKF_STEP
+layout(binding = 4) uniform State { DecodeState state; };
+#endif
+
+float table_at(uint index) {
+#ifdef VKF_TABLE_F16
+  const vec2 pair = unpackHalf2x16(table[index >> 1u]);
+  return (index & 1u) == 0u ? pair.x : pair.y;
+#else
+  return uintBitsToFloat(table[index]);
+#endif
+}
+
+uint row_position(uint row) {
+#ifdef VKF_STEP
+  return p.position_offset + state.position;
+#else
+  return p.position_offset + row % p.tokens;
+#endif
+}
+
+void main() {
+  const uint row = row_group_index();
+  if (row >= p.rows) return;
+  const uint id = ids[row];
+  const uint position = kHasPositions != 0u ? row_position(row) : 0u;
+  const bool exists = id < p.vocabulary && (kHasPositions == 0u || position < p.positions);
+  for (uint d = gl_LocalInvocationID.x; d < p.width; d += kLocalSize) {
+    float value = make_nan();
+    if (exists) {
+      value = table_at(id * p.row_stride + d * p.col_stride) * p.scale;
+      if (kHasPositions != 0u) value += positions[position * p.width + d];
+    }
+    y[row * p.width + d] = value;
+  }
+}

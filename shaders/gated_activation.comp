@@ -1,0 +1,30 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// computes: y = activation(first half of x's row) * second half (Shazeer, 2020, "GLU variants")
+// shapes:   X (R, 2F) -> Y (R, F)
+// mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
+// bounds:   F may be anything; rows beyond the last are skipped
+// requires: nothing (baseline)
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 64;
+layout(constant_id = 1) const uint kKind = 0;
+layout(constant_id = 2) const uint kChunk = 512;
+
+#include "activation.glsl"
+#include "rows.glsl"
+#include "rowwise.h"
+
+layout(push_constant) uniform Params { ElementParams p; };
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Y { float y[]; };
+
+void main() {
+  const uint row = row_group_index();
+  if (row >= p.rows) return;
+  const uint base = row * 2u * p.width;
+  const uint first = gl_WorkGroupID.z * kChunk;
+  const uint last = min(first + kChunk, p.width);
+  for (uint i = first + gl_LocalInvocationID.x; i < last; i += kLocalSize) {
+    y[row * p.width + i] = apply_activation(x[base + i], kKind) * x[base + p.width + i];
+  }
+}

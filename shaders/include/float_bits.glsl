@@ -1,0 +1,15 @@
+// needs: nothing.
+// Tests of special values by their bits: GLSL leaves comparisons, min, max and isnan of a NaN open.
+
+// A quiet NaN, for results that cannot be given.
+float make_nan() { return uintBitsToFloat(0x7fc00000u); }
+
+bool is_nan(float value) { return (floatBitsToUint(value) & 0x7fffffffu) > 0x7f800000u; }
+
+bool is_negative_infinity(float value) { return floatBitsToUint(value) == 0xff800000u; }
+
+float negative_infinity() { return uintBitsToFloat(0xff800000u); }
+
+// exp for x <= 0. Below ln of the smallest denormal the result is 0 by definition and not by the
+// driver's exp. NaN stays NaN.
+float exp_nonpositive(float x) { return x < -104.0 ? 0.0 : exp(x); }

@@ -1,0 +1,159 @@
+// needs: MatmulParams p, kAlignedA, kActivation, VKF_WEIGHT_F16, VKF_INT64,
+//        VKF_FP16, VKF_STRIDED (includes activation.glsl).
+// Bindings and loads that matmul_wide and matmul_rows share, and what follows the sum. A group is 8
+// neighbouring columns of one row of B, fetched in one load where the variant can: software devices
+// spend most of their time on loads and pay for them by the lane and component, not by the byte.
+#ifndef VKF_MATMUL_OPERANDS_GLSL
+#define VKF_MATMUL_OPERANDS_GLSL
+#include "activation.glsl"
+#include "f16_words.glsl"
+#if VKF_INT64
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#endif
+#if VKF_FP16
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#endif
+
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) readonly buffer B { float b[]; };
+layout(binding = 2) readonly buffer C { float c[]; };
+layout(binding = 3) writeonly buffer Y { float y[]; };
+layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
+
+#if VKF_INT64
+layout(binding = 0) readonly buffer A4 { u64vec2 a4[]; };
+vec2 unpack_pair(uint64_t v) { return uintBitsToFloat(unpackUint2x32(v)); }
+vec4 load_a4(uint i) {
+  const u64vec2 v = a4[i];
+  return vec4(unpack_pair(v.x), unpack_pair(v.y));
+}
+#else
+layout(binding = 0) readonly buffer A4 { vec4 a4[]; };
+vec4 load_a4(uint i) { return a4[i]; }
+#endif
+
+// Elements k..k+3 of the row of A that starts at `row`.
+vec4 load_row(uint row, uint k) {
+#if VKF_STRIDED
+  const uint step = p.a_col_stride;
+  const uint first = row + k * step;
+  return vec4(a[first], a[first + step], a[first + 2u * step], a[first + 3u * step]);
+#else
+  const uint at = row + k;
+  if (kAlignedA != 0u) return load_a4(at >> 2);
+  return vec4(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
+#endif
+}
+float load_row_at(uint row, uint k) {
+#if VKF_STRIDED
+  return a[row + k * p.a_col_stride];
+#else
+  return a[row + k];
+#endif
+}
+
+// Columns 8 * group .. 8 * group + 7 of row k of B. The caller keeps the group inside.
+
+#if VKF_STRIDED
+layout(binding = 1) readonly buffer BWords { uint b_words[]; };
+float load_b(uint k, uint column) {
+  const uint i = p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + k * p.b_row_stride +
+                 min(column, p.n - 1u) * p.b_col_stride;
+#if VKF_WEIGHT_F16
+  return unpack_f16_at(b_words[i >> 1], i);
+#else
+  return b[i];
+#endif
+}
+void load_group(uint group, uint k, out vec4 low, out vec4 high) {
+  [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+    low[e] = load_b(k, 8u * group + e);
+    high[e] = load_b(k, 8u * group + 4u + e);
+  }
+}
+#else
+uint group_at(uint group, uint k) {
+  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + k * p.b_row_stride) >> 3) +
+         min(group, (p.b_row_stride >> 3) - 1u);
+}
+#if VKF_WEIGHT_F16 && VKF_INT64
+layout(binding = 1) readonly buffer BGroup { u64vec2 b_group[]; };
+void load_group(uint group, uint k, out vec4 low, out vec4 high) {
+  const u64vec2 v = b_group[group_at(group, k)];
+  low = unpack_f16x4(unpackUint2x32(v.x));
+  high = unpack_f16x4(unpackUint2x32(v.y));
+}
+#elif VKF_WEIGHT_F16
+layout(binding = 1) readonly buffer BGroup { uvec4 b_group[]; };
+void load_group(uint group, uint k, out vec4 low, out vec4 high) {
+  const uvec4 v = b_group[group_at(group, k)];
+  low = unpack_f16x4(v.xy);
+  high = unpack_f16x4(v.zw);
+}
+#elif VKF_INT64
+layout(binding = 1) readonly buffer BGroup { u64vec4 b_group[]; };
+void load_group(uint group, uint k, out vec4 low, out vec4 high) {
+  const u64vec4 v = b_group[group_at(group, k)];
+  low = vec4(unpack_pair(v.x), unpack_pair(v.y));
+  high = vec4(unpack_pair(v.z), unpack_pair(v.w));
+}
+#else
+layout(binding = 1) readonly buffer BGroup { vec4 b_group[]; };
+void load_group(uint group, uint k, out vec4 low, out vec4 high) {
+  const uint i = 2u * group_at(group, k);
+  low = b_group[i];
+  high = b_group[i + 1u];
+}
+#endif
+#endif
+
+// One step of K. The _fp16 variants round both factors and the product to f16; the sum stays f32.
+vec4 multiply_add(float x, vec4 w, vec4 sum) {
+#if VKF_FP16
+  return sum + vec4(float16_t(x) * f16vec4(w));
+#else
+  return fma(vec4(x), w, sum);
+#endif
+}
+
+vec4 load_bias(uint column) {
+  vec4 bias = vec4(0.0);
+  if (p.bias_offset != kMatmulNone) {
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+      if (column + e < p.n) bias[e] = b[p.bias_offset + column + e];
+    }
+  }
+  return bias;
+}
+
+// beta C, or zeros.
+vec4 load_addend(uint row, uint column) {
+  vec4 addend = vec4(0.0);
+  if (p.c_offset != kMatmulNone) {
+    const uint at = p.c_offset + gl_WorkGroupID.z * p.c_batch_stride + row * p.c_row_stride;
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+      if (column + e < p.n) addend[e] = p.beta * c[at + column + e];
+    }
+  }
+  return addend;
+}
+
+vec4 finish(vec4 sum, vec4 bias, vec4 addend) {
+  const uint kind = kActivation == 255u ? p.activation : kActivation;
+  const vec4 x = p.alpha * sum + bias + (p.c_after == 0u ? addend : vec4(0.0));
+  const vec4 v = vec4(apply_activation(x.x, kind), apply_activation(x.y, kind),
+                      apply_activation(x.z, kind), apply_activation(x.w, kind));
+  return p.c_after == 0u ? v : v + addend;
+}
+
+void store_quad(uint row, uint column, vec4 v) {
+  const uint at = p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride + column;
+  if ((at & 3u) == 0u && column + 3u < p.n) {
+    y4[at >> 2] = v;
+  } else {
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+      if (column + e < p.n) y[at + e] = v[e];
+    }
+  }
+}
+#endif

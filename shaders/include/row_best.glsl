@@ -1,0 +1,51 @@
+// needs: kLocalSize (specialization constant, workgroup width), VKF_SUBGROUP where compiled so.
+// The best element of a row, as (key, index): larger keys win, then smaller indices. Keys order
+// floats as unsigned integers; a NaN is above everything, the two zeros are equal.
+#ifdef VKF_SUBGROUP
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#endif
+
+shared uvec2 best_scratch[128];
+
+// No element: below every key that order_key gives.
+uvec2 no_best() { return uvec2(0u, 0xffffffffu); }
+
+uint order_key(float value) {
+  uint bits = floatBitsToUint(value);
+  const uint magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return 0xffffffffu;
+  if (magnitude == 0u) bits = 0u;
+  return (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
+}
+
+bool is_better(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y < b.y); }
+
+// The best over the workgroup, the same for every invocation.
+uvec2 workgroup_best(uvec2 best) {
+#ifdef VKF_SUBGROUP
+  const uint key = subgroupMax(best.x);
+  best = uvec2(key, subgroupMin(best.x == key ? best.y : 0xffffffffu));
+  if (gl_NumSubgroups == 1u) return best;
+  barrier();
+  if (subgroupElect()) best_scratch[gl_SubgroupID] = best;
+  barrier();
+  best = best_scratch[0];
+  for (uint i = 1u; i < gl_NumSubgroups; ++i) {
+    if (is_better(best_scratch[i], best)) best = best_scratch[i];
+  }
+  return best;
+#else
+  const uint lane = gl_LocalInvocationID.x;
+  barrier();
+  best_scratch[lane] = best;
+  for (uint step = kLocalSize >> 1u; step > 0u; step >>= 1u) {
+    barrier();
+    if (lane < step && is_better(best_scratch[lane + step], best_scratch[lane])) {
+      best_scratch[lane] = best_scratch[lane + step];
+    }
+  }
+  barrier();
+  return best_scratch[0];
+#endif
+}

@@ -1,0 +1,33 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// computes: cache[row of slot, position] = the key and value columns of x[slot]
+// shapes:   X (slots, row_stride), State -> Cache (R, C, Hkv * (E + Ev))
+// mapping:  a workgroup owns one slot (x); an invocation takes every kLocalSize-th element of its line
+// bounds:   slots beyond the live ones and positions beyond C are skipped
+// requires: nothing (baseline)
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 64;
+
+#include "attention.h"
+#include "decode_state.h"
+
+layout(push_constant) uniform Params { KvAppendParams p; };
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) writeonly buffer Cache { float cache[]; };
+layout(binding = 2) uniform State {
+  DecodeState state;
+  uvec4 slot_rows[VKF_SLOT_QUADS];
+};
+
+void main() {
+  const uint slot = gl_WorkGroupID.x;
+  if (slot >= state.live_slots || state.position >= p.lines) return;
+  const uint row = slot_rows[slot >> 2u][slot & 3u];
+  const uint line = p.k_width + p.v_width;
+  const uint to = (row * p.lines + state.position) * line;
+  const uint from = slot * p.row_stride;
+  for (uint i = gl_LocalInvocationID.x; i < line; i += kLocalSize) {
+    const uint column = i < p.k_width ? p.k_offset + i : p.v_offset + (i - p.k_width);
+    cache[to + i] = x[from + column];
+  }
+}

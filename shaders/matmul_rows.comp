@@ -1,0 +1,82 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows
+// shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
+// mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
+//           every kSlices-th block of 4 steps of K; x counts column tiles, y row tiles, z batches
+// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
+//           kAlignedA promises that offset and strides of A are multiples of 4
+// requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants
+layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices
+layout(constant_id = 1) const uint kRows = 1;
+layout(constant_id = 2) const uint kColumnLanes = 8;
+layout(constant_id = 3) const uint kAlignedA = 1;
+layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
+layout(constant_id = 5) const uint kSlices = 1;
+
+#include "matmul.h"
+layout(push_constant) uniform Params { MatmulParams p; };
+#include "matmul_operands.glsl"
+
+const uint kInvocations = kColumnLanes * kSlices;
+shared vec4 part[2u * kRows * kInvocations];
+
+void main() {
+  const uint lane = gl_LocalInvocationID.x % kColumnLanes;
+  const uint slice = gl_LocalInvocationID.x / kColumnLanes;
+  const uint row0 = gl_WorkGroupID.y * kRows;
+  const uint group0 = gl_WorkGroupID.x * kColumnLanes;
+  // Rows and groups beyond the matrix repeat the last one; nothing of theirs is stored.
+  uint a_row[kRows];
+  vec4 low[kRows];
+  vec4 high[kRows];
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    a_row[i] = p.a_offset + gl_WorkGroupID.z * p.a_batch_stride +
+               min(row0 + i, p.m - 1u) * p.a_row_stride;
+    low[i] = vec4(0.0);
+    high[i] = vec4(0.0);
+  }
+
+  const uint whole = p.k & ~3u;
+  for (uint k = 4u * slice; k < whole; k += 4u * kSlices) {
+    vec4 x[kRows];
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) x[i] = load_row(a_row[i], k);
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+      vec4 w_low, w_high;
+      load_group(group0 + lane, k + s, w_low, w_high);
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        low[i] = multiply_add(x[i][s], w_low, low[i]);
+        high[i] = multiply_add(x[i][s], w_high, high[i]);
+      }
+    }
+  }
+  for (uint k = whole + slice; k < p.k; k += kSlices) {
+    vec4 w_low, w_high;
+    load_group(group0 + lane, k, w_low, w_high);
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+      const float x = load_row_at(a_row[i], k);
+      low[i] = multiply_add(x, w_low, low[i]);
+      high[i] = multiply_add(x, w_high, high[i]);
+    }
+  }
+
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    part[(2u * i) * kInvocations + gl_LocalInvocationID.x] = low[i];
+    part[(2u * i + 1u) * kInvocations + gl_LocalInvocationID.x] = high[i];
+  }
+  barrier();
+  // Every invocation finishes some quads: it adds their slices in order.
+  for (uint t = gl_LocalInvocationID.x; t < 2u * kRows * kColumnLanes; t += kInvocations) {
+    const uint half_row = t / kColumnLanes;
+    const uint row = row0 + (half_row >> 1);
+    const uint column = 8u * (group0 + t % kColumnLanes) + 4u * (half_row & 1u);
+    if (row < p.m && column < p.n) {
+      vec4 sum = part[half_row * kInvocations + t % kColumnLanes];
+      for (uint s = 1u; s < kSlices; ++s) {
+        sum += part[half_row * kInvocations + s * kColumnLanes + t % kColumnLanes];
+      }
+      store_quad(row, column, finish(sum, load_bias(column), load_addend(row, column)));
+    }
+  }
+}

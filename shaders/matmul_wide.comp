@@ -1,0 +1,107 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
+// shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
+// mapping:  a workgroup owns kRows rows x (kLanes * kGroups * 8) columns, an invocation kRows x
+//           (kGroups * 8) of them in registers; x counts row tiles (neighbours share B), y column
+//           tiles, z batches
+// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
+//           kAlignedA promises that offset and strides of A are multiples of 4; the _strided
+//           variants take any offset and stride of A and B
+// requires: kRows * kGroups * kLanes <= 512; shaderInt64 in the _int64 variants; in the _subgroup
+//           variants shuffle and a subgroup of exactly kLanes
+layout(local_size_x = 8, local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLanes = 8;
+layout(constant_id = 1) const uint kRows = 14;
+layout(constant_id = 2) const uint kGroups = 2;
+layout(constant_id = 3) const uint kAlignedA = 1;
+layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
+
+#include "matmul.h"
+layout(push_constant) uniform Params { MatmulParams p; };
+#include "matmul_operands.glsl"
+#if VKF_SUBGROUP
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
+
+const uint kQuads = 2u * kGroups;
+shared vec4 tile[kRows * kQuads * kLanes];
+
+void main() {
+  const uint lane = gl_LocalInvocationID.x;
+  const uint row0 = gl_WorkGroupID.x * kRows;
+  const uint group0 = gl_WorkGroupID.y * kLanes * kGroups + lane;
+  const uint a_base = p.a_offset + gl_WorkGroupID.z * p.a_batch_stride;
+
+  vec4 sum[kRows * kQuads];
+  [[unroll]] for (uint i = 0u; i < kRows * kQuads; ++i) sum[i] = vec4(0.0);
+  // Rows and groups beyond the matrix repeat the last one: the loads stay inside and nothing of
+  // theirs is stored. A row's address is the same in all lanes.
+  uint a_row[kRows];
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    const uint row = row0 + i < p.m ? row0 + i : p.m - 1u;
+    a_row[i] = a_base + row * p.a_row_stride;
+  }
+#if VKF_SUBGROUP
+  // One row a lane, handed round: the subgroup is the workgroup.
+  const uint kSlots = (kRows + kLanes - 1u) / kLanes;
+  uint my_row[kSlots];
+  [[unroll]] for (uint i = 0u; i < kSlots; ++i) {
+    const uint row = row0 + i * kLanes + gl_SubgroupInvocationID;
+    my_row[i] = a_base + min(row, p.m - 1u) * p.a_row_stride;
+  }
+#endif
+  const uint whole = p.k & ~3u;
+  for (uint k = 0u; k < whole; k += 4u) {
+    vec4 w[4 * kQuads];
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+      [[unroll]] for (uint j = 0u; j < kGroups; ++j) {
+        const uint q = s * kQuads + 2u * j;
+        load_group(group0 + j * kLanes, k + s, w[q], w[q + 1u]);
+      }
+    }
+#if VKF_SUBGROUP
+    vec4 mine[kSlots];
+    [[unroll]] for (uint i = 0u; i < kSlots; ++i) mine[i] = load_row(my_row[i], k);
+#endif
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+#if VKF_SUBGROUP
+      const vec4 x = subgroupShuffle(mine[i / kLanes], i % kLanes);
+#else
+      const vec4 x = load_row(a_row[i], k);
+#endif
+      [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+        vec4 v = sum[i * kQuads + q];
+        [[unroll]] for (uint s = 0u; s < 4u; ++s) v = multiply_add(x[s], w[s * kQuads + q], v);
+        sum[i * kQuads + q] = v;
+      }
+    }
+  }
+  for (uint k = whole; k < p.k; ++k) {
+    vec4 w[kQuads];
+    [[unroll]] for (uint j = 0u; j < kGroups; ++j) {
+      load_group(group0 + j * kLanes, k, w[2u * j], w[2u * j + 1u]);
+    }
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+      const float x = load_row_at(a_row[i], k);
+      [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+        sum[i * kQuads + q] = multiply_add(x, w[q], sum[i * kQuads + q]);
+      }
+    }
+  }
+
+  // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
+  // epilogue unrolled over the tile would be more code than the product.
+  [[unroll]] for (uint i = 0u; i < kRows * kQuads; ++i) tile[i * kLanes + lane] = sum[i];
+  for (uint q = 0u; q < kQuads; ++q) {
+    const uint column = 8u * (group0 + (q >> 1) * kLanes) + 4u * (q & 1u);
+    const vec4 bias = load_bias(column);
+    for (uint i = 0u; i < kRows && row0 + i < p.m; ++i) {
+      if (column < p.n) {
+        const vec4 v = tile[(i * kQuads + q) * kLanes + lane];
+        store_quad(row0 + i, column, finish(v, bias, load_addend(row0 + i, column)));
+      }
+    }
+  }
+}

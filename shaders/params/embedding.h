@@ -1,0 +1,21 @@
+// Push constants of embedding.
+#ifndef VKFORMER_PARAMS_EMBEDDING_H
+#define VKFORMER_PARAMS_EMBEDDING_H
+#include "types.h"
+
+struct EmbeddingParams {
+  uint_t rows;             // R, ids
+  uint_t width;            // D
+  uint_t vocabulary;       // V, rows of the table
+  uint_t row_stride;       // elements from one table row to the next
+  uint_t col_stride;       // elements from one column to the next
+  uint_t positions;        // P, rows of the position table; 0: none
+  uint_t tokens;           // T: row r stands at token r % T
+  uint_t position_offset;  // tokens, added to the position
+  float_t scale;           // multiplies the table's row, not the position's
+  uint_t unused;
+};
+#ifdef __cplusplus
+static_assert(sizeof(EmbeddingParams) == 40);
+#endif
+#endif

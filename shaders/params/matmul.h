@@ -1,0 +1,47 @@
+// Push constants of the matrix-product kernels: Y (M, N) = A (M, K) * B (K, N) and what is fused.
+//
+// Offsets and strides count elements of their own matrix, but for bias_offset, which counts 32-bit
+// words of the weight binding: a packed f16 matrix and its f32 bias lie in one binding.
+#ifndef VKFORMER_PARAMS_MATMUL_H
+#define VKFORMER_PARAMS_MATMUL_H
+#include "types.h"
+#ifdef __cplusplus
+inline constexpr uint32_t kMatmulNone = 0xffffffffu;
+#else
+const uint kMatmulNone = 0xffffffffu;  // bias_offset or c_offset of an operand that is absent
+#endif
+
+struct MatmulParams {
+  uint_t m;  // rows of A and Y
+  uint_t n;  // columns of B and Y
+  uint_t k;  // columns of A, rows of B
+
+  uint_t a_offset;
+  uint_t a_row_stride;
+  uint_t a_col_stride;  // read by matmul_tiled only; the others want 1
+  uint_t a_batch_stride;
+
+  uint_t b_offset;
+  uint_t b_row_stride;  // from one step of k to the next
+  uint_t b_col_stride;  // read by matmul_tiled only; the others want 1
+  uint_t b_batch_stride;
+
+  uint_t bias_offset;  // where N f32 values lie, in 32-bit words of B's binding; or kMatmulNone
+
+  uint_t c_offset;      // or kMatmulNone
+  uint_t c_row_stride;  // 0: one row of N for all
+  uint_t c_batch_stride;
+  uint_t c_after;  // 0: act(alpha AB + beta C + bias), 1: act(alpha AB + bias) + beta C
+
+  uint_t y_offset;
+  uint_t y_row_stride;
+  uint_t y_batch_stride;
+
+  float_t alpha;
+  float_t beta;
+  uint_t activation;  // kActivation*, read where the kernel's constant leaves it open
+};
+#ifdef __cplusplus
+static_assert(sizeof(MatmulParams) == 88);
+#endif
+#endif

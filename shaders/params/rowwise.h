@@ -1,0 +1,33 @@
+// Push constants of the row-wise kernels that have no header of their own.
+#ifndef VKFORMER_PARAMS_ROWWISE_H
+#define VKFORMER_PARAMS_ROWWISE_H
+#include "types.h"
+
+// log_softmax, argmax, row_entropy, top_k.
+struct RowParams {
+  uint_t rows;   // R
+  uint_t width;  // elements of a row
+  uint_t best;   // K of top_k, else 0
+  uint_t unused;
+};
+
+// activation, gated_activation.
+struct ElementParams {
+  uint_t rows;
+  uint_t width;  // output elements of a row
+  uint_t count;  // output elements in all; the last row may be ragged
+  uint_t unused;
+};
+
+struct MeanPoolParams {
+  uint_t batch;     // B
+  uint_t tokens;    // T
+  uint_t width;     // D
+  uint_t normalize; // 1: divide by the Euclidean length
+};
+#ifdef __cplusplus
+static_assert(sizeof(RowParams) == 16);
+static_assert(sizeof(ElementParams) == 16);
+static_assert(sizeof(MeanPoolParams) == 16);
+#endif
+#endif

@@ -1,0 +1,35 @@
+// Where a kernel over scores finds its masks and biases, inside one binding of 32-bit words
+// (phones guarantee four storage bindings, so all terms share one). runtime/ops/score_terms.h packs
+// it, include/score_terms.glsl reads it.
+#ifndef VKFORMER_PARAMS_SCORE_TERMS_H
+#define VKFORMER_PARAMS_SCORE_TERMS_H
+#include "types.h"
+
+#define VKF_NO_TERM 0xffffffffu
+
+// Broadcast flags: the term has one slice for all batches, heads or queries.
+#define VKF_TERM_MASK_ONE_BATCH 1u
+#define VKF_TERM_MASK_ONE_HEAD 2u
+#define VKF_TERM_MASK_ONE_QUERY 4u
+#define VKF_TERM_BIAS_ONE_BATCH 8u
+#define VKF_TERM_BIAS_ONE_HEAD 16u
+#define VKF_TERM_BIAS_ONE_QUERY 32u
+// Conditions on (query i, key j); see the window fields.
+#define VKF_TERM_CAUSAL 64u
+#define VKF_TERM_WINDOW_LEFT 128u
+#define VKF_TERM_WINDOW_RIGHT 256u
+
+struct ScoreTermsParams {
+  uint_t key_mask_offset;  // words; (B, ceil(S/32)) words, bit j%32 of word j/32 set = key j allowed
+  uint_t mask_offset;      // words; (B|1, H|1, T|1, ceil(S/32)) words, bits as above
+  uint_t bias_offset;      // words; (B|1, H|1, T|1, S) floats, added to the scaled score
+  uint_t slopes_offset;    // words; (H) floats: ALiBi, slope_h * (j - i - causal_offset) is added
+  uint_t flags;
+  int_t causal_offset;  // query i may see keys j <= i + causal_offset
+  int_t window_left;    // and keys j >= i + causal_offset - window_left
+  int_t window_right;   // and keys j <= i + causal_offset + window_right
+};
+#ifdef __cplusplus
+static_assert(sizeof(ScoreTermsParams) == 32);
+#endif
+#endif

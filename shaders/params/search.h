@@ -1,0 +1,54 @@
+// Search over tokens: what token_candidates, greedy_select, beam_select and step_advance share.
+//
+// One storage buffer `search` holds all that a search remembers, in 32-bit words; B items, n beams,
+// R = B * n rows, C the capacity in positions:
+//   tokens     (R, C)      token ids; positions 0 ... P-1 are the prompt
+//   scores     (R)         f32, sum of log-probabilities of a running beam
+//   items      (B, 4)      see VKF_ITEM_*
+//   finished   (B, n, 2)   f32 score (already divided by length^penalty), length in positions
+//   sequences  (B, n, C)   token ids of the finished hypotheses
+#ifndef VKFORMER_PARAMS_SEARCH_H
+#define VKFORMER_PARAMS_SEARCH_H
+#include "types.h"
+
+#define VKF_MAX_BEAMS 16
+#define VKF_MAX_CANDIDATES 64
+#define VKF_MAX_EOS 8
+#define VKF_NO_TOKEN 0xffffffffu
+
+#define VKF_ITEM_ACTIVE 0u    // 1 while better hypotheses may still be found
+#define VKF_ITEM_FINISHED 1u  // finished hypotheses kept, at most n
+#define VKF_ITEM_LENGTH 2u    // positions when the item ended; 0 while it runs
+#define VKF_ITEM_STATUS 3u    // bit 0: a NaN logit ended it
+
+#define VKF_EARLY_STOPPING_NO 0u
+#define VKF_EARLY_STOPPING_YES 1u
+#define VKF_EARLY_STOPPING_NEVER 2u
+
+// Capacities, baked into a recording (push constants).
+struct SearchParams {
+  uint_t batch;       // B
+  uint_t beams;       // n
+  uint_t capacity;    // C, positions
+  uint_t vocab;       // V
+  uint_t candidates;  // K per row and per item: max(2, 1 + number of end tokens) * n; 1 when greedy
+  uint_t arg_count;   // indirect dispatches, for step_advance
+};
+
+// What a caller may change from run to run (uniform block).
+struct SearchSettings {
+  uint_t prompt_length;   // P, positions that are not generated
+  uint_t max_length;      // positions, prompt included; at most C
+  uint_t min_length;      // positions before which no end token may come
+  uint_t forced_first;    // token forced at the first generated position, or VKF_NO_TOKEN
+  uint_t forced_last;     // token forced at the last possible position, or VKF_NO_TOKEN
+  uint_t early_stopping;  // VKF_EARLY_STOPPING_*
+  float_t length_penalty;
+  uint_t eos_count;
+  uvec4_t eos[VKF_MAX_EOS / 4];  // end token e = eos[e / 4][e % 4]
+};
+#ifdef __cplusplus
+static_assert(sizeof(SearchParams) == 24);
+static_assert(sizeof(SearchSettings) == 64);
+#endif
+#endif

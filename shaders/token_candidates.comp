@@ -1,0 +1,79 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// computes: log-probabilities of the next token, score processing, and the K best of a slot
+// shapes:   Logits (slots, V), Suppress (2, ceil(V/32)) -> Candidates (slots, K, 2): f32 bits, token
+// mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token
+// bounds:   V may be anything from K on; slots beyond the live ones are skipped
+// requires: nothing (baseline)
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 64;
+
+#include "decode_state.h"
+#include "float_bits.glsl"
+#include "reduce.glsl"
+#include "row_best.glsl"
+#include "search.h"
+
+layout(push_constant) uniform Params { SearchParams p; };
+layout(binding = 0) readonly buffer Logits { float logits[]; };
+layout(binding = 1) readonly buffer Suppress { uint suppress[]; };
+layout(binding = 2) writeonly buffer Candidates { uint candidates[]; };
+layout(std140, binding = 3) uniform State { DecodeState state; };
+layout(std140, binding = 4) uniform Settings { SearchSettings s; };
+
+bool is_end_token(uint token) {
+  for (uint e = 0u; e < s.eos_count; ++e) {
+    if (s.eos[e >> 2u][e & 3u] == token) return true;
+  }
+  return false;
+}
+
+// The processed value of a token, in the order of Hugging Face's processors: suppressed tokens and
+// premature end tokens are impossible; a forced token is certain.
+float processed(uint token, uint length, float value) {
+  if (length == s.prompt_length && s.forced_first != VKF_NO_TOKEN) {
+    return token == s.forced_first ? 0.0 : negative_infinity();
+  }
+  if (length + 1u == s.max_length && s.forced_last != VKF_NO_TOKEN) {
+    return token == s.forced_last ? 0.0 : negative_infinity();
+  }
+  const uint words = (p.vocab + 31u) >> 5u;
+  uint forbidden = suppress[token >> 5u];
+  if (length == s.prompt_length) forbidden |= suppress[words + (token >> 5u)];
+  if ((forbidden & (1u << (token & 31u))) != 0u) return negative_infinity();
+  if (length < s.min_length && is_end_token(token)) return negative_infinity();
+  return value;
+}
+
+void main() {
+  const uint slot = gl_WorkGroupID.x;
+  const uint lane = gl_LocalInvocationID.x;
+  if (slot >= state.live_slots) return;
+  const uint base = slot * p.vocab;
+  const uint length = state.position + 1u;
+
+  float peak = logits[base];
+  for (uint v = lane; v < p.vocab; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
+  peak = workgroup_max(peak);
+  float sum = 0.0;
+  for (uint v = lane; v < p.vocab; v += kLocalSize) sum += exp(logits[base + v] - peak);
+  const float log_total = peak + log(workgroup_sum(sum));
+
+  uvec2 last = no_best();
+  for (uint k = 0u; k < p.candidates; ++k) {
+    uvec2 best = no_best();
+    for (uint v = lane; v < p.vocab; v += kLocalSize) {
+      const uvec2 candidate = uvec2(order_key(processed(v, length, logits[base + v] - log_total)), v);
+      const bool after = k == 0u || is_better(last, candidate);
+      if (after && is_better(candidate, best)) best = candidate;
+    }
+    last = workgroup_best(best);
+    if (lane == 0u) {
+      // A NaN anywhere makes the total NaN: report it as the score, so that the search stops there.
+      const float value = processed(last.y, length, logits[base + last.y] - log_total);
+      const uint at = (slot * p.candidates + k) * 2u;
+      candidates[at] = floatBitsToUint(is_nan(log_total) ? log_total : value);
+      candidates[at + 1u] = last.y;
+    }
+  }
+}

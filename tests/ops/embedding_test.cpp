@@ -1,0 +1,200 @@
+#include "ops/embedding.h"
+
+#include "params/decode_state.h"
+#include "reference/embedding.h"
+#include "support/operator_check.h"
+
+namespace vkformer::testing {
+namespace {
+
+struct Case {
+  Array table;      // (V, D)
+  Array positions;  // (P, D), or empty
+  Shape ids_shape;
+  std::vector<uint32_t> ids;
+  float scale = 1;
+  uint32_t offset = 0;
+  bool half = false;
+  bool transposed = false;  // stored (D, V)
+};
+
+Case make_case(int64_t vocabulary, int64_t width, const Shape& ids_shape, uint32_t seed) {
+  Case c{random_array({vocabulary, width}, seed), {}, ids_shape, {}};
+  std::mt19937 engine(seed);
+  std::uniform_int_distribution<uint32_t> id(0, static_cast<uint32_t>(vocabulary - 1));
+  c.ids.resize(static_cast<size_t>(element_count(ids_shape)));
+  for (uint32_t& value : c.ids) value = id(engine);
+  return c;
+}
+
+Array transpose(const Array& a) {
+  Array t = reference::filled({a.dim(1), a.dim(0)}, 0.0);
+  for (int64_t i = 0; i < a.dim(0); ++i) {
+    for (int64_t j = 0; j < a.dim(1); ++j) t[j * a.dim(0) + i] = a[i * a.dim(1) + j];
+  }
+  return t;
+}
+
+EmbeddingAttrs attrs_of_case(const Case& c) {
+  EmbeddingAttrs attrs;
+  attrs.vocabulary = static_cast<uint32_t>(c.table.dim(0));
+  attrs.width = static_cast<uint32_t>(c.table.dim(1));
+  attrs.scale = c.scale;
+  attrs.position_offset = c.offset;
+  if (c.transposed) {
+    attrs.row_stride = 1;
+    attrs.col_stride = attrs.vocabulary;
+  }
+  return attrs;
+}
+
+// With a state, positions are its position, for every row.
+PreparedOperator prepare(const Case& c, const DecodeState* state) {
+  const Array stored = c.transposed ? transpose(c.table) : c.table;
+  PreparedOperator op;
+  EmbeddingInputs inputs;
+  inputs.ids = op.bind("ids", word_tensor(c.ids, c.ids_shape));
+  inputs.table = op.bind("table", c.half ? half_tensor(stored) : reference::to_tensor(stored));
+  if (!c.positions.data.empty()) {
+    inputs.positions = op.bind("positions", reference::to_tensor(c.positions));
+  }
+  if (state != nullptr) {
+    std::vector<uint32_t> words(sizeof(DecodeState) / 4);
+    std::memcpy(words.data(), state, sizeof(DecodeState));
+    inputs.state = op.bind("state", word_tensor(words, {static_cast<int64_t>(words.size())}));
+  }
+  const auto y = add_embedding(op.graph, inputs, attrs_of_case(c));
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  op.name_output(*y, "y");
+  return op;
+}
+
+Array expected(const Case& c, const DecodeState* state) {
+  Array ids{c.ids_shape, std::vector<double>(c.ids.begin(), c.ids.end())};
+  const Array table = c.half ? reference::round_to_f16(c.table) : c.table;
+  Array position_ids = reference::filled(c.ids_shape, 0.0);
+  reference::EmbeddingOptions options;
+  options.scale = c.scale;
+  options.position_offset = c.offset;
+  if (!c.positions.data.empty()) options.position_table = &c.positions;
+  if (state != nullptr) {
+    for (double& p : position_ids.data) p = state->position + c.offset;
+    options.position_ids = &position_ids;
+  }
+  return reference::embedding(table, ids, options).value();
+}
+
+void check_case(const Case& c) {
+  for (const TierDevice& device : tier_devices()) {
+    CAPTURE(device.tier);
+    check_close(run_poisoned(device, prepare(c, nullptr)).at("y"), expected(c, nullptr),
+                tolerance_for(DType::kF32, 1));
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("embedding agrees with the reference for every table layout and width") {
+    for (int64_t width : kWidths) {
+      Case c = make_case(37, width, {3, 11}, static_cast<uint32_t>(width));
+      check_case(c);
+      c.positions = random_array({20, width}, 2);
+      c.scale = 5.5f;
+      c.offset = 2;
+      for (bool half : {false, true}) {
+        for (bool transposed : {false, true}) {
+          c.half = half;
+          c.transposed = transposed;
+          check_case(c);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("embedding takes the position of a decoding step from its state") {
+    Case c = make_case(37, 33, {5, 1}, 4);
+    c.positions = random_array({20, 33}, 2);
+    c.offset = 2;
+    DecodeState state{};
+    state.position = 13;
+    for (const TierDevice& device : tier_devices()) {
+      for (bool half : {false, true}) {
+        c.half = half;
+        check_close(run_poisoned(device, prepare(c, &state)).at("y"), expected(c, &state),
+                    tolerance_for(DType::kF32, 1));
+      }
+    }
+  }
+
+  TEST_CASE("embedding gives NaN rows for ids and positions without a row") {
+    for (const TierDevice& device : tier_devices()) {
+      Case c = make_case(5, 7, {6}, 1);
+      c.positions = random_array({5, 7}, 2);
+      c.ids = {0, 4, 5, 0xffffffffu, 1, 1};
+      const auto y = run_poisoned(device, prepare(c, nullptr)).at("y").to_floats().value();
+      for (size_t row = 0; row < 6; ++row) {
+        const bool exists = row == 0 || row == 1 || row == 4;
+        for (size_t d = 0; d < 7; ++d) CHECK(std::isnan(y[row * 7 + d]) == !exists);
+      }
+    }
+  }
+
+  TEST_CASE("embedding passes NaN and infinity of its table on") {
+    Case c = make_case(2, 9, {2}, 1);
+    c.ids = {0, 1};
+    c.table[3] = kNan;
+    c.table[9] = kInfinity;
+    check_case(c);
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("embedding refuses inputs that do not fit") {
+    const TensorDesc ids{"ids", DType::kU32, {2, 3}};
+    EmbeddingAttrs attrs;
+    attrs.vocabulary = 10;
+    attrs.width = 4;
+    CHECK(check_embedding(ids, floats_desc({10, 4}), attrs).ok());
+    check_error(check_embedding(floats_desc({2, 3}), floats_desc({10, 4}), attrs), "embedding",
+                "U32");
+    check_error(check_embedding(ids, {"t", DType::kI64, {10, 4}}, attrs), "embedding", "I64");
+    check_error(check_embedding(ids, floats_desc({9, 4}), attrs), "embedding", "36 elements");
+    check_error(check_embedding_positions(floats_desc({8, 5}), attrs), "embedding", "(8, 5)");
+    attrs.row_stride = 1;
+    attrs.col_stride = 11;
+    check_error(check_embedding(ids, floats_desc({4, 10}), attrs), "embedding", "(1, 11)");
+    attrs.vocabulary = 0;
+    check_error(check_embedding(ids, floats_desc({4, 10}), attrs), "embedding", "0 rows");
+  }
+
+  TEST_CASE("embedding refuses a decoding state that is too small or not needed") {
+    Graph graph;
+    EmbeddingInputs inputs;
+    inputs.ids = graph.add_external("ids", DType::kU32, {4});
+    inputs.table = graph.add_external("table", DType::kF32, {5, 3});
+    inputs.state = graph.add_external("state", DType::kU32, {4});
+    EmbeddingAttrs attrs;
+    attrs.vocabulary = 5;
+    attrs.width = 3;
+    check_error(add_embedding(graph, inputs, attrs), "embedding", "without positions");
+    inputs.positions = graph.add_external("positions", DType::kF32, {8, 3});
+    check_error(add_embedding(graph, inputs, attrs), "embedding", "16 bytes");
+  }
+
+  TEST_CASE("embedding plans the kernel of its table and step, without aliasing") {
+    Case c = make_case(5, 8, {4}, 1);
+    c.positions = random_array({5, 8}, 2);
+    const DecodeState state{};
+    plan_with_kernel(prepare(c, nullptr).graph, Tier::kBaseline, "embedding_row__u32_f32_f32");
+    const Plan step =
+        plan_with_kernel(prepare(c, &state).graph, Tier::kBaseline, "embedding_step__u32_f32_f32");
+    CHECK(step.dispatches[0].bindings.size() == 5);
+    check_no_aliasing(step);
+    c.half = true;
+    plan_with_kernel(prepare(c, nullptr).graph, Tier::kSubgroup, "embedding_row__u32_f16_f32");
+    plan_with_kernel(prepare(c, &state).graph, Tier::kSubgroup, "embedding_step__u32_f16_f32");
+  }
+}
+
+}  // namespace vkformer::testing

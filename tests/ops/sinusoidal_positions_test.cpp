@@ -1,0 +1,56 @@
+#include "ops/sinusoidal_positions.h"
+
+#include "reference/sinusoidal_positions.h"
+#include "support/operator_check.h"
+
+namespace vkformer::testing {
+namespace {
+
+void check_case(const SinusoidalAttrs& attrs) {
+  const auto table = sinusoidal_positions(attrs);
+  REQUIRE(table.ok());
+  reference::SinusoidalPositionsOptions options;
+  options.length = attrs.length;
+  options.width = attrs.width;
+  options.offset = attrs.offset;
+  if (attrs.layout == SinusoidalLayout::kHalves) {
+    options.layout = reference::SinusoidLayout::kHalves;
+  }
+  if (attrs.spacing == SinusoidalSpacing::kHalfMinusOne) {
+    options.spacing = reference::SinusoidSpacing::kHalfMinusOne;
+  }
+  check_close(Tensor::from_floats({attrs.length, attrs.width}, *table),
+              reference::sinusoidal_positions(options).value(), {1e-7, 1e-7});
+}
+
+}  // namespace
+
+TEST_SUITE("cpu") {
+  TEST_CASE("sinusoidal_positions agrees with the reference in every layout and spacing") {
+    for (const auto layout : {SinusoidalLayout::kInterleaved, SinusoidalLayout::kHalves}) {
+      for (const auto spacing :
+           {SinusoidalSpacing::kTransformer, SinusoidalSpacing::kHalfMinusOne}) {
+        for (int64_t width : {2, 4, 24, 512}) check_case({65, width, 2, layout, spacing});
+      }
+    }
+  }
+
+  TEST_CASE("sinusoidal_positions leaves the last column of an odd width zero") {
+    for (const auto layout : {SinusoidalLayout::kInterleaved, SinusoidalLayout::kHalves}) {
+      const SinusoidalAttrs attrs{4, 5, 0, layout, SinusoidalSpacing::kTransformer};
+      const std::vector<float> table = sinusoidal_positions(attrs).value();
+      REQUIRE(table.size() == 20);
+      for (size_t p = 0; p < 4; ++p) CHECK(table[p * 5 + 4] == 0.0f);
+      CHECK(table[5] == doctest::Approx(std::sin(1.0)));
+    }
+    CHECK(sinusoidal_positions({0, 8}).value().empty());
+  }
+
+  TEST_CASE("sinusoidal_positions refuses sizes without sense") {
+    check_error(sinusoidal_positions({-1, 4}), "sinusoidal_positions", "-1 rows");
+    check_error(sinusoidal_positions({int64_t{1} << 40, int64_t{1} << 40}), "sinusoidal_positions",
+                "268435456");
+  }
+}
+
+}  // namespace vkformer::testing

@@ -1,0 +1,78 @@
+// The device that GPU tests run on, one per process. The environment chooses it:
+//   VKFORMER_TEST_DEVICE    DeviceOptions::device; when set, a missing device fails the test
+//   VKFORMER_TEST_TIER      DeviceOptions::tier
+//   VKFORMER_TEST_LIMITS    DeviceOptions::limits
+//   VKFORMER_TEST_TIMELINE  "fences": without timeline semaphores
+//   VKFORMER_TEST_MEMORY    "staged": as if device memory were not mapped
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "vkformer/device.h"
+#include "vulkan/device.h"
+#include "vulkan/tweaks.h"
+
+namespace vkformer {
+
+inline std::string test_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// What the environment asks for; no pipeline cache, so that every test compiles what it uses.
+inline DeviceOptions test_device_options() {
+  DeviceOptions options;
+  const std::string device = test_environment("VKFORMER_TEST_DEVICE");
+  const std::string tier = test_environment("VKFORMER_TEST_TIER");
+  if (!device.empty()) options.device = device;
+  if (!tier.empty()) options.tier = tier;
+  options.limits = test_environment("VKFORMER_TEST_LIMITS");
+  options.cache_directory = "none";
+  return options;
+}
+
+inline DeviceTweaks test_device_tweaks() {
+  DeviceTweaks tweaks;
+  if (test_environment("VKFORMER_TEST_TIMELINE") == "fences") {
+    tweaks.timeline = DeviceTweaks::Timeline::kFences;
+  }
+  if (test_environment("VKFORMER_TEST_MEMORY") == "staged") {
+    tweaks.device_memory = DeviceTweaks::DeviceMemory::kStaged;
+  }
+  return tweaks;
+}
+
+inline Result<Device> make_test_device(const DeviceOptions& options, const DeviceTweaks& tweaks) {
+  auto made = VulkanDevice::create_tweaked(options, tweaks);
+  if (!made) return made.error();
+  return Device(std::move(made).value());
+}
+
+// The shared device. Made at the first call.
+inline Result<Device> test_device() {
+  static const Result<Device> kShared =
+      make_test_device(test_device_options(), test_device_tweaks());
+  return kShared;
+}
+
+// True where there is a device; else says why not, as a failure where one was asked for by name.
+inline bool have_test_device() {
+  const Result<Device> device = test_device();
+  if (device) return true;
+  if (!test_environment("VKFORMER_TEST_DEVICE").empty()) {
+    FAIL_CHECK(device.error().message);
+  } else {
+    MESSAGE("skipped: " << device.error().message);
+  }
+  return false;
+}
+
+}  // namespace vkformer
+
+// Declares `std::shared_ptr<VulkanDevice> name`, or leaves the test with a printed reason.
+#define VKF_TEST_DEVICE(name)                  \
+  if (!::vkformer::have_test_device()) return; \
+  std::shared_ptr<::vkformer::VulkanDevice> name = ::vkformer::test_device()->impl()

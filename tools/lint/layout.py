@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Checks who includes whom: the rooms of docs/architecture.md, and the public API's edge."""
+import re
+import sys
+
+from common import ROOT, files, relative, report
+
+ALL = {"base", "checkpoint", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
+       "session", "text", "image", "audio", "reference", "api"}
+# What a room's files may include besides their own room and base.
+ROOMS = {
+    "base": set(),
+    "checkpoint": set(),
+    "weights": {"checkpoint"},
+    "graph": set(),
+    "kernels": set(),
+    "plan": {"kernels"},
+    "text": set(),
+    "image": set(),
+    "audio": set(),
+    "reference": set(),
+    "ops": {"graph", "plan", "kernels"},
+    "model": {"ops", "graph", "weights", "checkpoint"},
+    "vulkan": {"plan", "kernels"},
+    "session": ALL - {"api"},
+    "api": ALL,
+}
+VULKAN_ROOMS = {"vulkan", "api"}
+INTEROP = "vkformer/vulkan_interop.h"
+C_HEADERS = {"stdint.h", "stddef.h", "stdbool.h"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match[1] == '"', match[2]
+
+
+def is_vulkan(target):
+    return target.startswith(("vulkan/vulkan", "vulkan/vk_", "vk_video/"))
+
+
+def check_runtime(path, quoted, target):
+    """A sentence on what is wrong with one include of a runtime file, or None."""
+    room = path.relative_to(ROOT / "runtime").parts[0]
+    if room not in ROOMS:
+        return f"[runtime/{room}] is not a room of the design."
+    if not quoted and is_vulkan(target) or target == INTEROP:
+        if room not in VULKAN_ROOMS:
+            return f"[{target}] holds Vulkan declarations; only vulkan and api may include it."
+        return None
+    if not quoted or target.startswith(("vkformer/", "params/")):
+        return None
+    if "/" not in target:
+        if (path.parent / target).exists():
+            return f"[{target}] needs its room in front: {room}/{target}."
+        return None  # generated, such as kernel_list.inc
+    other = target.split("/")[0]
+    if other not in ROOMS:
+        return f"[{target}] is in no room of the design."
+    if other != room and other != "base" and other not in ROOMS[room]:
+        allowed = ", ".join(sorted(ROOMS[room])) or "nothing"
+        return f"[{target}] is out of reach: {room} may include base and {allowed}."
+    return None
+
+
+def check_public(path, quoted, target):
+    if quoted:
+        return None if target.startswith("vkformer/") else (
+            f"[{target}] is not a public header; include vkformer/... or the standard library.")
+    if is_vulkan(target):
+        return None if path.name == "vulkan_interop.h" else (
+            f"[{target}] belongs in {INTEROP}, the only public header with Vulkan.")
+    standard = target in C_HEADERS or re.fullmatch(r"[a-z_]+", target)
+    return None if standard else f"[{target}] is not a header of the standard library."
+
+
+def check_sample(path, quoted, target):
+    if quoted and not target.startswith("vkformer/") and not (path.parent / target).exists():
+        return f"[{target}] is not public; samples use include/vkformer/ only."
+    return None
+
+
+def check(path, quoted, target):
+    if quoted and target.startswith("../"):
+        return f"[{target}] climbs out of its folder; write the path from the room on."
+    top = path.relative_to(ROOT).parts[0]
+    if top == "runtime":
+        return check_runtime(path, quoted, target)
+    if top == "include":
+        return check_public(path, quoted, target)
+    if top == "samples":
+        return check_sample(path, quoted, target)
+    return None
+
+
+def main():
+    sources = files("runtime", "include", "samples", "tests", "bench", "shaders",
+                    suffixes={".h", ".cpp", ".def", ".comp", ".glsl", ".c"})
+    findings = []
+    for path in sources:
+        for number, quoted, target in includes(path):
+            problem = check(path, quoted, target)
+            if problem:
+                findings.append(f"{relative(path)}:{number}: {problem}")
+    report("layout", len(sources), findings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

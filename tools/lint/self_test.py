@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Tests of the linters: a linter that finds nothing must be able to find something."""
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import common
+import layout
+import shader_headers
+import sizes
+
+CODE = """// A function in a comment: f(int a) {
+#define MACRO(x) do { f(x); } while (0)
+namespace a::b {
+struct alignas(16) S {
+  explicit S(int x, char c = '{') : x_(x), y_{x}, z_(c) {
+    if (x) { x_ = 1; }
+  }
+  bool operator==(const S& other) const { return x_ == other.x_; }
+  int operator()(int i, std::map<int, int> m) const noexcept { return i; }
+  int x_ = 0, y_{1};
+  char z_;
+};
+enum class E { kA, kB };
+constexpr int kTable[] = {1, 2, f(3)};
+const auto kLambda = [](int a) { return a; };
+template <class T, int N = 3>
+std::function<void(T)> C<T>::many(int a, int b, int c,
+                          std::function<void(int, int)> d, int e, int f, int g) {
+  const char* text = R"x(}}} ")x";
+  for (int i = 0; i < 3; ++i) {
+    call([&] { return "}"; });
+  }
+  return {};
+}
+extern "C" int plain(void) { return 1'000'000; }
+}  // namespace a::b
+TEST_CASE("a (b, c)") {
+  CHECK(f({1, 2}) == 3);
+}
+"""
+
+
+class Sizes(unittest.TestCase):
+    def test_functions_are_found_with_lines_and_parameters(self):
+        found = list(sizes.functions(CODE))
+        self.assertEqual(found, [
+            ("S", 5, 3, 2), ("operator==", 8, 1, 1), ("operator()", 9, 1, 2),
+            ("many", 16, 9, 7), ("plain", 25, 1, 0),
+            ("TEST_CASE", 27, 3, 1)])
+
+    def test_shader_main_and_blocks(self):
+        code = ("#version 450\nlayout(local_size_x_id = 0) in;\n"
+                "layout(set = 0, binding = 0) readonly buffer X { float x[]; } x;\n"
+                "shared float tile[4];\nvoid main() {\n  x.x[0] = 1;\n}\n")
+        self.assertEqual(list(sizes.functions(code)), [("main", 5, 3, 0)])
+
+
+class Layout(unittest.TestCase):
+    def check(self, path, target, quoted=True):
+        return layout.check(common.ROOT / path, quoted, target)
+
+    def test_rooms(self):
+        self.assertIsNone(self.check("runtime/ops/x.cpp", "plan/plan.h"))
+        self.assertIsNone(self.check("runtime/model/blocks/x.cpp", "model/blocks/y.h"))
+        self.assertIsNone(self.check("runtime/text/x.cpp", "vkformer/result.h"))
+        self.assertIn("out of reach", self.check("runtime/plan/x.cpp", "ops/op.h"))
+        self.assertIn("out of reach", self.check("runtime/session/x.cpp", "api/a.h"))
+        self.assertIn("climbs", self.check("runtime/ops/x.cpp", "../plan/plan.h"))
+        self.assertIn("no room", self.check("runtime/ops/x.cpp", "misc/plan.h"))
+
+    def test_vulkan_headers(self):
+        self.assertIsNone(self.check("runtime/vulkan/x.h", "vulkan/vulkan_core.h", False))
+        self.assertIn("Vulkan", self.check("runtime/plan/x.h", "vulkan/vulkan.h", False))
+        self.assertIn("Vulkan", self.check("runtime/plan/x.h", "vkformer/vulkan_interop.h"))
+        self.assertIn("belongs", self.check("include/vkformer/a.h", "vulkan/vulkan.h", False))
+        self.assertIsNone(
+            self.check("include/vkformer/vulkan_interop.h", "vulkan/vulkan_core.h", False))
+
+    def test_public_headers(self):
+        self.assertIsNone(self.check("include/vkformer/a.h", "string_view", False))
+        self.assertIsNone(self.check("include/vkformer/vkformer.h", "stdint.h", False))
+        self.assertIn("standard", self.check("include/vkformer/a.h", "nlohmann/json.hpp", False))
+        self.assertIn("not a public", self.check("include/vkformer/a.h", "base/check.h"))
+        self.assertIn("not public", self.check("samples/cli/a.cpp", "session/session.h"))
+
+
+class ShaderHeaders(unittest.TestCase):
+    def check(self, check, text):
+        with tempfile.TemporaryDirectory(dir=common.ROOT) as folder:
+            path = Path(folder) / "x.comp"
+            path.write_text(text, encoding="utf-8")
+            return check(path)
+
+    def test_five_lines(self):
+        good = "".join(f"// {label}: text\n//   more\n" for label in shader_headers.LABELS)
+        self.assertEqual(self.check(shader_headers.check_shader, good + "#version 450\n"), [])
+        behind = "#version 450\n#extension GL_GOOGLE_include_directive : require\n" + good
+        self.assertEqual(self.check(shader_headers.check_shader, behind), [])
+        missing = good.replace("bounds", "limits")
+        self.assertIn("bounds", self.check(shader_headers.check_shader, missing)[0])
+        late = "#version 450\nlayout(push_constant) uniform P { int a; };\n" + good
+        self.assertEqual(len(self.check(shader_headers.check_shader, late)), 1)
+
+    def test_needs(self):
+        self.assertEqual(self.check(shader_headers.check_include, "// needs: nothing.\n"), [])
+        self.assertEqual(len(self.check(shader_headers.check_include, "// helps\n")), 1)
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=0).result
+    print(f"linters' own tests: {result.testsRun} run")
+    sys.exit(0 if result.wasSuccessful() and result.testsRun else 1)

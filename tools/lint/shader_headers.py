@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Checks how shaders open: five lines that say what they do, and what an include needs."""
+import re
+import sys
+
+from common import files, relative, report
+
+LABELS = ["computes", "shapes", "mapping", "bounds", "requires"]
+
+
+def opening(path):
+    """The comment lines at the top, behind #version and #extension, without their slashes."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not lines and (line.startswith(("#version", "#extension")) or not line.strip()):
+            continue
+        if not line.startswith("//"):
+            break
+        lines.append(line[2:].strip())
+    return lines
+
+
+def check_shader(path):
+    """The five labels in order, each with text; longer ones go on in further comment lines."""
+    lines = opening(path)
+    found = [m[1] for m in (re.match(r"([a-z]+):\s*\S", line) for line in lines) if m]
+    found = [label for label in found if label in LABELS]
+    if found == LABELS and lines[0].startswith("computes:"):
+        return []
+    missing = [label for label in LABELS if label not in found]
+    what = f"lacks {', '.join(f'`// {label}:`' for label in missing)}" if missing else (
+        "has them in another order, or does not open with them")
+    return [f"{relative(path)}:1: opens with `// computes:`, `// shapes:`, `// mapping:`, "
+            f"`// bounds:` and `// requires:`; this one {what}."]
+
+
+def check_include(path):
+    lines = opening(path)
+    if lines and re.match(r"needs:\s*\S", lines[0]):
+        return []
+    return [f"{relative(path)}:1: opens with `// needs:` and the names it needs, or `nothing`."]
+
+
+def main():
+    shaders = files("shaders", suffixes={".comp"})
+    includes = files("shaders/include", suffixes={".glsl"})
+    findings = [finding for path in shaders for finding in check_shader(path)]
+    findings += [finding for path in includes for finding in check_include(path)]
+    report("shader headers", len(shaders) + len(includes), findings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
