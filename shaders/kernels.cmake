@@ -60,3 +60,8 @@ vkf_kernel(matmul_strided__f32_f32_f32_subgroup matmul_wide.comp FEATURES subgro
            DEFINES VKF_STRIDED=1)
 vkf_kernel(matmul_tiled__f32_f32_f32 matmul_tiled.comp)
 vkf_kernel(matmul_tiled__f32_f16_f32 matmul_tiled.comp DEFINES VKF_WEIGHT_F16=1)
+
+# What the device does at best; no model uses them.
+vkf_kernel(roofline_fma__f32 roofline_fma.comp)
+vkf_kernel(roofline_copy__f32 roofline_copy.comp)
+vkf_kernel(roofline_copy__f32_int64 roofline_copy.comp FEATURES int64)

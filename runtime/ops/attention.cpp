@@ -8,7 +8,9 @@
 namespace vkformer {
 namespace {
 
-constexpr uint32_t kQueriesPerGroup = 8;      // of the tiled strategy
+constexpr uint32_t kQueriesPerGroup = 8;  // of the tiled strategy
+// Wider heads in registers make code that a software device compiles for seconds.
+constexpr uint32_t kMostLaneWidth = 96;
 constexpr uint32_t kMostQueries = 65535 * 4;  // four a workgroup, at the least
 constexpr int32_t kMaxReach = 1 << 29;        // of causal offset and windows, in tokens
 
@@ -205,10 +207,10 @@ struct Strategy {
 // queries in registers; others share tiles in shared memory.
 Strategy pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) {
   const uint32_t lanes = caps.subgroup_size;
+  const uint32_t width = std::max(a.head_width, a.value_width);
   if (caps.device_class == DeviceClass::kSoftware && caps.subgroup() &&
-      (lanes == 4 || lanes == 8) && a.queries > 1) {
-    const uint32_t most = std::max(a.head_width, a.value_width) <= 128 ? 2 : 1;
-    const uint32_t per_lane = a.queries > lanes ? most : 1;
+      (lanes == 4 || lanes == 8) && a.queries > 1 && width <= kMostLaneWidth) {
+    const uint32_t per_lane = a.queries > lanes && width <= 64 ? 2 : 1;
     const ScoreTermsParams& t = a.terms;
     const bool may_mask = t.flags != 0 || t.key_mask_offset != VKF_NO_TERM ||
                           t.mask_offset != VKF_NO_TERM || t.bias_offset != VKF_NO_TERM ||

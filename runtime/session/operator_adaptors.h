@@ -17,9 +17,14 @@ struct OperatorAdaptor {
 // Every adaptor, in name order.
 std::span<const OperatorAdaptor> operator_adaptors();
 
+// operator_adaptors_attention.cpp; attention also serves sliding_window_attention
+Result<PreparedOperator> prepare_attention(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_attention_weights(const OperatorArguments& arguments);
+
 // operator_adaptors_rows.cpp
 Result<PreparedOperator> prepare_activation(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_gated_activation(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_gemm(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_layer_norm(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_mean_pool(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_rms_norm(const OperatorArguments& arguments);

@@ -86,6 +86,17 @@ Result<Tensor> fold_global(const OperatorArguments& arguments, const Dims& dims,
   return folded;
 }
 
+// The slopes of ALiBi, from the attribute or the input of that name; none where both are absent.
+Result<std::vector<float>> read_slopes(const OperatorArguments& arguments) {
+  if (arguments.find("alibi_slopes") != nullptr) {
+    VKF_ASSIGN(const Tensor slopes, arguments.floats("alibi_slopes"));
+    return slopes.to_floats();
+  }
+  VKF_ASSIGN(const std::vector<double> slopes,
+             arguments.attributes().get_double_list_or("alibi_slopes", {}));
+  return std::vector<float>(slopes.begin(), slopes.end());
+}
+
 // Does a shape of four dimensions broadcast to dims?
 bool fits(const Shape& shape, const Dims& dims) {
   if (shape.size() != 4) return false;
@@ -113,10 +124,7 @@ Result<ScoreTerms> pack_call_terms(const OperatorArguments& arguments, const Dim
     VKF_ASSIGN(input.bias, arguments.floats("bias"));
     input.bias->shape = padded_shape(input.bias->shape, 4);
   }
-  if (arguments.find("alibi_slopes") != nullptr) {
-    VKF_ASSIGN(const Tensor slopes, arguments.floats("alibi_slopes"));
-    VKF_ASSIGN(input.alibi_slopes, slopes.to_floats());
-  }
+  VKF_ASSIGN(input.alibi_slopes, read_slopes(arguments));
   VKF_ASSIGN(Reach reach, read_reach(arguments));
   if (arguments.find("global") != nullptr && reach.restricts()) {
     if (input.mask && !fits(input.mask->shape, dims)) {

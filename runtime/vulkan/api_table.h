@@ -64,6 +64,7 @@ namespace vkformer {
   X(CmdBindPipeline)             \
   X(CmdBindDescriptorSets)       \
   X(CmdPushConstants)            \
+  X(CmdDispatch)                 \
   X(CmdDispatchBase)             \
   X(CmdDispatchIndirect)         \
   X(CmdPipelineBarrier)          \

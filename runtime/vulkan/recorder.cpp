@@ -309,6 +309,16 @@ void begin_label(const Context& context, VkCommandBuffer commands, const Dispatc
   context.api.CmdBeginDebugUtilsLabelEXT(commands, &label);
 }
 
+// Validation layers look closer at vkCmdDispatch, so the common case uses it.
+void dispatch_part(const DeviceApi& api, VkCommandBuffer commands, const DispatchPart& part) {
+  const auto& [x, y, z] = part.groups;
+  if (part.base == std::array<uint32_t, 3>{}) {
+    api.CmdDispatch(commands, x, y, z);
+  } else {
+    api.CmdDispatchBase(commands, part.base[0], part.base[1], part.base[2], x, y, z);
+  }
+}
+
 void end_label(const Context& context, VkCommandBuffer commands) {
   if (context.api.CmdEndDebugUtilsLabelEXT) context.api.CmdEndDebugUtilsLabelEXT(commands);
 }
@@ -338,8 +348,7 @@ Status Recorder::record_parts(const Dispatch& dispatch) {
       bind(context_, commands_, bound.pipeline, bound.set, dispatch);
     }
     chunk_flops_ += part.flops;
-    context_.api.CmdDispatchBase(commands_, part.base[0], part.base[1], part.base[2],
-                                 part.groups[0], part.groups[1], part.groups[2]);
+    dispatch_part(context_.api, commands_, part);
     out_.workgroups += uint64_t{part.groups[0]} * part.groups[1] * part.groups[2];
   }
   return {};

@@ -44,6 +44,11 @@ uint64_t Recording::arena_bytes() const {
   return impl_->arena.bytes();
 }
 
+Status Recording::fill_arena(uint32_t word) const {
+  if (!impl_->arena.valid()) return {};
+  return impl_->device->fill(impl_->arena, 0, impl_->arena.bytes(), word);
+}
+
 BufferSpan Recording::arena_span(uint32_t index) const {
   if (index >= impl_->spans.size() || impl_->spans[index].buffer != &impl_->arena) return {};
   return impl_->spans[index];

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "weights/pack_matrix.h"
 
 namespace vkformer {
 namespace {
@@ -113,9 +114,6 @@ Status refuse_unknown(const WeightTable& table, const Checkpoint& checkpoint) {
   }
   return {};
 }
-
-// Columns per load of the matrix kernels: two vec4, or one word vector of eight halves.
-constexpr uint32_t kLinearPadding = 8;
 
 uint32_t round_up(int64_t value, uint32_t to) {
   return (static_cast<uint32_t>(value) + to - 1) / to * to;

@@ -3,8 +3,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "command_line.h"
 #include "text_inputs.h"

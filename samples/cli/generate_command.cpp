@@ -1,8 +1,6 @@
 // `vkformer generate`: texts in, generated texts out, in the order of the inputs.
 #include <algorithm>
-#include <cmath>
 #include <memory>
-#include <numeric>
 #include <optional>
 
 #include "command_line.h"

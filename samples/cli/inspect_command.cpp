@@ -1,4 +1,5 @@
 // `vkformer inspect`: what a model directory holds, checked without a device.
+#include <algorithm>
 #include <memory>
 
 #include "command_line.h"

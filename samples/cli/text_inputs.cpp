@@ -1,5 +1,6 @@
 #include "text_inputs.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iostream>

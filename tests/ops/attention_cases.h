@@ -2,16 +2,12 @@
 // of attention and attention_weights share.
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <cmath>
 #include <optional>
 #include <string>
 
 #include "ops/attention.h"
 #include "reference/attention.h"
-#include "session/graph_runner.h"
-#include "support/tolerance.h"
+#include "support/operator_check.h"
 
 namespace vkformer::testing {
 
@@ -32,21 +28,21 @@ struct AttentionCase {
 
   std::string text() const {
     return "B" + std::to_string(batch) + " H" + std::to_string(heads) + "/" +
-           std::to_string(kv_heads) + " T" + std::to_string(queries) + " S" +
-           std::to_string(keys) + " E" + std::to_string(head_width) + "/" +
-           std::to_string(value_width) + " terms " + std::to_string(terms);
+           std::to_string(kv_heads) + " T" + std::to_string(queries) + " S" + std::to_string(keys) +
+           " E" + std::to_string(head_width) + "/" + std::to_string(value_width) + " terms " +
+           std::to_string(terms);
   }
 };
 
 // Everything that both sides compute from.
 struct AttentionProblem {
-  Tensor q;                          // (B, H, T, E)
-  Tensor k;                          // (B, Hkv, S, E)
-  Tensor v;                          // (B, Hkv, S, Ev)
-  std::optional<Tensor> key_mask;    // (B, S)
-  std::optional<Tensor> mask;        // (B, 1, T, S)
-  std::optional<Tensor> bias;        // (1, H, T, S)
-  std::optional<Tensor> slopes;      // (H)
+  Tensor q;                        // (B, H, T, E)
+  Tensor k;                        // (B, Hkv, S, E)
+  Tensor v;                        // (B, Hkv, S, Ev)
+  std::optional<Tensor> key_mask;  // (B, S)
+  std::optional<Tensor> mask;      // (B, 1, T, S)
+  std::optional<Tensor> bias;      // (1, H, T, S)
+  std::optional<Tensor> slopes;    // (H)
 };
 
 // Reproducible numbers in [-1, 1).
@@ -89,7 +85,7 @@ inline AttentionProblem make_problem(const AttentionCase& c) {
   if (c.terms & AttentionCase::kBias) {
     p.bias = noise.tensor({1, c.heads, c.queries, c.keys}, 2.0f);
     for (size_t at = 3; at < p.bias->bytes.size() / 4; at += 7) {
-      const float forbidden = -INFINITY;
+      const float forbidden = -kInfinity;
       std::memcpy(p.bias->bytes.data() + 4 * at, &forbidden, 4);
     }
   }
@@ -113,7 +109,7 @@ inline ScoreTerms make_terms(const AttentionCase& c, const AttentionProblem& p) 
   return *packed;
 }
 
-// k, then v, in one tensor (words).
+// k, then v, in one tensor (elements).
 inline Tensor join_kv(const Tensor& k, const Tensor& v) {
   Tensor kv = Tensor::zeros(DType::kF32, {k.count() + v.count()});
   std::memcpy(kv.bytes.data(), k.bytes.data(), k.bytes.size());
@@ -158,31 +154,11 @@ inline reference::AttentionOutputs reference_outputs(const AttentionCase& c,
   if (p.mask) options.masks.mask = &mask;
   if (p.bias) options.bias = &bias;
   if (p.slopes) options.alibi_slopes = &slopes;
-  Result<reference::AttentionOutputs> out = reference::attention_weights(
-      *reference::from_tensor(p.q), *reference::from_tensor(p.k), *reference::from_tensor(p.v),
-      options);
+  Result<reference::AttentionOutputs> out =
+      reference::attention_weights(*reference::from_tensor(p.q), *reference::from_tensor(p.k),
+                                   *reference::from_tensor(p.v), options);
   REQUIRE(out);
   return *out;
-}
-
-// Elements outside the tolerance; a NaN or infinity must be one on both sides.
-inline int64_t count_wrong(const Tensor& actual, const reference::Array& expected,
-                           Tolerance tolerance) {
-  const std::vector<float> values = *actual.to_floats();
-  if (values.size() != expected.data.size()) return static_cast<int64_t>(values.size()) + 1;
-  int64_t wrong = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double want = expected.data[i];
-    const double got = values[i];
-    if (std::isnan(want) || std::isnan(got)) {
-      wrong += std::isnan(want) != std::isnan(got);
-    } else if (std::isinf(want) || std::isinf(got)) {
-      wrong += want != got;
-    } else {
-      wrong += std::abs(got - want) > tolerance.absolute + tolerance.relative * std::abs(want);
-    }
-  }
-  return wrong;
 }
 
 }  // namespace vkformer::testing

@@ -17,6 +17,7 @@
 #include "session/operator_arguments.h"
 #include "support/test_device.h"
 #include "support/tolerance.h"
+#include "support/wide_run.h"
 
 namespace vkformer::testing {
 
@@ -66,9 +67,11 @@ inline std::vector<uint32_t> words_of(const Tensor& tensor) {
 struct TierDevice {
   std::string tier;
   std::shared_ptr<VulkanDevice> device;
+  bool wide = false;  // with the workgroups of a discrete device (wide_run.h)
 };
 
-// The test device (test_device.h) in every tier that it has, up to VKFORMER_TEST_TIER; with
+// The test device (test_device.h) in every tier that it has, up to VKFORMER_TEST_TIER, and on
+// a software device with wide workgroups too; with
 // VKFORMER_TEST_VALIDATION set, under the validation layer. Empty, with a reason, without a device.
 inline const std::vector<TierDevice>& tier_devices() {
   static const std::vector<TierDevice> devices = [] {
@@ -85,6 +88,9 @@ inline const std::vector<TierDevice>& tier_devices() {
       auto device = make_test_device(options, test_device_tweaks());
       REQUIRE_MESSAGE(device.ok(), device.error().message);
       list.push_back({options.tier, device->impl()});
+      if (device->impl()->caps().device_class == DeviceClass::kSoftware) {
+        list.push_back({options.tier + ", wide", device->impl(), true});
+      }
     }
     return list;
   }();
@@ -93,6 +99,14 @@ inline const std::vector<TierDevice>& tier_devices() {
 
 // Runs the prepared graph three times over poisoned memory; the bits must agree.
 inline TensorMap run_poisoned(const TierDevice& device, const PreparedOperator& op) {
+  if (device.wide) {
+    auto outputs = run_wide(device.device, op.graph, op.inputs);
+    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+    auto again = run_wide(device.device, op.graph, op.inputs);
+    REQUIRE_MESSAGE(again.ok(), again.error().message);
+    for (const auto& [name, tensor] : *outputs) CHECK(again->at(name).bytes == tensor.bytes);
+    return std::move(outputs).value();
+  }
   GraphRunOptions options;
   options.poison = GraphRunOptions::Poison::kOn;
   options.repeats = 3;

@@ -1,0 +1,23 @@
+#include "vkformer/benchmark.h"
+
+#include "session/benchmarks.h"
+
+namespace vkformer {
+
+Result<Roofline> measure_roofline(const Device& device) {
+  return run_roofline(device.impl());
+}
+
+Result<GemmTime> benchmark_gemm(const Device& device, const GemmBenchmark& options) {
+  auto run = run_gemm(device.impl(), options);
+  if (!run) return run.error();
+  return std::move(run->time);
+}
+
+Result<EncoderTime> benchmark_encoder(const Device& device, const EncoderBenchmark& options) {
+  auto run = run_encoder(device.impl(), options);
+  if (!run) return run.error();
+  return std::move(run->time);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,54 @@
+// One plan with memory of its own, submitted again and again: what benchmarks measure.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vulkan/recording.h"
+
+namespace vkformer {
+
+// Milliseconds of one submit.
+struct RunTime {
+  double wall = 0;    // from before the submit until the wait returns
+  double device = 0;  // the dispatches by timestamps; the wall clock where there are none
+};
+
+class TimedPlan {
+ public:
+  // Makes memory for every external buffer of the plan and records it. Fails before anything is
+  // allocated where the whole exceeds the device's memory.
+  static Result<TimedPlan> create(std::shared_ptr<VulkanDevice> device, Plan plan,
+                                  RecordingInputs::Profile profile);
+
+  const Plan& plan() const { return plan_; }
+  const Recording& recording() const { return *recording_; }
+
+  // Sets the content of an external buffer; it may be shorter than the buffer.
+  Status upload(uint32_t buffer, std::span<const std::byte> bytes);
+  // FNV-1a (Fowler, Noll and Vo) of the first `bytes` bytes, as 16 hexadecimal digits.
+  Result<std::string> hash(uint32_t buffer, uint64_t bytes) const;
+  Result<std::vector<float>> read_floats(uint32_t buffer, uint64_t count) const;
+
+  Result<RunTime> run() const;
+  // `repeats` runs after a warm-up that also wakes the device's clocks.
+  Result<std::vector<RunTime>> run_warm(int repeats) const;
+
+ private:
+  TimedPlan(std::shared_ptr<VulkanDevice> device, Plan plan)
+      : device_(std::move(device)), plan_(std::move(plan)) {}
+
+  std::shared_ptr<VulkanDevice> device_;
+  Plan plan_;
+  // By plan buffer; the recording points at them, so they must not move.
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::unique_ptr<Recording> recording_;
+};
+
+// Median and least of one field over the runs. Precondition: not empty.
+double median_time(std::span<const RunTime> times, double RunTime::*field);
+double least_time(std::span<const RunTime> times, double RunTime::*field);
+
+}  // namespace vkformer

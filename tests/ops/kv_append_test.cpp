@@ -1,0 +1,72 @@
+#include "ops/kv_append.h"
+
+#include "ops/step_run.h"
+
+namespace vkformer::testing {
+namespace {
+
+constexpr KvAppendAttrs kAttrs{.k_offset = 5, .v_offset = 20, .k_width = 8, .v_width = 6};
+
+Graph make_graph() {
+  Graph graph;
+  graph.set_step(4);
+  const TensorId x = graph.add_external("x", DType::kF32, {4, 31});
+  const TensorId state = graph.add_external("state", DType::kU32, {kStateWords});
+  const TensorId cache = graph.add_external("cache", DType::kF32, {4, 9, 14});
+  const Status added = add_kv_append(graph, x, state, cache, kAttrs);
+  REQUIRE_MESSAGE(added.ok(), added.error().message);
+  return graph;
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("kv_append writes the line of every live slot and nothing else") {
+    const Array x = random_array({4, 31}, 1);
+    const Array before = random_array({4, 9, 14}, 2);
+    const std::vector<uint32_t> rows = {3, 0, 2};
+    for (uint32_t position : {0u, 8u, 9u}) {
+      Array expected = before;
+      for (int64_t slot = 0; slot < 3 && position < 9; ++slot) {
+        for (int64_t i = 0; i < 14; ++i) {
+          const int64_t column = i < 8 ? 5 + i : 20 + i - 8;
+          expected[(rows[static_cast<size_t>(slot)] * 9 + position) * 14 + i] =
+              x[slot * 31 + column];
+        }
+      }
+      for (const TierDevice& device : tier_devices()) {
+        const TensorMap given = {{"x", reference::to_tensor(x)},
+                                 {"cache", reference::to_tensor(before)},
+                                 {"state", make_state(rows, position)}};
+        check_close(run_step(device, make_graph(), given, 3).at("cache"), expected, {});
+      }
+    }
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("kv_append says what is wrong with its inputs") {
+    const TensorDesc x = floats_desc({4, 31});
+    const TensorDesc cache = floats_desc({4, 9, 14});
+    const TensorDesc state{"state", DType::kU32, {kStateWords}};
+    CHECK(check_kv_append(x, state, cache, kAttrs).ok());
+    check_error(check_kv_append(floats_desc({4, 25}), state, cache, kAttrs), "kv_append",
+                "at least 26");
+    check_error(check_kv_append(x, state, floats_desc({4, 9, 15}), kAttrs), "kv_append", "14");
+    check_error(check_kv_append(x, x, cache, kAttrs), "kv_append", "state");
+    Graph graph;
+    const TensorId id = graph.add_external("x", DType::kF32, {4, 31});
+    check_error(add_kv_append(graph, id, id, id, kAttrs), "kv_append", "no decoding step");
+  }
+
+  TEST_CASE("kv_append's plan takes the live slots on x") {
+    const Plan plan =
+        plan_with_kernel(make_graph(), Tier::kBaseline, "kv_append_slot__f32_none_f32");
+    REQUIRE(plan.dispatches.size() == 1);
+    CHECK(plan.dispatches[0].groups == std::array<uint32_t, 3>{4, 1, 1});
+    CHECK(plan.dispatches[0].live_axis == 0);
+    check_no_aliasing(plan);
+  }
+}
+
+}  // namespace vkformer::testing
