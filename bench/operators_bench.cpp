@@ -39,8 +39,8 @@ struct OperatorRow {
 std::vector<OperatorRow> operator_rows() {
   const Shape vit = {1, 145, 768}, vit_up = {1, 145, 3072}, vit_heads = {1, 12, 145, 64};
   const Shape marian_step = {6, 59514}, marian = {32, 40, 512};
-  const Shape llama = {1, 512, 4096}, llama_heads = {1, 32, 512, 128},
-              llama_keys = {1, 8, 512, 128};
+  const Shape llama = {1, 512, 4096}, llama_heads = {1, 32, 128, 128},
+              llama_keys = {1, 8, 128, 128};
   return {
       {"vit-b32-384", "layer_norm", "{}", {{"X", vit}, {"weight", {768}}, {"bias", {768}}}},
       {"vit-b32-384", "activation", R"({"kind": "gelu"})", {{"X", vit_up}}},

@@ -6,24 +6,24 @@
 
 #include <string>
 
-#include "vkformer/export.h"
 #include "vkformer/device.h"
+#include "vkformer/export.h"
 
 namespace vkformer {
 
 // What the device does at best, measured by shaders that do nothing else.
 struct Roofline {
-  double fma_gflops = 0;       // f32 multiply-adds, two operations each, 10^9 per second
-  double copy_gbytes = 0;      // bytes read plus written, 10^9 per second
-  double dispatch_us = 0;      // one empty dispatch among many with barriers, microseconds
-  double submit_us = 0;        // one submit and wait, microseconds
+  double fma_gflops = 0;   // f32 multiply-adds, two operations each, 10^9 per second
+  double copy_gbytes = 0;  // bytes read plus written, 10^9 per second
+  double dispatch_us = 0;  // one empty dispatch among many with barriers, microseconds
+  double submit_us = 0;    // one submit and wait, microseconds
 };
 VKFORMER_API Result<Roofline> measure_roofline(const Device& device);
 
 struct GemmBenchmark {
-  int64_t m = 1024;  // rows
-  int64_t n = 1024;  // output features
-  int64_t k = 1024;  // input features
+  int64_t m = 1024;               // rows
+  int64_t n = 1024;               // output features
+  int64_t k = 1024;               // input features
   std::string weights = "f32";    // storage: "f32" or "f16"
   std::string precision = "f32";  // arithmetic: "f32" or "f16"
   int repeats = 9;
@@ -32,9 +32,9 @@ struct GemmBenchmark {
 struct GemmTime {
   double ms_median = 0;  // one product
   double ms_min = 0;
-  double gflops = 0;     // 2 m n k over the median
-  std::string kernel;    // the variant that ran
-  std::string hash;      // of the output's bits, 16 hexadecimal digits
+  double gflops = 0;   // 2 m n k over the median
+  std::string kernel;  // the variant that ran
+  std::string hash;    // of the output's bits, 16 hexadecimal digits
 };
 // y (m, n) = x (m, k) w, the weight packed as a model's is.
 VKFORMER_API Result<GemmTime> benchmark_gemm(const Device& device, const GemmBenchmark& options);
@@ -56,6 +56,7 @@ struct EncoderTime {
   std::string hash;
 };
 // A pre-norm encoder stack of those sizes (ViT-B/32 at 384 pixels by default), random weights.
-VKFORMER_API Result<EncoderTime> benchmark_encoder(const Device& device, const EncoderBenchmark& options);
+VKFORMER_API Result<EncoderTime> benchmark_encoder(const Device& device,
+                                                   const EncoderBenchmark& options);
 
 }  // namespace vkformer

@@ -33,13 +33,13 @@ struct DeviceOptions {
 
 // What is known of a device without making it.
 struct DeviceInfo {
-  int index = 0;              // among the devices of this machine
-  std::string name;           // as the driver gives it
-  std::string driver;         // driver name and version
-  std::string kind;           // "discrete", "integrated", "software" or "other"
-  std::string api_version;    // "1.3.230"
-  std::string uuid;           // 32 hexadecimal digits
-  std::string best_tier;      // the highest tier the device can run
+  int index = 0;                   // among the devices of this machine
+  std::string name;                // as the driver gives it
+  std::string driver;              // driver name and version
+  std::string kind;                // "discrete", "integrated", "software" or "other"
+  std::string api_version;         // "1.3.230"
+  std::string uuid;                // 32 hexadecimal digits
+  std::string best_tier;           // the highest tier the device can run
   std::vector<std::string> notes;  // features that are missing, workarounds in force
   uint32_t subgroup_size = 0;      // invocations
   uint64_t memory_bytes = 0;       // the largest device-local heap

@@ -53,10 +53,10 @@ struct HeatMapOptions {
 // appear escaped, as <U+00E9>; a long label ends in "...". A picture is at most 65,536 pixels a
 // side and 67,108,864 pixels in all.
 VKFORMER_API Result<std::vector<std::byte>> render_heat_map_png(const HeatMap& map,
-                                                   const HeatMapOptions& options = {});
+                                                                const HeatMapOptions& options = {});
 
 // Draws the map into a PNG file; an existing file is overwritten.
 VKFORMER_API Status write_heat_map_png(const std::string& path, const HeatMap& map,
-                          const HeatMapOptions& options = {});
+                                       const HeatMapOptions& options = {});
 
 }  // namespace vkformer

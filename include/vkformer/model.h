@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "vkformer/export.h"
 #include "vkformer/device.h"
+#include "vkformer/export.h"
 
 namespace vkformer {
 

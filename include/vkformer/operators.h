@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "vkformer/export.h"
 #include "vkformer/device.h"
+#include "vkformer/export.h"
 #include "vkformer/tensor.h"
 
 namespace vkformer {
@@ -38,7 +38,7 @@ struct OperatorResult {
 
 // Runs it. ErrorCode::kUnsupported if the operator is not known.
 VKFORMER_API Result<OperatorResult> run_operator(const Device& device, const OperatorCall& call,
-                                    const OperatorOptions& options = {});
+                                                 const OperatorOptions& options = {});
 // The names run_operator knows.
 VKFORMER_API std::vector<std::string> operator_names();
 

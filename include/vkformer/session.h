@@ -38,19 +38,19 @@ struct RunOptions {
 // Settings of Hugging Face's generate(). Absent values come from the model's own
 // generation_config.json; start from Session::generation_defaults().
 struct GenerateOptions {
-  int beams = 1;            // 1 is greedy
-  int max_new_tokens = 0;   // 0: the model's default, else as much as its positions allow
-  int min_new_tokens = 0;   // before which no end token may come
-  double length_penalty = 1.0;          // exponent of the length a beam's score is divided by
-  std::string early_stopping = "false"; // "false", "true" or "never"
-  std::vector<int64_t> eos;             // end tokens, at most 8; empty: always max_new_tokens
+  int beams = 1;                // 1 is greedy
+  int max_new_tokens = 0;       // 0: the model's default, else as much as its positions allow
+  int min_new_tokens = 0;       // before which no end token may come
+  double length_penalty = 1.0;  // exponent of the length a beam's score is divided by
+  std::string early_stopping = "false";  // "false", "true" or "never"
+  std::vector<int64_t> eos;              // end tokens, at most 8; empty: always max_new_tokens
   int64_t pad = 0;
   int64_t decoder_start = 0;
-  int64_t forced_bos = -1;  // token forced first; -1: none
-  int64_t forced_eos = -1;  // token forced at the last possible position; -1: none
+  int64_t forced_bos = -1;              // token forced first; -1: none
+  int64_t forced_eos = -1;              // token forced at the last possible position; -1: none
   std::vector<int64_t> suppress;        // never chosen
   std::vector<int64_t> begin_suppress;  // not chosen first
-  int return_sequences = 1;  // best hypotheses per input, at most `beams`
+  int return_sequences = 1;             // best hypotheses per input, at most `beams`
 };
 
 // One generated sequence.
@@ -65,16 +65,16 @@ using Generation = std::vector<std::vector<Hypothesis>>;
 
 // Counters of the last generate(), for tests and tuning.
 struct GenerationCounters {
-  int64_t steps = 0;      // decoding steps that had live rows
-  int64_t submits = 0;    // queue submissions
-  int64_t recordings = 0; // recordings made; 0 when all were reused
+  int64_t steps = 0;       // decoding steps that had live rows
+  int64_t submits = 0;     // queue submissions
+  int64_t recordings = 0;  // recordings made; 0 when all were reused
   // Workgroups launched by each step, in order; recorded with steps_per_submit = 1 only.
   std::vector<int64_t> step_workgroups;
 };
 
 // Time of one dispatch of the last run.
 struct DispatchTime {
-  std::string label;   // where in the model
+  std::string label;  // where in the model
   std::string kernel;
   double microseconds = 0;
   double flops = 0;

@@ -17,7 +17,21 @@
 namespace vkformer {
 
 // Element types, named as in safetensors files.
-enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8, kBool };
+enum class DType : uint8_t {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kBool
+};
 
 using Shape = std::vector<int64_t>;
 
@@ -25,7 +39,8 @@ using Shape = std::vector<int64_t>;
 VKFORMER_API size_t dtype_size(DType dtype);
 // "F32", "I64", ... as safetensors spells them.
 VKFORMER_API const char* dtype_name(DType dtype);
-// Product of the dimensions; 1 for a scalar's empty shape. Precondition: no negative dimension, no overflow.
+// Product of the dimensions; 1 for a scalar's empty shape. Precondition: no negative dimension, no
+// overflow.
 VKFORMER_API int64_t element_count(const Shape& shape);
 // "(2, 7, 32)".
 VKFORMER_API std::string shape_text(const Shape& shape);
@@ -41,7 +56,8 @@ struct VKFORMER_API Tensor {
   static Tensor zeros(DType dtype, Shape shape);
 
   int64_t count() const { return element_count(shape); }
-  // The elements widened to f32 (exact for F32, F16, BF16), or an error for other types than float ones.
+  // The elements widened to f32 (exact for F32, F16, BF16), or an error for other types than float
+  // ones.
   Result<std::vector<float>> to_floats() const;
   // The elements as 64-bit integers, or an error for float types.
   Result<std::vector<int64_t>> to_ints() const;

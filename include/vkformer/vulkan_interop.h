@@ -8,8 +8,8 @@
 
 #include <functional>
 
-#include "vkformer/export.h"
 #include "vkformer/device.h"
+#include "vkformer/export.h"
 
 namespace vkformer {
 
@@ -37,6 +37,7 @@ struct AdoptedDevice {
 };
 
 // Wraps the application's device. `options.device` is ignored; tier and limits clamp as usual.
-VKFORMER_API Result<Device> adopt_device(const AdoptedDevice& adopted, const DeviceOptions& options = {});
+VKFORMER_API Result<Device> adopt_device(const AdoptedDevice& adopted,
+                                         const DeviceOptions& options = {});
 
 }  // namespace vkformer

@@ -5,9 +5,13 @@
 
 namespace vkformer {
 
-Result<ModelInfo> inspect_model(const std::string& directory) { return read_model_info(directory); }
+Result<ModelInfo> inspect_model(const std::string& directory) {
+  return read_model_info(directory);
+}
 
-std::vector<std::string> model_families() { return family_names(); }
+std::vector<std::string> model_families() {
+  return family_names();
+}
 
 Result<Model> Model::load(const Device& device, const std::string& directory,
                           const ModelOptions& options) {
@@ -16,9 +20,13 @@ Result<Model> Model::load(const Device& device, const std::string& directory,
   return Model(std::move(model));
 }
 
-const ModelInfo& Model::info() const { return impl_->info(); }
+const ModelInfo& Model::info() const {
+  return impl_->info();
+}
 
-uint64_t Model::weight_bytes() const { return impl_->weight_bytes(); }
+uint64_t Model::weight_bytes() const {
+  return impl_->weight_bytes();
+}
 
 Result<std::string> Model::plan_text(const PlanOptions& options) const {
   return vkformer::plan_text(*impl_, options);

@@ -18,7 +18,9 @@ Result<TensorMap> Session::run(const TensorMap& inputs, const RunOptions& option
   return state_->run(inputs, options);
 }
 
-GenerateOptions Session::generation_defaults() const { return state_->generation_defaults(); }
+GenerateOptions Session::generation_defaults() const {
+  return state_->generation_defaults();
+}
 
 Result<Generation> Session::generate(const std::vector<std::vector<int64_t>>& inputs,
                                      const GenerateOptions& options) {
@@ -31,8 +33,12 @@ Result<Generation> Session::generate_masked(const TensorMap& inputs,
   return state_->generate(inputs, options);
 }
 
-const GenerationCounters& Session::counters() const { return state_->counters(); }
+const GenerationCounters& Session::counters() const {
+  return state_->counters();
+}
 
-std::vector<DispatchTime> Session::last_profile() const { return state_->last_profile(); }
+std::vector<DispatchTime> Session::last_profile() const {
+  return state_->last_profile();
+}
 
 }  // namespace vkformer

@@ -6,11 +6,12 @@
 
 #include "vkformer/result.h"
 
-// Returns the error of `expression` (a Result of any type) from the calling function, if it has one.
-#define VKF_CHECK(expression)                                \
-  do {                                                       \
-    auto vkf_result_ = (expression);                         \
-    if (!vkf_result_.ok()) return vkf_result_.error();       \
+// Returns the error of `expression` (a Result of any type) from the calling function, if it has
+// one.
+#define VKF_CHECK(expression)                          \
+  do {                                                 \
+    auto vkf_result_ = (expression);                   \
+    if (!vkf_result_.ok()) return vkf_result_.error(); \
   } while (false)
 
 #define VKF_CONCAT_INNER(a, b) a##b
@@ -29,9 +30,17 @@ namespace vkformer {
 inline Error invalid_argument(std::string message) {
   return {ErrorCode::kInvalidArgument, std::move(message)};
 }
-inline Error invalid_file(std::string message) { return {ErrorCode::kInvalidFile, std::move(message)}; }
-inline Error not_found(std::string message) { return {ErrorCode::kNotFound, std::move(message)}; }
-inline Error unsupported(std::string message) { return {ErrorCode::kUnsupported, std::move(message)}; }
-inline Error internal_error(std::string message) { return {ErrorCode::kInternal, std::move(message)}; }
+inline Error invalid_file(std::string message) {
+  return {ErrorCode::kInvalidFile, std::move(message)};
+}
+inline Error not_found(std::string message) {
+  return {ErrorCode::kNotFound, std::move(message)};
+}
+inline Error unsupported(std::string message) {
+  return {ErrorCode::kUnsupported, std::move(message)};
+}
+inline Error internal_error(std::string message) {
+  return {ErrorCode::kInternal, std::move(message)};
+}
 
 }  // namespace vkformer

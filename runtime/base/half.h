@@ -1,4 +1,4 @@
-// Conversions between f32 and the 16-bit float formats. Needs: GLM, which rounds to nearest even.
+// Conversions between f32 and the 16-bit float formats. Needs: GLM (whose ties half.cpp corrects).
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,12 @@ namespace {
 
 const char* kind_text(TensorKind kind) {
   switch (kind) {
-    case TensorKind::kTemporary: return "temporary";
-    case TensorKind::kExternal: return "external";
-    case TensorKind::kConstant: return "constant";
+    case TensorKind::kTemporary:
+      return "temporary";
+    case TensorKind::kExternal:
+      return "external";
+    case TensorKind::kConstant:
+      return "constant";
   }
   return "";
 }

@@ -28,14 +28,15 @@ struct TensorDesc {
   Shape shape;
   TensorKind kind = TensorKind::kTemporary;
   uint32_t constant = 0;  // index in the weight table, for kConstant
-  uint64_t bytes = 0;     // size in memory where packing makes it differ from shape x dtype; 0 = it does not
+  uint64_t bytes =
+      0;  // size in memory where packing makes it differ from shape x dtype; 0 = it does not
 };
 
 // One operator application. `inputs` may hold kNoTensor for an absent optional input.
 struct Node {
-  uint16_t op = 0;            // ops/op_list.def
-  const char* op_name = "";   // for dumps and messages
-  std::string label;          // where in the model: "encoder.0.self_attn"
+  uint16_t op = 0;           // ops/op_list.def
+  const char* op_name = "";  // for dumps and messages
+  std::string label;         // where in the model: "encoder.0.self_attn"
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
   std::shared_ptr<const void> attrs;  // the operator's attributes

@@ -1,6 +1,6 @@
 #include "kernels/catalogue.h"
 
-#define VKF_KERNEL(name, features)        \
+#define VKF_KERNEL(name, features)       \
   extern const uint32_t kSpirv_##name[]; \
   extern const uint32_t kSpirvWords_##name;
 #include "kernel_list.inc"

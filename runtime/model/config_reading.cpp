@@ -27,8 +27,7 @@ Status read_suppressed(const JsonConfig& config, const JsonConfig& generation,
   const auto from = [&](const std::string& key) -> const JsonConfig& {
     return holder(config, generation, key);
   };
-  VKF_ASSIGN(facts.suppress,
-             from("suppress_tokens").get_int_list_or("suppress_tokens", {}));
+  VKF_ASSIGN(facts.suppress, from("suppress_tokens").get_int_list_or("suppress_tokens", {}));
   VKF_ASSIGN(facts.begin_suppress,
              from("begin_suppress_tokens").get_int_list_or("begin_suppress_tokens", {}));
   VKF_ASSIGN(std::vector<std::vector<int64_t>> bad,

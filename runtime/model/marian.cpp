@@ -23,8 +23,8 @@ class Marian : public EncoderDecoderFamily {
 void add_layer(WeightTable& table, const std::string& to, const std::string& from, int64_t d,
                int64_t f) {
   const std::string attn = from + ".self_attn.";
-  table.rows.push_back(linear_row(to + ".self.qkv",
-                                  {attn + "q_proj", attn + "k_proj", attn + "v_proj"}, 3 * d, d));
+  table.rows.push_back(
+      linear_row(to + ".self.qkv", {attn + "q_proj", attn + "k_proj", attn + "v_proj"}, 3 * d, d));
   table.rows.push_back(linear_row(to + ".self.out", {attn + "out_proj"}, d, d));
   table.rows.push_back(norm_row(to + ".self.norm", from + ".self_attn_layer_norm", d));
   table.rows.push_back(linear_row(to + ".ffn.up", {from + ".fc1"}, f, d));
@@ -35,8 +35,7 @@ void add_layer(WeightTable& table, const std::string& to, const std::string& fro
 void add_cross(WeightTable& table, const std::string& to, const std::string& from, int64_t d) {
   const std::string attn = from + ".encoder_attn.";
   table.rows.push_back(linear_row(to + ".cross.q", {attn + "q_proj"}, d, d));
-  table.rows.push_back(
-      linear_row(to + ".cross.kv", {attn + "k_proj", attn + "v_proj"}, 2 * d, d));
+  table.rows.push_back(linear_row(to + ".cross.kv", {attn + "k_proj", attn + "v_proj"}, 2 * d, d));
   table.rows.push_back(linear_row(to + ".cross.out", {attn + "out_proj"}, d, d));
   table.rows.push_back(norm_row(to + ".cross.norm", from + ".encoder_attn_layer_norm", d));
 }
@@ -92,9 +91,12 @@ Result<WeightTable> Marian::weight_table(const Checkpoint& checkpoint) const {
                         .width = d,
                         .computed = std::move(positions)});
   // Tied copies and the position tables that older versions of the library saved.
-  table.ignored = {"model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight",
-                   "model.encoder.embed_tokens.weight",    "model.decoder.embed_tokens.weight",
-                   "model.shared.weight",                  "lm_head.weight"};
+  table.ignored = {"model.encoder.embed_positions.weight",
+                   "model.decoder.embed_positions.weight",
+                   "model.encoder.embed_tokens.weight",
+                   "model.decoder.embed_tokens.weight",
+                   "model.shared.weight",
+                   "lm_head.weight"};
   return table;
 }
 
@@ -134,10 +136,14 @@ Result<std::unique_ptr<ModelFamily>> load_marian(const JsonConfig& config,
   VKF_ASSIGN(bool tied, config.get_bool_or("tie_word_embeddings", true));
   VKF_ASSIGN(bool scaled, config.get_bool_or("scale_embedding", false));
   const float scale = scaled ? std::sqrt(static_cast<float>(facts.width)) : 1.0f;
-  block.encoder = {.layers = facts.encoder_layers, .heads = facts.encoder_heads,
-                   .embedding = shared && tied ? "head" : "encoder.embed", .embedding_scale = scale};
-  block.decoder = {.layers = facts.decoder_layers, .heads = facts.decoder_heads,
-                   .embedding = tied ? "head" : "decoder.embed", .embedding_scale = scale};
+  block.encoder = {.layers = facts.encoder_layers,
+                   .heads = facts.encoder_heads,
+                   .embedding = shared && tied ? "head" : "encoder.embed",
+                   .embedding_scale = scale};
+  block.decoder = {.layers = facts.decoder_layers,
+                   .heads = facts.decoder_heads,
+                   .embedding = tied ? "head" : "decoder.embed",
+                   .embedding_scale = scale};
   VKF_ASSIGN(block.encoder.ffn, get_size_or(config, "encoder_ffn_dim", 4096, kMostWidth));
   VKF_ASSIGN(block.decoder.ffn, get_size_or(config, "decoder_ffn_dim", 4096, kMostWidth));
   VKF_ASSIGN(block.activation, get_activation(config, "activation_function", "gelu"));

@@ -1,5 +1,6 @@
 // Marian (Junczys-Dowmunt et al., 2018) as Hugging Face's MarianMTModel saves it: a post-norm
-// encoder-decoder with sinusoidal positions and, usually, one embedding for source, target and head.
+// encoder-decoder with sinusoidal positions and, usually, one embedding for source, target and
+// head.
 #pragma once
 
 #include "model/model.h"

@@ -5,9 +5,12 @@ namespace {
 
 Shape logical_shape(const PackedWeight& weight) {
   switch (weight.row.layout) {
-    case WeightLayout::kLinear: return {weight.row.width, weight.row.rows};
-    case WeightLayout::kNorm: return {2, weight.row.width};
-    case WeightLayout::kTable: return {weight.row.rows, weight.row.width};
+    case WeightLayout::kLinear:
+      return {weight.row.width, weight.row.rows};
+    case WeightLayout::kNorm:
+      return {2, weight.row.width};
+    case WeightLayout::kTable:
+      return {weight.row.rows, weight.row.width};
   }
   return {};
 }

@@ -37,7 +37,7 @@ struct AttentionAttrs {
   HeadLayout k{};
   HeadLayout v{};
   HeadLayout y{};              // row_stride 0: that of y_shape (B, T, H * Ev)
-  Shape y_shape = {};               // empty: (B, T, H * Ev)
+  Shape y_shape = {};          // empty: (B, T, H * Ev)
   std::optional<float> scale;  // of q.k; absent: 1 / sqrt(E)
   float temperature = 1.0f;    // divides the whole score; above 0
   ScoreTermsParams terms = no_score_terms();

@@ -237,7 +237,8 @@ void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttr
     p.k = static_cast<uint32_t>(a.shape[a.shape.size() - (attrs.matmul.trans_a ? 2 : 1)]);
     const auto stride = [&](const Shape& operand, uint32_t matrix) {
       if (inner == 1) return 0u;
-      const uint64_t step = operand_batch(operand, batch, first + 1) - operand_batch(operand, batch, first);
+      const uint64_t step =
+          operand_batch(operand, batch, first + 1) - operand_batch(operand, batch, first);
       return static_cast<uint32_t>(step) * matrix;
     };
     p.a_offset = static_cast<uint32_t>(operand_batch(a.shape, batch, first)) * la.matrix;

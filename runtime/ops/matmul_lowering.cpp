@@ -10,7 +10,9 @@ constexpr uint32_t kMostFewRows = 8;  // rows that matmul_rows takes
 constexpr uint32_t kMostFewRowsShuffled = 3;
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
 
-uint32_t ceil_div(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+uint32_t ceil_div(uint32_t a, uint32_t b) {
+  return (a + b - 1) / b;
+}
 
 // B as the packed layout has it: unit columns, rows that start on whole groups.
 bool packed_like(const MatmulProblem& problem) {
@@ -28,16 +30,19 @@ bool half_arithmetic(const DeviceCaps& caps, Precision precision) {
 }
 
 KernelId rows_kernel(bool weight_half, bool half, bool wide_loads) {
-  if (half) return weight_half ? KernelId::matmul_rows__f32_f16_f32_fp16
-                               : KernelId::matmul_rows__f32_f32_f32_fp16;
-  if (wide_loads) return weight_half ? KernelId::matmul_rows__f32_f16_f32_int64
-                                     : KernelId::matmul_rows__f32_f32_f32_int64;
+  if (half)
+    return weight_half ? KernelId::matmul_rows__f32_f16_f32_fp16
+                       : KernelId::matmul_rows__f32_f32_f32_fp16;
+  if (wide_loads)
+    return weight_half ? KernelId::matmul_rows__f32_f16_f32_int64
+                       : KernelId::matmul_rows__f32_f32_f32_int64;
   return weight_half ? KernelId::matmul_rows__f32_f16_f32 : KernelId::matmul_rows__f32_f32_f32;
 }
 
 KernelId wide_kernel(bool weight_half, bool half, const DeviceCaps& caps) {
-  if (half) return weight_half ? KernelId::matmul_wide__f32_f16_f32_fp16
-                               : KernelId::matmul_wide__f32_f32_f32_fp16;
+  if (half)
+    return weight_half ? KernelId::matmul_wide__f32_f16_f32_fp16
+                       : KernelId::matmul_wide__f32_f32_f32_fp16;
   if (!caps.subgroup()) {
     return weight_half ? KernelId::matmul_wide__f32_f16_f32 : KernelId::matmul_wide__f32_f32_f32;
   }
@@ -94,10 +99,14 @@ void launch_tiled(Dispatch& d, const MatmulProblem& problem) {
   const uint32_t tile_m = small ? 4 : 8;
   const uint32_t tile_n = 4;
   const uint32_t invocations = block / tile_m * (block / tile_n);
-  d.spec = {invocations, block,
-            block,       16u,
-            p.activation, tile_m,
-            tile_n,       p.a_row_stride == 1 && p.a_col_stride != 1 ? 1u : 0u,
+  d.spec = {invocations,
+            block,
+            block,
+            16u,
+            p.activation,
+            tile_m,
+            tile_n,
+            p.a_row_stride == 1 && p.a_col_stride != 1 ? 1u : 0u,
             p.b_row_stride == 1 && p.b_col_stride != 1 ? 1u : 0u};
   d.groups = {ceil_div(p.n, block), ceil_div(p.m, block), problem.batch};
   set_live(d, problem, 1, block);
@@ -135,15 +144,17 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
       launch_wide(d, problem, caps, caps.subgroup());
       break;
     case MatmulStrategy::kTiled:
-      d.kernel = weight_half ? KernelId::matmul_tiled__f32_f16_f32 : KernelId::matmul_tiled__f32_f32_f32;
+      d.kernel =
+          weight_half ? KernelId::matmul_tiled__f32_f16_f32 : KernelId::matmul_tiled__f32_f32_f32;
       launch_tiled(d, problem);
       break;
   }
   d.set_push(problem.params);
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
-  d.bytes = 4.0 * (products + static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
-            (weight_half ? 2.0 : 4.0) * problem.params.n * static_cast<double>(problem.params.k);
+  d.bytes =
+      4.0 * (products + static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
+      (weight_half ? 2.0 : 4.0) * problem.params.n * static_cast<double>(problem.params.k);
   return d;
 }
 

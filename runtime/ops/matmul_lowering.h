@@ -22,14 +22,14 @@ struct MatmulProblem {
 };
 
 enum class MatmulStrategy : uint8_t {
-  kRows,   // a few rows: streams B once
-  kWide,   // software devices: large register tiles, no shared memory
+  kRows,     // a few rows: streams B once
+  kWide,     // software devices: large register tiles, no shared memory
   kStrided,  // software devices, any strides of f32 operands: the same tiles, element loads
   kTiled,    // GPUs, any strides: shared-memory tiles
 };
 
-// The only heuristic: depends on M (in a step the capacity) and the operands' layouts, never on how many
-// rows are live.
+// The only heuristic: depends on M (in a step the capacity) and the operands' layouts, never on how
+// many rows are live.
 MatmulStrategy pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps);
 
 // Kernel, specialization and groups of one problem; bindings are the caller's.

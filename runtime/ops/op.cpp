@@ -53,7 +53,9 @@ Status check_ranges(const Plan& plan, const DeviceCaps& caps) {
 
 }  // namespace
 
-const char* op_name(OpId op) { return kOps[static_cast<size_t>(op)].name; }
+const char* op_name(OpId op) {
+  return kOps[static_cast<size_t>(op)].name;
+}
 
 uint32_t LowerContext::add_scratch(std::string name, uint64_t bytes) {
   plan.buffers.push_back({.name = std::move(name), .bytes = bytes});
@@ -64,8 +66,8 @@ void set_row_groups(const LowerContext& context, Dispatch& dispatch, uint64_t ro
                     uint32_t rows_per_group) {
   const uint64_t groups = (rows + rows_per_group - 1) / rows_per_group;
   dispatch.groups[0] = static_cast<uint32_t>(std::min<uint64_t>(groups, kRowsPerGridLine));
-  dispatch.groups[1] =
-      static_cast<uint32_t>(std::max<uint64_t>(1, (groups + kRowsPerGridLine - 1) / kRowsPerGridLine));
+  dispatch.groups[1] = static_cast<uint32_t>(
+      std::max<uint64_t>(1, (groups + kRowsPerGridLine - 1) / kRowsPerGridLine));
   if (context.graph.is_step()) {
     dispatch.live_axis = 0;
     dispatch.slots_per_group = rows_per_group;

@@ -38,9 +38,9 @@ Status lower_rms_norm(LowerContext& context, const Node& node) {
   const NormParams params{.rows = static_cast<uint32_t>(row_count(x.shape)),
                           .width = static_cast<uint32_t>(x.shape.back()),
                           .epsilon = attrs_of<RmsNormAttrs>(node).epsilon};
-  Dispatch d = make_dispatch(node, context.caps.subgroup()
-                                       ? KernelId::rms_norm_row__f32_f32_f32_subgroup
-                                       : KernelId::rms_norm_row__f32_f32_f32);
+  Dispatch d =
+      make_dispatch(node, context.caps.subgroup() ? KernelId::rms_norm_row__f32_f32_f32_subgroup
+                                                  : KernelId::rms_norm_row__f32_f32_f32);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},
                 {node.outputs[0], Access::kWrite}};

@@ -1,4 +1,5 @@
-// rms_norm: y = x / sqrt(mean(x^2) + epsilon) * gain, over the last axis (Zhang and Sennrich, 2019).
+// rms_norm: y = x / sqrt(mean(x^2) + epsilon) * gain, over the last axis (Zhang and Sennrich,
+// 2019).
 //
 //   x (..., D), gain (D) -> y (..., D)
 #pragma once

@@ -35,8 +35,8 @@ void append_bit_rows(std::vector<uint32_t>& words, const std::vector<int64_t>& v
     const size_t begin = words.size();
     words.resize(begin + row_words, 0u);
     for (int64_t j = 0; j < keys; ++j) {
-      const int64_t value = values[r * static_cast<size_t>(columns) +
-                                   static_cast<size_t>(columns == 1 ? 0 : j)];
+      const int64_t value =
+          values[r * static_cast<size_t>(columns) + static_cast<size_t>(columns == 1 ? 0 : j)];
       if (value != 0) words[begin + static_cast<size_t>(j / 32)] |= 1u << (j % 32);
     }
   }

@@ -20,10 +20,10 @@ inline ScoreTermsParams no_score_terms() {
 // The terms present, on the host. Dimensions of mask and bias may be 1 where they broadcast, the
 // last one too.
 struct ScoreTermsInput {
-  std::optional<Tensor> key_mask;  // (B, S), non-zero = allowed; U8, BOOL or integer
-  std::optional<Tensor> mask;      // (B|1, H|1, T|1, S|1), non-zero = allowed; U8, BOOL or integer
-  std::optional<Tensor> bias;      // (B|1, H|1, T|1, S|1), f32; -inf forbids
-  std::vector<float> alibi_slopes; // (H) or empty
+  std::optional<Tensor> key_mask;   // (B, S), non-zero = allowed; U8, BOOL or integer
+  std::optional<Tensor> mask;       // (B|1, H|1, T|1, S|1), non-zero = allowed; U8, BOOL or integer
+  std::optional<Tensor> bias;       // (B|1, H|1, T|1, S|1), f32; -inf forbids
+  std::vector<float> alibi_slopes;  // (H) or empty
 };
 
 struct ScoreTerms {

@@ -8,13 +8,14 @@ Status check_step_advance(const Graph& graph, const SearchTensors& search) {
   const SearchParams& p = search.params;
   const int64_t rows = int64_t{p.batch} * p.beams;
   if (!graph.is_step() || graph.row_capacity() != rows) {
-    return op_error(OpId::k_step_advance, "the graph is not a decoding step of " +
-                                              std::to_string(rows) + " rows");
+    return op_error(OpId::k_step_advance,
+                    "the graph is not a decoding step of " + std::to_string(rows) + " rows");
   }
   if (rows > VKF_MAX_SLOTS) {
-    return op_error(OpId::k_step_advance,
-                    "there are " + std::to_string(rows) + " rows (batch times beams), but at most " +
-                        std::to_string(VKF_MAX_SLOTS) + " can run together; use a smaller batch");
+    return op_error(OpId::k_step_advance, "there are " + std::to_string(rows) +
+                                              " rows (batch times beams), but at most " +
+                                              std::to_string(VKF_MAX_SLOTS) +
+                                              " can run together; use a smaller batch");
   }
   return {};
 }

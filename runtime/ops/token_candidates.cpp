@@ -12,9 +12,9 @@ uint64_t search_words(const SearchParams& p) {
 Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const SearchParams& p) {
   const int64_t rows = int64_t{p.batch} * p.beams;
   if (logits.dtype != DType::kF32 || logits.shape != Shape{rows, p.vocab}) {
-    return op_error(OpId::k_token_candidates, "logits are " + shape_text(logits.shape) +
-                                                  ", but must be F32 (R, V) = " +
-                                                  shape_text({rows, p.vocab}));
+    return op_error(OpId::k_token_candidates,
+                    "logits are " + shape_text(logits.shape) +
+                        ", but must be F32 (R, V) = " + shape_text({rows, p.vocab}));
   }
   if (p.candidates < 1 || p.candidates > VKF_MAX_CANDIDATES || p.candidates > p.vocab) {
     return op_error(OpId::k_token_candidates,

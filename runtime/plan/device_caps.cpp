@@ -25,9 +25,12 @@ const Profile* profiles(size_t* count) {
 
 const char* tier_name(Tier tier) {
   switch (tier) {
-    case Tier::kBaseline: return "baseline";
-    case Tier::kSubgroup: return "subgroup";
-    case Tier::kFp16: return "fp16";
+    case Tier::kBaseline:
+      return "baseline";
+    case Tier::kSubgroup:
+      return "subgroup";
+    case Tier::kFp16:
+      return "fp16";
   }
   return "";
 }

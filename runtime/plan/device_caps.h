@@ -31,8 +31,8 @@ struct DeviceLimits {
   uint32_t max_invocations = 128;
   std::array<uint32_t, 3> max_group_size = {128, 128, 64};
   std::array<uint32_t, 3> max_group_count = {65535, 65535, 65535};
-  uint64_t storage_alignment = 256;  // bytes
-  uint64_t uniform_alignment = 256;  // bytes
+  uint64_t storage_alignment = 256;      // bytes
+  uint64_t uniform_alignment = 256;      // bytes
   uint64_t max_allocation = 1ull << 30;  // bytes
 };
 

@@ -56,7 +56,7 @@ struct Dispatch {
 
 // One dispatch must wait for another's writes (or reads, before writing over them).
 struct Barrier {
-  uint32_t before_dispatch = 0;  // index in Plan::dispatches
+  uint32_t before_dispatch = 0;        // index in Plan::dispatches
   bool write_after_read_only = false;  // an execution dependency suffices
   std::vector<uint32_t> buffers;       // whose hazards it resolves; for the dump
 };

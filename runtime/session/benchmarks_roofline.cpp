@@ -30,7 +30,9 @@ uint32_t add_buffer(Plan& plan, std::string name, uint64_t bytes) {
   return static_cast<uint32_t>(plan.buffers.size() - 1);
 }
 
-constexpr uint32_t kChains = 3;  // with x and y of a vec4 each in its register: 12 of 16
+// Independent vec4 sums of an invocation: enough to hide the latency of a multiply-add, few enough
+// to stay in registers where an invocation is a vector lane (12 of 16).
+constexpr uint32_t kChains = 3;
 
 // Multiply-adds in registers. The dispatch names no operations, so that it is not split: its length
 // is bounded by how `fma_gflops` grows it.

@@ -64,8 +64,8 @@ std::vector<DispatchTime> ForwardPass::profile() const {
   if (!times) return list;
   for (size_t i = 0; i < times->size() && i < plan_.dispatches.size(); ++i) {
     const Dispatch& d = plan_.dispatches[i];
-    list.push_back({d.label, std::string(kernel_info(d.kernel).name), (*times)[i] * 1e-3, d.flops,
-                    d.bytes});
+    list.push_back(
+        {d.label, std::string(kernel_info(d.kernel).name), (*times)[i] * 1e-3, d.flops, d.bytes});
   }
   return list;
 }

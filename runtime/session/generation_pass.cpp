@@ -47,8 +47,8 @@ SearchTensors add_search_tensors(Graph& graph, const SearchParams& p) {
   SearchTensors t{.params = p};
   t.search = graph.add_external("search", DType::kU32, {static_cast<int64_t>(search_words(p))});
   t.state = graph.find_external("decode_state");
-  t.settings =
-      graph.add_external("settings", DType::kU32, {static_cast<int64_t>(sizeof(SearchSettings) / 4)});
+  t.settings = graph.add_external("settings", DType::kU32,
+                                  {static_cast<int64_t>(sizeof(SearchSettings) / 4)});
   t.suppress = graph.add_external("suppress", DType::kU32, {2, (p.vocab + 31) / 32});
   t.ancestry = graph.find_external("ancestry");
   if (t.ancestry == kNoTensor)
@@ -68,9 +68,8 @@ Result<uint32_t> early_stopping_code(const std::string& name) {
 Status set_bit(std::vector<uint32_t>& words, size_t first, int64_t token, uint32_t vocab,
                const char* name) {
   if (token < 0 || token >= vocab) {
-    return invalid_argument("[" + std::string(name) + "] names the token " +
-                            std::to_string(token) + ", but the vocabulary has ids 0 to " +
-                            std::to_string(vocab - 1));
+    return invalid_argument("[" + std::string(name) + "] names the token " + std::to_string(token) +
+                            ", but the vocabulary has ids 0 to " + std::to_string(vocab - 1));
   }
   words[first + static_cast<size_t>(token / 32)] |= 1u << (token % 32);
   return {};
@@ -182,7 +181,8 @@ Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t 
   s.prompt_length = 1;
   s.max_length = static_cast<uint32_t>(max_length);
   s.min_length = 1 + static_cast<uint32_t>(options.min_new_tokens);
-  s.forced_first = options.forced_bos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_bos);
+  s.forced_first =
+      options.forced_bos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_bos);
   s.forced_last = options.forced_eos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_eos);
   VKF_ASSIGN(s.early_stopping, early_stopping_code(options.early_stopping));
   s.length_penalty = static_cast<float>(options.length_penalty);
@@ -198,7 +198,8 @@ Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t 
     VKF_CHECK(set_bit(suppress, half, token, params_.vocab, "begin_suppress"));
   VulkanDevice& device = *model_->device();
   VKF_CHECK(buffers_.upload<uint32_t>(device, "suppress", suppress));
-  return buffers_.upload<SearchSettings>(device, "settings", std::span<const SearchSettings>(&s, 1));
+  return buffers_.upload<SearchSettings>(device, "settings",
+                                         std::span<const SearchSettings>(&s, 1));
 }
 
 int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
@@ -246,8 +247,8 @@ Result<Generation> GenerationPass::collect(const GenerateOptions& options) {
     const size_t item = layout.item(i);
     if (words[item + VKF_ITEM_STATUS] != 0) {
       return Error{ErrorCode::kDriver,
-                   "[generate] the logits of input " + std::to_string(i) + " became NaN at position " +
-                       std::to_string(words[item + VKF_ITEM_LENGTH]) +
+                   "[generate] the logits of input " + std::to_string(i) +
+                       " became NaN at position " + std::to_string(words[item + VKF_ITEM_LENGTH]) +
                        "; the weights hold NaN or infinity, or this driver computes wrong results"};
     }
     if (params_.beams == 1) {

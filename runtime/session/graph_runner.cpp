@@ -78,13 +78,15 @@ Result<TensorMap> read_outputs(VulkanDevice& device, const Graph& graph, const T
 Status compare_runs(const TensorMap& first, const TensorMap& again, int run) {
   for (const auto& [name, tensor] : first) {
     const Tensor& other = again.at(name);
-    const auto differs = std::mismatch(tensor.bytes.begin(), tensor.bytes.end(), other.bytes.begin());
+    const auto differs =
+        std::mismatch(tensor.bytes.begin(), tensor.bytes.end(), other.bytes.begin());
     if (differs.first == tensor.bytes.end()) continue;
     const auto byte = static_cast<size_t>(differs.first - tensor.bytes.begin());
-    return Error{ErrorCode::kDriver,
-                 "[" + name + "] differs in run " + std::to_string(run) + " at element " +
-                     std::to_string(byte / dtype_size(tensor.dtype)) +
-                     " although inputs and commands are the same; this driver is not deterministic"};
+    return Error{
+        ErrorCode::kDriver,
+        "[" + name + "] differs in run " + std::to_string(run) + " at element " +
+            std::to_string(byte / dtype_size(tensor.dtype)) +
+            " although inputs and commands are the same; this driver is not deterministic"};
   }
   return {};
 }

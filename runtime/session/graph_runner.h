@@ -6,8 +6,8 @@
 
 #include "graph/graph.h"
 #include "plan/device_caps.h"
-#include "vulkan/device.h"
 #include "vkformer/tensor.h"
+#include "vulkan/device.h"
 
 namespace vkformer {
 
@@ -20,7 +20,7 @@ struct GraphRunOptions {
 };
 
 struct GraphRunReport {
-  TensorMap outputs;      // every external tensor that was not an input, by name
+  TensorMap outputs;        // every external tensor that was not an input, by name
   double milliseconds = 0;  // median GPU time (timestamps, else wall clock) of one run
 };
 

@@ -67,10 +67,10 @@ Result<AttentionAttrs> read_attrs(const OperatorArguments& arguments, const Shap
 }
 
 Result<Call> prepare_call(const OperatorArguments& arguments) {
-  VKF_CHECK(arguments.check_names(
-      {"Q", "K", "V", "key_mask", "mask", "bias", "global", "alibi_slopes"},
-      {"scale", "temperature", "causal", "causal_offset", "window_left", "window_right",
-       "alibi_slopes"}));
+  VKF_CHECK(
+      arguments.check_names({"Q", "K", "V", "key_mask", "mask", "bias", "global", "alibi_slopes"},
+                            {"scale", "temperature", "causal", "causal_offset", "window_left",
+                             "window_right", "alibi_slopes"}));
   VKF_ASSIGN(Tensor q, arguments.floats("Q"));
   VKF_ASSIGN(const Tensor k, arguments.floats("K"));
   VKF_ASSIGN(const Tensor v, arguments.floats("V"));

@@ -19,10 +19,12 @@ Result<MatmulAttrs> read_attrs(const OperatorArguments& arguments) {
   return attrs;
 }
 
-// Whether the right side can be packed as a model's weight is: one matrix, nothing but a bias added.
+// Whether the right side can be packed as a model's weight is: one matrix, nothing but a bias
+// added.
 bool packable(const MatmulAttrs& attrs, const Tensor& a, const Tensor& b, const Tensor* c) {
   const bool bias = c == nullptr || (c->shape.size() == 1 && attrs.beta == 1.0f);
-  return b.shape.size() == 2 && a.shape.size() >= 2 && !attrs.trans_a && attrs.alpha == 1.0f && bias;
+  return b.shape.size() == 2 && a.shape.size() >= 2 && !attrs.trans_a && attrs.alpha == 1.0f &&
+         bias;
 }
 
 // The product with B packed in f16: what --weights f16 means for a single operator.

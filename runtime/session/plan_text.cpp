@@ -7,12 +7,11 @@ Status check_sizes(const ModelFacts& facts, const PlanOptions& o) {
   const bool fits = o.batch >= 1 && o.beams >= 1 && o.source >= 1 && o.source <= facts.max_source &&
                     o.target >= 0 && o.target <= facts.max_target;
   if (fits) return {};
-  return invalid_argument("[plan] batch " + std::to_string(o.batch) + ", beams " +
-                          std::to_string(o.beams) + ", source " + std::to_string(o.source) +
-                          ", target " + std::to_string(o.target) +
-                          " do not fit the model, which takes up to " +
-                          std::to_string(facts.max_source) + " source and " +
-                          std::to_string(facts.max_target) + " target tokens");
+  return invalid_argument(
+      "[plan] batch " + std::to_string(o.batch) + ", beams " + std::to_string(o.beams) +
+      ", source " + std::to_string(o.source) + ", target " + std::to_string(o.target) +
+      " do not fit the model, which takes up to " + std::to_string(facts.max_source) +
+      " source and " + std::to_string(facts.max_target) + " target tokens");
 }
 
 }  // namespace

@@ -13,7 +13,9 @@ namespace {
 constexpr int64_t kSourceBucket = 16;  // tokens
 constexpr int64_t kTargetBucket = 32;  // tokens
 
-int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+int64_t round_up(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
 
 // The pass with that key moved to the front, or null.
 template <class Pass, class Key>
@@ -72,7 +74,8 @@ Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& o
   VKF_ASSIGN(TokenRows source, token_rows(inputs, "input_ids", "attention_mask",
                                           {facts.source_vocab, facts.max_source}));
   ForwardKey key{.shape = {.batch = source.batch, .source = source.tokens}};
-  if (options.attentions == RunOptions::Attentions::kOn) key.taps.attentions = ForwardTaps::Tap::kOn;
+  if (options.attentions == RunOptions::Attentions::kOn)
+    key.taps.attentions = ForwardTaps::Tap::kOn;
   if (options.hidden_states == RunOptions::HiddenStates::kOn)
     key.taps.hidden_states = ForwardTaps::Tap::kOn;
   const bool has_target = inputs.count("decoder_input_ids") != 0;
@@ -120,9 +123,8 @@ Status SessionState::check_generate(const GenerateOptions& o, int64_t batch) con
                             ", but must lie between 1 and " + std::to_string(VKF_MAX_BEAMS));
   }
   if (o.eos.size() > VKF_MAX_EOS) {
-    return invalid_argument("[eos] has " + std::to_string(o.eos.size()) +
-                            " tokens, but at most " + std::to_string(VKF_MAX_EOS) +
-                            " are supported");
+    return invalid_argument("[eos] has " + std::to_string(o.eos.size()) + " tokens, but at most " +
+                            std::to_string(VKF_MAX_EOS) + " are supported");
   }
   if (o.return_sequences < 1 || o.return_sequences > o.beams) {
     return invalid_argument("[return_sequences] is " + std::to_string(o.return_sequences) +

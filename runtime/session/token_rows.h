@@ -12,9 +12,9 @@ namespace vkformer {
 struct TokenRows {
   int64_t batch = 0;
   int64_t tokens = 0;
-  std::vector<uint32_t> ids;      // (B, T)
-  std::vector<uint8_t> allowed;   // (B, T), 1 = a real token
-  bool masked = false;            // a mask was given or rows differ in length
+  std::vector<uint32_t> ids;     // (B, T)
+  std::vector<uint8_t> allowed;  // (B, T), 1 = a real token
+  bool masked = false;           // a mask was given or rows differ in length
 
   // Mask bits, (B, ceil(T/32)) words.
   std::vector<uint32_t> mask_words() const;

@@ -71,7 +71,8 @@ Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
   size_t word = weight.bias_offset;
   for (const std::string& bias : row.biases) {
     const TensorView& view = *checkpoint.find(bias);
-    const auto count = static_cast<size_t>(row.first_row < 0 ? element_count(view.shape) : row.rows);
+    const auto count =
+        static_cast<size_t>(row.first_row < 0 ? element_count(view.shape) : row.rows);
     for (size_t i = 0; i < count; ++i) {
       store_float(out, word++, element(view, static_cast<size_t>(first) + i));
     }

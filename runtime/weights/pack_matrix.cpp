@@ -13,7 +13,8 @@ Result<PackedMatrix> pack_matrix(std::span<const float> values, const MatrixShap
   const auto k = static_cast<size_t>(shape.k);
   const bool half = dtype == DType::kF16;
   PackedMatrix packed;
-  packed.row_stride = static_cast<uint32_t>((n + kLinearPadding - 1) / kLinearPadding * kLinearPadding);
+  packed.row_stride =
+      static_cast<uint32_t>((n + kLinearPadding - 1) / kLinearPadding * kLinearPadding);
   packed.words.assign(packed.row_stride * k / (half ? 2 : 1), 0u);
   for (size_t row = 0; row < k; ++row) {
     for (size_t column = 0; column < n; ++column) {

@@ -41,8 +41,8 @@ Status check_vector(const Checkpoint& checkpoint, const std::string& name, const
   // Marian stores final_logits_bias as (1, V).
   if (view->shape == Shape{size} || view->shape == Shape{1, size}) return {};
   return tensor_error(checkpoint, name,
-                      "has shape " + shape_text(view->shape) + ", but the configuration asks for (" +
-                          std::to_string(size) + ")");
+                      "has shape " + shape_text(view->shape) +
+                          ", but the configuration asks for (" + std::to_string(size) + ")");
 }
 
 Result<int64_t> check_matrix(const Checkpoint& checkpoint, const std::string& name,
@@ -79,8 +79,8 @@ Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
     const int64_t count = element_count(view->shape);
     if (row.first_row < 0 ? count != least : count < least) {
       return tensor_error(checkpoint, row.biases[0],
-                          "has shape " + shape_text(view->shape) + ", but the configuration asks for (" +
-                              std::to_string(least) + ")");
+                          "has shape " + shape_text(view->shape) +
+                              ", but the configuration asks for (" + std::to_string(least) + ")");
     }
   }
   return {};
@@ -131,7 +131,8 @@ PackedWeight layout_of(const WeightRow& row, const Checkpoint& checkpoint, Weigh
     return packed;
   }
   const bool stored_half = checkpoint.find(row.sources[0])->dtype == DType::kF16;
-  const bool half = format == WeightFormat::kF16 || (format == WeightFormat::kAsStored && stored_half);
+  const bool half =
+      format == WeightFormat::kF16 || (format == WeightFormat::kAsStored && stored_half);
   packed.dtype = half ? DType::kF16 : DType::kF32;
   packed.row_stride = round_up(row.rows, kLinearPadding);
   const uint64_t words =

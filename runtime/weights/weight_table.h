@@ -25,8 +25,8 @@ struct WeightRow {
   std::vector<std::string> sources;
   // As many biases as sources, or none.
   std::vector<std::string> biases;
-  int64_t rows = 0;   // kLinear: N in all; kNorm: ignored; kTable: rows
-  int64_t width = 0;  // kLinear: K; kNorm and kTable: D
+  int64_t rows = 0;             // kLinear: N in all; kNorm: ignored; kTable: rows
+  int64_t width = 0;            // kLinear: K; kNorm and kTable: D
   std::vector<float> computed;  // (rows, D), a table that no file holds
   // First of the sources' first axis (rows) to take, for a matrix that holds several (in_proj):
   // rows [first_row, first_row + rows) of the one source; -1 takes all.

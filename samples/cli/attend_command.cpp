@@ -163,6 +163,7 @@ void print_drawing(const Matrix& matrix, const std::vector<std::string>& rows,
     header += label;
     header.append(cell > label_width(label) ? cell - label_width(label) : 1, ' ');
   }
+  while (header.back() == ' ') header.pop_back();
   print_line(header);
   for (int64_t r = 0; r < matrix.rows; ++r) {
     std::string line = rows[static_cast<size_t>(r)];

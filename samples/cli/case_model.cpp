@@ -9,8 +9,6 @@ namespace vkformer::cli {
 
 namespace {
 
-using TokenRows = std::vector<std::vector<int64_t>>;
-
 Error case_error(ErrorCode code, const std::string& message) {
   return {code, "[case.json] " + message};
 }
@@ -95,41 +93,16 @@ Result<GenerateOptions> read_settings(const Json& settings) {
   return options;
 }
 
-// The rows of input_ids (B, S), cut where attention_mask (B, S) ends.
-Result<TokenRows> prompt_rows(const TensorMap& inputs) {
-  const auto ids = inputs.find("input_ids");
-  if (ids == inputs.end() || ids->second.shape.size() != 2 ||
-      inputs.contains("generate.input_ids")) {
+// What generation starts from: the encoder's inputs.
+Result<TensorMap> encoder_inputs(const TensorMap& inputs) {
+  if (!inputs.contains("input_ids") || inputs.contains("generate.input_ids")) {
     return case_error(ErrorCode::kUnsupported,
                       "generates from something else than encoder input_ids (B,S).");
   }
-  const Result<std::vector<int64_t>> tokens = ids->second.to_ints();
-  if (!tokens) return tokens.error();
-  std::vector<int64_t> mask(tokens->size(), 1);
-  const auto found = inputs.find("attention_mask");
-  if (found != inputs.end()) {
-    Result<std::vector<int64_t>> read = found->second.to_ints();
-    if (!read) return read.error();
-    if (found->second.shape != ids->second.shape) {
-      return case_error(ErrorCode::kInvalidFile,
-                        "comes with an attention_mask that is not of the shape of input_ids.");
-    }
-    mask = std::move(*read);
-  }
-  const int64_t width = ids->second.shape[1];
-  TokenRows rows;
-  for (int64_t b = 0; b < ids->second.shape[0]; ++b) {
-    const auto begin = mask.begin() + b * width;
-    const auto end = std::find(begin, begin + width, 0);
-    if (std::find_if(end, begin + width, [](int64_t m) { return m != 0; }) != begin + width) {
-      return case_error(ErrorCode::kUnsupported,
-                        "generates under an attention_mask with holes or left padding in row " +
-                            std::to_string(b) + "; only padding on the right works.");
-    }
-    const auto row = tokens->begin() + b * width;
-    rows.emplace_back(row, row + (end - begin));
-  }
-  return rows;
+  TensorMap encoder = {{"input_ids", inputs.at("input_ids")}};
+  const auto mask = inputs.find("attention_mask");
+  if (mask != inputs.end()) encoder.emplace(*mask);
+  return encoder;
 }
 
 // (B, N): rows filled with `pad` up to the longest.
@@ -150,9 +123,9 @@ Status add_generation(Session& session, const TensorMap& inputs, const Json& set
                       TensorMap& outputs) {
   Result<GenerateOptions> options = read_settings(settings);
   if (!options) return options.error();
-  const Result<TokenRows> rows = prompt_rows(inputs);
-  if (!rows) return rows.error();
-  const Result<Generation> greedy = session.generate(*rows, *options);
+  const Result<TensorMap> encoder = encoder_inputs(inputs);
+  if (!encoder) return encoder.error();
+  const Result<Generation> greedy = session.generate_masked(*encoder, *options);
   if (!greedy) return greedy.error().with_context("[greedy_ids]");
   outputs["greedy_ids"] = id_tensor(*greedy, options->pad);
   const Result<int64_t> beams = json_integer(settings, "num_beams", 4, "case.json");
@@ -162,7 +135,7 @@ Status add_generation(Session& session, const TensorMap& inputs, const Json& set
                                                    ", which is not within 1 and 64.");
   }
   options->beams = static_cast<int>(*beams);
-  const Result<Generation> searched = session.generate(*rows, *options);
+  const Result<Generation> searched = session.generate_masked(*encoder, *options);
   if (!searched) return searched.error().with_context("[beam4_ids]");
   outputs["beam4_ids"] = id_tensor(*searched, options->pad);
   std::vector<float> scores;

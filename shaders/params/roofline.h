@@ -8,7 +8,7 @@
 
 struct RooflineFmaParams {
   uint_t iterations;
-  float_t scale;   // below 1, so that sums stay finite
+  float_t scale;  // below 1, so that sums stay finite
   float_t shift;
   float_t absent;  // a sum that never comes out
 };

@@ -55,12 +55,11 @@ Result<TensorId> residual_block(ModelBuilder& b, const EncoderDecoderConfig& c,
 
 Result<TensorId> feed_forward(ModelBuilder& b, const EncoderDecoderConfig& c,
                               const std::string& layer, TensorId x) {
-  return residual_block(b, c, layer + ".ffn.norm", x,
-                        [&](TensorId h, LinearAttrs down) -> Result<TensorId> {
-                          VKF_ASSIGN(TensorId up, linear(b, layer + ".ffn.up", h,
-                                                         {.activation = c.activation}));
-                          return linear(b, layer + ".ffn.down", up, down);
-                        });
+  return residual_block(
+      b, c, layer + ".ffn.norm", x, [&](TensorId h, LinearAttrs down) -> Result<TensorId> {
+        VKF_ASSIGN(TensorId up, linear(b, layer + ".ffn.up", h, {.activation = c.activation}));
+        return linear(b, layer + ".ffn.down", up, down);
+      });
 }
 
 // Sizes of one attention of a full pass.
@@ -101,34 +100,40 @@ ScoreTermsParams causal_terms(bool key_mask) {
   return terms;
 }
 
-Result<TensorId> self_attention(ModelBuilder& b, const std::string& layer, TensorId h,
-                                LinearAttrs out, const AttentionAttrs& base, TensorId terms,
-                                Tap tap, const std::string& tap_name) {
-  VKF_ASSIGN(TensorId qkv, linear(b, layer + ".self.qkv", h));
-  const uint32_t d = base.heads * base.head_width;
-  AttentionAttrs attrs = base;
+// One attention of one layer in a full pass.
+struct AttentionSite {
+  std::string name;  // "decoder.0.cross": prefix of its weight rows
+  AttentionAttrs attrs;
+  TensorId terms;
+  Tap tap;
+  std::string tap_name;
+};
+
+Result<TensorId> self_attention(ModelBuilder& b, const AttentionSite& site, TensorId h,
+                                LinearAttrs out) {
+  VKF_ASSIGN(TensorId qkv, linear(b, site.name + ".qkv", h));
+  AttentionAttrs attrs = site.attrs;
+  const uint32_t d = attrs.heads * attrs.head_width;
   attrs.q = merged_rows(attrs.queries, 3 * d, 0, attrs.head_width);
   attrs.k = merged_rows(attrs.keys, 3 * d, d, attrs.head_width);
   attrs.v = merged_rows(attrs.keys, 3 * d, 2 * d, attrs.head_width);
-  attrs.y = merged_rows(attrs.queries, d, 0, attrs.head_width);
-  VKF_ASSIGN(TensorId y, attend(b, {.q = qkv, .kv = qkv, .terms = terms}, attrs, tap, tap_name));
-  VKF_ASSIGN(TensorId rows, linear(b, layer + ".self.out", y, out));
-  return rows;
+  VKF_ASSIGN(TensorId y,
+             attend(b, {.q = qkv, .kv = qkv, .terms = site.terms}, attrs, site.tap, site.tap_name));
+  return linear(b, site.name + ".out", y, out);
 }
 
-Result<TensorId> cross_attention(ModelBuilder& b, const std::string& layer, TensorId h,
-                                 TensorId memory, LinearAttrs out, const AttentionAttrs& base,
-                                 TensorId terms, Tap tap, const std::string& tap_name) {
-  VKF_ASSIGN(TensorId q, linear(b, layer + ".cross.q", h));
-  VKF_ASSIGN(TensorId kv, linear(b, layer + ".cross.kv", memory));
-  const uint32_t d = base.heads * base.head_width;
-  AttentionAttrs attrs = base;
+Result<TensorId> cross_attention(ModelBuilder& b, const AttentionSite& site, TensorId h,
+                                 TensorId memory, LinearAttrs out) {
+  VKF_ASSIGN(TensorId q, linear(b, site.name + ".q", h));
+  VKF_ASSIGN(TensorId kv, linear(b, site.name + ".kv", memory));
+  AttentionAttrs attrs = site.attrs;
+  const uint32_t d = attrs.heads * attrs.head_width;
   attrs.q = merged_rows(attrs.queries, d, 0, attrs.head_width);
   attrs.k = merged_rows(attrs.keys, 2 * d, 0, attrs.head_width);
   attrs.v = merged_rows(attrs.keys, 2 * d, d, attrs.head_width);
-  attrs.y = merged_rows(attrs.queries, d, 0, attrs.head_width);
-  VKF_ASSIGN(TensorId y, attend(b, {.q = q, .kv = kv, .terms = terms}, attrs, tap, tap_name));
-  return linear(b, layer + ".cross.out", y, out);
+  VKF_ASSIGN(TensorId y,
+             attend(b, {.q = q, .kv = kv, .terms = site.terms}, attrs, site.tap, site.tap_name));
+  return linear(b, site.name + ".out", y, out);
 }
 
 Result<TensorId> encoder(ModelBuilder& b, const EncoderDecoderConfig& c, int64_t batch,
@@ -145,9 +150,10 @@ Result<TensorId> encoder(ModelBuilder& b, const EncoderDecoderConfig& c, int64_t
     const std::string layer = "encoder." + n;
     g.set_scope(layer);
     if (taps.hidden_states == Tap::kOn) b.mark_output(x, "encoder_hidden_states." + n);
-    VKF_ASSIGN(x, residual_block(b, c, layer + ".self.norm", x, [&](TensorId h, LinearAttrs out) {
-                 return self_attention(b, layer, h, out, attrs, mask, taps.attentions,
-                                       "encoder_attentions." + n);
+    const AttentionSite site{layer + ".self", attrs, mask, taps.attentions,
+                             "encoder_attentions." + n};
+    VKF_ASSIGN(x, residual_block(b, c, site.name + ".norm", x, [&](TensorId h, LinearAttrs out) {
+                 return self_attention(b, site, h, out);
                }));
     VKF_ASSIGN(x, feed_forward(b, c, layer, x));
   }
@@ -168,8 +174,8 @@ Result<TensorId> decoder(ModelBuilder& b, const EncoderDecoderConfig& c, const F
       masked ? g.add_external("decoder_key_mask", DType::kU32, {s.batch, (s.target + 31) / 32})
              : cross_mask;
   VKF_ASSIGN(TensorId x, embed(b, c.decoder, ids, kNoTensor));
-  const AttentionAttrs self =
-      attention_attrs({s.batch, c.decoder.heads, s.target, s.target, c.width}, causal_terms(masked));
+  const AttentionAttrs self = attention_attrs(
+      {s.batch, c.decoder.heads, s.target, s.target, c.width}, causal_terms(masked));
   const AttentionAttrs cross =
       attention_attrs({s.batch, c.decoder.heads, s.target, s.source, c.width}, key_mask_terms());
   for (int64_t i = 0; i < c.decoder.layers; ++i) {
@@ -177,13 +183,15 @@ Result<TensorId> decoder(ModelBuilder& b, const EncoderDecoderConfig& c, const F
     const std::string layer = "decoder." + n;
     g.set_scope(layer);
     if (taps.hidden_states == Tap::kOn) b.mark_output(x, "decoder_hidden_states." + n);
-    VKF_ASSIGN(x, residual_block(b, c, layer + ".self.norm", x, [&](TensorId h, LinearAttrs out) {
-                 return self_attention(b, layer, h, out, self, self_mask, taps.attentions,
-                                       "decoder_attentions." + n);
+    const AttentionSite own{layer + ".self", self, self_mask, taps.attentions,
+                            "decoder_attentions." + n};
+    VKF_ASSIGN(x, residual_block(b, c, own.name + ".norm", x, [&](TensorId h, LinearAttrs out) {
+                 return self_attention(b, own, h, out);
                }));
-    VKF_ASSIGN(x, residual_block(b, c, layer + ".cross.norm", x, [&](TensorId h, LinearAttrs out) {
-                 return cross_attention(b, layer, h, memory, out, cross, cross_mask,
-                                        taps.attentions, "cross_attentions." + n);
+    const AttentionSite source{layer + ".cross", cross, cross_mask, taps.attentions,
+                               "cross_attentions." + n};
+    VKF_ASSIGN(x, residual_block(b, c, source.name + ".norm", x, [&](TensorId h, LinearAttrs out) {
+                 return cross_attention(b, source, h, memory, out);
                }));
     VKF_ASSIGN(x, feed_forward(b, c, layer, x));
   }
@@ -205,44 +213,55 @@ StepTensors step_externals(Graph& g, const StepShape& s) {
           .ancestry = g.add_external("ancestry", DType::kU32, {rows, s.capacity})};
 }
 
-AttentionStepAttrs step_attrs(const EncoderDecoderConfig& c, const StepShape& s) {
-  AttentionStepAttrs attrs;
-  attrs.heads = attrs.kv_heads = static_cast<uint32_t>(c.decoder.heads);
-  attrs.head_width = attrs.value_width = static_cast<uint32_t>(c.width / c.decoder.heads);
-  attrs.beams = static_cast<uint32_t>(s.beams);
-  return attrs;
+// What every layer of a decoding step needs.
+struct StepPass {
+  ModelBuilder& b;
+  const EncoderDecoderConfig& c;
+  StepShape shape;
+  StepTensors tensors;
+
+  AttentionStepAttrs attrs(AttentionStepAttrs::Source source) const {
+    AttentionStepAttrs attrs;
+    attrs.source = source;
+    attrs.heads = attrs.kv_heads = static_cast<uint32_t>(c.decoder.heads);
+    attrs.head_width = attrs.value_width = static_cast<uint32_t>(c.width / c.decoder.heads);
+    attrs.beams = static_cast<uint32_t>(shape.beams);
+    return attrs;
+  }
+};
+
+Result<TensorId> step_self(const StepPass& pass, const std::string& n, TensorId h,
+                           LinearAttrs out) {
+  Graph& g = pass.b.graph();
+  const StepShape& s = pass.shape;
+  const std::string name = "decoder." + n + ".self";
+  const TensorId cache = g.add_external("self_kv." + n, DType::kF32,
+                                        {s.batch * s.beams, s.capacity, 2 * pass.c.width});
+  VKF_ASSIGN(TensorId qkv, linear(pass.b, name + ".qkv", h));
+  const auto d = static_cast<uint32_t>(pass.c.width);
+  VKF_CHECK(add_kv_append(g, qkv, pass.tensors.state, cache,
+                          {.k_offset = d, .v_offset = 2 * d, .k_width = d, .v_width = d}));
+  VKF_ASSIGN(
+      TensorId y,
+      add_attention_step(
+          g, {.q = qkv, .kv = cache, .aux = pass.tensors.ancestry, .state = pass.tensors.state},
+          pass.attrs(AttentionStepAttrs::Source::kSelf)));
+  return linear(pass.b, name + ".out", y, out);
 }
 
-Result<TensorId> step_self(ModelBuilder& b, const std::string& layer, TensorId h, LinearAttrs out,
-                           AttentionStepAttrs attrs, const StepShape& s, const StepTensors& t) {
-  Graph& g = b.graph();
-  const int64_t d = int64_t{attrs.heads} * attrs.head_width;
-  const std::string index = layer.substr(layer.find('.') + 1);
-  const TensorId cache = g.add_external("self_kv." + index, DType::kF32,
-                                        {s.batch * s.beams, s.capacity, 2 * d});
-  VKF_ASSIGN(TensorId qkv, linear(b, layer + ".self.qkv", h));
-  const auto columns = static_cast<uint32_t>(d);
-  VKF_CHECK(add_kv_append(g, qkv, t.state, cache,
-                          {.k_offset = columns, .v_offset = 2 * columns, .k_width = columns,
-                           .v_width = columns}));
-  attrs.source = AttentionStepAttrs::Source::kSelf;
-  VKF_ASSIGN(TensorId y, add_attention_step(
-                             g, {.q = qkv, .kv = cache, .aux = t.ancestry, .state = t.state}, attrs));
-  return linear(b, layer + ".self.out", y, out);
-}
-
-Result<TensorId> step_cross(ModelBuilder& b, const std::string& layer, TensorId h, LinearAttrs out,
-                            AttentionStepAttrs attrs, const StepShape& s, const StepTensors& t) {
-  Graph& g = b.graph();
-  const int64_t d = int64_t{attrs.heads} * attrs.head_width;
-  const std::string index = layer.substr(layer.find('.') + 1);
+Result<TensorId> step_cross(const StepPass& pass, const std::string& n, TensorId h,
+                            LinearAttrs out) {
+  Graph& g = pass.b.graph();
+  const StepShape& s = pass.shape;
+  const std::string name = "decoder." + n + ".cross";
   const TensorId kv =
-      g.add_external("cross_kv." + index, DType::kF32, {s.batch, s.source, 2 * d});
-  VKF_ASSIGN(TensorId q, linear(b, layer + ".cross.q", h));
-  attrs.source = AttentionStepAttrs::Source::kCross;
-  VKF_ASSIGN(TensorId y, add_attention_step(
-                             g, {.q = q, .kv = kv, .aux = t.key_mask, .state = t.state}, attrs));
-  return linear(b, layer + ".cross.out", y, out);
+      g.add_external("cross_kv." + n, DType::kF32, {s.batch, s.source, 2 * pass.c.width});
+  VKF_ASSIGN(TensorId q, linear(pass.b, name + ".q", h));
+  VKF_ASSIGN(TensorId y,
+             add_attention_step(
+                 g, {.q = q, .kv = kv, .aux = pass.tensors.key_mask, .state = pass.tensors.state},
+                 pass.attrs(AttentionStepAttrs::Source::kCross)));
+  return linear(pass.b, name + ".out", y, out);
 }
 
 }  // namespace
@@ -279,20 +298,19 @@ Result<TensorId> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepSha
   Graph& g = b.graph();
   g.set_step(static_cast<uint32_t>(s.batch * s.beams));
   g.set_scope("decoder");
-  const StepTensors t = step_externals(g, s);
-  const AttentionStepAttrs attrs = step_attrs(block_, s);
-  VKF_ASSIGN(TensorId x, embed(b, block_.decoder, t.ids, t.state));
+  const StepPass pass{b, block_, s, step_externals(g, s)};
+  VKF_ASSIGN(TensorId x, embed(b, block_.decoder, pass.tensors.ids, pass.tensors.state));
   for (int64_t i = 0; i < block_.decoder.layers; ++i) {
-    const std::string layer = "decoder." + std::to_string(i);
+    const std::string n = std::to_string(i);
+    const std::string layer = "decoder." + n;
     g.set_scope(layer);
-    VKF_ASSIGN(x, residual_block(b, block_, layer + ".self.norm", x,
-                                 [&](TensorId h, LinearAttrs out) {
-                                   return step_self(b, layer, h, out, attrs, s, t);
-                                 }));
-    VKF_ASSIGN(x, residual_block(b, block_, layer + ".cross.norm", x,
-                                 [&](TensorId h, LinearAttrs out) {
-                                   return step_cross(b, layer, h, out, attrs, s, t);
-                                 }));
+    VKF_ASSIGN(
+        x, residual_block(b, block_, layer + ".self.norm", x,
+                          [&](TensorId h, LinearAttrs out) { return step_self(pass, n, h, out); }));
+    VKF_ASSIGN(
+        x, residual_block(b, block_, layer + ".cross.norm", x, [&](TensorId h, LinearAttrs out) {
+          return step_cross(pass, n, h, out);
+        }));
     VKF_ASSIGN(x, feed_forward(b, block_, layer, x));
   }
   g.set_scope("decoder");

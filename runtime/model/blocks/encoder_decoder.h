@@ -10,8 +10,8 @@ namespace vkformer {
 // One stack, encoder or decoder.
 struct StackConfig {
   int64_t layers = 0;
-  int64_t heads = 0;  // H
-  int64_t ffn = 0;    // F
+  int64_t heads = 0;      // H
+  int64_t ffn = 0;        // F
   std::string embedding;  // weight row of the token embedding (V, D)
   float embedding_scale = 1.0f;
   enum class FinalNorm : uint8_t { kNo, kYes } final_norm = FinalNorm::kNo;
@@ -27,8 +27,8 @@ struct EncoderDecoderConfig {
   std::string head;  // weight row of the output projection
 };
 
-// A family of this shape: what remains to a family's own file is its configuration and weight table.
-// The weight rows that the graphs ask for, per layer i:
+// A family of this shape: what remains to a family's own file is its configuration and weight
+// table. The weight rows that the graphs ask for, per layer i:
 //   encoder.i.self.qkv, .self.out, .self.norm, .ffn.up, .ffn.down, .ffn.norm
 //   decoder.i.self.*, decoder.i.cross.q, .cross.kv, .cross.out, .cross.norm, .ffn.*
 // and positions (table), the embeddings, the head, encoder.norm and decoder.norm (final norms).

@@ -1,0 +1,121 @@
+// Every golden case through the public API, on the test device (support/test_device.h).
+#include "support/golden.h"
+
+#include "support/golden_generation.h"
+#include "support/test_device.h"
+#include "vkformer/operators.h"
+
+namespace vkformer::testing {
+namespace {
+
+void check_all(const GoldenCase& golden, const TensorMap& expected, const TensorMap& actual) {
+  for (const auto& [name, tensor] : expected) {
+    if (name.rfind("mask.", 0) == 0 || is_generation_output(name)) continue;
+    const auto found = actual.find(name);
+    REQUIRE_MESSAGE(found != actual.end(), golden.name << " lacks " << name);
+    const auto mask = expected.find("mask." + name);
+    if (tensor.dtype == DType::kF32) {
+      check_golden_floats(golden, name, tensor, mask == expected.end() ? nullptr : &mask->second,
+                          found->second);
+    } else {
+      check_golden_ints(golden, name, tensor, found->second);
+    }
+  }
+}
+
+void run_operator_case(const Device& device, const GoldenCase& golden) {
+  const Json op = read_json(golden.path("op.json"));
+  OperatorCall call;
+  call.name = op.at("op").get<std::string>();
+  call.attributes_json = op.at("attributes").dump();
+  call.inputs = golden.tensors("inputs.safetensors");
+  OperatorOptions options;
+  options.repeats = 2;
+  options.poison = OperatorOptions::Poison::kOn;
+  const auto result = run_operator(device, call, options);
+  REQUIRE_MESSAGE(result.ok(), golden.name << ": " << result.error().message);
+  check_all(golden, golden.tensors("expected.safetensors"), result->outputs);
+}
+
+void check_ids(const GoldenCase& golden, const std::string& name, const Tensor& expected,
+               const Generation& generation) {
+  INFO(golden.name << ": " << name);
+  const std::vector<std::vector<int64_t>> wanted = golden_rows(golden, expected);
+  REQUIRE(generation.size() == wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(generation[i].size() == 1);
+    CHECK(generation[i][0].ids == wanted[i]);
+  }
+}
+
+void run_generation_case(const GoldenCase& golden, const TensorMap& expected,
+                         Session& session) {
+  const TensorMap inputs = golden_sources(golden);
+  const GenerateOptions base = golden_generate_options(golden, session);
+  GenerateOptions greedy = base;
+  greedy.beams = 1;
+  const auto rows = session.generate_masked(inputs, greedy);
+  REQUIRE_MESSAGE(rows.ok(), golden.name << ": " << rows.error().message);
+  check_ids(golden, "greedy_ids", expected.at("greedy_ids"), *rows);
+  const auto beams = session.generate_masked(inputs, base);
+  REQUIRE_MESSAGE(beams.ok(), golden.name << ": " << beams.error().message);
+  check_ids(golden, "beam4_ids", expected.at("beam4_ids"), *beams);
+  Tensor scores = Tensor::zeros(DType::kF32, {static_cast<int64_t>(beams->size())});
+  for (size_t i = 0; i < beams->size(); ++i) {
+    const auto score = static_cast<float>((*beams)[i][0].score);
+    std::memcpy(scores.bytes.data() + 4 * i, &score, 4);
+  }
+  check_golden_floats(golden, "beam4_scores", expected.at("beam4_scores"), nullptr, scores);
+}
+
+void run_model_case(const Device& device, const GoldenCase& golden) {
+  const auto model = Model::load(device, golden.path("model"));
+  REQUIRE_MESSAGE(model.ok(), golden.name << ": " << model.error().message);
+  auto session = Session::create(*model);
+  REQUIRE(session.ok());
+  RunOptions taps;
+  taps.attentions = RunOptions::Attentions::kOn;
+  taps.hidden_states = RunOptions::HiddenStates::kOn;
+  const TensorMap expected = golden.tensors("expected.safetensors");
+  const auto outputs = session->run(golden.tensors("inputs.safetensors"), taps);
+  REQUIRE_MESSAGE(outputs.ok(), golden.name << ": " << outputs.error().message);
+  check_all(golden, expected, *outputs);
+  run_generation_case(golden, expected, *session);
+}
+
+}  // namespace
+
+TEST_SUITE("model") {
+  TEST_CASE("operators give their golden outputs") {
+    if (!have_test_device()) return;
+    const std::vector<GoldenCase> cases = golden_cases_with("op.json");
+    CHECK(cases.size() >= 80);
+    for (const GoldenCase& golden : cases) run_operator_case(*test_device(), golden);
+  }
+
+  TEST_CASE("models give their golden outputs, attentions, hidden states and ids") {
+    if (!have_test_device()) return;
+    const std::vector<GoldenCase> cases = golden_cases_with("model/config.json");
+    CHECK(cases.size() >= 6);
+    for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
+  }
+
+  TEST_CASE("a model packed as halves stays near its golden outputs") {
+    if (!have_test_device()) return;
+    GoldenCase golden = golden_case("transformer-paper");
+    golden.facts["tolerance"] = {{"abs", 2e-2}, {"rel", 2e-2}};
+    ModelOptions half;
+    half.weights = "f16";
+    const auto model = Model::load(*test_device(), golden.path("model"), half);
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    auto session = Session::create(*model);
+    REQUIRE(session.ok());
+    const auto outputs = session->run(golden.tensors("inputs.safetensors"));
+    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+    const TensorMap expected = golden.tensors("expected.safetensors");
+    check_golden_floats(golden, "logits", expected.at("logits"), nullptr, outputs->at("logits"));
+  }
+}
+
+}  // namespace vkformer::testing

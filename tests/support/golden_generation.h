@@ -1,0 +1,77 @@
+// Generation as the golden cases describe it: settings of case.json, sources, expected rows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/golden.h"
+#include "vkformer/session.h"
+
+namespace vkformer::testing {
+
+inline bool is_generation_output(const std::string& name) {
+  return name == "greedy_ids" || name == "beam4_ids" || name == "beam4_scores";
+}
+
+// A number, a list of numbers or null, as a list.
+inline std::vector<int64_t> json_ids(const Json& object, const char* key) {
+  if (!object.contains(key) || object.at(key).is_null()) return {};
+  if (object.at(key).is_number()) return {object.at(key).get<int64_t>()};
+  return object.at(key).get<std::vector<int64_t>>();
+}
+
+// The case's settings, with its beams; those it does not name are the model's.
+inline GenerateOptions golden_generate_options(const GoldenCase& golden, const Session& session) {
+  const Json& settings = golden.facts.at("generation");
+  GenerateOptions options = session.generation_defaults();
+  options.beams = settings.at("num_beams").get<int>();
+  options.max_new_tokens = settings.at("max_new_tokens").get<int>();
+  options.min_new_tokens = 0;
+  options.length_penalty = settings.at("length_penalty").get<double>();
+  options.early_stopping = settings.at("early_stopping").get<bool>() ? "true" : "false";
+  options.eos = json_ids(settings, "eos_token_id");
+  options.decoder_start = settings.at("decoder_start_token_id").get<int64_t>();
+  options.pad = settings.at("pad_token_id").get<int64_t>();
+  options.forced_bos = settings.value("forced_bos_token_id", int64_t{-1});
+  options.forced_eos = settings.value("forced_eos_token_id", int64_t{-1});
+  options.suppress = json_ids(settings, "suppress_tokens");
+  options.begin_suppress = json_ids(settings, "begin_suppress_tokens");
+  if (settings.contains("bad_words_ids")) {
+    for (const Json& word : settings.at("bad_words_ids")) {
+      REQUIRE(word.size() == 1);
+      options.suppress.push_back(word[0].get<int64_t>());
+    }
+  }
+  return options;
+}
+
+// What the encoder gets: input_ids and attention_mask of the case.
+inline TensorMap golden_sources(const GoldenCase& golden) {
+  TensorMap inputs = golden.tensors("inputs.safetensors");
+  inputs.erase("decoder_input_ids");
+  inputs.erase("decoder_attention_mask");
+  return inputs;
+}
+
+// The rows of an id tensor, cut after their first generated end token.
+inline std::vector<std::vector<int64_t>> golden_rows(const GoldenCase& golden,
+                                                     const Tensor& tensor) {
+  const Json& settings = golden.facts.at("generation");
+  const std::vector<int64_t> eos = json_ids(settings, "eos_token_id");
+  const auto prompt = settings.at("prompt_length").get<size_t>();
+  const std::vector<int64_t> ids = tensor.to_ints().value();
+  std::vector<std::vector<int64_t>> rows;
+  const auto width = static_cast<size_t>(tensor.shape[1]);
+  for (size_t first = 0; first < ids.size(); first += width) {
+    std::vector<int64_t> row;
+    for (size_t i = 0; i < width; ++i) {
+      row.push_back(ids[first + i]);
+      const bool end = std::find(eos.begin(), eos.end(), row.back()) != eos.end();
+      if (i >= prompt && end) break;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace vkformer::testing
