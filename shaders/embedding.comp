@@ -51,7 +51,8 @@ void main() {
   for (uint d = gl_LocalInvocationID.x; d < p.width; d += kLocalSize) {
     float value = make_nan();
     if (exists) {
-      value = table_at(id * p.row_stride + d * p.col_stride) * p.scale;
+      const uint at = id / 64u * p.panel_stride + id % 64u * p.row_stride + d * p.col_stride;
+      value = table_at(at) * p.scale;
       if (kHasPositions != 0u) value += positions[position * p.width + d];
     }
     y[row * p.width + d] = value;

@@ -67,7 +67,9 @@ void load_b_block(uint column0, uint k0) {
     const uint s = kAlongK != 0u ? t % kBlockK : t / kBlockN;
     float v = 0.0;
     if (column0 + q < p.n && k0 + s < p.k) {
-      v = load_b(base + (k0 + s) * p.b_row_stride + (column0 + q) * p.b_col_stride);
+      const uint column = column0 + q;
+      v = load_b(base + column / kPanelColumns * p.b_panel_stride + (k0 + s) * p.b_row_stride +
+                 column % kPanelColumns * p.b_col_stride);
     }
     b_block[s * kPitchN + q] = v;
   }

@@ -43,7 +43,6 @@ Result<LinearWeight> ModelBuilder::linear(const std::string& name) {
   return LinearWeight{.tensor = id,
                       .n = static_cast<uint32_t>(packed.row.rows),
                       .k = static_cast<uint32_t>(packed.row.width),
-                      .row_stride = packed.row_stride,
                       .bias_offset = packed.bias_offset,
                       .dtype = packed.dtype};
 }

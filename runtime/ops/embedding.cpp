@@ -12,6 +12,7 @@ EmbeddingAttrs with_defaults(EmbeddingAttrs attrs, const Shape& ids) {
     attrs.row_stride = attrs.width;
     attrs.col_stride = 1;
   }
+  if (attrs.panel_stride == 0) attrs.panel_stride = 64 * attrs.row_stride;
   if (attrs.tokens == 0) attrs.tokens = ids.empty() ? 1 : static_cast<uint32_t>(ids.back());
   attrs.tokens = std::max(1u, attrs.tokens);
   return attrs;
@@ -56,8 +57,9 @@ Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& tabl
   if (a.vocabulary == 0) {
     return op_error(OpId::k_embedding, "The table has 0 rows, but must have at least one.");
   }
-  const uint64_t last =
-      (a.vocabulary - 1ull) * a.row_stride + (std::max(1u, a.width) - 1ull) * a.col_stride;
+  const uint64_t last = (a.vocabulary - 1ull) / 64 * a.panel_stride +
+                        (a.vocabulary - 1ull) % 64 * a.row_stride +
+                        (std::max(1u, a.width) - 1ull) * a.col_stride;
   if (a.width != 0 && (last >= table_elements(table) || last > 0xffffffffull)) {
     return op_error(OpId::k_embedding, "The strides (" + std::to_string(a.row_stride) + ", " +
                                            std::to_string(a.col_stride) + ") put the last of " +
@@ -116,6 +118,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
   params.vocabulary = attrs.vocabulary;
   params.row_stride = attrs.row_stride;
   params.col_stride = attrs.col_stride;
+  params.panel_stride = attrs.panel_stride;
   if (has_positions) {
     params.positions = static_cast<uint32_t>(context.desc(node.inputs[2]).shape[0]);
   }

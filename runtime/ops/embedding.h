@@ -16,8 +16,11 @@ struct EmbeddingAttrs {
   uint32_t width = 0;       // D
   // Where table[v][d] lies: element v * row_stride + d * col_stride. 0, 0 stands for D, 1; a table
   // tied to an output layer that is stored (D, V) has 1, V.
-  uint32_t row_stride = 0;       // elements
-  uint32_t col_stride = 0;       // elements
+  uint32_t row_stride = 0;  // elements
+  uint32_t col_stride = 0;  // elements
+  // From 64 rows of the table to the next 64, where it is a packed weight (panels of 64 columns);
+  // 0: 64 * row_stride.
+  uint32_t panel_stride = 0;     // elements
   float scale = 1.0f;            // multiplies the table's row
   uint32_t tokens = 0;           // T; 0: the last dimension of ids
   uint32_t position_offset = 0;  // tokens

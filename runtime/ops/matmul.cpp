@@ -197,7 +197,8 @@ void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs
   p.k = attrs.weight.k;
   p.a_row_stride = p.k;
   p.a_col_stride = 1;
-  p.b_row_stride = attrs.weight.row_stride;
+  p.b_row_stride = kPanelColumns;
+  p.b_panel_stride = kPanelColumns * p.k;
   p.b_col_stride = 1;
   p.bias_offset = attrs.weight.bias_offset;
   p.y_row_stride = p.n;
@@ -248,6 +249,7 @@ void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttr
     p.b_offset = static_cast<uint32_t>(operand_batch(b.shape, batch, first)) * lb.matrix;
     p.b_row_stride = lb.row_stride;
     p.b_col_stride = lb.col_stride;
+    p.b_panel_stride = kPanelColumns * lb.col_stride;
     p.b_batch_stride = stride(b.shape, lb.matrix);
     p.y_row_stride = p.n;
     p.y_batch_stride = p.m * p.n;

@@ -13,13 +13,12 @@
 
 namespace vkformer {
 
-// A packed weight: (K, N) row-major with rows padded to row_stride elements, then N bias values in
-// f32 where there is a bias. All in one binding.
+// A packed weight: panels of kPanelColumns columns (params/matmul.h), each (K, kPanelColumns)
+// row-major, then N bias values in f32 where there is a bias. All in one binding.
 struct LinearWeight {
   TensorId tensor = kNoTensor;
   uint32_t n = 0;              // N, output features
   uint32_t k = 0;              // K, input features
-  uint32_t row_stride = 0;     // elements from one k to the next
   uint32_t bias_offset = ~0u;  // in 32-bit words; ~0 = no bias
   DType dtype = DType::kF32;   // F32, or F16 packed two in a word
 };

@@ -18,7 +18,8 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
 bool packed_like(const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;
   return p.b_col_stride == 1 && p.b_row_stride % kGroupColumns == 0 &&
-         p.b_offset % kGroupColumns == 0 && p.b_batch_stride % kGroupColumns == 0;
+         p.b_offset % kGroupColumns == 0 && p.b_batch_stride % kGroupColumns == 0 &&
+         p.b_panel_stride % kGroupColumns == 0;
 }
 
 uint32_t aligned_a(const MatmulParams& p) {

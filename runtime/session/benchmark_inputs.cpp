@@ -5,11 +5,10 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "weights/pack_matrix.h"
 
 namespace vkformer {
 namespace {
-
-constexpr uint64_t kPadding = 8;  // columns
 
 // SplitMix64 (Steele, Lea and Flood, 2014). Standard distributions differ between libraries.
 float next_uniform(uint64_t& state) {
@@ -32,14 +31,12 @@ TensorId BenchmarkInputs::uniform(const std::string& name, int64_t rows, int64_t
 LinearWeight BenchmarkInputs::linear(const std::string& name, int64_t k, int64_t n, DType dtype,
                                      Bias bias) {
   const auto rows = static_cast<uint64_t>(k), columns = static_cast<uint64_t>(n);
-  const uint64_t stride = (columns + kPadding - 1) / kPadding * kPadding;
+  // Columns with the last panel filled up; random values in any order are a packed matrix.
+  const uint64_t stride = packed_elements(n, 1);
   const uint64_t matrix = rows * stride * dtype_size(dtype);
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(k)));
-  Input input{.parts = {{rows, columns, stride, scale, 0.0f, dtype}}};
-  LinearWeight weight{.n = static_cast<uint32_t>(n),
-                      .k = static_cast<uint32_t>(k),
-                      .row_stride = static_cast<uint32_t>(stride),
-                      .dtype = dtype};
+  Input input{.parts = {{rows, stride, stride, scale, 0.0f, dtype}}};
+  LinearWeight weight{.n = static_cast<uint32_t>(n), .k = static_cast<uint32_t>(k), .dtype = dtype};
   uint64_t bytes = matrix;
   if (bias == Bias::kYes) {
     weight.bias_offset = static_cast<uint32_t>(matrix / 4);

@@ -47,7 +47,6 @@ Result<TensorId> add_packed(PreparedOperator& op, const OperatorArguments& argum
   const LinearWeight weight{.tensor = op.bind("weight", std::move(words)),
                             .n = static_cast<uint32_t>(n),
                             .k = static_cast<uint32_t>(k),
-                            .row_stride = packed.row_stride,
                             .bias_offset = packed.bias_offset,
                             .dtype = DType::kF16};
   return add_linear(op.graph, a, weight, {.activation = attrs.activation});

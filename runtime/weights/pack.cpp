@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "weights/pack_matrix.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
@@ -46,7 +47,7 @@ Status pack_columns(const PackedWeight& weight, const TensorView& source, int64_
   for (int64_t n = 0; n < count; ++n) {
     for (size_t k = 0; k < width; ++k) {
       const float value = element(source, static_cast<size_t>(first + n) * width + k);
-      const size_t index = k * weight.row_stride + static_cast<size_t>(column + n);
+      const size_t index = packed_index(k, static_cast<size_t>(column + n), width);
       if (weight.dtype == DType::kF16) {
         VKF_CHECK(store_half(out, index, value, weight.row.name));
       } else {

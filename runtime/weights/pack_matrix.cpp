@@ -13,14 +13,12 @@ Result<PackedMatrix> pack_matrix(std::span<const float> values, const MatrixShap
   const auto k = static_cast<size_t>(shape.k);
   const bool half = dtype == DType::kF16;
   PackedMatrix packed;
-  packed.row_stride =
-      static_cast<uint32_t>((n + kLinearPadding - 1) / kLinearPadding * kLinearPadding);
-  packed.words.assign(packed.row_stride * k / (half ? 2 : 1), 0u);
+  packed.words.assign(packed_elements(shape.n, shape.k) / (half ? 2 : 1), 0u);
   for (size_t row = 0; row < k; ++row) {
     for (size_t column = 0; column < n; ++column) {
       const bool out_in = shape.order == MatrixOrder::kOutIn;
       const float value = values[out_in ? column * k + row : row * n + column];
-      const size_t index = row * packed.row_stride + column;
+      const size_t index = packed_index(row, column, k);
       if (!half) {
         std::memcpy(&packed.words[index], &value, 4);
         continue;

@@ -10,9 +10,19 @@
 
 namespace vkformer {
 
-// Columns per load of the matrix kernels: two vec4, or one word vector of eight halves. Rows of a
-// packed matrix are padded to it.
-inline constexpr uint32_t kLinearPadding = 8;
+// Columns of a panel: the layout is panels of so many columns, each (K, kPanelWidth) row-major.
+inline constexpr uint32_t kPanelWidth = 64;
+
+// Elements of a packed (K, N) matrix, the last panel padded.
+inline uint64_t packed_elements(int64_t n, int64_t k) {
+  return (static_cast<uint64_t>(n) + kPanelWidth - 1) / kPanelWidth * kPanelWidth *
+         static_cast<uint64_t>(k);
+}
+
+// Where element (row, column) of a (K, N) matrix with `k` rows lies.
+inline size_t packed_index(size_t row, size_t column, size_t k) {
+  return column / kPanelWidth * kPanelWidth * k + row * kPanelWidth + column % kPanelWidth;
+}
 
 enum class MatrixOrder : uint8_t { kOutIn, kInOut };  // (N, K), or (K, N)
 
@@ -23,8 +33,7 @@ struct MatrixShape {
 };
 
 struct PackedMatrix {
-  std::vector<uint32_t> words;  // (K, row_stride) elements, then N bias values in f32
-  uint32_t row_stride = 0;      // elements
+  std::vector<uint32_t> words;  // the panels, then N bias values in f32
   uint32_t bias_offset = ~0u;   // words; ~0 = no bias
 };
 

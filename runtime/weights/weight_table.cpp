@@ -126,7 +126,6 @@ PackedWeight layout_of(const WeightRow& row, const Checkpoint& checkpoint, Weigh
     return packed;
   }
   if (row.layout == WeightLayout::kTable) {
-    packed.row_stride = static_cast<uint32_t>(row.width);
     packed.bytes = 4ull * static_cast<uint64_t>(row.width) * static_cast<uint64_t>(row.rows);
     return packed;
   }
@@ -134,9 +133,7 @@ PackedWeight layout_of(const WeightRow& row, const Checkpoint& checkpoint, Weigh
   const bool half =
       format == WeightFormat::kF16 || (format == WeightFormat::kAsStored && stored_half);
   packed.dtype = half ? DType::kF16 : DType::kF32;
-  packed.row_stride = round_up(row.rows, kLinearPadding);
-  const uint64_t words =
-      static_cast<uint64_t>(packed.row_stride) * static_cast<uint64_t>(row.width) / (half ? 2 : 1);
+  const uint64_t words = packed_elements(row.rows, row.width) / (half ? 2 : 1);
   packed.bytes = words * 4;
   if (!row.biases.empty()) {
     packed.bias_offset = static_cast<uint32_t>(words);

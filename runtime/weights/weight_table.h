@@ -12,7 +12,7 @@ namespace vkformer {
 
 // How a weight lies in memory.
 enum class WeightLayout : uint8_t {
-  kLinear,  // (K, N) transposed from the file's (N, K), rows padded; then the bias (N) in f32
+  kLinear,  // panels of 64 columns of the transposed (K, N) matrix; then the bias (N) in f32
   kNorm,    // (2, D): gain, then bias, both f32
   kTable,   // (rows, D) f32, as in the file: positions
 };
@@ -51,7 +51,6 @@ enum class WeightFormat : uint8_t {
 struct PackedWeight {
   WeightRow row;
   DType dtype = DType::kF32;   // of the matrix; bias, norms and tables are always f32
-  uint32_t row_stride = 0;     // elements, kLinear and kTable
   uint32_t bias_offset = ~0u;  // 32-bit words, kLinear; ~0 = none
   uint64_t bytes = 0;
 };

@@ -73,8 +73,12 @@ void load_group(uint group, uint k, out vec4 low, out vec4 high) {
 }
 #else
 uint group_at(uint group, uint k) {
-  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + k * p.b_row_stride) >> 3) +
-         min(group, (p.b_row_stride >> 3) - 1u);
+  const uint g = min(group, (p.n + 7u) / 8u - 1u);
+  const uint panel = g / (kPanelColumns / 8u);
+  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + panel * p.b_panel_stride +
+           k * p.b_row_stride) >>
+          3) +
+         g % (kPanelColumns / 8u);
 }
 #if VKF_WEIGHT_F16 && VKF_INT64
 layout(binding = 1) readonly buffer BGroup { u64vec2 b_group[]; };

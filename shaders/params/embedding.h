@@ -13,7 +13,7 @@ struct EmbeddingParams {
   uint_t tokens;           // T: row r stands at token r % T
   uint_t position_offset;  // tokens, added to the position
   float_t scale;           // multiplies the table's row, not the position's
-  uint_t unused;
+  uint_t panel_stride;     // elements from 64 table rows to the next 64
 };
 #ifdef __cplusplus
 static_assert(sizeof(EmbeddingParams) == 40);

@@ -7,8 +7,12 @@
 #include "types.h"
 #ifdef __cplusplus
 inline constexpr uint32_t kMatmulNone = 0xffffffffu;
+inline constexpr uint32_t kPanelColumns = 64;
 #else
 const uint kMatmulNone = 0xffffffffu;  // bias_offset or c_offset of an operand that is absent
+// A packed weight lies in panels: so many columns of B, all steps of k of which follow each other, so
+// that a workgroup streams memory instead of touching a new page with every step.
+const uint kPanelColumns = 64u;
 #endif
 
 struct MatmulParams {
@@ -25,6 +29,7 @@ struct MatmulParams {
   uint_t b_row_stride;  // from one step of k to the next
   uint_t b_col_stride;  // read by matmul_tiled only; the others want 1
   uint_t b_batch_stride;
+  uint_t b_panel_stride;  // from one panel of kPanelColumns columns to the next
 
   uint_t bias_offset;  // where N f32 values lie, in 32-bit words of B's binding; or kMatmulNone
 
@@ -42,6 +47,6 @@ struct MatmulParams {
   uint_t activation;  // kActivation*, read where the kernel's constant leaves it open
 };
 #ifdef __cplusplus
-static_assert(sizeof(MatmulParams) == 88);
+static_assert(sizeof(MatmulParams) == 92);
 #endif
 #endif

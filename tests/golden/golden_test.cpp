@@ -49,8 +49,7 @@ void check_ids(const GoldenCase& golden, const std::string& name, const Tensor& 
   }
 }
 
-void run_generation_case(const GoldenCase& golden, const TensorMap& expected,
-                         Session& session) {
+void run_generation_case(const GoldenCase& golden, const TensorMap& expected, Session& session) {
   const TensorMap inputs = golden_sources(golden);
   const GenerateOptions base = golden_generate_options(golden, session);
   GenerateOptions greedy = base;

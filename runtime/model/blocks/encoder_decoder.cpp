@@ -5,6 +5,7 @@
 #include "ops/embedding.h"
 #include "ops/kv_append.h"
 #include "ops/layer_norm.h"
+#include "params/matmul.h"
 
 namespace vkformer {
 namespace {
@@ -36,7 +37,8 @@ Result<TensorId> embed(ModelBuilder& b, const StackConfig& stack, TensorId ids, 
                        {.vocabulary = table.n,
                         .width = table.k,
                         .row_stride = 1,
-                        .col_stride = table.row_stride,
+                        .col_stride = kPanelColumns,
+                        .panel_stride = kPanelColumns * table.k,
                         .scale = stack.embedding_scale});
 }
 

@@ -1,0 +1,288 @@
+#include "ops/matmul.h"
+
+#include "reference/matmul.h"
+#include "support/operator_check.h"
+#include "weights/pack_matrix.h"
+
+namespace vkformer::testing {
+namespace {
+
+// ---- two tensors of the graph ----
+
+struct Case {
+  Array a;
+  Array b;
+  Array c;  // empty: none
+  MatmulAttrs attrs;
+};
+
+PreparedOperator prepare(const Case& c) {
+  PreparedOperator op;
+  const TensorId a = op.bind("a", reference::to_tensor(c.a));
+  const TensorId b = op.bind("b", reference::to_tensor(c.b));
+  const TensorId addend = c.c.data.empty() ? kNoTensor : op.bind("c", reference::to_tensor(c.c));
+  const auto y = add_matmul(op.graph, a, b, addend, c.attrs);
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  op.name_output(*y, "y");
+  return op;
+}
+
+Array expected(const Case& c) {
+  reference::MatmulOptions options;
+  options.trans_a = c.attrs.trans_a;
+  options.trans_b = c.attrs.trans_b;
+  options.alpha = c.attrs.alpha;
+  options.beta = c.attrs.beta;
+  if (c.attrs.activation != ActivationKind::kNone) {
+    options.activation =
+        reference::activation_from_name(activation_name(c.attrs.activation)).value();
+  }
+  Array residual = c.c;
+  for (double& value : residual.data) value *= c.attrs.beta;
+  const bool after = c.attrs.addend == MatmulAttrs::Addend::kAfter;
+  if (!c.c.data.empty()) (after ? options.residual : options.c) = after ? &residual : &c.c;
+  return reference::matmul(c.a, c.b, options).value();
+}
+
+void check(const TierDevice& device, const Case& c) {
+  CAPTURE(device.tier);
+  CAPTURE(shape_text(c.a.shape));
+  CAPTURE(shape_text(c.b.shape));
+  const int64_t k = c.attrs.trans_a ? c.a.dim(-2) : c.a.dim(-1);
+  check_close(run_poisoned(device, prepare(c)).at("y"), expected(c), tolerance_for(DType::kF32, k));
+}
+
+// Random operands whose products are of the order of 1.
+Case make_case(Shape a, Shape b, uint32_t seed, MatmulAttrs attrs = {}) {
+  const int64_t k = a[a.size() - (attrs.trans_a ? 2 : 1)];
+  return {random_array(a, seed, 1 / std::sqrt(static_cast<double>(k))),
+          random_array(b, seed + 1),
+          {},
+          attrs};
+}
+
+// ---- a packed weight ----
+
+struct LinearCase {
+  Array x;  // (..., K)
+  int64_t n = 1;
+  DType dtype = DType::kF32;
+  bool bias = false;
+  bool residual = false;
+  ActivationKind activation = ActivationKind::kNone;
+};
+
+struct PreparedLinear {
+  PreparedOperator op;
+  Array expected;
+};
+
+PreparedLinear prepare_linear(const LinearCase& c, uint32_t seed) {
+  const int64_t k = c.x.dim(-1);
+  Array w = random_array({k, c.n}, seed, 1 / std::sqrt(static_cast<double>(k)));
+  if (c.dtype == DType::kF16) w = reference::round_to_f16(w);
+  const Array bias = random_array({c.n}, seed + 1);
+  Shape y_shape = c.x.shape;
+  y_shape.back() = c.n;
+  const Array residual = random_array(y_shape, seed + 2);
+  const std::vector<float> values(w.data.begin(), w.data.end());
+  std::vector<float> bias_values(bias.data.begin(), bias.data.end());
+  if (!c.bias) bias_values.clear();
+  const auto packed = pack_matrix(values, {c.n, k, MatrixOrder::kInOut}, bias_values, c.dtype);
+  REQUIRE(packed.ok());
+  PreparedLinear prepared;
+  PreparedOperator& op = prepared.op;
+  const auto words = static_cast<int64_t>(packed->words.size());
+  const LinearWeight weight{.tensor = op.bind("weight", word_tensor(packed->words, {words})),
+                            .n = static_cast<uint32_t>(c.n),
+                            .k = static_cast<uint32_t>(k),
+                            .row_stride = packed->row_stride,
+                            .bias_offset = packed->bias_offset,
+                            .dtype = c.dtype};
+  const TensorId x = op.bind("x", reference::to_tensor(c.x));
+  LinearAttrs attrs{.activation = c.activation};
+  if (c.residual) attrs.residual = op.bind("residual", reference::to_tensor(residual));
+  const auto y = add_linear(op.graph, x, weight, attrs);
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  op.name_output(*y, "y");
+  reference::MatmulOptions options;
+  if (c.bias) options.bias = &bias;
+  if (c.residual) options.residual = &residual;
+  if (c.activation == ActivationKind::kRelu) options.activation = reference::ActivationKind::kRelu;
+  Array rows = c.x;
+  rows.shape = {rows.size() / k, k};
+  Array flat_residual = residual;
+  flat_residual.shape = {rows.shape[0], c.n};
+  if (c.residual) options.residual = &flat_residual;
+  prepared.expected = reference::matmul(rows, w, options).value();
+  prepared.expected.shape = y_shape;
+  return prepared;
+}
+
+LinearWeight weight_desc(Graph& graph, uint32_t k, uint32_t n) {
+  const uint32_t stride = (n + 7) / 8 * 8;
+  const TensorId tensor = graph.add_external("weight", DType::kF32, {k, stride});
+  return {.tensor = tensor, .n = n, .k = k, .row_stride = stride};
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("matmul of graph tensors agrees with the reference, all transposes") {
+    for (const TierDevice& device : tier_devices()) {
+      for (int flags = 0; flags < 4; ++flags) {
+        for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {9, 13, 31}, {33, 24, 65}}) {
+          MatmulAttrs attrs{.trans_a = (flags & 1) != 0, .trans_b = (flags & 2) != 0};
+          check(device, make_case(attrs.trans_a ? Shape{k, m} : Shape{m, k},
+                                  attrs.trans_b ? Shape{n, k} : Shape{k, n}, 7, attrs));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("matmul broadcasts leading axes as the reference does") {
+    const std::pair<Shape, Shape> kPairs[] = {
+        {{2, 3, 4, 5}, {5, 6}},          {{4, 5}, {2, 3, 5, 6}},       {{2, 3, 4, 5}, {3, 5, 6}},
+        {{2, 1, 4, 5}, {1, 3, 5, 6}},    {{2, 3, 4, 5}, {2, 1, 5, 8}}, {{1, 4, 5}, {7, 5, 8}},
+        {{2, 2, 2, 3, 5}, {2, 1, 5, 3}},
+    };
+    for (const TierDevice& device : tier_devices()) {
+      for (const auto& [a, b] : kPairs) check(device, make_case(a, b, 11));
+    }
+  }
+
+  TEST_CASE("matmul adds C of every shape, before and after the activation") {
+    const Shape kAddends[] = {{6}, {4, 6}, {2, 3, 4, 6}};
+    for (const TierDevice& device : tier_devices()) {
+      for (const Shape& shape : kAddends) {
+        for (auto when : {MatmulAttrs::Addend::kBefore, MatmulAttrs::Addend::kAfter}) {
+          Case c = make_case({2, 3, 4, 5}, {3, 5, 6}, 13);
+          c.attrs = {.alpha = -1.5f, .beta = 0.25f, .activation = ActivationKind::kSilu};
+          c.attrs.addend = when;
+          c.c = random_array(shape, 17);
+          check(device, c);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("linear agrees with the reference: f32 and f16 weights, bias, residual, any rows") {
+    for (const TierDevice& device : tier_devices()) {
+      for (DType dtype : {DType::kF32, DType::kF16}) {
+        for (int64_t rows : {1, 3, 4, 8, 9, 40}) {
+          LinearCase c{.x = random_array({rows, 37}, 19), .n = 27, .dtype = dtype};
+          c.bias = rows != 3;
+          c.residual = rows != 8;
+          c.activation = rows == 4 || rows == 40 ? ActivationKind::kRelu : ActivationKind::kNone;
+          const PreparedLinear linear = prepare_linear(c, 23);
+          CAPTURE(device.tier);
+          CAPTURE(rows);
+          check_close(run_poisoned(device, linear.op).at("y"), linear.expected,
+                      tolerance_for(DType::kF32, 37));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("linear takes rows of every rank, and sizes of a real model") {
+    for (const TierDevice& device : tier_devices()) {
+      for (const Shape& shape : {Shape{5}, Shape{2, 3, 4, 5}, Shape{145, 768}}) {
+        LinearCase c{.x = random_array(shape, 29), .n = 24, .bias = true};
+        const PreparedLinear linear = prepare_linear(c, 31);
+        CAPTURE(shape_text(shape));
+        check_close(run_poisoned(device, linear.op).at("y"), linear.expected,
+                    tolerance_for(DType::kF32, shape.back()));
+      }
+    }
+  }
+
+  TEST_CASE("matmul passes NaN and infinity on, also from B and C") {
+    for (const TierDevice& device : tier_devices()) {
+      Case c = make_case({2, 5, 7}, {2, 7, 9}, 37);
+      c.c = random_array({5, 9}, 41);
+      c.a[3] = kNan;
+      c.b[2 * 9 + 4] = kInfinity;
+      c.c[40] = -kInfinity;
+      check(device, c);
+    }
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("matmul refuses inputs that do not fit") {
+    const auto refused = [](Shape a, Shape b, const char* part) {
+      check_error(check_matmul(floats_desc(a), floats_desc(b), nullptr, {}), "matmul", part);
+    };
+    refused({4}, {4, 5}, "(4)");
+    refused({3, 4}, {5, 6}, "K = 4");
+    refused({2, 3, 4}, {3, 4, 5}, "do not broadcast");
+    TensorDesc integers = floats_desc({4, 5});
+    integers.dtype = DType::kI64;
+    check_error(check_matmul(floats_desc({3, 4}), integers, nullptr, {}), "matmul", "I64");
+    for (const Shape& shape : {Shape{4}, Shape{3, 1}, Shape{1, 3, 5}, Shape{}}) {
+      const TensorDesc c = floats_desc(shape);
+      check_error(check_matmul(floats_desc({3, 4}), floats_desc({4, 5}), &c, {}), "matmul",
+                  shape_text(shape));
+    }
+  }
+
+  TEST_CASE("linear refuses rows, residuals and outputs that do not fit its weight") {
+    Graph graph;
+    const LinearWeight weight = weight_desc(graph, 4, 5);
+    check_error(check_linear(floats_desc({2, 3}), weight, nullptr), "matmul", "K = 4");
+    check_error(check_linear(floats_desc({}), weight, nullptr), "matmul", "()");
+    const TensorDesc residual = floats_desc({2, 4});
+    check_error(check_linear(floats_desc({2, 4}), weight, &residual), "matmul", "(2, 4)");
+    const TensorId x = graph.add_external("x", DType::kF32, {2, 4});
+    const TensorId y = graph.add_external("y", DType::kF32, {3, 5});
+    check_error(add_linear_into(graph, x, weight, {}, y), "matmul", "(3, 5)");
+    CHECK(graph.nodes().empty());
+  }
+
+  TEST_CASE("matmul plans one dispatch a run of equal batch strides") {
+    const auto dispatches = [](Shape a, Shape b) {
+      const PreparedOperator op = prepare(make_case(std::move(a), std::move(b), 43));
+      return plan_with_kernel(op.graph, Tier::kBaseline, "matmul_tiled__f32_f32_f32")
+          .dispatches.size();
+    };
+    CHECK(dispatches({9, 4}, {4, 5}) == 1);
+    CHECK(dispatches({3, 9, 4}, {3, 4, 5}) == 1);
+    CHECK(dispatches({2, 3, 9, 4}, {3, 4, 5}) == 2);
+  }
+
+  TEST_CASE("linear plans the strategy of its rows and the variant of its weight") {
+    for (int64_t rows : {8, 9}) {
+      Graph graph;
+      LinearWeight weight = weight_desc(graph, 4, 5);
+      weight.dtype = rows == 9 ? DType::kF16 : DType::kF32;
+      const TensorId x = graph.add_external("x", DType::kF32, {rows, 4});
+      REQUIRE(add_linear(graph, x, weight, {}).ok());
+      plan_with_kernel(graph, Tier::kBaseline,
+                       rows == 9 ? "matmul_tiled__f32_f16_f32" : "matmul_rows__f32_f32_f32");
+    }
+  }
+
+  TEST_CASE("linear over slots is sized by what is live") {
+    Graph graph;
+    graph.set_step(40);
+    const LinearWeight weight = weight_desc(graph, 4, 5);
+    const TensorId x = graph.add_external("x", DType::kF32, {40, 4});
+    REQUIRE(add_linear(graph, x, weight, {}).ok());
+    const Plan plan = plan_with_kernel(graph, Tier::kBaseline, "matmul_tiled__f32_f32_f32");
+    CHECK(plan.dispatches[0].live_axis == 1);
+    CHECK(plan.dispatches[0].slots_per_group == 32);
+  }
+
+  TEST_CASE("matmul never shares memory between what it reads and writes") {
+    PreparedOperator op;
+    const LinearWeight weight = weight_desc(op.graph, 64, 64);
+    TensorId x = op.graph.add_external("x", DType::kF32, {5, 64});
+    for (int i = 0; i < 4; ++i) x = add_linear(op.graph, x, weight, {.residual = x}).value();
+    op.name_output(x, "y");
+    const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "matmul_rows__f32_f32_f32");
+    check_no_aliasing(plan);
+    CHECK(plan.barriers.size() == 3);
+  }
+}
+
+}  // namespace vkformer::testing
