@@ -31,6 +31,12 @@ struct SessionOptions {
 struct RunOptions {
   // attentions.l, encoder_attentions.l, decoder_attentions.l, cross_attentions.l (B,H,T,S).
   enum class Attentions : uint8_t { kOff, kOn } attentions = Attentions::kOff;
+  // Only this layer's, or all (-1); only this head's (B,1,T,S), or all (-1).
+  int attention_layer = -1;
+  int attention_head = -1;
+  // kScores hands out the scaled scores, -inf where masked, instead of probabilities.
+  enum class AttentionValues : uint8_t { kProbabilities, kScores };
+  AttentionValues attention_values = AttentionValues::kProbabilities;
   // hidden_states.l and the like: the input of layer l (B,T,D).
   enum class HiddenStates : uint8_t { kOff, kOn } hidden_states = HiddenStates::kOff;
 };

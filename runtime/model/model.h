@@ -50,6 +50,9 @@ struct GenerationFacts {
 struct ForwardTaps {
   enum class Tap : uint8_t { kOff, kOn };
   Tap attentions = Tap::kOff;     // encoder_attentions.l, decoder_attentions.l, cross_attentions.l
+  int64_t attention_layer = -1;   // only this layer; -1: all
+  int64_t attention_head = -1;    // only this head; -1: all
+  Tap raw_scores = Tap::kOff;     // scaled scores, -inf where masked, instead of probabilities
   Tap hidden_states = Tap::kOff;  // encoder_hidden_states.l, decoder_hidden_states.l
   Tap decoder_mask = Tap::kOff;   // bind decoder_key_mask (B, ceil(T/32)) words
 };

@@ -14,7 +14,10 @@ bool ForwardKey::operator==(const ForwardKey& other) const {
   return shape.batch == other.shape.batch && shape.source == other.shape.source &&
          shape.target == other.shape.target && taps.attentions == other.taps.attentions &&
          taps.hidden_states == other.taps.hidden_states &&
-         taps.decoder_mask == other.taps.decoder_mask;
+         taps.decoder_mask == other.taps.decoder_mask &&
+         taps.attention_layer == other.taps.attention_layer &&
+         taps.attention_head == other.taps.attention_head &&
+         taps.raw_scores == other.taps.raw_scores;
 }
 
 Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const LoadedModel> model,

@@ -35,6 +35,20 @@ Pass* keep_pass(std::list<std::unique_ptr<Pass>>& passes, std::unique_ptr<Pass> 
   return passes.front().get();
 }
 
+// A layer and head that every attention asked for has.
+Status check_taps(const ModelFacts& facts, const RunOptions& options) {
+  const int64_t layers = std::max(facts.encoder_layers, facts.decoder_layers);
+  const int64_t heads = std::min(facts.encoder_heads, facts.decoder_heads);
+  if (options.attention_layer >= -1 && options.attention_layer < layers &&
+      options.attention_head >= -1 && options.attention_head < heads) {
+    return {};
+  }
+  return invalid_argument("[attentions] layer " + std::to_string(options.attention_layer) +
+                          " and head " + std::to_string(options.attention_head) +
+                          " were asked for, but there are " + std::to_string(layers) +
+                          " layers and " + std::to_string(heads) + " heads, counted from 0");
+}
+
 Status check_token(const char* name, int64_t token, int64_t vocab) {
   if (token >= 0 && token < vocab) return {};
   return invalid_argument("[" + std::string(name) + "] is " + std::to_string(token) +
@@ -78,6 +92,11 @@ Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& o
     key.taps.attentions = ForwardTaps::Tap::kOn;
   if (options.hidden_states == RunOptions::HiddenStates::kOn)
     key.taps.hidden_states = ForwardTaps::Tap::kOn;
+  VKF_CHECK(check_taps(facts, options));
+  key.taps.attention_layer = options.attention_layer;
+  key.taps.attention_head = options.attention_head;
+  if (options.attention_values == RunOptions::AttentionValues::kScores)
+    key.taps.raw_scores = ForwardTaps::Tap::kOn;
   const bool has_target = inputs.count("decoder_input_ids") != 0;
   TokenRows target;
   if (has_target) {

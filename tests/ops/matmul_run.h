@@ -78,10 +78,11 @@ inline void place_packed_weight(const ProductCase& c, Product& p) {
                                     {c.n, c.k, MatrixOrder::kInOut}, {}, c.weight);
     REQUIRE(packed.ok());
     p.b_words.insert(p.b_words.end(), packed->words.begin(), packed->words.end());
-    params.b_row_stride = packed->row_stride;
   }
+  params.b_row_stride = kPanelColumns;
+  params.b_panel_stride = kPanelColumns * c.k;
   params.b_col_stride = 1;
-  params.b_batch_stride = params.b_row_stride * c.k;
+  params.b_batch_stride = static_cast<uint32_t>(packed_elements(c.n, c.k));
   if (!c.bias) return;
   params.bias_offset = static_cast<uint32_t>(p.b_words.size());
   for (double value : p.bias.data) p.b_words.push_back(bits_of_float(value));
@@ -135,6 +136,7 @@ inline Product make_product(const ProductCase& c) {
     params.b_offset = 5;
     params.b_row_stride = b.row_stride;
     params.b_col_stride = b.column_stride;
+    params.b_panel_stride = kPanelColumns * b.column_stride;
     params.b_batch_stride = b.batch_stride;
   }
   place_addend(c, p);

@@ -96,7 +96,6 @@ PreparedLinear prepare_linear(const LinearCase& c, uint32_t seed) {
   const LinearWeight weight{.tensor = op.bind("weight", word_tensor(packed->words, {words})),
                             .n = static_cast<uint32_t>(c.n),
                             .k = static_cast<uint32_t>(k),
-                            .row_stride = packed->row_stride,
                             .bias_offset = packed->bias_offset,
                             .dtype = c.dtype};
   const TensorId x = op.bind("x", reference::to_tensor(c.x));
@@ -120,9 +119,9 @@ PreparedLinear prepare_linear(const LinearCase& c, uint32_t seed) {
 }
 
 LinearWeight weight_desc(Graph& graph, uint32_t k, uint32_t n) {
-  const uint32_t stride = (n + 7) / 8 * 8;
-  const TensorId tensor = graph.add_external("weight", DType::kF32, {k, stride});
-  return {.tensor = tensor, .n = n, .k = k, .row_stride = stride};
+  const auto elements = static_cast<int64_t>(packed_elements(n, k));
+  const TensorId tensor = graph.add_external("weight", DType::kF32, {elements});
+  return {.tensor = tensor, .n = n, .k = k};
 }
 
 }  // namespace

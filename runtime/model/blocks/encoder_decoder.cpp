@@ -80,12 +80,32 @@ AttentionAttrs attention_attrs(const AttentionSizes& n, ScoreTermsParams terms) 
   return attrs;
 }
 
+// What of one attention is handed out; an empty name: nothing.
+struct AttentionTap {
+  std::string name;   // "cross_attentions.1"
+  int64_t head = -1;  // -1: all
+  AttentionWeightsAttrs::Result result = AttentionWeightsAttrs::Result::kProbabilities;
+};
+
+AttentionTap tap_of(const ForwardTaps& taps, const std::string& kind, int64_t layer) {
+  const bool chosen = taps.attention_layer < 0 || taps.attention_layer == layer;
+  if (taps.attentions == Tap::kOff || !chosen) return {};
+  AttentionTap tap{.name = kind + "_attentions." + std::to_string(layer),
+                   .head = taps.attention_head};
+  if (taps.raw_scores == Tap::kOn) tap.result = AttentionWeightsAttrs::Result::kScores;
+  return tap;
+}
+
 // Adds the fused attention and, where asked, the tap with its probabilities.
 Result<TensorId> attend(ModelBuilder& b, const AttentionInputs& inputs, const AttentionAttrs& attrs,
-                        Tap tap, const std::string& tap_name) {
-  if (tap == Tap::kOn) {
-    VKF_ASSIGN(TensorId weights, add_attention_weights(b.graph(), inputs, {.attention = attrs}));
-    b.mark_output(weights, tap_name);
+                        const AttentionTap& tap) {
+  if (!tap.name.empty()) {
+    AttentionWeightsAttrs weights{.attention = attrs};
+    weights.first_head = tap.head < 0 ? 0 : static_cast<uint32_t>(tap.head);
+    weights.head_count = tap.head < 0 ? 0 : 1;
+    weights.result = tap.result;
+    VKF_ASSIGN(TensorId map, add_attention_weights(b.graph(), inputs, weights));
+    b.mark_output(map, tap.name);
   }
   return add_attention(b.graph(), inputs, attrs);
 }
@@ -107,8 +127,7 @@ struct AttentionSite {
   std::string name;  // "decoder.0.cross": prefix of its weight rows
   AttentionAttrs attrs;
   TensorId terms;
-  Tap tap;
-  std::string tap_name;
+  AttentionTap tap;
 };
 
 Result<TensorId> self_attention(ModelBuilder& b, const AttentionSite& site, TensorId h,
@@ -119,8 +138,7 @@ Result<TensorId> self_attention(ModelBuilder& b, const AttentionSite& site, Tens
   attrs.q = merged_rows(attrs.queries, 3 * d, 0, attrs.head_width);
   attrs.k = merged_rows(attrs.keys, 3 * d, d, attrs.head_width);
   attrs.v = merged_rows(attrs.keys, 3 * d, 2 * d, attrs.head_width);
-  VKF_ASSIGN(TensorId y,
-             attend(b, {.q = qkv, .kv = qkv, .terms = site.terms}, attrs, site.tap, site.tap_name));
+  VKF_ASSIGN(TensorId y, attend(b, {.q = qkv, .kv = qkv, .terms = site.terms}, attrs, site.tap));
   return linear(b, site.name + ".out", y, out);
 }
 
@@ -133,8 +151,7 @@ Result<TensorId> cross_attention(ModelBuilder& b, const AttentionSite& site, Ten
   attrs.q = merged_rows(attrs.queries, d, 0, attrs.head_width);
   attrs.k = merged_rows(attrs.keys, 2 * d, 0, attrs.head_width);
   attrs.v = merged_rows(attrs.keys, 2 * d, d, attrs.head_width);
-  VKF_ASSIGN(TensorId y,
-             attend(b, {.q = q, .kv = kv, .terms = site.terms}, attrs, site.tap, site.tap_name));
+  VKF_ASSIGN(TensorId y, attend(b, {.q = q, .kv = kv, .terms = site.terms}, attrs, site.tap));
   return linear(b, site.name + ".out", y, out);
 }
 
@@ -152,8 +169,7 @@ Result<TensorId> encoder(ModelBuilder& b, const EncoderDecoderConfig& c, int64_t
     const std::string layer = "encoder." + n;
     g.set_scope(layer);
     if (taps.hidden_states == Tap::kOn) b.mark_output(x, "encoder_hidden_states." + n);
-    const AttentionSite site{layer + ".self", attrs, mask, taps.attentions,
-                             "encoder_attentions." + n};
+    const AttentionSite site{layer + ".self", attrs, mask, tap_of(taps, "encoder", i)};
     VKF_ASSIGN(x, residual_block(b, c, site.name + ".norm", x, [&](TensorId h, LinearAttrs out) {
                  return self_attention(b, site, h, out);
                }));
@@ -185,13 +201,11 @@ Result<TensorId> decoder(ModelBuilder& b, const EncoderDecoderConfig& c, const F
     const std::string layer = "decoder." + n;
     g.set_scope(layer);
     if (taps.hidden_states == Tap::kOn) b.mark_output(x, "decoder_hidden_states." + n);
-    const AttentionSite own{layer + ".self", self, self_mask, taps.attentions,
-                            "decoder_attentions." + n};
+    const AttentionSite own{layer + ".self", self, self_mask, tap_of(taps, "decoder", i)};
     VKF_ASSIGN(x, residual_block(b, c, own.name + ".norm", x, [&](TensorId h, LinearAttrs out) {
                  return self_attention(b, own, h, out);
                }));
-    const AttentionSite source{layer + ".cross", cross, cross_mask, taps.attentions,
-                               "cross_attentions." + n};
+    const AttentionSite source{layer + ".cross", cross, cross_mask, tap_of(taps, "cross", i)};
     VKF_ASSIGN(x, residual_block(b, c, source.name + ".norm", x, [&](TensorId h, LinearAttrs out) {
                  return cross_attention(b, source, h, memory, out);
                }));
