@@ -3,7 +3,7 @@
 // computes: log-probabilities of the next token, score processing, and the K best of a slot
 // shapes:   Logits (slots, V), Suppress (2, ceil(V/32)) -> Candidates (slots, K, 2): f32 bits, token
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token
-// bounds:   V may be anything from K on; slots beyond the live ones are skipped
+// bounds:   any V; places beyond it hold token 0 at -inf; slots beyond the live ones are skipped
 // requires: nothing (baseline)
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
@@ -31,11 +31,11 @@ bool is_end_token(uint token) {
 // The processed value of a token, in the order of Hugging Face's processors: suppressed tokens and
 // premature end tokens are impossible; a forced token is certain.
 float processed(uint token, uint length, float value) {
-  if (length == s.prompt_length && s.forced_first != VKF_NO_TOKEN) {
-    return token == s.forced_first ? 0.0 : negative_infinity();
-  }
   if (length + 1u == s.max_length && s.forced_last != VKF_NO_TOKEN) {
     return token == s.forced_last ? 0.0 : negative_infinity();
+  }
+  if (length == s.prompt_length && s.forced_first != VKF_NO_TOKEN) {
+    return token == s.forced_first ? 0.0 : negative_infinity();
   }
   const uint words = (p.vocab + 31u) >> 5u;
   uint forbidden = suppress[token >> 5u];
@@ -57,23 +57,27 @@ void main() {
   peak = workgroup_max(peak);
   float sum = 0.0;
   for (uint v = lane; v < p.vocab; v += kLocalSize) sum += exp(logits[base + v] - peak);
-  const float log_total = peak + log(workgroup_sum(sum));
+  const float log_sum = log(workgroup_sum(sum));
 
   uvec2 last = no_best();
   for (uint k = 0u; k < p.candidates; ++k) {
     uvec2 best = no_best();
     for (uint v = lane; v < p.vocab; v += kLocalSize) {
-      const uvec2 candidate = uvec2(order_key(processed(v, length, logits[base + v] - log_total)), v);
+      const float value = processed(v, length, (logits[base + v] - peak) - log_sum);
+      const uvec2 candidate = uvec2(order_key(value), v);
       const bool after = k == 0u || is_better(last, candidate);
       if (after && is_better(candidate, best)) best = candidate;
     }
     last = workgroup_best(best);
     if (lane == 0u) {
-      // A NaN anywhere makes the total NaN: report it as the score, so that the search stops there.
-      const float value = processed(last.y, length, logits[base + last.y] - log_total);
+      // A NaN anywhere makes the sum NaN: report it as the score, so that the search stops there.
+      const bool found = k < p.vocab;
+      const uint token = found ? last.y : 0u;
+      const float scored = processed(token, length, (logits[base + token] - peak) - log_sum);
+      const float value = found ? scored : negative_infinity();
       const uint at = (slot * p.candidates + k) * 2u;
-      candidates[at] = floatBitsToUint(is_nan(log_total) ? log_total : value);
-      candidates[at + 1u] = last.y;
+      candidates[at] = floatBitsToUint(is_nan(log_sum) ? log_sum : value);
+      candidates[at + 1u] = token;
     }
   }
 }

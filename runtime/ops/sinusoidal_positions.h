@@ -3,6 +3,9 @@
 //   angle(p, i) = (p + offset) 10000^(-i / den), i < D/2; den = D/2, or D/2 - 1 (half_minus_one)
 //   interleaved: sin at column 2i, cos at 2i + 1; halves: [sin ..., cos ...]    -> (P, D)
 //
+// An odd D has one sine more than cosines and keeps den = D/2; with half_minus_one D/2 is rounded
+// down and the last column is zero, as in fairseq.
+//
 // Computed on the host, in double, and there is no shader by design: GLSL promises sine and cosine
 // only to 2^-11 absolute, and the table is made once per model.
 #pragma once
@@ -19,7 +22,7 @@ enum class SinusoidalSpacing : uint8_t { kTransformer, kHalfMinusOne };
 
 struct SinusoidalAttrs {
   int64_t length = 0;  // P, rows
-  int64_t width = 0;   // D, columns; with an odd D the last column is zero
+  int64_t width = 0;   // D, columns
   int64_t offset = 0;  // tokens, position of row 0
   SinusoidalLayout layout = SinusoidalLayout::kInterleaved;
   SinusoidalSpacing spacing = SinusoidalSpacing::kTransformer;

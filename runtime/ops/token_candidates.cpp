@@ -16,10 +16,11 @@ Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const Search
                     "logits are " + shape_text(logits.shape) +
                         ", but must be F32 (R, V) = " + shape_text({rows, p.vocab}));
   }
-  if (p.candidates < 1 || p.candidates > VKF_MAX_CANDIDATES || p.candidates > p.vocab) {
+  if (p.vocab < 1 || p.candidates < 1 || p.candidates > VKF_MAX_CANDIDATES) {
     return op_error(OpId::k_token_candidates,
-                    "K is " + std::to_string(p.candidates) + ", but must lie between 1 and " +
-                        std::to_string(std::min<uint32_t>(VKF_MAX_CANDIDATES, p.vocab)));
+                    "V is " + std::to_string(p.vocab) + " and K " + std::to_string(p.candidates) +
+                        ", but V must be above 0 and K lie between 1 and " +
+                        std::to_string(VKF_MAX_CANDIDATES));
   }
   return TensorDesc{"candidates", DType::kU32, {rows, p.candidates, 2}};
 }

@@ -30,7 +30,9 @@ void note_hazard(const Plan& plan, const BoundBuffer& b, const Pending& pending,
   if (b.access != Access::kRead) {
     for (uint32_t r : pending.read) hazard = hazard || overlap(plan, b.buffer, r);
   }
-  if (hazard) barrier.buffers.push_back(b.buffer);
+  // A dispatch may bind a buffer twice; name it once.
+  const auto known = std::find(barrier.buffers.begin(), barrier.buffers.end(), b.buffer);
+  if (hazard && known == barrier.buffers.end()) barrier.buffers.push_back(b.buffer);
 }
 
 }  // namespace

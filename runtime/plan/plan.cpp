@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace vkformer {
@@ -89,8 +90,8 @@ std::vector<DispatchPart> split_dispatch(const Dispatch& d, double max_flops,
   (void)limits;
   const uint32_t count = d.groups[axis];
   const double wanted = max_flops > 0 ? d.flops / max_flops : 1;
-  const uint32_t parts =
-      static_cast<uint32_t>(std::clamp(wanted, 1.0, static_cast<double>(std::max(1u, count))));
+  const uint32_t parts = static_cast<uint32_t>(
+      std::clamp(std::ceil(wanted), 1.0, static_cast<double>(std::max(1u, count))));
   const uint32_t step = (count + parts - 1) / std::max(1u, parts);
   std::vector<DispatchPart> list;
   for (uint32_t begin = 0; begin < count; begin += step) {

@@ -14,24 +14,26 @@ constexpr int64_t kMaxElements = int64_t{1} << 30;
 
 Result<Array> sinusoidal_positions(const SinusoidalPositionsOptions& options) {
   const int64_t width = options.width;
-  if (options.length < 0 || width < 2 || width % 2 != 0 || options.length > kMaxElements / width) {
+  if (options.length < 0 || width < 1 || options.length > kMaxElements / width) {
     return invalid_argument("[sinusoidal_positions] The table is to have " +
                             std::to_string(options.length) + " rows of width " +
                             std::to_string(width) +
-                            "; the width must be even and above 0, the length not negative, and "
-                            "both together at most 2^30 elements.");
+                            "; the width must be above 0, the length not negative, and both "
+                            "together at most 2^30 elements.");
   }
-  const int64_t half = width / 2;
   const bool transformer = options.spacing == SinusoidSpacing::kTransformer;
   const bool halves = options.layout == SinusoidLayout::kHalves;
-  const double denominator = static_cast<double>(transformer || half == 1 ? half : half - 1);
+  const int64_t cosines = width / 2;
+  const int64_t sines = transformer ? width - cosines : cosines;
+  const double span = static_cast<double>(cosines > 1 ? cosines - 1 : 1);
+  const double denominator = transformer ? static_cast<double>(width) / 2.0 : span;
   Array table = filled({options.length, width}, 0.0);
   for (int64_t p = 0; p < options.length; ++p) {
-    for (int64_t i = 0; i < half; ++i) {
+    for (int64_t i = 0; i < sines; ++i) {
       const double position = static_cast<double>(p) + static_cast<double>(options.offset);
       const double angle = position * std::pow(10000.0, -static_cast<double>(i) / denominator);
       table[p * width + (halves ? i : 2 * i)] = std::sin(angle);
-      table[p * width + (halves ? half + i : 2 * i + 1)] = std::cos(angle);
+      if (i < cosines) table[p * width + (halves ? sines + i : 2 * i + 1)] = std::cos(angle);
     }
   }
   return table;

@@ -4,7 +4,8 @@
 //   angle(p, i) = (p + offset) 10000^(-i / den), 0 <= i < D/2
 //   den = D/2 (kTransformer) or D/2 - 1 (kHalfMinusOne, as in fairseq; with D = 2 the power is 1)
 //   kInterleaved: sin at column 2i, cos at 2i + 1       kHalves: [sin ..., cos ...]
-// -> (P, D), P positions.
+// -> (P, D), P positions. An odd D has one sine more than cosines (kTransformer), or D/2 is rounded
+// down and the last column is zero (kHalfMinusOne).
 // Needs: Array.
 #pragma once
 
@@ -17,7 +18,7 @@ enum class SinusoidSpacing : uint8_t { kTransformer, kHalfMinusOne };
 
 struct SinusoidalPositionsOptions {
   int64_t length = 0;  // P, rows
-  int64_t width = 0;   // D, columns; even
+  int64_t width = 0;   // D, columns
   int64_t offset = 0;  // position of row 0, in tokens
   SinusoidLayout layout = SinusoidLayout::kInterleaved;
   SinusoidSpacing spacing = SinusoidSpacing::kTransformer;

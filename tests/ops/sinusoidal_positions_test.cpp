@@ -1,5 +1,7 @@
 #include "ops/sinusoidal_positions.h"
 
+#include <cmath>
+
 #include "reference/sinusoidal_positions.h"
 #include "support/operator_check.h"
 
@@ -30,20 +32,34 @@ TEST_SUITE("cpu") {
     for (const auto layout : {SinusoidalLayout::kInterleaved, SinusoidalLayout::kHalves}) {
       for (const auto spacing :
            {SinusoidalSpacing::kTransformer, SinusoidalSpacing::kHalfMinusOne}) {
-        for (int64_t width : {2, 4, 24, 512}) check_case({65, width, 2, layout, spacing});
+        for (int64_t width : {1, 2, 4, 5, 15, 24, 512}) check_case({65, width, 2, layout, spacing});
       }
     }
   }
 
-  TEST_CASE("sinusoidal_positions leaves the last column of an odd width zero") {
+  TEST_CASE("sinusoidal_positions of an odd width has one sine more than cosines") {
+    const double last = std::pow(10000.0, -4.0 / 5.0);
+    const SinusoidalAttrs pairs{4, 5, 0, SinusoidalLayout::kInterleaved};
+    const std::vector<float> paired = sinusoidal_positions(pairs).value();
+    REQUIRE(paired.size() == 20);
+    CHECK(paired[5 * 3 + 1] == doctest::Approx(std::cos(3.0)));
+    CHECK(paired[5 * 3 + 4] == doctest::Approx(std::sin(3.0 * last)));
+    const SinusoidalAttrs stacked{4, 5, 0, SinusoidalLayout::kHalves};
+    const std::vector<float> halved = sinusoidal_positions(stacked).value();
+    REQUIRE(halved.size() == 20);
+    CHECK(halved[5 * 3 + 2] == doctest::Approx(std::sin(3.0 * last)));
+    CHECK(halved[5 * 3 + 3] == doctest::Approx(std::cos(3.0)));
+    CHECK(sinusoidal_positions({0, 8}).value().empty());
+  }
+
+  TEST_CASE("sinusoidal_positions in fairseq's spacing pads an odd width with a zero column") {
     for (const auto layout : {SinusoidalLayout::kInterleaved, SinusoidalLayout::kHalves}) {
-      const SinusoidalAttrs attrs{4, 5, 0, layout, SinusoidalSpacing::kTransformer};
+      const SinusoidalAttrs attrs{4, 5, 0, layout, SinusoidalSpacing::kHalfMinusOne};
       const std::vector<float> table = sinusoidal_positions(attrs).value();
       REQUIRE(table.size() == 20);
       for (size_t p = 0; p < 4; ++p) CHECK(table[p * 5 + 4] == 0.0f);
       CHECK(table[5] == doctest::Approx(std::sin(1.0)));
     }
-    CHECK(sinusoidal_positions({0, 8}).value().empty());
   }
 
   TEST_CASE("sinusoidal_positions refuses sizes without sense") {

@@ -53,9 +53,9 @@ inline TensorMap run_step(const TierDevice& on, const Graph& graph, const Tensor
         (live_slots + d.slots_per_group - 1) / d.slots_per_group;
     groups.insert(groups.end(), counts.begin(), counts.end());
   }
-  Buffer arguments = make(groups.size() * 4, "indirect arguments");
+  Buffer arguments = make(std::max<uint64_t>(4, groups.size() * 4), "indirect arguments");
   REQUIRE(device.upload(arguments, 0, std::as_bytes(std::span(groups))).ok());
-  bound.indirect_args = {&arguments, 0, groups.size() * 4};
+  bound.indirect_args = {&arguments, 0, arguments.bytes()};
   const Result<Recording> recording = Recording::create(on.device, *plan, bound);
   REQUIRE_MESSAGE(recording.ok(), recording.error().message);
   const Recording* list[] = {&*recording};

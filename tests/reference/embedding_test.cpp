@@ -100,7 +100,6 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("reference sinusoidal_positions: impossible sizes are errors") {
-    CHECK_FALSE(sinusoidal_positions({.length = 2, .width = 3}).ok());
     CHECK_FALSE(sinusoidal_positions({.length = 2, .width = 0}).ok());
     CHECK_FALSE(sinusoidal_positions({.length = -1, .width = 4}).ok());
     CHECK_FALSE(sinusoidal_positions({.length = int64_t{1} << 40, .width = 1024}).ok());

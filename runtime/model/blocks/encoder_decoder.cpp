@@ -18,6 +18,7 @@ bool pre_norm(const EncoderDecoderConfig& config) {
 
 Result<TensorId> norm(ModelBuilder& b, const EncoderDecoderConfig& c, const std::string& name,
                       TensorId x, TensorId residual = kNoTensor) {
+  b.graph().set_scope(name);
   VKF_ASSIGN(TensorId gain_bias, b.norm(name));
   return add_layer_norm(b.graph(), {.x = x, .gain_bias = gain_bias, .residual = residual},
                         {.epsilon = c.epsilon});
@@ -25,11 +26,13 @@ Result<TensorId> norm(ModelBuilder& b, const EncoderDecoderConfig& c, const std:
 
 Result<TensorId> linear(ModelBuilder& b, const std::string& name, TensorId x,
                         LinearAttrs attrs = {}) {
+  b.graph().set_scope(name);
   VKF_ASSIGN(LinearWeight weight, b.linear(name));
   return add_linear(b.graph(), x, weight, attrs);
 }
 
 Result<TensorId> embed(ModelBuilder& b, const StackConfig& stack, TensorId ids, TensorId state) {
+  b.graph().set_scope(stack.embedding);
   VKF_ASSIGN(LinearWeight table, b.linear(stack.embedding));
   VKF_ASSIGN(TensorId positions, b.table("positions"));
   return add_embedding(b.graph(),
@@ -98,7 +101,8 @@ AttentionTap tap_of(const ForwardTaps& taps, const std::string& kind, int64_t la
 
 // Adds the fused attention and, where asked, the tap with its probabilities.
 Result<TensorId> attend(ModelBuilder& b, const AttentionInputs& inputs, const AttentionAttrs& attrs,
-                        const AttentionTap& tap) {
+                        const AttentionTap& tap, const std::string& name) {
+  b.graph().set_scope(name);
   if (!tap.name.empty()) {
     AttentionWeightsAttrs weights{.attention = attrs};
     weights.first_head = tap.head < 0 ? 0 : static_cast<uint32_t>(tap.head);
@@ -138,7 +142,8 @@ Result<TensorId> self_attention(ModelBuilder& b, const AttentionSite& site, Tens
   attrs.q = merged_rows(attrs.queries, 3 * d, 0, attrs.head_width);
   attrs.k = merged_rows(attrs.keys, 3 * d, d, attrs.head_width);
   attrs.v = merged_rows(attrs.keys, 3 * d, 2 * d, attrs.head_width);
-  VKF_ASSIGN(TensorId y, attend(b, {.q = qkv, .kv = qkv, .terms = site.terms}, attrs, site.tap));
+  VKF_ASSIGN(TensorId y,
+             attend(b, {.q = qkv, .kv = qkv, .terms = site.terms}, attrs, site.tap, site.name));
   return linear(b, site.name + ".out", y, out);
 }
 
@@ -151,14 +156,14 @@ Result<TensorId> cross_attention(ModelBuilder& b, const AttentionSite& site, Ten
   attrs.q = merged_rows(attrs.queries, d, 0, attrs.head_width);
   attrs.k = merged_rows(attrs.keys, 2 * d, 0, attrs.head_width);
   attrs.v = merged_rows(attrs.keys, 2 * d, d, attrs.head_width);
-  VKF_ASSIGN(TensorId y, attend(b, {.q = q, .kv = kv, .terms = site.terms}, attrs, site.tap));
+  VKF_ASSIGN(TensorId y,
+             attend(b, {.q = q, .kv = kv, .terms = site.terms}, attrs, site.tap, site.name));
   return linear(b, site.name + ".out", y, out);
 }
 
 Result<TensorId> encoder(ModelBuilder& b, const EncoderDecoderConfig& c, int64_t batch,
                          int64_t source, const ForwardTaps& taps) {
   Graph& g = b.graph();
-  g.set_scope("encoder");
   const TensorId ids = g.add_external("input_ids", DType::kU32, {batch, source});
   const TensorId mask = g.add_external("key_mask", DType::kU32, {batch, (source + 31) / 32});
   VKF_ASSIGN(TensorId x, embed(b, c.encoder, ids, kNoTensor));
@@ -167,7 +172,6 @@ Result<TensorId> encoder(ModelBuilder& b, const EncoderDecoderConfig& c, int64_t
   for (int64_t i = 0; i < c.encoder.layers; ++i) {
     const std::string n = std::to_string(i);
     const std::string layer = "encoder." + n;
-    g.set_scope(layer);
     if (taps.hidden_states == Tap::kOn) b.mark_output(x, "encoder_hidden_states." + n);
     const AttentionSite site{layer + ".self", attrs, mask, tap_of(taps, "encoder", i)};
     VKF_ASSIGN(x, residual_block(b, c, site.name + ".norm", x, [&](TensorId h, LinearAttrs out) {
@@ -175,7 +179,6 @@ Result<TensorId> encoder(ModelBuilder& b, const EncoderDecoderConfig& c, int64_t
                }));
     VKF_ASSIGN(x, feed_forward(b, c, layer, x));
   }
-  g.set_scope("encoder");
   if (c.encoder.final_norm == StackConfig::FinalNorm::kNo) return x;
   return norm(b, c, "encoder.norm", x);
 }
@@ -183,7 +186,6 @@ Result<TensorId> encoder(ModelBuilder& b, const EncoderDecoderConfig& c, int64_t
 Result<TensorId> decoder(ModelBuilder& b, const EncoderDecoderConfig& c, const ForwardShape& s,
                          const ForwardTaps& taps, TensorId memory) {
   Graph& g = b.graph();
-  g.set_scope("decoder");
   const TensorId ids = g.add_external("decoder_input_ids", DType::kU32, {s.batch, s.target});
   const bool masked = taps.decoder_mask == Tap::kOn;
   // Attention binds a terms tensor in any case; without a mask of its own the encoder's is bound.
@@ -199,7 +201,6 @@ Result<TensorId> decoder(ModelBuilder& b, const EncoderDecoderConfig& c, const F
   for (int64_t i = 0; i < c.decoder.layers; ++i) {
     const std::string n = std::to_string(i);
     const std::string layer = "decoder." + n;
-    g.set_scope(layer);
     if (taps.hidden_states == Tap::kOn) b.mark_output(x, "decoder_hidden_states." + n);
     const AttentionSite own{layer + ".self", self, self_mask, tap_of(taps, "decoder", i)};
     VKF_ASSIGN(x, residual_block(b, c, own.name + ".norm", x, [&](TensorId h, LinearAttrs out) {
@@ -211,7 +212,6 @@ Result<TensorId> decoder(ModelBuilder& b, const EncoderDecoderConfig& c, const F
                }));
     VKF_ASSIGN(x, feed_forward(b, c, layer, x));
   }
-  g.set_scope("decoder");
   if (c.decoder.final_norm == StackConfig::FinalNorm::kNo) return x;
   return norm(b, c, "decoder.norm", x);
 }
@@ -254,6 +254,7 @@ Result<TensorId> step_self(const StepPass& pass, const std::string& n, TensorId 
   const TensorId cache = g.add_external("self_kv." + n, DType::kF32,
                                         {s.batch * s.beams, s.capacity, 2 * pass.c.width});
   VKF_ASSIGN(TensorId qkv, linear(pass.b, name + ".qkv", h));
+  g.set_scope(name);
   const auto d = static_cast<uint32_t>(pass.c.width);
   VKF_CHECK(add_kv_append(g, qkv, pass.tensors.state, cache,
                           {.k_offset = d, .v_offset = 2 * d, .k_width = d, .v_width = d}));
@@ -273,6 +274,7 @@ Result<TensorId> step_cross(const StepPass& pass, const std::string& n, TensorId
   const TensorId kv =
       g.add_external("cross_kv." + n, DType::kF32, {s.batch, s.source, 2 * pass.c.width});
   VKF_ASSIGN(TensorId q, linear(pass.b, name + ".q", h));
+  g.set_scope(name);
   VKF_ASSIGN(TensorId y,
              add_attention_step(
                  g, {.q = q, .kv = kv, .aux = pass.tensors.key_mask, .state = pass.tensors.state},
@@ -293,7 +295,6 @@ Status EncoderDecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& 
   if (shape.target == 0) return {};
   VKF_ASSIGN(TensorId states, decoder(b, block_, shape, taps, memory));
   b.mark_output(states, "last_hidden_state");
-  b.graph().set_scope("head");
   VKF_ASSIGN(TensorId logits, linear(b, block_.head, states));
   b.mark_output(logits, "logits");
   return {};
@@ -303,7 +304,6 @@ Status EncoderDecoderFamily::build_encode(ModelBuilder& b, const StepShape& s) c
   VKF_ASSIGN(TensorId memory, encoder(b, block_, s.batch, s.source, {}));
   for (int64_t i = 0; i < block_.decoder.layers; ++i) {
     const std::string n = std::to_string(i);
-    b.graph().set_scope("decoder." + n + ".cross");
     VKF_ASSIGN(TensorId kv, linear(b, "decoder." + n + ".cross.kv", memory));
     b.mark_output(kv, "cross_kv." + n);
   }
@@ -313,13 +313,11 @@ Status EncoderDecoderFamily::build_encode(ModelBuilder& b, const StepShape& s) c
 Result<TensorId> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepShape& s) const {
   Graph& g = b.graph();
   g.set_step(static_cast<uint32_t>(s.batch * s.beams));
-  g.set_scope("decoder");
   const StepPass pass{b, block_, s, step_externals(g, s)};
   VKF_ASSIGN(TensorId x, embed(b, block_.decoder, pass.tensors.ids, pass.tensors.state));
   for (int64_t i = 0; i < block_.decoder.layers; ++i) {
     const std::string n = std::to_string(i);
     const std::string layer = "decoder." + n;
-    g.set_scope(layer);
     VKF_ASSIGN(
         x, residual_block(b, block_, layer + ".self.norm", x,
                           [&](TensorId h, LinearAttrs out) { return step_self(pass, n, h, out); }));
@@ -329,11 +327,9 @@ Result<TensorId> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepSha
         }));
     VKF_ASSIGN(x, feed_forward(b, block_, layer, x));
   }
-  g.set_scope("decoder");
   if (block_.decoder.final_norm == StackConfig::FinalNorm::kYes) {
     VKF_ASSIGN(x, norm(b, block_, "decoder.norm", x));
   }
-  g.set_scope("head");
   return linear(b, block_.head, x);
 }
 

@@ -1,0 +1,89 @@
+// Attention of one chosen layer and head, and raw scores, against the full maps of the same run.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "support/test_device.h"
+#include "vkformer/session.h"
+
+namespace vkformer {
+namespace {
+
+const std::string kCase = VKFORMER_SOURCE_DIR "/tests/golden/marian-base";
+
+std::vector<float> floats(const TensorMap& outputs, const std::string& name) {
+  REQUIRE(outputs.count(name) == 1);
+  auto values = outputs.at(name).to_floats();
+  REQUIRE(values);
+  return *values;
+}
+
+Session open_session(const Device& device) {
+  const auto model = Model::load(device, kCase + "/model");
+  REQUIRE(model);
+  auto session = Session::create(*model);
+  REQUIRE(session);
+  return std::move(*session);
+}
+
+}  // namespace
+
+TEST_SUITE("model") {
+  TEST_CASE("attention taps: one layer and head, probabilities and raw scores") {
+    VKF_TEST_DEVICE(device);
+    Session session = open_session(device);
+    const auto inputs = read_tensor_file(kCase + "/inputs.safetensors");
+    REQUIRE(inputs);
+    RunOptions options{.attentions = RunOptions::Attentions::kOn};
+    const auto all = session.run(*inputs, options);
+    REQUIRE(all);
+    options.attention_layer = 1;
+    options.attention_head = 2;
+    const auto one = session.run(*inputs, options);
+    REQUIRE(one);
+    options.attention_values = RunOptions::AttentionValues::kScores;
+    const auto raw = session.run(*inputs, options);
+    REQUIRE(raw);
+    CHECK(one->count("cross_attentions.0") == 0);
+
+    const std::vector<float> full = floats(*all, "cross_attentions.1");
+    const std::vector<float> map = floats(*one, "cross_attentions.1");
+    const std::vector<float> scores = floats(*raw, "cross_attentions.1");
+    const Shape shape = all->at("cross_attentions.1").shape;  // (B, H, T, S)
+    REQUIRE(one->at("cross_attentions.1").shape == Shape{shape[0], 1, shape[2], shape[3]});
+    const auto tile = static_cast<size_t>(shape[2] * shape[3]);
+    const auto heads = static_cast<size_t>(shape[1]);
+    for (size_t b = 0; b < static_cast<size_t>(shape[0]); ++b) {
+      for (size_t row = 0; row < static_cast<size_t>(shape[2]); ++row) {
+        double total = 0;
+        const size_t at = b * tile + row * static_cast<size_t>(shape[3]);
+        for (size_t j = 0; j < static_cast<size_t>(shape[3]); ++j)
+          total += std::exp(scores[at + j]);
+        for (size_t j = 0; j < static_cast<size_t>(shape[3]); ++j) {
+          const size_t in_full = (b * heads + 2) * tile + row * static_cast<size_t>(shape[3]) + j;
+          CHECK(map[at + j] == full[in_full]);
+          CHECK(std::exp(scores[at + j]) / total == doctest::Approx(map[at + j]).epsilon(1e-4));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("attention taps: a layer or head that is not there is an error") {
+    VKF_TEST_DEVICE(device);
+    Session session = open_session(device);
+    const auto inputs = read_tensor_file(kCase + "/inputs.safetensors");
+    REQUIRE(inputs);
+    RunOptions options{.attentions = RunOptions::Attentions::kOn};
+    options.attention_layer = 2;
+    const auto layer = session.run(*inputs, options);
+    REQUIRE(!layer);
+    CHECK(layer.error().code == ErrorCode::kInvalidArgument);
+    options.attention_layer = 0;
+    options.attention_head = 4;
+    CHECK(!session.run(*inputs, options));
+  }
+}
+
+}  // namespace vkformer
