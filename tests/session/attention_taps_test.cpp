@@ -33,7 +33,7 @@ Session open_session(const Device& device) {
 TEST_SUITE("model") {
   TEST_CASE("attention taps: one layer and head, probabilities and raw scores") {
     VKF_TEST_DEVICE(device);
-    Session session = open_session(device);
+    Session session = open_session(Device(device));
     const auto inputs = read_tensor_file(kCase + "/inputs.safetensors");
     REQUIRE(inputs);
     RunOptions options{.attentions = RunOptions::Attentions::kOn};
@@ -72,7 +72,7 @@ TEST_SUITE("model") {
 
   TEST_CASE("attention taps: a layer or head that is not there is an error") {
     VKF_TEST_DEVICE(device);
-    Session session = open_session(device);
+    Session session = open_session(Device(device));
     const auto inputs = read_tensor_file(kCase + "/inputs.safetensors");
     REQUIRE(inputs);
     RunOptions options{.attentions = RunOptions::Attentions::kOn};
