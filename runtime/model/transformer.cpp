@@ -36,7 +36,8 @@ WeightRow in_proj_row(std::string name, const std::string& attention, int64_t fi
           .biases = {attention + ".in_proj_bias"},
           .rows = n,
           .width = d,
-          .first_row = first};
+          .first_row = first,
+          .source_rows = {3 * d}};
 }
 
 void add_layer(WeightTable& table, const std::string& to, const std::string& from, int64_t d,

@@ -229,15 +229,16 @@ void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttr
   const uint64_t inner = batch.empty() ? 1 : static_cast<uint64_t>(batch.back());
   const MatrixLayout la = matrix_layout(a.shape, attrs.matmul.trans_a);
   const MatrixLayout lb = matrix_layout(b.shape, attrs.matmul.trans_b);
-  for (uint64_t first = 0; first < count; first += inner) {
-    MatmulProblem problem{.params = base_params(attrs.matmul),
-                          .batch = static_cast<uint32_t>(inner)};
+  uint64_t run = 0;
+  for (uint64_t first = 0; first < count; first += run) {
+    run = std::min<uint64_t>(inner - first % inner, context.caps.limits.max_group_count[2]);
+    MatmulProblem problem{.params = base_params(attrs.matmul), .batch = static_cast<uint32_t>(run)};
     MatmulParams& p = problem.params;
     p.m = static_cast<uint32_t>(y[y.size() - 2]);
     p.n = static_cast<uint32_t>(y.back());
     p.k = static_cast<uint32_t>(a.shape[a.shape.size() - (attrs.matmul.trans_a ? 2 : 1)]);
     const auto stride = [&](const Shape& operand, uint32_t matrix) {
-      if (inner == 1) return 0u;
+      if (run == 1) return 0u;
       const uint64_t step =
           operand_batch(operand, batch, first + 1) - operand_batch(operand, batch, first);
       return static_cast<uint32_t>(step) * matrix;

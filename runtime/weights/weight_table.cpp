@@ -45,42 +45,23 @@ Status check_vector(const Checkpoint& checkpoint, const std::string& name, const
                           ", but the configuration asks for (" + std::to_string(size) + ")");
 }
 
-Result<int64_t> check_matrix(const Checkpoint& checkpoint, const std::string& name,
-                             const WeightRow& row) {
-  VKF_ASSIGN(const TensorView* view, find_float(checkpoint, name, row));
-  const bool fits = view->shape.size() == 2 && view->shape[1] == row.width &&
-                    (row.first_row < 0 || view->shape[0] >= row.first_row + row.rows);
-  if (fits) return row.first_row < 0 ? view->shape[0] : row.rows;
-  return tensor_error(checkpoint, name,
-                      "has shape " + shape_text(view->shape) + ", but '" + row.name +
-                          "' needs a matrix with " + std::to_string(row.width) + " columns");
+// Rows that source `index` must have. A projection too wide must not hide one too narrow.
+int64_t rows_of_source(const WeightRow& row, size_t index) {
+  if (!row.source_rows.empty()) return row.source_rows[index];
+  return row.rows / static_cast<int64_t>(row.sources.size());
 }
 
 Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
-  int64_t rows = 0;
-  for (const std::string& source : row.sources) {
-    VKF_ASSIGN(int64_t part, check_matrix(checkpoint, source, row));
-    rows += part;
-  }
-  if (rows != row.rows) {
-    return tensor_error(checkpoint, row.sources[0],
-                        "gives " + std::to_string(rows) + " rows for '" + row.name +
-                            "', but the configuration asks for " + std::to_string(row.rows));
-  }
-  for (size_t i = 0; i < row.biases.size(); ++i) {
-    const int64_t size = row.first_row >= 0 || row.biases.size() == 1
-                             ? -1
-                             : checkpoint.find(row.sources[i])->shape[0];
-    if (size >= 0) VKF_CHECK(check_vector(checkpoint, row.biases[i], row, size));
-  }
-  if (row.biases.size() == 1) {
-    VKF_ASSIGN(const TensorView* view, find_float(checkpoint, row.biases[0], row));
-    const int64_t least = row.first_row < 0 ? row.rows : row.first_row + row.rows;
-    const int64_t count = element_count(view->shape);
-    if (row.first_row < 0 ? count != least : count < least) {
-      return tensor_error(checkpoint, row.biases[0],
-                          "has shape " + shape_text(view->shape) +
-                              ", but the configuration asks for (" + std::to_string(least) + ")");
+  for (size_t i = 0; i < row.sources.size(); ++i) {
+    VKF_ASSIGN(const TensorView* view, find_float(checkpoint, row.sources[i], row));
+    const Shape wanted = {rows_of_source(row, i), row.width};
+    if (view->shape != wanted) {
+      return tensor_error(checkpoint, row.sources[i],
+                          "has shape " + shape_text(view->shape) + ", but '" + row.name +
+                              "' needs " + shape_text(wanted) + " by the configuration");
+    }
+    if (i < row.biases.size()) {
+      VKF_CHECK(check_vector(checkpoint, row.biases[i], row, wanted[0]));
     }
   }
   return {};

@@ -31,6 +31,8 @@ struct WeightRow {
   // First of the sources' first axis (rows) to take, for a matrix that holds several (in_proj):
   // rows [first_row, first_row + rows) of the one source; -1 takes all.
   int64_t first_row = -1;
+  // Rows that each source must have in its file; empty: equal shares of `rows`.
+  std::vector<int64_t> source_rows = {};
 };
 
 struct WeightTable {

@@ -64,6 +64,17 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("beam search over fewer tokens than candidates") {
+    for (const TierDevice& device : tier_devices()) {
+      SearchCase c = beam_case(3, 5, 14);
+      c.eos = {1};
+      check_search(device, c);
+      c = beam_case(4, 6, 15);
+      c.eos = {1, 2};
+      check_search(device, c);
+    }
+  }
+
   TEST_CASE("beam search forces, suppresses and holds tokens back") {
     for (const TierDevice& device : tier_devices()) {
       SearchCase c = beam_case(4, 24, 17);

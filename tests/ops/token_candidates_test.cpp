@@ -119,6 +119,16 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("token_candidates beyond the vocabulary are impossible") {
+    for (const TierDevice& device : tier_devices()) {
+      const auto found = run(device, case_of(3), 8, random_array({2, 3}, 6), 2);
+      for (const std::vector<Candidate>& row : found) {
+        CHECK(std::isfinite(row[2].value));
+        for (size_t k = 3; k < 8; ++k) CHECK(row[k].value == -kInfinity);
+      }
+    }
+  }
+
   TEST_CASE("token_candidates processes scores: suppressed, premature and forced tokens") {
     for (const TierDevice& device : tier_devices()) {
       const Array logits = random_array({3, 45}, 7);
@@ -162,14 +172,16 @@ TEST_SUITE("cpu") {
     TensorDesc integers = logits_desc({6, 20});
     integers.dtype = DType::kU32;
     check_error(check_token_candidates(integers, p), "token_candidates", "F32");
-    for (uint32_t k : {0u, 21u, 65u}) {
+    p.candidates = 21;  // more than there are tokens: the rest are impossible
+    CHECK(check_token_candidates(logits_desc({6, 20}), p).ok());
+    for (uint32_t k : {0u, VKF_MAX_CANDIDATES + 1u}) {
       p.candidates = k;
       check_error(check_token_candidates(logits_desc({6, 20}), p), "token_candidates",
-                  std::to_string(k));
+                  "K " + std::to_string(k));
     }
-    p.candidates = VKF_MAX_CANDIDATES + 1;
-    p.vocab = 1000;
-    check_error(check_token_candidates(logits_desc({6, 1000}), p), "token_candidates", "64");
+    p.candidates = 1;
+    p.vocab = 0;
+    check_error(check_token_candidates(logits_desc({6, 0}), p), "token_candidates", "V is 0");
   }
 
   TEST_CASE("token_candidates plans the tier's kernel, one workgroup a slot") {

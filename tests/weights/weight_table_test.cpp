@@ -149,7 +149,9 @@ TEST_SUITE("cpu") {
                   {"k.w", counting(DType::kF32, {3, 4}, 50)},
                   {"q.b", counting(DType::kF32, {2}, 200)},
                   {"k.b", counting(DType::kF32, {3}, 300)}});
-    const auto weights = resolve(opened, {.rows = {linear(5, 4, {"q.w", "k.w"}, {"q.b", "k.b"})}});
+    WeightRow row = linear(5, 4, {"q.w", "k.w"}, {"q.b", "k.b"});
+    row.source_rows = {2, 3};
+    const auto weights = resolve(opened, {.rows = {row}});
     const auto bytes = packed_bytes(opened, weights[0]);
     CHECK(matrix_at(weights[0], bytes, 0, 0) == 1);
     CHECK(matrix_at(weights[0], bytes, 3, 1) == 8);
@@ -165,8 +167,10 @@ TEST_SUITE("cpu") {
          {{"in_proj", counting(DType::kF32, {6, 2})}, {"b", counting(DType::kF32, {6}, 50)}});
     WeightRow q = linear(2, 2, {"in_proj"}, {"b"});
     q.first_row = 0;
+    q.source_rows = {6};
     WeightRow kv = linear(4, 2, {"in_proj"}, {"b"});
     kv.first_row = 2;
+    kv.source_rows = {6};
     const auto weights = resolve(opened, {.rows = {q, kv}});
     const auto first = packed_bytes(opened, weights[0]);
     const auto second = packed_bytes(opened, weights[1]);
@@ -213,7 +217,7 @@ TEST_SUITE("cpu") {
     check_refused({{"b", b}}, table, "w", "missing");
     check_refused({{"w", w}}, table, "b", "missing");
     check_refused({{"w", counting(DType::kF32, {3, 4})}, {"b", b}}, table, "w", "(3, 4)");
-    check_refused({{"w", counting(DType::kF32, {5, 3})}, {"b", b}}, table, "w", "5 rows");
+    check_refused({{"w", counting(DType::kF32, {5, 3})}, {"b", b}}, table, "w", "(5, 3)");
     check_refused({{"w", counting(DType::kF32, {12})}, {"b", b}}, table, "w", "(12)");
     check_refused({{"w", w}, {"b", counting(DType::kF32, {3})}}, table, "b", "(3)");
     check_refused({{"w", w}, {"b", b}, {"extra", b}}, table, "extra", "not a tensor");
@@ -230,9 +234,16 @@ TEST_SUITE("cpu") {
     check_refused({{"q", part}, {"qb", bias}, {"kb", bias}}, stack, "k", "missing");
     WeightRow slice = linear(2, 3, {"q"}, {"qb"});
     slice.first_row = 1;
+    slice.source_rows = {3};
     check_refused({{"q", part}, {"qb", bias}}, {.rows = {slice}}, "q", "(2, 3)");
     check_refused({{"q", counting(DType::kF32, {3, 3})}, {"qb", bias}}, {.rows = {slice}}, "qb",
                   "(2)");
+    // Too many rows are as wrong as too few.
+    check_refused({{"q", counting(DType::kF32, {4, 3})}, {"qb", bias}}, {.rows = {slice}}, "q",
+                  "(4, 3)");
+    const Tensor bias5 = counting(DType::kF32, {5});
+    check_refused({{"q", counting(DType::kF32, {5, 3})}, {"qb", bias5}, {"k", part}, {"kb", bias}},
+                  stack, "q", "(5, 3)");
     const WeightRow norm{
         .name = "n", .layout = WeightLayout::kNorm, .sources = {"g"}, .biases = {"b"}, .width = 3};
     check_refused({{"g", bias}, {"b", bias}}, {.rows = {norm}}, "g", "(2)");
