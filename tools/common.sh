@@ -4,9 +4,11 @@
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
-# build PRESET: configures and builds build/PRESET, with ccache where it is installed.
+# build PRESET [TARGET...]: configures and builds build/PRESET, or the targets of it, with ccache where
+# it is installed.
 build() {
   local preset=$1
+  shift
   if [ -z "${CMAKE_CXX_COMPILER_LAUNCHER:-}" ] && command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=ccache
   fi
@@ -16,7 +18,7 @@ build() {
     cat "build/$preset/configure.log"
     fail "cmake could not configure build/$preset; its output is above."
   }
-  cmake --build "build/$preset"
+  cmake --build "build/$preset" ${1:+--target "$@"}
 }
 
 # Opening comment of the running script, as its help.
