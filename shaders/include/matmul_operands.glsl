@@ -72,13 +72,13 @@ void load_group(uint group, uint k, out vec4 low, out vec4 high) {
   }
 }
 #else
+// The part that depends on the lane stays apart from the part that depends on k, so that it is
+// computed once: every stride is a multiple of 8.
 uint group_at(uint group, uint k) {
   const uint g = min(group, (p.n + 7u) / 8u - 1u);
-  const uint panel = g / (kPanelColumns / 8u);
-  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + panel * p.b_panel_stride +
-           k * p.b_row_stride) >>
-          3) +
-         g % (kPanelColumns / 8u);
+  const uint in_panels =
+      g / (kPanelColumns / 8u) * (p.b_panel_stride >> 3) + g % (kPanelColumns / 8u);
+  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + k * p.b_row_stride) >> 3) + in_panels;
 }
 #if VKF_WEIGHT_F16 && VKF_INT64
 layout(binding = 1) readonly buffer BGroup { u64vec2 b_group[]; };
