@@ -12,6 +12,8 @@ constexpr uint32_t kQueriesPerGroup = 8;  // of the tiled strategy
 // Heads in registers make code whose compilation grows faster than its gain: two queries a lane are
 // faster at every width, but cost a software device over a second more to compile beyond 80.
 constexpr uint32_t kMostPairedWidth = 80;
+// Queries from which the faster pairs repay the second or so that they take longer to compile.
+constexpr uint32_t kLeastPaired = 64;
 constexpr uint32_t kMostLaneWidth = 96;
 constexpr uint32_t kMostQueries = 65535 * 4;  // four a workgroup, at the least
 constexpr int32_t kMaxReach = 1 << 29;        // of causal offset and windows, in tokens
@@ -212,7 +214,7 @@ Strategy pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) {
   const uint32_t width = std::max(a.head_width, a.value_width);
   if (caps.device_class == DeviceClass::kSoftware && caps.subgroup() &&
       (lanes == 4 || lanes == 8) && a.queries > 1 && width <= kMostLaneWidth) {
-    const uint32_t per_lane = a.queries > lanes && width <= kMostPairedWidth ? 2 : 1;
+    const uint32_t per_lane = a.queries >= kLeastPaired && width <= kMostPairedWidth ? 2 : 1;
     const ScoreTermsParams& t = a.terms;
     const bool may_mask = t.flags != 0 || t.key_mask_offset != VKF_NO_TERM ||
                           t.mask_offset != VKF_NO_TERM || t.bias_offset != VKF_NO_TERM ||
