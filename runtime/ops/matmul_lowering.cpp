@@ -62,9 +62,9 @@ void launch_rows(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
   const MatmulParams& p = problem.params;
   const bool software = caps.device_class == DeviceClass::kSoftware;
   const uint32_t rows = std::min(p.m, kMostFewRows);
-  // Software devices stream a whole panel row by row; GPUs need more invocations than columns give,
-  // so slices of K are summed in a fixed order.
-  const uint32_t lanes = software ? 8u : 16u;
+  // Software devices stream a panel (or half of one) row by row; GPUs need more invocations than
+  // columns give, so slices of K are summed in a fixed order.
+  const uint32_t lanes = software ? std::clamp(caps.subgroup_size, 4u, 8u) : 16u;
   const uint32_t slices = software ? 1u : rows <= 4 ? 8u : 4u;
   d.spec = {lanes * slices, rows, lanes, aligned_a(p), p.activation, slices};
   d.groups = {ceil_div(p.n, lanes * kGroupColumns), ceil_div(p.m, rows), problem.batch};

@@ -242,7 +242,17 @@ TEST_SUITE("cpu") {
     software.subgroup_size = 8;
     const auto lanes = make_plan(graph, software, Precision::kF32);
     REQUIRE(lanes.ok());
-    CHECK(lanes->dump().find("attention_lanes__f32_f32_f32_subgroup [2 x 6 x 1]") !=
+    CHECK(lanes->dump().find("attention_lanes__f32_f32_f32_subgroup [3 x 6 x 1]") !=
+          std::string::npos);
+    // Long sequences take two queries a lane.
+    AttentionCase longer = c;
+    longer.queries = longer.keys = 65;
+    Graph pairs;
+    const TensorId wide = pairs.add_external("qkv", DType::kF32, {2, 65, 72});
+    REQUIRE(add_attention(pairs, {.q = wide, .kv = wide}, merged_attrs(longer)).ok());
+    const auto paired = make_plan(pairs, software, Precision::kF32);
+    REQUIRE(paired.ok());
+    CHECK(paired->dump().find("attention_lanes__f32_f32_f32_subgroup [5 x 6 x 1]") !=
           std::string::npos);
   }
 
