@@ -33,7 +33,7 @@ void main() {
     if (!is_negative_infinity(value)) sum += exp_nonpositive(value - highest);
   }
   sum = workgroup_sum(sum);
-  const float log_sum = is_nan(sum) ? sum : log(sum);
+  const float log_sum = log_of_sum(sum);
   for (uint i = gl_LocalInvocationID.x; i < p.width; i += kLocalSize) {
     const float value = x[base + i];
     if (is_nan(log_sum)) {

@@ -56,8 +56,8 @@ void main() {
   for (uint v = lane; v < p.vocab; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
   peak = workgroup_max(peak);
   float sum = 0.0;
-  for (uint v = lane; v < p.vocab; v += kLocalSize) sum += exp(logits[base + v] - peak);
-  const float log_sum = log(workgroup_sum(sum));
+  for (uint v = lane; v < p.vocab; v += kLocalSize) sum += exp_nonpositive(logits[base + v] - peak);
+  const float log_sum = log_of_sum(workgroup_sum(sum));
 
   uvec2 last = no_best();
   for (uint k = 0u; k < p.candidates; ++k) {
