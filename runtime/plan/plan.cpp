@@ -19,7 +19,7 @@ std::string human_bytes(uint64_t bytes) {
   return text;
 }
 
-std::string dispatch_text(const Plan& plan, const Dispatch& d) {
+std::string dispatch_text(const Dispatch& d) {
   std::string text(kernel_info(d.kernel).name);
   text += " [" + std::to_string(d.groups[0]) + " x " + std::to_string(d.groups[1]) + " x " +
           std::to_string(d.groups[2]) + "]";
@@ -33,7 +33,6 @@ std::string dispatch_text(const Plan& plan, const Dispatch& d) {
   char cost[64];
   std::snprintf(cost, sizeof cost, "  %.3g flop, %.3g B", d.flops, d.bytes);
   text += cost;
-  (void)plan;
   return text + (d.label.empty() ? "" : "  # " + d.label);
 }
 
@@ -70,7 +69,7 @@ std::string Plan::dump() const {
       for (uint32_t b : barrier.buffers) text += " %" + std::to_string(b);
       text += "\n";
     }
-    text += std::to_string(i) + ": " + dispatch_text(*this, dispatches[i]) + "\n";
+    text += std::to_string(i) + ": " + dispatch_text(dispatches[i]) + "\n";
   }
   char cost[128];
   std::snprintf(cost, sizeof cost, "%zu dispatches, %zu barriers, %.4g flop, %.4g B moved\n",
