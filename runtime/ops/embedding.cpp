@@ -3,6 +3,7 @@
 #include "ops/row_op.h"
 #include "params/decode_state.h"
 #include "params/embedding.h"
+#include "params/matmul.h"
 
 namespace vkformer {
 namespace {
@@ -12,7 +13,7 @@ EmbeddingAttrs with_defaults(EmbeddingAttrs attrs, const Shape& ids) {
     attrs.row_stride = attrs.width;
     attrs.col_stride = 1;
   }
-  if (attrs.panel_stride == 0) attrs.panel_stride = 64 * attrs.row_stride;
+  if (attrs.panel_stride == 0) attrs.panel_stride = kPanelColumns * attrs.row_stride;
   if (attrs.tokens == 0) attrs.tokens = ids.empty() ? 1 : static_cast<uint32_t>(ids.back());
   attrs.tokens = std::max(1u, attrs.tokens);
   return attrs;
@@ -57,8 +58,8 @@ Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& tabl
   if (a.vocabulary == 0) {
     return op_error(OpId::k_embedding, "The table has 0 rows, but must have at least one.");
   }
-  const uint64_t last = (a.vocabulary - 1ull) / 64 * a.panel_stride +
-                        (a.vocabulary - 1ull) % 64 * a.row_stride +
+  const uint64_t last = (a.vocabulary - 1ull) / kPanelColumns * a.panel_stride +
+                        (a.vocabulary - 1ull) % kPanelColumns * a.row_stride +
                         (std::max(1u, a.width) - 1ull) * a.col_stride;
   if (a.width != 0 && (last >= table_elements(table) || last > 0xffffffffull)) {
     return op_error(OpId::k_embedding, "The strides (" + std::to_string(a.row_stride) + ", " +

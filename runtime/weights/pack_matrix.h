@@ -6,22 +6,23 @@
 #include <vector>
 
 #include "base/check.h"
+#include "params/matmul.h"
 #include "vkformer/tensor.h"
 
 namespace vkformer {
 
-// Columns of a panel: the layout is panels of so many columns, each (K, kPanelWidth) row-major.
-inline constexpr uint32_t kPanelWidth = 64;
+// The layout is panels of kPanelColumns columns (params/matmul.h), each (K, kPanelColumns)
+// row-major.
 
 // Elements of a packed (K, N) matrix, the last panel padded.
 inline uint64_t packed_elements(int64_t n, int64_t k) {
-  return (static_cast<uint64_t>(n) + kPanelWidth - 1) / kPanelWidth * kPanelWidth *
+  return (static_cast<uint64_t>(n) + kPanelColumns - 1) / kPanelColumns * kPanelColumns *
          static_cast<uint64_t>(k);
 }
 
 // Where element (row, column) of a (K, N) matrix with `k` rows lies.
 inline size_t packed_index(size_t row, size_t column, size_t k) {
-  return column / kPanelWidth * kPanelWidth * k + row * kPanelWidth + column % kPanelWidth;
+  return column / kPanelColumns * kPanelColumns * k + row * kPanelColumns + column % kPanelColumns;
 }
 
 enum class MatrixOrder : uint8_t { kOutIn, kInOut };  // (N, K), or (K, N)

@@ -11,8 +11,8 @@ bool is_negative_infinity(float value) { return floatBitsToUint(value) == 0xff80
 float negative_infinity() { return uintBitsToFloat(0xff800000u); }
 
 // exp for x <= 0. Below ln of the smallest denormal the result is 0 by definition and not by the
-// driver's exp. NaN stays NaN
-// (by its bits: a driver's exp may turn it into a number, SwiftShader's does).
+// driver's exp. NaN stays NaN by its bits: a driver's exp may turn it into a number, SwiftShader's
+// does.
 float exp_nonpositive(float x) { return is_nan(x) ? x : (x < -104.0 ? 0.0 : exp(x)); }
 
 // log of a sum that may be NaN, which stays NaN.
