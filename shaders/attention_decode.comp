@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = softmax(scale q k^T) v for the one query of every live slot (online softmax, Milakov and Gimelshein 2018)
-// shapes:   Q (slots, H, E) by offset and stride, Kv (R, C, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev)), Aux: ancestry (R, C) or key mask (B, ceil(S/32)) -> Y (slots, H * Ev)
+// computes: y = softmax(scale q k^T + alibi or bias by distance) v for the one query of every live slot (online softmax, Milakov and Gimelshein 2018)
+// shapes:   Q (slots, H, E) by offset and stride, Kv (R, C, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev)), Aux: ancestry (R, C) and what is added by distance, or key mask (B, ceil(S/32)) -> Y (slots, H * Ev)
 // mapping:  a workgroup owns one slot (x) and head (y); an invocation first one key of a tile, then every kLocalSize-th value column
 // bounds:   position, S, E and Ev may be anything; slots beyond the live ones are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
@@ -45,12 +45,36 @@ bool key_allowed(uint row, uint j) {
   return (aux[row / p.beams * words + (j >> 5u)] & (1u << (j & 31u))) != 0u;
 }
 
+uint position;  // of the query in its own row
+
+// What the distance from the query to key j adds.
+float distance_bias(uint head, uint j) {
+  const int distance = int(j) - int(position);
+  float value = 0.0;
+  if (p.slopes_offset != VKF_NO_TERM) {
+    value = uintBitsToFloat(aux[p.slopes_offset + head]) * float(distance);
+  }
+  if (p.distance_offset != VKF_NO_TERM) {
+    const int reach = int(aux[p.distance_offset]);
+    const uint column = uint(clamp(distance, -reach, reach) + reach);
+    value += uintBitsToFloat(aux[p.distance_offset + 1u + head * uint(2 * reach + 1) + column]);
+  }
+  return value;
+}
+
 // The score of key j, -inf where masked.
-float key_score(uint row, uint j, uint base) {
-  if (!key_allowed(row, j)) return negative_infinity();
+float key_score(uvec2 place, uint j, uint base) {
+  if (!key_allowed(place.x, j)) return negative_infinity();
   float value = 0.0;
   for (uint e = 0u; e < kWidth; ++e) value += q_row[e] * kv[base + e];
-  return value * p.scale;
+  return value * p.scale + distance_bias(place.y, j);
+}
+
+// The keys [x, y) that the query sees.
+uvec2 seen_keys() {
+  if (kCross != 0u) return uvec2(0u, p.lines);
+  const uint end = min(position + 1u, p.lines);
+  return uvec2(p.window == 0u || position + 1u < p.window ? 0u : position + 1u - p.window, end);
 }
 
 void main() {
@@ -59,7 +83,8 @@ void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint head = gl_WorkGroupID.y;
   const uint kv_head = head / p.heads_per_kv;
-  const uint row = slot_rows[slot >> 2u][slot & 3u];
+  const uint entry = slot_rows[slot >> 2u][slot & 3u];
+  const uint row = VKF_SLOT_ROW(entry);
   for (uint e = lane; e < kWidth; e += kLocalSize) {
     q_row[e] = q[p.q_offset + slot * p.q_stride + head * kWidth + e];
   }
@@ -67,14 +92,16 @@ void main() {
   for (uint c = 0u; c < kColumns; ++c) sum[c] = 0.0;
   float highest = kLowestFloat;
   float total = 0.0;
-  const uint end = kCross != 0u ? p.lines : min(state.position + 1u, p.lines);
+  position = state.position - VKF_SLOT_START(entry);
+  const uvec2 keys = seen_keys();
+  const uint end = keys.y;
   barrier();
-  for (uint tile = 0u; tile < end; tile += kLocalSize) {
+  for (uint tile = keys.x; tile < end; tile += kLocalSize) {
     float score = negative_infinity();
     uint line = 0u;
     if (tile + lane < end) {
       line = line_of(row, tile + lane);
-      score = key_score(row, tile + lane, line * p.line + kv_head * kWidth);
+      score = key_score(uvec2(row, head), tile + lane, line * p.line + kv_head * kWidth);
     }
     const float now = keep_max(highest, workgroup_max(keep_max(kLowestFloat, score)));
     const float fade = online_fade(highest, now, 1.0);

@@ -138,7 +138,9 @@ void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint first_slot = gl_WorkGroupID.x * p.beams;
   if (first_slot >= state.live_slots) return;
-  const uint first_row = slot_rows[first_slot >> 2u][first_slot & 3u];
+  const uint entry = slot_rows[first_slot >> 2u][first_slot & 3u];
+  const uint first_row = VKF_SLOT_ROW(entry);
+  const uint start = VKF_SLOT_START(entry);  // ancestry counts from here
   const uint item = first_row / p.beams;
   const uint length = state.position + 1u;
   if (lane == 0u) nan_seen = 0u;
@@ -173,11 +175,11 @@ void main() {
     for (uint j = 0u; j < p.beams; ++j) {
       const uint row = first_row + top_parent[kept[j]];
       token[j] = search[tokens_at(p, row) + t];
-      source[j] = ancestry[row * p.capacity + t];
+      if (t >= start) source[j] = ancestry[row * p.capacity + t - start];
     }
     for (uint j = 0u; j < p.beams; ++j) {
       search[tokens_at(p, first_row + j) + t] = token[j];
-      ancestry[(first_row + j) * p.capacity + t] = source[j];
+      if (t >= start) ancestry[(first_row + j) * p.capacity + t - start] = source[j];
     }
   }
   if (lane != 0u) return;
@@ -188,7 +190,7 @@ void main() {
     const float penalty = top_done[kept[j]] ? kFinishedPenalty : 0.0;
     search[scores_at(p, row)] = floatBitsToUint(top_score[kept[j]] - penalty);
     search[tokens_at(p, row) + length] = top_token[kept[j]];
-    if (length < p.capacity) ancestry[row * p.capacity + length] = row;
+    if (length < p.capacity) ancestry[row * p.capacity + length - start] = row;
   }
   const float best_running = uintBitsToFloat(search[scores_at(p, first_row)]);
   if (!goes_on(item, length + 1u, best_running, all_done)) {

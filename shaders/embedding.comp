@@ -1,16 +1,18 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = table[id] * scale + positions[position]; NaN where an id or position has no row
-// shapes:   Ids (R), Table (V, D) by strides, Positions (P, D), State -> Y (R, D)
+// computes: y = table[id] * scale + positions[position] + types[type]; NaN where one has no row
+// shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
 // bounds:   D and ids may be anything; rows beyond the last are skipped; Positions may be unused
 // requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_STEP: position from State
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kHasPositions = 0;
+layout(constant_id = 2) const uint kHasTypes = 0;
 
 #include "embedding.h"
 #include "float_bits.glsl"
+#include "matmul.h"
 #include "rows.glsl"
 #ifdef VKF_STEP
 #include "decode_state.h"
@@ -22,7 +24,10 @@ layout(binding = 1) readonly buffer Table { uint table[]; };
 layout(binding = 2) readonly buffer Positions { float positions[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 #ifdef VKF_STEP
-layout(binding = 4) uniform State { DecodeState state; };
+layout(binding = 4) uniform State {
+  DecodeState state;
+  uvec4 slot_rows[VKF_SLOT_QUADS];
+};
 #endif
 
 float table_at(uint index) {
@@ -36,8 +41,9 @@ float table_at(uint index) {
 
 uint row_position(uint row) {
 #ifdef VKF_STEP
-  return p.position_offset + state.position;
+  return p.position_offset + state.position - VKF_SLOT_START(slot_rows[row >> 2u][row & 3u]);
 #else
+  if (p.position_plane != 0u) return p.position_offset + ids[p.position_plane * p.rows + row];
   return p.position_offset + row % p.tokens;
 #endif
 }
@@ -47,13 +53,18 @@ void main() {
   if (row >= p.rows) return;
   const uint id = ids[row];
   const uint position = kHasPositions != 0u ? row_position(row) : 0u;
-  const bool exists = id < p.vocabulary && (kHasPositions == 0u || position < p.positions);
+  // In a decoding step every token is of type 0.
+  const uint type = kHasTypes != 0u && p.type_plane != 0u ? ids[p.type_plane * p.rows + row] : 0u;
+  const bool exists = id < p.vocabulary && (kHasPositions == 0u || position < p.positions) &&
+                      (kHasTypes == 0u || type < p.types);
   for (uint d = gl_LocalInvocationID.x; d < p.width; d += kLocalSize) {
     float value = make_nan();
     if (exists) {
-      const uint at = id / 64u * p.panel_stride + id % 64u * p.row_stride + d * p.col_stride;
+      const uint at = id / kPanelColumns * p.panel_stride + id % kPanelColumns * p.row_stride +
+                      d * p.col_stride;
       value = table_at(at) * p.scale;
       if (kHasPositions != 0u) value += positions[position * p.width + d];
+      if (kHasTypes != 0u) value += positions[(p.type_row + type) * p.width + d];
     }
     y[row * p.width + d] = value;
   }

@@ -24,7 +24,7 @@ layout(std140, binding = 3) uniform Settings { SearchSettings s; };
 void main() {
   const uint slot = gl_GlobalInvocationID.x;
   if (slot >= state.live_slots) return;
-  const uint row = slot_rows[slot >> 2u][slot & 3u];
+  const uint row = VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]);
   const uint length = state.position + 1u;
   const float score = uintBitsToFloat(candidates[slot * 2u]);
   const uint token = candidates[slot * 2u + 1u];

@@ -27,9 +27,10 @@ void main() {
   if (lane == 0u && state.live_items > 0u) {
     uint live = 0u;
     for (uint i = 0u; i < state.live_items; ++i) {
-      const uint first_row = slot_rows[i * p.beams];
-      if (search[items_at(p, first_row / p.beams) + VKF_ITEM_ACTIVE] == 0u) continue;
-      for (uint j = 0u; j < p.beams; ++j) slot_rows[live * p.beams + j] = first_row + j;
+      // Rows of an item follow each other and share its start, so entries count up like rows.
+      const uint first = slot_rows[i * p.beams];
+      if (search[items_at(p, VKF_SLOT_ROW(first) / p.beams) + VKF_ITEM_ACTIVE] == 0u) continue;
+      for (uint j = 0u; j < p.beams; ++j) slot_rows[live * p.beams + j] = first + j;
       ++live;
     }
     state.live_items = live;
@@ -41,7 +42,7 @@ void main() {
   barrier();
   const uint slots = state.live_slots;
   for (uint slot = lane; slot < slots; slot += 32u) {
-    step_ids[slot] = search[tokens_at(p, slot_rows[slot]) + state.position];
+    step_ids[slot] = search[tokens_at(p, VKF_SLOT_ROW(slot_rows[slot])) + state.position];
   }
   for (uint a = lane; a < p.arg_count; a += 32u) {
     const uint table = 3u * p.arg_count + 4u * a;

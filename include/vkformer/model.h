@@ -5,16 +5,24 @@
 // after load().
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "vkformer/device.h"
 #include "vkformer/export.h"
+#include "vkformer/model_source.h"
 
 namespace vkformer {
 
 class LoadedModel;
+
+// How far loading has come.
+struct LoadProgress {
+  uint64_t loaded_bytes = 0;  // of weights in device memory
+  uint64_t total_bytes = 0;
+};
 
 // How weights lie in device memory.
 struct ModelOptions {
@@ -24,6 +32,8 @@ struct ModelOptions {
   // Arithmetic: "f32", or "f16" to multiply in half precision where the device's tier has it.
   // Sums are f32 in both.
   std::string precision = "f32";
+  // Called from the loading thread after every weight; false stops loading with kCancelled.
+  std::function<bool(const LoadProgress&)> progress = nullptr;
 };
 
 // One tensor of a checkpoint.
@@ -37,6 +47,12 @@ struct TensorInfo {
 // What a model directory holds, without a device.
 struct ModelInfo {
   std::string family;        // model_type of config.json
+  std::string kind;          // "encoder", "decoder" or "encoder-decoder"
+  std::string source;        // what it reads: "tokens", "pictures" or "features" of sound
+  // What its head is for: "none", "language", "masked", "sequence", "tokens", "spans",
+  // "discriminator"; "sentence" where sentence-transformers' files say so.
+  std::string head;
+  std::vector<std::string> labels;  // classes of a classifying head
   std::string architecture;  // class it was saved from
   int64_t parameters = 0;    // elements in all tensors
   int64_t width = 0;         // D
@@ -62,7 +78,8 @@ struct PlanOptions {
   int64_t source = 32;  // S, tokens
   int64_t target = 32;  // T, tokens of the decoder; also the capacity of a decoding step
   int64_t beams = 1;
-  // Which pass: "forward", "encode" (the encoder of a generation) or "step" (one decoding step).
+  // Which pass: "forward", "prompt" (what a generation does before its first step: the encoder, the
+  // prompt) or "step" (one decoding step).
   std::string pass = "forward";
 };
 
@@ -71,6 +88,10 @@ class VKFORMER_API Model {
   // Loads config.json, weights (safetensors, sharded or not) and generation settings.
   static Result<Model> load(const Device& device, const std::string& directory,
                             const ModelOptions& options = {});
+
+  // The same from memory or the host's own files.
+  static Result<Model> load_from(const Device& device, const ModelSource& source,
+                                 const ModelOptions& options = {});
 
   const ModelInfo& info() const;
   // Bytes of device memory that the weights take.
@@ -84,6 +105,31 @@ class VKFORMER_API Model {
 
  private:
   std::shared_ptr<const LoadedModel> impl_;
+};
+
+// Loads a model on a thread of its own. Its functions may be called from any thread.
+class VKFORMER_API BackgroundLoad {
+ public:
+  // Starts at once; `options.progress` is called from that thread.
+  static BackgroundLoad start(const Device& device, const ModelSource& source,
+                              const ModelOptions& options = {});
+  BackgroundLoad(BackgroundLoad&&) noexcept;
+  BackgroundLoad& operator=(BackgroundLoad&&) noexcept;
+  // Cancels and waits.
+  ~BackgroundLoad();
+
+  LoadProgress progress() const;
+  // Whether wait() would return at once.
+  bool done() const;
+  // Asks to stop; wait() then gives kCancelled, unless loading was over already.
+  void cancel();
+  // The model, or why there is none. Waits; may be called again, and gives the same.
+  Result<Model> wait();
+
+ private:
+  struct State;
+  explicit BackgroundLoad(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace vkformer

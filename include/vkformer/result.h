@@ -20,6 +20,7 @@ enum class ErrorCode : uint8_t {
   kOutOfMemory,      // host or device memory, or a configured budget, is exhausted
   kDeviceLost,       // the Vulkan device was lost; make a new Device
   kDriver,           // a Vulkan call failed in another way
+  kCancelled,        // the caller asked to stop
   kInternal,         // a bug in vkformer; please report it
 };
 

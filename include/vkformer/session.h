@@ -45,13 +45,16 @@ struct RunOptions {
 // generation_config.json; start from Session::generation_defaults().
 struct GenerateOptions {
   int beams = 1;                // 1 is greedy
-  int max_new_tokens = 0;       // 0: the model's default, else as much as its positions allow
+  // 0: the model's default, else as much as its positions allow, at most 1,024.
+  int max_new_tokens = 0;
   int min_new_tokens = 0;       // before which no end token may come
   double length_penalty = 1.0;  // exponent of the length a beam's score is divided by
   std::string early_stopping = "false";  // "false", "true" or "never"
   std::vector<int64_t> eos;              // end tokens, at most 8; empty: always max_new_tokens
   int64_t pad = 0;
   int64_t decoder_start = 0;
+  // What the decoder of an encoder-decoder starts with instead of decoder_start: a language, a task.
+  std::vector<int64_t> decoder_prompt;
   int64_t forced_bos = -1;              // token forced first; -1: none
   int64_t forced_eos = -1;              // token forced at the last possible position; -1: none
   std::vector<int64_t> suppress;        // never chosen
@@ -61,7 +64,9 @@ struct GenerateOptions {
 
 // One generated sequence.
 struct Hypothesis {
-  std::vector<int64_t> ids;  // with the decoder's start token first; ends with its end token
+  // Prompt (of an encoder-decoder the decoder's start token), then what was generated; ends with
+  // its end token, if one came.
+  std::vector<int64_t> ids;
   // Sum of log-probabilities; with beams divided by length^length_penalty, as generate() does.
   double score = 0;
 };
@@ -95,16 +100,20 @@ class VKFORMER_API Session {
   ~Session();
 
   // One full pass. Inputs by the library's argument names: input_ids (B,S), attention_mask (B,S)
-  // (absent: all ones), decoder_input_ids (B,T), decoder_attention_mask (B,T). Outputs:
-  // encoder_last_hidden_state (B,S,D), last_hidden_state (B,T,D), logits (B,T,V), and the taps.
+  // (absent: all ones), token_type_ids, position_ids (B,S), decoder_input_ids (B,T),
+  // decoder_attention_mask (B,T); pixel_values (B,C,height,width); input_features (B,mel,frames).
+  // Outputs: last_hidden_state (B,T,D), encoder_last_hidden_state (B,S,D), what the model's head
+  // gives (logits, start_logits and end_logits, pooler_output, sentence_embedding), and the taps.
   Result<TensorMap> run(const TensorMap& inputs, const RunOptions& options = {});
 
   // The model's own settings.
   GenerateOptions generation_defaults() const;
-  // Generates from token rows of any lengths. An error names the row where a NaN appeared.
+  // Generates from token rows of any lengths: the encoder's, or the prompts of a model that is one
+  // decoder. An error names the row where a NaN appeared.
   Result<Generation> generate(const std::vector<std::vector<int64_t>>& inputs,
                               const GenerateOptions& options);
-  // The same from tensors, for masks with holes: input_ids (B,S), attention_mask (B,S) or absent.
+  // The same from tensors: input_ids (B,S) with attention_mask (B,S) or none, pixel_values,
+  // input_features. Of a prompt's row the tokens that its mask keeps are the prompt.
   Result<Generation> generate_masked(const TensorMap& inputs, const GenerateOptions& options);
   const GenerationCounters& counters() const;
   // Of the last run(), with SessionOptions::profile on.

@@ -19,6 +19,7 @@
 
 namespace vkformer {
 
+class DecodeStage;
 class TokenizerEngine;
 
 // A half-open range of Unicode code points of the text as the caller gave it.
@@ -87,6 +88,32 @@ struct EncodeOptions {
   PaddingOptions padding;
 };
 
+// Decoding while ids still arrive, as generation gives them. What push() and finish() return, one
+// after the other, is what Tokenizer::decode gives for all ids, cut between characters: text that
+// later ids may still change is held back.
+//
+// Threading: one thread at a time. Lifetime: the tokenizer must outlive it, and may be moved.
+class VKFORMER_API DecodeStream {
+ public:
+  DecodeStream(DecodeStream&&) noexcept;
+  DecodeStream& operator=(DecodeStream&&) noexcept;
+  ~DecodeStream();
+
+  // The text that is certain with this id; often empty. A negative id is an error and changes
+  // nothing.
+  Result<std::string> push(int32_t id);
+  // The rest of the text. The stream is then ready for another one.
+  Result<std::string> finish();
+
+ private:
+  friend class Tokenizer;
+  DecodeStream(const TokenizerEngine& engine, SpecialTokens special_tokens);
+
+  const TokenizerEngine* engine_;
+  SpecialTokens special_tokens_;
+  std::unique_ptr<DecodeStage> stage_;
+};
+
 class VKFORMER_API Tokenizer {
  public:
   // Reads `tokenizer.json`, or the file of that name in the directory `path`.
@@ -110,6 +137,8 @@ class VKFORMER_API Tokenizer {
   // The text of `ids`. Ids that name no token are passed over; a negative one is an error.
   Result<std::string> decode(std::span<const int32_t> ids,
                              SpecialTokens special_tokens = SpecialTokens::kExclude) const;
+  // The same for ids that arrive one at a time.
+  DecodeStream decode_stream(SpecialTokens special_tokens = SpecialTokens::kExclude) const;
 
   // Distinct tokens, added ones included. Ids may have gaps, so the highest can be larger.
   size_t vocab_size() const;

@@ -1,5 +1,10 @@
 #include "vkformer/model.h"
 
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+
 #include "session/loaded_model.h"
 #include "session/plan_text.h"
 
@@ -15,8 +20,13 @@ std::vector<std::string> model_families() {
 
 Result<Model> Model::load(const Device& device, const std::string& directory,
                           const ModelOptions& options) {
+  return load_from(device, ModelSource::directory(directory), options);
+}
+
+Result<Model> Model::load_from(const Device& device, const ModelSource& source,
+                               const ModelOptions& options) {
   VKF_ASSIGN(std::shared_ptr<const LoadedModel> model,
-             LoadedModel::load(device.impl(), directory, options));
+             LoadedModel::load(device.impl(), *source.store(), options));
   return Model(std::move(model));
 }
 
@@ -30,6 +40,69 @@ uint64_t Model::weight_bytes() const {
 
 Result<std::string> Model::plan_text(const PlanOptions& options) const {
   return vkformer::plan_text(*impl_, options);
+}
+
+struct BackgroundLoad::State {
+  std::atomic<uint64_t> loaded{0};
+  std::atomic<uint64_t> total{0};
+  std::atomic<bool> cancelled{false};
+  std::atomic<bool> done{false};
+  std::mutex joining;  // of wait(), which several threads may call
+  std::optional<Result<Model>> result;
+  std::thread thread;
+
+  void join() {
+    const std::lock_guard<std::mutex> lock(joining);
+    if (thread.joinable()) thread.join();
+  }
+};
+
+BackgroundLoad::BackgroundLoad(std::shared_ptr<State> state) : state_(std::move(state)) {}
+BackgroundLoad::BackgroundLoad(BackgroundLoad&&) noexcept = default;
+
+BackgroundLoad& BackgroundLoad::operator=(BackgroundLoad&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+BackgroundLoad::~BackgroundLoad() {
+  if (state_ == nullptr) return;
+  cancel();
+  state_->join();
+}
+
+BackgroundLoad BackgroundLoad::start(const Device& device, const ModelSource& source,
+                                     const ModelOptions& options) {
+  auto state = std::make_shared<State>();
+  ModelOptions watched = options;
+  State* s = state.get();  // outlives the thread, which is joined before it goes
+  watched.progress = [s, report = options.progress](const LoadProgress& progress) {
+    s->loaded = progress.loaded_bytes;
+    s->total = progress.total_bytes;
+    return !s->cancelled && (!report || report(progress));
+  };
+  state->thread = std::thread([s, device, source, watched] {
+    s->result = Model::load_from(device, source, watched);
+    s->done = true;
+  });
+  return BackgroundLoad(std::move(state));
+}
+
+LoadProgress BackgroundLoad::progress() const {
+  return {state_->loaded, state_->total};
+}
+
+bool BackgroundLoad::done() const {
+  return state_->done;
+}
+
+void BackgroundLoad::cancel() {
+  state_->cancelled = true;
+}
+
+Result<Model> BackgroundLoad::wait() {
+  state_->join();
+  return *state_->result;
 }
 
 }  // namespace vkformer

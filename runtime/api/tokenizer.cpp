@@ -6,6 +6,15 @@
 #include "text/tokenizer_engine.h"
 
 namespace vkformer {
+namespace {
+
+std::string joined(const std::vector<StreamPiece>& pieces) {
+  std::string text;
+  for (const StreamPiece& piece : pieces) text += piece.text;
+  return text;
+}
+
+}  // namespace
 
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerEngine> engine) : engine_(std::move(engine)) {}
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
@@ -39,6 +48,30 @@ Result<std::vector<Encoding>> Tokenizer::encode_batch(std::span<const std::strin
 Result<std::string> Tokenizer::decode(std::span<const int32_t> ids,
                                       SpecialTokens special_tokens) const {
   return engine_->decode(ids, special_tokens);
+}
+
+DecodeStream Tokenizer::decode_stream(SpecialTokens special_tokens) const {
+  return DecodeStream(*engine_, special_tokens);
+}
+
+DecodeStream::DecodeStream(const TokenizerEngine& engine, SpecialTokens special_tokens)
+    : engine_(&engine), special_tokens_(special_tokens), stage_(engine.decode_stage()) {}
+DecodeStream::DecodeStream(DecodeStream&&) noexcept = default;
+DecodeStream& DecodeStream::operator=(DecodeStream&&) noexcept = default;
+DecodeStream::~DecodeStream() = default;
+
+Result<std::string> DecodeStream::push(int32_t id) {
+  VKF_ASSIGN(const std::string* token, engine_->decoded_token(id, special_tokens_));
+  std::vector<StreamPiece> pieces;
+  if (token != nullptr) VKF_CHECK(stage_->push({*token, true}, pieces));
+  return joined(pieces);
+}
+
+Result<std::string> DecodeStream::finish() {
+  std::vector<StreamPiece> pieces;
+  VKF_CHECK(stage_->finish(pieces));
+  stage_ = engine_->decode_stage();
+  return joined(pieces);
 }
 
 size_t Tokenizer::vocab_size() const {

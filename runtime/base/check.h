@@ -39,6 +39,9 @@ inline Error not_found(std::string message) {
 inline Error unsupported(std::string message) {
   return {ErrorCode::kUnsupported, std::move(message)};
 }
+inline Error cancelled(std::string message) {
+  return {ErrorCode::kCancelled, std::move(message)};
+}
 inline Error internal_error(std::string message) {
   return {ErrorCode::kInternal, std::move(message)};
 }

@@ -23,15 +23,6 @@ std::string utf8_from_path(const fs::path& path) {
   return std::string(text.begin(), text.end());
 }
 
-std::string join(const std::string& directory, const std::string& name) {
-  return utf8_from_path(path_from_utf8(directory) / path_from_utf8(name));
-}
-
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path_from_utf8(path), ignored);
-}
-
 // A shard's name comes from the model's author and must stay inside the model's directory.
 Status check_shard_name(const std::string& name, const std::string& index_path) {
   const bool escapes = name.empty() || name == "." || name.find("..") != std::string::npos ||
@@ -42,25 +33,17 @@ Status check_shard_name(const std::string& name, const std::string& index_path) 
                       ", which is not a plain file name of the model's directory.");
 }
 
-// The one *.safetensors file of a directory that has neither of the usual names.
-Result<std::string> only_file(const std::string& directory) {
-  std::error_code code;
-  fs::directory_iterator items(path_from_utf8(directory), code);
-  std::set<std::string> found;
-  for (; !code && items != fs::directory_iterator(); items.increment(code)) {
-    if (items->path().extension() == ".safetensors") found.insert(utf8_from_path(items->path()));
-  }
-  if (code) {
-    return file_error(directory, "cannot be listed", code.default_error_condition().value());
-  }
-  if (found.size() == 1) return *found.begin();
+// The one *.safetensors file of a store that has neither of the usual names.
+Result<std::string> only_file(const FileStore& files) {
+  VKF_ASSIGN(const std::vector<std::string> found, files.safetensors_names());
+  if (found.size() == 1) return found[0];
   const std::string wanted = std::string("[") + kSingleName + "] or [" + kIndexName + "]";
   if (found.empty()) {
     return not_found(
-        "Directory [" + directory + "] has neither " + wanted +
+        "Directory [" + files.label() + "] has neither " + wanted +
         " nor another *.safetensors file; convert the model's weights to safetensors.");
   }
-  return not_found("Directory [" + directory + "] has " + std::to_string(found.size()) +
+  return not_found("Directory [" + files.label() + "] has " + std::to_string(found.size()) +
                    " *.safetensors files but neither " + wanted +
                    "; give the path of the one to open.");
 }
@@ -73,6 +56,17 @@ Result<Checkpoint> Checkpoint::open(const std::string& model_dir) {
   } catch (const std::exception&) {
     return Error{ErrorCode::kOutOfMemory,
                  "The checkpoint [" + model_dir + "] has an index that does not fit into memory."};
+  }
+}
+
+Result<Checkpoint> Checkpoint::open_store(const FileStore& files) {
+  try {
+    Checkpoint checkpoint;
+    VKF_CHECK(checkpoint.add_store(files));
+    return checkpoint;
+  } catch (const std::exception&) {
+    return Error{ErrorCode::kOutOfMemory, "The checkpoint [" + files.label() +
+                                              "] has an index that does not fit into memory."};
   }
 }
 
@@ -91,25 +85,24 @@ Result<Checkpoint> Checkpoint::open_unguarded(const std::string& model_dir) {
   if (!fs::is_directory(status)) {
     const fs::path parent = given.parent_path();
     checkpoint.directory_ = parent.empty() ? "." : utf8_from_path(parent);
-    VKF_CHECK(checkpoint.add_file(model_dir));
+    VKF_CHECK(checkpoint.add_file(MappedFile::open(model_dir)));
     return checkpoint;
   }
-  checkpoint.directory_ = model_dir;
-  const std::string single = join(model_dir, kSingleName);
-  const std::string index = join(model_dir, kIndexName);
-  if (exists(single)) {
-    VKF_CHECK(checkpoint.add_file(single));
-  } else if (exists(index)) {
-    VKF_CHECK(checkpoint.add_shards(index));
-  } else {
-    VKF_ASSIGN(const std::string only, only_file(model_dir));
-    VKF_CHECK(checkpoint.add_file(only));
-  }
+  VKF_CHECK(checkpoint.add_store(*make_directory_store(model_dir)));
   return checkpoint;
 }
 
-Status Checkpoint::add_file(const std::string& path) {
-  VKF_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
+Status Checkpoint::add_store(const FileStore& files) {
+  directory_ = files.label();
+  if (files.has(kSingleName)) return add_file(files.open(kSingleName));
+  if (files.has(kIndexName)) return add_shards(files);
+  VKF_ASSIGN(const std::string only, only_file(files));
+  return add_file(files.open(only));
+}
+
+Status Checkpoint::add_file(Result<MappedFile> opened) {
+  if (!opened) return opened.error();
+  VKF_ASSIGN(SafetensorsFile file, SafetensorsFile::parse(std::move(opened).value()));
   files_.push_back(std::move(file));
   for (const auto& [name, view] : files_.back().tensors()) {
     entries_.emplace(name, Entry{&view, files_.size() - 1});
@@ -117,8 +110,9 @@ Status Checkpoint::add_file(const std::string& path) {
   return {};
 }
 
-Status Checkpoint::add_shards(const std::string& index_path) {
-  VKF_ASSIGN(const JsonConfig index, JsonConfig::load(index_path));
+Status Checkpoint::add_shards(const FileStore& files) {
+  const std::string index_path = files.label_of(kIndexName);
+  VKF_ASSIGN(const JsonConfig index, JsonConfig::load_from(files, kIndexName));
   if (!index.has("weight_map")) {
     return invalid_file("File [" + index_path + "] has no [weight_map]; it lists no shards.");
   }
@@ -130,10 +124,11 @@ Status Checkpoint::add_shards(const std::string& index_path) {
     const auto [position, is_new] = shards.try_emplace(shard, files_.size());
     if (is_new) {
       VKF_CHECK(check_shard_name(shard, index_path));
-      auto file = SafetensorsFile::open(join(directory_, shard));
-      if (!file) {
-        return file.error().with_context("Shard " + bracketed(shard) + " of [" + index_path + "]");
-      }
+      const std::string context = "Shard " + bracketed(shard) + " of [" + index_path + "]";
+      auto bytes = files.open(shard);
+      if (!bytes) return bytes.error().with_context(context);
+      auto file = SafetensorsFile::parse(std::move(bytes).value());
+      if (!file) return file.error().with_context(context);
       files_.push_back(std::move(file).value());
     }
     const TensorView* view = files_[position->second].find(name);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/file_store.h"
 #include "checkpoint/safetensors.h"
 #include "vkformer/result.h"
 
@@ -19,6 +20,8 @@ class Checkpoint {
   // model.safetensors.index.json lists, or its only *.safetensors file. The path of a file opens
   // just that file. Every file is checked whole; an error names the file that is missing or wrong.
   static Result<Checkpoint> open(const std::string& model_dir);
+  // The same from a store; one that cannot list its files must have one of the two usual names.
+  static Result<Checkpoint> open_store(const FileStore& files);
 
   // The tensor of that name, or nullptr. Valid as long as the Checkpoint.
   const TensorView* find(const std::string& name) const;
@@ -37,8 +40,9 @@ class Checkpoint {
 
   Checkpoint() = default;
   static Result<Checkpoint> open_unguarded(const std::string& model_dir);
-  Status add_file(const std::string& path);
-  Status add_shards(const std::string& index_path);
+  Status add_store(const FileStore& files);
+  Status add_file(Result<MappedFile> file);
+  Status add_shards(const FileStore& files);
 
   std::string directory_;
   std::vector<SafetensorsFile> files_;

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/check.h"
-#include "checkpoint/mapped_file.h"
+#include "checkpoint/file_store.h"
 #include "checkpoint/message_text.h"
 
 namespace vkformer {
@@ -171,6 +171,16 @@ Result<std::vector<typename Reader::Value>> read_list(const json& value, const s
   return list;
 }
 
+// null is -1.
+struct IntOrNullReader {
+  using Value = int64_t;
+  static constexpr const char* kExpected = "a whole number of 64 bits or null";
+  static std::optional<int64_t> read(const json& value) {
+    return value.is_null() ? -1 : IntReader::read(value);
+  }
+};
+
+template <class Reader>
 Result<std::vector<std::vector<int64_t>>> read_lists(const json& value, const std::string& label) {
   if (!value.is_array()) {
     return invalid_file(label + " is " + kind_of(value) + ", where a list of lists must be.");
@@ -181,10 +191,36 @@ Result<std::vector<std::vector<int64_t>>> read_lists(const json& value, const st
     if (!value[i].is_array()) {
       return invalid_file(element + " is " + kind_of(value[i]) + ", where a list must be.");
     }
-    VKF_ASSIGN(auto list, read_list<IntReader>(value[i], element));
+    VKF_ASSIGN(auto list, read_list<Reader>(value[i], element));
     lists.push_back(std::move(list));
   }
   return lists;
+}
+
+// [[["global", "local"], 2]] -> global, local, global, local.
+Result<std::vector<std::string>> read_repeated(const json& value, const std::string& label,
+                                               size_t most) {
+  if (!value.is_array()) {
+    return invalid_file(label + " is " + kind_of(value) + ", where a list of pairs must be.");
+  }
+  std::vector<std::string> all;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const std::string element = label + ", element " + std::to_string(i) + ",";
+    if (!value[i].is_array() || value[i].size() != 2) {
+      return invalid_file(element + " is " + kind_of(value[i]) +
+                          ", where a pair of names and a count must be.");
+    }
+    VKF_ASSIGN(const auto names, read_list<StringReader>(value[i][0], element));
+    VKF_ASSIGN(const int64_t count, read_value<IntReader>(value[i][1], element));
+    if (count < 0 || (!names.empty() && static_cast<uint64_t>(count) > most / names.size()) ||
+        all.size() + names.size() * static_cast<size_t>(names.empty() ? 0 : count) > most) {
+      return invalid_file(element + " repeats its names " + std::to_string(count) +
+                          " times; there may be " + std::to_string(most) + " names in all.");
+    }
+    if (names.empty()) continue;
+    for (int64_t n = 0; n < count; ++n) all.insert(all.end(), names.begin(), names.end());
+  }
+  return all;
 }
 
 // The value of `key` through `read`, which gets the value and its label for messages; `fallback`
@@ -213,8 +249,10 @@ Result<JsonConfig> JsonConfig::load(const std::string& path) {
   return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
-Result<JsonConfig> JsonConfig::parse(std::string_view text, const std::string& where) {
-  const std::string label = "File [" + where + "] ";
+namespace {
+
+// The tree of a text, its size and depth within limits.
+Result<std::shared_ptr<const json>> parse_tree(std::string_view text, const std::string& label) {
   if (text.size() > kMaxBytes) {
     return invalid_file(label + "has " + std::to_string(text.size()) + " bytes, above the limit " +
                         std::to_string(kMaxBytes) + " for a configuration.");
@@ -229,18 +267,59 @@ Result<JsonConfig> JsonConfig::parse(std::string_view text, const std::string& w
     if (!json::sax_parse(text.begin(), text.end(), &syntax)) {
       return invalid_file(label + syntax.problem());
     }
-    auto root = std::make_shared<const json>(json::parse(text.begin(), text.end(), nullptr, false));
-    if (!root->is_object()) {
-      return invalid_file(label + "holds " + kind_of(*root) + ", where an object must be.");
-    }
-    auto node = std::make_shared<Node>();
-    node->object = root.get();
-    node->root = std::move(root);
-    node->where = where;
-    return JsonConfig(std::move(node));
+    return std::shared_ptr<const json>(
+        std::make_shared<json>(json::parse(text.begin(), text.end(), nullptr, false)));
   } catch (const std::exception&) {
     return Error{ErrorCode::kOutOfMemory, label + "does not fit into memory."};
   }
+}
+
+}  // namespace
+
+Result<JsonConfig> JsonConfig::parse(std::string_view text, const std::string& where) {
+  const std::string label = "File [" + where + "] ";
+  VKF_ASSIGN(std::shared_ptr<const json> root, parse_tree(text, label));
+  if (!root->is_object()) {
+    return invalid_file(label + "holds " + kind_of(*root) + ", where an object must be.");
+  }
+  auto node = std::make_shared<Node>();
+  node->object = root.get();
+  node->root = std::move(root);
+  node->where = where;
+  return JsonConfig(std::move(node));
+}
+
+Result<JsonConfig> JsonConfig::load_from(const FileStore& files, const std::string& name) {
+  VKF_ASSIGN(const MappedFile file, files.open(name));
+  const auto bytes = file.bytes();
+  return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.path());
+}
+
+Result<std::vector<JsonConfig>> JsonConfig::load_list(const FileStore& files,
+                                                      const std::string& name) {
+  VKF_ASSIGN(const MappedFile file, files.open(name));
+  const auto bytes = file.bytes();
+  const std::string path = file.path();
+  const std::string label = "File [" + path + "] ";
+  VKF_ASSIGN(std::shared_ptr<const json> root,
+             parse_tree({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label));
+  if (!root->is_array()) {
+    return invalid_file(label + "holds " + kind_of(*root) + ", where a list must be.");
+  }
+  std::vector<JsonConfig> list;
+  for (size_t i = 0; i < root->size(); ++i) {
+    if (!(*root)[i].is_object()) {
+      return invalid_file(label + "has " + kind_of((*root)[i]) + " as entry " + std::to_string(i) +
+                          ", where an object must be.");
+    }
+    auto node = std::make_shared<Node>();
+    node->root = root;
+    node->object = &(*root)[i];
+    node->where = path;
+    node->prefix = std::to_string(i) + ".";
+    list.push_back(JsonConfig(std::move(node)));
+  }
+  return list;
 }
 
 bool JsonConfig::has(const std::string& key) const {
@@ -315,13 +394,31 @@ Result<std::vector<double>> JsonConfig::get_double_list_or(
     const std::string& key, const std::vector<double>& fallback) const {
   return lookup<std::vector<double>>(node_.get(), key, &fallback, read_list<DoubleReader>);
 }
+Result<std::vector<bool>> JsonConfig::get_bool_list_or(const std::string& key,
+                                                       const std::vector<bool>& fallback) const {
+  return lookup<std::vector<bool>>(node_.get(), key, &fallback, read_list<BoolReader>);
+}
 Result<std::vector<std::string>> JsonConfig::get_string_list_or(
     const std::string& key, const std::vector<std::string>& fallback) const {
   return lookup<std::vector<std::string>>(node_.get(), key, &fallback, read_list<StringReader>);
 }
 Result<std::vector<std::vector<int64_t>>> JsonConfig::get_int_lists_or(
     const std::string& key, const std::vector<std::vector<int64_t>>& fallback) const {
-  return lookup<std::vector<std::vector<int64_t>>>(node_.get(), key, &fallback, read_lists);
+  return lookup<std::vector<std::vector<int64_t>>>(node_.get(), key, &fallback,
+                                                   read_lists<IntReader>);
+}
+Result<std::vector<std::vector<int64_t>>> JsonConfig::get_nullable_int_lists_or(
+    const std::string& key, const std::vector<std::vector<int64_t>>& fallback) const {
+  return lookup<std::vector<std::vector<int64_t>>>(node_.get(), key, &fallback,
+                                                   read_lists<IntOrNullReader>);
+}
+
+Result<std::vector<std::string>> JsonConfig::get_repeated_names_or(
+    const std::string& key, const std::vector<std::string>& fallback, size_t most) const {
+  const auto read = [most](const json& value, const std::string& label) {
+    return read_repeated(value, label, most);
+  };
+  return lookup<std::vector<std::string>>(node_.get(), key, &fallback, read);
 }
 
 }  // namespace vkformer

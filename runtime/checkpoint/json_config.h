@@ -19,12 +19,19 @@
 
 namespace vkformer {
 
+class FileStore;
+
 class JsonConfig {
  public:
   // Reads a file that holds one JSON object, of at most 64 MiB and nested at most 64 deep.
   static Result<JsonConfig> load(const std::string& path);
   // The same over text in memory; `where` stands for the path in messages.
   static Result<JsonConfig> parse(std::string_view text, const std::string& where);
+
+  // The same over a file of a model.
+  static Result<JsonConfig> load_from(const FileStore& files, const std::string& name);
+  // Reads a file of a model that holds a list of objects (modules.json).
+  static Result<std::vector<JsonConfig>> load_list(const FileStore& files, const std::string& name);
 
   // An object without keys.
   JsonConfig() = default;
@@ -51,11 +58,21 @@ class JsonConfig {
                                                const std::vector<int64_t>& fallback) const;
   Result<std::vector<double>> get_double_list_or(const std::string& key,
                                                  const std::vector<double>& fallback) const;
+  Result<std::vector<bool>> get_bool_list_or(const std::string& key,
+                                             const std::vector<bool>& fallback) const;
   Result<std::vector<std::string>> get_string_list_or(
       const std::string& key, const std::vector<std::string>& fallback) const;
   // A list of lists of integers, such as bad_words_ids.
   Result<std::vector<std::vector<int64_t>>> get_int_lists_or(
       const std::string& key, const std::vector<std::vector<int64_t>>& fallback) const;
+  // The same where a number may be null, which is -1 here: forced_decoder_ids.
+  Result<std::vector<std::vector<int64_t>>> get_nullable_int_lists_or(
+      const std::string& key, const std::vector<std::vector<int64_t>>& fallback) const;
+  // A list of pairs, each a list of names and how often it follows itself, such as
+  // [[["global", "local"], 2]]: the names in a row, of which there may be `most`.
+  Result<std::vector<std::string>> get_repeated_names_or(const std::string& key,
+                                                         const std::vector<std::string>& fallback,
+                                                         size_t most) const;
 
   // The nested object of that key: without keys if missing. If the value is something else, the
   // result's status() and every getter of it report so.

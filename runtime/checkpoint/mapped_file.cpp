@@ -33,6 +33,13 @@ Error file_error(const std::string& path, const std::string& what, int system_co
                     std::generic_category().message(system_code) + "."};
 }
 
+MappedFile MappedFile::borrow(std::span<const std::byte> bytes, std::string name) {
+  MappedFile result;
+  result.path_ = std::move(name);
+  result.bytes_ = bytes;
+  return result;
+}
+
 MappedFile MappedFile::from_bytes(std::vector<std::byte> bytes, std::string name) {
   MappedFile file;
   file.path_ = std::move(name);

@@ -22,6 +22,9 @@ class MappedFile {
   // The same over bytes that are in memory already; `name` stands for the path in messages.
   static MappedFile from_bytes(std::vector<std::byte> bytes, std::string name);
 
+  // The same over bytes that somebody else keeps for as long as the MappedFile lives.
+  static MappedFile borrow(std::span<const std::byte> bytes, std::string name);
+
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   MappedFile(const MappedFile&) = delete;

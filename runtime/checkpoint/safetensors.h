@@ -37,6 +37,8 @@ class SafetensorsFile {
  public:
   // Maps and checks a file. An error names the file, and the tensor where there is one.
   static Result<SafetensorsFile> open(const std::string& path);
+  // The same over a file that is open already.
+  static Result<SafetensorsFile> parse(MappedFile file);
   // The same over bytes in memory; `name` stands for the path in messages.
   static Result<SafetensorsFile> from_bytes(std::vector<std::byte> bytes, std::string name);
 
@@ -49,7 +51,6 @@ class SafetensorsFile {
 
  private:
   explicit SafetensorsFile(MappedFile file) : file_(std::move(file)) {}
-  static Result<SafetensorsFile> parse(MappedFile file);
 
   MappedFile file_;
   std::map<std::string, TensorView> tensors_;

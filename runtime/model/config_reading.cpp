@@ -73,6 +73,57 @@ Result<ActivationKind> get_activation(const JsonConfig& config, const std::strin
   return *kind;
 }
 
+Result<float> get_epsilon(const JsonConfig& config, const std::string& key, double fallback) {
+  VKF_ASSIGN(double value, config.get_double_or(key, fallback));
+  if (value >= 0 && value < 1) return static_cast<float>(value);
+  return invalid_file("[" + key + "] in " + config.where() + " is " + std::to_string(value) +
+                      ", but must lie between 0 and 1");
+}
+
+Result<std::string> get_architecture(const JsonConfig& config, const std::string& fallback) {
+  VKF_ASSIGN(std::vector<std::string> names, config.get_string_list_or("architectures", {}));
+  return names.empty() ? fallback : names[0];
+}
+
+HeadKind head_of(const std::string& architecture) {
+  constexpr struct {
+    const char* ending;
+    HeadKind head;
+  } kHeads[] = {{"ForMaskedLM", HeadKind::kMasked},
+                {"ForPreTraining", HeadKind::kMasked},
+                {"ForCausalLM", HeadKind::kLanguage},
+                {"LMHeadModel", HeadKind::kLanguage},
+                {"ForConditionalGeneration", HeadKind::kLanguage},
+                {"MTModel", HeadKind::kLanguage},
+                {"VisionEncoderDecoderModel", HeadKind::kLanguage},
+                {"ForSequenceClassification", HeadKind::kSequence},
+                {"ForImageClassification", HeadKind::kSequence},
+                {"ForImageClassificationWithTeacher", HeadKind::kSequence},
+                {"ForTokenClassification", HeadKind::kTokens},
+                {"ForQuestionAnswering", HeadKind::kSpans}};
+  for (const auto& [ending, head] : kHeads) {
+    if (architecture.ends_with(ending)) return head;
+  }
+  return HeadKind::kNone;
+}
+
+Result<std::vector<std::string>> get_labels(const JsonConfig& config) {
+  const JsonConfig named = config.object("id2label");
+  VKF_CHECK(named.status());
+  const size_t count = named.keys().size();
+  std::vector<std::string> labels;
+  if (count > 0) {
+    for (size_t i = 0; i < count; ++i) {
+      VKF_ASSIGN(std::string label, named.get_string(std::to_string(i)));
+      labels.push_back(std::move(label));
+    }
+    return labels;
+  }
+  VKF_ASSIGN(int64_t classes, get_size_or(config, "num_labels", 2, 1 << 20));
+  for (int64_t i = 0; i < classes; ++i) labels.push_back("LABEL_" + std::to_string(i));
+  return labels;
+}
+
 Result<GenerationFacts> read_generation(const JsonConfig& config, const JsonConfig& generation) {
   const auto from = [&](const std::string& key) -> const JsonConfig& {
     return holder(config, generation, key);

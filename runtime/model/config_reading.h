@@ -16,6 +16,17 @@ Result<int64_t> get_size_or(const JsonConfig& config, const std::string& key, in
 Result<ActivationKind> get_activation(const JsonConfig& config, const std::string& key,
                                       const std::string& fallback);
 
+Result<float> get_epsilon(const JsonConfig& config, const std::string& key, double fallback);
+
+// The class the model was saved from ("BertForMaskedLM"), or the fallback.
+Result<std::string> get_architecture(const JsonConfig& config, const std::string& fallback);
+// The head that a class name ends with: ForMaskedLM, ForCausalLM and LMHeadModel,
+// ForSequenceClassification, ForTokenClassification, ForQuestionAnswering,
+// ForImageClassification, ForConditionalGeneration; anything else has none.
+HeadKind head_of(const std::string& architecture);
+// Classes of a classifying head: names from id2label, or LABEL_0 ... by num_labels, 2 without.
+Result<std::vector<std::string>> get_labels(const JsonConfig& config);
+
 // Token-choice settings: `generation` (generation_config.json) wins over `config` (config.json).
 Result<GenerationFacts> read_generation(const JsonConfig& config, const JsonConfig& generation);
 

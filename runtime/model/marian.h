@@ -7,7 +7,6 @@
 
 namespace vkformer {
 
-Result<std::unique_ptr<ModelFamily>> load_marian(const JsonConfig& config,
-                                                 const JsonConfig& generation);
+Result<std::unique_ptr<ModelFamily>> load_marian(const ModelFiles& files);
 
 }  // namespace vkformer

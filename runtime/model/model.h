@@ -4,30 +4,86 @@
 // share a block in model/blocks/.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/file_store.h"
 #include "checkpoint/json_config.h"
 #include "model/model_builder.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
 
+enum class ModelKind : uint8_t {
+  kEncoder,         // one stack that sees everything: BERT, ViT
+  kDecoder,         // one causal stack that generates: GPT
+  kEncoderDecoder,  // a decoder that attends to an encoder: T5, Whisper
+};
+
+// What the input_ids (or their like) of a model are.
+enum class SourceKind : uint8_t {
+  kTokens,    // input_ids (B, S)
+  kPictures,  // pixel_values (B, C, height, width)
+  kFeatures,  // input_features (B, mel bins, frames)
+};
+
+// What a model with a head is for; "none" is the bare stack.
+enum class HeadKind : uint8_t {
+  kNone,
+  kLanguage,       // next token: logits (B, T, V)
+  kMasked,         // hidden token: logits (B, S, V)
+  kSequence,       // class of a text or picture: logits (B, classes)
+  kTokens,         // class of each token: logits (B, S, classes)
+  kSpans,          // answer in a text: start_logits, end_logits (B, S)
+  kDiscriminator,  // replaced or not, per token: logits (B, S)
+};
+
+// How token rows become tensors.
+struct TokenFacts {
+  int64_t types = 0;  // token types that the model tells apart; 0: none
+  // kCounted: the index in the row. kFromIds: pad + 1 + the index among tokens that are not pad,
+  // and pad for those that are (RoBERTa, M2M-100).
+  enum class Positions : uint8_t { kCounted, kFromIds } positions = Positions::kCounted;
+  int64_t pad = 0;  // the pad id of kFromIds
+};
+
+// Sizes of a picture or of features.
+struct GridFacts {
+  int64_t channels = 0;  // of pictures; mel bins of features
+  int64_t height = 0;    // pixels; 0: any
+  int64_t width = 0;     // pixels, or frames; 0: any
+};
+
+// What sentence-transformers' files say of a model that embeds sentences.
+struct SentenceFacts {
+  enum class Pooling : uint8_t { kNone, kMean, kFirst } pooling = Pooling::kNone;
+  enum class Normalize : uint8_t { kNo, kYes } normalize = Normalize::kNo;
+};
+
 // What sessions and users need to know of a model before any weight is read.
 struct ModelFacts {
   std::string family;
   std::string architecture;
-  int64_t width = 0;           // D
+  ModelKind kind = ModelKind::kEncoderDecoder;
+  SourceKind source = SourceKind::kTokens;
+  HeadKind head = HeadKind::kNone;
+  int64_t width = 0;           // D of the stack that gives last_hidden_state
   int64_t encoder_layers = 0;  // L of the encoder
   int64_t decoder_layers = 0;  // L of the decoder
   int64_t encoder_heads = 0;   // H
   int64_t decoder_heads = 0;   // H
   int64_t source_vocab = 0;    // V of the encoder's embedding
   int64_t target_vocab = 0;    // V of the logits
-  int64_t max_source = 0;      // tokens
+  int64_t max_source = 0;      // tokens; a decoder's own where there is no encoder
   int64_t max_target = 0;      // tokens
+  TokenFacts source_tokens;
+  TokenFacts target_tokens;
+  GridFacts grid;
+  SentenceFacts sentence;
+  std::vector<std::string> labels;  // of a classifying head, by class
 };
 
 // Token-choice settings as generation_config.json and config.json give them.
@@ -39,6 +95,12 @@ struct GenerationFacts {
   std::optional<int64_t> forced_eos;
   std::vector<int64_t> suppress;        // never chosen; bad_words_ids of one token count here
   std::vector<int64_t> begin_suppress;  // not chosen first
+  // What a decoder starts with where that is more than decoder_start, which it begins with; -1
+  // stands for a token that the user chooses (Whisper's language).
+  std::vector<int64_t> decoder_prompt;
+  // Tokens that such a prompt can hold, by name: languages ("<|en|>"), tasks ("transcribe"),
+  // "notimestamps".
+  std::map<std::string, int64_t> prompt_tokens;
   int64_t beams = 1;
   int64_t max_new_tokens = 0;  // 0: not stated
   int64_t min_new_tokens = 0;
@@ -49,27 +111,46 @@ struct GenerationFacts {
 // Which tensors a forward pass shall hand out besides the main outputs.
 struct ForwardTaps {
   enum class Tap : uint8_t { kOff, kOn };
-  Tap attentions = Tap::kOff;     // encoder_attentions.l, decoder_attentions.l, cross_attentions.l
+  Tap attentions = Tap::kOff;     // [encoder_|decoder_|cross_]attentions.l
   int64_t attention_layer = -1;   // only this layer; -1: all
   int64_t attention_head = -1;    // only this head; -1: all
   Tap raw_scores = Tap::kOff;     // scaled scores, -inf where masked, instead of probabilities
-  Tap hidden_states = Tap::kOff;  // encoder_hidden_states.l, decoder_hidden_states.l
-  Tap decoder_mask = Tap::kOff;   // bind decoder_key_mask (B, ceil(T/32)) words
+  Tap hidden_states = Tap::kOff;  // [encoder_|decoder_]hidden_states.l
+  Tap decoder_mask = Tap::kOff;   // feed decoder_key_mask
+  Tap positions = Tap::kOff;      // feed position_ids where the model would count
+
+  bool operator==(const ForwardTaps&) const = default;
 };
 
 // Sizes of a forward pass.
 struct ForwardShape {
   int64_t batch = 0;   // B
-  int64_t source = 0;  // S
-  int64_t target = 0;  // T; 0: encoder only
+  int64_t source = 0;  // S; unused for pictures and features
+  int64_t target = 0;  // T; 0: no decoder
+  int64_t height = 0;  // pixels
+  int64_t width = 0;   // pixels or frames
+
+  bool operator==(const ForwardShape&) const = default;
 };
 
-// Capacities of a generation: what encode and step graphs are recorded for.
+// Capacities of a generation: what prompt and step graphs are recorded for.
 struct StepShape {
   int64_t batch = 0;     // B items
   int64_t beams = 0;     // rows per item
-  int64_t source = 0;    // S, keys of cross-attention
+  int64_t source = 0;    // S, keys of cross-attention, where the source is tokens
   int64_t capacity = 0;  // C, positions of the key/value cache
+  int64_t prompt = 1;    // P, positions before the first generated one; the last is a step's
+  int64_t height = 0;    // pixels
+  int64_t width = 0;     // pixels or frames
+
+  bool operator==(const StepShape&) const = default;
+};
+
+// The files of a model directory that a family reads.
+struct ModelFiles {
+  JsonConfig config;      // config.json
+  JsonConfig generation;  // generation_config.json, or without keys
+  SentenceFacts sentence;
 };
 
 class ModelFamily {
@@ -77,25 +158,30 @@ class ModelFamily {
   virtual ~ModelFamily() = default;
   virtual const ModelFacts& facts() const = 0;
   virtual const GenerationFacts& generation() const = 0;
+  // Reads what graphs need of the weights on the host (tables of relative biases). Called once,
+  // before weight_table.
+  virtual Status prepare(const Checkpoint& checkpoint);
   // Rows depend on what the file holds where a head may be tied.
   virtual Result<WeightTable> weight_table(const Checkpoint& checkpoint) const = 0;
 
-  // Full pass. Externals in: input_ids (B,S) U32, key_mask (B, ceil(S/32)) U32,
-  // decoder_input_ids (B,T) U32. Externals out: encoder_last_hidden_state (B,S,D),
-  // last_hidden_state (B,T,D), logits (B,T,V), and the taps.
+  // Full pass. Feeds (ModelBuilder::feed): input_ids, key_mask, position_ids, token_type_ids,
+  // key_positions, the same of the decoder (decoder_input_ids, decoder_key_mask,
+  // decoder_position_ids), pixel_values, input_features. Outputs (mark_output): last_hidden_state
+  // (B,T,D), encoder_last_hidden_state (B,S,D), the head's, and the taps.
   virtual Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                                const ForwardTaps& taps) const = 0;
-  // Encoder for generation. Externals in: input_ids, key_mask; out: cross_kv.l (B,S,2D) per
-  // decoder layer.
-  virtual Status build_encode(ModelBuilder& builder, const StepShape& shape) const = 0;
+  // What a generation does before its first step: the encoder, whose keys and values are cross_kv.l
+  // (B,S,2 Hkv E) per decoder layer, and the first P - 1 positions of the prompt, whose keys and
+  // values go into self_kv.l (R,C,2 Hkv E). kUnsupported where a family does not generate.
+  virtual Status build_prompt(ModelBuilder& builder, const StepShape& shape) const;
   // One decoding step up to the logits (R,V), returned. Externals: step_ids (R) U32, key_mask,
-  // cross_kv.l, self_kv.l (R,C,2D), ancestry (R,C) U32, decode_state.
-  virtual Result<TensorId> build_step(ModelBuilder& builder, const StepShape& shape) const = 0;
+  // cross_kv.l, self_kv.l, ancestry (words), decode_state.
+  virtual Result<TensorId> build_step(ModelBuilder& builder, const StepShape& shape) const;
 };
 
-// Reads config.json (and generation_config.json if present) of a model directory and makes its
-// family; ErrorCode::kUnsupported names a model_type that this build does not know.
-Result<std::unique_ptr<ModelFamily>> load_family(const std::string& model_dir);
+// Reads config.json (and generation_config.json if present) of a model and makes its family;
+// ErrorCode::kUnsupported names a model_type that this build does not know.
+Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& files);
 // The model_type values load_family knows.
 std::vector<std::string> family_names();
 

@@ -1,5 +1,7 @@
 #include "model/model_builder.h"
 
+#include <cstring>
+
 namespace vkformer {
 namespace {
 
@@ -37,6 +39,13 @@ Result<TensorId> ModelBuilder::constant(const std::string& name, WeightLayout la
   return internal_error("[" + name + "] is not in the family's weight table");
 }
 
+bool ModelBuilder::has(const std::string& name) const {
+  for (const PackedWeight& weight : weights_) {
+    if (weight.row.name == name) return true;
+  }
+  return false;
+}
+
 Result<LinearWeight> ModelBuilder::linear(const std::string& name) {
   VKF_ASSIGN(TensorId id, constant(name, WeightLayout::kLinear));
   const PackedWeight& packed = weights_[graph_.tensor(id).constant];
@@ -58,6 +67,34 @@ Result<TensorId> ModelBuilder::table(const std::string& name) {
 void ModelBuilder::mark_output(TensorId tensor, const std::string& name) {
   graph_.tensor(tensor).kind = TensorKind::kExternal;
   graph_.tensor(tensor).name = name;
+}
+
+void ModelBuilder::feed(std::string what, TensorId tensor, uint64_t word) {
+  feeds_.push_back({std::move(what), tensor, word});
+}
+
+TensorId ModelBuilder::host_tensor(const std::string& name, DType dtype, Shape shape,
+                                   std::vector<uint32_t> values) {
+  const TensorId known = graph_.find_external(name);
+  if (known != kNoTensor) return known;
+  const TensorId id = graph_.add_external(name, dtype, std::move(shape));
+  host_words(id, 0, std::move(values));
+  return id;
+}
+
+TensorId ModelBuilder::host_floats(const std::string& name, Shape shape,
+                                   const std::vector<float>& values) {
+  return host_tensor(name, DType::kF32, std::move(shape), float_words(values));
+}
+
+void ModelBuilder::host_words(TensorId tensor, uint64_t word, std::vector<uint32_t> values) {
+  words_.push_back({tensor, word, std::move(values)});
+}
+
+std::vector<uint32_t> float_words(const std::vector<float>& values) {
+  std::vector<uint32_t> words(values.size());
+  if (!values.empty()) std::memcpy(words.data(), values.data(), values.size() * 4);
+  return words;
 }
 
 }  // namespace vkformer

@@ -65,10 +65,10 @@ Result<WeightTable> Transformer::weight_table(const Checkpoint&) const {
                                  f.target_vocab, f.width);
   head.biases = {"generator.bias"};
   table.rows.push_back(std::move(head));
-  if (block().decoder.embedding == "decoder.embed") {
+  if (block().target.words == "decoder.embed") {
     table.rows.push_back(embedding_row("decoder.embed", target, f.target_vocab, f.width));
   }
-  if (block().encoder.embedding == "encoder.embed") {
+  if (block().source.words == "encoder.embed") {
     table.rows.push_back(
         embedding_row("encoder.embed", "src_embed.weight", f.source_vocab, f.width));
   }
@@ -94,16 +94,13 @@ Result<WeightTable> Transformer::weight_table(const Checkpoint&) const {
                                    .width = f.width,
                                    .layout = SinusoidalLayout::kInterleaved,
                                    .spacing = SinusoidalSpacing::kTransformer}));
-  table.rows.push_back({.name = "positions",
-                        .layout = WeightLayout::kTable,
-                        .rows = f.max_source,
-                        .width = f.width,
-                        .computed = std::move(positions)});
+  table.rows.push_back(computed_row("positions", std::move(positions), f.max_source, f.width));
   return table;
 }
 
 Result<ModelFacts> read_facts(const JsonConfig& config) {
-  ModelFacts facts{.family = "transformer", .architecture = "Transformer2017"};
+  ModelFacts facts{
+      .family = "transformer", .architecture = "Transformer2017", .head = HeadKind::kLanguage};
   VKF_ASSIGN(facts.width, get_size(config, "d_model", kMostWidth));
   VKF_ASSIGN(facts.encoder_layers, get_size(config, "num_encoder_layers", kMostLayers));
   VKF_ASSIGN(facts.decoder_layers, get_size(config, "num_decoder_layers", kMostLayers));
@@ -118,38 +115,49 @@ Result<ModelFacts> read_facts(const JsonConfig& config) {
   return facts;
 }
 
+// The switches of one stack; `which` is "encoder" or "decoder".
+Result<StackConfig> read_stack(const JsonConfig& config, const ModelFacts& facts,
+                               const std::string& which) {
+  StackConfig stack{.rows = which, .taps = which + "_"};
+  stack.width = facts.width;
+  stack.heads = facts.encoder_heads;
+  stack.layers = which == "encoder" ? facts.encoder_layers : facts.decoder_layers;
+  VKF_ASSIGN(stack.ffn, get_size(config, "dim_feedforward", kMostWidth));
+  VKF_ASSIGN(stack.activation, get_activation(config, "activation", "relu"));
+  VKF_ASSIGN(stack.epsilon, get_epsilon(config, "layer_norm_eps", 1e-5));
+  VKF_ASSIGN(bool pre_norm, config.get_bool_or("norm_first", false));
+  VKF_ASSIGN(bool final_norm, config.get_bool_or("final_norm", true));
+  if (pre_norm) stack.order = StackConfig::Order::kPre;
+  if (final_norm) stack.final_norm = StackConfig::FinalNorm::kYes;
+  return stack;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<ModelFamily>> load_transformer(const JsonConfig& config,
-                                                      const JsonConfig& generation) {
+Result<std::unique_ptr<ModelFamily>> load_transformer(const ModelFiles& files) {
+  const JsonConfig& config = files.config;
   VKF_ASSIGN(ModelFacts facts, read_facts(config));
   VKF_ASSIGN(std::string encoding, config.get_string_or("position_encoding", "sinusoidal"));
   if (encoding != "sinusoidal") {
     return unsupported("[position_encoding] in " + config.where() + " is '" + encoding +
                        "'; the transformer family supports sinusoidal");
   }
-  EncoderDecoderConfig block{.width = facts.width, .head = "head"};
+  EncoderDecoderConfig block{.head = "head"};
   Sharing sharing;
   VKF_ASSIGN(sharing.source_target, config.get_bool_or("share_embeddings", false));
   VKF_ASSIGN(sharing.target_head, config.get_bool_or("tie_output", false));
   VKF_ASSIGN(bool scaled, config.get_bool_or("scale_embedding", true));
-  VKF_ASSIGN(bool pre_norm, config.get_bool_or("norm_first", false));
-  VKF_ASSIGN(bool final_norm, config.get_bool_or("final_norm", true));
-  VKF_ASSIGN(double epsilon, config.get_double_or("layer_norm_eps", 1e-5));
-  VKF_ASSIGN(block.activation, get_activation(config, "activation", "relu"));
-  VKF_ASSIGN(block.encoder.ffn, get_size(config, "dim_feedforward", kMostWidth));
-  block.epsilon = static_cast<float>(epsilon);
-  if (pre_norm) block.norm_order = EncoderDecoderConfig::NormOrder::kPre;
-  block.encoder.layers = facts.encoder_layers;
-  block.encoder.heads = facts.encoder_heads;
-  block.encoder.embedding_scale = scaled ? std::sqrt(static_cast<float>(facts.width)) : 1.0f;
-  if (final_norm) block.encoder.final_norm = StackConfig::FinalNorm::kYes;
-  block.decoder = block.encoder;
-  block.decoder.layers = facts.decoder_layers;
-  block.decoder.embedding = sharing.target_head ? "head" : "decoder.embed";
-  block.encoder.embedding = sharing.source_target ? block.decoder.embedding : "encoder.embed";
-  VKF_ASSIGN(GenerationFacts tokens, read_generation(config, generation));
-  if (!config.has("decoder_start_token_id") && !generation.has("decoder_start_token_id")) {
+  VKF_ASSIGN(block.encoder, read_stack(config, facts, "encoder"));
+  VKF_ASSIGN(block.decoder, read_stack(config, facts, "decoder"));
+  block.decoder.causal = StackConfig::Causal::kYes;
+  block.decoder.cross = StackConfig::Cross::kYes;
+  block.target = {.words = sharing.target_head ? "head" : "decoder.embed",
+                  .scale = scaled ? std::sqrt(static_cast<float>(facts.width)) : 1.0f,
+                  .positions = "positions"};
+  block.source = block.target;
+  if (!sharing.source_target) block.source.words = "encoder.embed";
+  VKF_ASSIGN(GenerationFacts tokens, read_generation(config, files.generation));
+  if (!config.has("decoder_start_token_id") && !files.generation.has("decoder_start_token_id")) {
     VKF_ASSIGN(tokens.decoder_start, config.get_int_or("bos_token_id", tokens.pad));
   }
   return std::unique_ptr<ModelFamily>(

@@ -6,7 +6,6 @@
 
 namespace vkformer {
 
-Result<std::unique_ptr<ModelFamily>> load_transformer(const JsonConfig& config,
-                                                      const JsonConfig& generation);
+Result<std::unique_ptr<ModelFamily>> load_transformer(const ModelFiles& files);
 
 }  // namespace vkformer

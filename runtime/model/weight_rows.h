@@ -1,18 +1,25 @@
-// Short forms for the weight rows that most families list.
+// Short forms for the weight rows that most families list, and for the names that checkpoints have
+// for them.
 #pragma once
 
+#include "checkpoint/checkpoint.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
 
-// A matrix (N, K) with bias from one module or several stacked ones ("<module>.weight", ".bias").
+// A matrix (N, K) from one module or several stacked ones, without bias ("<module>.weight").
+inline WeightRow plain_linear_row(std::string name, const std::vector<std::string>& modules,
+                                  int64_t n, int64_t k) {
+  WeightRow row{.name = std::move(name), .rows = n, .width = k};
+  for (const std::string& module : modules) row.sources.push_back(module + ".weight");
+  return row;
+}
+
+// The same with their biases ("<module>.bias").
 inline WeightRow linear_row(std::string name, const std::vector<std::string>& modules, int64_t n,
                             int64_t k) {
-  WeightRow row{.name = std::move(name), .rows = n, .width = k};
-  for (const std::string& module : modules) {
-    row.sources.push_back(module + ".weight");
-    row.biases.push_back(module + ".bias");
-  }
+  WeightRow row = plain_linear_row(std::move(name), modules, n, k);
+  for (const std::string& module : modules) row.biases.push_back(module + ".bias");
   return row;
 }
 
@@ -25,9 +32,56 @@ inline WeightRow norm_row(std::string name, const std::string& module, int64_t w
           .width = width};
 }
 
+// Gain (D) of a norm without bias.
+inline WeightRow gain_row(std::string name, const std::string& module, int64_t width) {
+  WeightRow row = norm_row(std::move(name), module, width);
+  row.biases.clear();
+  return row;
+}
+
 // A token embedding (V, D), without bias.
 inline WeightRow embedding_row(std::string name, std::string source, int64_t vocab, int64_t width) {
   return {.name = std::move(name), .sources = {std::move(source)}, .rows = vocab, .width = width};
+}
+
+// A table (rows, D) from one tensor or several stacked ones, of that many rows each: positions,
+// then token types.
+inline WeightRow table_row(std::string name, std::vector<std::string> sources,
+                           std::vector<int64_t> source_rows, int64_t width) {
+  int64_t rows = 0;
+  for (int64_t n : source_rows) rows += n;
+  return {.name = std::move(name),
+          .layout = WeightLayout::kTable,
+          .sources = std::move(sources),
+          .rows = rows,
+          .width = width,
+          .source_rows = std::move(source_rows)};
+}
+
+// A table (rows, D) that no file holds.
+inline WeightRow computed_row(std::string name, std::vector<float> values, int64_t rows,
+                              int64_t width) {
+  return {.name = std::move(name),
+          .layout = WeightLayout::kTable,
+          .rows = rows,
+          .width = width,
+          .computed = std::move(values)};
+}
+
+// The first of the names that the file has; the last one if it has none, for the error message.
+inline std::string first_present(const Checkpoint& checkpoint,
+                                 const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (checkpoint.find(name) != nullptr) return name;
+  }
+  return names.back();
+}
+
+// "bert." where the file has its tensors inside a model with a head, "" where a base model was
+// saved alone; `tensor` is one that every such file has.
+inline std::string name_prefix(const Checkpoint& checkpoint, const std::string& prefix,
+                               const std::string& tensor) {
+  return checkpoint.find(prefix + tensor) != nullptr ? prefix : std::string();
 }
 
 }  // namespace vkformer

@@ -29,7 +29,9 @@ std::string attrs_text(const AttentionAttrs& a) {
   if (t.key_mask_offset != VKF_NO_TERM) text += " key_mask";
   if (t.mask_offset != VKF_NO_TERM) text += " mask";
   if (t.bias_offset != VKF_NO_TERM) text += " bias";
-  if (t.slopes_offset != VKF_NO_TERM) text += " alibi";
+  if (t.slopes_offset != VKF_NO_TERM) {
+    text += (t.flags & VKF_TERM_DISTANCE) != 0 ? " distance" : " alibi";
+  }
   return text;
 }
 
@@ -83,8 +85,16 @@ Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& par
   };
   need(params.key_mask_offset, dims[0] * row_words);
   need(params.mask_offset, term_rows(params.flags, VKF_TERM_MASK_ONE_BATCH, dims) * row_words);
-  need(params.bias_offset, term_rows(params.flags, VKF_TERM_BIAS_ONE_BATCH, dims) * dims[3]);
-  need(params.slopes_offset, dims[1]);
+  const bool periodic = (params.flags & VKF_TERM_BIAS_PERIODIC) != 0;
+  // How many slices or columns there are is said in the words themselves, which the host knows only
+  // where it packs them: then at least one must be there.
+  const uint32_t bias_flags = params.flags | (periodic ? VKF_TERM_BIAS_ONE_BATCH : 0u);
+  need(params.bias_offset,
+       term_rows(bias_flags, VKF_TERM_BIAS_ONE_BATCH, dims) * dims[3] + (periodic ? 1u : 0u));
+  const bool by_distance = (params.flags & VKF_TERM_DISTANCE) != 0;
+  const bool counted = (params.flags & VKF_TERM_KEY_POSITIONS) != 0;
+  need(params.slopes_offset,
+       uint64_t{dims[1]} + (by_distance ? 1u : 0u) + (counted ? uint64_t{dims[0]} * dims[3] : 0u));
   if (needed == 0) return {};
   if (terms == nullptr) {
     return op_error(op,

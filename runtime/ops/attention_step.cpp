@@ -12,17 +12,26 @@ constexpr OpId kOp = OpId::k_attention;
 
 Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionStepAttrs& a) {
   const bool self = a.source == AttentionStepAttrs::Source::kSelf;
+  const bool added = a.slopes_offset != VKF_NO_TERM || a.distance_offset != VKF_NO_TERM;
+  if (added && (!self || aux == nullptr)) {
+    return op_error(kOp,
+                    "ALiBi slopes or a bias by distance are set, but only self-attention with an "
+                    "aux tensor that holds them has them");
+  }
   if (aux == nullptr) {
     if (!self || a.beams == 1) return {};
     return op_error(kOp, "with " + std::to_string(a.beams) +
                              " beams a step needs the ancestry (R, C); none was given");
   }
   const int64_t keys = kv.shape[1];
-  const Shape wanted = {kv.shape[0], self ? keys : (keys + 31) / 32};
-  if (aux->dtype == DType::kU32 && aux->shape == wanted) return {};
+  int64_t needed = kv.shape[0] * (self ? keys : (keys + 31) / 32);
+  for (uint32_t offset : {a.slopes_offset, a.distance_offset}) {
+    if (offset != VKF_NO_TERM) needed = std::max(needed, int64_t{offset} + a.heads);
+  }
+  if (aux->dtype == DType::kU32 && element_count(aux->shape) >= needed) return {};
   return op_error(kOp, std::string(self ? "the ancestry" : "the key mask") + " is " +
                            dtype_name(aux->dtype) + " " + shape_text(aux->shape) +
-                           ", but must be U32 " + shape_text(wanted));
+                           ", but must be U32 with at least " + std::to_string(needed) + " words");
 }
 
 }  // namespace
@@ -101,7 +110,10 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
                                      .lines = static_cast<uint32_t>(kv.shape[1]),
                                      .beams = a.beams,
                                      .has_aux = has_aux ? 1u : 0u,
-                                     .scale = a.scale.value_or(static_cast<float>(fallback))};
+                                     .scale = a.scale.value_or(static_cast<float>(fallback)),
+                                     .window = a.window,
+                                     .slopes_offset = a.slopes_offset,
+                                     .distance_offset = a.distance_offset};
   Dispatch d =
       make_dispatch(node, context.caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup
                                                   : KernelId::attention_decode__f32_f32_f32);

@@ -1,7 +1,7 @@
 // attention in a decoding step: the one query of every live slot over a key/value cache.
 //
-//   self:  keys 0 ... state.position of the slot's row, each in the row that owns it (beam
-//          ancestry), kv (R, C, Hkv * (E + Ev))
+//   self:  keys 0 ... own position of the slot's row (params/decode_state.h), each in the row that
+//          owns it (beam ancestry), kv (R, C, Hkv * (E + Ev))
 //   cross: the encoder's keys of the slot's batch item, kv (B, S, Hkv * (E + Ev))
 //
 // A line of kv holds the keys of all heads, then the values of all heads.
@@ -18,8 +18,9 @@ namespace vkformer {
 struct AttentionStepInputs {
   TensorId q = kNoTensor;      // (slots, any row width)
   TensorId kv = kNoTensor;     // (R, C, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev))
-  TensorId aux = kNoTensor;    // self: ancestry (R, C), U32, needed where beams > 1; cross: key
-                               // mask (B, ceil(S/32)), U32, or none
+  TensorId aux = kNoTensor;    // self: words, U32: ancestry (R, C), needed where beams > 1, and
+                               // what slopes_offset and distance_offset point at; cross: key mask
+                               // (B, ceil(S/32)), U32, or none
   TensorId state = kNoTensor;  // DecodeState and slot rows (words), U32
 };
 
@@ -33,6 +34,10 @@ struct AttentionStepAttrs {
   uint32_t q_offset = 0;       // column of the first query head in a row of q, in elements
   uint32_t beams = 1;          // rows of a batch item
   std::optional<float> scale;  // of q.k; absent: 1 / sqrt(E)
+  uint32_t window = 0;         // keys that a query sees, its own the last; 0: all
+  // Words in aux, self only: ALiBi slopes (H); a bias by distance: reach R, then (H, 2R + 1).
+  uint32_t slopes_offset = VKF_NO_TERM;
+  uint32_t distance_offset = VKF_NO_TERM;
 };
 
 // What a node of operator attention carries.

@@ -1,9 +1,11 @@
-// embedding: y = table[id] * scale + positions[position].
+// embedding: y = table[id] * scale + positions[position] + types[type].
 //
 //   ids (..., T), table (V, D) by strides, positions (P, D) -> y (..., T, D)
 //
-// The position of row r is position_offset + r % T; in a decoding step that passes `state` it is
-// position_offset + DecodeState::position. An id or a position without a row gives a row of NaN and
+// The position of row r is position_offset + r % T; or position_offset + what a second plane of ids
+// says; in a decoding step that passes `state` it is position_offset + DecodeState::position - the
+// slot's start. Token types are rows behind the positions, chosen by the last plane of ids (in a
+// decoding step always the first). An id, a position or a type without a row gives a row of NaN and
 // never a read outside the table.
 #pragma once
 
@@ -24,19 +26,28 @@ struct EmbeddingAttrs {
   float scale = 1.0f;            // multiplies the table's row
   uint32_t tokens = 0;           // T; 0: the last dimension of ids
   uint32_t position_offset = 0;  // tokens
+  // kPlane: ids is (planes, ..., T), ids first, then positions.
+  enum class Positions : uint8_t { kCounted, kPlane } from = Positions::kCounted;
+  // Rows of the position table, its last ones, that are token types; 0: none. Without a state, ids
+  // has a last plane (planes, ..., T) with the types.
+  uint32_t types = 0;
 };
 
 struct EmbeddingInputs {
-  TensorId ids = kNoTensor;        // (..., T), U32
+  TensorId ids = kNoTensor;        // (..., T), or planes of that, U32
   TensorId table = kNoTensor;      // V * D elements by strides: F32, or F16 in pairs per word
-  TensorId positions = kNoTensor;  // (P, D), F32, or absent
+  TensorId positions = kNoTensor;  // (P + types, D), F32, or absent
   TensorId state = kNoTensor;      // DecodeState, where positions come from it; needs positions
 };
 
-// The output's description, or why the inputs do not fit: ids (..., T), table (V, D) by strides.
+// Planes of ids that a full pass needs: ids, and positions and types where they are not counted.
+uint32_t embedding_planes(const EmbeddingAttrs& attrs);
+
+// The output's description, or why the inputs do not fit: ids (..., T) or planes of that, table
+// (V, D) by strides.
 Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& table,
                                    const EmbeddingAttrs& attrs);
-// Does the position table fit? positions (P, D).
+// Does the position table fit? positions (P + types, D).
 Status check_embedding_positions(const TensorDesc& positions, const EmbeddingAttrs& attrs);
 
 // Adds the node to the graph and returns y (..., T, D).

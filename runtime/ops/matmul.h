@@ -34,6 +34,7 @@ struct MatmulAttrs {
 };
 
 struct LinearAttrs {
+  float alpha = 1.0f;  // multiplies x W, not the bias
   ActivationKind activation = ActivationKind::kNone;
   TensorId residual = kNoTensor;  // (..., N), added after the activation
 };

@@ -11,7 +11,7 @@ Result<TensorDesc> check_rms_norm(const TensorDesc& x, const TensorDesc& gain, R
                                           shape_text(x.shape) +
                                           ", but must be F32 with at least one dimension");
   }
-  if (gain.shape != Shape{x.shape.back()}) {
+  if (gain.shape != Shape{x.shape.back()} && gain.shape != Shape{2, x.shape.back()}) {
     return op_error(OpId::k_rms_norm, "gain has shape " + shape_text(gain.shape) +
                                           ", but x's last dimension asks for (" +
                                           std::to_string(x.shape.back()) + ")");

@@ -18,6 +18,28 @@ Status ExternalBuffers::allocate(VulkanDevice& device, const Plan& plan) {
   return {};
 }
 
+Status ExternalBuffers::upload_words(VulkanDevice& device, const Graph& graph,
+                                     const std::vector<HostWords>& words) {
+  for (const HostWords& w : words) {
+    const std::string& name = graph.tensor(w.tensor).name;
+    if (buffers_.count(name) == 0) continue;  // no operator reads it
+    VKF_CHECK(device.upload(at(name), w.word * 4, std::as_bytes(std::span(w.values))));
+  }
+  return {};
+}
+
+Status ExternalBuffers::upload_feeds(VulkanDevice& device, const Graph& graph,
+                                     const std::vector<HostFeed>& feeds, const FeedWords& words) {
+  for (const HostFeed& feed : feeds) {
+    const auto found = words.find(feed.what);
+    if (found == words.end()) return internal_error("[" + feed.what + "] is not fed");
+    const std::string& name = graph.tensor(feed.tensor).name;
+    if (buffers_.count(name) == 0) continue;
+    VKF_CHECK(device.upload(at(name), feed.word * 4, std::as_bytes(std::span(found->second))));
+  }
+  return {};
+}
+
 RecordingInputs ExternalBuffers::bind(const Plan& plan, const LoadedModel& model) const {
   RecordingInputs inputs;
   inputs.memory.resize(plan.buffers.size());

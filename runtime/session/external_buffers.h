@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "session/forward_inputs.h"
 #include "session/loaded_model.h"
 
 namespace vkformer {
@@ -15,7 +16,13 @@ class ExternalBuffers {
   // The memory of every external and constant buffer of the plan.
   RecordingInputs bind(const Plan& plan, const LoadedModel& model) const;
 
-  bool has(const std::string& name) const { return buffers_.count(name) != 0; }
+  // Writes what depends on the shape only.
+  Status upload_words(VulkanDevice& device, const Graph& graph,
+                      const std::vector<HostWords>& words);
+  // Writes the inputs of a run; an error names a feed that `words` lacks.
+  Status upload_feeds(VulkanDevice& device, const Graph& graph, const std::vector<HostFeed>& feeds,
+                      const FeedWords& words);
+
   Buffer& at(const std::string& name) { return *buffers_.at(name); }
 
   template <class T>

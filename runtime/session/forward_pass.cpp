@@ -3,22 +3,19 @@
 namespace vkformer {
 namespace {
 
-bool is_input(const std::string& name) {
-  return name == "input_ids" || name == "key_mask" || name == "decoder_input_ids" ||
-         name == "decoder_key_mask";
+// External tensors that the host does not write.
+std::vector<TensorId> outputs_of(const Graph& graph, const ModelBuilder& builder) {
+  std::vector<bool> written(graph.tensors().size(), false);
+  for (const HostFeed& feed : builder.feeds()) written[feed.tensor] = true;
+  for (const HostWords& words : builder.words()) written[words.tensor] = true;
+  std::vector<TensorId> outputs;
+  for (TensorId id = 0; id < graph.tensors().size(); ++id) {
+    if (graph.tensor(id).kind == TensorKind::kExternal && !written[id]) outputs.push_back(id);
+  }
+  return outputs;
 }
 
 }  // namespace
-
-bool ForwardKey::operator==(const ForwardKey& other) const {
-  return shape.batch == other.shape.batch && shape.source == other.shape.source &&
-         shape.target == other.shape.target && taps.attentions == other.taps.attentions &&
-         taps.hidden_states == other.taps.hidden_states &&
-         taps.decoder_mask == other.taps.decoder_mask &&
-         taps.attention_layer == other.taps.attention_layer &&
-         taps.attention_head == other.taps.attention_head &&
-         taps.raw_scores == other.taps.raw_scores;
-}
 
 Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const LoadedModel> model,
                                                          const ForwardKey& key,
@@ -29,6 +26,9 @@ Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const L
   VKF_CHECK(m.family().build_forward(builder, key.shape, key.taps));
   VKF_ASSIGN(pass->plan_, make_plan(pass->graph_, m.device()->caps(), m.precision()));
   VKF_CHECK(pass->buffers_.allocate(*m.device(), pass->plan_));
+  VKF_CHECK(pass->buffers_.upload_words(*m.device(), pass->graph_, builder.words()));
+  pass->feeds_ = builder.feeds();
+  pass->outputs_ = outputs_of(pass->graph_, builder);
   RecordingInputs inputs = pass->buffers_.bind(pass->plan_, m);
   inputs.profile = profile;
   VKF_ASSIGN(Recording recording, Recording::create(m.device(), pass->plan_, inputs));
@@ -36,24 +36,15 @@ Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const L
   return pass;
 }
 
-Result<TensorMap> ForwardPass::run(const TokenRows& source, const TokenRows* target) {
+Result<TensorMap> ForwardPass::run(const FeedWords& words) {
   VulkanDevice& device = *model_->device();
-  const std::vector<uint32_t> mask = source.mask_words();
-  VKF_CHECK(buffers_.upload<uint32_t>(device, "input_ids", source.ids));
-  VKF_CHECK(buffers_.upload<uint32_t>(device, "key_mask", mask));
-  if (target != nullptr) {
-    VKF_CHECK(buffers_.upload<uint32_t>(device, "decoder_input_ids", target->ids));
-    if (buffers_.has("decoder_key_mask")) {
-      const std::vector<uint32_t> words = target->mask_words();
-      VKF_CHECK(buffers_.upload<uint32_t>(device, "decoder_key_mask", words));
-    }
-  }
+  VKF_CHECK(buffers_.upload_feeds(device, graph_, feeds_, words));
   const Recording* list[] = {recording_.get()};
   VKF_ASSIGN(uint64_t value, device.submit(list));
   VKF_CHECK(device.wait(value));
   TensorMap outputs;
-  for (const TensorDesc& desc : graph_.tensors()) {
-    if (desc.kind != TensorKind::kExternal || is_input(desc.name)) continue;
+  for (TensorId id : outputs_) {
+    const TensorDesc& desc = graph_.tensor(id);
     Tensor tensor = Tensor::zeros(desc.dtype, desc.shape);
     VKF_CHECK(device.download(buffers_.at(desc.name), 0, tensor.bytes));
     outputs.emplace(desc.name, std::move(tensor));

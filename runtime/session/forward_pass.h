@@ -2,7 +2,7 @@
 #pragma once
 
 #include "session/external_buffers.h"
-#include "session/token_rows.h"
+#include "session/forward_inputs.h"
 #include "vkformer/session.h"
 
 namespace vkformer {
@@ -12,7 +12,7 @@ struct ForwardKey {
   ForwardShape shape;
   ForwardTaps taps;
 
-  bool operator==(const ForwardKey& other) const;
+  bool operator==(const ForwardKey&) const = default;
 };
 
 class ForwardPass {
@@ -22,8 +22,8 @@ class ForwardPass {
                                                      RecordingInputs::Profile profile);
   const ForwardKey& key() const { return key_; }
 
-  // `target` may be null for an encoder-only pass. Returns every output of the graph.
-  Result<TensorMap> run(const TokenRows& source, const TokenRows* target);
+  // `words` has every feed of the graph. Returns every output of the graph.
+  Result<TensorMap> run(const FeedWords& words);
   std::vector<DispatchTime> profile() const;
 
  private:
@@ -33,6 +33,8 @@ class ForwardPass {
   std::shared_ptr<const LoadedModel> model_;
   ForwardKey key_;
   Graph graph_;
+  std::vector<HostFeed> feeds_;
+  std::vector<TensorId> outputs_;
   Plan plan_;
   ExternalBuffers buffers_;
   std::unique_ptr<Recording> recording_;

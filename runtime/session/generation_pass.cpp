@@ -91,20 +91,28 @@ Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
                    .capacity = static_cast<uint32_t>(s.capacity),
                    .vocab = static_cast<uint32_t>(pass->model_->family().facts().target_vocab),
                    .candidates = key.candidates};
-  VKF_CHECK(pass->record_encode());
+  VKF_CHECK(pass->record_prompt());
   VKF_CHECK(pass->record_step());
   return pass;
 }
 
-Status GenerationPass::record_encode() {
-  Graph graph;
-  ModelBuilder builder(graph, model_->weights());
-  VKF_CHECK(model_->family().build_encode(builder, key_.shape));
+int64_t GenerationInputs::longest() const {
+  size_t tokens = 1;
+  for (const auto& prompt : prompts) tokens = std::max(tokens, prompt.size());
+  return static_cast<int64_t>(tokens);
+}
+
+Status GenerationPass::record_prompt() {
+  ModelBuilder builder(prompt_graph_, model_->weights());
+  VKF_CHECK(model_->family().build_prompt(builder, key_.shape));
+  if (prompt_graph_.nodes().empty()) return {};
   const auto& device = model_->device();
-  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), model_->precision()));
+  VKF_ASSIGN(Plan plan, make_plan(prompt_graph_, device->caps(), model_->precision()));
   VKF_CHECK(buffers_.allocate(*device, plan));
+  VKF_CHECK(buffers_.upload_words(*device, prompt_graph_, builder.words()));
+  prompt_feeds_ = builder.feeds();
   VKF_ASSIGN(Recording recording, Recording::create(device, plan, buffers_.bind(plan, *model_)));
-  encode_ = std::make_unique<Recording>(std::move(recording));
+  prompt_ = std::make_unique<Recording>(std::move(recording));
   return {};
 }
 
@@ -124,6 +132,7 @@ Status GenerationPass::record_step() {
   const auto& device = model_->device();
   VKF_ASSIGN(step_plan_, make_plan(graph, device->caps(), model_->precision()));
   VKF_CHECK(buffers_.allocate(*device, step_plan_));
+  VKF_CHECK(buffers_.upload_words(*device, graph, builder.words()));
   RecordingInputs inputs = buffers_.bind(step_plan_, *model_);
   Buffer& args = buffers_.at("args");
   inputs.indirect_args = {&args, 0, args.bytes()};
@@ -132,22 +141,58 @@ Status GenerationPass::record_step() {
   return {};
 }
 
-Status GenerationPass::prepare(const TokenRows& source, const GenerateOptions& options,
-                               int64_t max_length) {
-  VulkanDevice& device = *model_->device();
-  const std::vector<uint32_t> mask = source.mask_words();
-  VKF_CHECK(buffers_.upload<uint32_t>(device, "input_ids", source.ids));
-  VKF_CHECK(buffers_.upload<uint32_t>(device, "key_mask", mask));
-  VKF_CHECK(prepare_settings(options, max_length));
-  VKF_CHECK(prepare_search(options));
+int64_t GenerationPass::start_of(const GenerationInputs& inputs, size_t item) const {
+  return key_.shape.prompt - static_cast<int64_t>(inputs.prompts[item].size());
+}
+
+// The prompts without their last tokens, padded on the right: what is written for the padding is
+// overwritten by the row's own steps before anything reads it.
+Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
+  const ModelFacts& facts = model_->family().facts();
+  const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
+  FeedWords words = inputs.words;
+  const int64_t tokens = key_.shape.prompt - 1;
+  if (tokens > 0) {
+    TokenRows rows{.batch = key_.shape.batch, .tokens = tokens};
+    const auto pad = static_cast<uint32_t>(facts.target_tokens.pad);
+    rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);
+    rows.allowed.assign(rows.ids.size(), 1);
+    for (size_t i = 0; i < inputs.prompts.size(); ++i) {
+      const std::vector<int64_t>& prompt = inputs.prompts[i];
+      std::transform(prompt.begin(), prompt.end() - 1,
+                     rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
+                     [](int64_t id) { return static_cast<uint32_t>(id); });
+    }
+    words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
+    words["token_type_ids"].assign(rows.ids.size(), 0u);
+  }
+  return buffers_.upload_feeds(*model_->device(), prompt_graph_, prompt_feeds_, words);
+}
+
+Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
   const uint32_t rows = params_.batch * params_.beams;
   std::vector<uint32_t> state(kStateWords, 0u);
+  std::vector<uint32_t> first(rows);
   state[0] = params_.batch;
   state[1] = rows;
-  for (uint32_t r = 0; r < rows; ++r) state[VKF_STATE_WORDS + r] = r;
-  VKF_CHECK(buffers_.upload<uint32_t>(device, "decode_state", state));
-  const std::vector<uint32_t> start(rows, static_cast<uint32_t>(options.decoder_start));
-  VKF_CHECK(buffers_.upload<uint32_t>(device, "step_ids", start));
+  state[2] = static_cast<uint32_t>(key_.shape.prompt - 1);
+  for (uint32_t r = 0; r < rows; ++r) {
+    const size_t item = r / params_.beams;
+    const auto start = static_cast<uint32_t>(start_of(inputs, item));
+    state[VKF_STATE_WORDS + r] = r | (start << VKF_SLOT_ROW_BITS);
+    first[r] = static_cast<uint32_t>(inputs.prompts[item].back());
+  }
+  VKF_CHECK(buffers_.upload<uint32_t>(*model_->device(), "decode_state", state));
+  return buffers_.upload<uint32_t>(*model_->device(), "step_ids", first);
+}
+
+Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOptions& options,
+                               int64_t new_tokens) {
+  VKF_CHECK(feed_prompts(inputs));
+  VKF_CHECK(prepare_settings(options, new_tokens));
+  VKF_CHECK(prepare_search(inputs));
+  VKF_CHECK(prepare_slots(inputs));
+  const uint32_t rows = params_.batch * params_.beams;
   const std::vector<uint32_t> table = step_arg_table(step_plan_);
   std::vector<uint32_t> args;
   for (size_t i = 0; i < table.size(); i += 4) {
@@ -158,29 +203,34 @@ Status GenerationPass::prepare(const TokenRows& source, const GenerateOptions& o
     }
   }
   args.insert(args.end(), table.begin(), table.end());
-  return buffers_.upload<uint32_t>(device, "args", args);
+  return buffers_.upload<uint32_t>(*model_->device(), "args", args);
 }
 
-Status GenerationPass::prepare_search(const GenerateOptions& options) {
+Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
   const SearchLayout layout{params_};
   std::vector<uint32_t> words(search_words(params_), 0u);
   std::vector<uint32_t> ancestry(layout.rows() * params_.capacity);
   for (size_t row = 0; row < layout.rows(); ++row) {
-    words[layout.tokens(row)] = static_cast<uint32_t>(options.decoder_start);
+    const size_t item = row / params_.beams;
+    const std::vector<int64_t>& prompt = inputs.prompts[item];
+    const size_t tokens = layout.tokens(row) + static_cast<size_t>(start_of(inputs, item));
+    for (size_t t = 0; t < prompt.size(); ++t) words[tokens + t] = static_cast<uint32_t>(prompt[t]);
     words[layout.score(row)] = bits_of(row % params_.beams == 0 ? 0.0f : kIdleBeamScore);
-    std::fill_n(ancestry.begin() + static_cast<ptrdiff_t>(row * params_.capacity), params_.capacity,
-                static_cast<uint32_t>(row));
+    // The prompt's keys lie in the item's first row, those of later positions in the row itself.
+    const auto own = ancestry.begin() + static_cast<ptrdiff_t>(row * params_.capacity);
+    std::fill_n(own, params_.capacity, static_cast<uint32_t>(row));
+    std::fill_n(own, prompt.size() - 1, static_cast<uint32_t>(item * params_.beams));
   }
   for (size_t i = 0; i < params_.batch; ++i) words[layout.item(i) + VKF_ITEM_ACTIVE] = 1;
   VKF_CHECK(buffers_.upload<uint32_t>(*model_->device(), "search", words));
   return buffers_.upload<uint32_t>(*model_->device(), "ancestry", ancestry);
 }
 
-Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t max_length) {
+Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t new_tokens) {
   SearchSettings s{};
-  s.prompt_length = 1;
-  s.max_length = static_cast<uint32_t>(max_length);
-  s.min_length = 1 + static_cast<uint32_t>(options.min_new_tokens);
+  s.prompt_length = static_cast<uint32_t>(key_.shape.prompt);
+  s.max_length = s.prompt_length + static_cast<uint32_t>(new_tokens);
+  s.min_length = s.prompt_length + static_cast<uint32_t>(options.min_new_tokens);
   s.forced_first =
       options.forced_bos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_bos);
   s.forced_last = options.forced_eos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_eos);
@@ -217,7 +267,8 @@ Status GenerationPass::decode(int64_t max_steps, int steps_per_submit,
                               GenerationCounters& counters) {
   VulkanDevice& device = *model_->device();
   uint32_t live_slots = params_.batch * params_.beams;
-  std::vector<const Recording*> list = {encode_.get()};
+  std::vector<const Recording*> list;
+  if (prompt_ != nullptr) list.push_back(prompt_.get());
   int64_t submitted = 0;
   while (live_slots > 0 && submitted < max_steps) {
     const int64_t steps = std::min<int64_t>(steps_per_submit, max_steps - submitted);
@@ -237,7 +288,8 @@ Status GenerationPass::decode(int64_t max_steps, int steps_per_submit,
   return {};
 }
 
-Result<Generation> GenerationPass::collect(const GenerateOptions& options) {
+Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
+                                           const GenerateOptions& options) {
   const SearchLayout layout{params_};
   std::vector<uint32_t> words(search_words(params_));
   VKF_CHECK(model_->device()->download(buffers_.at("search"), 0,
@@ -245,6 +297,7 @@ Result<Generation> GenerationPass::collect(const GenerateOptions& options) {
   Generation result(params_.batch);
   for (size_t i = 0; i < params_.batch; ++i) {
     const size_t item = layout.item(i);
+    const auto start = static_cast<size_t>(start_of(inputs, i));
     if (words[item + VKF_ITEM_STATUS] != 0) {
       return Error{ErrorCode::kDriver,
                    "[generate] the logits of input " + std::to_string(i) +
@@ -253,14 +306,15 @@ Result<Generation> GenerationPass::collect(const GenerateOptions& options) {
     }
     if (params_.beams == 1) {
       const size_t length = words[item + VKF_ITEM_LENGTH];
-      result[i].push_back({ids_from(words, layout.tokens(i), length),
+      result[i].push_back({ids_from(words, layout.tokens(i) + start, length - start),
                            static_cast<double>(float_of(words[layout.score(i)]))});
       continue;
     }
     for (size_t place = 0; place < words[item + VKF_ITEM_FINISHED]; ++place) {
       const size_t at = layout.finished(i, place);
-      result[i].push_back({ids_from(words, layout.sequence(i, place), words[at + 1]),
-                           static_cast<double>(float_of(words[at]))});
+      result[i].push_back(
+          {ids_from(words, layout.sequence(i, place) + start, words[at + 1] - start),
+           static_cast<double>(float_of(words[at]))});
     }
     std::stable_sort(result[i].begin(), result[i].end(),
                      [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
@@ -270,12 +324,12 @@ Result<Generation> GenerationPass::collect(const GenerateOptions& options) {
   return result;
 }
 
-Result<Generation> GenerationPass::run(const TokenRows& source, const GenerateOptions& options,
-                                       int64_t max_length, int steps_per_submit,
-                                       GenerationCounters& counters) {
-  VKF_CHECK(prepare(source, options, max_length));
-  VKF_CHECK(decode(max_length - 1, steps_per_submit, counters));
-  return collect(options);
+Result<Generation> GenerationPass::run(const GenerationInputs& inputs,
+                                       const GenerateOptions& options, int64_t new_tokens,
+                                       int steps_per_submit, GenerationCounters& counters) {
+  VKF_CHECK(prepare(inputs, options, new_tokens));
+  VKF_CHECK(decode(new_tokens, steps_per_submit, counters));
+  return collect(inputs, options);
 }
 
 }  // namespace vkformer

@@ -4,7 +4,6 @@
 
 #include "ops/token_candidates.h"
 #include "session/external_buffers.h"
-#include "session/token_rows.h"
 #include "vkformer/session.h"
 
 namespace vkformer {
@@ -14,11 +13,16 @@ struct GenerationKey {
   StepShape shape;
   uint32_t candidates = 1;  // K
 
-  bool operator==(const GenerationKey& other) const {
-    return shape.batch == other.shape.batch && shape.beams == other.shape.beams &&
-           shape.source == other.shape.source && shape.capacity == other.shape.capacity &&
-           candidates == other.candidates;
-  }
+  bool operator==(const GenerationKey&) const = default;
+};
+
+// What one generation starts from.
+struct GenerationInputs {
+  FeedWords words;  // of the encoder, if there is one
+  // Per item the tokens that the generating stack begins with, at least one.
+  std::vector<std::vector<int64_t>> prompts;
+
+  int64_t longest() const;  // prompt, tokens
 };
 
 class GenerationPass {
@@ -27,28 +31,35 @@ class GenerationPass {
                                                         const GenerationKey& key);
   const GenerationKey& key() const { return key_; }
 
-  // `source` has the key's batch and source sizes. `max_length` counts the start token.
-  Result<Generation> run(const TokenRows& source, const GenerateOptions& options,
-                         int64_t max_length, int steps_per_submit, GenerationCounters& counters);
+  // `inputs` fit the key's shape. At most `new_tokens` are generated.
+  Result<Generation> run(const GenerationInputs& inputs, const GenerateOptions& options,
+                         int64_t new_tokens, int steps_per_submit, GenerationCounters& counters);
 
  private:
   GenerationPass(std::shared_ptr<const LoadedModel> model, const GenerationKey& key)
       : model_(std::move(model)), key_(key) {}
-  Status record_encode();
+  Status record_prompt();
   Status record_step();
-  Status prepare(const TokenRows& source, const GenerateOptions& options, int64_t max_length);
-  Status prepare_search(const GenerateOptions& options);
-  Status prepare_settings(const GenerateOptions& options, int64_t max_length);
+  Status prepare(const GenerationInputs& inputs, const GenerateOptions& options,
+                 int64_t new_tokens);
+  Status feed_prompts(const GenerationInputs& inputs);
+  Status prepare_slots(const GenerationInputs& inputs);
+  Status prepare_search(const GenerationInputs& inputs);
+  Status prepare_settings(const GenerateOptions& options, int64_t new_tokens);
   Status decode(int64_t max_steps, int steps_per_submit, GenerationCounters& counters);
   int64_t step_workgroups(uint32_t live_slots) const;
-  Result<Generation> collect(const GenerateOptions& options);
+  Result<Generation> collect(const GenerationInputs& inputs, const GenerateOptions& options);
+  // Positions by which item i's prompt is shorter than the recording's.
+  int64_t start_of(const GenerationInputs& inputs, size_t item) const;
 
   std::shared_ptr<const LoadedModel> model_;
   GenerationKey key_;
   SearchParams params_{};
+  Graph prompt_graph_;
+  std::vector<HostFeed> prompt_feeds_;
   Plan step_plan_;
   ExternalBuffers buffers_;
-  std::unique_ptr<Recording> encode_;
+  std::unique_ptr<Recording> prompt_;  // null where there is nothing to do before the first step
   std::unique_ptr<Recording> step_;
 };
 

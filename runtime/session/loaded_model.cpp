@@ -8,9 +8,30 @@ namespace {
 // Weights share buffers of about this size; a larger weight has a buffer of its own.
 constexpr uint64_t kChunkBytes = 32ull << 20;
 
+const char* kind_name(ModelKind kind) {
+  constexpr const char* kNames[] = {"encoder", "decoder", "encoder-decoder"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const char* source_name(SourceKind source) {
+  constexpr const char* kNames[] = {"tokens", "pictures", "features"};
+  return kNames[static_cast<size_t>(source)];
+}
+
+const char* head_name(const ModelFacts& facts) {
+  constexpr const char* kNames[] = {"none",   "language", "masked",       "sequence",
+                                    "tokens", "spans",    "discriminator"};
+  if (facts.sentence.pooling != SentenceFacts::Pooling::kNone) return "sentence";
+  return kNames[static_cast<size_t>(facts.head)];
+}
+
 ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
   const ModelFacts& f = family.facts();
   ModelInfo info{.family = f.family,
+                 .kind = kind_name(f.kind),
+                 .source = source_name(f.source),
+                 .head = head_name(f),
+                 .labels = f.labels,
                  .architecture = f.architecture,
                  .width = f.width,
                  .encoder_layers = f.encoder_layers,
@@ -45,18 +66,19 @@ Result<Precision> precision_from(const std::string& name) {
 }  // namespace
 
 Result<std::shared_ptr<const LoadedModel>> LoadedModel::load(std::shared_ptr<VulkanDevice> device,
-                                                             const std::string& directory,
+                                                             const FileStore& files,
                                                              const ModelOptions& options) {
   VKF_ASSIGN(WeightFormat format, weight_format(options.weights));
   std::shared_ptr<LoadedModel> model(new LoadedModel());
   model->device_ = std::move(device);
   VKF_ASSIGN(model->precision_, precision_from(options.precision));
-  VKF_ASSIGN(model->family_, load_family(directory));
-  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open(directory));
+  VKF_ASSIGN(model->family_, load_family(files));
+  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(files));
+  VKF_CHECK(model->family_->prepare(checkpoint));
   VKF_ASSIGN(WeightTable table, model->family_->weight_table(checkpoint));
   VKF_ASSIGN(model->weights_, resolve_weights(table, checkpoint, format));
   VKF_CHECK(model->make_chunks());
-  VKF_CHECK(model->upload(checkpoint));
+  VKF_CHECK(model->upload(checkpoint, options));
   model->info_ = info_of(*model->family_, checkpoint);
   return std::shared_ptr<const LoadedModel>(std::move(model));
 }
@@ -80,19 +102,26 @@ Status LoadedModel::make_chunks() {
   return {};
 }
 
-Status LoadedModel::upload(const Checkpoint& checkpoint) {
+Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& options) {
   std::vector<std::byte> packed;
+  uint64_t done = 0;
   for (size_t i = 0; i < weights_.size(); ++i) {
     packed.resize(weights_[i].bytes);
     VKF_CHECK(pack_weight(weights_[i], checkpoint, packed));
     VKF_CHECK(device_->upload(chunks_[chunk_of_[i]], spans_[i].offset, packed));
+    done += packed.size();
+    if (!options.progress || options.progress({done, weight_bytes_})) continue;
+    return cancelled("[load] was cancelled after " + std::to_string(done) + " of " +
+                     std::to_string(weight_bytes_) + " bytes of weights");
   }
   return {};
 }
 
 Result<ModelInfo> read_model_info(const std::string& directory) {
-  VKF_ASSIGN(std::unique_ptr<ModelFamily> family, load_family(directory));
-  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open(directory));
+  const auto files = make_directory_store(directory);
+  VKF_ASSIGN(std::unique_ptr<ModelFamily> family, load_family(*files));
+  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(*files));
+  VKF_CHECK(family->prepare(checkpoint));
   VKF_ASSIGN(WeightTable table, family->weight_table(checkpoint));
   VKF_CHECK(resolve_weights(table, checkpoint, WeightFormat::kAsStored));
   return info_of(*family, checkpoint);

@@ -12,7 +12,7 @@ namespace vkformer {
 class LoadedModel {
  public:
   static Result<std::shared_ptr<const LoadedModel>> load(std::shared_ptr<VulkanDevice> device,
-                                                         const std::string& directory,
+                                                         const FileStore& files,
                                                          const ModelOptions& options);
 
   const std::shared_ptr<VulkanDevice>& device() const { return device_; }
@@ -26,7 +26,7 @@ class LoadedModel {
 
  private:
   LoadedModel() = default;
-  Status upload(const Checkpoint& checkpoint);
+  Status upload(const Checkpoint& checkpoint, const ModelOptions& options);
   Status make_chunks();
 
   std::shared_ptr<VulkanDevice> device_;

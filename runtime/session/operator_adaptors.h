@@ -21,6 +21,24 @@ std::span<const OperatorAdaptor> operator_adaptors();
 Result<PreparedOperator> prepare_attention(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_attention_weights(const OperatorArguments& arguments);
 
+// operator_adaptors_conv.cpp
+Result<PreparedOperator> prepare_batch_norm(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_conv1d(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_conv2d(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_group_norm(const OperatorArguments& arguments);
+
+// operator_adaptors_moves.cpp
+Result<PreparedOperator> prepare_combine(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_concat_columns(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_gather_rows(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_mu_law(const OperatorArguments& arguments);
+
+// operator_adaptors_positions.cpp
+Result<PreparedOperator> prepare_alibi_bias(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_rotary(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_swin_relative_position(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_t5_relative_position(const OperatorArguments& arguments);
+
 // operator_adaptors_rows.cpp
 Result<PreparedOperator> prepare_activation(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_gated_activation(const OperatorArguments& arguments);

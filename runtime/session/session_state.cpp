@@ -12,9 +12,22 @@ namespace {
 // masked keys add exact zeros, so results do not change.
 constexpr int64_t kSourceBucket = 16;  // tokens
 constexpr int64_t kTargetBucket = 32;  // tokens
+constexpr int64_t kPromptBucket = 16;  // tokens
+// New tokens where neither the caller nor the model says how many: a cache has a limit.
+constexpr int64_t kMostDefaultTokens = 1024;
 
 int64_t round_up(int64_t value, int64_t to) {
   return (value + to - 1) / to * to;
+}
+
+// The real tokens of each row, without padding wherever it stands.
+std::vector<std::vector<int64_t>> unpadded(const TokenRows& rows) {
+  std::vector<std::vector<int64_t>> lists(static_cast<size_t>(rows.batch));
+  for (size_t i = 0; i < rows.ids.size(); ++i) {
+    if (rows.allowed[i] == 0) continue;
+    lists[i / static_cast<size_t>(rows.tokens)].push_back(rows.ids[i]);
+  }
+  return lists;
 }
 
 // The pass with that key moved to the front, or null.
@@ -38,7 +51,9 @@ Pass* keep_pass(std::list<std::unique_ptr<Pass>>& passes, std::unique_ptr<Pass> 
 // A layer and head that every attention asked for has.
 Status check_taps(const ModelFacts& facts, const RunOptions& options) {
   const int64_t layers = std::max(facts.encoder_layers, facts.decoder_layers);
-  const int64_t heads = std::min(facts.encoder_heads, facts.decoder_heads);
+  const bool both = facts.kind == ModelKind::kEncoderDecoder;
+  const int64_t heads = both ? std::min(facts.encoder_heads, facts.decoder_heads)
+                             : std::max(facts.encoder_heads, facts.decoder_heads);
   if (options.attention_layer >= -1 && options.attention_layer < layers &&
       options.attention_head >= -1 && options.attention_head < heads) {
     return {};
@@ -85,32 +100,21 @@ Result<GenerationPass*> SessionState::generation_pass(const GenerationKey& key) 
 
 Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
   const ModelFacts& facts = model_->family().facts();
-  VKF_ASSIGN(TokenRows source, token_rows(inputs, "input_ids", "attention_mask",
-                                          {facts.source_vocab, facts.max_source}));
-  ForwardKey key{.shape = {.batch = source.batch, .source = source.tokens}};
+  VKF_CHECK(check_taps(facts, options));
+  VKF_ASSIGN(ForwardInputs read, read_forward_inputs(facts, inputs));
+  ForwardKey key{.shape = read.shape};
   if (options.attentions == RunOptions::Attentions::kOn)
     key.taps.attentions = ForwardTaps::Tap::kOn;
   if (options.hidden_states == RunOptions::HiddenStates::kOn)
     key.taps.hidden_states = ForwardTaps::Tap::kOn;
-  VKF_CHECK(check_taps(facts, options));
   key.taps.attention_layer = options.attention_layer;
   key.taps.attention_head = options.attention_head;
   if (options.attention_values == RunOptions::AttentionValues::kScores)
     key.taps.raw_scores = ForwardTaps::Tap::kOn;
-  const bool has_target = inputs.count("decoder_input_ids") != 0;
-  TokenRows target;
-  if (has_target) {
-    VKF_ASSIGN(target, token_rows(inputs, "decoder_input_ids", "decoder_attention_mask",
-                                  {facts.target_vocab, facts.max_target}));
-    if (target.batch != source.batch) {
-      return invalid_argument("[decoder_input_ids] has " + std::to_string(target.batch) +
-                              " rows, but input_ids has " + std::to_string(source.batch));
-    }
-    key.shape.target = target.tokens;
-    if (target.masked) key.taps.decoder_mask = ForwardTaps::Tap::kOn;
-  }
+  key.taps.decoder_mask = read.decoder_mask;
+  key.taps.positions = read.positions;
   VKF_ASSIGN(ForwardPass * pass, forward_pass(key));
-  return pass->run(source, has_target ? &target : nullptr);
+  return pass->run(read.words);
 }
 
 GenerateOptions SessionState::generation_defaults() const {
@@ -128,12 +132,18 @@ GenerateOptions SessionState::generation_defaults() const {
   o.forced_eos = g.forced_eos.value_or(-1);
   o.suppress = g.suppress;
   o.begin_suppress = g.begin_suppress;
+  // A prompt with a token still to be chosen is the caller's to complete.
+  const auto& prompt = g.decoder_prompt;
+  if (std::find(prompt.begin(), prompt.end(), -1) == prompt.end()) o.decoder_prompt = prompt;
   return o;
 }
 
-Status SessionState::check_generate(const GenerateOptions& o, int64_t batch) const {
+Status SessionState::check_generate(const GenerateOptions& o) const {
   const int64_t vocab = model_->family().facts().target_vocab;
-  VKF_CHECK(check_token("decoder_start", o.decoder_start, vocab));
+  if (model_->family().facts().kind == ModelKind::kEncoderDecoder) {
+    VKF_CHECK(check_token("decoder_start", o.decoder_start, vocab));
+  }
+  for (int64_t token : o.decoder_prompt) VKF_CHECK(check_token("decoder_prompt", token, vocab));
   if (o.forced_bos >= 0) VKF_CHECK(check_token("forced_bos", o.forced_bos, vocab));
   if (o.forced_eos >= 0) VKF_CHECK(check_token("forced_eos", o.forced_eos, vocab));
   for (int64_t eos : o.eos) VKF_CHECK(check_token("eos", eos, vocab));
@@ -155,39 +165,80 @@ Status SessionState::check_generate(const GenerateOptions& o, int64_t batch) con
         "[generate] max_new_tokens and min_new_tokens must not be negative and length_penalty must "
         "be finite");
   }
-  if (batch * o.beams > VKF_MAX_SLOTS) {
-    return invalid_argument("[generate] " + std::to_string(batch) + " inputs with " +
-                            std::to_string(o.beams) + " beams are more than the " +
-                            std::to_string(VKF_MAX_SLOTS) +
-                            " rows that can run together; use smaller batches");
-  }
   return {};
+}
+
+Result<GenerationInputs> SessionState::read_generation_inputs(const TensorMap& inputs,
+                                                              const GenerateOptions& options,
+                                                              StepShape& shape) const {
+  const ModelFacts& facts = model_->family().facts();
+  GenerationInputs result;
+  if (facts.kind == ModelKind::kDecoder) {
+    VKF_ASSIGN(TokenRows rows, token_rows(inputs, "input_ids", "attention_mask",
+                                          {facts.source_vocab, facts.max_source}));
+    result.prompts = unpadded(rows);
+    for (size_t i = 0; i < result.prompts.size(); ++i) {
+      if (!result.prompts[i].empty()) continue;
+      return invalid_argument("[input_ids] row " + std::to_string(i) +
+                              " has no token that its mask keeps; a prompt needs at least one");
+    }
+    shape.batch = rows.batch;
+    return result;
+  }
+  if (facts.kind == ModelKind::kEncoder) {
+    return unsupported("[generate] a " + facts.architecture +
+                       " has no decoder and generates nothing; use Session::run");
+  }
+  VKF_ASSIGN(ForwardInputs source, read_source(facts, inputs));
+  shape.batch = source.shape.batch;
+  shape.height = source.shape.height;
+  shape.width = source.shape.width;
+  if (facts.source == SourceKind::kTokens) {
+    VKF_ASSIGN(TokenRows rows, token_rows(inputs, "input_ids", "attention_mask",
+                                          {facts.source_vocab, facts.max_source}));
+    shape.source = std::min(round_up(rows.tokens, kSourceBucket), facts.max_source);
+    source.words =
+        token_words(rows.padded(shape.source, facts.source_tokens.pad), facts.source_tokens, "");
+    source.words["token_type_ids"].assign(static_cast<size_t>(shape.batch * shape.source), 0u);
+  }
+  result.words = std::move(source.words);
+  const std::vector<int64_t> start = {options.decoder_start};
+  result.prompts.assign(static_cast<size_t>(shape.batch),
+                        options.decoder_prompt.empty() ? start : options.decoder_prompt);
+  return result;
 }
 
 Result<Generation> SessionState::generate(const TensorMap& inputs, const GenerateOptions& options) {
   const ModelFacts& facts = model_->family().facts();
   counters_ = {};
-  VKF_ASSIGN(TokenRows source, token_rows(inputs, "input_ids", "attention_mask",
-                                          {facts.source_vocab, facts.max_source}));
-  VKF_CHECK(check_generate(options, source.batch));
-  const int64_t room = facts.max_target - 1;
-  if (options.max_new_tokens > room) {
-    return invalid_argument("[max_new_tokens] is " + std::to_string(options.max_new_tokens) +
-                            ", but this model has positions for at most " + std::to_string(room));
-  }
-  const int64_t new_tokens = options.max_new_tokens == 0 ? room : options.max_new_tokens;
+  VKF_CHECK(check_generate(options));
   GenerationKey key;
-  key.shape = {.batch = source.batch,
-               .beams = options.beams,
-               .source = std::min(round_up(source.tokens, kSourceBucket), facts.max_source),
-               .capacity = std::min(round_up(1 + new_tokens, kTargetBucket), facts.max_target)};
+  key.shape.beams = options.beams;
+  VKF_ASSIGN(GenerationInputs read, read_generation_inputs(inputs, options, key.shape));
+  if (key.shape.batch * options.beams > VKF_MAX_SLOTS) {
+    return invalid_argument("[generate] " + std::to_string(key.shape.batch) + " inputs with " +
+                            std::to_string(options.beams) + " beams are more than the " +
+                            std::to_string(VKF_MAX_SLOTS) +
+                            " rows that can run together; use smaller batches");
+  }
+  const int64_t prompt = read.longest();
+  const int64_t room = facts.max_target - prompt;
+  if (options.max_new_tokens > room || room < 1) {
+    return invalid_argument("[max_new_tokens] is " + std::to_string(options.max_new_tokens) +
+                            " after a prompt of " + std::to_string(prompt) +
+                            " tokens, but this model has positions for " +
+                            std::to_string(facts.max_target) + " tokens in all");
+  }
+  const int64_t new_tokens =
+      options.max_new_tokens == 0 ? std::min(room, kMostDefaultTokens) : options.max_new_tokens;
+  key.shape.prompt = prompt == 1 ? 1 : round_up(prompt, kPromptBucket);
+  key.shape.capacity = round_up(key.shape.prompt + new_tokens, kTargetBucket);
   if (options.beams > 1) {
     const auto eos = static_cast<uint32_t>(options.eos.size());
     key.candidates = std::max(2u, 1 + eos) * static_cast<uint32_t>(options.beams);
   }
   VKF_ASSIGN(GenerationPass * pass, generation_pass(key));
-  return pass->run(source.padded(key.shape.source), options, 1 + new_tokens,
-                   options_.steps_per_submit, counters_);
+  return pass->run(read, options, new_tokens, options_.steps_per_submit, counters_);
 }
 
 std::vector<DispatchTime> SessionState::last_profile() const {

@@ -24,7 +24,11 @@ class SessionState {
       : model_(std::move(model)), options_(options) {}
   Result<ForwardPass*> forward_pass(const ForwardKey& key);
   Result<GenerationPass*> generation_pass(const GenerationKey& key);
-  Status check_generate(const GenerateOptions& options, int64_t batch) const;
+  Status check_generate(const GenerateOptions& options) const;
+  // Prompts and the encoder's input of a generation, and the sizes they ask for.
+  Result<GenerationInputs> read_generation_inputs(const TensorMap& inputs,
+                                                  const GenerateOptions& options,
+                                                  StepShape& shape) const;
 
   std::shared_ptr<const LoadedModel> model_;
   SessionOptions options_;

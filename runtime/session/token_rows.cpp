@@ -26,9 +26,9 @@ std::vector<uint32_t> TokenRows::mask_words() const {
   return pack_key_mask(allowed, batch, tokens);
 }
 
-TokenRows TokenRows::padded(int64_t to_tokens) const {
+TokenRows TokenRows::padded(int64_t to_tokens, int64_t pad) const {
   TokenRows wide{.batch = batch, .tokens = to_tokens, .masked = masked || to_tokens != tokens};
-  wide.ids.assign(static_cast<size_t>(batch * to_tokens), 0u);
+  wide.ids.assign(static_cast<size_t>(batch * to_tokens), static_cast<uint32_t>(pad));
   wide.allowed.assign(static_cast<size_t>(batch * to_tokens), 0);
   for (int64_t b = 0; b < batch; ++b) {
     std::copy_n(ids.begin() + b * tokens, tokens, wide.ids.begin() + b * to_tokens);

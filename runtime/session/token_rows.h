@@ -18,8 +18,8 @@ struct TokenRows {
 
   // Mask bits, (B, ceil(T/32)) words.
   std::vector<uint32_t> mask_words() const;
-  // The same rows with `tokens` columns: padded with id 0, not allowed.
-  TokenRows padded(int64_t to_tokens) const;
+  // The same rows with `tokens` columns: padded with `pad`, not allowed.
+  TokenRows padded(int64_t to_tokens, int64_t pad) const;
 };
 
 // From `<name>` (B,T) and the optional mask tensor; ids must lie in [0, vocab), T in [1, most].

@@ -10,6 +10,7 @@ namespace vkformer {
 
 void AddedTokens::Trie::add(std::u32string_view content, const Token& token) {
   if (content.empty()) return;
+  may_start[content[0] & 0xFF] = true;
   size_t at = 0;
   for (const char32_t c : content) {
     const auto [edge, is_new] = nodes[at].next.emplace(c, nodes.size());
@@ -84,10 +85,12 @@ Status AddedTokens::add(const JsonRef& json, const TokenTable& table,
   AlignedText text(std::move(chars));
   if (normalizer != nullptr) VKF_CHECK(normalizer->apply(text));
   normalized_.add(text.chars(), token);
+  std::string normalized = encode_utf8(text.chars());
+  if (normalized != content) normalized_tokens_[token.id] = std::move(normalized);
   return {};
 }
 
-std::vector<AddedSplit> AddedTokens::split(const AlignedText& text, const Trie& trie) {
+std::vector<AddedSplit> AddedTokens::split(AlignedText text, const Trie& trie) {
   std::vector<AddedSplit> splits;
   const auto chars = text.chars();
   const auto push = [&](size_t begin, size_t end, std::optional<int32_t> id) {
@@ -95,6 +98,10 @@ std::vector<AddedSplit> AddedTokens::split(const AlignedText& text, const Trie& 
   };
   size_t done = 0;  // everything before is in splits
   for (size_t at = 0; at < chars.size() && trie.nodes.size() > 1;) {
+    if (!trie.may_start[chars[at] & 0xFF]) {
+      ++at;
+      continue;
+    }
     size_t begin = at;
     size_t end = at;
     const Token* token = trie.longest(chars, begin, end);
@@ -117,16 +124,20 @@ std::vector<AddedSplit> AddedTokens::split(const AlignedText& text, const Trie& 
     push(begin, end, token->id);
     done = std::max(done, end);
   }
-  push(done, chars.size(), std::nullopt);
+  if (splits.empty() && !text.empty()) {
+    splits.push_back({std::move(text), std::nullopt});
+  } else {
+    push(done, chars.size(), std::nullopt);
+  }
   return splits;
 }
 
-std::vector<AddedSplit> AddedTokens::split_original(const AlignedText& text) const {
-  return split(text, original_);
+std::vector<AddedSplit> AddedTokens::split_original(AlignedText text) const {
+  return split(std::move(text), original_);
 }
 
-std::vector<AddedSplit> AddedTokens::split_normalized(const AlignedText& text) const {
-  return split(text, normalized_);
+std::vector<AddedSplit> AddedTokens::split_normalized(AlignedText text) const {
+  return split(std::move(text), normalized_);
 }
 
 }  // namespace vkformer

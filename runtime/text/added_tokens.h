@@ -2,8 +2,11 @@
 // splitting. Needs: AlignedText, TextNormalizer, TokenTable.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -27,12 +30,18 @@ class AddedTokens {
                                    const TextNormalizer* normalizer);
 
   // Cuts out the tokens that are looked for in the text as given ("normalized": false).
-  std::vector<AddedSplit> split_original(const AlignedText& text) const;
+  std::vector<AddedSplit> split_original(AlignedText text) const;
   // Cuts out the others, from a normalized text.
-  std::vector<AddedSplit> split_normalized(const AlignedText& text) const;
+  std::vector<AddedSplit> split_normalized(AlignedText text) const;
 
   // Those that the model's vocabulary lacks.
   const TokenTable& table() const { return table_; }
+  // The normalized string of a token that normalization changes, or null. It is what decoding such
+  // a token gives.
+  const std::string* normalized_token(int32_t id) const {
+    const auto found = normalized_tokens_.find(id);
+    return found == normalized_tokens_.end() ? nullptr : &found->second;
+  }
   bool is_special(int32_t id) const { return special_ids_.contains(id); }
 
  private:
@@ -49,6 +58,8 @@ class AddedTokens {
   // A trie of tokens by their characters; the longest one that starts at a place wins.
   struct Trie {
     std::vector<Node> nodes = std::vector<Node>(1);
+    // Whether a token starts with a character, by its low bits: most characters start none.
+    std::array<bool, 256> may_start{};
 
     void add(std::u32string_view content, const Token& token);
     // The longest token at `begin`, or null; `end` is set to where it ends.
@@ -56,11 +67,12 @@ class AddedTokens {
   };
 
   Status add(const JsonRef& json, const TokenTable& table, const TextNormalizer* normalizer);
-  static std::vector<AddedSplit> split(const AlignedText& text, const Trie& trie);
+  static std::vector<AddedSplit> split(AlignedText text, const Trie& trie);
 
   Trie original_;
   Trie normalized_;
   TokenTable table_;
+  std::unordered_map<int32_t, std::string> normalized_tokens_;
   std::unordered_set<int32_t> special_ids_;
 };
 

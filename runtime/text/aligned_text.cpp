@@ -5,55 +5,59 @@
 
 namespace vkformer {
 
-AlignedText::AlignedText(std::u32string chars) : chars_(std::move(chars)), spans_(chars_.size()) {
-  for (size_t i = 0; i < spans_.size(); ++i) {
-    spans_[i] = {static_cast<uint32_t>(i), static_cast<uint32_t>(i + 1)};
-  }
-}
+AlignedText::AlignedText(std::u32string chars) : chars_(std::move(chars)) {}
 
 CharSpan AlignedText::original_range(size_t begin, size_t end) const {
-  if (begin >= end) {
-    const uint32_t at = begin < spans_.size() ? spans_[begin].begin
-                        : spans_.empty()      ? origin_
-                                              : spans_.back().end;
-    return {at, at};
-  }
-  return {spans_[begin].begin, spans_[end - 1].end};
+  if (begin < end) return {span(begin).begin, span(end - 1).end};
+  const uint32_t at = begin < size() ? span(begin).begin : empty() ? origin_ : span(size() - 1).end;
+  return {at, at};
 }
 
 AlignedText AlignedText::slice(size_t begin, size_t end) const {
   AlignedText piece;
   piece.chars_ = chars_.substr(begin, end - begin);
-  piece.spans_.assign(spans_.begin() + static_cast<ptrdiff_t>(begin),
-                      spans_.begin() + static_cast<ptrdiff_t>(end));
+  if (spans_.empty()) {
+    piece.base_ = static_cast<uint32_t>(base_ + begin);
+  } else {
+    piece.spans_.assign(spans_.begin() + static_cast<ptrdiff_t>(begin),
+                        spans_.begin() + static_cast<ptrdiff_t>(end));
+  }
   piece.origin_ = original_range(begin, end).begin;
   return piece;
 }
 
+void AlignedText::store_spans() {
+  if (!spans_.empty()) return;
+  spans_.reserve(chars_.capacity());
+  for (size_t i = 0; i < chars_.size(); ++i) {
+    const auto at = static_cast<uint32_t>(base_ + i);
+    spans_.push_back({at, at + 1});
+  }
+}
+
 void AlignedText::rewrite(std::span<const CharChange> changes, size_t dropped) {
-  std::u32string chars;
-  std::vector<CharSpan> spans;
-  chars.reserve(changes.size());
-  spans.reserve(changes.size());
+  AlignedText out = empty_copy();
+  out.reserve(changes.size());
   size_t at = dropped;  // the next old character
   for (const CharChange& change : changes) {
-    CharSpan span{origin_, origin_};
+    CharSpan old{origin_, origin_};
     if (change.change > 0) {
-      if (at > 0 && !spans_.empty()) span = spans_[std::min(at, spans_.size()) - 1];
+      if (at > 0 && !empty()) old = span(std::min(at, size()) - 1);
     } else {
-      if (!spans_.empty()) span = spans_[std::min(at, spans_.size() - 1)];
+      if (!empty()) old = span(std::min(at, size() - 1));
       at += 1 + static_cast<size_t>(-change.change);
     }
-    chars.push_back(change.c);
-    spans.push_back(span);
+    out.append(change.c, old);
   }
-  chars_ = std::move(chars);
-  spans_ = std::move(spans);
+  *this = std::move(out);
 }
 
 void AlignedText::filter(const std::vector<uint8_t>& keep) {
-  size_t kept = 0;
-  for (size_t i = 0; i < chars_.size(); ++i) {
+  const auto dropped = std::find(keep.begin(), keep.end(), uint8_t{0});
+  if (dropped == keep.end()) return;
+  store_spans();
+  auto kept = static_cast<size_t>(dropped - keep.begin());
+  for (size_t i = kept; i < chars_.size(); ++i) {
     if (keep[i] == 0) continue;
     chars_[kept] = chars_[i];
     spans_[kept] = spans_[i];
@@ -64,31 +68,61 @@ void AlignedText::filter(const std::vector<uint8_t>& keep) {
 }
 
 void AlignedText::replace_ranges(std::span<const CharSpan> ranges, std::u32string_view content) {
-  std::u32string chars;
-  std::vector<CharSpan> spans;
+  AlignedText out = empty_copy();
+  out.reserve(size());
   size_t at = 0;
-  const auto copy_until = [&](size_t end) {
-    chars.append(chars_, at, end - at);
-    spans.insert(spans.end(), spans_.begin() + static_cast<ptrdiff_t>(at),
-                 spans_.begin() + static_cast<ptrdiff_t>(end));
-  };
   for (const CharSpan& range : ranges) {
-    copy_until(range.begin);
-    const CharSpan span = range.end > 0 ? spans_[range.end - 1] : CharSpan{origin_, origin_};
-    chars.append(content);
-    spans.insert(spans.end(), content.size(), span);
+    out.append(*this, at, range.begin);
+    const CharSpan last = range.end > 0 ? span(range.end - 1) : CharSpan{origin_, origin_};
+    for (const char32_t c : content) out.append(c, last);
     at = range.end;
   }
-  copy_until(chars_.size());
-  chars_ = std::move(chars);
-  spans_ = std::move(spans);
+  out.append(*this, at, size());
+  *this = std::move(out);
 }
 
 void AlignedText::prepend(std::u32string_view content) {
-  if (empty()) return;
-  const CharSpan first = spans_.front();
+  if (empty() || content.empty()) return;
+  const CharSpan first = span(0);
+  store_spans();
   chars_.insert(0, content);
   spans_.insert(spans_.begin(), content.size(), first);
+}
+
+void AlignedText::append(char32_t c, CharSpan span) {
+  if (spans_.empty()) {
+    if (chars_.empty()) base_ = span.begin;
+    const auto next = static_cast<uint32_t>(base_ + chars_.size());
+    if (span == CharSpan{next, next + 1}) {
+      chars_.push_back(c);
+      return;
+    }
+    store_spans();
+  }
+  chars_.push_back(c);
+  spans_.push_back(span);
+}
+
+void AlignedText::append(const AlignedText& from, size_t begin, size_t end) {
+  if (begin >= end) return;
+  if (spans_.empty() && from.spans_.empty()) {
+    const auto first = static_cast<uint32_t>(from.base_ + begin);
+    if (chars_.empty()) base_ = first;
+    if (first == base_ + chars_.size()) {
+      chars_.append(from.chars_, begin, end - begin);
+      return;
+    }
+  }
+  store_spans();
+  chars_.append(from.chars_, begin, end - begin);
+  for (size_t i = begin; i < end; ++i) spans_.push_back(from.span(i));
+}
+
+AlignedText AlignedText::empty_copy() const {
+  AlignedText copy;
+  copy.origin_ = origin_;
+  copy.base_ = origin_;
+  return copy;
 }
 
 }  // namespace vkformer

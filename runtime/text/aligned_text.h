@@ -16,9 +16,13 @@ namespace vkformer {
 struct CharSpan {
   uint32_t begin = 0;
   uint32_t end = 0;
+
+  bool operator==(const CharSpan&) const = default;
 };
 
-// A (piece of a) text and where each of its characters came from.
+// A (piece of a) text and where each of its characters came from. As long as characters correspond
+// one to one to neighbouring characters of the original, which is the common case, no ranges are
+// stored.
 class AlignedText {
  public:
   AlignedText() = default;
@@ -31,11 +35,19 @@ class AlignedText {
   // Where this piece starts in the original text; 0 tells a pre-tokenizer that it is the first one.
   uint32_t origin() const { return origin_; }
 
+  // The original range of one character. Precondition: index < size().
+  CharSpan span(size_t index) const {
+    if (!spans_.empty()) return spans_[index];
+    const auto at = static_cast<uint32_t>(base_ + index);
+    return {at, at + 1};
+  }
   // The original range behind characters [begin, end). Precondition: begin <= end <= size().
   CharSpan original_range(size_t begin, size_t end) const;
   // The characters [begin, end) as a piece of its own. Precondition: begin <= end <= size().
   AlignedText slice(size_t begin, size_t end) const;
 
+  // The characters, for changes of one into one. They keep their ranges.
+  std::span<char32_t> mutable_chars() { return chars_; }
   // Replaces the whole text by `changes`, after dropping the first `dropped` characters. An
   // inserted character shares the range of the old character before it.
   void rewrite(std::span<const CharChange> changes, size_t dropped);
@@ -47,9 +59,23 @@ class AlignedText {
   // Puts `content` in front, sharing the range of the first character; nothing for an empty text.
   void prepend(std::u32string_view content);
 
+  // Building a text from pieces of others.
+  void reserve(size_t size) { chars_.reserve(size); }
+  // Appends a character that came from `span` of the original.
+  void append(char32_t c, CharSpan span);
+  // Appends the characters [begin, end) of `from`. Precondition: begin <= end <= from.size().
+  void append(const AlignedText& from, size_t begin, size_t end);
+  // An empty text that starts where this one does in the original.
+  AlignedText empty_copy() const;
+
  private:
+  // Stores the ranges one by one from here on.
+  void store_spans();
+
   std::u32string chars_;
-  std::vector<CharSpan> spans_;  // one per character
+  // One per character; or none, and character i came from base_ + i.
+  std::vector<CharSpan> spans_;
+  uint32_t base_ = 0;
   uint32_t origin_ = 0;
 };
 

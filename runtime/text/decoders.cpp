@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "text/bert_text.h"
+#include "text/byte_level.h"
+#include "text/metaspace.h"
 #include "text/text_pattern.h"
 #include "text/type_list.h"
 #include "text/utf8.h"
@@ -11,6 +14,46 @@ namespace {
 
 using DecoderPtr = std::unique_ptr<TokenDecoder>;
 using Strings = std::vector<std::string>;
+using Pieces = std::vector<StreamPiece>;
+
+class SequenceStage final : public DecodeStage {
+ public:
+  explicit SequenceStage(const std::vector<DecoderPtr>& steps) {
+    for (const auto& step : steps) stages_.push_back(step->stage());
+  }
+
+  Status push(StreamPiece piece, Pieces& out) override {
+    Pieces pieces;
+    pieces.push_back(std::move(piece));
+    for (const auto& stage : stages_) VKF_CHECK(run(*stage, pieces));
+    append(std::move(pieces), out);
+    return {};
+  }
+
+  Status finish(Pieces& out) override {
+    Pieces pieces;
+    for (const auto& stage : stages_) {
+      VKF_CHECK(run(*stage, pieces));
+      VKF_CHECK(stage->finish(pieces));
+    }
+    append(std::move(pieces), out);
+    return {};
+  }
+
+ private:
+  // Replaces `pieces` by what the stage makes of them.
+  static Status run(DecodeStage& stage, Pieces& pieces) {
+    Pieces next;
+    for (StreamPiece& piece : pieces) VKF_CHECK(stage.push(std::move(piece), next));
+    pieces = std::move(next);
+    return {};
+  }
+  static void append(Pieces pieces, Pieces& out) {
+    for (StreamPiece& piece : pieces) out.push_back(std::move(piece));
+  }
+
+  std::vector<std::unique_ptr<DecodeStage>> stages_;
+};
 
 class SequenceDecoder final : public TokenDecoder {
  public:
@@ -29,8 +72,24 @@ class SequenceDecoder final : public TokenDecoder {
     return tokens;
   }
 
+  std::unique_ptr<DecodeStage> stage() const override {
+    return std::make_unique<SequenceStage>(steps_);
+  }
+
  private:
   std::vector<DecoderPtr> steps_;
+};
+
+class FuseStage final : public DecodeStage {
+ public:
+  Status push(StreamPiece piece, Pieces& out) override {
+    if (!piece.text.empty()) out.push_back({std::move(piece.text), false});
+    return {};
+  }
+  Status finish(Pieces& out) override {
+    out.push_back({"", true});
+    return {};
+  }
 };
 
 class FuseDecoder final : public TokenDecoder {
@@ -46,9 +105,11 @@ class FuseDecoder final : public TokenDecoder {
     out.push_back(std::move(whole));
     return out;
   }
+
+  std::unique_ptr<DecodeStage> stage() const override { return std::make_unique<FuseStage>(); }
 };
 
-class ReplaceDecoder final : public TokenDecoder {
+class ReplaceDecoder final : public TokenwiseDecoder {
  public:
   static Result<DecoderPtr> parse(const JsonRef& json, int) {
     auto replace = std::make_unique<ReplaceDecoder>();
@@ -59,16 +120,13 @@ class ReplaceDecoder final : public TokenDecoder {
     return DecoderPtr(std::move(replace));
   }
 
-  Result<Strings> decode(Strings tokens) const override {
-    for (std::string& token : tokens) {
-      VKF_ASSIGN(auto chars, decode_utf8(token, "token"));
-      VKF_ASSIGN(const auto found, pattern_.find_all(chars));
-      if (found.empty()) continue;
-      AlignedText text(std::move(chars));
-      text.replace_ranges(found, content_);
-      token = encode_utf8(text.chars());
-    }
-    return tokens;
+  Result<std::string> decode_token(std::string token, TokenPlace) const override {
+    VKF_ASSIGN(auto chars, decode_utf8(token, "token"));
+    VKF_ASSIGN(const auto found, pattern_.find_all(chars));
+    if (found.empty()) return token;
+    AlignedText text(std::move(chars));
+    text.replace_ranges(found, content_);
+    return encode_utf8(text.chars());
   }
 
  private:
@@ -76,7 +134,62 @@ class ReplaceDecoder final : public TokenDecoder {
   std::u32string content_;
 };
 
-// Takes at most `start` copies of a character off each token's front and `stop` off its back.
+// What StripDecoder takes off.
+struct StripSettings {
+  std::string content;  // one character
+  int64_t start = 0;    // copies, at most
+  int64_t stop = 0;
+
+  // Bytes of copies that `text` begins with, of at most `copies`.
+  size_t leading(std::string_view text, int64_t copies) const {
+    size_t bytes = 0;
+    for (; copies > 0 && text.substr(bytes).starts_with(content); --copies) bytes += content.size();
+    return bytes;
+  }
+  // Bytes of copies that `text` ends with, of at most `stop`.
+  size_t trailing(std::string_view text) const {
+    const size_t whole = text.size();
+    for (int64_t i = 0; i < stop && text.ends_with(content); ++i)
+      text.remove_suffix(content.size());
+    return whole - text.size();
+  }
+};
+
+// Holds back what a token's end may still take off.
+class StripStage final : public DecodeStage {
+ public:
+  explicit StripStage(const StripSettings& settings) : settings_(settings) {}
+
+  Status push(StreamPiece piece, Pieces& out) override {
+    std::string& text = piece.text;
+    if (at_front_) {
+      const size_t bytes = settings_.leading(text, settings_.start - dropped_);
+      text.erase(0, bytes);
+      dropped_ += static_cast<int64_t>(bytes / settings_.content.size());
+      at_front_ = text.empty() && dropped_ < settings_.start;
+    }
+    text.insert(0, held_);
+    held_ = text.substr(text.size() - settings_.trailing(text));
+    text.resize(text.size() - held_.size());
+    if (piece.ends_token) {
+      held_.clear();
+      at_front_ = true;
+      dropped_ = 0;
+    }
+    if (piece.ends_token || !text.empty()) out.push_back(std::move(piece));
+    return {};
+  }
+
+  Status finish(Pieces&) override { return {}; }
+
+ private:
+  const StripSettings& settings_;
+  bool at_front_ = true;  // nothing but dropped copies has come of the token
+  int64_t dropped_ = 0;   // copies
+  std::string held_;      // copies
+};
+
+// Takes copies of a character off each token's front and back.
 class StripDecoder final : public TokenDecoder {
  public:
   static Result<DecoderPtr> parse(const JsonRef& json, int) {
@@ -84,35 +197,38 @@ class StripDecoder final : public TokenDecoder {
     VKF_ASSIGN(const auto content, json.member("content"));
     VKF_ASSIGN(const auto chars, content.code_points());
     if (chars.size() != 1) return content.malformed("must be a string of one character.");
-    append_utf8(strip->content_, chars[0]);
-    VKF_ASSIGN(strip->start_, json.count_or("start", 0));
-    VKF_ASSIGN(strip->stop_, json.count_or("stop", 0));
+    append_utf8(strip->settings_.content, chars[0]);
+    VKF_ASSIGN(strip->settings_.start, json.count_or("start", 0));
+    VKF_ASSIGN(strip->settings_.stop, json.count_or("stop", 0));
     return DecoderPtr(std::move(strip));
   }
 
   Result<Strings> decode(Strings tokens) const override {
     for (std::string& token : tokens) {
-      for (int64_t i = 0; i < start_ && token.starts_with(content_); ++i) {
-        token.erase(0, content_.size());
-      }
-      for (int64_t i = 0; i < stop_ && token.ends_with(content_); ++i) {
-        token.resize(token.size() - content_.size());
-      }
+      token.erase(0, settings_.leading(token, settings_.start));
+      token.resize(token.size() - settings_.trailing(token));
     }
     return tokens;
   }
 
+  std::unique_ptr<DecodeStage> stage() const override {
+    return std::make_unique<StripStage>(settings_);
+  }
+
  private:
-  std::string content_;
-  int64_t start_ = 0;
-  int64_t stop_ = 0;
+  StripSettings settings_;
 };
 
-constexpr std::array<TypeRow<DecoderPtr>, 4> kDecoders = {{
+constexpr std::array<TypeRow<DecoderPtr>, 9> kDecoders = {{
     {"Sequence", SequenceDecoder::parse},
     {"Fuse", FuseDecoder::parse},
     {"Replace", ReplaceDecoder::parse},
     {"Strip", StripDecoder::parse},
+    {"WordPiece", parse_word_piece_decoder},
+    {"ByteLevel", parse_byte_level_decoder},
+    {"ByteFallback", parse_byte_fallback_decoder},
+    {"BPEDecoder", parse_bpe_decoder},
+    {"Metaspace", parse_metaspace_decoder},
 }};
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Decoders: token strings back to text. Needs: JsonRef.
+// Decoders: token strings back to text. Needs: DecodeStage, JsonRef.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "text/decode_stage.h"
 #include "text/json_access.h"
 
 namespace vkformer {
@@ -16,6 +17,26 @@ class TokenDecoder {
   // The pieces of text that `tokens` stand for; the pieces of the last step are joined without a
   // gap.
   virtual Result<std::vector<std::string>> decode(std::vector<std::string> tokens) const = 0;
+  // The same for tokens that arrive one at a time. The decoder must outlive the stage. This one
+  // works for any step: it waits for the last token.
+  virtual std::unique_ptr<DecodeStage> stage() const;
+};
+
+// Where a token stands.
+struct TokenPlace {
+  bool is_first = false;
+  bool is_last = false;
+};
+
+// A step that decodes each token by itself.
+class TokenwiseDecoder : public TokenDecoder {
+ public:
+  Result<std::vector<std::string>> decode(std::vector<std::string> tokens) const final;
+  std::unique_ptr<DecodeStage> stage() const final;
+
+  virtual Result<std::string> decode_token(std::string token, TokenPlace place) const = 0;
+  // Whether decode_token() looks at is_last, so that a stream must stay one token behind.
+  virtual bool needs_last() const { return false; }
 };
 
 // Reads the file's "decoder" by the list in decoders.cpp.

@@ -11,21 +11,20 @@ class WordLevelModel final : public TokenModel {
   WordLevelModel(TokenTable table, std::string unknown)
       : table_(std::move(table)), unknown_(std::move(unknown)) {}
 
-  Result<std::vector<TokenPiece>> tokenize(std::u32string_view word) const override {
-    std::string token = encode_utf8(word);
-    auto id = table_.id_of(token);
-    if (!id) {
-      id = table_.id_of(unknown_);
+  Status tokenize(std::u32string_view text, std::span<const CharSpan> words,
+                  std::vector<TokenPiece>& pieces) const override {
+    for (const CharSpan& word : words) {
+      const std::string token = encode_utf8(text.substr(word.begin, word.end - word.begin));
+      auto id = table_.id_of(token);
+      if (!id) id = table_.id_of(unknown_);
       if (!id) {
         return invalid_argument("The word [" + token +
                                 "] is not in the vocabulary, and neither is the unknown token [" +
                                 unknown_ + "] that should stand for it.");
       }
-      token = unknown_;
+      pieces.push_back({*id, word.begin, word.end});
     }
-    std::vector<TokenPiece> pieces;
-    pieces.push_back({*id, std::move(token), 0, static_cast<uint32_t>(word.size())});
-    return pieces;
+    return {};
   }
 
   const TokenTable& table() const override { return table_; }

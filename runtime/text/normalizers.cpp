@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "text/bert_text.h"
+#include "text/byte_level.h"
+#include "text/precompiled.h"
 #include "text/text_pattern.h"
 #include "text/type_list.h"
 #include "text/utf8.h"
@@ -41,8 +44,7 @@ class FormNormalizer final : public TextNormalizer {
 
   Status apply(AlignedText& text) const override {
     const auto chars = text.chars();
-    const auto ascii = [](char32_t c) { return c < 0x80; };
-    if (std::all_of(chars.begin(), chars.end(), ascii)) return {};
+    if (is_ascii(chars)) return {};
     text.rewrite(normalization_changes(chars, form_), 0);
     return {};
   }
@@ -58,10 +60,7 @@ class LowercaseNormalizer final : public TextNormalizer {
   }
 
   Status apply(AlignedText& text) const override {
-    std::vector<CharChange> changes;
-    changes.reserve(text.size());
-    for (const char32_t c : text.chars()) append_lower_case(c, changes);
-    text.rewrite(changes, 0);
+    lower_case(text);
     return {};
   }
 };
@@ -148,7 +147,7 @@ class PrependNormalizer final : public TextNormalizer {
   std::u32string content_;
 };
 
-constexpr std::array<TypeRow<NormalizerPtr>, 10> kNormalizers = {{
+constexpr std::array<TypeRow<NormalizerPtr>, 14> kNormalizers = {{
     {"Sequence", SequenceNormalizer::parse},
     {"NFC", FormNormalizer::parse<UnicodeForm::kNfc>},
     {"NFD", FormNormalizer::parse<UnicodeForm::kNfd>},
@@ -159,9 +158,32 @@ constexpr std::array<TypeRow<NormalizerPtr>, 10> kNormalizers = {{
     {"StripAccents", StripAccentsNormalizer::parse},
     {"Replace", ReplaceNormalizer::parse},
     {"Prepend", PrependNormalizer::parse},
+    {"BertNormalizer", parse_bert_normalizer},
+    {"ByteLevel", parse_byte_level_normalizer},
+    {"Precompiled", parse_precompiled_normalizer},
+    {"Nmt", parse_nmt_normalizer},
 }};
 
 }  // namespace
+
+void lower_case(AlignedText& text) {
+  const auto lower_ascii = [](char32_t c) { return c + (c - U'A' < 26 ? 0x20u : 0u); };
+  const auto chars = text.mutable_chars();
+  if (is_ascii(text.chars())) {
+    std::transform(chars.begin(), chars.end(), chars.begin(), lower_ascii);
+    return;
+  }
+  const auto is_lengthened = [](char32_t c) { return c == 0x130; };
+  if (std::none_of(chars.begin(), chars.end(), is_lengthened)) {
+    std::transform(chars.begin(), chars.end(), chars.begin(),
+                   [&](char32_t c) { return c < 0x80 ? lower_ascii(c) : to_lower(c); });
+    return;
+  }
+  std::vector<CharChange> changes;
+  changes.reserve(text.size());
+  for (const char32_t c : text.chars()) append_lower_case(c, changes);
+  text.rewrite(changes, 0);
+}
 
 Result<NormalizerPtr> parse_normalizer(const JsonRef& json, int depth) {
   return parse_by_type<NormalizerPtr>(kNormalizers, json, depth, "normalizer");

@@ -16,6 +16,9 @@ class TextNormalizer {
   virtual Status apply(AlignedText& text) const = 0;
 };
 
+// Puts a text into lower case, character by character.
+void lower_case(AlignedText& text);
+
 // Reads the file's "normalizer" by the list in normalizers.cpp.
 Result<std::unique_ptr<TextNormalizer>> parse_normalizer(const JsonRef& json, int depth = 0);
 

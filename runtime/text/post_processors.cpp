@@ -1,10 +1,13 @@
 #include "text/post_processors.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <map>
 #include <utility>
 
+#include "text/bert_text.h"
+#include "text/byte_level.h"
 #include "text/type_list.h"
 
 namespace vkformer {
@@ -78,10 +81,15 @@ class TemplateProcessor final : public PostProcessor {
                             " encodings; it lays out 1 or 2. Please report this.");
     }
     std::vector<Encoding> out;
-    for (const Slot& slot : parts.size() == 2 ? pair_ : single_) {
+    const std::vector<Slot>& slots = parts.size() == 2 ? pair_ : single_;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const Slot& slot = slots[i];
       Encoding piece;
       if (!slot.special) {
-        piece = parts[slot.text];
+        const bool again = std::any_of(
+            slots.begin() + static_cast<ptrdiff_t>(i) + 1, slots.end(),
+            [&](const Slot& later) { return !later.special && later.text == slot.text; });
+        piece = again ? parts[slot.text] : std::move(parts[slot.text]);
         piece.type_ids.assign(piece.ids.size(), slot.type_id);
       } else if (special_tokens == SpecialTokens::kInclude) {
         for (const auto& [id, token] : *slot.special) {
@@ -167,9 +175,12 @@ class TemplateProcessor final : public PostProcessor {
   std::vector<Slot> pair_;
 };
 
-constexpr std::array<TypeRow<ProcessorPtr>, 2> kPostProcessors = {{
+constexpr std::array<TypeRow<ProcessorPtr>, 5> kPostProcessors = {{
     {"Sequence", SequenceProcessor::parse},
     {"TemplateProcessing", TemplateProcessor::parse},
+    {"BertProcessing", parse_bert_processing},
+    {"RobertaProcessing", parse_roberta_processing},
+    {"ByteLevel", parse_byte_level_processor},
 }};
 
 }  // namespace
@@ -184,6 +195,11 @@ void append_token(Encoding& to, int32_t id, std::string token, TextRange range, 
 
 void append_encoding(Encoding& to, Encoding more) {
   const auto append = [](auto& a, auto& b) {
+    if (a.size() < b.size()) {  // the longer list stays where it is
+      b.insert(b.begin(), std::make_move_iterator(a.begin()), std::make_move_iterator(a.end()));
+      a = std::move(b);
+      return;
+    }
     a.insert(a.end(), std::make_move_iterator(b.begin()), std::make_move_iterator(b.end()));
   };
   append(to.ids, more.ids);

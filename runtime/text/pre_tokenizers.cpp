@@ -2,14 +2,18 @@
 
 #include <array>
 
+#include "text/bert_text.h"
+#include "text/byte_level.h"
+#include "text/metaspace.h"
 #include "text/text_pattern.h"
 #include "text/type_list.h"
+#include "text/word_scanner.h"
 
 namespace vkformer {
 namespace {
 
 using PreTokenizerPtr = std::unique_ptr<PreTokenizer>;
-using Pieces = std::vector<AlignedText>;
+using Parts = std::vector<CharSpan>;
 
 class SequencePreTokenizer final : public PreTokenizer {
  public:
@@ -22,18 +26,9 @@ class SequencePreTokenizer final : public PreTokenizer {
     return PreTokenizerPtr(std::move(sequence));
   }
 
-  Result<Pieces> split(AlignedText text) const override {
-    Pieces pieces;
-    pieces.push_back(std::move(text));
-    for (const auto& step : steps_) {
-      Pieces next;
-      for (AlignedText& piece : pieces) {
-        VKF_ASSIGN(auto parts, step->split(std::move(piece)));
-        for (AlignedText& part : parts) next.push_back(std::move(part));
-      }
-      pieces = std::move(next);
-    }
-    return pieces;
+  Status apply(WordList& words) const override {
+    for (const auto& step : steps_) VKF_CHECK(step->apply(words));
+    return {};
   }
 
  private:
@@ -46,6 +41,9 @@ class SplitPreTokenizer final : public PreTokenizer {
     auto split = std::make_unique<SplitPreTokenizer>();
     VKF_ASSIGN(const auto pattern, json.member("pattern"));
     VKF_ASSIGN(split->pattern_, TextPattern::parse(pattern));
+    if (const auto regex = pattern.node().find("Regex"); regex != pattern.node().end()) {
+      if (regex->is_string()) split->words_ = find_word_pattern(regex->get<std::string>());
+    }
     VKF_ASSIGN(const auto behavior, json.member("behavior"));
     VKF_ASSIGN(split->behavior_, parse_split_behavior(behavior));
     VKF_ASSIGN(const bool invert, json.boolean_or("invert", false));
@@ -53,13 +51,28 @@ class SplitPreTokenizer final : public PreTokenizer {
     return PreTokenizerPtr(std::move(split));
   }
 
-  Result<Pieces> split(AlignedText text) const override {
-    VKF_ASSIGN(const auto found, pattern_.find_all(text.chars()));
-    return split_text(text, found, behavior_, side_);
+  Status apply(WordList& words) const override {
+    return words.cut([&](std::u32string_view word, Parts& parts) -> Status {
+      // The matches of a word pattern cover the text, so that isolating them is all there is to do.
+      if (words_ && behavior_ == SplitBehavior::kIsolated) {
+        scan_words(*words_, word, parts);
+        return {};
+      }
+      Parts found;
+      if (words_) {
+        scan_words(*words_, word, found);
+      } else {
+        VKF_ASSIGN(found, pattern_.find_all(word));
+      }
+      const Parts cut = split_parts(word.size(), found, behavior_, side_);
+      parts.insert(parts.end(), cut.begin(), cut.end());
+      return {};
+    });
   }
 
  private:
   TextPattern pattern_;
+  std::optional<WordPattern> words_;  // where the pattern is one that has a scanner
   SplitBehavior behavior_ = SplitBehavior::kRemoved;
   SplitSide side_ = SplitSide::kMatches;
 };
@@ -71,22 +84,25 @@ class WhitespacePreTokenizer final : public PreTokenizer {
     return PreTokenizerPtr(std::make_unique<WhitespacePreTokenizer>());
   }
 
-  Result<Pieces> split(AlignedText text) const override {
-    enum class Class : uint8_t { kSpace, kWord, kOther };
-    const auto class_of = [](char32_t c) {
-      if (is_word(c)) return Class::kWord;
-      return is_white_space(c) ? Class::kSpace : Class::kOther;
-    };
-    const auto chars = text.chars();
-    Pieces pieces;
-    for (size_t begin = 0; begin < chars.size();) {
-      const Class run = class_of(chars[begin]);
-      size_t end = begin + 1;
-      while (end < chars.size() && class_of(chars[end]) == run) ++end;
-      if (run != Class::kSpace) pieces.push_back(text.slice(begin, end));
-      begin = end;
-    }
-    return pieces;
+  Status apply(WordList& words) const override {
+    return words.cut([&](std::u32string_view word, Parts& parts) -> Status {
+      const auto size = static_cast<uint32_t>(word.size());
+      for (uint32_t begin = 0; begin < size;) {
+        const Class run = class_of(word[begin]);
+        uint32_t end = begin + 1;
+        while (end < size && class_of(word[end]) == run) ++end;
+        if (run != Class::kSpace) parts.push_back({begin, end});
+        begin = end;
+      }
+      return {};
+    });
+  }
+
+ private:
+  enum class Class : uint8_t { kSpace, kWord, kOther };
+  static Class class_of(char32_t c) {
+    if (is_word(c)) return Class::kWord;
+    return is_white_space(c) ? Class::kSpace : Class::kOther;
   }
 };
 
@@ -114,9 +130,13 @@ class CharacterPreTokenizer final : public PreTokenizer {
         is_numeric, individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous));
   }
 
-  Result<Pieces> split(AlignedText text) const override {
-    return split_text(text, find_characters(text.chars(), accepts_), behavior_,
-                      SplitSide::kMatches);
+  Status apply(WordList& words) const override {
+    return words.cut([&](std::u32string_view word, Parts& parts) -> Status {
+      const Parts cut =
+          split_parts(word.size(), find_characters(word, accepts_), behavior_, SplitSide::kMatches);
+      parts.insert(parts.end(), cut.begin(), cut.end());
+      return {};
+    });
   }
 
  private:
@@ -124,13 +144,16 @@ class CharacterPreTokenizer final : public PreTokenizer {
   SplitBehavior behavior_;
 };
 
-constexpr std::array<TypeRow<PreTokenizerPtr>, 6> kPreTokenizers = {{
+constexpr std::array<TypeRow<PreTokenizerPtr>, 9> kPreTokenizers = {{
     {"Sequence", SequencePreTokenizer::parse},
     {"Split", SplitPreTokenizer::parse},
     {"Whitespace", WhitespacePreTokenizer::parse},
     {"WhitespaceSplit", CharacterPreTokenizer::parse_whitespace_split},
     {"Punctuation", CharacterPreTokenizer::parse_punctuation},
     {"Digits", CharacterPreTokenizer::parse_digits},
+    {"BertPreTokenizer", parse_bert_pre_tokenizer},
+    {"ByteLevel", parse_byte_level_pre_tokenizer},
+    {"Metaspace", parse_metaspace_pre_tokenizer},
 }};
 
 }  // namespace

@@ -1,12 +1,11 @@
 // Pre-tokenizers: cutting a normalized text into the words a model sees one at a time.
-// Needs: AlignedText, JsonRef.
+// Needs: WordList, JsonRef.
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "text/aligned_text.h"
 #include "text/json_access.h"
+#include "text/word_list.h"
 
 namespace vkformer {
 
@@ -14,9 +13,8 @@ namespace vkformer {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // The pieces of `text`, none of them empty. A step may rewrite the pieces too, as byte-level ones
-  // do.
-  virtual Result<std::vector<AlignedText>> split(AlignedText text) const = 0;
+  // Cuts every word of `words` further. A step may rewrite them too, as byte-level ones do.
+  virtual Status apply(WordList& words) const = 0;
 };
 
 // Reads the file's "pre_tokenizer" by the list in pre_tokenizers.cpp.

@@ -14,8 +14,9 @@ struct Part {
 };
 
 // The matches and what lies between them, covering the text.
-std::vector<Part> cover(size_t size, const std::vector<CharSpan>& matches, SplitSide side) {
+std::vector<Part> cover(size_t size, std::span<const CharSpan> matches, SplitSide side) {
   std::vector<Part> parts;
+  parts.reserve(2 * matches.size() + 1);
   const bool matched = side == SplitSide::kMatches;
   uint32_t at = 0;
   for (const CharSpan& match : matches) {
@@ -87,9 +88,9 @@ Result<SplitBehavior> parse_split_behavior(const JsonRef& json) {
                             "MergedWithNext and Contiguous.");
 }
 
-std::vector<AlignedText> split_text(const AlignedText& text, const std::vector<CharSpan>& matches,
-                                    SplitBehavior behavior, SplitSide side) {
-  std::vector<Part> parts = cover(text.size(), matches, side);
+std::vector<CharSpan> split_parts(size_t size, std::span<const CharSpan> matches,
+                                  SplitBehavior behavior, SplitSide side) {
+  std::vector<Part> parts = cover(size, matches, side);
   const auto match_after_other = [](bool match, bool previous) { return match && !previous; };
   switch (behavior) {
     case SplitBehavior::kRemoved:
@@ -109,13 +110,10 @@ std::vector<AlignedText> split_text(const AlignedText& text, const std::vector<C
       std::reverse(parts.begin(), parts.end());
       break;
   }
-  std::vector<AlignedText> pieces;
-  pieces.reserve(parts.size());
-  for (const Part& part : parts) {
-    if (part.range.begin == part.range.end) continue;
-    pieces.push_back(text.slice(part.range.begin, part.range.end));
-  }
-  return pieces;
+  std::vector<CharSpan> ranges;
+  ranges.reserve(parts.size());
+  for (const Part& part : parts) ranges.push_back(part.range);
+  return ranges;
 }
 
 std::vector<CharSpan> find_characters(std::u32string_view text, bool (*accepts)(char32_t)) {

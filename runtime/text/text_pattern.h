@@ -2,8 +2,8 @@
 // ways to cut a text at what was found. Needs: AlignedText, JsonRef, TextRegex.
 #pragma once
 
-#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,9 +43,10 @@ enum class SplitSide : uint8_t {
   kNonMatches,  // the text between them is ("invert" in the file)
 };
 
-// Cuts `text` at `matches` (in order, disjoint) and drops empty pieces.
-std::vector<AlignedText> split_text(const AlignedText& text, const std::vector<CharSpan>& matches,
-                                    SplitBehavior behavior, SplitSide side);
+// Cuts a text of `size` characters at `matches` (in order, disjoint): ranges that cover it, but for
+// what is removed. Some may be empty.
+std::vector<CharSpan> split_parts(size_t size, std::span<const CharSpan> matches,
+                                  SplitBehavior behavior, SplitSide side);
 
 // Matches of one character each.
 std::vector<CharSpan> find_characters(std::u32string_view text, bool (*accepts)(char32_t));

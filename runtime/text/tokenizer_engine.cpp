@@ -38,9 +38,38 @@ Result<std::string> read_file(const std::filesystem::path& path) {
   return content;
 }
 
+// Room for `count` tokens, and for the special tokens that usually follow.
+void reserve_tokens(Encoding& encoding, size_t count) {
+  constexpr size_t kSpecialTokens = 8;
+  if (count <= encoding.ids.capacity()) return;
+  const size_t room = count + kSpecialTokens;
+  encoding.ids.reserve(room);
+  encoding.tokens.reserve(room);
+  encoding.offsets.reserve(room);
+  encoding.type_ids.reserve(room);
+  encoding.attention_mask.reserve(room);
+}
+
 TextRange text_range(CharSpan span) {
   return {static_cast<int32_t>(span.begin), static_cast<int32_t>(span.end)};
 }
+
+// What a file without a decoder means: tokens with spaces between them.
+class SpacedStage final : public WholeTokenStage {
+ public:
+  Status finish(std::vector<StreamPiece>&) override { return {}; }
+
+ protected:
+  Status push_token(std::string token, std::vector<StreamPiece>& out) override {
+    if (!is_first_) token.insert(0, 1, ' ');
+    is_first_ = false;
+    out.push_back({std::move(token), true});
+    return {};
+  }
+
+ private:
+  bool is_first_ = true;
+};
 
 // Reads the optional step `key` with `parse_step`; the step stays null where the file has none.
 template <class Step>
@@ -86,21 +115,34 @@ Result<std::unique_ptr<const TokenizerEngine>> TokenizerEngine::parse(std::strin
 }
 
 Status TokenizerEngine::encode_words(AlignedText text, int32_t type_id, Encoding& out) const {
-  std::vector<AlignedText> words;
-  if (pre_tokenizer_) {
-    VKF_ASSIGN(words, pre_tokenizer_->split(std::move(text)));
-  } else {
-    words.push_back(std::move(text));
-  }
-  for (const AlignedText& word : words) {
-    if (word.empty()) continue;
-    VKF_ASSIGN(auto pieces, model_->tokenize(word.chars()));
-    for (TokenPiece& piece : pieces) {
-      const TextRange range = text_range(word.original_range(piece.begin, piece.end));
-      append_token(out, piece.id, std::move(piece.token), range, type_id);
+  WordList words(std::move(text));
+  if (pre_tokenizer_) VKF_CHECK(pre_tokenizer_->apply(words));
+  std::vector<TokenPiece> pieces;
+  pieces.reserve(words.words().size() + words.words().size() / 2);
+  VKF_CHECK(model_->tokenize(words.chars(), words.words(), pieces));
+  append_pieces(words, pieces, out);
+  out.type_ids.resize(out.ids.size(), type_id);
+  out.attention_mask.resize(out.ids.size(), 1);
+  return {};
+}
+
+void TokenizerEngine::append_pieces(const WordList& words, std::span<const TokenPiece> pieces,
+                                    Encoding& out) const {
+  const TokenTable& table = model_->table();
+  const size_t first = out.ids.size();
+  reserve_tokens(out, first + pieces.size());
+  out.ids.resize(first + pieces.size());
+  out.offsets.resize(first + pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const TokenPiece& piece = pieces[i];
+    out.ids[first + i] = piece.id;
+    out.offsets[first + i] = text_range(words.text().original_range(piece.begin, piece.end));
+    if (!piece.surface) {
+      table.append_token(piece.id, out.tokens);
+    } else {
+      out.tokens.push_back(encode_utf8(words.chars().substr(piece.begin, piece.end - piece.begin)));
     }
   }
-  return {};
 }
 
 Result<Encoding> TokenizerEngine::encode_text(std::string_view text, int32_t type_id) const {
@@ -120,7 +162,7 @@ Result<Encoding> TokenizerEngine::encode_text(std::string_view text, int32_t typ
       continue;
     }
     if (normalizer_) VKF_CHECK(normalizer_->apply(outer.text));
-    for (AddedSplit& inner : added_.split_normalized(outer.text)) {
+    for (AddedSplit& inner : added_.split_normalized(std::move(outer.text))) {
       if (inner.id) {
         add_token(inner);
       } else {
@@ -185,6 +227,16 @@ Result<std::vector<Encoding>> TokenizerEngine::encode_batch(std::span<const std:
   return rows;
 }
 
+Result<const std::string*> TokenizerEngine::decoded_token(int32_t id,
+                                                          SpecialTokens special_tokens) const {
+  if (id < 0) {
+    return invalid_argument("[ids] has the token id " + std::to_string(id) +
+                            "; token ids are 0 or more.");
+  }
+  if (special_tokens == SpecialTokens::kExclude && added_.is_special(id)) return nullptr;
+  return id_to_token(id);
+}
+
 Result<std::string> TokenizerEngine::decode(std::span<const int32_t> ids,
                                             SpecialTokens special_tokens) const {
   std::vector<std::string> tokens;
@@ -193,10 +245,8 @@ Result<std::string> TokenizerEngine::decode(std::span<const int32_t> ids,
       return invalid_argument("[ids] has " + std::to_string(ids[i]) + " at index " +
                               std::to_string(i) + "; token ids are 0 or more.");
     }
-    const std::string* token = id_to_token(ids[i]);
-    if (token == nullptr) continue;
-    if (special_tokens == SpecialTokens::kExclude && added_.is_special(ids[i])) continue;
-    tokens.push_back(*token);
+    VKF_ASSIGN(const std::string* token, decoded_token(ids[i], special_tokens));
+    if (token != nullptr) tokens.push_back(*token);
   }
   const std::string gap = decoder_ ? "" : " ";
   if (decoder_) {
@@ -207,12 +257,17 @@ Result<std::string> TokenizerEngine::decode(std::span<const int32_t> ids,
   return text;
 }
 
+std::unique_ptr<DecodeStage> TokenizerEngine::decode_stage() const {
+  return decoder_ ? decoder_->stage() : std::make_unique<SpacedStage>();
+}
+
 std::optional<int32_t> TokenizerEngine::token_to_id(std::string_view token) const {
   const auto id = model_->table().id_of(token);
   return id ? id : added_.table().id_of(token);
 }
 
 const std::string* TokenizerEngine::id_to_token(int32_t id) const {
+  if (const std::string* normalized = added_.normalized_token(id)) return normalized;
   const std::string* token = model_->table().token_of(id);
   return token != nullptr ? token : added_.table().token_of(id);
 }

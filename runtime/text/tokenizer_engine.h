@@ -30,6 +30,11 @@ class TokenizerEngine {
                                              const EncodeOptions& options) const;
   Result<std::string> decode(std::span<const int32_t> ids, SpecialTokens special_tokens) const;
 
+  // The string that `id` contributes to a decoded text; null for ids that are passed over.
+  Result<const std::string*> decoded_token(int32_t id, SpecialTokens special_tokens) const;
+  // The decoder at work on a stream. The engine must outlive it.
+  std::unique_ptr<DecodeStage> decode_stage() const;
+
   size_t vocab_size() const { return model_->table().size() + added_.table().size(); }
   std::optional<int32_t> token_to_id(std::string_view token) const;
   // Null for an id that names no token.
@@ -42,6 +47,9 @@ class TokenizerEngine {
   Result<Encoding> encode_text(std::string_view text, int32_t type_id) const;
   // Splits text between added tokens into words and runs the model on them.
   Status encode_words(AlignedText text, int32_t type_id, Encoding& out) const;
+  // The model's tokens as ids, strings and offsets.
+  void append_pieces(const WordList& words, std::span<const TokenPiece> pieces,
+                     Encoding& out) const;
   // Everything but padding.
   Result<Encoding> encode_unpadded(std::span<const std::string_view> texts,
                                    const EncodeOptions& options) const;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "text/unicode_older.h"
+
 namespace vkformer {
 namespace {
 
@@ -13,7 +15,35 @@ utf8proc_category_t category_of(char32_t c) {
 }
 
 int combining_class(char32_t c) {
-  return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
+  const int known = utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
+  return known != 0 && is_mark_9(c) ? known : 0;
+}
+
+// Capitals of Unicode 16.0 and 17.0, which the library's tables may lack: each of [first, last] in
+// steps of `step` has its lower case `distance` further on.
+struct CapitalRange {
+  char32_t first = 0;
+  char32_t last = 0;
+  char32_t step = 1;
+  int32_t distance = 1;
+};
+constexpr std::array<CapitalRange, 8> kNewCapitals = {{
+    {0x1C89, 0x1C89},
+    {0xA7CB, 0xA7CB, 1, 0x264 - 0xA7CB},
+    {0xA7CC, 0xA7CE, 2},
+    {0xA7D2, 0xA7D4, 2},
+    {0xA7DA, 0xA7DA},
+    {0xA7DC, 0xA7DC, 1, 0x19B - 0xA7DC},
+    {0x10D50, 0x10D65, 1, 0x20},
+    {0x16EA0, 0x16EB8, 1, 0x1B},
+}};
+
+char32_t lower_of_new_capital(char32_t c) {
+  for (const CapitalRange& range : kNewCapitals) {
+    if (c < range.first || c > range.last || (c - range.first) % range.step != 0) continue;
+    return static_cast<char32_t>(static_cast<int32_t>(c) + range.distance);
+  }
+  return c;
 }
 
 // The primary composite of two characters, or 0.
@@ -23,7 +53,8 @@ char32_t compose_pair(char32_t first, char32_t second) {
                                           static_cast<utf8proc_int32_t>(second), 0};
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
   const auto length = utf8proc_normalize_utf32(pair.data(), 2, options);
-  return length == 1 ? static_cast<char32_t>(pair[0]) : 0;
+  const auto composite = static_cast<char32_t>(pair[0]);
+  return length == 1 && !is_decomposed_since_9(composite) ? composite : 0;
 }
 
 // Decomposes and puts runs of combining marks into canonical order.
@@ -35,6 +66,10 @@ std::vector<CharChange> decompose(std::u32string_view text, bool compatibility) 
   // The longest decomposition of one character (U+FDFA) has 18.
   std::array<utf8proc_int32_t, 32> parts{};
   for (const char32_t c : text) {
+    if (c < 0x80 || is_decomposed_since_9(c)) {
+      out.push_back({c, 0});
+      continue;
+    }
     int boundary = 0;
     const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(),
                                                parts.size(), options, &boundary);
@@ -96,6 +131,10 @@ bool is_white_space(char32_t c) {
 }
 
 bool is_word(char32_t c) {
+  if (c < 0x80) {
+    const char32_t letter = c | 0x20;
+    return (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  }
   switch (category_of(c)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
@@ -123,18 +162,32 @@ bool is_punctuation(char32_t c) {
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
            (c >= '{' && c <= '~');
   }
-  const auto category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+  return is_punctuation_8(c);
 }
 
 bool is_mark(char32_t c) {
-  const auto category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+  return is_mark_9(c);
 }
 
 bool is_numeric(char32_t c) {
+  if (c < 0x80) return c >= '0' && c <= '9';
   const auto category = category_of(c);
   return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+}
+
+bool is_ascii(std::u32string_view text) {
+  constexpr size_t kBlock = 4096;  // characters looked at before the first decision
+  for (size_t begin = 0; begin < text.size(); begin += kBlock) {
+    char32_t all = 0;
+    for (const char32_t c : text.substr(begin, kBlock)) all |= c;
+    if (all >= 0x80) return false;
+  }
+  return true;
+}
+
+char32_t to_lower(char32_t c) {
+  const auto known = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+  return known == c && c >= kNewCapitals[0].first ? lower_of_new_capital(c) : known;
 }
 
 void append_lower_case(char32_t c, std::vector<CharChange>& out) {
@@ -143,7 +196,7 @@ void append_lower_case(char32_t c, std::vector<CharChange>& out) {
     out.push_back({0x307, 1});
     return;
   }
-  out.push_back({static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), 0});
+  out.push_back({to_lower(c), 0});
 }
 
 std::vector<CharChange> normalization_changes(std::u32string_view text, UnicodeForm form) {

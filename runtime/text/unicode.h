@@ -14,9 +14,9 @@ namespace vkformer {
 bool is_white_space(char32_t c);
 // \w: Alphabetic, marks, decimal digits, connector punctuation and the two joiners.
 bool is_word(char32_t c);
-// Any P* category, and all ASCII punctuation.
+// Any P* category of Unicode 8.0 (unicode_older.h), and all ASCII punctuation.
 bool is_punctuation(char32_t c);
-// Any M* category.
+// Any M* category of Unicode 9.0.
 bool is_mark(char32_t c);
 // Categories Nd, Nl and No.
 bool is_numeric(char32_t c);
@@ -29,12 +29,18 @@ struct CharChange {
   int32_t change = 0;
 };
 
+// Whether all characters are below U+0080.
+bool is_ascii(std::u32string_view text);
+
+// The lower case of a character whose lower case is one character: any but U+0130.
+char32_t to_lower(char32_t c);
 // Appends the full, context-free lower case of `c`.
 void append_lower_case(char32_t c, std::vector<CharChange>& out);
 
 enum class UnicodeForm : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
 
-// `text` in a normalization form (UAX 15), with the change that each character makes.
+// `text` in a normalization form (UAX 15) of Unicode 9.0, with the change that each character
+// makes.
 std::vector<CharChange> normalization_changes(std::u32string_view text, UnicodeForm form);
 
 }  // namespace vkformer

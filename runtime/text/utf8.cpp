@@ -1,5 +1,9 @@
 #include "text/utf8.h"
 
+#include <array>
+#include <cstdint>
+#include <cstring>
+
 #include "base/check.h"
 
 namespace vkformer {
@@ -20,13 +24,31 @@ bool is_scalar_value(char32_t value, size_t length) {
   return true;
 }
 
+constexpr size_t kBlock = 16;  // bytes
+
+// Whether the next bytes are a whole block and all of them ASCII.
+bool is_ascii_block(std::string_view bytes, size_t at) {
+  if (bytes.size() - at < kBlock) return false;
+  std::array<uint64_t, kBlock / 8> words{};
+  std::memcpy(words.data(), bytes.data() + at, kBlock);
+  return ((words[0] | words[1]) & 0x8080808080808080u) == 0;
+}
+
 }  // namespace
 
 Result<std::u32string> decode_utf8(std::string_view bytes, std::string_view what) {
-  std::u32string out;
-  out.reserve(bytes.size());
+  std::u32string out(bytes.size(), U'\0');
+  size_t written = 0;
   size_t at = 0;
   while (at < bytes.size()) {
+    if (is_ascii_block(bytes, at)) {
+      for (size_t i = 0; i < kBlock; ++i) {
+        out[written + i] = static_cast<unsigned char>(bytes[at + i]);
+      }
+      written += kBlock;
+      at += kBlock;
+      continue;
+    }
     const auto lead = static_cast<unsigned char>(bytes[at]);
     const size_t length = sequence_length(lead);
     bool good = length != 0 && length <= bytes.size() - at;
@@ -41,9 +63,10 @@ Result<std::u32string> decode_utf8(std::string_view bytes, std::string_view what
                               std::to_string(at) + " of " + std::to_string(bytes.size()) +
                               "; convert it to UTF-8 first.");
     }
-    out.push_back(value);
+    out[written++] = value;
     at += length;
   }
+  out.resize(written);
   return out;
 }
 

@@ -3,27 +3,11 @@
 #include "base/check.h"
 #include "base/half.h"
 #include "weights/pack_matrix.h"
+#include "weights/read_floats.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
 namespace {
-
-float element(const TensorView& view, size_t index) {
-  const std::byte* at = view.bytes.data() + index * dtype_size(view.dtype);
-  if (view.dtype == DType::kF32) {
-    float value = 0;
-    std::memcpy(&value, at, 4);
-    return value;
-  }
-  if (view.dtype == DType::kF64) {
-    double value = 0;
-    std::memcpy(&value, at, 8);
-    return static_cast<float>(value);
-  }
-  uint16_t bits = 0;
-  std::memcpy(&bits, at, 2);
-  return view.dtype == DType::kF16 ? float_from_half(bits) : float_from_bfloat(bits);
-}
 
 void store_float(std::span<std::byte> out, size_t word, float value) {
   std::memcpy(out.data() + word * 4, &value, 4);
@@ -40,14 +24,34 @@ Status store_half(std::span<std::byte> out, size_t index, float value, const std
   return {};
 }
 
-// Transposes rows [first, first + count) of the (N, K) source into columns [column, ...) of out.
-Status pack_columns(const PackedWeight& weight, const TensorView& source, int64_t first,
-                    int64_t count, int64_t column, std::span<std::byte> out) {
+// Which of our rows each row of the stacked sources becomes.
+std::vector<uint32_t> destinations(const WeightRow& row) {
+  std::vector<uint32_t> to(static_cast<size_t>(row.rows));
+  for (uint32_t r = 0; r < to.size(); ++r) {
+    to[row.row_order.empty() ? r : row.row_order[r]] = r;
+  }
+  return to;
+}
+
+// Rows [first, first + count) of a source; they become columns to[0] ... to[count - 1].
+struct RowRange {
+  int64_t first;
+  int64_t count;
+  const uint32_t* to;
+};
+
+// Transposes rows of the (N, K), or by its axes (K, N), source into columns of out.
+Status pack_columns(const PackedWeight& weight, const TensorView& source, const RowRange& range,
+                    std::span<std::byte> out) {
   const auto width = static_cast<size_t>(weight.row.width);
-  for (int64_t n = 0; n < count; ++n) {
+  const bool in_out = weight.row.axes == WeightRow::Axes::kInOut;
+  const size_t n_stride = in_out ? 1 : width;
+  const size_t k_stride = in_out ? static_cast<size_t>(source.shape.back()) : 1;
+  for (int64_t n = 0; n < range.count; ++n) {
     for (size_t k = 0; k < width; ++k) {
-      const float value = element(source, static_cast<size_t>(first + n) * width + k);
-      const size_t index = packed_index(k, static_cast<size_t>(column + n), width);
+      const float value =
+          element_as_float(source, static_cast<size_t>(range.first + n) * n_stride + k * k_stride);
+      const size_t index = packed_index(k, range.to[n], width);
       if (weight.dtype == DType::kF16) {
         VKF_CHECK(store_half(out, index, value, weight.row.name));
       } else {
@@ -62,21 +66,21 @@ Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
                    std::span<std::byte> out) {
   const WeightRow& row = weight.row;
   const int64_t first = row.first_row < 0 ? 0 : row.first_row;
-  int64_t column = 0;
-  for (const std::string& source : row.sources) {
-    const TensorView& view = *checkpoint.find(source);
-    const int64_t count = row.first_row < 0 ? view.shape[0] : row.rows;
-    VKF_CHECK(pack_columns(weight, view, first, count, column, out));
-    column += count;
-  }
-  size_t word = weight.bias_offset;
-  for (const std::string& bias : row.biases) {
-    const TensorView& view = *checkpoint.find(bias);
-    const auto count =
-        static_cast<size_t>(row.first_row < 0 ? element_count(view.shape) : row.rows);
-    for (size_t i = 0; i < count; ++i) {
-      store_float(out, word++, element(view, static_cast<size_t>(first) + i));
+  const std::vector<uint32_t> to = destinations(row);
+  size_t column = 0;
+  for (size_t s = 0; s < row.sources.size(); ++s) {
+    const TensorView& view = *checkpoint.find(row.sources[s]);
+    const bool in_out = row.axes == WeightRow::Axes::kInOut;
+    const int64_t count = row.first_row < 0 ? view.shape[in_out ? 1 : 0] : row.rows;
+    VKF_CHECK(pack_columns(weight, view, {first, count, to.data() + column}, out));
+    if (s < row.biases.size() && !row.biases[s].empty()) {
+      const TensorView& bias = *checkpoint.find(row.biases[s]);
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+        store_float(out, weight.bias_offset + to[column + i],
+                    element_as_float(bias, static_cast<size_t>(first) + i));
+      }
     }
+    column += static_cast<size_t>(count);
   }
   return {};
 }
@@ -87,8 +91,8 @@ void pack_norm(const PackedWeight& weight, const Checkpoint& checkpoint, std::sp
   const TensorView* bias =
       weight.row.biases.empty() ? nullptr : checkpoint.find(weight.row.biases[0]);
   for (size_t i = 0; i < width; ++i) {
-    store_float(out, i, element(gain, i));
-    store_float(out, width + i, bias == nullptr ? 0.0f : element(*bias, i));
+    store_float(out, i, element_as_float(gain, i));
+    store_float(out, width + i, bias == nullptr ? 0.0f : element_as_float(*bias, i));
   }
 }
 
@@ -107,8 +111,12 @@ Status pack_weight(const PackedWeight& weight, const Checkpoint& checkpoint,
     std::memcpy(out.data(), weight.row.computed.data(), out.size());
     return {};
   }
-  const TensorView& view = *checkpoint.find(weight.row.sources[0]);
-  for (size_t i = 0; i < weight.bytes / 4; ++i) store_float(out, i, element(view, i));
+  size_t word = 0;
+  for (const std::string& source : weight.row.sources) {
+    const TensorView& view = *checkpoint.find(source);
+    const auto count = static_cast<size_t>(element_count(view.shape));
+    for (size_t i = 0; i < count; ++i) store_float(out, word++, element_as_float(view, i));
+  }
   return {};
 }
 

@@ -8,10 +8,28 @@
 namespace vkformer {
 namespace {
 
-bool matches(const std::string& pattern, const std::string& name) {
-  if (!pattern.empty() && pattern.back() == '*')
-    return name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0;
-  return pattern == name;
+// Whether the name fits the pattern, in which '*' matches any run of characters.
+bool matches(std::string_view pattern, std::string_view name) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (name.substr(0, star) != pattern.substr(0, star)) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (size_t skip = star; skip <= name.size(); ++skip) {
+    if (matches(rest, name.substr(skip))) return true;
+  }
+  return false;
+}
+
+// The name that the file has for a norm's tensor: checkpoints converted from TensorFlow say gamma
+// and beta.
+std::string norm_name(const Checkpoint& checkpoint, const std::string& name) {
+  for (const auto& [now, then] : {std::pair{".weight", ".gamma"}, std::pair{".bias", ".beta"}}) {
+    const size_t at = name.rfind(now);
+    if (at == std::string::npos || checkpoint.find(name) != nullptr) continue;
+    const std::string old = name.substr(0, at) + then;
+    if (checkpoint.find(old) != nullptr) return old;
+  }
+  return name;
 }
 
 Error tensor_error(const Checkpoint& checkpoint, const std::string& name, const std::string& what) {
@@ -51,17 +69,24 @@ int64_t rows_of_source(const WeightRow& row, size_t index) {
   return row.rows / static_cast<int64_t>(row.sources.size());
 }
 
+// A convolution's (out, in, kernel...) is a matrix (out, in * kernel).
+Shape matrix_shape(const Shape& shape) {
+  if (shape.size() <= 2) return shape;
+  return {shape[0], shape[0] == 0 ? 0 : element_count(shape) / shape[0]};
+}
+
 Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
   for (size_t i = 0; i < row.sources.size(); ++i) {
     VKF_ASSIGN(const TensorView* view, find_float(checkpoint, row.sources[i], row));
-    const Shape wanted = {rows_of_source(row, i), row.width};
-    if (view->shape != wanted) {
+    Shape wanted = {rows_of_source(row, i), row.width};
+    if (row.axes == WeightRow::Axes::kInOut) std::swap(wanted[0], wanted[1]);
+    if (matrix_shape(view->shape) != wanted) {
       return tensor_error(checkpoint, row.sources[i],
                           "has shape " + shape_text(view->shape) + ", but '" + row.name +
                               "' needs " + shape_text(wanted) + " by the configuration");
     }
-    if (i < row.biases.size()) {
-      VKF_CHECK(check_vector(checkpoint, row.biases[i], row, wanted[0]));
+    if (i < row.biases.size() && !row.biases[i].empty()) {
+      VKF_CHECK(check_vector(checkpoint, row.biases[i], row, rows_of_source(row, i)));
     }
   }
   return {};
@@ -129,11 +154,16 @@ Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
                                                   const Checkpoint& checkpoint,
                                                   WeightFormat format) {
   std::vector<PackedWeight> resolved;
-  for (const WeightRow& row : table.rows) {
+  WeightTable named = table;
+  for (WeightRow& row : named.rows) {
+    if (row.layout == WeightLayout::kNorm) {
+      for (std::string& name : row.sources) name = norm_name(checkpoint, name);
+      for (std::string& name : row.biases) name = norm_name(checkpoint, name);
+    }
     VKF_CHECK(check_row(checkpoint, row));
     resolved.push_back(layout_of(row, checkpoint, format));
   }
-  VKF_CHECK(refuse_unknown(table, checkpoint));
+  VKF_CHECK(refuse_unknown(named, checkpoint));
   return resolved;
 }
 

@@ -14,16 +14,17 @@ namespace vkformer {
 enum class WeightLayout : uint8_t {
   kLinear,  // panels of 64 columns of the transposed (K, N) matrix; then the bias (N) in f32
   kNorm,    // (2, D): gain, then bias, both f32
-  kTable,   // (rows, D) f32, as in the file: positions
+  kTable,   // (rows, D) f32, as in the file: positions, token types
 };
 
 // One row: logical name, source names, axes, shape.
 struct WeightRow {
   std::string name;  // "encoder.0.self.qkv"
   WeightLayout layout = WeightLayout::kLinear;
-  // Sources, stacked along the first axis (merged projections). Empty for kTable: `computed`.
+  // Sources, stacked along the first axis (merged projections). Empty for kTable: `computed`. Axes
+  // beyond the second count as one (convolutions).
   std::vector<std::string> sources;
-  // As many biases as sources, or none.
+  // As many biases as sources, or none; an empty name stands for zeros.
   std::vector<std::string> biases;
   int64_t rows = 0;             // kLinear: N in all; kNorm: ignored; kTable: rows
   int64_t width = 0;            // kLinear: K; kNorm and kTable: D
@@ -33,12 +34,16 @@ struct WeightRow {
   int64_t first_row = -1;
   // Rows that each source must have in its file; empty: equal shares of `rows`.
   std::vector<int64_t> source_rows = {};
+  // The axes of each source's matrix: kInOut is (K, N), as GPT-2 stores them.
+  enum class Axes : uint8_t { kOutIn, kInOut } axes = Axes::kOutIn;
+  // Our row r is row row_order[r] of the stacked sources (projections grouped by head); empty: r.
+  std::vector<uint32_t> row_order = {};
 };
 
 struct WeightTable {
   std::vector<WeightRow> rows;
-  // Tensors that checkpoints of this family may hold and inference does not use; a trailing '*'
-  // matches any ending.
+  // Tensors that checkpoints of this family may hold and inference does not use; '*' matches any
+  // run of characters.
   std::vector<std::string> ignored;
 };
 

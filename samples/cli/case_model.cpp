@@ -1,5 +1,6 @@
 // Model cases: a forward pass with all its taps, then generation as case.json says.
 #include <algorithm>
+#include <cmath>
 
 #include "case_command.h"
 #include "files.h"
@@ -93,41 +94,87 @@ Result<GenerateOptions> read_settings(const Json& settings) {
   return options;
 }
 
-// What generation starts from: the encoder's inputs.
-Result<TensorMap> encoder_inputs(const TensorMap& inputs) {
-  if (!inputs.contains("input_ids") || inputs.contains("generate.input_ids")) {
-    return case_error(ErrorCode::kUnsupported,
-                      "generates from something else than encoder input_ids (B,S).");
+// What generation starts from: a decoder's prompts, or an encoder's inputs.
+struct Start {
+  TensorMap inputs;
+  // Of prompts: the rows as the case has them (B, P), padded, and how many tokens of each are real.
+  std::vector<std::vector<int64_t>> rows;
+  std::vector<size_t> real;
+};
+
+Status read_prompt_rows(Start& start) {
+  const Tensor& ids = start.inputs.at("input_ids");
+  const Result<std::vector<int64_t>> values = ids.to_ints();
+  if (!values) return values.error();
+  std::vector<int64_t> mask(values->size(), 1);
+  const auto given = start.inputs.find("attention_mask");
+  if (given != start.inputs.end()) {
+    Result<std::vector<int64_t>> read = given->second.to_ints();
+    if (!read) return read.error();
+    mask = std::move(*read);
   }
-  TensorMap encoder = {{"input_ids", inputs.at("input_ids")}};
-  const auto mask = inputs.find("attention_mask");
-  if (mask != inputs.end()) encoder.emplace(*mask);
-  return encoder;
+  if (ids.shape.size() != 2 || mask.size() != values->size()) {
+    return case_error(ErrorCode::kInvalidFile,
+                      "generates from generate.input_ids, which must be (B,P) as its mask.");
+  }
+  const auto width = static_cast<size_t>(ids.shape[1]);
+  for (size_t begin = 0; begin < values->size(); begin += width) {
+    const auto from = values->begin() + static_cast<ptrdiff_t>(begin);
+    start.rows.emplace_back(from, from + static_cast<ptrdiff_t>(width));
+    start.real.push_back(0);
+    for (size_t i = begin; i < begin + width; ++i) start.real.back() += mask[i] != 0 ? 1 : 0;
+  }
+  return {};
 }
 
-// (B, N): rows filled with `pad` up to the longest.
-Tensor id_tensor(const Generation& generation, int64_t pad) {
-  size_t width = 0;
-  for (const auto& row : generation) width = std::max(width, row.front().ids.size());
-  std::vector<int64_t> flat;
-  for (const auto& row : generation) {
-    const std::vector<int64_t>& ids = row.front().ids;
-    flat.insert(flat.end(), ids.begin(), ids.end());
-    flat.insert(flat.end(), width - ids.size(), pad);
+Result<Start> generation_start(const TensorMap& inputs) {
+  Start start;
+  const std::string prefix = "generate.";
+  const bool prompts = inputs.contains(prefix + "input_ids");
+  for (const auto& [name, tensor] : inputs) {
+    if (prompts && name.starts_with(prefix)) {
+      start.inputs.emplace(name.substr(prefix.size()), tensor);
+    } else if (!prompts && !name.starts_with("decoder_")) {
+      start.inputs.emplace(name, tensor);
+    }
   }
-  return Tensor::from_ints({static_cast<int64_t>(generation.size()), static_cast<int64_t>(width)},
-                           flat);
+  if (!prompts) return start;
+  const Status read = read_prompt_rows(start);
+  if (!read) return read.error();
+  return start;
+}
+
+// (B, N): rows filled with `pad` up to the longest; prompts with the padding the case has.
+Tensor id_tensor(const Generation& generation, const Start& start, int64_t pad) {
+  std::vector<std::vector<int64_t>> rows;
+  for (size_t i = 0; i < generation.size(); ++i) {
+    std::vector<int64_t> ids = generation[i].front().ids;
+    if (!start.rows.empty()) {
+      std::vector<int64_t> row = start.rows[i];
+      row.insert(row.end(), ids.begin() + static_cast<ptrdiff_t>(start.real[i]), ids.end());
+      ids = std::move(row);
+    }
+    rows.push_back(std::move(ids));
+  }
+  size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.size());
+  std::vector<int64_t> flat;
+  for (const auto& row : rows) {
+    flat.insert(flat.end(), row.begin(), row.end());
+    flat.insert(flat.end(), width - row.size(), pad);
+  }
+  return Tensor::from_ints({static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, flat);
 }
 
 Status add_generation(Session& session, const TensorMap& inputs, const Json& settings,
                       TensorMap& outputs) {
   Result<GenerateOptions> options = read_settings(settings);
   if (!options) return options.error();
-  const Result<TensorMap> encoder = encoder_inputs(inputs);
-  if (!encoder) return encoder.error();
-  const Result<Generation> greedy = session.generate_masked(*encoder, *options);
+  const Result<Start> start = generation_start(inputs);
+  if (!start) return start.error();
+  const Result<Generation> greedy = session.generate_masked(start->inputs, *options);
   if (!greedy) return greedy.error().with_context("[greedy_ids]");
-  outputs["greedy_ids"] = id_tensor(*greedy, options->pad);
+  outputs["greedy_ids"] = id_tensor(*greedy, *start, options->pad);
   const Result<int64_t> beams = json_integer(settings, "num_beams", 4, "case.json");
   if (!beams) return beams.error();
   if (*beams < 1 || *beams > 64) {
@@ -135,12 +182,42 @@ Status add_generation(Session& session, const TensorMap& inputs, const Json& set
                                                    ", which is not within 1 and 64.");
   }
   options->beams = static_cast<int>(*beams);
-  const Result<Generation> searched = session.generate_masked(*encoder, *options);
+  const Result<Generation> searched = session.generate_masked(start->inputs, *options);
   if (!searched) return searched.error().with_context("[beam4_ids]");
-  outputs["beam4_ids"] = id_tensor(*searched, options->pad);
+  outputs["beam4_ids"] = id_tensor(*searched, *start, options->pad);
   std::vector<float> scores;
   for (const auto& row : *searched) scores.push_back(static_cast<float>(row.front().score));
   outputs["beam4_scores"] = Tensor::from_floats({static_cast<int64_t>(scores.size())}, scores);
+  return {};
+}
+
+// What sentence-transformers gives besides the embedding: token_embeddings (B,S,D) and
+// cosine_similarity (B,B).
+Status add_similarity(TensorMap& outputs) {
+  const auto found = outputs.find("sentence_embedding");
+  if (found == outputs.end()) return {};
+  const Result<std::vector<float>> values = found->second.to_floats();
+  if (!values) return values.error();
+  const auto batch = static_cast<size_t>(found->second.shape[0]);
+  const auto width = static_cast<size_t>(found->second.shape[1]);
+  const auto product = [&](size_t a, size_t b) {
+    double sum = 0;
+    for (size_t d = 0; d < width; ++d) {
+      sum += static_cast<double>((*values)[a * width + d]) * (*values)[b * width + d];
+    }
+    return sum;
+  };
+  std::vector<float> similarity;
+  for (size_t a = 0; a < batch; ++a) {
+    for (size_t b = 0; b < batch; ++b) {
+      const double norms = std::sqrt(product(a, a) * product(b, b));
+      similarity.push_back(static_cast<float>(product(a, b) / std::max(norms, 1e-12)));
+    }
+  }
+  const auto rows = static_cast<int64_t>(batch);
+  outputs["cosine_similarity"] = Tensor::from_floats({rows, rows}, similarity);
+  const auto states = outputs.find("last_hidden_state");
+  if (states != outputs.end()) outputs.insert_or_assign("token_embeddings", states->second);
   return {};
 }
 
@@ -158,6 +235,8 @@ Result<TensorMap> answer_model_case(const Device& device, const CaseOptions& opt
       *inputs,
       {.attentions = RunOptions::Attentions::kOn, .hidden_states = RunOptions::HiddenStates::kOn});
   if (!outputs) return outputs;
+  const Status similarity = add_similarity(*outputs);
+  if (!similarity) return similarity.error();
   const auto generation = settings.find("generation");
   if (generation == settings.end() || !generation->is_object()) return outputs;
   const Status generated = add_generation(*session, *inputs, *generation, *outputs);

@@ -61,8 +61,8 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
   command->add_option("--beams", options->plan.beams, "beams per input")->check(CLI::Range(1, 64));
   command
       ->add_option("--pass", options->plan.pass,
-                   "forward, or encode and step: the two passes of a generation")
-      ->check(CLI::IsMember({"forward", "encode", "step"}));
+                   "forward, or prompt and step: the two passes of a generation")
+      ->check(CLI::IsMember({"forward", "prompt", "step"}));
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);

@@ -23,18 +23,37 @@ bool score_allowed(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
   return true;
 }
 
-// The additive part: bias and ALiBi, before the temperature.
+// What the distance from query to key adds: ALiBi or a table.
+float distance_bias(ScoreTermsParams t, uint b, uint h, int i, int j) {
+  int distance = j - i - t.causal_offset;
+  if ((t.flags & VKF_TERM_DISTANCE) != 0u) {
+    const int reach = int(terms[t.slopes_offset]);
+    const int column = clamp(distance, -reach, reach) + reach;
+    return uintBitsToFloat(terms[t.slopes_offset + 1u + h * uint(2 * reach + 1) + uint(column)]);
+  }
+  if ((t.flags & VKF_TERM_KEY_POSITIONS) != 0u) {
+    const uint positions = t.slopes_offset + VKF_TERM_HEADS + b * VKF_TERM_KEYS;
+    const int own = clamp(i + t.causal_offset, 0, int(VKF_TERM_KEYS) - 1);
+    distance = int(terms[positions + uint(j)]) - int(terms[positions + uint(own)]);
+  }
+  return uintBitsToFloat(terms[t.slopes_offset + h]) * float(distance);
+}
+
+// The additive part: bias, ALiBi or a bias by distance, before the temperature.
 float score_bias(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
   float value = 0.0;
   if (t.bias_offset != VKF_NO_TERM) {
     const uint heads = (t.flags & VKF_TERM_BIAS_ONE_HEAD) != 0u ? 1u : VKF_TERM_HEADS;
     const uint queries = (t.flags & VKF_TERM_BIAS_ONE_QUERY) != 0u ? 1u : VKF_TERM_QUERIES;
-    const uint bb = (t.flags & VKF_TERM_BIAS_ONE_BATCH) != 0u ? 0u : b;
+    uint bb = (t.flags & VKF_TERM_BIAS_ONE_BATCH) != 0u ? 0u : b;
+    uint values = t.bias_offset;
+    if ((t.flags & VKF_TERM_BIAS_PERIODIC) != 0u) {
+      bb = b % terms[values];
+      ++values;
+    }
     const uint row = (bb * heads + (heads == 1u ? 0u : h)) * queries + (queries == 1u ? 0u : i);
-    value = uintBitsToFloat(terms[t.bias_offset + row * VKF_TERM_KEYS + j]);
+    value = uintBitsToFloat(terms[values + row * VKF_TERM_KEYS + j]);
   }
-  if (t.slopes_offset != VKF_NO_TERM) {
-    value += uintBitsToFloat(terms[t.slopes_offset + h]) * float(int(j) - int(i) - t.causal_offset);
-  }
+  if (t.slopes_offset != VKF_NO_TERM) value += distance_bias(t, b, h, int(i), int(j));
   return value;
 }

@@ -58,9 +58,12 @@ struct AttentionDecodeParams {
   uint_t beams;          // rows of a batch item
   uint_t has_aux;        // 1: aux holds the ancestry, or for cross-attention the key mask
   float_t scale;         // of q.k
+  uint_t window;         // keys that a query sees, its own the last; 0: all
+  uint_t slopes_offset;  // words in aux; (H) floats: ALiBi slopes; or VKF_NO_TERM
+  uint_t distance_offset;  // words in aux; a reach R, then (H, 2R + 1) floats; or VKF_NO_TERM
 };
 
-// kv_append: copies the key and value columns of every slot's row into the cache.
+// kv_append: copies the key and value columns of every slot's row, or of a prompt, into the cache.
 struct KvAppendParams {
   uint_t k_offset;    // elements, of the keys in a row
   uint_t v_offset;    // elements, of the values in a row
@@ -68,12 +71,15 @@ struct KvAppendParams {
   uint_t k_width;     // Hkv * E
   uint_t v_width;     // Hkv * Ev
   uint_t lines;       // C, keys that a cache row has room for
+  uint_t rows;        // a prompt's: B * P
+  uint_t tokens;      // a prompt's: P
+  uint_t beams;       // a prompt's: cache rows of an item
 };
 #ifdef __cplusplus
 static_assert(sizeof(HeadLayout) == 16);
 static_assert(sizeof(AttentionParams) == 124);
 static_assert(sizeof(AttentionWeightsParams) == 104);
-static_assert(sizeof(AttentionDecodeParams) == 44);
-static_assert(sizeof(KvAppendParams) == 24);
+static_assert(sizeof(AttentionDecodeParams) == 56);
+static_assert(sizeof(KvAppendParams) == 36);
 #endif
 #endif

@@ -12,6 +12,14 @@
 #define VKF_SLOT_QUADS 1020
 #define VKF_MAX_SLOTS 4080u
 
+// A slot's entry: its row in the low 12 bits, and above them its start: how much shorter its prompt
+// is than the longest one. Token histories of a batch end together, so the row's own position is
+// position - start; its cache lines, its ancestry and its positional terms count by that, and so do
+// not depend on what else is in the batch.
+#define VKF_SLOT_ROW_BITS 12u
+#define VKF_SLOT_ROW(entry) ((entry) & 4095u)
+#define VKF_SLOT_START(entry) ((entry) >> VKF_SLOT_ROW_BITS)
+
 struct DecodeState {
   uint_t live_items;   // batch items still generating
   uint_t live_slots;   // live_items * beams

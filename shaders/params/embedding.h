@@ -9,13 +9,17 @@ struct EmbeddingParams {
   uint_t vocabulary;       // V, rows of the table
   uint_t row_stride;       // elements from one table row to the next
   uint_t col_stride;       // elements from one column to the next
-  uint_t positions;        // P, rows of the position table; 0: none
+  uint_t positions;        // P, rows of the position table that are positions; 0: none
   uint_t tokens;           // T: row r stands at token r % T
   uint_t position_offset;  // tokens, added to the position
   float_t scale;           // multiplies the table's row, not the position's
   uint_t panel_stride;     // elements from 64 table rows to the next 64
+  uint_t position_plane;   // plane of Ids with the positions; 0: they are counted
+  uint_t type_plane;       // plane of Ids with the token types; 0: none
+  uint_t type_row;         // row of the position table where the types begin
+  uint_t types;            // rows of the position table that are types
 };
 #ifdef __cplusplus
-static_assert(sizeof(EmbeddingParams) == 40);
+static_assert(sizeof(EmbeddingParams) == 56);
 #endif
 #endif

@@ -18,12 +18,22 @@
 #define VKF_TERM_CAUSAL 64u
 #define VKF_TERM_WINDOW_LEFT 128u
 #define VKF_TERM_WINDOW_RIGHT 256u
+// The bias repeats over the batch (windows of a picture): the word at bias_offset is its number of
+// slices n, the values follow, and item b reads slice b % n.
+#define VKF_TERM_BIAS_PERIODIC 512u
+// slopes_offset holds a bias by distance instead of slopes: a reach R, then (H, 2R + 1) floats; pair
+// (i, j) adds column clamp(j - i - causal_offset, -R, R) + R.
+#define VKF_TERM_DISTANCE 1024u
+// Behind the slopes lie the positions (B, S) of the keys, which ALiBi counts by instead of j; query
+// i stands at the position of key i + causal_offset.
+#define VKF_TERM_KEY_POSITIONS 2048u
 
 struct ScoreTermsParams {
   uint_t key_mask_offset;  // words; (B, ceil(S/32)) words, bit j%32 of word j/32 set = key j allowed
   uint_t mask_offset;      // words; (B|1, H|1, T|1, ceil(S/32)) words, bits as above
-  uint_t bias_offset;      // words; (B|1, H|1, T|1, S) floats, added to the scaled score
-  uint_t slopes_offset;    // words; (H) floats: ALiBi, slope_h * (j - i - causal_offset) is added
+  uint_t bias_offset;      // words; (B|1|n, H|1, T|1, S) floats, added to the scaled score
+  uint_t slopes_offset;    // words; (H) floats: ALiBi, slope_h * (j - i - causal_offset) is added;
+                           // see VKF_TERM_DISTANCE and VKF_TERM_KEY_POSITIONS for its other forms
   uint_t flags;
   int_t causal_offset;  // query i may see keys j <= i + causal_offset
   int_t window_left;    // and keys j >= i + causal_offset - window_left

@@ -271,7 +271,7 @@ class RunTest(CliTest):
     def test_plan(self):
         arguments = ("plan", cli_support.MODEL, "--tokens", "32")
         self.assertGreater(len(self.expect_ok(run_on_device(*arguments)).splitlines()), 20)
-        for kind in ("forward", "encode", "step"):
+        for kind in ("forward", "prompt", "step"):
             plan = json.loads(self.expect_ok(run_on_device(*arguments, "--pass", kind, "--json")))
             self.assertEqual((plan["pass"], plan["source"]), (kind, 32))
             self.assertTrue(plan["plan"])

@@ -37,7 +37,7 @@ Result<std::unique_ptr<ModelFamily>> load(const Json& config, const Json& genera
   const TempDir directory;
   directory.write("config.json", config.dump());
   if (!generation.is_null()) directory.write("generation_config.json", generation.dump());
-  return load_family(directory.path());
+  return load_family(*make_directory_store(directory.path()));
 }
 
 Json with(Json config, const char* key, Json value) {
@@ -67,12 +67,12 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("a missing, broken or empty configuration is an error with its path") {
     const TempDir directory;
-    const auto missing = load_family(directory.path());
+    const auto missing = load_family(*make_directory_store(directory.path()));
     REQUIRE_FALSE(missing.ok());
     CHECK(missing.error().code == ErrorCode::kNotFound);
     CHECK(contains(missing.error().message, directory.file("config.json")));
     directory.write("config.json", "{\"model_type\": ");
-    const auto broken = load_family(directory.path());
+    const auto broken = load_family(*make_directory_store(directory.path()));
     REQUIRE_FALSE(broken.ok());
     CHECK(broken.error().code == ErrorCode::kInvalidFile);
     for (const Json& config : {Json::object(), Json{{"model_type", 7}}}) {
@@ -82,7 +82,7 @@ TEST_SUITE("cpu") {
     }
     directory.write("config.json", kMarian.dump());
     directory.write("generation_config.json", "[1]");
-    CHECK_FALSE(load_family(directory.path()).ok());
+    CHECK_FALSE(load_family(*make_directory_store(directory.path())).ok());
   }
 
   TEST_CASE("hostile sizes are refused with the key, the value and the limit") {

@@ -19,7 +19,18 @@ struct StepCase {
   uint32_t position = 66;
   std::vector<uint32_t> slot_rows = {4, 0, 5};
   Source source = Source::kSelf;
+  uint32_t start = 0;                 // of every slot: how much shorter its prompt is
+  uint32_t window = 0;                // keys that are seen; 0: all
+  std::vector<float> slopes = {};     // (H)
+  std::vector<float> distances = {};  // (H, 2 reach + 1)
+  int64_t reach = 0;
 
+  int64_t own_position() const { return position - start; }
+  std::vector<uint32_t> entries() const {
+    std::vector<uint32_t> list = slot_rows;
+    for (uint32_t& entry : list) entry |= start << VKF_SLOT_ROW_BITS;
+    return list;
+  }
   int64_t line() const { return kv_heads * (head_width + value_width); }
 };
 
@@ -57,7 +68,7 @@ Array expected_row(const StepCase& c, const StepProblem& p, int64_t slot, int64_
   const std::vector<float> q = *p.q.to_floats();
   const std::vector<float> kv = *p.kv.to_floats();
   const bool self = c.source == Source::kSelf;
-  const int64_t keys = self ? std::min<int64_t>(c.position + 1, c.lines) : c.lines;
+  const int64_t keys = self ? std::min<int64_t>(c.own_position() + 1, c.lines) : c.lines;
   Array query = reference::filled({1, c.heads, 1, c.head_width}, 0.0);
   Array k = reference::filled({1, c.kv_heads, keys, c.head_width}, 0.0);
   Array v = reference::filled({1, c.kv_heads, keys, c.value_width}, 0.0);
@@ -86,8 +97,22 @@ Array expected_row(const StepCase& c, const StepProblem& p, int64_t slot, int64_
       }
     }
   }
+  Array bias = reference::filled({1, c.heads, 1, keys}, 0.0);
+  for (int64_t j = 0; j < keys; ++j) {
+    const int64_t distance = j - c.own_position();
+    if (self && c.window > 0 && -distance >= c.window) mask[j] = 0;
+    for (int64_t h = 0; h < c.heads; ++h) {
+      double& added = bias[h * keys + j];
+      if (!c.slopes.empty())
+        added = c.slopes[static_cast<size_t>(h)] * static_cast<double>(distance);
+      if (c.distances.empty()) continue;
+      const int64_t column = std::clamp(distance, -c.reach, c.reach) + c.reach;
+      added += c.distances[static_cast<size_t>(h * (2 * c.reach + 1) + column)];
+    }
+  }
   reference::AttentionOptions options;
   options.masks.key_mask = &mask;
+  options.bias = &bias;
   Result<Array> y = reference::attention(query, k, v, options);
   REQUIRE(y.ok());
   return *y;
@@ -105,14 +130,28 @@ StepGraph make_graph(const StepCase& c, const StepProblem& p, bool with_aux) {
   inputs.q = step.graph.add_external("q", DType::kF32, p.q.shape);
   inputs.kv = step.graph.add_external("kv", DType::kF32, p.kv.shape);
   inputs.state = step.graph.add_external("state", DType::kU32, {kStateWords});
-  step.inputs = {{"q", p.q}, {"kv", p.kv}, {"state", make_state(c.slot_rows, c.position)}};
+  step.inputs = {{"q", p.q}, {"kv", p.kv}, {"state", make_state(c.entries(), c.position)}};
   if (with_aux) {
-    const int64_t lines = p.kv.shape[0];
-    const Shape shape = {lines, static_cast<int64_t>(p.aux.size()) / lines};
+    const Shape shape = {static_cast<int64_t>(p.aux.size() + c.slopes.size()) +
+                         (c.reach > 0 ? 1 + static_cast<int64_t>(c.distances.size()) : 0)};
+    std::vector<uint32_t> words = p.aux;
+    const auto add_floats = [&](const std::vector<float>& values) {
+      for (float value : values) {
+        words.push_back(0);
+        std::memcpy(&words.back(), &value, 4);
+      }
+    };
+    add_floats(c.slopes);
+    if (c.reach > 0) words.push_back(static_cast<uint32_t>(c.reach));
+    add_floats(c.distances);
     inputs.aux = step.graph.add_external("aux", DType::kU32, shape);
-    step.inputs.emplace("aux", word_tensor(p.aux, shape));
+    step.inputs.emplace("aux", word_tensor(words, shape));
   }
   AttentionStepAttrs attrs;
+  attrs.window = c.window;
+  const auto after_aux = static_cast<uint32_t>(p.aux.size());
+  if (!c.slopes.empty()) attrs.slopes_offset = after_aux;
+  if (c.reach > 0) attrs.distance_offset = after_aux + static_cast<uint32_t>(c.slopes.size());
   attrs.source = c.source;
   attrs.heads = static_cast<uint32_t>(c.heads);
   attrs.kv_heads = static_cast<uint32_t>(c.kv_heads);
@@ -169,6 +208,39 @@ TEST_SUITE("gpu") {
       c.value_width = width == 40 ? 24 : width;
       check_step(c, make_step_problem(c), false);
     }
+  }
+
+  TEST_CASE("a step sees the last keys of a window") {
+    for (uint32_t window : {1u, 3u, 64u, 66u, 67u, 68u, 1000u}) {
+      StepCase c;
+      c.window = window;
+      check_step(c, make_step_problem(c), false);
+    }
+  }
+
+  TEST_CASE("a step counts from where its row starts") {
+    for (uint32_t start : {1u, 13u, 66u}) {
+      StepCase c;
+      c.start = start;
+      c.window = 40;
+      c.beams = 2;
+      check_step(c, make_step_problem(c), true);
+    }
+  }
+
+  TEST_CASE("a step adds ALiBi slopes and a bias by distance") {
+    StepCase c;
+    c.start = 3;
+    c.slopes = {0.5f, 0.25f, 0.125f, 0.0625f};
+    check_step(c, make_step_problem(c), true);
+    Noise noise;
+    for (int64_t reach : {4, 500}) {
+      c.reach = reach;
+      c.distances = *noise.tensor({c.heads, 2 * reach + 1}, 2.0f).to_floats();
+      check_step(c, make_step_problem(c), true);
+    }
+    c.slopes = {};
+    check_step(c, make_step_problem(c), true);
   }
 
   TEST_CASE("a step of beams follows the ancestry") {

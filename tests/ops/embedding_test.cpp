@@ -59,7 +59,7 @@ PreparedOperator prepare(const Case& c, const DecodeState* state) {
     inputs.positions = op.bind("positions", reference::to_tensor(c.positions));
   }
   if (state != nullptr) {
-    std::vector<uint32_t> words(sizeof(DecodeState) / 4);
+    std::vector<uint32_t> words(VKF_STATE_WORDS + 4 * VKF_SLOT_QUADS, 0u);
     std::memcpy(words.data(), state, sizeof(DecodeState));
     inputs.state = op.bind("state", word_tensor(words, {static_cast<int64_t>(words.size())}));
   }
@@ -109,6 +109,44 @@ TEST_SUITE("gpu") {
           check_case(c);
         }
       }
+    }
+  }
+
+  TEST_CASE("embedding reads positions and types from planes of its ids") {
+    // 5 positions and 3 types in one table; the last id has no row, as have a position and a type.
+    const Array table = random_array({11, 33}, 5);
+    const Array extra = random_array({8, 33}, 6);
+    const std::vector<uint32_t> ids = {0, 10, 4, 4, 3, 11, 1, 2};
+    const std::vector<uint32_t> positions = {2, 0, 1, 3, 4, 0, 3, ~0u};
+    const std::vector<uint32_t> types = {0, 1, 2, 0, 1, 0, 3, 0};
+    std::vector<uint32_t> words = ids;
+    words.insert(words.end(), positions.begin(), positions.end());
+    words.insert(words.end(), types.begin(), types.end());
+    PreparedOperator op;
+    EmbeddingInputs inputs;
+    inputs.ids = op.bind("ids", word_tensor(words, {3, 2, 4}));
+    inputs.table = op.bind("table", reference::to_tensor(table));
+    inputs.positions = op.bind("positions", reference::to_tensor(extra));
+    EmbeddingAttrs attrs;
+    attrs.vocabulary = 11;
+    attrs.width = 33;
+    attrs.position_offset = 1;
+    attrs.from = EmbeddingAttrs::Positions::kPlane;
+    attrs.types = 3;
+    const auto y = add_embedding(op.graph, inputs, attrs);
+    REQUIRE_MESSAGE(y.ok(), y.error().message);
+    CHECK(op.graph.tensor(*y).shape == Shape{2, 4, 33});
+    op.name_output(*y, "y");
+    Array wanted = reference::filled({2, 4, 33}, std::numeric_limits<double>::quiet_NaN());
+    for (size_t r : {0u, 1u, 2u, 3u, 7u}) {
+      const uint32_t row = positions[r] + 1u;
+      for (int64_t d = 0; d < 33; ++d) {
+        const auto at = static_cast<int64_t>(r) * 33 + d;
+        wanted[at] = table[ids[r] * 33 + d] + extra[row * 33 + d] + extra[(5 + types[r]) * 33 + d];
+      }
+    }
+    for (const TierDevice& device : tier_devices()) {
+      check_close(run_poisoned(device, op).at("y"), wanted, tolerance_for(DType::kF32, 3));
     }
   }
 

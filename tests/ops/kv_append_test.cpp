@@ -44,19 +44,46 @@ TEST_SUITE("gpu") {
   }
 }
 
+TEST_SUITE("gpu") {
+  TEST_CASE("kv_append writes a prompt into the first row of every item") {
+    const Array x = random_array({3, 5, 31}, 3);
+    const Array before = random_array({6, 9, 14}, 4);
+    Array expected = before;
+    for (int64_t at = 0; at < 3 * 5 * 14; ++at) {
+      const int64_t token = at / 14;
+      const int64_t column = at % 14 < 8 ? 5 + at % 14 : 20 + at % 14 - 8;
+      expected[(token / 5 * 2 * 9 + token % 5) * 14 + at % 14] = x[token * 31 + column];
+    }
+    Graph graph;
+    const TensorId tokens = graph.add_external("x", DType::kF32, x.shape);
+    const TensorId cache = graph.add_external("cache", DType::kF32, before.shape);
+    KvAppendAttrs attrs = kAttrs;
+    attrs.beams = 2;
+    REQUIRE(add_kv_append(graph, tokens, kNoTensor, cache, attrs).ok());
+    for (const TierDevice& device : tier_devices()) {
+      const TensorMap given = {{"x", reference::to_tensor(x)},
+                               {"cache", reference::to_tensor(before)}};
+      check_close(run_step(device, graph, given, 0).at("cache"), expected, {});
+    }
+  }
+}
+
 TEST_SUITE("cpu") {
   TEST_CASE("kv_append says what is wrong with its inputs") {
     const TensorDesc x = floats_desc({4, 31});
     const TensorDesc cache = floats_desc({4, 9, 14});
     const TensorDesc state{"state", DType::kU32, {kStateWords}};
-    CHECK(check_kv_append(x, state, cache, kAttrs).ok());
-    check_error(check_kv_append(floats_desc({4, 25}), state, cache, kAttrs), "kv_append",
+    CHECK(check_kv_append(x, &state, cache, kAttrs).ok());
+    check_error(check_kv_append(floats_desc({4, 25}), &state, cache, kAttrs), "kv_append",
                 "at least 26");
-    check_error(check_kv_append(x, state, floats_desc({4, 9, 15}), kAttrs), "kv_append", "14");
-    check_error(check_kv_append(x, x, cache, kAttrs), "kv_append", "state");
+    check_error(check_kv_append(x, &state, floats_desc({4, 9, 15}), kAttrs), "kv_append", "14");
+    check_error(check_kv_append(x, &x, cache, kAttrs), "kv_append", "state");
     Graph graph;
     const TensorId id = graph.add_external("x", DType::kF32, {4, 31});
     check_error(add_kv_append(graph, id, id, id, kAttrs), "kv_append", "no decoding step");
+    const TensorDesc prompt = floats_desc({3, 10, 31});
+    check_error(check_kv_append(prompt, nullptr, cache, kAttrs), "kv_append", "does not fit");
+    CHECK(check_kv_append(floats_desc({4, 9, 31}), nullptr, cache, kAttrs).ok());
   }
 
   TEST_CASE("kv_append's plan takes the live slots on x") {

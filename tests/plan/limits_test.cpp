@@ -64,7 +64,7 @@ TEST_SUITE("cpu") {
           for (int64_t batch : {1, 64}) {
             check_within(plan_of(model.forward({batch, 17, 9}, taps), caps), caps);
             const StepShape shape{.batch = batch, .beams = 4, .source = 16, .capacity = 32};
-            check_within(plan_of(model.encode(shape), caps), caps);
+            check_within(plan_of(model.prompt(shape), caps), caps);
             check_within(plan_of(model.step(shape), caps), caps);
           }
         }
@@ -90,7 +90,7 @@ TEST_SUITE("cpu") {
     CHECK(step.is_step());
     CHECK(step.row_capacity == 16);
     for (const Dispatch& d : step.dispatches) CHECK(d.live_axis >= 0);
-    const Plan encode = plan_of(model.encode(shape), caps);
+    const Plan encode = plan_of(model.prompt(shape), caps);
     CHECK_FALSE(encode.is_step());
     for (const Dispatch& d : encode.dispatches) CHECK(d.live_axis == -1);
   }

@@ -30,7 +30,8 @@ inline GenerateOptions golden_generate_options(const GoldenCase& golden, const S
   options.length_penalty = settings.at("length_penalty").get<double>();
   options.early_stopping = settings.at("early_stopping").get<bool>() ? "true" : "false";
   options.eos = json_ids(settings, "eos_token_id");
-  options.decoder_start = settings.at("decoder_start_token_id").get<int64_t>();
+  options.decoder_start = settings.value("decoder_start_token_id", int64_t{0});
+  options.decoder_prompt.clear();
   options.pad = settings.at("pad_token_id").get<int64_t>();
   options.forced_bos = settings.value("forced_bos_token_id", int64_t{-1});
   options.forced_eos = settings.value("forced_eos_token_id", int64_t{-1});
@@ -45,12 +46,33 @@ inline GenerateOptions golden_generate_options(const GoldenCase& golden, const S
   return options;
 }
 
-// What the encoder gets: input_ids and attention_mask of the case.
+// What generation starts from: the encoder's inputs, or the prompts of a model without encoder,
+// which the case calls generate.input_ids and generate.attention_mask.
 inline TensorMap golden_sources(const GoldenCase& golden) {
-  TensorMap inputs = golden.tensors("inputs.safetensors");
-  inputs.erase("decoder_input_ids");
-  inputs.erase("decoder_attention_mask");
-  return inputs;
+  const std::string prefix = "generate.";
+  const TensorMap inputs = golden.tensors("inputs.safetensors");
+  const bool prompts = inputs.count(prefix + "input_ids") != 0;
+  TensorMap sources;
+  for (const auto& [name, tensor] : inputs) {
+    if (prompts && name.rfind(prefix, 0) == 0) {
+      sources.emplace(name.substr(prefix.size()), tensor);
+    } else if (!prompts && name.rfind("decoder_", 0) != 0) {
+      sources.emplace(name, tensor);
+    }
+  }
+  return sources;
+}
+
+// How much padding stands before each row's prompt: expected rows have it, ours do not.
+inline std::vector<size_t> golden_padding(const TensorMap& sources, size_t rows) {
+  std::vector<size_t> padding(rows, 0);
+  const auto mask = sources.find("attention_mask");
+  if (mask == sources.end()) return padding;
+  const std::vector<int64_t> values = mask->second.to_ints().value();
+  for (size_t i = 0; i < values.size(); ++i) {
+    padding[i * rows / values.size()] += values[i] == 0 ? 1 : 0;
+  }
+  return padding;
 }
 
 // The rows of an id tensor, cut after their first generated end token.

@@ -21,10 +21,10 @@ struct GoldenGraphs {
     REQUIRE_MESSAGE(built.ok(), built.error().message);
     return graph;
   }
-  Graph encode(const StepShape& shape) const {
+  Graph prompt(const StepShape& shape) const {
     Graph graph;
     ModelBuilder builder(graph, weights);
-    const Status built = family->build_encode(builder, shape);
+    const Status built = family->build_prompt(builder, shape);
     REQUIRE_MESSAGE(built.ok(), built.error().message);
     return graph;
   }
@@ -41,10 +41,11 @@ struct GoldenGraphs {
 inline GoldenGraphs golden_graphs(const std::string& name,
                                   WeightFormat format = WeightFormat::kAsStored) {
   const std::string directory = golden_case(name).path("model");
-  auto family = load_family(directory);
+  auto family = load_family(*make_directory_store(directory));
   REQUIRE_MESSAGE(family.ok(), family.error().message);
   auto checkpoint = Checkpoint::open(directory);
   REQUIRE_MESSAGE(checkpoint.ok(), checkpoint.error().message);
+  REQUIRE((*family)->prepare(*checkpoint).ok());
   auto table = (*family)->weight_table(*checkpoint);
   REQUIRE_MESSAGE(table.ok(), table.error().message);
   auto weights = resolve_weights(*table, *checkpoint, format);

@@ -16,10 +16,13 @@ Strings split(const std::string& pre_tokenizer, const std::string& text) {
   const auto document = nlohmann::json::parse(pre_tokenizer);
   const auto made = parse_pre_tokenizer(JsonRef(document, "pre_tokenizer"));
   REQUIRE_MESSAGE(made.ok(), (made.ok() ? std::string() : made.error().message));
-  const auto pieces = (*made)->split(AlignedText(decode_utf8(text, "text").value()));
-  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? std::string() : pieces.error().message));
+  WordList words(AlignedText(decode_utf8(text, "text").value()));
+  const Status applied = (*made)->apply(words);
+  REQUIRE_MESSAGE(applied.ok(), (applied.ok() ? std::string() : applied.error().message));
   Strings out;
-  for (const AlignedText& piece : *pieces) out.push_back(encode_utf8(piece.chars()));
+  for (const CharSpan& word : words.words()) {
+    out.push_back(encode_utf8(words.chars().substr(word.begin, word.end - word.begin)));
+  }
   return out;
 }
 

@@ -16,7 +16,7 @@ ROOMS = {
     "kernels": set(),
     "plan": {"kernels"},
     "text": set(),
-    "image": set(),
+    "image": {"checkpoint"},
     "audio": set(),
     "reference": set(),
     "ops": {"graph", "plan", "kernels"},

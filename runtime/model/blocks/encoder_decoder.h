@@ -1,37 +1,30 @@
-// The 2017 encoder-decoder Transformer (Vaswani et al., "Attention is all you need") with the
-// switches that its families differ in. Marian and the plain `transformer` family are thin readers
-// of this block's configuration.
+// A family with an encoder and a decoder that attends to it (Vaswani et al., "Attention is all you
+// need", 2017), with the switches that its families differ in.
 #pragma once
 
-#include "model/model.h"
+#include "model/blocks/heads.h"
+#include "model/blocks/text_embedding.h"
 
 namespace vkformer {
 
-// One stack, encoder or decoder.
-struct StackConfig {
-  int64_t layers = 0;
-  int64_t heads = 0;      // H
-  int64_t ffn = 0;        // F
-  std::string embedding;  // weight row of the token embedding (V, D)
-  float embedding_scale = 1.0f;
-  enum class FinalNorm : uint8_t { kNo, kYes } final_norm = FinalNorm::kNo;
-};
-
 struct EncoderDecoderConfig {
-  int64_t width = 0;  // D
+  TextEmbedding source;  // of the encoder, where it reads tokens
   StackConfig encoder;
+  TextEmbedding target;  // of the decoder
   StackConfig decoder;
-  enum class NormOrder : uint8_t { kPost, kPre } norm_order = NormOrder::kPost;
-  ActivationKind activation = ActivationKind::kRelu;
-  float epsilon = 1e-5f;
-  std::string head;  // weight row of the output projection
+  std::string head;         // weight row of the output projection; empty: bare stacks
+  float head_scale = 1.0f;  // multiplies the states before it
 };
 
-// A family of this shape: what remains to a family's own file is its configuration and weight
-// table. The weight rows that the graphs ask for, per layer i:
-//   encoder.i.self.qkv, .self.out, .self.norm, .ffn.up, .ffn.down, .ffn.norm
-//   decoder.i.self.*, decoder.i.cross.q, .cross.kv, .cross.out, .cross.norm, .ffn.*
-// and positions (table), the embeddings, the head, encoder.norm and decoder.norm (final norms).
+// What an encoder gives to cross-attention.
+struct Memory {
+  TensorId states = kNoTensor;  // (B, S, any)
+  int64_t tokens = 0;           // S
+  TensorId mask = kNoTensor;    // key mask words, or none
+};
+
+// What remains to a family's own file is its configuration and weight table; one whose encoder
+// does not read tokens overrides encode and source_tokens.
 class EncoderDecoderFamily : public ModelFamily {
  public:
   EncoderDecoderFamily(ModelFacts facts, GenerationFacts generation, EncoderDecoderConfig block);
@@ -40,13 +33,22 @@ class EncoderDecoderFamily : public ModelFamily {
   const GenerationFacts& generation() const override { return generation_; }
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
-  Status build_encode(ModelBuilder& builder, const StepShape& shape) const override;
+  Status build_prompt(ModelBuilder& builder, const StepShape& shape) const override;
   Result<TensorId> build_step(ModelBuilder& builder, const StepShape& shape) const override;
 
  protected:
   const EncoderDecoderConfig& block() const { return block_; }
+  EncoderDecoderConfig& block() { return block_; }
+
+  // The encoder's output for a pass of that shape.
+  virtual Result<Memory> encode(ModelBuilder& builder, const ForwardShape& shape,
+                                const ForwardTaps& taps) const;
+  // S of an encoder that does not read tokens.
+  virtual int64_t source_tokens(const ForwardShape& shape) const { return shape.source; }
 
  private:
+  Result<TensorId> decode(ModelBuilder& builder, const StackRun& run, TokenFeeds feeds) const;
+
   ModelFacts facts_;
   GenerationFacts generation_;
   EncoderDecoderConfig block_;

@@ -1,0 +1,54 @@
+// ModelSource: where a model's files come from: a directory, memory, or the host's own reader (game
+// archives, Android assets).
+//
+// Threading: a plain handle; a reader's functions are called from the thread that loads.
+// Lifetime: a source owns its description. Bytes in memory, and whatever a reader's functions refer
+// to, must stay until loading has returned; the loaded model does not need them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "vkformer/export.h"
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+class FileStore;
+
+// Files by the names they have in a model directory: "config.json", "model.safetensors",
+// "tokenizer.json", "1_Pooling/config.json".
+using MemoryFiles = std::map<std::string, std::span<const std::byte>>;
+
+// The host's own files. Neither function may throw.
+struct FileReader {
+  // The size of a file in bytes, or nothing if there is none of that name.
+  std::function<std::optional<uint64_t>(const std::string& name)> size;
+  // Fills `out` with the file's bytes from `offset` on; false if that failed.
+  std::function<bool(const std::string& name, uint64_t offset, std::span<std::byte> out)> read;
+};
+
+class VKFORMER_API ModelSource {
+ public:
+  // A model directory; its files are mapped.
+  static ModelSource directory(const std::string& path);
+  // Files in memory; `name` stands for them in messages.
+  static ModelSource memory(MemoryFiles files, const std::string& name = "memory");
+  // Files that the host reads, one at a time and whole; `name` stands for them in messages.
+  static ModelSource reader(FileReader reader, const std::string& name = "host");
+
+  // For the library's own rooms.
+  const std::shared_ptr<const FileStore>& store() const { return store_; }
+
+ private:
+  explicit ModelSource(std::shared_ptr<const FileStore> store) : store_(std::move(store)) {}
+  std::shared_ptr<const FileStore> store_;
+};
+
+}  // namespace vkformer

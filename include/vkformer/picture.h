@@ -1,0 +1,135 @@
+// Pictures in: files, memory or camera frames to RGB, and RGB to the pixel values of a vision
+// model.
+//
+// Threading: pictures and processors are immutable; any thread may read and process.
+// Lifetime: a Picture owns its pixels and a PictureProcessor its settings; neither keeps what it
+// was made from. Nothing throws.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "vkformer/export.h"
+#include "vkformer/result.h"
+#include "vkformer/tensor.h"
+
+namespace vkformer {
+
+struct RgbPicture;
+
+// Order of the bytes of one pixel of a raw frame. Alpha is dropped, grey becomes three equal parts.
+enum class PixelFormat : uint8_t { kRgb8, kBgr8, kRgba8, kBgra8, kGrey8 };
+
+// A raw frame that the caller owns, such as one of a video or a camera.
+struct PixelView {
+  // The rows, from the top; the last one need not be padded to the stride.
+  std::span<const uint8_t> bytes;
+  // Pixels a row.
+  int width = 0;
+  // Rows.
+  int height = 0;
+  // Bytes from one row to the next; 0 means that rows follow each other without a gap.
+  int64_t stride = 0;
+  // What a pixel's bytes are.
+  PixelFormat format = PixelFormat::kRgba8;
+};
+
+// A picture of 8-bit RGB pixels, at most 16,384 a side and 67,108,864 in all. Pixels are as stored:
+// neither an orientation tag nor a colour profile is applied, and of animations the first frame is
+// read.
+class VKFORMER_API Picture {
+ public:
+  // Reads a PNG, JPEG, BMP, GIF or PNM file of at most 512 MiB; the content tells which.
+  static Result<Picture> load(const std::string& path);
+  // Decodes such a file from memory; `name` stands for the path in messages.
+  static Result<Picture> decode(std::span<const std::byte> bytes, const std::string& name);
+  // Copies width * height * 3 bytes of RGB, row by row from the top.
+  static Result<Picture> from_rgb(int width, int height, std::span<const uint8_t> rgb);
+  // Copies a raw frame.
+  static Result<Picture> from_pixels(const PixelView& frame);
+
+  Picture(Picture&& other) noexcept;
+  Picture& operator=(Picture&& other) noexcept;
+  ~Picture();
+
+  int width() const;
+  int height() const;
+  // Height rows of width pixels of three bytes.
+  std::span<const uint8_t> rgb() const;
+
+ private:
+  friend class PictureProcessor;
+  explicit Picture(std::unique_ptr<const RgbPicture> image);
+
+  std::unique_ptr<const RgbPicture> image_;
+};
+
+// Resampling filters, numbered as in Pillow and in preprocessor_config.json. All but kNearest are
+// widened when they shrink a picture (antialiasing).
+enum class Resampling : uint8_t {
+  kNearest = 0,
+  kLanczos = 1,
+  kBilinear = 2,
+  kBicubic = 3,
+  kBox = 4,
+  kHamming = 5,
+};
+
+// How a picture gets the size that a model reads.
+enum class PictureFit : uint8_t {
+  kAsIs,          // not resized
+  kStretch,       // to width x height, whatever the proportions were
+  kShortestEdge,  // the shorter side to shortest_edge, the other in proportion
+};
+
+// What happens to each picture, in this order: resize, crop, value * rescale, and
+// (value - image_mean) / image_std.
+struct PictureSettings {
+  // Whether and how the picture is resized.
+  PictureFit fit = PictureFit::kStretch;
+  // Width of kStretch, in pixels.
+  int width = 224;
+  // Height of kStretch, in pixels.
+  int height = 224;
+  // Shorter side of kShortestEdge, in pixels.
+  int shortest_edge = 224;
+  // The filter that resizes.
+  Resampling resampling = Resampling::kBilinear;
+  // Width of the centre crop in pixels, 0 for none; a smaller picture gets a black margin.
+  int crop_width = 0;
+  // Height of the centre crop in pixels, 0 for none; both are 0 or neither.
+  int crop_height = 0;
+  // Factor of every byte; 1/255 makes 0..255 to 0..1.
+  double rescale = 1.0 / 255.0;
+  // Subtracted from red, green and blue after the factor.
+  std::array<double, 3> image_mean = {0.5, 0.5, 0.5};
+  // What red, green and blue are divided by then; not 0.
+  std::array<double, 3> image_std = {0.5, 0.5, 0.5};
+};
+
+// Makes a vision model's input of pictures.
+class VKFORMER_API PictureProcessor {
+ public:
+  // Reads preprocessor_config.json of a model directory: the ViT, DeiT and ConvNext image
+  // processors, which Swin and CvT checkpoints use too, under their old and new names.
+  static Result<PictureProcessor> load(const std::string& model_dir);
+  // For models without that file.
+  static Result<PictureProcessor> from_settings(const PictureSettings& settings);
+
+  const PictureSettings& settings() const { return settings_; }
+
+  // The `pixel_values` of a batch in f32, channels red, green, blue: (B, 3, height, width). All
+  // pictures must come to one size, which they do unless settings leave their proportions.
+  Result<Tensor> process(std::span<const Picture> pictures) const;
+
+ private:
+  explicit PictureProcessor(const PictureSettings& settings) : settings_(settings) {}
+
+  PictureSettings settings_;
+};
+
+}  // namespace vkformer

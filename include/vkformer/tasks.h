@@ -1,0 +1,260 @@
+// Tasks: what one does with a model in one call, from texts, pictures and sounds to vectors, labels,
+// answers and texts.
+//
+// Threading: one thread at a time per task object; several objects may share a Device.
+// Lifetime: each owns its model, session and tokenizer, and keeps the Device alive. Move-only; the
+// files it was loaded from are not read again. Calls give their results in the order of the inputs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vkformer/audio.h"
+#include "vkformer/device.h"
+#include "vkformer/export.h"
+#include "vkformer/model.h"
+#include "vkformer/picture.h"
+#include "vkformer/session.h"
+#include "vkformer/tokenizer.h"
+
+namespace vkformer {
+
+struct TaskModel;
+
+// What happens to a text of more tokens than the model takes.
+enum class LongText : uint8_t {
+  kError,     // the call fails and says which text it is and how long it may be
+  kTruncate,  // its end is cut off
+};
+
+struct TaskOptions {
+  ModelOptions model;
+  SessionOptions session;
+  // Inputs that run together at most. Those of one call are sorted by length before, so that a
+  // batch has little padding. It does not change results.
+  int batch = 32;
+  LongText long_text = LongText::kError;
+};
+
+// The tasks that a model can do, as the classes below name them: "embed", "classify", "answer",
+// "fill-mask", "generate", "transcribe", "caption".
+VKFORMER_API std::vector<std::string> model_tasks(const ModelInfo& info);
+
+// What all tasks have.
+class VKFORMER_API Task {
+ public:
+  Task(Task&&) noexcept = default;
+  Task& operator=(Task&&) noexcept = default;
+  const ModelInfo& info() const;
+
+  // For the library's own rooms.
+  explicit Task(std::shared_ptr<TaskModel> model) : model_(std::move(model)) {}
+
+ protected:
+  std::shared_ptr<TaskModel> model_;
+};
+
+// How states become one vector.
+enum class Pooling : uint8_t {
+  kModel,  // as sentence-transformers' files beside the model say; without them, kMean
+  kMean,   // the mean over a text's tokens
+  kFirst,  // the first token's state
+  kLast,   // the last token's state
+};
+
+struct EmbedOptions {
+  Pooling pooling = Pooling::kModel;
+  // kUnit divides a vector by its length; kModel does so where the model's files say so.
+  enum class Length : uint8_t { kModel, kUnit } length = Length::kModel;
+};
+
+// Texts to vectors, with any model that reads tokens.
+class VKFORMER_API Embedder : public Task {
+ public:
+  using Task::Task;
+  static Result<Embedder> load(const Device& device, const ModelSource& source,
+                               const TaskOptions& options = {});
+  // One vector per text: (B,D)
+  Result<Tensor> embed(std::span<const std::string> texts, const EmbedOptions& options = {});
+};
+
+// A class and its probability.
+struct LabelScore {
+  std::string label;
+  double score = 0;
+};
+
+// A text, or two that are classified together.
+struct ClassifyInput {
+  std::string text;
+  std::optional<std::string> pair = std::nullopt;
+};
+
+// A stretch of a text that a token classifier found: neighbouring tokens of one class. B- and I- in
+// front of class names keep stretches apart and are left out; the class "O" is no entity.
+struct Entity {
+  std::string label;
+  double score = 0;  // mean of its tokens' probabilities
+  std::string text;
+  TextRange range;
+};
+
+// Texts to labels with probabilities: softmax, or a sigmoid per label where config.json says
+// multi_label_classification or there is one label; a "regression" is handed out as it is.
+class VKFORMER_API TextClassifier : public Task {
+ public:
+  using Task::Task;
+  static Result<TextClassifier> load(const Device& device, const ModelSource& source,
+                                     const TaskOptions& options = {});
+  // Whether the model labels tokens: entities() instead of classify().
+  bool finds_entities() const;
+  // The `top` likeliest labels (0: all) of each text, best first.
+  Result<std::vector<std::vector<LabelScore>>> classify(std::span<const ClassifyInput> inputs,
+                                                        int top = 0);
+  // The entities of each text in text order.
+  Result<std::vector<std::vector<Entity>>> entities(std::span<const std::string> texts);
+};
+
+// Pictures to labels with probabilities.
+class VKFORMER_API PictureClassifier : public Task {
+ public:
+  using Task::Task;
+  static Result<PictureClassifier> load(const Device& device, const ModelSource& source,
+                                        const TaskOptions& options = {});
+  // The `top` likeliest labels (0: all) of each picture, best first.
+  Result<std::vector<std::vector<LabelScore>>> classify(std::span<const Picture> pictures,
+                                                        int top = 5);
+};
+
+struct Question {
+  std::string question;
+  std::string context;  // where the answer is looked for
+};
+
+struct Answer {
+  std::string text;  // as it stands in the context; empty: the question has no answer there
+  double score = 0;
+  TextRange range;  // in the context
+};
+
+struct AnswerOptions {
+  // Tokens of an answer at most.
+  int max_answer_tokens = 15;
+  // Tokens of a window, question included; 0: 384 or the model's limit. A context that does not
+  // fit is read in several.
+  int window = 0;
+  // Tokens by which windows overlap; -1: 128, or half a window where that is less.
+  int overlap = -1;
+  // Answers per question at most.
+  int top = 1;
+  // kPossible lets the model say that there is no answer: an empty text.
+  enum class NoAnswer : uint8_t { kNever, kPossible } no_answer = NoAnswer::kNever;
+};
+
+// Questions about a context to a stretch of that context.
+class VKFORMER_API Answerer : public Task {
+ public:
+  using Task::Task;
+  static Result<Answerer> load(const Device& device, const ModelSource& source,
+                               const TaskOptions& options = {});
+  // Per question the best answers, best first.
+  Result<std::vector<std::vector<Answer>>> answer(std::span<const Question> questions,
+                                                  const AnswerOptions& options = {});
+};
+
+// A token for a gap.
+struct MaskCandidate {
+  int32_t token = 0;
+  std::string token_text;
+  double score = 0;
+  std::string text;  // the whole text with the gap filled
+};
+
+// Texts with mask tokens to what may stand there.
+class VKFORMER_API MaskFiller : public Task {
+ public:
+  using Task::Task;
+  static Result<MaskFiller> load(const Device& device, const ModelSource& source,
+                                 const TaskOptions& options = {});
+  // What a gap is written as, such as "[MASK]".
+  const std::string& mask_token() const;
+  // Per text and gap the `top` likeliest tokens, best first.
+  Result<std::vector<std::vector<std::vector<MaskCandidate>>>> fill(
+      std::span<const std::string> texts, int top = 5);
+};
+
+// Settings of a generation; absent ones are the model's own (generation_config.json).
+struct TextOptions {
+  // Stands before every text, such as "translate English to German: ".
+  std::string prefix;
+  // One of the model's task_specific_params (T5: "summarization"), whose prefix and settings count
+  // where nothing else is said.
+  std::string task;
+  // Languages of translation models, by token or name in it: "de", "__de__", "de_DE", "deu_Latn".
+  // The source's replaces the language token that the tokenizer adds; the target's is forced first.
+  std::string source_language;
+  std::string target_language;
+  std::optional<int> beams;
+  std::optional<int> max_new_tokens;
+  std::optional<int> min_new_tokens;
+  std::optional<int> return_sequences;
+  std::optional<double> length_penalty;
+  std::optional<std::string> early_stopping;
+};
+
+struct GeneratedText {
+  std::string text;  // without special tokens, and without the prompt
+  // As they came, end token included, without padding. They begin with the prompt, which for an
+  // encoder-decoder is its start token.
+  std::vector<int64_t> ids;
+  double score = 0;  // as Hypothesis::score
+};
+
+// Prompts to their continuations, or source texts to translations and summaries.
+class VKFORMER_API TextGenerator : public Task {
+ public:
+  using Task::Task;
+  static Result<TextGenerator> load(const Device& device, const ModelSource& source,
+                                    const TaskOptions& options = {});
+  // Per text its sequences, best first. An empty text gives none.
+  Result<std::vector<std::vector<GeneratedText>>> generate(std::span<const std::string> texts,
+                                                           const TextOptions& options = {});
+};
+
+struct TranscribeOptions {
+  // "en" or "<|en|>"; empty: the model's own setting, or what the model hears in each recording's
+  // first window.
+  std::string language;
+  // "transcribe" or "translate"; empty: the model's own setting.
+  std::string task;
+  std::optional<int> beams;
+  std::optional<int> max_new_tokens;  // per window
+};
+
+// Speech to text. A recording longer than the model's window (30 seconds for Whisper) is cut at
+// the quietest moment of each window's last fifth.
+class VKFORMER_API Transcriber : public Task {
+ public:
+  using Task::Task;
+  static Result<Transcriber> load(const Device& device, const ModelSource& source,
+                                  const TaskOptions& options = {});
+  Result<std::vector<std::string>> transcribe(std::span<const Sound> sounds,
+                                              const TranscribeOptions& options = {});
+};
+
+// Pictures to descriptions.
+class VKFORMER_API Captioner : public Task {
+ public:
+  using Task::Task;
+  static Result<Captioner> load(const Device& device, const ModelSource& source,
+                                const TaskOptions& options = {});
+  // Of `options` the search settings count.
+  Result<std::vector<std::string>> caption(std::span<const Picture> pictures,
+                                           const TextOptions& options = {});
+};
+
+}  // namespace vkformer

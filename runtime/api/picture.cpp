@@ -1,0 +1,94 @@
+#include "vkformer/picture.h"
+
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "image/picture.h"
+#include "image/picture_processor.h"
+
+namespace vkformer {
+namespace {
+
+// What `make` gives, or an error where memory ran out on the way.
+template <class Make>
+auto within_memory(const Make& make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kOutOfMemory,
+                 "The [picture] does not fit into memory; give a smaller one, or fewer at a time."};
+  }
+}
+
+}  // namespace
+
+Picture::Picture(std::unique_ptr<const RgbPicture> image) : image_(std::move(image)) {}
+Picture::Picture(Picture&&) noexcept = default;
+Picture& Picture::operator=(Picture&&) noexcept = default;
+Picture::~Picture() = default;
+
+Result<Picture> Picture::load(const std::string& path) {
+  return within_memory([&]() -> Result<Picture> {
+    VKF_ASSIGN(RgbPicture image, load_picture(path));
+    return Picture(std::make_unique<const RgbPicture>(std::move(image)));
+  });
+}
+
+Result<Picture> Picture::decode(std::span<const std::byte> bytes, const std::string& name) {
+  return within_memory([&]() -> Result<Picture> {
+    VKF_ASSIGN(RgbPicture image, decode_picture(bytes, name));
+    return Picture(std::make_unique<const RgbPicture>(std::move(image)));
+  });
+}
+
+Result<Picture> Picture::from_rgb(int width, int height, std::span<const uint8_t> rgb) {
+  return from_pixels({rgb, width, height, 0, PixelFormat::kRgb8});
+}
+
+Result<Picture> Picture::from_pixels(const PixelView& frame) {
+  return within_memory([&]() -> Result<Picture> {
+    VKF_ASSIGN(RgbPicture image, copy_frame(frame));
+    return Picture(std::make_unique<const RgbPicture>(std::move(image)));
+  });
+}
+
+int Picture::width() const {
+  return image_ != nullptr ? image_->width : 0;
+}
+
+int Picture::height() const {
+  return image_ != nullptr ? image_->height : 0;
+}
+
+std::span<const uint8_t> Picture::rgb() const {
+  return image_ != nullptr ? std::span<const uint8_t>(image_->pixels) : std::span<const uint8_t>();
+}
+
+Result<PictureProcessor> PictureProcessor::load(const std::string& model_dir) {
+  VKF_ASSIGN(const PictureSettings settings, load_picture_settings(model_dir));
+  return PictureProcessor(settings);
+}
+
+Result<PictureProcessor> PictureProcessor::from_settings(const PictureSettings& settings) {
+  VKF_CHECK(check_picture_settings(settings));
+  return PictureProcessor(settings);
+}
+
+Result<Tensor> PictureProcessor::process(std::span<const Picture> pictures) const {
+  return within_memory([&]() -> Result<Tensor> {
+    std::vector<const RgbPicture*> images;
+    images.reserve(pictures.size());
+    for (const Picture& picture : pictures) {
+      if (picture.image_ == nullptr) {
+        return invalid_argument("Picture [" + std::to_string(images.size()) +
+                                "] of the batch was moved away; give one that holds pixels.");
+      }
+      images.push_back(picture.image_.get());
+    }
+    return make_pixel_values(images, settings_);
+  });
+}
+
+}  // namespace vkformer

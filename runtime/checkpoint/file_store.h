@@ -1,0 +1,40 @@
+// FileStore: the files of a model directory, wherever they lie: on disk, in memory, or behind a
+// host's own reader.
+//
+// Threading: immutable; open() may be called from any thread if the host's reader allows it.
+// Lifetime: what open() returns may outlive the store, but not the bytes of a memory store.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/mapped_file.h"
+#include "vkformer/model_source.h"
+
+namespace vkformer {
+
+class FileStore {
+ public:
+  virtual ~FileStore() = default;
+  // Whether there is a file of that name; names are relative and use '/'.
+  virtual bool has(const std::string& name) const = 0;
+  // The file's bytes. An error names it.
+  virtual Result<MappedFile> open(const std::string& name) const = 0;
+  // The names of *.safetensors files at the top, where the store can list them.
+  virtual Result<std::vector<std::string>> safetensors_names() const = 0;
+  // What stands for the store, or for a file of it, in messages.
+  virtual std::string label() const = 0;
+  std::string label_of(const std::string& name) const;
+};
+
+// A file name that a model's own files give stays inside the model: relative, without "..", drive
+// or zero byte. An error says which file named it.
+Status check_inner_name(const std::string& name, const std::string& named_by);
+
+std::shared_ptr<const FileStore> make_directory_store(std::string directory);
+std::shared_ptr<const FileStore> make_memory_store(MemoryFiles files, std::string name);
+std::shared_ptr<const FileStore> make_reader_store(FileReader reader, std::string name);
+
+}  // namespace vkformer

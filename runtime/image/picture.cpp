@@ -1,0 +1,324 @@
+#include "image/picture.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "checkpoint/mapped_file.h"
+#include "checkpoint/message_text.h"
+#include "image/gif.h"
+#include "image/jpeg_segments.h"
+#include "image/pnm.h"
+
+// Internal functions only: a host may link its own copy of stb. Sides are checked against our own
+// limit before decoding; the limit here only keeps products of sides inside 32 bits.
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_BMP
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_NO_HDR
+#define STBI_MAX_DIMENSIONS 65536
+#define STBI_ASSERT(x) ((void)0)
+// A scan may name a table that the file never defines: zeros, then, not what lay in memory.
+#define STBI_MALLOC(size) std::calloc(1, size)
+#define STBI_REALLOC(pointer, size) std::realloc(pointer, size)
+#define STBI_FREE(pointer) std::free(pointer)
+#include <stb/stb_image.h>
+
+namespace vkformer {
+namespace {
+
+using std::to_string;
+
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
+
+enum class Format : uint8_t { kPng, kJpeg, kBmp, kGif, kPnm };
+
+struct Signature {
+  std::string_view bytes;
+  Format format;
+};
+constexpr std::array kSignatures = {
+    Signature{kPngSignature, Format::kPng}, Signature{"\xff\xd8\xff", Format::kJpeg},
+    Signature{"GIF87a", Format::kGif},      Signature{"GIF89a", Format::kGif},
+    Signature{"P1", Format::kPnm},          Signature{"P2", Format::kPnm},
+    Signature{"P3", Format::kPnm},          Signature{"P4", Format::kPnm},
+    Signature{"P5", Format::kPnm},          Signature{"P6", Format::kPnm},
+    Signature{"BM", Format::kBmp},
+};
+
+// Formats that people try, to be named when refused: where the signature is, and the name.
+struct Foreign {
+  size_t at;
+  std::string_view bytes;
+  const char* name;
+};
+constexpr std::array kForeign = {
+    Foreign{8, "WEBP", "WebP"},       Foreign{4, "ftypavif", "AVIF"},
+    Foreign{4, "ftypheic", "HEIC"},   Foreign{0, {"II*\0", 4}, "TIFF"},
+    Foreign{0, {"MM\0*", 4}, "TIFF"}, Foreign{0, "%PDF", "PDF"},
+    Foreign{0, "<svg", "SVG"},        Foreign{0, "8BPS", "Photoshop"},
+};
+
+Result<Format> format_of(std::string_view file, const std::string& name) {
+  for (const Signature& signature : kSignatures) {
+    if (file.starts_with(signature.bytes)) return signature.format;
+  }
+  const char* found = "in a format that is not known here";
+  for (const Foreign& foreign : kForeign) {
+    if (file.substr(std::min(foreign.at, file.size())).starts_with(foreign.bytes)) {
+      found = foreign.name;
+    }
+  }
+  return unsupported("Picture " + name + " is " + found +
+                     "; only PNG, JPEG, BMP, GIF and PNM can be read, so convert it to one of "
+                     "them.");
+}
+
+// Feeds stb, and remembers whether it asked for bytes behind the end: it takes zeros for them and
+// decodes a shortened file without a word.
+struct Feed {
+  std::span<const std::byte> bytes;
+  size_t at = 0;
+  bool past_end = false;
+
+  static int read(void* user, char* data, int size) {
+    auto& feed = *static_cast<Feed*>(user);
+    const size_t count = std::min(static_cast<size_t>(size), feed.bytes.size() - feed.at);
+    feed.past_end = feed.past_end || count == 0;
+    if (count > 0) std::memcpy(data, feed.bytes.data() + feed.at, count);
+    feed.at += count;
+    return static_cast<int>(count);
+  }
+  static void skip(void* user, int count) {
+    auto& feed = *static_cast<Feed*>(user);
+    feed.at += std::min(static_cast<size_t>(std::max(count, 0)), feed.bytes.size() - feed.at);
+  }
+  static int eof(void* user) {
+    const auto& feed = *static_cast<Feed*>(user);
+    return feed.at == feed.bytes.size() ? 1 : 0;
+  }
+};
+constexpr stbi_io_callbacks kFeedCallbacks = {&Feed::read, &Feed::skip, &Feed::eof};
+
+uint32_t big_endian(std::string_view bytes) {
+  uint32_t value = 0;
+  for (const char c : bytes.substr(0, 4)) value = value << 8 | static_cast<uint8_t>(c);
+  return value;
+}
+
+// CRC-32 of ISO 3309, as in annex D of the PNG specification.
+uint32_t crc32(std::string_view bytes) {
+  static constexpr auto kTable = [] {
+    std::array<uint32_t, 256> table = {};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t c = i;
+      for (int k = 0; k < 8; ++k) c = (c & 1) != 0 ? 0xEDB88320u ^ c >> 1 : c >> 1;
+      table[i] = c;
+    }
+    return table;
+  }();
+  uint32_t crc = ~0u;
+  for (const char c : bytes) crc = kTable[(crc ^ static_cast<uint8_t>(c)) & 255] ^ crc >> 8;
+  return ~crc;
+}
+
+// stb looks at no checksum. Chunks that a picture can do without (lower case) are not checked.
+// Unknown ones that it cannot do without end here: stb would write their name into shared memory.
+Status check_png_chunks(std::string_view file, const std::string& name) {
+  const auto broken = [&](const std::string& why) {
+    return invalid_file("Picture " + name + " is a damaged PNG file: " + why +
+                        "; give one that is whole.");
+  };
+  constexpr std::array<std::string_view, 4> kKnown = {"IHDR", "PLTE", "IDAT", "IEND"};
+  size_t at = kPngSignature.size();
+  while (file.size() - at >= 12) {
+    const uint32_t size = big_endian(file.substr(at));
+    const std::string_view type = file.substr(at + 4, 4);
+    if (size > file.size() - at - 12) {
+      return broken("the chunk " + bracketed(type) + " of " + to_string(size) +
+                    " bytes reaches beyond the end of the file");
+    }
+    const std::string_view covered = file.substr(at + 4, size_t{4} + size);
+    const bool critical = (static_cast<uint8_t>(type[0]) & 0x20u) == 0;
+    if (critical && std::find(kKnown.begin(), kKnown.end(), type) == kKnown.end()) {
+      return broken("its chunk " + bracketed(type) + " is not one of the format");
+    }
+    if (critical && crc32(covered) != big_endian(file.substr(at + 8 + size))) {
+      return broken("the checksum of its chunk " + bracketed(type) + " is wrong");
+    }
+    if (type == "IEND") return {};
+    at += size_t{12} + size;
+  }
+  return broken("it ends before its last chunk");
+}
+
+// stb's short reasons, of the thread that decoded last, as an error.
+Error stb_error(const char* format, const std::string& name) {
+  const char* reason = stbi_failure_reason();
+  const std::string_view text = reason == nullptr ? "no reason given" : reason;
+  if (text == "outofmem") {
+    return {ErrorCode::kOutOfMemory, "Picture " + name + " does not fit into memory."};
+  }
+  if (text == "too large") {
+    return invalid_argument("Picture " + name + " is larger than " + to_string(kMaxPictureSide) +
+                            " pixels a side, the limit; make it smaller.");
+  }
+  constexpr std::array kKinds = {"BMP RLE", "BMP JPEG/PNG", "only 8-bit", "no header height"};
+  if (std::find(kKinds.begin(), kKinds.end(), text) != kKinds.end()) {
+    return unsupported("Picture " + name + " is a " + format +
+                       " file of a kind that cannot be read (" + std::string(text) +
+                       "); save it as PNG.");
+  }
+  return invalid_file("Picture " + name + " is a damaged " + format + " file (" +
+                      std::string(text) + "); give one that is whole.");
+}
+
+Result<RgbPicture> decode_with_stb(std::span<const std::byte> bytes, const char* format,
+                                   const std::string& name) {
+  int width = 0, height = 0, channels = 0;
+  Feed header{bytes};
+  if (stbi_info_from_callbacks(&kFeedCallbacks, &header, &width, &height, &channels) == 0) {
+    return stb_error(format, name);
+  }
+  VKF_CHECK(check_picture_size(width, height, name));
+  int decoded_width = 0, decoded_height = 0;
+  Feed feed{bytes};
+  const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
+      stbi_load_from_callbacks(&kFeedCallbacks, &feed, &decoded_width, &decoded_height, &channels,
+                               3),
+      &stbi_image_free);
+  if (pixels == nullptr && !feed.past_end) return stb_error(format, name);
+  if (feed.past_end) {
+    return invalid_file("Picture " + name + " is a damaged " + format +
+                        " file: it ends before its last pixel; give one that is whole.");
+  }
+  if (decoded_width != width || decoded_height != height) {
+    return invalid_file("Picture " + name + " is a damaged " + format + " file: it claims " +
+                        to_string(width) + " x " + to_string(height) + " pixels and holds " +
+                        to_string(decoded_width) + " x " + to_string(decoded_height) +
+                        "; give one that is whole.");
+  }
+  RgbPicture picture;
+  picture.width = width;
+  picture.height = height;
+  const size_t count = static_cast<size_t>(width) * static_cast<size_t>(height) * 3;
+  picture.pixels.assign(pixels.get(), pixels.get() + count);
+  return picture;
+}
+
+// Places of red, green and blue in a pixel, and its bytes.
+struct PixelLayout {
+  std::array<uint8_t, 3> places;
+  int bytes;
+};
+
+PixelLayout layout_of(PixelFormat format) {
+  switch (format) {
+    case PixelFormat::kRgb8:
+      return {{0, 1, 2}, 3};
+    case PixelFormat::kBgr8:
+      return {{2, 1, 0}, 3};
+    case PixelFormat::kBgra8:
+      return {{2, 1, 0}, 4};
+    case PixelFormat::kGrey8:
+      return {{0, 0, 0}, 1};
+    default:
+      return {{0, 1, 2}, 4};
+  }
+}
+
+}  // namespace
+
+Status check_picture_size(int64_t width, int64_t height, const std::string& what) {
+  const std::string size = to_string(width) + " x " + to_string(height) + " pixels";
+  if (width < 1 || height < 1) {
+    return invalid_argument("Picture " + what + " has " + size +
+                            "; give one of at least one pixel each way.");
+  }
+  if (width > kMaxPictureSide || height > kMaxPictureSide || width * height > kMaxPicturePixels) {
+    return invalid_argument("Picture " + what + " has " + size + ", over the limit of " +
+                            to_string(kMaxPictureSide) + " a side and " +
+                            to_string(kMaxPicturePixels) + " in all; make it smaller.");
+  }
+  return {};
+}
+
+Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::string& name) {
+  const std::string what = bracketed(name);
+  if (bytes.empty()) return invalid_file("Picture " + what + " is empty; give a whole file.");
+  if (bytes.size() > kMaxPictureFile) {
+    return invalid_argument("Picture " + what + " has " + to_string(bytes.size()) +
+                            " bytes, over the limit of " + to_string(kMaxPictureFile) +
+                            "; make it smaller.");
+  }
+  const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  VKF_ASSIGN(const Format format, format_of(file, what));
+  switch (format) {
+    case Format::kGif:
+      return decode_gif(bytes, what);
+    case Format::kPnm:
+      return decode_pnm(bytes, what);
+    case Format::kJpeg: {
+      VKF_ASSIGN(const std::vector<std::byte> jpeg, checked_jpeg(bytes, what));
+      return decode_with_stb(jpeg, "JPEG", what);
+    }
+    case Format::kBmp:
+      return decode_with_stb(bytes, "BMP", what);
+    default:
+      VKF_CHECK(check_png_chunks(file, what));
+      return decode_with_stb(bytes, "PNG", what);
+  }
+}
+
+Result<RgbPicture> load_picture(const std::string& path) {
+  VKF_ASSIGN(const MappedFile file, MappedFile::open(path));
+  return decode_picture(file.bytes(), path);
+}
+
+Result<RgbPicture> copy_frame(const PixelView& frame) {
+  VKF_CHECK(check_picture_size(frame.width, frame.height, "[frame]"));
+  if (frame.format > PixelFormat::kGrey8) {
+    return invalid_argument("The [frame] has pixel format " +
+                            to_string(static_cast<int>(frame.format)) +
+                            ", which does not exist; give one of PixelFormat.");
+  }
+  const PixelLayout layout = layout_of(frame.format);
+  const int64_t row_bytes = int64_t{frame.width} * layout.bytes;
+  const int64_t stride = frame.stride == 0 ? row_bytes : frame.stride;
+  constexpr int64_t kMaxStride = int64_t{1} << 30;
+  if (stride < row_bytes || stride > kMaxStride) {
+    return invalid_argument("The [frame] has a stride of " + to_string(stride) + " bytes, but a " +
+                            "row takes " + to_string(row_bytes) + " and a stride is at most " +
+                            to_string(kMaxStride) + "; give the bytes from one row to the next.");
+  }
+  const auto needed = static_cast<uint64_t>(stride * (frame.height - 1) + row_bytes);
+  if (frame.bytes.size() < needed) {
+    return invalid_argument("The [frame] holds " + to_string(frame.bytes.size()) + " bytes, but " +
+                            to_string(frame.height) + " rows of " + to_string(frame.width) +
+                            " pixels take " + to_string(needed) +
+                            "; make width, height, stride and format agree with the bytes.");
+  }
+  RgbPicture picture;
+  picture.width = frame.width;
+  picture.height = frame.height;
+  picture.pixels.resize(static_cast<size_t>(frame.width) * static_cast<size_t>(frame.height) * 3);
+  uint8_t* out = picture.pixels.data();
+  for (int y = 0; y < frame.height; ++y) {
+    const uint8_t* in = frame.bytes.data() + stride * y;
+    for (int x = 0; x < frame.width; ++x, in += layout.bytes) {
+      for (const uint8_t place : layout.places) *out++ = in[place];
+    }
+  }
+  return picture;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,418 @@
+#include "image/picture_processor.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "checkpoint/mapped_file.h"
+#include "checkpoint/message_text.h"
+#include "image/resize.h"
+
+namespace vkformer {
+namespace {
+
+using std::to_string;
+
+// Values of a batch: 4 GiB of f32.
+constexpr int64_t kMaxPixelValues = int64_t{1} << 30;
+// ConvNext crops only below this shortest edge; from here on it stretches.
+constexpr int kConvNextWholeFrom = 384;
+constexpr double kConvNextCropPart = 224.0 / 256.0;
+
+// A processor class of Hugging Face transformers and the defaults of its missing keys. All have
+// mean and deviation 0.5 and a factor of 1/255.
+struct ProcessorClass {
+  std::string_view name;                        // without ImageProcessor or FeatureExtractor
+  std::array<std::string_view, 4> model_types;  // config.json's, where no class is named
+  Resampling resampling;
+  int size;       // square, or ConvNext's shortest edge
+  int crop_size;  // square; 0: no crop unless asked for
+};
+constexpr std::array kClasses = {
+    ProcessorClass{"ViT", {"vit", "swin", "vit_mae", "vit_msn"}, Resampling::kBilinear, 224, 0},
+    ProcessorClass{"DeiT", {"deit", "", "", ""}, Resampling::kBicubic, 256, 224},
+    ProcessorClass{"ConvNext", {"convnext", "cvt", "convnextv2", ""}, Resampling::kBicubic, 384, 0},
+};
+constexpr std::string_view kConvNext = "ConvNext";
+
+Error wrong_value(const JsonConfig& config, const std::string& key, const std::string& problem) {
+  return invalid_file("File " + bracketed(config.where()) + ": [" + key + "] " + problem);
+}
+
+Error not_supported(const JsonConfig& config, const std::string& key, const std::string& problem) {
+  return unsupported("File " + bracketed(config.where()) + ": [" + key + "] " + problem);
+}
+
+// "ViTImageProcessorFast" and "ViTFeatureExtractor" are both "ViT".
+std::string_view class_stem(std::string_view type) {
+  for (const std::string_view end : {"Fast", "Pil", "ImageProcessor", "FeatureExtractor"}) {
+    if (type.ends_with(end)) type.remove_suffix(end.size());
+  }
+  return type;
+}
+
+Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& model_type) {
+  VKF_ASSIGN(const std::string old_type, config.get_string_or("feature_extractor_type", ""));
+  VKF_ASSIGN(const std::string type, config.get_string_or("image_processor_type", old_type));
+  for (const ProcessorClass& candidate : kClasses) {
+    const auto& types = candidate.model_types;
+    const bool fits = !type.empty() ? class_stem(type) == candidate.name
+                                    : !model_type.empty() && std::find(types.begin(), types.end(),
+                                                                       model_type) != types.end();
+    if (fits) return candidate;
+  }
+  const std::string known =
+      "only ViT, DeiT and ConvNext image processors can be read, so give "
+      "PictureSettings instead of the file.";
+  if (!type.empty()) {
+    return not_supported(config, "image_processor_type", "is " + bracketed(type) + "; " + known);
+  }
+  return not_supported(
+      config, "image_processor_type",
+      "is missing, and none is known for model type " + bracketed(model_type) + "; " + known);
+}
+
+struct Extent {
+  int width = 0, height = 0, shortest_edge = 0;  // pixels; 0: not given
+};
+
+Result<int> to_side(const JsonConfig& config, const std::string& key, int64_t value) {
+  if (value >= 1 && value <= kMaxPictureSide) return static_cast<int>(value);
+  return wrong_value(
+      config, key,
+      "is " + to_string(value) + "; a side is 1 to " + to_string(kMaxPictureSide) + " pixels.");
+}
+
+Result<Extent> read_extent_object(const JsonConfig& config, const std::string& key) {
+  const JsonConfig object = config.object(key);
+  Extent extent;
+  for (const std::string& name : object.keys()) {
+    const std::string path = key + "." + name;
+    int* const side = name == "width"           ? &extent.width
+                      : name == "height"        ? &extent.height
+                      : name == "shortest_edge" ? &extent.shortest_edge
+                                                : nullptr;
+    if (side == nullptr) {
+      return not_supported(config, path,
+                           "is a size that is not supported; use height and width, or "
+                           "shortest_edge.");
+    }
+    VKF_ASSIGN(const int64_t value, object.get_int(name));
+    VKF_ASSIGN(*side, to_side(config, path, value));
+  }
+  const bool square_sides = extent.width > 0 && extent.height > 0;
+  const bool no_sides = extent.width == 0 && extent.height == 0;
+  if (square_sides == (extent.shortest_edge > 0) || !(square_sides || no_sides)) {
+    return wrong_value(config, key, "needs height and width, or shortest_edge alone.");
+  }
+  return extent;
+}
+
+// A number (a square, or the shortest edge), [height, width], or an object.
+Result<Extent> read_extent(const JsonConfig& config, const std::string& key, bool number_is_edge) {
+  if (config.object(key).status().ok()) return read_extent_object(config, key);
+  VKF_ASSIGN(const std::vector<int64_t> sides, config.get_int_list_or(key, {}));
+  if (sides.empty() || sides.size() > 2) {
+    return wrong_value(
+        config, key,
+        "is a list of " + to_string(sides.size()) + "; give one number, or height and width.");
+  }
+  Extent extent;
+  VKF_ASSIGN(extent.height, to_side(config, key, sides.front()));
+  VKF_ASSIGN(extent.width, to_side(config, key, sides.back()));
+  if (sides.size() == 1 && number_is_edge) return Extent{0, 0, extent.height};
+  return extent;
+}
+
+// Below 384, ConvNext resizes to more than it needs and crops the middle.
+Status set_conv_next_size(const JsonConfig& config, int edge, PictureSettings& settings) {
+  if (edge >= kConvNextWholeFrom) {
+    settings.fit = PictureFit::kStretch;
+    settings.width = settings.height = edge;
+    return {};
+  }
+  VKF_ASSIGN(const double part, config.get_double_or("crop_pct", kConvNextCropPart));
+  const double resized = edge / part;
+  if (!(part > 0.0) || !(resized >= 1.0 && resized <= kMaxPictureSide)) {
+    return wrong_value(config, "crop_pct",
+                       "is " + to_string(part) + ", which makes a size of " + to_string(edge) +
+                           " no size of a picture; it is a part such as 0.875.");
+  }
+  settings.fit = PictureFit::kShortestEdge;
+  settings.shortest_edge = static_cast<int>(resized);
+  settings.crop_width = settings.crop_height = edge;
+  return {};
+}
+
+Status read_size(const JsonConfig& config, const ProcessorClass& type, PictureSettings& settings) {
+  const bool conv_next = type.name == kConvNext;
+  VKF_ASSIGN(const bool resizes, config.get_bool_or("do_resize", true));
+  settings.fit = PictureFit::kAsIs;
+  if (!resizes) return {};
+  Extent extent = conv_next ? Extent{0, 0, type.size} : Extent{type.size, type.size, 0};
+  if (config.has("size")) {
+    VKF_ASSIGN(extent, read_extent(config, "size", conv_next));
+  }
+  if (conv_next) {
+    if (extent.shortest_edge > 0) return set_conv_next_size(config, extent.shortest_edge, settings);
+    return not_supported(config, "size",
+                         "has height and width; this processor needs a "
+                         "shortest_edge.");
+  }
+  if (extent.shortest_edge > 0) {
+    settings.fit = PictureFit::kShortestEdge;
+    settings.shortest_edge = extent.shortest_edge;
+  } else {
+    settings.fit = PictureFit::kStretch;
+    settings.width = extent.width;
+    settings.height = extent.height;
+  }
+  return {};
+}
+
+Status read_crop(const JsonConfig& config, const ProcessorClass& type, PictureSettings& settings) {
+  VKF_ASSIGN(const bool crops, config.get_bool_or("do_center_crop", type.crop_size > 0));
+  if (!crops) return {};
+  if (settings.crop_width > 0) {
+    return not_supported(config, "do_center_crop",
+                         "asks for a second crop after the one that crop_pct makes; set it to "
+                         "false.");
+  }
+  Extent extent = {type.crop_size, type.crop_size, 0};
+  if (config.has("crop_size")) {
+    VKF_ASSIGN(extent, read_extent(config, "crop_size", false));
+  }
+  if (extent.width == 0) {
+    return wrong_value(config, "crop_size",
+                       "must have a height and a width, because "
+                       "do_center_crop is true.");
+  }
+  settings.crop_width = extent.width;
+  settings.crop_height = extent.height;
+  return {};
+}
+
+Status read_triple(const JsonConfig& config, const std::string& key,
+                   std::array<double, 3>& values) {
+  VKF_ASSIGN(const auto list, config.get_double_list_or(key, {0.5}));
+  if (list.size() != 1 && list.size() != 3) {
+    return wrong_value(config, key,
+                       "has " + to_string(list.size()) +
+                           " numbers; give one, or one for each of red, green and "
+                           "blue.");
+  }
+  for (size_t i = 0; i < values.size(); ++i) values[i] = list[list.size() == 1 ? 0 : i];
+  return {};
+}
+
+Status read_values(const JsonConfig& config, PictureSettings& settings) {
+  VKF_ASSIGN(const bool rescales, config.get_bool_or("do_rescale", true));
+  VKF_ASSIGN(const bool normalizes, config.get_bool_or("do_normalize", true));
+  settings.rescale = 1.0;
+  if (rescales) {
+    VKF_ASSIGN(settings.rescale, config.get_double_or("rescale_factor", 1.0 / 255.0));
+  }
+  settings.image_mean = {0.0, 0.0, 0.0};
+  settings.image_std = {1.0, 1.0, 1.0};
+  if (!normalizes) return {};
+  VKF_CHECK(read_triple(config, "image_mean", settings.image_mean));
+  return read_triple(config, "image_std", settings.image_std);
+}
+
+struct Size {
+  int64_t width = 0, height = 0;
+  bool operator==(const Size&) const = default;
+};
+
+std::string text_of(const Size& size) {
+  return to_string(size.width) + " x " + to_string(size.height);
+}
+
+// Where resizing leaves a picture.
+Size resized_size(const RgbPicture& picture, const PictureSettings& settings) {
+  if (settings.fit == PictureFit::kAsIs) return {picture.width, picture.height};
+  if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};
+  const int64_t edge = settings.shortest_edge;
+  const auto [shorter, longer] = std::minmax<int64_t>({picture.width, picture.height});
+  const int64_t other = edge * longer / shorter;
+  return picture.width <= picture.height ? Size{edge, other} : Size{other, edge};
+}
+
+// One channel's value for each byte, with the rounding of float arrays.
+using ValueTable = std::array<std::array<float, 256>, 3>;
+
+ValueTable make_values(const PictureSettings& settings) {
+  ValueTable table = {};
+  for (size_t channel = 0; channel < 3; ++channel) {
+    const auto mean = static_cast<float>(settings.image_mean[channel]);
+    const auto deviation = static_cast<float>(settings.image_std[channel]);
+    for (size_t byte = 0; byte < 256; ++byte) {
+      const auto scaled = static_cast<float>(static_cast<double>(byte) * settings.rescale);
+      table[channel][byte] = (scaled - mean) / deviation;
+    }
+  }
+  return table;
+}
+
+// Source minus target coordinate of a centre crop: half the surplus, rounded down.
+int64_t crop_shift(int64_t from, int64_t to) {
+  const int64_t surplus = from - to;
+  return surplus >= 0 ? surplus / 2 : -((1 - surplus) / 2);
+}
+
+// Writes the middle of the picture as planes (3, height, width); what lies outside it is black.
+void write_planes(const RgbPicture& picture, const Size& size, const ValueTable& values,
+                  std::byte* out) {
+  const int64_t left = crop_shift(picture.width, size.width);
+  const int64_t top = crop_shift(picture.height, size.height);
+  const int64_t first = std::clamp<int64_t>(-left, 0, size.width);
+  const int64_t end = std::clamp<int64_t>(picture.width - left, first, size.width);
+  std::vector<float> row(static_cast<size_t>(size.width));
+  for (size_t channel = 0; channel < 3; ++channel) {
+    const auto& value = values[channel];
+    for (int64_t y = 0; y < size.height; ++y) {
+      const int64_t source = y + top;
+      std::fill(row.begin(), row.end(), value[0]);
+      if (source >= 0 && source < picture.height) {
+        const uint8_t* in = picture.row(static_cast<int>(source)) + (first + left) * 3;
+        for (int64_t x = first; x < end; ++x, in += 3)
+          row[static_cast<size_t>(x)] = value[in[channel]];
+      }
+      std::memcpy(out, row.data(), row.size() * sizeof(float));
+      out += row.size() * sizeof(float);
+    }
+  }
+}
+
+// The size that all pictures come to, or an error that names the first that differs.
+Result<Size> common_size(std::span<const RgbPicture* const> pictures,
+                         const PictureSettings& settings) {
+  Size common;
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const std::string name = "[" + to_string(i) + "] of the batch";
+    const Size resized = resized_size(*pictures[i], settings);
+    VKF_CHECK(check_picture_size(resized.width, resized.height, name + ", resized,"));
+    const Size size =
+        settings.crop_width > 0 ? Size{settings.crop_width, settings.crop_height} : resized;
+    if (i == 0) common = size;
+    if (size != common) {
+      return invalid_argument("Picture " + name + " comes to " + text_of(size) +
+                              " pixels and the first one to " + text_of(common) +
+                              "; process pictures of other proportions apart, or crop them.");
+    }
+  }
+  return common;
+}
+
+}  // namespace
+
+Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
+                                               const std::string& model_type) {
+  VKF_ASSIGN(const ProcessorClass type, find_class(config, model_type));
+  for (const char* key : {"do_pad", "do_flip_channel_order", "do_reduce_labels"}) {
+    VKF_ASSIGN(const bool asked, config.get_bool_or(key, false));
+    if (asked) return not_supported(config, key, "is true, which is not supported.");
+  }
+  PictureSettings settings;
+  VKF_ASSIGN(const int64_t filter,
+             config.get_int_or("resample", static_cast<int64_t>(type.resampling)));
+  if (filter < 0 || filter > static_cast<int64_t>(Resampling::kHamming)) {
+    return not_supported(config, "resample",
+                         "is " + to_string(filter) + "; the filters are numbered 0 to 5.");
+  }
+  settings.resampling = static_cast<Resampling>(filter);
+  VKF_CHECK(read_size(config, type, settings));
+  VKF_CHECK(read_crop(config, type, settings));
+  VKF_CHECK(read_values(config, settings));
+  const Status checked = check_picture_settings(settings);
+  if (!checked) return invalid_file(checked.error().with_context(config.where()).message);
+  return settings;
+}
+
+Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
+  const auto directory = path_from_utf8(model_dir);
+  const auto file = JsonConfig::load((directory / "preprocessor_config.json").string());
+  if (!file && file.error().code == ErrorCode::kNotFound) {
+    return not_found("Model directory " + bracketed(model_dir) +
+                     " has no [preprocessor_config.json], which says how pictures are resized and "
+                     "scaled; add it, or give PictureSettings.");
+  }
+  if (!file) return file.error();
+  std::string model_type;
+  if (!file->has("image_processor_type") && !file->has("feature_extractor_type")) {
+    const auto model = JsonConfig::load((directory / "config.json").string());
+    if (model) {
+      VKF_ASSIGN(model_type, model->get_string_or("model_type", ""));
+    }
+  }
+  return parse_picture_settings(*file, model_type);
+}
+
+Status check_picture_settings(const PictureSettings& settings) {
+  if (settings.fit > PictureFit::kShortestEdge || settings.resampling > Resampling::kHamming) {
+    return invalid_argument("The picture settings' [fit] is " +
+                            to_string(static_cast<int>(settings.fit)) + " and [resampling] " +
+                            to_string(static_cast<int>(settings.resampling)) +
+                            "; give one of PictureFit and one of Resampling.");
+  }
+  if (settings.fit == PictureFit::kStretch) {
+    VKF_CHECK(check_picture_size(settings.width, settings.height, "settings' [width, height]"));
+  }
+  if (settings.fit == PictureFit::kShortestEdge) {
+    VKF_CHECK(check_picture_size(settings.shortest_edge, 1, "settings' [shortest_edge]"));
+  }
+  if (settings.crop_width != 0 || settings.crop_height != 0) {
+    VKF_CHECK(check_picture_size(settings.crop_width, settings.crop_height,
+                                 "settings' [crop_width, crop_height]"));
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    const auto deviation = static_cast<float>(settings.image_std[i]);
+    if (!std::isfinite(settings.image_mean[i]) || !std::isfinite(deviation) || deviation == 0.0f) {
+      return invalid_argument("The picture settings' [image_mean, image_std] of channel " +
+                              to_string(i) + " are " + to_string(settings.image_mean[i]) + " and " +
+                              to_string(settings.image_std[i]) +
+                              "; give finite numbers, and an image_std other than 0.");
+    }
+  }
+  if (std::isfinite(settings.rescale)) return {};
+  return invalid_argument("The picture settings' [rescale] is " + to_string(settings.rescale) +
+                          "; give a finite number such as 1/255.");
+}
+
+Result<Tensor> make_pixel_values(std::span<const RgbPicture* const> pictures,
+                                 const PictureSettings& settings) {
+  if (pictures.empty()) {
+    return invalid_argument("The batch of [pictures] is empty; give at least one.");
+  }
+  VKF_ASSIGN(const Size size, common_size(pictures, settings));
+  const int64_t each = size.width * size.height * 3;
+  const auto count = static_cast<int64_t>(pictures.size());
+  if (count > kMaxPixelValues / each) {
+    return invalid_argument("The batch of [pictures] has " + to_string(count) + " of " +
+                            text_of(size) + " pixels, over the limit of " +
+                            to_string(kMaxPixelValues) + " values; process fewer at a time.");
+  }
+  Tensor tensor = Tensor::zeros(DType::kF32, {count, 3, size.height, size.width});
+  std::byte* out = tensor.bytes.data();
+  const ValueTable values = make_values(settings);
+  for (const RgbPicture* picture : pictures) {
+    const Size resized = resized_size(*picture, settings);
+    if (resized == Size{picture->width, picture->height}) {
+      write_planes(*picture, size, values, out);
+    } else {
+      VKF_ASSIGN(const RgbPicture other,
+                 resize_picture(*picture, static_cast<int>(resized.width),
+                                static_cast<int>(resized.height), settings.resampling));
+      write_planes(other, size, values, out);
+    }
+    out += static_cast<size_t>(each) * sizeof(float);
+  }
+  return tensor;
+}
+
+}  // namespace vkformer

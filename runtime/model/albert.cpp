@@ -1,0 +1,92 @@
+#include "model/albert.h"
+
+#include <algorithm>
+
+#include "model/blocks/bert_layers.h"
+#include "model/config_reading.h"
+
+namespace vkformer {
+namespace {
+
+constexpr BertDefaults kDefaults{
+    .vocab = 30000, .width = 4096, .heads = 64, .ffn = 16384, .activation = "gelu_new"};
+constexpr int64_t kEmbeddingWidth = 128;
+
+BertNames albert_names(int64_t groups, int64_t inner) {
+  BertNames names{.prefix = "albert.", .projection = "encoder.embedding_hidden_mapping_in"};
+  names.layer = {.query = "attention.query",
+                 .key = "attention.key",
+                 .value = "attention.value",
+                 .out = "attention.dense",
+                 .out_norm = "attention.LayerNorm",
+                 .up = "ffn",
+                 .down = "ffn_output",
+                 .down_norm = "full_layer_layer_norm"};
+  for (int64_t group = 0; group < groups; ++group) {
+    for (int64_t i = 0; i < inner; ++i) {
+      names.layers.push_back("encoder.albert_layer_groups." + std::to_string(group) +
+                             ".albert_layers." + std::to_string(i));
+    }
+  }
+  names.pooler = "pooler";
+  names.decoder = "predictions.decoder";
+  names.decoder_biases = {"predictions.decoder.bias", "predictions.bias"};
+  names.ignored = {"predictions.*", "sop_classifier.*", "classifier.*", "qa_outputs.*"};
+  return names;
+}
+
+// Step i of `steps` runs the layers of group floor(i / (steps / groups)), one after the other; each
+// counts as a layer.
+Status share_layers(const JsonConfig& config, BertConfig& bert) {
+  StackConfig& stack = bert.block.stack;
+  const int64_t steps = stack.layers;
+  VKF_ASSIGN(int64_t groups, get_size_or(config, "num_hidden_groups", 1, kMostLayers));
+  VKF_ASSIGN(int64_t inner, get_size_or(config, "inner_group_num", 1, kMostLayers));
+  if (steps * inner > kMostLayers || groups * inner > kMostLayers) {
+    return invalid_file("[inner_group_num] in " + config.where() + " is " + std::to_string(inner) +
+                        ", which makes more than " + std::to_string(kMostLayers) + " layers of " +
+                        std::to_string(steps) + " steps and " + std::to_string(groups) + " groups");
+  }
+  // In double, as the models were trained: a quotient that is not exact may round either way.
+  const double share = static_cast<double>(steps) / static_cast<double>(groups);
+  for (int64_t step = 0; step < steps; ++step) {
+    const auto group = static_cast<int64_t>(static_cast<double>(step) / share);
+    for (int64_t i = 0; i < inner; ++i) {
+      stack.rows_of.push_back(std::min(group, groups - 1) * inner + i);
+    }
+  }
+  stack.layers = steps * inner;
+  bert.facts.encoder_layers = stack.layers;
+  bert.names = albert_names(groups, inner);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFamily>> load_albert(const ModelFiles& files) {
+  VKF_ASSIGN(BertConfig bert, read_bert_config(files, kDefaults, "AlbertModel"));
+  VKF_CHECK(share_layers(files.config, bert));
+  VKF_ASSIGN(bert.embedding_width,
+             get_size_or(files.config, "embedding_size", kEmbeddingWidth, kMostWidth));
+  bert.block.embedding.projection = "embedding.projection";
+  switch (bert.facts.head) {
+    case HeadKind::kMasked:
+      add_masked_head(bert, "predictions.dense", bert.block.stack.activation,
+                      "predictions.LayerNorm");
+      break;
+    case HeadKind::kSequence:
+      add_pooled_head(bert, "classifier");
+      break;
+    case HeadKind::kTokens:
+      add_token_head(bert, "classifier");
+      break;
+    case HeadKind::kSpans:
+      add_span_heads(bert, "qa_outputs");
+      break;
+    default:
+      break;
+  }
+  return make_bert(std::move(bert));
+}
+
+}  // namespace vkformer

@@ -1,0 +1,44 @@
+#include "model/bert.h"
+
+#include "model/blocks/bert_layers.h"
+
+namespace vkformer {
+namespace {
+
+BertNames bert_names(int64_t layers) {
+  BertNames names{.prefix = "bert.", .pooler = "pooler.dense"};
+  for (int64_t i = 0; i < layers; ++i) {
+    names.layers.push_back("encoder.layer." + std::to_string(i));
+  }
+  names.decoder = "cls.predictions.decoder";
+  names.decoder_biases = {"cls.predictions.decoder.bias", "cls.predictions.bias"};
+  names.ignored = {"cls.*", "classifier.*", "qa_outputs.*"};
+  return names;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFamily>> load_bert(const ModelFiles& files) {
+  VKF_ASSIGN(BertConfig bert, read_bert_config(files, {}, "BertModel"));
+  bert.names = bert_names(bert.block.stack.layers);
+  const std::string head = "cls.predictions.transform.";
+  switch (bert.facts.head) {
+    case HeadKind::kMasked:
+      add_masked_head(bert, head + "dense", bert.block.stack.activation, head + "LayerNorm");
+      break;
+    case HeadKind::kSequence:
+      add_pooled_head(bert, "classifier");
+      break;
+    case HeadKind::kTokens:
+      add_token_head(bert, "classifier");
+      break;
+    case HeadKind::kSpans:
+      add_span_heads(bert, "qa_outputs");
+      break;
+    default:
+      break;
+  }
+  return make_bert(std::move(bert));
+}
+
+}  // namespace vkformer

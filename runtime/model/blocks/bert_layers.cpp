@@ -1,0 +1,276 @@
+#include "model/blocks/bert_layers.h"
+
+#include "model/config_reading.h"
+#include "model/weight_rows.h"
+
+namespace vkformer {
+namespace {
+
+constexpr const char* kWords = "embeddings.word_embeddings.weight";
+constexpr const char* kSpans[] = {"start_logits", "end_logits"};
+
+class Bert : public EncoderFamily {
+ public:
+  explicit Bert(BertConfig bert)
+      : EncoderFamily(std::move(bert.facts), std::move(bert.block)),
+        names_(std::move(bert.names)),
+        embedding_width_(bert.embedding_width),
+        head_rows_(std::move(bert.head_rows)) {}
+  Status prepare(const Checkpoint& checkpoint) override;
+  Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+
+ private:
+  void add_embedding_rows(const Checkpoint& checkpoint, WeightTable& table) const;
+  void add_layer_rows(const std::string& to, const std::string& from, WeightTable& table) const;
+  TiedWords word_names() const;
+
+  BertNames names_;
+  int64_t embedding_width_;
+  std::vector<WeightRow> head_rows_;
+  std::string prefix_;  // of this file
+};
+
+TiedWords Bert::word_names() const {
+  TiedWords words{.words = prefix_ + kWords};
+  if (facts().head != HeadKind::kMasked) return words;
+  words.decoder = names_.decoder;
+  words.biases = names_.decoder_biases;
+  return words;
+}
+
+Status Bert::prepare(const Checkpoint& checkpoint) {
+  prefix_ = name_prefix(checkpoint, names_.prefix, kWords);
+  std::vector<HeadConfig>& heads = block().heads;
+  if (facts().head == HeadKind::kMasked) {
+    heads.back().output = decoder_row(checkpoint, word_names());
+  }
+  const bool pools =
+      !names_.pooler.empty() && checkpoint.find(prefix_ + names_.pooler + ".weight") != nullptr;
+  if (facts().head == HeadKind::kNone && pools) {
+    heads.push_back({.input = HeadConfig::Input::kToken,
+                     .dense = "pooler",
+                     .activation = ActivationKind::kTanh,
+                     .name = "pooler_output"});
+  }
+  return {};
+}
+
+void Bert::add_embedding_rows(const Checkpoint& checkpoint, WeightTable& table) const {
+  const ModelFacts& f = facts();
+  const int64_t e = embedding_width_;
+  add_word_rows(checkpoint, word_names(), f.source_vocab, e, table);
+  const std::string at = prefix_ + "embeddings.";
+  std::vector<std::string> sources = {at + "position_embeddings.weight"};
+  std::vector<int64_t> rows = {f.max_source + block().embedding.position_offset};
+  if (f.source_tokens.types > 0) {
+    sources.push_back(prefix_ + names_.types);
+    rows.push_back(f.source_tokens.types);
+  }
+  table.rows.push_back(table_row("positions", std::move(sources), std::move(rows), e));
+  table.rows.push_back(norm_row("embedding.norm", at + "LayerNorm", e));
+  if (!names_.projection.empty()) {
+    table.rows.push_back(
+        linear_row("embedding.projection", {prefix_ + names_.projection}, f.width, e));
+  }
+}
+
+void Bert::add_layer_rows(const std::string& to, const std::string& from,
+                          WeightTable& table) const {
+  const int64_t d = block().stack.width;
+  const int64_t ffn = block().stack.ffn;
+  const BertLayerNames& n = names_.layer;
+  table.rows.push_back(
+      linear_row(to + ".self.qkv", {from + n.query, from + n.key, from + n.value}, 3 * d, d));
+  table.rows.push_back(linear_row(to + ".self.out", {from + n.out}, d, d));
+  table.rows.push_back(norm_row(to + ".self.norm", from + n.out_norm, d));
+  table.rows.push_back(linear_row(to + ".ffn.up", {from + n.up}, ffn, d));
+  table.rows.push_back(linear_row(to + ".ffn.down", {from + n.down}, d, ffn));
+  table.rows.push_back(norm_row(to + ".ffn.norm", from + n.down_norm, d));
+}
+
+Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
+  WeightTable table;
+  add_embedding_rows(checkpoint, table);
+  for (size_t i = 0; i < names_.layers.size(); ++i) {
+    add_layer_rows(block().stack.rows + "." + std::to_string(i), prefix_ + names_.layers[i] + ".",
+                   table);
+  }
+  for (const HeadConfig& head : block().heads) {
+    if (head.dense != "pooler") continue;
+    const int64_t d = facts().width;
+    table.rows.push_back(linear_row("pooler", {prefix_ + names_.pooler}, d, d));
+  }
+  table.rows.insert(table.rows.end(), head_rows_.begin(), head_rows_.end());
+  table.ignored = names_.ignored;
+  // A buffer that older versions of the library saved.
+  table.ignored.push_back("*embeddings.position_ids");
+  table.ignored.push_back("*embeddings.token_type_ids");
+  if (!names_.pooler.empty()) table.ignored.push_back(prefix_ + names_.pooler + ".*");
+  return table;
+}
+
+Status refuse_variants(const JsonConfig& config) {
+  for (const char* key : {"is_decoder", "add_cross_attention"}) {
+    VKF_ASSIGN(bool set, config.get_bool_or(key, false));
+    if (set) {
+      return unsupported("[" + std::string(key) + "] is true in " + config.where() +
+                         "; this family is supported as an encoder only");
+    }
+  }
+  VKF_ASSIGN(std::string positions, config.get_string_or("position_embedding_type", "absolute"));
+  if (positions == "absolute") return {};
+  return unsupported("[position_embedding_type] is '" + positions + "' in " + config.where() +
+                     "; only 'absolute' is supported");
+}
+
+Status read_stack(const JsonConfig& config, const BertDefaults& d, StackConfig& stack) {
+  stack.rows = "encoder";
+  stack.order = StackConfig::Order::kPost;
+  VKF_ASSIGN(stack.width, get_size_or(config, d.width_key, d.width, kMostWidth));
+  VKF_ASSIGN(stack.layers, get_size_or(config, d.layers_key, d.layers, kMostLayers));
+  VKF_ASSIGN(stack.heads, get_size_or(config, d.heads_key, d.heads, kMostWidth));
+  VKF_ASSIGN(stack.ffn, get_size_or(config, d.ffn_key, d.ffn, kMostWidth));
+  VKF_ASSIGN(stack.activation, get_activation(config, d.activation_key, d.activation));
+  VKF_CHECK(head_width(config, stack.width, stack.heads));
+  return {};
+}
+
+Status read_facts(const JsonConfig& config, const BertDefaults& defaults, ModelFacts& facts) {
+  VKF_ASSIGN(facts.source_vocab,
+             get_size_or(config, "vocab_size", defaults.vocab, kMostVocabulary));
+  VKF_ASSIGN(facts.max_source,
+             get_size_or(config, "max_position_embeddings", defaults.positions, kMostPositions));
+  if (defaults.types > 0) {
+    VKF_ASSIGN(facts.source_tokens.types,
+               get_size_or(config, "type_vocab_size", defaults.types, kMostPositions));
+  }
+  VKF_ASSIGN(facts.head, read_encoder_head(config, facts.architecture));
+  if (facts.head == HeadKind::kMasked) facts.target_vocab = facts.source_vocab;
+  if (facts.head == HeadKind::kSequence || facts.head == HeadKind::kTokens) {
+    VKF_ASSIGN(facts.labels, get_labels(config));
+  }
+  return {};
+}
+
+int64_t classes_of(const BertConfig& bert) {
+  return static_cast<int64_t>(bert.facts.labels.size());
+}
+
+}  // namespace
+
+Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& architecture) {
+  const HeadKind head = head_of(architecture);
+  const bool unknown = head == HeadKind::kNone && architecture.find("For") != std::string::npos;
+  if (head != HeadKind::kLanguage && !unknown) return head;
+  return unsupported("[architectures] of " + config.where() + " names '" + architecture +
+                     "', whose head this family does not have; supported are the bare model and "
+                     "heads for masked words, sequence and token classification, and question "
+                     "answering");
+}
+
+Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults& defaults,
+                                    const std::string& base_class) {
+  const JsonConfig& config = files.config;
+  VKF_CHECK(refuse_variants(config));
+  BertConfig bert;
+  ModelFacts& facts = bert.facts;
+  StackConfig& stack = bert.block.stack;
+  facts.kind = ModelKind::kEncoder;
+  facts.sentence = files.sentence;
+  VKF_ASSIGN(facts.family, config.get_string("model_type"));
+  VKF_ASSIGN(facts.architecture, get_architecture(config, base_class));
+  VKF_CHECK(read_stack(config, defaults, stack));
+  VKF_ASSIGN(stack.epsilon, get_epsilon(config, "layer_norm_eps", defaults.epsilon));
+  VKF_CHECK(read_facts(config, defaults, facts));
+  facts.width = stack.width;
+  facts.encoder_layers = stack.layers;
+  facts.encoder_heads = stack.heads;
+  bert.embedding_width = stack.width;
+  bert.block.embedding = {.words = "words",
+                          .positions = "positions",
+                          .tokens = facts.source_tokens,
+                          .norm = "embedding.norm"};
+  return bert;
+}
+
+void add_token_head(BertConfig& bert, const std::string& module) {
+  bert.block.heads.push_back({.output = "classifier"});
+  bert.head_rows.push_back(linear_row("classifier", {module}, classes_of(bert), bert.facts.width));
+}
+
+std::vector<HeadConfig> span_heads(const HeadConfig& shape) {
+  std::vector<HeadConfig> heads;
+  for (const char* name : kSpans) {
+    HeadConfig head = shape;
+    head.output = head.name = name;
+    head.squeeze = HeadConfig::Squeeze::kYes;
+    heads.push_back(std::move(head));
+  }
+  return heads;
+}
+
+std::vector<WeightRow> span_rows(const std::string& module, int64_t width) {
+  std::vector<WeightRow> rows;
+  for (const char* name : kSpans) {
+    WeightRow row = linear_row(name, {module}, 1, width);
+    row.first_row = static_cast<int64_t>(rows.size());
+    row.source_rows = {2};
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void add_span_heads(BertConfig& bert, const std::string& module) {
+  bert.block.heads = span_heads({});
+  bert.head_rows = span_rows(module, bert.facts.width);
+}
+
+void add_sequence_head(BertConfig& bert, const std::string& dense, ActivationKind activation,
+                       const std::string& output) {
+  const int64_t d = bert.facts.width;
+  bert.block.heads.push_back({.input = HeadConfig::Input::kToken,
+                              .dense = "head.dense",
+                              .activation = activation,
+                              .output = "classifier"});
+  bert.head_rows.push_back(linear_row("head.dense", {dense}, d, d));
+  bert.head_rows.push_back(linear_row("classifier", {output}, classes_of(bert), d));
+}
+
+void add_pooled_head(BertConfig& bert, const std::string& output) {
+  bert.block.heads.push_back({.input = HeadConfig::Input::kToken,
+                              .dense = "pooler",
+                              .activation = ActivationKind::kTanh,
+                              .output = "classifier"});
+  bert.head_rows.push_back(linear_row("classifier", {output}, classes_of(bert), bert.facts.width));
+}
+
+void add_masked_head(BertConfig& bert, const std::string& dense, ActivationKind activation,
+                     const std::string& norm) {
+  const int64_t e = bert.embedding_width;
+  bert.block.heads.push_back(
+      {.dense = "head.dense", .activation = activation, .norm = "head.norm", .output = "words"});
+  bert.head_rows.push_back(linear_row("head.dense", {dense}, e, bert.facts.width));
+  bert.head_rows.push_back(norm_row("head.norm", norm, e));
+}
+
+std::string decoder_row(const Checkpoint& checkpoint, const TiedWords& names) {
+  const bool own = checkpoint.find(names.decoder + ".weight") != nullptr;
+  return own ? "decoder" : "words";
+}
+
+void add_word_rows(const Checkpoint& checkpoint, const TiedWords& names, int64_t vocab,
+                   int64_t width, WeightTable& table) {
+  table.rows.push_back(embedding_row("words", names.words, vocab, width));
+  if (names.decoder.empty()) return;
+  if (decoder_row(checkpoint, names) == "decoder") {
+    table.rows.push_back(embedding_row("decoder", names.decoder + ".weight", vocab, width));
+  }
+  if (names.biases.empty()) return;
+  table.rows.back().biases = {first_present(checkpoint, names.biases)};
+}
+
+std::unique_ptr<ModelFamily> make_bert(BertConfig bert) {
+  return std::make_unique<Bert>(std::move(bert));
+}
+
+}  // namespace vkformer

@@ -1,0 +1,53 @@
+#include "model/blocks/decoder_only.h"
+
+namespace vkformer {
+
+DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, DecoderConfig block)
+    : facts_(std::move(facts)), generation_(std::move(generation)), block_(std::move(block)) {}
+
+Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
+                                    const ForwardTaps& taps) const {
+  const StackConfig& stack = block_.stack;
+  StackRun run{.batch = shape.batch, .tokens = shape.source, .taps = taps};
+  const TokenFeeds feeds{.positions = taps.positions == ForwardTaps::Tap::kOn
+                                          ? TokenFeeds::Positions::kFed
+                                          : TokenFeeds::Positions::kAsModel};
+  VKF_ASSIGN(EmbeddedTokens embedded,
+             add_text_embedding(b, stack, block_.embedding, feeds, {shape.batch, shape.source}));
+  run.positions = embedded.positions;
+  run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
+  VKF_ASSIGN(TensorId states, add_stack(b, stack, run, embedded.x));
+  b.mark_output(states, "last_hidden_state");
+  if (block_.head.empty()) return {};
+  return add_heads(b, stack, {HeadConfig{.output = block_.head}}, {states});
+}
+
+Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) const {
+  const int64_t tokens = shape.prompt - 1;  // the last one is the first step's
+  if (tokens == 0) return {};
+  const StackConfig& stack = block_.stack;
+  StackRun run{.mode = StackRun::Mode::kPrompt, .batch = shape.batch, .tokens = tokens};
+  run.step = shape;
+  VKF_ASSIGN(EmbeddedTokens embedded,
+             add_text_embedding(b, stack, block_.embedding, {}, {shape.batch, tokens}));
+  run.positions = embedded.positions;
+  // Prompts are padded on the right, behind what a causal query sees: no mask is needed.
+  run.terms = add_stack_terms(b, stack, "", shape.batch, tokens);
+  VKF_CHECK(add_stack(b, stack, run, embedded.x));
+  return {};
+}
+
+Result<TensorId> DecoderFamily::build_step(ModelBuilder& b, const StepShape& shape) const {
+  if (block_.head.empty()) return ModelFamily::build_step(b, shape);
+  b.graph().set_step(static_cast<uint32_t>(shape.batch * shape.beams));
+  const StepTensors tensors = add_step_tensors(b, block_.stack, shape);
+  StackRun run{.mode = StackRun::Mode::kStep, .batch = shape.batch, .tokens = 1};
+  run.step = shape;
+  run.state = tensors.state;
+  run.ancestry = tensors.ancestry;
+  VKF_ASSIGN(TensorId x, add_step_embedding(b, block_.stack, block_.embedding, tensors));
+  VKF_ASSIGN(x, add_stack(b, block_.stack, run, x));
+  return add_named_linear(b, block_.head, x);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,37 @@
+// A family that is one causal stack: GPT-2, LLaMA and their kin.
+#pragma once
+
+#include "model/blocks/heads.h"
+#include "model/blocks/text_embedding.h"
+
+namespace vkformer {
+
+struct DecoderConfig {
+  TextEmbedding embedding;
+  StackConfig stack;
+  std::string head;  // weight row of the output projection; empty: a bare stack
+};
+
+// What remains to a family's own file is its configuration and weight table.
+class DecoderFamily : public ModelFamily {
+ public:
+  DecoderFamily(ModelFacts facts, GenerationFacts generation, DecoderConfig block);
+
+  const ModelFacts& facts() const override { return facts_; }
+  const GenerationFacts& generation() const override { return generation_; }
+  Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
+                       const ForwardTaps& taps) const override;
+  Status build_prompt(ModelBuilder& builder, const StepShape& shape) const override;
+  Result<TensorId> build_step(ModelBuilder& builder, const StepShape& shape) const override;
+
+ protected:
+  const DecoderConfig& block() const { return block_; }
+  DecoderConfig& block() { return block_; }
+
+ private:
+  ModelFacts facts_;
+  GenerationFacts generation_;
+  DecoderConfig block_;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,44 @@
+// What stands on a stack's final states: language, classification and span heads, poolers and
+// sentence embeddings.
+#pragma once
+
+#include "model/blocks/stack.h"
+
+namespace vkformer {
+
+// activation(dense x), norm, output; each where it has a name.
+struct HeadConfig {
+  // Which states it reads: all (B, T, D), one token's (B, D), the mean of those the key mask keeps,
+  // or of all from `token` on (B, D).
+  enum class Input : uint8_t { kAll, kToken, kMaskedMean, kMean } input = Input::kAll;
+  int64_t token = 0;                                  // of kToken
+  std::string input_norm;                             // weight row of a norm before all, or empty
+  std::string dense;                                  // weight row, or empty
+  ActivationKind activation = ActivationKind::kNone;  // of dense
+  std::string norm;                                   // weight row, or empty
+  std::string output;                                 // weight row, or empty
+  std::string name = "logits";                        // of the tensor that is handed out
+  // kYes: an output of one column loses that axis.
+  enum class Squeeze : uint8_t { kNo, kYes } squeeze = Squeeze::kNo;
+};
+
+// The states (B, T, D) that heads read, and the key mask (B, ceil(T/32)) of kMaskedMean.
+struct HeadInput {
+  TensorId states = kNoTensor;
+  TensorId mask = kNoTensor;
+};
+
+// Adds the head and hands its output out under its name; returns it.
+Result<TensorId> add_head(ModelBuilder& builder, const StackConfig& stack, const HeadConfig& head,
+                          const HeadInput& input);
+Status add_heads(ModelBuilder& builder, const StackConfig& stack,
+                 const std::vector<HeadConfig>& heads, const HeadInput& input);
+
+// One token's states: (B, T, D) -> (B, D).
+Result<TensorId> add_token_states(ModelBuilder& builder, TensorId states, int64_t token);
+
+// sentence_embedding (B, D), as sentence-transformers pools.
+Status add_sentence_embedding(ModelBuilder& builder, const SentenceFacts& sentence,
+                              const HeadInput& input);
+
+}  // namespace vkformer

@@ -1,0 +1,84 @@
+#include "model/blocks/named_decoder.h"
+
+#include "model/config_reading.h"
+#include "model/weight_rows.h"
+
+namespace vkformer {
+
+Status read_decoder_head(const JsonConfig& config, const std::string& fallback, ModelFacts& facts,
+                         DecoderConfig& block) {
+  VKF_ASSIGN(facts.architecture, get_architecture(config, fallback));
+  facts.head = head_of(facts.architecture);
+  const bool bare =
+      facts.architecture.ends_with("Model") && !facts.architecture.ends_with("DoubleHeadsModel");
+  if (facts.head == HeadKind::kLanguage) {
+    block.head = "head";
+    return {};
+  }
+  if (facts.head == HeadKind::kNone && bare) return {};
+  return unsupported("[architectures] in " + config.where() + " is " + facts.architecture +
+                     "; of this family the bare model and the one with a language head (" +
+                     fallback + ") are supported");
+}
+
+void set_decoder_facts(const DecoderConfig& block, int64_t vocabulary, int64_t most_tokens,
+                       ModelFacts& facts) {
+  facts.kind = ModelKind::kDecoder;
+  facts.width = block.stack.width;
+  facts.decoder_layers = block.stack.layers;
+  facts.decoder_heads = block.stack.heads;
+  facts.source_vocab = facts.target_vocab = vocabulary;
+  facts.max_source = facts.max_target = most_tokens;
+}
+
+Result<int64_t> size_by_either(const JsonConfig& config, const std::string& own,
+                               const std::string& other, int64_t fallback, int64_t most) {
+  if (!config.has(own) && config.has(other)) return get_size(config, other, most);
+  return get_size_or(config, own, fallback, most);
+}
+
+std::vector<uint32_t> grouped_qkv_order(int64_t heads, int64_t head_width) {
+  std::vector<uint32_t> order;
+  for (int64_t part = 0; part < 3; ++part) {
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t e = 0; e < head_width; ++e) {
+        order.push_back(static_cast<uint32_t>((h * 3 + part) * head_width + e));
+      }
+    }
+  }
+  return order;
+}
+
+NamedDecoder::NamedDecoder(ModelFacts facts, GenerationFacts generation, DecoderConfig block,
+                           DecoderNames names)
+    : DecoderFamily(std::move(facts), std::move(generation), std::move(block)),
+      names_(std::move(names)) {}
+
+Status NamedDecoder::prepare(const Checkpoint& checkpoint) {
+  names_.prefix = name_prefix(checkpoint, names_.prefix, names_.words);
+  names_.words = names_.prefix + names_.words;
+  const bool has_head = checkpoint.find(names_.head) != nullptr;
+  if (!has_head && names_.tied == DecoderNames::Tied::kYes) names_.head = names_.words;
+  const bool shared = !block().head.empty() && names_.head == names_.words;
+  block().embedding.words = shared ? "head" : "embed";
+  return {};
+}
+
+Result<WeightTable> NamedDecoder::weight_table(const Checkpoint&) const {
+  WeightTable table;
+  const ModelFacts& f = facts();
+  if (!block().head.empty()) {
+    table.rows.push_back(embedding_row("head", names_.head, f.target_vocab, f.width));
+  }
+  if (block().embedding.words == "embed") {
+    table.rows.push_back(embedding_row("embed", names_.words, f.source_vocab, f.width));
+  }
+  add_rows(names_.prefix, table);
+  // Heads that were saved beside the stack and are not used.
+  for (const char* head : {"lm_head.*", "embed_out.*", "score.*", "classifier.*", "qa_outputs.*"}) {
+    table.ignored.emplace_back(head);
+  }
+  return table;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,52 @@
+// What decoder-only families have in common beside their layers: which head a configuration names,
+// the tied or separate output embedding, and the prefix of files with a head.
+#pragma once
+
+#include "model/blocks/decoder_only.h"
+
+namespace vkformer {
+
+// How files of a family call what is not part of a layer.
+struct DecoderNames {
+  std::string prefix;  // of the stack in files saved with a head: "model."
+  std::string words;   // token embedding (V, D) of the stack: "embed_tokens.weight"
+  std::string head;    // output embedding (V, D), without prefix: "lm_head.weight"
+  // kYes: a file without the output embedding has it in the token embedding.
+  enum class Tied : uint8_t { kNo, kYes } tied = Tied::kNo;
+};
+
+// Reads the architecture, which has a language head or none: sets facts and block.head, and names
+// what is not supported. `fallback` is the class where the configuration states none.
+Status read_decoder_head(const JsonConfig& config, const std::string& fallback, ModelFacts& facts,
+                         DecoderConfig& block);
+
+// A size by the family's own key, or by the one that other families have for it.
+Result<int64_t> size_by_either(const JsonConfig& config, const std::string& own,
+                               const std::string& other, int64_t fallback, int64_t most);
+
+// Our order of a projection (3 H E, D) whose file has it by head, [head][q | k | v][E], as
+// WeightRow::row_order: q of all heads, then k, then v.
+std::vector<uint32_t> grouped_qkv_order(int64_t heads, int64_t head_width);
+
+// Facts that follow from the block: kind, sizes, and the same limits for source and target.
+void set_decoder_facts(const DecoderConfig& block, int64_t vocabulary, int64_t most_tokens,
+                       ModelFacts& facts);
+
+// Adds the rows of the embeddings; a family adds those of its stack.
+class NamedDecoder : public DecoderFamily {
+ public:
+  NamedDecoder(ModelFacts facts, GenerationFacts generation, DecoderConfig block,
+               DecoderNames names);
+
+  Status prepare(const Checkpoint& checkpoint) override;
+  Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+
+ protected:
+  // Rows of the stack, whose tensors' names begin with `prefix`, and what to ignore.
+  virtual void add_rows(const std::string& prefix, WeightTable& table) const = 0;
+
+ private:
+  DecoderNames names_;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,180 @@
+#include "model/blocks/stack.h"
+
+#include "model/blocks/stack_attention.h"
+#include "ops/gated_activation.h"
+#include "ops/layer_norm.h"
+#include "ops/rms_norm.h"
+
+namespace vkformer {
+namespace {
+
+using Order = StackConfig::Order;
+
+// x -> sublayer(x) with its residual and norm in the configured order. `sublayer` maps the
+// sublayer's input to its output; it adds the residual itself where it can (pre-norm).
+template <class Sublayer>
+Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std::string& norm,
+                                TensorId x, Sublayer sublayer) {
+  if (c.order == Order::kPost) {
+    VKF_ASSIGN(TensorId y, sublayer(x, LinearAttrs{}));
+    return add_named_norm(b, c, norm, y, x);
+  }
+  TensorId normed = x;
+  if (!norm.empty()) {
+    VKF_ASSIGN(normed, add_named_norm(b, c, norm, x));
+  }
+  const bool from_norm = c.residual == StackConfig::Residual::kNormed;
+  return sublayer(normed, LinearAttrs{.residual = from_norm ? normed : x});
+}
+
+Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, const std::string& layer,
+                              TensorId x, LinearAttrs down) {
+  const bool gated = c.gate == StackConfig::Gate::kYes;
+  const ActivationKind activation = gated ? ActivationKind::kNone : c.activation;
+  VKF_ASSIGN(TensorId up, add_named_linear(b, layer + ".ffn.up", x, {.activation = activation}));
+  if (gated) {
+    b.graph().set_scope(layer + ".ffn.gate");
+    VKF_ASSIGN(up, add_gated_activation(b.graph(), up, {.kind = c.activation}));
+  }
+  return add_named_linear(b, layer + ".ffn.down", up, down);
+}
+
+// x + attention(norm x) + ffn(other norm x), as GPT-J and GPT-NeoX have it.
+Result<TensorId> parallel_layer(ModelBuilder& b, const StackConfig& c, const StackRun& run,
+                                int64_t i, TensorId x) {
+  const std::string layer = c.layer_rows(i);
+  VKF_ASSIGN(TensorId h, add_named_norm(b, c, layer + ".self.norm", x));
+  VKF_ASSIGN(TensorId attended, add_self_attention({b, c, run, i}, h, {.residual = x}));
+  VKF_ASSIGN(h, add_named_norm(b, c, layer + ".ffn.norm", x));
+  return feed_forward(b, c, layer, h, {.residual = attended});
+}
+
+Result<TensorId> sequential_layer(ModelBuilder& b, const StackConfig& c, const StackRun& run,
+                                  int64_t i, TensorId x) {
+  const std::string layer = c.layer_rows(i);
+  const LayerSite site{b, c, run, i};
+  const bool skip_norm = i == 0 && c.first_norm == StackConfig::FirstNorm::kNo;
+  VKF_ASSIGN(x, residual_block(
+                    b, c, skip_norm ? "" : layer + ".self.norm", x,
+                    [&](TensorId h, LinearAttrs out) { return add_self_attention(site, h, out); }));
+  if (c.cross == StackConfig::Cross::kYes) {
+    VKF_ASSIGN(x, residual_block(b, c, layer + ".cross.norm", x, [&](TensorId h, LinearAttrs out) {
+                 return add_cross_attention(site, h, out);
+               }));
+  }
+  return residual_block(b, c, layer + ".ffn.norm", x, [&](TensorId h, LinearAttrs out) {
+    return feed_forward(b, c, layer, h, out);
+  });
+}
+
+// Of a prompt's last layer only the keys and values are needed.
+Status last_prompt_layer(ModelBuilder& b, const StackConfig& c, const StackRun& run, TensorId x) {
+  const int64_t last = c.layers - 1;
+  const LayerSite site{b, c, run, last};
+  TensorId h = x;
+  const bool skip_norm = last == 0 && c.first_norm == StackConfig::FirstNorm::kNo;
+  if (c.order != Order::kPost && !skip_norm) {
+    VKF_ASSIGN(h, add_named_norm(b, c, c.layer_rows(last) + ".self.norm", x));
+  }
+  VKF_CHECK(add_projection(site, h));
+  if (c.cross == StackConfig::Cross::kYes) VKF_CHECK(add_cross_projection(site));
+  return {};
+}
+
+}  // namespace
+
+std::string StackConfig::layer_rows(int64_t layer) const {
+  const int64_t of = rows_of.empty() ? layer : rows_of[static_cast<size_t>(layer)];
+  return rows + "." + std::to_string(of);
+}
+
+Result<TensorId> add_named_linear(ModelBuilder& b, const std::string& name, TensorId x,
+                                  LinearAttrs attrs) {
+  b.graph().set_scope(name);
+  VKF_ASSIGN(LinearWeight weight, b.linear(name));
+  return add_linear(b.graph(), x, weight, attrs);
+}
+
+Result<TensorId> add_named_norm(ModelBuilder& b, const StackConfig& c, const std::string& name,
+                                TensorId x, TensorId residual) {
+  b.graph().set_scope(name);
+  VKF_ASSIGN(TensorId gain_bias, b.norm(name));
+  if (c.norm == StackConfig::Norm::kRms) {
+    if (residual != kNoTensor) return internal_error("[" + name + "] rms_norm has no residual");
+    return add_rms_norm(b.graph(), x, gain_bias, {.epsilon = c.epsilon});
+  }
+  return add_layer_norm(b.graph(), {.x = x, .gain_bias = gain_bias, .residual = residual},
+                        {.epsilon = c.epsilon});
+}
+
+StepTensors add_step_tensors(ModelBuilder& b, const StackConfig& stack, const StepShape& shape) {
+  Graph& g = b.graph();
+  const int64_t rows = shape.batch * shape.beams;
+  const int64_t lines = rows * shape.capacity;
+  const std::vector<uint32_t> extra = distance_words(stack);
+  StepTensors t;
+  t.ids = g.add_external("step_ids", DType::kU32, {rows});
+  t.state = g.add_external("decode_state", DType::kU32, {4096});
+  t.ancestry =
+      g.add_external("ancestry", DType::kU32, {lines + static_cast<int64_t>(extra.size())});
+  if (!extra.empty()) b.host_words(t.ancestry, static_cast<uint64_t>(lines), extra);
+  return t;
+}
+
+StackTerms add_stack_terms(ModelBuilder& b, const StackConfig& stack, const std::string& mask,
+                           int64_t batch, int64_t keys) {
+  StackTerms terms;
+  if (stack.causal == StackConfig::Causal::kYes) terms.params.flags |= VKF_TERM_CAUSAL;
+  const std::vector<uint32_t> extra = distance_words(stack);
+  const int64_t mask_words = mask.empty() ? 0 : batch * ((keys + 31) / 32);
+  const bool counted = !stack.slopes.empty() && !mask.empty();
+  const int64_t words =
+      mask_words + static_cast<int64_t>(extra.size()) + (counted ? batch * keys : 0);
+  if (words == 0) return terms;
+  const std::string name = mask.empty() ? stack.rows + ".terms" : mask;
+  // A mask alone keeps its shape, for the poolings that read it too.
+  const Shape shape = words == mask_words ? Shape{batch, (keys + 31) / 32} : Shape{words};
+  terms.words = b.graph().add_external(name, DType::kU32, shape);
+  if (!mask.empty()) {
+    terms.params.key_mask_offset = 0;
+    b.feed(mask, terms.words);
+  }
+  if (extra.empty()) return terms;
+  terms.params.slopes_offset = static_cast<uint32_t>(mask_words);
+  b.host_words(terms.words, static_cast<uint64_t>(mask_words), extra);
+  if (stack.distance.reach > 0) terms.params.flags |= VKF_TERM_DISTANCE;
+  if (counted) {
+    terms.params.flags |= VKF_TERM_KEY_POSITIONS;
+    b.feed("key_positions", terms.words, static_cast<uint64_t>(mask_words) + extra.size());
+  }
+  return terms;
+}
+
+Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun& run, TensorId x) {
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (run.taps.hidden_states == ForwardTaps::Tap::kOn) {
+      b.mark_output(x, c.taps + "hidden_states." + std::to_string(i));
+    }
+    if (run.mode == StackRun::Mode::kPrompt && i + 1 == c.layers) {
+      VKF_CHECK(last_prompt_layer(b, c, run, x));
+      return x;
+    }
+    if (c.order == Order::kParallel) {
+      VKF_ASSIGN(x, parallel_layer(b, c, run, i, x));
+    } else {
+      VKF_ASSIGN(x, sequential_layer(b, c, run, i, x));
+    }
+  }
+  if (c.final_norm == StackConfig::FinalNorm::kNo) return x;
+  return add_named_norm(b, c, c.rows + ".norm", x);
+}
+
+Status add_cross_keys(ModelBuilder& b, const StackConfig& c, TensorId memory) {
+  StackRun run;
+  run.mode = StackRun::Mode::kPrompt;
+  run.memory = memory;
+  for (int64_t i = 0; i < c.layers; ++i) VKF_CHECK(add_cross_projection({b, c, run, i}));
+  return {};
+}
+
+}  // namespace vkformer

@@ -1,0 +1,136 @@
+// A stack of Transformer layers (Vaswani et al. 2017) with the switches that its families differ
+// in, for full passes, for a generation's prompt and for its steps.
+//
+// Weight rows that it asks for, by layer i under the stack's prefix:
+//   i.self.norm, i.self.qkv, i.self.out, i.ffn.norm, i.ffn.up, i.ffn.down
+//   with cross-attention i.cross.norm, i.cross.q, i.cross.kv, i.cross.out
+//   with a final norm `norm`
+// qkv is [q | k | v], heads side by side; a gated up is [gate | up].
+#pragma once
+
+#include "model/model.h"
+#include "ops/activation.h"
+#include "ops/rotary.h"
+#include "ops/rotary_table.h"
+#include "ops/score_terms.h"
+
+namespace vkformer {
+
+// What layers of one kind do in self-attention. Stacks that alternate have two.
+struct AttentionKind {
+  int64_t window_left = -1;   // keys before the query that it sees; -1: all
+  int64_t window_right = -1;  // keys after it, where the stack is not causal; -1: all
+  int rotary = -1;            // index into StackConfig::rotaries; -1: none
+};
+
+// Rotary positions.
+struct RotarySetup {
+  uint32_t width = 0;  // r, columns of each head that turn
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  RotaryScaling scaling = {};
+};
+
+// A bias by the distance from query to key, added to scores: (H, 2 reach + 1).
+struct DistanceBias {
+  int64_t reach = 0;  // keys; farther ones count as this far; 0: no bias
+  std::vector<float> values;
+};
+
+struct StackConfig {
+  std::string rows;        // prefix of its weight rows: "encoder"
+  std::string taps;        // prefix of its outputs: "encoder_", or empty
+  int64_t layers = 0;      // L
+  int64_t width = 0;       // D
+  int64_t heads = 0;       // H
+  int64_t kv_heads = 0;    // Hkv; 0: H
+  int64_t head_width = 0;  // E; 0: D / H
+  int64_t ffn = 0;         // F
+  enum class Norm : uint8_t { kLayer, kRms } norm = Norm::kLayer;
+  float epsilon = 1e-5f;
+  // kPost: x = norm(x + f(x)); kPre: x = x + f(norm(x)); kParallel: x + attention(norm x) +
+  // ffn(other norm x).
+  enum class Order : uint8_t { kPost, kPre, kParallel } order = Order::kPost;
+  // kNormed: norm(x) + f(norm(x)) where the order is kPre (BLOOM's
+  // apply_residual_connection_post_layernorm).
+  enum class Residual : uint8_t { kInput, kNormed } residual = Residual::kInput;
+  enum class FinalNorm : uint8_t { kNo, kYes } final_norm = FinalNorm::kNo;
+  // kNo: layer 0 has no norm before its attention (ModernBERT).
+  enum class FirstNorm : uint8_t { kNo, kYes } first_norm = FirstNorm::kYes;
+  ActivationKind activation = ActivationKind::kRelu;
+  enum class Gate : uint8_t { kNo, kYes } gate = Gate::kNo;  // of the feed-forward layer
+  enum class Causal : uint8_t { kNo, kYes } causal = Causal::kNo;
+  enum class Cross : uint8_t { kNo, kYes } cross = Cross::kNo;
+  std::vector<float> scales;         // of q.k, by layer; empty: 1 / sqrt(E); one value: all layers
+  std::vector<AttentionKind> kinds;  // empty: one kind without window and rotary positions
+  std::vector<uint8_t> kind_of;      // index into kinds by layer; empty: 0
+  std::vector<RotarySetup> rotaries;
+  std::vector<float> slopes;  // (H): ALiBi; empty: none
+  DistanceBias distance;
+  std::vector<int64_t> rows_of;  // whose weight rows layer l uses, where layers share; empty: l
+
+  int64_t head() const { return head_width > 0 ? head_width : width / heads; }
+  int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
+  // Columns of a merged projection.
+  int64_t qkv_width() const { return (heads + 2 * kv()) * head(); }
+  // Columns of a cached line.
+  int64_t line_width() const { return 2 * kv() * head(); }
+  std::string layer_rows(int64_t layer) const;
+};
+
+// The self-attention terms of one pass: a key mask, if any, then slopes or distance biases.
+struct StackTerms {
+  TensorId words = kNoTensor;
+  ScoreTermsParams params = no_score_terms();
+};
+
+// Positions that the host feeds, (B, T) words; kNoTensor: they are counted.
+struct FedPositions {
+  TensorId words = kNoTensor;
+};
+
+// What a stack runs over.
+struct StackRun {
+  enum class Mode : uint8_t { kFull, kPrompt, kStep } mode = Mode::kFull;
+  int64_t batch = 0;       // B; in a step the items
+  int64_t tokens = 0;      // T; in a step 1
+  StackTerms terms;        // of self-attention, in full and prompt passes
+  FedPositions positions;  // of rotary layers
+  ForwardTaps taps = {};
+  // Cross-attention: the encoder's output (B, S, any) in full and prompt passes, and its key mask.
+  TensorId memory = kNoTensor;
+  int64_t source = 0;  // S
+  TensorId source_mask = kNoTensor;
+  // Of a prompt or a step.
+  StepShape step = {};
+  TensorId state = kNoTensor;
+  TensorId ancestry = kNoTensor;
+};
+
+// External tensors of a decoding step, with what the stack adds by distance behind the ancestry.
+struct StepTensors {
+  TensorId ids = kNoTensor;
+  TensorId state = kNoTensor;
+  TensorId ancestry = kNoTensor;
+};
+StepTensors add_step_tensors(ModelBuilder& builder, const StackConfig& stack,
+                             const StepShape& shape);
+
+// The terms of a pass over `keys` tokens. `mask` feeds a key mask of that name; empty: all keys
+// are seen.
+StackTerms add_stack_terms(ModelBuilder& builder, const StackConfig& stack, const std::string& mask,
+                           int64_t batch, int64_t keys);
+
+// All layers and the final norm: x (B, T, D), or (slots, D) in a step -> the same shape.
+Result<TensorId> add_stack(ModelBuilder& builder, const StackConfig& stack, const StackRun& run,
+                           TensorId x);
+
+// Keys and values of cross-attention for every layer, as outputs cross_kv.l (B, S, 2 Hkv E).
+Status add_cross_keys(ModelBuilder& builder, const StackConfig& stack, TensorId memory);
+
+// Short forms that fronts and heads use as well.
+Result<TensorId> add_named_linear(ModelBuilder& builder, const std::string& name, TensorId x,
+                                  LinearAttrs attrs = {});
+Result<TensorId> add_named_norm(ModelBuilder& builder, const StackConfig& stack,
+                                const std::string& name, TensorId x, TensorId residual = kNoTensor);
+
+}  // namespace vkformer

@@ -1,0 +1,232 @@
+#include "model/blocks/stack_attention.h"
+
+#include "ops/attention_step.h"
+#include "ops/attention_weights.h"
+#include "ops/kv_append.h"
+
+namespace vkformer {
+namespace {
+
+using Mode = StackRun::Mode;
+
+uint32_t u32(int64_t value) {
+  return static_cast<uint32_t>(value);
+}
+
+AttentionKind kind_of(const LayerSite& site) {
+  const StackConfig& c = site.c;
+  if (c.kinds.empty()) return {};
+  const auto layer = static_cast<size_t>(site.layer);
+  return c.kinds[c.kind_of.empty() ? 0 : c.kind_of[layer]];
+}
+
+std::optional<float> scale_of(const LayerSite& site) {
+  const std::vector<float>& scales = site.c.scales;
+  if (scales.empty()) return std::nullopt;
+  return scales[scales.size() == 1 ? 0 : static_cast<size_t>(site.layer)];
+}
+
+// qkv with its queries and keys turned.
+Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
+  const StackConfig& c = site.c;
+  const StackRun& run = site.run;
+  const RotarySetup& rotary = c.rotaries[static_cast<size_t>(index)];
+  // In a generation the positions end with the cache, and the prompt is the first pass.
+  const bool full = run.mode == Mode::kFull;
+  const RotaryTableAttrs rows{.positions = full ? run.tokens : run.step.capacity,
+                              .rotary_width = rotary.width,
+                              .sequence_length = full ? run.tokens : run.step.prompt};
+  const std::string name = c.rows + ".rotary." + std::to_string(index);
+  TensorId table = site.b.graph().find_external(name);
+  if (table == kNoTensor) {
+    VKF_ASSIGN(std::vector<float> values, rotary_table(rotary.scaling, rows));
+    const Shape shape = {static_cast<int64_t>(values.size()) / rotary.width, rotary.width};
+    table = site.b.host_floats(name, shape, values);
+  }
+  site.b.graph().set_scope(site.rows() + ".self.rotary");
+  return add_rotary(
+      site.b.graph(),
+      {.x = qkv, .table = table, .positions = run.positions.words, .state = run.state},
+      {.heads = u32(c.heads + c.kv()),
+       .head_width = u32(c.head()),
+       .rotary_width = rotary.width,
+       .pairs = rotary.pairs,
+       .tokens = u32(run.mode == Mode::kStep ? 1 : run.tokens)});
+}
+
+// What of one attention is handed out; an empty name: nothing.
+struct AttentionTap {
+  std::string name;
+  int64_t head = -1;  // -1: all
+  AttentionWeightsAttrs::Result result = AttentionWeightsAttrs::Result::kProbabilities;
+};
+
+AttentionTap tap_of(const LayerSite& site, const std::string& kind) {
+  const ForwardTaps& taps = site.run.taps;
+  const bool chosen = taps.attention_layer < 0 || taps.attention_layer == site.layer;
+  if (taps.attentions == ForwardTaps::Tap::kOff || !chosen) return {};
+  AttentionTap tap{.name = kind + "attentions." + site.number(), .head = taps.attention_head};
+  if (taps.raw_scores == ForwardTaps::Tap::kOn) tap.result = AttentionWeightsAttrs::Result::kScores;
+  return tap;
+}
+
+// Adds the fused attention and, where asked, the tap with its probabilities.
+Result<TensorId> attend(const LayerSite& site, const AttentionInputs& inputs,
+                        const AttentionAttrs& attrs, const AttentionTap& tap) {
+  Graph& g = site.b.graph();
+  if (!tap.name.empty()) {
+    AttentionWeightsAttrs weights{.attention = attrs};
+    weights.first_head = tap.head < 0 ? 0 : u32(tap.head);
+    weights.head_count = tap.head < 0 ? 0 : 1;
+    weights.result = tap.result;
+    VKF_ASSIGN(TensorId map, add_attention_weights(g, inputs, weights));
+    site.b.mark_output(map, tap.name);
+  }
+  return add_attention(g, inputs, attrs);
+}
+
+AttentionAttrs sizes_of(const LayerSite& site, int64_t keys) {
+  const StackConfig& c = site.c;
+  AttentionAttrs attrs;
+  attrs.batch = u32(site.run.batch);
+  attrs.heads = u32(c.heads);
+  attrs.kv_heads = u32(c.kv());
+  attrs.queries = u32(site.run.tokens);
+  attrs.keys = u32(keys);
+  attrs.head_width = attrs.value_width = u32(c.head());
+  attrs.scale = scale_of(site);
+  return attrs;
+}
+
+Result<TensorId> attend_own(const LayerSite& site, TensorId qkv) {
+  const StackConfig& c = site.c;
+  AttentionAttrs attrs = sizes_of(site, site.run.tokens);
+  const uint32_t e = attrs.head_width;
+  const uint32_t row = u32(c.qkv_width());
+  attrs.q = merged_rows(attrs.queries, row, 0, e);
+  attrs.k = merged_rows(attrs.keys, row, attrs.heads * e, e);
+  attrs.v = merged_rows(attrs.keys, row, (attrs.heads + attrs.kv_heads) * e, e);
+  attrs.terms = site.run.terms.params;
+  const AttentionKind kind = kind_of(site);
+  if (kind.window_left >= 0) {
+    attrs.terms.flags |= VKF_TERM_WINDOW_LEFT;
+    attrs.terms.window_left = static_cast<int32_t>(kind.window_left);
+  }
+  if (kind.window_right >= 0) {
+    attrs.terms.flags |= VKF_TERM_WINDOW_RIGHT;
+    attrs.terms.window_right = static_cast<int32_t>(kind.window_right);
+  }
+  return attend(site, {.q = qkv, .kv = qkv, .terms = site.run.terms.words}, attrs,
+                tap_of(site, c.taps));
+}
+
+AttentionStepAttrs step_sizes(const LayerSite& site, AttentionStepAttrs::Source source) {
+  AttentionStepAttrs attrs;
+  attrs.source = source;
+  attrs.heads = u32(site.c.heads);
+  attrs.kv_heads = u32(site.c.kv());
+  attrs.head_width = attrs.value_width = u32(site.c.head());
+  attrs.beams = u32(site.run.step.beams);
+  attrs.scale = scale_of(site);
+  return attrs;
+}
+
+std::string cache_name(const LayerSite& site) {
+  return "self_kv." + site.number();
+}
+
+Result<TensorId> step_own(const LayerSite& site, TensorId qkv) {
+  const StackConfig& c = site.c;
+  const StackRun& run = site.run;
+  AttentionStepAttrs attrs = step_sizes(site, AttentionStepAttrs::Source::kSelf);
+  const AttentionKind kind = kind_of(site);
+  if (kind.window_left >= 0) attrs.window = u32(kind.window_left + 1);
+  const uint32_t lines = u32(run.step.batch * run.step.beams * run.step.capacity);
+  if (!c.slopes.empty()) attrs.slopes_offset = lines;
+  if (c.distance.reach > 0) attrs.distance_offset = lines;
+  const TensorId cache = site.b.graph().find_external(cache_name(site));
+  return add_attention_step(
+      site.b.graph(), {.q = qkv, .kv = cache, .aux = run.ancestry, .state = run.state}, attrs);
+}
+
+Status append(const LayerSite& site, TensorId qkv) {
+  const StackConfig& c = site.c;
+  const StepShape& s = site.run.step;
+  Graph& g = site.b.graph();
+  const TensorId cache = g.add_external(cache_name(site), DType::kF32,
+                                        {s.batch * s.beams, s.capacity, c.line_width()});
+  const uint32_t q = u32(c.heads * c.head());
+  const uint32_t half = u32(c.line_width() / 2);
+  return add_kv_append(g, qkv, site.run.state, cache,
+                       {.k_offset = q,
+                        .v_offset = q + half,
+                        .k_width = half,
+                        .v_width = half,
+                        .beams = u32(s.beams)});
+}
+
+}  // namespace
+
+std::vector<uint32_t> distance_words(const StackConfig& stack) {
+  if (!stack.slopes.empty()) return float_words(stack.slopes);
+  if (stack.distance.reach == 0) return {};
+  std::vector<uint32_t> words = {u32(stack.distance.reach)};
+  const std::vector<uint32_t> values = float_words(stack.distance.values);
+  words.insert(words.end(), values.begin(), values.end());
+  return words;
+}
+
+Result<TensorId> add_projection(const LayerSite& site, TensorId h) {
+  const std::string name = site.rows() + ".self";
+  VKF_ASSIGN(TensorId qkv, add_named_linear(site.b, name + ".qkv", h));
+  const AttentionKind kind = kind_of(site);
+  if (kind.rotary >= 0) {
+    VKF_ASSIGN(qkv, turn(site, kind.rotary, qkv));
+  }
+  site.b.graph().set_scope(name);
+  if (site.run.mode != Mode::kFull) VKF_CHECK(append(site, qkv));
+  return qkv;
+}
+
+Result<TensorId> add_self_attention(const LayerSite& site, TensorId h, LinearAttrs out) {
+  VKF_ASSIGN(TensorId qkv, add_projection(site, h));
+  VKF_ASSIGN(TensorId y,
+             site.run.mode == Mode::kStep ? step_own(site, qkv) : attend_own(site, qkv));
+  return add_named_linear(site.b, site.rows() + ".self.out", y, out);
+}
+
+Result<TensorId> add_cross_projection(const LayerSite& site) {
+  VKF_ASSIGN(TensorId kv, add_named_linear(site.b, site.rows() + ".cross.kv", site.run.memory));
+  if (site.run.mode == Mode::kPrompt) site.b.mark_output(kv, "cross_kv." + site.number());
+  return kv;
+}
+
+Result<TensorId> add_cross_attention(const LayerSite& site, TensorId h, LinearAttrs out) {
+  const StackRun& run = site.run;
+  Graph& g = site.b.graph();
+  const std::string name = site.rows() + ".cross";
+  VKF_ASSIGN(TensorId q, add_named_linear(site.b, name + ".q", h));
+  TensorId y = kNoTensor;
+  if (run.mode == Mode::kStep) {
+    const TensorId kv = g.add_external("cross_kv." + site.number(), DType::kF32,
+                                       {run.step.batch, run.source, site.c.line_width()});
+    g.set_scope(name);
+    VKF_ASSIGN(y,
+               add_attention_step(g, {.q = q, .kv = kv, .aux = run.source_mask, .state = run.state},
+                                  step_sizes(site, AttentionStepAttrs::Source::kCross)));
+  } else {
+    VKF_ASSIGN(TensorId kv, add_cross_projection(site));
+    AttentionAttrs attrs = sizes_of(site, run.source);
+    const uint32_t e = attrs.head_width;
+    attrs.q = merged_rows(attrs.queries, attrs.heads * e, 0, e);
+    attrs.k = merged_rows(attrs.keys, u32(site.c.line_width()), 0, e);
+    attrs.v = merged_rows(attrs.keys, u32(site.c.line_width()), attrs.kv_heads * e, e);
+    if (run.source_mask != kNoTensor) attrs.terms.key_mask_offset = 0;
+    g.set_scope(name);
+    VKF_ASSIGN(y, attend(site, {.q = q, .kv = kv, .terms = run.source_mask}, attrs,
+                         tap_of(site, "cross_")));
+  }
+  return add_named_linear(site.b, name + ".out", y, out);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,81 @@
+#include "model/blocks/text_embedding.h"
+
+#include "ops/embedding.h"
+#include "params/matmul.h"
+
+namespace vkformer {
+namespace {
+
+Result<EmbeddingAttrs> attrs_of(ModelBuilder& b, const TextEmbedding& e) {
+  VKF_ASSIGN(LinearWeight table, b.linear(e.words));
+  return EmbeddingAttrs{.vocabulary = table.n,
+                        .width = table.k,
+                        .row_stride = 1,
+                        .col_stride = kPanelColumns,
+                        .panel_stride = kPanelColumns * table.k,
+                        .scale = e.scale,
+                        .position_offset = static_cast<uint32_t>(e.position_offset),
+                        .types = static_cast<uint32_t>(e.tokens.types)};
+}
+
+Result<TensorId> embed(ModelBuilder& b, const TextEmbedding& e, EmbeddingInputs inputs,
+                       const EmbeddingAttrs& attrs) {
+  VKF_ASSIGN(LinearWeight table, b.linear(e.words));
+  inputs.table = table.tensor;
+  if (!e.positions.empty()) {
+    VKF_ASSIGN(inputs.positions, b.table(e.positions));
+  }
+  b.graph().set_scope(e.words);
+  return add_embedding(b.graph(), inputs, attrs);
+}
+
+Result<TensorId> finish(ModelBuilder& b, const StackConfig& stack, const TextEmbedding& e,
+                        TensorId x) {
+  if (!e.norm.empty()) {
+    VKF_ASSIGN(x, add_named_norm(b, stack, e.norm, x));
+  }
+  if (e.projection.empty()) return x;
+  return add_named_linear(b, e.projection, x);
+}
+
+}  // namespace
+
+Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& stack,
+                                          const TextEmbedding& e, const TokenFeeds& feeds,
+                                          Shape tokens) {
+  VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
+  const bool fed = feeds.positions == TokenFeeds::Positions::kFed ||
+                   e.tokens.positions == TokenFacts::Positions::kFromIds;
+  const bool in_table = !e.positions.empty();
+  if (fed && in_table) attrs.from = EmbeddingAttrs::Positions::kPlane;
+  const uint32_t planes = embedding_planes(attrs);
+  const auto rows = static_cast<uint64_t>(element_count(tokens));
+  Shape shape = tokens;
+  if (planes > 1) shape.insert(shape.begin(), planes);
+  Graph& g = b.graph();
+  const TensorId ids = g.add_external(feeds.prefix + "input_ids", DType::kU32, shape);
+  b.feed(feeds.prefix + "input_ids", ids);
+  EmbeddedTokens embedded;
+  if (fed && in_table) {
+    b.feed(feeds.prefix + "position_ids", ids, rows);
+  } else if (fed && !stack.rotaries.empty()) {
+    embedded.positions.words =
+        g.add_external(feeds.prefix + "position_ids", DType::kU32, std::move(tokens));
+    b.feed(feeds.prefix + "position_ids", embedded.positions.words);
+  }
+  if (attrs.types > 0) b.feed(feeds.prefix + "token_type_ids", ids, rows * (planes - 1));
+  VKF_ASSIGN(embedded.x, embed(b, e, {.ids = ids}, attrs));
+  VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x));
+  return embedded;
+}
+
+Result<TensorId> add_step_embedding(ModelBuilder& b, const StackConfig& stack,
+                                    const TextEmbedding& e, const StepTensors& tensors) {
+  VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
+  EmbeddingInputs inputs{.ids = tensors.ids};
+  if (!e.positions.empty()) inputs.state = tensors.state;
+  VKF_ASSIGN(TensorId x, embed(b, e, inputs, attrs));
+  return finish(b, stack, e, x);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,40 @@
+// The embedding of tokens that text models begin with: words, positions and token types, a norm and
+// a projection where a family has them.
+#pragma once
+
+#include "model/blocks/stack.h"
+
+namespace vkformer {
+
+struct TextEmbedding {
+  std::string words;  // weight row of the token embedding (V, D)
+  float scale = 1.0f;
+  std::string positions;        // weight row (P + types, D): positions, then token types; or empty
+  int64_t position_offset = 0;  // rows of the table before position 0
+  TokenFacts tokens;
+  std::string norm;        // weight row of a norm after the sum, or empty
+  std::string projection;  // weight row of a layer from the embedding's width to D, or empty
+};
+
+// How a pass names what it feeds: "" for input_ids, "decoder_" for decoder_input_ids.
+struct TokenFeeds {
+  std::string prefix;
+  // Positions are fed where the model would count them: in prompts, padded on the left.
+  enum class Positions : uint8_t { kAsModel, kFed } positions = Positions::kAsModel;
+};
+
+struct EmbeddedTokens {
+  TensorId x = kNoTensor;  // (B, T, D)
+  FedPositions positions;  // those of rotary layers, if fed
+};
+
+// Of a full pass or a prompt: x (B, T, D) of (B, T) tokens. Rotary models without a table of
+// positions get their positions fed as well where `feeds` says so.
+Result<EmbeddedTokens> add_text_embedding(ModelBuilder& builder, const StackConfig& stack,
+                                          const TextEmbedding& embedding, const TokenFeeds& feeds,
+                                          Shape tokens);
+// Of a step: x (slots, D) of the tokens that the search chose.
+Result<TensorId> add_step_embedding(ModelBuilder& builder, const StackConfig& stack,
+                                    const TextEmbedding& embedding, const StepTensors& tensors);
+
+}  // namespace vkformer

@@ -1,0 +1,62 @@
+#include "model/distilbert.h"
+
+#include "model/blocks/bert_layers.h"
+
+namespace vkformer {
+namespace {
+
+constexpr BertDefaults kDefaults{.layers = 6,
+                                 .types = 0,
+                                 .width_key = "dim",
+                                 .layers_key = "n_layers",
+                                 .heads_key = "n_heads",
+                                 .ffn_key = "hidden_dim",
+                                 .activation_key = "activation"};
+// No key sets it.
+constexpr float kEpsilon = 1e-12f;
+
+BertNames distilbert_names(int64_t layers) {
+  BertNames names{.prefix = "distilbert.", .types = ""};
+  names.layer = {.query = "attention.q_lin",
+                 .key = "attention.k_lin",
+                 .value = "attention.v_lin",
+                 .out = "attention.out_lin",
+                 .out_norm = "sa_layer_norm",
+                 .up = "ffn.lin1",
+                 .down = "ffn.lin2",
+                 .down_norm = "output_layer_norm"};
+  for (int64_t i = 0; i < layers; ++i) {
+    names.layers.push_back("transformer.layer." + std::to_string(i));
+  }
+  names.decoder = "vocab_projector";
+  names.decoder_biases = {"vocab_projector.bias"};
+  names.ignored = {"vocab_*", "pre_classifier.*", "classifier.*", "qa_outputs.*"};
+  return names;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFamily>> load_distilbert(const ModelFiles& files) {
+  VKF_ASSIGN(BertConfig bert, read_bert_config(files, kDefaults, "DistilBertModel"));
+  bert.block.stack.epsilon = kEpsilon;
+  bert.names = distilbert_names(bert.block.stack.layers);
+  switch (bert.facts.head) {
+    case HeadKind::kMasked:
+      add_masked_head(bert, "vocab_transform", bert.block.stack.activation, "vocab_layer_norm");
+      break;
+    case HeadKind::kSequence:
+      add_sequence_head(bert, "pre_classifier", ActivationKind::kRelu, "classifier");
+      break;
+    case HeadKind::kTokens:
+      add_token_head(bert, "classifier");
+      break;
+    case HeadKind::kSpans:
+      add_span_heads(bert, "qa_outputs");
+      break;
+    default:
+      break;
+  }
+  return make_bert(std::move(bert));
+}
+
+}  // namespace vkformer

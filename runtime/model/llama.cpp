@@ -1,0 +1,210 @@
+#include "model/llama.h"
+
+#include "model/blocks/named_decoder.h"
+#include "model/config_reading.h"
+#include "model/rope_reading.h"
+#include "model/weight_rows.h"
+
+namespace vkformer {
+namespace {
+
+// Which linear layers have biases.
+struct Biases {
+  bool qkv = false;
+  bool out = false;
+  bool ffn = false;
+};
+
+// What the three families differ in where a key is missing, by the library's defaults.
+struct LlamaDefaults {
+  const char* family;
+  const char* architecture;
+  int64_t ffn;
+  int64_t max_positions;
+};
+
+WeightRow biased_row(bool bias, std::string name, const std::vector<std::string>& modules,
+                     int64_t n, int64_t k) {
+  return bias ? linear_row(std::move(name), modules, n, k)
+              : plain_linear_row(std::move(name), modules, n, k);
+}
+
+class Llama : public NamedDecoder {
+ public:
+  Llama(ModelFacts facts, GenerationFacts generation, DecoderConfig block, DecoderNames names,
+        Biases biases)
+      : NamedDecoder(std::move(facts), std::move(generation), std::move(block), std::move(names)),
+        biases_(biases) {}
+
+ protected:
+  void add_rows(const std::string& prefix, WeightTable& table) const override;
+
+ private:
+  Biases biases_;
+};
+
+void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
+  const StackConfig& s = block().stack;
+  const int64_t d = s.width;
+  for (int64_t i = 0; i < s.layers; ++i) {
+    const std::string to = s.layer_rows(i);
+    const std::string from = prefix + "layers." + std::to_string(i) + ".";
+    const std::string attn = from + "self_attn.";
+    const std::string mlp = from + "mlp.";
+    table.rows.push_back(gain_row(to + ".self.norm", from + "input_layernorm", d));
+    WeightRow qkv =
+        biased_row(biases_.qkv, to + ".self.qkv",
+                   {attn + "q_proj", attn + "k_proj", attn + "v_proj"}, s.qkv_width(), d);
+    qkv.source_rows = {s.heads * s.head(), s.kv() * s.head(), s.kv() * s.head()};
+    table.rows.push_back(std::move(qkv));
+    table.rows.push_back(
+        biased_row(biases_.out, to + ".self.out", {attn + "o_proj"}, d, s.heads * s.head()));
+    table.rows.push_back(gain_row(to + ".ffn.norm", from + "post_attention_layernorm", d));
+    table.rows.push_back(biased_row(biases_.ffn, to + ".ffn.up",
+                                    {mlp + "gate_proj", mlp + "up_proj"}, 2 * s.ffn, d));
+    table.rows.push_back(biased_row(biases_.ffn, to + ".ffn.down", {mlp + "down_proj"}, d, s.ffn));
+  }
+  table.rows.push_back(gain_row(s.rows + ".norm", prefix + "norm", d));
+  // Frequencies that older versions of the library saved.
+  table.ignored.push_back(prefix + "*.rotary_emb.inv_freq");
+}
+
+Status read_heads(const JsonConfig& config, StackConfig& stack) {
+  VKF_ASSIGN(stack.heads, get_size_or(config, "num_attention_heads", 32, kMostWidth));
+  VKF_ASSIGN(stack.kv_heads, get_size_or(config, "num_key_value_heads", stack.heads, kMostWidth));
+  VKF_ASSIGN(stack.head_width, get_size_or(config, "head_dim", 0, kMostHeadWidth));
+  if (stack.head_width == 0) {
+    VKF_ASSIGN(stack.head_width, head_width(config, stack.width, stack.heads));
+  }
+  if (stack.heads % stack.kv_heads == 0) return {};
+  return invalid_file("[num_key_value_heads] in " + config.where() + " is " +
+                      std::to_string(stack.kv_heads) + ", but must divide the " +
+                      std::to_string(stack.heads) + " attention heads");
+}
+
+Status read_stack(const JsonConfig& config, const LlamaDefaults& defaults, StackConfig& stack) {
+  stack.rows = "decoder";
+  stack.norm = StackConfig::Norm::kRms;
+  stack.order = StackConfig::Order::kPre;
+  stack.final_norm = StackConfig::FinalNorm::kYes;
+  stack.gate = StackConfig::Gate::kYes;
+  stack.causal = StackConfig::Causal::kYes;
+  VKF_ASSIGN(stack.width, get_size_or(config, "hidden_size", 4096, kMostWidth));
+  VKF_ASSIGN(stack.layers, get_size_or(config, "num_hidden_layers", 32, kMostLayers));
+  VKF_ASSIGN(stack.ffn, get_size_or(config, "intermediate_size", defaults.ffn, kMostWidth));
+  VKF_ASSIGN(stack.epsilon, get_epsilon(config, "rms_norm_eps", 1e-6));
+  VKF_ASSIGN(stack.activation, get_activation(config, "hidden_act", "silu"));
+  stack.kinds = {AttentionKind{.rotary = 0}};
+  return read_heads(config, stack);
+}
+
+Result<RotarySetup> read_rotary_setup(const JsonConfig& config, const StackConfig& stack,
+                                      int64_t max_positions) {
+  RotarySetup setup{.width = static_cast<uint32_t>(stack.head())};
+  for (const JsonConfig& scope : {config, rotary_scope(config)}) {
+    VKF_ASSIGN(double part, scope.get_double_or("partial_rotary_factor", 1.0));
+    if (part != 1.0) {
+      return unsupported("[partial_rotary_factor] in " + config.where() + " is " +
+                         std::to_string(part) + "; this family turns whole heads (1.0)");
+    }
+  }
+  VKF_ASSIGN(setup.scaling, read_model_rotary(config, {.max_positions = max_positions}));
+  VKF_CHECK(check_rotary_scaling(setup.scaling, setup.width, config.where()));
+  return setup;
+}
+
+// A second kind of attention, which sees `window` keys: the query's own and those before it.
+void add_window(StackConfig& stack, int64_t window) {
+  stack.kinds.push_back({.window_left = window - 1, .rotary = 0});
+}
+
+// Mistral: every layer slides.
+Status read_mistral_window(const JsonConfig& config, StackConfig& stack) {
+  if (!config.has("sliding_window")) return {};
+  VKF_ASSIGN(int64_t window, get_size(config, "sliding_window", INT32_MAX));
+  stack.kinds.clear();
+  add_window(stack, window);
+  return {};
+}
+
+Result<std::vector<std::string>> read_layer_types(const JsonConfig& config, int64_t layers,
+                                                  bool slides) {
+  VKF_ASSIGN(int64_t first, config.get_int_or("max_window_layers", 28));
+  std::vector<std::string> counted;
+  for (int64_t i = 0; i < layers; ++i) {
+    counted.emplace_back(slides && i >= first ? "sliding_attention" : "full_attention");
+  }
+  VKF_ASSIGN(std::vector<std::string> types, config.get_string_list_or("layer_types", counted));
+  if (static_cast<int64_t>(types.size()) == layers) return types;
+  return invalid_file("[layer_types] in " + config.where() + " has " +
+                      std::to_string(types.size()) + " entries for " + std::to_string(layers) +
+                      " layers; they must be as many");
+}
+
+// Qwen2: by layer_types, or from max_window_layers on.
+Status read_qwen2_windows(const JsonConfig& config, StackConfig& stack) {
+  VKF_ASSIGN(bool uses, config.get_bool_or("use_sliding_window", false));
+  const bool slides = uses && config.has("sliding_window");
+  VKF_ASSIGN(std::vector<std::string> types, read_layer_types(config, stack.layers, slides));
+  for (const std::string& type : types) {
+    if (type != "full_attention" && type != "sliding_attention") {
+      return unsupported("[layer_types] in " + config.where() + " has '" + type +
+                         "'; full_attention and sliding_attention are supported");
+    }
+    if (type == "sliding_attention" && !slides) {
+      return invalid_file("[layer_types] in " + config.where() +
+                          " has sliding_attention, but use_sliding_window is not true or "
+                          "sliding_window is missing; set both");
+    }
+    stack.kind_of.push_back(type == "sliding_attention" ? 1 : 0);
+  }
+  if (!slides) return {};
+  VKF_ASSIGN(int64_t window, get_size(config, "sliding_window", INT32_MAX));
+  add_window(stack, window);
+  return {};
+}
+
+using ReadWindows = Status (*)(const JsonConfig& config, StackConfig& stack);
+
+Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const LlamaDefaults& defaults,
+                                          const Biases& biases, ReadWindows read_windows) {
+  const JsonConfig& config = files.config;
+  ModelFacts facts{.family = defaults.family};
+  DecoderConfig block;
+  VKF_CHECK(read_decoder_head(config, defaults.architecture, facts, block));
+  VKF_CHECK(read_stack(config, defaults, block.stack));
+  VKF_ASSIGN(int64_t positions, get_size_or(config, "max_position_embeddings",
+                                            defaults.max_positions, kMostPositions));
+  VKF_ASSIGN(RotarySetup rotary, read_rotary_setup(config, block.stack, positions));
+  block.stack.rotaries = {rotary};
+  if (read_windows != nullptr) VKF_CHECK(read_windows(config, block.stack));
+  VKF_ASSIGN(int64_t vocabulary, get_size_or(config, "vocab_size", 32000, kMostVocabulary));
+  set_decoder_facts(block, vocabulary, stretched_positions(rotary.scaling, kMostPositions), facts);
+  DecoderNames names{.prefix = "model.", .words = "embed_tokens.weight", .head = "lm_head.weight"};
+  VKF_ASSIGN(bool tied, config.get_bool_or("tie_word_embeddings", false));
+  if (tied) names.tied = DecoderNames::Tied::kYes;
+  VKF_ASSIGN(GenerationFacts tokens, read_generation(config, files.generation));
+  return std::unique_ptr<ModelFamily>(
+      new Llama(std::move(facts), std::move(tokens), std::move(block), std::move(names), biases));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFamily>> load_llama(const ModelFiles& files) {
+  Biases biases;
+  VKF_ASSIGN(biases.qkv, files.config.get_bool_or("attention_bias", false));
+  biases.out = biases.qkv;
+  VKF_ASSIGN(biases.ffn, files.config.get_bool_or("mlp_bias", false));
+  return load(files, {"llama", "LlamaForCausalLM", 11008, 2048}, biases, nullptr);
+}
+
+Result<std::unique_ptr<ModelFamily>> load_mistral(const ModelFiles& files) {
+  return load(files, {"mistral", "MistralForCausalLM", 14336, 4096 * 32}, {}, read_mistral_window);
+}
+
+Result<std::unique_ptr<ModelFamily>> load_qwen2(const ModelFiles& files) {
+  return load(files, {"qwen2", "Qwen2ForCausalLM", 22016, 32768}, {.qkv = true},
+              read_qwen2_windows);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,21 @@
+#include "model/model.h"
+
+#include "base/check.h"
+
+namespace vkformer {
+
+Status ModelFamily::prepare(const Checkpoint&) {
+  return {};
+}
+
+Status ModelFamily::build_prompt(ModelBuilder&, const StepShape&) const {
+  return unsupported("[generate] a " + facts().architecture +
+                     " does not generate text; load a model with a language head");
+}
+
+Result<TensorId> ModelFamily::build_step(ModelBuilder&, const StepShape&) const {
+  return unsupported("[generate] a " + facts().architecture +
+                     " does not generate text; load a model with a language head");
+}
+
+}  // namespace vkformer

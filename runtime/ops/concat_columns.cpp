@@ -1,0 +1,48 @@
+#include "ops/concat_columns.h"
+
+#include "ops/row_op.h"
+#include "params/row_moves.h"
+
+namespace vkformer {
+
+Result<TensorDesc> check_concat_columns(const TensorDesc& a, const TensorDesc& b) {
+  VKF_CHECK(check_floats(OpId::k_concat_columns, "a", a, 1));
+  VKF_CHECK(check_floats(OpId::k_concat_columns, "b", b, 1));
+  if (!std::equal(a.shape.begin(), a.shape.end() - 1, b.shape.begin(), b.shape.end() - 1)) {
+    return op_error(OpId::k_concat_columns, "a has shape " + shape_text(a.shape) + " and b " +
+                                                shape_text(b.shape) +
+                                                ", but all dimensions before the last must agree.");
+  }
+  Shape shape = a.shape;
+  shape.back() += b.shape.back();
+  return TensorDesc{"concat_columns", DType::kF32, std::move(shape)};
+}
+
+Result<TensorId> add_concat_columns(Graph& graph, TensorId a, TensorId b) {
+  VKF_ASSIGN(TensorDesc out, check_concat_columns(graph.tensor(a), graph.tensor(b)));
+  Node node = make_node(OpId::k_concat_columns, ConcatColumnsAttrs{}, "");
+  node.inputs = {a, b};
+  return add_single_output(graph, std::move(node), std::move(out));
+}
+
+Status lower_concat_columns(LowerContext& context, const Node& node) {
+  const TensorDesc& y = context.desc(node.outputs[0]);
+  const uint64_t rows = row_count(y.shape);
+  const uint32_t width = static_cast<uint32_t>(y.shape.back());
+  ConcatColumnsParams params{};
+  params.rows = static_cast<uint32_t>(rows);
+  params.a_width = static_cast<uint32_t>(context.desc(node.inputs[0]).shape.back());
+  params.b_width = width - params.a_width;
+  Dispatch d =
+      make_row_dispatch(context, node, KernelId::concat_columns_run__f32_none_f32, rows, width);
+  const uint32_t run = run_length(context.caps, d.spec[0]);
+  d.spec.push_back(run);
+  d.groups[2] = std::max(1u, (width + run - 1) / run);
+  d.set_push(params);
+  d.flops = static_cast<double>(rows) * width;
+  d.bytes = 8.0 * static_cast<double>(rows) * width;
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

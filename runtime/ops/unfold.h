@@ -1,0 +1,30 @@
+// unfold (im2col): every position of a window over a picture as one row, so that a packed linear
+// layer after it is a dense convolution (Chellapilla, Puri and Simard, 2006).
+//
+//   x (B, C, H, W) or (B, H, W, C) -> y (B, OH * OW, C * kh * kw)
+//   y[b, oy * OW + ox, (c * kh + ky) * kw + kx] =
+//       x[b, c, oy * stride_height + ky - pad_top, ox * stride_width + kx - pad_left], 0 outside
+//
+// The columns are in the order of a convolution's weight (out, C, kh, kw), which is therefore the
+// linear layer's weight (out, C * kh * kw) as it is.
+#pragma once
+
+#include "ops/conv_window.h"
+
+namespace vkformer {
+
+struct UnfoldAttrs {
+  ConvSource source = {};
+  ConvWindow window = {};
+};
+
+// The output's description, or why the window does not fit x (B, C, H, W), (B, H, W, C), (B, C, T)
+// or (B, T, C), as attrs.source says.
+Result<TensorDesc> check_unfold(const TensorDesc& x, const UnfoldAttrs& attrs);
+
+// Adds y = unfold(x) to the graph and returns y (B, OH * OW, C * kh * kw).
+Result<TensorId> add_unfold(Graph& graph, TensorId x, const UnfoldAttrs& attrs);
+
+Status lower_unfold(LowerContext& context, const Node& node);
+
+}  // namespace vkformer

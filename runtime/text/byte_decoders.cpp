@@ -1,0 +1,238 @@
+// Decoders of byte-pair files: byte-level text, byte tokens, and word-end suffixes.
+#include <array>
+
+#include "base/check.h"
+#include "text/byte_level.h"
+#include "text/utf8.h"
+
+namespace vkformer {
+namespace {
+
+using DecoderPtr = std::unique_ptr<TokenDecoder>;
+using Strings = std::vector<std::string>;
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+// A character of UTF-8, or what is wrong there.
+struct Utf8Step {
+  size_t length = 0;   // bytes
+  bool valid = false;  // if not, `length` bytes together are one error
+};
+
+// Reads a character as Unicode recommends it (chapter 3.9, "Substitution of Maximal Subparts"):
+// the longest start of a good sequence is one error, and so is any other byte.
+Utf8Step utf8_step(std::string_view bytes) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {1, true};
+  const size_t wanted = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  if (wanted == 0) return {1, false};
+  // The second byte's range keeps out overlong forms, surrogates and what is above U+10FFFF.
+  const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  size_t length = 1;
+  while (length < wanted && length < bytes.size()) {
+    const unsigned char least = length == 1 ? low : 0x80;
+    const unsigned char most = length == 1 ? high : 0xBF;
+    if (byte(length) < least || byte(length) > most) break;
+    ++length;
+  }
+  return {length, length == wanted};
+}
+
+// The text with U+FFFD for every error.
+std::string repair_utf8(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const Utf8Step step = utf8_step(bytes);
+    text += step.valid ? bytes.substr(0, step.length) : kReplacement;
+    bytes.remove_prefix(step.length);
+  }
+  return text;
+}
+
+bool is_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const Utf8Step step = utf8_step(bytes);
+    if (!step.valid) return false;
+    bytes.remove_prefix(step.length);
+  }
+  return true;
+}
+
+// Appends a token's bytes: of the byte alphabet if it is written in it, else, as an added one is,
+// its own.
+Status append_bytes(const std::string& token, std::string& bytes) {
+  VKF_ASSIGN(const auto chars, decode_utf8(token, "token"));
+  const size_t before = bytes.size();
+  for (const char32_t c : chars) {
+    const auto byte = byte_level_byte(c);
+    if (!byte) {
+      bytes.resize(before);
+      bytes += token;
+      break;
+    }
+    bytes += static_cast<char>(*byte);
+  }
+  return {};
+}
+
+// Hands out characters as soon as they are whole.
+class ByteLevelStage final : public WholeTokenStage {
+ public:
+  Status finish(std::vector<StreamPiece>& out) override {
+    out.push_back({repair_utf8(bytes_), true});
+    return {};
+  }
+
+ protected:
+  Status push_token(std::string token, std::vector<StreamPiece>& out) override {
+    VKF_CHECK(append_bytes(token, bytes_));
+    size_t done = 0;
+    while (done < bytes_.size()) {
+      const Utf8Step step = utf8_step(std::string_view(bytes_).substr(done));
+      if (!step.valid && done + step.length == bytes_.size()) break;  // may go on
+      done += step.length;
+    }
+    if (done > 0) out.push_back({repair_utf8(std::string_view(bytes_).substr(0, done)), false});
+    bytes_.erase(0, done);
+    return {};
+  }
+
+ private:
+  std::string bytes_;  // of a character that is not whole
+};
+
+class ByteLevelDecoder final : public TokenDecoder {
+ public:
+  Result<Strings> decode(Strings tokens) const override {
+    std::string bytes;
+    for (const std::string& token : tokens) VKF_CHECK(append_bytes(token, bytes));
+    Strings out;
+    out.push_back(repair_utf8(bytes));
+    return out;
+  }
+
+  std::unique_ptr<DecodeStage> stage() const override { return std::make_unique<ByteLevelStage>(); }
+};
+
+// Collects the byte tokens in a row: only all of them tell whether they are text.
+class ByteFallbackStage final : public WholeTokenStage {
+ public:
+  Status finish(std::vector<StreamPiece>& out) override {
+    flush(out);
+    return {};
+  }
+
+ protected:
+  Status push_token(std::string token, std::vector<StreamPiece>& out) override {
+    const auto byte = byte_of(token);
+    if (byte) {
+      bytes_ += static_cast<char>(*byte);
+      return {};
+    }
+    flush(out);
+    out.push_back({std::move(token), true});
+    return {};
+  }
+
+ private:
+  void flush(std::vector<StreamPiece>& out) {
+    if (is_utf8(bytes_)) {
+      if (!bytes_.empty()) out.push_back({bytes_, true});
+    } else {
+      out.insert(out.end(), bytes_.size(), StreamPiece{std::string(kReplacement), true});
+    }
+    bytes_.clear();
+  }
+
+  static int digit_of(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  }
+
+  // The byte of a token such as "<0x0A>".
+  static std::optional<uint8_t> byte_of(std::string_view token) {
+    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+    // The tokenizers library reads the digits as a signed number.
+    const int high = token[3] == '+' ? 0 : digit_of(token[3]);
+    const int low = digit_of(token[4]);
+    if (high < 0 || low < 0) return std::nullopt;
+    return static_cast<uint8_t>(high * 16 + low);
+  }
+
+  std::string bytes_;
+};
+
+class ByteFallbackDecoder final : public TokenDecoder {
+ public:
+  Result<Strings> decode(Strings tokens) const override {
+    ByteFallbackStage stage;
+    std::vector<StreamPiece> pieces;
+    for (std::string& token : tokens) VKF_CHECK(stage.push({std::move(token), true}, pieces));
+    VKF_CHECK(stage.finish(pieces));
+    Strings out;
+    for (StreamPiece& piece : pieces) out.push_back(std::move(piece.text));
+    return out;
+  }
+
+  std::unique_ptr<DecodeStage> stage() const override {
+    return std::make_unique<ByteFallbackStage>();
+  }
+};
+
+// The suffix that ends a word becomes a space, but for the last token's.
+class BpeDecoder final : public TokenwiseDecoder {
+ public:
+  explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
+
+  Result<std::string> decode_token(std::string token, TokenPlace place) const override {
+    return replaced(token, place.is_last ? "" : " ");
+  }
+  bool needs_last() const override { return true; }
+
+ private:
+  std::string replaced(const std::string& token, std::string_view replacement) const {
+    std::string out;
+    size_t at = 0;
+    if (suffix_.empty()) {
+      // Nothing is found before, between and after all characters.
+      for (; at < token.size();) {
+        const size_t length = utf8_step(std::string_view(token).substr(at)).length;
+        out += replacement;
+        out.append(token, at, length);
+        at += length;
+      }
+      out += replacement;
+      return out;
+    }
+    for (size_t found = token.find(suffix_); found != token.npos; found = token.find(suffix_, at)) {
+      out.append(token, at, found - at);
+      out += replacement;
+      at = found + suffix_.size();
+    }
+    out.append(token, at);
+    return out;
+  }
+
+  std::string suffix_;
+};
+
+}  // namespace
+
+Result<DecoderPtr> parse_byte_level_decoder(const JsonRef&, int) {
+  return DecoderPtr(std::make_unique<ByteLevelDecoder>());
+}
+
+Result<DecoderPtr> parse_byte_fallback_decoder(const JsonRef&, int) {
+  return DecoderPtr(std::make_unique<ByteFallbackDecoder>());
+}
+
+Result<DecoderPtr> parse_bpe_decoder(const JsonRef& json, int) {
+  VKF_ASSIGN(auto suffix, json.text_or("suffix", "</w>"));
+  return DecoderPtr(std::make_unique<BpeDecoder>(std::move(suffix)));
+}
+
+}  // namespace vkformer

@@ -1,0 +1,33 @@
+#include "weights/read_floats.h"
+
+#include "base/check.h"
+
+namespace vkformer {
+
+bool is_float_dtype(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 ||
+         dtype == DType::kF64;
+}
+
+Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::string& name,
+                                       const Shape& expected) {
+  const TensorView* view = checkpoint.find(name);
+  if (view == nullptr) {
+    return invalid_file("[" + name + "] is missing from " + checkpoint.directory() +
+                        "; the model needs it with shape " + shape_text(expected) + ".");
+  }
+  const std::string where = "[" + name + "] in " + checkpoint.file_of(name);
+  if (!is_float_dtype(view->dtype)) {
+    return invalid_file(where + " has dtype " + dtype_name(view->dtype) +
+                        ", but weights must be F16, BF16, F32 or F64.");
+  }
+  if (view->shape != expected) {
+    return invalid_file(where + " has shape " + shape_text(view->shape) +
+                        ", but the configuration asks for " + shape_text(expected) + ".");
+  }
+  std::vector<float> values(view->bytes.size() / dtype_size(view->dtype));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = element_as_float(*view, i);
+  return values;
+}
+
+}  // namespace vkformer

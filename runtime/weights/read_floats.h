@@ -1,0 +1,41 @@
+// Elements of a checkpoint's tensors as f32: for the packers, and for families that compute a table
+// at load out of small tensors (batch norms, relative position biases, score scales).
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/half.h"
+#include "checkpoint/checkpoint.h"
+
+namespace vkformer {
+
+// Element `index` of a tensor of type F32, F16, BF16 or F64, as f32. Precondition: it is of such a
+// type and has that many elements. Inline, because packers call it for every weight.
+inline float element_as_float(const TensorView& view, size_t index) {
+  const std::byte* at = view.bytes.data() + index * dtype_size(view.dtype);
+  if (view.dtype == DType::kF32) {
+    float value = 0;
+    std::memcpy(&value, at, 4);
+    return value;
+  }
+  if (view.dtype == DType::kF64) {
+    double value = 0;
+    std::memcpy(&value, at, 8);
+    return static_cast<float>(value);
+  }
+  uint16_t bits = 0;
+  std::memcpy(&bits, at, 2);
+  return view.dtype == DType::kF16 ? float_from_half(bits) : float_from_bfloat(bits);
+}
+
+// Is the dtype one that element_as_float reads?
+bool is_float_dtype(DType dtype);
+
+// All elements of the tensor `name`, which must have exactly the shape `expected` and be F32, F16,
+// BF16 or F64; row-major. An error names the tensor, its file and what was expected.
+Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::string& name,
+                                       const Shape& expected);
+
+}  // namespace vkformer

@@ -1,0 +1,55 @@
+// Push constants of unfold and conv: a picture by its strides, and the window that goes over it.
+#ifndef VKFORMER_PARAMS_CONV_H
+#define VKFORMER_PARAMS_CONV_H
+#include "types.h"
+
+// A picture (B, C, H, W) in any order of axes, and the positions of a kernel over it. Pixels
+// outside the picture count as 0.
+struct ConvPicture {
+  uint_t height;          // H, pixels
+  uint_t width;           // W, pixels
+  uint_t offset;          // elements before the first picture
+  uint_t batch_stride;    // elements
+  uint_t row_stride;      // elements
+  uint_t col_stride;      // elements
+  uint_t channel_stride;  // elements
+  uint_t kernel_height;   // pixels
+  uint_t kernel_width;    // pixels
+  uint_t stride_height;   // pixels between two positions
+  uint_t stride_width;
+  uint_t pad_top;  // pixels of zeros before the first row
+  uint_t pad_left;
+  uint_t out_height;  // positions
+  uint_t out_width;
+};
+
+struct UnfoldParams {
+  ConvPicture picture;
+  uint_t rows;     // B * OH * OW
+  uint_t columns;  // C * kernel_height * kernel_width
+  // From a column to the one kLocalSize further, as digits (channel, y, x) of the kernel.
+  uint_t step_channel;
+  uint_t step_y;
+  uint_t step_x;
+};
+
+struct ConvParams {
+  ConvPicture picture;
+  uint_t spans;             // B * OH * ceil(OW / kSpan)
+  uint_t channels;          // output channels
+  uint_t group_channels;    // output channels of a group
+  uint_t group_inputs;      // input channels of a group
+  uint_t y_offset;          // elements
+  uint_t y_batch_stride;    // elements
+  uint_t y_row_stride;      // elements
+  uint_t y_col_stride;      // elements
+  uint_t y_channel_stride;  // elements
+  uint_t leading;           // tokens in front of each picture, copied
+  uint_t copies;            // B * leading
+};
+#ifdef __cplusplus
+static_assert(sizeof(ConvPicture) == 60);
+static_assert(sizeof(UnfoldParams) == 80);
+static_assert(sizeof(ConvParams) == 104);
+#endif
+#endif

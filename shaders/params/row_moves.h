@@ -1,0 +1,33 @@
+// Push constants of the kernels that move and mix rows: gather_rows, concat_columns, combine.
+#ifndef VKFORMER_PARAMS_ROW_MOVES_H
+#define VKFORMER_PARAMS_ROW_MOVES_H
+#include "types.h"
+
+struct GatherRowsParams {
+  uint_t rows;         // N, rows of the output
+  uint_t width;        // D
+  uint_t source_rows;  // R
+  uint_t addend_rows;  // P; output row n gets addend row n % P
+};
+
+struct ConcatColumnsParams {
+  uint_t rows;
+  uint_t a_width;  // Da
+  uint_t b_width;  // Db
+  uint_t unused;
+};
+
+struct CombineParams {
+  uint_t rows;
+  uint_t width;   // elements of a row
+  uint_t count;   // elements in all; the last row may be ragged
+  float_t alpha;  // multiplies a
+  float_t beta;   // multiplies b
+  uint_t unused[3];
+};
+#ifdef __cplusplus
+static_assert(sizeof(GatherRowsParams) == 16);
+static_assert(sizeof(ConcatColumnsParams) == 16);
+static_assert(sizeof(CombineParams) == 32);
+#endif
+#endif

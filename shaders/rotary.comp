@@ -1,0 +1,89 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// computes: pairs (u, v) of the leading heads' columns become (u cos - v sin, v cos + u sin) of their
+//           position's angles (Su et al., 2021, RoFormer); other columns are copied
+// shapes:   X (R, W), Table (P, 2 pairs): cosines, then sines, Positions (at least R) or State -> Y (R, W)
+// mapping:  one workgroup kHeadsPerGroup blocks of E columns of a row; blocks on z, rows on x and y;
+//           an invocation takes every kLocalSize-th pair or column of a block
+// bounds:   W, E and pairs <= E / 2 may be anything, the last block may be ragged; rows beyond the
+//           last are skipped; a position beyond the table gives NaN; Positions may be unused
+// requires: nothing (baseline); VKF_STEP: a slot's position from State
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 64;
+layout(constant_id = 1) const uint kHeadsPerGroup = 1;
+layout(constant_id = 2) const uint kInterleaved = 0;
+#ifndef VKF_STEP
+layout(constant_id = 3) const uint kHasPositions = 0;
+#endif
+
+#include "float_bits.glsl"
+#include "rotary.h"
+#include "rows.glsl"
+#ifdef VKF_STEP
+#include "decode_state.h"
+#endif
+
+layout(push_constant) uniform Params { RotaryParams p; };
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) readonly buffer Table { float table[]; };
+#ifdef VKF_STEP
+layout(binding = 2) writeonly buffer Y { float y[]; };
+layout(binding = 3) uniform State {
+  DecodeState state;
+  uvec4 slot_rows[VKF_SLOT_QUADS];
+};
+#else
+layout(binding = 2) readonly buffer Positions { uint positions[]; };
+layout(binding = 3) writeonly buffer Y { float y[]; };
+#endif
+
+// Without the offset.
+uint row_position(uint row) {
+#ifdef VKF_STEP
+  return state.position - VKF_SLOT_START(slot_rows[row >> 2u][row & 3u]);
+#else
+  return kHasPositions != 0u ? positions[p.positions_at + row] : row % p.tokens;
+#endif
+}
+
+void turn_pairs(uint base, bool exists, uint angles) {
+  const uint apart = kInterleaved != 0u ? 1u : p.pairs;
+  for (uint i = gl_LocalInvocationID.x; i < p.pairs; i += kLocalSize) {
+    const uint at = base + (kInterleaved != 0u ? 2u * i : i);
+    vec2 turned = vec2(make_nan());
+    if (exists) {
+      const float cosine = table[angles + i];
+      const float sine = table[angles + p.pairs + i];
+      const float u = x[at];
+      const float v = x[at + apart];
+      turned = vec2(u * cosine - v * sine, v * cosine + u * sine);
+    }
+    y[at] = turned.x;
+    y[at + apart] = turned.y;
+  }
+}
+
+void main() {
+  const uint row = row_group_index();
+  if (row >= p.rows) return;
+  const uint known = row_position(row);
+  const uint position = known + p.position_offset;
+  // A sum that wraps around (a slot before its start) is beyond the table too.
+  const bool exists = position >= known && position < p.table_rows;
+  const uint angles = position * 2u * p.pairs;
+  for (uint h = 0u; h < kHeadsPerGroup; ++h) {
+    const uint block = gl_WorkGroupID.z * kHeadsPerGroup + h;
+    const uint first = block * p.head_width;
+    if (first >= p.width) return;
+    const uint base = row * p.width + first;
+    uint copied = 0u;
+    if (block < p.heads) {
+      turn_pairs(base, exists, angles);
+      copied = 2u * p.pairs;
+    }
+    const uint last = min(p.head_width, p.width - first);
+    for (uint i = copied + gl_LocalInvocationID.x; i < last; i += kLocalSize) {
+      y[base + i] = x[base + i];
+    }
+  }
+}
