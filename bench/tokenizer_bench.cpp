@@ -40,7 +40,7 @@ void run_encode(benchmark::State& state, const Subject& subject, const std::stri
     if (!encoding) return skip(state, encoding.error());
     tokens = encoding->ids.size();
   }
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * text.size()));
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
   state.counters["tokens"] = static_cast<double>(tokens);
 }
 

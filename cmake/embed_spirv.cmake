@@ -1,7 +1,42 @@
 # Writes a SPIR-V binary as a C++ array: cmake -DINPUT=x.spv -DOUTPUT=x.cpp -DNAME=x -P embed_spirv.cmake
+#
+# Packed as runtime/kernels/catalogue.cpp unpacks it (Stream VByte, Lemire, Kurz and Rupp, 2018): a
+# control byte says in pairs of bits how many bytes less one each of the next four words has, then
+# come those bytes, lowest first. Most words of SPIR-V are small numbers: about half the size.
 file(READ ${INPUT} hex HEX)
-string(LENGTH "${hex}" digits)
-math(EXPR words "${digits} / 8")
-string(REGEX REPLACE "(..)(..)(..)(..)" "0x\\4\\3\\2\\1," body "${hex}")
-file(WRITE ${OUTPUT} "#include <cstdint>\nextern const uint32_t kSpirv_${NAME}[] = {${body}};\n"
-  "extern const uint32_t kSpirvWords_${NAME} = ${words};\n")
+string(REGEX MATCHALL "........" words "${hex}")
+list(LENGTH words count)
+set(body "")
+set(bytes "")
+set(control 0)
+set(place 1)
+foreach(word IN LISTS words)
+  if(word MATCHES "000000$")
+    string(SUBSTRING ${word} 0 2 digits)
+    set(code 0)
+  elseif(word MATCHES "0000$")
+    string(SUBSTRING ${word} 0 4 digits)
+    set(code 1)
+  elseif(word MATCHES "00$")
+    string(SUBSTRING ${word} 0 6 digits)
+    set(code 2)
+  else()
+    set(digits ${word})
+    set(code 3)
+  endif()
+  string(APPEND bytes ${digits})
+  math(EXPR control "${control} + ${code} * ${place}")
+  math(EXPR place "${place} * 4")
+  if(place EQUAL 256)
+    string(APPEND body "${control},")
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+    string(APPEND body "${bytes}")
+    set(bytes "")
+    set(control 0)
+    set(place 1)
+  endif()
+endforeach()
+string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+file(WRITE ${OUTPUT} "#include <cstdint>\nextern const uint8_t kSpirv_${NAME}[] = {${body}${control},${bytes}};\n"
+  "extern const uint32_t kSpirvBytes_${NAME} = sizeof(kSpirv_${NAME});\n"
+  "extern const uint32_t kSpirvWords_${NAME} = ${count};\n")

@@ -41,6 +41,7 @@ float table_at(uint index) {
 
 uint row_position(uint row) {
 #ifdef VKF_STEP
+  if (ids[row] == p.pad_id) return p.position_offset - 1u;
   return p.position_offset + state.position - VKF_SLOT_START(slot_rows[row >> 2u][row & 3u]);
 #else
   if (p.position_plane != 0u) return p.position_offset + ids[p.position_plane * p.rows + row];

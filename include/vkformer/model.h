@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +65,9 @@ struct ModelInfo {
   int64_t target_vocab = 0;
   int64_t max_source = 0;  // tokens
   int64_t max_target = 0;  // tokens
+  // Tokens that GenerateOptions::decoder_prompt can hold, by name, of models that have such:
+  // languages ("<|en|>"), tasks ("transcribe"), "notimestamps".
+  std::map<std::string, int64_t> prompt_tokens;
   std::vector<TensorInfo> tensors;
 };
 

@@ -1,5 +1,5 @@
-// Tasks: what one does with a model in one call, from texts, pictures and sounds to vectors, labels,
-// answers and texts.
+// Tasks: what one does with a model in one call, from texts, pictures and sounds to vectors,
+// labels, answers and texts.
 //
 // Threading: one thread at a time per task object; several objects may share a Device.
 // Lifetime: each owns its model, session and tokenizer, and keeps the Device alive. Move-only; the
@@ -14,9 +14,6 @@
 #include <vector>
 
 #include "vkformer/audio.h"
-#include "vkformer/device.h"
-#include "vkformer/export.h"
-#include "vkformer/model.h"
 #include "vkformer/picture.h"
 #include "vkformer/session.h"
 #include "vkformer/tokenizer.h"
@@ -24,7 +21,6 @@
 namespace vkformer {
 
 struct TaskModel;
-
 // What happens to a text of more tokens than the model takes.
 enum class LongText : uint8_t {
   kError,     // the call fails and says which text it is and how long it may be
@@ -82,16 +78,14 @@ class VKFORMER_API Embedder : public Task {
   Result<Tensor> embed(std::span<const std::string> texts, const EmbedOptions& options = {});
 };
 
-// A class and its probability.
 struct LabelScore {
   std::string label;
-  double score = 0;
+  double score = 0;  // probability
 };
 
-// A text, or two that are classified together.
 struct ClassifyInput {
   std::string text;
-  std::optional<std::string> pair = std::nullopt;
+  std::optional<std::string> pair = std::nullopt;  // a second text, classified together with it
 };
 
 // A stretch of a text that a token classifier found: neighbouring tokens of one class. B- and I- in
@@ -134,7 +128,6 @@ struct Question {
   std::string question;
   std::string context;  // where the answer is looked for
 };
-
 struct Answer {
   std::string text;  // as it stands in the context; empty: the question has no answer there
   double score = 0;
@@ -166,9 +159,8 @@ class VKFORMER_API Answerer : public Task {
                                                   const AnswerOptions& options = {});
 };
 
-// A token for a gap.
 struct MaskCandidate {
-  int32_t token = 0;
+  int32_t token = 0;  // for a gap
   std::string token_text;
   double score = 0;
   std::string text;  // the whole text with the gap filled
@@ -207,11 +199,9 @@ struct TextOptions {
 };
 
 struct GeneratedText {
-  std::string text;  // without special tokens, and without the prompt
-  // As they came, end token included, without padding. They begin with the prompt, which for an
-  // encoder-decoder is its start token.
-  std::vector<int64_t> ids;
-  double score = 0;  // as Hypothesis::score
+  std::string text;          // without special tokens, and without the prompt
+  std::vector<int64_t> ids;  // what came behind the prompt or start token, end token included
+  double score = 0;          // as Hypothesis::score
 };
 
 // Prompts to their continuations, or source texts to translations and summaries.

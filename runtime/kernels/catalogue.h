@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernels/reflect.h"
 
@@ -27,11 +28,15 @@ enum class KernelId : uint16_t {
 
 struct KernelInfo {
   std::string_view name;
-  uint32_t features = 0;  // KernelFeature bits
-  std::span<const uint32_t> spirv;
+  uint32_t features = 0;            // KernelFeature bits
+  std::span<const uint8_t> packed;  // the SPIR-V, as cmake/embed_spirv.cmake packs it
+  uint32_t words = 0;               // of the SPIR-V
 };
 
 const KernelInfo& kernel_info(KernelId id);
+
+// The SPIR-V of a kernel.
+std::vector<uint32_t> kernel_spirv(KernelId id);
 
 // The interface reflected from the embedded SPIR-V; computed at each call (it takes microseconds
 // and happens once per pipeline).

@@ -298,7 +298,8 @@ Result<GridSize> positions_of(const ConvWindow& window, const GridSize& grid, si
   return invalid_argument("[stage " + std::to_string(stage) + "] of the picture reads " +
                           std::to_string(grid.height) + " x " + std::to_string(grid.width) +
                           " positions by a kernel of " + std::to_string(window.kernel_height) +
-                          " a side, which is more with its padding; give a larger picture");
+                          " a side, which does not fit, even with its padding; give a larger " +
+                          "picture");
 }
 
 Status Cvt::build_forward(ModelBuilder& b, const ForwardShape& shape,
@@ -418,10 +419,10 @@ Status read_sizes(const JsonConfig& config, const StageLists& lists,
     VKF_CHECK(head_width(config, width[s], heads[s]));
     const double ffn = static_cast<double>(width[s]) * ratio[s];
     if (!(ffn >= 1 && ffn <= static_cast<double>(kMostWidth))) {
-      return invalid_file("[mlp_ratio] in " + config.where() + " makes stage " + std::to_string(s) +
-                          " " + std::to_string(ffn) +
-                          " wide in its feed-forward layer, but it must lie between 1 and " +
-                          std::to_string(kMostWidth));
+      return invalid_file(
+          "[mlp_ratio] in " + config.where() + " makes the feed-forward layers of " + "stage " +
+          std::to_string(s) + " " + std::to_string(ffn) +
+          " wide, but the width must lie between 1 and " + std::to_string(kMostWidth));
     }
     if (class_token[s] && width[s] != width.back()) {
       return unsupported(

@@ -25,23 +25,16 @@ WeightRow conv1d_row(std::string name, const std::string& module, int64_t n, int
 }
 
 void Gpt2::add_rows(const std::string& prefix, WeightTable& table) const {
-  const StackConfig& s = block().stack;
+  add_gpt2_rows(table, block().stack, facts().max_source, prefix);
+}
+
+void add_cross_rows(WeightTable& table, const StackConfig& s, const std::string& to,
+                    const std::string& from) {
   const int64_t d = s.width;
-  table.rows.push_back(table_row("positions", {prefix + "wpe.weight"}, {facts().max_source}, d));
-  for (int64_t i = 0; i < s.layers; ++i) {
-    const std::string to = s.layer_rows(i);
-    const std::string from = prefix + "h." + std::to_string(i) + ".";
-    table.rows.push_back(norm_row(to + ".self.norm", from + "ln_1", d));
-    table.rows.push_back(conv1d_row(to + ".self.qkv", from + "attn.c_attn", 3 * d, d));
-    table.rows.push_back(conv1d_row(to + ".self.out", from + "attn.c_proj", d, d));
-    table.rows.push_back(norm_row(to + ".ffn.norm", from + "ln_2", d));
-    table.rows.push_back(conv1d_row(to + ".ffn.up", from + "mlp.c_fc", s.ffn, d));
-    table.rows.push_back(conv1d_row(to + ".ffn.down", from + "mlp.c_proj", d, s.ffn));
-  }
-  table.rows.push_back(norm_row(s.rows + ".norm", prefix + "ln_f", d));
-  // Causal masks that older versions of the library saved.
-  table.ignored.push_back(prefix + "h.*.attn.bias");
-  table.ignored.push_back(prefix + "h.*.attn.masked_bias");
+  table.rows.push_back(norm_row(to + ".cross.norm", from + "ln_cross_attn", d));
+  table.rows.push_back(conv1d_row(to + ".cross.q", from + "crossattention.q_attn", d, d));
+  table.rows.push_back(conv1d_row(to + ".cross.kv", from + "crossattention.c_attn", 2 * d, d));
+  table.rows.push_back(conv1d_row(to + ".cross.out", from + "crossattention.c_proj", d, d));
 }
 
 // 1 / sqrt(E) unless scale_attn_weights is false, divided by (layer + 1) where
@@ -58,7 +51,9 @@ Status read_scales(const JsonConfig& config, StackConfig& stack) {
   return {};
 }
 
-Status read_stack(const JsonConfig& config, StackConfig& stack) {
+}  // namespace
+
+Status read_gpt2_stack(const JsonConfig& config, StackConfig& stack) {
   stack.rows = "decoder";
   stack.order = StackConfig::Order::kPre;
   stack.final_norm = StackConfig::FinalNorm::kYes;
@@ -73,7 +68,30 @@ Status read_stack(const JsonConfig& config, StackConfig& stack) {
   return read_scales(config, stack);
 }
 
-}  // namespace
+void add_gpt2_rows(WeightTable& table, const StackConfig& s, int64_t positions,
+                   const std::string& prefix) {
+  const int64_t d = s.width;
+  table.rows.push_back(table_row("positions", {prefix + "wpe.weight"}, {positions}, d));
+  for (int64_t i = 0; i < s.layers; ++i) {
+    const std::string to = s.layer_rows(i);
+    const std::string from = prefix + "h." + std::to_string(i) + ".";
+    table.rows.push_back(norm_row(to + ".self.norm", from + "ln_1", d));
+    table.rows.push_back(conv1d_row(to + ".self.qkv", from + "attn.c_attn", 3 * d, d));
+    table.rows.push_back(conv1d_row(to + ".self.out", from + "attn.c_proj", d, d));
+    table.rows.push_back(norm_row(to + ".ffn.norm", from + "ln_2", d));
+    table.rows.push_back(conv1d_row(to + ".ffn.up", from + "mlp.c_fc", s.ffn, d));
+    table.rows.push_back(conv1d_row(to + ".ffn.down", from + "mlp.c_proj", d, s.ffn));
+    if (s.cross == StackConfig::Cross::kYes) add_cross_rows(table, s, to, from);
+  }
+  table.rows.push_back(norm_row(s.rows + ".norm", prefix + "ln_f", d));
+  // Causal masks that older versions of the library saved.
+  table.ignored.push_back(prefix + "h.*.attn.bias");
+  table.ignored.push_back(prefix + "h.*.attn.masked_bias");
+  if (s.cross == StackConfig::Cross::kYes) {
+    table.ignored.push_back(prefix + "h.*.crossattention.bias");
+    table.ignored.push_back(prefix + "h.*.crossattention.masked_bias");
+  }
+}
 
 Result<std::unique_ptr<ModelFamily>> load_gpt2(const ModelFiles& files) {
   const JsonConfig& config = files.config;
@@ -85,7 +103,7 @@ Result<std::unique_ptr<ModelFamily>> load_gpt2(const ModelFiles& files) {
   ModelFacts facts{.family = "gpt2"};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "GPT2LMHeadModel", facts, block));
-  VKF_CHECK(read_stack(config, block.stack));
+  VKF_CHECK(read_gpt2_stack(config, block.stack));
   block.embedding.positions = "positions";
   VKF_ASSIGN(int64_t vocabulary, get_size_or(config, "vocab_size", 50257, kMostVocabulary));
   VKF_ASSIGN(int64_t positions, size_by_either(config, "n_positions", "max_position_embeddings",

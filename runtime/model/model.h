@@ -84,6 +84,9 @@ struct ModelFacts {
   GridFacts grid;
   SentenceFacts sentence;
   std::vector<std::string> labels;  // of a classifying head, by class
+  // kExact: how long a prompt is changes what is computed of it (rotary frequencies that depend on
+  // the length), so that recordings are made for its very length, not for a rounded one.
+  enum class Prompts : uint8_t { kRounded, kExact } prompts = Prompts::kRounded;
 };
 
 // Token-choice settings as generation_config.json and config.json give them.

@@ -3,11 +3,11 @@
 #include "model/albert.h"
 #include "model/bart.h"
 #include "model/bert.h"
+#include "model/bloom.h"
 #include "model/cvt.h"
 #include "model/deit.h"
 #include "model/distilbert.h"
 #include "model/electra.h"
-#include "model/bloom.h"
 #include "model/gpt2.h"
 #include "model/gpt_neo.h"
 #include "model/gpt_neox.h"
@@ -20,6 +20,7 @@
 #include "model/swin.h"
 #include "model/t5.h"
 #include "model/transformer.h"
+#include "model/vision_encoder_decoder.h"
 #include "model/vit.h"
 #include "model/whisper.h"
 
@@ -58,6 +59,7 @@ constexpr FamilyRow kFamilies[] = {
     {"deit", load_deit},
     {"swin", load_swin},
     {"cvt", load_cvt},
+    {"vision-encoder-decoder", load_vision_encoder_decoder},
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ Status read_positions(const JsonConfig& config, BertConfig& bert) {
   ModelFacts& facts = bert.facts;
   VKF_ASSIGN(int64_t pad, config.get_int_or("pad_token_id", 1));
   const int64_t rows = facts.max_source;
-  if (pad < 0 || pad + 1 >= rows) {
+  if (pad < 0 || pad >= rows - 1) {
     return invalid_file("[pad_token_id] in " + config.where() + " is " + std::to_string(pad) +
                         ", but positions begin behind it and max_position_embeddings is " +
                         std::to_string(rows) + "; it must lie between 0 and " +

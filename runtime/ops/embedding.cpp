@@ -162,6 +162,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
   params.tokens = attrs.tokens;
   params.position_offset = attrs.position_offset;
   params.scale = attrs.scale;
+  params.pad_id = attrs.pad_id;
   if (!step) {
     params.position_plane = attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0;
     params.type_plane = attrs.types > 0 ? embedding_planes(attrs) - 1 : 0;

@@ -28,6 +28,9 @@ struct EmbeddingAttrs {
   uint32_t position_offset = 0;  // tokens
   // kPlane: ids is (planes, ..., T), ids first, then positions.
   enum class Positions : uint8_t { kCounted, kPlane } from = Positions::kCounted;
+  // In a decoding step, the id that stands at the row before position 0 instead of its own position
+  // (padding, where positions come from the ids); ~0: none.
+  uint32_t pad_id = ~0u;
   // Rows of the position table, its last ones, that are token types; 0: none. Without a state, ids
   // has a last plane (planes, ..., T) with the types.
   uint32_t types = 0;

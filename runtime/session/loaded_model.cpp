@@ -41,7 +41,8 @@ ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
                  .source_vocab = f.source_vocab,
                  .target_vocab = f.target_vocab,
                  .max_source = f.max_source,
-                 .max_target = f.max_target};
+                 .max_target = f.max_target,
+                 .prompt_tokens = family.generation().prompt_tokens};
   for (const std::string& name : checkpoint.names()) {
     const TensorView& view = *checkpoint.find(name);
     info.parameters += element_count(view.shape);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "params/decode_state.h"
 
@@ -221,6 +222,30 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
                             std::to_string(VKF_MAX_SLOTS) +
                             " rows that can run together; use smaller batches");
   }
+  return facts.prompts == ModelFacts::Prompts::kExact ? generate_by_length(read, key, options)
+                                                      : generate_together(read, key, options);
+}
+
+Result<Generation> SessionState::generate_by_length(const GenerationInputs& read,
+                                                    const GenerationKey& key,
+                                                    const GenerateOptions& options) {
+  std::map<size_t, std::vector<size_t>> items;  // by the length of their prompts
+  for (size_t i = 0; i < read.prompts.size(); ++i) items[read.prompts[i].size()].push_back(i);
+  Generation result(read.prompts.size());
+  for (const auto& [length, alike] : items) {
+    GenerationInputs part;
+    for (size_t i : alike) part.prompts.push_back(read.prompts[i]);
+    GenerationKey part_key = key;
+    part_key.shape.batch = static_cast<int64_t>(alike.size());
+    VKF_ASSIGN(Generation generated, generate_together(part, part_key, options));
+    for (size_t i = 0; i < alike.size(); ++i) result[alike[i]] = std::move(generated[i]);
+  }
+  return result;
+}
+
+Result<Generation> SessionState::generate_together(const GenerationInputs& read, GenerationKey key,
+                                                   const GenerateOptions& options) {
+  const ModelFacts& facts = model_->family().facts();
   const int64_t prompt = read.longest();
   const int64_t room = facts.max_target - prompt;
   if (options.max_new_tokens > room || room < 1) {
@@ -231,7 +256,8 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
   }
   const int64_t new_tokens =
       options.max_new_tokens == 0 ? std::min(room, kMostDefaultTokens) : options.max_new_tokens;
-  key.shape.prompt = prompt == 1 ? 1 : round_up(prompt, kPromptBucket);
+  const bool exact = prompt == 1 || facts.prompts == ModelFacts::Prompts::kExact;
+  key.shape.prompt = exact ? prompt : round_up(prompt, kPromptBucket);
   key.shape.capacity = round_up(key.shape.prompt + new_tokens, kTargetBucket);
   if (options.beams > 1) {
     const auto eos = static_cast<uint32_t>(options.eos.size());

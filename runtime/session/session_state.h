@@ -29,6 +29,12 @@ class SessionState {
   Result<GenerationInputs> read_generation_inputs(const TensorMap& inputs,
                                                   const GenerateOptions& options,
                                                   StepShape& shape) const;
+  Result<Generation> generate_together(const GenerationInputs& read, GenerationKey key,
+                                       const GenerateOptions& options);
+  // For decoders whose prompts are exact: rows of different lengths run apart, so that a row is
+  // generated as it is alone.
+  Result<Generation> generate_by_length(const GenerationInputs& read, const GenerationKey& key,
+                                        const GenerateOptions& options);
 
   std::shared_ptr<const LoadedModel> model_;
   SessionOptions options_;

@@ -76,7 +76,7 @@ uint64_t kernel_list_hash() {
   for (uint16_t i = 0; i < static_cast<uint16_t>(KernelId::kCount); ++i) {
     const KernelInfo& info = kernel_info(static_cast<KernelId>(i));
     hash = hash_bytes(info.name.data(), info.name.size(), hash);
-    hash = hash_bytes(info.spirv.data(), info.spirv.size_bytes(), hash);
+    hash = hash_bytes(info.packed.data(), info.packed.size_bytes(), hash);
   }
   return hash;
 }

@@ -164,9 +164,9 @@ Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   const std::string name = kernel_name(id);
   Kernel kernel;
   VKF_ASSIGN(kernel.interface, kernel_interface(id));
-  const std::span<const uint32_t> words = kernel_info(id).spirv;
+  const std::vector<uint32_t> words = kernel_spirv(id);
   VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  info.codeSize = words.size_bytes();
+  info.codeSize = words.size() * sizeof(uint32_t);
   info.pCode = words.data();
   Status status = context_.check(
       context_.api.CreateShaderModule(context_.device, &info, nullptr, &kernel.module),

@@ -45,14 +45,20 @@ Result<Device> open_device(const CommonOptions& common);
 Result<Model> load_model(const CommonOptions& common, const Device& device,
                          const std::string& directory, const ModelOptions& options);
 
+void add_answer_command(CLI::App& app, CommandLine& line);
 void add_attend_command(CLI::App& app, CommandLine& line);
 void add_bench_command(CLI::App& app, CommandLine& line);
+void add_caption_command(CLI::App& app, CommandLine& line);
 void add_case_command(CLI::App& app, CommandLine& line);
+void add_classify_command(CLI::App& app, CommandLine& line);
 void add_devices_command(CLI::App& app, CommandLine& line);
+void add_embed_command(CLI::App& app, CommandLine& line);
+void add_fill_mask_command(CLI::App& app, CommandLine& line);
 void add_generate_command(CLI::App& app, CommandLine& line);
 void add_inspect_command(CLI::App& app, CommandLine& line);
 void add_plan_command(CLI::App& app, CommandLine& line);
 void add_run_command(CLI::App& app, CommandLine& line);
 void add_tokenize_command(CLI::App& app, CommandLine& line);
+void add_transcribe_command(CLI::App& app, CommandLine& line);
 
 }  // namespace vkformer::cli

@@ -27,7 +27,13 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_devices_command(app, line);
   add_inspect_command(app, line);
   add_plan_command(app, line);
+  add_embed_command(app, line);
+  add_classify_command(app, line);
+  add_answer_command(app, line);
+  add_fill_mask_command(app, line);
   add_generate_command(app, line);
+  add_transcribe_command(app, line);
+  add_caption_command(app, line);
   add_attend_command(app, line);
   add_run_command(app, line);
   add_tokenize_command(app, line);

@@ -8,7 +8,8 @@
 namespace vkformer::cli {
 
 Progress::Progress(std::string label, Show show) : label_(std::move(label)) {
-  if (show == Show::kNever || isatty(STDERR_FILENO) == 0) return;
+  lines_ = isatty(STDERR_FILENO) == 0;
+  if (show == Show::kNever || (lines_ && show != Show::kAlways)) return;
   thread_ = std::jthread([this](const std::stop_token& stop) { tick(stop); });
 }
 
@@ -17,6 +18,7 @@ Progress::~Progress() {
   thread_.request_stop();
   thread_.join();
   hide();
+  if (lines_ && done_ > 0) draw_line();
 }
 
 void Progress::set(int64_t done, int64_t total) {
@@ -35,9 +37,23 @@ void Progress::tick(const std::stop_token& stop) {
   const auto never = [] { return false; };
   wake_.wait_for(lock, stop, std::chrono::seconds(1), never);
   while (!stop.stop_requested()) {
-    draw();
-    wake_.wait_for(lock, stop, std::chrono::milliseconds(200), never);
+    if (lines_) {
+      draw_line();
+    } else {
+      draw();
+    }
+    wake_.wait_for(lock, stop, std::chrono::milliseconds(lines_ ? 1000 : 200), never);
   }
+}
+
+void Progress::draw_line() {
+  const int64_t done = done_;
+  const int64_t total = total_;
+  if (done == written_) return;
+  written_ = done;
+  std::fprintf(stderr, "%s: %lld", label_.c_str(), static_cast<long long>(done));
+  if (total > 0) std::fprintf(stderr, " of %lld", static_cast<long long>(total));
+  std::fputc('\n', stderr);
 }
 
 void Progress::draw() {

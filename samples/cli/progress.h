@@ -1,4 +1,5 @@
-// A progress line on stderr for work that takes longer than a second, when stderr is a terminal.
+// A progress line on stderr for work that takes longer than a second, when stderr is a terminal or
+// the user wants it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,8 @@ namespace vkformer::cli {
 // date, so that a blocking call shows progress too.
 class Progress {
  public:
-  enum class Show : uint8_t { kNever, kIfTerminal };
+  // kAlways writes a line per change, at most one a second, where stderr is no terminal.
+  enum class Show : uint8_t { kNever, kIfTerminal, kAlways };
 
   Progress(std::string label, Show show);
   ~Progress();
@@ -29,13 +31,16 @@ class Progress {
  private:
   void tick(const std::stop_token& stop);
   void draw();
+  void draw_line();
 
   std::string label_;
   std::atomic<int64_t> done_{0};
   std::atomic<int64_t> total_{0};
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  bool shown_ = false;  // under mutex_
+  bool shown_ = false;    // under mutex_
+  bool lines_ = false;    // lines of their own instead of one that is drawn anew
+  int64_t written_ = -1;  // of lines_: the count that was written last
   std::jthread thread_;
 };
 

@@ -1,5 +1,5 @@
-// Texts from the command line or a file, and their way to token rows. Used by generate, attend,
-// tokenize and bench.
+// Texts from the command line or a file, and their way to token rows. Used by the
+// task commands, attend, tokenize and bench.
 #pragma once
 
 #include <cstdint>

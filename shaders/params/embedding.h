@@ -18,8 +18,9 @@ struct EmbeddingParams {
   uint_t type_plane;       // plane of Ids with the token types; 0: none
   uint_t type_row;         // row of the position table where the types begin
   uint_t types;            // rows of the position table that are types
+  uint_t pad_id;           // in a step, the id that stands one row before position 0; ~0: none
 };
 #ifdef __cplusplus
-static_assert(sizeof(EmbeddingParams) == 56);
+static_assert(sizeof(EmbeddingParams) == 60);
 #endif
 #endif

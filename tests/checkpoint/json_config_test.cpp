@@ -183,4 +183,22 @@ TEST_SUITE("cpu") {
     CHECK(contains(missing.error().message, dir.file("absent.json")));
     CHECK_FALSE(JsonConfig::load(dir.write("empty.json", "")).ok());
   }
+
+  TEST_CASE("json_config: names that repeat are written out, up to a limit") {
+    using Names = std::vector<std::string>;
+    const JsonConfig config = parsed(
+        R"({"a": [[["x", "y"], 2], [["z"], 1], [[], 5]], "many": [[["x", "y"], 3]],
+            "huge": [[["x"], 9223372036854775807]], "less": [[["x"], -1]], "flat": ["x", 2],
+            "number": [[[1], 2]], "count": [[["x"], "2"]], "text": "x"})");
+    check_equal<Names>(config.get_repeated_names_or("a", {}, 5), {"x", "y", "x", "y", "z"});
+    check_equal<Names>(config.get_repeated_names_or("none", {"w"}, 1), {"w"});
+    check_refused(config.get_repeated_names_or("a", {}, 4), {"[a]", "element 1", "4 names"});
+    check_refused(config.get_repeated_names_or("many", {}, 5), {"[many]", "3 times", "5 names"});
+    check_refused(config.get_repeated_names_or("huge", {}, 100), {"[huge]", "9223372036854775807"});
+    check_refused(config.get_repeated_names_or("less", {}, 100), {"[less]", "-1"});
+    check_refused(config.get_repeated_names_or("flat", {}, 100), {"[flat]", "pair"});
+    check_refused(config.get_repeated_names_or("number", {}, 100), {"[number]", "a string"});
+    check_refused(config.get_repeated_names_or("count", {}, 100), {"[count]", "whole number"});
+    check_refused(config.get_repeated_names_or("text", {}, 100), {"[text]", "list of pairs"});
+  }
 }

@@ -5,9 +5,9 @@
 namespace vkformer::testing {
 namespace {
 
-const Json kLlama = {{"model_type", "llama"},        {"hidden_size", 24},
-                     {"num_hidden_layers", 2},       {"num_attention_heads", 4},
-                     {"num_key_value_heads", 2},     {"intermediate_size", 40},
+const Json kLlama = {{"model_type", "llama"},         {"hidden_size", 24},
+                     {"num_hidden_layers", 2},        {"num_attention_heads", 4},
+                     {"num_key_value_heads", 2},      {"intermediate_size", 40},
                      {"max_position_embeddings", 64}, {"vocab_size", 50}};
 
 Json as(const char* family) {
@@ -16,13 +16,6 @@ Json as(const char* family) {
 
 Json rotary(const Json& parameters) {
   return with(kLlama, "rope_parameters", parameters);
-}
-
-// Windows of the layers' attention, by golden or changed model: the node texts that have one.
-int64_t windows_in(const Graph& graph) {
-  int64_t count = 0;
-  for (const Node& node : graph.nodes()) count += test::contains(node.attrs_text, "window") ? 1 : 0;
-  return count;
 }
 
 }  // namespace
@@ -52,9 +45,9 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("llama: hostile sizes are refused by key and value") {
-    check_sizes(kLlama, {"hidden_size", "num_hidden_layers", "num_attention_heads",
-                         "num_key_value_heads", "intermediate_size", "head_dim",
-                         "max_position_embeddings", "vocab_size"});
+    check_sizes(kLlama,
+                {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+                 "intermediate_size", "head_dim", "max_position_embeddings", "vocab_size"});
     check_refused(with(kLlama, "num_key_value_heads", 3), ErrorCode::kInvalidFile,
                   {"[num_key_value_heads]", "3", "4"});
     check_refused(with(kLlama, "num_attention_heads", 5), ErrorCode::kInvalidFile, {"24", "5"});
@@ -94,6 +87,22 @@ TEST_SUITE("cpu") {
                           {"short_factor", {1.0, 1.0, 1.0}},
                           {"long_factor", {1.0}}}),
                   ErrorCode::kInvalidFile, {"long_factor"});
+  }
+
+  TEST_CASE("llama: prompts are recorded exactly where the frequencies depend on their length") {
+    const auto prompts = [](const char* kind) {
+      return facts_of(rotary({{"rope_type", kind},
+                              {"factor", 2.0},
+                              {"short_factor", {1.0, 1.0, 1.0}},
+                              {"long_factor", {2.0, 2.0, 2.0}}}))
+          .prompts;
+    };
+    for (const char* kind : {"dynamic", "longrope"}) {
+      CHECK(prompts(kind) == ModelFacts::Prompts::kExact);
+    }
+    for (const char* kind : {"default", "linear", "yarn", "llama3"}) {
+      CHECK(prompts(kind) == ModelFacts::Prompts::kRounded);
+    }
   }
 
   TEST_CASE("qwen2: which layers slide must be said consistently") {

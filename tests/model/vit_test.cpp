@@ -5,9 +5,8 @@
 namespace vkformer::testing {
 namespace {
 
-const Json kVit = {{"model_type", "vit"},     {"hidden_size", 24},
-                   {"num_hidden_layers", 2},  {"num_attention_heads", 3},
-                   {"intermediate_size", 40}, {"image_size", {22, 35}},
+const Json kVit = {{"model_type", "vit"},      {"hidden_size", 24},       {"num_hidden_layers", 2},
+                   {"num_attention_heads", 3}, {"intermediate_size", 40}, {"image_size", {22, 35}},
                    {"patch_size", {4, 8}}};
 
 Json as(const char* architecture, Json config = kVit) {
@@ -82,8 +81,8 @@ TEST_SUITE("cpu") {
     CHECK(external_shape(graph, "pooler_output") == Shape{3, 32});
     CHECK(external_shape(graph, "attentions.1") == Shape{3, 4, 17, 17});
     CHECK(external_shape(graph, "hidden_states.0") == Shape{3, 17, 32});
-    const Graph classes = picture_graph(golden_graphs("vit-imgcls"),
-                                        {.batch = 2, .height = 24, .width = 40});
+    const Graph classes =
+        picture_graph(golden_graphs("vit-imgcls"), {.batch = 2, .height = 24, .width = 40});
     CHECK(external_shape(classes, "logits") == Shape{2, 7});
     CHECK(external_shape(classes, "pooler_output").empty());
   }
@@ -116,9 +115,10 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("vit: weights that do not fit the configuration are refused by tensor") {
     for (const auto& [key, value, tensor] :
-         {std::tuple{"hidden_size", 36, "projection.weight"},
+         {std::tuple{"hidden_size", 36, "position_embeddings"},
           std::tuple{"image_size", 40, "position_embeddings"},
-          std::tuple{"patch_size", 16, "projection.weight"},
+          std::tuple{"num_channels", 1, "projection.weight"},
+          std::tuple{"patch_size", 16, "position_embeddings"},
           std::tuple{"intermediate_size", 65, "encoder.layer.0.intermediate"},
           std::tuple{"num_hidden_layers", 3, "encoder.layer.2."},
           std::tuple{"num_hidden_layers", 1, "encoder.layer.1."},

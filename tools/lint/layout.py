@@ -6,7 +6,7 @@ import sys
 from common import ROOT, files, relative, report
 
 ALL = {"base", "checkpoint", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
-       "session", "text", "image", "audio", "reference", "api"}
+       "session", "tasks", "text", "image", "audio", "reference", "api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
@@ -22,7 +22,8 @@ ROOMS = {
     "ops": {"graph", "plan", "kernels"},
     "model": {"ops", "graph", "weights", "checkpoint"},
     "vulkan": {"plan", "kernels"},
-    "session": ALL - {"api"},
+    "session": ALL - {"api", "tasks"},
+    "tasks": ALL - {"api", "vulkan"},
     "api": ALL,
 }
 VULKAN_ROOMS = {"vulkan", "api"}

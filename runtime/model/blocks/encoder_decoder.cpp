@@ -25,7 +25,7 @@ Result<Memory> EncoderDecoderFamily::encode(ModelBuilder& b, const ForwardShape&
   run.positions = embedded.positions;
   run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
   VKF_ASSIGN(TensorId states, add_stack(b, stack, run, embedded.x));
-  return Memory{states, shape.source, run.terms.words};
+  return Memory{.states = states, .tokens = shape.source, .mask = run.terms.words};
 }
 
 Result<TensorId> EncoderDecoderFamily::decode(ModelBuilder& b, const StackRun& given,
@@ -41,7 +41,8 @@ Result<TensorId> EncoderDecoderFamily::decode(ModelBuilder& b, const StackRun& g
 Status EncoderDecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                            const ForwardTaps& taps) const {
   VKF_ASSIGN(Memory memory, encode(b, shape, taps));
-  b.mark_output(memory.states, "encoder_last_hidden_state");
+  const TensorId output = memory.output == kNoTensor ? memory.states : memory.output;
+  b.mark_output(output, "encoder_last_hidden_state");
   if (shape.target == 0) return {};
   StackRun run{.batch = shape.batch, .tokens = shape.target};
   const std::string mask = taps.decoder_mask == Tap::kOn ? "decoder_key_mask" : "";

@@ -21,6 +21,8 @@ struct Memory {
   TensorId states = kNoTensor;  // (B, S, any)
   int64_t tokens = 0;           // S
   TensorId mask = kNoTensor;    // key mask words, or none
+  // encoder_last_hidden_state (B, S, any), where a projection to `states` follows it.
+  TensorId output = kNoTensor;
 };
 
 // What remains to a family's own file is its configuration and weight table; one whose encoder

@@ -29,6 +29,12 @@ void set_decoder_facts(const DecoderConfig& block, int64_t vocabulary, int64_t m
   facts.decoder_heads = block.stack.heads;
   facts.source_vocab = facts.target_vocab = vocabulary;
   facts.max_source = facts.max_target = most_tokens;
+  for (const RotarySetup& rotary : block.stack.rotaries) {
+    const RotaryScalingKind kind = rotary.scaling.kind;
+    const bool by_length =
+        kind == RotaryScalingKind::kDynamic || kind == RotaryScalingKind::kLongrope;
+    if (by_length) facts.prompts = ModelFacts::Prompts::kExact;
+  }
 }
 
 Result<int64_t> size_by_either(const JsonConfig& config, const std::string& own,

@@ -74,6 +74,9 @@ Result<TensorId> add_step_embedding(ModelBuilder& b, const StackConfig& stack,
   VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
   EmbeddingInputs inputs{.ids = tensors.ids};
   if (!e.positions.empty()) inputs.state = tensors.state;
+  if (e.tokens.positions == TokenFacts::Positions::kFromIds && e.position_offset > 0) {
+    attrs.pad_id = static_cast<uint32_t>(e.tokens.pad);
+  }
   VKF_ASSIGN(TensorId x, embed(b, e, inputs, attrs));
   return finish(b, stack, e, x);
 }

@@ -1,0 +1,138 @@
+#include "vkformer/tasks.h"
+
+#include <new>
+
+#include "base/check.h"
+#include "tasks/task_model.h"
+
+namespace vkformer {
+namespace {
+
+// What `make` gives, or an error where memory ran out on the way.
+template <class Make>
+auto within_memory(const Make& make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kOutOfMemory,
+                 "The [inputs] of a task do not fit into memory; give fewer, or smaller batches."};
+  }
+}
+
+template <class T>
+Result<T> load_task(const Device& device, const ModelSource& source, const char* name,
+                    const TaskOptions& options) {
+  VKF_ASSIGN(std::shared_ptr<TaskModel> model, load_task_model(device, source, name, options));
+  return T(std::move(model));
+}
+
+}  // namespace
+
+std::vector<std::string> model_tasks(const ModelInfo& info) {
+  return tasks_of(info);
+}
+
+const ModelInfo& Task::info() const {
+  return model_->model->info();
+}
+
+Result<Embedder> Embedder::load(const Device& device, const ModelSource& source,
+                                const TaskOptions& options) {
+  return load_task<Embedder>(device, source, "embed", options);
+}
+
+Result<Tensor> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) {
+  return within_memory([&] { return embed_texts(*model_, texts, options); });
+}
+
+Result<TextClassifier> TextClassifier::load(const Device& device, const ModelSource& source,
+                                            const TaskOptions& options) {
+  VKF_ASSIGN(TextClassifier made, load_task<TextClassifier>(device, source, "classify", options));
+  if (made.info().source == "tokens") return made;
+  return unsupported("[classify] a " + made.info().architecture + " reads " + made.info().source +
+                     ", no texts; load it as a PictureClassifier");
+}
+
+bool TextClassifier::finds_entities() const {
+  return model_->facts().head == HeadKind::kTokens;
+}
+
+Result<std::vector<std::vector<LabelScore>>> TextClassifier::classify(
+    std::span<const ClassifyInput> inputs, int top) {
+  return within_memory([&] { return classify_texts(*model_, inputs, top); });
+}
+
+Result<std::vector<std::vector<Entity>>> TextClassifier::entities(
+    std::span<const std::string> texts) {
+  return within_memory([&] { return find_entities(*model_, texts); });
+}
+
+Result<PictureClassifier> PictureClassifier::load(const Device& device, const ModelSource& source,
+                                                  const TaskOptions& options) {
+  VKF_ASSIGN(PictureClassifier made,
+             load_task<PictureClassifier>(device, source, "classify", options));
+  if (made.info().source == "pictures") return made;
+  return unsupported("[classify] a " + made.info().architecture + " reads " + made.info().source +
+                     ", no pictures; load it as a TextClassifier");
+}
+
+Result<std::vector<std::vector<LabelScore>>> PictureClassifier::classify(
+    std::span<const Picture> pictures, int top) {
+  return within_memory([&] { return classify_pictures(*model_, pictures, top); });
+}
+
+Result<Answerer> Answerer::load(const Device& device, const ModelSource& source,
+                                const TaskOptions& options) {
+  return load_task<Answerer>(device, source, "answer", options);
+}
+
+Result<std::vector<std::vector<Answer>>> Answerer::answer(std::span<const Question> questions,
+                                                          const AnswerOptions& options) {
+  return within_memory([&] { return answer_questions(*model_, questions, options); });
+}
+
+Result<MaskFiller> MaskFiller::load(const Device& device, const ModelSource& source,
+                                    const TaskOptions& options) {
+  return load_task<MaskFiller>(device, source, "fill-mask", options);
+}
+
+const std::string& MaskFiller::mask_token() const {
+  return model_->mask_token;
+}
+
+Result<std::vector<std::vector<std::vector<MaskCandidate>>>> MaskFiller::fill(
+    std::span<const std::string> texts, int top) {
+  return within_memory([&] { return fill_masks(*model_, texts, top); });
+}
+
+Result<TextGenerator> TextGenerator::load(const Device& device, const ModelSource& source,
+                                          const TaskOptions& options) {
+  return load_task<TextGenerator>(device, source, "generate", options);
+}
+
+Result<std::vector<std::vector<GeneratedText>>> TextGenerator::generate(
+    std::span<const std::string> texts, const TextOptions& options) {
+  return within_memory([&] { return generate_texts(*model_, texts, options); });
+}
+
+Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& source,
+                                      const TaskOptions& options) {
+  return load_task<Transcriber>(device, source, "transcribe", options);
+}
+
+Result<std::vector<std::string>> Transcriber::transcribe(std::span<const Sound> sounds,
+                                                         const TranscribeOptions& options) {
+  return within_memory([&] { return transcribe_sounds(*model_, sounds, options); });
+}
+
+Result<Captioner> Captioner::load(const Device& device, const ModelSource& source,
+                                  const TaskOptions& options) {
+  return load_task<Captioner>(device, source, "caption", options);
+}
+
+Result<std::vector<std::string>> Captioner::caption(std::span<const Picture> pictures,
+                                                    const TextOptions& options) {
+  return within_memory([&] { return caption_pictures(*model_, pictures, options); });
+}
+
+}  // namespace vkformer

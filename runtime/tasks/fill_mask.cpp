@@ -1,0 +1,74 @@
+// Texts with gaps to what may stand there, as Hugging Face's fill-mask pipeline gives it.
+#include <algorithm>
+
+#include "base/check.h"
+#include "tasks/task_model.h"
+
+namespace vkformer {
+namespace {
+
+constexpr size_t kMostLogitBytes = 256u << 20;  // that one pass hands out
+
+using Candidates = std::vector<MaskCandidate>;
+
+Result<Candidates> candidates(const TaskModel& task, const Encoding& encoding, size_t place,
+                              std::span<const float> logits, size_t top) {
+  const int32_t mask = encoding.ids[place];
+  // The gaps that stay open are to be seen.
+  const bool several = std::count(encoding.ids.begin(), encoding.ids.end(), mask) > 1;
+  const std::vector<double> scores = softmax_of(logits);
+  Candidates found;
+  for (size_t best : largest(scores, top)) {
+    MaskCandidate candidate{static_cast<int32_t>(best), "", scores[best], ""};
+    VKF_ASSIGN(candidate.token_text,
+               task.tokenizer->decode({&candidate.token, 1}, SpecialTokens::kInclude));
+    std::vector<int32_t> ids = encoding.ids;
+    ids[place] = candidate.token;
+    VKF_ASSIGN(candidate.text, task.tokenizer->decode(ids, several ? SpecialTokens::kInclude
+                                                                   : SpecialTokens::kExclude));
+    found.push_back(std::move(candidate));
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<Candidates>>> fill_masks(TaskModel& task,
+                                                        std::span<const std::string> texts,
+                                                        int top) {
+  const int32_t mask = task.tokenizer->token_to_id(task.mask_token).value_or(-1);
+  VKF_ASSIGN(const auto encodings, encode_task_texts(task, texts, task.token_limit()));
+  size_t longest = 1;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<int32_t>& ids = encodings[i].ids;
+    longest = std::max(longest, ids.size());
+    if (std::find(ids.begin(), ids.end(), mask) != ids.end()) continue;
+    return invalid_argument("[text " + std::to_string(i + 1) + "] has no " + task.mask_token +
+                            "; put one where a token is to be found");
+  }
+  std::vector<std::vector<Candidates>> filled(texts.size());
+  const auto run = [&](std::span<const size_t> places) -> Status {
+    VKF_ASSIGN(const TensorMap outputs,
+               task.session->run(token_inputs(task, encodings, places), {}));
+    VKF_ASSIGN(const TaskOutput logits, task_output(outputs, "logits"));
+    const auto vocab = static_cast<size_t>(logits.shape.back());
+    for (size_t row = 0; row < places.size(); ++row) {
+      const Encoding& encoding = encodings[places[row]];
+      for (size_t i = 0; i < encoding.ids.size(); ++i) {
+        if (encoding.ids[i] != mask) continue;
+        VKF_ASSIGN(Candidates found,
+                   candidates(task, encoding, i, logits.row(row).subspan(i * vocab, vocab),
+                              static_cast<size_t>(std::max(1, top))));
+        filled[places[row]].push_back(std::move(found));
+      }
+    }
+    return {};
+  };
+  const auto vocab = static_cast<size_t>(std::max<int64_t>(1, task.facts().source_vocab));
+  const size_t fits = kMostLogitBytes / sizeof(float) / vocab / (longest + 16);
+  const size_t batch = std::clamp<size_t>(fits, 1, task.batch());
+  VKF_CHECK(run_batches(token_counts(encodings), batch, run));
+  return filled;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,251 @@
+// Texts and pictures to generated texts.
+#include <algorithm>
+
+#include "base/check.h"
+#include "tasks/task_model.h"
+
+namespace vkformer {
+namespace {
+
+// New tokens of a decoder where neither the caller nor the model says how many.
+constexpr int kUsualTokens = 256;
+
+struct Language {
+  int32_t id = -1;
+  std::string token;
+};
+
+// The token of a language: named by it, or as M2M-100, Whisper or Marian spell theirs.
+Result<Language> find_language(const TaskModel& task, const std::string& name) {
+  for (const std::string& token :
+       {name, "__" + name + "__", "<|" + name + "|>", ">>" + name + "<<"}) {
+    const auto id = task.tokenizer->token_to_id(token);
+    if (id) return Language{*id, token};
+  }
+  return invalid_argument("[language] '" + name +
+                          "' is no language of this model's tokenizer; name one of its language "
+                          "tokens, such as de, __de__, de_DE or deu_Latn");
+}
+
+// "__de__" (M2M-100), "de_DE" (mBART), "deu_Latn" (NLLB).
+bool is_language_token(const std::string& token) {
+  if (token.size() > 4 && token.starts_with("__") && token.ends_with("__")) return true;
+  const size_t gap = token.find('_');
+  if (gap != 2 && gap != 3) return false;
+  for (size_t i = 0; i < token.size(); ++i) {
+    const char c = static_cast<char>(token[i] | 0x20);
+    if (i != gap && (c < 'a' || c > 'z')) return false;
+  }
+  return token.size() > gap + 1;
+}
+
+Status replace_language(Encoding& encoding, const Language& language) {
+  for (size_t i = 0; i < encoding.ids.size(); ++i) {
+    const TextRange range = encoding.offsets[i];
+    if (range.begin != range.end || !is_language_token(encoding.tokens[i])) continue;
+    encoding.ids[i] = language.id;
+    return {};
+  }
+  return unsupported(
+      "[source_language] this model's tokenizer adds no language token to texts, so "
+      "none can be replaced; leave source_language away");
+}
+
+template <class T>
+void take(T& setting, const std::optional<T>& given) {
+  if (given) setting = *given;
+}
+
+Status take_int(const JsonConfig& from, const char* key, int less, int& setting) {
+  if (!from.has(key)) return {};
+  VKF_ASSIGN(const int64_t value, from.get_int(key));
+  setting = static_cast<int>(std::clamp<int64_t>(value - less, 0, 1 << 20));
+  return {};
+}
+
+// task_specific_params of config.json, as T5 and BART have them.
+Result<JsonConfig> task_params(const TaskModel& task, const std::string& name) {
+  const JsonConfig all = task.config.object("task_specific_params");
+  VKF_CHECK(all.status());
+  if (all.has(name)) return all.object(name);
+  std::string known;
+  for (const std::string& key : all.keys()) known += (known.empty() ? "" : ", ") + key;
+  return invalid_argument("[task] '" + name + "' is not among task_specific_params of " +
+                          task.config.where() + "; " +
+                          (known.empty() ? "it has none" : "it has " + known));
+}
+
+Status take_params(const JsonConfig& params, GenerateOptions& o) {
+  VKF_CHECK(params.status());
+  VKF_CHECK(take_int(params, "num_beams", 0, o.beams));
+  // Lengths count the decoder's start token.
+  VKF_CHECK(take_int(params, "max_length", 1, o.max_new_tokens));
+  VKF_CHECK(take_int(params, "min_length", 1, o.min_new_tokens));
+  VKF_CHECK(take_int(params, "max_new_tokens", 0, o.max_new_tokens));
+  VKF_CHECK(take_int(params, "min_new_tokens", 0, o.min_new_tokens));
+  VKF_ASSIGN(o.length_penalty, params.get_double_or("length_penalty", o.length_penalty));
+  if (!params.has("early_stopping")) return {};
+  const auto flag = params.get_bool("early_stopping");
+  VKF_ASSIGN(o.early_stopping, flag ? Result<std::string>(*flag ? "true" : "false")
+                                    : params.get_string("early_stopping"));
+  return {};
+}
+
+// Text before every input: of the caller, of the model's task, or Marian's target language.
+Result<std::string> text_prefix(const TaskModel& task, const TextOptions& options) {
+  std::string prefix = options.prefix;
+  if (prefix.empty() && !options.task.empty()) {
+    VKF_ASSIGN(const JsonConfig params, task_params(task, options.task));
+    VKF_ASSIGN(prefix, params.get_string_or("prefix", ""));
+  }
+  if (options.target_language.empty()) return prefix;
+  VKF_ASSIGN(const Language target, find_language(task, options.target_language));
+  return target.token.starts_with(">>") ? target.token + " " + prefix : prefix;
+}
+
+Result<std::vector<Encoding>> encode_sources(const TaskModel& task,
+                                             std::span<const std::string> texts,
+                                             const TextOptions& options) {
+  VKF_ASSIGN(const std::string prefix, text_prefix(task, options));
+  Language source;
+  if (!options.source_language.empty()) {
+    VKF_ASSIGN(source, find_language(task, options.source_language));
+  }
+  std::vector<Encoding> encodings(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty()) continue;
+    const std::string whole = prefix + texts[i];
+    const std::string_view text = whole;
+    VKF_ASSIGN(encodings[i], encode_task_text(task, {&text, 1}, i, task.token_limit()));
+    if (source.id >= 0) VKF_CHECK(replace_language(encodings[i], source));
+  }
+  return encodings;
+}
+
+Status check_room(const TaskModel& task, const std::vector<Encoding>& encodings, int tokens) {
+  for (size_t i = 0; i < encodings.size(); ++i) {
+    const auto prompt = static_cast<int64_t>(encodings[i].ids.size());
+    if (prompt + tokens <= task.facts().max_target) continue;
+    return invalid_argument("[text " + std::to_string(i + 1) + "] is a prompt of " +
+                            std::to_string(prompt) + " tokens, and max_new_tokens is " +
+                            std::to_string(tokens) + ", but this model has positions for " +
+                            std::to_string(task.facts().max_target) + " tokens in all");
+  }
+  return {};
+}
+
+}  // namespace
+
+int fitting_tokens(const TaskModel& task, int tokens, size_t prompt) {
+  const int64_t room = task.facts().max_target - static_cast<int64_t>(prompt);
+  return static_cast<int>(std::clamp<int64_t>(room, 0, tokens));
+}
+
+Result<GenerateOptions> generation_settings(const TaskModel& task, const TextOptions& options) {
+  GenerateOptions settings = task.session->generation_defaults();
+  if (!options.task.empty()) {
+    VKF_ASSIGN(const JsonConfig params, task_params(task, options.task));
+    VKF_CHECK(take_params(params, settings));
+  }
+  const bool decoder = task.facts().kind == ModelKind::kDecoder;
+  if (!options.max_new_tokens) {
+    if (decoder && settings.max_new_tokens == 0) settings.max_new_tokens = kUsualTokens;
+    const size_t prompt = decoder ? 0 : std::max<size_t>(1, settings.decoder_prompt.size());
+    settings.max_new_tokens = fitting_tokens(task, settings.max_new_tokens, prompt);
+  }
+  take(settings.beams, options.beams);
+  take(settings.max_new_tokens, options.max_new_tokens);
+  take(settings.min_new_tokens, options.min_new_tokens);
+  take(settings.return_sequences, options.return_sequences);
+  take(settings.length_penalty, options.length_penalty);
+  take(settings.early_stopping, options.early_stopping);
+  if (options.target_language.empty()) return settings;
+  if (decoder) {
+    return invalid_argument("[target_language] was given, but a " + task.facts().architecture +
+                            " does not translate; say it in the prompt");
+  }
+  VKF_ASSIGN(const Language target, find_language(task, options.target_language));
+  if (!target.token.starts_with(">>")) settings.forced_bos = target.id;
+  return settings;
+}
+
+Result<GeneratedText> generated_text(const TaskModel& task, const Hypothesis& found,
+                                     size_t prompt) {
+  const std::vector<int32_t> all(found.ids.begin(), found.ids.end());
+  const std::span<const int32_t> ids(all);
+  prompt = std::min(prompt, ids.size());
+  GeneratedText result{
+      "", {found.ids.begin() + static_cast<std::ptrdiff_t>(prompt), found.ids.end()}, found.score};
+  VKF_ASSIGN(result.text, task.tokenizer->decode(ids.subspan(prompt), SpecialTokens::kExclude));
+  if (task.facts().kind != ModelKind::kDecoder) return result;
+  // Behind a prompt a text begins with the space that it would lose at the start of a line.
+  VKF_ASSIGN(const std::string before,
+             task.tokenizer->decode(ids.first(prompt), SpecialTokens::kExclude));
+  VKF_ASSIGN(const std::string whole, task.tokenizer->decode(ids, SpecialTokens::kExclude));
+  if (whole.starts_with(before)) result.text = whole.substr(before.size());
+  return result;
+}
+
+Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
+                                                               std::span<const std::string> texts,
+                                                               const TextOptions& options) {
+  VKF_ASSIGN(const GenerateOptions settings, generation_settings(task, options));
+  VKF_ASSIGN(const auto encodings, encode_sources(task, texts, options));
+  const bool decoder = task.facts().kind == ModelKind::kDecoder;
+  if (decoder) {
+    VKF_CHECK(check_room(task, encodings, options.max_new_tokens.value_or(1)));
+  }
+  std::vector<std::vector<GeneratedText>> results(texts.size());
+  const auto run = [&](std::span<const size_t> places) -> Status {
+    std::vector<std::vector<int64_t>> rows;
+    for (size_t place : places) {
+      rows.emplace_back(encodings[place].ids.begin(), encodings[place].ids.end());
+    }
+    GenerateOptions own = settings;
+    if (decoder) own.max_new_tokens = fitting_tokens(task, own.max_new_tokens, rows[0].size());
+    VKF_ASSIGN(const TensorMap inputs, pad_rows(rows));
+    VKF_ASSIGN(const Generation found, task.session->generate(inputs, own));
+    for (size_t row = 0; row < places.size(); ++row) {
+      const size_t prompt =
+          decoder ? rows[row].size() : std::max<size_t>(1, own.decoder_prompt.size());
+      for (const Hypothesis& hypothesis : found[row]) {
+        VKF_ASSIGN(GeneratedText text, generated_text(task, hypothesis, prompt));
+        results[places[row]].push_back(std::move(text));
+      }
+    }
+    return {};
+  };
+  // A prompt that leaves less room than the others goes alone: what its batch generates shall not
+  // depend on it.
+  std::vector<size_t> lengths = token_counts(encodings);
+  std::vector<size_t> alone(lengths.size(), 0);
+  for (size_t i = 0; decoder && i < lengths.size(); ++i) {
+    if (fitting_tokens(task, settings.max_new_tokens, lengths[i]) == settings.max_new_tokens)
+      continue;
+    std::swap(alone[i], lengths[i]);
+  }
+  VKF_CHECK(run_batches(lengths, task.batch(), run));
+  VKF_CHECK(run_batches(alone, 1, run));
+  return results;
+}
+
+Result<std::vector<std::string>> caption_pictures(TaskModel& task,
+                                                  std::span<const Picture> pictures,
+                                                  const TextOptions& options) {
+  VKF_ASSIGN(const GenerateOptions settings, generation_settings(task, options));
+  const size_t prompt = std::max<size_t>(1, settings.decoder_prompt.size());
+  std::vector<std::string> texts;
+  for (size_t begin = 0; begin < pictures.size(); begin += task.batch()) {
+    const size_t count = std::min(task.batch(), pictures.size() - begin);
+    TensorMap inputs;
+    VKF_ASSIGN(inputs["pixel_values"], task.pictures->process(pictures.subspan(begin, count)));
+    VKF_ASSIGN(const Generation found, task.session->generate(inputs, settings));
+    for (const auto& hypotheses : found) {
+      VKF_ASSIGN(GeneratedText text, generated_text(task, hypotheses[0], prompt));
+      texts.push_back(std::move(text.text));
+    }
+  }
+  return texts;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,163 @@
+#include "tasks/task_model.h"
+
+#include "base/check.h"
+#include "image/picture_processor.h"
+
+namespace vkformer {
+namespace {
+
+constexpr const char* kPreprocessor = "preprocessor_config.json";
+
+Result<JsonConfig> optional_config(const FileStore& files, const std::string& name) {
+  if (!files.has(name)) return JsonConfig();
+  return JsonConfig::load_from(files, name);
+}
+
+Result<std::unique_ptr<const TokenizerEngine>> load_tokenizer(const FileStore& files) {
+  const std::string name = "tokenizer.json";
+  VKF_ASSIGN(const MappedFile file, files.open(name));
+  const auto bytes = file.bytes();
+  return TokenizerEngine::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                files.label_of(name));
+}
+
+Result<PictureProcessor> load_pictures(const FileStore& files, const JsonConfig& config) {
+  VKF_ASSIGN(const JsonConfig settings, JsonConfig::load_from(files, kPreprocessor));
+  VKF_ASSIGN(const std::string type, config.get_string_or("model_type", ""));
+  VKF_ASSIGN(const PictureSettings parsed, parse_picture_settings(settings, type));
+  return PictureProcessor::from_settings(parsed);
+}
+
+Status check_options(const TaskOptions& options) {
+  if (options.batch >= 1) return {};
+  return invalid_argument("[batch] is " + std::to_string(options.batch) +
+                          ", but at least one input must run at a time");
+}
+
+Status check_task(const ModelInfo& info, const std::string& task) {
+  std::string known;
+  for (const std::string& name : tasks_of(info)) {
+    if (name == task) return {};
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  return unsupported("[" + task + "] is nothing that a " + info.architecture + " can do (" +
+                     info.kind + " of " + info.source + ", head: " + info.head + "); " +
+                     (known.empty() ? "run its passes with Session::run" : "it can " + known));
+}
+
+// The mask token as text: tokenizer_config.json has it as a string or as an object.
+Result<std::string> find_mask_token(const TaskModel& task, const FileStore& files) {
+  VKF_ASSIGN(const JsonConfig special, optional_config(files, "special_tokens_map.json"));
+  for (const JsonConfig* from : {&task.tokenizer_config, &special}) {
+    if (!from->has("mask_token")) continue;
+    const JsonConfig nested = from->object("mask_token");
+    auto text = nested.status() ? nested.get_string("content") : from->get_string("mask_token");
+    if (!text) return text.error();
+    if (task.tokenizer->token_to_id(*text)) return text;
+    return invalid_file("[mask_token] in " + from->where() + " is '" + *text +
+                        "', which the tokenizer does not have");
+  }
+  for (const char* usual : {"[MASK]", "<mask>"}) {
+    if (task.tokenizer->token_to_id(usual)) return std::string(usual);
+  }
+  return unsupported("[mask_token] is in neither tokenizer_config.json nor the tokenizer of " +
+                     files.label() + "; name it in tokenizer_config.json");
+}
+
+Status load_processors(TaskModel& task, const FileStore& files) {
+  const ModelFacts& facts = task.facts();
+  const bool writes = facts.kind != ModelKind::kEncoder && facts.head == HeadKind::kLanguage;
+  if (facts.source == SourceKind::kTokens || writes) {
+    VKF_ASSIGN(task.tokenizer, load_tokenizer(files));
+  }
+  if (facts.source == SourceKind::kPictures) {
+    VKF_ASSIGN(task.pictures, load_pictures(files, task.config));
+  }
+  if (facts.source == SourceKind::kFeatures) {
+    VKF_ASSIGN(const LogMelSettings settings, read_sound_settings(files));
+    auto made = LogMel::create(settings);
+    if (!made) return made.error().with_context("[" + files.label_of(kPreprocessor) + "]");
+    task.sounds.emplace(std::move(made).value());
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> tasks_of(const ModelInfo& info) {
+  const bool tokens = info.source == "tokens";
+  const bool pictures = info.source == "pictures";
+  const bool writes = info.kind != "encoder" && info.head == "language";
+  const struct {
+    const char* name;
+    bool fits;
+  } rows[] = {{"embed", tokens},
+              {"classify", info.head == "sequence" || (tokens && info.head == "tokens")},
+              {"answer", tokens && info.head == "spans"},
+              {"fill-mask", tokens && info.head == "masked"},
+              {"generate", tokens && writes},
+              {"transcribe", info.source == "features" && writes},
+              {"caption", pictures && writes}};
+  std::vector<std::string> names;
+  for (const auto& row : rows) {
+    if (row.fits) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+Result<std::shared_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
+                                                   const char* task, const TaskOptions& options) {
+  VKF_CHECK(check_options(options));
+  const FileStore& files = *source.store();
+  auto made = std::make_shared<TaskModel>();
+  made->options = options;
+  VKF_ASSIGN(made->model, LoadedModel::load(device.impl(), files, options.model));
+  VKF_CHECK(check_task(made->model->info(), task));
+  VKF_ASSIGN(made->config, JsonConfig::load_from(files, "config.json"));
+  VKF_ASSIGN(made->tokenizer_config, optional_config(files, "tokenizer_config.json"));
+  VKF_ASSIGN(made->generation_config, optional_config(files, "generation_config.json"));
+  VKF_CHECK(load_processors(*made, files));
+  VKF_ASSIGN(const JsonConfig sentence, optional_config(files, "sentence_bert_config.json"));
+  VKF_ASSIGN(made->sentence_tokens, sentence.get_int_or("max_seq_length", 0));
+  if (std::string_view(task) == "fill-mask") {
+    VKF_ASSIGN(made->mask_token, find_mask_token(*made, files));
+  }
+  VKF_ASSIGN(made->session, SessionState::create(made->model, options.session));
+  return made;
+}
+
+int64_t TaskModel::token_limit(int64_t wanted) const {
+  const int64_t limit = facts().max_source;
+  return wanted > 0 && wanted < limit ? wanted : limit;
+}
+
+// The count of samples and of frames in the file are left aside: they follow from the rest.
+Result<LogMelSettings> read_sound_settings(const FileStore& files) {
+  JsonConfig config;
+  if (files.has(kPreprocessor)) {
+    VKF_ASSIGN(config, JsonConfig::load_from(files, kPreprocessor));
+  } else {
+    VKF_ASSIGN(const JsonConfig shared, JsonConfig::load_from(files, "processor_config.json"));
+    config = shared.object("feature_extractor");
+    VKF_CHECK(config.status());
+  }
+  const std::string known = "WhisperFeatureExtractor";
+  VKF_ASSIGN(const auto type, config.get_string_or("feature_extractor_type", known));
+  VKF_ASSIGN(const auto side, config.get_string_or("padding_side", "right"));
+  if (type != known || (side != "right" && side != "left")) {
+    return unsupported("[" + config.where() + "] describes a feature extractor of type " + type +
+                       " that fills up on the " + side + "; supported are " + known +
+                       " and right or left");
+  }
+  LogMelSettings s;
+  s.pads_left = side == "left";
+  VKF_ASSIGN(s.mel_bands, config.get_int_or("feature_size", s.mel_bands));
+  VKF_ASSIGN(s.sampling_rate, config.get_int_or("sampling_rate", s.sampling_rate));
+  VKF_ASSIGN(s.hop_length, config.get_int_or("hop_length", s.hop_length));
+  VKF_ASSIGN(s.fft_length, config.get_int_or("n_fft", s.fft_length));
+  VKF_ASSIGN(s.chunk_length, config.get_int_or("chunk_length", s.chunk_length));
+  VKF_ASSIGN(s.padding_value, config.get_double_or("padding_value", s.padding_value));
+  return s;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,122 @@
+// What every task holds: a model with its session, and what turns inputs into tensors and back.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "audio/log_mel.h"
+#include "session/session_state.h"
+#include "text/tokenizer_engine.h"
+#include "vkformer/tasks.h"
+
+namespace vkformer {
+
+struct TaskModel {
+  TaskOptions options;
+  std::shared_ptr<const LoadedModel> model;
+  std::unique_ptr<SessionState> session;
+  std::unique_ptr<const TokenizerEngine> tokenizer;  // where texts go in or out
+  std::optional<PictureProcessor> pictures;          // where the model reads pictures
+  std::optional<LogMel> sounds;                      // where it reads sounds
+  JsonConfig config;                                 // config.json
+  JsonConfig tokenizer_config;                       // tokenizer_config.json, or without keys
+  JsonConfig generation_config;                      // generation_config.json, or without keys
+  std::string mask_token;                            // of fill-mask
+  int64_t sentence_tokens = 0;                       // of embed: most tokens of a text, or 0
+
+  const ModelFacts& facts() const { return model->family().facts(); }
+  // Tokens that one input may have; `wanted` (0: no wish) can only lower it.
+  int64_t token_limit(int64_t wanted = 0) const;
+  size_t batch() const { return static_cast<size_t>(options.batch); }
+};
+
+// Loads `source` for one task of model_tasks(). A model that cannot do it is kUnsupported, and the
+// message says what it can do.
+Result<std::shared_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
+                                                   const char* task, const TaskOptions& options);
+
+// The tasks of model_tasks() that a model can do.
+std::vector<std::string> tasks_of(const ModelInfo& info);
+
+// What to do with each batch: it gets the places of its inputs in the call.
+using BatchRun = std::function<Status(std::span<const size_t>)>;
+
+// Calls `run` for batches of at most `batch` inputs of near `lengths`, short ones first. Inputs of
+// length 0 are in none.
+Status run_batches(const std::vector<size_t>& lengths, size_t batch, const BatchRun& run);
+
+// The tokens of text number `index` of a call, or of a pair; an error names the number, and the
+// `limit` that a text of too many tokens exceeds.
+Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::string_view> texts,
+                                  size_t index, int64_t limit);
+// The same for every text.
+Result<std::vector<Encoding>> encode_task_texts(const TaskModel& task,
+                                                std::span<const std::string> texts, int64_t limit);
+
+std::vector<size_t> token_counts(const std::vector<Encoding>& encodings);
+
+// input_ids, attention_mask and token_type_ids (B,S) of the encodings at `places`; S is rounded up,
+// so that near lengths share a recording.
+TensorMap token_inputs(const TaskModel& task, const std::vector<Encoding>& encodings,
+                       std::span<const size_t> places);
+
+// An output of a pass as floats, with its shape.
+struct TaskOutput {
+  std::vector<float> values;
+  Shape shape;
+
+  // The values of row `index` along the first axis.
+  std::span<const float> row(size_t index) const;
+};
+Result<TaskOutput> task_output(const TensorMap& outputs, const std::string& name);
+
+// e^(x - max) / sum, in double.
+std::vector<double> softmax_of(std::span<const float> logits);
+// The places of the `top` largest values (0: all), largest first, the first of equal ones first.
+std::vector<size_t> largest(std::span<const double> values, size_t top);
+
+// Labels of one row of logits, as TextClassifier describes it; best first.
+Result<std::vector<LabelScore>> label_scores(const TaskModel& task, std::span<const float> logits,
+                                             int top);
+// "LABEL_3" where the model has no names.
+std::string label_name(const TaskModel& task, size_t index);
+
+// The code points `range` of a UTF-8 text.
+std::string text_slice(const std::string& text, TextRange range);
+
+// The settings of a run: the model's own, those of options.task, then `options`.
+Result<GenerateOptions> generation_settings(const TaskModel& task, const TextOptions& options);
+// New tokens that fit behind a prompt of so many, where the caller asked for no number.
+int fitting_tokens(const TaskModel& task, int tokens, size_t prompt);
+// A hypothesis whose first `prompt` tokens were given.
+Result<GeneratedText> generated_text(const TaskModel& task, const Hypothesis& found, size_t prompt);
+
+// Settings of preprocessor_config.json, or of processor_config.json's feature_extractor.
+Result<LogMelSettings> read_sound_settings(const FileStore& files);
+
+// The tasks, as the public classes describe them.
+Result<Tensor> embed_texts(TaskModel& task, std::span<const std::string> texts,
+                           const EmbedOptions& options);
+Result<std::vector<std::vector<LabelScore>>> classify_texts(TaskModel& task,
+                                                            std::span<const ClassifyInput> inputs,
+                                                            int top);
+Result<std::vector<std::vector<Entity>>> find_entities(TaskModel& task,
+                                                       std::span<const std::string> texts);
+Result<std::vector<std::vector<LabelScore>>> classify_pictures(TaskModel& task,
+                                                               std::span<const Picture> pictures,
+                                                               int top);
+Result<std::vector<std::vector<Answer>>> answer_questions(TaskModel& task,
+                                                          std::span<const Question> questions,
+                                                          const AnswerOptions& options);
+Result<std::vector<std::vector<std::vector<MaskCandidate>>>> fill_masks(
+    TaskModel& task, std::span<const std::string> texts, int top);
+Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
+                                                               std::span<const std::string> texts,
+                                                               const TextOptions& options);
+Result<std::vector<std::string>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
+                                                   const TranscribeOptions& options);
+Result<std::vector<std::string>> caption_pictures(TaskModel& task,
+                                                  std::span<const Picture> pictures,
+                                                  const TextOptions& options);
+
+}  // namespace vkformer

@@ -1,0 +1,127 @@
+// `vkformer classify`: texts, pairs of texts or pictures in, labels or entities out.
+#include "task_command.h"
+
+namespace vkformer::cli {
+
+namespace {
+
+struct ClassifyCommandOptions {
+  TaskCommandOptions task;
+  int top = 5;
+};
+
+Json answer_json(const std::vector<LabelScore>& labels) {
+  Json answer = Json::object();
+  if (labels.empty()) return answer;
+  answer["label"] = labels[0].label;
+  answer["score"] = labels[0].score;
+  answer["labels"] = labels_json(labels);
+  return answer;
+}
+
+Result<std::vector<Json>> label_texts(TextClassifier& classifier, const std::vector<Json>& inputs,
+                                      int top) {
+  std::vector<ClassifyInput> texts;
+  for (const Json& input : inputs) {
+    Result<std::string> text = text_field(input, "text");
+    if (!text) return text.error();
+    Result<std::optional<std::string>> pair = optional_text_field(input, "text_pair");
+    if (!pair) return pair.error();
+    texts.push_back({std::move(*text), std::move(*pair)});
+  }
+  const auto labels = classifier.classify(texts, top);
+  if (!labels) return labels.error();
+  std::vector<Json> answers;
+  for (const auto& one : *labels) answers.push_back(answer_json(one));
+  return answers;
+}
+
+Result<std::vector<Json>> find_entities(TextClassifier& classifier,
+                                        const std::vector<Json>& inputs) {
+  const Result<std::vector<std::string>> texts = text_fields(inputs, "text");
+  if (!texts) return texts.error();
+  const auto found = classifier.entities(*texts);
+  if (!found) return found.error();
+  std::vector<Json> answers;
+  for (const std::vector<Entity>& entities : *found) {
+    Json list = Json::array();
+    for (const Entity& entity : entities) {
+      Json entry;
+      entry["label"] = entity.label;
+      entry["score"] = entity.score;
+      entry["text"] = entity.text;
+      entry["begin"] = entity.range.begin;
+      entry["end"] = entity.range.end;
+      list.push_back(std::move(entry));
+    }
+    answers.push_back(Json::object());
+    answers.back()["entities"] = std::move(list);
+  }
+  return answers;
+}
+
+Result<std::vector<Json>> label_pictures(PictureClassifier& classifier,
+                                         const std::vector<Json>& inputs, int top) {
+  const Result<std::vector<Picture>> pictures = picture_fields(inputs);
+  if (!pictures) return pictures.error();
+  const auto labels = classifier.classify(*pictures, top);
+  if (!labels) return labels.error();
+  std::vector<Json> answers;
+  for (const auto& one : *labels) answers.push_back(answer_json(one));
+  return answers;
+}
+
+Result<AnswerInputs> open_texts(const Device& device, const ModelSource& source,
+                                const TaskOptions& task, int top) {
+  Result<TextClassifier> loaded = TextClassifier::load(device, source, task);
+  if (!loaded) return loaded.error();
+  const auto classifier = std::make_shared<TextClassifier>(std::move(*loaded));
+  return AnswerInputs([classifier, top](const std::vector<Json>& inputs) {
+    return classifier->finds_entities() ? find_entities(*classifier, inputs)
+                                        : label_texts(*classifier, inputs, top);
+  });
+}
+
+Result<AnswerInputs> open_pictures(const Device& device, const ModelSource& source,
+                                   const TaskOptions& task, int top) {
+  Result<PictureClassifier> loaded = PictureClassifier::load(device, source, task);
+  if (!loaded) return loaded.error();
+  const auto classifier = std::make_shared<PictureClassifier>(std::move(*loaded));
+  return AnswerInputs([classifier, top](const std::vector<Json>& inputs) {
+    return label_pictures(*classifier, inputs, top);
+  });
+}
+
+int run_classify(const CommonOptions& common, const ClassifyCommandOptions& options) {
+  // What plain lines are depends on the model; a directory that cannot be read is reported by load.
+  const Result<ModelInfo> info = inspect_model(options.task.model);
+  const bool pictures = info && info->source == "pictures";
+  const TaskFormat format{.command = "classify", .plain_key = pictures ? "picture" : "text"};
+  return run_task_command(
+      common, options.task, format,
+      [&](const Device& device, const ModelSource& source, const TaskOptions& task) {
+        return pictures ? open_pictures(device, source, task, options.top)
+                        : open_texts(device, source, task, options.top);
+      });
+}
+
+}  // namespace
+
+void add_classify_command(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "classify", "Label texts or pictures, or find entities in texts; JSON lines, in order.");
+  const auto options = std::make_shared<ClassifyCommandOptions>();
+  add_task_options(*command, options->task, line.common, "INPUT");
+  add_truncate_option(*command, options->task);
+  command->add_option("--top", options->top, "labels per input; 0: all")
+      ->check(CLI::Range(0, 1 << 20));
+  add_examples(*command,
+               "  vkformer classify DIR \"what a day\"\n"
+               "  vkformer classify DIR cat.jpg dog.png --top 3\n"
+               "  vkformer classify DIR --input pairs.jsonl --output labels.jsonl --keep-going\n");
+  command->callback([&line, options] {
+    line.run = [&line, options] { return run_classify(line.common, *options); };
+  });
+}
+
+}  // namespace vkformer::cli

@@ -1,0 +1,75 @@
+// `vkformer embed`: texts in, one vector each out.
+#include "task_command.h"
+
+namespace vkformer::cli {
+
+namespace {
+
+struct EmbedCommandOptions {
+  TaskCommandOptions task;
+  std::string pooling = "model";
+  bool normalize = false;
+};
+
+EmbedOptions settings_of(const EmbedCommandOptions& options) {
+  EmbedOptions settings;
+  if (options.pooling == "mean") settings.pooling = Pooling::kMean;
+  if (options.pooling == "first") settings.pooling = Pooling::kFirst;
+  if (options.pooling == "last") settings.pooling = Pooling::kLast;
+  if (options.normalize) settings.length = EmbedOptions::Length::kUnit;
+  return settings;
+}
+
+Result<std::vector<Json>> embed(Embedder& embedder, const std::vector<Json>& inputs,
+                                const EmbedOptions& settings) {
+  const Result<std::vector<std::string>> texts = text_fields(inputs, "text");
+  if (!texts) return texts.error();
+  const Result<Tensor> vectors = embedder.embed(*texts, settings);
+  if (!vectors) return vectors.error();
+  const Result<std::vector<float>> values = vectors->to_floats();
+  if (!values) return values.error();
+  const auto width = static_cast<size_t>(vectors->shape[1]);
+  std::vector<Json> answers(inputs.size());
+  for (size_t i = 0; i < values->size(); ++i) {
+    answers[i / width]["embedding"].push_back(short_float((*values)[i]));
+  }
+  return answers;
+}
+
+int run_embed(const CommonOptions& common, const EmbedCommandOptions& options) {
+  const EmbedOptions settings = settings_of(options);
+  return run_task_command(
+      common, options.task, {.command = "embed"},
+      [&](const Device& device, const ModelSource& source,
+          const TaskOptions& task) -> Result<AnswerInputs> {
+        Result<Embedder> loaded = Embedder::load(device, source, task);
+        if (!loaded) return loaded.error();
+        const auto embedder = std::make_shared<Embedder>(std::move(*loaded));
+        return AnswerInputs([embedder, settings](const std::vector<Json>& inputs) {
+          return embed(*embedder, inputs, settings);
+        });
+      });
+}
+
+}  // namespace
+
+void add_embed_command(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      app.add_subcommand("embed", "Turn texts into vectors: one JSON object a line, in order.");
+  const auto options = std::make_shared<EmbedCommandOptions>();
+  add_task_options(*command, options->task, line.common, "TEXT");
+  add_truncate_option(*command, options->task);
+  command
+      ->add_option("--pooling", options->pooling,
+                   "how states become one vector; model: as its files say, else mean")
+      ->check(CLI::IsMember({"model", "mean", "first", "last"}));
+  command->add_flag("--normalize", options->normalize, "divide vectors by their length");
+  add_examples(*command,
+               "  vkformer embed DIR \"a first text\" \"and another\"\n"
+               "  vkformer embed DIR --input texts.txt --output vectors.jsonl --resume\n");
+  command->callback([&line, options] {
+    line.run = [&line, options] { return run_embed(line.common, *options); };
+  });
+}
+
+}  // namespace vkformer::cli

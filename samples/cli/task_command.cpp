@@ -1,0 +1,293 @@
+#include "task_command.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace vkformer::cli {
+
+namespace {
+
+// Batches read, sorted by length and answered together. More would waste less on padding, fewer
+// would write sooner.
+constexpr size_t kBatchesPerWindow = 4;
+
+// What the output repeats of an input.
+Json echo_of(const TaskFormat& format, const Json& fields) {
+  Json echo = Json::object();
+  for (const auto& [key, value] : fields.items()) {
+    if (format.left_out != nullptr && key == format.left_out) continue;
+    const bool renamed = format.renamed != nullptr && key == format.plain_key;
+    echo[renamed ? format.renamed : key] = value;
+  }
+  return echo;
+}
+
+// One run of a command.
+class TaskRun {
+ public:
+  TaskRun(const TaskCommandOptions& options, const TaskFormat& format, AnswerInputs answer)
+      : options_(options), format_(format), answer_(std::move(answer)) {}
+
+  Status run(RecordReader& reader, LineWriter& writer, Progress& progress, bool json);
+  int64_t failed() const { return failed_; }
+
+ private:
+  Status skip_answered(RecordReader& reader, const LineWriter& writer);
+  Status answer_window(std::vector<TaskRecord>& records, std::vector<Json>& lines);
+  // Answers records [begin, end) into their lines; halves them until those that fail are alone.
+  Status answer_range(std::vector<TaskRecord*> records, std::vector<Json*> lines);
+  // Writes the error into the line, or gives it back to stop.
+  Status fail(const TaskRecord& record, const Error& error, Json& line);
+
+  const TaskCommandOptions& options_;
+  const TaskFormat& format_;
+  AnswerInputs answer_;
+  int64_t failed_ = 0;
+  int64_t done_ = 0;
+};
+
+Status TaskRun::fail(const TaskRecord& record, const Error& error, Json& line) {
+  const Error located = error.with_context("[" + record.origin + "]");
+  const bool fatal = error.code == ErrorCode::kDeviceLost || error.code == ErrorCode::kDriver;
+  if (!options_.keep_going || fatal) return located;
+  line = echo_of(format_, record.fields);
+  line["error"] = located.message;
+  ++failed_;
+  return {};
+}
+
+Status TaskRun::answer_range(std::vector<TaskRecord*> records, std::vector<Json*> lines) {
+  if (records.empty()) return {};
+  std::vector<Json> inputs;
+  for (const TaskRecord* record : records) inputs.push_back(record->fields);
+  const Result<std::vector<Json>> answers = answer_(inputs);
+  if (answers) {
+    for (size_t i = 0; i < records.size(); ++i) {
+      *lines[i] = echo_of(format_, inputs[i]);
+      for (const auto& [key, value] : (*answers)[i].items()) (*lines[i])[key] = value;
+    }
+    return {};
+  }
+  if (records.size() == 1) return fail(*records[0], answers.error(), *lines[0]);
+  const auto half = static_cast<std::ptrdiff_t>(records.size() / 2);
+  const Status first = answer_range({records.begin(), records.begin() + half},
+                                    {lines.begin(), lines.begin() + half});
+  if (!first) return first;
+  return answer_range({records.begin() + half, records.end()}, {lines.begin() + half, lines.end()});
+}
+
+Status TaskRun::answer_window(std::vector<TaskRecord>& records, std::vector<Json>& lines) {
+  lines.assign(records.size(), Json());
+  std::vector<TaskRecord*> good;
+  std::vector<Json*> good_lines;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!records[i].error) {
+      good.push_back(&records[i]);
+      good_lines.push_back(&lines[i]);
+      continue;
+    }
+    const Status status = fail(records[i], *records[i].error, lines[i]);
+    if (!status) return status;
+  }
+  return answer_range(std::move(good), std::move(good_lines));
+}
+
+// Passes over the inputs that the output has answers to; the last one must be the same input.
+Status TaskRun::skip_answered(RecordReader& reader, const LineWriter& writer) {
+  const int64_t count = writer.kept_lines();
+  TaskRecord last;
+  while (done_ < count) {
+    Result<std::vector<TaskRecord>> records =
+        reader.next(static_cast<size_t>(std::min<int64_t>(count - done_, 1024)));
+    if (!records) return records.error();
+    if (records->empty()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "[" + options_.output + "] has " + std::to_string(count) +
+                       " lines, but there are only " + std::to_string(done_) +
+                       " inputs; it belongs to other inputs, so give another --output."};
+    }
+    done_ += static_cast<int64_t>(records->size());
+    last = std::move(records->back());
+  }
+  if (count == 0 || last.error) return {};
+  const Json line = Json::parse(writer.last_kept_line(), nullptr, false);
+  const Json echo = echo_of(format_, last.fields);
+  const std::string key = format_.renamed != nullptr ? format_.renamed : format_.plain_key;
+  if (!echo.contains(key)) return {};
+  if (line.is_object() && line.contains(key) && line[key] == echo[key]) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "[" + options_.output + "] line " + std::to_string(count) + " does not answer [" +
+                   last.origin + "] (\"" + key +
+                   "\" differs); it belongs to other inputs, so give another --output."};
+}
+
+Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress, bool json) {
+  const Status skipped = skip_answered(reader, writer);
+  if (!skipped) return skipped;
+  while (true) {
+    progress.set(done_, reader.total());
+    Result<std::vector<TaskRecord>> records =
+        reader.next(static_cast<size_t>(options_.batch) * kBatchesPerWindow);
+    if (!records) return records.error();
+    if (records->empty()) return {};
+    std::vector<Json> lines;
+    const Status answered = answer_window(*records, lines);
+    if (!answered) return answered;
+    progress.hide();
+    for (const Json& line : lines) {
+      const bool plain = !json && format_.plain && !line.contains("error");
+      const Status written = writer.write(plain ? format_.plain(line) : json_text(line));
+      if (!written) return written;
+    }
+    const Status flushed = writer.flush();
+    if (!flushed) return flushed;
+    done_ += static_cast<int64_t>(lines.size());
+  }
+}
+
+std::string usage_error(const TaskCommandOptions& options, const TaskFormat& format) {
+  const std::string command = "[" + std::string(format.command) + "]";
+  if (options.arguments.empty() == options.input.empty()) {
+    return command + " takes either inputs as arguments or --input, and got " +
+           (options.input.empty() ? "neither." : "both.");
+  }
+  if (options.resume && options.output.empty()) {
+    return command + " --resume continues a file; name it with --output.";
+  }
+  return "";
+}
+
+}  // namespace
+
+void add_task_options(CLI::App& command, TaskCommandOptions& options, CommonOptions& common,
+                      const char* name) {
+  command.add_option("MODEL", options.model, "model directory")->required();
+  command.add_option(name, options.arguments, "inputs, each argument one");
+  command.add_option("--input,--file", options.input,
+                     "inputs, one a line: plain, or JSON objects; - is stdin");
+  command.add_option("--output", options.output, "file for the answers, JSON lines");
+  command.add_option("--format", options.format, "what the lines of --input are")
+      ->check(CLI::IsMember({"auto", "text", "json"}));
+  command.add_option("--batch", options.batch, "inputs that run together")
+      ->check(CLI::Range(1, 4096));
+  command.add_flag("--resume", options.resume,
+                   "go on behind the last whole line of an existing --output");
+  command.add_flag("--keep-going", options.keep_going,
+                   "write an input's error into its line instead of stopping");
+  command.add_flag("--progress", options.progress, "progress even if stderr is no terminal");
+  add_model_options(command, options.load);
+  add_output_options(command, common);
+  add_device_options(command, common);
+}
+
+void add_truncate_option(CLI::App& command, TaskCommandOptions& options) {
+  command.add_flag("--truncate", options.truncate, "cut inputs that the model cannot take");
+}
+
+namespace {
+constexpr const char* kSearch = "Search (defaults: generation_config.json of the model)";
+}
+
+void add_short_search_options(CLI::App& command, std::optional<int>& beams,
+                              std::optional<int>& max_new_tokens) {
+  command.add_option("--beams", beams, "beams per input; 1 is greedy")
+      ->check(CLI::Range(1, 64))
+      ->group(kSearch);
+  command.add_option("--max-new-tokens", max_new_tokens, "tokens to generate at most")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(kSearch);
+}
+
+void add_search_options(CLI::App& command, TextOptions& options) {
+  add_short_search_options(command, options.beams, options.max_new_tokens);
+  command.add_option("--min-new-tokens", options.min_new_tokens, "tokens before the end token")
+      ->check(CLI::Range(0, 1 << 20))
+      ->group(kSearch);
+  command
+      .add_option("--length-penalty", options.length_penalty,
+                  "exponent of the length that a beam's score is divided by")
+      ->group(kSearch);
+  command.add_option("--early-stopping", options.early_stopping, "when beam search may stop")
+      ->check(CLI::IsMember({"false", "true", "never"}))
+      ->group(kSearch);
+}
+
+int run_task_command(const CommonOptions& common, const TaskCommandOptions& options,
+                     const TaskFormat& format, const OpenTask& open) {
+  const std::string usage = usage_error(options, format);
+  if (!usage.empty()) return report_usage(usage);
+  Result<RecordReader> reader =
+      RecordReader::open(options.arguments, options.input, options.format, format.plain_key);
+  if (!reader) return report(reader.error());
+  const Result<Device> device = open_device(common);
+  if (!device) return report_device(device.error());
+  const auto show = options.progress ? Progress::Show::kAlways : common.progress();
+  Result<AnswerInputs> answer = [&] {
+    const Progress loading("loading " + options.model, common.progress());
+    TaskOptions task;
+    task.model = options.load;
+    task.batch = options.batch;
+    if (options.truncate) task.long_text = LongText::kTruncate;
+    return open(*device, ModelSource::directory(options.model), task);
+  }();
+  if (!answer) return report(answer.error());
+  const auto existing =
+      options.resume ? LineWriter::Existing::kContinue : LineWriter::Existing::kReplace;
+  Result<LineWriter> writer = LineWriter::open(options.output, existing);
+  if (!writer) return report(writer.error());
+  TaskRun run(options, format, std::move(*answer));
+  Status done;
+  {
+    Progress progress(format.command, show);
+    const bool json = common.json || !options.output.empty() || !format.plain;
+    done = run.run(*reader, *writer, progress, json);
+  }
+  if (!done) return report(done.error());
+  if (run.failed() == 0) return kExitOk;
+  print_message("[" + std::string(format.command) + "] " + std::to_string(run.failed()) +
+                " inputs failed; their lines say why.");
+  return kExitFailed;
+}
+
+Result<std::vector<std::string>> text_fields(const std::vector<Json>& inputs, const char* key) {
+  std::vector<std::string> texts;
+  for (const Json& input : inputs) {
+    Result<std::string> text = text_field(input, key);
+    if (!text) return text.error();
+    texts.push_back(std::move(*text));
+  }
+  return texts;
+}
+
+Result<std::vector<Picture>> picture_fields(const std::vector<Json>& inputs) {
+  std::vector<Picture> pictures;
+  for (const Json& input : inputs) {
+    const Result<std::string> path = text_field(input, "picture");
+    if (!path) return path.error();
+    Result<Picture> picture = Picture::load(*path);
+    if (!picture) return picture.error();
+    pictures.push_back(std::move(*picture));
+  }
+  return pictures;
+}
+
+double short_float(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  double wide = static_cast<double>(value);
+  std::from_chars(text, end, wide);
+  return wide;
+}
+
+Json labels_json(const std::vector<LabelScore>& labels) {
+  Json list = Json::array();
+  for (const LabelScore& label : labels) {
+    Json entry;
+    entry["label"] = label.label;
+    entry["score"] = label.score;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace vkformer::cli

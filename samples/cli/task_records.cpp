@@ -1,0 +1,156 @@
+#include "task_records.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace vkformer::cli {
+
+namespace {
+
+constexpr size_t kReadBytes = 1 << 16;
+
+bool is_object_text(const std::string& line) {
+  return line.find_first_not_of(" \t") != std::string::npos &&
+         line[line.find_first_not_of(" \t")] == '{' && Json::accept(line);
+}
+
+// Lines of a regular file that are not empty, or 0.
+int64_t count_lines(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return 0;
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> bytes(kReadBytes);
+  int64_t lines = 0;
+  char last = '\n';
+  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), file.gcount() > 0) {
+    for (std::streamsize i = 0; i < file.gcount(); ++i) {
+      if (bytes[static_cast<size_t>(i)] == '\n') ++lines;
+      last = bytes[static_cast<size_t>(i)];
+    }
+  }
+  return last == '\n' ? lines : lines + 1;
+}
+
+Error field_error(const char* key, const char* what) {
+  return {ErrorCode::kInvalidArgument,
+          "[" + std::string(key) + "] " + what + "; the input needs a text under that key."};
+}
+
+}  // namespace
+
+Result<RecordReader> RecordReader::open(std::vector<std::string> arguments, const std::string& file,
+                                        const std::string& format, const std::string& plain_key) {
+  const auto count = static_cast<int64_t>(arguments.size());
+  Result<InputReader> inputs = InputReader::open(std::move(arguments), file);
+  if (!inputs) return inputs.error();
+  RecordReader reader(std::move(*inputs), file.empty() && format == "auto" ? "text" : format,
+                      plain_key);
+  reader.total_ = file.empty() ? count : count_lines(file);
+  return reader;
+}
+
+TaskRecord RecordReader::read(TextInput input) const {
+  TaskRecord record{Json::object(), std::move(input.origin)};
+  if (format_ == "text") {
+    record.fields[plain_key_] = std::move(input.text);
+    return record;
+  }
+  Json fields = Json::parse(input.text, nullptr, false);
+  if (fields.is_object()) {
+    record.fields = std::move(fields);
+  } else {
+    record.error = Error{ErrorCode::kInvalidFile,
+                         "[line] is not a JSON object, which every line of such a file must be; "
+                         "give --format text if the lines are plain text."};
+  }
+  return record;
+}
+
+Result<std::vector<TaskRecord>> RecordReader::next(size_t count) {
+  std::vector<TaskRecord> records;
+  while (records.size() < count) {
+    Result<std::vector<TextInput>> inputs = inputs_.next(count - records.size());
+    if (!inputs) return inputs.error();
+    if (inputs->empty()) break;
+    for (TextInput& input : *inputs) {
+      if (format_ == "auto") format_ = is_object_text(input.text) ? "json" : "text";
+      if (format_ == "json" && input.text.find_first_not_of(" \t") == std::string::npos) continue;
+      records.push_back(read(std::move(input)));
+    }
+  }
+  return records;
+}
+
+void LineWriter::Close::operator()(std::FILE* file) const {
+  if (file != stdout) std::fclose(file);
+}
+
+Error LineWriter::error(const char* what) const {
+  return {ErrorCode::kInvalidFile, "[" + (path_.empty() ? "stdout" : path_) + "] could not be " +
+                                       what + ": " + std::strerror(errno) + "."};
+}
+
+Result<LineWriter> LineWriter::open(const std::string& path, Existing existing) {
+  LineWriter writer;
+  writer.path_ = path;
+  if (path.empty()) {
+    writer.file_.reset(stdout);
+    return writer;
+  }
+  std::error_code ignored;
+  if (existing == Existing::kContinue && std::filesystem::exists(path, ignored)) {
+    const Status kept = writer.keep_lines();
+    if (!kept) return kept.error();
+  }
+  writer.file_.reset(std::fopen(path.c_str(), existing == Existing::kContinue ? "ab" : "wb"));
+  if (!writer.file_) return writer.error("opened");
+  return writer;
+}
+
+Status LineWriter::keep_lines() {
+  std::ifstream file(path_, std::ios::binary);
+  if (!file) return error("opened");
+  uintmax_t whole = 0;  // bytes
+  std::string line;
+  while (std::getline(file, line)) {
+    if (file.eof()) break;  // no line end: half-written
+    whole += line.size() + 1;
+    ++kept_lines_;
+    last_kept_line_.swap(line);
+  }
+  if (file.bad()) return error("read");
+  std::error_code fault;
+  std::filesystem::resize_file(path_, whole, fault);
+  if (!fault) return {};
+  errno = fault.value();
+  return error("cut behind its last whole line");
+}
+
+Status LineWriter::write(const std::string& line) {
+  const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
+                       std::fputc('\n', file_.get()) != EOF;
+  return written ? Status() : Status(error("written"));
+}
+
+Status LineWriter::flush() {
+  return std::fflush(file_.get()) == 0 ? Status() : Status(error("written"));
+}
+
+Result<std::string> text_field(const Json& fields, const char* key) {
+  const auto found = fields.find(key);
+  if (found == fields.end() || found->is_null()) return field_error(key, "is missing");
+  if (!found->is_string()) return field_error(key, "is not a text");
+  return found->get<std::string>();
+}
+
+Result<std::optional<std::string>> optional_text_field(const Json& fields, const char* key) {
+  const auto found = fields.find(key);
+  if (found == fields.end() || found->is_null()) return std::optional<std::string>();
+  Result<std::string> text = text_field(fields, key);
+  if (!text) return text.error();
+  return std::optional<std::string>(std::move(*text));
+}
+
+}  // namespace vkformer::cli

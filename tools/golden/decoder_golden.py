@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Makes the decoder-only cases of tests/golden that have odd options: small random models and what
+transformers computes of them in float64.
+
+    python3 tools/golden/decoder_golden.py OUTPUT_FOLDER [NAME ...]
+
+Needs torch, transformers and safetensors (their versions go into case.json). tests/golden/README.md
+describes the folders. Every prompt is generated from alone and without padding; the expected rows
+are padded on the left afterwards.
+"""
+import copy
+import json
+import os
+import shutil
+import sys
+
+import safetensors.torch
+import torch
+import transformers
+
+PROMPT, PADDING, NEW_TOKENS = 8, 2, 14
+# Smallest distance between the two best tokens of the greedy path: rounding shall not flip them.
+LEAST_GAP = 2e-3
+SIZES = dict(vocab_size=66, bos_token_id=1, eos_token_id=2)
+
+
+def randomize(model, generator):
+    """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
+    for name, parameter in model.named_parameters():
+        values = torch.randn(parameter.shape, generator=generator)
+        if parameter.dim() == 1:
+            values = 1 + 0.3 * values if name.endswith("weight") else 0.3 * values
+        elif any(part in name for part in ("emb", "wte", "wpe")):
+            values = 0.8 * values
+        else:
+            values = 1.2 * values / parameter.shape[-1] ** 0.5
+        parameter.data = values
+
+
+def forward(model, ids, mask):
+    with torch.no_grad():
+        out = copy.deepcopy(model)(
+            input_ids=ids, attention_mask=mask, output_attentions=True, output_hidden_states=True
+        )
+    expected = {"last_hidden_state": out.hidden_states[-1], "logits": out.logits}
+    expected |= {f"attentions.{i}": a for i, a in enumerate(out.attentions)}
+    expected |= {f"hidden_states.{i}": h for i, h in enumerate(out.hidden_states[:-1])}
+    expected = {name: tensor.float().contiguous() for name, tensor in expected.items()}
+    for name in list(expected):
+        rows = mask[:, None, :, None] if name.startswith("attentions") else mask[:, :, None]
+        expected["mask." + name] = rows.to(torch.uint8).contiguous()
+    return expected
+
+
+def padded(row, ids):
+    """The row with the padding before its prompt, and filled up behind."""
+    new = torch.zeros(PROMPT + NEW_TOKENS, dtype=torch.long)
+    first = PADDING if row > 0 else 0
+    new[first : first + len(ids)] = ids
+    return new
+
+
+def generate(model, prompts, eos):
+    """Greedy and beam search of every row, each by a model without a past."""
+    settings = dict(return_dict_in_generate=True, max_new_tokens=NEW_TOKENS, do_sample=False)
+    settings |= dict(pad_token_id=0, eos_token_id=eos, bos_token_id=1)
+    rows, beam_rows, scores, gap = [], [], [], 1e9
+    for row, prompt in enumerate(prompts):
+        one = prompt[None, PADDING if row > 0 else 0 :]
+        greedy = copy.deepcopy(model)
+        greedy.generation_config = transformers.GenerationConfig(output_logits=True, **settings)
+        out = greedy.generate(one, attention_mask=torch.ones_like(one))
+        best = [step[0].topk(2).values for step in out.logits]
+        gap = min([gap] + [float(two[0] - two[1]) for two in best])
+        rows.append(padded(row, out.sequences[0]))
+        beam = copy.deepcopy(model)
+        beam.generation_config = transformers.GenerationConfig(
+            num_beams=4, length_penalty=1.0, early_stopping=False, output_scores=True, **settings
+        )
+        out = beam.generate(one, attention_mask=torch.ones_like(one))
+        beam_rows.append(padded(row, out.sequences[0]))
+        scores.append(float(out.sequences_scores[0]))
+    result = {"greedy_ids": torch.stack(rows), "beam4_ids": torch.stack(beam_rows)}
+    return result | {"beam4_scores": torch.tensor(scores)}, gap
+
+
+def make(folder, seed, family, config, eos=None, rename=None, respell=None):
+    generator = torch.Generator().manual_seed(seed)
+    config._attn_implementation = "eager"
+    model = family(config).eval()
+    randomize(model, generator)
+    model.tie_weights()
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder + "/model")
+    if rename:
+        path = folder + "/model/model.safetensors"
+        tensors = safetensors.torch.load_file(path)
+        safetensors.torch.save_file({rename(name): t for name, t in tensors.items()}, path)
+    if respell:
+        path = folder + "/model/config.json"
+        with open(path) as file:
+            spelled = json.load(file)
+        respell(spelled)
+        with open(path, "w") as file:
+            json.dump(spelled, file, indent=2)
+    model = model.double()
+    ids = torch.randint(3, config.vocab_size, (2, 13), generator=generator)
+    mask = torch.ones_like(ids)
+    ids[1, 10:] = mask[1, 10:] = 0
+    prompts = torch.randint(3, config.vocab_size, (2, PROMPT), generator=generator)
+    prompts[1, :PADDING] = 0
+    expected = forward(model, ids, mask)
+    generated, gap = generate(model, prompts, eos)
+    assert gap > LEAST_GAP, f"{folder}: the greedy path has a gap of {gap}; take another seed"
+    inputs = {"input_ids": ids, "attention_mask": mask, "generate.input_ids": prompts}
+    inputs["generate.attention_mask"] = (prompts > 0).long()
+    safetensors.torch.save_file(inputs, folder + "/inputs.safetensors")
+    safetensors.torch.save_file(expected | generated, folder + "/expected.safetensors")
+    facts = dict(format=1, name=os.path.basename(folder), family=config.model_type, seed=seed)
+    facts |= dict(head=family.__name__, tolerance=dict(abs=1e-4, rel=1e-4), optional=["hidden_states.*"])
+    facts["generation"] = dict(prompt_length=PROMPT, max_new_tokens=NEW_TOKENS, num_beams=4)
+    facts["generation"] |= dict(length_penalty=1.0, early_stopping=False)
+    facts["generation"] |= dict(eos_token_id=eos, pad_token_id=0)
+    facts |= dict(greedy_min_logit_gap=gap, computed_in="float64, stored as float32")
+    facts |= dict(torch_version=torch.__version__, transformers_version=transformers.__version__)
+    with open(folder + "/case.json", "w") as file:
+        json.dump(facts, file, indent=1)
+
+
+def before_version_5(config):
+    """Rotary parameters as older versions of the library spelled them."""
+    rotary = config.pop("rope_parameters")
+    config["rope_theta"] = rotary.pop("rope_theta")
+    kind = rotary.pop("rope_type")
+    config["rope_scaling"] = None if kind == "default" else {"type": kind, **rotary}
+    config["torch_dtype"] = config.pop("dtype")
+    config.pop("layer_types", None)
+
+
+def neox_before_version_5(config):
+    rotary = config.pop("rope_parameters")
+    config["rotary_pct"] = rotary["partial_rotary_factor"]
+    config["rotary_emb_base"] = rotary["rope_theta"]
+
+
+def bloom_of_the_hub(config):
+    config["n_embed"] = config.pop("hidden_size")
+    config["num_attention_heads"] = config.pop("n_head")
+
+
+def gpt_neo_local():
+    types = [[["global", "local"], 1], [["local"], 1]]
+    config = transformers.GPTNeoConfig(
+        hidden_size=24, num_layers=3, num_heads=3, max_position_embeddings=48, intermediate_size=40,
+        attention_types=types, window_size=4, **SIZES,
+    )
+    derived = lambda c: c.pop("attention_layers", None)
+    return dict(family=transformers.GPTNeoForCausalLM, config=config, respell=derived)
+
+
+def bloom_post():
+    config = transformers.BloomConfig(
+        hidden_size=24, n_layer=2, n_head=6, apply_residual_connection_post_layernorm=True, **SIZES
+    )
+    bare = lambda name: name.removeprefix("transformer.")
+    return dict(family=transformers.BloomForCausalLM, config=config, eos=6, rename=bare,
+                respell=bloom_of_the_hub)
+
+
+def gptneox_sequential():
+    rotary = dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.5)
+    config = transformers.GPTNeoXConfig(
+        hidden_size=36, intermediate_size=50, num_hidden_layers=2, num_attention_heads=3,
+        max_position_embeddings=50, use_parallel_residual=False, attention_bias=False,
+        rope_parameters=rotary, **SIZES,
+    )
+    return dict(family=transformers.GPTNeoXForCausalLM, config=config,
+                respell=neox_before_version_5)
+
+
+def llama_longrope():
+    rotary = dict(rope_type="longrope", rope_theta=10000.0, factor=5.0)
+    # One prompt is longer than this and one shorter, so they have different frequencies.
+    rotary |= dict(original_max_position_embeddings=7, short_factor=[1.0, 1.1, 1.2, 1.5])
+    rotary |= dict(long_factor=[1.0, 2.0, 3.0, 6.0])
+    config = transformers.LlamaConfig(
+        hidden_size=20, head_dim=8, intermediate_size=33, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=60,
+        rope_parameters=rotary, **SIZES,
+    )
+    return dict(family=transformers.LlamaForCausalLM, config=config)
+
+
+def qwen2_old():
+    config = transformers.Qwen2Config(
+        hidden_size=32, intermediate_size=33, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64, use_sliding_window=True,
+        sliding_window=4, max_window_layers=1, **SIZES,
+    )
+    return dict(family=transformers.Qwen2ForCausalLM, config=config, respell=before_version_5)
+
+
+CASES = {
+    "gpt_neo-local": (40, gpt_neo_local),
+    "bloom-post": (41, bloom_post),
+    "gptneox-sequential": (42, gptneox_sequential),
+    "llama-longrope": (43, llama_longrope),
+    "qwen2-old": (44, qwen2_old),
+}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    for case, (case_seed, options) in CASES.items():
+        if len(sys.argv) == 2 or case in sys.argv[2:]:
+            make(os.path.join(sys.argv[1], case), case_seed, **options())
+            print(case)
