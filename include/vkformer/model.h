@@ -47,16 +47,16 @@ struct TensorInfo {
 
 // What a model directory holds, without a device.
 struct ModelInfo {
-  std::string family;        // model_type of config.json
-  std::string kind;          // "encoder", "decoder" or "encoder-decoder"
-  std::string source;        // what it reads: "tokens", "pictures" or "features" of sound
+  std::string family;  // model_type of config.json
+  std::string kind;    // "encoder", "decoder" or "encoder-decoder"
+  std::string source;  // what it reads: "tokens", "pictures" or "features" of sound
   // What its head is for: "none", "language", "masked", "sequence", "tokens", "spans",
   // "discriminator"; "sentence" where sentence-transformers' files say so.
   std::string head;
   std::vector<std::string> labels;  // classes of a classifying head
-  std::string architecture;  // class it was saved from
-  int64_t parameters = 0;    // elements in all tensors
-  int64_t width = 0;         // D
+  std::string architecture;         // class it was saved from
+  int64_t parameters = 0;           // elements in all tensors
+  int64_t width = 0;                // D
   int64_t encoder_layers = 0;
   int64_t decoder_layers = 0;
   int64_t encoder_heads = 0;
@@ -75,6 +75,20 @@ struct ModelInfo {
 VKFORMER_API Result<ModelInfo> inspect_model(const std::string& directory);
 // The model_type values that can be loaded.
 VKFORMER_API std::vector<std::string> model_families();
+
+// What the models of a family can do; each claim is shown by a test.
+struct ModelFamilyFacts {
+  std::string family;              // model_type of config.json
+  std::string kind;                // as ModelInfo::kind
+  std::string source;              // as ModelInfo::source
+  std::vector<std::string> heads;  // as ModelInfo::head, of the models that load
+  bool generates = false;          // greedily and with beams
+  std::string attention_maps;      // "layers", "stages" (one per stage) or "none"
+  // The usual tokenizer.json's model, and where it reads more than text, what makes its inputs:
+  // "Unigram", "log-mel features; BPE", "pictures".
+  std::string inputs;
+};
+VKFORMER_API std::vector<ModelFamilyFacts> model_family_facts();
 
 // Sizes to plan for.
 struct PlanOptions {

@@ -44,16 +44,17 @@ struct RunOptions {
 // Settings of Hugging Face's generate(). Absent values come from the model's own
 // generation_config.json; start from Session::generation_defaults().
 struct GenerateOptions {
-  int beams = 1;                // 1 is greedy
+  int beams = 1;  // 1 is greedy
   // 0: the model's default, else as much as its positions allow, at most 1,024.
   int max_new_tokens = 0;
-  int min_new_tokens = 0;       // before which no end token may come
-  double length_penalty = 1.0;  // exponent of the length a beam's score is divided by
+  int min_new_tokens = 0;                // before which no end token may come
+  double length_penalty = 1.0;           // exponent of the length a beam's score is divided by
   std::string early_stopping = "false";  // "false", "true" or "never"
   std::vector<int64_t> eos;              // end tokens, at most 8; empty: always max_new_tokens
   int64_t pad = 0;
   int64_t decoder_start = 0;
-  // What the decoder of an encoder-decoder starts with instead of decoder_start: a language, a task.
+  // What the decoder of an encoder-decoder starts with instead of decoder_start: a language, a
+  // task.
   std::vector<int64_t> decoder_prompt;
   int64_t forced_bos = -1;              // token forced first; -1: none
   int64_t forced_eos = -1;              // token forced at the last possible position; -1: none

@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "model/family_traits.h"
 #include "session/loaded_model.h"
 #include "session/plan_text.h"
 
@@ -16,6 +17,22 @@ Result<ModelInfo> inspect_model(const std::string& directory) {
 
 std::vector<std::string> model_families() {
   return family_names();
+}
+
+std::vector<ModelFamilyFacts> model_family_facts() {
+  std::vector<ModelFamilyFacts> facts;
+  for (const auto& [family, traits] : listed_families()) {
+    ModelFamilyFacts fact{.family = family,
+                          .kind = kind_name(traits.kind),
+                          .source = source_name(traits.source),
+                          .heads = {},
+                          .generates = traits.generates(),
+                          .attention_maps = maps_name(traits.maps),
+                          .inputs = traits.inputs};
+    for (HeadKind head : traits.heads) fact.heads.emplace_back(head_name(head));
+    facts.push_back(std::move(fact));
+  }
+  return facts;
 }
 
 Result<Model> Model::load(const Device& device, const std::string& directory,

@@ -45,8 +45,9 @@ enum class HeadKind : uint8_t {
 struct TokenFacts {
   int64_t types = 0;  // token types that the model tells apart; 0: none
   // kCounted: the index in the row. kFromIds: pad + 1 + the index among tokens that are not pad,
-  // and pad for those that are (RoBERTa, M2M-100).
-  enum class Positions : uint8_t { kCounted, kFromIds } positions = Positions::kCounted;
+  // and pad for those that are (RoBERTa, M2M-100). kFromMask: the index among the tokens that the
+  // attention mask keeps (OPT).
+  enum class Positions : uint8_t { kCounted, kFromIds, kFromMask } positions = Positions::kCounted;
   int64_t pad = 0;  // the pad id of kFromIds
 };
 

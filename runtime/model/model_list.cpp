@@ -8,6 +8,7 @@
 #include "model/deit.h"
 #include "model/distilbert.h"
 #include "model/electra.h"
+#include "model/family_traits.h"
 #include "model/gpt2.h"
 #include "model/gpt_neo.h"
 #include "model/gpt_neox.h"
@@ -15,6 +16,7 @@
 #include "model/m2m_100.h"
 #include "model/marian.h"
 #include "model/modernbert.h"
+#include "model/opt.h"
 #include "model/roberta.h"
 #include "model/sentence_files.h"
 #include "model/swin.h"
@@ -30,36 +32,71 @@ namespace {
 struct FamilyRow {
   const char* model_type;  // as config.json spells it
   Result<std::unique_ptr<ModelFamily>> (*load)(const ModelFiles& files);
+  FamilyTraits traits;
 };
 
+using Maps = FamilyTraits::Maps;
+constexpr HeadKind kTextHeads[] = {HeadKind::kNone, HeadKind::kMasked, HeadKind::kSequence,
+                                   HeadKind::kTokens, HeadKind::kSpans};
+constexpr HeadKind kElectraHeads[] = {HeadKind::kNone,     HeadKind::kMasked,
+                                      HeadKind::kSequence, HeadKind::kTokens,
+                                      HeadKind::kSpans,    HeadKind::kDiscriminator};
+constexpr HeadKind kPictureHeads[] = {HeadKind::kNone, HeadKind::kSequence};
+constexpr HeadKind kLanguageHeads[] = {HeadKind::kNone, HeadKind::kLanguage};
+constexpr HeadKind kLanguageOnly[] = {HeadKind::kLanguage};
+
+constexpr FamilyTraits text_encoder(const char* inputs,
+                                    std::span<const HeadKind> heads = kTextHeads) {
+  return {.kind = ModelKind::kEncoder, .heads = heads, .inputs = inputs};
+}
+constexpr FamilyTraits picture_encoder(Maps maps) {
+  return {.kind = ModelKind::kEncoder,
+          .source = SourceKind::kPictures,
+          .heads = kPictureHeads,
+          .maps = maps,
+          .inputs = "pictures"};
+}
+constexpr FamilyTraits decoder(const char* inputs) {
+  return {.kind = ModelKind::kDecoder, .heads = kLanguageHeads, .inputs = inputs};
+}
+constexpr FamilyTraits encoder_decoder(const char* inputs,
+                                       std::span<const HeadKind> heads = kLanguageHeads,
+                                       SourceKind source = SourceKind::kTokens) {
+  return {.kind = ModelKind::kEncoderDecoder, .source = source, .heads = heads, .inputs = inputs};
+}
+
+// The traits are those of the family; what a single model has is in its ModelFacts.
 constexpr FamilyRow kFamilies[] = {
-    {"bert", load_bert},
-    {"distilbert", load_distilbert},
-    {"albert", load_albert},
-    {"electra", load_electra},
-    {"modernbert", load_modernbert},
-    {"roberta", load_roberta},
-    {"xlm-roberta", load_roberta},
-    {"marian", load_marian},
-    {"bart", load_bart},
-    {"mbart", load_mbart},
-    {"m2m_100", load_m2m_100},
-    {"t5", load_t5},
-    {"mt5", load_mt5},
-    {"whisper", load_whisper},
-    {"bloom", load_bloom},
-    {"gpt2", load_gpt2},
-    {"gpt_neo", load_gpt_neo},
-    {"gpt_neox", load_gpt_neox},
-    {"llama", load_llama},
-    {"mistral", load_mistral},
-    {"qwen2", load_qwen2},
-    {"transformer", load_transformer},
-    {"vit", load_vit},
-    {"deit", load_deit},
-    {"swin", load_swin},
-    {"cvt", load_cvt},
-    {"vision-encoder-decoder", load_vision_encoder_decoder},
+    {"bert", load_bert, text_encoder("WordPiece")},
+    {"distilbert", load_distilbert, text_encoder("WordPiece")},
+    {"albert", load_albert, text_encoder("Unigram")},
+    {"electra", load_electra, text_encoder("WordPiece", kElectraHeads)},
+    {"modernbert", load_modernbert, text_encoder("BPE")},
+    {"roberta", load_roberta, text_encoder("BPE")},
+    {"xlm-roberta", load_roberta, text_encoder("Unigram")},
+    {"marian", load_marian, encoder_decoder("Unigram", kLanguageOnly)},
+    {"bart", load_bart, encoder_decoder("BPE")},
+    {"mbart", load_mbart, encoder_decoder("Unigram")},
+    {"m2m_100", load_m2m_100, encoder_decoder("BPE")},
+    {"t5", load_t5, encoder_decoder("Unigram")},
+    {"mt5", load_mt5, encoder_decoder("Unigram")},
+    {"whisper", load_whisper,
+     encoder_decoder("log-mel features; BPE", kLanguageHeads, SourceKind::kFeatures)},
+    {"bloom", load_bloom, decoder("BPE")},
+    {"gpt2", load_gpt2, decoder("BPE")},
+    {"gpt_neo", load_gpt_neo, decoder("BPE")},
+    {"gpt_neox", load_gpt_neox, decoder("BPE")},
+    {"llama", load_llama, decoder("BPE")},
+    {"mistral", load_mistral, decoder("BPE")},
+    {"qwen2", load_qwen2, decoder("BPE")},
+    {"opt", load_opt, decoder("BPE")},
+    {"transformer", load_transformer, encoder_decoder("WordLevel", kLanguageOnly)},
+    {"vit", load_vit, picture_encoder(Maps::kLayers)},
+    {"deit", load_deit, picture_encoder(Maps::kLayers)},
+    {"swin", load_swin, picture_encoder(Maps::kStages)},
+    {"cvt", load_cvt, picture_encoder(Maps::kNone)},
+    {"vision-encoder-decoder", load_vision_encoder_decoder,
+     encoder_decoder("pictures; BPE", kLanguageOnly, SourceKind::kPictures)},
 };
 
 }  // namespace
@@ -68,6 +105,12 @@ std::vector<std::string> family_names() {
   std::vector<std::string> names;
   for (const FamilyRow& row : kFamilies) names.emplace_back(row.model_type);
   return names;
+}
+
+std::vector<ListedFamily> listed_families() {
+  std::vector<ListedFamily> families;
+  for (const FamilyRow& row : kFamilies) families.push_back({row.model_type, row.traits});
+  return families;
 }
 
 Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& store) {

@@ -124,9 +124,8 @@ Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
     return op_error(OpId::k_matmul, "y has shape " + shape_text(graph.tensor(y).shape) +
                                         ", but x and the weight give " + shape_text(out.shape));
   }
-  MatmulAttrs matmul{.alpha = attrs.alpha,
-                     .activation = attrs.activation,
-                     .addend = MatmulAttrs::Addend::kAfter};
+  MatmulAttrs matmul{
+      .alpha = attrs.alpha, .activation = attrs.activation, .addend = MatmulAttrs::Addend::kAfter};
   Node node = make_node(OpId::k_matmul, MatmulNodeAttrs{matmul, weight},
                         flags_text(matmul) + (weight.dtype == DType::kF16 ? " f16 weight" : ""));
   node.inputs = {x, weight.tensor, attrs.residual};

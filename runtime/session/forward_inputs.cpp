@@ -21,7 +21,7 @@ std::vector<uint32_t> positions_from_ids(const TokenRows& rows, int64_t pad) {
   return positions;
 }
 
-// ALiBi's positions: the index among the tokens that the mask keeps.
+// ALiBi's positions, and those of kFromMask: the index among the tokens that the mask keeps.
 std::vector<uint32_t> positions_from_mask(const TokenRows& rows) {
   std::vector<uint32_t> positions(rows.ids.size());
   for (int64_t b = 0; b < rows.batch; ++b) {
@@ -138,6 +138,9 @@ FeedWords token_words(const TokenRows& rows, const TokenFacts& facts, const std:
     words[prefix + "position_ids"] = positions_from_ids(rows, facts.pad);
   }
   words[prefix + "key_positions"] = positions_from_mask(rows);
+  if (facts.positions == TokenFacts::Positions::kFromMask) {
+    words[prefix + "position_ids"] = words[prefix + "key_positions"];
+  }
   return words;
 }
 

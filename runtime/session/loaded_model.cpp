@@ -2,27 +2,17 @@
 
 #include <algorithm>
 
+#include "model/family_traits.h"
+
 namespace vkformer {
 namespace {
 
 // Weights share buffers of about this size; a larger weight has a buffer of its own.
 constexpr uint64_t kChunkBytes = 32ull << 20;
 
-const char* kind_name(ModelKind kind) {
-  constexpr const char* kNames[] = {"encoder", "decoder", "encoder-decoder"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
-const char* source_name(SourceKind source) {
-  constexpr const char* kNames[] = {"tokens", "pictures", "features"};
-  return kNames[static_cast<size_t>(source)];
-}
-
-const char* head_name(const ModelFacts& facts) {
-  constexpr const char* kNames[] = {"none",   "language", "masked",       "sequence",
-                                    "tokens", "spans",    "discriminator"};
+const char* head_of_info(const ModelFacts& facts) {
   if (facts.sentence.pooling != SentenceFacts::Pooling::kNone) return "sentence";
-  return kNames[static_cast<size_t>(facts.head)];
+  return head_name(facts.head);
 }
 
 ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
@@ -30,7 +20,7 @@ ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
   ModelInfo info{.family = f.family,
                  .kind = kind_name(f.kind),
                  .source = source_name(f.source),
-                 .head = head_name(f),
+                 .head = head_of_info(f),
                  .labels = f.labels,
                  .architecture = f.architecture,
                  .width = f.width,

@@ -5,9 +5,10 @@ namespace {
 
 Status check_sizes(const ModelFacts& facts, const PlanOptions& o) {
   const bool tokens = facts.source == SourceKind::kTokens;
+  const bool decodes = facts.kind != ModelKind::kEncoder;
   const bool fits = o.batch >= 1 && o.beams >= 1 &&
                     (!tokens || (o.source >= 1 && o.source <= facts.max_source)) && o.target >= 0 &&
-                    o.target <= facts.max_target;
+                    (!decodes || o.target <= facts.max_target);
   if (fits) return {};
   return invalid_argument(
       "[plan] batch " + std::to_string(o.batch) + ", beams " + std::to_string(o.beams) +

@@ -13,6 +13,13 @@ namespace {
 constexpr int64_t kUsualWindow = 384;   // tokens
 constexpr int64_t kUsualOverlap = 128;  // tokens
 
+// How a tokenizer marks where words begin or go on.
+enum class WordMarks : uint8_t {
+  kHashes,  // "##ing" goes on (WordPiece)
+  kBlocks,  // "\u2581word" begins (SentencePiece)
+  kBytes,   // "\u0120word" begins; punctuation and digits are words of their own (byte-level BPE)
+};
+
 // A question with its context: the row of a pair is special tokens, the question's, special ones,
 // the context's, special ones.
 struct PairTokens {
@@ -20,6 +27,7 @@ struct PairTokens {
   size_t context_begin = 0;
   size_t context_end = 0;
   std::u32string context;
+  WordMarks marks = WordMarks::kHashes;
 };
 
 // Context tokens [begin, end) and where they stand in the window's row.
@@ -44,6 +52,14 @@ bool holds_at(const std::vector<int32_t>& ids, size_t at, const std::vector<int3
          std::equal(part.begin(), part.end(), ids.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
+WordMarks word_marks(const PairTokens& pair) {
+  for (size_t i = pair.context_begin; i < pair.context_end; ++i) {
+    if (pair.row.tokens[i].starts_with("\xE2\x96\x81")) return WordMarks::kBlocks;
+    if (pair.row.tokens[i].starts_with("\xC4\xA0")) return WordMarks::kBytes;
+  }
+  return WordMarks::kHashes;
+}
+
 // Where the context's tokens stand in the row of the pair.
 Result<PairTokens> encode_question(const TaskModel& task, const Question& question) {
   constexpr size_t kMostSpecial = 8;  // tokens in front of a text
@@ -63,6 +79,7 @@ Result<PairTokens> encode_question(const TaskModel& task, const Question& questi
       if (!holds_at(pair.row.ids, begin, second.ids)) continue;
       pair.context_begin = begin;
       pair.context_end = begin + second.ids.size();
+      pair.marks = word_marks(pair);
       return pair;
     }
   }
@@ -84,13 +101,15 @@ void add_windows(size_t question, size_t tokens, size_t most, size_t overlap,
 // The row of a pair with only the window's part of the context.
 Encoding window_row(const PairTokens& pair, const Window& window) {
   Encoding row;
-  for (size_t i = 0; i < pair.row.ids.size(); ++i) {
-    const bool context = i >= pair.context_begin && i < pair.context_end;
-    const size_t place = i - pair.context_begin;
-    if (context && (place < window.begin || place >= window.end)) continue;
-    row.ids.push_back(pair.row.ids[i]);
-    row.type_ids.push_back(pair.row.type_ids[i]);
-  }
+  const auto add = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      row.ids.push_back(pair.row.ids[i]);
+      row.type_ids.push_back(pair.row.type_ids[i]);
+    }
+  };
+  add(0, pair.context_begin);
+  add(pair.context_begin + window.begin, pair.context_begin + window.end);
+  add(pair.context_end, pair.row.ids.size());
   return row;
 }
 
@@ -120,21 +139,6 @@ std::vector<Span> best_spans(const std::vector<double>& starts, const std::vecto
   return spans;
 }
 
-// How a tokenizer marks where words begin or go on.
-enum class WordMarks : uint8_t {
-  kHashes,  // "##ing" goes on (WordPiece)
-  kBlocks,  // "\u2581word" begins (SentencePiece)
-  kBytes,   // "\u0120word" begins; punctuation and digits are words of their own (byte-level BPE)
-};
-
-WordMarks word_marks(const PairTokens& pair) {
-  for (size_t i = pair.context_begin; i < pair.context_end; ++i) {
-    if (pair.row.tokens[i].starts_with("\xE2\x96\x81")) return WordMarks::kBlocks;
-    if (pair.row.tokens[i].starts_with("\xC4\xA0")) return WordMarks::kBytes;
-  }
-  return WordMarks::kHashes;
-}
-
 int letter_class(char32_t c) {
   if (c >= U'0' && c <= U'9') return 1;
   const bool letter = (c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z') || c >= 0x80;
@@ -142,15 +146,16 @@ int letter_class(char32_t c) {
 }
 
 // Whether context token `i` goes on with the word of the token before it.
-bool continues_word(const PairTokens& pair, WordMarks marks, size_t i) {
+bool continues_word(const PairTokens& pair, size_t i) {
   if (i <= pair.context_begin || i >= pair.context_end) return false;
   const TextRange before = pair.row.offsets[i - 1];
   const TextRange here = pair.row.offsets[i];
   const std::string& token = pair.row.tokens[i];
-  if (marks == WordMarks::kHashes) return token.starts_with("##");
-  if (marks == WordMarks::kBlocks) return !token.starts_with("\xE2\x96\x81");
+  if (pair.marks == WordMarks::kHashes) return token.starts_with("##");
+  if (pair.marks == WordMarks::kBlocks) return !token.starts_with("\xE2\x96\x81");
   if (before.end > here.begin) return true;  // bytes of one character
   if (before.end != here.begin || before.end < 1 || token.starts_with("\xC4\xA0")) return false;
+  if (pair.row.tokens[i - 1] == "\xC4\xA0") return true;  // the space that a word begins with
   const auto place = static_cast<size_t>(here.begin);
   if (place >= pair.context.size()) return false;
   return letter_class(pair.context[place - 1]) == letter_class(pair.context[place]);
@@ -158,12 +163,17 @@ bool continues_word(const PairTokens& pair, WordMarks marks, size_t i) {
 
 // Characters of the words that a span of context tokens touches.
 TextRange span_range(const PairTokens& pair, const Window& window, const Span& span) {
-  const WordMarks marks = word_marks(pair);
   size_t first = pair.context_begin + window.begin + span.start;
   size_t last = pair.context_begin + window.begin + span.end;
-  while (continues_word(pair, marks, first)) --first;
-  while (continues_word(pair, marks, last + 1)) ++last;
+  while (continues_word(pair, first)) --first;
+  while (continues_word(pair, last + 1)) ++last;
   return {pair.row.offsets[first].begin, pair.row.offsets[last].end};
+}
+
+std::string context_slice(const PairTokens& pair, TextRange range) {
+  const auto begin = std::min(static_cast<size_t>(range.begin), pair.context.size());
+  const auto end = std::min(static_cast<size_t>(range.end), pair.context.size());
+  return encode_utf8(std::u32string_view(pair.context).substr(begin, end - begin));
 }
 
 std::string lower(std::string text) {
@@ -255,8 +265,7 @@ Result<std::vector<std::vector<Answer>>> answer_questions(TaskModel& task,
       const auto longest = static_cast<size_t>(options.max_answer_tokens);
       for (const Span& span : best_spans(s, e, longest, top)) {
         const TextRange range = span_range(pair, window, span);
-        found[places[row]].push_back(
-            {text_slice(questions[window.question].context, range), span.score, range});
+        found[places[row]].push_back({context_slice(pair, range), span.score, range});
       }
     }
     return {};

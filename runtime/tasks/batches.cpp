@@ -12,6 +12,8 @@ namespace {
 // Rows of a pass are rounded up to this many tokens; masked tokens change nothing.
 constexpr size_t kLengthStep = 16;
 
+constexpr size_t kMostLogitBytes = 256u << 20;  // that one pass hands out
+
 enum class ScoreKind : uint8_t { kSoftmax, kSigmoid, kRaw };
 
 // Hugging Face's text-classification and image-classification pipelines.
@@ -72,6 +74,16 @@ Result<std::vector<Encoding>> encode_task_texts(const TaskModel& task,
     encodings.push_back(std::move(encoding));
   }
   return encodings;
+}
+
+size_t logits_batch(const TaskModel& task, const std::vector<size_t>& lengths) {
+  const ModelFacts& facts = task.facts();
+  if (facts.head != HeadKind::kMasked && facts.head != HeadKind::kLanguage) return task.batch();
+  size_t longest = kLengthStep;
+  for (size_t length : lengths) longest = std::max(longest, length + kLengthStep);
+  const int64_t vocab = std::max({int64_t{1}, facts.source_vocab, facts.target_vocab});
+  const size_t row_bytes = longest * static_cast<size_t>(vocab) * sizeof(float);
+  return std::clamp<size_t>(kMostLogitBytes / row_bytes, 1, task.batch());
 }
 
 std::vector<size_t> token_counts(const std::vector<Encoding>& encodings) {

@@ -57,7 +57,8 @@ Result<std::vector<std::vector<LabelScore>>> classify_texts(TaskModel& task,
                        "it finds in them"));
   std::vector<Encoding> encodings;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::string_view texts[] = {inputs[i].text, inputs[i].pair ? *inputs[i].pair : ""};
+    std::string_view texts[] = {inputs[i].text, ""};
+    if (inputs[i].pair) texts[1] = *inputs[i].pair;
     const std::span<const std::string_view> given(texts, inputs[i].pair ? 2 : 1);
     VKF_ASSIGN(Encoding encoding, encode_task_text(task, given, i, task.token_limit()));
     encodings.push_back(std::move(encoding));

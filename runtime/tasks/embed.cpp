@@ -58,7 +58,8 @@ Result<Tensor> embed_texts(TaskModel& task, std::span<const std::string> texts,
     }
     return {};
   };
-  VKF_CHECK(run_batches(token_counts(encodings), task.batch(), run));
+  const std::vector<size_t> lengths = token_counts(encodings);
+  VKF_CHECK(run_batches(lengths, logits_batch(task, lengths), run));
   std::vector<float> values;
   for (const auto& vector : vectors) values.insert(values.end(), vector.begin(), vector.end());
   const int64_t width = texts.empty() ? facts.width : static_cast<int64_t>(vectors[0].size());

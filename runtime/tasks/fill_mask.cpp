@@ -7,8 +7,6 @@
 namespace vkformer {
 namespace {
 
-constexpr size_t kMostLogitBytes = 256u << 20;  // that one pass hands out
-
 using Candidates = std::vector<MaskCandidate>;
 
 Result<Candidates> candidates(const TaskModel& task, const Encoding& encoding, size_t place,
@@ -38,10 +36,8 @@ Result<std::vector<std::vector<Candidates>>> fill_masks(TaskModel& task,
                                                         int top) {
   const int32_t mask = task.tokenizer->token_to_id(task.mask_token).value_or(-1);
   VKF_ASSIGN(const auto encodings, encode_task_texts(task, texts, task.token_limit()));
-  size_t longest = 1;
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::vector<int32_t>& ids = encodings[i].ids;
-    longest = std::max(longest, ids.size());
     if (std::find(ids.begin(), ids.end(), mask) != ids.end()) continue;
     return invalid_argument("[text " + std::to_string(i + 1) + "] has no " + task.mask_token +
                             "; put one where a token is to be found");
@@ -64,10 +60,8 @@ Result<std::vector<std::vector<Candidates>>> fill_masks(TaskModel& task,
     }
     return {};
   };
-  const auto vocab = static_cast<size_t>(std::max<int64_t>(1, task.facts().source_vocab));
-  const size_t fits = kMostLogitBytes / sizeof(float) / vocab / (longest + 16);
-  const size_t batch = std::clamp<size_t>(fits, 1, task.batch());
-  VKF_CHECK(run_batches(token_counts(encodings), batch, run));
+  const std::vector<size_t> lengths = token_counts(encodings);
+  VKF_CHECK(run_batches(lengths, logits_batch(task, lengths), run));
   return filled;
 }
 

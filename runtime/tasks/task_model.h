@@ -53,6 +53,10 @@ Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::st
 Result<std::vector<Encoding>> encode_task_texts(const TaskModel& task,
                                                 std::span<const std::string> texts, int64_t limit);
 
+// The batch of a pass that hands out logits of the whole vocabulary for every token: as large as
+// asked for, or what fits into a bounded memory.
+size_t logits_batch(const TaskModel& task, const std::vector<size_t>& lengths);
+
 std::vector<size_t> token_counts(const std::vector<Encoding>& encodings);
 
 // input_ids, attention_mask and token_type_ids (B,S) of the encodings at `places`; S is rounded up,

@@ -53,6 +53,7 @@ void add_case_command(CLI::App& app, CommandLine& line);
 void add_classify_command(CLI::App& app, CommandLine& line);
 void add_devices_command(CLI::App& app, CommandLine& line);
 void add_embed_command(CLI::App& app, CommandLine& line);
+void add_families_command(CLI::App& app, CommandLine& line);
 void add_fill_mask_command(CLI::App& app, CommandLine& line);
 void add_generate_command(CLI::App& app, CommandLine& line);
 void add_inspect_command(CLI::App& app, CommandLine& line);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "command_line.h"
+#include "vkformer/tasks.h"
 
 namespace vkformer::cli {
 
@@ -23,6 +24,10 @@ Json info_json(const ModelInfo& info, bool with_tensors) {
   Json json;
   json["family"] = info.family;
   json["architecture"] = info.architecture;
+  json["kind"] = info.kind;
+  json["source"] = info.source;
+  json["head"] = info.head;
+  json["tasks"] = model_tasks(info);
   json["parameters"] = info.parameters;
   json["width"] = info.width;
   json["encoder_layers"] = info.encoder_layers;
@@ -53,6 +58,10 @@ std::string stack_text(int64_t layers, int64_t heads) {
 
 void print_info(const ModelInfo& info, bool with_tensors) {
   print_line("family        " + info.family + " (" + info.architecture + ")");
+  print_line("reads         " + info.source + " (" + info.kind + ", head: " + info.head + ")");
+  std::string tasks;
+  for (const std::string& task : model_tasks(info)) tasks += (tasks.empty() ? "" : ", ") + task;
+  print_line("tasks         " + (tasks.empty() ? "none" : tasks));
   print_line("parameters    " + count_text(info.parameters) + " in " +
              std::to_string(info.tensors.size()) + " tensors");
   print_line("width         " + std::to_string(info.width));

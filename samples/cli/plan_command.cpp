@@ -50,8 +50,9 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
       "plan", "Print the plan of a pass: tensors, memory, dispatches, barriers, costs.");
   const auto options = std::make_shared<PlanCommandOptions>();
   command->add_option("MODEL", options->model, "model directory")->required();
-  command->add_option("--tokens", options->plan.source, "source tokens")
-      ->required()
+  command
+      ->add_option("--tokens", options->plan.source,
+                   "source tokens, where the model reads tokens; default 32")
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--batch", options->plan.batch, "inputs at once")
       ->check(CLI::Range(1, 65536));

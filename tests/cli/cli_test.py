@@ -64,7 +64,7 @@ class UsageTest(CliTest):
                           ("generate", model, "a", "--batch", "0"),
                           ("generate", model, "a", "--tier", "best-of-all"),
                           ("generate", model, "a", "--limits", "iphone"),
-                          ("plan", model), ("plan", model, "--tokens", "0"), ("bench",),
+                          ("plan", model, "--tokens", "0"), ("bench",),
                           ("attend", model, "a", "--kind", "self"), ("tokenize", model)):
             result = run(*arguments)
             self.assertEqual(result.returncode, 2, arguments)

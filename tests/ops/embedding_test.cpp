@@ -215,7 +215,7 @@ TEST_SUITE("cpu") {
     EmbeddingAttrs attrs;
     attrs.vocabulary = 5;
     attrs.width = 3;
-    check_error(add_embedding(graph, inputs, attrs), "embedding", "without positions");
+    check_error(add_embedding(graph, inputs, attrs), "embedding", "without a position table");
     inputs.positions = graph.add_external("positions", DType::kF32, {8, 3});
     check_error(add_embedding(graph, inputs, attrs), "embedding", "16 bytes");
   }

@@ -34,6 +34,14 @@ def mbart():
     )
 
 
+def m2m():
+    return transformers.M2M100Config(
+        vocab_size=VOCABULARY, d_model=24, encoder_layers=1, decoder_layers=2,
+        encoder_attention_heads=2, decoder_attention_heads=3, encoder_ffn_dim=40,
+        decoder_ffn_dim=36, max_position_embeddings=24,
+    )
+
+
 def vision():
     encoder = transformers.ViTConfig(
         hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=44,
@@ -54,6 +62,10 @@ CASES = {
         mbart, "MBartForConditionalGeneration", 75,
         dict(max_new_tokens=16, forced_bos_token_id=70, forced_eos_token_id=END,
              early_stopping=True, length_penalty=0.6),
+    ),
+    # The first token is padding, which has no position of its own.
+    "m2m100-pad": (
+        m2m, "M2M100ForConditionalGeneration", 44, dict(max_new_tokens=10, forced_bos_token_id=1),
     ),
     "vision-encoder-decoder-projected": (
         vision, "VisionEncoderDecoderModel", 62, dict(max_new_tokens=12),

@@ -45,7 +45,7 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
                                           Shape tokens) {
   VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
   const bool fed = feeds.positions == TokenFeeds::Positions::kFed ||
-                   e.tokens.positions == TokenFacts::Positions::kFromIds;
+                   e.tokens.positions != TokenFacts::Positions::kCounted;
   const bool in_table = !e.positions.empty();
   if (fed && in_table) attrs.from = EmbeddingAttrs::Positions::kPlane;
   const uint32_t planes = embedding_planes(attrs);

@@ -1,0 +1,40 @@
+// What the families of model_list.cpp can do, as data: what tables and tests are made of. A trait
+// is claimed only where a golden case shows it (tests/model/family_traits_test.cpp).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/model.h"
+
+namespace vkformer {
+
+struct FamilyTraits {
+  ModelKind kind = ModelKind::kEncoder;
+  SourceKind source = SourceKind::kTokens;
+  std::span<const HeadKind> heads;  // of the models that load
+  // Which attention maps a pass hands out: of every layer, one per stage, or none.
+  enum class Maps : uint8_t { kNone, kStages, kLayers } maps = Maps::kLayers;
+  // What makes its inputs of texts, pictures and sounds: a model of tokenizer.json ("WordPiece"),
+  // or the processor's part of preprocessor_config.json.
+  const char* inputs = "";
+
+  // A decoder with a language head.
+  bool generates() const;
+};
+
+struct ListedFamily {
+  const char* model_type = "";
+  FamilyTraits traits;
+};
+
+// Every family, in the order of model_list.cpp.
+std::vector<ListedFamily> listed_families();
+
+// The names that users see.
+const char* kind_name(ModelKind kind);
+const char* source_name(SourceKind source);
+const char* head_name(HeadKind head);
+const char* maps_name(FamilyTraits::Maps maps);
+
+}  // namespace vkformer

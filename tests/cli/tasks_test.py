@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Tests of the commands for tasks: embed, classify, answer, fill-mask, generate, transcribe, caption.
+
+    tasks_test.py PROGRAM TASK_MODELS [unittest arguments]
+
+TASK_MODELS is tests/tasks/golden. What the models answer is tested there; here it is how inputs
+come in and lines go out."""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+import cli_support
+from cli_support import run, run_on_device
+
+
+def model(name):
+    return os.path.join(cli_support.MODEL, name)
+
+
+def expected(name):
+    with open(model(name + "/expected.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+class TaskTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(content)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def answer(self, *arguments, **options):
+        result = run_on_device(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def fail_with(self, code, *arguments, words=(), **options):
+        result = run_on_device(*arguments, **options)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+        return result
+
+
+class CommandsTest(TaskTest):
+    def test_embed(self):
+        wanted = expected("embed")
+        lines = self.answer("embed", model("embed"), *wanted["texts"])
+        self.assertEqual([line["text"] for line in lines], wanted["texts"])
+        for line, vector in zip(lines, wanted["vectors"]):
+            for one, other in zip(line["embedding"], vector, strict=True):
+                self.assertAlmostEqual(one, other, places=4)
+        unit = self.answer("embed", model("embed"), "hello", "--pooling", "first", "--normalize")
+        self.assertAlmostEqual(sum(x * x for x in unit[0]["embedding"]), 1, places=5)
+
+    def test_classify_texts_and_pairs(self):
+        wanted = expected("labels")
+        rows = [{"text": wanted["texts"][0], "id": 7}, wanted["pair"]]
+        lines = self.answer("classify", model("labels"), "--input", "-", "--top", "2",
+                            text="".join(json.dumps(row) + "\n\n" for row in rows))
+        self.assertEqual(list(lines[0]), ["text", "id", "label", "score", "labels"])
+        self.assertEqual([line["label"] for line in lines],
+                         [wanted["labels"][0][0]["label"], wanted["pair_labels"][0]["label"]])
+        self.assertEqual(len(lines[0]["labels"]), 2)
+
+    def test_classify_tokens_and_pictures(self):
+        wanted = expected("entities")
+        for line, entities in zip(self.answer("classify", model("entities"), *wanted["texts"]),
+                                  wanted["entities"], strict=True):
+            self.assertEqual([(e["label"], e["begin"], e["end"]) for e in line["entities"]],
+                             [(e["entity_group"], e["start"], e["end"]) for e in entities])
+            for entity in line["entities"]:
+                self.assertEqual(entity["text"], line["text"][entity["begin"]:entity["end"]])
+        wanted = expected("picture-labels")
+        files = [model(file) for file in wanted["pictures"]]
+        lines = self.answer("classify", model("picture-labels"), *files)
+        self.assertEqual([line["picture"] for line in lines], files)
+        self.assertEqual([line["label"] for line in lines],
+                         [labels[0]["label"] for labels in wanted["labels"]])
+
+    def test_answer(self):
+        wanted = expected("answers")
+        first = wanted["runs"][0]
+        context = self.write("context.txt", first["context"])
+        rows = "".join(json.dumps({"question": question, "context": first["context"], "id": i}) +
+                       "\n" for i, question in enumerate(wanted["questions"]))
+        for lines in (self.answer("answer", model("answers"), *wanted["questions"],
+                                  "--context-file", context),
+                      self.answer("answer", model("answers"), "--input", "-", text=rows)):
+            for line, answers in zip(lines, first["answers"], strict=True):
+                self.assertEqual((line["answer"], line["begin"], line["end"]),
+                                 (answers[0]["answer"], answers[0]["begin"], answers[0]["end"]))
+                self.assertNotIn("context", line)
+        self.fail_with(1, "answer", model("answers"), "why", words=("[context]", "argument 1"))
+        null = self.answer("answer", model("answers"), "why", "--context", "a fox", "--top", "9",
+                           "--null-answer")
+        self.assertIn("", [one["answer"] for one in null[0]["answers"]])
+
+    def test_fill_mask(self):
+        wanted = expected("masks")
+        lines = self.answer("fill-mask", model("masks"), *wanted["texts"], "--top", "4")
+        for line, masks in zip(lines, wanted["masks"], strict=True):
+            self.assertEqual([[one["token"] for one in mask] for mask in line["masks"]],
+                             [[one["token"] for one in mask] for mask in masks])
+
+    def test_generate(self):
+        wanted = expected("texts")
+        run_ = wanted["runs"][0]
+        count = ("--max-new-tokens", str(run_["max_new_tokens"]))
+        lines = self.answer("generate", model("texts"), *wanted["texts"], *count, "--json")
+        self.assertEqual([(line["input"], line["text"], line["ids"]) for line in lines],
+                         [(text, found["text"], found["ids"])
+                          for text, found in zip(wanted["texts"], run_["found"])])
+        wanted = expected("translations")
+        result = run_on_device("generate", model("translations"), *wanted["texts"], "--task", "go")
+        self.assertEqual(result.stdout, "".join(
+            "%s\t%s\n" % pair for pair in zip(wanted["texts"], wanted["found"])))
+
+    def test_transcribe_and_caption(self):
+        wanted = expected("speech")
+        for run_ in wanted["runs"]:
+            wishes = [word for key in ("language", "task") if run_[key]
+                      for word in ("--" + key, run_[key])]
+            lines = self.answer("transcribe", model("speech"), *map(model, wanted["sounds"]),
+                                "--max-new-tokens", "10", *wishes)
+            self.assertEqual([line["text"] for line in lines], run_["texts"])
+        wanted = expected("captions")
+        rows = "".join(json.dumps({"picture": model(file)}) + "\n" for file in wanted["pictures"])
+        lines = self.answer("caption", model("captions"), "--input", "-", "--max-new-tokens", "8",
+                            text=rows)
+        self.assertEqual([line["text"] for line in lines], wanted["found"])
+
+
+class InputsAndOutputsTest(TaskTest):
+    def test_wrong_command_lines(self):
+        for arguments in ((), ("a", "--input", "-"), ("a", "--resume"), ("a", "--batch", "0"),
+                          ("a", "--format", "xml")):
+            self.fail_with(2, "embed", model("embed"), *arguments)
+
+    def test_wrong_models(self):
+        self.fail_with(3, "answer", model("labels"), "a", "--context", "b",
+                       words=("[answer]", "embed, classify"))
+        self.fail_with(3, "embed", model("picture-labels"), "a", words=("classify",))
+        self.fail_with(1, "classify", self.path("nothing"), "a", words=("nothing",))
+
+    def test_inspect_names_tasks(self):
+        for name, tasks in (("answers", ["embed", "answer"]), ("speech", ["transcribe"]),
+                            ("picture-labels", ["classify"])):
+            result = run("inspect", model(name), "--json", environment=cli_support.NO_DRIVER)
+            self.assertEqual(json.loads(result.stdout)["tasks"], tasks)
+            self.assertIn(", ".join(tasks), run("inspect", model(name)).stdout)
+
+    def test_plain_lines_and_json_lines(self):
+        lines = self.answer("embed", model("embed"), "--input", "-", text="{ no json\n\nhello")
+        self.assertEqual([line["text"] for line in lines], ["{ no json", "", "hello"])
+        row = json.dumps({"text": "hello"})
+        lines = self.answer("embed", model("embed"), "--input", "-", "--format", "text",
+                            text=row + "\n")
+        self.assertEqual(lines[0]["text"], row)
+
+    def test_lines_that_fail(self):
+        rows = ['{"text": "hello", "id": 1}', '{"txt": "hello"}', "hello", '{"text": 5, "id": 4}',
+                json.dumps({"text": "hello " * 200, "id": 5}), '{"text": "a fox", "id": 6}']
+        file = self.write("in.jsonl", "\n".join(rows) + "\n")
+        result = self.fail_with(1, "embed", model("embed"), "--input", file,
+                                words=("line 3", "JSON object"))
+        self.assertFalse(result.stdout)
+        result = self.fail_with(1, "embed", model("embed"), "--input", file, "--keep-going",
+                                words=("4 inputs failed",))
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual(["error" in line for line in lines],
+                         [False, True, True, True, True, False])
+        self.assertEqual([line.get("id") for line in lines], [1, None, None, 4, 5, 6])
+        for line, words in zip(lines[1:5], (("line 2", "[text]"), ("line 3",), ("not a text",),
+                                            ("line 5", "96"))):
+            for word in words:
+                self.assertIn(word, line["error"])
+        self.assertEqual(len(lines[5]["embedding"]), 32)
+        cut = run_on_device("embed", model("embed"), "hello " * 200, "--truncate")
+        self.assertEqual(cut.returncode, 0, cut.stderr)
+
+    def test_output_and_resume(self):
+        texts = ["text number %d" % i for i in range(11)]
+        file = self.write("in.txt", "\n".join(texts))
+        out = self.path("out.jsonl")
+        arguments = ("embed", model("embed"), "--input", file, "--output", out, "--batch", "2")
+        self.assertEqual(self.answer(*arguments), [])
+        whole = self.read("out.jsonl")
+        self.assertEqual([json.loads(line)["text"] for line in whole.splitlines()], texts)
+        for kept in (0, 1, 5, len(whole.splitlines())):
+            lines = whole.splitlines(keepends=True)[:kept]
+            self.write("out.jsonl", "".join(lines) + ('{"text": "half' if kept < 11 else ""))
+            self.answer(*arguments, "--resume")
+            self.assertEqual(self.read("out.jsonl"), whole, kept)
+        os.remove(out)
+        self.answer(*arguments, "--resume")
+        self.assertEqual(self.read("out.jsonl"), whole)
+        self.write("in.txt", "\n".join(["another"] * 11))
+        self.fail_with(1, *arguments, "--resume", words=("out.jsonl", "line 11"))
+        self.write("in.txt", "too\nfew")
+        self.fail_with(1, *arguments, "--resume", words=("out.jsonl", "2 inputs"))
+        self.assertEqual(self.read("out.jsonl"), whole)
+        self.answer(*arguments)
+        self.assertEqual(len(self.read("out.jsonl").splitlines()), 2)
+
+    def test_output_that_cannot_be_written(self):
+        self.fail_with(1, "embed", model("embed"), "a", "--output", self.path("no/folder"),
+                       words=("no/folder",))
+        self.fail_with(1, "embed", model("embed"), "a", "--output", "/dev/full",
+                       words=("/dev/full",))
+
+    def test_progress(self):
+        result = run_on_device("embed", model("embed"), "a", "b", "--progress")
+        self.assertIn("embed: 2 of 2", result.stderr)
+        self.assertEqual(run_on_device("embed", model("embed"), "a").stderr, "")
+
+    def test_generate_writes_lines_to_files(self):
+        out = self.path("out.jsonl")
+        arguments = ("generate", model("texts"), "hello", "a fox", "--max-new-tokens", "3",
+                     "--output", out)
+        self.answer(*arguments)
+        whole = self.read("out.jsonl")
+        self.assertEqual([json.loads(line)["input"] for line in whole.splitlines()],
+                         ["hello", "a fox"])
+        self.write("out.jsonl", whole.splitlines(keepends=True)[0])
+        self.answer(*arguments, "--resume")
+        self.assertEqual(self.read("out.jsonl"), whole)
+
+
+class HelpTest(TaskTest):
+    def test_help_has_examples(self):
+        for command in ("embed", "classify", "answer", "fill-mask", "generate", "transcribe",
+                        "caption"):
+            self.assertIn("Examples:", run(command, "--help").stdout, command)
+
+
+if __name__ == "__main__":
+    cli_support.PROGRAM, cli_support.MODEL = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])

@@ -1,0 +1,101 @@
+// Every golden tokenizer through the public API: ids, tokens, offsets, decoded text, one batch, and
+// the same text again from the stream of ids.
+#include "support/golden.h"
+#include "vkformer/tokenizer.h"
+
+namespace vkformer::testing {
+namespace {
+
+std::vector<GoldenCase> tokenizer_cases() {
+  std::vector<GoldenCase> cases;
+  for (GoldenCase& golden : golden_cases_with("model/tokenizer.json")) {
+    if (golden.has("expected.json")) cases.push_back(std::move(golden));
+  }
+  return cases;
+}
+
+std::string streamed(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  DecodeStream stream = tokenizer.decode_stream(SpecialTokens::kExclude);
+  std::string text;
+  for (int32_t id : ids) {
+    const auto part = stream.push(id);
+    REQUIRE_MESSAGE(part.ok(), part.error().message);
+    text += *part;
+  }
+  const auto rest = stream.finish();
+  REQUIRE_MESSAGE(rest.ok(), rest.error().message);
+  return text + *rest;
+}
+
+void check_encoding(const Tokenizer& tokenizer, const Result<Encoding>& encoding,
+                    const Result<Encoding>& bare, const Json& expected) {
+  REQUIRE_MESSAGE(encoding.ok(), encoding.error().message);
+  REQUIRE_MESSAGE(bare.ok(), bare.error().message);
+  CHECK(encoding->ids == expected.at("ids").get<std::vector<int32_t>>());
+  CHECK(encoding->tokens == expected.at("tokens").get<std::vector<std::string>>());
+  CHECK(encoding->type_ids == expected.at("type_ids").get<std::vector<int32_t>>());
+  CHECK(bare->ids == expected.at("ids_without_special").get<std::vector<int32_t>>());
+  std::vector<TextRange> offsets;
+  for (const Json& range : expected.at("offsets")) {
+    offsets.push_back({range[0].get<int32_t>(), range[1].get<int32_t>()});
+  }
+  CHECK(encoding->offsets == offsets);
+  const std::string decoded = expected.at("decoded").get<std::string>();
+  CHECK(tokenizer.decode(encoding->ids, SpecialTokens::kExclude).value() == decoded);
+  CHECK(streamed(tokenizer, encoding->ids) == decoded);
+  CHECK(tokenizer.decode(encoding->ids, SpecialTokens::kInclude).value() ==
+        expected.at("decoded_with_special").get<std::string>());
+}
+
+void check_batch(const Tokenizer& tokenizer, const Json& batch, const Json& expected) {
+  EncodeOptions options;
+  options.truncation.mode = TruncationMode::kToLength;
+  options.truncation.max_length = batch.at("truncation_max_length").get<int32_t>();
+  options.padding.mode = PaddingMode::kToLongest;
+  options.padding.pad_id = batch.at("pad_id").get<int32_t>();
+  const auto texts = batch.at("strings").get<std::vector<std::string>>();
+  const auto rows = tokenizer.encode_batch(texts, options);
+  REQUIRE_MESSAGE(rows.ok(), rows.error().message);
+  REQUIRE(rows->size() == expected.at("ids").size());
+  for (size_t i = 0; i < rows->size(); ++i) {
+    CHECK((*rows)[i].ids == expected.at("ids")[i].get<std::vector<int32_t>>());
+    CHECK((*rows)[i].attention_mask ==
+          expected.at("attention_mask")[i].get<std::vector<int32_t>>());
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("cpu") {
+  TEST_CASE("tokenizers give their golden ids, offsets and texts") {
+    const std::vector<GoldenCase> cases = tokenizer_cases();
+    CHECK(cases.size() >= 8);
+    EncodeOptions bare;
+    bare.special_tokens = SpecialTokens::kExclude;
+    for (const GoldenCase& golden : cases) {
+      const auto tokenizer = Tokenizer::load(golden.path("model"));
+      REQUIRE_MESSAGE(tokenizer.ok(), golden.name << ": " << tokenizer.error().message);
+      const Json inputs = read_json(golden.path("inputs.json"));
+      const Json expected = read_json(golden.path("expected.json"));
+      const Json& strings = inputs.at("strings");
+      for (size_t i = 0; i < strings.size(); ++i) {
+        const std::string text = strings[i].get<std::string>();
+        INFO(golden.name << ", string " << i << ": " << text);
+        check_encoding(*tokenizer, tokenizer->encode(text), tokenizer->encode(text, bare),
+                       expected.at("strings")[i]);
+      }
+      const Json& pairs = inputs.at("pairs");
+      for (size_t i = 0; i < pairs.size(); ++i) {
+        const std::string first = pairs[i][0].get<std::string>();
+        const std::string second = pairs[i][1].get<std::string>();
+        INFO(golden.name << ", pair " << i << ": " << first << " | " << second);
+        check_encoding(*tokenizer, tokenizer->encode_pair(first, second),
+                       tokenizer->encode_pair(first, second, bare), expected.at("pairs")[i]);
+      }
+      INFO(golden.name << ", batch");
+      check_batch(*tokenizer, inputs.at("batch"), expected.at("batch"));
+    }
+  }
+}
+
+}  // namespace vkformer::testing

@@ -1,0 +1,98 @@
+// What model_list.cpp claims of the families, against the golden cases: each claim has a case, and
+// no case shows what is not claimed.
+#include "model/family_traits.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "model/model.h"
+#include "support/golden.h"
+#include "vkformer/model.h"
+
+namespace vkformer::testing {
+namespace {
+
+// What the cases of one family show.
+struct Shown {
+  size_t cases = 0;
+  std::set<HeadKind> heads;
+  std::set<SourceKind> sources;
+  bool generates = false;
+  bool maps = false;
+};
+
+void add_case(const GoldenCase& golden, std::map<std::string, Shown>& families) {
+  const Json config = read_json(golden.path("model/config.json"));
+  const auto family = load_family(*make_directory_store(golden.path("model")));
+  REQUIRE_MESSAGE(family.ok(), golden.name << ": " << family.error().message);
+  const ModelFacts& facts = (*family)->facts();
+  Shown& shown = families[config.at("model_type").get<std::string>()];
+  ++shown.cases;
+  shown.heads.insert(facts.head);
+  shown.sources.insert(facts.source);
+  shown.generates = shown.generates || golden.facts.contains("generation");
+  for (const auto& [name, tensor] : golden.tensors("expected.safetensors")) {
+    if (name.starts_with("mask.")) continue;
+    shown.maps = shown.maps || name.find("attentions.") != std::string::npos;
+  }
+}
+
+std::map<std::string, Shown> shown_families() {
+  std::map<std::string, Shown> families;
+  for (const GoldenCase& golden : golden_cases_with("model/config.json")) {
+    add_case(golden, families);
+  }
+  return families;
+}
+
+}  // namespace
+
+TEST_SUITE("cpu") {
+  TEST_CASE("every claim of a family is shown by a golden case, and nothing more is") {
+    const std::map<std::string, Shown> families = shown_families();
+    for (const auto& [name, traits] : listed_families()) {
+      CAPTURE(name);
+      const auto found = families.find(name);
+      REQUIRE_MESSAGE(
+          found != families.end(),
+          name << " has no case in tests/golden; tools/golden/model_golden.py makes one");
+      const Shown& shown = found->second;
+      CHECK(shown.cases >= 1);
+      for (HeadKind head : traits.heads) {
+        CHECK_MESSAGE(shown.heads.count(head) == 1, "no case with head " << head_name(head));
+      }
+      for (HeadKind head : shown.heads) {
+        CHECK_MESSAGE(
+            std::find(traits.heads.begin(), traits.heads.end(), head) != traits.heads.end(),
+            "a case has the head " << head_name(head) << ", which is not claimed");
+      }
+      CHECK(shown.sources == std::set<SourceKind>{traits.source});
+      CHECK(shown.generates == traits.generates());
+      CHECK(shown.maps == (traits.maps != FamilyTraits::Maps::kNone));
+      CHECK_FALSE(std::string(traits.inputs).empty());
+    }
+    for (const auto& [name, shown] : families) {
+      const std::vector<std::string> listed = family_names();
+      CHECK_MESSAGE(std::find(listed.begin(), listed.end(), name) != listed.end(), name);
+    }
+  }
+
+  TEST_CASE("the public facts of families are the list's, in its order") {
+    const std::vector<ModelFamilyFacts> facts = model_family_facts();
+    const std::vector<std::string> names = model_families();
+    REQUIRE(facts.size() == names.size());
+    for (size_t i = 0; i < facts.size(); ++i) CHECK(facts[i].family == names[i]);
+    const auto whisper = std::find_if(facts.begin(), facts.end(), [](const ModelFamilyFacts& f) {
+      return f.family == "whisper";
+    });
+    REQUIRE(whisper != facts.end());
+    CHECK(whisper->kind == "encoder-decoder");
+    CHECK(whisper->source == "features");
+    CHECK(whisper->heads == std::vector<std::string>{"none", "language"});
+    CHECK(whisper->generates);
+    CHECK(whisper->attention_maps == "layers");
+  }
+}
+
+}  // namespace vkformer::testing

@@ -1,0 +1,129 @@
+// Models from a directory, from memory, through a host's reader and in the background are the same.
+#include "vkformer/model_source.h"
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "support/golden.h"
+#include "support/test_device.h"
+#include "vkformer/session.h"
+
+namespace vkformer::testing {
+namespace {
+
+std::map<std::string, std::string> files_of(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::ifstream stream(entry.path(), std::ios::binary);
+    files[entry.path().filename().string()] = {std::istreambuf_iterator<char>(stream), {}};
+  }
+  return files;
+}
+
+MemoryFiles spans_of(const std::map<std::string, std::string>& files) {
+  MemoryFiles spans;
+  for (const auto& [name, text] : files) {
+    spans[name] = std::as_bytes(std::span(text.data(), text.size()));
+  }
+  return spans;
+}
+
+FileReader reader_of(const std::map<std::string, std::string>& files) {
+  FileReader reader;
+  reader.size = [&files](const std::string& name) -> std::optional<uint64_t> {
+    const auto found = files.find(name);
+    return found == files.end() ? std::nullopt : std::optional<uint64_t>(found->second.size());
+  };
+  reader.read = [&files](const std::string& name, uint64_t offset, std::span<std::byte> out) {
+    std::memcpy(out.data(), files.at(name).data() + offset, out.size());
+    return true;
+  };
+  return reader;
+}
+
+std::vector<std::byte> logits_of(const Model& model, const GoldenCase& golden) {
+  auto session = Session::create(model);
+  REQUIRE(session.ok());
+  const auto outputs = session->run(golden.tensors("inputs.safetensors"));
+  REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+  return outputs->at("logits").bytes;
+}
+
+}  // namespace
+
+TEST_SUITE("model") {
+  TEST_CASE("a model is the same from a directory, memory and a host's reader") {
+    if (!have_test_device()) return;
+    for (const char* name : {"marian-base", "gpt2-sharded"}) {
+      const GoldenCase golden = golden_case(name);
+      const auto files = files_of(golden.path("model"));
+      const auto direct = Model::load(*test_device(), golden.path("model"));
+      REQUIRE_MESSAGE(direct.ok(), direct.error().message);
+      const std::vector<std::byte> expected = logits_of(*direct, golden);
+      for (const ModelSource& source :
+           {ModelSource::memory(spans_of(files)), ModelSource::reader(reader_of(files))}) {
+        const auto model = Model::load_from(*test_device(), source);
+        REQUIRE_MESSAGE(model.ok(), model.error().message);
+        CHECK(logits_of(*model, golden) == expected);
+      }
+    }
+  }
+
+  TEST_CASE("loading reports its progress and can be cancelled") {
+    if (!have_test_device()) return;
+    const std::string directory = golden_case("marian-base").path("model");
+    std::vector<LoadProgress> seen;
+    ModelOptions options;
+    options.progress = [&](const LoadProgress& progress) {
+      seen.push_back(progress);
+      return true;
+    };
+    const auto model = Model::load(*test_device(), directory, options);
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    REQUIRE(seen.size() > 10);
+    for (size_t i = 1; i < seen.size(); ++i) CHECK(seen[i].loaded_bytes > seen[i - 1].loaded_bytes);
+    CHECK(seen.back().loaded_bytes <= seen.back().total_bytes);
+    options.progress = [](const LoadProgress&) { return false; };
+    const auto stopped = Model::load(*test_device(), directory, options);
+    REQUIRE_FALSE(stopped.ok());
+    CHECK(stopped.error().code == ErrorCode::kCancelled);
+  }
+
+  TEST_CASE("a background load gives the same model, and stops when it is asked to") {
+    if (!have_test_device()) return;
+    const GoldenCase golden = golden_case("marian-base");
+    const ModelSource source = ModelSource::directory(golden.path("model"));
+    BackgroundLoad load = BackgroundLoad::start(*test_device(), source);
+    const auto model = load.wait();
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    CHECK(load.done());
+    CHECK(load.progress().loaded_bytes > 0);
+    CHECK(load.wait().ok());
+    const auto direct = Model::load_from(*test_device(), source);
+    CHECK(logits_of(*model, golden) == logits_of(*direct, golden));
+    // The first report holds the thread until it has been cancelled.
+    std::atomic<bool> cancelled = false;
+    ModelOptions options;
+    options.progress = [&](const LoadProgress&) {
+      while (!cancelled) std::this_thread::yield();
+      return true;
+    };
+    BackgroundLoad stopped = BackgroundLoad::start(*test_device(), source, options);
+    CHECK_FALSE(stopped.done());
+    stopped.cancel();
+    cancelled = true;
+    const auto none = stopped.wait();
+    REQUIRE_FALSE(none.ok());
+    CHECK(none.error().code == ErrorCode::kCancelled);
+    // One that is dropped while it runs is cancelled and waited for.
+    { const BackgroundLoad dropped = BackgroundLoad::start(*test_device(), source); }
+    const auto missing =
+        BackgroundLoad::start(*test_device(), ModelSource::directory("/nowhere")).wait();
+    CHECK_FALSE(missing.ok());
+  }
+}
+
+}  // namespace vkformer::testing

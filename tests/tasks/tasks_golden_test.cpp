@@ -1,0 +1,193 @@
+// Every task against Hugging Face's answers, in batches of several sizes.
+#include "tasks/task_cases.h"
+
+namespace vkformer::testing {
+namespace {
+
+void check_labels(const std::vector<LabelScore>& labels, const Json& expected) {
+  REQUIRE(labels.size() == expected.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    CHECK(labels[i].label == expected[i]["label"].get<std::string>());
+    CHECK(labels[i].score == near_score(expected[i]["score"]));
+  }
+}
+
+TEST_SUITE("model") {
+  TEST_CASE("embed gives the mean state whatever the batch") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("embed");
+    const std::vector<std::string> texts = strings(expected["texts"]);
+    for (int batch : {1, 2, 32}) {
+      auto task = load_golden<Embedder>("embed", batch);
+      const Tensor vectors = value_of(task.embed(texts));
+      REQUIRE(vectors.shape == Shape{static_cast<int64_t>(texts.size()), 32});
+      const std::vector<float> values = value_of(vectors.to_floats());
+      for (size_t i = 0; i < values.size(); ++i) {
+        const double wanted = expected["vectors"][i / 32][i % 32].get<double>();
+        CHECK(std::abs(static_cast<double>(values[i]) - wanted) < 2e-5);
+      }
+    }
+  }
+
+  TEST_CASE("classify gives labels with probabilities") {
+    if (!have_test_device()) return;
+    for (const char* name : {"labels", "several-labels"}) {
+      const Json expected = task_expected(name);
+      auto task = load_golden<TextClassifier>(name, 4);
+      CHECK_FALSE(task.finds_entities());
+      std::vector<ClassifyInput> inputs;
+      for (const std::string& text : strings(expected["texts"])) inputs.push_back({text});
+      inputs.push_back({expected["pair"]["text"], expected["pair"]["text_pair"]});
+      const auto labels = value_of(task.classify(inputs));
+      REQUIRE(labels.size() == inputs.size());
+      for (size_t i = 0; i + 1 < inputs.size(); ++i) check_labels(labels[i], expected["labels"][i]);
+      check_labels(labels.back(), expected["pair_labels"]);
+      CHECK(value_of(task.classify(inputs, 1))[0].size() == 1);
+    }
+  }
+
+  TEST_CASE("entities have the pipeline's ranges") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("entities");
+    const std::vector<std::string> texts = strings(expected["texts"]);
+    auto task = load_golden<TextClassifier>("entities", 2);
+    CHECK(task.finds_entities());
+    const auto found = value_of(task.entities(texts));
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const Json& wanted = expected["entities"][i];
+      REQUIRE(found[i].size() == wanted.size());
+      for (size_t k = 0; k < wanted.size(); ++k) {
+        CHECK(found[i][k].label == wanted[k]["entity_group"].get<std::string>());
+        CHECK(found[i][k].range == TextRange{wanted[k]["start"], wanted[k]["end"]});
+        CHECK(found[i][k].score == near_score(wanted[k]["score"]));
+      }
+    }
+  }
+
+  TEST_CASE("masks are filled as the pipeline does") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("masks");
+    auto task = load_golden<MaskFiller>("masks");
+    CHECK(task.mask_token() == "[MASK]");
+    const auto filled = value_of(task.fill(strings(expected["texts"]), 4));
+    for (size_t i = 0; i < filled.size(); ++i) {
+      REQUIRE(filled[i].size() == expected["masks"][i].size());
+      for (size_t m = 0; m < filled[i].size(); ++m) {
+        const Json& wanted = expected["masks"][i][m];
+        REQUIRE(filled[i][m].size() == wanted.size());
+        for (size_t k = 0; k < wanted.size(); ++k) {
+          const MaskCandidate& candidate = filled[i][m][k];
+          CHECK(candidate.token == wanted[k]["token"].get<int32_t>());
+          CHECK(candidate.token_text == wanted[k]["token_str"].get<std::string>());
+          CHECK(candidate.text == wanted[k]["sequence"].get<std::string>());
+          CHECK(candidate.score == near_score(wanted[k]["score"]));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("answers are the pipeline's, over one window or many") {
+    if (!have_test_device()) return;
+    for (const char* name : {"answers", "answers-bytes"}) {
+      const Json expected = task_expected(name);
+      auto task = load_golden<Answerer>(name, 5);
+      for (const Json& run : expected["runs"]) {
+        std::vector<Question> questions;
+        for (const std::string& question : strings(expected["questions"])) {
+          questions.push_back({question, run["context"]});
+        }
+        AnswerOptions options;
+        options.max_answer_tokens = run["longest"];
+        options.window = run["window"];
+        options.overlap = run["overlap"];
+        options.top = run["top"];
+        if (run["null"]) options.no_answer = AnswerOptions::NoAnswer::kPossible;
+        const auto answers = value_of(task.answer(questions, options));
+        for (size_t i = 0; i < questions.size(); ++i) {
+          const Json& wanted = run["answers"][i];
+          REQUIRE(answers[i].size() == wanted.size());
+          CAPTURE(name);
+          for (size_t k = 0; k < wanted.size(); ++k) {
+            CHECK(answers[i][k].text == wanted[k]["answer"].get<std::string>());
+            CHECK(answers[i][k].range == TextRange{wanted[k]["begin"], wanted[k]["end"]});
+            CHECK(answers[i][k].score == near_score(wanted[k]["score"]));
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("prompts are continued the same in every batch") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("texts");
+    const std::vector<std::string> texts = strings(expected["texts"]);
+    for (int batch : {1, 4}) {
+      auto task = load_golden<TextGenerator>("texts", batch);
+      for (const Json& run : expected["runs"]) {
+        TextOptions options;
+        options.beams = run["beams"].get<int>();
+        options.max_new_tokens = run["max_new_tokens"].get<int>();
+        const auto found = value_of(task.generate(texts, options));
+        for (size_t i = 0; i < texts.size(); ++i) {
+          CHECK(found[i][0].ids == run["found"][i]["ids"].get<std::vector<int64_t>>());
+          CHECK(found[i][0].text == run["found"][i]["text"].get<std::string>());
+        }
+      }
+    }
+  }
+
+  TEST_CASE("a model's own task brings its prefix and settings") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("translations");
+    const std::vector<std::string> texts = strings(expected["texts"]);
+    auto task = load_golden<TextGenerator>("translations");
+    TextOptions own, said;
+    own.task = "go";
+    said.prefix = "translate this: ";
+    said.beams = 2;
+    said.max_new_tokens = 9;
+    for (const TextOptions& options : {own, said}) {
+      const auto found = value_of(task.generate(texts, options));
+      for (size_t i = 0; i < texts.size(); ++i) {
+        CHECK(found[i][0].text == expected["found"][i].get<std::string>());
+      }
+    }
+  }
+
+  TEST_CASE("pictures are labelled and described") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("picture-labels");
+    std::vector<Picture> pictures;
+    for (const std::string& file : strings(expected["pictures"])) {
+      pictures.push_back(value_of(Picture::load(task_path(file))));
+    }
+    auto classifier = load_golden<PictureClassifier>("picture-labels", 2);
+    const auto labels = value_of(classifier.classify(pictures));
+    for (size_t i = 0; i < pictures.size(); ++i) check_labels(labels[i], expected["labels"][i]);
+    auto captioner = load_golden<Captioner>("captions", 2);
+    TextOptions options;
+    options.max_new_tokens = 8;
+    const auto texts = value_of(captioner.caption(pictures, options));
+    CHECK(texts == strings(task_expected("captions")["found"]));
+  }
+
+  TEST_CASE("speech becomes text in the language that is asked for or heard") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("speech");
+    std::vector<Sound> sounds;
+    for (const std::string& file : strings(expected["sounds"])) {
+      sounds.push_back(value_of(load_wav(task_path(file))));
+    }
+    auto task = load_golden<Transcriber>("speech", 2);
+    for (const Json& run : expected["runs"]) {
+      TranscribeOptions options;
+      options.language = run["language"];
+      options.task = run["task"];
+      options.max_new_tokens = 10;
+      CHECK(value_of(task.transcribe(sounds, options)) == strings(run["texts"]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vkformer::testing

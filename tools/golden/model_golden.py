@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+"""Makes a golden case of any model class of transformers: a small random model from a configuration
+and a seed, its inputs, and what transformers computes of them in float64.
+
+    python3 tools/golden/model_golden.py FOLDER                      the cases listed below
+    python3 tools/golden/model_golden.py FOLDER NAME ...             some of them
+    python3 tools/golden/model_golden.py FOLDER NAME CLASS SEED [CONFIG] [--left]
+
+CLASS is a class such as OPTForCausalLM, CONFIG a JSON object of configuration keys; sizes that it
+does not give are small ones. --left pads tokens on the left instead of the right. The seed of a
+model that generates is raised until its ids survive noise of 5e-4 on every score.
+
+Needs torch, transformers and safetensors (their versions go into case.json). tests/golden/README.md
+describes the folders.
+"""
+import copy
+import json
+import os
+import shutil
+import sys
+
+import safetensors.torch
+import torch
+import transformers
+
+# Sizes, where a configuration has such a key.
+SIZES = dict(
+    hidden_size=16, d_model=16, n_embd=16, dim=16, embedding_size=12, word_embed_proj_dim=16,
+    num_hidden_layers=2, num_layers=2, num_decoder_layers=2, n_layer=2, n_layers=2,
+    encoder_layers=2, decoder_layers=2, num_attention_heads=2, num_heads=2, n_head=2, n_heads=2,
+    encoder_attention_heads=2, decoder_attention_heads=2, num_key_value_heads=2, d_kv=6,
+    intermediate_size=20, ffn_dim=20, d_ff=20, hidden_dim=20, encoder_ffn_dim=20,
+    decoder_ffn_dim=20, vocab_size=40, max_position_embeddings=32, n_positions=32,
+    image_size=12, patch_size=4, max_source_positions=12, max_target_positions=32, num_mel_bins=6,
+)
+TOKENS = dict(bos_token_id=0, pad_token_id=1, eos_token_id=2, decoder_start_token_id=2)
+SOURCE, TARGET, PROMPT, PADDING, NEW_TOKENS = 9, 6, 7, 2, 12
+FIRST = 4  # ids below are special
+TOLERANCE, NOISE, TRIALS = 5e-5, 5e-4, 3
+
+# Some models ask for a softmax in float32 whatever they compute in.
+plain_softmax = torch.nn.functional.softmax
+torch.nn.functional.softmax = lambda x, dim=None, dtype=None, **_: plain_softmax(x, dim=dim)
+
+
+def make_config(family, given):
+    plain = family.config_class().to_dict()
+    keys = {k: v for k, v in (SIZES | TOKENS).items() if k in plain}
+    if isinstance(plain.get("num_heads"), list):
+        keys.pop("num_heads")
+    # Embeddings as wide as the layers, unless the case says otherwise.
+    if "word_embed_proj_dim" in keys:
+        keys["word_embed_proj_dim"] = given.get("hidden_size", SIZES["hidden_size"])
+    return family.config_class(**(keys | TOKENS | given))
+
+
+def randomize(model, generator):
+    """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
+    for name, parameter in model.named_parameters():
+        values = torch.randn(parameter.shape, generator=generator)
+        if parameter.dim() == 1:
+            gain = "norm" in name.lower() or ".ln_" in name
+            values = 0.3 * values + (1 if gain and name.endswith("weight") else 0)
+        elif "emb" in name or "wte" in name or "wpe" in name or "shared" in name:
+            values = 0.7 * values
+        else:
+            values = 1.5 * values / parameter[0].numel() ** 0.5
+        parameter.data = values
+    for name, buffer in model.named_buffers():
+        if name.endswith("running_mean"):
+            buffer.normal_(0, 0.5, generator=generator)
+        if name.endswith("running_var"):
+            buffer.uniform_(0.3, 2, generator=generator)
+
+
+def token_inputs(config, generator, left):
+    ids = torch.randint(FIRST, config.vocab_size, (2, SOURCE), generator=generator)
+    mask = torch.ones_like(ids)
+    if left:
+        mask[1, :PADDING] = 0
+    else:
+        mask[1, -PADDING:] = 0
+    return {"input_ids": ids.masked_fill(mask == 0, config.pad_token_id), "attention_mask": mask}
+
+
+def make_inputs(model, generator, left):
+    config = model.config
+    if model.main_input_name == "pixel_values":
+        size = getattr(config, "image_size", SIZES["image_size"])
+        return {"pixel_values": torch.randn(2, 3, size, size, generator=generator)}
+    if model.main_input_name == "input_features":
+        shape = (2, config.num_mel_bins, 2 * config.max_source_positions)
+        inputs = {"input_features": torch.randn(shape, generator=generator)}
+    else:
+        inputs = token_inputs(config, generator, left)
+    if config.is_encoder_decoder and not type(model).__name__.endswith("EncoderModel"):
+        ids = torch.randint(FIRST, config.vocab_size, (2, TARGET), generator=generator)
+        inputs["decoder_input_ids"] = ids
+    return inputs
+
+
+def in_double(inputs):
+    return {n: t.double() if t.is_floating_point() else t for n, t in inputs.items()}
+
+
+def lists_of(out):
+    """attentions.l and hidden_states.l, the input of layer l."""
+    expected = {}
+    for name in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
+        layers = out.get(name) or ()
+        expected |= {f"{name}.{i}": a for i, a in enumerate(layers) if a is not None}
+    for name in ("hidden_states", "encoder_hidden_states", "decoder_hidden_states"):
+        states = out.get(name) or ()
+        expected |= {f"{name}.{i}": h for i, h in enumerate(states[:-1])}
+    return expected
+
+
+def forward(model, inputs):
+    wanted = {"output_hidden_states": True, "output_attentions": True}
+    if model.config.model_type == "cvt":
+        wanted = {}
+    with torch.no_grad():
+        out = copy.deepcopy(model)(**in_double(inputs), **wanted)
+    names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
+             "start_logits", "end_logits")
+    expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out)
+    if type(model).__name__.endswith("ForCausalLM"):
+        expected["last_hidden_state"] = out.hidden_states[-1]
+    expected = {name: tensor.float().contiguous() for name, tensor in expected.items()}
+    return expected | masks_of(model, inputs, expected)
+
+
+def masks_of(model, inputs, expected):
+    """The rows that belong to tokens; those of padding are not compared."""
+    if "attention_mask" not in inputs:
+        return {}
+    mask = inputs["attention_mask"]
+    masks = {}
+    for name, tensor in expected.items():
+        encoder = not model.config.is_encoder_decoder or name.startswith("encoder_")
+        if not encoder and "decoder_input_ids" in inputs:
+            continue
+        if "attentions" in name:
+            masks["mask." + name] = mask[:, None, :, None]
+        elif tensor.dim() == 3:
+            masks["mask." + name] = mask[:, :, None]
+        elif tensor.shape == mask.shape:
+            masks["mask." + name] = mask
+    return {name: mask.to(torch.uint8).contiguous() for name, mask in masks.items()}
+
+
+class Noise(transformers.LogitsProcessor):
+    def __init__(self, seed):
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, input_ids, scores):
+        noise = torch.rand(scores.shape, generator=self.generator, dtype=scores.dtype)
+        return scores + NOISE * (2 * noise - 1)
+
+
+def search(model, inputs, beams, noise):
+    settings = dict(num_beams=beams, max_new_tokens=NEW_TOKENS, do_sample=False,
+                    return_dict_in_generate=True, output_scores=True)
+    settings |= dict(length_penalty=1.0, early_stopping=False, bos_token_id=0, eos_token_id=2)
+    settings |= dict(pad_token_id=model.config.pad_token_id)
+    if model.config.is_encoder_decoder:
+        settings["decoder_start_token_id"] = TOKENS["decoder_start_token_id"]
+    fresh = copy.deepcopy(model)
+    fresh.generation_config = transformers.GenerationConfig(**settings)
+    processors = [] if noise is None else [Noise(noise)]
+    return fresh.generate(**inputs, logits_processor=processors)
+
+
+def generate_row(model, inputs, beams):
+    """One row, without padding; None where noise would change it."""
+    out = search(model, inputs, beams, None)
+    for noise in range(TRIALS):
+        if not torch.equal(search(model, inputs, beams, noise).sequences, out.sequences):
+            return None
+    return out
+
+
+def generate(model, sources, pads, width, pad):
+    """Greedy and beam search of every row alone; None where noise would change an id."""
+    expected = {"beam4_scores": []}
+    for name, beams in (("greedy_ids", 1), ("beam4_ids", 4)):
+        rows = torch.full((len(sources), width), pad)
+        for i, (source, first) in enumerate(zip(sources, pads)):
+            out = generate_row(model, source, beams)
+            if out is None:
+                return None
+            rows[i, first : first + out.sequences.shape[1]] = out.sequences[0]
+            if beams > 1:
+                expected["beam4_scores"].append(float(out.sequences_scores[0]))
+        expected[name] = rows
+    expected["beam4_scores"] = torch.tensor(expected["beam4_scores"])
+    return expected
+
+
+def sources_of(model, inputs, generator):
+    """The rows that generation starts from, what stands before each, and the length of rows."""
+    if model.config.is_encoder_decoder:
+        keep = {n: t for n, t in in_double(inputs).items() if n != "decoder_input_ids"}
+        sources = [{n: t[i : i + 1] for n, t in keep.items()} for i in range(2)]
+        if "attention_mask" in keep:
+            sources = [{n: t[:, s["attention_mask"][0] > 0] for n, t in s.items()}
+                       for s in sources]
+        return sources, [0, 0], 1 + NEW_TOKENS
+    prompts = torch.randint(FIRST, model.config.vocab_size, (2, PROMPT), generator=generator)
+    mask = torch.ones_like(prompts)
+    mask[1, :PADDING] = prompts[1, :PADDING] = 0
+    prompts[1, :PADDING] = model.config.pad_token_id
+    inputs["generate.input_ids"], inputs["generate.attention_mask"] = prompts, mask
+    sources = [{"input_ids": prompts[i : i + 1, first:]} for i, first in enumerate((0, PADDING))]
+    for source in sources:
+        source["attention_mask"] = torch.ones_like(source["input_ids"])
+    return sources, [0, PADDING], PROMPT + NEW_TOKENS
+
+
+def generation_facts(model):
+    length = 1 if model.config.is_encoder_decoder else PROMPT
+    facts = dict(prompt_length=length, max_new_tokens=NEW_TOKENS, num_beams=4, length_penalty=1.0)
+    facts |= dict(early_stopping=False, eos_token_id=2, pad_token_id=model.config.pad_token_id)
+    if model.config.is_encoder_decoder:
+        facts["decoder_start_token_id"] = TOKENS["decoder_start_token_id"]
+    return facts
+
+
+def attempt(family, config, seed, left):
+    """A model, its inputs and outputs; None where its ids would not survive noise."""
+    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    config._attn_implementation = "eager"
+    model = family(config).eval()
+    randomize(model, generator)
+    model.tie_weights()
+    stored = copy.deepcopy(model)
+    model = model.double()
+    inputs = make_inputs(model, generator, left)
+    expected = forward(model, inputs)
+    if model.can_generate():
+        sources, pads, width = sources_of(model, inputs, generator)
+        generated = generate(model, sources, pads, width, config.pad_token_id)
+        if generated is None:
+            return None
+        expected |= generated
+    return stored, inputs, expected
+
+
+def make_case(folder, name, class_name, seed, given, left=False):
+    family = getattr(transformers, class_name)
+    config = make_config(family, given)
+    made = attempt(family, config, seed, left)
+    while made is None:
+        seed += 1
+        made = attempt(family, config, seed, left)
+    model, inputs, expected = made
+    path = os.path.join(folder, name)
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path)
+    model.save_pretrained(os.path.join(path, "model"))
+    inputs = {n: t.clone().contiguous() for n, t in inputs.items()}
+    expected = {n: t.clone().contiguous() for n, t in expected.items()}
+    safetensors.torch.save_file(inputs, os.path.join(path, "inputs.safetensors"))
+    safetensors.torch.save_file(expected, os.path.join(path, "expected.safetensors"))
+    facts = dict(format=1, name=name, family=config.model_type, head=class_name, seed=seed)
+    facts |= dict(tolerance=dict(abs=TOLERANCE, rel=TOLERANCE))
+    facts |= dict(optional=["hidden_states.*", "*_hidden_states.*"])
+    if model.can_generate():
+        facts["generation"] = generation_facts(model)
+    facts |= dict(computed_in="float64, stored as float32")
+    facts |= dict(torch_version=torch.__version__, transformers_version=transformers.__version__)
+    with open(os.path.join(path, "case.json"), "w", encoding="utf-8") as file:
+        json.dump(facts, file, indent=1)
+    print(name, "seed", seed)
+
+
+SWITCHED_OPT = dict(hidden_size=24, num_attention_heads=3, ffn_dim=30, activation_function="gelu")
+# Name: class, seed, configuration, and whether padding stands on the left.
+CASES = {
+    "opt-base": ("OPTForCausalLM", 501, {}, True),
+    "opt-post": (
+        "OPTForCausalLM", 502, SWITCHED_OPT | dict(do_layer_norm_before=False), False),
+    "opt-bare": ("OPTModel", 503, dict(enable_bias=False), True),
+    "distilbert-masked": ("DistilBertForMaskedLM", 510, {}, False),
+    "distilbert-tokens": ("DistilBertForTokenClassification", 511, dict(num_labels=3), False),
+    "albert-classes": ("AlbertForSequenceClassification", 512, dict(num_labels=3), False),
+    "albert-tokens": ("AlbertForTokenClassification", 513, dict(num_labels=5), False),
+    "albert-answers": ("AlbertForQuestionAnswering", 514, {}, False),
+    "electra-classes": ("ElectraForSequenceClassification", 515, dict(num_labels=3), False),
+    "electra-tokens": ("ElectraForTokenClassification", 516, dict(num_labels=3), False),
+    "electra-answers": ("ElectraForQuestionAnswering", 517, {}, False),
+    "modernbert-tokens": ("ModernBertForTokenClassification", 518, dict(num_labels=3), False),
+    "modernbert-answers": ("ModernBertForQuestionAnswering", 519, {}, False),
+    "roberta-classes": ("RobertaForSequenceClassification", 520, dict(num_labels=3), False),
+    "roberta-tokens": ("RobertaForTokenClassification", 521, dict(num_labels=3), False),
+    "roberta-answers": ("RobertaForQuestionAnswering", 522, {}, False),
+    "xlm-roberta-bare": ("XLMRobertaModel", 523, {}, False),
+    "xlm-roberta-masked": ("XLMRobertaForMaskedLM", 524, {}, False),
+    "xlm-roberta-tokens": ("XLMRobertaForTokenClassification", 525, dict(num_labels=3), False),
+    "xlm-roberta-answers": ("XLMRobertaForQuestionAnswering", 526, {}, False),
+    "bart-bare": ("BartModel", 530, {}, False),
+    "mbart-bare": ("MBartModel", 531, {}, False),
+    "m2m100-bare": ("M2M100Model", 532, {}, False),
+    "mt5-base": ("MT5ForConditionalGeneration", 533, {}, False),
+    "mt5-bare": ("MT5Model", 534, {}, False),
+    "whisper-bare": ("WhisperModel", 535, {}, False),
+    "bloom-bare": ("BloomModel", 540, {}, False),
+    "gpt2-bare": ("GPT2Model", 541, {}, False),
+    "gpt_neo-bare": (
+        "GPTNeoModel", 542, dict(attention_types=[[["global", "local"], 1]]), False),
+    "gptneox-bare": ("GPTNeoXModel", 543, {}, False),
+    "llama-bare": ("LlamaModel", 544, {}, False),
+    "mistral-bare": ("MistralModel", 545, {}, False),
+    "qwen2-bare": ("Qwen2Model", 546, {}, False),
+    "cvt-bare": (
+        "CvtModel", 550,
+        dict(embed_dim=[8, 12, 16], num_heads=[1, 2, 2], depth=[1, 2, 3], image_size=24), False),
+}
+
+
+def main():
+    arguments = [argument for argument in sys.argv[1:] if argument != "--left"]
+    if not arguments:
+        sys.exit(__doc__)
+    folder, names = arguments[0], arguments[1:]
+    if len(names) >= 3 and names[2].isdigit():
+        given = json.loads(names[3]) if len(names) > 3 else {}
+        make_case(folder, names[0], names[1], int(names[2]), given, "--left" in sys.argv)
+        return
+    for name in names or CASES:
+        class_name, seed, given, left = CASES[name]
+        make_case(folder, name, class_name, seed, given, left)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,390 @@
+#!/usr/bin/env python3
+"""Makes tests/tasks/golden: small random models with tokenizers, and what Hugging Face's pipelines
+answer with them.
+
+    python3 tools/golden/tasks_golden.py OUTPUT_DIRECTORY
+
+Needs torch, transformers, tokenizers and Pillow (their versions go into versions.json). Every folder
+is a model directory with expected.json. Answers to questions come from a copy of the rules of the
+question-answering pipeline of transformers 4, written with numpy: later versions have none.
+"""
+import json
+import os
+import random
+import sys
+import wave
+from collections import Counter
+
+import numpy as np
+import PIL
+import tokenizers
+import torch
+import transformers as T
+from PIL import Image
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+SEED = 7
+TEXTS = ["The quick brown fox jumps over the lazy dog.",
+         "Ångström met Müller in Paris, France!",
+         "A small model cannot know what Vulkan is, but it tries.",
+         "hello",
+         "Barack went to the U.S. in 2009; nobody saw him (or so they say).",
+         "Supercalifragilistic words are unaffable."]
+QUESTIONS = ["Who met Müller?", "what is it", "Where did Barack go in 2009?"]
+LONG = " ".join(TEXTS * 4)
+RESIZE = Image.Image.resize
+
+
+def columns_first(image, size, *args, **kwargs):
+    """Pillow's resize up to version 12; version 13 takes the rows first where that is faster."""
+    return RESIZE(RESIZE(image, (size[0], image.height), *args, **kwargs), size, *args, **kwargs)
+
+
+def pieces(texts, count):
+    """Characters and the most frequent pieces of words; the trainers of tokenizers break ties
+    differently from run to run."""
+    words = [word for text in texts for word in text.split()]
+    found = Counter(word[start:start + length] for word in words for length in (2, 3, 4)
+                    for start in range(len(word) - length + 1))
+    frequent = sorted(found, key=lambda piece: (-found[piece] * len(piece), piece))[:count]
+    return sorted(set("".join(words))) + frequent
+
+
+def word_piece():
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    plain = [text.lower().replace("å", "a").replace("ö", "o").replace("ü", "u") for text in TEXTS]
+    vocabulary = special + [before + piece for piece in pieces(plain, 50) for before in ("", "##")]
+    engine = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(vocabulary)},
+                                        unk_token="[UNK]"))
+    engine.normalizer = normalizers.BertNormalizer(lowercase=True)
+    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    engine.decoder = decoders.WordPiece()
+    engine.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    return T.PreTrainedTokenizerFast(
+        tokenizer_object=engine, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"])
+
+
+def byte_level(special, post_processor, **names):
+    engine = Tokenizer(models.BPE())
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.ByteLevel()
+    engine.train_from_iterator(TEXTS, trainers.BpeTrainer(
+        vocab_size=300, special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    engine.post_processor = post_processor
+    return T.PreTrainedTokenizerFast(tokenizer_object=engine,
+                                     model_input_names=["input_ids", "attention_mask"], **names)
+
+
+def randomised(model):
+    """Weights that make answers differ from input to input."""
+    norms = ("LayerNorm.weight", "layer_norm.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight",
+             "ln_cross_attn.weight", "layernorm_before.weight", "layernorm_after.weight",
+             "layernorm.weight")
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            spread = 0.5 if weight.dim() == 1 else 1.5 / weight.shape[-1] ** 0.5
+            weight.copy_(torch.randn_like(weight) * spread + (1.0 if name.endswith(norms) else 0.0))
+    return model.float().eval()
+
+
+def softmax(x):
+    x = np.exp(x - x.max())
+    return x / x.sum()
+
+
+class Maker:
+    def __init__(self, folder):
+        self.folder = folder
+        self.words = word_piece()
+
+    def save(self, name, model, parts, expected):
+        folder = os.path.join(self.folder, name)
+        model.save_pretrained(folder)
+        for part in parts:
+            part.save_pretrained(folder)
+        self.write(name + "/expected.json", expected)
+
+    def write(self, name, value):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1, default=float, ensure_ascii=False)
+
+    def bert(self, kind, labels=None, **options):
+        if labels:
+            options["id2label"] = dict(enumerate(labels))
+            options["label2id"] = {label: i for i, label in enumerate(labels)}
+        return randomised(kind(T.BertConfig(
+            vocab_size=len(self.words), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+            intermediate_size=48, max_position_embeddings=96, pad_token_id=0, **options)))
+
+    def embed(self):
+        model = self.bert(T.BertModel)
+        vectors = []
+        for text in TEXTS:
+            with torch.no_grad():
+                states = model(**self.words(text, return_tensors="pt")).last_hidden_state
+            vectors.append(states[0].mean(0).tolist())
+        self.save("embed", model, [self.words], {"texts": TEXTS, "vectors": vectors})
+
+    def classify(self):
+        for name, labels, options in (
+                ("labels", ["bad", "so so", "good"], {}),
+                ("several-labels", ["a", "b", "c", "d"],
+                 {"problem_type": "multi_label_classification"})):
+            model = self.bert(T.BertForSequenceClassification, labels, **options)
+            run = T.pipeline("text-classification", model=model, tokenizer=self.words, device="cpu")
+            pair = {"text": TEXTS[0], "text_pair": TEXTS[1]}
+            self.save(name, model, [self.words],
+                      {"texts": TEXTS, "labels": [run(text, top_k=len(labels)) for text in TEXTS],
+                       "pair": pair, "pair_labels": run(pair, top_k=len(labels))})
+
+    def entities(self):
+        model = self.bert(T.BertForTokenClassification, ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
+        run = T.pipeline("token-classification", model=model, tokenizer=self.words, device="cpu",
+                         aggregation_strategy="simple")
+        self.save("entities", model, [self.words],
+                  {"texts": TEXTS, "entities": [run(text) for text in TEXTS]})
+
+    def masks(self):
+        model = self.bert(T.BertForMaskedLM)
+        run = T.pipeline("fill-mask", model=model, tokenizer=self.words, device="cpu")
+        texts = ["The quick [MASK] fox.", "[MASK] went to the [MASK]!"]
+        filled = [run(text, top_k=4) for text in texts]
+        filled[0] = [filled[0]]
+        self.save("masks", model, [self.words], {"texts": texts, "masks": filled})
+
+    def answers(self):
+        short = TEXTS[1] + " " + TEXTS[4]
+        roberta = byte_level(
+            ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+            processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True,
+                                         add_prefix_space=False),
+            cls_token="<s>", sep_token="</s>", unk_token="<unk>", pad_token="<pad>")
+        config = T.RobertaConfig(
+            vocab_size=len(roberta), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+            intermediate_size=48, max_position_embeddings=130, pad_token_id=1, type_vocab_size=1)
+        for name, model, tokenizer, limit in (
+                ("answers", self.bert(T.BertForQuestionAnswering), self.words, 96),
+                ("answers-bytes", randomised(T.RobertaForQuestionAnswering(config)), roberta, 128)):
+            runs = []
+            for options in ((short, limit, limit // 2, 15, 1, False),
+                            (LONG, limit, limit // 2, 15, 1, False),
+                            (LONG, limit // 3 * 2, 20, 6, 3, True)):
+                names = ("context", "window", "overlap", "longest", "top", "null")
+                runs.append(dict(zip(names, options), answers=[
+                    best_answers(model, tokenizer, question, options) for question in QUESTIONS]))
+            self.save(name, model, [tokenizer], {"questions": QUESTIONS, "runs": runs})
+
+    def texts(self):
+        end = "<|endoftext|>"
+        tokenizer = byte_level([end], processors.ByteLevel(trim_offsets=False), eos_token=end)
+        model = randomised(T.GPT2LMHeadModel(T.GPT2Config(
+            vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=4, n_positions=96,
+            bos_token_id=0, eos_token_id=0, pad_token_id=0)))
+        runs = []
+        for beams, count in ((1, 12), (3, 8)):
+            found = []
+            for text in TEXTS:
+                inputs = tokenizer(text, return_tensors="pt")
+                prompt = inputs["input_ids"].shape[1]
+                ids = model.generate(**inputs, do_sample=False, num_beams=beams,
+                                     max_new_tokens=count)[0].tolist()
+                before = tokenizer.decode(ids[:prompt], skip_special_tokens=True)
+                found.append({"ids": ids[prompt:],
+                              "text": tokenizer.decode(ids,
+                                                       skip_special_tokens=True)[len(before):]})
+            runs.append({"beams": beams, "max_new_tokens": count, "found": found})
+        self.save("texts", model, [tokenizer], {"texts": TEXTS, "runs": runs})
+
+    def translations(self):
+        prefix = "translate this: "
+        special = ["<pad>", "</s>", "<unk>"]
+        known = pieces(["\u2581" + word for word in " ".join(TEXTS + [prefix]).split()], 60)
+        engine = Tokenizer(models.Unigram(
+            [(token, 0.0) for token in special] +
+            [(piece, -9.0 + len(piece) - i / 100) for i, piece in enumerate(known)], unk_id=2))
+        engine.add_special_tokens(special)
+        engine.pre_tokenizer = pre_tokenizers.Metaspace()
+        engine.decoder = decoders.Metaspace()
+        engine.post_processor = processors.TemplateProcessing(
+            single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)])
+        tokenizer = T.PreTrainedTokenizerFast(
+            tokenizer_object=engine, pad_token="<pad>", eos_token="</s>", unk_token="<unk>",
+            model_input_names=["input_ids", "attention_mask"])
+        model = randomised(T.T5ForConditionalGeneration(T.T5Config(
+            vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=48, num_layers=2,
+            num_decoder_layers=2, num_heads=4, decoder_start_token_id=0, pad_token_id=0,
+            eos_token_id=1)))
+        found = []
+        for text in TEXTS:
+            ids = model.generate(**tokenizer(prefix + text, return_tensors="pt"), do_sample=False,
+                                 max_new_tokens=9, num_beams=2)[0]
+            found.append(tokenizer.decode(ids, skip_special_tokens=True))
+        self.save("translations", model, [tokenizer], {"texts": TEXTS, "found": found})
+        path = os.path.join(self.folder, "translations", "config.json")
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+        config["task_specific_params"] = {"go": {"prefix": prefix, "num_beams": 2,
+                                                 "max_length": 10}}
+        self.write("translations/config.json", config)
+
+    def pictures(self):
+        Image.Image.resize = columns_first
+        noise = np.random.default_rng(1)
+        files, opened = [], []
+        for i, (width, height) in enumerate([(20, 25), (32, 32), (45, 16)]):
+            files.append(f"picture-{i}.png")
+            pixels = (noise.random((height // 4 + 1, width // 4 + 1, 3)) * 255).astype(np.uint8)
+            path = os.path.join(self.folder, files[i])
+            Image.fromarray(pixels).resize((width, height), Image.BICUBIC).save(path)
+            opened.append(Image.open(path).convert("RGB"))
+        sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                     intermediate_size=48, image_size=32, patch_size=8)
+        processor = ViTImageProcessorPil(size={"height": 32, "width": 32})
+        values = [processor(picture, return_tensors="pt").pixel_values for picture in opened]
+        labels = {i: f"thing {i}" for i in range(7)}
+        model = randomised(T.ViTForImageClassification(T.ViTConfig(
+            **sizes, id2label=labels, label2id={label: i for i, label in labels.items()})))
+        expected = []
+        for value in values:
+            with torch.no_grad():
+                scores, places = model(value).logits[0].softmax(-1).topk(5)
+            expected.append([{"label": labels[int(place)], "score": float(score)}
+                             for score, place in zip(scores, places)])
+        self.save("picture-labels", model, [processor], {"pictures": files, "labels": expected})
+        self.captions(files, values, processor, T.ViTConfig(**sizes))
+
+    def captions(self, files, values, processor, encoder):
+        end = "<|endoftext|>"
+        tokenizer = byte_level([end], processors.ByteLevel(trim_offsets=False), eos_token=end)
+        decoder = T.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=4,
+                               n_positions=64, bos_token_id=0, eos_token_id=0,
+                               add_cross_attention=True, is_decoder=True)
+        config = T.VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+        config.decoder_start_token_id = config.pad_token_id = config.eos_token_id = 0
+        model = randomised(T.VisionEncoderDecoderModel(config))
+        settings = model.generation_config
+        settings.decoder_start_token_id = settings.pad_token_id = settings.eos_token_id = 0
+        found = []
+        for value in values:
+            ids = model.generate(value, do_sample=False, max_new_tokens=8)[0]
+            found.append(tokenizer.decode(ids, skip_special_tokens=True))
+        self.save("captions", model, [processor, tokenizer], {"pictures": files, "found": found})
+
+    def speech(self):
+        special = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|fr|>",
+                   "<|translate|>", "<|transcribe|>", "<|notimestamps|>"]
+        tokenizer = byte_level(special, processors.ByteLevel(trim_offsets=False),
+                               eos_token=special[0], pad_token=special[0])
+        end, start, *rest = range(len(special))
+        model = randomised(T.WhisperForConditionalGeneration(T.WhisperConfig(
+            vocab_size=len(tokenizer), d_model=32, encoder_layers=2, decoder_layers=2,
+            encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
+            decoder_ffn_dim=48, num_mel_bins=16, max_source_positions=50, max_target_positions=32,
+            pad_token_id=end, bos_token_id=end, eos_token_id=end, decoder_start_token_id=start,
+            suppress_tokens=None, begin_suppress_tokens=None)))
+        settings = model.generation_config
+        settings.lang_to_id = {special[i]: i for i in (2, 3, 4)}
+        settings.task_to_id = {"translate": 5, "transcribe": 6}
+        settings.no_timestamps_token_id = 7
+        settings.is_multilingual = True
+        settings.max_length = 32
+        settings.begin_suppress_tokens = [40]
+        settings.suppress_tokens = [start, *rest]
+        settings.decoder_start_token_id = start
+        settings.eos_token_id = settings.pad_token_id = end
+        extractor = T.WhisperFeatureExtractor(feature_size=16, chunk_length=1)
+        noise = np.random.default_rng(2)
+        sounds = []
+        for i, seconds in enumerate([0.6, 1.0, 0.3]):
+            time = np.arange(int(seconds * 16000)) / 16000
+            values = 0.4 * np.sin(2 * np.pi * (200 + 90 * i) * time * (1 + 0.3 * time))
+            values = values + 0.05 * noise.standard_normal(len(time))
+            samples = (np.clip(values, -1, 1) * 32767).astype("<i2")
+            with wave.open(os.path.join(self.folder, f"sound-{i}.wav"), "wb") as file:
+                file.setparams((1, 2, 16000, 0, "NONE", ""))
+                file.writeframes(samples.tobytes())
+            sounds.append(extractor(samples.astype(np.float32) / 32768, sampling_rate=16000,
+                                    return_tensors="pt").input_features)
+        runs = []
+        for language, task in (("de", ""), ("", "transcribe"), ("fr", "translate")):
+            wishes = {key: value for key, value in (("language", language), ("task", task))
+                      if value}
+            texts = []
+            for features in sounds:
+                ids = model.generate(features, do_sample=False, max_new_tokens=10, **wishes)[0]
+                texts.append(tokenizer.decode(ids, skip_special_tokens=True))
+            runs.append({"language": language, "task": task, "texts": texts})
+        self.save("speech", model, [extractor, tokenizer],
+                  {"sounds": [f"sound-{i}.wav" for i in range(len(sounds))], "runs": runs})
+
+
+def window_scores(model, row, allowed):
+    with torch.no_grad():
+        output = model(**{name: torch.tensor([values]) for name, values in row.items()})
+    scores = []
+    for logits in (output.start_logits, output.end_logits):
+        scores.append(softmax(np.where(allowed, logits[0].double().numpy(), -10000.0)))
+    return scores
+
+
+def best_answers(model, tokenizer, question, options):
+    context, window, overlap, longest, top, null = options
+    full = tokenizer(question, context)
+    tokens = full.encodings[0]
+    texts = tokens.sequence_ids
+    first = texts.index(1)
+    count = texts.count(1)
+    room = window - (len(texts) - count)
+    answers, least = [], 1000000.0
+    begin = 0
+    while True:
+        end = min(count, begin + room)
+        keep = [i for i in range(len(texts)) if texts[i] != 1 or begin <= i - first < end]
+        row = {"input_ids": [tokens.ids[i] for i in keep]}
+        if "token_type_ids" in full:
+            row["token_type_ids"] = [tokens.type_ids[i] for i in keep]
+        allowed = np.array([texts[i] == 1 or tokens.ids[i] == tokenizer.cls_token_id for i in keep])
+        starts, ends = window_scores(model, row, allowed)
+        least = min(least, starts[0] * ends[0])
+        starts[0] = ends[0] = 0.0
+        spans = np.tril(np.triu(starts[:, None] * ends[None, :]), longest - 1).flatten()
+        for place in np.argsort(-spans)[:top]:
+            start, stop = divmod(int(place), len(starts))
+            from_char = tokens.word_to_chars(tokens.token_to_word(keep[start]), 1)[0]
+            to_char = tokens.word_to_chars(tokens.token_to_word(keep[stop]), 1)[1]
+            answer = {"answer": context[from_char:to_char], "score": spans[place],
+                      "begin": from_char, "end": to_char}
+            known = [a for a in answers if a["answer"].lower() == answer["answer"].lower()]
+            if known:
+                known[0]["score"] += answer["score"]
+            else:
+                answers.append(answer)
+        if end == count:
+            break
+        begin += room - overlap
+    if null:
+        answers.append({"answer": "", "score": least, "begin": 0, "end": 0})
+    return sorted(answers, key=lambda answer: answer["score"], reverse=True)[:top]
+
+
+def main():
+    torch.manual_seed(SEED)
+    random.seed(SEED)
+    os.makedirs(sys.argv[1], exist_ok=True)
+    maker = Maker(sys.argv[1])
+    maker.write("versions.json", {"seed": SEED, "torch": torch.__version__,
+                                  "transformers": T.__version__,
+                                  "tokenizers": tokenizers.__version__, "Pillow": PIL.__version__})
+    for make in (maker.embed, maker.classify, maker.entities, maker.masks, maker.answers,
+                 maker.texts, maker.translations, maker.pictures, maker.speech):
+        make()
+
+
+if __name__ == "__main__":
+    main()
