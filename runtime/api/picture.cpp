@@ -1,26 +1,18 @@
 #include "vkformer/picture.h"
 
-#include <new>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/within_memory.h"
 #include "image/picture.h"
 #include "image/picture_processor.h"
 
 namespace vkformer {
 namespace {
 
-// What `make` gives, or an error where memory ran out on the way.
-template <class Make>
-auto within_memory(const Make& make) -> decltype(make()) {
-  try {
-    return make();
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory,
-                 "The [picture] does not fit into memory; give a smaller one, or fewer at a time."};
-  }
-}
+constexpr const char* kTooLarge =
+    "The [picture] does not fit into memory; give a smaller one, or fewer at a time.";
 
 }  // namespace
 
@@ -30,14 +22,14 @@ Picture& Picture::operator=(Picture&&) noexcept = default;
 Picture::~Picture() = default;
 
 Result<Picture> Picture::load(const std::string& path) {
-  return within_memory([&]() -> Result<Picture> {
+  return within_memory(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, load_picture(path));
     return Picture(std::make_unique<const RgbPicture>(std::move(image)));
   });
 }
 
 Result<Picture> Picture::decode(std::span<const std::byte> bytes, const std::string& name) {
-  return within_memory([&]() -> Result<Picture> {
+  return within_memory(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, decode_picture(bytes, name));
     return Picture(std::make_unique<const RgbPicture>(std::move(image)));
   });
@@ -48,7 +40,7 @@ Result<Picture> Picture::from_rgb(int width, int height, std::span<const uint8_t
 }
 
 Result<Picture> Picture::from_pixels(const PixelView& frame) {
-  return within_memory([&]() -> Result<Picture> {
+  return within_memory(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, copy_frame(frame));
     return Picture(std::make_unique<const RgbPicture>(std::move(image)));
   });
@@ -77,7 +69,7 @@ Result<PictureProcessor> PictureProcessor::from_settings(const PictureSettings& 
 }
 
 Result<Tensor> PictureProcessor::process(std::span<const Picture> pictures) const {
-  return within_memory([&]() -> Result<Tensor> {
+  return within_memory(kTooLarge, [&]() -> Result<Tensor> {
     std::vector<const RgbPicture*> images;
     images.reserve(pictures.size());
     for (const Picture& picture : pictures) {

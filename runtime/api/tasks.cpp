@@ -1,23 +1,14 @@
 #include "vkformer/tasks.h"
 
-#include <new>
-
 #include "base/check.h"
+#include "base/within_memory.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
 namespace {
 
-// What `make` gives, or an error where memory ran out on the way.
-template <class Make>
-auto within_memory(const Make& make) -> decltype(make()) {
-  try {
-    return make();
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory,
-                 "The [inputs] of a task do not fit into memory; give fewer, or smaller batches."};
-  }
-}
+constexpr const char* kTooLarge =
+    "The [inputs] of a task do not fit into memory; give fewer, or smaller batches.";
 
 template <class T>
 Result<T> load_task(const Device& device, const ModelSource& source, const char* name,
@@ -42,7 +33,7 @@ Result<Embedder> Embedder::load(const Device& device, const ModelSource& source,
 }
 
 Result<Tensor> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) {
-  return within_memory([&] { return embed_texts(*model_, texts, options); });
+  return within_memory(kTooLarge, [&] { return embed_texts(*model_, texts, options); });
 }
 
 Result<TextClassifier> TextClassifier::load(const Device& device, const ModelSource& source,
@@ -59,12 +50,12 @@ bool TextClassifier::finds_entities() const {
 
 Result<std::vector<std::vector<LabelScore>>> TextClassifier::classify(
     std::span<const ClassifyInput> inputs, int top) {
-  return within_memory([&] { return classify_texts(*model_, inputs, top); });
+  return within_memory(kTooLarge, [&] { return classify_texts(*model_, inputs, top); });
 }
 
 Result<std::vector<std::vector<Entity>>> TextClassifier::entities(
     std::span<const std::string> texts) {
-  return within_memory([&] { return find_entities(*model_, texts); });
+  return within_memory(kTooLarge, [&] { return find_entities(*model_, texts); });
 }
 
 Result<PictureClassifier> PictureClassifier::load(const Device& device, const ModelSource& source,
@@ -78,7 +69,7 @@ Result<PictureClassifier> PictureClassifier::load(const Device& device, const Mo
 
 Result<std::vector<std::vector<LabelScore>>> PictureClassifier::classify(
     std::span<const Picture> pictures, int top) {
-  return within_memory([&] { return classify_pictures(*model_, pictures, top); });
+  return within_memory(kTooLarge, [&] { return classify_pictures(*model_, pictures, top); });
 }
 
 Result<Answerer> Answerer::load(const Device& device, const ModelSource& source,
@@ -88,7 +79,7 @@ Result<Answerer> Answerer::load(const Device& device, const ModelSource& source,
 
 Result<std::vector<std::vector<Answer>>> Answerer::answer(std::span<const Question> questions,
                                                           const AnswerOptions& options) {
-  return within_memory([&] { return answer_questions(*model_, questions, options); });
+  return within_memory(kTooLarge, [&] { return answer_questions(*model_, questions, options); });
 }
 
 Result<MaskFiller> MaskFiller::load(const Device& device, const ModelSource& source,
@@ -102,7 +93,7 @@ const std::string& MaskFiller::mask_token() const {
 
 Result<std::vector<std::vector<std::vector<MaskCandidate>>>> MaskFiller::fill(
     std::span<const std::string> texts, int top) {
-  return within_memory([&] { return fill_masks(*model_, texts, top); });
+  return within_memory(kTooLarge, [&] { return fill_masks(*model_, texts, top); });
 }
 
 Result<TextGenerator> TextGenerator::load(const Device& device, const ModelSource& source,
@@ -112,7 +103,7 @@ Result<TextGenerator> TextGenerator::load(const Device& device, const ModelSourc
 
 Result<std::vector<std::vector<GeneratedText>>> TextGenerator::generate(
     std::span<const std::string> texts, const TextOptions& options) {
-  return within_memory([&] { return generate_texts(*model_, texts, options); });
+  return within_memory(kTooLarge, [&] { return generate_texts(*model_, texts, options); });
 }
 
 Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& source,
@@ -122,7 +113,7 @@ Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& s
 
 Result<std::vector<std::string>> Transcriber::transcribe(std::span<const Sound> sounds,
                                                          const TranscribeOptions& options) {
-  return within_memory([&] { return transcribe_sounds(*model_, sounds, options); });
+  return within_memory(kTooLarge, [&] { return transcribe_sounds(*model_, sounds, options); });
 }
 
 Result<Captioner> Captioner::load(const Device& device, const ModelSource& source,
@@ -132,7 +123,7 @@ Result<Captioner> Captioner::load(const Device& device, const ModelSource& sourc
 
 Result<std::vector<std::string>> Captioner::caption(std::span<const Picture> pictures,
                                                     const TextOptions& options) {
-  return within_memory([&] { return caption_pictures(*model_, pictures, options); });
+  return within_memory(kTooLarge, [&] { return caption_pictures(*model_, pictures, options); });
 }
 
 }  // namespace vkformer

@@ -24,14 +24,20 @@ Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionSte
                              " beams a step needs the ancestry (R, C); none was given");
   }
   const int64_t keys = kv.shape[1];
-  int64_t needed = kv.shape[0] * (self ? keys : (keys + 31) / 32);
+  if (!self) {
+    const Shape wanted = {kv.shape[0], (keys + 31) / 32};
+    if (aux->dtype == DType::kU32 && aux->shape == wanted) return {};
+    return op_error(kOp, "the key mask is " + std::string(dtype_name(aux->dtype)) + " " +
+                             shape_text(aux->shape) + ", but must be U32 " + shape_text(wanted));
+  }
+  int64_t needed = kv.shape[0] * keys;
   for (uint32_t offset : {a.slopes_offset, a.distance_offset}) {
     if (offset != VKF_NO_TERM) needed = std::max(needed, int64_t{offset} + a.heads);
   }
   if (aux->dtype == DType::kU32 && element_count(aux->shape) >= needed) return {};
-  return op_error(kOp, std::string(self ? "the ancestry" : "the key mask") + " is " +
-                           dtype_name(aux->dtype) + " " + shape_text(aux->shape) +
-                           ", but must be U32 with at least " + std::to_string(needed) + " words");
+  return op_error(kOp, "the ancestry is " + std::string(dtype_name(aux->dtype)) + " " +
+                           shape_text(aux->shape) + ", but must be U32 with at least " +
+                           std::to_string(needed) + " words");
 }
 
 }  // namespace

@@ -5,13 +5,13 @@
 namespace vkformer {
 
 Result<std::vector<float>> sinusoidal_positions(const SinusoidalAttrs& attrs) {
-  constexpr int64_t kMostElements = int64_t{1} << 28;
+  constexpr int64_t kMostElements = int64_t{1} << 25;
   const bool sane = attrs.length >= 0 && attrs.width >= 0 &&
                     (attrs.width == 0 || attrs.length <= kMostElements / attrs.width);
   if (!sane) {
     return invalid_argument("[sinusoidal_positions] The table has " + std::to_string(attrs.length) +
                             " rows of width " + std::to_string(attrs.width) +
-                            ", but neither may be negative and their product at most 268435456.");
+                            ", but neither may be negative and their product at most 33554432.");
   }
   const bool halves = attrs.layout == SinusoidalLayout::kHalves;
   const bool fairseq = attrs.spacing == SinusoidalSpacing::kHalfMinusOne;

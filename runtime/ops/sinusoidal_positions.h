@@ -28,7 +28,8 @@ struct SinusoidalAttrs {
   SinusoidalSpacing spacing = SinusoidalSpacing::kTransformer;
 };
 
-// The table (P, D), or why there is none: a negative size or more than 2^28 elements.
+// The table (P, D), or why there is none: a negative size, or more than 2^25 elements, which are
+// the 128 MiB that every device can bind.
 Result<std::vector<float>> sinusoidal_positions(const SinusoidalAttrs& attrs);
 
 }  // namespace vkformer

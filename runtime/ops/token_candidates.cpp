@@ -38,6 +38,12 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
 
 Status lower_token_candidates(LowerContext& context, const Node& node) {
   const SearchParams& p = attrs_of<SearchParams>(node);
+  const uint64_t passes = uint64_t{p.candidates} + 2;
+  if (too_many_passes(context.caps, p.vocab, passes)) {
+    return unsupported("[token_candidates] There is no kernel for the " +
+                       std::to_string(p.candidates) + " best of " + std::to_string(p.vocab) +
+                       " tokens on a software device; use fewer beams or end tokens");
+  }
   Dispatch d = make_dispatch(node, context.caps.subgroup()
                                        ? KernelId::token_candidates_row__f32_u32_f32_subgroup
                                        : KernelId::token_candidates_row__f32_u32_f32);
@@ -47,7 +53,7 @@ Status lower_token_candidates(LowerContext& context, const Node& node) {
                 {node.inputs[2], Access::kRead},
                 {node.inputs[3], Access::kRead}};
   d.set_push(p);
-  d.spec = {row_local_size(context.caps, p.vocab)};
+  d.spec = {row_local_size(context.caps, p.vocab, passes)};
   const uint64_t rows = uint64_t{p.batch} * p.beams;
   set_row_groups(context, d, rows, 1);
   d.flops = 8.0 * static_cast<double>(rows) * p.vocab * p.candidates;

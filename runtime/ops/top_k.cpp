@@ -1,5 +1,6 @@
 #include "ops/top_k.h"
 
+#include "ops/row_kernel.h"
 #include "ops/row_op.h"
 #include "params/rowwise.h"
 
@@ -32,11 +33,18 @@ Status lower_top_k(LowerContext& context, const Node& node) {
                          .width = static_cast<uint32_t>(x.shape.back()),
                          .best = attrs_of<TopKAttrs>(node).k,
                          .unused = 0};
+  const uint64_t passes = uint64_t{params.best} + 1;
+  if (too_many_passes(context.caps, params.width, passes)) {
+    return unsupported("[top_k] There is no kernel for the " + std::to_string(params.best) +
+                       " best of " + std::to_string(params.width) +
+                       " elements on a software device; take fewer");
+  }
   Dispatch d =
       make_row_dispatch(context, node,
                         context.caps.subgroup() ? KernelId::top_k_row__f32_none_f32_subgroup
                                                 : KernelId::top_k_row__f32_none_f32,
                         params.rows, params.width);
+  d.spec = {row_local_size(context.caps, params.width, passes)};
   d.set_push(params);
   const double elements = static_cast<double>(params.rows) * params.width;
   d.flops = elements * params.best;

@@ -1,5 +1,6 @@
 #include "tasks/task_model.h"
 
+#include "audio/log_mel_settings.h"
 #include "base/check.h"
 #include "image/picture_processor.h"
 
@@ -74,10 +75,8 @@ Status load_processors(TaskModel& task, const FileStore& files) {
     VKF_ASSIGN(task.pictures, load_pictures(files, task.config));
   }
   if (facts.source == SourceKind::kFeatures) {
-    VKF_ASSIGN(const LogMelSettings settings, read_sound_settings(files));
-    auto made = LogMel::create(settings);
-    if (!made) return made.error().with_context("[" + files.label_of(kPreprocessor) + "]");
-    task.sounds.emplace(std::move(made).value());
+    VKF_ASSIGN(LogMel made, load_log_mel(files));
+    task.sounds.emplace(std::move(made));
   }
   return {};
 }
@@ -129,35 +128,6 @@ Result<std::shared_ptr<TaskModel>> load_task_model(const Device& device, const M
 int64_t TaskModel::token_limit(int64_t wanted) const {
   const int64_t limit = facts().max_source;
   return wanted > 0 && wanted < limit ? wanted : limit;
-}
-
-// The count of samples and of frames in the file are left aside: they follow from the rest.
-Result<LogMelSettings> read_sound_settings(const FileStore& files) {
-  JsonConfig config;
-  if (files.has(kPreprocessor)) {
-    VKF_ASSIGN(config, JsonConfig::load_from(files, kPreprocessor));
-  } else {
-    VKF_ASSIGN(const JsonConfig shared, JsonConfig::load_from(files, "processor_config.json"));
-    config = shared.object("feature_extractor");
-    VKF_CHECK(config.status());
-  }
-  const std::string known = "WhisperFeatureExtractor";
-  VKF_ASSIGN(const auto type, config.get_string_or("feature_extractor_type", known));
-  VKF_ASSIGN(const auto side, config.get_string_or("padding_side", "right"));
-  if (type != known || (side != "right" && side != "left")) {
-    return unsupported("[" + config.where() + "] describes a feature extractor of type " + type +
-                       " that fills up on the " + side + "; supported are " + known +
-                       " and right or left");
-  }
-  LogMelSettings s;
-  s.pads_left = side == "left";
-  VKF_ASSIGN(s.mel_bands, config.get_int_or("feature_size", s.mel_bands));
-  VKF_ASSIGN(s.sampling_rate, config.get_int_or("sampling_rate", s.sampling_rate));
-  VKF_ASSIGN(s.hop_length, config.get_int_or("hop_length", s.hop_length));
-  VKF_ASSIGN(s.fft_length, config.get_int_or("n_fft", s.fft_length));
-  VKF_ASSIGN(s.chunk_length, config.get_int_or("chunk_length", s.chunk_length));
-  VKF_ASSIGN(s.padding_value, config.get_double_or("padding_value", s.padding_value));
-  return s;
 }
 
 }  // namespace vkformer

@@ -95,9 +95,6 @@ int fitting_tokens(const TaskModel& task, int tokens, size_t prompt);
 // A hypothesis whose first `prompt` tokens were given.
 Result<GeneratedText> generated_text(const TaskModel& task, const Hypothesis& found, size_t prompt);
 
-// Settings of preprocessor_config.json, or of processor_config.json's feature_extractor.
-Result<LogMelSettings> read_sound_settings(const FileStore& files);
-
 // The tasks, as the public classes describe them.
 Result<Tensor> embed_texts(TaskModel& task, std::span<const std::string> texts,
                            const EmbedOptions& options);

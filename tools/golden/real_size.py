@@ -51,8 +51,8 @@ CASES = {
         "BartForConditionalGeneration", "seq2seq", 7,
     ),
     "whisper-tiny": ("WhisperConfig", {}, "WhisperForConditionalGeneration", "sound", 8),
-    "vit-base": ("ViTConfig", {}, "ViTForImageClassification", "picture", 9),
-    "swin-tiny": ("SwinConfig", {}, "SwinForImageClassification", "picture", 10),
+    "vit-base": ("ViTConfig", dict(num_labels=1000), "ViTForImageClassification", "picture", 9),
+    "swin-tiny": ("SwinConfig", dict(num_labels=1000), "SwinForImageClassification", "picture", 10),
 }
 
 plain_softmax = torch.nn.functional.softmax
@@ -89,8 +89,6 @@ def spread(name, shape, config):
         return 0.8
     if any(part in name for part in ("position", "wpe", "cls_token", "token_type")):
         return 0.2
-    if config.model_type == "t5" and "shared" in name:
-        return 4.0  # the head divides by the square root of the width
     if any(part in name for part in ("embed_tokens", "shared", "wte", "word_emb", "tok_emb")):
         return 4.0 / shape[-1] ** 0.5
     conv1d = config.model_type == "gpt2"
@@ -107,6 +105,8 @@ def randomize(model, generator):
             gain = "norm" in name.lower() or ".ln_" in name
             gain = gain and name.endswith("weight")
             values = 1 + 0.3 * values if gain else 0.3 * values
+            if model.config.model_type == "t5" and name == "decoder.final_layer_norm.weight":
+                values *= model.config.d_model**0.5  # the head divides by it
         else:
             values *= spread(name, parameter.shape, model.config)
         parameter.data = values

@@ -17,7 +17,7 @@ ROOMS = {
     "plan": {"kernels"},
     "text": set(),
     "image": {"checkpoint"},
-    "audio": set(),
+    "audio": {"checkpoint"},
     "reference": set(),
     "ops": {"graph", "plan", "kernels"},
     "model": {"ops", "graph", "weights", "checkpoint"},
