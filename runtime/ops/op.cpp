@@ -43,10 +43,12 @@ PlanBuffer plan_buffer(const TensorDesc& t) {
 Status check_ranges(const Plan& plan, const DeviceCaps& caps) {
   for (const PlanBuffer& b : plan.buffers) {
     if (b.bytes <= caps.limits.max_storage_range) continue;
+    const bool weight = b.source == BufferSource::kConstant;
     return unsupported("[" + b.name + "] needs " + std::to_string(b.bytes) +
                        " bytes in one binding, but this device binds at most " +
-                       std::to_string(caps.limits.max_storage_range) +
-                       " bytes; use a smaller batch or a shorter sequence");
+                       std::to_string(caps.limits.max_storage_range) + " bytes; " +
+                       (weight ? "load the model with f16 weights, which need half of it"
+                               : "use a smaller batch or a shorter sequence"));
   }
   return {};
 }

@@ -15,10 +15,12 @@ constexpr uint64_t kMostHostWords = 16ull << 20;
 
 // Every pass of a model over a little of everything.
 Status build_passes(const ModelFamily& family, const std::vector<PackedWeight>& weights,
-                    int64_t side) {
+                    const Shape& picture) {
   const ModelFacts& facts = family.facts();
-  const int64_t height = facts.grid.height > 0 ? std::min<int64_t>(facts.grid.height, 512) : side;
-  const int64_t width = facts.grid.width > 0 ? std::min<int64_t>(facts.grid.width, 4096) : side;
+  const int64_t height =
+      facts.grid.height > 0 ? std::min<int64_t>(facts.grid.height, 512) : picture[0];
+  const int64_t width =
+      facts.grid.width > 0 ? std::min<int64_t>(facts.grid.width, 4096) : picture[1];
   ForwardTaps taps;
   taps.attentions = taps.hidden_states = ForwardTaps::Tap::kOn;
   const auto built = [](const ModelBuilder& builder, Status status) -> Status {
@@ -47,7 +49,7 @@ Status build_passes(const ModelFamily& family, const std::vector<PackedWeight>& 
 }
 
 // Loads a model as far as a device is not needed, and builds its passes.
-Status try_model(const FileStore& files, int64_t side) {
+Status try_model(const FileStore& files, const Shape& picture) {
   VKF_ASSIGN(auto family, load_family(files));
   VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(files));
   VKF_CHECK(family->prepare(checkpoint));
@@ -59,7 +61,7 @@ Status try_model(const FileStore& files, int64_t side) {
   uint64_t bytes = 0;
   for (const PackedWeight& weight : weights) bytes += weight.bytes;
   CHECK_MESSAGE(bytes <= kMostWeightBytes, bytes);
-  return build_passes(*family, weights, side);
+  return build_passes(*family, weights, picture);
 }
 
 // A golden model's files, whose configuration and weights a test changes.
@@ -82,17 +84,18 @@ class HostileFiles {
     content_["config.json"] = config_text;
     MemoryFiles files;
     for (const auto& [name, text] : content_) files[name] = std::as_bytes(std::span(text));
-    return try_model(*make_memory_store(std::move(files), "hostile"), side());
+    return try_model(*make_memory_store(std::move(files), "hostile"), picture());
   }
   Status attempt() { return attempt(config.dump()); }
 
   Json config;
 
  private:
-  // Pixels of a picture's side that the golden takes; a model may have a table for that size only.
-  int64_t side() const {
+  // Height and width of a picture that the golden takes, perhaps the only ones.
+  Shape picture() const {
     const Json size = config.value("image_size", Json(32));
-    return size.is_array() ? size.at(0).get<int64_t>() : size.get<int64_t>();
+    if (size.is_array()) return size.get<Shape>();
+    return {size.get<int64_t>(), size.get<int64_t>()};
   }
 
   std::map<std::string, std::string> content_;
