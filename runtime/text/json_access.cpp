@@ -119,8 +119,9 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& name
       return invalid_file("[" + name + "] nests deeper than the limit of " +
                           std::to_string(kMaxDepth) + " levels; it is no tokenizer file.");
     }
-    // The parser quotes what it read last, which can be the rest of the file.
-    const std::string reason = std::string(fault.what()).substr(0, 200);
+    // The parser quotes what it read last, which can be the rest of the file, and any bytes.
+    std::string reason = std::string(fault.what()).substr(0, 200);
+    for (char& c : reason) c = c >= ' ' && c <= '~' ? c : '?';
     return invalid_file("[" + name + "] is not valid JSON (" + reason +
                         "); the file is damaged or was cut short, fetch it again.");
   }

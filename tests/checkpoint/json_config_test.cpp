@@ -159,6 +159,9 @@ TEST_SUITE("cpu") {
     check_refused(JsonConfig::parse("[1]", "config.json"), {"a list of 1", "an object must be"});
     check_refused(JsonConfig::parse("3", "config.json"), {"an object must be"});
     check_refused(JsonConfig::parse(std::string_view("{}\0{", 4), "config.json"), {"zero byte"});
+    // What a message quotes stays UTF-8.
+    check_refused(JsonConfig::parse("\xff\xfe", "config.json"), {"[?]"});
+    check_refused(JsonConfig::parse("{\"\xc3\xa9\xed\xa0\x80", "config.json"), {"\xc3\xa9?"});
   }
 
   TEST_CASE("json_config: nesting is limited to 64 levels") {
