@@ -132,8 +132,9 @@ StepGraph make_graph(const StepCase& c, const StepProblem& p, bool with_aux) {
   inputs.state = step.graph.add_external("state", DType::kU32, {kStateWords});
   step.inputs = {{"q", p.q}, {"kv", p.kv}, {"state", make_state(c.entries(), c.position)}};
   if (with_aux) {
-    const Shape shape = {static_cast<int64_t>(p.aux.size() + c.slopes.size()) +
-                         (c.reach > 0 ? 1 + static_cast<int64_t>(c.distances.size()) : 0)};
+    Shape shape = {static_cast<int64_t>(p.aux.size() + c.slopes.size()) +
+                   (c.reach > 0 ? 1 + static_cast<int64_t>(c.distances.size()) : 0)};
+    if (c.source == Source::kCross) shape = {p.kv.shape[0], shape[0] / p.kv.shape[0]};
     std::vector<uint32_t> words = p.aux;
     const auto add_floats = [&](const std::vector<float>& values) {
       for (float value : values) {
