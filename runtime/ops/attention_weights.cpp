@@ -84,6 +84,14 @@ Status lower_attention_weights(LowerContext& context, const Node& node) {
       .inverse_temperature = 1.0f / a.temperature,
       .raw_scores = chosen.result == AttentionWeightsAttrs::Result::kScores ? 1u : 0u,
       .terms = a.terms};
+  // Keys are longer work than the elements of other rows: a round for each element of a head.
+  const uint32_t width = 4 * a.keys;
+  const uint64_t passes = uint64_t{a.head_width} / 4 + 4;
+  if (too_many_passes(context.caps, width, passes)) {
+    return unsupported("[attention_weights] There is no kernel for " + std::to_string(a.keys) +
+                       " keys of width " + std::to_string(a.head_width) +
+                       " on a software device; use a shorter sequence");
+  }
   Dispatch d = make_dispatch(node, context.caps.subgroup()
                                        ? KernelId::attention_weights_row__f32_f32_f32_subgroup
                                        : KernelId::attention_weights_row__f32_f32_f32);
@@ -92,7 +100,7 @@ Status lower_attention_weights(LowerContext& context, const Node& node) {
                 {node.inputs[2] == kNoTensor ? node.inputs[1] : node.inputs[2], Access::kRead},
                 {node.outputs[0], Access::kReadWrite}};
   d.set_push(params);
-  d.spec = {row_local_size(context.caps, 4 * a.keys), a.head_width};
+  d.spec = {row_local_size(context.caps, width, passes), a.head_width};
   set_row_groups(context, d, rows, 1);
   const double pairs = static_cast<double>(rows) * a.keys;
   d.flops = pairs * (2.0 * a.head_width + 8.0);
