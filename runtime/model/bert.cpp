@@ -29,14 +29,8 @@ Result<std::unique_ptr<ModelFamily>> load_bert(const ModelFiles& files) {
     case HeadKind::kSequence:
       add_pooled_head(bert, "classifier");
       break;
-    case HeadKind::kTokens:
-      add_token_head(bert, "classifier");
-      break;
-    case HeadKind::kSpans:
-      add_span_heads(bert, "qa_outputs");
-      break;
     default:
-      break;
+      add_shared_head(bert);
   }
   return make_bert(std::move(bert));
 }

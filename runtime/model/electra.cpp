@@ -43,12 +43,8 @@ void add_electra_head(BertConfig& bert) {
     case HeadKind::kSequence:
       return add_sequence_head(bert, "classifier.dense", ActivationKind::kGelu,
                                "classifier.out_proj");
-    case HeadKind::kTokens:
-      return add_token_head(bert, "classifier");
-    case HeadKind::kSpans:
-      return add_span_heads(bert, "qa_outputs");
     default:
-      return;
+      return add_shared_head(bert);
   }
 }
 

@@ -51,14 +51,8 @@ Result<std::unique_ptr<ModelFamily>> load_roberta(const ModelFiles& files) {
     case HeadKind::kSequence:
       add_sequence_head(bert, "classifier.dense", ActivationKind::kTanh, "classifier.out_proj");
       break;
-    case HeadKind::kTokens:
-      add_token_head(bert, "classifier");
-      break;
-    case HeadKind::kSpans:
-      add_span_heads(bert, "qa_outputs");
-      break;
     default:
-      break;
+      add_shared_head(bert);
   }
   return make_bert(std::move(bert));
 }

@@ -193,11 +193,6 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
   return bert;
 }
 
-void add_token_head(BertConfig& bert, const std::string& module) {
-  bert.block.heads.push_back({.output = "classifier"});
-  bert.head_rows.push_back(linear_row("classifier", {module}, classes_of(bert), bert.facts.width));
-}
-
 std::vector<HeadConfig> span_heads(const HeadConfig& shape) {
   std::vector<HeadConfig> heads;
   for (const char* name : kSpans) {
@@ -220,9 +215,15 @@ std::vector<WeightRow> span_rows(const std::string& module, int64_t width) {
   return rows;
 }
 
-void add_span_heads(BertConfig& bert, const std::string& module) {
-  bert.block.heads = span_heads({});
-  bert.head_rows = span_rows(module, bert.facts.width);
+void add_shared_head(BertConfig& bert) {
+  const int64_t d = bert.facts.width;
+  if (bert.facts.head == HeadKind::kTokens) {
+    bert.block.heads.push_back({.output = "classifier"});
+    bert.head_rows.push_back(linear_row("classifier", {"classifier"}, classes_of(bert), d));
+  } else if (bert.facts.head == HeadKind::kSpans) {
+    bert.block.heads = span_heads({});
+    bert.head_rows = span_rows("qa_outputs", d);
+  }
 }
 
 void add_sequence_head(BertConfig& bert, const std::string& dense, ActivationKind activation,

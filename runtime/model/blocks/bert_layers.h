@@ -67,11 +67,10 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
 // The same of families with another stack: the head of the class that the model was saved from.
 Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& architecture);
 
-// Heads that read tokens one by one or a pooled one; each adds its configuration and its rows.
-// logits (B, S, classes) of `module`.
-void add_token_head(BertConfig& bert, const std::string& module);
-// start_logits and end_logits (B, S), the two rows of `module`.
-void add_span_heads(BertConfig& bert, const std::string& module);
+// Heads; each adds its configuration and its rows.
+// Those that all of these families call alike: of tokens, logits (B, S, classes) of `classifier`;
+// of spans, start_logits and end_logits (B, S), the two rows of `qa_outputs`. Others: nothing.
+void add_shared_head(BertConfig& bert);
 // logits (B, classes) = output(activation(dense x)) of the first token.
 void add_sequence_head(BertConfig& bert, const std::string& dense, ActivationKind activation,
                        const std::string& output);

@@ -7,19 +7,10 @@ DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, Decod
 
 Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                     const ForwardTaps& taps) const {
-  const StackConfig& stack = block_.stack;
-  StackRun run{.batch = shape.batch, .tokens = shape.source, .taps = taps};
-  const TokenFeeds feeds{.positions = taps.positions == ForwardTaps::Tap::kOn
-                                          ? TokenFeeds::Positions::kFed
-                                          : TokenFeeds::Positions::kAsModel};
-  VKF_ASSIGN(EmbeddedTokens embedded,
-             add_text_embedding(b, stack, block_.embedding, feeds, {shape.batch, shape.source}));
-  run.positions = embedded.positions;
-  run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
-  VKF_ASSIGN(TensorId states, add_stack(b, stack, run, embedded.x));
-  b.mark_output(states, "last_hidden_state");
+  VKF_ASSIGN(TextStates text, add_text_stack(b, block_.stack, block_.embedding, shape, taps));
+  b.mark_output(text.states, "last_hidden_state");
   if (block_.head.empty()) return {};
-  return add_heads(b, stack, {HeadConfig{.output = block_.head}}, {states});
+  return add_heads(b, block_.stack, {HeadConfig{.output = block_.head}}, {text.states});
 }
 
 Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) const {

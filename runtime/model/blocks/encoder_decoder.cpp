@@ -1,15 +1,6 @@
 #include "model/blocks/encoder_decoder.h"
 
 namespace vkformer {
-namespace {
-
-using Tap = ForwardTaps::Tap;
-
-TokenFeeds::Positions fed_if(Tap tap) {
-  return tap == Tap::kOn ? TokenFeeds::Positions::kFed : TokenFeeds::Positions::kAsModel;
-}
-
-}  // namespace
 
 EncoderDecoderFamily::EncoderDecoderFamily(ModelFacts facts, GenerationFacts generation,
                                            EncoderDecoderConfig block)
@@ -17,23 +8,14 @@ EncoderDecoderFamily::EncoderDecoderFamily(ModelFacts facts, GenerationFacts gen
 
 Result<Memory> EncoderDecoderFamily::encode(ModelBuilder& b, const ForwardShape& shape,
                                             const ForwardTaps& taps) const {
-  const StackConfig& stack = block_.encoder;
-  StackRun run{.batch = shape.batch, .tokens = shape.source, .taps = taps};
-  VKF_ASSIGN(EmbeddedTokens embedded,
-             add_text_embedding(b, stack, block_.source, {.positions = fed_if(taps.positions)},
-                                {shape.batch, shape.source}));
-  run.positions = embedded.positions;
-  run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
-  VKF_ASSIGN(TensorId states, add_stack(b, stack, run, embedded.x));
-  return Memory{.states = states, .tokens = shape.source, .mask = run.terms.words};
+  VKF_ASSIGN(TextStates text, add_text_stack(b, block_.encoder, block_.source, shape, taps));
+  return Memory{.states = text.states, .tokens = shape.source, .mask = text.mask};
 }
 
-Result<TensorId> EncoderDecoderFamily::decode(ModelBuilder& b, const StackRun& given,
-                                              TokenFeeds feeds) const {
-  StackRun run = given;
-  feeds.prefix = "decoder_";
+Result<TensorId> EncoderDecoderFamily::decode(ModelBuilder& b, StackRun run) const {
   VKF_ASSIGN(EmbeddedTokens embedded,
-             add_text_embedding(b, block_.decoder, block_.target, feeds, {run.batch, run.tokens}));
+             add_text_embedding(b, block_.decoder, block_.target, {.prefix = "decoder_"},
+                                {run.batch, run.tokens}));
   run.positions = embedded.positions;
   return add_stack(b, block_.decoder, run, embedded.x);
 }
@@ -45,13 +27,13 @@ Status EncoderDecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& 
   b.mark_output(output, "encoder_last_hidden_state");
   if (shape.target == 0) return {};
   StackRun run{.batch = shape.batch, .tokens = shape.target};
-  const std::string mask = taps.decoder_mask == Tap::kOn ? "decoder_key_mask" : "";
+  const std::string mask = taps.decoder_mask == ForwardTaps::Tap::kOn ? "decoder_key_mask" : "";
   run.terms = add_stack_terms(b, block_.decoder, mask, shape.batch, shape.target);
   run.taps = taps;
   run.memory = memory.states;
   run.source = memory.tokens;
   run.source_mask = memory.mask;
-  VKF_ASSIGN(TensorId states, decode(b, run, {}));
+  VKF_ASSIGN(TensorId states, decode(b, run));
   b.mark_output(states, "last_hidden_state");
   if (block_.head.empty()) return {};
   VKF_ASSIGN(TensorId logits,
@@ -71,7 +53,7 @@ Status EncoderDecoderFamily::build_prompt(ModelBuilder& b, const StepShape& s) c
   run.memory = memory.states;
   run.source = memory.tokens;
   run.source_mask = memory.mask;
-  VKF_CHECK(decode(b, run, {}));
+  VKF_CHECK(decode(b, run));
   return {};
 }
 

@@ -49,7 +49,7 @@ class EncoderDecoderFamily : public ModelFamily {
   virtual int64_t source_tokens(const ForwardShape& shape) const { return shape.source; }
 
  private:
-  Result<TensorId> decode(ModelBuilder& builder, const StackRun& run, TokenFeeds feeds) const;
+  Result<TensorId> decode(ModelBuilder& builder, StackRun run) const;
 
   ModelFacts facts_;
   GenerationFacts generation_;

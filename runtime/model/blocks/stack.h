@@ -83,18 +83,14 @@ struct StackTerms {
   ScoreTermsParams params = no_score_terms();
 };
 
-// Positions that the host feeds, (B, T) words; kNoTensor: they are counted.
-struct FedPositions {
-  TensorId words = kNoTensor;
-};
-
 // What a stack runs over.
 struct StackRun {
   enum class Mode : uint8_t { kFull, kPrompt, kStep } mode = Mode::kFull;
-  int64_t batch = 0;       // B; in a step the items
-  int64_t tokens = 0;      // T; in a step 1
-  StackTerms terms;        // of self-attention, in full and prompt passes
-  FedPositions positions;  // of rotary layers
+  int64_t batch = 0;   // B; in a step the items
+  int64_t tokens = 0;  // T; in a step 1
+  StackTerms terms;    // of self-attention, in full and prompt passes
+  // Positions that the host feeds to rotary layers (B, T); kNoTensor: they are counted.
+  TensorId positions = kNoTensor;
   ForwardTaps taps = {};
   // Cross-attention: the encoder's output (B, S, any) in full and prompt passes, and its key mask.
   TensorId memory = kNoTensor;

@@ -44,14 +44,13 @@ Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
     table = site.b.host_floats(name, shape, values);
   }
   site.b.graph().set_scope(site.rows() + ".self.rotary");
-  return add_rotary(
-      site.b.graph(),
-      {.x = qkv, .table = table, .positions = run.positions.words, .state = run.state},
-      {.heads = u32(c.heads + c.kv()),
-       .head_width = u32(c.head()),
-       .rotary_width = rotary.width,
-       .pairs = rotary.pairs,
-       .tokens = u32(run.mode == Mode::kStep ? 1 : run.tokens)});
+  return add_rotary(site.b.graph(),
+                    {.x = qkv, .table = table, .positions = run.positions, .state = run.state},
+                    {.heads = u32(c.heads + c.kv()),
+                     .head_width = u32(c.head()),
+                     .rotary_width = rotary.width,
+                     .pairs = rotary.pairs,
+                     .tokens = u32(run.mode == Mode::kStep ? 1 : run.tokens)});
 }
 
 // What of one attention is handed out; an empty name: nothing.

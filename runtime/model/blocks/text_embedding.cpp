@@ -44,7 +44,7 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
                                           const TextEmbedding& e, const TokenFeeds& feeds,
                                           Shape tokens) {
   VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
-  const bool fed = feeds.positions == TokenFeeds::Positions::kFed ||
+  const bool fed = feeds.positions == ForwardTaps::Tap::kOn ||
                    e.tokens.positions != TokenFacts::Positions::kCounted;
   const bool in_table = !e.positions.empty();
   if (fed && in_table) attrs.from = EmbeddingAttrs::Positions::kPlane;
@@ -59,14 +59,25 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
   if (fed && in_table) {
     b.feed(feeds.prefix + "position_ids", ids, rows);
   } else if (fed && !stack.rotaries.empty()) {
-    embedded.positions.words =
+    embedded.positions =
         g.add_external(feeds.prefix + "position_ids", DType::kU32, std::move(tokens));
-    b.feed(feeds.prefix + "position_ids", embedded.positions.words);
+    b.feed(feeds.prefix + "position_ids", embedded.positions);
   }
   if (attrs.types > 0) b.feed(feeds.prefix + "token_type_ids", ids, rows * (planes - 1));
   VKF_ASSIGN(embedded.x, embed(b, e, {.ids = ids}, attrs));
   VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x));
   return embedded;
+}
+
+Result<TextStates> add_text_stack(ModelBuilder& b, const StackConfig& stack, const TextEmbedding& e,
+                                  const ForwardShape& shape, const ForwardTaps& taps) {
+  StackRun run{.batch = shape.batch, .tokens = shape.source, .taps = taps};
+  VKF_ASSIGN(EmbeddedTokens embedded, add_text_embedding(b, stack, e, {.positions = taps.positions},
+                                                         {shape.batch, shape.source}));
+  run.positions = embedded.positions;
+  run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
+  VKF_ASSIGN(TensorId states, add_stack(b, stack, run, embedded.x));
+  return TextStates{states, run.terms.words};
 }
 
 Result<TensorId> add_step_embedding(ModelBuilder& b, const StackConfig& stack,

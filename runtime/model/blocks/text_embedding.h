@@ -19,13 +19,13 @@ struct TextEmbedding {
 // How a pass names what it feeds: "" for input_ids, "decoder_" for decoder_input_ids.
 struct TokenFeeds {
   std::string prefix;
-  // Positions are fed where the model would count them: in prompts, padded on the left.
-  enum class Positions : uint8_t { kAsModel, kFed } positions = Positions::kAsModel;
+  // kOn: positions are fed where the model would count them.
+  ForwardTaps::Tap positions = ForwardTaps::Tap::kOff;
 };
 
 struct EmbeddedTokens {
-  TensorId x = kNoTensor;  // (B, T, D)
-  FedPositions positions;  // those of rotary layers, if fed
+  TensorId x = kNoTensor;          // (B, T, D)
+  TensorId positions = kNoTensor;  // (B, T), those of rotary layers, if fed
 };
 
 // Of a full pass or a prompt: x (B, T, D) of (B, T) tokens. Rotary models without a table of
@@ -33,6 +33,14 @@ struct EmbeddedTokens {
 Result<EmbeddedTokens> add_text_embedding(ModelBuilder& builder, const StackConfig& stack,
                                           const TextEmbedding& embedding, const TokenFeeds& feeds,
                                           Shape tokens);
+// A full pass over input_ids (B, S) with their key mask: embedding and all layers.
+struct TextStates {
+  TensorId states = kNoTensor;  // (B, S, D)
+  TensorId mask = kNoTensor;    // key mask words
+};
+Result<TextStates> add_text_stack(ModelBuilder& builder, const StackConfig& stack,
+                                  const TextEmbedding& embedding, const ForwardShape& shape,
+                                  const ForwardTaps& taps);
 // Of a step: x (slots, D) of the tokens that the search chose.
 Result<TensorId> add_step_embedding(ModelBuilder& builder, const StackConfig& stack,
                                     const TextEmbedding& embedding, const StepTensors& tensors);
