@@ -3,7 +3,7 @@
 // computes: y = table[id] * scale + positions[position] + types[type]; NaN where one has no row
 // shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
-// bounds:   D and ids may be anything; rows beyond the last are skipped; Positions may be unused
+// bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped; Positions may be unused
 // requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_STEP: position from State
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
@@ -53,6 +53,9 @@ void main() {
   const uint row = row_group_index();
   if (row >= p.rows) return;
   const uint id = ids[row];
+  // Another slice of the table has this row; ids without one are the first slice's.
+  const uint slice_row = id - p.first_id;
+  if (id < p.vocabulary ? slice_row >= p.slice_rows : p.first_id != 0u) return;
   const uint position = kHasPositions != 0u ? row_position(row) : 0u;
   // In a decoding step every token is of type 0.
   const uint type = kHasTypes != 0u && p.type_plane != 0u ? ids[p.type_plane * p.rows + row] : 0u;
@@ -61,8 +64,8 @@ void main() {
   for (uint d = gl_LocalInvocationID.x; d < p.width; d += kLocalSize) {
     float value = make_nan();
     if (exists) {
-      const uint at = id / kPanelColumns * p.panel_stride + id % kPanelColumns * p.row_stride +
-                      d * p.col_stride;
+      const uint at = slice_row / kPanelColumns * p.panel_stride +
+                      slice_row % kPanelColumns * p.row_stride + d * p.col_stride;
       value = table_at(at) * p.scale;
       if (kHasPositions != 0u) value += positions[position * p.width + d];
       if (kHasTypes != 0u) value += positions[(p.type_row + type) * p.width + d];

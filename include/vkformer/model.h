@@ -33,6 +33,9 @@ struct ModelOptions {
   // Arithmetic: "f32", or "f16" to multiply in half precision where the device's tier has it.
   // Sums are f32 in both.
   std::string precision = "f32";
+  // A matrix of more bytes is stored in slices of whole columns, as is one that the device cannot
+  // bind at once; 0: no limit but the device's. For hosts that cap the size of a buffer.
+  uint64_t most_weight_bytes = 0;
   // Called from the loading thread after every weight; false stops loading with kCancelled.
   std::function<bool(const LoadProgress&)> progress = nullptr;
 };

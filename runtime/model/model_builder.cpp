@@ -8,7 +8,7 @@ namespace {
 Shape logical_shape(const PackedWeight& weight) {
   switch (weight.row.layout) {
     case WeightLayout::kLinear:
-      return {weight.row.width, weight.row.rows};
+      return {weight.row.width, weight.columns};
     case WeightLayout::kNorm:
       return {2, weight.row.width};
     case WeightLayout::kTable:
@@ -27,16 +27,27 @@ Result<TensorId> ModelBuilder::constant(const std::string& name, WeightLayout la
   if (known != constants_.end()) return known->second;
   for (size_t i = 0; i < weights_.size(); ++i) {
     if (weights_[i].row.name != name || weights_[i].row.layout != layout) continue;
-    const TensorId id = graph_.add_tensor({.name = name,
-                                           .dtype = weights_[i].dtype,
-                                           .shape = logical_shape(weights_[i]),
-                                           .kind = TensorKind::kConstant,
-                                           .constant = static_cast<uint32_t>(i),
-                                           .bytes = weights_[i].bytes});
+    const TensorId id = add_constant(i);
     constants_.emplace(name, id);
+    // Its slices follow it, in the table as in the graph.
+    for (size_t s = i + 1; s < weights_.size() && weights_[s].first_column > 0; ++s) {
+      add_constant(s);
+    }
     return id;
   }
   return internal_error("[" + name + "] is not in the family's weight table");
+}
+
+TensorId ModelBuilder::add_constant(size_t index) {
+  const PackedWeight& weight = weights_[index];
+  std::string name = weight.row.name;
+  if (weight.first_column > 0) name += " from column " + std::to_string(weight.first_column);
+  return graph_.add_tensor({.name = std::move(name),
+                            .dtype = weight.dtype,
+                            .shape = logical_shape(weight),
+                            .kind = TensorKind::kConstant,
+                            .constant = static_cast<uint32_t>(index),
+                            .bytes = weight.bytes});
 }
 
 bool ModelBuilder::has(const std::string& name) const {
@@ -48,12 +59,22 @@ bool ModelBuilder::has(const std::string& name) const {
 
 Result<LinearWeight> ModelBuilder::linear(const std::string& name) {
   VKF_ASSIGN(TensorId id, constant(name, WeightLayout::kLinear));
-  const PackedWeight& packed = weights_[graph_.tensor(id).constant];
-  return LinearWeight{.tensor = id,
+  const size_t first = graph_.tensor(id).constant;
+  const PackedWeight& packed = weights_[first];
+  LinearWeight weight{.tensor = id,
                       .n = static_cast<uint32_t>(packed.row.rows),
                       .k = static_cast<uint32_t>(packed.row.width),
                       .bias_offset = packed.bias_offset,
                       .dtype = packed.dtype};
+  if (packed.columns == packed.row.rows) return weight;
+  for (size_t i = first; i < weights_.size() && weights_[i].row.name == name; ++i) {
+    const PackedWeight& slice = weights_[i];
+    weight.slices.push_back({.tensor = id + static_cast<TensorId>(i - first),
+                             .first = static_cast<uint32_t>(slice.first_column),
+                             .n = static_cast<uint32_t>(slice.columns),
+                             .bias_offset = slice.bias_offset});
+  }
+  return weight;
 }
 
 Result<TensorId> ModelBuilder::norm(const std::string& name) {

@@ -57,6 +57,7 @@ class ModelBuilder {
 
  private:
   Result<TensorId> constant(const std::string& name, WeightLayout layout);
+  TensorId add_constant(size_t index);
 
   Graph& graph_;
   const std::vector<PackedWeight>& weights_;

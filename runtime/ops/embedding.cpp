@@ -14,6 +14,7 @@ EmbeddingAttrs with_defaults(EmbeddingAttrs attrs, const Shape& ids) {
     attrs.col_stride = 1;
   }
   if (attrs.panel_stride == 0) attrs.panel_stride = kPanelColumns * attrs.row_stride;
+  if (attrs.slice_rows == 0) attrs.slice_rows = attrs.vocabulary;
   if (attrs.tokens == 0) attrs.tokens = ids.empty() ? 1 : static_cast<uint32_t>(ids.back());
   attrs.tokens = std::max(1u, attrs.tokens);
   return attrs;
@@ -23,6 +24,37 @@ uint64_t table_elements(const TensorDesc& table) {
   const uint64_t size = dtype_size(table.dtype);
   if (table.bytes != 0) return table.bytes / size;
   return static_cast<uint64_t>(element_count(table.shape));
+}
+
+// Whether the strides keep `rows` rows of width D inside the table.
+Status check_table(const TensorDesc& table, const EmbeddingAttrs& a, uint32_t rows) {
+  if (a.width == 0) return {};
+  const uint64_t last = (rows - 1ull) / kPanelColumns * a.panel_stride +
+                        (rows - 1ull) % kPanelColumns * a.row_stride +
+                        (a.width - 1ull) * a.col_stride;
+  if (last < table_elements(table) && last <= 0xffffffffull) return {};
+  return op_error(OpId::k_embedding, "The strides (" + std::to_string(a.row_stride) + ", " +
+                                         std::to_string(a.col_stride) + ") put the last of " +
+                                         std::to_string(rows) + " rows of width " +
+                                         std::to_string(a.width) + " at element " +
+                                         std::to_string(last) + ", but the table has " +
+                                         std::to_string(table_elements(table)) + " elements.");
+}
+
+// The tensors of a sliced table: as many as its rows need, each large enough.
+Status check_slices(const Graph& graph, const EmbeddingInputs& inputs, const EmbeddingAttrs& a) {
+  const uint64_t have = 1 + inputs.slices.size();
+  const uint64_t wanted = (a.vocabulary + uint64_t{a.slice_rows} - 1) / a.slice_rows;
+  if (have != wanted) {
+    return op_error(OpId::k_embedding, "The table has " + std::to_string(have) +
+                                           " tensors, but its " + std::to_string(a.vocabulary) +
+                                           " rows by " + std::to_string(a.slice_rows) + " are " +
+                                           std::to_string(wanted) + ".");
+  }
+  for (uint32_t s = 0; s < inputs.slices.size(); ++s) {
+    VKF_CHECK(check_table(graph.tensor(inputs.slices[s]), a, embedding_slice_rows(a, s + 1)));
+  }
+  return {};
 }
 
 Status check_state(const TensorDesc& state) {
@@ -49,6 +81,13 @@ uint32_t embedding_planes(const EmbeddingAttrs& attrs) {
   return 1 + (attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0) + (attrs.types > 0 ? 1 : 0);
 }
 
+uint32_t embedding_slice_rows(const EmbeddingAttrs& attrs, uint32_t index) {
+  if (attrs.slice_rows == 0) return index == 0 ? attrs.vocabulary : 0;
+  const uint64_t first = uint64_t{index} * attrs.slice_rows;
+  if (first >= attrs.vocabulary) return 0;
+  return std::min(attrs.slice_rows, attrs.vocabulary - static_cast<uint32_t>(first));
+}
+
 Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& table,
                                    const EmbeddingAttrs& attrs) {
   if (ids.dtype != DType::kU32) {
@@ -63,17 +102,7 @@ Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& tabl
   if (a.vocabulary == 0) {
     return op_error(OpId::k_embedding, "The table has 0 rows, but must have at least one.");
   }
-  const uint64_t last = (a.vocabulary - 1ull) / kPanelColumns * a.panel_stride +
-                        (a.vocabulary - 1ull) % kPanelColumns * a.row_stride +
-                        (std::max(1u, a.width) - 1ull) * a.col_stride;
-  if (a.width != 0 && (last >= table_elements(table) || last > 0xffffffffull)) {
-    return op_error(OpId::k_embedding, "The strides (" + std::to_string(a.row_stride) + ", " +
-                                           std::to_string(a.col_stride) + ") put the last of " +
-                                           std::to_string(a.vocabulary) + " rows of width " +
-                                           std::to_string(a.width) + " at element " +
-                                           std::to_string(last) + ", but the table has " +
-                                           std::to_string(table_elements(table)) + " elements.");
-  }
+  VKF_CHECK(check_table(table, a, embedding_slice_rows(a, 0)));
   Shape shape = ids.shape;
   if (const uint32_t planes = embedding_planes(attrs); planes > 1) {
     if (shape.empty() || shape[0] != planes) {
@@ -131,29 +160,29 @@ Result<TensorId> add_embedding(Graph& graph, const EmbeddingInputs& inputs, Embe
   }
   VKF_CHECK(check_combination(graph, inputs, attrs));
   attrs = with_defaults(attrs, ids.shape);
+  VKF_CHECK(check_slices(graph, inputs, attrs));
   Node node = make_node(OpId::k_embedding, attrs,
                         "vocabulary=" + std::to_string(attrs.vocabulary) +
                             " scale=" + number_text(attrs.scale) +
                             " offset=" + std::to_string(attrs.position_offset) +
                             (attrs.types > 0 ? " types=" + std::to_string(attrs.types) : ""));
   node.inputs = {inputs.ids, inputs.table, inputs.positions, inputs.state};
+  node.inputs.insert(node.inputs.end(), inputs.slices.begin(), inputs.slices.end());
   return add_single_output(graph, std::move(node), std::move(out));
 }
 
-Status lower_embedding(LowerContext& context, const Node& node) {
+namespace {
+
+EmbeddingParams params_of(const LowerContext& context, const Node& node) {
   const EmbeddingAttrs& attrs = attrs_of<EmbeddingAttrs>(node);
-  const bool half = context.desc(node.inputs[1]).dtype == DType::kF16;
-  const bool has_positions = node.inputs[2] != kNoTensor;
-  const bool step = node.inputs[3] != kNoTensor;
-  const uint64_t rows = row_count(context.desc(node.outputs[0]).shape);
   EmbeddingParams params{};
-  params.rows = static_cast<uint32_t>(rows);
+  params.rows = static_cast<uint32_t>(row_count(context.desc(node.outputs[0]).shape));
   params.width = attrs.width;
   params.vocabulary = attrs.vocabulary;
   params.row_stride = attrs.row_stride;
   params.col_stride = attrs.col_stride;
   params.panel_stride = attrs.panel_stride;
-  if (has_positions) {
+  if (node.inputs[2] != kNoTensor) {
     const auto table = static_cast<uint32_t>(context.desc(node.inputs[2]).shape[0]);
     params.positions = table - attrs.types;
     params.type_row = params.positions;
@@ -163,24 +192,42 @@ Status lower_embedding(LowerContext& context, const Node& node) {
   params.position_offset = attrs.position_offset;
   params.scale = attrs.scale;
   params.pad_id = attrs.pad_id;
-  if (!step) {
+  if (node.inputs[3] == kNoTensor) {
     params.position_plane = attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0;
     params.type_plane = attrs.types > 0 ? embedding_planes(attrs) - 1 : 0;
   }
-  Dispatch d = make_dispatch(node, pick(half, step));
-  d.bindings = {{node.inputs[0], Access::kRead},
-                {node.inputs[1], Access::kRead},
-                {has_positions ? node.inputs[2] : node.inputs[1], Access::kRead},
-                {node.outputs[0], Access::kWrite}};
-  if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
-  d.set_push(params);
-  d.spec = {row_local_size(context.caps, params.width), has_positions ? 1u : 0u,
-            attrs.types > 0 ? 1u : 0u};
-  set_row_groups(context, d, rows, 1);
-  const double elements = static_cast<double>(rows) * params.width;
-  d.flops = 2.0 * elements;
-  d.bytes = elements * ((half ? 6.0 : 8.0) + (has_positions ? 4.0 : 0.0));
-  context.plan.dispatches.push_back(std::move(d));
+  return params;
+}
+
+}  // namespace
+
+// One dispatch per slice of the table; each writes the rows whose ids it has.
+Status lower_embedding(LowerContext& context, const Node& node) {
+  const EmbeddingAttrs& attrs = attrs_of<EmbeddingAttrs>(node);
+  const bool half = context.desc(node.inputs[1]).dtype == DType::kF16;
+  const bool has_positions = node.inputs[2] != kNoTensor;
+  const bool step = node.inputs[3] != kNoTensor;
+  EmbeddingParams params = params_of(context, node);
+  const auto slices = static_cast<uint32_t>(node.inputs.size() - 3);
+  const double elements = static_cast<double>(params.rows) * params.width / slices;
+  for (uint32_t s = 0; s < slices; ++s) {
+    const TensorId table = node.inputs[s == 0 ? 1 : s + 3];
+    params.first_id = s * attrs.slice_rows;
+    params.slice_rows = embedding_slice_rows(attrs, s);
+    Dispatch d = make_dispatch(node, pick(half, step));
+    d.bindings = {{node.inputs[0], Access::kRead},
+                  {table, Access::kRead},
+                  {has_positions ? node.inputs[2] : table, Access::kRead},
+                  {node.outputs[0], Access::kWrite}};
+    if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
+    d.set_push(params);
+    d.spec = {row_local_size(context.caps, params.width), has_positions ? 1u : 0u,
+              attrs.types > 0 ? 1u : 0u};
+    set_row_groups(context, d, params.rows, 1);
+    d.flops = 2.0 * elements;
+    d.bytes = elements * ((half ? 6.0 : 8.0) + (has_positions ? 4.0 : 0.0));
+    context.plan.dispatches.push_back(std::move(d));
+  }
   return {};
 }
 

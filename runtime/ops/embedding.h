@@ -22,7 +22,10 @@ struct EmbeddingAttrs {
   uint32_t col_stride = 0;  // elements
   // From 64 rows of the table to the next 64, where it is a packed weight (panels of 64 columns);
   // 0: 64 * row_stride.
-  uint32_t panel_stride = 0;     // elements
+  uint32_t panel_stride = 0;  // elements
+  // Rows of each tensor of a table in slices, but for the last one, which has the rest; 0: it is
+  // one tensor.
+  uint32_t slice_rows = 0;
   float scale = 1.0f;            // multiplies the table's row
   uint32_t tokens = 0;           // T; 0: the last dimension of ids
   uint32_t position_offset = 0;  // tokens
@@ -37,10 +40,11 @@ struct EmbeddingAttrs {
 };
 
 struct EmbeddingInputs {
-  TensorId ids = kNoTensor;        // (..., T), or planes of that, U32
-  TensorId table = kNoTensor;      // V * D elements by strides: F32, or F16 in pairs per word
-  TensorId positions = kNoTensor;  // (P + types, D), F32, or absent
-  TensorId state = kNoTensor;      // DecodeState, where positions come from it; needs positions
+  TensorId ids = kNoTensor;           // (..., T), or planes of that, U32
+  TensorId table = kNoTensor;         // V * D elements by strides: F32, or F16 in pairs per word
+  std::vector<TensorId> slices = {};  // of the table, after the first, which is `table`
+  TensorId positions = kNoTensor;     // (P + types, D), F32, or absent
+  TensorId state = kNoTensor;         // DecodeState, where positions come from it; needs positions
 };
 
 // Planes of ids that a full pass needs: ids, and positions and types where they are not counted.
@@ -50,6 +54,8 @@ uint32_t embedding_planes(const EmbeddingAttrs& attrs);
 // (V, D) by strides.
 Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& table,
                                    const EmbeddingAttrs& attrs);
+// Rows of the table's tensor `index`, counted from 0.
+uint32_t embedding_slice_rows(const EmbeddingAttrs& attrs, uint32_t index);
 // Does the position table fit? positions (P + types, D).
 Status check_embedding_positions(const TensorDesc& positions, const EmbeddingAttrs& attrs);
 

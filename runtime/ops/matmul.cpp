@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/matmul_lowering.h"
+#include "ops/row_kernel.h"
 
 namespace vkformer {
 namespace {
@@ -54,6 +55,11 @@ Status check_addend(const TensorDesc& c, const Shape& y) {
 }
 
 }  // namespace
+
+std::vector<LinearSlice> slices_of(const LinearWeight& weight) {
+  if (!weight.slices.empty()) return weight.slices;
+  return {{weight.tensor, 0, weight.n, weight.bias_offset}};
+}
 
 Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const TensorDesc* c,
                                 const MatmulAttrs& attrs) {
@@ -129,6 +135,9 @@ Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
   Node node = make_node(OpId::k_matmul, MatmulNodeAttrs{matmul, weight},
                         flags_text(matmul) + (weight.dtype == DType::kF16 ? " f16 weight" : ""));
   node.inputs = {x, weight.tensor, attrs.residual};
+  for (const LinearSlice& slice : slices_of(weight)) {
+    if (slice.tensor != weight.tensor) node.inputs.push_back(slice.tensor);
+  }
   node.outputs = {y};
   graph.add_node(std::move(node));
   return {};
@@ -176,39 +185,45 @@ uint64_t operand_batch(const Shape& operand, const Shape& batch, uint64_t index)
   return position;
 }
 
-void emit(LowerContext& context, const Node& node, const MatmulProblem& problem) {
+void emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b) {
   const MatmulStrategy strategy = pick_matmul(problem, context.caps);
   Dispatch d = launch_matmul(node, problem, context.caps, context.precision, strategy);
   // An absent addend still needs a buffer behind its binding; any readable one serves.
   const TensorId addend = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
   d.bindings = {{node.inputs[0], Access::kRead},
-                {node.inputs[1], Access::kRead},
+                {b, Access::kRead},
                 {addend, Access::kRead},
                 {node.outputs[0], Access::kWrite}};
   context.plan.dispatches.push_back(std::move(d));
 }
 
-// A packed weight: all leading axes of x are rows of one product.
+// A packed weight: all leading axes of x are rows of one product, or of one per slice.
 void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
   const TensorDesc& x = context.desc(node.inputs[0]);
   MatmulProblem problem{.params = base_params(attrs.matmul), .weight_dtype = attrs.weight.dtype};
   MatmulParams& p = problem.params;
   p.m = static_cast<uint32_t>(row_count(x.shape));
-  p.n = attrs.weight.n;
   p.k = attrs.weight.k;
   p.a_row_stride = p.k;
   p.a_col_stride = 1;
   p.b_row_stride = kPanelColumns;
   p.b_panel_stride = kPanelColumns * p.k;
   p.b_col_stride = 1;
-  p.bias_offset = attrs.weight.bias_offset;
-  p.y_row_stride = p.n;
-  if (node.inputs[2] != kNoTensor) {
-    p.c_offset = 0;
-    p.c_row_stride = p.n;
-  }
+  p.y_row_stride = attrs.weight.n;
+  if (node.inputs[2] != kNoTensor) p.c_row_stride = attrs.weight.n;
   problem.rows_are_slots = context.graph.is_step();
-  emit(context, node, problem);
+  for (const LinearSlice& slice : slices_of(attrs.weight)) {
+    p.n = slice.n;
+    p.bias_offset = slice.bias_offset;
+    p.y_offset = slice.first;
+    if (node.inputs[2] != kNoTensor) p.c_offset = slice.first;
+    emit(context, node, problem, slice.tensor);
+  }
+}
+
+// Every kernel for software devices takes 4 steps of K in a round.
+bool too_many_products(const DeviceCaps& caps, uint64_t k) {
+  return caps.device_class == DeviceClass::kSoftware && k / 4 + 4 > kMostSoftwareIterations;
 }
 
 void set_addend(const TensorDesc& c, const Shape& y, uint64_t batch_index, MatmulParams& p) {
@@ -257,7 +272,7 @@ void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttr
     p.y_batch_stride = p.m * p.n;
     p.y_offset = static_cast<uint32_t>(first * p.y_batch_stride);
     if (node.inputs[2] != kNoTensor) set_addend(context.desc(node.inputs[2]), y, first, p);
-    emit(context, node, problem);
+    emit(context, node, problem, node.inputs[1]);
   }
 }
 
@@ -265,6 +280,14 @@ void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttr
 
 Status lower_matmul(LowerContext& context, const Node& node) {
   const auto& attrs = attrs_of<MatmulNodeAttrs>(node);
+  const Shape& a = context.desc(node.inputs[0]).shape;
+  const auto k = static_cast<uint64_t>(a[a.size() - (attrs.matmul.trans_a ? 2 : 1)]);
+  if (too_many_products(context.caps, k)) {
+    return unsupported("[matmul] There is no kernel for K = " + std::to_string(k) +
+                       " on this software device, whose loops end after " +
+                       std::to_string(kMostSoftwareIterations) +
+                       " rounds; multiply parts of K and add them up");
+  }
   if (attrs.weight.tensor != kNoTensor) {
     lower_linear(context, node, attrs);
   } else {

@@ -13,6 +13,14 @@
 
 namespace vkformer {
 
+// Columns [first, first + n) of a packed weight, in a tensor of their own with their bias.
+struct LinearSlice {
+  TensorId tensor = kNoTensor;
+  uint32_t first = 0;          // a multiple of kPanelColumns
+  uint32_t n = 0;              // columns
+  uint32_t bias_offset = ~0u;  // in 32-bit words; ~0 = no bias
+};
+
 // A packed weight: panels of kPanelColumns columns (params/matmul.h), each (K, kPanelColumns)
 // row-major, then N bias values in f32 where there is a bias. All in one binding.
 struct LinearWeight {
@@ -21,7 +29,13 @@ struct LinearWeight {
   uint32_t k = 0;              // K, input features
   uint32_t bias_offset = ~0u;  // in 32-bit words; ~0 = no bias
   DType dtype = DType::kF32;   // F32, or F16 packed two in a word
+  // A matrix too large for one binding: its columns by slice, the first of which is `tensor`. Empty
+  // where that is all of it.
+  std::vector<LinearSlice> slices = {};
 };
+
+// Its slices; one where it is not sliced.
+std::vector<LinearSlice> slices_of(const LinearWeight& weight);
 
 struct MatmulAttrs {
   bool trans_a = false;  // the last two axes of a are swapped: a (..., K, M)

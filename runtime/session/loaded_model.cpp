@@ -48,6 +48,12 @@ Result<WeightFormat> weight_format(const std::string& name) {
   return invalid_argument("[weights] '" + name + "' is no weight format; use stored, f32 or f16");
 }
 
+// What one binding of the device holds, or less where the caller wants that.
+uint64_t most_weight_bytes(const VulkanDevice& device, const ModelOptions& options) {
+  const uint64_t most = device.caps().limits.max_storage_range;
+  return options.most_weight_bytes > 0 ? std::min(most, options.most_weight_bytes) : most;
+}
+
 Result<Precision> precision_from(const std::string& name) {
   if (name == "f32") return Precision::kF32;
   if (name == "f16") return Precision::kF16;
@@ -67,7 +73,8 @@ Result<std::shared_ptr<const LoadedModel>> LoadedModel::load(std::shared_ptr<Vul
   VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(files));
   VKF_CHECK(model->family_->prepare(checkpoint));
   VKF_ASSIGN(WeightTable table, model->family_->weight_table(checkpoint));
-  VKF_ASSIGN(model->weights_, resolve_weights(table, checkpoint, format));
+  VKF_ASSIGN(model->weights_, resolve_weights(table, checkpoint, format,
+                                              most_weight_bytes(*model->device_, options)));
   VKF_CHECK(model->make_chunks());
   VKF_CHECK(model->upload(checkpoint, options));
   model->info_ = info_of(*model->family_, checkpoint);

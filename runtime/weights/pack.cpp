@@ -33,6 +33,10 @@ std::vector<uint32_t> destinations(const WeightRow& row) {
   return to;
 }
 
+bool in_slice(const PackedWeight& weight, uint32_t column) {
+  return column >= weight.first_column && column < weight.first_column + weight.columns;
+}
+
 // Rows [first, first + count) of a source; they become columns to[0] ... to[count - 1].
 struct RowRange {
   int64_t first;
@@ -47,11 +51,13 @@ Status pack_columns(const PackedWeight& weight, const TensorView& source, const 
   const bool in_out = weight.row.axes == WeightRow::Axes::kInOut;
   const size_t n_stride = in_out ? 1 : width;
   const size_t k_stride = in_out ? static_cast<size_t>(source.shape.back()) : 1;
+  const auto slice_first = static_cast<uint32_t>(weight.first_column);
   for (int64_t n = 0; n < range.count; ++n) {
+    if (!in_slice(weight, range.to[n])) continue;
     for (size_t k = 0; k < width; ++k) {
       const float value =
           element_as_float(source, static_cast<size_t>(range.first + n) * n_stride + k * k_stride);
-      const size_t index = packed_index(k, range.to[n], width);
+      const size_t index = packed_index(k, range.to[n] - slice_first, width);
       if (weight.dtype == DType::kF16) {
         VKF_CHECK(store_half(out, index, value, weight.row.name));
       } else {
@@ -76,7 +82,9 @@ Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
     if (s < row.biases.size() && !row.biases[s].empty()) {
       const TensorView& bias = *checkpoint.find(row.biases[s]);
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-        store_float(out, weight.bias_offset + to[column + i],
+        if (!in_slice(weight, to[column + i])) continue;
+        const size_t at = to[column + i] - static_cast<size_t>(weight.first_column);
+        store_float(out, weight.bias_offset + at,
                     element_as_float(bias, static_cast<size_t>(first) + i));
       }
     }

@@ -1,8 +1,10 @@
 #include "weights/weight_table.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/check.h"
+#include "params/matmul.h"
 #include "weights/pack_matrix.h"
 
 namespace vkformer {
@@ -125,34 +127,54 @@ uint32_t round_up(int64_t value, uint32_t to) {
   return (static_cast<uint32_t>(value) + to - 1) / to * to;
 }
 
-PackedWeight layout_of(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat format) {
-  PackedWeight packed{.row = row};
-  if (row.layout == WeightLayout::kNorm) {
-    packed.bytes = 8ull * static_cast<uint64_t>(row.width);
-    return packed;
-  }
-  if (row.layout == WeightLayout::kTable) {
-    packed.bytes = 4ull * static_cast<uint64_t>(row.width) * static_cast<uint64_t>(row.rows);
-    return packed;
-  }
+uint64_t linear_words(const WeightRow& row, int64_t columns, DType dtype) {
+  return packed_elements(columns, row.width) / (dtype == DType::kF16 ? 2 : 1);
+}
+
+uint64_t linear_bytes(const WeightRow& row, int64_t columns, DType dtype) {
+  const uint64_t bias = row.biases.empty() ? 0 : 4ull * round_up(columns, 4);
+  return 4 * linear_words(row, columns, dtype) + bias;
+}
+
+// Columns of each slice: as many whole panels as fit, but at least one.
+int64_t slice_columns(const WeightRow& row, DType dtype, uint64_t most_bytes) {
+  if (linear_bytes(row, row.rows, dtype) <= most_bytes) return row.rows;
+  const uint64_t panels = most_bytes / linear_bytes(row, kPanelColumns, dtype);
+  return static_cast<int64_t>(std::max<uint64_t>(1, panels) * kPanelColumns);
+}
+
+void add_linear_slices(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat format,
+                       uint64_t most_bytes, std::vector<PackedWeight>& resolved) {
   const bool stored_half = checkpoint.find(row.sources[0])->dtype == DType::kF16;
   const bool half =
       format == WeightFormat::kF16 || (format == WeightFormat::kAsStored && stored_half);
-  packed.dtype = half ? DType::kF16 : DType::kF32;
-  const uint64_t words = packed_elements(row.rows, row.width) / (half ? 2 : 1);
-  packed.bytes = words * 4;
-  if (!row.biases.empty()) {
-    packed.bias_offset = static_cast<uint32_t>(words);
-    packed.bytes += 4ull * round_up(row.rows, 4);
-  }
+  const DType dtype = half ? DType::kF16 : DType::kF32;
+  const int64_t step = slice_columns(row, dtype, most_bytes);
+  int64_t first = 0;
+  do {
+    PackedWeight packed{.row = row, .first_column = first, .dtype = dtype};
+    packed.columns = std::min(step, row.rows - first);
+    packed.bytes = linear_bytes(row, packed.columns, dtype);
+    if (!row.biases.empty()) {
+      packed.bias_offset = static_cast<uint32_t>(linear_words(row, packed.columns, dtype));
+    }
+    resolved.push_back(std::move(packed));
+    first += step;
+  } while (first < row.rows);
+}
+
+PackedWeight plain_layout(const WeightRow& row) {
+  PackedWeight packed{.row = row, .columns = row.width};
+  const int64_t rows = row.layout == WeightLayout::kNorm ? 2 : row.rows;
+  packed.bytes = 4ull * static_cast<uint64_t>(row.width) * static_cast<uint64_t>(rows);
   return packed;
 }
 
 }  // namespace
 
 Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
-                                                  const Checkpoint& checkpoint,
-                                                  WeightFormat format) {
+                                                  const Checkpoint& checkpoint, WeightFormat format,
+                                                  uint64_t most_bytes) {
   std::vector<PackedWeight> resolved;
   WeightTable named = table;
   for (WeightRow& row : named.rows) {
@@ -161,7 +183,11 @@ Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
       for (std::string& name : row.biases) name = norm_name(checkpoint, name);
     }
     VKF_CHECK(check_row(checkpoint, row));
-    resolved.push_back(layout_of(row, checkpoint, format));
+    if (row.layout == WeightLayout::kLinear) {
+      add_linear_slices(row, checkpoint, format, most_bytes, resolved);
+    } else {
+      resolved.push_back(plain_layout(row));
+    }
   }
   VKF_CHECK(refuse_unknown(named, checkpoint));
   return resolved;

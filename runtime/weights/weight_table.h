@@ -54,19 +54,23 @@ enum class WeightFormat : uint8_t {
   kF16,
 };
 
-// A weight's place in memory, decided before any byte is moved.
+// A weight's place in memory, decided before any byte is moved. A matrix too large for one binding
+// is several of them, one after the other: slices of its columns, each with its own bias.
 struct PackedWeight {
   WeightRow row;
+  int64_t first_column = 0;    // of the slice, in the packed (K, N) matrix; a multiple of 64
+  int64_t columns = 0;         // of the slice; N where the matrix is one
   DType dtype = DType::kF32;   // of the matrix; bias, norms and tables are always f32
   uint32_t bias_offset = ~0u;  // 32-bit words, kLinear; ~0 = none
   uint64_t bytes = 0;
 };
 
 // Checks every row against the checkpoint (each error names file and tensor), refuses tensors that
-// neither a row nor `ignored` knows, and decides the layouts.
+// neither a row nor `ignored` knows, and decides the layouts. A matrix of more than `most_bytes` is
+// sliced, as far as whole panels allow.
 Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
-                                                  const Checkpoint& checkpoint,
-                                                  WeightFormat format);
+                                                  const Checkpoint& checkpoint, WeightFormat format,
+                                                  uint64_t most_bytes = ~uint64_t{0});
 
 // Writes the packed form of one weight; `out` has `weight.bytes` bytes.
 Status pack_weight(const PackedWeight& weight, const Checkpoint& checkpoint,

@@ -7,6 +7,8 @@ struct EmbeddingParams {
   uint_t rows;             // R, ids
   uint_t width;            // D
   uint_t vocabulary;       // V, rows of the table
+  uint_t first_id;         // the table in hand has the rows of these ids on,
+  uint_t slice_rows;       // so many
   uint_t row_stride;       // elements from one table row to the next
   uint_t col_stride;       // elements from one column to the next
   uint_t positions;        // P, rows of the position table that are positions; 0: none
@@ -21,6 +23,6 @@ struct EmbeddingParams {
   uint_t pad_id;           // in a step, the id that stands one row before position 0; ~0: none
 };
 #ifdef __cplusplus
-static_assert(sizeof(EmbeddingParams) == 60);
+static_assert(sizeof(EmbeddingParams) == 68);
 #endif
 #endif

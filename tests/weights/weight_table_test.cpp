@@ -126,6 +126,32 @@ TEST_SUITE("cpu") {
     }
   }
 
+  TEST_CASE("weights: slices of a matrix hold its columns, each with its bias") {
+    Opened opened;
+    open(opened,
+         {{"w", counting(DType::kF32, {150, 3})}, {"b", counting(DType::kF32, {150}, 100)}});
+    const WeightTable table{.rows = {linear(150, 3, {"w"}, {"b"})}};
+    // Room for two panels of 64 columns with their bias, and a byte short of it all.
+    const uint64_t whole = resolve(opened, table).front().bytes;
+    for (uint64_t most : {uint64_t{2 * 4 * 64 * (3 + 1)}, whole - 1}) {
+      const auto weights =
+          resolve_weights(table, *opened.checkpoint, WeightFormat::kAsStored, most).value();
+      REQUIRE(weights.size() == 2);
+      CHECK(weights[1].first_column == 128);
+      CHECK(weights[1].columns == 22);
+      for (const PackedWeight& weight : weights) {
+        CHECK(weight.bytes <= most);
+        const auto bytes = packed_bytes(opened, weight);
+        for (size_t n = 0; n < static_cast<size_t>(weight.columns); ++n) {
+          const size_t column = static_cast<size_t>(weight.first_column) + n;
+          CHECK(matrix_at(weight, bytes, 2, n) == static_cast<float>(column * 3 + 3));
+          CHECK(float_at(bytes, weight.bias_offset + n) == static_cast<float>(100 + column));
+        }
+      }
+    }
+    CHECK(resolve(opened, table).size() == 1);
+  }
+
   TEST_CASE("weights: the packed form is the one that pack_matrix makes") {
     Opened opened;
     open(opened, {{"w", counting(DType::kF32, {9, 5})}, {"b", counting(DType::kF32, {9}, 7)}});

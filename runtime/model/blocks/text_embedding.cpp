@@ -13,6 +13,7 @@ Result<EmbeddingAttrs> attrs_of(ModelBuilder& b, const TextEmbedding& e) {
                         .row_stride = 1,
                         .col_stride = kPanelColumns,
                         .panel_stride = kPanelColumns * table.k,
+                        .slice_rows = table.slices.empty() ? 0 : table.slices[0].n,
                         .scale = e.scale,
                         .position_offset = static_cast<uint32_t>(e.position_offset),
                         .types = static_cast<uint32_t>(e.tokens.types)};
@@ -22,6 +23,9 @@ Result<TensorId> embed(ModelBuilder& b, const TextEmbedding& e, EmbeddingInputs 
                        const EmbeddingAttrs& attrs) {
   VKF_ASSIGN(LinearWeight table, b.linear(e.words));
   inputs.table = table.tensor;
+  for (const LinearSlice& slice : table.slices) {
+    if (slice.first > 0) inputs.slices.push_back(slice.tensor);
+  }
   if (!e.positions.empty()) {
     VKF_ASSIGN(inputs.positions, b.table(e.positions));
   }
@@ -70,12 +74,16 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
 }
 
 Result<TextStates> add_text_stack(ModelBuilder& b, const StackConfig& stack, const TextEmbedding& e,
-                                  const ForwardShape& shape, const ForwardTaps& taps) {
+                                  const ForwardShape& shape, const ForwardTaps& taps,
+                                  const EncoderForm* form) {
   StackRun run{.batch = shape.batch, .tokens = shape.source, .taps = taps};
   VKF_ASSIGN(EmbeddedTokens embedded, add_text_embedding(b, stack, e, {.positions = taps.positions},
                                                          {shape.batch, shape.source}));
   run.positions = embedded.positions;
   run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
+  if (form != nullptr) {
+    VKF_ASSIGN(run.attend, form->begin_pass(b, stack, shape, run.terms.words));
+  }
   VKF_ASSIGN(TensorId states, add_stack(b, stack, run, embedded.x));
   return TextStates{states, run.terms.words};
 }
