@@ -30,6 +30,7 @@ TrainedPairs train_pairs(const std::vector<std::string>& words, const std::strin
 // Tokenizer files (JSON) of about `vocab_size` tokens for such prose.
 std::string word_piece_file(const std::vector<std::string>& words, size_t vocab_size);
 std::string byte_level_bpe_file(const std::vector<std::string>& words, size_t vocab_size);
+std::string sentence_piece_bpe_file(const std::vector<std::string>& words, size_t vocab_size);
 std::string unigram_file(const std::vector<std::string>& words, size_t vocab_size);
 
 }  // namespace vkformer::bench

@@ -7,17 +7,28 @@ namespace vkformer {
 
 AlignedText::AlignedText(std::u32string chars) : chars_(std::move(chars)) {}
 
-CharSpan AlignedText::original_range(size_t begin, size_t end) const {
-  if (begin < end) return {span(begin).begin, span(end - 1).end};
-  const uint32_t at = begin < size() ? span(begin).begin : empty() ? origin_ : span(size() - 1).end;
-  return {at, at};
+uint32_t AlignedText::place_between(size_t index) const {
+  return index < size() ? span(index).begin : empty() ? origin_ : span(size() - 1).end;
+}
+
+bool AlignedText::count_on(uint32_t begin) {
+  if (!spans_.empty()) return false;
+  if (chars_.empty()) {
+    base_ = begin;
+    lead_ = 0;
+  }
+  if (begin == counted(chars_.size())) return true;
+  if (begin != base_ || chars_.size() != size_t{lead_} + 1) return false;
+  ++lead_;
+  return true;
 }
 
 AlignedText AlignedText::slice(size_t begin, size_t end) const {
   AlignedText piece;
   piece.chars_ = chars_.substr(begin, end - begin);
   if (spans_.empty()) {
-    piece.base_ = static_cast<uint32_t>(base_ + begin);
+    piece.base_ = counted(begin);
+    piece.lead_ = begin < lead_ ? static_cast<uint32_t>(lead_ - begin) : 0;
   } else {
     piece.spans_.assign(spans_.begin() + static_cast<ptrdiff_t>(begin),
                         spans_.begin() + static_cast<ptrdiff_t>(end));
@@ -30,7 +41,7 @@ void AlignedText::store_spans() {
   if (!spans_.empty()) return;
   spans_.reserve(chars_.capacity());
   for (size_t i = 0; i < chars_.size(); ++i) {
-    const auto at = static_cast<uint32_t>(base_ + i);
+    const uint32_t at = counted(i);
     spans_.push_back({at, at + 1});
   }
 }
@@ -68,6 +79,11 @@ void AlignedText::filter(const std::vector<uint8_t>& keep) {
 }
 
 void AlignedText::replace_ranges(std::span<const CharSpan> ranges, std::u32string_view content) {
+  const auto is_character = [](CharSpan range) { return range.end - range.begin == 1; };
+  if (content.size() == 1 && std::all_of(ranges.begin(), ranges.end(), is_character)) {
+    for (const CharSpan& range : ranges) chars_[range.begin] = content[0];
+    return;
+  }
   AlignedText out = empty_copy();
   out.reserve(size());
   size_t at = 0;
@@ -84,34 +100,32 @@ void AlignedText::replace_ranges(std::span<const CharSpan> ranges, std::u32strin
 void AlignedText::prepend(std::u32string_view content) {
   if (empty() || content.empty()) return;
   const CharSpan first = span(0);
-  store_spans();
   chars_.insert(0, content);
-  spans_.insert(spans_.begin(), content.size(), first);
+  if (spans_.empty()) {
+    lead_ += static_cast<uint32_t>(content.size());
+  } else {
+    spans_.insert(spans_.begin(), content.size(), first);
+  }
 }
 
 void AlignedText::append(char32_t c, CharSpan span) {
-  if (spans_.empty()) {
-    if (chars_.empty()) base_ = span.begin;
-    const auto next = static_cast<uint32_t>(base_ + chars_.size());
-    if (span == CharSpan{next, next + 1}) {
-      chars_.push_back(c);
-      return;
-    }
+  if (span.end != span.begin + 1 || !count_on(span.begin)) {
     store_spans();
+    spans_.push_back(span);
   }
   chars_.push_back(c);
-  spans_.push_back(span);
 }
 
 void AlignedText::append(const AlignedText& from, size_t begin, size_t end) {
-  if (begin >= end) return;
-  if (spans_.empty() && from.spans_.empty()) {
-    const auto first = static_cast<uint32_t>(from.base_ + begin);
-    if (chars_.empty()) base_ = first;
-    if (first == base_ + chars_.size()) {
-      chars_.append(from.chars_, begin, end - begin);
-      return;
+  if (from.spans_.empty()) {
+    for (; begin < end && begin < from.lead_; ++begin) {
+      append(from.chars_[begin], from.span(begin));
     }
+  }
+  if (begin >= end) return;
+  if (from.spans_.empty() && count_on(from.counted(begin))) {
+    chars_.append(from.chars_, begin, end - begin);
+    return;
   }
   store_spans();
   chars_.append(from.chars_, begin, end - begin);

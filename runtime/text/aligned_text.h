@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/unicode.h"
@@ -22,7 +23,7 @@ struct CharSpan {
 
 // A (piece of a) text and where each of its characters came from. As long as characters correspond
 // one to one to neighbouring characters of the original, which is the common case, no ranges are
-// stored.
+// stored; nor when some more were put in front.
 class AlignedText {
  public:
   AlignedText() = default;
@@ -38,11 +39,14 @@ class AlignedText {
   // The original range of one character. Precondition: index < size().
   CharSpan span(size_t index) const {
     if (!spans_.empty()) return spans_[index];
-    const auto at = static_cast<uint32_t>(base_ + index);
+    const uint32_t at = counted(index);
     return {at, at + 1};
   }
   // The original range behind characters [begin, end). Precondition: begin <= end <= size().
-  CharSpan original_range(size_t begin, size_t end) const;
+  CharSpan original_range(size_t begin, size_t end) const {
+    if (begin < end) return {span(begin).begin, span(end - 1).end};
+    return {place_between(begin), place_between(begin)};
+  }
   // The characters [begin, end) as a piece of its own. Precondition: begin <= end <= size().
   AlignedText slice(size_t begin, size_t end) const;
 
@@ -59,6 +63,9 @@ class AlignedText {
   // Puts `content` in front, sharing the range of the first character; nothing for an empty text.
   void prepend(std::u32string_view content);
 
+  // The characters as a string of their own.
+  std::u32string release_chars() && { return std::move(chars_); }
+
   // Building a text from pieces of others.
   void reserve(size_t size) { chars_.reserve(size); }
   // Appends a character that came from `span` of the original.
@@ -69,13 +76,23 @@ class AlignedText {
   AlignedText empty_copy() const;
 
  private:
+  // Where character `index` came from while no ranges are stored.
+  uint32_t counted(size_t index) const {
+    return static_cast<uint32_t>(base_ + (index > lead_ ? index - lead_ : 0));
+  }
+  // Where in the original the place in front of character `index` is.
+  uint32_t place_between(size_t index) const;
+  // Counts on for a next character that came from `begin`, where that needs no stored range.
+  bool count_on(uint32_t begin);
   // Stores the ranges one by one from here on.
   void store_spans();
 
   std::u32string chars_;
-  // One per character; or none, and character i came from base_ + i.
+  // One per character; or none: the first lead_ + 1 characters came from base_, those after them
+  // from the places after it.
   std::vector<CharSpan> spans_;
   uint32_t base_ = 0;
+  uint32_t lead_ = 0;
   uint32_t origin_ = 0;
 };
 

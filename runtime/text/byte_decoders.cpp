@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "base/utf8_step.h"
 #include "text/byte_level.h"
 #include "text/utf8.h"
 
@@ -12,33 +13,6 @@ using DecoderPtr = std::unique_ptr<TokenDecoder>;
 using Strings = std::vector<std::string>;
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-// A character of UTF-8, or what is wrong there.
-struct Utf8Step {
-  size_t length = 0;   // bytes
-  bool valid = false;  // if not, `length` bytes together are one error
-};
-
-// Reads a character as Unicode recommends it (chapter 3.9, "Substitution of Maximal Subparts"):
-// the longest start of a good sequence is one error, and so is any other byte.
-Utf8Step utf8_step(std::string_view bytes) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {1, true};
-  const size_t wanted = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  if (wanted == 0) return {1, false};
-  // The second byte's range keeps out overlong forms, surrogates and what is above U+10FFFF.
-  const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  size_t length = 1;
-  while (length < wanted && length < bytes.size()) {
-    const unsigned char least = length == 1 ? low : 0x80;
-    const unsigned char most = length == 1 ? high : 0xBF;
-    if (byte(length) < least || byte(length) > most) break;
-    ++length;
-  }
-  return {length, length == wanted};
-}
 
 // The text with U+FFFD for every error.
 std::string repair_utf8(std::string_view bytes) {

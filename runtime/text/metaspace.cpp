@@ -54,7 +54,7 @@ class MetaspacePreTokenizer final : public PreTokenizer {
 
   Status apply(WordList& words) const override {
     for (char32_t& c : words.mutable_chars()) {
-      if (c == U' ') c = settings_.replacement;
+      c = c == U' ' ? settings_.replacement : c;
     }
     VKF_CHECK(prepend(words));
     if (!settings_.split) return {};
@@ -78,6 +78,7 @@ class MetaspacePreTokenizer final : public PreTokenizer {
       return settings_.scheme == PrependScheme::kAlways;
     };
     if (std::none_of(words.words().begin(), words.words().end(), wants)) return {};
+    if (words.prepend_to_whole({&settings_.replacement, 1})) return {};
     return words.rewrite_each([&](const AlignedText& text, CharSpan word, AlignedText& out) {
       if (wants(word)) out.append(settings_.replacement, text.span(word.begin));
       out.append(text, word.begin, word.end);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "text/bpe_tables.h"
 #include "text/byte_pair_merger.h"
 #include "text/token_model.h"
 #include "text/utf8.h"
@@ -17,39 +18,12 @@ constexpr size_t kShortWord = 32;
 // Words from here on are cut where no merge can join, so that their parts are found in the cache.
 constexpr size_t kLongWord = 24;
 
-// How far ahead of the word at hand the cache is asked for; a few are enough to hide a memory's
-// latency.
-constexpr size_t kWordsAhead = 4;
-// Tokens that are looked up whole, when words are not: ids below, and bytes at most.
-constexpr size_t kMostWholeTokens = 1 << 20;
+// Bytes of the longest token that may be looked up whole before a word's characters are merged.
 constexpr size_t kLongestWholeToken = 128;
-
-constexpr int32_t kNoToken = -1;
 
 uint32_t utf8_length(char32_t c) {
   return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 }
-
-// Tokens of one character, by code point: pages of 256.
-class CharTokens {
- public:
-  void add(char32_t c, int32_t id) {
-    uint16_t& page = page_of_[c >> 8];
-    if (page == 0) {
-      page = static_cast<uint16_t>(pages_.size());
-      pages_.push_back(pages_[0]);
-    }
-    pages_[page][c & 0xFF] = id;
-  }
-  // The token of a character, or kNoToken. Precondition: a Unicode scalar value.
-  int32_t find(char32_t c) const { return pages_[page_of_[c >> 8]][c & 0xFF]; }
-
-  CharTokens() : pages_(1) { pages_[0].fill(kNoToken); }
-
- private:
-  std::array<uint16_t, 0x1100> page_of_{};  // page 0 is empty
-  std::vector<std::array<int32_t, 256>> pages_;
-};
 
 // What the file says, but for the rules themselves.
 struct BpeSettings {
@@ -66,11 +40,22 @@ class BpeModel final : public TokenModel {
   static Result<std::unique_ptr<TokenModel>> parse(const JsonRef& json);
 
   Status tokenize(std::u32string_view text, std::span<const CharSpan> words,
-                  std::vector<TokenPiece>& pieces) const override {
-    Run run{text, pieces, WordCache(words.size() == 1 ? text.size() / 4 : words.size()), {}, {}};
-    for (size_t i = 0; i < words.size(); ++i) {
-      if (i + kWordsAhead < words.size()) run.cache.prefetch(text, words[i + kWordsAhead]);
-      VKF_CHECK(add_word(run, words[i]));
+                  PieceSink& sink) const override {
+    std::vector<CharSpan> cut;
+    const std::span<const CharSpan> parts = cut_long_words(text, words, cut);
+    std::vector<TokenPiece>& pieces = sink.pieces;
+    Run run{text, pieces, WordCache(parts.size()), {}, {}};
+    for (size_t i = 0; i < parts.size(); ++i) {
+      sink.pass_on();
+      if (const auto hash = run.cache.look_ahead(text, parts, i)) whole_.prefetch(*hash);
+      const WordCache::Slot slot = run.cache.find(text, parts, i);
+      if (slot.found) {
+        run.cache.repeat(slot, parts[i], pieces);
+        continue;
+      }
+      const size_t first = pieces.size();
+      VKF_CHECK(add_word(run, parts[i], slot.hash));
+      run.cache.store(slot, parts[i], pieces, first);
     }
     return {};
   }
@@ -92,18 +77,21 @@ class BpeModel final : public TokenModel {
   Status add_merge(const JsonRef& json, std::pair<std::string_view, std::string_view> parts,
                    uint32_t rank);
 
+  // The words, long ones in parts that no merge can join. They are `words` or in `parts`.
+  std::span<const CharSpan> cut_long_words(std::u32string_view text,
+                                           std::span<const CharSpan> words,
+                                           std::vector<CharSpan>& parts) const;
   // Whether parts of a word may be merged one by one.
-  bool can_cut(const Run& run, CharSpan word) const;
+  bool can_cut(std::u32string_view word) const;
+  // Appends the parts of a word.
+  void cut_word(std::u32string_view text, CharSpan word, std::vector<CharSpan>& parts) const;
   // Finds the tokens that merging their characters gives.
   Status find_whole_tokens(const JsonRef& json);
-  bool merges_whole(int32_t id) const {
-    return static_cast<size_t>(id) < merges_whole_.size() && merges_whole_[static_cast<size_t>(id)];
-  }
 
-  Status add_word(Run& run, CharSpan word) const;
-  Status add_cached(Run& run, CharSpan word) const;
+  // Tokens of a word, given its hash of WordCache.
+  Status add_word(Run& run, CharSpan word, uint32_t hash) const;
   // The token that is the whole word, where that is known to be the result.
-  bool add_whole(Run& run, CharSpan word) const;
+  bool add_whole(Run& run, CharSpan word, uint32_t hash) const;
   // Merges a word all of whose characters are tokens; the result is in scratch.symbols, lengths are
   // characters. False for another word.
   bool merge_plain(std::u32string_view word, MergeScratch& scratch) const;
@@ -120,61 +108,73 @@ class BpeModel final : public TokenModel {
   BpeSettings settings_;
   CharTokens chars_;
   PairTable rules_;
-  // Pairs of one-character tokens that some merge may join across; the rules in it mean nothing.
-  PairTable joinable_;
-  std::vector<bool> merges_whole_;       // by id; ids beyond it are not known to
-  size_t longest_token_ = 0;             // characters of the longest token to look up
+  // Whether no merge takes what stands for characters that are no tokens.
+  bool unknowns_stay_ = true;
+  WholeTokens whole_;  // tokens that merging their characters gives, or with ignore_merges all
   std::array<int32_t, 256> byte_ids_{};  // of "<0x00>" to "<0xFF>", or kNoToken
 };
 
-bool BpeModel::can_cut(const Run& run, CharSpan word) const {
+std::span<const CharSpan> BpeModel::cut_long_words(std::u32string_view text,
+                                                   std::span<const CharSpan> words,
+                                                   std::vector<CharSpan>& parts) const {
+  const auto is_long = [](CharSpan word) { return word.end - word.begin >= kLongWord; };
+  if (std::none_of(words.begin(), words.end(), is_long)) return words;
+  parts.reserve(words.size() + text.size() / 5);
+  for (const CharSpan& word : words) {
+    if (is_long(word) && can_cut(text.substr(word.begin, word.end - word.begin))) {
+      cut_word(text, word, parts);
+    } else {
+      parts.push_back(word);
+    }
+  }
+  return parts;
+}
+
+bool BpeModel::can_cut(std::u32string_view word) const {
   if (!settings_.prefix.empty() || !settings_.suffix.empty() || settings_.ignore_merges) {
     return false;
   }
   // Without an unknown token, characters that are no tokens are dropped, and the ranges of all
   // tokens behind them in the word move forward.
   if (settings_.unknown) return true;
-  const auto chars = run.text.substr(word.begin, word.end - word.begin);
-  return std::all_of(chars.begin(), chars.end(),
-                     [&](char32_t c) { return chars_.find(c) != kNoToken; });
+  return std::all_of(word.begin(), word.end(),
+                     [&](char32_t c) { return chars_.find(c).id != kNoToken; });
 }
 
-Status BpeModel::add_word(Run& run, CharSpan word) const {
-  if (word.end - word.begin < kLongWord || !can_cut(run, word)) return add_cached(run, word);
+void BpeModel::cut_word(std::u32string_view text, CharSpan word,
+                        std::vector<CharSpan>& parts) const {
   // A merge joins the last character of its left token with the first of its right token. Where no
-  // merge has these two, the parts of a word cannot influence each other.
+  // merge has these two, the parts of a word cannot influence each other. Unknown characters next
+  // to each other may become one token.
   uint32_t begin = word.begin;
-  int32_t previous = chars_.find(run.text[begin]);
+  const CharToken* previous = &chars_.find(text[begin]);
   for (uint32_t at = word.begin + 1; at < word.end; ++at) {
-    const int32_t id = chars_.find(run.text[at]);
-    const bool cut = previous != kNoToken && id != kNoToken && !joinable_.find(previous, id);
-    previous = id;
+    const CharToken* token = &chars_.find(text[at]);
+    const bool both_known = previous->id != kNoToken && token->id != kNoToken;
+    const bool cut =
+        both_known ? !chars_.joins(*previous, *token) : unknowns_stay_ && previous->id != token->id;
+    previous = token;
     if (!cut) continue;
-    VKF_CHECK(add_cached(run, {begin, at}));
+    parts.push_back({begin, at});
     begin = at;
   }
-  return add_cached(run, {begin, word.end});
+  parts.push_back({begin, word.end});
 }
 
-Status BpeModel::add_cached(Run& run, CharSpan word) const {
-  const WordCache::Slot slot = run.cache.find(run.text, word);
-  if (slot.found) {
-    run.cache.repeat(slot, word, run.pieces);
-    return {};
-  }
-  const size_t before = run.pieces.size();
-  if (!add_whole(run, word) && !add_plain(run, word)) VKF_CHECK(add_general(run, word));
-  run.cache.store(slot, word, before, run.pieces.size());
-  return {};
+Status BpeModel::add_word(Run& run, CharSpan word, uint32_t hash) const {
+  if (add_whole(run, word, hash) || add_plain(run, word)) return {};
+  return add_general(run, word);
 }
 
-bool BpeModel::add_whole(Run& run, CharSpan word) const {
-  if (word.end - word.begin > longest_token_) return false;
-  run.bytes.clear();
-  for (uint32_t at = word.begin; at < word.end; ++at) append_utf8(run.bytes, run.text[at]);
-  const auto id = table_.id_of(run.bytes);
-  if (!id || (!settings_.ignore_merges && !merges_whole(*id))) return false;
-  run.pieces.push_back({*id, word.begin, word.end});
+bool BpeModel::add_whole(Run& run, CharSpan word, uint32_t hash) const {
+  const auto is_word = [&](int32_t id) {
+    run.bytes.clear();
+    for (uint32_t at = word.begin; at < word.end; ++at) append_utf8(run.bytes, run.text[at]);
+    return table_.is_token(id, run.bytes);
+  };
+  const int32_t id = whole_.find(hash, is_word);
+  if (id == kNoToken) return false;
+  run.pieces.push_back({id, word.begin, word.end});
   return true;
 }
 
@@ -183,7 +183,7 @@ bool BpeModel::merge_plain(std::u32string_view word, MergeScratch& scratch) cons
   auto& symbols = scratch.symbols;
   symbols.clear();
   for (const char32_t c : word) {
-    const int32_t id = chars_.find(c);
+    const int32_t id = chars_.find(c).id;
     if (id == kNoToken) return false;
     symbols.push_back({id, 1});
   }
@@ -312,12 +312,18 @@ Status BpeModel::add_merge(const JsonRef& json, std::pair<std::string_view, std:
     ids[i++] = *id;
   }
   rules_.set(ids[0], ids[1], {rank, ids[2]});
+  const auto stands_in = [&](std::string_view token) {
+    return token == settings_.unknown || (token.size() == 6 && token.starts_with("<0x"));
+  };
+  unknowns_stay_ = unknowns_stay_ && !stands_in(left) && !stands_in(right);
   if (left.empty() || right.empty()) return {};
   VKF_ASSIGN(const auto left_chars, decode_utf8(left, "token"));
   VKF_ASSIGN(const auto right_chars, decode_utf8(right, "token"));
-  const int32_t last = chars_.find(left_chars.back());
-  const int32_t first = chars_.find(right_chars.front());
-  if (last != kNoToken && first != kNoToken) joinable_.set(last, first, {});
+  const char32_t last = left_chars.back();
+  const char32_t first = right_chars.front();
+  if (chars_.find(last).id != kNoToken && chars_.find(first).id != kNoToken) {
+    chars_.add_join(last, first);
+  }
   return {};
 }
 
@@ -325,7 +331,7 @@ Status BpeModel::parse_merges(const JsonRef& json) {
   VKF_ASSIGN(const auto merges, json.member("merges"));
   VKF_ASSIGN(const size_t count, merges.array_size());
   rules_.reserve(count);
-  joinable_.reserve(count);
+  chars_.reserve_joins(count);
   uint32_t rank = 0;
   for (size_t i = 0; i < count; ++i) {
     const JsonRef merge = merges.element(i);
@@ -354,20 +360,17 @@ Status BpeModel::parse_merges(const JsonRef& json) {
 
 Status BpeModel::find_whole_tokens(const JsonRef& json) {
   VKF_ASSIGN(const auto vocabulary, json.member("vocab"));
-  if (settings_.ignore_merges) {
-    longest_token_ = SIZE_MAX;  // every token is
-    return {};
-  }
-  merges_whole_.resize(std::min(table_.id_limit(), kMostWholeTokens));
+  whole_.reserve(table_.size());
   MergeScratch scratch;
   for (const auto& [token, value] : vocabulary.node().items()) {
-    if (token.empty() || token.size() > kLongestWholeToken) continue;
+    if (token.empty() || (token.size() > kLongestWholeToken && !settings_.ignore_merges)) continue;
     VKF_ASSIGN(const auto chars, decode_utf8(token, "token"));
     const auto id = value.get<int32_t>();
-    if (static_cast<size_t>(id) >= merges_whole_.size() || !merge_plain(chars, scratch)) continue;
-    if (scratch.symbols.size() != 1 || scratch.symbols[0].id != id) continue;
-    merges_whole_[static_cast<size_t>(id)] = true;
-    longest_token_ = std::max(longest_token_, chars.size());
+    if (!settings_.ignore_merges) {
+      if (!merge_plain(chars, scratch)) continue;
+      if (scratch.symbols.size() != 1 || scratch.symbols[0].id != id) continue;
+    }
+    whole_.add(chars, id);
   }
   return {};
 }

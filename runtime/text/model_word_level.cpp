@@ -12,7 +12,7 @@ class WordLevelModel final : public TokenModel {
       : table_(std::move(table)), unknown_(std::move(unknown)) {}
 
   Status tokenize(std::u32string_view text, std::span<const CharSpan> words,
-                  std::vector<TokenPiece>& pieces) const override {
+                  PieceSink& sink) const override {
     for (const CharSpan& word : words) {
       const std::string token = encode_utf8(text.substr(word.begin, word.end - word.begin));
       auto id = table_.id_of(token);
@@ -22,7 +22,8 @@ class WordLevelModel final : public TokenModel {
                                 "] is not in the vocabulary, and neither is the unknown token [" +
                                 unknown_ + "] that should stand for it.");
       }
-      pieces.push_back({*id, word.begin, word.end});
+      sink.pieces.push_back({*id, word.begin, word.end});
+      sink.pass_on();
     }
     return {};
   }

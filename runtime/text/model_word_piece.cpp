@@ -24,8 +24,10 @@ class WordPieceModel final : public TokenModel {
   }
 
   Status tokenize(std::u32string_view text, std::span<const CharSpan> words,
-                  std::vector<TokenPiece>& pieces) const override {
+                  PieceSink& sink) const override {
+    std::vector<TokenPiece>& pieces = sink.pieces;
     for (const CharSpan& word : words) {
+      sink.pass_on();
       const size_t first = pieces.size();
       if (word.end - word.begin <= longest_word_ && cut(text, word, pieces)) continue;
       pieces.resize(first);

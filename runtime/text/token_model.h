@@ -23,15 +23,32 @@ struct TokenPiece {
   bool surface = false;
 };
 
+// Takes a model's tokens in blocks, so that they pass through fast memory on the way to where they
+// are kept.
+class PieceSink {
+ public:
+  virtual ~PieceSink() = default;
+  // To be called between words.
+  void pass_on() {
+    if (pieces.size() >= kBlock) flush();
+  }
+  // Passes on and clears `pieces`.
+  virtual void flush() = 0;
+
+  std::vector<TokenPiece> pieces;  // not passed on yet
+
+ private:
+  static constexpr size_t kBlock = 512;
+};
+
 // A model. Immutable; threads may share it.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // Appends the tokens of every word to `pieces`, in order. `words` are ranges of `text`, none
-  // empty. All words of a text come in one call, so that caches and scratch memory live on the
-  // stack.
+  // Appends the tokens of every word to `sink`, in order. `words` are ranges of `text`, none empty.
+  // All words of a text come in one call, so that caches and scratch memory live on the stack.
   virtual Status tokenize(std::u32string_view text, std::span<const CharSpan> words,
-                          std::vector<TokenPiece>& pieces) const = 0;
+                          PieceSink& sink) const = 0;
   virtual const TokenTable& table() const = 0;
 };
 

@@ -34,6 +34,15 @@ class TokenTable {
     const auto found = sparse_.find(id);
     return found == sparse_.end() ? nullptr : found->second;
   }
+  // Whether the token of an id is `text`.
+  bool is_token(int32_t id, std::string_view text) const {
+    const auto index = static_cast<size_t>(id);
+    if (index < short_.size() && short_[index].size <= kShortBytes) {
+      return text == std::string_view(short_[index].text.data(), short_[index].size);
+    }
+    const std::string* token = token_of(id);
+    return token != nullptr && *token == text;
+  }
   // Appends the token of an id to a list, an empty one for an id that has none.
   void append_token(int32_t id, std::vector<std::string>& tokens) const {
     const auto index = static_cast<size_t>(id);

@@ -1,5 +1,6 @@
 #include "text/tokenizer_engine.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -53,6 +54,61 @@ void reserve_tokens(Encoding& encoding, size_t count) {
 TextRange text_range(CharSpan span) {
   return {static_cast<int32_t>(span.begin), static_cast<int32_t>(span.end)};
 }
+
+// Writes a model's tokens as ids, strings and offsets.
+class EncodingSink final : public PieceSink {
+ public:
+  EncodingSink(const WordList& words, const TokenTable& table, Encoding& out)
+      : words_(words), table_(table), out_(out), before_(out.ids.size()) {}
+
+  void flush() override {
+    if (pieces.empty()) return;
+    const AlignedText& text = words_.text();
+    const size_t first = out_.ids.size();
+    make_room(first + pieces.size());
+    out_.ids.resize(first + pieces.size());
+    out_.offsets.resize(first + pieces.size());
+    int32_t* const ids = out_.ids.data() + first;
+    TextRange* const offsets = out_.offsets.data() + first;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const TokenPiece& piece = pieces[i];
+      ids[i] = piece.id;
+      offsets[i] = text_range(text.original_range(piece.begin, piece.end));
+      if (!piece.surface) {
+        table_.append_token(piece.id, out_.tokens);
+      } else {
+        const auto chars = words_.chars().substr(piece.begin, piece.end - piece.begin);
+        out_.tokens.push_back(encode_utf8(chars));
+      }
+    }
+    pieces.clear();
+  }
+
+ private:
+  // Room for `count` tokens, and once the beginning of a long text has shown how many characters a
+  // token has, for all that will come: moving many strings to a larger place is slow.
+  void make_room(size_t count) {
+    if (count <= out_.ids.capacity()) return;
+    size_t more = 0;
+    const size_t done = pieces.back().end;
+    const size_t left = words_.chars().size() - done;
+    if (count - before_ >= kShowing && done > 0) {
+      const double rate = 1.1 * static_cast<double>(count - before_) / static_cast<double>(done);
+      more = static_cast<size_t>(std::min(rate, kMostPerCharacter) * static_cast<double>(left));
+    } else if (left > 0) {
+      more = count;
+    }
+    reserve_tokens(out_, count + more);
+  }
+
+  static constexpr double kMostPerCharacter = 4.0;  // a token per byte
+  static constexpr size_t kShowing = 4096;          // tokens
+
+  const WordList& words_;
+  const TokenTable& table_;
+  Encoding& out_;
+  const size_t before_;  // tokens of other texts
+};
 
 // What a file without a decoder means: tokens with spaces between them.
 class SpacedStage final : public WholeTokenStage {
@@ -114,35 +170,17 @@ Result<std::unique_ptr<const TokenizerEngine>> TokenizerEngine::parse(std::strin
   return std::unique_ptr<const TokenizerEngine>(std::move(engine));
 }
 
-Status TokenizerEngine::encode_words(AlignedText text, int32_t type_id, Encoding& out) const {
-  WordList words(std::move(text));
+Status TokenizerEngine::encode_words(AlignedText text, int32_t type_id, TextMemory& memory,
+                                     Encoding& out) const {
+  WordList words(std::move(text), std::move(memory.words));
   if (pre_tokenizer_) VKF_CHECK(pre_tokenizer_->apply(words));
-  std::vector<TokenPiece> pieces;
-  pieces.reserve(words.words().size() + words.words().size() / 2);
-  VKF_CHECK(model_->tokenize(words.chars(), words.words(), pieces));
-  append_pieces(words, pieces, out);
+  EncodingSink sink(words, model_->table(), out);
+  VKF_CHECK(model_->tokenize(words.chars(), words.words(), sink));
+  sink.flush();
   out.type_ids.resize(out.ids.size(), type_id);
   out.attention_mask.resize(out.ids.size(), 1);
+  memory = words.release();
   return {};
-}
-
-void TokenizerEngine::append_pieces(const WordList& words, std::span<const TokenPiece> pieces,
-                                    Encoding& out) const {
-  const TokenTable& table = model_->table();
-  const size_t first = out.ids.size();
-  reserve_tokens(out, first + pieces.size());
-  out.ids.resize(first + pieces.size());
-  out.offsets.resize(first + pieces.size());
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const TokenPiece& piece = pieces[i];
-    out.ids[first + i] = piece.id;
-    out.offsets[first + i] = text_range(words.text().original_range(piece.begin, piece.end));
-    if (!piece.surface) {
-      table.append_token(piece.id, out.tokens);
-    } else {
-      out.tokens.push_back(encode_utf8(words.chars().substr(piece.begin, piece.end - piece.begin)));
-    }
-  }
 }
 
 Result<Encoding> TokenizerEngine::encode_text(std::string_view text, int32_t type_id) const {
@@ -150,7 +188,8 @@ Result<Encoding> TokenizerEngine::encode_text(std::string_view text, int32_t typ
     return invalid_argument("[text] has " + std::to_string(text.size()) + " bytes; the limit is " +
                             std::to_string(kMaxTextBytes) + ", encode it in parts.");
   }
-  VKF_ASSIGN(auto chars, decode_utf8(text, "text to encode"));
+  TextMemory memory = memory_.take();
+  VKF_ASSIGN(auto chars, decode_utf8(text, "text to encode", std::move(memory.chars)));
   Encoding out;
   const auto add_token = [&](const AddedSplit& split) {
     append_token(out, *split.id, encode_utf8(split.text.chars()),
@@ -166,10 +205,11 @@ Result<Encoding> TokenizerEngine::encode_text(std::string_view text, int32_t typ
       if (inner.id) {
         add_token(inner);
       } else {
-        VKF_CHECK(encode_words(std::move(inner.text), type_id, out));
+        VKF_CHECK(encode_words(std::move(inner.text), type_id, memory, out));
       }
     }
   }
+  memory_.give(std::move(memory));
   return out;
 }
 

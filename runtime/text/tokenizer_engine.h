@@ -1,12 +1,13 @@
 // TokenizerEngine: the steps of a tokenizer file, run in order. What Tokenizer holds.
 //
-// Threading: immutable once made.
+// Threading: immutable once made, but for working memory that calls hand on under a lock.
 #pragma once
 
 #include <memory>
 
 #include "text/added_tokens.h"
 #include "text/decoders.h"
+#include "text/kept_memory.h"
 #include "text/normalizers.h"
 #include "text/post_processors.h"
 #include "text/pre_tokenizers.h"
@@ -46,10 +47,7 @@ class TokenizerEngine {
   // The tokens of one text, before truncation and post-processing.
   Result<Encoding> encode_text(std::string_view text, int32_t type_id) const;
   // Splits text between added tokens into words and runs the model on them.
-  Status encode_words(AlignedText text, int32_t type_id, Encoding& out) const;
-  // The model's tokens as ids, strings and offsets.
-  void append_pieces(const WordList& words, std::span<const TokenPiece> pieces,
-                     Encoding& out) const;
+  Status encode_words(AlignedText text, int32_t type_id, TextMemory& memory, Encoding& out) const;
   // Everything but padding.
   Result<Encoding> encode_unpadded(std::span<const std::string_view> texts,
                                    const EncodeOptions& options) const;
@@ -63,6 +61,7 @@ class TokenizerEngine {
   AddedTokens added_;
   TruncationOptions truncation_;  // the file's
   PaddingOptions padding_;        // the file's
+  mutable KeptMemory memory_;
 };
 
 }  // namespace vkformer

@@ -5,24 +5,10 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/utf8_step.h"
 
 namespace vkformer {
 namespace {
-
-// Bytes a sequence that starts with `lead` has; 0 for a byte that starts none.
-size_t sequence_length(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead < 0xE0) return 2;
-  if (lead >= 0xE0 && lead < 0xF0) return 3;
-  if (lead >= 0xF0 && lead < 0xF5) return 4;
-  return 0;
-}
-
-bool is_scalar_value(char32_t value, size_t length) {
-  if (length == 3) return value >= 0x800 && (value < 0xD800 || value > 0xDFFF);
-  if (length == 4) return value >= 0x10000 && value <= 0x10FFFF;
-  return true;
-}
 
 constexpr size_t kBlock = 16;  // bytes
 
@@ -36,8 +22,13 @@ bool is_ascii_block(std::string_view bytes, size_t at) {
 
 }  // namespace
 
-Result<std::u32string> decode_utf8(std::string_view bytes, std::string_view what) {
-  std::u32string out(bytes.size(), U'\0');
+Result<std::u32string> decode_utf8(std::string_view bytes, std::string_view what,
+                                   std::u32string memory) {
+  // Some room in front costs nothing and is often wanted: normalizers put a character there.
+  constexpr size_t kRoom = 4;
+  std::u32string out = std::move(memory);
+  out.reserve(bytes.size() + kRoom);
+  out.resize(bytes.size());
   size_t written = 0;
   size_t at = 0;
   while (at < bytes.size()) {
@@ -49,22 +40,14 @@ Result<std::u32string> decode_utf8(std::string_view bytes, std::string_view what
       at += kBlock;
       continue;
     }
-    const auto lead = static_cast<unsigned char>(bytes[at]);
-    const size_t length = sequence_length(lead);
-    bool good = length != 0 && length <= bytes.size() - at;
-    char32_t value = length == 1 ? lead : lead & (0x7Fu >> length);
-    for (size_t i = 1; good && i < length; ++i) {
-      const auto next = static_cast<unsigned char>(bytes[at + i]);
-      good = (next & 0xC0) == 0x80;
-      value = value << 6 | (next & 0x3Fu);
-    }
-    if (!good || !is_scalar_value(value, length)) {
+    const Utf8Step step = utf8_step(bytes.substr(at));
+    if (!step.valid) {
       return invalid_argument("The " + std::string(what) + " is not valid UTF-8 at byte offset " +
                               std::to_string(at) + " of " + std::to_string(bytes.size()) +
                               "; convert it to UTF-8 first.");
     }
-    out[written++] = value;
-    at += length;
+    out[written++] = utf8_value(bytes.substr(at), step.length);
+    at += step.length;
   }
   out.resize(written);
   return out;

@@ -9,8 +9,10 @@
 namespace vkformer {
 
 // The code points of `bytes`. Malformed, overlong, surrogate and out-of-range sequences are an
-// error that names the byte offset; `what` names the text in the message.
-Result<std::u32string> decode_utf8(std::string_view bytes, std::string_view what);
+// error that names the byte offset; `what` names the text in the message. The result may lie in
+// `memory`, whose content is lost.
+Result<std::u32string> decode_utf8(std::string_view bytes, std::string_view what,
+                                   std::u32string memory = {});
 
 // Appends one code point. Precondition: a Unicode scalar value.
 void append_utf8(std::string& bytes, char32_t code_point);

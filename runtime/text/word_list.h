@@ -7,14 +7,16 @@
 
 #include "base/check.h"
 #include "text/aligned_text.h"
+#include "text/kept_memory.h"
 
 namespace vkformer {
 
 // One buffer for all words: a word is a range of its characters, so that cutting copies nothing.
 class WordList {
  public:
-  // All of `text` as one word; no word for an empty text.
-  explicit WordList(AlignedText text) : text_(std::move(text)) {
+  // All of `text` as one word; no word for an empty text. Lists of words may use `memory`.
+  explicit WordList(AlignedText text, std::vector<CharSpan> memory = {})
+      : text_(std::move(text)), spare_(std::move(memory)) {
     if (!text_.empty()) words_.push_back({0, static_cast<uint32_t>(text_.size())});
   }
 
@@ -29,11 +31,21 @@ class WordList {
     return is_cut_ ? text_.original_range(word.begin, word.end).begin : text_.origin();
   }
 
+  // Puts `content` in front of the text, where all of it is still one word. False, and nothing
+  // changes, where it is not.
+  bool prepend_to_whole(std::u32string_view content) {
+    if (is_cut_ || words_.size() != 1) return false;
+    text_.prepend(content);
+    words_[0].end = static_cast<uint32_t>(text_.size());
+    return true;
+  }
+
   // Calls `cut_word(std::u32string_view word, std::vector<CharSpan>& parts) -> Status` for every
   // word; it appends the word's parts, in order, as ranges of the word. Empty parts are dropped.
   template <class CutWord>
   Status cut(CutWord cut_word) {
-    std::vector<CharSpan> next;
+    std::vector<CharSpan> next = std::move(spare_);
+    next.clear();
     next.reserve(words_.size() > 1 ? words_.size() : chars().size() / 4 + 1);
     for (const CharSpan& word : words_) {
       const size_t first = next.size();
@@ -45,9 +57,15 @@ class WordList {
       }
       next.resize(kept);
     }
-    words_ = std::move(next);
+    spare_ = std::exchange(words_, std::move(next));
     is_cut_ = true;
     return {};
+  }
+
+  // The memory of the list, which is of no more use.
+  TextMemory release() {
+    if (words_.capacity() < spare_.capacity()) words_.swap(spare_);
+    return {std::move(text_).release_chars(), std::move(words_)};
   }
 
   // Calls `rewrite_word(const AlignedText& text, CharSpan word, AlignedText& out) -> Status` for
@@ -94,7 +112,8 @@ class WordList {
  private:
   AlignedText text_;
   std::vector<CharSpan> words_;
-  bool is_cut_ = false;  // words_ may be something else than all of the text
+  std::vector<CharSpan> spare_;  // memory for the next words_
+  bool is_cut_ = false;          // words_ may be something else than all of the text
 };
 
 }  // namespace vkformer

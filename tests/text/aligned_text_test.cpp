@@ -53,6 +53,32 @@ TEST_SUITE("cpu") {
     CHECK(text.empty());
   }
 
+  TEST_CASE("aligned text: what is put in front needs no stored ranges, and moves along") {
+    AlignedText text(U"abc");
+    text.prepend(U"_");
+    text.prepend(U"^");
+    CHECK(spans_of(text) == Spans{{0, 1}, {0, 1}, {0, 1}, {1, 2}, {2, 3}});
+    CHECK(text.original_range(0, 2) == CharSpan{0, 1});
+    CHECK(text.original_range(1, 4) == CharSpan{0, 2});
+    const AlignedText front = text.slice(1, 4);
+    CHECK(front.chars() == U"_ab");
+    CHECK(spans_of(front) == Spans{{0, 1}, {0, 1}, {1, 2}});
+    CHECK(spans_of(text.slice(3, 5)) == Spans{{1, 2}, {2, 3}});
+    AlignedText copy = text.empty_copy();
+    copy.append(text, 0, 1);
+    copy.append(text, 1, 5);
+    CHECK(spans_of(copy) == spans_of(text));
+    copy.append(U'!', {1, 2});
+    CHECK(spans_of(copy) == Spans{{0, 1}, {0, 1}, {0, 1}, {1, 2}, {2, 3}, {1, 2}});
+    const Spans one = {{3, 4}};
+    text.replace_ranges(one, U"B");
+    CHECK(text.chars() == U"^_aBc");
+    text.replace_ranges(one, U"bb");
+    CHECK(spans_of(text) == Spans{{0, 1}, {0, 1}, {0, 1}, {1, 2}, {1, 2}, {2, 3}});
+    text.filter({0, 1, 0, 0, 0, 1});
+    CHECK(spans_of(text) == Spans{{0, 1}, {2, 3}});
+  }
+
   TEST_CASE("aligned text: insertions share a range, swallowing joins none") {
     AlignedText text(U"abcd");
     const std::vector<CharChange> changes = {
