@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: y = mean of x over the kept tokens, zeros without any; y / max(|y|, 1e-12) if asked
 // shapes:   X (B, T, D), Mask (B, ceil(T/32)) words, bit t % 32 = token t kept -> Y (B, D)
-// mapping:  one workgroup a batch row; an invocation takes every kLocalSize-th column
+// mapping:  one workgroup `span` columns of a batch row (z: which); an invocation takes every kLocalSize-th of them
 // bounds:   T and D may be anything; a token left out is never read; Mask may be unused
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 layout(local_size_x_id = 0) in;
@@ -38,17 +38,19 @@ float column_mean(uint batch, uint column) {
 void main() {
   const uint batch = row_group_index();
   if (batch >= p.batch) return;
+  const uint first = gl_WorkGroupID.z * p.span;
+  const uint end = min(p.width, first + p.span);
   float divisor = 1.0;
   if (p.normalize != 0u) {
     float squares = 0.0;
-    for (uint d = gl_LocalInvocationID.x; d < p.width; d += kLocalSize) {
+    for (uint d = first + gl_LocalInvocationID.x; d < end; d += kLocalSize) {
       const float mean = column_mean(batch, d);
       squares += mean * mean;
     }
     divisor = sqrt(workgroup_sum(squares));
     if (divisor < 1e-12) divisor = 1e-12;
   }
-  for (uint d = gl_LocalInvocationID.x; d < p.width; d += kLocalSize) {
+  for (uint d = first + gl_LocalInvocationID.x; d < end; d += kLocalSize) {
     y[batch * p.width + d] = column_mean(batch, d) / divisor;
   }
 }

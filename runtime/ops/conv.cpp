@@ -88,9 +88,18 @@ uint32_t span_of(const DeviceCaps& caps, uint32_t out_width) {
   return std::min(std::bit_ceil(out_width), most);
 }
 
-// Output channels of a workgroup. Starting one costs a software device more than a round of lanes.
-uint32_t chunk_of(const DeviceCaps& caps, uint32_t local_size) {
-  return caps.device_class == DeviceClass::kSoftware ? 4096 : local_size;
+// Rounds of the shader's loops for one output channel of a span; the test of a line counts as one.
+uint64_t rounds_of(const ConvPicture& p, uint32_t group_inputs) {
+  const uint64_t line = 2ull + std::min(p.stride_width, p.kernel_width) + p.kernel_width;
+  return 1 + group_inputs * (1 + p.kernel_height * line);
+}
+
+// Output channels of a workgroup. Starting one costs a software device more than a round of lanes,
+// but there an invocation's loops end after a number of rounds.
+uint32_t chunk_of(const DeviceCaps& caps, uint32_t local_size, uint64_t rounds) {
+  if (caps.device_class != DeviceClass::kSoftware) return local_size;
+  const uint64_t channels = std::max<uint64_t>(1, kMostSoftwareIterations / rounds);
+  return static_cast<uint32_t>(std::min<uint64_t>(4096, channels * local_size));
 }
 
 }  // namespace
@@ -134,7 +143,15 @@ Status lower_conv(LowerContext& context, const Node& node) {
   params.spans = lines * ((p.out_width + span - 1) / span);
   Dispatch d = make_row_dispatch(context, node, KernelId::conv_span__f32_f32_f32,
                                  uint64_t{params.spans} + params.copies, out);
-  const uint32_t chunk = chunk_of(context.caps, d.spec[0]);
+  const uint64_t rounds = rounds_of(p, params.group_inputs);
+  if (context.caps.device_class == DeviceClass::kSoftware && rounds > kMostSoftwareIterations) {
+    return unsupported("[conv] There is no kernel for a kernel of " +
+                       std::to_string(p.kernel_height) + " x " + std::to_string(p.kernel_width) +
+                       " over " + std::to_string(params.group_inputs) +
+                       " channels on this software device, whose loops end after " +
+                       std::to_string(kMostSoftwareIterations) + " rounds; use more groups");
+  }
+  const uint32_t chunk = chunk_of(context.caps, d.spec[0], rounds);
   d.spec.insert(d.spec.end(), {span, chunk, static_cast<uint32_t>(attrs.activation)});
   d.groups[2] = (out + chunk - 1) / chunk;
   d.set_push(params);

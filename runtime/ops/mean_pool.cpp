@@ -1,5 +1,6 @@
 #include "ops/mean_pool.h"
 
+#include "ops/row_kernel.h"
 #include "ops/row_op.h"
 #include "params/rowwise.h"
 
@@ -31,27 +32,57 @@ Result<TensorId> add_mean_pool(Graph& graph, TensorId x, TensorId mask, MeanPool
   return add_single_output(graph, std::move(node), std::move(out));
 }
 
-Status lower_mean_pool(LowerContext& context, const Node& node) {
-  const TensorDesc& x = context.desc(node.inputs[0]);
-  const bool has_mask = node.inputs[1] != kNoTensor;
-  const bool normalize = attrs_of<MeanPoolAttrs>(node).normalize == MeanPoolAttrs::Normalize::kOn;
-  const MeanPoolParams params{.batch = static_cast<uint32_t>(x.shape[0]),
-                              .tokens = static_cast<uint32_t>(x.shape[1]),
-                              .width = static_cast<uint32_t>(x.shape[2]),
-                              .normalize = normalize ? 1u : 0u};
+namespace {
+
+struct PassBuffers {
+  uint32_t x, mask, y;
+};
+
+void add_pass(LowerContext& context, const Node& node, const PassBuffers& buffers,
+              const MeanPoolParams& params, uint32_t lanes) {
+  const bool masked = buffers.mask != kNoTensor;
   Dispatch d =
       make_dispatch(node, context.caps.subgroup() ? KernelId::mean_pool_row__f32_none_f32_subgroup
                                                   : KernelId::mean_pool_row__f32_none_f32);
-  d.bindings = {{node.inputs[0], Access::kRead},
-                {has_mask ? node.inputs[1] : node.inputs[0], Access::kRead},
-                {node.outputs[0], Access::kWrite}};
+  d.bindings = {{buffers.x, Access::kRead},
+                {masked ? buffers.mask : buffers.x, Access::kRead},
+                {buffers.y, Access::kWrite}};
   d.set_push(params);
-  d.spec = {row_local_size(context.caps, params.width), has_mask ? 1u : 0u};
+  d.spec = {lanes, masked ? 1u : 0u};
   set_row_groups(context, d, params.batch, 1);
-  const double elements = static_cast<double>(element_count(x.shape)) * (normalize ? 2.0 : 1.0);
-  d.flops = elements;
-  d.bytes = 4.0 * elements + 4.0 * params.batch * params.width;
+  d.groups[2] = std::max(1u, (params.width + params.span - 1) / std::max(1u, params.span));
+  const double outputs = static_cast<double>(params.batch) * params.width;
+  d.flops = outputs * params.tokens * (params.normalize != 0 ? 2.0 : 1.0);
+  d.bytes = 4.0 * (d.flops + outputs);
   context.plan.dispatches.push_back(std::move(d));
+}
+
+}  // namespace
+
+// Means first, each invocation one column, so that its rounds are the tokens alone; then, as means
+// of one token, their lengths.
+Status lower_mean_pool(LowerContext& context, const Node& node) {
+  const TensorDesc& x = context.desc(node.inputs[0]);
+  MeanPoolParams params{.batch = static_cast<uint32_t>(x.shape[0]),
+                        .tokens = static_cast<uint32_t>(x.shape[1]),
+                        .width = static_cast<uint32_t>(x.shape[2])};
+  const bool software = context.caps.device_class == DeviceClass::kSoftware;
+  if (software && 2ull * params.tokens > kMostSoftwareIterations) {
+    return unsupported("[mean_pool] There is no kernel for " + std::to_string(params.tokens) +
+                       " tokens on this software device, whose loops end after " +
+                       std::to_string(kMostSoftwareIterations / 2) + "; pool parts of the row");
+  }
+  const uint32_t lanes = row_local_size(context.caps, params.width);
+  const bool normalize = attrs_of<MeanPoolAttrs>(node).normalize == MeanPoolAttrs::Normalize::kOn;
+  uint32_t means = node.outputs[0];
+  if (normalize) means = context.add_scratch("mean_pool.means", 4ull * params.batch * params.width);
+  params.span = lanes;
+  add_pass(context, node, {node.inputs[0], node.inputs[1], means}, params, lanes);
+  if (!normalize) return {};
+  params.tokens = 1;
+  params.normalize = 1;
+  params.span = params.width;
+  add_pass(context, node, {means, kNoTensor, node.outputs[0]}, params, lanes);
   return {};
 }
 

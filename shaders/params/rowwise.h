@@ -20,14 +20,15 @@ struct ElementParams {
 };
 
 struct MeanPoolParams {
-  uint_t batch;     // B
-  uint_t tokens;    // T
-  uint_t width;     // D
-  uint_t normalize; // 1: divide by the Euclidean length
+  uint_t batch;      // B
+  uint_t tokens;     // T
+  uint_t width;      // D
+  uint_t normalize;  // 1: divide by the Euclidean length
+  uint_t span;       // columns of a workgroup; D where it normalizes
 };
 #ifdef __cplusplus
 static_assert(sizeof(RowParams) == 16);
 static_assert(sizeof(ElementParams) == 16);
-static_assert(sizeof(MeanPoolParams) == 16);
+static_assert(sizeof(MeanPoolParams) == 20);
 #endif
 #endif
