@@ -32,8 +32,12 @@ struct OperatorOptions {
 };
 
 struct OperatorResult {
-  TensorMap outputs;        // by the operator's output names
-  double milliseconds = 0;  // median device time of a run
+  TensorMap outputs;           // by the operator's output names
+  double milliseconds = 0;     // median device time of a run
+  uint64_t scratch_bytes = 0;  // device memory beyond inputs and outputs
+  int dispatches = 0;
+  double flops = 0;  // of all dispatches, an upper bound where masks hide pairs
+  double bytes = 0;  // that they read and write, likewise
 };
 
 // Runs it. ErrorCode::kUnsupported if the operator is not known.

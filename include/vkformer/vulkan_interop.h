@@ -7,9 +7,14 @@
 #include <vulkan/vulkan_core.h>
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "vkformer/device.h"
 #include "vkformer/export.h"
+#include "vkformer/operators.h"
 
 namespace vkformer {
 
@@ -39,5 +44,55 @@ struct AdoptedDevice {
 // Wraps the application's device. `options.device` is ignored; tier and limits clamp as usual.
 VKFORMER_API Result<Device> adopt_device(const AdoptedDevice& adopted,
                                          const DeviceOptions& options = {});
+
+// A part of one of the application's buffers, made with VK_BUFFER_USAGE_STORAGE_BUFFER_BIT.
+struct BufferRange {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  VkDeviceSize offset = 0;  // bytes; a multiple of minStorageBufferOffsetAlignment
+  VkDeviceSize bytes = 0;
+};
+
+// A tensor that an operator reads or writes, as it lies in memory: contiguous, 4 bytes an element.
+struct OperatorTensor {
+  DType dtype = DType::kF32;
+  Shape shape;
+  VkDeviceSize bytes = 0;  // that its buffer must have at least
+};
+
+// One operator, an attention for instance, for fixed shapes, appended to the application's own
+// command buffers without any model.
+//
+// Threading: one thread at a time per object. Lifetime: must outlive the execution of every command
+// buffer that it was recorded into, as must the buffers.
+class VKFORMER_API RecordedOperator {
+ public:
+  // `call` is as for run_operator (operators.h). Only dtype and shape are used of inputs that
+  // bind() will name; the others are uploaded from it, here.
+  static Result<RecordedOperator> create(const Device& device, const OperatorCall& call);
+  RecordedOperator(RecordedOperator&&) noexcept;
+  RecordedOperator& operator=(RecordedOperator&&) noexcept;
+  ~RecordedOperator();
+
+  // What can be bound, by name: what the operator reads on the device (attention joins K and V to
+  // KV: all of K, then all of V) and its outputs.
+  const std::map<std::string, OperatorTensor>& inputs() const;
+  const std::map<std::string, OperatorTensor>& outputs() const;
+  // Says where tensors lie; every output must have a place, inputs without one are uploaded from
+  // the call. Makes pipelines and temporaries. Call it once, before record().
+  Status bind(const std::map<std::string, BufferRange>& buffers);
+
+  // Appends the dispatches and the barriers between them to a command buffer that is being
+  // recorded, outside a render pass. Before it, the inputs must have been made visible to shader
+  // reads of the compute stage; after it, the outputs are shader writes of that stage, for the
+  // application's own barrier. The bound compute pipeline, descriptor sets and push constants are
+  // changed.
+  Status record(VkCommandBuffer commands);
+
+  struct Impl;
+
+ private:
+  explicit RecordedOperator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace vkformer

@@ -113,7 +113,10 @@ Result<GraphRunReport> run_graph(const std::shared_ptr<VulkanDevice>& device, co
   RecordingInputs recording_inputs{.memory = bound.memory};
   if (options.repeats > 1) recording_inputs.profile = RecordingInputs::Profile::kOn;
   VKF_ASSIGN(Recording recording, Recording::create(device, plan, recording_inputs));
-  GraphRunReport report;
+  GraphRunReport report{.scratch_bytes = plan.arena_bytes,
+                        .dispatches = static_cast<int>(plan.dispatches.size()),
+                        .flops = plan.flops(),
+                        .bytes = plan.bytes()};
   std::vector<double> times;
   for (int run = 0; run < std::max(1, options.repeats); ++run) {
     if (options.poison == GraphRunOptions::Poison::kOn) {

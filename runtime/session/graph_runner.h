@@ -20,8 +20,12 @@ struct GraphRunOptions {
 };
 
 struct GraphRunReport {
-  TensorMap outputs;        // every external tensor that was not an input, by name
-  double milliseconds = 0;  // median GPU time (timestamps, else wall clock) of one run
+  TensorMap outputs;           // every external tensor that was not an input, by name
+  double milliseconds = 0;     // median GPU time (timestamps, else wall clock) of one run
+  uint64_t scratch_bytes = 0;  // of the arena
+  int dispatches = 0;
+  double flops = 0;  // of all dispatches
+  double bytes = 0;  // likewise
 };
 
 // `inputs` binds external tensors by name; dtype and shape must be the graph's. External tensors

@@ -60,6 +60,10 @@ Result<OperatorResult> run_prepared(const std::shared_ptr<VulkanDevice>& device,
     VKF_ASSIGN(GraphRunReport report, run_graph(device, op.graph, op.inputs, run));
     result.outputs = std::move(report.outputs);
     result.milliseconds = report.milliseconds;
+    result.scratch_bytes = report.scratch_bytes;
+    result.dispatches = report.dispatches;
+    result.flops = report.flops;
+    result.bytes = report.bytes;
   }
   if (op.finish != nullptr) {
     VKF_ASSIGN(result.outputs, op.finish(std::move(result.outputs)));
@@ -69,12 +73,17 @@ Result<OperatorResult> run_prepared(const std::shared_ptr<VulkanDevice>& device,
 
 }  // namespace
 
-Result<OperatorResult> run_operator_call(const std::shared_ptr<VulkanDevice>& device,
-                                         const OperatorCall& call, const OperatorOptions& options) {
+Result<PreparedOperator> prepare_operator_call(const OperatorCall& call,
+                                               const OperatorOptions& options) {
   VKF_CHECK(check_options(options));
   VKF_ASSIGN(const OperatorAdaptor* adaptor, find_adaptor(call.name));
   VKF_ASSIGN(const OperatorArguments arguments, OperatorArguments::parse(call, options));
-  VKF_ASSIGN(PreparedOperator op, adaptor->prepare(arguments));
+  return adaptor->prepare(arguments);
+}
+
+Result<OperatorResult> run_operator_call(const std::shared_ptr<VulkanDevice>& device,
+                                         const OperatorCall& call, const OperatorOptions& options) {
+  VKF_ASSIGN(PreparedOperator op, prepare_operator_call(call, options));
   return run_prepared(device, std::move(op), options);
 }
 

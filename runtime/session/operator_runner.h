@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "session/operator_arguments.h"
 #include "vkformer/operators.h"
 
 namespace vkformer {
@@ -12,6 +13,10 @@ class VulkanDevice;
 // An operator whose outputs are all empty, or that is computed on the host, does not touch the GPU.
 Result<OperatorResult> run_operator_call(const std::shared_ptr<VulkanDevice>& device,
                                          const OperatorCall& call, const OperatorOptions& options);
+
+// The graph of a call, which was checked; `call` and `options` are not needed any more.
+Result<PreparedOperator> prepare_operator_call(const OperatorCall& call,
+                                               const OperatorOptions& options);
 
 // The names of the adaptors, in name order.
 std::vector<std::string> known_operators();

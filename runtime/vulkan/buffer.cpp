@@ -1,6 +1,7 @@
 #include "vulkan/buffer.h"
 
 #include "vulkan/device_impl.h"
+#include "vulkan/foreign_buffer.h"
 
 namespace vkformer {
 
@@ -17,6 +18,15 @@ uint64_t Buffer::bytes() const {
 
 std::byte* Buffer::mapped() const {
   return impl_ ? impl_->placed.mapped : nullptr;
+}
+
+Buffer view_foreign_buffer(VkBuffer handle, uint64_t bytes, const std::string& name) {
+  // Without a device it is not ours to free.
+  auto view = std::make_shared<Buffer::Impl>();
+  view->placed.handle = handle;
+  view->bytes = bytes;
+  view->name = name;
+  return Buffer(std::move(view));
 }
 
 }  // namespace vkformer

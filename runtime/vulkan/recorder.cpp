@@ -19,9 +19,26 @@ std::string who(const Dispatch& dispatch) {
 Recorder::Recorder(Recording::Impl& out, const Plan& plan, const RecordingInputs& inputs)
     : out_(out), plan_(plan), inputs_(inputs), context_(out.device->impl().context) {}
 
-Status Recorder::record() {
+Status Recorder::prepare() {
   VKF_CHECK(bind_memory());
-  VKF_CHECK(bind_dispatches());
+  return bind_dispatches();
+}
+
+Status Recorder::append(VkCommandBuffer commands) {
+  commands_ = commands;
+  appending_ = true;
+  next_barrier_ = 0;
+  next_indirect_ = 0;
+  args_read_ = args_written_ = false;
+  // The arena may still be in use by what was appended before.
+  full_barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+               VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, kComputeAccess);
+  for (uint32_t i = 0; i < plan_.dispatches.size(); ++i) VKF_CHECK(record_dispatch(i));
+  return {};
+}
+
+Status Recorder::record() {
+  VKF_CHECK(prepare());
   VKF_CHECK(make_pools());
   VKF_CHECK(begin_chunk());
   if (out_.queries) {
@@ -340,7 +357,7 @@ Status Recorder::record_parts(const Dispatch& dispatch) {
                          std::to_string(limits.max_group_count[axis]) +
                          "; use a smaller batch or sequence");
     }
-    if (chunk_flops_ > 0 && chunk_flops_ + part.flops > limit) {
+    if (!appending_ && chunk_flops_ > 0 && chunk_flops_ + part.flops > limit) {
       end_label(context_, commands_);
       VKF_CHECK(end_chunk());
       VKF_CHECK(begin_chunk());
@@ -358,7 +375,8 @@ Status Recorder::record_dispatch(uint32_t index) {
   const Dispatch& dispatch = plan_.dispatches[index];
   const BoundDispatch& bound = bound_[index];
   const double limit = context_.caps.max_dispatch_flops * kDispatchesPerChunk;
-  if (dispatch.live_axis >= 0 && chunk_flops_ > 0 && chunk_flops_ + dispatch.flops > limit) {
+  const bool full = chunk_flops_ > 0 && chunk_flops_ + dispatch.flops > limit;
+  if (dispatch.live_axis >= 0 && full && !appending_) {
     VKF_CHECK(end_chunk());
     VKF_CHECK(begin_chunk());
   }

@@ -31,6 +31,11 @@ class Recorder {
   Recorder(Recording::Impl& out, const Plan& plan, const RecordingInputs& inputs);
   // Fills `out`. Nothing is submitted.
   Status record();
+  // The two halves of appending to command buffers of the application: pipelines, sets and the
+  // arena once; then the dispatches with the barriers between them, as often as wanted. The
+  // application's buffer is neither begun nor ended, and never split.
+  Status prepare();
+  Status append(VkCommandBuffer commands);
 
  private:
   struct BoundDispatch {
@@ -62,6 +67,7 @@ class Recorder {
   std::vector<BoundDispatch> bound_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   double chunk_flops_ = 0;
+  bool appending_ = false;
   size_t next_barrier_ = 0;
   uint64_t next_indirect_ = 0;
   // Hazards on the indirect arguments, which are no binding of the dispatches that read them.
