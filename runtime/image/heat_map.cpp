@@ -5,156 +5,27 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <new>
-#include <numbers>
 #include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/check.h"
-
-// Internal functions only: a host may link its own copy of stb.
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#define STB_IMAGE_WRITE_STATIC
-#define STBI_WRITE_NO_STDIO
-#define STBIW_ASSERT(x) ((void)0)
-#include <stb/stb_easy_font.h>
-#include <stb/stb_image_write.h>
+#include "image/canvas.h"
 
 namespace vkformer {
 namespace {
 
 using std::to_string;
 
-// Font units: cap height, least and comfortable distance of two lines, widest texts.
-constexpr int kCapHeight = 7, kTightPitch = 10, kLinePitch = 11;
+// Font units: least distance of two lines, widest texts.
+constexpr int kTightPitch = 10;
 constexpr int kMaxLabelUnits = 108, kMaxAxisUnits = 240, kMaxTitleUnits = 760;
 constexpr int kTitleScale = 2, kMargin = 20;
 // Picture sizes that an automatic cell size aims at, in pixels.
 constexpr int64_t kAutoMinWidth = 600, kAutoMaxCell = 72;
 constexpr int64_t kAutoGridWidth = 1200, kAutoGridHeight = 1600;
 constexpr int64_t kMinBarHeight = 130, kMaxBarHeight = 640;
-// Smaller cells have neither borders nor room for a hatch.
-constexpr int64_t kMinBorderedCell = 6;
-
-constexpr Rgb kInk = {32, 32, 40};
-constexpr Rgb kMuted = {96, 96, 108};
-constexpr Rgb kBorder = {222, 224, 230}, kFrame = {120, 122, 132};
-constexpr Rgb kWhite = {255, 255, 255}, kRed = {214, 32, 32};
-
-int glyph_advance(char c) {
-  return stb_easy_font_charinfo[c - 32].advance & 15;
-}
-
-int text_units(std::string_view text) {
-  int units = 0;
-  for (char c : text) units += glyph_advance(c);
-  // The last glyph's advance holds one unit of space.
-  return std::max(units - 1, 0);
-}
-
-// Bytes of the UTF-8 character that `text` starts with, and its code point; 0 bytes if malformed.
-std::pair<size_t, uint32_t> decode_character(std::string_view text) {
-  const auto lead = static_cast<uint8_t>(text[0]);
-  if (lead < 0x80) return {1, lead};
-  const size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return {0, 0};
-  uint32_t code = lead & (0x7Fu >> size);
-  for (size_t i = 1; i < size; ++i) {
-    const auto next = static_cast<uint8_t>(text[i]);
-    if ((next & 0xC0) != 0x80) return {0, 0};
-    code = code << 6 | (next & 0x3Fu);
-  }
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  const bool overlong = code < (size == 4 ? 0x10000u : size == 3 ? 0x800u : 0x80u);
-  if (surrogate || overlong || code > 0x10FFFF) return {0, 0};
-  return {size, code};
-}
-
-// Locale-free: a host's decimal comma must not reach the picture.
-std::string number_text(float value, HeatMapRange range) {
-  char buffer[48];
-  const auto [format, digits] = range == HeatMapRange::kZeroToOne
-                                    ? std::pair(std::chars_format::fixed, 2)
-                                    : std::pair(std::chars_format::general, 3);
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, format, digits);
-  return end.ec == std::errc() ? std::string(buffer, end.ptr) : std::string("?");
-}
-
-// An RGB picture; drawing outside it is cut off.
-class Canvas {
- public:
-  Canvas(int64_t width, int64_t height)
-      : width_(width), height_(height), bytes_(static_cast<size_t>(width * height * 3), 255) {}
-
-  const uint8_t* bytes() const { return bytes_.data(); }
-
-  void fill(int64_t x, int64_t y, int64_t w, int64_t h, Rgb color) {
-    const int64_t x1 = std::min(x + w, width_), y1 = std::min(y + h, height_);
-    for (int64_t row = std::max<int64_t>(y, 0); row < y1; ++row) {
-      for (int64_t column = std::max<int64_t>(x, 0); column < x1; ++column) {
-        std::memcpy(&bytes_[static_cast<size_t>((row * width_ + column) * 3)], color.data(), 3);
-      }
-    }
-  }
-
-  void frame(int64_t x, int64_t y, int64_t w, int64_t h, Rgb color) {
-    fill(x, y, w, 1, color);
-    fill(x, y + h - 1, w, 1, color);
-    fill(x, y, 1, h, color);
-    fill(x + w - 1, y, 1, h, color);
-  }
-
-  // Diagonal red and white stripes; solid red where stripes would not show.
-  void hatch(int64_t x, int64_t y, int64_t w, int64_t h) {
-    fill(x, y, w, h, kRed);
-    if (w + 1 < kMinBorderedCell) return;
-    const int64_t period = w >= 16 ? 8 : 4;
-    for (int64_t j = 0; j < h; ++j) {
-      for (int64_t i = 0; i < w; ++i) {
-        if ((i + j) % period >= period / 2) fill(x + i, y + j, 1, 1, kWhite);
-      }
-    }
-  }
-
-  // Text whose capitals' upper left corner is at (x, y). `upwards` turns it a quarter to the left:
-  // (x, y) is then the lower left corner, where the text starts.
-  void text(int64_t x, int64_t y, std::string_view line, int scale, Rgb color,
-            bool upwards = false) {
-    struct Vertex {
-      float x, y, z;
-      unsigned char color[4];
-    };
-    int64_t pen = 0;
-    for (char c : line) {
-      std::array<Vertex, 4 * 32> corners = {};
-      char glyph[2] = {c, 0};
-      const int quads = stb_easy_font_print(0, 0, glyph, nullptr, corners.data(),
-                                            static_cast<int>(sizeof corners));
-      for (int q = 0; q < quads; ++q) {
-        const Vertex& from = corners[static_cast<size_t>(q) * 4];
-        const Vertex& to = corners[static_cast<size_t>(q) * 4 + 2];
-        const auto u = (pen + static_cast<int64_t>(from.x)) * scale;
-        const auto v = static_cast<int64_t>(from.y) * scale;
-        const auto w = static_cast<int64_t>(to.x - from.x) * scale;
-        const auto h = static_cast<int64_t>(to.y - from.y) * scale;
-        if (upwards) {
-          fill(x + v, y - u - w, h, w, color);
-        } else {
-          fill(x + u, y + v, w, h, color);
-        }
-      }
-      pen += glyph_advance(c);
-    }
-  }
-
- private:
-  int64_t width_, height_;
-  std::vector<uint8_t> bytes_;
-};
 
 Status check_labels(const char* name, const std::vector<std::string>& labels, int count) {
   if (labels.empty() || labels.size() == static_cast<size_t>(count)) return {};
@@ -217,7 +88,7 @@ void find_range(const HeatMap& map, HeatMapRange range, HeatMapLayout& at) {
   // A softmax in f32 may sum to a little over one; that is not worth a mark.
   at.above = largest > at.top * 1.00001f;
   for (size_t i = 0; i < at.ticks.size(); ++i) {
-    at.ticks[i] = number_text(at.top * (static_cast<float>(4 - i) * 0.25f), range);
+    at.ticks[i] = heat_value_text(at.top * (static_cast<float>(4 - i) * 0.25f), range);
   }
   if (at.above) at.ticks.front() = ">= " + at.ticks.front();
   if (at.below) at.ticks.back() = "<= " + at.ticks.back();
@@ -334,7 +205,7 @@ void draw_labels(const HeatMapLayout& at, Canvas& canvas) {
     const int64_t x = at.grid_x + static_cast<int64_t>(i) * at.stride * at.cell;
     const int64_t length = text_units(label) * s;
     if (at.vertical) {
-      canvas.text(x + (at.cell - cap) / 2, at.grid_y - gap, label, s, kInk, true);
+      canvas.text(x + (at.cell - cap) / 2, at.grid_y - gap, label, s, kInk, Canvas::Turn::kUpwards);
       labels_h = std::max(labels_h, length);
     } else {
       canvas.text(x + (at.cell - length) / 2, at.grid_y - gap - cap, label, s, kInk);
@@ -347,7 +218,7 @@ void draw_labels(const HeatMapLayout& at, Canvas& canvas) {
   const int64_t name_h = text_units(at.row_axis) * s;
   const int64_t y = centred(at.grid_y, at.grid_h, name_h, at.column_axis_y, at.height - kMargin);
   canvas.text(at.grid_x - gap - labels_w - gap - kLinePitch * s, y + name_h, at.row_axis, s, kMuted,
-              true);
+              Canvas::Turn::kUpwards);
 }
 
 void draw_bar(const HeatMapLayout& at, Canvas& canvas) {
@@ -366,7 +237,8 @@ void draw_bar(const HeatMapLayout& at, Canvas& canvas) {
   }
   const int64_t name_h = text_units("attention") * s;
   const int64_t y = centred(at.bar_y, at.bar_h, name_h, 0, at.height - kMargin);
-  canvas.text(text_x + at.tick_text_w + gap, y + name_h, "attention", s, kMuted, true);
+  canvas.text(text_x + at.tick_text_w + gap, y + name_h, "attention", s, kMuted,
+              Canvas::Turn::kUpwards);
   if (!at.not_finite) return;
   const int64_t swatch_y = at.bar_y + at.bar_h + kLinePitch * s;
   canvas.hatch(at.bar_x, swatch_y, at.bar_w, at.bar_w);
@@ -374,70 +246,16 @@ void draw_bar(const HeatMapLayout& at, Canvas& canvas) {
   canvas.text(text_x, swatch_y + (at.bar_w - cap) / 2, "not finite", s, kInk);
 }
 
-Result<std::vector<std::byte>> encode_png(const Canvas& canvas, const HeatMapLayout& at) {
-  int size = 0;
-  const std::unique_ptr<unsigned char, decltype(&std::free)> png(
-      stbi_write_png_to_mem(canvas.bytes(), 0, static_cast<int>(at.width),
-                            static_cast<int>(at.height), 3, &size),
-      &std::free);
-  if (png == nullptr || size <= 0) {
-    return Error{ErrorCode::kOutOfMemory, "There is no memory to compress the [heat map] of " +
-                                              to_string(at.width) + " x " + to_string(at.height) +
-                                              " pixels; choose a smaller cell size."};
-  }
-  const auto* bytes = reinterpret_cast<const std::byte*>(png.get());
-  return std::vector<std::byte>(bytes, bytes + size);
-}
-
 }  // namespace
 
-std::string heat_map_text(std::string_view text, int max_units) {
-  // Reading stops at the limit, so that a label of megabytes costs no more than a line.
-  std::string whole, cut;
-  const int dots = text_units("...") + 1;
-  while (!text.empty()) {
-    const auto [size, code] = decode_character(text);
-    char escaped[16] = {text[0]};
-    if (size == 0) {
-      std::snprintf(escaped, sizeof escaped, "<0x%02X>", static_cast<uint8_t>(text[0]));
-    } else if (code < 32 || code > 126) {
-      std::snprintf(escaped, sizeof escaped, "<U+%04X>", static_cast<unsigned>(code));
-    }
-    whole += escaped;
-    const int units = text_units(whole);
-    if (units + dots <= max_units) cut = whole;
-    if (units > max_units) return text_units("...") <= max_units ? cut + "..." : std::string();
-    text.remove_prefix(std::max<size_t>(size, 1));
-  }
-  return whole;
-}
-
-// A straight line of lightness in OKLab, at one hue, with the saturation that sRGB has room for.
-// Ottosson, "A perceptual color space for image processing" (2020):
-// linear sRGB = M1 * (M2 * (L, C cos h, C sin h))^3.
-Rgb heat_map_color(float fraction) {
-  const double t =
-      std::isfinite(fraction) ? std::clamp(static_cast<double>(fraction), 0.0, 1.0) : 1.0;
-  const double lightness = 1.0 - 0.72 * t;
-  const double chroma = 0.42 * t * (1.0 - 0.74 * t);
-  const double hue = 256.0 / 180.0 * std::numbers::pi;
-  const double a = chroma * std::cos(hue), b = chroma * std::sin(hue);
-  const auto cube = [](double x) { return x * x * x; };
-  const double l = cube(lightness + 0.3963377774 * a + 0.2158037573 * b);
-  const double m = cube(lightness - 0.1055613458 * a - 0.0638541728 * b);
-  const double s = cube(lightness - 0.0894841775 * a - 1.2914855480 * b);
-  const std::array<double, 3> linear = {
-      4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
-      -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
-      -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s,
-  };
-  Rgb color = {};
-  for (size_t i = 0; i < 3; ++i) {
-    const double x = std::clamp(linear[i], 0.0, 1.0);
-    const double gamma = x <= 0.0031308 ? 12.92 * x : 1.055 * std::pow(x, 1.0 / 2.4) - 0.055;
-    color[i] = static_cast<uint8_t>(std::lround(gamma * 255.0));
-  }
-  return color;
+// Locale-free: a host's decimal comma must not reach the picture.
+std::string heat_value_text(float value, HeatMapRange range) {
+  char buffer[48];
+  const auto [format, digits] = range == HeatMapRange::kZeroToOne
+                                    ? std::pair(std::chars_format::fixed, 2)
+                                    : std::pair(std::chars_format::general, 3);
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, format, digits);
+  return end.ec == std::errc() ? std::string(buffer, end.ptr) : std::string("?");
 }
 
 Result<HeatMapLayout> lay_out_heat_map(const HeatMap& map, const HeatMapOptions& options) {
@@ -473,7 +291,7 @@ Result<std::vector<std::byte>> draw_heat_map(const HeatMap& map, const HeatMapOp
     draw_cells(map, at, canvas);
     draw_labels(at, canvas);
     draw_bar(at, canvas);
-    return encode_png(canvas, at);
+    return encode_png(canvas, "heat map");
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kOutOfMemory,
                  "The [heat map] does not fit into memory; choose a smaller cell size."};

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "image/canvas.h"
 #include "vkformer/heat_map.h"
 #include "vkformer/result.h"
 
@@ -17,9 +17,6 @@ namespace vkformer {
 // Pixels a side and pixels in all that a heat map may have.
 inline constexpr int64_t kMaxHeatMapSide = 65536;
 inline constexpr int64_t kMaxHeatMapPixels = int64_t{1} << 26;
-
-// A red, green and blue byte, sRGB.
-using Rgb = std::array<uint8_t, 3>;
 
 // Places of everything in the picture. All lengths are pixels, x to the right, y downwards.
 struct HeatMapLayout {
@@ -52,12 +49,8 @@ struct HeatMapLayout {
   std::array<std::string, 5> ticks;        // numbers of the colour bar, from the top
 };
 
-// `text` as printable ASCII: other characters become <U+00E9>, bytes that are not UTF-8 <0xFF>;
-// cut with "..." where it would be wider than max_units (font units, a digit is 6 wide).
-std::string heat_map_text(std::string_view text, int max_units);
-
-// Colour of a value scaled to 0..1: white to dark blue, lightness falling evenly.
-Rgb heat_map_color(float fraction);
+// A value as the colour bar writes it.
+std::string heat_value_text(float value, HeatMapRange range);
 
 // Checks the map and the options, and places everything.
 Result<HeatMapLayout> lay_out_heat_map(const HeatMap& map, const HeatMapOptions& options);

@@ -234,13 +234,17 @@ std::string text_of(const Size& size) {
 }
 
 // Where resizing leaves a picture.
-Size resized_size(const RgbPicture& picture, const PictureSettings& settings) {
-  if (settings.fit == PictureFit::kAsIs) return {picture.width, picture.height};
+Size resized_size(const Size& picture, const PictureSettings& settings) {
+  if (settings.fit == PictureFit::kAsIs) return picture;
   if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};
   const int64_t edge = settings.shortest_edge;
-  const auto [shorter, longer] = std::minmax<int64_t>({picture.width, picture.height});
+  const auto [shorter, longer] = std::minmax({picture.width, picture.height});
   const int64_t other = edge * longer / shorter;
   return picture.width <= picture.height ? Size{edge, other} : Size{other, edge};
+}
+
+Size resized_size(const RgbPicture& picture, const PictureSettings& settings) {
+  return resized_size(Size{picture.width, picture.height}, settings);
 }
 
 // One channel's value for each byte, with the rounding of float arrays.
@@ -310,6 +314,20 @@ Result<Size> common_size(std::span<const RgbPicture* const> pictures,
 }
 
 }  // namespace
+
+PictureRegion region_of_interest(const PictureSettings& settings, int width, int height) {
+  PictureRegion region = {.width = static_cast<double>(width),
+                          .height = static_cast<double>(height)};
+  if (settings.crop_width == 0) return region;
+  const Size resized = resized_size(Size{width, height}, settings);
+  const double across = region.width / static_cast<double>(resized.width);
+  const double down = region.height / static_cast<double>(resized.height);
+  region.left = across * static_cast<double>(crop_shift(resized.width, settings.crop_width));
+  region.top = down * static_cast<double>(crop_shift(resized.height, settings.crop_height));
+  region.width = across * settings.crop_width;
+  region.height = down * settings.crop_height;
+  return region;
+}
 
 Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
                                                const std::string& model_type) {

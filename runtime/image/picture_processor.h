@@ -7,6 +7,7 @@
 
 #include "checkpoint/json_config.h"
 #include "image/picture.h"
+#include "vkformer/attention_view.h"
 #include "vkformer/picture.h"
 #include "vkformer/result.h"
 #include "vkformer/tensor.h"
@@ -23,6 +24,10 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
 
 // An error that names the first setting that no picture can be made with.
 Status check_picture_settings(const PictureSettings& settings);
+
+// The part of a picture of that size that the model sees. Precondition: the settings are checked,
+// the sizes positive.
+PictureRegion region_of_interest(const PictureSettings& settings, int width, int height);
 
 // Resizes, crops and scales a batch into f32: (B, 3, height, width). Precondition: the settings are
 // checked and no pointer is null.

@@ -1,279 +1,226 @@
-// `vkformer attend`: generates greedily, then shows what attended to what.
+// `vkformer attend`: shows what attended to what, in any model that hands out attention maps.
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <memory>
-#include <optional>
-#include <span>
 
+#include "attend_output.h"
 #include "command_line.h"
-#include "text_inputs.h"
-#include "vkformer/heat_map.h"
-#include "vkformer/session.h"
 
 namespace vkformer::cli {
 
 namespace {
 
-struct AttendOptions {
-  std::string model;
-  std::string text;
-  std::string kind = "cross";
-  std::string head = "all";
-  std::string png;
-  std::string range = "one";
-  std::optional<int64_t> layer;
-  ModelOptions load;
-};
+constexpr int64_t kAllHeads = -1;
 
-// The text on both sides, as labels, and the tensor with the weights.
-struct Attended {
-  std::vector<std::string> source;  // S
-  std::vector<std::string> fed;     // T: what the decoder was given
-  std::vector<std::string> output;  // T: what each of these positions produced
-  std::string output_text;
-  int64_t layer = 0;
-  Tensor weights;  // (1, H, T, S)
-};
-
-struct Matrix {
-  std::vector<float> values;
-  int64_t rows = 0;
-  int64_t columns = 0;
-};
-
-std::string token_label(const Tokenizer& tokenizer, int64_t id) {
-  const auto token = tokenizer.id_to_token(static_cast<int32_t>(id));
-  return token ? *token : "#" + std::to_string(id);
+// The kind that the options ask for, by the name that this model's outputs have.
+Result<std::string> chosen_kind(const ModelInfo& info, const AttendOptions& options) {
+  const bool both = info.kind == "encoder-decoder";
+  if (!both && (options.kind.empty() || options.kind == "self" || options.kind == info.kind)) {
+    return std::string("self");
+  }
+  // Perceiver's latents attend to its tokens.
+  if (info.kind == "encoder" && options.kind == "cross") return options.kind;
+  if (both && options.kind.empty()) return std::string(options.rollout ? "encoder" : "cross");
+  if (both && options.kind != "self") return options.kind;
+  return Error{
+      ErrorCode::kInvalidArgument,
+      "[--kind] is " + options.kind + ", but " +
+          (both ? "an encoder-decoder has two kinds of self-attention; say encoder or "
+                  "decoder."
+                : "[" + options.model + "] is one " + info.kind + " and has self-attention only.")};
 }
 
-std::string tensor_name(const std::string& kind, int64_t layer) {
-  return kind + "_attentions." + std::to_string(layer);
-}
-
-Result<int64_t> checked_layer(const ModelInfo& info, const AttendOptions& options) {
-  const int64_t layers = options.kind == "encoder" ? info.encoder_layers : info.decoder_layers;
-  const int64_t layer = options.layer.value_or(layers - 1);
-  if (layer >= 0 && layer < layers) return layer;
+Result<int64_t> chosen_head(const ModelInfo& info, const AttendOptions& options,
+                            const std::string& kind) {
+  if (options.head == "all") return kAllHeads;
+  const int64_t heads = attention_heads(info, kind);
+  int64_t head = 0;
+  const char* end = options.head.data() + options.head.size();
+  const auto parsed = std::from_chars(options.head.data(), end, head);
+  if (parsed.ec == std::errc() && parsed.ptr == end && head >= 0 && head < heads) return head;
   return Error{ErrorCode::kInvalidArgument,
-               "[--layer] is " + std::to_string(layer) + ", but the " +
-                   (options.kind == "encoder" ? "encoder" : "decoder") + " of [" + options.model +
-                   "] has layers 0 to " + std::to_string(layers - 1) + "."};
+               "[--head] is " + options.head + ", but the layer has heads 0 to " +
+                   std::to_string(heads - 1) + "; or give all for their mean."};
 }
 
-// Greedy output first; then one pass over all of it at once, with the weights handed out.
-Result<Attended> attend(const Tokenizer& tokenizer, const Model& model, Session& session,
-                        const AttendOptions& options) {
-  const Result<int64_t> layer = checked_layer(model.info(), options);
-  if (!layer) return layer.error();
-  const Result<Encoding> encoding =
-      encode_input(tokenizer, {options.text, "TEXT"}, model.info().max_source, LongInput::kError);
-  if (!encoding) return encoding.error();
-  GenerateOptions settings = session.generation_defaults();
-  settings.beams = 1;
-  settings.return_sequences = 1;
-  const std::vector<int64_t> source = wide_ids(encoding->ids);
-  const Result<Generation> generation = session.generate({source}, settings);
-  if (!generation) return generation.error();
-  const std::vector<int64_t>& ids = generation->front().front().ids;
-  Attended attended;
-  attended.layer = *layer;
-  const Result<std::string> text = decode_text(tokenizer, ids);
-  if (!text) return text.error();
-  attended.output_text = *text;
-  attended.source = encoding->tokens;
-  for (size_t t = 0; t + 1 < ids.size(); ++t) {
-    attended.fed.push_back(token_label(tokenizer, ids[t]));
-    attended.output.push_back(token_label(tokenizer, ids[t + 1]));
-  }
-  const std::span<const int64_t> fed(ids.data(), attended.fed.size());
-  TensorMap inputs;
-  inputs["input_ids"] = Tensor::from_ints({1, static_cast<int64_t>(source.size())}, source);
-  inputs["decoder_input_ids"] = Tensor::from_ints({1, static_cast<int64_t>(fed.size())}, fed);
-  Result<TensorMap> outputs = session.run(inputs, {.attentions = RunOptions::Attentions::kOn});
-  if (!outputs) return outputs.error();
-  const std::string name = tensor_name(options.kind, *layer);
-  const auto found = outputs->find(name);
-  if (found == outputs->end()) {
-    return Error{ErrorCode::kUnsupported, "[" + options.model + "] gives no [" + name +
-                                              "]; attend needs an encoder-decoder model."};
-  }
-  attended.weights = std::move(found->second);
-  return attended;
+Status check_layer(const ModelInfo& info, const AttendOptions& options, const std::string& kind) {
+  const int64_t layers = attention_layers(info, kind);
+  if (!options.layer || (*options.layer >= 0 && *options.layer < layers)) return {};
+  std::string stack = kind == "cross" ? "decoder" : kind;
+  if (info.kind != "encoder-decoder") stack = info.kind;
+  return Error{ErrorCode::kInvalidArgument,
+               "[--layer] is " + std::to_string(*options.layer) + ", but the " + stack + " of [" +
+                   options.model + "] has layers 0 to " + std::to_string(layers - 1) + "."};
 }
 
-// One head of the weights, or the mean over all.
-Result<Matrix> pick_head(const Tensor& weights, const std::string& head) {
-  const Result<std::vector<float>> values = weights.to_floats();
-  if (!values) return values.error();
-  if (weights.shape.size() != 4) {
-    return Error{ErrorCode::kInternal,
-                 "[attentions] have shape " + shape_text(weights.shape) + ", not (1, H, T, S)."};
+// What the options say that no model can do; empty: nothing.
+std::string usage_error(const AttendOptions& options) {
+  const bool nothing = options.input.input.empty() && options.input.ids.empty();
+  if (nothing) return "attend needs an INPUT, or --ids.";
+  if (!options.input.input.empty() && !options.input.ids.empty()) {
+    return "attend takes an INPUT or --ids, not both.";
   }
-  const int64_t heads = weights.shape[1];
-  Matrix matrix{{}, weights.shape[2], weights.shape[3]};
-  const auto size = static_cast<size_t>(matrix.rows * matrix.columns);
-  int64_t first = 0, last = heads - 1;
-  if (head != "all") {
-    const auto [end, code] = std::from_chars(head.data(), head.data() + head.size(), first);
-    if (code != std::errc() || end != head.data() + head.size() || first < 0 || first >= heads) {
-      return Error{ErrorCode::kInvalidArgument,
-                   "[--head] is " + head + ", but the layer has heads 0 to " +
-                       std::to_string(heads - 1) + "; or give all for their mean."};
-    }
-    last = first;
+  if (!options.rollout) return "";
+  if (options.kind == "cross") return "--rollout is of self-attention; --kind cross is not.";
+  if (options.layer || options.head != "all") {
+    return "--rollout is over all layers and the mean over heads; leave --layer and --head out.";
   }
-  std::vector<double> sums(size, 0.0);
-  for (int64_t h = first; h <= last; ++h) {
-    const float* from = values->data() + static_cast<size_t>(h) * size;
-    for (size_t i = 0; i < size; ++i) sums[i] += from[i];
-  }
-  for (const double sum : sums) {
-    matrix.values.push_back(static_cast<float>(sum / static_cast<double>(last - first + 1)));
-  }
-  return matrix;
+  return options.grid.empty() ? "" : "--grid shows layers and heads, --rollout has neither.";
 }
 
-const std::vector<std::string>& row_labels(const Attended& attended, const std::string& kind) {
-  return kind == "encoder" ? attended.source : attended.output;
+// All that was computed, and the one map to show.
+struct Attended {
+  std::vector<AttentionMaps> all;
+  AttentionMaps shown;
+};
+
+// The chosen layer, or the last one, with one head or the mean over all.
+Result<AttentionMaps> one_map(const AttentionMaps& maps, const AttendOptions& options) {
+  if (options.rollout) return attention_rollout(maps);
+  AttentionMaps one = maps;
+  const auto wanted = [&](const AttentionLayer& layer) { return layer.layer == options.layer; };
+  auto found = std::find_if(one.layers.begin(), one.layers.end(), wanted);
+  if (found == one.layers.end()) found = one.layers.end() - 1;
+  const AttentionLayer layer = std::move(*found);
+  one.layers = {layer};
+  if (options.head != "all") return one;
+  return mean_over_heads(one);
 }
 
-const std::vector<std::string>& column_labels(const Attended& attended, const std::string& kind) {
-  return kind == "decoder" ? attended.fed : attended.source;
-}
-
-// Terminal columns a label takes, near enough: its code points.
-size_t label_width(const std::string& label) {
-  return static_cast<size_t>(std::count_if(label.begin(), label.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  }));
-}
-
-void print_drawing(const Matrix& matrix, const std::vector<std::string>& rows,
-                   const std::vector<std::string>& columns) {
-  constexpr std::array<char, 10> shades = {' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'};
-  size_t left = 0, cell = 2;
-  for (const std::string& label : rows) left = std::max(left, label_width(label));
-  for (const std::string& label : columns) cell = std::max(cell, label_width(label) + 1);
-  cell = std::min<size_t>(cell, 8);
-  std::string header(left + 1, ' ');
-  for (const std::string& label : columns) {
-    header += label;
-    header.append(cell > label_width(label) ? cell - label_width(label) : 1, ' ');
+Result<Attended> attend(AttendModel& model, const AttendPass& pass, const AttendOptions& options) {
+  const ModelInfo& info = model.info();
+  const Result<std::string> kind = chosen_kind(info, options);
+  if (!kind) return kind.error();
+  if (const Status layer = check_layer(info, options, *kind); !layer) return layer.error();
+  const Result<int64_t> head = chosen_head(info, options, *kind);
+  if (!head) return head.error();
+  const bool pages = !options.html.empty(), all_layers = pages || !options.grid.empty();
+  AttendChoice choice{.kinds = {*kind}, .head = *head, .temperature = options.temperature};
+  // A page without further wishes shows all that there is.
+  if (pages && options.kind.empty() && !options.rollout) choice.kinds = attention_kinds(info);
+  if (!options.rollout && (options.layer || !all_layers)) {
+    // How many layers attend across within one stack is not said; the last one is then looked for.
+    const bool unknown = *kind == "cross" && info.kind != "encoder-decoder";
+    choice.layer = options.layer.value_or(unknown ? -1 : attention_layers(info, *kind) - 1);
   }
-  while (header.back() == ' ') header.pop_back();
-  print_line(header);
-  for (int64_t r = 0; r < matrix.rows; ++r) {
-    std::string line = rows[static_cast<size_t>(r)];
-    line.append(left + 1 - label_width(line), ' ');
-    for (int64_t c = 0; c < matrix.columns; ++c) {
-      const float value = matrix.values[static_cast<size_t>(r * matrix.columns + c)];
-      const bool finite = std::isfinite(value);
-      const auto shade =
-          finite ? static_cast<size_t>(std::clamp(value, 0.0F, 1.0F) * 9.0F + 0.5F) : 0;
-      line += std::string(cell - 1, finite ? shades[shade] : '?') + ' ';
-    }
-    while (line.back() == ' ') line.pop_back();
-    print_line(line);
-  }
+  Result<std::vector<AttentionMaps>> maps = model.maps(pass, choice);
+  if (!maps) return maps.error();
+  const auto first = std::find_if(maps->begin(), maps->end(),
+                                  [&](const AttentionMaps& m) { return m.kind == *kind; });
+  Result<AttentionMaps> shown = one_map(first == maps->end() ? maps->front() : *first, options);
+  if (!shown) return shown.error();
+  if (options.rollout) maps->push_back(*shown);
+  return Attended{std::move(*maps), std::move(*shown)};
 }
 
-void print_matrix_json(const Attended& attended, const AttendOptions& options,
-                       const Matrix& matrix) {
-  Json json;
-  json["input"] = options.text;
-  json["text"] = attended.output_text;
-  json["kind"] = options.kind;
-  json["layer"] = attended.layer;
-  if (options.head == "all") {
-    json["head"] = "all";
-  } else {
-    json["head"] = std::atoi(options.head.c_str());
-  }
-  json["rows"] = row_labels(attended, options.kind);
-  json["columns"] = column_labels(attended, options.kind);
-  json["matrix"] = Json::array();
-  for (int64_t r = 0; r < matrix.rows; ++r) {
-    const auto begin = matrix.values.begin() + r * matrix.columns;
-    json["matrix"].push_back(std::vector<float>(begin, begin + matrix.columns));
-  }
-  print_json(json);
-}
-
-Status write_picture(const Attended& attended, const AttendOptions& options, Matrix matrix) {
-  HeatMap map;
-  map.values = std::move(matrix.values);
-  map.rows = static_cast<int>(matrix.rows);
-  map.columns = static_cast<int>(matrix.columns);
-  map.row_labels = row_labels(attended, options.kind);
-  map.column_labels = column_labels(attended, options.kind);
-  map.title = options.kind + " attention, layer " + std::to_string(attended.layer) +
-              (options.head == "all" ? ", mean over heads" : ", head " + options.head);
-  HeatMapOptions drawing;
-  drawing.range = options.range == "max" ? HeatMapRange::kZeroToMax : HeatMapRange::kZeroToOne;
-  if (options.kind == "encoder") drawing.row_axis = "source";
-  if (options.kind == "decoder") drawing.column_axis = "read so far";
-  return write_heat_map_png(options.png, map, drawing);
+Status write_files(const AttendPass& pass, const AttendOptions& options, const Attended& made,
+                   std::vector<std::string>& written) {
+  const auto write = [&](const std::string& path, const auto& make) -> Status {
+    if (path.empty()) return {};
+    const Status done = make();
+    if (done) written.push_back(path);
+    return done;
+  };
+  Status done = write(options.png, [&] { return write_map_png(options, made.shown); });
+  if (done) done = write(options.grid, [&] { return write_grid(options, made.all.front()); });
+  if (done) done = write(options.overlay, [&] { return write_overlay(pass, options, made.shown); });
+  if (done) done = write(options.html, [&] { return write_html(options, made.all); });
+  return done;
 }
 
 int run_attend(const CommonOptions& common, const AttendOptions& options) {
-  const Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
-  if (!tokenizer) return report(tokenizer.error());
+  if (const std::string wrong = usage_error(options); !wrong.empty()) return report_usage(wrong);
+  const Result<ModelInfo> info = inspect_model(options.model);
+  if (!info) return report(info.error());
+  if (const Status maps = check_has_maps(*info); !maps) return report(maps.error());
+  if (const Result<std::string> kind = chosen_kind(*info, options); !kind) {
+    return report_usage(kind.error().message);
+  }
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
-  const Result<Model> model = load_model(common, *device, options.model, options.load);
+  const Result<Model> loaded = load_model(common, *device, options.model, options.load);
+  if (!loaded) return report(loaded.error());
+  Result<AttendModel> model = AttendModel::create(*loaded, options.model);
   if (!model) return report(model.error());
-  Result<Session> session = Session::create(*model);
-  if (!session) return report(session.error());
-  const Result<Attended> attended = [&] {
+  Result<AttendPass> pass = model->prepare(options.input);
+  if (!pass) return report(pass.error());
+  const Result<Attended> made = [&] {
     const Progress progress("attending", common.progress());
-    return attend(*tokenizer, *model, *session, options);
+    return attend(*model, *pass, options);
   }();
-  if (!attended) return report(attended.error());
-  const Result<Matrix> matrix = pick_head(attended->weights, options.head);
-  if (!matrix) return report(matrix.error());
-  if (common.json) print_matrix_json(*attended, options, *matrix);
-  if (!common.json && options.png.empty()) {
-    print_drawing(*matrix, row_labels(*attended, options.kind),
-                  column_labels(*attended, options.kind));
+  if (!made) return report(made.error());
+  if (common.json) print_map_json(*pass, options, made->shown);
+  if (!common.json && !options.writes_files()) print_map(made->shown);
+  std::vector<std::string> written;
+  const Status done = write_files(*pass, options, *made, written);
+  for (const std::string& path : written) {
+    if (!common.quiet) print_message("wrote " + path + ".");
   }
-  if (options.png.empty()) return kExitOk;
-  const Status written = write_picture(*attended, options, *matrix);
-  if (!written) return report(written.error());
-  if (!common.quiet) print_message("wrote " + options.png + ".");
-  return kExitOk;
+  return done ? kExitOk : report(done.error());
+}
+
+void add_input_options(CLI::App& command, AttendInput& input) {
+  command.add_option("INPUT", input.input,
+                     "a text; or a picture, a WAV file, or inputs by name in a .safetensors file");
+  command.add_option("--ids", input.ids, "token ids instead of a text: 5,17,2")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_flag_callback(
+      "--no-generate", [&input] { input.generate = false; },
+      "show the input alone; an encoder-decoder needs --target");
+  command.add_option_function<std::string>(
+      "--target", [&input](const std::string& text) { input.target = text; },
+      "the text that the decoder is made to read, instead of what it would write");
+  command.add_option_function<int>(
+      "--max-new-tokens", [&input](int tokens) { input.max_new_tokens = tokens; },
+      "tokens to generate at most; 16 with a model that is one decoder");
+  command.add_option("--language", input.language, "of speech, such as en");
+}
+
+void add_view_options(CLI::App& command, AttendOptions& options) {
+  command
+      .add_option("--kind", options.kind,
+                  "self: tokens on tokens; of an encoder-decoder cross: output on source, encoder: "
+                  "source on source, decoder: output on what the decoder read")
+      ->check(CLI::IsMember({"self", "cross", "encoder", "decoder"}));
+  command.add_option("--layer", options.layer,
+                     "layer, counted from 0: 1 is the second one; the last if not given");
+  command.add_option("--head", options.head, "head, counted from 0, or all: the mean over heads");
+  command.add_flag("--rollout", options.rollout,
+                   "the flow through all layers, with residual connections, instead of one layer");
+  command.add_option("--temperature", options.temperature,
+                     "divides all scores of attention before the softmax");
+  command.add_option("--png", options.png, "write a picture instead of drawing in text");
+  command.add_option("--grid", options.grid,
+                     "write a picture of all layers and heads, or of one layer's heads");
+  command.add_option("--overlay", options.overlay,
+                     "write the input picture with attention in red over it");
+  command.add_option("--query", options.query,
+                     "token whose attention --overlay shows; the first one if not given");
+  command.add_option("--html", options.html, "write a page for a browser, with everything in it");
+  command
+      .add_option("--range", options.range,
+                  "darkest colour of --png and --grid: one, or max: the largest weight")
+      ->check(CLI::IsMember({"one", "max"}));
 }
 
 }  // namespace
 
 void add_attend_command(CLI::App& app, CommandLine& line) {
-  CLI::App* command =
-      app.add_subcommand("attend", "Generate greedily from a text and draw what attended to what.");
+  CLI::App* command = app.add_subcommand(
+      "attend", "Run a model on an input and show what attended to what, in text or pictures.");
   const auto options = std::make_shared<AttendOptions>();
   command->add_option("MODEL", options->model, "model directory")->required();
-  command->add_option("TEXT", options->text, "the input")->required();
-  command->add_option("--layer", options->layer,
-                      "layer, counted from 0: 1 is the second one; the last if not given");
-  command->add_option("--head", options->head, "head, counted from 0, or all: the mean over heads");
-  command
-      ->add_option("--kind", options->kind,
-                   "cross: output on source; encoder: source on source; decoder: output on the "
-                   "decoder's input")
-      ->check(CLI::IsMember({"cross", "encoder", "decoder"}));
-  command->add_option("--png", options->png, "write a picture instead of drawing in text");
-  command
-      ->add_option("--range", options->range,
-                   "darkest colour of the picture: one, or max: the largest weight")
-      ->check(CLI::IsMember({"one", "max"}));
+  add_input_options(*command, options->input);
+  add_view_options(*command, *options);
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
   add_examples(*command,
                "  vkformer attend models/g2p-en attention --layer 1 --png attention.png\n"
                "  vkformer attend models/g2p-en attention --kind encoder --head 2\n"
-               "  vkformer attend models/g2p-en attention --json\n");
+               "  vkformer attend models/g2p-en attention --html attention.html\n"
+               "  vkformer attend DIR photo.jpg --rollout --overlay seen.png\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_attend(line.common, *options); };
   });

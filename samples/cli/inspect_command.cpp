@@ -1,7 +1,9 @@
-// `vkformer inspect`: what a model directory holds, checked without a device.
+// `vkformer inspect`: what a model directory holds, checked without a device; and with --attention
+// what its heads do.
 #include <algorithm>
 #include <memory>
 
+#include "attend_heads.h"
 #include "command_line.h"
 #include "vkformer/tasks.h"
 
@@ -12,6 +14,7 @@ namespace {
 struct InspectOptions {
   std::string model;
   bool tensors = false;
+  HeadsOptions heads;
 };
 
 std::string shape_of(const std::vector<int64_t>& shape) {
@@ -81,6 +84,11 @@ void print_info(const ModelInfo& info, bool with_tensors) {
 }
 
 int run_inspect(const CommonOptions& common, const InspectOptions& options) {
+  const HeadsOptions& heads = options.heads;
+  if (heads.asked) return run_heads(common, options.model, heads);
+  if (!heads.inputs.empty() || !heads.picture.empty() || !heads.ids.empty()) {
+    return report_usage("inspect looks at inputs only with --attention.");
+  }
   const Result<ModelInfo> info = inspect_model(options.model);
   if (!info) return report(info.error());
   if (common.json) {
@@ -95,14 +103,20 @@ int run_inspect(const CommonOptions& common, const InspectOptions& options) {
 
 void add_inspect_command(CLI::App& app, CommandLine& line) {
   CLI::App* command =
-      app.add_subcommand("inspect", "Read and check a model directory; needs no device.");
+      app.add_subcommand("inspect",
+                         "Read and check a model directory; needs a device only for "
+                         "--attention.");
   const auto options = std::make_shared<InspectOptions>();
   command->add_option("MODEL", options->model, "model directory")->required();
   command->add_flag("--tensors", options->tensors, "list every tensor");
+  add_heads_options(*command, options->heads);
+  add_model_options(*command, options->heads.load);
   add_output_options(*command, line.common);
+  add_device_options(*command, line.common);
   add_examples(*command,
                "  vkformer inspect models/g2p-en\n"
-               "  vkformer inspect models/g2p-en --tensors --json\n");
+               "  vkformer inspect models/g2p-en --tensors --json\n"
+               "  vkformer inspect models/g2p-en --attention attention entropy\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_inspect(line.common, *options); };
   });

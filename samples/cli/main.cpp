@@ -37,6 +37,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_caption_command(app, line);
   add_attend_command(app, line);
   add_run_command(app, line);
+  add_op_command(app, line);
   add_tokenize_command(app, line);
   add_bench_command(app, line);
   add_case_command(app, line);

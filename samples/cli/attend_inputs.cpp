@@ -1,0 +1,491 @@
+#include "attend_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "files.h"
+#include "text_inputs.h"
+
+namespace vkformer::cli {
+
+namespace {
+
+constexpr const char* kSentence = "The quick brown fox jumps over the lazy dog.";
+// Tokens that are shown to a model without a tokenizer, and pixels a side without a picture.
+constexpr int64_t kDefaultTokens = 16, kDefaultSide = 224;
+// Tokens that a model that is one decoder writes unless asked otherwise.
+constexpr int kDefaultNewTokens = 16;
+// Tokens that other models write where nothing says how many.
+constexpr int kMostUnlimitedTokens = 64;
+
+bool ends_with(const std::string& text, const char* end) {
+  return text.ends_with(end);
+}
+
+// Colours that differ from place to place, so that patches differ.
+Result<Picture> default_picture(int side) {
+  std::vector<uint8_t> rgb;
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      const bool inside =
+          (x - side / 3) * (x - side / 3) + (y - side / 2) * (y - side / 2) < side * side / 25;
+      rgb.push_back(static_cast<uint8_t>(inside ? 230 : 255 * x / side));
+      rgb.push_back(static_cast<uint8_t>(inside ? 60 : 255 * y / side));
+      rgb.push_back(static_cast<uint8_t>(inside ? 40 : 160));
+    }
+  }
+  return Picture::from_rgb(side, side, rgb);
+}
+
+// A second of a rising tone.
+Sound default_sound() {
+  Sound sound;
+  for (int i = 0; i < sound.sampling_rate; ++i) {
+    const double t = static_cast<double>(i) / sound.sampling_rate;
+    sound.samples.push_back(
+        static_cast<float>(0.5 * std::sin(2 * std::numbers::pi * (300 + 200 * t) * t)));
+  }
+  return sound;
+}
+
+// config.json's entry for the stack that sees pictures: an integer, or the first of a list.
+int64_t picture_size(const Json& config, const char* key) {
+  const Json* from = &config;
+  if (!config.contains(key) && config.contains("encoder")) from = &config["encoder"];
+  if (!from->is_object() || !from->contains(key)) return 0;
+  const Json& value = (*from)[key];
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_array() && !value.empty() && value[0].is_number_integer()) {
+    return value[0].get<int64_t>();
+  }
+  return 0;
+}
+
+std::string tensor_prefix(const std::string& kind) {
+  return kind == "self" ? "attentions." : kind + "_attentions.";
+}
+
+// One label for each of `count` tokens, or none at all.
+std::vector<std::string> fitted(std::vector<std::string> labels, int count) {
+  const auto size = static_cast<size_t>(count);
+  if (labels.empty() || labels.size() > size) return {};
+  // Families that work in windows or chunks fill their inputs up.
+  labels.resize(size, "<pad>");
+  return labels;
+}
+
+std::vector<std::string> patch_labels(const AttendPass& pass, int count) {
+  const int extra = count - pass.patch_rows * pass.patch_columns;
+  if (extra < 0 || extra > kMostExtraTokens) return {};
+  std::vector<std::string> labels;
+  for (int i = 0; i < extra; ++i)
+    labels.push_back(i == 0 ? "[CLS]" : "[+" + std::to_string(i) + "]");
+  for (int r = 0; r < pass.patch_rows; ++r) {
+    for (int c = 0; c < pass.patch_columns; ++c) {
+      labels.push_back(std::to_string(r) + "," + std::to_string(c));
+    }
+  }
+  return labels;
+}
+
+std::vector<std::string> source_labels(const AttendPass& pass, int count) {
+  if (pass.patch_rows > 0) return patch_labels(pass, count);
+  if (pass.seconds == 0) return fitted(pass.source, count);
+  std::vector<std::string> labels;
+  for (int i = 0; i < count; ++i) labels.push_back(fixed(pass.seconds * i / count, 2) + "s");
+  return labels;
+}
+
+// One item, so that the first one's maps are all that there is.
+Status check_single(const TensorMap& outputs, const std::string& kind) {
+  for (const auto& [name, tensor] : outputs) {
+    if (!name.starts_with(tensor_prefix(kind)) || tensor.shape.empty()) continue;
+    if (tensor.shape[0] == 1) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 "[" + name + "] has shape " + shape_text(tensor.shape) +
+                     ", but attention is shown of a batch of 1; give one item."};
+  }
+  return {};
+}
+
+// Keeps one head where the session could not be asked for it alone.
+Status keep_head(int64_t head, AttentionMaps& maps) {
+  if (head < 0) return {};
+  if (maps.heads > 1 && head >= maps.heads) {
+    return Error{ErrorCode::kInvalidArgument, "[--head] is " + std::to_string(head) + ", but the " +
+                                                  maps.kind + " attention has heads 0 to " +
+                                                  std::to_string(maps.heads - 1) + "."};
+  }
+  if (maps.heads > 1) {
+    const size_t size = static_cast<size_t>(maps.rows) * static_cast<size_t>(maps.columns);
+    for (AttentionLayer& layer : maps.layers) {
+      const auto first = layer.values.begin() + static_cast<ptrdiff_t>(size) * head;
+      layer.values = std::vector<float>(first, first + static_cast<ptrdiff_t>(size));
+    }
+  }
+  maps.heads = 1;
+  maps.first_head = static_cast<int>(head);
+  return {};
+}
+
+Error nothing_to_read(const std::string& model, const std::string& source) {
+  return {ErrorCode::kInvalidArgument,
+          "[" + model + "] reads " + source +
+              "; give a .safetensors file that holds its inputs by name."};
+}
+
+}  // namespace
+
+std::vector<std::string> attention_kinds(const ModelInfo& info) {
+  if (info.kind == "encoder-decoder") return {"cross", "encoder", "decoder"};
+  return {"self"};
+}
+
+int64_t attention_layers(const ModelInfo& info, const std::string& kind) {
+  if (info.kind != "encoder-decoder") return std::max(info.encoder_layers, info.decoder_layers);
+  return kind == "encoder" ? info.encoder_layers : info.decoder_layers;
+}
+
+int64_t attention_heads(const ModelInfo& info, const std::string& kind) {
+  if (info.kind != "encoder-decoder") return std::max(info.encoder_heads, info.decoder_heads);
+  return kind == "encoder" ? info.encoder_heads : info.decoder_heads;
+}
+
+Status check_has_maps(const ModelInfo& info) {
+  for (const ModelFamilyFacts& facts : model_family_facts()) {
+    if (facts.family != info.family || facts.attention_maps == "layers") continue;
+    return Error{ErrorCode::kUnsupported,
+                 "[" + info.family + "] " +
+                     (facts.attention_maps == "stages"
+                          ? "attends within windows, a map for each; there is none of the whole "
+                            "picture to show. vkformer run --attentions writes the windows' maps."
+                          : "hands out no attention maps; see vkformer families --json.")};
+  }
+  return {};
+}
+
+Result<AttendModel> AttendModel::create(const Model& model, const std::string& directory) {
+  Result<Session> session = Session::create(model);
+  if (!session) return session.error();
+  Result<Json> config = read_json_file(directory + "/config.json");
+  if (!config) return config.error();
+  AttendModel result(model, std::move(*session), directory);
+  result.config_ = std::move(*config);
+  return result;
+}
+
+Result<const Tokenizer*> AttendModel::tokenizer() {
+  if (!tokenizer_) {
+    Result<Tokenizer> loaded = Tokenizer::load(directory_);
+    if (!loaded) return loaded.error();
+    tokenizer_ = std::move(*loaded);
+  }
+  return &*tokenizer_;
+}
+
+std::string AttendModel::label(int64_t id) {
+  const Result<const Tokenizer*> words = tokenizer();
+  if (words) {
+    if (const auto token = (*words)->id_to_token(static_cast<int32_t>(id))) return *token;
+  }
+  return "#" + std::to_string(id);
+}
+
+std::vector<std::string> AttendModel::labels(const std::vector<int64_t>& ids) {
+  std::vector<std::string> names;
+  for (const int64_t id : ids) names.push_back(label(id));
+  return names;
+}
+
+Result<std::vector<int64_t>> AttendModel::token_ids(const std::string& text,
+                                                    SpecialTokens special_tokens) {
+  const Result<const Tokenizer*> words = tokenizer();
+  if (!words) return words.error();
+  const Result<Encoding> encoding = (*words)->encode(text, {.special_tokens = special_tokens});
+  if (!encoding) return encoding.error();
+  return wide_ids(encoding->ids);
+}
+
+Status AttendModel::read_source(const AttendInput& input, AttendPass& pass) {
+  const std::string& source = info().source;
+  if (ends_with(input.input, ".safetensors")) return read_file(input.input, pass);
+  if (source == "tokens") return read_tokens(input, pass);
+  if (!input.ids.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "[--ids] was given, but [" + directory_ + "] reads " + source + "."};
+  }
+  if (source == "pictures") return read_picture(input, pass);
+  if (source == "features") return read_sound(input, pass);
+  return nothing_to_read(directory_, source);
+}
+
+Status AttendModel::read_tokens(const AttendInput& input, AttendPass& pass) {
+  std::vector<int64_t> ids = input.ids;
+  const bool built_in = ids.empty() && input.input.empty();
+  if (built_in && !tokenizer()) {
+    const int64_t limit = info().max_source > 0 ? info().max_source : kDefaultTokens;
+    for (int64_t i = 0; i < std::min(limit, kDefaultTokens); ++i) {
+      ids.push_back((7 * i + 11) % std::max<int64_t>(info().source_vocab, 1));
+    }
+  }
+  if (ids.empty()) {
+    // A decoder goes on with its prompt: what comes behind it is part of the same text.
+    std::string text = built_in ? kSentence : input.input;
+    if (info().kind == "decoder" && input.target) text += *input.target;
+    const Result<const Tokenizer*> words = tokenizer();
+    if (!words) return words.error();
+    const Result<Encoding> encoding =
+        encode_input(**words, {text, "INPUT"}, info().max_source,
+                     built_in ? LongInput::kTruncate : LongInput::kError);
+    if (!encoding) return encoding.error();
+    ids = wide_ids(encoding->ids);
+  }
+  if (ids.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "[INPUT] has no tokens; there is nothing to attend."};
+  }
+  pass.source = labels(ids);
+  pass.inputs["input_ids"] = Tensor::from_ints({1, static_cast<int64_t>(ids.size())}, ids);
+  return {};
+}
+
+// Models that come without preprocessor_config.json are shown pictures as ViT's are.
+Result<PictureProcessor> AttendModel::picture_processor() {
+  if (file_exists(directory_ + "/preprocessor_config.json")) {
+    return PictureProcessor::load(directory_);
+  }
+  const int64_t side = picture_size(config_, "image_size");
+  PictureSettings settings;
+  settings.width = settings.height = static_cast<int>(side > 0 ? side : kDefaultSide);
+  return PictureProcessor::from_settings(settings);
+}
+
+Status AttendModel::read_picture(const AttendInput& input, AttendPass& pass) {
+  const Result<PictureProcessor> processor = picture_processor();
+  if (!processor) return processor.error();
+  Result<Picture> picture = input.input.empty() ? default_picture(static_cast<int>(kDefaultSide))
+                                                : Picture::load(input.input);
+  if (!picture) return picture.error();
+  Result<Tensor> pixels = processor->process(std::span(&*picture, 1));
+  if (!pixels) return pixels.error();
+  Result<PictureRegion> region =
+      seen_region(processor->settings(), picture->width(), picture->height());
+  if (!region) return region.error();
+  const int64_t patch = picture_size(config_, "patch_size");
+  const int64_t height = pixels->shape[2], width = pixels->shape[3];
+  if (patch > 0 && patch <= height && patch <= width) {
+    pass.patch_rows = static_cast<int>(height / patch);
+    pass.patch_columns = static_cast<int>(width / patch);
+    // What does not fill a patch is not seen.
+    region->width *= static_cast<double>(width / patch * patch) / static_cast<double>(width);
+    region->height *= static_cast<double>(height / patch * patch) / static_cast<double>(height);
+  }
+  pass.region = *region;
+  pass.picture = std::move(*picture);
+  pass.inputs["pixel_values"] = std::move(*pixels);
+  return {};
+}
+
+Status AttendModel::read_sound(const AttendInput& input, AttendPass& pass) {
+  const Result<LogMelExtractor> extractor = LogMelExtractor::load(directory_);
+  if (!extractor) return extractor.error();
+  const Result<Sound> sound = input.input.empty()
+                                  ? Result<Sound>(default_sound())
+                                  : load_wav(input.input, extractor->sampling_rate());
+  if (!sound) return sound.error();
+  Result<Tensor> features = extractor->extract(*sound);
+  if (!features) return features.error();
+  pass.seconds = static_cast<double>(extractor->chunk_samples()) /
+                 static_cast<double>(extractor->sampling_rate());
+  pass.inputs["input_features"] = std::move(*features);
+  return {};
+}
+
+Status AttendModel::read_file(const std::string& path, AttendPass& pass) {
+  Result<TensorMap> tensors = read_tensor_file(path);
+  if (!tensors) return tensors.error();
+  pass.inputs = std::move(*tensors);
+  const auto found = pass.inputs.find("input_ids");
+  if (found == pass.inputs.end()) return {};
+  const Result<std::vector<int64_t>> ids = found->second.to_ints();
+  if (!ids) return ids.error().with_context("[input_ids] of " + path);
+  pass.source = labels(*ids);
+  return {};
+}
+
+GenerateOptions AttendModel::settings(const AttendInput& input, const AttendPass& pass) const {
+  GenerateOptions settings = session_.generation_defaults();
+  settings.beams = 1;
+  settings.return_sequences = 1;
+  const auto& known = info().prompt_tokens;
+  if (const auto language = known.find("<|" + input.language + "|>"); language != known.end()) {
+    settings.decoder_prompt = {settings.decoder_start, language->second};
+    for (const char* name : {"transcribe", "notimestamps"}) {
+      const auto token = known.find(name);
+      if (token != known.end()) settings.decoder_prompt.push_back(token->second);
+    }
+  }
+  const bool alone = info().kind == "decoder";
+  int64_t usual = alone ? kDefaultNewTokens : settings.max_new_tokens;
+  // A model that says nothing of its own would write as long as it has positions.
+  if (usual == 0) usual = kMostUnlimitedTokens;
+  const size_t prompt = alone ? pass.source.size() : settings.decoder_prompt.size();
+  const int64_t room = info().max_target - std::max(static_cast<int64_t>(prompt), int64_t{1});
+  settings.max_new_tokens =
+      input.max_new_tokens.value_or(static_cast<int>(std::clamp<int64_t>(room, 1, usual)));
+  return settings;
+}
+
+Result<std::vector<int64_t>> AttendModel::generated(const AttendInput& input,
+                                                    const AttendPass& pass) {
+  const Result<Generation> generation =
+      session_.generate_masked(pass.inputs, settings(input, pass));
+  if (!generation) return generation.error();
+  return generation->front().front().ids;
+}
+
+// What a decoder behind an encoder reads and produces: a generation, or the target.
+Status AttendModel::add_target(const AttendInput& input, AttendPass& pass) {
+  std::vector<int64_t> ids;
+  if (input.target) {
+    const GenerateOptions options = settings(input, pass);
+    ids = options.decoder_prompt;
+    if (ids.empty()) ids = {options.decoder_start};
+    if (options.forced_bos >= 0) ids.push_back(options.forced_bos);
+    const Result<std::vector<int64_t>> target = token_ids(*input.target, SpecialTokens::kExclude);
+    if (!target) return target.error();
+    ids.insert(ids.end(), target->begin(), target->end());
+    if (!options.eos.empty()) ids.push_back(options.eos.front());
+  } else {
+    const Result<std::vector<int64_t>> made = generated(input, pass);
+    if (!made) return made.error();
+    ids = *made;
+  }
+  if (ids.size() < 2) ids.push_back(ids.front());
+  const std::vector<int64_t> fed(ids.begin(), ids.end() - 1);
+  pass.fed = labels(fed);
+  pass.output = labels({ids.begin() + 1, ids.end()});
+  if (const Result<const Tokenizer*> words = tokenizer()) {
+    const Result<std::string> text = decode_text(**words, ids);
+    if (!text) return text.error();
+    pass.text = *text;
+  }
+  pass.inputs["decoder_input_ids"] = Tensor::from_ints({1, static_cast<int64_t>(fed.size())}, fed);
+  return {};
+}
+
+// The prompt and what a decoder writes behind it. The last token that it writes is never read.
+Status AttendModel::continue_prompt(const AttendInput& input, AttendPass& pass) {
+  const Result<std::vector<int64_t>> ids = generated(input, pass);
+  if (!ids) return ids.error();
+  const auto prompt = static_cast<ptrdiff_t>(pass.source.size());
+  const bool wrote = static_cast<ptrdiff_t>(ids->size()) > prompt;
+  const std::vector<int64_t> fed(ids->begin(), ids->end() - (wrote ? 1 : 0));
+  if (const Result<const Tokenizer*> words = tokenizer()) {
+    const Result<std::string> text = decode_text(**words, {ids->begin() + prompt, ids->end()});
+    if (!text) return text.error();
+    pass.text = *text;
+  }
+  pass.source = labels(fed);
+  pass.inputs["input_ids"] = Tensor::from_ints({1, static_cast<int64_t>(fed.size())}, fed);
+  return {};
+}
+
+Result<AttendPass> AttendModel::prepare(const AttendInput& input) {
+  if (!input.generate && !input.target && info().kind == "encoder-decoder" &&
+      !ends_with(input.input, ".safetensors")) {
+    return Error{ErrorCode::kInvalidArgument, "[--no-generate] leaves the decoder of [" +
+                                                  directory_ +
+                                                  "] without input; give --target TEXT as well."};
+  }
+  if (input.target && info().kind == "encoder") {
+    return Error{ErrorCode::kInvalidArgument, "[--target] was given, but [" + directory_ +
+                                                  "] is an encoder and produces no text."};
+  }
+  AttendPass pass;
+  if (const Status read = read_source(input, pass); !read) return read.error();
+  if (info().kind == "encoder-decoder" && pass.inputs.count("decoder_input_ids") == 0) {
+    if (const Status added = add_target(input, pass); !added) return added.error();
+  }
+  const bool room = static_cast<int64_t>(pass.source.size()) < info().max_target;
+  const bool continues = info().kind == "decoder" && input.generate && !input.target &&
+                         info().head == "language" && pass.inputs.size() == 1 && room;
+  if (continues && pass.inputs.count("input_ids") == 1) {
+    if (const Status added = continue_prompt(input, pass); !added) return added.error();
+  }
+  return pass;
+}
+
+void AttendModel::name_tokens(const AttendPass& pass, AttentionMaps& maps) const {
+  const bool both = info().kind == "encoder-decoder";
+  const bool behind = both && (maps.kind == "cross" || maps.kind == "decoder");
+  // Perceiver's latents attend across without being tokens, Linformer's keys are mixtures.
+  const bool latents = !both && maps.kind == "cross";
+  const bool mixtures = maps.kind != "cross" && maps.rows != maps.columns;
+  maps.row_labels = behind    ? fitted(pass.output, maps.rows)
+                    : latents ? std::vector<std::string>()
+                              : source_labels(pass, maps.rows);
+  if (mixtures) return;
+  maps.column_labels =
+      maps.kind == "decoder" ? fitted(pass.fed, maps.columns) : source_labels(pass, maps.columns);
+}
+
+Result<std::vector<AttentionMaps>> AttendModel::maps(const AttendPass& pass,
+                                                     const AttendChoice& choice) {
+  RunOptions options;
+  options.attentions = RunOptions::Attentions::kOn;
+  // Attention across within one stack is numbered apart from its layers.
+  const bool apart = info().kind == "encoder" && choice.kinds.front() == "cross";
+  options.attention_layer = apart ? -1 : static_cast<int>(choice.layer);
+  // Both stacks are asked for the same head, which one of them may not have.
+  const bool both = info().kind == "encoder-decoder";
+  const int64_t common = both ? std::min(info().encoder_heads, info().decoder_heads)
+                              : std::max(info().encoder_heads, info().decoder_heads);
+  if (choice.head < common) options.attention_head = static_cast<int>(choice.head);
+  options.attention_values = choice.values;
+  options.temperature = choice.temperature;
+  Result<TensorMap> outputs = session_.run(pass.inputs, options);
+  if (!outputs) return outputs.error();
+  if (apart && choice.layer >= 0) {
+    const std::string wanted = tensor_prefix("cross") + std::to_string(choice.layer);
+    std::erase_if(*outputs, [&](const auto& output) { return output.first != wanted; });
+  }
+  std::vector<AttentionMaps> all;
+  for (const std::string& kind : choice.kinds) {
+    if (const Status single = check_single(*outputs, kind); !single) return single.error();
+    Result<AttentionMaps> maps = attention_maps_from(*outputs, kind);
+    if (!maps && choice.kinds.size() > 1 && maps.error().code == ErrorCode::kNotFound) continue;
+    if (!maps) return maps.error().with_context("[" + directory_ + "]");
+    if (const Status kept = keep_head(choice.head, *maps); !kept) return kept.error();
+    name_tokens(pass, *maps);
+    all.push_back(std::move(*maps));
+  }
+  if (!all.empty()) return all;
+  return Error{ErrorCode::kUnsupported, "[" + directory_ + "] hands out no attention maps."};
+}
+
+Result<std::vector<std::vector<float>>> AttendModel::entropies(const AttendPass& pass,
+                                                               const AttentionMaps& maps,
+                                                               double temperature) {
+  RunOptions options;
+  options.entropy = RunOptions::Entropy::kOn;
+  options.temperature = temperature;
+  const Result<TensorMap> outputs = session_.run(pass.inputs, options);
+  if (!outputs) return outputs.error();
+  std::string prefix = tensor_prefix(maps.kind);
+  prefix.replace(prefix.find("attentions."), std::string::npos, "attention_entropy.");
+  std::vector<std::vector<float>> all;
+  for (const AttentionLayer& layer : maps.layers) {
+    const auto found = outputs->find(prefix + std::to_string(layer.layer));
+    if (found == outputs->end()) {
+      return Error{ErrorCode::kUnsupported, "[" + directory_ + "] hands out no [" + prefix +
+                                                std::to_string(layer.layer) + "]."};
+    }
+    Result<std::vector<float>> values = found->second.to_floats();
+    if (!values) return values.error();
+    all.push_back(std::move(*values));
+  }
+  return all;
+}
+
+}  // namespace vkformer::cli
