@@ -13,7 +13,7 @@ layout(constant_id = 0) const uint kLocalSize = 8;
 layout(constant_id = 1) const uint kQueries = 2;      // of one invocation
 layout(constant_id = 2) const uint kWidth = 64;       // E
 layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 4) const uint kMayMask = 1;      // 0: there are no terms at all
+layout(constant_id = 4) const uint kMayMask = 1;      // 0: there are no terms; 2: sparse ones too
 const uint kChunks = (kWidth + kLocalSize - 1) / kLocalSize;
 const uint kValueChunks = (kValueWidth + kLocalSize - 1) / kLocalSize;
 
@@ -31,8 +31,11 @@ layout(binding = 3) writeonly buffer Y { float y[]; };
 #define VKF_TERM_HEADS p.heads
 #define VKF_TERM_QUERIES p.queries
 #define VKF_TERM_KEYS p.keys
+#define VKF_TERM_TEMPERATURE (1.0 / p.inverse_temperature)
+#define VKF_TERM_MAY_SPARSE (kMayMask > 1u)
 #include "key_range.glsl"
 #include "score_terms.glsl"
+#include "key_walk.glsl"
 
 float query[kQueries * kChunks * kLocalSize];     // (kQueries, E), zeros beyond E
 float sum[kQueries * kValueChunks * kLocalSize];  // (kQueries, Ev)
@@ -79,14 +82,26 @@ void add_value(uint base) {
   }
 }
 
-// weight[r] of key j from score[r]; fades the sums of the queries whose maximum grows.
-void update_weights(uvec2 place, uint first, uint j) {
+// A score with its terms, -inf where masked; key: its index, position and entry.
+float finish_score(KeyWalk walk, uvec2 place, uint i, uvec3 key, float value) {
+  const uint j = key.x;
+  value += score_bias(p.terms, place.x, place.y, i, j);
+  bool allowed = score_allowed(p.terms, place.x, place.y, i, j);
+  if (VKF_TERM_MAY_SPARSE) {
+    allowed = allowed && walk_counts(walk, p.terms, uvec3(place, i), key);
+    value += walk_bias(walk, key.z);
+  }
+  return allowed ? value : negative_infinity();
+}
+
+// weight[r] of a key (its index, position and entry) from score[r]; fades the sums of the queries
+// whose maximum grows.
+void update_weights(KeyWalk walk, uvec2 place, uint first, uvec3 key) {
   [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
     float value = score[r] * p.scale;
     if (kMayMask != 0u) {
       const uint i = min(first + r * kLocalSize, p.queries - 1u);
-      value += score_bias(p.terms, place.x, place.y, i, j);
-      if (!score_allowed(p.terms, place.x, place.y, i, j)) value = negative_infinity();
+      value = finish_score(walk, place, i, key, value);
     }
     const float now = keep_max(highest[r], value);
     if (now > highest[r]) {
@@ -134,11 +149,18 @@ void main() {
     }
   }
   const uint last = min(group_first + kLocalSize * kQueries, p.queries) - 1u;
-  const uvec2 keys = key_range(p.terms, group_first, last);
-  for (uint j = keys.x; j < keys.y; ++j) {
-    dot_key(k_base + j * p.k.row_stride);
-    update_weights(place, first, j);
-    add_value(v_base + j * p.v.row_stride);
+  KeyWalk walk;
+  if (VKF_TERM_MAY_SPARSE) {
+    walk = key_walk(p.terms, place.x, place.y, group_first, last);
+  } else {
+    walk = interval_walk(key_range(p.terms, group_first, last));
+  }
+  for (uint n = 0u; n < walk.count; ++n) {
+    uvec3 key = uvec3(walk.begin + n, n, 0u);
+    if (VKF_TERM_MAY_SPARSE) key.x = walk_key(walk, n, key.z);
+    dot_key(k_base + key.x * p.k.row_stride);
+    update_weights(walk, place, first, key);
+    add_value(v_base + key.x * p.v.row_stride);
   }
   const uint out_base = p.y.offset + place.x * p.y.batch_stride + place.y * p.y.head_stride;
   [[unroll]] for (uint r = 0u; r < kQueries; ++r) {

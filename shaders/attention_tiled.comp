@@ -11,6 +11,7 @@ layout(constant_id = 1) const uint kRows = 8;
 layout(constant_id = 2) const uint kWidth = 64;       // E
 layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
 layout(constant_id = 4) const uint kQuads = 0;        // 1: read k four elements at a time
+layout(constant_id = 5) const uint kSparse = 0;       // 1: there are sparse terms
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;  // of one invocation
 const uint kPitch = kLocalSize + 1;                                 // spreads rows over banks
 
@@ -30,14 +31,18 @@ layout(binding = 3) writeonly buffer Y { float y[]; };
 #define VKF_TERM_HEADS p.heads
 #define VKF_TERM_QUERIES p.queries
 #define VKF_TERM_KEYS p.keys
+#define VKF_TERM_TEMPERATURE (1.0 / p.inverse_temperature)
+#define VKF_TERM_MAY_SPARSE (kSparse != 0u)
 #include "key_range.glsl"
 #include "score_terms.glsl"
+#include "key_walk.glsl"
 
 shared float q_tile[kRows * kWidth];      // (kRows, E)
 shared float weight_tile[kRows * kPitch];  // (kRows, kLocalSize): scores, then weights
 shared float row_highest[kRows];
 shared float row_fade[kRows];
-shared uint masked_tile;  // first key of the last tile in which a pair was masked, or ~0
+shared uint key_tile[kSparse * (kLocalSize - 1) + 1];  // keys of a tile, with sparse terms
+shared uint masked_tile;  // first position of the last tile in which a pair was masked, or ~0
 
 float score[kRows];           // of this invocation's key
 float total[kRows];           // weights of this invocation's keys
@@ -70,12 +75,18 @@ void dot_rows(uint base) {
   }
 }
 
-// Scale, terms and masks of the scores of key j; -inf where masked.
-void finish_scores(uvec2 place, uint first, uint tile, uint j, bool exists) {
+// Scale, terms and masks of the scores of a key (its index, position and entry); -inf where masked.
+void finish_scores(KeyWalk walk, uvec2 place, uint first, uint tile, uvec3 key) {
+  const bool exists = tile + gl_LocalInvocationID.x < walk.count;
   for (uint r = 0u; r < kRows; ++r) {
     const uint i = min(first + r, p.queries - 1u);
-    float value = score[r] * p.scale + score_bias(p.terms, place.x, place.y, i, j);
-    if (!exists || !score_allowed(p.terms, place.x, place.y, i, j)) value = negative_infinity();
+    float value = score[r] * p.scale + score_bias(p.terms, place.x, place.y, i, key.x);
+    bool allowed = exists && score_allowed(p.terms, place.x, place.y, i, key.x);
+    if (kSparse != 0u) {
+      allowed = allowed && walk_counts(walk, p.terms, uvec3(place, i), key);
+      value += walk_bias(walk, key.z);
+    }
+    if (!allowed) value = negative_infinity();
     if (exists && is_negative_infinity(value)) masked_tile = tile;
     score[r] = value;
   }
@@ -105,13 +116,14 @@ void update_highest() {
   barrier();
 }
 
-// sum += weights (kRows, count) times values (count, Ev) that start at `base`.
-void add_values(uint base, uint count, bool masked) {
+// sum += weights (kRows, count) times values (count, Ev), from key `begin` on or those of key_tile.
+void add_values(uint base, uint begin, uint count, bool masked) {
   float value[kColumns];
   for (uint n = 0u; n < count; ++n) {
+    const uint row = base + (kSparse != 0u ? key_tile[n] : begin + n) * p.v.row_stride;
     for (uint c = 0u; c < kColumns; ++c) {
       const uint column = min(gl_LocalInvocationID.x + c * kLocalSize, kValueWidth - 1u);
-      value[c] = kv[base + n * p.v.row_stride + column];
+      value[c] = kv[row + column];
     }
     for (uint r = 0u; r < kRows; ++r) {
       const float weight = weight_tile[r * kPitch + n];
@@ -121,11 +133,16 @@ void add_values(uint base, uint count, bool masked) {
   }
 }
 
-void attend_tile(uvec2 place, uint first, uint tile, uint end, uvec2 base) {
+void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
   const uint lane = gl_LocalInvocationID.x;
-  const uint j = min(tile + lane, end - 1u);
-  dot_rows(base.x + j * p.k.row_stride);
-  finish_scores(place, first, tile, j, tile + lane < end);
+  const uint n = min(tile + lane, walk.count - 1u);
+  uvec3 key = uvec3(walk.begin + n, n, 0u);
+  if (kSparse != 0u) {
+    key.x = walk_key(walk, n, key.z);
+    key_tile[lane] = key.x;
+  }
+  dot_rows(base.x + key.x * p.k.row_stride);
+  finish_scores(walk, place, first, tile, key);
   update_highest();
   for (uint r = 0u; r < kRows; ++r) {
     const float weight = online_weight(score[r], row_highest[r], p.inverse_temperature);
@@ -135,12 +152,11 @@ void attend_tile(uvec2 place, uint first, uint tile, uint end, uvec2 base) {
     for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] *= fade;
   }
   barrier();
-  const uint count = min(kLocalSize, end - tile);
-  const uint values = base.y + tile * p.v.row_stride;
+  const uint count = min(kLocalSize, walk.count - tile);
   if (masked_tile == tile) {
-    add_values(values, count, true);
+    add_values(base.y, walk.begin + tile, count, true);
   } else {
-    add_values(values, count, false);
+    add_values(base.y, walk.begin + tile, count, false);
   }
   barrier();
 }
@@ -161,9 +177,15 @@ void main() {
   for (uint r = 0u; r < kRows; ++r) total[r] = 0.0;
   for (uint n = 0u; n < kRows * kColumns; ++n) sum[n] = 0.0;
   barrier();
-  const uvec2 keys = key_range(p.terms, first, min(first + kRows, p.queries) - 1u);
-  for (uint tile = keys.x; tile < keys.y; tile += kLocalSize) {
-    attend_tile(place, first, tile, keys.y, base);
+  const uint last = min(first + kRows, p.queries) - 1u;
+  KeyWalk walk;
+  if (kSparse != 0u) {
+    walk = key_walk(p.terms, place.x, place.y, first, last);
+  } else {
+    walk = interval_walk(key_range(p.terms, first, last));
+  }
+  for (uint tile = 0u; tile < walk.count; tile += kLocalSize) {
+    attend_tile(walk, place, first, tile, base);
   }
   const uint out_base = p.y.offset + place.x * p.y.batch_stride + place.y * p.y.head_stride;
   for (uint r = 0u; r < kRows; ++r) {

@@ -24,6 +24,7 @@ layout(binding = 3) buffer Y { float y[]; };
 #define VKF_TERM_HEADS p.heads
 #define VKF_TERM_QUERIES p.queries
 #define VKF_TERM_KEYS p.keys
+#define VKF_TERM_TEMPERATURE (1.0 / p.inverse_temperature)
 #include "score_terms.glsl"
 
 shared float q_row[kWidth];  // (E)

@@ -42,6 +42,20 @@ vkf_kernel(attention_weights_row__f32_f32_f32 attention_weights.comp)
 vkf_kernel(attention_weights_row__f32_f32_f32_subgroup attention_weights.comp FEATURES subgroup)
 vkf_kernel(kv_append_slot__f32_none_f32 kv_append.comp)
 vkf_kernel(kv_append_prompt__f32_none_f32 kv_append.comp DEFINES VKF_PROMPT=1)
+vkf_kernel(linear_attention_features__f32_f32_f32 linear_attention_features.comp)
+vkf_kernel(linear_attention_state__f32_f32_f32 linear_attention_state.comp)
+vkf_kernel(linear_attention_scan__f32_f32_f32 linear_attention_scan.comp)
+vkf_kernel(linear_attention_output__f32_f32_f32 linear_attention_output.comp)
+vkf_kernel(linear_attention_weights__f32_f32_f32 linear_attention_weights.comp)
+vkf_kernel(linear_attention_step__f32_f32_f32 linear_attention_step.comp)
+
+# Reformer and Nystroemformer.
+vkf_kernel(lsh_hash_token__f32_f32_u32 lsh_hash.comp)
+vkf_kernel(lsh_sort_unit__u32_none_u32 lsh_sort.comp)
+vkf_kernel(chunk_attention_query__f32_none_f32 chunk_attention.comp)
+vkf_kernel(mix_rounds_row__f32_none_f32 mix_rounds.comp)
+vkf_kernel(segment_means_column__f32_none_f32 segment_means.comp)
+vkf_kernel(inverse_start_matrix__f32_none_f32 inverse_start.comp)
 
 # One decoding step's token choice.
 vkf_kernel(token_candidates_row__f32_u32_f32 token_candidates.comp)
@@ -70,6 +84,15 @@ vkf_kernel(matmul_strided__f32_f32_f32_subgroup matmul_wide.comp FEATURES subgro
            DEFINES VKF_STRIDED=1)
 vkf_kernel(matmul_tiled__f32_f32_f32 matmul_tiled.comp)
 vkf_kernel(matmul_tiled__f32_f16_f32 matmul_tiled.comp DEFINES VKF_WEIGHT_F16=1)
+
+# Recurrent models: a layer, one cell, their states' moves, and alignment.
+vkf_kernel(recurrence_run__f32_f32_f32 recurrence.comp)
+vkf_kernel(recurrence_run__f32_f16_f32 recurrence.comp DEFINES VKF_WEIGHT_F16=1)
+vkf_kernel(recurrent_cell_run__f32_none_f32 recurrent_cell.comp)
+vkf_kernel(move_columns_run__f32_none_f32 move_columns.comp)
+vkf_kernel(move_columns_step__f32_none_f32 move_columns.comp DEFINES VKF_STEP=1)
+vkf_kernel(additive_attention_row__f32_f32_f32 additive_attention.comp)
+vkf_kernel(additive_attention_step__f32_f32_f32 additive_attention.comp DEFINES VKF_STEP=1)
 
 # What the device does at best; no model uses them.
 vkf_kernel(roofline_fma__f32 roofline_fma.comp)

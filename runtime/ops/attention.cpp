@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/attention_step.h"
+#include "ops/row_kernel.h"
 
 namespace vkformer {
 namespace {
@@ -16,6 +17,7 @@ constexpr uint32_t kMostPairedWidth = 80;
 constexpr uint32_t kLeastPaired = 64;
 constexpr uint32_t kMostLaneWidth = 96;
 constexpr uint32_t kMostQueries = 65535 * 4;  // four a workgroup, at the least
+constexpr uint32_t kKeysBesides = 64;         // rounds of a lane that are not keys
 constexpr int32_t kMaxReach = 1 << 29;        // of causal offset and windows, in tokens
 
 std::string attrs_text(const AttentionAttrs& a) {
@@ -32,6 +34,10 @@ std::string attrs_text(const AttentionAttrs& a) {
   if (t.slopes_offset != VKF_NO_TERM) {
     text += (t.flags & VKF_TERM_DISTANCE) != 0 ? " distance" : " alibi";
   }
+  if ((t.flags & VKF_TERM_GLOBAL) != 0) text += " global";
+  if ((t.flags & VKF_TERM_DOCUMENTS) != 0) text += " documents";
+  if ((t.flags & VKF_TERM_PREFIX) != 0) text += " prefix";
+  if ((t.flags & VKF_TERM_BLOCKS) != 0) text += " blocks";
   return text;
 }
 
@@ -95,16 +101,22 @@ Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& par
   const bool counted = (params.flags & VKF_TERM_KEY_POSITIONS) != 0;
   need(params.slopes_offset,
        uint64_t{dims[1]} + (by_distance ? 1u : 0u) + (counted ? uint64_t{dims[0]} * dims[3] : 0u));
+  if ((params.flags & VKF_TERM_SPARSE) != 0) needed = std::max<uint64_t>(needed, VKF_SPARSE_WORDS);
+  const uint64_t count = terms == nullptr ? 0 : static_cast<uint64_t>(element_count(terms->shape));
+  const std::array<uint64_t, 4> sizes = {dims[0], dims[1], dims[2], dims[3]};
+  if (needed == 0 || terms != nullptr) {
+    const std::string sparse = sparse_terms_error(params, count, sizes);
+    if (!sparse.empty()) return op_error(op, sparse);
+  }
   if (needed == 0) return {};
   if (terms == nullptr) {
     return op_error(op,
                     "a mask or bias is set, but no terms tensor is given; pass the words that "
                     "pack_score_terms made");
   }
-  const uint64_t words = static_cast<uint64_t>(element_count(terms->shape));
-  if (terms->dtype != DType::kU32 || words < needed) {
+  if (terms->dtype != DType::kU32 || count < needed) {
     return op_error(op, "terms is " + std::string(dtype_name(terms->dtype)) + " with " +
-                            std::to_string(words) + " elements, but must be U32 with at least " +
+                            std::to_string(count) + " elements, but must be U32 with at least " +
                             std::to_string(needed));
   }
   return {};
@@ -217,28 +229,70 @@ struct Strategy {
   std::vector<uint32_t> spec;
 };
 
+bool is_sparse(const ScoreTermsParams& t) {
+  return (t.flags & (VKF_TERM_SPARSE | VKF_TERM_MASKED_QUERIES)) != 0;
+}
+
+// Lanes of the tiled strategy; 0: no kernel. Software devices stop a shader's loops after so many
+// rounds (row_kernel.h): a tile is a round for every quad or element of a head and for every key.
+uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a, bool quads) {
+  uint32_t lanes = attention_local_size(caps, a.value_width);
+  if (caps.device_class != DeviceClass::kSoftware) return lanes;
+  const uint32_t limit =
+      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
+  const uint64_t head = quads ? a.head_width / 4 : a.head_width;
+  const uint64_t keys = std::max(a.keys, a.most_visited);
+  const auto rounds = [&] { return (keys / lanes + 1) * (head + lanes + 8); };
+  while (rounds() > kMostSoftwareIterations && 2 * lanes <= limit) lanes *= 2;
+  return rounds() > kMostSoftwareIterations ? 0 : lanes;
+}
+
 // Software devices pay as much for a load as for many products, so there every lane keeps whole
 // queries in registers; others share tiles in shared memory.
-Strategy pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) {
+Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) {
   const uint32_t lanes = caps.subgroup_size;
   const uint32_t width = std::max(a.head_width, a.value_width);
+  const bool sparse = is_sparse(a.terms);
   if (caps.device_class == DeviceClass::kSoftware && caps.subgroup() &&
-      (lanes == 4 || lanes == 8) && a.queries > 1 && width <= kMostLaneWidth) {
+      (lanes == 4 || lanes == 8) && a.queries > 1 && width <= kMostLaneWidth &&
+      std::max(a.keys, a.most_visited) < kMostSoftwareIterations - kKeysBesides) {
     const uint32_t per_lane = a.queries >= kLeastPaired && width <= kMostPairedWidth ? 2 : 1;
     const ScoreTermsParams& t = a.terms;
     const bool may_mask = t.flags != 0 || t.key_mask_offset != VKF_NO_TERM ||
                           t.mask_offset != VKF_NO_TERM || t.bias_offset != VKF_NO_TERM ||
                           t.slopes_offset != VKF_NO_TERM;
-    return {KernelId::attention_lanes__f32_f32_f32_subgroup,
-            lanes * per_lane,
-            {lanes, per_lane, a.head_width, a.value_width, may_mask ? 1u : 0u}};
+    return Strategy{KernelId::attention_lanes__f32_f32_f32_subgroup,
+                    lanes * per_lane,
+                    {lanes, per_lane, a.head_width, a.value_width,
+                     sparse     ? 2u
+                     : may_mask ? 1u
+                                : 0u}};
   }
   const uint32_t rows = a.queries == 1 ? 1 : kQueriesPerGroup;
-  const uint32_t quads = starts_in_quads(a.k, a.head_width) ? 1 : 0;
-  return {caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
-                          : KernelId::attention_tiled__f32_f32_f32,
-          rows,
-          {attention_local_size(caps, a.value_width), rows, a.head_width, a.value_width, quads}};
+  const bool quads = starts_in_quads(a.k, a.head_width);
+  const uint32_t local = tiled_local_size(caps, a, quads);
+  if (local == 0) {
+    return unsupported("[attention] There is no kernel for " +
+                       std::to_string(std::max(a.keys, a.most_visited)) + " keys of width " +
+                       std::to_string(a.head_width) +
+                       " on a software device; use a shorter sequence");
+  }
+  return Strategy{caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
+                                  : KernelId::attention_tiled__f32_f32_f32,
+                  rows,
+                  {local, rows, a.head_width, a.value_width, quads ? 1u : 0u, sparse ? 1u : 0u}};
+}
+
+// Keys that a group of queries visits, at the most but for what sparse terms do.
+double visited_keys(const AttentionAttrs& a, uint32_t rows) {
+  if (a.visited > 0) return std::min<double>(a.keys, static_cast<double>(rows) + a.visited);
+  const ScoreTermsParams& t = a.terms;
+  const bool right = (t.flags & (VKF_TERM_CAUSAL | VKF_TERM_WINDOW_RIGHT)) != 0;
+  if (!right || (t.flags & VKF_TERM_WINDOW_LEFT) == 0 || (t.flags & VKF_TERM_SPARSE) != 0) {
+    return a.keys;
+  }
+  const int32_t ahead = (t.flags & VKF_TERM_CAUSAL) != 0 ? 0 : t.window_right;
+  return std::clamp<double>(static_cast<double>(rows) + t.window_left + ahead, 1, a.keys);
 }
 
 }  // namespace
@@ -249,7 +303,7 @@ Status lower_attention(LowerContext& context, const Node& node) {
     return lower_attention_step(context, node, *step);
   }
   const AttentionAttrs& a = std::get<AttentionAttrs>(form);
-  const Strategy strategy = pick_strategy(context.caps, a);
+  VKF_ASSIGN(const Strategy strategy, pick_strategy(context.caps, a));
   Dispatch d = make_dispatch(node, strategy.kernel);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},
@@ -261,7 +315,7 @@ Status lower_attention(LowerContext& context, const Node& node) {
   d.groups = {(a.queries + strategy.rows - 1) / strategy.rows,
               static_cast<uint32_t>(std::min<uint64_t>(units, kRowsPerGridLine)),
               static_cast<uint32_t>((units + kRowsPerGridLine - 1) / kRowsPerGridLine)};
-  const double pairs = static_cast<double>(units) * a.queries * a.keys;
+  const double pairs = static_cast<double>(units) * a.queries * visited_keys(a, strategy.rows);
   const double widths = a.head_width + a.value_width;
   d.flops = 2.0 * pairs * widths;
   d.bytes = 4.0 * widths * (static_cast<double>(units) * a.queries + pairs / strategy.rows);

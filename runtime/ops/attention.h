@@ -41,6 +41,11 @@ struct AttentionAttrs {
   std::optional<float> scale;  // of q.k; absent: 1 / sqrt(E)
   float temperature = 1.0f;    // divides the whole score; above 0
   ScoreTermsParams terms = no_score_terms();
+  // Keys that a query visits, at the most or on average, where sparse terms leave fewer than causal
+  // and windows do or global tokens add some: an estimate for splitting long work. 0: unknown.
+  uint32_t visited = 0;
+  // Keys that kQueryNeighbours queries visit in all, where a block map makes that more than S.
+  uint32_t most_visited = 0;
 };
 
 // Layout of heads side by side in rows of `width` elements, from column `column` on, as a (merged)

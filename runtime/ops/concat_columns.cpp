@@ -26,13 +26,14 @@ Result<TensorId> add_concat_columns(Graph& graph, TensorId a, TensorId b) {
 }
 
 Status lower_concat_columns(LowerContext& context, const Node& node) {
-  const TensorDesc& y = context.desc(node.outputs[0]);
-  const uint64_t rows = row_count(y.shape);
-  const uint32_t width = static_cast<uint32_t>(y.shape.back());
+  // Not of y, whose rows a model may have given another shape.
+  const Shape& a = context.desc(node.inputs[0]).shape;
+  const uint64_t rows = row_count(a);
   ConcatColumnsParams params{};
   params.rows = static_cast<uint32_t>(rows);
-  params.a_width = static_cast<uint32_t>(context.desc(node.inputs[0]).shape.back());
-  params.b_width = width - params.a_width;
+  params.a_width = static_cast<uint32_t>(a.back());
+  params.b_width = static_cast<uint32_t>(context.desc(node.inputs[1]).shape.back());
+  const uint32_t width = params.a_width + params.b_width;
   Dispatch d =
       make_row_dispatch(context, node, KernelId::concat_columns_run__f32_none_f32, rows, width);
   const uint32_t run = run_length(context.caps, d.spec[0]);

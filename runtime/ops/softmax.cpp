@@ -1,5 +1,8 @@
 #include "ops/softmax.h"
 
+#include <algorithm>
+#include <array>
+
 #include "ops/row_op.h"
 #include "params/softmax.h"
 
@@ -33,6 +36,10 @@ Status check_terms(const Shape& x, const ScoreTermsParams& t, uint64_t words) {
   VKF_CHECK(check_extent("key mask", t.key_mask_offset, key_masks, words));
   VKF_CHECK(check_extent("mask", t.mask_offset, masks, words));
   VKF_CHECK(check_extent("bias", t.bias_offset, biases, words));
+  std::array<uint64_t, 4> sizes{};
+  std::copy(x.begin(), x.end(), sizes.begin());
+  const std::string sparse = sparse_terms_error(t, words, sizes);
+  if (!sparse.empty()) return op_error(OpId::k_softmax, sparse + ".");
   return check_extent("ALiBi slopes", t.slopes_offset, static_cast<uint64_t>(x[1]), words);
 }
 

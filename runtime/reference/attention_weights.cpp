@@ -76,6 +76,8 @@ Result<Array> pair_scores(const Array& q, const Array& k, const Shape& shape,
     }
     if (options.bias) score += bias[at];
     scores[at] = score / options.temperature;
+    const double count = pair_count(shape, options.masks, at);
+    if (count > 0.0) scores[at] += std::log(count);
   }
   return scores;
 }

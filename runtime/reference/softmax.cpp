@@ -51,6 +51,8 @@ Result<Array> softmax(const Array& x, const SoftmaxOptions& options) {
   Array y = x;
   for (int64_t i = 0; i < y.size(); ++i) {
     y[i] = y[i] / options.temperature + (options.bias ? bias[i] : 0.0);
+    const double count = pair_count(shape, options.masks, i);
+    if (count > 0.0) y[i] += std::log(count);
     if (allowed[i] == 0.0) y[i] = -std::numeric_limits<double>::infinity();
   }
   const size_t keys = static_cast<size_t>(shape[3]);

@@ -77,8 +77,8 @@ struct KvAppendParams {
 };
 #ifdef __cplusplus
 static_assert(sizeof(HeadLayout) == 16);
-static_assert(sizeof(AttentionParams) == 124);
-static_assert(sizeof(AttentionWeightsParams) == 104);
+static_assert(sizeof(AttentionParams) == 128);
+static_assert(sizeof(AttentionWeightsParams) == 108);
 static_assert(sizeof(AttentionDecodeParams) == 56);
 static_assert(sizeof(KvAppendParams) == 36);
 #endif

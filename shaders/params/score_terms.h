@@ -27,6 +27,36 @@
 // Behind the slopes lie the positions (B, S) of the keys, which ALiBi counts by instead of j; query
 // i stands at the position of key i + causal_offset.
 #define VKF_TERM_KEY_POSITIONS 2048u
+// What follows is found through VKF_SPARSE_WORDS words at sparse_offset, each the word (counted from
+// the start of the binding) where one of these begins.
+// Global tokens widen causal and windows. Of each item 1 + ceil(S/32) + S words: their number n, bits
+// as in key masks, and a list whose first n words are the tokens, ascending. Needs T = S.
+#define VKF_TERM_GLOBAL 4096u
+// A global query sees nothing: other weights compute its row (Longformer).
+#define VKF_TERM_NO_GLOBAL_QUERIES 8192u
+// Documents packed into one row. Of each item 2 S words: of each token the first token of its
+// document, which is the document's name, then of each one behind the last. Pairs of different
+// documents are masked. Needs T = S.
+#define VKF_TERM_DOCUMENTS 16384u
+// A prefix widens causal and windows: (B) words P; keys below P are allowed.
+#define VKF_TERM_PREFIX 32768u
+// A block map: the block size b in tokens; (B|1, H|1, ceil(T/b)) + 1 words, where the entries of each
+// block of queries begin, counted from the block size on; entries of two words: a block of keys,
+// ascending, and the bits of a float that is added to its scores behind the temperature (the
+// logarithm of how often it counts). A key in no entry is masked.
+#define VKF_TERM_BLOCKS 65536u
+#define VKF_TERM_BLOCKS_ONE_BATCH 131072u
+#define VKF_TERM_BLOCKS_ONE_HEAD 262144u
+// A query that the key mask hides sees nothing. Needs T = S and a key mask.
+#define VKF_TERM_MASKED_QUERIES 524288u
+// What needs sparse_offset.
+#define VKF_TERM_SPARSE (4096u | 16384u | 32768u | 65536u)
+
+#define VKF_SPARSE_GLOBAL 0u
+#define VKF_SPARSE_DOCUMENTS 1u
+#define VKF_SPARSE_PREFIX 2u
+#define VKF_SPARSE_BLOCKS 3u
+#define VKF_SPARSE_WORDS 4u
 
 struct ScoreTermsParams {
   uint_t key_mask_offset;  // words; (B, ceil(S/32)) words, bit j%32 of word j/32 set = key j allowed
@@ -38,8 +68,9 @@ struct ScoreTermsParams {
   int_t causal_offset;  // query i may see keys j <= i + causal_offset
   int_t window_left;    // and keys j >= i + causal_offset - window_left
   int_t window_right;   // and keys j <= i + causal_offset + window_right
+  uint_t sparse_offset;  // words; see VKF_TERM_SPARSE
 };
 #ifdef __cplusplus
-static_assert(sizeof(ScoreTermsParams) == 32);
+static_assert(sizeof(ScoreTermsParams) == 36);
 #endif
 #endif

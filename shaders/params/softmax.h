@@ -9,7 +9,7 @@ struct SoftmaxParams {
   uint_t queries;  // T
   uint_t keys;     // S
   float_t inverse_temperature;  // multiplies x, not the bias
-  uint_t unused[3];
+  uint_t unused[2];
   ScoreTermsParams terms;
 };
 #ifdef __cplusplus

@@ -1,0 +1,171 @@
+#include "ops/chunk_attention.h"
+
+#include <bit>
+#include <cmath>
+
+#include "ops/attention.h"
+#include "ops/row_op.h"
+#include "params/lsh.h"
+
+namespace vkformer {
+namespace {
+
+constexpr OpId kOp = OpId::k_chunk_attention;
+constexpr uint32_t kMostQueries = 64;  // of a workgroup
+
+Status check_sizes(const ChunkAttentionAttrs& a) {
+  const uint32_t sizes[] = {a.batch,       a.heads,  a.tokens, a.head_width,
+                            a.value_width, a.rounds, a.chunk};
+  const char* names[] = {"batch",       "heads",  "tokens", "head_width",
+                         "value_width", "rounds", "chunk"};
+  for (size_t i = 0; i < 7; ++i) {
+    if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
+    return op_error(kOp, std::string(names[i]) + " is " + std::to_string(sizes[i]) +
+                             ", but must be from 1 to 16777215.");
+  }
+  if (std::max(a.head_width, a.value_width) > kMaxHeadWidth) {
+    return op_error(kOp, "head width " + std::to_string(a.head_width) + " or value width " +
+                             std::to_string(a.value_width) + " is above the limit of " +
+                             std::to_string(kMaxHeadWidth) + ".");
+  }
+  if (a.tokens % a.chunk != 0) {
+    return op_error(kOp, std::to_string(a.tokens) + " tokens do not divide into chunks of " +
+                             std::to_string(a.chunk) + "; pad the sequence.");
+  }
+  constexpr uint32_t kMostNeighbours = 4096;
+  if (std::max(a.before, a.after) > kMostNeighbours) {
+    return op_error(kOp, std::to_string(a.before) + " chunks before and " +
+                             std::to_string(a.after) + " after are above the limit of " +
+                             std::to_string(kMostNeighbours) + ".");
+  }
+  return {};
+}
+
+Shape output_shape(const ChunkAttentionAttrs& a) {
+  if (a.rounds == 1) return {a.batch, a.tokens, int64_t{a.heads} * a.value_width};
+  return {a.batch, a.heads, a.rounds, a.tokens, int64_t{a.value_width} + 2};
+}
+
+HeadLayout output_layout(const ChunkAttentionAttrs& a) {
+  if (a.rounds == 1) return merged_rows(a.tokens, a.heads * a.value_width, 0, a.value_width);
+  return separate_heads(a.heads, a.rounds * a.tokens, a.value_width + 2, 0);
+}
+
+}  // namespace
+
+Result<TensorDesc> check_chunk_attention(const TensorDesc& x, const TensorDesc* order,
+                                         const ChunkAttentionAttrs& a) {
+  VKF_CHECK(check_sizes(a));
+  const std::array qk{a.batch, a.heads, a.tokens, a.head_width};
+  VKF_CHECK(check_layout(kOp, x, "q", a.q, qk));
+  VKF_CHECK(check_layout(kOp, x, "k", a.k, qk));
+  VKF_CHECK(check_layout(kOp, x, "v", a.v, std::array{a.batch, a.heads, a.tokens, a.value_width}));
+  const Shape wanted{a.batch, a.heads, a.rounds, a.tokens};
+  if (order != nullptr && (order->dtype != DType::kU32 || order->shape != wanted)) {
+    return op_error(kOp, "order is " + std::string(dtype_name(order->dtype)) + " " +
+                             shape_text(order->shape) + ", but must be U32 " + shape_text(wanted) +
+                             ".");
+  }
+  TensorDesc y{"chunk_attention", DType::kF32, output_shape(a)};
+  double elements = 1;
+  for (int64_t size : y.shape) elements *= static_cast<double>(size);
+  if (elements < 4294967296.0) return y;
+  return op_error(kOp, "y would have shape " + shape_text(y.shape) +
+                           ", above the limit of 2^32 - 1 elements; use a smaller batch.");
+}
+
+Result<TensorId> add_chunk_attention(Graph& graph, const ChunkAttentionInputs& inputs,
+                                     const ChunkAttentionAttrs& attrs) {
+  const TensorDesc* order = inputs.order == kNoTensor ? nullptr : &graph.tensor(inputs.order);
+  VKF_ASSIGN(TensorDesc out, check_chunk_attention(graph.tensor(inputs.x), order, attrs));
+  if (inputs.mask != kNoTensor) {
+    const TensorDesc& mask = graph.tensor(inputs.mask);
+    const int64_t words = int64_t{attrs.batch} * ((int64_t{attrs.tokens} + 31) / 32);
+    if (mask.dtype != DType::kU32 || element_count(mask.shape) < words) {
+      return op_error(kOp, "mask is " + std::string(dtype_name(mask.dtype)) + " " +
+                               shape_text(mask.shape) + ", but must be U32 of at least " +
+                               std::to_string(words) + " words, one bit per token.");
+    }
+  }
+  std::string text = "chunk=" + std::to_string(attrs.chunk) + " -" + std::to_string(attrs.before) +
+                     " +" + std::to_string(attrs.after) + " rounds=" + std::to_string(attrs.rounds);
+  if (attrs.keys == ChunkAttentionAttrs::Keys::kQueries) text += " shared";
+  if (attrs.causal == ChunkAttentionAttrs::Causal::kYes) text += " causal";
+  Node node = make_node(kOp, attrs, std::move(text));
+  node.inputs = {inputs.x, inputs.order, inputs.mask};
+  return add_single_output(graph, std::move(node), std::move(out));
+}
+
+namespace {
+
+ChunkAttentionParams kernel_params(const ChunkAttentionAttrs& a) {
+  return {.q = a.q,
+          .k = a.k,
+          .v = a.v,
+          .y = output_layout(a),
+          .batch = a.batch,
+          .heads = a.heads,
+          .tokens = a.tokens,
+          .rounds = a.rounds,
+          .chunk = a.chunk,
+          .before = a.before,
+          .after = a.after,
+          .causal = a.causal == ChunkAttentionAttrs::Causal::kYes ? 1u : 0u,
+          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(a.head_width)))};
+}
+
+// Queries of a workgroup: a software device wants one lane group, others a chunk's worth.
+uint32_t queries_per_group(const DeviceCaps& caps, uint32_t chunk) {
+  if (caps.device_class == DeviceClass::kSoftware) {
+    return std::clamp(std::bit_ceil(std::max(1u, caps.subgroup_size)), 4u, 64u);
+  }
+  return std::clamp(std::bit_ceil(chunk), 32u, kMostQueries);
+}
+
+}  // namespace
+
+Status lower_chunk_attention(LowerContext& context, const Node& node) {
+  const ChunkAttentionAttrs& a = attrs_of<ChunkAttentionAttrs>(node);
+  const uint64_t window = uint64_t{a.chunk} * (1ull + a.before + a.after);
+  if (context.caps.device_class == DeviceClass::kSoftware && 2 * window > kMostSoftwareIterations) {
+    return unsupported("[chunk_attention] There is no kernel for " + std::to_string(window) +
+                       " keys a query on a software device; use shorter chunks");
+  }
+  const bool has_order = node.inputs[1] != kNoTensor;
+  const bool has_mask = node.inputs[2] != kNoTensor;
+  Dispatch d = make_dispatch(node, KernelId::chunk_attention_query__f32_none_f32);
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {has_order ? node.inputs[1] : node.inputs[0], Access::kRead},
+                {has_mask ? node.inputs[2] : node.inputs[0], Access::kRead},
+                {node.outputs[0], Access::kWrite}};
+  d.set_push(kernel_params(a));
+  const uint32_t local = queries_per_group(context.caps, a.chunk);
+  const bool shared = a.keys == ChunkAttentionAttrs::Keys::kQueries;
+  d.spec = {local,
+            a.head_width,
+            a.value_width,
+            has_order ? 1u : 0u,
+            has_mask ? 1u : 0u,
+            shared ? 1u : 0u,
+            a.rounds > 1 ? 1u : 0u};
+  const uint64_t chunks = uint64_t{a.rounds} * a.tokens / a.chunk;
+  const uint64_t groups = chunks * ((a.chunk + local - 1) / local);
+  if (groups > context.caps.limits.max_group_count[0]) {
+    return unsupported("[chunk_attention] " + std::to_string(groups) +
+                       " workgroups of queries are above the device's limit of " +
+                       std::to_string(context.caps.limits.max_group_count[0]) +
+                       "; use longer chunks or a shorter sequence");
+  }
+  const uint64_t units = uint64_t{a.batch} * a.heads;
+  d.groups = {static_cast<uint32_t>(groups),
+              static_cast<uint32_t>(std::min<uint64_t>(units, kRowsPerGridLine)),
+              static_cast<uint32_t>((units + kRowsPerGridLine - 1) / kRowsPerGridLine)};
+  const double queries = static_cast<double>(units) * a.rounds * a.tokens;
+  const double widths = (shared ? 2.0 : 1.0) * a.head_width + a.value_width;
+  d.flops = 2.0 * queries * static_cast<double>(window) * widths;
+  d.bytes = 4.0 * queries * (widths + static_cast<double>(window) / local * widths);
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

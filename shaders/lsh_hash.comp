@@ -1,0 +1,77 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// computes: bucket = argmax over [x R | -x R] of a random rotation R, its first index on ties, per factor of the buckets; masked tokens go into the last bucket (Andoni et al. 2015)
+// shapes:   X (B, H, S, E) by its HeadLayout, Rotations (H, E, R, columns), Mask (B, ceil(S/32)) words -> Y (B, H, R, S)
+// mapping:  a workgroup owns kLocalSize tokens of one round of one head, an invocation one of them
+// bounds:   every size may be anything; tokens and units beyond the last are skipped; Mask may be unused
+// requires: nothing (baseline)
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 64;
+layout(constant_id = 1) const uint kWidth = 64;  // E
+layout(constant_id = 2) const uint kHasMask = 0;
+
+#include "float_bits.glsl"
+#include "lsh.h"
+#include "rows.glsl"
+
+layout(push_constant) uniform Params { LshHashParams p; };
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) readonly buffer Rotations { float rotations[]; };
+layout(binding = 2) readonly buffer Mask { uint mask[]; };
+layout(binding = 3) writeonly buffer Y { uint y[]; };
+
+// A NaN wins over numbers, so that the first one is the largest, as in argmax.
+bool wins(float value, float best) { return is_nan(value) ? !is_nan(best) : value > best; }
+
+// The bucket among `factor` whose rotation columns start at `first`.
+uint bucket_of(uint x_base, uint r_base, uint first, uint factor) {
+  const uint half_count = factor >> 1u;
+  const uint row = p.rounds * p.columns;
+  float most = negative_infinity(), least = negative_infinity();
+  uint most_at = 0u, least_at = 0u;
+  for (uint c = 0u; c < half_count; c += 4u) {
+    vec4 sum = vec4(0.0);
+    for (uint e = 0u; e < kWidth; ++e) {
+      const float value = x[x_base + e];
+      const uint at = r_base + e * row + first;
+      [[unroll]] for (uint n = 0u; n < 4u; ++n) {
+        sum[n] = fma(value, rotations[at + min(c + n, half_count - 1u)], sum[n]);
+      }
+    }
+    [[unroll]] for (uint n = 0u; n < 4u; ++n) {
+      if (c + n < half_count && wins(sum[n], most)) {
+        most = sum[n];
+        most_at = c + n;
+      }
+      if (c + n < half_count && wins(-sum[n], least)) {
+        least = -sum[n];
+        least_at = c + n;
+      }
+    }
+  }
+  return wins(least, most) ? half_count + least_at : most_at;
+}
+
+void main() {
+  const uint unit = gl_WorkGroupID.y + gl_WorkGroupID.z * kRowsPerGridLine;
+  const uint token = gl_WorkGroupID.x * kLocalSize + gl_LocalInvocationID.x;
+  if (unit >= p.units || token >= p.tokens) return;
+  const uint round_index = unit % p.rounds;
+  const uint head = unit / p.rounds % p.heads;
+  const uint batch = unit / (p.rounds * p.heads);
+  const uint x_base = p.x.offset + batch * p.x.batch_stride + head * p.x.head_stride +
+                      token * p.x.row_stride;
+  const uint r_base = (head * kWidth * p.rounds + round_index) * p.columns;
+  uint bucket = 0u, first = 0u, product = 1u;
+  for (uint f = 0u; f < p.factor_count; ++f) {
+    bucket += product * bucket_of(x_base, r_base, first, p.factors[f]);
+    first += p.factors[f] >> 1u;
+    product *= p.factors[f];
+  }
+  if (kHasMask != 0u) {
+    const uint word = mask[batch * ((p.tokens + 31u) >> 5u) + (token >> 5u)];
+    if ((word & (1u << (token & 31u))) == 0u) bucket = product;
+  }
+  y[unit * p.tokens + token] = round_index * p.stride + bucket;
+}

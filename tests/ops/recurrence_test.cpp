@@ -1,0 +1,179 @@
+#include "ops/recurrence.h"
+
+#include "reference/recurrence.h"
+#include "support/operator_check.h"
+#include "weights/pack_matrix.h"
+
+namespace vkformer::testing {
+namespace {
+
+struct Case {
+  CellKind cell = CellKind::kGru;
+  int64_t batch = 2;   // B
+  int64_t tokens = 5;  // T
+  int64_t width = 7;   // Hd
+  bool bias = true;
+  bool initial = true;
+  DType dtype = DType::kF32;
+};
+
+struct Problem {
+  Array gates;  // (B, T, G Hd)
+  Array weight;
+  Array bias;
+  Array initial;  // (B, St)
+};
+
+Problem make_problem(const Case& c, uint32_t seed) {
+  const int64_t line = gates_of(c.cell) * c.width;
+  Problem p;
+  p.gates = random_array({c.batch, c.tokens, line}, seed);
+  p.weight = random_array({line, c.width}, seed + 1, 1 / std::sqrt(static_cast<double>(c.width)));
+  if (c.dtype == DType::kF16) p.weight = reference::round_to_f16(p.weight);
+  p.bias = random_array({line}, seed + 2, 0.3);
+  p.initial = random_array({c.batch, c.width * states_of(c.cell)}, seed + 3, 0.5);
+  return p;
+}
+
+PreparedOperator prepare(const Case& c, const Problem& p) {
+  const std::vector<float> values(p.weight.data.begin(), p.weight.data.end());
+  std::vector<float> bias(p.bias.data.begin(), p.bias.data.end());
+  if (!c.bias) bias.clear();
+  const int64_t line = gates_of(c.cell) * c.width;
+  const auto packed = pack_matrix(values, {line, c.width, MatrixOrder::kOutIn}, bias, c.dtype);
+  REQUIRE(packed.ok());
+  PreparedOperator op;
+  const auto words = static_cast<int64_t>(packed->words.size());
+  RecurrenceInputs inputs;
+  inputs.weight = {.tensor = op.bind("weight", word_tensor(packed->words, {words})),
+                   .n = static_cast<uint32_t>(line),
+                   .k = static_cast<uint32_t>(c.width),
+                   .bias_offset = packed->bias_offset,
+                   .dtype = c.dtype};
+  inputs.gates = op.bind("gates", reference::to_tensor(p.gates));
+  if (c.initial) inputs.initial = op.bind("initial", reference::to_tensor(p.initial));
+  const auto y = add_recurrence(op.graph, inputs, {.cell = c.cell});
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  op.name_output(*y, "y");
+  return op;
+}
+
+Array expected_of(const Case& c, const Problem& p) {
+  const reference::RecurrenceInputs inputs{.weight = p.weight,
+                                           .bias = c.bias ? &p.bias : nullptr,
+                                           .initial = c.initial ? &p.initial : nullptr};
+  const auto cell =
+      c.cell == CellKind::kLstm ? reference::CellKind::kLstm : reference::CellKind::kGru;
+  return reference::recurrence(p.gates, inputs, cell).value();
+}
+
+void check_case(const Case& c, uint32_t seed = 1) {
+  CAPTURE(c.width);
+  CAPTURE(c.tokens);
+  const Problem p = make_problem(c, seed);
+  const Array expected = expected_of(c, p);
+  for (const TierDevice& device : tier_devices()) {
+    CAPTURE(device.tier);
+    // Errors of a step go into the next one.
+    check_close(run_poisoned(device, prepare(c, p)).at("y"), expected,
+                tolerance_for(DType::kF32, 64 * c.width));
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("recurrence agrees with the reference for every width of a fused layer") {
+    for (int64_t width : {1, 7, 31, 32, 33, 127, 128, 129, 256}) {
+      check_case({.width = width}, static_cast<uint32_t>(width));
+      check_case({.cell = CellKind::kLstm, .tokens = 3, .width = width}, 7);
+    }
+  }
+
+  TEST_CASE("recurrence goes on from dispatch to dispatch and without bias or initial state") {
+    for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
+      check_case({.cell = cell, .batch = 1, .tokens = 1, .width = 5, .initial = false});
+      check_case({.cell = cell, .tokens = 40, .width = 130, .bias = false});
+      check_case({.cell = cell, .batch = 3, .tokens = 333, .width = 3, .initial = false});
+    }
+  }
+
+  TEST_CASE("recurrence takes wide layers a token at a time, and halves") {
+    for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
+      check_case({.cell = cell, .tokens = 3, .width = 257});
+      check_case({.cell = cell, .tokens = 2, .width = 263, .initial = false});
+      check_case({.cell = cell, .width = 37, .dtype = DType::kF16});
+      check_case({.cell = cell, .tokens = 2, .width = 259, .dtype = DType::kF16});
+    }
+  }
+
+  TEST_CASE("recurrence passes NaN on to the row's later tokens and to no other row") {
+    for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
+      const Case c{.cell = cell, .batch = 3, .tokens = 4, .width = 6};
+      Problem p = make_problem(c, 5);
+      const int64_t line = gates_of(cell) * c.width;
+      p.gates[(1 * 4 + 2) * line + 3] = kNan;
+      p.gates[(2 * 4 + 1) * line + 2 * c.width] = kInfinity;
+      for (const TierDevice& device : tier_devices()) {
+        check_close(run_poisoned(device, prepare(c, p)).at("y"), expected_of(c, p),
+                    tolerance_for(DType::kF32, 64));
+      }
+    }
+  }
+
+  TEST_CASE("recurrence gives a row the same bits whatever else is in the batch") {
+    for (int64_t width : {24, 300}) {
+      const Case c{.batch = 5, .tokens = 4, .width = width};
+      const Problem p = make_problem(c, 9);
+      Case alone = c;
+      alone.batch = 1;
+      Problem first = p;
+      first.gates.shape[0] = 1;
+      first.gates.data.resize(static_cast<size_t>(4 * 3 * width));
+      first.initial.shape[0] = 1;
+      first.initial.data.resize(static_cast<size_t>(width));
+      if (width > int64_t{kMostFusedRecurrence}) continue;  // the product's own tests
+      for (const TierDevice& device : tier_devices()) {
+        const Tensor all = run_poisoned(device, prepare(c, p)).at("y");
+        const Tensor one = run_poisoned(device, prepare(alone, first)).at("y");
+        CHECK(std::equal(one.bytes.begin(), one.bytes.end(), all.bytes.begin()));
+      }
+    }
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("recurrence refuses inputs that do not fit") {
+    const LinearWeight weight{.n = 12, .k = 4};
+    const RecurrenceAttrs gru;
+    const TensorDesc gates = floats_desc({2, 3, 12});
+    CHECK(check_recurrence(gates, weight, nullptr, gru).ok());
+    check_error(check_recurrence(gates, weight, nullptr, {CellKind::kLstm}), "recurrence",
+                "(4 Hd, Hd)");
+    check_error(check_recurrence(floats_desc({2, 3, 13}), weight, nullptr, gru), "recurrence",
+                "(2, 3, 13)");
+    check_error(check_recurrence(floats_desc({2, 0, 12}), weight, nullptr, gru), "recurrence",
+                "at least one");
+    const TensorDesc initial = floats_desc({2, 5});
+    check_error(check_recurrence(gates, weight, &initial, gru), "recurrence", "(2, 4)");
+    const TensorDesc ids{"ids", DType::kU32, {2, 3, 12}};
+    check_error(check_recurrence(ids, weight, nullptr, gru), "recurrence", "U32");
+  }
+
+  TEST_CASE(
+      "recurrence plans many tokens to a dispatch, or a product and a cell, without aliasing") {
+    const Case narrow{.batch = 3, .tokens = 20, .width = 16};
+    const PreparedOperator op = prepare(narrow, make_problem(narrow, 1));
+    const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "recurrence_run__f32_f32_f32");
+    CHECK(plan.dispatches.size() == 1);
+    check_no_aliasing(plan);
+    const Case wide{.cell = CellKind::kLstm, .batch = 1, .tokens = 2, .width = 300};
+    const PreparedOperator steps = prepare(wide, make_problem(wide, 1));
+    const Plan walked =
+        plan_with_kernel(steps.graph, Tier::kSubgroup, "recurrent_cell_run__f32_none_f32");
+    CHECK(walked.dispatches.size() == 2 + 2 * 4);
+    check_no_aliasing(walked);
+  }
+}
+
+}  // namespace vkformer::testing

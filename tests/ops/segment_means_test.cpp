@@ -1,0 +1,109 @@
+#include "ops/segment_means.h"
+
+#include "ops/attention.h"
+#include "reference/segment_means.h"
+#include "support/operator_check.h"
+
+namespace vkformer::testing {
+namespace {
+
+struct Case {
+  Array x;  // (B, H, S, E)
+  int64_t segments = 1;
+};
+
+SegmentMeansAttrs attrs_of(const Case& c) {
+  const auto u = [](int64_t size) { return static_cast<uint32_t>(size); };
+  SegmentMeansAttrs a{.batch = u(c.x.dim(0)),
+                      .heads = u(c.x.dim(1)),
+                      .tokens = u(c.x.dim(2)),
+                      .segments = u(c.segments),
+                      .head_width = u(c.x.dim(3))};
+  a.x = separate_heads(a.heads, a.tokens, a.head_width, 0);
+  a.y = separate_heads(a.heads, a.segments, a.head_width, 0);
+  a.y_shape = {c.x.dim(0), c.x.dim(1), c.segments, c.x.dim(3)};
+  return a;
+}
+
+PreparedOperator prepare(const Case& c, const SegmentMeansAttrs& attrs) {
+  PreparedOperator op;
+  const auto y = add_segment_means(op.graph, op.bind("x", reference::to_tensor(c.x)), attrs);
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  op.name_output(*y, "y");
+  return op;
+}
+
+void check_case(const Case& c) {
+  const Array expected = reference::segment_means(c.x, c.segments).value();
+  for (const TierDevice& device : tier_devices()) {
+    CAPTURE(device.tier);
+    check_close(run_poisoned(device, prepare(c, attrs_of(c))).at("y"), expected,
+                tolerance_for(DType::kF32, c.x.dim(2) / c.segments));
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("segment_means agrees with the reference for every width and length of segments") {
+    for (int64_t width : {1, 7, 31, 32, 33, 129}) {
+      check_case({random_array({2, 3, 12, width}, static_cast<uint32_t>(width)), 4});
+    }
+    for (int64_t segments : {1, 2, 37, 74}) {
+      check_case({random_array({2, 2, 74, 8}, 5), segments});
+    }
+  }
+
+  TEST_CASE("segment_means takes rows of a merged projection and may copy them") {
+    Case c{random_array({2, 2, 6, 5}, 3), 6};
+    SegmentMeansAttrs attrs = attrs_of(c);
+    // The same numbers as rows (B, S, H * E), shifted by one column and three wider.
+    attrs.x = merged_rows(6, 13, 1, 5);
+    attrs.y = merged_rows(6, 10, 0, 5);
+    attrs.y_shape = {2, 6, 10};
+    Case merged{random_array({2, 6, 13}, 4), 6};
+    Array expected = reference::filled({2, 6, 10}, 0.0);
+    for (int64_t row = 0; row < 12; ++row) {
+      for (int64_t e = 0; e < 10; ++e) expected[row * 10 + e] = merged.x[row * 13 + 1 + e];
+    }
+    for (const TierDevice& device : tier_devices()) {
+      CAPTURE(device.tier);
+      check_close(run_poisoned(device, prepare(merged, attrs)).at("y"), expected, Tolerance{});
+    }
+  }
+
+  TEST_CASE("segment_means keeps NaN and infinity inside their segment and column") {
+    Case c{random_array({1, 2, 8, 3}, 6), 4};
+    c.x[0] = kNan;
+    c.x[10] = kInfinity;
+    check_case(c);
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("segment_means refuses segments that do not divide, and layouts outside x") {
+    Case c{random_array({1, 2, 10, 3}, 1), 5};
+    SegmentMeansAttrs attrs = attrs_of(c);
+    const TensorDesc x = floats_desc(c.x.shape);
+    attrs.segments = 4;
+    check_error(check_segment_means(x, attrs), "segment_means", "10 tokens");
+    attrs.segments = 0;
+    check_error(check_segment_means(x, attrs), "segment_means", "segments is 0");
+    attrs = attrs_of(c);
+    attrs.x.offset = 1;
+    check_error(check_segment_means(x, attrs), "segment_means", "element 61");
+    attrs = attrs_of(c);
+    attrs.y_shape = {1, 2, 5, 2};
+    check_error(check_segment_means(x, attrs), "segment_means", "y reaches");
+  }
+
+  TEST_CASE("segment_means plans one dispatch, without aliasing") {
+    const Case c{random_array({1, 2, 10, 3}, 1), 5};
+    const Plan plan = plan_with_kernel(prepare(c, attrs_of(c)).graph, Tier::kBaseline,
+                                       "segment_means_column__f32_none_f32");
+    CHECK(plan.dispatches.size() == 1);
+    check_no_aliasing(plan);
+  }
+}
+
+}  // namespace vkformer::testing
