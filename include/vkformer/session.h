@@ -37,6 +37,13 @@ struct RunOptions {
   // kScores hands out the scaled scores, -inf where masked, instead of probabilities.
   enum class AttentionValues : uint8_t { kProbabilities, kScores };
   AttentionValues attention_values = AttentionValues::kProbabilities;
+  // attention_entropy.l, encoder_attention_entropy.l and so on (B,H,T), of the same layers and
+  // heads: the entropy of each query's probabilities in nats, 0 where one key has them all or none
+  // is allowed.
+  enum class Entropy : uint8_t { kOff, kOn } entropy = Entropy::kOff;
+  // Divides the scores of every softmax of attention, from 1e-9 (the best key takes all) to 1e9
+  // (all keys alike).
+  double temperature = 1.0;
   // hidden_states.l and the like: the input of layer l (B,T,D).
   enum class HiddenStates : uint8_t { kOff, kOn } hidden_states = HiddenStates::kOff;
 };

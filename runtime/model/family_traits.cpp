@@ -15,7 +15,7 @@ const char* kind_name(ModelKind kind) {
 }
 
 const char* source_name(SourceKind source) {
-  constexpr const char* kNames[] = {"tokens", "pictures", "features"};
+  constexpr const char* kNames[] = {"tokens", "pictures", "features", "arrays"};
   return kNames[static_cast<size_t>(source)];
 }
 

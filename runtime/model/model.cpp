@@ -8,6 +8,10 @@ Status ModelFamily::prepare(const Checkpoint&) {
   return {};
 }
 
+Status ModelFamily::read_inputs(const TensorMap&, ForwardInputs&) const {
+  return {};
+}
+
 Status ModelFamily::build_prompt(ModelBuilder&, const StepShape&) const {
   return unsupported("[generate] a " + facts().architecture +
                      " does not generate text; load a model with a language head");

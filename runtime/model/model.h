@@ -13,6 +13,7 @@
 #include "checkpoint/file_store.h"
 #include "checkpoint/json_config.h"
 #include "model/model_builder.h"
+#include "vkformer/tensor.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
@@ -28,6 +29,7 @@ enum class SourceKind : uint8_t {
   kTokens,    // input_ids (B, S)
   kPictures,  // pixel_values (B, C, height, width)
   kFeatures,  // input_features (B, mel bins, frames)
+  kArrays,    // whatever ModelFamily::read_inputs takes
 };
 
 // What a model with a head is for; "none" is the bare stack.
@@ -128,24 +130,38 @@ struct ForwardTaps {
 
 // Sizes of a forward pass.
 struct ForwardShape {
-  int64_t batch = 0;   // B
-  int64_t source = 0;  // S; unused for pictures and features
-  int64_t target = 0;  // T; 0: no decoder
-  int64_t height = 0;  // pixels
-  int64_t width = 0;   // pixels or frames
+  int64_t batch = 0;          // B
+  int64_t source = 0;         // S; unused for pictures and features
+  int64_t target = 0;         // T; 0: no decoder
+  int64_t height = 0;         // pixels
+  int64_t width = 0;          // pixels or frames
+  std::vector<int64_t> more;  // sizes and switches that ModelFamily::read_inputs adds
 
   bool operator==(const ForwardShape&) const = default;
 };
 
+// Words by the name of a feed (ModelFamily::build_forward lists them).
+using FeedWords = std::map<std::string, std::vector<uint32_t>>;
+
+// The inputs of a pass, checked and turned into the words that graphs are fed with.
+struct ForwardInputs {
+  ForwardShape shape;
+  FeedWords words;
+  // Which optional feeds the graph shall have.
+  ForwardTaps::Tap decoder_mask = ForwardTaps::Tap::kOff;
+  ForwardTaps::Tap positions = ForwardTaps::Tap::kOff;
+};
+
 // Capacities of a generation: what prompt and step graphs are recorded for.
 struct StepShape {
-  int64_t batch = 0;     // B items
-  int64_t beams = 0;     // rows per item
-  int64_t source = 0;    // S, keys of cross-attention, where the source is tokens
-  int64_t capacity = 0;  // C, positions of the key/value cache
-  int64_t prompt = 1;    // P, positions before the first generated one; the last is a step's
-  int64_t height = 0;    // pixels
-  int64_t width = 0;     // pixels or frames
+  int64_t batch = 0;          // B items
+  int64_t beams = 0;          // rows per item
+  int64_t source = 0;         // S, keys of cross-attention, where the source is tokens
+  int64_t capacity = 0;       // C, positions of the key/value cache
+  int64_t prompt = 1;         // P, positions before the first generated one; the last is a step's
+  int64_t height = 0;         // pixels
+  int64_t width = 0;          // pixels or frames
+  std::vector<int64_t> more;  // as ForwardShape's
 
   bool operator==(const StepShape&) const = default;
 };
@@ -167,6 +183,12 @@ class ModelFamily {
   virtual Status prepare(const Checkpoint& checkpoint);
   // Rows depend on what the file holds where a head may be tied.
   virtual Result<WeightTable> weight_table(const Checkpoint& checkpoint) const = 0;
+
+  // Reads what this family takes beside what its SourceKind says (Longformer's global tokens), or
+  // instead of it where that is kArrays: adds words for its own feeds, and to shape.more what its
+  // graph depends on. Called after the common reading, whose sizes and words are in `result`; in a
+  // generation shape.source may be longer than the caller's rows, which then count as padded.
+  virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
 
   // Full pass. Feeds (ModelBuilder::feed): input_ids, key_mask, position_ids, token_type_ids,
   // key_positions, the same of the decoder (decoder_input_ids, decoder_key_mask,

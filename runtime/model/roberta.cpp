@@ -16,25 +16,6 @@ BertNames roberta_names(int64_t layers) {
   return names;
 }
 
-// Positions of real tokens are pad + 1, pad + 2, ...; that of pad tokens is pad.
-Status read_positions(const JsonConfig& config, BertConfig& bert) {
-  ModelFacts& facts = bert.facts;
-  VKF_ASSIGN(int64_t pad, config.get_int_or("pad_token_id", 1));
-  const int64_t rows = facts.max_source;
-  if (pad < 0 || pad >= rows - 1) {
-    return invalid_file("[pad_token_id] in " + config.where() + " is " + std::to_string(pad) +
-                        ", but positions begin behind it and max_position_embeddings is " +
-                        std::to_string(rows) + "; it must lie between 0 and " +
-                        std::to_string(rows - 2));
-  }
-  facts.source_tokens.positions = TokenFacts::Positions::kFromIds;
-  facts.source_tokens.pad = pad;
-  facts.max_source = rows - pad - 1;
-  bert.block.embedding.tokens = facts.source_tokens;
-  bert.block.embedding.position_offset = pad + 1;
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_roberta(const ModelFiles& files) {
@@ -42,7 +23,7 @@ Result<std::unique_ptr<ModelFamily>> load_roberta(const ModelFiles& files) {
   const bool xlm = type == "xlm-roberta";
   VKF_ASSIGN(BertConfig bert, read_bert_config(files, {.vocab = xlm ? 30522 : 50265},
                                                xlm ? "XLMRobertaModel" : "RobertaModel"));
-  VKF_CHECK(read_positions(files.config, bert));
+  VKF_CHECK(read_positions_behind_pad(files.config, bert));
   bert.names = roberta_names(bert.block.stack.layers);
   switch (bert.facts.head) {
     case HeadKind::kMasked:

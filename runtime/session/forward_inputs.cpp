@@ -145,12 +145,22 @@ FeedWords token_words(const TokenRows& rows, const TokenFacts& facts, const std:
 }
 
 Result<ForwardInputs> read_source(const ModelFacts& facts, const TensorMap& inputs) {
-  return facts.source == SourceKind::kTokens ? read_tokens(facts, inputs)
-                                             : read_grid(facts, inputs);
+  switch (facts.source) {
+    case SourceKind::kTokens:
+      return read_tokens(facts, inputs);
+    case SourceKind::kPictures:
+    case SourceKind::kFeatures:
+      return read_grid(facts, inputs);
+    case SourceKind::kArrays:
+      break;
+  }
+  return ForwardInputs{};
 }
 
-Result<ForwardInputs> read_forward_inputs(const ModelFacts& facts, const TensorMap& inputs) {
+Result<ForwardInputs> read_forward_inputs(const ModelFamily& family, const TensorMap& inputs) {
+  const ModelFacts& facts = family.facts();
   VKF_ASSIGN(ForwardInputs result, read_source(facts, inputs));
+  VKF_CHECK(family.read_inputs(inputs, result));
   if (inputs.count("decoder_input_ids") == 0) return result;
   if (facts.kind != ModelKind::kEncoderDecoder) {
     return invalid_argument("[decoder_input_ids] was given, but a " + facts.architecture +

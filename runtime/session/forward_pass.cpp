@@ -1,5 +1,7 @@
 #include "session/forward_pass.h"
 
+#include <algorithm>
+
 namespace vkformer {
 namespace {
 
@@ -15,6 +17,21 @@ std::vector<TensorId> outputs_of(const Graph& graph, const ModelBuilder& builder
   return outputs;
 }
 
+// Whole numbers (I32) that the host knows and no operator reads, such as the ids of a sequence that
+// a family puts together: they are handed out as they were fed.
+void add_echoes(const Graph& graph, const std::vector<HostFeed>& feeds, const FeedWords& words,
+                TensorMap& outputs) {
+  for (const HostFeed& feed : feeds) {
+    const TensorDesc& desc = graph.tensor(feed.tensor);
+    const auto found = words.find(feed.what);
+    if (desc.dtype != DType::kI32 || found == words.end()) continue;
+    Tensor tensor = Tensor::zeros(desc.dtype, desc.shape);
+    const auto bytes = std::as_bytes(std::span(found->second));
+    std::copy_n(bytes.begin(), std::min(bytes.size(), tensor.bytes.size()), tensor.bytes.begin());
+    outputs.emplace(desc.name, std::move(tensor));
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const LoadedModel> model,
@@ -24,6 +41,7 @@ Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const L
   const LoadedModel& m = *pass->model_;
   ModelBuilder builder(pass->graph_, m.weights());
   VKF_CHECK(m.family().build_forward(builder, key.shape, key.taps));
+  VKF_CHECK(apply_attention_request(pass->graph_, key.attention));
   VKF_ASSIGN(pass->plan_, make_plan(pass->graph_, m.device()->caps(), m.precision()));
   VKF_CHECK(pass->buffers_.allocate(*m.device(), pass->plan_));
   VKF_CHECK(pass->buffers_.upload_words(*m.device(), pass->graph_, builder.words()));
@@ -49,6 +67,7 @@ Result<TensorMap> ForwardPass::run(const FeedWords& words) {
     VKF_CHECK(device.download(buffers_.at(desc.name), 0, tensor.bytes));
     outputs.emplace(desc.name, std::move(tensor));
   }
+  add_echoes(graph_, feeds_, words, outputs);
   return outputs;
 }
 

@@ -1,6 +1,7 @@
 // One recorded full pass for one shape: feed, run, read back.
 #pragma once
 
+#include "session/attention_request.h"
 #include "session/external_buffers.h"
 #include "session/forward_inputs.h"
 #include "vkformer/session.h"
@@ -11,6 +12,7 @@ namespace vkformer {
 struct ForwardKey {
   ForwardShape shape;
   ForwardTaps taps;
+  AttentionRequest attention;
 
   bool operator==(const ForwardKey&) const = default;
 };

@@ -146,7 +146,8 @@ int64_t GenerationPass::start_of(const GenerationInputs& inputs, size_t item) co
 }
 
 // The prompts without their last tokens, padded on the right: what is written for the padding is
-// overwritten by the row's own steps before anything reads it.
+// overwritten by the row's own steps before anything reads it. Families that sum a whole prompt
+// mask it.
 Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
   const ModelFacts& facts = model_->family().facts();
   const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
@@ -156,9 +157,11 @@ Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
     TokenRows rows{.batch = key_.shape.batch, .tokens = tokens};
     const auto pad = static_cast<uint32_t>(facts.target_tokens.pad);
     rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);
-    rows.allowed.assign(rows.ids.size(), 1);
+    rows.allowed.assign(rows.ids.size(), 0);
     for (size_t i = 0; i < inputs.prompts.size(); ++i) {
       const std::vector<int64_t>& prompt = inputs.prompts[i];
+      std::fill_n(rows.allowed.begin() + static_cast<ptrdiff_t>(i) * tokens, prompt.size() - 1,
+                  uint8_t{1});
       std::transform(prompt.begin(), prompt.end() - 1,
                      rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
                      [](int64_t id) { return static_cast<uint32_t>(id); });

@@ -27,6 +27,15 @@ Result<PreparedOperator> prepare_conv1d(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_conv2d(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_group_norm(const OperatorArguments& arguments);
 
+// operator_adaptors_linear.cpp
+Result<PreparedOperator> prepare_linear_attention(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_linformer_attention(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_performer_attention(const OperatorArguments& arguments);
+
+// operator_adaptors_landmarks.cpp
+Result<PreparedOperator> prepare_lsh_hash(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_nystrom_attention(const OperatorArguments& arguments);
+
 // operator_adaptors_moves.cpp
 Result<PreparedOperator> prepare_combine(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_concat_columns(const OperatorArguments& arguments);
@@ -38,6 +47,11 @@ Result<PreparedOperator> prepare_alibi_bias(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_rotary(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_swin_relative_position(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_t5_relative_position(const OperatorArguments& arguments);
+
+// operator_adaptors_recurrent.cpp
+Result<PreparedOperator> prepare_additive_attention(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_gru(const OperatorArguments& arguments);
+Result<PreparedOperator> prepare_lstm(const OperatorArguments& arguments);
 
 // operator_adaptors_rows.cpp
 Result<PreparedOperator> prepare_activation(const OperatorArguments& arguments);

@@ -67,10 +67,10 @@ Result<AttentionAttrs> read_attrs(const OperatorArguments& arguments, const Shap
 }
 
 Result<Call> prepare_call(const OperatorArguments& arguments) {
-  VKF_CHECK(
-      arguments.check_names({"Q", "K", "V", "key_mask", "mask", "bias", "global", "alibi_slopes"},
-                            {"scale", "temperature", "causal", "causal_offset", "window_left",
-                             "window_right", "alibi_slopes"}));
+  VKF_CHECK(arguments.check_names({"Q", "K", "V", "key_mask", "mask", "bias", "global",
+                                   "alibi_slopes", "documents", "prefix", "block_map"},
+                                  {"scale", "temperature", "causal", "causal_offset", "window_left",
+                                   "window_right", "alibi_slopes", "prefix", "block_size"}));
   VKF_ASSIGN(Tensor q, arguments.floats("Q"));
   VKF_ASSIGN(const Tensor k, arguments.floats("K"));
   VKF_ASSIGN(const Tensor v, arguments.floats("V"));
@@ -80,6 +80,8 @@ Result<Call> prepare_call(const OperatorArguments& arguments) {
   VKF_ASSIGN(ScoreTerms terms,
              pack_call_terms(arguments, {q.shape[0], q.shape[1], q.shape[2], k.shape[2]}));
   call.attrs.terms = terms.params;
+  call.attrs.visited = visited_keys(terms);
+  call.attrs.most_visited = terms.most_of_blocks;
   call.inputs.q = call.op.bind("Q", std::move(q));
   call.inputs.kv = call.op.bind("KV", join(k, v));
   call.inputs.terms = call.op.bind("terms", std::move(terms.words));

@@ -138,8 +138,9 @@ Result<PreparedOperator> prepare_mean_pool(const OperatorArguments& arguments) {
 
 Result<PreparedOperator> prepare_softmax(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names(
-      {"X", "key_mask", "mask", "bias", "global"},
-      {"temperature", "causal", "causal_offset", "window_left", "window_right"}));
+      {"X", "key_mask", "mask", "bias", "global", "documents", "prefix", "block_map"},
+      {"temperature", "causal", "causal_offset", "window_left", "window_right", "prefix",
+       "block_size"}));
   SoftmaxAttrs attrs;
   VKF_ASSIGN(attrs.temperature, arguments.number_or("temperature", 1.0));
   VKF_ASSIGN(Tensor x, arguments.floats("X"));

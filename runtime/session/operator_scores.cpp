@@ -9,20 +9,12 @@ using Dims = std::array<int64_t, 4>;
 
 constexpr int64_t kMaxReach = int64_t{1} << 30;  // tokens
 
-// Which pairs of positions causal and windows allow.
+// What causal and windows say.
 struct Reach {
   bool causal = false;
   std::optional<int64_t> left;
   std::optional<int64_t> right;
   int64_t offset = 0;
-
-  bool restricts() const { return causal || left || right; }
-  bool allows(int64_t query, int64_t key) const {
-    const int64_t place = query + offset;
-    if (causal && key > place) return false;
-    if (left && key < place - *left) return false;
-    return !right || key <= place + *right;
-  }
 };
 
 Result<Reach> read_reach(const OperatorArguments& arguments) {
@@ -48,42 +40,32 @@ void set_reach(const Reach& reach, ScoreTermsParams& params) {
   if (reach.right) params.flags |= VKF_TERM_WINDOW_RIGHT;
 }
 
-// A mask (B, H or 1, T, S) of what reach, global tokens and the given mask allow together.
-Result<Tensor> fold_global(const OperatorArguments& arguments, const Dims& dims, const Reach& reach,
-                           const std::optional<Tensor>& mask) {
-  VKF_ASSIGN(const Tensor* global, arguments.require("global"));
-  if (dims[2] != dims[3] || global->shape != Shape{dims[0], dims[2]}) {
-    return arguments.error("global has shape " + shape_text(global->shape) +
-                           ", but must be (B, T) with T = S, and the scores are " +
-                           shape_text({dims[0], dims[1], dims[2], dims[3]}) + ".");
+// The prefix of every item, from the input or the attribute of that name, which is the same for
+// all.
+Result<std::optional<Tensor>> read_prefix(const OperatorArguments& arguments, const Dims& dims) {
+  std::optional<Tensor> prefix;
+  if (const Tensor* given = arguments.find("prefix")) prefix = *given;
+  if (prefix || !arguments.attributes().has("prefix")) return prefix;
+  VKF_ASSIGN(const int64_t tokens, arguments.integer_or("prefix", 0, 0, kMaxReach));
+  const std::vector<int64_t> all(static_cast<size_t>(dims[0]), tokens);
+  prefix = Tensor::from_ints({dims[0]}, all);
+  return prefix;
+}
+
+Status read_block_map(const OperatorArguments& arguments, ScoreTermsInput& input) {
+  const Tensor* map = arguments.find("block_map");
+  const bool sized = arguments.attributes().has("block_size");
+  if (map == nullptr && !sized) return {};
+  if (map == nullptr || !sized) {
+    return arguments.error(std::string("the ") +
+                           (sized ? "attribute block_size is given without the input block_map"
+                                  : "input block_map is given without the attribute block_size") +
+                           "; give both or neither.");
   }
-  VKF_ASSIGN(const std::vector<int64_t> is_global, global->to_ints());
-  const int64_t heads = mask ? mask->shape[1] : 1;
-  Tensor folded = Tensor::zeros(DType::kU8, {dims[0], heads, dims[2], dims[3]});
-  std::vector<int64_t> given;
-  if (mask) {
-    VKF_ASSIGN(given, mask->to_ints());
-  }
-  size_t out = 0;
-  for (int64_t b = 0; b < dims[0]; ++b) {
-    for (int64_t h = 0; h < heads; ++h) {
-      for (int64_t i = 0; i < dims[2]; ++i) {
-        for (int64_t j = 0; j < dims[3]; ++j, ++out) {
-          const auto flag = [&](int64_t at) {
-            return is_global[static_cast<size_t>(b * dims[2] + at)] != 0;
-          };
-          bool allowed = flag(i) || flag(j) || reach.allows(i, j);
-          if (allowed && mask) {
-            const Shape& m = mask->shape;
-            const int64_t row = ((m[0] == 1 ? 0 : b) * m[1] + h) * m[2] + (m[2] == 1 ? 0 : i);
-            allowed = given[static_cast<size_t>(row * m[3] + (m[3] == 1 ? 0 : j))] != 0;
-          }
-          folded.bytes[out] = static_cast<std::byte>(allowed ? 1 : 0);
-        }
-      }
-    }
-  }
-  return folded;
+  VKF_ASSIGN(input.block_size, arguments.integer_or("block_size", 1, 1, kMaxReach));
+  input.block_map = *map;
+  input.block_map->shape = padded_shape(map->shape, 4);
+  return {};
 }
 
 // The slopes of ALiBi, from the attribute or the input of that name; none where both are absent.
@@ -97,16 +79,20 @@ Result<std::vector<float>> read_slopes(const OperatorArguments& arguments) {
   return std::vector<float>(slopes.begin(), slopes.end());
 }
 
-// Does a shape of four dimensions broadcast to dims?
-bool fits(const Shape& shape, const Dims& dims) {
-  if (shape.size() != 4) return false;
-  for (size_t i = 0; i < 4; ++i) {
-    if (shape[i] != 1 && shape[i] != dims[i]) return false;
-  }
-  return true;
-}
-
 }  // namespace
+
+uint32_t visited_keys(const ScoreTerms& terms) {
+  if (terms.keys_of_blocks > 0) return terms.keys_of_blocks;
+  const ScoreTermsParams& t = terms.params;
+  const uint32_t needed = VKF_TERM_WINDOW_LEFT;
+  const uint32_t more = VKF_TERM_PREFIX | VKF_TERM_DOCUMENTS;
+  const bool ends = (t.flags & (VKF_TERM_CAUSAL | VKF_TERM_WINDOW_RIGHT)) != 0;
+  if ((t.flags & needed) == 0 || !ends || (t.flags & more) != 0) return 0;
+  const bool causal = (t.flags & VKF_TERM_CAUSAL) != 0;
+  const int64_t keys = int64_t{1} + t.window_left + (causal ? 0 : t.window_right);
+  // A global query visits every key, which is as much as one more key for every query.
+  return static_cast<uint32_t>(keys + 2 * int64_t{terms.most_global});
+}
 
 Shape padded_shape(Shape shape, size_t rank) {
   if (shape.size() < rank) shape.insert(shape.begin(), rank - shape.size(), 1);
@@ -125,16 +111,11 @@ Result<ScoreTerms> pack_call_terms(const OperatorArguments& arguments, const Dim
     input.bias->shape = padded_shape(input.bias->shape, 4);
   }
   VKF_ASSIGN(input.alibi_slopes, read_slopes(arguments));
-  VKF_ASSIGN(Reach reach, read_reach(arguments));
-  if (arguments.find("global") != nullptr && reach.restricts()) {
-    if (input.mask && !fits(input.mask->shape, dims)) {
-      return arguments.error("mask has shape " + shape_text(input.mask->shape) +
-                             ", which does not broadcast to (B, H, T, S) = " +
-                             shape_text({dims[0], dims[1], dims[2], dims[3]}) + ".");
-    }
-    VKF_ASSIGN(input.mask, fold_global(arguments, dims, reach, input.mask));
-    reach = Reach{.offset = reach.offset};
-  }
+  VKF_ASSIGN(const Reach reach, read_reach(arguments));
+  if (const Tensor* global = arguments.find("global")) input.global = *global;
+  if (const Tensor* documents = arguments.find("documents")) input.documents = *documents;
+  VKF_ASSIGN(input.prefix, read_prefix(arguments, dims));
+  VKF_CHECK(read_block_map(arguments, input));
   VKF_ASSIGN(ScoreTerms terms, pack_score_terms(input, dims));
   set_reach(reach, terms.params);
   return terms;

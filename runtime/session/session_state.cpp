@@ -102,10 +102,13 @@ Result<GenerationPass*> SessionState::generation_pass(const GenerationKey& key) 
 Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
   const ModelFacts& facts = model_->family().facts();
   VKF_CHECK(check_taps(facts, options));
-  VKF_ASSIGN(ForwardInputs read, read_forward_inputs(facts, inputs));
+  VKF_ASSIGN(ForwardInputs read, read_forward_inputs(model_->family(), inputs));
   ForwardKey key{.shape = read.shape};
-  if (options.attentions == RunOptions::Attentions::kOn)
+  VKF_ASSIGN(key.attention, attention_request(options));
+  if (options.attentions == RunOptions::Attentions::kOn ||
+      options.entropy == RunOptions::Entropy::kOn) {
     key.taps.attentions = ForwardTaps::Tap::kOn;
+  }
   if (options.hidden_states == RunOptions::HiddenStates::kOn)
     key.taps.hidden_states = ForwardTaps::Tap::kOn;
   key.taps.attention_layer = options.attention_layer;
@@ -201,7 +204,10 @@ Result<GenerationInputs> SessionState::read_generation_inputs(const TensorMap& i
     source.words =
         token_words(rows.padded(shape.source, facts.source_tokens.pad), facts.source_tokens, "");
     source.words["token_type_ids"].assign(static_cast<size_t>(shape.batch * shape.source), 0u);
+    source.shape.source = shape.source;
   }
+  VKF_CHECK(model_->family().read_inputs(inputs, source));
+  shape.more = source.shape.more;
   result.words = std::move(source.words);
   const std::vector<int64_t> start = {options.decoder_start};
   result.prompts.assign(static_cast<size_t>(shape.batch),
@@ -231,6 +237,8 @@ Result<Generation> SessionState::generate_by_length(const GenerationInputs& read
                                                     const GenerateOptions& options) {
   std::map<size_t, std::vector<size_t>> items;  // by the length of their prompts
   for (size_t i = 0; i < read.prompts.size(); ++i) items[read.prompts[i].size()].push_back(i);
+  // Those of a decoder behind an encoder are all as long, and its words stay together.
+  if (items.size() == 1) return generate_together(read, key, options);
   Generation result(read.prompts.size());
   for (const auto& [length, alike] : items) {
     GenerationInputs part;

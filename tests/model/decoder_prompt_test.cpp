@@ -49,7 +49,8 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     for (const char* name :
          {"bart-noeos", "mbart-base", "m2m100-base", "marian-base", "t5-relu", "t5-gated",
-          "whisper-base", "whisper-suppress", "vision-encoder-decoder-projected"}) {
+          "whisper-base", "whisper-suppress", "vision-encoder-decoder-projected",
+          "rnn-bahdanau-lstm", "rnn-concat-feeding", "rnn-dot-local-m", "rnn-none-lstm"}) {
       check_continuation(name);
     }
   }

@@ -79,13 +79,16 @@ void Bert::add_layer_rows(const std::string& to, const std::string& from,
   const int64_t d = block().stack.width;
   const int64_t ffn = block().stack.ffn;
   const BertLayerNames& n = names_.layer;
-  table.rows.push_back(
-      linear_row(to + ".self.qkv", {from + n.query, from + n.key, from + n.value}, 3 * d, d));
+  WeightRow qkv =
+      linear_row(to + ".self.qkv", {from + n.query, from + n.key, from + n.value}, 3 * d, d);
+  if (names_.qkv_bias == BertNames::QkvBias::kNo) qkv.biases.clear();
+  table.rows.push_back(std::move(qkv));
   table.rows.push_back(linear_row(to + ".self.out", {from + n.out}, d, d));
   table.rows.push_back(norm_row(to + ".self.norm", from + n.out_norm, d));
   table.rows.push_back(linear_row(to + ".ffn.up", {from + n.up}, ffn, d));
   table.rows.push_back(linear_row(to + ".ffn.down", {from + n.down}, d, ffn));
   table.rows.push_back(norm_row(to + ".ffn.norm", from + n.down_norm, d));
+  if (block().form != nullptr) block().form->add_layer_rows(to, from, d, table);
 }
 
 Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
@@ -191,6 +194,24 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
                           .tokens = facts.source_tokens,
                           .norm = "embedding.norm"};
   return bert;
+}
+
+Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert) {
+  ModelFacts& facts = bert.facts;
+  VKF_ASSIGN(int64_t pad, config.get_int_or("pad_token_id", 1));
+  const int64_t rows = facts.max_source;
+  if (pad < 0 || pad >= rows - 1) {
+    return invalid_file("[pad_token_id] in " + config.where() + " is " + std::to_string(pad) +
+                        ", but positions begin behind it and max_position_embeddings is " +
+                        std::to_string(rows) + "; it must lie between 0 and " +
+                        std::to_string(rows - 2));
+  }
+  facts.source_tokens.positions = TokenFacts::Positions::kFromIds;
+  facts.source_tokens.pad = pad;
+  facts.max_source = rows - pad - 1;
+  bert.block.embedding.tokens = facts.source_tokens;
+  bert.block.embedding.position_offset = pad + 1;
+  return {};
 }
 
 std::vector<HeadConfig> span_heads(const HeadConfig& shape) {

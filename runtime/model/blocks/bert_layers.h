@@ -24,9 +24,11 @@ struct BertLayerNames {
 struct BertNames {
   std::string prefix = "bert.";
   std::string types = "embeddings.token_type_embeddings.weight";  // empty: no token types
-  std::string projection;                   // from the embedding's width to D, or empty
-  std::vector<std::string> layers;          // path of each layer that has weights
-  BertLayerNames layer = {};                // behind those paths
+  std::string projection;           // from the embedding's width to D, or empty
+  std::vector<std::string> layers;  // path of each layer that has weights
+  BertLayerNames layer = {};        // behind those paths
+  // Whether query, key and value have biases.
+  enum class QkvBias : uint8_t { kNo, kYes } qkv_bias = QkvBias::kYes;
   std::string pooler;                       // module in the base model, or empty
   std::string decoder;                      // output of the masked-word head; tied if absent
   std::vector<std::string> decoder_biases;  // what files call its bias; a message names the last
@@ -66,6 +68,10 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
                                     const std::string& base_class);
 // The same of families with another stack: the head of the class that the model was saved from.
 Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& architecture);
+
+// Positions as RoBERTa counts them: those of real tokens are pad_token_id + 1, + 2, ..., that of
+// pad tokens is pad_token_id, and the table has rows for all of them.
+Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert);
 
 // Heads; each adds its configuration and its rows.
 // Those that all of these families call alike: of tokens, logits (B, S, classes) of `classifier`;

@@ -44,7 +44,7 @@ Status EncoderDecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& 
 
 Status EncoderDecoderFamily::build_prompt(ModelBuilder& b, const StepShape& s) const {
   const ForwardShape shape{
-      .batch = s.batch, .source = s.source, .height = s.height, .width = s.width};
+      .batch = s.batch, .source = s.source, .height = s.height, .width = s.width, .more = s.more};
   VKF_ASSIGN(Memory memory, encode(b, shape, {}));
   if (s.prompt == 1) return add_cross_keys(b, block_.decoder, memory.states);
   StackRun run{.mode = StackRun::Mode::kPrompt, .batch = s.batch, .tokens = s.prompt - 1};

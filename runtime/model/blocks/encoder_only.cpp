@@ -5,13 +5,19 @@ namespace vkformer {
 EncoderFamily::EncoderFamily(ModelFacts facts, EncoderConfig block)
     : facts_(std::move(facts)), block_(std::move(block)) {}
 
+Status EncoderFamily::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {
+  return block_.form == nullptr ? Status{} : block_.form->read_inputs(inputs, result);
+}
+
 Status EncoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                     const ForwardTaps& taps) const {
   const StackConfig& stack = block_.stack;
-  VKF_ASSIGN(TextStates text, add_text_stack(b, stack, block_.embedding, shape, taps));
+  const EncoderForm* form = block_.form.get();
+  VKF_ASSIGN(TextStates text, add_text_stack(b, stack, block_.embedding, shape, taps, form));
   b.mark_output(text.states, "last_hidden_state");
   const HeadInput input{text.states, text.mask};
   VKF_CHECK(add_heads(b, stack, block_.heads, input));
+  if (form != nullptr) VKF_CHECK(form->add_heads(b, stack, input));
   return add_sentence_embedding(b, facts_.sentence, input);
 }
 

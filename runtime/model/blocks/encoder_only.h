@@ -10,6 +10,7 @@ struct EncoderConfig {
   TextEmbedding embedding;
   StackConfig stack;
   std::vector<HeadConfig> heads;
+  std::shared_ptr<const EncoderForm> form;  // what is the family's own, or null
 };
 
 // What remains to a family's own file is its configuration and weight table.
@@ -19,6 +20,7 @@ class EncoderFamily : public ModelFamily {
 
   const ModelFacts& facts() const override { return facts_; }
   const GenerationFacts& generation() const override { return generation_; }
+  Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
 

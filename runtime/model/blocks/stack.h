@@ -8,6 +8,8 @@
 // qkv is [q | k | v], heads side by side; a gated up is [gate | up].
 #pragma once
 
+#include <functional>
+
 #include "model/model.h"
 #include "ops/activation.h"
 #include "ops/rotary.h"
@@ -83,6 +85,8 @@ struct StackTerms {
   ScoreTermsParams params = no_score_terms();
 };
 
+struct LayerSite;
+
 // What a stack runs over.
 struct StackRun {
   enum class Mode : uint8_t { kFull, kPrompt, kStep } mode = Mode::kFull;
@@ -100,6 +104,10 @@ struct StackRun {
   StepShape step = {};
   TensorId state = kNoTensor;
   TensorId ancestry = kNoTensor;
+  // Self-attention of a family's own in full passes: h (B, T, D) and its qkv (B, T, (H + 2 Hkv) E)
+  // -> (B, T, H E), before the output projection. Empty: the one that `terms` and kinds describe.
+  using Attend = std::function<Result<TensorId>(const LayerSite& site, TensorId h, TensorId qkv)>;
+  Attend attend = {};
 };
 
 // External tensors of a decoding step, with what the stack adds by distance behind the ancestry.

@@ -1,7 +1,6 @@
 #include "model/blocks/stack_attention.h"
 
 #include "ops/attention_step.h"
-#include "ops/attention_weights.h"
 #include "ops/kv_append.h"
 
 namespace vkformer {
@@ -53,70 +52,9 @@ Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
                      .tokens = u32(run.mode == Mode::kStep ? 1 : run.tokens)});
 }
 
-// What of one attention is handed out; an empty name: nothing.
-struct AttentionTap {
-  std::string name;
-  int64_t head = -1;  // -1: all
-  AttentionWeightsAttrs::Result result = AttentionWeightsAttrs::Result::kProbabilities;
-};
-
-AttentionTap tap_of(const LayerSite& site, const std::string& kind) {
-  const ForwardTaps& taps = site.run.taps;
-  const bool chosen = taps.attention_layer < 0 || taps.attention_layer == site.layer;
-  if (taps.attentions == ForwardTaps::Tap::kOff || !chosen) return {};
-  AttentionTap tap{.name = kind + "attentions." + site.number(), .head = taps.attention_head};
-  if (taps.raw_scores == ForwardTaps::Tap::kOn) tap.result = AttentionWeightsAttrs::Result::kScores;
-  return tap;
-}
-
-// Adds the fused attention and, where asked, the tap with its probabilities.
-Result<TensorId> attend(const LayerSite& site, const AttentionInputs& inputs,
-                        const AttentionAttrs& attrs, const AttentionTap& tap) {
-  Graph& g = site.b.graph();
-  if (!tap.name.empty()) {
-    AttentionWeightsAttrs weights{.attention = attrs};
-    weights.first_head = tap.head < 0 ? 0 : u32(tap.head);
-    weights.head_count = tap.head < 0 ? 0 : 1;
-    weights.result = tap.result;
-    VKF_ASSIGN(TensorId map, add_attention_weights(g, inputs, weights));
-    site.b.mark_output(map, tap.name);
-  }
-  return add_attention(g, inputs, attrs);
-}
-
-AttentionAttrs sizes_of(const LayerSite& site, int64_t keys) {
-  const StackConfig& c = site.c;
-  AttentionAttrs attrs;
-  attrs.batch = u32(site.run.batch);
-  attrs.heads = u32(c.heads);
-  attrs.kv_heads = u32(c.kv());
-  attrs.queries = u32(site.run.tokens);
-  attrs.keys = u32(keys);
-  attrs.head_width = attrs.value_width = u32(c.head());
-  attrs.scale = scale_of(site);
-  return attrs;
-}
-
 Result<TensorId> attend_own(const LayerSite& site, TensorId qkv) {
-  const StackConfig& c = site.c;
-  AttentionAttrs attrs = sizes_of(site, site.run.tokens);
-  const uint32_t e = attrs.head_width;
-  const uint32_t row = u32(c.qkv_width());
-  attrs.q = merged_rows(attrs.queries, row, 0, e);
-  attrs.k = merged_rows(attrs.keys, row, attrs.heads * e, e);
-  attrs.v = merged_rows(attrs.keys, row, (attrs.heads + attrs.kv_heads) * e, e);
-  attrs.terms = site.run.terms.params;
-  const AttentionKind kind = kind_of(site);
-  if (kind.window_left >= 0) {
-    attrs.terms.flags |= VKF_TERM_WINDOW_LEFT;
-    attrs.terms.window_left = static_cast<int32_t>(kind.window_left);
-  }
-  if (kind.window_right >= 0) {
-    attrs.terms.flags |= VKF_TERM_WINDOW_RIGHT;
-    attrs.terms.window_right = static_cast<int32_t>(kind.window_right);
-  }
-  return attend(site, {.q = qkv, .kv = qkv, .terms = site.run.terms.words}, attrs,
-                tap_of(site, c.taps));
+  return attend(site, {.q = qkv, .kv = qkv, .terms = site.run.terms.words}, own_attrs(site),
+                tap_of(site, site.c.taps));
 }
 
 AttentionStepAttrs step_sizes(const LayerSite& site, AttentionStepAttrs::Source source) {
@@ -166,6 +104,66 @@ Status append(const LayerSite& site, TensorId qkv) {
 
 }  // namespace
 
+AttentionTap tap_of(const LayerSite& site, const std::string& kind) {
+  const ForwardTaps& taps = site.run.taps;
+  const bool chosen = taps.attention_layer < 0 || taps.attention_layer == site.layer;
+  if (taps.attentions == ForwardTaps::Tap::kOff || !chosen) return {};
+  AttentionTap tap{.name = kind + "attentions." + site.number(), .head = taps.attention_head};
+  if (taps.raw_scores == ForwardTaps::Tap::kOn) tap.result = AttentionWeightsAttrs::Result::kScores;
+  return tap;
+}
+
+Result<TensorId> add_map(const LayerSite& site, const AttentionInputs& inputs,
+                         const AttentionAttrs& attrs, const AttentionTap& tap) {
+  AttentionWeightsAttrs weights{.attention = attrs};
+  weights.first_head = tap.head < 0 ? 0 : u32(tap.head);
+  weights.head_count = tap.head < 0 ? 0 : 1;
+  weights.result = tap.result;
+  return add_attention_weights(site.b.graph(), inputs, weights);
+}
+
+Result<TensorId> attend(const LayerSite& site, const AttentionInputs& inputs,
+                        const AttentionAttrs& attrs, const AttentionTap& tap) {
+  if (!tap.name.empty()) {
+    VKF_ASSIGN(TensorId map, add_map(site, inputs, attrs, tap));
+    site.b.mark_output(map, tap.name);
+  }
+  return add_attention(site.b.graph(), inputs, attrs);
+}
+
+AttentionAttrs sizes_of(const LayerSite& site, int64_t keys) {
+  const StackConfig& c = site.c;
+  AttentionAttrs attrs;
+  attrs.batch = u32(site.run.batch);
+  attrs.heads = u32(c.heads);
+  attrs.kv_heads = u32(c.kv());
+  attrs.queries = u32(site.run.tokens);
+  attrs.keys = u32(keys);
+  attrs.head_width = attrs.value_width = u32(c.head());
+  attrs.scale = scale_of(site);
+  return attrs;
+}
+
+AttentionAttrs own_attrs(const LayerSite& site) {
+  AttentionAttrs attrs = sizes_of(site, site.run.tokens);
+  const uint32_t e = attrs.head_width;
+  const uint32_t row = u32(site.c.qkv_width());
+  attrs.q = merged_rows(attrs.queries, row, 0, e);
+  attrs.k = merged_rows(attrs.keys, row, attrs.heads * e, e);
+  attrs.v = merged_rows(attrs.keys, row, (attrs.heads + attrs.kv_heads) * e, e);
+  attrs.terms = site.run.terms.params;
+  const AttentionKind kind = kind_of(site);
+  if (kind.window_left >= 0) {
+    attrs.terms.flags |= VKF_TERM_WINDOW_LEFT;
+    attrs.terms.window_left = static_cast<int32_t>(kind.window_left);
+  }
+  if (kind.window_right >= 0) {
+    attrs.terms.flags |= VKF_TERM_WINDOW_RIGHT;
+    attrs.terms.window_right = static_cast<int32_t>(kind.window_right);
+  }
+  return attrs;
+}
+
 std::vector<uint32_t> distance_words(const StackConfig& stack) {
   if (!stack.slopes.empty()) return float_words(stack.slopes);
   if (stack.distance.reach == 0) return {};
@@ -189,8 +187,12 @@ Result<TensorId> add_projection(const LayerSite& site, TensorId h) {
 
 Result<TensorId> add_self_attention(const LayerSite& site, TensorId h, LinearAttrs out) {
   VKF_ASSIGN(TensorId qkv, add_projection(site, h));
-  VKF_ASSIGN(TensorId y,
-             site.run.mode == Mode::kStep ? step_own(site, qkv) : attend_own(site, qkv));
+  TensorId y = kNoTensor;
+  if (site.run.mode == Mode::kFull && site.run.attend) {
+    VKF_ASSIGN(y, site.run.attend(site, h, qkv));
+  } else {
+    VKF_ASSIGN(y, site.run.mode == Mode::kStep ? step_own(site, qkv) : attend_own(site, qkv));
+  }
   return add_named_linear(site.b, site.rows() + ".self.out", y, out);
 }
 

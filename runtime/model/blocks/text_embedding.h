@@ -2,7 +2,7 @@
 // a projection where a family has them.
 #pragma once
 
-#include "model/blocks/stack.h"
+#include "model/blocks/encoder_form.h"
 
 namespace vkformer {
 
@@ -33,14 +33,15 @@ struct EmbeddedTokens {
 Result<EmbeddedTokens> add_text_embedding(ModelBuilder& builder, const StackConfig& stack,
                                           const TextEmbedding& embedding, const TokenFeeds& feeds,
                                           Shape tokens);
-// A full pass over input_ids (B, S) with their key mask: embedding and all layers.
+// A full pass over input_ids (B, S) with their key mask: embedding and all layers. `form` is a
+// family's own part of it, or null.
 struct TextStates {
   TensorId states = kNoTensor;  // (B, S, D)
   TensorId mask = kNoTensor;    // key mask words
 };
 Result<TextStates> add_text_stack(ModelBuilder& builder, const StackConfig& stack,
                                   const TextEmbedding& embedding, const ForwardShape& shape,
-                                  const ForwardTaps& taps);
+                                  const ForwardTaps& taps, const EncoderForm* form = nullptr);
 // Of a step: x (slots, D) of the tokens that the search chose.
 Result<TensorId> add_step_embedding(ModelBuilder& builder, const StackConfig& stack,
                                     const TextEmbedding& embedding, const StepTensors& tensors);

@@ -1,0 +1,21 @@
+#include "model/blocks/encoder_form.h"
+
+namespace vkformer {
+
+void EncoderForm::add_layer_rows(const std::string&, const std::string&, int64_t,
+                                 WeightTable&) const {}
+
+Status EncoderForm::read_inputs(const TensorMap&, ForwardInputs&) const {
+  return {};
+}
+
+Result<StackRun::Attend> EncoderForm::begin_pass(ModelBuilder&, const StackConfig&,
+                                                 const ForwardShape&, TensorId) const {
+  return StackRun::Attend();
+}
+
+Status EncoderForm::add_heads(ModelBuilder&, const StackConfig&, const HeadInput&) const {
+  return {};
+}
+
+}  // namespace vkformer

@@ -1,0 +1,27 @@
+// What a family adds to an encoder beside its configuration: weights of its own in every layer,
+// inputs of its own, another self-attention, heads that blocks/heads.h does not have. Longformer
+// and BigBird are a RoBERTa and a BERT with such a form.
+#pragma once
+
+#include "model/blocks/heads.h"
+
+namespace vkformer {
+
+class EncoderForm {
+ public:
+  virtual ~EncoderForm() = default;
+
+  // Rows of one layer: `to` is "encoder.0", `from` "longformer.encoder.layer.0.".
+  virtual void add_layer_rows(const std::string& to, const std::string& from, int64_t width,
+                              WeightTable& table) const;
+  // As ModelFamily::read_inputs.
+  virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
+  // Adds the tensors that self-attention reads in a pass; `mask` is its key mask (B, ceil(S/32)).
+  // Without a function the pass has the stack's own.
+  virtual Result<StackRun::Attend> begin_pass(ModelBuilder& builder, const StackConfig& stack,
+                                              const ForwardShape& shape, TensorId mask) const;
+  virtual Status add_heads(ModelBuilder& builder, const StackConfig& stack,
+                           const HeadInput& input) const;
+};
+
+}  // namespace vkformer

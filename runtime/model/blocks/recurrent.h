@@ -1,0 +1,42 @@
+// Recurrent encoders and what they share with their decoders: GRU or LSTM layers in one or both
+// directions over the real tokens of every row, wherever padding is.
+//
+// The host lists where real tokens are (add_token_order); rows of tokens are gathered to the front
+// in reading order and in reverse, run, and put back. So no kernel knows of masks, and padding
+// costs nothing but its time.
+//
+// Weight rows by layer i and direction (forward, backward): encoder.i.<direction>.input (G Hd, in),
+// encoder.i.<direction>.state (G Hd, Hd), both with biases.
+#pragma once
+
+#include "model/model.h"
+#include "ops/recurrent_cell.h"
+
+namespace vkformer {
+
+struct RecurrentEncoder {
+  CellKind cell = CellKind::kGru;
+  enum class Directions : uint8_t { kForward, kBoth } directions = Directions::kBoth;
+  int64_t layers = 1;
+  int64_t width = 0;  // He of each direction
+
+  int64_t sides() const { return directions == Directions::kBoth ? 2 : 1; }
+  int64_t output() const { return sides() * width; }  // C
+};
+
+struct RecurrentMemory {
+  TensorId states = kNoTensor;    // (B, S, C), zeros at padding
+  TensorId forward = kNoTensor;   // (B, He): the last layer's state behind the last real token
+  TensorId backward = kNoTensor;  // (B, He): the same in reverse, behind the first; or none
+};
+
+// Adds to the words of a pass over (B, S) tokens, by their key mask, what add_recurrent_encoder
+// feeds: order_forward, order_backward (B, S): the rows of real tokens, in order and in reverse;
+// place_forward, place_backward (B, S): the way back; order_last (B).
+void add_token_order(ForwardInputs& inputs);
+
+// x (B, S, E) -> the memory. hidden_states taps are the inputs of the layers.
+Result<RecurrentMemory> add_recurrent_encoder(ModelBuilder& builder, const RecurrentEncoder& config,
+                                              const ForwardTaps& taps, TensorId x);
+
+}  // namespace vkformer

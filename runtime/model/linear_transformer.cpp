@@ -1,0 +1,15 @@
+#include "model/linear_transformer.h"
+
+#include "model/blocks/linear_layers.h"
+#include "model/config_reading.h"
+
+namespace vkformer {
+
+Result<std::unique_ptr<ModelFamily>> load_linear_transformer(const ModelFiles& files) {
+  VKF_ASSIGN(LinearModelRead read, read_linear_model(files, "linear_transformer"));
+  VKF_ASSIGN(read.block.mixing.features.epsilon,
+             get_epsilon(files.config, "denominator_eps", 1e-6));
+  return make_linear_model(std::move(read));
+}
+
+}  // namespace vkformer

@@ -1,0 +1,450 @@
+#include "model/wav2vec2_conformer.h"
+
+#include "model/blocks/picture_layers.h"
+#include "model/blocks/relative_attention.h"
+#include "model/wav2vec2_conformer_config.h"
+#include "model/weight_rows.h"
+#include "ops/combine.h"
+#include "ops/concat_columns.h"
+#include "ops/conv.h"
+#include "ops/gated_activation.h"
+#include "ops/gather_rows.h"
+#include "ops/group_norm.h"
+#include "ops/layer_norm.h"
+#include "ops/unfold.h"
+#include "weights/fold_batch_norm.h"
+#include "weights/read_floats.h"
+
+namespace vkformer {
+namespace {
+
+using Tap = ForwardTaps::Tap;
+using Positions = ConformerConfig::Positions;
+
+constexpr float kEpsilon = 1e-5f;  // of the norms that layer_norm_eps does not set
+constexpr int64_t kMostSamples = int64_t{1} << 26;
+
+uint32_t u32(int64_t value) {
+  return static_cast<uint32_t>(value);
+}
+
+class Wav2Vec2Conformer : public ModelFamily {
+ public:
+  Wav2Vec2Conformer(ModelFacts facts, ConformerConfig config)
+      : facts_(std::move(facts)), c_(std::move(config)) {}
+
+  const ModelFacts& facts() const override { return facts_; }
+  const GenerationFacts& generation() const override { return generation_; }
+  Status prepare(const Checkpoint& checkpoint) override;
+  Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
+  Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
+                       const ForwardTaps& taps) const override;
+
+ private:
+  struct Pass {
+    ModelBuilder& b;
+    int64_t batch, samples, frames;
+    TensorId mask = kNoTensor;  // key mask (words), where any frame is masked
+    ForwardTaps taps;
+  };
+  enum Switch : size_t { kSamples = 0, kMasked = 1 };  // in ForwardShape::more
+
+  int64_t frames_of(int64_t samples) const;
+  Result<int64_t> samples_of(int64_t frames) const;
+  Status read_mask(const Tensor& mask, int64_t samples, ForwardInputs& result) const;
+  void add_conv_rows(WeightTable& table) const;
+  Status add_layer_rows(const Checkpoint& checkpoint, int64_t layer, WeightTable& table) const;
+  Result<TensorId> norm(const Pass& pass, const std::string& name, TensorId x,
+                        float epsilon = kEpsilon) const;
+  Result<TensorId> extract(const Pass& pass) const;
+  Result<TensorId> hide_masked(const Pass& pass, TensorId x) const;
+  Result<TensorId> half_step(const Pass& pass, const std::string& rows, TensorId x) const;
+  Result<TensorId> attend(const Pass& pass, int64_t layer, TensorId h) const;
+  Result<TensorId> project_turned(const Pass& pass, const std::string& rows, TensorId h) const;
+  Result<TensorId> convolve(const Pass& pass, const std::string& rows, TensorId x) const;
+  Result<TensorId> add_layer(const Pass& pass, int64_t layer, TensorId x) const;
+
+  ModelFacts facts_;
+  GenerationFacts generation_;
+  ConformerConfig c_;
+  std::string prefix_;  // of this file
+};
+
+std::string rows_of(int64_t layer) {
+  return "layers." + std::to_string(layer);
+}
+
+// --- Weights
+// --------------------------------------------------------------------------------------
+
+Status Wav2Vec2Conformer::prepare(const Checkpoint& checkpoint) {
+  prefix_ = name_prefix(checkpoint, "wav2vec2_conformer.", "encoder.layer_norm.weight");
+  if (c_.positions != Positions::kByFile) return {};
+  // A configuration without the key, or with null: positions are relative where there are weights
+  // for them.
+  const std::string known = prefix_ + "encoder.layers.0.self_attn.linear_pos.weight";
+  c_.positions = checkpoint.find(known) == nullptr ? Positions::kNone : Positions::kRelative;
+  return {};
+}
+
+void Wav2Vec2Conformer::add_conv_rows(WeightTable& table) const {
+  for (size_t i = 0; i < c_.convs.size(); ++i) {
+    const SoundConv& conv = c_.convs[i];
+    const std::string to = "conv." + std::to_string(i);
+    const std::string from = prefix_ + "feature_extractor.conv_layers." + std::to_string(i) + ".";
+    const int64_t taps = conv.in * conv.kernel;
+    table.rows.push_back(c_.bias == ConformerConfig::ConvBias::kYes
+                             ? linear_row(to, {from + "conv"}, conv.out, taps)
+                             : plain_linear_row(to, {from + "conv"}, conv.out, taps));
+    if (c_.norm == ConformerConfig::ConvNorm::kLayer || i == 0) {
+      table.rows.push_back(norm_row(to + ".norm", from + "layer_norm", conv.out));
+    }
+  }
+}
+
+// The table of the depthwise convolution with its batch norm.
+Result<WeightRow> depthwise_row(const Checkpoint& checkpoint, std::string to,
+                                const std::string& from, int64_t d, int64_t kernel) {
+  const std::string norm = from + "batch_norm.";
+  VKF_ASSIGN(const std::vector<float> weight,
+             read_floats(checkpoint, from + "depthwise_conv.weight", {d, 1, kernel}));
+  VKF_ASSIGN(const std::vector<float> gain, read_floats(checkpoint, norm + "weight", {d}));
+  VKF_ASSIGN(const std::vector<float> shift, read_floats(checkpoint, norm + "bias", {d}));
+  VKF_ASSIGN(const std::vector<float> mean, read_floats(checkpoint, norm + "running_mean", {d}));
+  VKF_ASSIGN(const std::vector<float> variance, read_floats(checkpoint, norm + "running_var", {d}));
+  VKF_ASSIGN(std::vector<float> table,
+             fold_batch_norm({.name = from, .out = d, .weight = weight},
+                             {.gain = gain, .shift = shift, .mean = mean, .variance = variance}));
+  return computed_row(std::move(to), std::move(table), d, kernel + 1);
+}
+
+Status Wav2Vec2Conformer::add_layer_rows(const Checkpoint& checkpoint, int64_t layer,
+                                         WeightTable& table) const {
+  const int64_t d = c_.width;
+  const std::string to = rows_of(layer);
+  const std::string from = prefix_ + "encoder.layers." + std::to_string(layer) + ".";
+  const std::string attn = from + "self_attn.";
+  const std::string conv = from + "conv_module.";
+  for (const char* part : {"ffn1", "ffn2"}) {
+    const std::string f = std::string(".") + part;
+    table.rows.push_back(norm_row(to + f + ".norm", from + part + "_layer_norm", d));
+    table.rows.push_back(
+        linear_row(to + f + ".up", {from + part + ".intermediate_dense"}, c_.ffn, d));
+    table.rows.push_back(linear_row(to + f + ".down", {from + part + ".output_dense"}, d, c_.ffn));
+  }
+  table.rows.push_back(norm_row(to + ".self.norm", from + "self_attn_layer_norm", d));
+  if (c_.positions == Positions::kRotary) {
+    table.rows.push_back(
+        linear_row(to + ".self.qk", {attn + "linear_q", attn + "linear_k"}, 2 * d, d));
+    table.rows.push_back(linear_row(to + ".self.v", {attn + "linear_v"}, d, d));
+  } else {
+    table.rows.push_back(linear_row(
+        to + ".self.qkv", {attn + "linear_q", attn + "linear_k", attn + "linear_v"}, 3 * d, d));
+  }
+  if (c_.positions == Positions::kRelative) {
+    const int64_t e = d / c_.heads;
+    table.rows.push_back(table_row(to + ".self.u", {attn + "pos_bias_u"}, {c_.heads}, e));
+    table.rows.push_back(table_row(to + ".self.v", {attn + "pos_bias_v"}, {c_.heads}, e));
+    table.rows.push_back(table_row(to + ".self.positions", {attn + "linear_pos.weight"}, {d}, d));
+  }
+  table.rows.push_back(linear_row(to + ".self.out", {attn + "linear_out"}, d, d));
+  table.rows.push_back(norm_row(to + ".conv.norm", conv + "layer_norm", d));
+  // [gate | value], where the file has the value first.
+  WeightRow gate = plain_linear_row(to + ".conv.gate", {conv + "pointwise_conv1"}, 2 * d, d);
+  for (int64_t r = 0; r < 2 * d; ++r) gate.row_order.push_back(u32((r + d) % (2 * d)));
+  table.rows.push_back(std::move(gate));
+  VKF_ASSIGN(WeightRow depthwise,
+             depthwise_row(checkpoint, to + ".conv.table", conv, d, c_.kernel));
+  table.rows.push_back(std::move(depthwise));
+  table.rows.push_back(plain_linear_row(to + ".conv.out", {conv + "pointwise_conv2"}, d, d));
+  table.rows.push_back(norm_row(to + ".norm", from + "final_layer_norm", d));
+  return {};
+}
+
+Result<WeightTable> Wav2Vec2Conformer::weight_table(const Checkpoint& checkpoint) const {
+  WeightTable table;
+  const int64_t last = c_.convs.back().out;
+  add_conv_rows(table);
+  const std::string project = prefix_ + "feature_projection.";
+  table.rows.push_back(norm_row("features.norm", project + "layer_norm", last));
+  table.rows.push_back(linear_row("features.projection", {project + "projection"}, c_.width, last));
+  for (int64_t i = 0; i < c_.layers; ++i) VKF_CHECK(add_layer_rows(checkpoint, i, table));
+  table.rows.push_back(norm_row("norm", prefix_ + "encoder.layer_norm", c_.width));
+  if (c_.classes > 0) table.rows.push_back(linear_row("head", {c_.head}, c_.classes, c_.width));
+  // Read by depthwise_row, or used in training only.
+  table.ignored = {"*masked_spec_embed",
+                   "*pos_conv_embed.*",
+                   "*conv_module.batch_norm.*",
+                   "*depthwise_conv.weight",
+                   "*embed_positions.*",
+                   "quantizer.*",
+                   "project_q.*",
+                   "project_hid.*",
+                   "*.num_batches_tracked"};
+  return table;
+}
+
+// --- Inputs
+// ---------------------------------------------------------------------------------------
+
+// 0 where the sound is too short.
+int64_t Wav2Vec2Conformer::frames_of(int64_t samples) const {
+  for (const SoundConv& conv : c_.convs) {
+    if (samples < conv.kernel) return 0;
+    samples = (samples - conv.kernel) / conv.stride + 1;
+  }
+  return samples;
+}
+
+// The fewest that make so many frames.
+Result<int64_t> Wav2Vec2Conformer::samples_of(int64_t frames) const {
+  int64_t samples = frames;
+  for (size_t i = c_.convs.size(); i-- > 0;) {
+    samples = (samples - 1) * c_.convs[i].stride + c_.convs[i].kernel;
+    if (samples < 1 || samples > kMostSamples) {
+      return invalid_argument("[input_values] would have more than " +
+                              std::to_string(kMostSamples) + " samples to make " +
+                              std::to_string(frames) + " frames; ask for fewer");
+    }
+  }
+  return samples;
+}
+
+// A row's frames are those that its samples make, wherever in the row the mask has its zeros.
+Status Wav2Vec2Conformer::read_mask(const Tensor& mask, int64_t samples,
+                                    ForwardInputs& result) const {
+  const int64_t batch = result.shape.batch;
+  const int64_t frames = result.shape.source;
+  if (mask.shape != Shape{batch, samples}) {
+    return invalid_argument("[attention_mask] has shape " + shape_text(mask.shape) +
+                            ", but [input_values] has " + shape_text({batch, samples}));
+  }
+  VKF_ASSIGN(const std::vector<int64_t> values, mask.to_ints());
+  std::vector<uint8_t> kept(static_cast<size_t>(batch * frames), 0);
+  std::vector<uint32_t> rows(kept.size(), ~0u);
+  bool masked = false;
+  for (int64_t b = 0; b < batch; ++b) {
+    int64_t length = 0;
+    for (int64_t i = 0; i < samples; ++i)
+      length += values[static_cast<size_t>(b * samples + i)] != 0;
+    const int64_t own = frames_of(length);
+    if (own < 1) {
+      return invalid_argument("[attention_mask] keeps " + std::to_string(length) +
+                              " samples of row " + std::to_string(b) +
+                              ", which are too few for one frame of this model's convolutions");
+    }
+    masked = masked || own < frames;
+    for (int64_t t = 0; t < own; ++t) {
+      kept[static_cast<size_t>(b * frames + t)] = 1;
+      rows[static_cast<size_t>(b * frames + t)] = u32(b * frames + t);
+    }
+  }
+  if (!masked) return {};
+  result.words["key_mask"] = pack_key_mask(kept, batch, frames);
+  result.words["kept_frames"] = std::move(rows);
+  result.shape.more[kMasked] = 1;
+  return {};
+}
+
+Status Wav2Vec2Conformer::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {
+  const auto found = inputs.find("input_values");
+  if (found == inputs.end()) return not_found("[input_values] is missing from the inputs");
+  const Shape& s = found->second.shape;
+  const bool fits = s.size() == 2 && s[0] >= 1 && s[1] >= 1 && s[1] <= kMostSamples;
+  const int64_t frames = fits ? frames_of(s[1]) : 0;
+  if (frames < 1) {
+    return invalid_argument("[input_values] has shape " + shape_text(s) +
+                            ", but must be (B, samples) with enough samples for one frame of " +
+                            "this model's convolutions and at most " +
+                            std::to_string(kMostSamples));
+  }
+  VKF_ASSIGN(const std::vector<float> values, found->second.to_floats());
+  result.words["input_values"] = float_words(values);
+  result.shape = {.batch = s[0], .source = frames, .more = {s[1], 0}};
+  const auto mask = inputs.find("attention_mask");
+  return mask == inputs.end() ? Status{} : read_mask(mask->second, s[1], result);
+}
+
+// --- Graph
+// ----------------------------------------------------------------------------------------
+
+Result<TensorId> Wav2Vec2Conformer::norm(const Pass& pass, const std::string& name, TensorId x,
+                                         float epsilon) const {
+  return add_named_norm(pass.b, StackConfig{.epsilon = epsilon}, name, x);
+}
+
+// Samples (B, N) -> features (B, T, C).
+Result<TensorId> Wav2Vec2Conformer::extract(const Pass& pass) const {
+  ModelBuilder& b = pass.b;
+  TensorId x = b.graph().add_external("input_values", DType::kF32, {pass.batch, 1, pass.samples});
+  b.feed("input_values", x);
+  for (size_t i = 0; i < c_.convs.size(); ++i) {
+    const std::string name = "conv." + std::to_string(i);
+    const bool layer_norm = c_.norm == ConformerConfig::ConvNorm::kLayer;
+    const bool normed = layer_norm || i == 0;
+    UnfoldAttrs unfold{.source = {.order = i == 0 ? ChannelOrder::kFirst : ChannelOrder::kLast}};
+    unfold.window.kernel_width = u32(c_.convs[i].kernel);
+    unfold.window.stride_width = u32(c_.convs[i].stride);
+    b.graph().set_scope(name);
+    VKF_ASSIGN(x, add_unfold(b.graph(), x, unfold));
+    const ActivationKind fused = normed ? ActivationKind::kNone : c_.conv_activation;
+    VKF_ASSIGN(x, add_named_linear(b, name, x, {.activation = fused}));
+    if (!normed) continue;
+    VKF_ASSIGN(const TensorId gain, b.norm(name + ".norm"));
+    if (layer_norm) {
+      VKF_ASSIGN(x, add_layer_norm(b.graph(), {.x = x, .gain_bias = gain}, {.epsilon = kEpsilon}));
+    } else {
+      VKF_ASSIGN(x, add_group_norm(b.graph(), x, gain,
+                                   {.groups = u32(c_.convs[i].out), .epsilon = kEpsilon}));
+    }
+    VKF_ASSIGN(x, add_activation(b.graph(), x, {.kind = c_.conv_activation}));
+  }
+  return x;
+}
+
+// Zeros where frames are padding.
+Result<TensorId> Wav2Vec2Conformer::hide_masked(const Pass& pass, TensorId x) const {
+  if (pass.mask == kNoTensor) return x;
+  Graph& g = pass.b.graph();
+  const TensorId kept = g.add_external("kept_frames", DType::kU32, {pass.batch, pass.frames});
+  pass.b.feed("kept_frames", kept);
+  return add_gather_rows(g, {.x = x, .indices = kept});
+}
+
+// x + ffn(norm x) / 2.
+Result<TensorId> Wav2Vec2Conformer::half_step(const Pass& pass, const std::string& rows,
+                                              TensorId x) const {
+  VKF_ASSIGN(TensorId h, norm(pass, rows + ".norm", x));
+  VKF_ASSIGN(h, add_named_linear(pass.b, rows + ".up", h, {.activation = c_.activation}));
+  VKF_ASSIGN(h, add_named_linear(pass.b, rows + ".down", h));
+  return add_combine(pass.b.graph(), h, x, {.alpha = 0.5f});
+}
+
+// [q | k | v] where q and k are made of h turned, head by head, and v of h itself.
+Result<TensorId> Wav2Vec2Conformer::project_turned(const Pass& pass, const std::string& rows,
+                                                   TensorId h) const {
+  ModelBuilder& b = pass.b;
+  const int64_t e = c_.width / c_.heads;
+  RotaryScaling scaling;
+  scaling.theta = c_.base;
+  TensorId table = b.graph().find_external("rotary");
+  if (table == kNoTensor) {
+    VKF_ASSIGN(const std::vector<float> values,
+               rotary_table(scaling, {.positions = pass.frames, .rotary_width = e}));
+    table = b.host_floats("rotary", {pass.frames, e}, values);
+  }
+  b.graph().set_scope(rows);
+  VKF_ASSIGN(
+      const TensorId turned,
+      add_rotary(b.graph(), {.x = h, .table = table},
+                 {.heads = u32(c_.heads), .head_width = u32(e), .tokens = u32(pass.frames)}));
+  VKF_ASSIGN(const TensorId qk, add_named_linear(b, rows + ".qk", turned));
+  VKF_ASSIGN(const TensorId v, add_named_linear(b, rows + ".v", h));
+  return add_concat_columns(b.graph(), qk, v);
+}
+
+// h (B, T, D) -> (B, T, D), before the output projection.
+Result<TensorId> Wav2Vec2Conformer::attend(const Pass& pass, int64_t layer, TensorId h) const {
+  const std::string rows = rows_of(layer) + ".self";
+  const int64_t d = c_.width;
+  if (c_.positions == Positions::kRelative) {
+    VKF_ASSIGN(const TensorId qkv, add_named_linear(pass.b, rows + ".qkv", h));
+    RelativeRun run{.batch = pass.batch, .tokens = pass.frames, .qkv = qkv, .mask = pass.mask};
+    run.taps = pass.taps;
+    const int64_t chosen = pass.taps.attention_layer;
+    if (chosen < 0 || chosen == layer) run.map = "attentions." + std::to_string(layer);
+    return add_relative_attention(pass.b,
+                                  {.width = d,
+                                   .heads = c_.heads,
+                                   .u = rows + ".u",
+                                   .v = rows + ".v",
+                                   .positions = rows + ".positions"},
+                                  run);
+  }
+  TensorId qkv = kNoTensor;
+  if (c_.positions == Positions::kRotary) {
+    VKF_ASSIGN(qkv, project_turned(pass, rows, h));
+  } else {
+    VKF_ASSIGN(qkv, add_named_linear(pass.b, rows + ".qkv", h));
+  }
+  AttentionAttrs a;
+  a.batch = u32(pass.batch);
+  a.heads = a.kv_heads = u32(c_.heads);
+  a.queries = a.keys = u32(pass.frames);
+  a.head_width = a.value_width = u32(d / c_.heads);
+  a.q = merged_rows(a.queries, u32(3 * d), 0, a.head_width);
+  a.k = merged_rows(a.keys, u32(3 * d), u32(d), a.head_width);
+  a.v = merged_rows(a.keys, u32(3 * d), u32(2 * d), a.head_width);
+  if (pass.mask != kNoTensor) a.terms.key_mask_offset = 0;
+  return add_seen_attention(pass.b, {.q = qkv, .kv = qkv, .terms = pass.mask}, a, pass.taps, layer);
+}
+
+// x + the convolution module of x.
+Result<TensorId> Wav2Vec2Conformer::convolve(const Pass& pass, const std::string& rows,
+                                             TensorId x) const {
+  VKF_ASSIGN(TensorId h, norm(pass, rows + ".norm", x));
+  VKF_ASSIGN(h, add_named_linear(pass.b, rows + ".gate", h));
+  VKF_ASSIGN(h, add_gated_activation(pass.b.graph(), h, {.kind = ActivationKind::kSigmoid}));
+  VKF_ASSIGN(const TensorId table, pass.b.table(rows + ".table"));
+  ConvAttrs conv{.groups = u32(c_.width), .activation = c_.activation};
+  conv.window.kernel_width = u32(c_.kernel);
+  conv.window.pad_left = u32((c_.kernel - 1) / 2);
+  VKF_ASSIGN(h, add_conv(pass.b.graph(), h, table, conv));
+  return add_named_linear(pass.b, rows + ".out", h, {.residual = x});
+}
+
+Result<TensorId> Wav2Vec2Conformer::add_layer(const Pass& pass, int64_t layer, TensorId x) const {
+  const std::string rows = rows_of(layer);
+  VKF_ASSIGN(x, half_step(pass, rows + ".ffn1", x));
+  VKF_ASSIGN(const TensorId h, norm(pass, rows + ".self.norm", x));
+  VKF_ASSIGN(const TensorId y, attend(pass, layer, h));
+  VKF_ASSIGN(x, add_named_linear(pass.b, rows + ".self.out", y, {.residual = x}));
+  VKF_ASSIGN(x, convolve(pass, rows + ".conv", x));
+  VKF_ASSIGN(x, half_step(pass, rows + ".ffn2", x));
+  return norm(pass, rows + ".norm", x);
+}
+
+Status Wav2Vec2Conformer::build_forward(ModelBuilder& b, const ForwardShape& shape,
+                                        const ForwardTaps& taps) const {
+  Pass pass{b, shape.batch, 0, shape.source, kNoTensor, taps};
+  // A plan says no more than how many frames there are.
+  VKF_ASSIGN(pass.samples,
+             shape.more.empty() ? samples_of(shape.source) : Result<int64_t>(shape.more[kSamples]));
+  if (!shape.more.empty() && shape.more[kMasked] != 0) {
+    pass.mask =
+        b.graph().add_external("key_mask", DType::kU32, {shape.batch * ((shape.source + 31) / 32)});
+    b.feed("key_mask", pass.mask);
+  }
+  VKF_ASSIGN(TensorId x, extract(pass));
+  VKF_ASSIGN(x, norm(pass, "features.norm", x, c_.epsilon));
+  b.mark_output(x, "extract_features");
+  VKF_ASSIGN(x, add_named_linear(b, "features.projection", x));
+  VKF_ASSIGN(x, hide_masked(pass, x));
+  for (int64_t i = 0; i < c_.layers; ++i) {
+    if (taps.hidden_states == Tap::kOn) b.mark_output(x, "hidden_states." + std::to_string(i));
+    VKF_ASSIGN(x, add_layer(pass, i, x));
+  }
+  VKF_ASSIGN(x, norm(pass, "norm", x, c_.epsilon));
+  b.mark_output(x, "last_hidden_state");
+  if (c_.classes == 0) return {};
+  VKF_ASSIGN(const TensorId logits, add_named_linear(b, "head", x));
+  b.mark_output(logits, "logits");
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFamily>> load_wav2vec2_conformer(const ModelFiles& files) {
+  const JsonConfig& config = files.config;
+  ModelFacts facts{.family = "wav2vec2-conformer", .kind = ModelKind::kEncoder};
+  facts.source = SourceKind::kArrays;
+  ConformerConfig c;
+  VKF_CHECK(read_conformer(config, facts, c));
+  facts.width = c.width;
+  facts.encoder_layers = c.layers;
+  facts.encoder_heads = c.heads;
+  return std::unique_ptr<ModelFamily>(new Wav2Vec2Conformer(std::move(facts), std::move(c)));
+}
+
+}  // namespace vkformer

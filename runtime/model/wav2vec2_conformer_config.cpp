@@ -1,0 +1,111 @@
+#include "model/wav2vec2_conformer_config.h"
+
+#include "base/check.h"
+#include "model/config_reading.h"
+
+namespace vkformer {
+namespace {
+
+using Positions = ConformerConfig::Positions;
+
+constexpr int64_t kMostKernel = 1024;
+constexpr size_t kMostConvolutions = 64;
+
+Status read_convs(const JsonConfig& config, ConformerConfig& c) {
+  VKF_ASSIGN(const auto widths, config.get_int_list_or("conv_dim", std::vector<int64_t>(7, 512)));
+  VKF_ASSIGN(const auto kernels, config.get_int_list_or("conv_kernel", {10, 3, 3, 3, 3, 2, 2}));
+  VKF_ASSIGN(const auto strides, config.get_int_list_or("conv_stride", {5, 2, 2, 2, 2, 2, 2}));
+  if (widths.empty() || widths.size() > kMostConvolutions || kernels.size() != widths.size() ||
+      strides.size() != widths.size()) {
+    return invalid_file(
+        "[conv_dim] in " + config.where() + " has " + std::to_string(widths.size()) +
+        " values, [conv_kernel] " + std::to_string(kernels.size()) + " and [conv_stride] " +
+        std::to_string(strides.size()) + ", but there must be as many of each, from 1 to " +
+        std::to_string(kMostConvolutions));
+  }
+  int64_t in = 1;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    const bool fits = widths[i] >= 1 && widths[i] <= kMostWidth && kernels[i] >= 1 &&
+                      kernels[i] <= kMostKernel && strides[i] >= 1 && strides[i] <= kMostKernel;
+    if (!fits) {
+      return invalid_file(
+          "[conv_dim] in " + config.where() + " has a convolution of " + std::to_string(widths[i]) +
+          " channels with a kernel of " + std::to_string(kernels[i]) + " and a stride of " +
+          std::to_string(strides[i]) + ", but must lie between 1 and " +
+          std::to_string(kMostWidth) + " channels and " + std::to_string(kMostKernel) + " samples");
+    }
+    c.convs.push_back({in, widths[i], kernels[i], strides[i]});
+    in = widths[i];
+  }
+  VKF_ASSIGN(const bool bias, config.get_bool_or("conv_bias", false));
+  if (bias) c.bias = ConformerConfig::ConvBias::kYes;
+  VKF_ASSIGN(c.conv_activation, get_activation(config, "feat_extract_activation", "gelu"));
+  VKF_ASSIGN(const std::string norm, config.get_string_or("feat_extract_norm", "group"));
+  if (norm == "layer") c.norm = ConformerConfig::ConvNorm::kLayer;
+  if (norm == "layer" || norm == "group") return {};
+  return invalid_file("[feat_extract_norm] in " + config.where() + " is '" + norm +
+                      "', but must be group or layer");
+}
+
+Status read_layers(const JsonConfig& config, ConformerConfig& c) {
+  VKF_ASSIGN(c.width, get_size_or(config, "hidden_size", 768, kMostWidth));
+  VKF_ASSIGN(c.layers, get_size_or(config, "num_hidden_layers", 12, kMostLayers));
+  VKF_ASSIGN(c.heads, get_size_or(config, "num_attention_heads", 12, kMostWidth));
+  VKF_ASSIGN(const int64_t head, head_width(config, c.width, c.heads));
+  VKF_ASSIGN(c.ffn, get_size_or(config, "intermediate_size", 3072, 4 * kMostWidth));
+  VKF_ASSIGN(c.activation, get_activation(config, "hidden_act", "gelu"));
+  VKF_ASSIGN(c.epsilon, get_epsilon(config, "layer_norm_eps", 1e-5));
+  VKF_ASSIGN(c.kernel, get_size_or(config, "conv_depthwise_kernel_size", 31, kMostKernel));
+  if (c.kernel % 2 == 0) {
+    return invalid_file("[conv_depthwise_kernel_size] in " + config.where() + " is " +
+                        std::to_string(c.kernel) + ", but must be odd, so that it has a middle");
+  }
+  VKF_ASSIGN(c.base, config.get_double_or("rotary_embedding_base", 10000.0));
+  c.positions = Positions::kByFile;
+  if (!config.has("position_embeddings_type")) return {};
+  VKF_ASSIGN(const std::string type, config.get_string("position_embeddings_type"));
+  c.positions = type == "relative" ? Positions::kRelative
+                : type == "rotary" ? Positions::kRotary
+                                   : Positions::kNone;
+  const int64_t pairs = c.positions == Positions::kRelative ? c.width : head;
+  if (c.positions == Positions::kNone || pairs % 2 == 0) return {};
+  return invalid_file("[position_embeddings_type] in " + config.where() + " is '" + type +
+                      "', which turns pairs of columns, but there are " + std::to_string(pairs));
+}
+
+Status read_head(const JsonConfig& config, ModelFacts& facts, ConformerConfig& c) {
+  VKF_ASSIGN(facts.architecture, get_architecture(config, "Wav2Vec2ConformerModel"));
+  for (const char* key : {"add_adapter", "use_weighted_layer_sum"}) {
+    VKF_ASSIGN(const bool on, config.get_bool_or(key, false));
+    if (!on) continue;
+    return unsupported("[" + std::string(key) + "] is true in " + config.where() +
+                       "; the wav2vec2-conformer family does not have it");
+  }
+  if (facts.architecture == "Wav2Vec2ConformerModel") return {};
+  facts.head = HeadKind::kTokens;
+  if (facts.architecture == "Wav2Vec2ConformerForCTC") {
+    VKF_ASSIGN(c.classes, get_size(config, "vocab_size", kMostVocabulary));
+    facts.target_vocab = c.classes;
+    c.head = "lm_head";
+    return {};
+  }
+  if (facts.architecture == "Wav2Vec2ConformerForAudioFrameClassification") {
+    VKF_ASSIGN(facts.labels, get_labels(config));
+    c.classes = static_cast<int64_t>(facts.labels.size());
+    c.head = "classifier";
+    return {};
+  }
+  return unsupported("[architectures] of " + config.where() + " names '" + facts.architecture +
+                     "', whose head this family does not have; supported are the bare model, "
+                     "Wav2Vec2ConformerForCTC and Wav2Vec2ConformerForAudioFrameClassification");
+}
+
+}  // namespace
+
+Status read_conformer(const JsonConfig& config, ModelFacts& facts, ConformerConfig& result) {
+  VKF_CHECK(read_head(config, facts, result));
+  VKF_CHECK(read_convs(config, result));
+  return read_layers(config, result);
+}
+
+}  // namespace vkformer
