@@ -58,6 +58,7 @@ class Graph {
   TensorDesc& tensor(TensorId id) { return tensors_[id]; }
   const std::vector<TensorDesc>& tensors() const { return tensors_; }
   const std::vector<Node>& nodes() const { return nodes_; }
+  Node& node(size_t index) { return nodes_[index]; }
   // The external tensor of that name, or kNoTensor.
   TensorId find_external(const std::string& name) const;
 
