@@ -88,10 +88,11 @@ uint32_t span_of(const DeviceCaps& caps, uint32_t out_width) {
   return std::min(std::bit_ceil(out_width), most);
 }
 
-// Rounds of the shader's loops for one output channel of a span; the test of a line counts as one.
+// Rounds of the shader's loops for one output channel of a span. Those with a condition inside, as
+// all of them have, count twice (row_kernel.h).
 uint64_t rounds_of(const ConvPicture& p, uint32_t group_inputs) {
-  const uint64_t line = 2ull + std::min(p.stride_width, p.kernel_width) + p.kernel_width;
-  return 1 + group_inputs * (1 + p.kernel_height * line);
+  const uint64_t line = 1ull + std::min(p.stride_width, p.kernel_width) + p.kernel_width;
+  return 2 * (1 + group_inputs * (1 + p.kernel_height * line));
 }
 
 // Output channels of a workgroup. Starting one costs a software device more than a round of lanes,

@@ -134,7 +134,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("sizes beyond the device are refused before anything is allocated") {
     VKF_TEST_DEVICE(device);
     GemmBenchmark gemm = small_gemm();
-    gemm.m = gemm.k = int64_t{1} << 20;
+    gemm.m = gemm.n = int64_t{1} << 20;
     const auto run = run_gemm(device, gemm);
     REQUIRE_FALSE(run.ok());
     CHECK_MESSAGE(run.error().message.find("bytes") != std::string::npos, run.error().message);
