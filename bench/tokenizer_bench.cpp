@@ -4,10 +4,9 @@
 //
 // One core. Every encode starts with empty word caches: they live as long as one call. Times are
 // of the process, so that others on the machine count less, and of single calls, of which the
-// median and the best are reported.
+// median is reported.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -93,10 +92,7 @@ benchmark::internal::Benchmark* add(const std::string& name, int repetitions, Fu
       ->MeasureProcessCPUTime()
       ->Unit(benchmark::kMillisecond)
       ->Repetitions(repetitions)
-      ->ReportAggregatesOnly()
-      ->ComputeStatistics("best", [](const std::vector<double>& times) {
-        return *std::min_element(times.begin(), times.end());
-      });
+      ->ReportAggregatesOnly();
 }
 
 template <class Function>
