@@ -25,7 +25,6 @@ WINDOW = 256  # keys to each side
 FEATURES = 128  # of the performer
 PROJECTED = 128  # keys of the linformer
 LANDMARKS = 64
-BLOCK = 64  # tokens of a block of the block map and of a document's multiple
 
 
 def heads(*names):

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/check.h"
+#include "base/utf8_step.h"
 #include "image/attention_maps.h"
 #include "image/attention_page.h"
 #include "image/canvas.h"
@@ -32,9 +33,10 @@ void append_escape(uint32_t unit, std::string& out) {
 template <class Take>
 void each_character(std::string_view text, const Take& take) {
   while (!text.empty()) {
-    const auto [size, code] = decode_character(text);
-    take(size == 0 ? kReplacement : code);
-    text.remove_prefix(std::max<size_t>(size, 1));
+    // One replacement for every byte that belongs to no character.
+    const Utf8Step step = utf8_step(text);
+    take(step.valid ? uint32_t{utf8_value(text, step.length)} : kReplacement);
+    text.remove_prefix(step.valid ? step.length : 1);
   }
 }
 

@@ -8,6 +8,8 @@
 #include <memory>
 #include <numbers>
 
+#include "base/utf8_step.h"
+
 // Internal functions only: a host may link its own copy of stb.
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -32,31 +34,15 @@ int text_units(std::string_view text) {
   return std::max(units - 1, 0);
 }
 
-std::pair<size_t, uint32_t> decode_character(std::string_view text) {
-  const auto lead = static_cast<uint8_t>(text[0]);
-  if (lead < 0x80) return {1, lead};
-  const size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return {0, 0};
-  uint32_t code = lead & (0x7Fu >> size);
-  for (size_t i = 1; i < size; ++i) {
-    const auto next = static_cast<uint8_t>(text[i]);
-    if ((next & 0xC0) != 0x80) return {0, 0};
-    code = code << 6 | (next & 0x3Fu);
-  }
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  const bool overlong = code < (size == 4 ? 0x10000u : size == 3 ? 0x800u : 0x80u);
-  if (surrogate || overlong || code > 0x10FFFF) return {0, 0};
-  return {size, code};
-}
-
 std::string heat_map_text(std::string_view text, int max_units) {
   // Reading stops at the limit, so that a label of megabytes costs no more than a line.
   std::string whole, cut;
   const int dots = text_units("...") + 1;
   while (!text.empty()) {
-    const auto [size, code] = decode_character(text);
+    const Utf8Step step = utf8_step(text);
+    const char32_t code = step.valid ? utf8_value(text, step.length) : 0;
     char escaped[16] = {text[0]};
-    if (size == 0) {
+    if (!step.valid) {
       std::snprintf(escaped, sizeof escaped, "<0x%02X>", static_cast<uint8_t>(text[0]));
     } else if (code < 32 || code > 126) {
       std::snprintf(escaped, sizeof escaped, "<U+%04X>", static_cast<unsigned>(code));
@@ -65,7 +51,7 @@ std::string heat_map_text(std::string_view text, int max_units) {
     const int units = text_units(whole);
     if (units + dots <= max_units) cut = whole;
     if (units > max_units) return text_units("...") <= max_units ? cut + "..." : std::string();
-    text.remove_prefix(std::max<size_t>(size, 1));
+    text.remove_prefix(step.valid ? step.length : 1);
   }
   return whole;
 }

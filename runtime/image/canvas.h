@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "vkformer/result.h"
@@ -27,10 +26,6 @@ inline constexpr int64_t kMinBorderedCell = 6;
 
 // Width of printable ASCII in font units.
 int text_units(std::string_view text);
-
-// Bytes of the UTF-8 character that `text` starts with, and its code point; 0 bytes if malformed.
-// Precondition: not empty.
-std::pair<size_t, uint32_t> decode_character(std::string_view text);
 
 // `text` as printable ASCII: other characters become <U+00E9>, bytes that are not UTF-8 <0xFF>;
 // cut with "..." where it would be wider than max_units (font units, a digit is 6 wide).

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "base/narrow.h"
 #include "model/blocks/heads.h"
 #include "model/blocks/picture_embedding.h"
 #include "model/blocks/stack_attention.h"
@@ -19,10 +20,6 @@ namespace vkformer {
 namespace {
 
 using Kind = GatoSlot::Kind;
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 struct GatoConfig {
   GatoTokens tokens;

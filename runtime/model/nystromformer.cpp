@@ -1,5 +1,6 @@
 #include "model/nystromformer.h"
 
+#include "base/narrow.h"
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/nystrom_attention.h"
 #include "model/blocks/padded_tokens.h"
@@ -74,10 +75,6 @@ class Nystromformer : public ModelFamily {
   LandmarkSetup setup_;
   std::string prefix_;  // of this file
 };
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 Status Nystromformer::prepare(const Checkpoint& checkpoint) {
   const std::string words = "embeddings.word_embeddings.weight";

@@ -1,5 +1,6 @@
 #include "model/reformer.h"
 
+#include "base/narrow.h"
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/padded_tokens.h"
 #include "model/blocks/seeded_normals.h"
@@ -18,10 +19,6 @@ namespace {
 
 using Kind = ReformerConfig::Kind;
 using Tap = ForwardTaps::Tap;
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 class Reformer : public ModelFamily {
  public:

@@ -25,16 +25,7 @@ Result<std::unique_ptr<ModelFamily>> load_roberta(const ModelFiles& files) {
                                                xlm ? "XLMRobertaModel" : "RobertaModel"));
   VKF_CHECK(read_positions_behind_pad(files.config, bert));
   bert.names = roberta_names(bert.block.stack.layers);
-  switch (bert.facts.head) {
-    case HeadKind::kMasked:
-      add_masked_head(bert, "lm_head.dense", ActivationKind::kGelu, "lm_head.layer_norm");
-      break;
-    case HeadKind::kSequence:
-      add_sequence_head(bert, "classifier.dense", ActivationKind::kTanh, "classifier.out_proj");
-      break;
-    default:
-      add_shared_head(bert);
-  }
+  add_roberta_head(bert);
   return make_bert(std::move(bert));
 }
 

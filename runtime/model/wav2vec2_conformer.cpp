@@ -1,5 +1,6 @@
 #include "model/wav2vec2_conformer.h"
 
+#include "base/narrow.h"
 #include "model/blocks/picture_layers.h"
 #include "model/blocks/relative_attention.h"
 #include "model/wav2vec2_conformer_config.h"
@@ -23,10 +24,6 @@ using Positions = ConformerConfig::Positions;
 
 constexpr float kEpsilon = 1e-5f;  // of the norms that layer_norm_eps does not set
 constexpr int64_t kMostSamples = int64_t{1} << 26;
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 class Wav2Vec2Conformer : public ModelFamily {
  public:

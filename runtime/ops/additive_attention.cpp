@@ -57,7 +57,7 @@ Result<uint32_t> local_size(const DeviceCaps& caps, const Attrs& a, uint64_t key
     return 2 * (own * (a.width + ranks + 6) + (a.value_width + lanes - 1) / lanes * (keys + 1));
   };
   while (local < limit && rounds(local) > kMostSoftwareIterations) local *= 2;
-  if (caps.device_class == DeviceClass::kSoftware && rounds(local) > kMostSoftwareIterations) {
+  if (leaves_loops(caps, rounds(local))) {
     return unsupported("[additive_attention] There is no kernel for " + std::to_string(keys) +
                        " keys with " + std::to_string(a.width) + " columns and values of " +
                        std::to_string(a.value_width) +

@@ -127,7 +127,7 @@ uint32_t queries_per_group(const DeviceCaps& caps, uint32_t chunk) {
 Status lower_chunk_attention(LowerContext& context, const Node& node) {
   const ChunkAttentionAttrs& a = attrs_of<ChunkAttentionAttrs>(node);
   const uint64_t window = uint64_t{a.chunk} * (1ull + a.before + a.after);
-  if (context.caps.device_class == DeviceClass::kSoftware && 2 * window > kMostSoftwareIterations) {
+  if (leaves_loops(context.caps, 2 * window)) {
     return unsupported("[chunk_attention] There is no kernel for " + std::to_string(window) +
                        " keys a query on a software device; use shorter chunks");
   }

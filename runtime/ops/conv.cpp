@@ -145,7 +145,7 @@ Status lower_conv(LowerContext& context, const Node& node) {
   Dispatch d = make_row_dispatch(context, node, KernelId::conv_span__f32_f32_f32,
                                  uint64_t{params.spans} + params.copies, out);
   const uint64_t rounds = rounds_of(p, params.group_inputs);
-  if (context.caps.device_class == DeviceClass::kSoftware && rounds > kMostSoftwareIterations) {
+  if (leaves_loops(context.caps, rounds)) {
     return unsupported("[conv] There is no kernel for a kernel of " +
                        std::to_string(p.kernel_height) + " x " + std::to_string(p.kernel_width) +
                        " over " + std::to_string(params.group_inputs) +

@@ -20,6 +20,13 @@ EmbeddingAttrs with_defaults(EmbeddingAttrs attrs, const Shape& ids) {
   return attrs;
 }
 
+// Rows of the table's tensor `index`, counted from 0. Defaults must be filled in.
+uint32_t slice_rows(const EmbeddingAttrs& attrs, uint32_t index) {
+  const uint64_t first = uint64_t{index} * attrs.slice_rows;
+  if (first >= attrs.vocabulary) return 0;
+  return std::min(attrs.slice_rows, attrs.vocabulary - static_cast<uint32_t>(first));
+}
+
 uint64_t table_elements(const TensorDesc& table) {
   const uint64_t size = dtype_size(table.dtype);
   if (table.bytes != 0) return table.bytes / size;
@@ -52,7 +59,7 @@ Status check_slices(const Graph& graph, const EmbeddingInputs& inputs, const Emb
                                            std::to_string(wanted) + ".");
   }
   for (uint32_t s = 0; s < inputs.slices.size(); ++s) {
-    VKF_CHECK(check_table(graph.tensor(inputs.slices[s]), a, embedding_slice_rows(a, s + 1)));
+    VKF_CHECK(check_table(graph.tensor(inputs.slices[s]), a, slice_rows(a, s + 1)));
   }
   return {};
 }
@@ -81,13 +88,6 @@ uint32_t embedding_planes(const EmbeddingAttrs& attrs) {
   return 1 + (attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0) + (attrs.types > 0 ? 1 : 0);
 }
 
-uint32_t embedding_slice_rows(const EmbeddingAttrs& attrs, uint32_t index) {
-  if (attrs.slice_rows == 0) return index == 0 ? attrs.vocabulary : 0;
-  const uint64_t first = uint64_t{index} * attrs.slice_rows;
-  if (first >= attrs.vocabulary) return 0;
-  return std::min(attrs.slice_rows, attrs.vocabulary - static_cast<uint32_t>(first));
-}
-
 Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& table,
                                    const EmbeddingAttrs& attrs) {
   if (ids.dtype != DType::kU32) {
@@ -102,7 +102,7 @@ Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& tabl
   if (a.vocabulary == 0) {
     return op_error(OpId::k_embedding, "The table has 0 rows, but must have at least one.");
   }
-  VKF_CHECK(check_table(table, a, embedding_slice_rows(a, 0)));
+  VKF_CHECK(check_table(table, a, slice_rows(a, 0)));
   Shape shape = ids.shape;
   if (const uint32_t planes = embedding_planes(attrs); planes > 1) {
     if (shape.empty() || shape[0] != planes) {
@@ -213,7 +213,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
   for (uint32_t s = 0; s < slices; ++s) {
     const TensorId table = node.inputs[s == 0 ? 1 : s + 3];
     params.first_id = s * attrs.slice_rows;
-    params.slice_rows = embedding_slice_rows(attrs, s);
+    params.slice_rows = slice_rows(attrs, s);
     Dispatch d = make_dispatch(node, pick(half, step));
     d.bindings = {{node.inputs[0], Access::kRead},
                   {table, Access::kRead},

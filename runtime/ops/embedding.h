@@ -54,8 +54,6 @@ uint32_t embedding_planes(const EmbeddingAttrs& attrs);
 // (V, D) by strides.
 Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& table,
                                    const EmbeddingAttrs& attrs);
-// Rows of the table's tensor `index`, counted from 0.
-uint32_t embedding_slice_rows(const EmbeddingAttrs& attrs, uint32_t index);
 // Does the position table fit? positions (P + types, D).
 Status check_embedding_positions(const TensorDesc& positions, const EmbeddingAttrs& attrs);
 

@@ -241,8 +241,7 @@ Status lower_full(LowerContext& context, const Node& node, const LinearAttention
   const bool favor = a.features.map == Map::kFavor;
   const LinearSizes sizes =
       linear_sizes(a, favor ? context.desc(node.inputs[1]).shape[0] : int64_t{0});
-  if (context.caps.device_class == DeviceClass::kSoftware &&
-      4 * uint64_t{sizes.chunks} > kMostSoftwareIterations) {
+  if (leaves_loops(context.caps, 4 * uint64_t{sizes.chunks})) {
     return unsupported("[linear_attention] " + std::to_string(a.keys) +
                        " keys are more than a software device sums; use a shorter sequence");
   }

@@ -121,7 +121,7 @@ Status lower_lsh_hash(LowerContext& context, const Node& node) {
     loops += (uint64_t{a.factors[f]} / 8 + 1) * (a.head_width + 1);
   }
   params.stride = a.offsets == LshHashAttrs::Offsets::kNone ? 0 : params.stride + buckets;
-  if (context.caps.device_class == DeviceClass::kSoftware && 2 * loops > kMostSoftwareIterations) {
+  if (leaves_loops(context.caps, 2 * loops)) {
     return unsupported("[lsh_hash] There is no kernel for " + factors_text(a.factors) +
                        " buckets of heads " + std::to_string(a.head_width) +
                        " wide on a software device; split the number of buckets into factors");

@@ -44,8 +44,7 @@ Status lower_lsh_sort(LowerContext& context, const Node& node) {
                        .units = static_cast<uint32_t>(shape[0] * shape[1] * shape[2])};
   const uint32_t local = std::bit_floor(
       std::min({128u, context.caps.limits.max_invocations, context.caps.limits.max_group_size[0]}));
-  if (context.caps.device_class == DeviceClass::kSoftware &&
-      params.tokens / local * 4 > kMostSoftwareIterations) {
+  if (leaves_loops(context.caps, params.tokens / local * 4)) {
     return unsupported("[lsh_sort] There is no kernel for " + std::to_string(params.tokens) +
                        " tokens on a software device; use a shorter sequence");
   }

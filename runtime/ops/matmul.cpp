@@ -221,11 +221,6 @@ void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs
   }
 }
 
-// Every kernel for software devices takes 4 steps of K in a round.
-bool too_many_products(const DeviceCaps& caps, uint64_t k) {
-  return caps.device_class == DeviceClass::kSoftware && k / 4 + 4 > kMostSoftwareIterations;
-}
-
 void set_addend(const TensorDesc& c, const Shape& y, uint64_t batch_index, MatmulParams& p) {
   p.c_offset = 0;
   p.c_row_stride = c.shape.size() == 1 ? 0 : p.n;
@@ -282,7 +277,8 @@ Status lower_matmul(LowerContext& context, const Node& node) {
   const auto& attrs = attrs_of<MatmulNodeAttrs>(node);
   const Shape& a = context.desc(node.inputs[0]).shape;
   const auto k = static_cast<uint64_t>(a[a.size() - (attrs.matmul.trans_a ? 2 : 1)]);
-  if (too_many_products(context.caps, k)) {
+  // Every kernel for software devices takes 4 steps of K in a round.
+  if (leaves_loops(context.caps, k / 4 + 4)) {
     return unsupported("[matmul] There is no kernel for K = " + std::to_string(k) +
                        " on this software device, whose loops end after " +
                        std::to_string(kMostSoftwareIterations) +

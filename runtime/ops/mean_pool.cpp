@@ -66,8 +66,7 @@ Status lower_mean_pool(LowerContext& context, const Node& node) {
   MeanPoolParams params{.batch = static_cast<uint32_t>(x.shape[0]),
                         .tokens = static_cast<uint32_t>(x.shape[1]),
                         .width = static_cast<uint32_t>(x.shape[2])};
-  const bool software = context.caps.device_class == DeviceClass::kSoftware;
-  if (software && 2ull * params.tokens > kMostSoftwareIterations) {
+  if (leaves_loops(context.caps, 2ull * params.tokens)) {
     return unsupported("[mean_pool] There is no kernel for " + std::to_string(params.tokens) +
                        " tokens on this software device, whose loops end after " +
                        std::to_string(kMostSoftwareIterations / 2) + "; pool parts of the row");

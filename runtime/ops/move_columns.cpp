@@ -1,5 +1,6 @@
 #include "ops/move_columns.h"
 
+#include "base/narrow.h"
 #include "ops/row_op.h"
 #include "params/decode_state.h"
 #include "params/recurrent.h"
@@ -13,10 +14,6 @@ struct MoveColumnsAttrs {
   MoveColumnsParams params;
   enum class Kind : uint8_t { kPlain, kStore, kLoad } kind = Kind::kPlain;
 };
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 void add_move(Graph& graph, MoveColumnsAttrs attrs, std::vector<TensorId> inputs, TensorId y) {
   const MoveColumnsParams& p = attrs.params;

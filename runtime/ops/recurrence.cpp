@@ -1,5 +1,6 @@
 #include "ops/recurrence.h"
 
+#include "base/narrow.h"
 #include "ops/move_columns.h"
 #include "ops/row_op.h"
 #include "params/recurrent.h"
@@ -13,10 +14,6 @@ struct RecurrenceNodeAttrs {
   CellKind cell;
   LinearWeight weight;
 };
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 Status add_fused(Graph& graph, const RecurrenceInputs& inputs, CellKind cell, TensorId y) {
   Node node = make_node(kOp, RecurrenceNodeAttrs{cell, inputs.weight},

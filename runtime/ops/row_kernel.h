@@ -12,6 +12,11 @@ namespace vkformer {
 // all (LP_MAX_TGSI_LOOP_ITERATIONS), and says nothing. A loop with a condition inside counts twice.
 inline constexpr uint64_t kMostSoftwareIterations = 65535;
 
+// Whether loops of so many rounds end early there; nested loops count together.
+inline bool leaves_loops(const DeviceCaps& caps, uint64_t rounds) {
+  return caps.device_class == DeviceClass::kSoftware && rounds > kMostSoftwareIterations;
+}
+
 // Invocations for a workgroup that reduces `width` elements in so many passes: a power of two, at
 // least the subgroup, at most 128 and the device's limit. On software devices an invocation is a
 // vector lane and a barrier costs a context switch per lane group, so one lane group does a row,
@@ -32,9 +37,8 @@ inline uint32_t row_local_size(const DeviceCaps& caps, uint32_t width, uint64_t 
 // Whether even that many invocations are too few for a software device; the K best of a row take K
 // passes.
 inline bool too_many_passes(const DeviceCaps& caps, uint32_t width, uint64_t passes) {
-  if (caps.device_class != DeviceClass::kSoftware) return false;
   const uint32_t lanes = row_local_size(caps, width, passes);
-  return 2 * passes * (width / lanes + 1) > kMostSoftwareIterations;
+  return leaves_loops(caps, 2 * passes * (width / lanes + 1));
 }
 
 }  // namespace vkformer

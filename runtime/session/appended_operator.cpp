@@ -1,7 +1,5 @@
 #include "session/appended_operator.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "ops/op.h"
 #include "session/operator_runner.h"

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/narrow.h"
 #include "model/blocks/nystrom_attention.h"
 #include "ops/lsh_hash.h"
 #include "session/operator_adaptors.h"
@@ -30,10 +31,6 @@ Tensor join(std::initializer_list<const Tensor*> parts) {
     to += part->bytes.size();
   }
   return joined;
-}
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
 }
 
 Result<NystromAttrs> nystrom_attrs(const OperatorArguments& arguments, const Shape& q,

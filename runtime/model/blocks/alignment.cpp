@@ -1,5 +1,6 @@
 #include "model/blocks/alignment.h"
 
+#include "base/narrow.h"
 #include "model/blocks/stack.h"
 #include "ops/concat_columns.h"
 #include "ops/move_columns.h"
@@ -9,10 +10,6 @@ namespace {
 
 using Kind = AlignmentConfig::Kind;
 using Attrs = AdditiveAttentionAttrs;
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 // x (..., N) with `width` columns of zeros before or behind it: W_a [s; h] is W_a [s; 0] + W_a [0;
 // h], the second of which is the same for all queries.

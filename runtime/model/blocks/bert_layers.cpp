@@ -247,6 +247,19 @@ void add_shared_head(BertConfig& bert) {
   }
 }
 
+void add_roberta_head(BertConfig& bert) {
+  switch (bert.facts.head) {
+    case HeadKind::kMasked:
+      add_masked_head(bert, "lm_head.dense", ActivationKind::kGelu, "lm_head.layer_norm");
+      break;
+    case HeadKind::kSequence:
+      add_sequence_head(bert, "classifier.dense", ActivationKind::kTanh, "classifier.out_proj");
+      break;
+    default:
+      add_shared_head(bert);
+  }
+}
+
 void add_sequence_head(BertConfig& bert, const std::string& dense, ActivationKind activation,
                        const std::string& output) {
   const int64_t d = bert.facts.width;

@@ -77,6 +77,9 @@ Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert);
 // Those that all of these families call alike: of tokens, logits (B, S, classes) of `classifier`;
 // of spans, start_logits and end_logits (B, S), the two rows of `qa_outputs`. Others: nothing.
 void add_shared_head(BertConfig& bert);
+// The heads of RoBERTa and its kin (Longformer): masked words and classes by their names, the
+// shared ones otherwise.
+void add_roberta_head(BertConfig& bert);
 // logits (B, classes) = output(activation(dense x)) of the first token.
 void add_sequence_head(BertConfig& bert, const std::string& dense, ActivationKind activation,
                        const std::string& output);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/narrow.h"
 #include "model/blocks/stack.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
@@ -16,10 +17,6 @@ namespace {
 using Tap = ForwardTaps::Tap;
 
 constexpr float kEpsilon = 1e-5f;  // of all norms, whatever the configuration says
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 // One head may be as wide as it likes, by products that keep the scores.
 bool is_wide(const LatentLayer& layer) {

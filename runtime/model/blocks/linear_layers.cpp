@@ -1,5 +1,6 @@
 #include "model/blocks/linear_layers.h"
 
+#include "base/narrow.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
 #include "ops/attention_weights.h"
@@ -13,10 +14,6 @@ using Sharing = LinearMixing::Sharing;
 
 // The projection that all layers of a layerwise Linformer share.
 constexpr const char* kShared = "shared_projection";
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 class LinearModel : public ModelFamily {
  public:

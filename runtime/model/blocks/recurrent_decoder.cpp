@@ -1,15 +1,12 @@
 #include "model/blocks/recurrent_decoder.h"
 
+#include "base/narrow.h"
 #include "model/blocks/stack.h"
 #include "ops/concat_columns.h"
 #include "ops/recurrence.h"
 
 namespace vkformer {
 namespace {
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 // What goes from one target token to the next, and what it leaves for the head.
 struct Moment {

@@ -1,5 +1,6 @@
 #include "model/blocks/stack_attention.h"
 
+#include "base/narrow.h"
 #include "ops/attention_step.h"
 #include "ops/kv_append.h"
 
@@ -7,10 +8,6 @@ namespace vkformer {
 namespace {
 
 using Mode = StackRun::Mode;
-
-uint32_t u32(int64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 AttentionKind kind_of(const LayerSite& site) {
   const StackConfig& c = site.c;
