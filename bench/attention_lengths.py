@@ -14,8 +14,11 @@ overtakes plain attention, and plots both (needs python3-matplotlib).
 import argparse
 import json
 import math
+import os
+import struct
 import subprocess
 import sys
+import tempfile
 
 HEADS = 2
 WIDTH = 64  # E, of a head
@@ -25,6 +28,11 @@ WINDOW = 256  # keys to each side
 FEATURES = 128  # of the performer
 PROJECTED = 128  # keys of the linformer
 LANDMARKS = 64
+GLOBAL = 16  # tokens that see and are seen by all
+DOCUMENT = 512  # tokens of each document of a packed row
+BLOCK = 64  # tokens of a block, or chunk
+ROUNDS = 2  # of hashing
+BUCKETS = 64
 
 
 def heads(*names):
@@ -38,7 +46,26 @@ def qkv(*more):
     return inputs
 
 
-# Name, operator, attributes, random inputs by length.
+def global_tokens(length):
+    return {"global": ([1, length], [int(i < GLOBAL) for i in range(length)])}
+
+
+def documents(length):
+    return {"documents": ([1, length], [i // DOCUMENT for i in range(length)])}
+
+
+def block_map(length):
+    """BigBird's pattern: neighbours, the first and the last block, three more."""
+    blocks = length // BLOCK
+    rows = [[0] * blocks for _ in range(blocks)]
+    for i, row in enumerate(rows):
+        more = [(7 * i + 3) % blocks, (11 * i + 5) % blocks, (13 * i + 1) % blocks]
+        for j in [max(0, i - 1), i, min(blocks - 1, i + 1), 0, blocks - 1, *more]:
+            row[j] = 1
+    return {"block_map": ([1, 1, blocks, blocks], sum(rows, []))}
+
+
+# Name, operator, attributes, random inputs by length, and given whole numbers by length.
 STRATEGIES = [
     ("plain", "attention", {}, qkv()),
     ("causal", "attention", {"causal": True}, qkv()),
@@ -47,6 +74,21 @@ STRATEGIES = [
         "sliding_window_attention",
         {"window_left": WINDOW, "window_right": WINDOW},
         qkv(),
+    ),
+    (
+        "window and global",
+        "sliding_window_attention",
+        {"window_left": WINDOW, "window_right": WINDOW},
+        qkv(),
+        global_tokens,
+    ),
+    ("documents", "attention", {}, qkv(), documents),
+    ("block-sparse", "attention", {"block_size": BLOCK}, qkv(), block_map),
+    (
+        "LSH",
+        "lsh_attention",
+        {"chunk_length": BLOCK},
+        lambda length: heads("QK", "V")(length) + [f"rotations={HEADS},{WIDTH},{ROUNDS},{BUCKETS // 2}"],
     ),
     ("linear", "linear_attention", {"causal": False}, qkv()),
     ("linear, causal", "linear_attention", {"causal": True}, qkv()),
@@ -73,10 +115,22 @@ STRATEGIES = [
 ]
 
 
+def write_tensors(path, tensors):
+    """A safetensors file of 32-bit whole numbers: a header's length, the header, the values."""
+    header, values = {}, []
+    for name, (shape, numbers) in tensors.items():
+        begin = 4 * len(values)
+        values += numbers
+        header[name] = {"dtype": "I32", "shape": shape, "data_offsets": [begin, 4 * len(values)]}
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + struct.pack(f"<{len(values)}i", *values))
+
+
 def run(program, device, operator, attributes, inputs):
     command = [program, "op", operator, "--json", "--repeats", "3"]
     command += ["--attributes", json.dumps(attributes), *device]
-    command += ["--random", *inputs]
+    command += inputs
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
@@ -94,12 +148,19 @@ def measure(options):
     report = {"device": device_name(options.program, options.device), "rows": []}
     report["settings"] = {"heads": HEADS, "head_width": WIDTH, "window": WINDOW}
     report["settings"] |= {"features": FEATURES, "projected": PROJECTED, "landmarks": LANDMARKS}
+    report["settings"] |= {"global": GLOBAL, "document": DOCUMENT, "block": BLOCK}
+    report["settings"] |= {"rounds": ROUNDS, "buckets": BUCKETS}
     report["command"] = " ".join(sys.argv)
-    for name, operator, attributes, inputs in STRATEGIES:
+    given = os.path.join(tempfile.mkdtemp(), "given.safetensors")
+    for name, operator, attributes, inputs, *more in STRATEGIES:
         if options.only and name not in options.only:
             continue
         for length in [n for n in LENGTHS if n <= options.most]:
-            result = run(options.program, options.device, operator, attributes, inputs(length))
+            arguments = ["--random", *inputs(length)]
+            if more:
+                write_tensors(given, more[0](length))
+                arguments += ["--inputs", given]
+            result = run(options.program, options.device, operator, attributes, arguments)
             row = {"strategy": name, "length": length}
             row |= {key: result[key] for key in ("milliseconds", "scratch_bytes", "flops", "bytes")}
             report["rows"].append(row)

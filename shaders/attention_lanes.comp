@@ -1,23 +1,28 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_ballot : require
-// computes: y = softmax((scale q k^T + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018)
+// computes: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018)
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H, T, Ev), each by its HeadLayout
 // mapping:  a workgroup is one subgroup and owns kLocalSize * kQueries queries of one head; an invocation owns kQueries of them, with q and y in registers; k and v are loaded once by all lanes and broadcast
 // bounds:   T, S, E and Ev may be ragged; kLocalSize is the subgroup size, 4 or 8
-// requires: subgroup ballot; meant for software devices, where a load costs as much as many products
+// requires: subgroup arithmetic and ballot; meant for software devices, where a load costs as much as many products
+#include "attention.h"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 8;
 layout(constant_id = 1) const uint kQueries = 2;      // of one invocation
 layout(constant_id = 2) const uint kWidth = 64;       // E
 layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
 layout(constant_id = 4) const uint kMayMask = 1;      // 0: there are no terms; 2: sparse ones too
+layout(constant_id = 5) const uint kSoftcap = 0;      // bits of a float; 0: none
+layout(constant_id = 6) const uint kRelative = 0;     // VKF_RELATIVE_*, without values and sparse terms
+layout(constant_id = 7) const uint kCounting = 0;     // 1: y (B, H, T) is how many keys are visited
 const uint kChunks = (kWidth + kLocalSize - 1) / kLocalSize;
 const uint kValueChunks = (kValueWidth + kLocalSize - 1) / kLocalSize;
+const uint kDelayed = (kRelative & VKF_RELATIVE_KEYS) * kQueries * kLocalSize;  // products of a query
 
-#include "attention.h"
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
 #include "rows.glsl"
@@ -28,7 +33,7 @@ layout(binding = 1) readonly buffer Kv { float kv[]; };
 layout(binding = 2) readonly buffer Terms { uint terms[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 
-#define VKF_TERM_HEADS p.heads
+#define VKF_TERM_HEADS VKF_HEADS(p.heads)
 #define VKF_TERM_QUERIES p.queries
 #define VKF_TERM_KEYS p.keys
 #define VKF_TERM_TEMPERATURE (1.0 / p.inverse_temperature)
@@ -36,6 +41,7 @@ layout(binding = 3) writeonly buffer Y { float y[]; };
 #include "key_range.glsl"
 #include "score_terms.glsl"
 #include "key_walk.glsl"
+#include "score_shape.glsl"
 
 float query[kQueries * kChunks * kLocalSize];     // (kQueries, E), zeros beyond E
 float sum[kQueries * kValueChunks * kLocalSize];  // (kQueries, Ev)
@@ -43,6 +49,8 @@ float score[kQueries];
 float weight[kQueries];
 float highest[kQueries];
 float total[kQueries];
+float offset_bias[kChunks];  // of positions less that of the content: this lane's columns, zeros beyond E
+float delayed[kQueries * kDelayed + 1];  // (kQueries, kDelayed): q . r of the last distances, newest first
 
 // A broadcast takes a literal lane, so the lanes are written out.
 #define VKF_EACH_LANE(F) \
@@ -63,6 +71,53 @@ void dot_key(uint base) {
     } \
   }
     VKF_EACH_LANE(VKF_DOT)
+  }
+}
+
+// delayed[r] begins with (q_r + c) . r_d for the distance from the group's first query to key j. All
+// lanes multiply one row: the query n places behind the first takes that product n keys later.
+void push_distance(uvec2 place, int distance) {
+  const uint base = relative_key(p.relative, VKF_TERM_HEADS, place.y, distance);
+  dot_key(base);
+  float shared_part = 0.0;
+  if (kRelativeBiases) {
+    [[unroll]] for (uint c = 0u; c < kChunks; ++c) {
+      shared_part += offset_bias[c] * kv[base + min(c * kLocalSize + gl_LocalInvocationID.x, kWidth - 1u)];
+    }
+    shared_part = subgroupAdd(shared_part);
+  }
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    [[unroll]] for (uint n = 1u; n < kDelayed; ++n) {
+      delayed[(r + 1u) * kDelayed - n] = delayed[(r + 1u) * kDelayed - n - 1u];
+    }
+    delayed[r * kDelayed] = score[r] + shared_part;
+  }
+}
+
+// score[r] += the product that belongs to the key of the last pushed distance.
+void add_distances() {
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    float value = 0.0;
+    [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+      value = n == gl_LocalInvocationID.x ? delayed[r * kDelayed + r * kLocalSize + n] : value;
+    }
+    score[r] += value;
+  }
+}
+
+// Adds the bias of the content to the queries and keeps what that of positions has more.
+void add_biases(uint h) {
+  const uint bias = relative_bias(p.relative, VKF_TERM_HEADS, h);
+  [[unroll]] for (uint c = 0u; c < kChunks; ++c) {
+    const uint e = min(c * kLocalSize + gl_LocalInvocationID.x, kWidth - 1u);
+    const float more = kv[bias + VKF_TERM_HEADS * kWidth + e] - kv[bias + e];
+    offset_bias[c] = c * kLocalSize + gl_LocalInvocationID.x < kWidth ? more : 0.0;
+    [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+      const uint column = c * kLocalSize + n;
+      [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+        if (column < kWidth) query[r * kChunks * kLocalSize + column] += kv[bias + column];
+      }
+    }
   }
 }
 
@@ -98,7 +153,7 @@ float finish_score(KeyWalk walk, uvec2 place, uint i, uvec3 key, float value) {
 // whose maximum grows.
 void update_weights(KeyWalk walk, uvec2 place, uint first, uvec3 key) {
   [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
-    float value = score[r] * p.scale;
+    float value = soft_capped(score[r] * p.scale);
     if (kMayMask != 0u) {
       const uint i = min(first + r * kLocalSize, p.queries - 1u);
       value = finish_score(walk, place, i, key, value);
@@ -124,11 +179,12 @@ void update_weights(KeyWalk walk, uvec2 place, uint first, uvec3 key) {
 void main() {
   // y and z fold the heads of all batch items.
   const uint unit = gl_WorkGroupID.y + gl_WorkGroupID.z * kRowsPerGridLine;
-  if (unit >= p.batch * p.heads) return;
-  const uvec2 place = uvec2(unit / p.heads, unit % p.heads);
+  const uint heads = VKF_TERM_HEADS;
+  if (unit >= p.batch * heads) return;
+  const uvec2 place = uvec2(unit / heads, unit % heads);
   const uint group_first = gl_WorkGroupID.x * kLocalSize * kQueries;
   const uint first = group_first + gl_LocalInvocationID.x;
-  const uint kv_head = place.y / p.heads_per_kv;
+  const uint kv_head = place.y / VKF_HEADS_PER_KV(p.heads);
   const uint k_base = p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride;
   const uint v_base = p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride;
   const uint q_base = p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride;
@@ -155,14 +211,30 @@ void main() {
   } else {
     walk = interval_walk(key_range(p.terms, group_first, last));
   }
-  for (uint n = 0u; n < walk.count; ++n) {
+  const uint out_base = place.x * p.y.batch_stride + place.y * p.y.head_stride;
+  if (kCounting != 0u) {
+    for (uint i = first; i <= last; i += kLocalSize) {
+      y[out_base + i * p.y.row_stride] = float(walk.count);
+    }
+    return;
+  }
+  const int origin = int(group_first) + p.terms.causal_offset;
+  if (kRelative != 0u) {
+    if (kRelativeBiases) add_biases(place.y);
+  }
+  // Before the first key come the distances that are taken later.
+  for (uint n = kRelative != 0u ? 1u - kDelayed : 0u; n != walk.count; ++n) {
     uvec3 key = uvec3(walk.begin + n, n, 0u);
     if (VKF_TERM_MAY_SPARSE) key.x = walk_key(walk, n, key.z);
+    if (kRelative != 0u) {
+      push_distance(place, int(key.x) - origin);
+      if (int(n) < 0) continue;
+    }
     dot_key(k_base + key.x * p.k.row_stride);
+    if (kRelative != 0u) add_distances();
     update_weights(walk, place, first, key);
     add_value(v_base + key.x * p.v.row_stride);
   }
-  const uint out_base = p.y.offset + place.x * p.y.batch_stride + place.y * p.y.head_stride;
   [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
     const uint i = first + r * kLocalSize;
     if (i >= p.queries) continue;

@@ -1,10 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = softmax((scale q k^T + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018; in tiles, Dao et al. 2022)
+// computes: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018; in tiles, Dao et al. 2022)
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H, T, Ev), each by its HeadLayout
 // mapping:  a workgroup owns kRows queries of one head; an invocation first one key of a tile, then every kLocalSize-th value column
 // bounds:   T, S, E and Ev may be ragged; E * kRows floats fit shared memory; kQuads needs rows of k that start at multiples of 4
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+#include "attention.h"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kRows = 8;
@@ -12,10 +13,13 @@ layout(constant_id = 2) const uint kWidth = 64;       // E
 layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
 layout(constant_id = 4) const uint kQuads = 0;        // 1: read k four elements at a time
 layout(constant_id = 5) const uint kSparse = 0;       // 1: there are sparse terms
+layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: none
+layout(constant_id = 7) const uint kRelative = 0;     // VKF_RELATIVE_*; then kLocalSize >= kRows
+layout(constant_id = 8) const uint kCounting = 0;     // 1: y (B, H, T) is how many keys are visited
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;  // of one invocation
-const uint kPitch = kLocalSize + 1;                                 // spreads rows over banks
+// Spreads rows over banks; distances need columns for the rows above.
+const uint kPitch = kLocalSize + 1 + (kRelative & VKF_RELATIVE_KEYS) * kRows;
 
-#include "attention.h"
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
 #include "reduce.glsl"
@@ -28,7 +32,7 @@ layout(binding = 1) readonly buffer KvQuads { vec4 kv_quads[]; };
 layout(binding = 2) readonly buffer Terms { uint terms[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 
-#define VKF_TERM_HEADS p.heads
+#define VKF_TERM_HEADS VKF_HEADS(p.heads)
 #define VKF_TERM_QUERIES p.queries
 #define VKF_TERM_KEYS p.keys
 #define VKF_TERM_TEMPERATURE (1.0 / p.inverse_temperature)
@@ -36,6 +40,7 @@ layout(binding = 3) writeonly buffer Y { float y[]; };
 #include "key_range.glsl"
 #include "score_terms.glsl"
 #include "key_walk.glsl"
+#include "score_shape.glsl"
 
 shared float q_tile[kRows * kWidth];      // (kRows, E)
 shared float weight_tile[kRows * kPitch];  // (kRows, kLocalSize): scores, then weights
@@ -47,6 +52,7 @@ shared uint masked_tile;  // first position of the last tile in which a pair was
 float score[kRows];           // of this invocation's key
 float total[kRows];           // weights of this invocation's keys
 float sum[kRows * kColumns];  // of this invocation's value columns
+float carried[kRows];         // q . r for this invocation's distance in the last tile
 
 void load_queries(uint base, uint first) {
   for (uint n = gl_LocalInvocationID.x; n < kRows * kWidth; n += kLocalSize) {
@@ -55,12 +61,13 @@ void load_queries(uint base, uint first) {
   }
 }
 
-// score[r] = q_r . k for the key that starts at `base`.
-void dot_rows(uint base) {
-  for (uint r = 0u; r < kRows; ++r) score[r] = 0.0;
+// score[r] += (q_r + bias) . k for the key, or row of positions, that starts at `base`.
+void dot_rows(uint base, uint bias) {
+  float shared_part = 0.0;
   if (kQuads != 0u) {
     for (uint e = 0u; e < kWidth; e += 4u) {
       const vec4 k = kv_quads[(base + e) >> 2u];
+      if (kRelativeBiases) shared_part += dot(kv_quads[(bias + e) >> 2u], k);
       for (uint r = 0u; r < kRows; ++r) {
         const uint at = r * kWidth + e;
         score[r] += q_tile[at] * k.x + q_tile[at + 1u] * k.y + q_tile[at + 2u] * k.z +
@@ -70,8 +77,53 @@ void dot_rows(uint base) {
   } else {
     for (uint e = 0u; e < kWidth; ++e) {
       const float k = kv[base + e];
+      if (kRelativeBiases) shared_part += kv[bias + e] * k;
       for (uint r = 0u; r < kRows; ++r) score[r] += q_tile[r * kWidth + e] * k;
     }
+  }
+  if (kRelativeBiases) {
+    for (uint r = 0u; r < kRows; ++r) score[r] += shared_part;
+  }
+}
+
+// score[r] = (q_r + c) . r_d for row 0's distance d.
+void dot_distance(uint h, int distance) {
+  for (uint r = 0u; r < kRows; ++r) score[r] = 0.0;
+  dot_rows(relative_key(p.relative, VKF_TERM_HEADS, h, distance),
+           relative_bias(p.relative, VKF_TERM_HEADS, h) + VKF_TERM_HEADS * kWidth);
+}
+
+// The same, each row with its own distance, for keys that lie one behind the other. An invocation
+// multiplies the row of its key's distance from query 0 with all queries; query r of the key takes
+// the product that the invocation r places before it made, or made of the last tile.
+void dot_shifted(uint h, int distance) {
+  const uint lane = gl_LocalInvocationID.x;
+  if (lane >= kLocalSize - kRows) {
+    for (uint r = 0u; r < kRows; ++r) {
+      weight_tile[r * kPitch + lane - (kLocalSize - kRows)] = carried[r];
+    }
+  }
+  dot_distance(h, distance);
+  for (uint r = 0u; r < kRows; ++r) {
+    carried[r] = score[r];
+    weight_tile[r * kPitch + kRows + lane] = score[r];
+  }
+  barrier();
+  for (uint r = 0u; r < kRows; ++r) score[r] = weight_tile[r * kPitch + kRows + lane - r];
+  barrier();
+}
+
+// The same for a key anywhere.
+void dot_apart(uint h, int distance) {
+  const uint bias = relative_bias(p.relative, VKF_TERM_HEADS, h) + VKF_TERM_HEADS * kWidth;
+  for (uint r = 0u; r < kRows; ++r) {
+    const uint base = relative_key(p.relative, VKF_TERM_HEADS, h, distance - int(r));
+    float value = 0.0;
+    for (uint e = 0u; e < kWidth; ++e) {
+      const float c = kRelativeBiases ? kv[bias + e] : 0.0;
+      value += (q_tile[r * kWidth + e] + c) * kv[base + e];
+    }
+    score[r] = value;
   }
 }
 
@@ -80,7 +132,7 @@ void finish_scores(KeyWalk walk, uvec2 place, uint first, uint tile, uvec3 key) 
   const bool exists = tile + gl_LocalInvocationID.x < walk.count;
   for (uint r = 0u; r < kRows; ++r) {
     const uint i = min(first + r, p.queries - 1u);
-    float value = score[r] * p.scale + score_bias(p.terms, place.x, place.y, i, key.x);
+    float value = soft_capped(score[r] * p.scale) + score_bias(p.terms, place.x, place.y, i, key.x);
     bool allowed = exists && score_allowed(p.terms, place.x, place.y, i, key.x);
     if (kSparse != 0u) {
       allowed = allowed && walk_counts(walk, p.terms, uvec3(place, i), key);
@@ -133,6 +185,29 @@ void add_values(uint base, uint begin, uint count, bool masked) {
   }
 }
 
+// sum += weights times the rows of values by distance. Keys that lie one behind the other share a
+// row: query r reads the one of its key `begin + n + r - (kRows - 1)`.
+void add_relative_values(uint h, uint begin, uint count, int first) {
+  float value[kColumns];
+  for (uint n = 0u; n < count + (kSparse != 0u ? 0u : kRows - 1u); ++n) {
+    for (uint r = 0u; r < kRows; ++r) {
+      if (kSparse != 0u || r == 0u) {
+        const int distance = kSparse != 0u ? int(key_tile[n]) - int(r)
+                                           : int(begin + n) - int(kRows - 1u);
+        const uint row = relative_value(p.relative, VKF_TERM_HEADS, h, distance - first);
+        for (uint c = 0u; c < kColumns; ++c) {
+          value[c] = kv[row + min(gl_LocalInvocationID.x + c * kLocalSize, kValueWidth - 1u)];
+        }
+      }
+      const uint key = kSparse != 0u ? n : n + r - (kRows - 1u);
+      if (key >= count) continue;
+      const float weight = weight_tile[r * kPitch + key];
+      if (is_masked_weight(weight)) continue;
+      for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] += weight * value[c];
+    }
+  }
+}
+
 void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
   const uint lane = gl_LocalInvocationID.x;
   const uint n = min(tile + lane, walk.count - 1u);
@@ -141,7 +216,16 @@ void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
     key.x = walk_key(walk, n, key.z);
     key_tile[lane] = key.x;
   }
-  dot_rows(base.x + key.x * p.k.row_stride);
+  const int distance = int(key.x) - int(first) - p.terms.causal_offset;  // from query 0
+  if (kRelative == 0u) {
+    for (uint r = 0u; r < kRows; ++r) score[r] = 0.0;
+  } else if (kSparse != 0u) {
+    dot_apart(place.y, distance);
+  } else {
+    // Not of `key`: the invocations behind the last key stand for the distances behind.
+    dot_shifted(place.y, int(walk.begin + tile + lane) - int(first) - p.terms.causal_offset);
+  }
+  dot_rows(base.x + key.x * p.k.row_stride, relative_bias(p.relative, VKF_TERM_HEADS, place.y));
   finish_scores(walk, place, first, tile, key);
   update_highest();
   for (uint r = 0u; r < kRows; ++r) {
@@ -158,16 +242,20 @@ void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
   } else {
     add_values(base.y, walk.begin + tile, count, false);
   }
+  if (kRelativeValues) {
+    add_relative_values(place.y, walk.begin + tile, count, int(first) + p.terms.causal_offset);
+  }
   barrier();
 }
 
 void main() {
   // y and z fold the heads of all batch items.
   const uint unit = gl_WorkGroupID.y + gl_WorkGroupID.z * kRowsPerGridLine;
-  if (unit >= p.batch * p.heads) return;
-  const uvec2 place = uvec2(unit / p.heads, unit % p.heads);
+  const uint heads = VKF_TERM_HEADS;
+  if (unit >= p.batch * heads) return;
+  const uvec2 place = uvec2(unit / heads, unit % heads);
   const uint first = gl_WorkGroupID.x * kRows;
-  const uint kv_head = place.y / p.heads_per_kv;
+  const uint kv_head = place.y / VKF_HEADS_PER_KV(p.heads);
   const uvec2 base = uvec2(
       p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride,
       p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride);
@@ -184,10 +272,21 @@ void main() {
   } else {
     walk = interval_walk(key_range(p.terms, first, last));
   }
+  const uint out_base = place.x * p.y.batch_stride + place.y * p.y.head_stride;
+  if (kCounting != 0u) {
+    for (uint i = first + gl_LocalInvocationID.x; i <= last; i += kLocalSize) {
+      y[out_base + i * p.y.row_stride] = float(walk.count);
+    }
+    return;
+  }
+  if (kRelative != 0u && kSparse == 0u) {
+    const int key = int(walk.begin) - int(kLocalSize) + int(gl_LocalInvocationID.x);
+    dot_distance(place.y, key - int(first) - p.terms.causal_offset);
+    for (uint r = 0u; r < kRows; ++r) carried[r] = score[r];
+  }
   for (uint tile = 0u; tile < walk.count; tile += kLocalSize) {
     attend_tile(walk, place, first, tile, base);
   }
-  const uint out_base = p.y.offset + place.x * p.y.batch_stride + place.y * p.y.head_stride;
   for (uint r = 0u; r < kRows; ++r) {
     const float weights = workgroup_sum(total[r]);
     for (uint c = 0u; c < kColumns; ++c) {

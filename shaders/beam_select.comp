@@ -3,7 +3,7 @@
 // computes: one step of beam search per batch item, as Hugging Face's generate does it
 // shapes:   Candidates (slots, K, 2) -> Search (params/search.h), Ancestry (R, C)
 // mapping:  one workgroup a live item; all invocations search and copy, one decides
-// bounds:   at most VKF_MAX_BEAMS beams, VKF_MAX_CANDIDATES candidates
+// bounds:   at most VKF_MAX_BEAMS beams, VKF_MAX_CANDIDATES candidates; positions within the prompt are skipped
 // requires: nothing (baseline)
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 32;
@@ -143,6 +143,7 @@ void main() {
   const uint start = VKF_SLOT_START(entry);  // ancestry counts from here
   const uint item = first_row / p.beams;
   const uint length = state.position + 1u;
+  if (length < s.prompt_length) return;  // the prompt says what comes next, and beams are alike
   if (lane == 0u) nan_seen = 0u;
   barrier();
   pick_candidates(first_slot, first_row, length);

@@ -3,7 +3,7 @@
 // computes: appends each row's best token; ends rows at an end token or the last position
 // shapes:   Candidates (slots, 1, 2) -> Search (params/search.h), B = R rows, n = 1
 // mapping:  one invocation a slot
-// bounds:   slots beyond the live ones are skipped
+// bounds:   slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
 layout(local_size_x = 32) in;
 
@@ -26,6 +26,7 @@ void main() {
   if (slot >= state.live_slots) return;
   const uint row = VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]);
   const uint length = state.position + 1u;
+  if (length < s.prompt_length) return;  // the prompt says what comes next
   const float score = uintBitsToFloat(candidates[slot * 2u]);
   const uint token = candidates[slot * 2u + 1u];
   const uint item = items_at(p, row);

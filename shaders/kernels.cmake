@@ -96,5 +96,7 @@ vkf_kernel(additive_attention_step__f32_f32_f32 additive_attention.comp DEFINES 
 
 # What the device does at best; no model uses them.
 vkf_kernel(roofline_fma__f32 roofline_fma.comp)
+vkf_kernel(roofline_fma__f16_fp16 roofline_fma.comp FEATURES fp16)
+vkf_kernel(roofline_fma__u32 roofline_fma.comp DEFINES VKF_INTEGER=1)
 vkf_kernel(roofline_copy__f32 roofline_copy.comp)
 vkf_kernel(roofline_copy__f32_int64 roofline_copy.comp FEATURES int64)

@@ -1,33 +1,57 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 // computes: sum = sum * scale + shift, over and over, in registers only
 // shapes:   Y (1), written by nobody: the store depends on a value that never comes out
-// mapping:  an invocation owns kChains independent vec4 sums; workgroups differ in nothing
+// mapping:  an invocation owns three independent sums of four; workgroups differ in nothing
 // bounds:   nothing is ragged
-// requires: nothing (baseline); what the device multiplies and adds at best, no model uses it
+// requires: shaderFloat16 in the f16 variant; what the device multiplies and adds at best in f32, f16
+//           or 32-bit integers, no model uses it
+#if VKF_FP16
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define SCALAR float16_t
+#define VECTOR f16vec4
+#elif VKF_INTEGER
+#define SCALAR uint
+#define VECTOR uvec4
+#else
+#define SCALAR float
+#define VECTOR vec4
+#endif
 layout(local_size_x = 64, local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kChains = 3;
 
 #include "roofline.h"
 
 layout(push_constant) uniform Params { RooflineFmaParams p; };
 layout(binding = 0) writeonly buffer Y { float y[]; };
 
+// Written out: some compilers keep an array in memory, and every loop a loop.
+#define STEP               \
+  a = a * scale + shift; \
+  b = b * scale + shift; \
+  c = c * scale + shift;
+#define EIGHT_STEPS STEP STEP STEP STEP STEP STEP STEP STEP
+#if VKF_ROOFLINE_STEPS != 32
+#error "the loop below has 32 steps"
+#endif
+
 void main() {
-  vec4 sum[kChains];
-  [[unroll]] for (uint i = 0u; i < kChains; ++i) {
-    sum[i] = vec4(gl_GlobalInvocationID.x & 15u) + vec4(0.0, 1.0, 2.0, 3.0) + float(4u * i);
-  }
+  const VECTOR first = VECTOR(gl_GlobalInvocationID.x & 15u) + VECTOR(0, 1, 2, 3);
+  VECTOR a = first, b = first + SCALAR(4), c = first + SCALAR(8);
   // Fetched once: some compilers leave a load where it stands.
-  const float scale = p.scale, shift = p.shift;
+#if VKF_INTEGER
+  const SCALAR scale = floatBitsToUint(p.scale) | 1u, shift = floatBitsToUint(p.shift);
+#else
+  const SCALAR scale = SCALAR(p.scale), shift = SCALAR(p.shift);
+#endif
   for (uint n = 0u; n < p.iterations; ++n) {
-    [[unroll]] for (uint s = 0u; s < VKF_ROOFLINE_STEPS; ++s) {
-      [[unroll]] for (uint i = 0u; i < kChains; ++i) sum[i] = sum[i] * scale + shift;
-    }
+    EIGHT_STEPS EIGHT_STEPS EIGHT_STEPS EIGHT_STEPS
   }
-  vec4 total = vec4(0.0);
-  [[unroll]] for (uint i = 0u; i < kChains; ++i) total += sum[i];
-  const float value = total.x + total.y + total.z + total.w;
+  const VECTOR total = a + b + c;
+  // absent is negative; what comes out is not.
+#if VKF_INTEGER
+  const float value = float((total.x ^ total.y) + (total.z ^ total.w));
+#else
+  const float value = float(total.x + total.y + total.z + total.w);
+#endif
   if (value == p.absent) y[0] = value;
 }

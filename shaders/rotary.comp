@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: pairs (u, v) of the leading heads' columns become (u cos - v sin, v cos + u sin) of their
-//           position's angles (Su et al., 2021, RoFormer); other columns are copied
-// shapes:   X (R, W), Table (P, 2 pairs): cosines, then sines, Positions (at least R) or State -> Y (R, W)
+//           position's angles (Su et al., 2021, RoFormer); other columns are copied; heads may follow again
+// shapes:   X (R, W), Table (P, 2 pairs): cosines, then sines, Positions (at least R) or State -> Y (R, W + again E)
 // mapping:  one workgroup kHeadsPerGroup blocks of E columns of a row; blocks on z, rows on x and y;
 //           an invocation takes every kLocalSize-th pair or column of a block
 // bounds:   W, E and pairs <= E / 2 may be anything, the last block may be ragged; rows beyond the
@@ -46,20 +46,21 @@ uint row_position(uint row) {
 #endif
 }
 
-void turn_pairs(uint base, bool exists, uint angles) {
+// Of the head at x[from], to y[to].
+void turn_pairs(uint from, uint to, bool exists, uint angles) {
   const uint apart = kInterleaved != 0u ? 1u : p.pairs;
   for (uint i = gl_LocalInvocationID.x; i < p.pairs; i += kLocalSize) {
-    const uint at = base + (kInterleaved != 0u ? 2u * i : i);
+    const uint at = kInterleaved != 0u ? 2u * i : i;
     vec2 turned = vec2(make_nan());
     if (exists) {
       const float cosine = table[angles + i];
       const float sine = table[angles + p.pairs + i];
-      const float u = x[at];
-      const float v = x[at + apart];
+      const float u = x[from + at];
+      const float v = x[from + at + apart];
       turned = vec2(u * cosine - v * sine, v * cosine + u * sine);
     }
-    y[at] = turned.x;
-    y[at + apart] = turned.y;
+    y[to + at] = turned.x;
+    y[to + at + apart] = turned.y;
   }
 }
 
@@ -70,20 +71,23 @@ void main() {
   const uint position = known + p.position_offset;
   // A sum that wraps around (a slot before its start) is beyond the table too.
   const bool exists = position >= known && position < p.table_rows;
-  const uint angles = position * 2u * p.pairs;
+  const uint y_width = p.width + p.again_heads * p.head_width;
   for (uint h = 0u; h < kHeadsPerGroup; ++h) {
     const uint block = gl_WorkGroupID.z * kHeadsPerGroup + h;
     const uint first = block * p.head_width;
-    if (first >= p.width) return;
-    const uint base = row * p.width + first;
+    if (first >= y_width) return;
+    const bool again = first >= p.width;
+    const uint column = again ? first - p.width : first;
+    const uint from = row * p.width + column;
+    const uint to = row * y_width + first;
     uint copied = 0u;
-    if (block < p.heads) {
-      turn_pairs(base, exists, angles);
+    if (again || block < p.heads) {
+      turn_pairs(from, to, exists, (again ? min(position, p.again_limit) : position) * 2u * p.pairs);
       copied = 2u * p.pairs;
     }
-    const uint last = min(p.head_width, p.width - first);
+    const uint last = min(p.head_width, p.width - column);
     for (uint i = copied + gl_LocalInvocationID.x; i < last; i += kLocalSize) {
-      y[base + i] = x[base + i];
+      y[to + i] = x[from + i];
     }
   }
 }

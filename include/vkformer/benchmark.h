@@ -1,10 +1,12 @@
-// Benchmarks as API calls: the device's own roofline and single matrix products.
+// Benchmarks as API calls: the device's own roofline, every operator at real sizes, single matrix
+// products, and the time of every dispatch of whatever runs.
 //
 // Threading: independent calls; timings want the device for themselves. Lifetime: nothing outlives
-// a call.
+// a call, but for a profile between its start and its end.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "vkformer/device.h"
 #include "vkformer/export.h"
@@ -13,12 +15,36 @@ namespace vkformer {
 
 // What the device does at best, measured by shaders that do nothing else.
 struct Roofline {
-  double fma_gflops = 0;   // f32 multiply-adds, two operations each, 10^9 per second
-  double copy_gbytes = 0;  // bytes read plus written, 10^9 per second
-  double dispatch_us = 0;  // one empty dispatch among many with barriers, microseconds
-  double submit_us = 0;    // one submit and wait, microseconds
+  double fma_gflops = 0;      // f32 multiply-adds, two operations each, 10^9 per second
+  double fma_f16_gflops = 0;  // the same in f16; 0 below tier fp16
+  double fma_int_gops = 0;    // the same of 32-bit integers
+  double copy_gbytes = 0;     // bytes read plus written, 10^9 per second
+  double dispatch_us = 0;     // one empty dispatch among many that may overlap, microseconds
+  double barrier_us = 0;      // what a barrier before each of them adds
+  double submit_us = 0;       // one submit and wait, microseconds
 };
 VKFORMER_API Result<Roofline> measure_roofline(const Device& device);
+
+// One operator at one real model's sizes; the table is runtime/session/benchmark_operators.def.
+struct OperatorTime {
+  std::string op;        // operators are those of the runtime, ops/op_list.def
+  std::string model;     // whose sizes these are
+  std::string shapes;    // the inputs' names and sizes, or the numbers that a step is made of
+  std::string kernels;   // the variants that ran, in order, separated by spaces
+  int dispatches = 0;    // of one run
+  double ms_median = 0;  // one run, by the device's clock where it has one
+  double ms_min = 0;     //
+  double flops = 0;      // operations of one run
+  double bytes = 0;      // read plus written
+  std::string hash;      // of the outputs' bits, 16 hexadecimal digits
+  std::string reason;    // why the operator stays far from the roofline by its nature, or empty
+};
+// The operators, in the order of the runtime's list; each has a row in the table.
+VKFORMER_API std::vector<std::string> benchmark_operators();
+// Every row of one operator; the rows' runs take turns, `rounds` of them each.
+VKFORMER_API Result<std::vector<OperatorTime>> benchmark_operator(const Device& device,
+                                                                  const std::string& op,
+                                                                  int rounds = 9);
 
 struct GemmBenchmark {
   int64_t m = 1024;               // rows
@@ -58,5 +84,31 @@ struct EncoderTime {
 // A pre-norm encoder stack of those sizes (ViT-B/32 at 384 pixels by default), random weights.
 VKFORMER_API Result<EncoderTime> benchmark_encoder(const Device& device,
                                                    const EncoderBenchmark& options);
+
+// One dispatch of a profile.
+struct ProfiledDispatch {
+  int submit = 0;           // which submit it was part of, from 0
+  std::string op;           // operator
+  std::string label;        // where in the model
+  std::string kernel;       // variant
+  std::string shapes;       // of its tensors: "(2,5,64) (64,64) -> (2,5,64)"
+  double start_us = 0;      // since the first one began
+  double microseconds = 0;  // 0 where the device has no timestamps
+  double flops = 0;         // upper bounds, where a size is only known on the GPU
+  double bytes = 0;
+};
+struct Profile {
+  std::vector<ProfiledDispatch> dispatches;  // in the order in which they ran
+  std::vector<double> submit_us;             // of every submit, by the host's clock
+  bool device_clock = false;  // false: no timestamps; a submit's time is shared out by flops, bytes
+};
+// From here on every dispatch is timed, of sessions and tasks whose first run of a shape comes
+// after this call. Each pass is then submitted and waited for by itself, and nothing else may use
+// the device. An error if a profile is being taken already.
+VKFORMER_API Status start_profile(const Device& device);
+// What ran since the start, or since the last call; goes on.
+VKFORMER_API Result<Profile> take_profile(const Device& device);
+// Ends it.
+VKFORMER_API Status stop_profile(const Device& device);
 
 }  // namespace vkformer

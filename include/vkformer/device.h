@@ -5,6 +5,8 @@
 // Lifetime: a Device is a shared handle; models and sessions keep it alive. Nothing is global.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,9 +14,18 @@
 #include "vkformer/export.h"
 #include "vkformer/result.h"
 
+// Vulkan's own struct of host allocation functions; vulkan_core.h defines it.
+struct VkAllocationCallbacks;
+
 namespace vkformer {
 
 class VulkanDevice;
+
+// How much a message of LogFunction matters.
+enum class LogLevel : uint8_t { kInfo, kWarning, kError };
+// Takes one message, a full sentence. Called from whichever thread has something to say, perhaps
+// from several at once; it must neither throw nor call vkformer.
+using LogFunction = std::function<void(LogLevel level, const std::string& message)>;
 
 // Which device to make, and how far to clamp it.
 struct DeviceOptions {
@@ -27,8 +38,15 @@ struct DeviceOptions {
   std::string limits;
   // Directory of the pipeline cache; "" uses the user's cache directory, "none" keeps no cache.
   std::string cache_directory;
-  // Enable the Khronos validation layer when it is installed; its messages go to stderr.
+  // Enable the Khronos validation layer when it is installed; its messages go to `log`, or to
+  // stderr without one.
   enum class Validation : uint8_t { kOff, kOn } validation = Validation::kOff;
+  // Gets what is worth knowing beside results and errors: the chosen device, workarounds, a cache
+  // file that cannot be written, a lost device, validation messages. Empty: nothing is said.
+  LogFunction log = nullptr;
+  // Host memory of the Vulkan objects that vkformer makes; null: the driver's own. Copied; what
+  // its pUserData points to must outlive the device.
+  const VkAllocationCallbacks* allocator = nullptr;
 };
 
 // What is known of a device without making it.

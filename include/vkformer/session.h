@@ -7,12 +7,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "vkformer/export.h"
 #include "vkformer/model.h"
 #include "vkformer/tensor.h"
+
+struct VkCommandBuffer_T;  // what a VkCommandBuffer points at
 
 namespace vkformer {
 
@@ -44,6 +47,9 @@ struct RunOptions {
   // Divides the scores of every softmax of attention, from 1e-9 (the best key takes all) to 1e9
   // (all keys alike).
   double temperature = 1.0;
+  // Tokens beyond the last position that the model knows (of one stack of tokens): an error, or
+  // they all take the last position.
+  enum class LongInputs : uint8_t { kRefuse, kClamp } long_inputs = LongInputs::kRefuse;
   // hidden_states.l and the like: the input of layer l (B,T,D).
   enum class HiddenStates : uint8_t { kOff, kOn } hidden_states = HiddenStates::kOff;
 };
@@ -68,6 +74,13 @@ struct GenerateOptions {
   std::vector<int64_t> suppress;        // never chosen
   std::vector<int64_t> begin_suppress;  // not chosen first
   int return_sequences = 1;             // best hypotheses per input, at most `beams`
+  // Of a model that is one decoder: keys that its cache keeps of a row, the query's own included;
+  // absent: all. Beyond it the first `sinks` stay and the oldest of the others give way, and
+  // positions count within the cache (Xiao et al. 2023, "Efficient Streaming Language Models with
+  // Attention Sinks"). Neither prompts nor max_new_tokens are then bound to the model's positions,
+  // unless it learned a table of them.
+  std::optional<int> context;
+  int sinks = 4;  // keys, from 0 to context - 1
 };
 
 // One generated sequence.
@@ -87,6 +100,8 @@ struct GenerationCounters {
   int64_t steps = 0;       // decoding steps that had live rows
   int64_t submits = 0;     // queue submissions
   int64_t recordings = 0;  // recordings made; 0 when all were reused
+  // Bytes of the caches of keys and values that a decoder writes to in its steps.
+  int64_t cache_bytes = 0;
   // Workgroups launched by each step, in order; recorded with steps_per_submit = 1 only.
   std::vector<int64_t> step_workgroups;
 };
@@ -98,6 +113,17 @@ struct DispatchTime {
   double microseconds = 0;
   double flops = 0;
   double bytes = 0;
+};
+
+// How far a pass or generation that was started has come.
+struct Advance {
+  enum class Progress : uint8_t {
+    kRunning,    // there is more to submit
+    kSubmitted,  // everything was submitted or recorded; the GPU may still be at it
+    kDone,       // the GPU has finished
+  } progress = Progress::kRunning;
+  double fraction = 0;           // 0 to 1, submitted so far, by our estimate
+  double last_microseconds = 0;  // GPU time of the latest slice known to have run; 0: none yet
 };
 
 class VKFORMER_API Session {
@@ -124,8 +150,36 @@ class VKFORMER_API Session {
   // input_features. Of a prompt's row the tokens that its mask keeps are the prompt.
   Result<Generation> generate_masked(const TensorMap& inputs, const GenerateOptions& options);
   const GenerationCounters& counters() const;
+
+  // --- Within the budget of a frame. Results are the bits that run() and
+  // generate_masked() give.
+
+  // Begins a pass, or a generation, which advance() or record() then carry out. One at a time:
+  // until finish or cancel, nothing else runs in this session.
+  Status start(const TensorMap& inputs, const RunOptions& options = {});
+  Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
+  // Submits the next slice, of at most so many microseconds of GPU time by an estimate that
+  // calibrates itself, and does not wait for it (but where the device has no timestamps). Operators
+  // are cut where needed; a slice holds at least one workgroup or decoding operator.
+  Result<Advance> advance(double microseconds);
+  // The same into a command buffer of the application that is being recorded outside a render pass:
+  // no submit, no semaphore. Its compute state is disturbed. What it wrote is visible to the host
+  // and to transfers; for shaders the application puts a barrier after the compute stage's writes.
+  // The application submits slices in order, to the device's queue, before it calls finish.
+  // Infinity records all that is left (256 dispatches at most in one call).
+  Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
+  // Outputs of what was started; waits for the GPU. What was recorded must have run before.
+  Result<TensorMap> finish();
+  Result<Generation> finish_generation();
+  // Gives up what was started; waits for what was submitted. What was recorded must have run, or
+  // never run.
+  Status cancel();
+
   // Of the last run(), with SessionOptions::profile on.
   std::vector<DispatchTime> last_profile() const;
+
+  // For the library's own rooms.
+  SessionState& impl() const { return *state_; }
 
  private:
   explicit Session(std::unique_ptr<SessionState> state);

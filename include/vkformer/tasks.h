@@ -183,8 +183,7 @@ class VKFORMER_API MaskFiller : public Task {
 struct TextOptions {
   // Stands before every text, such as "translate English to German: ".
   std::string prefix;
-  // One of the model's task_specific_params (T5: "summarization"), whose prefix and settings count
-  // where nothing else is said.
+  // One of the model's task_specific_params (T5: "summarization"): defaults of prefix and settings.
   std::string task;
   // Languages of translation models, by token or name in it: "de", "__de__", "de_DE", "deu_Latn".
   // The source's replaces the language token that the tokenizer adds; the target's is forced first.
@@ -196,6 +195,7 @@ struct TextOptions {
   std::optional<int> return_sequences;
   std::optional<double> length_penalty;
   std::optional<std::string> early_stopping;
+  std::optional<int> context, sinks;  // as GenerateOptions'
 };
 
 struct GeneratedText {

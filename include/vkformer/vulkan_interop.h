@@ -15,8 +15,29 @@
 #include "vkformer/device.h"
 #include "vkformer/export.h"
 #include "vkformer/operators.h"
+#include "vkformer/session.h"
 
 namespace vkformer {
+
+// What is worth enabling on a physical device before the application makes its VkDevice. Nothing
+// is required beyond Vulkan 1.1; all that is named here is offered by the device.
+struct DeviceRequirements {
+  std::vector<std::string> extensions;     // device extensions
+  VkBool32 shader_float16 = VK_FALSE;      // faster `precision f16`
+  VkBool32 timeline_semaphore = VK_FALSE;  // lighter synchronisation; SemaphoreUse::value
+  VkBool32 shader_int64 = VK_FALSE;        // wider loads on software devices
+  // A family for vkformer's own queue: computing beside the graphics queue where there is one.
+  uint32_t queue_family = 0;
+  // The extension with which that queue can be made of VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR, so that it
+  // does not starve graphics (VkDeviceQueueGlobalPriorityCreateInfoKHR); empty: there is none.
+  std::string low_priority_extension;
+};
+
+// `api_version` as in AdoptedDevice.
+VKFORMER_API Result<DeviceRequirements> device_requirements(PFN_vkGetInstanceProcAddr get,
+                                                            VkInstance instance,
+                                                            VkPhysicalDevice physical_device,
+                                                            uint32_t api_version);
 
 // An application's device, handed over as it is. Nothing beyond Vulkan 1.1 is required of it;
 // what the application enabled is stated here because Vulkan cannot be asked.
@@ -94,5 +115,36 @@ class VKFORMER_API RecordedOperator {
   explicit RecordedOperator(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// A tensor of a pass that was started, and where it lies: in memory of vkformer, which lives as
+// long as its session, or where the application placed it.
+struct PassBuffer {
+  OperatorTensor tensor;
+  BufferRange range;
+};
+
+// Session::start with some tensors in the application's own buffers, bound without copies: inputs
+// that its shaders wrote, outputs that they will read. `inputs` holds these inputs too, for their
+// shapes; their values are not used. Names are those of pass_buffers(); every placed tensor takes
+// 4 bytes an element. finish() leaves placed outputs out. The buffers must outlive the session, or
+// the use of its recording of this pass.
+VKFORMER_API Status start_on_buffers(Session& session, const TensorMap& inputs,
+                                     const std::map<std::string, BufferRange>& buffers,
+                                     const RunOptions& options = {});
+// Inputs and outputs of the pass that was started, by name.
+VKFORMER_API Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session);
+
+// A semaphore that a submit waits for or signals; `value` is that of a timeline semaphore, 0 for a
+// binary one.
+struct SemaphoreUse {
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  uint64_t value = 0;
+};
+
+// Session::advance whose submit first waits for semaphores of the application, at the start of all
+// commands, and then signals others. With nothing left to submit, an empty submit does so.
+VKFORMER_API Result<Advance> advance_between(Session& session, double microseconds,
+                                             const std::vector<SemaphoreUse>& wait,
+                                             const std::vector<SemaphoreUse>& signal);
 
 }  // namespace vkformer

@@ -1,11 +1,26 @@
 #include "vkformer/benchmark.h"
 
+#include "session/benchmark_operators.h"
+#include "session/benchmark_profile.h"
 #include "session/benchmarks.h"
 
 namespace vkformer {
 
 Result<Roofline> measure_roofline(const Device& device) {
   return run_roofline(device.impl());
+}
+
+std::vector<std::string> benchmark_operators() {
+  std::vector<std::string> names;
+  for (const OperatorRow& row : operator_rows()) {
+    if (names.empty() || names.back() != row.op) names.emplace_back(row.op);
+  }
+  return names;
+}
+
+Result<std::vector<OperatorTime>> benchmark_operator(const Device& device, const std::string& op,
+                                                     int rounds) {
+  return run_operator_rows(device.impl(), op, rounds);
 }
 
 Result<GemmTime> benchmark_gemm(const Device& device, const GemmBenchmark& options) {
@@ -18,6 +33,18 @@ Result<EncoderTime> benchmark_encoder(const Device& device, const EncoderBenchma
   auto run = run_encoder(device.impl(), options);
   if (!run) return run.error();
   return std::move(run->time);
+}
+
+Status start_profile(const Device& device) {
+  return start_device_profile(device.impl());
+}
+
+Result<Profile> take_profile(const Device& device) {
+  return take_device_profile(device.impl());
+}
+
+Status stop_profile(const Device& device) {
+  return stop_device_profile(device.impl());
 }
 
 }  // namespace vkformer

@@ -15,6 +15,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Result<TensorMap> Session::run(const TensorMap& inputs, const RunOptions& options) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
   return state_->run(inputs, options);
 }
 
@@ -24,13 +25,50 @@ GenerateOptions Session::generation_defaults() const {
 
 Result<Generation> Session::generate(const std::vector<std::vector<int64_t>>& inputs,
                                      const GenerateOptions& options) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
   VKF_ASSIGN(TensorMap padded, pad_rows(inputs));
   return state_->generate(padded, options);
 }
 
 Result<Generation> Session::generate_masked(const TensorMap& inputs,
                                             const GenerateOptions& options) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
   return state_->generate(inputs, options);
+}
+
+Status Session::start(const TensorMap& inputs, const RunOptions& options) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  return state_->start(inputs, options, {});
+}
+
+Result<Advance> Session::advance(double microseconds) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  return state_->advance(microseconds, {});
+}
+
+Result<Advance> Session::record(VkCommandBuffer_T* commands, double microseconds) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  return state_->record(commands, microseconds);
+}
+
+Status Session::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  return state_->start_generation(inputs, options);
+}
+
+Result<Generation> Session::finish_generation() {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  return state_->finish_generation();
+}
+
+Result<TensorMap> Session::finish() {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  return state_->finish();
+}
+
+Status Session::cancel() {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  return state_->cancel();
 }
 
 const GenerationCounters& Session::counters() const {

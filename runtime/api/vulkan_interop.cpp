@@ -4,6 +4,8 @@
 
 #include "base/check.h"
 #include "session/appended_operator.h"
+#include "session/session_state.h"
+#include "vulkan/context.h"
 #include "vulkan/foreign_buffer.h"
 
 namespace vkformer {
@@ -17,13 +19,28 @@ struct RecordedOperator::Impl {
 
 namespace {
 
+OperatorTensor described(const TensorDesc& desc) {
+  const auto words = static_cast<VkDeviceSize>(std::max<int64_t>(1, element_count(desc.shape)));
+  return {desc.dtype, desc.shape, desc.bytes != 0 ? desc.bytes : 4 * words};
+}
+
 std::map<std::string, OperatorTensor> described(const std::map<std::string, TensorDesc>& tensors) {
   std::map<std::string, OperatorTensor> result;
-  for (const auto& [name, desc] : tensors) {
-    const auto words = static_cast<VkDeviceSize>(std::max<int64_t>(1, element_count(desc.shape)));
-    result[name] = {desc.dtype, desc.shape, desc.bytes != 0 ? desc.bytes : 4 * words};
-  }
+  for (const auto& [name, desc] : tensors) result[name] = described(desc);
   return result;
+}
+
+Status add_uses(const std::vector<SemaphoreUse>& uses, std::vector<uint64_t>& handles,
+                std::vector<uint64_t>& values) {
+  for (const SemaphoreUse& use : uses) {
+    if (use.semaphore == VK_NULL_HANDLE) {
+      return invalid_argument("[advance] semaphore " + std::to_string(handles.size()) +
+                              " is null; leave it out or make one");
+    }
+    handles.push_back(handle_bits(use.semaphore));
+    values.push_back(use.value);
+  }
+  return {};
 }
 
 }  // namespace
@@ -64,6 +81,43 @@ Status RecordedOperator::bind(const std::map<std::string, BufferRange>& buffers)
 
 Status RecordedOperator::record(VkCommandBuffer commands) {
   return impl_->op.append(commands);
+}
+
+Status start_on_buffers(Session& session, const TensorMap& inputs,
+                        const std::map<std::string, BufferRange>& buffers,
+                        const RunOptions& options) {
+  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+  std::map<std::string, TensorPlace> places;
+  for (const auto& [name, range] : buffers) {
+    if (range.buffer == VK_NULL_HANDLE) {
+      return invalid_argument("[" + name + "] is given no buffer; leave it out or give one");
+    }
+    auto view = std::make_shared<Buffer>(
+        view_foreign_buffer(range.buffer, range.offset + range.bytes, name));
+    places[name] = {std::move(view), handle_bits(range.buffer), range.offset, range.bytes};
+  }
+  return session.impl().start(inputs, options, places);
+}
+
+Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session) {
+  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+  VKF_ASSIGN(const auto tensors, session.impl().started_tensors());
+  std::map<std::string, PassBuffer> result;
+  for (const auto& [name, tensor] : tensors) {
+    const BufferSpan& span = tensor.span;
+    result[name] = {described(tensor.desc), {vulkan_handle(*span.buffer), span.offset, span.bytes}};
+  }
+  return result;
+}
+
+Result<Advance> advance_between(Session& session, double microseconds,
+                                const std::vector<SemaphoreUse>& wait,
+                                const std::vector<SemaphoreUse>& signal) {
+  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+  SubmitSemaphores semaphores;
+  VKF_CHECK(add_uses(wait, semaphores.wait_handles, semaphores.wait_values));
+  VKF_CHECK(add_uses(signal, semaphores.signal_handles, semaphores.signal_values));
+  return session.impl().advance(microseconds, semaphores);
 }
 
 }  // namespace vkformer

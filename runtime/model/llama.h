@@ -1,5 +1,6 @@
-// LLaMA (Touvron et al., 2023), Mistral (Jiang et al., 2023) and Qwen2 (Yang et al., 2024): rotary
-// positions, RMSNorm, grouped keys and values, a gated feed-forward layer.
+// LLaMA (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen2 (Yang et al., 2024), Gemma and
+// Gemma 2 (Gemma Team, 2024): rotary positions, RMSNorm, grouped keys and values, a gated
+// feed-forward layer.
 #pragma once
 
 #include "model/model.h"
@@ -9,5 +10,7 @@ namespace vkformer {
 Result<std::unique_ptr<ModelFamily>> load_llama(const ModelFiles& files);
 Result<std::unique_ptr<ModelFamily>> load_mistral(const ModelFiles& files);
 Result<std::unique_ptr<ModelFamily>> load_qwen2(const ModelFiles& files);
+Result<std::unique_ptr<ModelFamily>> load_gemma(const ModelFiles& files);
+Result<std::unique_ptr<ModelFamily>> load_gemma2(const ModelFiles& files);
 
 }  // namespace vkformer

@@ -90,6 +90,9 @@ struct ModelFacts {
   // kExact: how long a prompt is changes what is computed of it (rotary frequencies that depend on
   // the length), so that recordings are made for its very length, not for a rounded one.
   enum class Prompts : uint8_t { kRounded, kExact } prompts = Prompts::kRounded;
+  // Whether a generation may forget keys (StepShape::context). kNo: it has no cache of a decoder
+  // alone; kInTable: yes, but no longer than a table of positions; kFree: as long as one likes.
+  enum class Rolling : uint8_t { kNo, kInTable, kFree } rolling = Rolling::kNo;
 };
 
 // Token-choice settings as generation_config.json and config.json give them.
@@ -162,6 +165,9 @@ struct StepShape {
   int64_t height = 0;         // pixels
   int64_t width = 0;          // pixels or frames
   std::vector<int64_t> more;  // as ForwardShape's
+  // N, keys that a query sees at most, its own included; positions count within them. 0: all.
+  int64_t context = 0;
+  int64_t sinks = 0;  // K, the first keys, which stay when others give way
 
   bool operator==(const StepShape&) const = default;
 };
@@ -198,7 +204,7 @@ class ModelFamily {
                                const ForwardTaps& taps) const = 0;
   // What a generation does before its first step: the encoder, whose keys and values are cross_kv.l
   // (B,S,2 Hkv E) per decoder layer, and the first P - 1 positions of the prompt, whose keys and
-  // values go into self_kv.l (R,C,2 Hkv E). kUnsupported where a family does not generate.
+  // values go into self_kv.l (R,lines,2 Hkv E). kUnsupported where a family does not generate.
   virtual Status build_prompt(ModelBuilder& builder, const StepShape& shape) const;
   // One decoding step up to the logits (R,V), returned. Externals: step_ids (R) U32, key_mask,
   // cross_kv.l, self_kv.l, ancestry (words), decode_state.

@@ -77,8 +77,9 @@ constexpr FamilyTraits array_encoder(const char* inputs, std::span<const HeadKin
   return {
       .kind = ModelKind::kEncoder, .source = SourceKind::kArrays, .heads = heads, .inputs = inputs};
 }
-constexpr FamilyTraits decoder(const char* inputs) {
-  return {.kind = ModelKind::kDecoder, .heads = kLanguageHeads, .inputs = inputs};
+constexpr FamilyTraits decoder(const char* inputs,
+                               std::span<const HeadKind> heads = kLanguageHeads) {
+  return {.kind = ModelKind::kDecoder, .heads = heads, .inputs = inputs};
 }
 constexpr FamilyTraits encoder_decoder(const char* inputs,
                                        std::span<const HeadKind> heads = kLanguageHeads,
@@ -117,6 +118,8 @@ constexpr FamilyRow kFamilies[] = {
     {"llama", load_llama, decoder("BPE")},
     {"mistral", load_mistral, decoder("BPE")},
     {"qwen2", load_qwen2, decoder("BPE")},
+    {"gemma", load_gemma, decoder("BPE", kLanguageOnly)},
+    {"gemma2", load_gemma2, decoder("BPE", kLanguageOnly)},
     {"opt", load_opt, decoder("BPE")},
     {"linear_transformer", load_linear_transformer, decoder("token ids")},
     {"linformer", load_linformer, text_encoder("token ids", kMaskedHeads)},

@@ -345,20 +345,6 @@ Result<TensorId> Wav2Vec2Conformer::project_turned(const Pass& pass, const std::
 Result<TensorId> Wav2Vec2Conformer::attend(const Pass& pass, int64_t layer, TensorId h) const {
   const std::string rows = rows_of(layer) + ".self";
   const int64_t d = c_.width;
-  if (c_.positions == Positions::kRelative) {
-    VKF_ASSIGN(const TensorId qkv, add_named_linear(pass.b, rows + ".qkv", h));
-    RelativeRun run{.batch = pass.batch, .tokens = pass.frames, .qkv = qkv, .mask = pass.mask};
-    run.taps = pass.taps;
-    const int64_t chosen = pass.taps.attention_layer;
-    if (chosen < 0 || chosen == layer) run.map = "attentions." + std::to_string(layer);
-    return add_relative_attention(pass.b,
-                                  {.width = d,
-                                   .heads = c_.heads,
-                                   .u = rows + ".u",
-                                   .v = rows + ".v",
-                                   .positions = rows + ".positions"},
-                                  run);
-  }
   TensorId qkv = kNoTensor;
   if (c_.positions == Positions::kRotary) {
     VKF_ASSIGN(qkv, project_turned(pass, rows, h));
@@ -374,6 +360,16 @@ Result<TensorId> Wav2Vec2Conformer::attend(const Pass& pass, int64_t layer, Tens
   a.k = merged_rows(a.keys, u32(3 * d), u32(d), a.head_width);
   a.v = merged_rows(a.keys, u32(3 * d), u32(2 * d), a.head_width);
   if (pass.mask != kNoTensor) a.terms.key_mask_offset = 0;
+  if (c_.positions == Positions::kRelative) {
+    const RelativeAttention relative{
+        .width = d,
+        .tokens = pass.frames,
+        .u = rows + ".u",
+        .v = rows + ".v",
+        .positions = rows + ".positions",
+    };
+    VKF_ASSIGN(qkv, append_relative_positions(pass.b, relative, qkv, a));
+  }
   return add_seen_attention(pass.b, {.q = qkv, .kv = qkv, .terms = pass.mask}, a, pass.taps, layer);
 }
 

@@ -1,9 +1,11 @@
 #include "ops/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "ops/attention_step.h"
+#include "ops/key_walk.h"
 #include "ops/row_kernel.h"
 
 namespace vkformer {
@@ -16,15 +18,19 @@ constexpr uint32_t kMostPairedWidth = 80;
 // Queries from which the faster pairs repay the second or so that they take longer to compile.
 constexpr uint32_t kLeastPaired = 64;
 constexpr uint32_t kMostLaneWidth = 96;
+constexpr uint32_t kMostRelatedPairs = 64;    // the same with relative positions
 constexpr uint32_t kMostQueries = 65535 * 4;  // four a workgroup, at the least
 constexpr uint32_t kKeysBesides = 64;         // rounds of a lane that are not keys
 constexpr int32_t kMaxReach = 1 << 29;        // of causal offset and windows, in tokens
+constexpr uint32_t kMostHeads = 65535;        // a push constant holds H and H / Hkv
 
 std::string attrs_text(const AttentionAttrs& a) {
   std::string text = "B=" + std::to_string(a.batch) + " H=" + std::to_string(a.heads) +
                      " Hkv=" + std::to_string(a.kv_heads) + " T=" + std::to_string(a.queries) +
                      " S=" + std::to_string(a.keys) + " E=" + std::to_string(a.head_width) +
                      " Ev=" + std::to_string(a.value_width);
+  if (a.softcap != 0) text += " softcap";
+  if (a.relative.kinds != 0) text += " relative";
   const ScoreTermsParams& t = a.terms;
   if ((t.flags & VKF_TERM_CAUSAL) != 0) text += " causal";
   if ((t.flags & (VKF_TERM_WINDOW_LEFT | VKF_TERM_WINDOW_RIGHT)) != 0) text += " window";
@@ -41,13 +47,31 @@ std::string attrs_text(const AttentionAttrs& a) {
   return text;
 }
 
+bool counts_keys(const AttentionAttrs& a) {
+  return a.report == AttentionAttrs::Report::kVisitedKeys;
+}
+
+// Columns of a head in y.
+uint32_t result_width(const AttentionAttrs& a) {
+  return counts_keys(a) ? 1 : a.value_width;
+}
+
 Shape default_shape(const AttentionAttrs& a) {
+  if (counts_keys(a)) return {a.batch, a.heads, a.queries};
   return {a.batch, a.queries, static_cast<int64_t>(a.heads) * a.value_width};
+}
+
+bool is_sparse(const ScoreTermsParams& t) {
+  return (t.flags & (VKF_TERM_SPARSE | VKF_TERM_MASKED_QUERIES)) != 0;
 }
 
 // Attributes with every default filled in.
 AttentionAttrs complete(AttentionAttrs a) {
   if (a.y_shape.empty()) a.y_shape = default_shape(a);
+  if (counts_keys(a)) {
+    a.y = separate_heads(a.heads, a.queries, 1, 0);
+    a.y_shape = default_shape(a);
+  }
   if (a.y.row_stride == 0) a.y = merged_rows(a.queries, a.heads * a.value_width, 0, a.value_width);
   if (!a.scale) a.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(a.head_width)));
   return a;
@@ -62,8 +86,12 @@ uint64_t term_rows(uint32_t flags, uint32_t one_batch, std::span<const uint32_t,
   return rows;
 }
 
-bool starts_in_quads(const HeadLayout& k, uint32_t head_width) {
-  return (k.offset | k.batch_stride | k.head_stride | k.row_stride | head_width) % 4 == 0;
+bool starts_in_quads(const AttentionAttrs& a) {
+  const HeadLayout& k = a.k;
+  return (k.offset | k.batch_stride | k.head_stride | k.row_stride | a.head_width |
+          a.relative.offset) %
+             4 ==
+         0;
 }
 
 }  // namespace
@@ -165,7 +193,44 @@ Status check_attention_numbers(OpId op, const AttentionAttrs& a) {
   if (a.scale && !std::isfinite(*a.scale)) {
     return op_error(op, "scale is " + std::to_string(*a.scale) + ", but must be finite");
   }
+  if (a.heads > kMostHeads) {
+    return op_error(op, std::to_string(a.heads) + " heads are above the limit of " +
+                            std::to_string(kMostHeads));
+  }
+  const std::string cap = softcap_error(a.softcap);
+  if (!cap.empty()) return op_error(op, cap);
   return {};
+}
+
+std::string softcap_error(float softcap) {
+  if (softcap == 0.0f || (softcap > 0 && std::isnormal(softcap) && std::isfinite(1.0f / softcap))) {
+    return {};
+  }
+  return "softcap is " + std::to_string(softcap) +
+         ", but must be a normal number above 0, or 0 for none";
+}
+
+uint32_t softcap_bits(float softcap) {
+  return softcap == 0.0f ? 0u : std::bit_cast<uint32_t>(softcap);
+}
+
+Status check_relative(OpId op, const TensorDesc& kv, const AttentionAttrs& a) {
+  const RelativePositions& r = a.relative;
+  if (r.kinds == 0) return {};
+  if ((r.kinds & VKF_RELATIVE_KEYS) == 0) {
+    return op_error(op, "relative biases or values are set without the rows of relative keys");
+  }
+  const uint64_t heads = (r.kinds & VKF_RELATIVE_ONE_HEAD) != 0 ? 1 : a.heads;
+  uint64_t row = heads * a.head_width;
+  if ((r.kinds & VKF_RELATIVE_VALUES) != 0) row += heads * a.value_width;
+  uint64_t end = r.offset + (2 * uint64_t{r.reach} + 1) * row;
+  if ((r.kinds & VKF_RELATIVE_BIASES) != 0) end += 2 * uint64_t{a.heads} * a.head_width;
+  const uint64_t count = static_cast<uint64_t>(element_count(kv.shape));
+  if (r.reach <= static_cast<uint32_t>(kMaxReach) && end <= count) return {};
+  return op_error(op, "relative positions with a reach of " + std::to_string(r.reach) +
+                          " tokens end at element " + std::to_string(end) + " of [" + kv.name +
+                          "], which has " + std::to_string(count) + "; the reach may be " +
+                          std::to_string(kMaxReach) + " at the most");
 }
 
 Result<TensorDesc> check_attention(const TensorDesc& q, const TensorDesc& kv,
@@ -177,9 +242,14 @@ Result<TensorDesc> check_attention(const TensorDesc& q, const TensorDesc& kv,
   VKF_CHECK(check_layout(kOp, kv, "k", a.k, std::array{a.batch, a.kv_heads, a.keys, a.head_width}));
   VKF_CHECK(
       check_layout(kOp, kv, "v", a.v, std::array{a.batch, a.kv_heads, a.keys, a.value_width}));
+  VKF_CHECK(check_relative(kOp, kv, a));
   VKF_CHECK(check_terms(kOp, terms, a.terms, std::array{a.batch, a.heads, a.queries, a.keys}));
   TensorDesc y{"attention", DType::kF32, a.y_shape};
-  VKF_CHECK(check_layout(kOp, y, "y", a.y, std::array{a.batch, a.heads, a.queries, a.value_width}));
+  const uint32_t columns = result_width(a);
+  VKF_CHECK(check_layout(kOp, y, "y", a.y, std::array{a.batch, a.heads, a.queries, columns}));
+  if (a.y.offset != 0) {
+    return op_error(kOp, "y begins at element " + std::to_string(a.y.offset) + ", but must at 0");
+  }
   const int64_t wanted = element_count(default_shape(a));
   if (element_count(y.shape) != wanted) {
     return op_error(kOp, "y has shape " + shape_text(y.shape) + ", but B * H * T * Ev is " +
@@ -211,9 +281,9 @@ AttentionParams kernel_params(const AttentionAttrs& a) {
   return {.q = a.q,
           .k = a.k,
           .v = a.v,
-          .y = a.y,
-          .heads = a.heads,
-          .heads_per_kv = a.heads / a.kv_heads,
+          .y = {a.y.batch_stride, a.y.head_stride, a.y.row_stride},
+          .relative = {a.relative.offset, a.relative.reach},
+          .heads = a.heads | (a.heads / a.kv_heads) << 16,
           .queries = a.queries,
           .keys = a.keys,
           .scale = *a.scale,
@@ -229,10 +299,6 @@ struct Strategy {
   std::vector<uint32_t> spec;
 };
 
-bool is_sparse(const ScoreTermsParams& t) {
-  return (t.flags & (VKF_TERM_SPARSE | VKF_TERM_MASKED_QUERIES)) != 0;
-}
-
 // Lanes of the tiled strategy; 0: no kernel. Software devices stop a shader's loops after so many
 // rounds (row_kernel.h): a tile is a round for every quad or element of a head and for every key.
 uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a, bool quads) {
@@ -242,9 +308,24 @@ uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a, bool 
       std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
   const uint64_t head = quads ? a.head_width / 4 : a.head_width;
   const uint64_t keys = std::max(a.keys, a.most_visited);
-  const auto rounds = [&] { return (keys / lanes + 1) * (head + lanes + 8); };
+  // Relative positions multiply once more, with sparse terms for every query; their values are
+  // added key by key.
+  const uint32_t kinds = a.relative.kinds;
+  uint64_t times = 1;
+  if (kinds != 0) times = is_sparse(a.terms) ? 2 + 4 * kQueriesPerGroup : 2;
+  const uint64_t adds = (kinds & VKF_RELATIVE_VALUES) != 0 ? 4 : 1;
+  const auto rounds = [&] { return (keys / lanes + 1) * (times * head + adds * lanes + 8); };
+  if (kinds != 0) lanes = std::clamp(kQueriesPerGroup, lanes, limit);
   while (rounds() > kMostSoftwareIterations && 2 * lanes <= limit) lanes *= 2;
   return rounds() > kMostSoftwareIterations ? 0 : lanes;
+}
+
+// Whether the strategy of lanes knows these relative positions: a row is multiplied by all lanes at
+// once, which only keys in order allow, and every distance is a round of its loop.
+bool lanes_can_relate(const AttentionAttrs& a) {
+  if (a.relative.kinds == 0) return true;
+  return !is_sparse(a.terms) && (a.relative.kinds & VKF_RELATIVE_VALUES) == 0 &&
+         a.keys < kMostSoftwareIterations / 2 - kKeysBesides;
 }
 
 // Software devices pay as much for a load as for many products, so there every lane keeps whole
@@ -255,9 +336,12 @@ Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) 
   const bool sparse = is_sparse(a.terms);
   if (caps.device_class == DeviceClass::kSoftware && caps.subgroup() &&
       (lanes == 4 || lanes == 8) && a.queries > 1 && width <= kMostLaneWidth &&
-      std::max(a.keys, a.most_visited) < kMostSoftwareIterations - kKeysBesides) {
-    const uint32_t per_lane = a.queries >= kLeastPaired && width <= kMostPairedWidth ? 2 : 1;
+      std::max(a.keys, a.most_visited) < kMostSoftwareIterations - kKeysBesides &&
+      lanes_can_relate(a)) {
+    const uint32_t most = a.relative.kinds != 0 ? kMostRelatedPairs : kMostPairedWidth;
+    const uint32_t per_lane = a.queries >= kLeastPaired && width <= most ? 2 : 1;
     const ScoreTermsParams& t = a.terms;
+    const uint32_t counting = counts_keys(a) ? 1 : 0;
     const bool may_mask = t.flags != 0 || t.key_mask_offset != VKF_NO_TERM ||
                           t.mask_offset != VKF_NO_TERM || t.bias_offset != VKF_NO_TERM ||
                           t.slopes_offset != VKF_NO_TERM;
@@ -266,10 +350,11 @@ Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) 
                     {lanes, per_lane, a.head_width, a.value_width,
                      sparse     ? 2u
                      : may_mask ? 1u
-                                : 0u}};
+                                : 0u,
+                     softcap_bits(a.softcap), a.relative.kinds, counting}};
   }
   const uint32_t rows = a.queries == 1 ? 1 : kQueriesPerGroup;
-  const bool quads = starts_in_quads(a.k, a.head_width);
+  const bool quads = starts_in_quads(a);
   const uint32_t local = tiled_local_size(caps, a, quads);
   if (local == 0) {
     return unsupported("[attention] There is no kernel for " +
@@ -280,19 +365,21 @@ Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) 
   return Strategy{caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
                                   : KernelId::attention_tiled__f32_f32_f32,
                   rows,
-                  {local, rows, a.head_width, a.value_width, quads ? 1u : 0u, sparse ? 1u : 0u}};
+                  {local, rows, a.head_width, a.value_width, quads ? 1u : 0u, sparse ? 1u : 0u,
+                   softcap_bits(a.softcap), a.relative.kinds, counts_keys(a) ? 1u : 0u}};
 }
 
-// Keys that a group of queries visits, at the most but for what sparse terms do.
-double visited_keys(const AttentionAttrs& a, uint32_t rows) {
-  if (a.visited > 0) return std::min<double>(a.keys, static_cast<double>(rows) + a.visited);
-  const ScoreTermsParams& t = a.terms;
-  const bool right = (t.flags & (VKF_TERM_CAUSAL | VKF_TERM_WINDOW_RIGHT)) != 0;
-  if (!right || (t.flags & VKF_TERM_WINDOW_LEFT) == 0 || (t.flags & VKF_TERM_SPARSE) != 0) {
-    return a.keys;
-  }
-  const int32_t ahead = (t.flags & VKF_TERM_CAUSAL) != 0 ? 0 : t.window_right;
-  return std::clamp<double>(static_cast<double>(rows) + t.window_left + ahead, 1, a.keys);
+// Pairs of a query and a key that groups of so many queries visit. Only the work of sparse terms
+// that the host does not know is estimated.
+double pairs_of(const AttentionAttrs& a, uint32_t rows) {
+  std::span<const uint32_t> words;
+  if (a.known_terms) words = *a.known_terms;
+  const std::optional<double> exact =
+      visited_pairs(a.terms, words, {a.batch, a.heads, a.queries, a.keys}, rows);
+  if (exact) return *exact;
+  const double keys =
+      a.visited > 0 ? std::min<double>(a.keys, static_cast<double>(rows) + a.visited) : a.keys;
+  return keys * a.queries * a.batch * a.heads;
 }
 
 }  // namespace
@@ -315,8 +402,10 @@ Status lower_attention(LowerContext& context, const Node& node) {
   d.groups = {(a.queries + strategy.rows - 1) / strategy.rows,
               static_cast<uint32_t>(std::min<uint64_t>(units, kRowsPerGridLine)),
               static_cast<uint32_t>((units + kRowsPerGridLine - 1) / kRowsPerGridLine)};
-  const double pairs = static_cast<double>(units) * a.queries * visited_keys(a, strategy.rows);
-  const double widths = a.head_width + a.value_width;
+  const double pairs = counts_keys(a) ? 0 : pairs_of(a, strategy.rows);
+  const uint32_t kinds = a.relative.kinds;
+  const double widths = (kinds != 0 ? 2.0 : 1.0) * a.head_width +
+                        ((kinds & VKF_RELATIVE_VALUES) != 0 ? 2.0 : 1.0) * a.value_width;
   d.flops = 2.0 * pairs * widths;
   d.bytes = 4.0 * widths * (static_cast<double>(units) * a.queries + pairs / strategy.rows);
   context.plan.dispatches.push_back(std::move(d));

@@ -1,5 +1,6 @@
-// attention: y = softmax((scale q k^T + alibi + bias) / temperature) v, fused, in one pass over the
-// keys (Vaswani et al. 2017; online softmax of Milakov and Gimelshein 2018).
+// attention: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v,
+// fused, in one pass over the keys (Vaswani et al. 2017; online softmax of Milakov and Gimelshein
+// 2018).
 //
 //   q (B, H, T, E), k (B, Hkv, S, E), v (B, Hkv, S, Ev) -> y (B, H, T, Ev)
 //
@@ -8,6 +9,7 @@
 // allowed key gives zeros. A decoding step has its own form: ops/attention_step.h.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "ops/op.h"
@@ -25,6 +27,16 @@ struct AttentionInputs {
   TensorId terms = kNoTensor;  // masks and biases (words), U32, as pack_score_terms makes them
 };
 
+// Relative positions (Shaw et al. 2018; Dai et al. 2019): of pair (i, j) row d = clamp(j - i -
+// causal_offset, -reach, reach) + reach counts. They begin `offset` elements into kv, one behind
+// the other: keys (2R + 1, Hr, E) with Hr = H or 1; biases (2, H, E), the first added to q for k,
+// the second for the keys of positions; values (2R + 1, Hr, Ev).
+struct RelativePositions {
+  uint32_t kinds = 0;   // VKF_RELATIVE_KEYS and what else there is; 0: none
+  uint32_t offset = 0;  // elements of kv
+  uint32_t reach = 0;   // R, in tokens
+};
+
 struct AttentionAttrs {
   uint32_t batch = 1;        // B
   uint32_t heads = 1;        // H
@@ -40,12 +52,18 @@ struct AttentionAttrs {
   Shape y_shape = {};          // empty: (B, T, H * Ev)
   std::optional<float> scale;  // of q.k; absent: 1 / sqrt(E)
   float temperature = 1.0f;    // divides the whole score; above 0
+  float softcap = 0.0f;        // c: a scaled score s becomes c tanh(s / c), before biases; 0: none
+  RelativePositions relative = {};
   ScoreTermsParams terms = no_score_terms();
   // Keys that a query visits, at the most or on average, where sparse terms leave fewer than causal
   // and windows do or global tokens add some: an estimate for splitting long work. 0: unknown.
   uint32_t visited = 0;
   // Keys that kQueryNeighbours queries visit in all, where a block map makes that more than S.
   uint32_t most_visited = 0;
+  // The terms' words, where the host has them: then the cost is exact whatever they hide.
+  std::shared_ptr<const std::vector<uint32_t>> known_terms = nullptr;
+  // kVisitedKeys: y (B, H, T) is how many keys the kernel visits for each query, and nothing else.
+  enum class Report : uint8_t { kValues, kVisitedKeys } report = Report::kValues;
 };
 
 // Layout of heads side by side in rows of `width` elements, from column `column` on, as a (merged)
@@ -73,7 +91,13 @@ Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& par
 // Whether (batch, heads, tokens, width) by `layout` stays inside `t`; `role` names it.
 Status check_layout(OpId op, const TensorDesc& t, const char* role, const HeadLayout& layout,
                     std::span<const uint32_t, 4> dims);
-// Whether the sizes, scale and temperature are usable.
+// Whether the relative positions stay inside `kv`.
+Status check_relative(OpId op, const TensorDesc& kv, const AttentionAttrs& attrs);
+// Whether the sizes, scale, temperature and cap are usable.
 Status check_attention_numbers(OpId op, const AttentionAttrs& attrs);
+// A cap of scores as the kernels take it: the bits of a float; 0: none.
+uint32_t softcap_bits(float softcap);
+// Why a cap of scores is not usable; empty: it is, or there is none.
+std::string softcap_error(float softcap);
 
 }  // namespace vkformer

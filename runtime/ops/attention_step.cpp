@@ -23,7 +23,7 @@ Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionSte
     return op_error(kOp, "with " + std::to_string(a.beams) +
                              " beams a step needs the ancestry (R, C); none was given");
   }
-  const int64_t keys = kv.shape[1];
+  const int64_t keys = self && a.positions > 0 ? int64_t{a.positions} : kv.shape[1];
   if (!self) {
     const Shape wanted = {kv.shape[0], (keys + 31) / 32};
     if (aux->dtype == DType::kU32 && aux->shape == wanted) return {};
@@ -38,6 +38,58 @@ Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionSte
   return op_error(kOp, "the ancestry is " + std::string(dtype_name(aux->dtype)) + " " +
                            shape_text(aux->shape) + ", but must be U32 with at least " +
                            std::to_string(needed) + " words");
+}
+
+// Does the cache hold every key that a query sees?
+Status check_rolling(const TensorDesc& kv, const AttentionStepAttrs& a) {
+  const int64_t lines = kv.shape[1];
+  const int64_t positions = a.positions > 0 ? int64_t{a.positions} : lines;
+  const bool self = a.source == AttentionStepAttrs::Source::kSelf;
+  if (!self && (a.context > 0 || a.sinks > 0 || a.positions > 0)) {
+    return op_error(kOp,
+                    "a context, sinks or positions are set, but cross-attention sees all keys");
+  }
+  if (a.sinks > 0 && a.sinks >= a.context) {
+    return op_error(kOp, std::to_string(a.sinks) +
+                             " sinks are to stay, but must be fewer than the " +
+                             std::to_string(a.context) + " keys of the context");
+  }
+  int64_t needed = positions;
+  if (a.context > 0) needed = std::min(needed, int64_t{a.context});
+  // A window that never reaches a sink once keys are left out needs no more than itself.
+  if (a.window > 0 && (a.context == 0 || a.window <= a.context - a.sinks)) {
+    needed = std::min(needed, int64_t{a.window});
+  }
+  if (!self || lines >= needed) return {};
+  return op_error(kOp, "the cache has " + std::to_string(lines) + " lines, but a query sees " +
+                           std::to_string(needed) + " keys");
+}
+
+// Keys that a query sees at most, however many lines hold them: the order of summation goes by it.
+uint32_t most_keys(const AttentionDecodeParams& p) {
+  uint32_t keys = p.positions;
+  if (p.context > 0) keys = std::min(keys, p.context);
+  if (p.window > 0) keys = std::min(keys, p.window);
+  return keys;
+}
+
+// Rounds of the loops of one invocation of so many: a tile's product, then its values.
+uint64_t rounds_of(const AttentionStepAttrs& a, uint64_t keys, uint32_t lanes) {
+  const uint64_t columns = (a.value_width + lanes - 1) / lanes;
+  return (keys / lanes + 1) * (1 + a.head_width + lanes * (2 + columns));
+}
+
+// As many invocations as the width asks for, more where loops would be cut short.
+Result<uint32_t> step_local_size(const DeviceCaps& caps, const AttentionStepAttrs& a,
+                                 uint32_t keys) {
+  const uint32_t most =
+      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
+  uint32_t lanes = attention_local_size(caps, a.value_width);
+  while (leaves_loops(caps, rounds_of(a, keys, lanes)) && 2 * lanes <= most) lanes *= 2;
+  if (!leaves_loops(caps, rounds_of(a, keys, lanes))) return lanes;
+  return unsupported("[attention] There is no kernel for a step over " + std::to_string(keys) +
+                     " keys of width " + std::to_string(a.head_width) +
+                     " on a software device; use a context of fewer keys, or generate less");
 }
 
 }  // namespace
@@ -57,9 +109,11 @@ Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& k
                                .kv_heads = a.kv_heads,
                                .head_width = a.head_width,
                                .value_width = a.value_width,
-                               .scale = a.scale};
+                               .scale = a.scale,
+                               .softcap = a.softcap};
   VKF_CHECK(check_attention_numbers(kOp, numbers));
-  const int64_t q_end = int64_t{a.q_offset} + int64_t{a.heads} * a.head_width;
+  const int64_t q_end =
+      int64_t{std::max(a.q_offset, a.sink_q_offset.value_or(0))} + int64_t{a.heads} * a.head_width;
   if (q.dtype != DType::kF32 || q.shape.size() != 2 || q.shape[1] < q_end || q.shape[0] < 1) {
     return op_error(kOp, "q is " + std::string(dtype_name(q.dtype)) + " " + shape_text(q.shape) +
                              ", but must be F32 (slots, at least " + std::to_string(q_end) + ")");
@@ -71,6 +125,7 @@ Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& k
                              ", but must be F32 (rows, keys, " + std::to_string(line) + ")");
   }
   if (a.beams < 1) return op_error(kOp, "beams is 0, but must be at least 1");
+  VKF_CHECK(check_rolling(kv, a));
   VKF_CHECK(check_aux(kv, aux, a));
   if (state.dtype != DType::kU32 || state.shape.size() != 1 || state.shape[0] < VKF_STATE_WORDS) {
     return op_error(kOp, "state is " + std::string(dtype_name(state.dtype)) + " " +
@@ -106,6 +161,7 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
   const TensorDesc& kv = context.desc(node.inputs[1]);
   const bool has_aux = node.inputs[2] != kNoTensor;
   const double fallback = 1.0 / std::sqrt(static_cast<double>(a.head_width));
+  const auto lines = static_cast<uint32_t>(kv.shape[1]);
   const AttentionDecodeParams params{.heads = a.heads,
                                      .heads_per_kv = a.heads / a.kv_heads,
                                      .q_offset = a.q_offset,
@@ -113,13 +169,17 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
                                      .y_stride = a.heads * a.value_width,
                                      .line = static_cast<uint32_t>(kv.shape[2]),
                                      .value_offset = a.kv_heads * a.head_width,
-                                     .lines = static_cast<uint32_t>(kv.shape[1]),
+                                     .lines = lines,
                                      .beams = a.beams,
                                      .has_aux = has_aux ? 1u : 0u,
                                      .scale = a.scale.value_or(static_cast<float>(fallback)),
                                      .window = a.window,
                                      .slopes_offset = a.slopes_offset,
-                                     .distance_offset = a.distance_offset};
+                                     .distance_offset = a.distance_offset,
+                                     .positions = a.positions == 0 ? lines : a.positions,
+                                     .context = a.context,
+                                     .sinks = a.sinks,
+                                     .sink_q_offset = a.sink_q_offset.value_or(a.q_offset)};
   Dispatch d =
       make_dispatch(node, context.caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup
                                                   : KernelId::attention_decode__f32_f32_f32);
@@ -129,8 +189,14 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
                 {node.outputs[0], Access::kWrite},
                 {node.inputs[3], Access::kRead}};
   d.set_push(params);
-  d.spec = {attention_local_size(context.caps, a.value_width), a.head_width, a.value_width,
-            a.source == AttentionStepAttrs::Source::kCross ? 1u : 0u};
+  VKF_ASSIGN(const uint32_t lanes, step_local_size(context.caps, a, most_keys(params)));
+  d.spec = {lanes,
+            a.head_width,
+            a.value_width,
+            a.source == AttentionStepAttrs::Source::kCross ? 1u : 0u,
+            a.sink_q_offset ? 2u : 1u,
+            params.lines < params.positions ? 1u : 0u,
+            softcap_bits(a.softcap)};
   d.groups = {static_cast<uint32_t>(q.shape[0]), a.heads, 1};
   d.live_axis = 0;
   d.slots_per_group = 1;

@@ -1,10 +1,18 @@
 // attention in a decoding step: the one query of every live slot over a key/value cache.
 //
 //   self:  keys 0 ... own position of the slot's row (params/decode_state.h), each in the row that
-//          owns it (beam ancestry), kv (R, C, Hkv * (E + Ev))
+//          owns it (beam ancestry), kv (R, lines, Hkv * (E + Ev))
 //   cross: the encoder's keys of the slot's batch item, kv (B, S, Hkv * (E + Ev))
 //
-// A line of kv holds the keys of all heads, then the values of all heads.
+// A line of kv holds the keys of all heads, then the values of all heads. A cache with fewer lines
+// than positions rolls (kv_append.h); keys are summed up in the order of their positions wherever
+// they lie, so a result has the same bits as with a line for every position.
+//
+// With a context of N keys a query at position p >= N sees the first `sinks` keys and the last N -
+// sinks, and stands behind them at position N - 1 (Xiao et al. 2023, "Efficient Streaming Language
+// Models with Attention Sinks", section 3.2): slopes, biases by distance and the window count from
+// there. Rotary scores depend on the difference of two positions only, so keys stay as they were
+// turned: the last ones meet the query turned by p, and the sinks one turned by N - 1.
 #pragma once
 
 #include <variant>
@@ -17,7 +25,7 @@ namespace vkformer {
 
 struct AttentionStepInputs {
   TensorId q = kNoTensor;      // (slots, any row width)
-  TensorId kv = kNoTensor;     // (R, C, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev))
+  TensorId kv = kNoTensor;     // (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev))
   TensorId aux = kNoTensor;    // self: words, U32: ancestry (R, C), needed where beams > 1, and
                                // what slopes_offset and distance_offset point at; cross: key mask
                                // (B, ceil(S/32)), U32, or none
@@ -34,10 +42,18 @@ struct AttentionStepAttrs {
   uint32_t q_offset = 0;       // column of the first query head in a row of q, in elements
   uint32_t beams = 1;          // rows of a batch item
   std::optional<float> scale;  // of q.k; absent: 1 / sqrt(E)
+  float softcap = 0.0f;        // as AttentionAttrs has it
   uint32_t window = 0;         // keys that a query sees, its own the last; 0: all
   // Words in aux, self only: ALiBi slopes (H); a bias by distance: reach R, then (H, 2R + 1).
   uint32_t slopes_offset = VKF_NO_TERM;
   uint32_t distance_offset = VKF_NO_TERM;
+  // Self only. C, positions of a row; 0: the cache's lines.
+  uint32_t positions = 0;
+  uint32_t context = 0;  // N, keys that a query sees at most, its own included; 0: all
+  uint32_t sinks = 0;    // K, first keys that stay; fewer than the context
+  // Column of the first query head that meets the sinks once keys are left out; q_offset where
+  // nothing is turned.
+  std::optional<uint32_t> sink_q_offset;
 };
 
 // What a node of operator attention carries.

@@ -32,6 +32,7 @@ Result<TensorDesc> check_attention_weights(const TensorDesc& q, const TensorDesc
   VKF_CHECK(check_attention_numbers(kOp, a));
   VKF_CHECK(check_layout(kOp, q, "q", a.q, std::array{a.batch, a.heads, a.queries, a.head_width}));
   VKF_CHECK(check_layout(kOp, k, "k", a.k, std::array{a.batch, a.kv_heads, a.keys, a.head_width}));
+  VKF_CHECK(check_relative(kOp, k, a));
   VKF_CHECK(check_terms(kOp, terms, a.terms, std::array{a.batch, a.heads, a.queries, a.keys}));
   if (chosen.head_count < 1 || chosen.head_count > a.heads ||
       chosen.first_head > a.heads - chosen.head_count) {
@@ -73,6 +74,7 @@ Status lower_attention_weights(LowerContext& context, const Node& node) {
   const AttentionWeightsParams params{
       .q = a.q,
       .k = a.k,
+      .relative = {a.relative.offset, a.relative.reach},
       .heads = a.heads,
       .heads_per_kv = a.heads / a.kv_heads,
       .first_head = chosen.first_head,
@@ -86,7 +88,8 @@ Status lower_attention_weights(LowerContext& context, const Node& node) {
       .terms = a.terms};
   // Keys are longer work than the elements of other rows: a round for each element of a head.
   const uint32_t width = 4 * a.keys;
-  const uint64_t passes = uint64_t{a.head_width} / 4 + 4;
+  const uint64_t products = a.relative.kinds != 0 ? 2 : 1;
+  const uint64_t passes = products * a.head_width / 4 + 4;
   if (too_many_passes(context.caps, width, passes)) {
     return unsupported("[attention_weights] There is no kernel for " + std::to_string(a.keys) +
                        " keys of width " + std::to_string(a.head_width) +
@@ -100,11 +103,12 @@ Status lower_attention_weights(LowerContext& context, const Node& node) {
                 {node.inputs[2] == kNoTensor ? node.inputs[1] : node.inputs[2], Access::kRead},
                 {node.outputs[0], Access::kReadWrite}};
   d.set_push(params);
-  d.spec = {row_local_size(context.caps, width, passes), a.head_width};
+  d.spec = {row_local_size(context.caps, width, passes), a.head_width, softcap_bits(a.softcap),
+            a.relative.kinds & ~VKF_RELATIVE_VALUES};
   set_row_groups(context, d, rows, 1);
   const double pairs = static_cast<double>(rows) * a.keys;
-  d.flops = pairs * (2.0 * a.head_width + 8.0);
-  d.bytes = 4.0 * pairs * (a.head_width + 5.0);
+  d.flops = pairs * (2.0 * static_cast<double>(products) * a.head_width + 8.0);
+  d.bytes = 4.0 * pairs * (static_cast<double>(products) * a.head_width + 5.0);
   context.plan.dispatches.push_back(std::move(d));
   return {};
 }

@@ -1,6 +1,7 @@
 // attention_weights: the probabilities that attention computes and does not keep, for chosen heads.
 //
-//   weights = softmax((scale q k^T + alibi + bias) / temperature), or the scores themselves
+//   weights = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature), or the
+//   scores themselves
 //   q (B, H, T, E), k (B, Hkv, S, E) -> weights (B, Hsel, T, S)
 //
 // Unfused and on demand: models run attention, and add this for a layer somebody asks to see.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/row_kernel.h"
+
 namespace vkformer {
 
 Status check_beam_select(const TensorDesc& candidates, const SearchParams& p) {
@@ -31,9 +33,32 @@ Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& s
   return {};
 }
 
+namespace {
+
+// Rounds of the loops of one invocation of so many: the candidates, then histories of every beam.
+uint64_t rounds_of(const SearchParams& p, uint32_t lanes) {
+  const uint64_t candidates = uint64_t{p.beams} * p.candidates / lanes + 1;
+  const uint64_t positions = p.capacity / lanes + 1;
+  return 2 * p.candidates * (candidates + 1) + positions * (1 + 3 * uint64_t{p.beams});
+}
+
+// One lane group, more where loops would be cut short.
+Result<uint32_t> local_size(const DeviceCaps& caps, const SearchParams& p) {
+  const uint32_t most =
+      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
+  uint32_t lanes = std::min(32u, most);
+  while (leaves_loops(caps, rounds_of(p, lanes)) && 2 * lanes <= most) lanes *= 2;
+  if (!leaves_loops(caps, rounds_of(p, lanes))) return lanes;
+  return unsupported("[beam_select] There is no kernel for histories of " +
+                     std::to_string(p.capacity) + " tokens with " + std::to_string(p.beams) +
+                     " beams on a software device; use fewer beams, or generate less");
+}
+
+}  // namespace
+
 Status lower_beam_select(LowerContext& context, const Node& node) {
-  constexpr uint32_t kLocalSize = 32;
   const SearchParams& p = attrs_of<SearchParams>(node);
+  VKF_ASSIGN(const uint32_t lanes, local_size(context.caps, p));
   Dispatch d = make_dispatch(node, KernelId::beam_select_item__u32);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.outputs[0], Access::kReadWrite},
@@ -41,7 +66,7 @@ Status lower_beam_select(LowerContext& context, const Node& node) {
                 {node.inputs[1], Access::kRead},
                 {node.inputs[2], Access::kRead}};
   d.set_push(p);
-  d.spec = {std::min(kLocalSize, context.caps.limits.max_invocations)};
+  d.spec = {lanes};
   set_row_groups(context, d, uint64_t{p.batch} * p.beams, p.beams);
   d.flops = 2.0 * p.batch * p.beams * p.candidates * p.candidates;
   d.bytes = 16.0 * p.batch * p.beams * p.capacity;

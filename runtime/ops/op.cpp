@@ -31,7 +31,7 @@ uint64_t tensor_bytes(const TensorDesc& t) {
 }
 
 PlanBuffer plan_buffer(const TensorDesc& t) {
-  PlanBuffer buffer{.name = t.name, .bytes = tensor_bytes(t)};
+  PlanBuffer buffer{.name = t.name, .bytes = tensor_bytes(t), .shape = t.shape};
   if (t.kind == TensorKind::kExternal) buffer.source = BufferSource::kExternal;
   if (t.kind == TensorKind::kConstant) {
     buffer.source = BufferSource::kConstant;
@@ -103,8 +103,10 @@ Result<Plan> make_plan(const Graph& graph, const DeviceCaps& caps, Precision pre
   for (const TensorDesc& t : graph.tensors()) plan.buffers.push_back(plan_buffer(t));
   LowerContext context{graph, caps, precision, plan};
   for (const Node& node : graph.nodes()) {
+    const size_t first = plan.dispatches.size();
     Status lowered = kOps[node.op].lower(context, node);
     if (!lowered) return lowered.error().with_context(node.label.empty() ? "plan" : node.label);
+    for (size_t i = first; i < plan.dispatches.size(); ++i) plan.dispatches[i].op = node.op_name;
   }
   VKF_CHECK(check_ranges(plan, caps));
   plan_memory(plan, std::max<uint64_t>(256, caps.limits.storage_alignment));

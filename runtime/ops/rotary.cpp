@@ -44,7 +44,16 @@ Result<TensorDesc> check_rotary(const TensorDesc& x, const TensorDesc& table,
                              ", but must be (P, r) with r = " + std::to_string(a.rotary_width) +
                              ".");
   }
-  return TensorDesc{"rotary", DType::kF32, x.shape};
+  if (a.again_heads > a.heads || (a.again_heads > 0 && x.shape.back() % a.head_width != 0)) {
+    return op_error(kOp, std::to_string(a.again_heads) +
+                             " heads are to follow once more, but only " + std::to_string(a.heads) +
+                             " are turned, and the width " + std::to_string(x.shape.back()) +
+                             " of a row must then be a multiple of the head width " +
+                             std::to_string(a.head_width) + ".");
+  }
+  Shape shape = x.shape;
+  shape.back() += int64_t{a.again_heads} * a.head_width;
+  return TensorDesc{"rotary", DType::kF32, std::move(shape)};
 }
 
 Status check_rotary_positions(const TensorDesc& positions, const TensorDesc& x,
@@ -109,6 +118,8 @@ Status lower_rotary(LowerContext& context, const Node& node) {
   params.tokens = attrs.tokens;
   params.position_offset = attrs.position_offset;
   params.positions_at = attrs.positions_at;
+  params.again_heads = attrs.again_heads;
+  params.again_limit = attrs.again_limit;
   Dispatch d = make_dispatch(node, pick(step));
   d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead}};
   if (!step) {
@@ -123,11 +134,13 @@ Status lower_rotary(LowerContext& context, const Node& node) {
   d.spec = {local, blocks, attrs.pairs == RotaryPairs::kInterleaved ? 1u : 0u};
   if (!step) d.spec.push_back(has_positions ? 1u : 0u);
   set_row_groups(context, d, rows, 1);
-  const uint32_t span = std::min(blocks * attrs.head_width, params.width);
-  d.groups[2] = (params.width + span - 1) / span;
-  const double turned = static_cast<double>(rows) * attrs.heads * attrs.rotary_width;
+  const uint32_t width = params.width + attrs.again_heads * attrs.head_width;
+  const uint32_t span = std::min(blocks * attrs.head_width, width);
+  d.groups[2] = (width + span - 1) / span;
+  const double turned =
+      static_cast<double>(rows) * (attrs.heads + attrs.again_heads) * attrs.rotary_width;
   d.flops = 3.0 * turned;
-  d.bytes = 8.0 * static_cast<double>(rows) * params.width + 4.0 * turned;
+  d.bytes = 8.0 * static_cast<double>(rows) * width + 4.0 * turned;
   context.plan.dispatches.push_back(std::move(d));
   return {};
 }

@@ -230,6 +230,12 @@ Result<RotaryFrequencies> rotary_frequencies(const RotaryScaling& scaling, int64
   return result;
 }
 
+int64_t steady_positions(const RotaryScaling& scaling) {
+  if (scaling.kind == RotaryScalingKind::kDynamic) return scaling.max_positions;
+  if (!depends_on_length(scaling.kind)) return 0;
+  return static_cast<int64_t>(original_positions(scaling));
+}
+
 Result<std::vector<float>> rotary_table(const RotaryScaling& scaling,
                                         const RotaryTableAttrs& attrs) {
   VKF_CHECK(check_width(attrs.rotary_width));

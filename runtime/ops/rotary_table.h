@@ -62,6 +62,9 @@ struct RotaryFrequencies {
 Result<RotaryFrequencies> rotary_frequencies(const RotaryScaling& scaling, int64_t rotary_width,
                                              int64_t sequence_length);
 
+// Tokens up to which a sequence's length changes no frequency; 0: it never does.
+int64_t steady_positions(const RotaryScaling& scaling);
+
 struct RotaryTableAttrs {
   int64_t positions = 0;     // P, rows
   int64_t rotary_width = 0;  // r, columns

@@ -179,8 +179,20 @@ Status check_block_map(const Tensor& map, int64_t size, Dims dims) {
                           shape_text(wanted));
 }
 
-Status add_block_map(const Tensor& map, int64_t size, Dims dims, SparseTerms sparse,
+// Does causal or a window hide every pair of a block of queries and a block of keys? What is global
+// or in a prefix they do not hide.
+bool hides_block(const ScoreTermsInput& input, int64_t query_block, int64_t key_block) {
+  if (input.global || input.prefix) return false;
+  const int64_t apart = (key_block - query_block) * input.block_size;
+  const int64_t within = input.block_size - 1;
+  return (input.most_distance && apart - within > *input.most_distance) ||
+         (input.least_distance && apart + within < *input.least_distance);
+}
+
+Status add_block_map(const ScoreTermsInput& input, Dims dims, SparseTerms sparse,
                      ScoreTerms& terms) {
+  const Tensor& map = *input.block_map;
+  const int64_t size = input.block_size;
   VKF_CHECK(check_block_map(map, size, dims));
   VKF_ASSIGN(std::vector<int64_t> counts, map.to_ints());
   const auto columns = static_cast<size_t>(map.shape[3]);
@@ -191,7 +203,9 @@ Status add_block_map(const Tensor& map, int64_t size, Dims dims, SparseTerms spa
       return invalid_argument("[block_map] holds " + std::to_string(counts[at]) +
                               ", but a block counts 0 to 16777216 times");
     }
-    if (counts[at] == 0) continue;
+    const auto query_block = static_cast<int64_t>(at / columns) % map.shape[2];
+    const auto key_block = static_cast<int64_t>(at % columns);
+    if (counts[at] == 0 || hides_block(input, query_block, key_block)) continue;
     rows[at / columns].push_back(
         {static_cast<uint32_t>(at % columns), static_cast<uint32_t>(counts[at])});
     ++seen;
@@ -213,7 +227,7 @@ Status add_sparse(const ScoreTermsInput& input, Dims dims, ScoreTerms& terms, Sp
   if (input.documents) VKF_CHECK(add_documents(*input.documents, dims, sparse));
   if (input.prefix) VKF_CHECK(add_prefix(*input.prefix, dims, sparse));
   if (!input.block_map) return {};
-  return add_block_map(*input.block_map, input.block_size, dims, sparse, terms);
+  return add_block_map(input, dims, sparse, terms);
 }
 
 }  // namespace

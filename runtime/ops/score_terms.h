@@ -31,6 +31,9 @@ struct ScoreTermsInput {
   // How often each block of keys counts for each block of queries; 0 = hidden. U8 or integer.
   std::optional<Tensor> block_map;  // (B|1, H|1, T / block_size, S / block_size)
   int64_t block_size = 0;           // tokens; divides T and S
+  // What causal and windows leave of distances j - i: blocks beyond are left out of the block map.
+  std::optional<int64_t> least_distance;
+  std::optional<int64_t> most_distance;
 };
 
 struct ScoreTerms {

@@ -46,6 +46,9 @@ struct DeviceCaps {
   // Software devices whose compiler keeps uniform loads scalar (Mesa 23 on): smaller tiles win.
   bool fast_uniform_loads = false;
   bool has_int64 = false;  // 64-bit integers in shaders: wider loads on software devices
+  // An indirect dispatch begins where the last one with a base began, unless one without came
+  // between; a quirk.
+  bool keeps_dispatch_base = false;
   // Longest dispatch that one submit may hold, as f32 operations; splitting inside operators and
   // submit chunking keep below it, far from any watchdog.
   double max_dispatch_flops = 4e9;

@@ -1,7 +1,5 @@
 #include "plan/plan.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace vkformer {
@@ -76,31 +74,6 @@ std::string Plan::dump() const {
                 dispatches.size(), barriers.size(), flops(), bytes());
   return text + cost + "arena " + human_bytes(arena_bytes) + ", without reuse " +
          human_bytes(arena_naive_bytes) + "\n";
-}
-
-std::vector<DispatchPart> split_dispatch(const Dispatch& d, double max_flops,
-                                         const DeviceLimits& limits) {
-  // Cut the axis with the most groups; the group counts themselves were kept within the device's
-  // limits by the lowering.
-  int axis = 0;
-  for (int i = 1; i < 3; ++i) {
-    if (d.groups[i] > d.groups[axis]) axis = i;
-  }
-  (void)limits;
-  const uint32_t count = d.groups[axis];
-  const double wanted = max_flops > 0 ? d.flops / max_flops : 1;
-  const uint32_t parts = static_cast<uint32_t>(
-      std::clamp(std::ceil(wanted), 1.0, static_cast<double>(std::max(1u, count))));
-  const uint32_t step = (count + parts - 1) / std::max(1u, parts);
-  std::vector<DispatchPart> list;
-  for (uint32_t begin = 0; begin < count; begin += step) {
-    DispatchPart part{{0, 0, 0}, d.groups, 0};
-    part.base[axis] = begin;
-    part.groups[axis] = std::min(step, count - begin);
-    part.flops = d.flops * part.groups[axis] / count;
-    list.push_back(part);
-  }
-  return list;
 }
 
 }  // namespace vkformer

@@ -23,8 +23,9 @@ struct PlanBuffer {
   std::string name;
   BufferSource source = BufferSource::kArena;
   uint64_t bytes = 0;
-  uint64_t offset = 0;    // in the arena; filled by plan_memory
-  uint32_t constant = 0;  // index in the weight table, for kConstant
+  uint64_t offset = 0;         // in the arena; filled by plan_memory
+  uint32_t constant = 0;       // index in the weight table, for kConstant
+  std::vector<int64_t> shape;  // of the tensor; empty for scratch
 };
 
 struct BoundBuffer {
@@ -35,6 +36,7 @@ struct BoundBuffer {
 // One vkCmdDispatch. Binding i of the kernel is bindings[i].
 struct Dispatch {
   KernelId kernel{};
+  const char* op = "";  // the operator it was lowered from, ops/op_list.def
   std::string label;
   std::vector<BoundBuffer> bindings;
   std::vector<std::byte> push;  // at most 128 bytes
@@ -84,15 +86,5 @@ void plan_memory(Plan& plan, uint64_t alignment);
 // Derives the barriers from the declared accesses: read after write, write after write and write
 // after read on buffers that overlap in memory. Must follow plan_memory.
 void plan_barriers(Plan& plan);
-
-// Splits dispatches longer than `max_flops` along their largest group axis, so that no single
-// dispatch nears a watchdog. A part starts at Dispatch base groups; see DispatchPart.
-struct DispatchPart {
-  std::array<uint32_t, 3> base = {0, 0, 0};
-  std::array<uint32_t, 3> groups = {1, 1, 1};
-  double flops = 0;
-};
-std::vector<DispatchPart> split_dispatch(const Dispatch& dispatch, double max_flops,
-                                         const DeviceLimits& limits);
 
 }  // namespace vkformer

@@ -1,6 +1,7 @@
-// attention: softmax((scale Q K^T + alibi + bias) / temperature) V (Vaswani et al. 2017), with
-// grouped key/value heads, causal, sliding-window, global, padding and free masks. The formula, the
-// options and the shapes are those of attention_weights; this keeps the output only.
+// attention: softmax((softcap(scale (Q K^T + relative)) + alibi + bias) / temperature) V (Vaswani
+// et al. 2017), with grouped key/value heads, relative positions, causal, sliding-window, global,
+// padding and free masks. The formula, the options and the shapes are those of attention_weights;
+// this keeps the output only.
 // q (B, H, T, E), k (B, Hkv, S, E), v (B, Hkv, S, Ev) -> (B, H, T, Ev).
 // Needs: attention_weights.
 #pragma once

@@ -1,5 +1,6 @@
 #include "reference/attention_weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -44,7 +45,64 @@ int64_t key_row(int64_t row, int64_t heads, int64_t key_heads) {
   return row / heads * key_heads + row % heads * key_heads / heads;
 }
 
-// (scale q . k + alibi + bias) / temperature for every pair; `shape` is {B, H, T, S}.
+// A table of rows by distance, (2R + 1, E) or (2R + 1, H, E).
+struct DistanceRows {
+  const Array* table = nullptr;
+
+  int64_t rows() const { return table->dim(0); }
+  int64_t width() const { return table->dim(table->rank() - 1); }
+  // Element e of the row of head h for pair (i, j).
+  double at(int64_t h, int64_t distance, int64_t e) const {
+    const int64_t reach = rows() / 2;
+    const int64_t row = std::clamp(distance, -reach, reach) + reach;
+    const int64_t heads = table->rank() == 3 ? table->dim(1) : 1;
+    return (*table)[(row * heads + (heads == 1 ? 0 : h)) * width() + e];
+  }
+};
+
+Status check_distance_rows(const Array* table, const char* name, int64_t heads, int64_t width) {
+  if (table == nullptr) return {};
+  const bool fits = (table->rank() == 2 || (table->rank() == 3 && table->dim(1) == heads)) &&
+                    table->dim(0) % 2 == 1 && table->dim(table->rank() - 1) == width;
+  if (fits) return {};
+  return invalid_argument("[attention] " + std::string(name) + " has shape " +
+                          shape_text(table->shape) + ", but must be (2R + 1, " +
+                          std::to_string(width) + ") or (2R + 1, " + std::to_string(heads) + ", " +
+                          std::to_string(width) + ").");
+}
+
+Status check_relative(const AttentionOptions& options, const Shape& shape, int64_t width,
+                      int64_t value_width) {
+  const RelativeOptions& r = options.relative;
+  VKF_CHECK(check_distance_rows(r.keys, "relative_keys", shape[1], width));
+  VKF_CHECK(check_distance_rows(r.values, "relative_values", shape[1], value_width));
+  if (r.content_bias)
+    VKF_CHECK(check_shape(*r.content_bias, {shape[1], width}, kOp, "content_bias"));
+  if (r.position_bias) {
+    VKF_CHECK(check_shape(*r.position_bias, {shape[1], width}, kOp, "position_bias"));
+  }
+  if (options.softcap >= 0.0 && std::isfinite(options.softcap)) return {};
+  return invalid_argument("[attention] softcap is " + std::to_string(options.softcap) +
+                          ", but must be above 0, or 0 for none.");
+}
+
+// The part of a product that positions add: a . k + (q + c) . r, element by element.
+double relative_product(const RelativeOptions& r, std::span<const double> q,
+                        std::span<const double> k, int64_t h, int64_t distance) {
+  const int64_t width = static_cast<int64_t>(q.size());
+  double sum = 0.0;
+  for (int64_t e = 0; e < width; ++e) {
+    const auto at = static_cast<size_t>(e);
+    if (r.content_bias) sum += (*r.content_bias)[h * width + e] * k[at];
+    if (!r.keys) continue;
+    const double c = r.position_bias ? (*r.position_bias)[h * width + e] : 0.0;
+    sum += (q[at] + c) * DistanceRows{r.keys}.at(h, distance, e);
+  }
+  return sum;
+}
+
+// (capped(scale (q . k + relative)) + alibi + bias) / temperature for every pair; `shape` is {B, H,
+// T, S}.
 Result<Array> pair_scores(const Array& q, const Array& k, const Shape& shape,
                           const AttentionOptions& options) {
   const int64_t heads = shape[1];
@@ -68,7 +126,15 @@ Result<Array> pair_scores(const Array& q, const Array& k, const Shape& shape,
     const int64_t k_at = (key_row(row, heads, k.dim(1)) * keys + j) * width;
     double score = 0.0;
     for (int64_t e = 0; e < width; ++e) score += q[q_at + e] * k[k_at + e];
+    const auto row_of = [width](const Array& x, int64_t begin) {
+      return std::span(x.data).subspan(static_cast<size_t>(begin), static_cast<size_t>(width));
+    };
+    if (options.relative.any()) {
+      score += relative_product(options.relative, row_of(q, q_at), row_of(k, k_at), row % heads,
+                                j - i - options.masks.causal_offset);
+    }
     score *= scale;
+    if (options.softcap > 0.0) score = options.softcap * std::tanh(score / options.softcap);
     if (options.alibi_slopes) {
       const double distance =
           static_cast<double>(j - i) - static_cast<double>(options.masks.causal_offset);
@@ -82,8 +148,9 @@ Result<Array> pair_scores(const Array& q, const Array& k, const Shape& shape,
   return scores;
 }
 
-// weights V; a weight whose score was -inf does not read its value.
-Array weighted_values(const Array& weights, const Array& masked_scores, const Array& v) {
+// weights (V + rows by distance); a weight whose score was -inf does not read its value.
+Array weighted_values(const Array& weights, const Array& masked_scores, const Array& v,
+                      const AttentionOptions& options) {
   constexpr double kMasked = -std::numeric_limits<double>::infinity();
   const int64_t heads = weights.dim(1);
   const int64_t queries = weights.dim(2);
@@ -94,8 +161,13 @@ Array weighted_values(const Array& weights, const Array& masked_scores, const Ar
     if (masked_scores[at] == kMasked) continue;
     const int64_t query = at / keys;
     const int64_t v_row = key_row(query / queries, heads, v.dim(1)) * keys + at % keys;
+    const int64_t distance = at % keys - query % queries - options.masks.causal_offset;
     for (int64_t e = 0; e < width; ++e) {
-      output[query * width + e] += weights[at] * v[v_row * width + e];
+      double value = v[v_row * width + e];
+      if (options.relative.values) {
+        value += DistanceRows{options.relative.values}.at(query / queries % heads, distance, e);
+      }
+      output[query * width + e] += weights[at] * value;
     }
   }
   return output;
@@ -119,6 +191,7 @@ Result<AttentionOutputs> attention_weights(const Array& q, const Array& k, const
   VKF_CHECK(check_heads(q, k, v));
   VKF_CHECK(check_temperature(options.temperature, kOp));
   const Shape shape = {q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
+  VKF_CHECK(check_relative(options, shape, q.dim(3), v.dim(3)));
   VKF_ASSIGN(const Array allowed, allowed_pairs(shape, options.masks, kOp));
   AttentionOutputs out;
   VKF_ASSIGN(out.scores, pair_scores(q, k, shape, options));
@@ -131,7 +204,7 @@ Result<AttentionOutputs> attention_weights(const Array& q, const Array& k, const
   for (size_t row = 0; row < out.weights.data.size(); row += keys) {
     softmax_row(std::span(out.weights.data).subspan(row, keys));
   }
-  out.output = weighted_values(out.weights, masked, v);
+  out.output = weighted_values(out.weights, masked, v, options);
   out.entropy = row_entropy(out.weights);
   return out;
 }

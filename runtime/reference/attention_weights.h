@@ -1,8 +1,11 @@
 // attention_weights: attention that also hands out what it looked at (Vaswani et al. 2017).
 //
-//   score_ij   = (scale q_i . k_j + slope_h (j - i - causal_offset) + bias_ij) / temperature
+//   raw_ij     = scale ((q_i + a_h) . k_j + (q_i + c_h) . r_h[d])      capped = cap tanh(raw / cap)
+//   score_ij   = (capped_ij + slope_h (j - i - causal_offset) + bias_ij) / temperature
 //   weights    = softmax of the scores over the allowed keys
-//   output_i   = sum_j weights_ij v_j          entropy_i = - sum_j weights_ij ln weights_ij
+//   output_i   = sum_j weights_ij (v_j + w_h[d])
+//   d          = clamp(j - i - causal_offset, -R, R) + R               entropy_i = - sum_j
+//   weights_ij ln weights_ij
 //
 // Query head h reads key/value head floor(h Hkv / H). A pair that is masked, or whose score is
 // -inf, has weight 0 and its value is not read; a query without any other key gets output 0 and
@@ -16,12 +19,24 @@
 
 namespace vkformer::reference {
 
+// Relative positions (Shaw et al. 2018; Dai et al. 2019); absent parts count as zeros.
+struct RelativeOptions {
+  const Array* keys = nullptr;           // r, (2R + 1, E) or (2R + 1, H, E)
+  const Array* values = nullptr;         // w, (2R + 1, Ev) or (2R + 1, H, Ev)
+  const Array* content_bias = nullptr;   // a, (H, E)
+  const Array* position_bias = nullptr;  // c, (H, E)
+
+  bool any() const { return keys != nullptr || content_bias != nullptr; }
+};
+
 struct AttentionOptions {
   std::optional<double> scale;  // absent: 1 / sqrt(E)
   double temperature = 1.0;     // divides the whole score; above 0
   MaskOptions masks;
   const Array* bias = nullptr;          // broadcast to (B, H, T, S); may hold -inf
   const Array* alibi_slopes = nullptr;  // (H); Press et al. 2021
+  double softcap = 0.0;                 // cap; 0: none
+  RelativeOptions relative = {};
 };
 
 struct AttentionOutputs {

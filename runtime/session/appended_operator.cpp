@@ -41,7 +41,7 @@ Result<BufferSpan> AppendedOperator::own_input(const TensorDesc& desc, uint64_t 
 }
 
 Status AppendedOperator::bind(const std::map<std::string, BufferSpan>& places) {
-  if (plan_) return invalid_argument("[bind] was called before; make another operator");
+  if (recording_) return invalid_argument("[bind] was called before; make another operator");
   for (const auto& [name, span] : places) {
     const TensorId id = op_.graph.find_external(name);
     if (id == kNoTensor) {
@@ -62,13 +62,14 @@ Status AppendedOperator::bind(const std::map<std::string, BufferSpan>& places) {
     }
     VKF_ASSIGN(inputs.memory[i], own_input(desc, plan.buffers[i].bytes));
   }
-  VKF_ASSIGN(plan_, AppendedPlan::create(device_, std::move(plan), inputs));
+  VKF_ASSIGN(recording_, Recording::prepare(device_, std::move(plan), inputs));
   return {};
 }
 
 Status AppendedOperator::append(VkCommandBuffer_T* commands) {
-  if (!plan_) return invalid_argument("[record] needs bind() first, which says where tensors lie");
-  return plan_->append(commands);
+  if (!recording_)
+    return invalid_argument("[record] needs bind() first, which says where tensors lie");
+  return recording_->append(commands);
 }
 
 }  // namespace vkformer

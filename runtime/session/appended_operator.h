@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "session/operator_arguments.h"
-#include "vulkan/appended_plan.h"
+#include "vulkan/recording.h"
 
 namespace vkformer {
 
@@ -27,7 +27,7 @@ class AppendedOperator {
   std::shared_ptr<VulkanDevice> device_;
   PreparedOperator op_;
   std::vector<std::unique_ptr<Buffer>> own_;  // inputs that nobody else holds
-  std::optional<AppendedPlan> plan_;
+  std::optional<Recording> recording_;
 };
 
 }  // namespace vkformer

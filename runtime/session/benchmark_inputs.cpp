@@ -8,18 +8,14 @@
 #include "weights/pack_matrix.h"
 
 namespace vkformer {
-namespace {
 
-// SplitMix64 (Steele, Lea and Flood, 2014). Standard distributions differ between libraries.
-float next_uniform(uint64_t& state) {
-  uint64_t z = state += 0x9e3779b97f4a7c15u;
+float UniformNoise::next() {
+  uint64_t z = state_ += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   z ^= z >> 31;
   return static_cast<float>(static_cast<int32_t>(z >> 40) - (1 << 23)) * 0x1p-23f;
 }
-
-}  // namespace
 
 TensorId BenchmarkInputs::uniform(const std::string& name, int64_t rows, int64_t columns) {
   const TensorId id = graph_.add_external(name, DType::kF32, {rows, columns});
@@ -66,13 +62,14 @@ void BenchmarkInputs::name_output(TensorId tensor, const std::string& name) {
   desc.name = name;
 }
 
-void BenchmarkInputs::append(const Part& part, uint64_t& random, std::vector<std::byte>& bytes) {
+void BenchmarkInputs::append(const Part& part, UniformNoise& random,
+                             std::vector<std::byte>& bytes) {
   const size_t size = dtype_size(part.dtype);
   size_t at = bytes.size();
   bytes.resize(at + part.rows * part.stride * size);
   for (uint64_t row = 0; row < part.rows; ++row, at += part.stride * size) {
     for (uint64_t column = 0; column < part.columns; ++column) {
-      const float value = next_uniform(random) * part.scale + part.shift;
+      const float value = random.next() * part.scale + part.shift;
       const uint16_t half = size == 2 ? half_from_float(value) : uint16_t{0};
       const void* from = size == 2 ? static_cast<const void*>(&half) : &value;
       std::memcpy(bytes.data() + at + column * size, from, size);
@@ -82,7 +79,7 @@ void BenchmarkInputs::append(const Part& part, uint64_t& random, std::vector<std
 
 Status BenchmarkInputs::upload_to(TimedPlan& plan) const {
   for (const Input& input : inputs_) {
-    uint64_t random = uint64_t{input.tensor} << 32;  // the seed
+    UniformNoise random(input.tensor);
     std::vector<std::byte> bytes;
     for (const Part& part : input.parts) append(part, random, bytes);
     VKF_CHECK(plan.upload(input.tensor, bytes));

@@ -10,6 +10,17 @@
 
 namespace vkformer {
 
+// Numbers uniform in [-1, 1), the same on every machine: SplitMix64 (Steele, Lea and Flood, 2014).
+// Standard distributions differ between libraries.
+class UniformNoise {
+ public:
+  explicit UniformNoise(uint32_t seed) : state_(uint64_t{seed} << 32) {}
+  float next();
+
+ private:
+  uint64_t state_;
+};
+
 class BenchmarkInputs {
  public:
   Graph& graph() { return graph_; }
@@ -40,7 +51,7 @@ class BenchmarkInputs {
     TensorId tensor;
     std::vector<Part> parts;
   };
-  static void append(const Part& part, uint64_t& random, std::vector<std::byte>& bytes);
+  static void append(const Part& part, UniformNoise& random, std::vector<std::byte>& bytes);
 
   Graph graph_;
   std::vector<Input> inputs_;

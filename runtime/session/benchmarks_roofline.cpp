@@ -30,20 +30,20 @@ uint32_t add_buffer(Plan& plan, std::string name, uint64_t bytes) {
   return static_cast<uint32_t>(plan.buffers.size() - 1);
 }
 
-// Independent vec4 sums of an invocation: enough to hide the latency of a multiply-add, few enough
-// to stay in registers where an invocation is a vector lane (12 of 16).
+// Independent sums of four of an invocation of roofline_fma: enough to hide the latency of a
+// multiply-add, few enough to stay in registers where an invocation is a vector lane (12 of 16).
 constexpr uint32_t kChains = 3;
 
 // Multiply-adds in registers. The dispatch names no operations, so that it is not split: its length
 // is bounded by how `fma_gflops` grows it.
-Plan fma_plan(const DeviceCaps& caps, uint32_t iterations) {
+Plan fma_plan(const DeviceCaps& caps, KernelId kernel, uint32_t iterations) {
   const Launch launch = fma_launch(caps);
   Plan plan;
   Dispatch d;
-  d.kernel = KernelId::roofline_fma__f32;
+  d.kernel = kernel;
   d.label = "roofline multiply-add";
   d.bindings = {{add_buffer(plan, "roofline sum", 16), Access::kWrite}};
-  d.spec = {launch.local_size, kChains};
+  d.spec = {launch.local_size};
   d.groups = {launch.groups, 1, 1};
   d.set_push(RooflineFmaParams{iterations, 0.9375f, 0.0625f, -1.0f});
   plan.dispatches.push_back(std::move(d));
@@ -55,13 +55,14 @@ double fma_operations(const DeviceCaps& caps, uint32_t iterations) {
   return 2.0 * 4 * kChains * VKF_ROOFLINE_STEPS * iterations * launch.local_size * launch.groups;
 }
 
-Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device) {
+Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device, KernelId kernel) {
   constexpr double kLongEnoughMs = 25;
   constexpr uint32_t kMostIterations = 1u << 20;
   uint32_t iterations = 1;
   for (;;) {
-    VKF_ASSIGN(const TimedPlan plan, TimedPlan::create(device, fma_plan(device->caps(), iterations),
-                                                       RecordingInputs::Profile::kOn));
+    VKF_ASSIGN(const TimedPlan plan,
+               TimedPlan::create(device, fma_plan(device->caps(), kernel, iterations),
+                                 RecordingInputs::Profile::kOn));
     // The very first run may compile, and a busy machine may stretch one.
     std::vector<RunTime> probes;
     for (int i = 0; i < 3; ++i) {
@@ -105,27 +106,37 @@ Result<double> copy_gbytes(const std::shared_ptr<VulkanDevice>& device) {
   return 2e-6 * static_cast<double>(groups * per_group) / least_time(times, &RunTime::device);
 }
 
-// Dispatches of one word each that must follow each other.
-Plan chain_plan(const DeviceCaps& caps, uint32_t dispatches) {
-  const uint32_t local_size = std::clamp(caps.subgroup_size, 4u, 64u);
+// Dispatches of one word each: all the same word, so that each must wait for the one before, or
+// each its own.
+enum class Words : uint8_t { kSame, kOwn };
+
+Plan chain_plan(const DeviceCaps& caps, uint32_t dispatches, Words words) {
+  constexpr uint64_t kAligned = 256;
+  const uint64_t step = std::max<uint64_t>(kAligned, caps.limits.storage_alignment);
   Plan plan;
-  const uint32_t word = add_buffer(plan, "roofline word", 16);
   Dispatch d;
   d.kernel = KernelId::fill_words__u32;
   d.label = "roofline dispatch";
-  d.bindings = {{word, Access::kWrite}};
-  d.spec = {local_size};
+  d.spec = {std::clamp(caps.subgroup_size, 4u, 64u)};
   d.set_push(FillParams{1, 0});
-  plan.dispatches.assign(dispatches, d);
+  for (uint32_t i = 0; i < dispatches; ++i) {
+    if (i == 0 || words == Words::kOwn) {
+      plan.buffers.push_back({.name = "roofline word", .bytes = 16, .offset = plan.arena_bytes});
+      plan.arena_bytes += step;
+    }
+    d.bindings = {{static_cast<uint32_t>(plan.buffers.size() - 1), Access::kWrite}};
+    plan.dispatches.push_back(d);
+  }
   plan_barriers(plan);
   return plan;
 }
 
 // Microseconds of a submit and wait, by the wall clock.
 Result<double> chain_us(const std::shared_ptr<VulkanDevice>& device, uint32_t dispatches,
-                        int repeats) {
-  VKF_ASSIGN(const TimedPlan plan, TimedPlan::create(device, chain_plan(device->caps(), dispatches),
-                                                     RecordingInputs::Profile::kOff));
+                        Words words, int repeats) {
+  VKF_ASSIGN(const TimedPlan plan,
+             TimedPlan::create(device, chain_plan(device->caps(), dispatches, words),
+                               RecordingInputs::Profile::kOff));
   VKF_ASSIGN(const std::vector<RunTime> times, plan.run_warm(repeats));
   return 1e3 * median_time(times, &RunTime::wall);
 }
@@ -136,14 +147,20 @@ Result<Roofline> run_roofline(const std::shared_ptr<VulkanDevice>& device) {
   if (!device) return invalid_argument("[roofline] The device is empty; make a Device first.");
   constexpr uint32_t kChain = 512;  // dispatches
   Roofline roofline;
-  VKF_ASSIGN(roofline.fma_gflops, fma_gflops(device));
+  VKF_ASSIGN(roofline.fma_gflops, fma_gflops(device, KernelId::roofline_fma__f32));
+  VKF_ASSIGN(roofline.fma_int_gops, fma_gflops(device, KernelId::roofline_fma__u32));
+  if (device->caps().fp16()) {
+    VKF_ASSIGN(roofline.fma_f16_gflops, fma_gflops(device, KernelId::roofline_fma__f16_fp16));
+  }
   VKF_ASSIGN(roofline.copy_gbytes, copy_gbytes(device));
-  VKF_ASSIGN(roofline.submit_us, chain_us(device, 1, 51));
-  VKF_ASSIGN(const double chain, chain_us(device, kChain, 9));
+  VKF_ASSIGN(roofline.submit_us, chain_us(device, 1, Words::kSame, 51));
+  VKF_ASSIGN(const double apart, chain_us(device, kChain, Words::kOwn, 9));
+  VKF_ASSIGN(const double chain, chain_us(device, kChain, Words::kSame, 9));
   // A chain that took no longer than one dispatch was measured on a busy machine; then its share is
   // an upper bound.
   roofline.dispatch_us =
-      chain > roofline.submit_us ? (chain - roofline.submit_us) / (kChain - 1) : chain / kChain;
+      apart > roofline.submit_us ? (apart - roofline.submit_us) / (kChain - 1) : apart / kChain;
+  roofline.barrier_us = std::max(0.0, (chain - apart) / (kChain - 1));
   return roofline;
 }
 

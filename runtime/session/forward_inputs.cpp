@@ -82,14 +82,41 @@ Status add_positions(const ModelFacts& facts, const TensorMap& inputs, const Tok
   return {};
 }
 
-Result<ForwardInputs> read_tokens(const ModelFacts& facts, const TensorMap& inputs) {
-  VKF_ASSIGN(TokenRows rows, token_rows(inputs, "input_ids", "attention_mask",
-                                        {facts.source_vocab, facts.max_source}));
+// Most tokens of rows that are longer than the model's positions.
+constexpr int64_t kMostClampedTokens = int64_t{1} << 20;
+
+// Positions by the family's way of counting, but none beyond its last.
+void clamp_positions(const ModelFacts& facts, const TokenRows& rows, ForwardInputs& result) {
+  std::vector<uint32_t>& positions = result.words["position_ids"];
+  if (facts.source_tokens.positions == TokenFacts::Positions::kCounted) {
+    positions.resize(rows.ids.size());
+    for (size_t i = 0; i < positions.size(); ++i) {
+      positions[i] = static_cast<uint32_t>(i % static_cast<size_t>(rows.tokens));
+    }
+  }
+  const auto last = static_cast<uint32_t>(facts.max_source - 1);
+  for (uint32_t& position : positions) {
+    // ~0 is padding's row before the first.
+    if (position != ~0u) position = std::min(position, last);
+  }
+  result.positions = Tap::kOn;
+}
+
+Result<ForwardInputs> read_tokens(const ModelFacts& facts, const TensorMap& inputs,
+                                  RunOptions::LongInputs long_inputs) {
+  const bool clamp =
+      long_inputs == RunOptions::LongInputs::kClamp && facts.kind != ModelKind::kEncoderDecoder;
+  const int64_t most = clamp ? std::max(facts.max_source, kMostClampedTokens) : facts.max_source;
+  VKF_ASSIGN(TokenRows rows,
+             token_rows(inputs, "input_ids", "attention_mask", {facts.source_vocab, most}));
   ForwardInputs result;
   result.shape = {.batch = rows.batch, .source = rows.tokens};
   result.words = token_words(rows, facts.source_tokens, "");
   VKF_CHECK(add_types(facts, inputs, rows, result.words));
   VKF_CHECK(add_positions(facts, inputs, rows, result));
+  if (rows.tokens > facts.max_source && inputs.count("position_ids") == 0) {
+    clamp_positions(facts, rows, result);
+  }
   return result;
 }
 
@@ -144,10 +171,11 @@ FeedWords token_words(const TokenRows& rows, const TokenFacts& facts, const std:
   return words;
 }
 
-Result<ForwardInputs> read_source(const ModelFacts& facts, const TensorMap& inputs) {
+Result<ForwardInputs> read_source(const ModelFacts& facts, const TensorMap& inputs,
+                                  RunOptions::LongInputs long_inputs) {
   switch (facts.source) {
     case SourceKind::kTokens:
-      return read_tokens(facts, inputs);
+      return read_tokens(facts, inputs, long_inputs);
     case SourceKind::kPictures:
     case SourceKind::kFeatures:
       return read_grid(facts, inputs);
@@ -157,9 +185,10 @@ Result<ForwardInputs> read_source(const ModelFacts& facts, const TensorMap& inpu
   return ForwardInputs{};
 }
 
-Result<ForwardInputs> read_forward_inputs(const ModelFamily& family, const TensorMap& inputs) {
+Result<ForwardInputs> read_forward_inputs(const ModelFamily& family, const TensorMap& inputs,
+                                          RunOptions::LongInputs long_inputs) {
   const ModelFacts& facts = family.facts();
-  VKF_ASSIGN(ForwardInputs result, read_source(facts, inputs));
+  VKF_ASSIGN(ForwardInputs result, read_source(facts, inputs, long_inputs));
   VKF_CHECK(family.read_inputs(inputs, result));
   if (inputs.count("decoder_input_ids") == 0) return result;
   if (facts.kind != ModelKind::kEncoderDecoder) {

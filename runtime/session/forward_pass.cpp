@@ -32,6 +32,18 @@ void add_echoes(const Graph& graph, const std::vector<HostFeed>& feeds, const Fe
   }
 }
 
+Status check_places(const Graph& graph, const std::map<std::string, TensorPlace>& places) {
+  for (const auto& [name, place] : places) {
+    if (graph.find_external(name) != kNoTensor) continue;
+    std::string known;
+    for (const TensorDesc& desc : graph.tensors()) {
+      if (desc.kind == TensorKind::kExternal) known += (known.empty() ? "" : ", ") + desc.name;
+    }
+    return not_found("[" + name + "] is not a tensor of this pass; there are " + known);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const LoadedModel> model,
@@ -42,14 +54,17 @@ Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const L
   ModelBuilder builder(pass->graph_, m.weights());
   VKF_CHECK(m.family().build_forward(builder, key.shape, key.taps));
   VKF_CHECK(apply_attention_request(pass->graph_, key.attention));
-  VKF_ASSIGN(pass->plan_, make_plan(pass->graph_, m.device()->caps(), m.precision()));
-  VKF_CHECK(pass->buffers_.allocate(*m.device(), pass->plan_));
+  VKF_CHECK(check_places(pass->graph_, key.places));
+  VKF_ASSIGN(Plan plan, make_plan(pass->graph_, m.device()->caps(), m.precision()));
+  pass->buffers_.place(key.places);
+  VKF_CHECK(pass->buffers_.allocate(*m.device(), plan));
   VKF_CHECK(pass->buffers_.upload_words(*m.device(), pass->graph_, builder.words()));
   pass->feeds_ = builder.feeds();
   pass->outputs_ = outputs_of(pass->graph_, builder);
-  RecordingInputs inputs = pass->buffers_.bind(pass->plan_, m);
+  RecordingInputs inputs = pass->buffers_.bind(plan, m);
   inputs.profile = profile;
-  VKF_ASSIGN(Recording recording, Recording::create(m.device(), pass->plan_, inputs));
+  pass->costs_.emplace(plan, first_rate(m.device()->caps()));
+  VKF_ASSIGN(Recording recording, Recording::create(m.device(), std::move(plan), inputs));
   pass->recording_ = std::make_unique<Recording>(std::move(recording));
   return pass;
 }
@@ -60,9 +75,15 @@ Result<TensorMap> ForwardPass::run(const FeedWords& words) {
   const Recording* list[] = {recording_.get()};
   VKF_ASSIGN(uint64_t value, device.submit(list));
   VKF_CHECK(device.wait(value));
+  return read_outputs(words);
+}
+
+Result<TensorMap> ForwardPass::read_outputs(const FeedWords& words) {
+  VulkanDevice& device = *model_->device();
   TensorMap outputs;
   for (TensorId id : outputs_) {
     const TensorDesc& desc = graph_.tensor(id);
+    if (buffers_.placed(desc.name)) continue;
     Tensor tensor = Tensor::zeros(desc.dtype, desc.shape);
     VKF_CHECK(device.download(buffers_.at(desc.name), 0, tensor.bytes));
     outputs.emplace(desc.name, std::move(tensor));
@@ -71,12 +92,25 @@ Result<TensorMap> ForwardPass::run(const FeedWords& words) {
   return outputs;
 }
 
+std::map<std::string, PassTensor> ForwardPass::tensors() const {
+  std::map<std::string, PassTensor> found;
+  const RecordingInputs bound = buffers_.bind(recording_->plan(), *model_);
+  for (TensorId id = 0; id < graph_.tensors().size(); ++id) {
+    const TensorDesc& desc = graph_.tensor(id);
+    if (desc.kind == TensorKind::kExternal && bound.memory[id].buffer) {
+      found[desc.name] = {desc, bound.memory[id]};
+    }
+  }
+  return found;
+}
+
 std::vector<DispatchTime> ForwardPass::profile() const {
   std::vector<DispatchTime> list;
   const auto times = recording_->dispatch_times();
   if (!times) return list;
-  for (size_t i = 0; i < times->size() && i < plan_.dispatches.size(); ++i) {
-    const Dispatch& d = plan_.dispatches[i];
+  const std::vector<Dispatch>& dispatches = recording_->plan().dispatches;
+  for (size_t i = 0; i < times->size() && i < dispatches.size(); ++i) {
+    const Dispatch& d = dispatches[i];
     list.push_back(
         {d.label, std::string(kernel_info(d.kernel).name), (*times)[i] * 1e-3, d.flops, d.bytes});
   }

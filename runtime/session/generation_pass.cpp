@@ -130,24 +130,27 @@ Status GenerationPass::record_step() {
   }
   VKF_CHECK(add_step_advance(graph, search));
   const auto& device = model_->device();
-  VKF_ASSIGN(step_plan_, make_plan(graph, device->caps(), model_->precision()));
-  VKF_CHECK(buffers_.allocate(*device, step_plan_));
+  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), model_->precision()));
+  VKF_CHECK(buffers_.allocate(*device, plan));
   VKF_CHECK(buffers_.upload_words(*device, graph, builder.words()));
-  RecordingInputs inputs = buffers_.bind(step_plan_, *model_);
+  RecordingInputs inputs = buffers_.bind(plan, *model_);
   Buffer& args = buffers_.at("args");
   inputs.indirect_args = {&args, 0, args.bytes()};
-  VKF_ASSIGN(Recording recording, Recording::create(device, step_plan_, inputs));
+  VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
   step_ = std::make_unique<Recording>(std::move(recording));
   return {};
 }
 
 int64_t GenerationPass::start_of(const GenerationInputs& inputs, size_t item) const {
-  return key_.shape.prompt - static_cast<int64_t>(inputs.prompts[item].size());
+  return prompt_end_ - static_cast<int64_t>(inputs.prompts[item].size());
 }
 
-// The prompts without their last tokens, padded on the right: what is written for the padding is
-// overwritten by the row's own steps before anything reads it. Families that sum a whole prompt
-// mask it.
+size_t GenerationPass::fed_at_once(const GenerationInputs& inputs, size_t item) const {
+  return std::min(inputs.prompts[item].size(), static_cast<size_t>(key_.shape.prompt));
+}
+
+// The prompts without their last tokens, padded on the right: of the padding no keys are kept, and
+// families that sum a whole prompt mask it.
 Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
   const ModelFacts& facts = model_->family().facts();
   const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
@@ -159,11 +162,10 @@ Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
     rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);
     rows.allowed.assign(rows.ids.size(), 0);
     for (size_t i = 0; i < inputs.prompts.size(); ++i) {
-      const std::vector<int64_t>& prompt = inputs.prompts[i];
-      std::fill_n(rows.allowed.begin() + static_cast<ptrdiff_t>(i) * tokens, prompt.size() - 1,
-                  uint8_t{1});
-      std::transform(prompt.begin(), prompt.end() - 1,
-                     rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
+      const auto fed = static_cast<ptrdiff_t>(fed_at_once(inputs, i)) - 1;
+      const auto prompt = inputs.prompts[i].begin();
+      std::fill_n(rows.allowed.begin() + static_cast<ptrdiff_t>(i) * tokens, fed, uint8_t{1});
+      std::transform(prompt, prompt + fed, rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
                      [](int64_t id) { return static_cast<uint32_t>(id); });
     }
     words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
@@ -183,7 +185,7 @@ Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
     const size_t item = r / params_.beams;
     const auto start = static_cast<uint32_t>(start_of(inputs, item));
     state[VKF_STATE_WORDS + r] = r | (start << VKF_SLOT_ROW_BITS);
-    first[r] = static_cast<uint32_t>(inputs.prompts[item].back());
+    first[r] = static_cast<uint32_t>(inputs.prompts[item][fed_at_once(inputs, item) - 1]);
   }
   VKF_CHECK(buffers_.upload<uint32_t>(*model_->device(), "decode_state", state));
   return buffers_.upload<uint32_t>(*model_->device(), "step_ids", first);
@@ -196,7 +198,7 @@ Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOpt
   VKF_CHECK(prepare_search(inputs));
   VKF_CHECK(prepare_slots(inputs));
   const uint32_t rows = params_.batch * params_.beams;
-  const std::vector<uint32_t> table = step_arg_table(step_plan_);
+  const std::vector<uint32_t> table = step_arg_table(step_->plan());
   std::vector<uint32_t> args;
   for (size_t i = 0; i < table.size(); i += 4) {
     for (uint32_t axis = 0; axis < 3; ++axis) {
@@ -222,7 +224,7 @@ Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
     // The prompt's keys lie in the item's first row, those of later positions in the row itself.
     const auto own = ancestry.begin() + static_cast<ptrdiff_t>(row * params_.capacity);
     std::fill_n(own, params_.capacity, static_cast<uint32_t>(row));
-    std::fill_n(own, prompt.size() - 1, static_cast<uint32_t>(item * params_.beams));
+    std::fill_n(own, fed_at_once(inputs, item) - 1, static_cast<uint32_t>(item * params_.beams));
   }
   for (size_t i = 0; i < params_.batch; ++i) words[layout.item(i) + VKF_ITEM_ACTIVE] = 1;
   VKF_CHECK(buffers_.upload<uint32_t>(*model_->device(), "search", words));
@@ -231,7 +233,7 @@ Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
 
 Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t new_tokens) {
   SearchSettings s{};
-  s.prompt_length = static_cast<uint32_t>(key_.shape.prompt);
+  s.prompt_length = static_cast<uint32_t>(prompt_end_);
   s.max_length = s.prompt_length + static_cast<uint32_t>(new_tokens);
   s.min_length = s.prompt_length + static_cast<uint32_t>(options.min_new_tokens);
   s.forced_first =
@@ -255,9 +257,17 @@ Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t 
                                          std::span<const SearchSettings>(&s, 1));
 }
 
+int64_t GenerationPass::cache_bytes() const {
+  uint64_t bytes = 0;
+  for (const PlanBuffer& b : step_->plan().buffers) {
+    if (b.name.starts_with("self_kv.")) bytes += b.bytes;
+  }
+  return static_cast<int64_t>(bytes);
+}
+
 int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
   int64_t total = static_cast<int64_t>(step_->direct_workgroups());
-  for (const Dispatch& d : step_plan_.dispatches) {
+  for (const Dispatch& d : step_->plan().dispatches) {
     if (d.live_axis < 0) continue;
     int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
     for (int axis = 0; axis < 3; ++axis) groups *= axis == d.live_axis ? 1 : d.groups[axis];
@@ -270,6 +280,7 @@ Status GenerationPass::decode(int64_t max_steps, int steps_per_submit,
                               GenerationCounters& counters) {
   VulkanDevice& device = *model_->device();
   uint32_t live_slots = params_.batch * params_.beams;
+  const int64_t before = counters.steps;  // of rows that ran apart
   std::vector<const Recording*> list;
   if (prompt_ != nullptr) list.push_back(prompt_.get());
   int64_t submitted = 0;
@@ -282,13 +293,36 @@ Status GenerationPass::decode(int64_t max_steps, int steps_per_submit,
     submitted += steps;
     ++counters.submits;
     if (steps_per_submit == 1) counters.step_workgroups.push_back(step_workgroups(live_slots));
-    uint32_t header[4] = {};
-    VKF_CHECK(device.download(buffers_.at("decode_state"), 0,
-                              std::as_writable_bytes(std::span<uint32_t>(header))));
-    live_slots = header[1];
-    counters.steps = header[3];
+    VKF_ASSIGN(const auto state, read_state());
+    live_slots = state[1];
+    counters.steps = before + state[3];
   }
   return {};
+}
+
+// The first words of the state: items, live slots, position, steps.
+Result<std::array<uint32_t, 4>> GenerationPass::read_state() {
+  std::array<uint32_t, 4> state{};
+  VKF_CHECK(model_->device()->download(buffers_.at("decode_state"), 0,
+                                       std::as_writable_bytes(std::span<uint32_t>(state))));
+  return state;
+}
+
+Result<uint32_t> GenerationPass::live_slots() {
+  VKF_ASSIGN(const auto state, read_state());
+  return state[1];
+}
+
+std::vector<SlicedUnit> GenerationPass::units(int64_t new_tokens) {
+  const DeviceCaps& caps = model_->device()->caps();
+  std::vector<SlicedUnit> list;
+  if (prompt_ != nullptr) {
+    if (!prompt_costs_) prompt_costs_.emplace(prompt_->plan(), first_rate(caps));
+    list.push_back({prompt_.get(), &*prompt_costs_, 1});
+  }
+  if (!step_costs_) step_costs_.emplace(step_->plan(), first_rate(caps));
+  list.push_back({step_.get(), &*step_costs_, steps(new_tokens)});
+  return list;
 }
 
 Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
@@ -327,11 +361,18 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
   return result;
 }
 
+Status GenerationPass::begin(const GenerationInputs& inputs, const GenerateOptions& options,
+                             int64_t new_tokens, GenerationCounters& counters) {
+  prompt_end_ = std::max(key_.shape.prompt, inputs.longest());
+  counters.cache_bytes += cache_bytes();
+  return prepare(inputs, options, new_tokens);
+}
+
 Result<Generation> GenerationPass::run(const GenerationInputs& inputs,
                                        const GenerateOptions& options, int64_t new_tokens,
                                        int steps_per_submit, GenerationCounters& counters) {
-  VKF_CHECK(prepare(inputs, options, new_tokens));
-  VKF_CHECK(decode(new_tokens, steps_per_submit, counters));
+  VKF_CHECK(begin(inputs, options, new_tokens, counters));
+  VKF_CHECK(decode(steps(new_tokens), steps_per_submit, counters));
   return collect(inputs, options);
 }
 

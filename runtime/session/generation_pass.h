@@ -2,8 +2,12 @@
 // resubmitted until no row is live. Position, live rows, scores and ancestry stay on the GPU.
 #pragma once
 
+#include <array>
+#include <optional>
+
 #include "ops/token_candidates.h"
 #include "session/external_buffers.h"
+#include "session/sliced_work.h"
 #include "vkformer/session.h"
 
 namespace vkformer {
@@ -31,9 +35,19 @@ class GenerationPass {
                                                         const GenerationKey& key);
   const GenerationKey& key() const { return key_; }
 
-  // `inputs` fit the key's shape. At most `new_tokens` are generated.
+  // `inputs` fit the key's shape, whose prompt may be shorter than theirs if those are equally
+  // long. At most `new_tokens` are generated.
   Result<Generation> run(const GenerationInputs& inputs, const GenerateOptions& options,
                          int64_t new_tokens, int steps_per_submit, GenerationCounters& counters);
+
+  // The same in slices: begin, the units until none is live, collect.
+  Status begin(const GenerationInputs& inputs, const GenerateOptions& options, int64_t new_tokens,
+               GenerationCounters& counters);
+  std::vector<SlicedUnit> units(int64_t new_tokens);
+  // Slots that are still being decoded, of what has run; waits for it.
+  Result<uint32_t> live_slots();
+  // Sequences, best first.
+  Result<Generation> collect(const GenerationInputs& inputs, const GenerateOptions& options);
 
  private:
   GenerationPass(std::shared_ptr<const LoadedModel> model, const GenerationKey& key)
@@ -47,20 +61,28 @@ class GenerationPass {
   Status prepare_search(const GenerationInputs& inputs);
   Status prepare_settings(const GenerateOptions& options, int64_t new_tokens);
   Status decode(int64_t max_steps, int steps_per_submit, GenerationCounters& counters);
+  Result<std::array<uint32_t, 4>> read_state();
   int64_t step_workgroups(uint32_t live_slots) const;
-  Result<Generation> collect(const GenerationInputs& inputs, const GenerateOptions& options);
-  // Positions by which item i's prompt is shorter than the recording's.
+  int64_t cache_bytes() const;
+  // Steps that feed the rest of the prompts and then make so many tokens.
+  int64_t steps(int64_t new_tokens) const { return prompt_end_ - key_.shape.prompt + new_tokens; }
+  // Positions by which item i's prompt ends before the others'.
   int64_t start_of(const GenerationInputs& inputs, size_t item) const;
+  // Tokens of item i's prompt that are fed before a step chooses one: all but for what is longer
+  // than the recording's prompt, which steps feed one by one.
+  size_t fed_at_once(const GenerationInputs& inputs, size_t item) const;
 
   std::shared_ptr<const LoadedModel> model_;
   GenerationKey key_;
   SearchParams params_{};
+  int64_t prompt_end_ = 1;  // position of the first generated token in this run
   Graph prompt_graph_;
   std::vector<HostFeed> prompt_feeds_;
-  Plan step_plan_;
   ExternalBuffers buffers_;
   std::unique_ptr<Recording> prompt_;  // null where there is nothing to do before the first step
   std::unique_ptr<Recording> step_;
+  std::optional<SliceCosts> prompt_costs_;
+  std::optional<SliceCosts> step_costs_;
 };
 
 }  // namespace vkformer

@@ -25,6 +25,7 @@ constexpr OperatorAdaptor kAdaptors[] = {
     {"linear_attention", prepare_linear_attention},
     {"linformer_attention", prepare_linformer_attention},
     {"log_softmax", prepare_log_softmax},
+    {"lsh_attention", prepare_lsh_attention},
     {"lsh_hash", prepare_lsh_hash},
     {"lstm", prepare_lstm},
     {"mean_pool", prepare_mean_pool},

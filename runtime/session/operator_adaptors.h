@@ -33,6 +33,7 @@ Result<PreparedOperator> prepare_linformer_attention(const OperatorArguments& ar
 Result<PreparedOperator> prepare_performer_attention(const OperatorArguments& arguments);
 
 // operator_adaptors_landmarks.cpp
+Result<PreparedOperator> prepare_lsh_attention(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_lsh_hash(const OperatorArguments& arguments);
 Result<PreparedOperator> prepare_nystrom_attention(const OperatorArguments& arguments);
 

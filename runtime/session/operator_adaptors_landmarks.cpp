@@ -4,7 +4,10 @@
 #include "base/check.h"
 #include "base/narrow.h"
 #include "model/blocks/nystrom_attention.h"
+#include "ops/chunk_attention.h"
 #include "ops/lsh_hash.h"
+#include "ops/lsh_sort.h"
+#include "ops/mix_rounds.h"
 #include "session/operator_adaptors.h"
 
 namespace vkformer {
@@ -18,6 +21,15 @@ Status check_dimensions(const OperatorArguments& arguments, const char* name, co
                            " is " + std::to_string(size) + ", but must be from 1 to 16777215.");
   }
   return {};
+}
+
+// (B, H, S, width) must have offsets of 32 bits.
+Status check_elements(const OperatorArguments& arguments, const Shape& shape, int64_t width) {
+  const double elements = static_cast<double>(shape[0]) * static_cast<double>(shape[1]) *
+                          static_cast<double>(shape[2]) * static_cast<double>(width);
+  if (elements < 4294967296.0) return {};
+  return arguments.error("Inputs of " + shape_text(shape) +
+                         " hold 2^32 elements or more together; use a smaller batch.");
 }
 
 // The tensors one behind the other, in one (elements).
@@ -44,11 +56,7 @@ Result<NystromAttrs> nystrom_attrs(const OperatorArguments& arguments, const Sha
   }
   VKF_CHECK(check_dimensions(arguments, "Q", q));
   VKF_CHECK(check_dimensions(arguments, "V", v));
-  const double elements = static_cast<double>(q[0]) * static_cast<double>(q[1]) *
-                          static_cast<double>(q[2]) * static_cast<double>(2 * q[3] + v[3]);
-  if (elements >= 4294967296.0) {
-    return arguments.error("Q " + shape_text(q) + ", K and V hold 2^32 elements or more.");
-  }
+  VKF_CHECK(check_elements(arguments, q, 2 * q[3] + v[3]));
   NystromAttrs attrs;
   VKF_ASSIGN(const int64_t landmarks, arguments.integer_or("num_landmarks", 64, 1, 1 << 20));
   if (q[2] % landmarks != 0) {
@@ -92,6 +100,58 @@ Result<TensorMap> widen_buckets(TensorMap outputs) {
   return outputs;
 }
 
+Result<LshHashAttrs> hash_attrs(const OperatorArguments& arguments, const char* name,
+                                const Shape& s, const Shape& r) {
+  if (s.size() != 4 || r.size() != 4 || r[0] != s[1] || r[1] != s[3]) {
+    return arguments.error(std::string(name) + " " + shape_text(s) + " and rotations " +
+                           shape_text(r) +
+                           " must be (B, H, S, E) and (H, E, hashes, half the buckets).");
+  }
+  VKF_CHECK(check_dimensions(arguments, name, s));
+  VKF_CHECK(check_dimensions(arguments, "rotations", r));
+  LshHashAttrs attrs{.batch = u32(s[0]),
+                     .heads = u32(s[1]),
+                     .tokens = u32(s[2]),
+                     .head_width = u32(s[3]),
+                     .rounds = u32(r[2]),
+                     .factors = {2 * u32(r[3])}};
+  attrs.x = separate_heads(attrs.heads, attrs.tokens, attrs.head_width, 0);
+  return attrs;
+}
+
+Result<ChunkAttentionAttrs> chunk_attrs(const OperatorArguments& arguments,
+                                        const LshHashAttrs& hash, const Shape& qk, const Shape& v) {
+  if (v.size() != 4 || v[0] != qk[0] || v[1] != qk[1] || v[2] != qk[2]) {
+    return arguments.error("V " + shape_text(v) + " must be (B, H, S, Ev), as QK " +
+                           shape_text(qk) + " is (B, H, S, E).");
+  }
+  VKF_CHECK(check_dimensions(arguments, "V", v));
+  VKF_CHECK(check_elements(arguments, qk, qk[3] + v[3]));
+  ChunkAttentionAttrs a{.batch = hash.batch,
+                        .heads = hash.heads,
+                        .tokens = hash.tokens,
+                        .head_width = hash.head_width,
+                        .value_width = u32(v[3]),
+                        .rounds = hash.rounds};
+  VKF_ASSIGN(const int64_t chunk, arguments.integer_or("chunk_length", 64, 1, 1 << 24));
+  if (qk[2] % chunk != 0) {
+    return arguments.error("chunk_length is " + std::to_string(chunk) +
+                           ", which does not divide the " + std::to_string(qk[2]) +
+                           " tokens of QK.");
+  }
+  a.chunk = u32(chunk);
+  VKF_ASSIGN(const int64_t before, arguments.integer_or("chunks_before", 1, 0, 1 << 24));
+  VKF_ASSIGN(const int64_t after, arguments.integer_or("chunks_after", 0, 0, 1 << 24));
+  a.before = u32(before);
+  a.after = u32(after);
+  VKF_ASSIGN(const bool causal, arguments.attributes().get_bool_or("causal", false));
+  if (causal) a.causal = ChunkAttentionAttrs::Causal::kYes;
+  a.keys = ChunkAttentionAttrs::Keys::kQueries;
+  a.q = a.k = hash.x;
+  a.v = separate_heads(a.heads, a.tokens, a.value_width, u32(element_count(qk)));
+  return a;
+}
+
 }  // namespace
 
 Result<PreparedOperator> prepare_nystrom_attention(const OperatorArguments& arguments) {
@@ -116,21 +176,7 @@ Result<PreparedOperator> prepare_lsh_hash(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names({"X", "rotations"}, {}));
   VKF_ASSIGN(Tensor x, arguments.floats("X"));
   VKF_ASSIGN(Tensor rotations, arguments.floats("rotations"));
-  const Shape s = x.shape;
-  const Shape r = rotations.shape;
-  if (s.size() != 4 || r.size() != 4 || r[0] != s[1] || r[1] != s[3]) {
-    return arguments.error("X " + shape_text(s) + " and rotations " + shape_text(r) +
-                           " must be (B, H, S, E) and (H, E, hashes, half the buckets).");
-  }
-  VKF_CHECK(check_dimensions(arguments, "X", s));
-  VKF_CHECK(check_dimensions(arguments, "rotations", r));
-  LshHashAttrs attrs{.batch = u32(s[0]),
-                     .heads = u32(s[1]),
-                     .tokens = u32(s[2]),
-                     .head_width = u32(s[3]),
-                     .rounds = u32(r[2]),
-                     .factors = {2 * u32(r[3])}};
-  attrs.x = separate_heads(attrs.heads, attrs.tokens, attrs.head_width, 0);
+  VKF_ASSIGN(LshHashAttrs attrs, hash_attrs(arguments, "X", x.shape, rotations.shape));
   // A round's buckets begin at 0 here, as the definition of the operator alone has it.
   attrs.offsets = LshHashAttrs::Offsets::kNone;
   PreparedOperator op;
@@ -140,6 +186,29 @@ Result<PreparedOperator> prepare_lsh_hash(const OperatorArguments& arguments) {
   VKF_ASSIGN(const TensorId buckets, add_lsh_hash(op.graph, inputs, attrs));
   op.name_output(buckets, "buckets");
   op.finish = widen_buckets;
+  return op;
+}
+
+Result<PreparedOperator> prepare_lsh_attention(const OperatorArguments& arguments) {
+  VKF_CHECK(arguments.check_names({"QK", "V", "rotations"},
+                                  {"chunk_length", "chunks_before", "chunks_after", "causal"}));
+  VKF_ASSIGN(const Tensor qk, arguments.floats("QK"));
+  VKF_ASSIGN(const Tensor v, arguments.floats("V"));
+  VKF_ASSIGN(Tensor rotations, arguments.floats("rotations"));
+  VKF_ASSIGN(const LshHashAttrs hash, hash_attrs(arguments, "QK", qk.shape, rotations.shape));
+  VKF_ASSIGN(const ChunkAttentionAttrs attrs, chunk_attrs(arguments, hash, qk.shape, v.shape));
+  PreparedOperator op;
+  const TensorId x = op.bind("QKV", join({&qk, &v}));
+  LshHashInputs inputs{.x = x};
+  inputs.rotations = op.bind("rotations", std::move(rotations));
+  VKF_ASSIGN(const uint32_t buckets, count_buckets(hash.factors));
+  VKF_ASSIGN(const TensorId hashed, add_lsh_hash(op.graph, inputs, hash));
+  VKF_ASSIGN(const TensorId order, add_lsh_sort(op.graph, hashed, {.buckets = buckets}));
+  VKF_ASSIGN(TensorId y, add_chunk_attention(op.graph, {.x = x, .order = order}, attrs));
+  if (attrs.rounds > 1) {
+    VKF_ASSIGN(y, add_mix_rounds(op.graph, y));
+  }
+  op.name_output(y, "output");
   return op;
 }
 

@@ -1,5 +1,7 @@
 #include "session/operator_scores.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace vkformer {
@@ -116,6 +118,11 @@ Result<ScoreTerms> pack_call_terms(const OperatorArguments& arguments, const Dim
   if (const Tensor* documents = arguments.find("documents")) input.documents = *documents;
   VKF_ASSIGN(input.prefix, read_prefix(arguments, dims));
   VKF_CHECK(read_block_map(arguments, input));
+  if (reach.left) input.least_distance = reach.offset - *reach.left;
+  if (reach.right) input.most_distance = reach.offset + *reach.right;
+  if (reach.causal) {
+    input.most_distance = std::min(reach.offset, input.most_distance.value_or(reach.offset));
+  }
   VKF_ASSIGN(ScoreTerms terms, pack_score_terms(input, dims));
   set_reach(reach, terms.params);
   return terms;

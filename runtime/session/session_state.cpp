@@ -16,6 +16,8 @@ constexpr int64_t kTargetBucket = 32;  // tokens
 constexpr int64_t kPromptBucket = 16;  // tokens
 // New tokens where neither the caller nor the model says how many: a cache has a limit.
 constexpr int64_t kMostDefaultTokens = 1024;
+// Where keys give way to others no position is the last; histories and tables end somewhere.
+constexpr int64_t kMostRolledTokens = int64_t{1} << 20;
 
 int64_t round_up(int64_t value, int64_t to) {
   return (value + to - 1) / to * to;
@@ -33,20 +35,21 @@ std::vector<std::vector<int64_t>> unpadded(const TokenRows& rows) {
 
 // The pass with that key moved to the front, or null.
 template <class Pass, class Key>
-Pass* find_pass(std::list<std::unique_ptr<Pass>>& passes, const Key& key) {
+std::shared_ptr<Pass> find_pass(std::list<std::shared_ptr<Pass>>& passes, const Key& key) {
   for (auto it = passes.begin(); it != passes.end(); ++it) {
     if (!((*it)->key() == key)) continue;
     passes.splice(passes.begin(), passes, it);
-    return passes.front().get();
+    return passes.front();
   }
   return nullptr;
 }
 
 template <class Pass>
-Pass* keep_pass(std::list<std::unique_ptr<Pass>>& passes, std::unique_ptr<Pass> pass, int most) {
+std::shared_ptr<Pass> keep_pass(std::list<std::shared_ptr<Pass>>& passes,
+                                std::unique_ptr<Pass> pass, int most) {
   passes.push_front(std::move(pass));
   while (passes.size() > static_cast<size_t>(most)) passes.pop_back();
-  return passes.front().get();
+  return passes.front();
 }
 
 // A layer and head that every attention asked for has.
@@ -65,6 +68,36 @@ Status check_taps(const ModelFacts& facts, const RunOptions& options) {
                           " layers and " + std::to_string(heads) + " heads, counted from 0");
 }
 
+// Why a family cannot forget keys.
+Error no_context(const ModelFacts& facts, int context) {
+  const std::string start =
+      "[context] is " + std::to_string(context) + " keys, but a " + facts.architecture;
+  if (facts.kind == ModelKind::kDecoder) {
+    return unsupported(start +
+                       " carries a state of constant size and keeps no keys that could give way; "
+                       "leave context away");
+  }
+  return unsupported(start + " is no decoder alone: what its decoder keeps ends with the model's " +
+                     std::to_string(facts.max_target) + " positions; leave context away");
+}
+
+Status check_context(const ModelFacts& facts, const GenerateOptions& o) {
+  // An encoder generates nothing, which is said elsewhere.
+  if (!o.context || facts.kind == ModelKind::kEncoder) return {};
+  const int context = *o.context;
+  if (facts.rolling == ModelFacts::Rolling::kNo) return no_context(facts, context);
+  if (context < 1 || o.sinks < 0 || o.sinks >= context) {
+    return invalid_argument("[context] is " + std::to_string(context) + " keys and sinks " +
+                            std::to_string(o.sinks) +
+                            ", but the context must be at least 1 and the sinks lie between 0 and "
+                            "one less than the context");
+  }
+  if (context <= facts.max_target) return {};
+  return invalid_argument("[context] is " + std::to_string(context) +
+                          " keys, but this model has positions for " +
+                          std::to_string(facts.max_target) + " tokens; use at most so many");
+}
+
 Status check_token(const char* name, int64_t token, int64_t vocab) {
   if (token >= 0 && token < vocab) return {};
   return invalid_argument("[" + std::string(name) + "] is " + std::to_string(token) +
@@ -72,6 +105,11 @@ Status check_token(const char* name, int64_t token, int64_t vocab) {
 }
 
 }  // namespace
+
+int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options) {
+  const bool rolls = options.context && facts.rolling == ModelFacts::Rolling::kFree;
+  return rolls ? kMostRolledTokens : facts.max_target;
+}
 
 Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const LoadedModel> model,
                                                            const SessionOptions& options) {
@@ -83,8 +121,8 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
   return std::unique_ptr<SessionState>(new SessionState(std::move(model), options));
 }
 
-Result<ForwardPass*> SessionState::forward_pass(const ForwardKey& key) {
-  if (ForwardPass* known = find_pass(forward_, key)) return known;
+Result<std::shared_ptr<ForwardPass>> SessionState::forward_pass(const ForwardKey& key) {
+  if (auto known = find_pass(forward_, key)) return known;
   const auto profile = options_.profile == SessionOptions::Profile::kOn
                            ? RecordingInputs::Profile::kOn
                            : RecordingInputs::Profile::kOff;
@@ -92,18 +130,30 @@ Result<ForwardPass*> SessionState::forward_pass(const ForwardKey& key) {
   return keep_pass(forward_, std::move(pass), options_.recordings);
 }
 
-Result<GenerationPass*> SessionState::generation_pass(const GenerationKey& key) {
-  if (GenerationPass* known = find_pass(generation_, key)) return known;
+Result<std::shared_ptr<GenerationPass>> SessionState::generation_pass(const GenerationKey& key) {
+  if (auto known = find_pass(generation_, key)) return known;
   VKF_ASSIGN(std::unique_ptr<GenerationPass> pass, GenerationPass::create(model_, key));
   ++counters_.recordings;
   return keep_pass(generation_, std::move(pass), options_.recordings);
 }
 
-Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
+Result<SessionState::Turn> SessionState::turn() {
+  bool free = false;
+  if (busy_.compare_exchange_strong(free, true, std::memory_order_acquire)) return Turn(busy_);
+  return invalid_argument(
+      "[session] another thread is inside this session; use one session for each thread, they can "
+      "share a model");
+}
+
+Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
+    const TensorMap& inputs, const RunOptions& options,
+    const std::map<std::string, TensorPlace>& places, ForwardInputs& read) {
+  VKF_CHECK(check_idle());
   const ModelFacts& facts = model_->family().facts();
   VKF_CHECK(check_taps(facts, options));
-  VKF_ASSIGN(ForwardInputs read, read_forward_inputs(model_->family(), inputs));
+  VKF_ASSIGN(read, read_forward_inputs(model_->family(), inputs, options.long_inputs));
   ForwardKey key{.shape = read.shape};
+  key.places = places;
   VKF_ASSIGN(key.attention, attention_request(options));
   if (options.attentions == RunOptions::Attentions::kOn ||
       options.entropy == RunOptions::Entropy::kOn) {
@@ -117,7 +167,12 @@ Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& o
     key.taps.raw_scores = ForwardTaps::Tap::kOn;
   key.taps.decoder_mask = read.decoder_mask;
   key.taps.positions = read.positions;
-  VKF_ASSIGN(ForwardPass * pass, forward_pass(key));
+  return forward_pass(key);
+}
+
+Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
+  ForwardInputs read;
+  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, {}, read));
   return pass->run(read.words);
 }
 
@@ -169,7 +224,7 @@ Status SessionState::check_generate(const GenerateOptions& o) const {
         "[generate] max_new_tokens and min_new_tokens must not be negative and length_penalty must "
         "be finite");
   }
-  return {};
+  return check_context(model_->family().facts(), o);
 }
 
 Result<GenerationInputs> SessionState::read_generation_inputs(const TensorMap& inputs,
@@ -178,8 +233,9 @@ Result<GenerationInputs> SessionState::read_generation_inputs(const TensorMap& i
   const ModelFacts& facts = model_->family().facts();
   GenerationInputs result;
   if (facts.kind == ModelKind::kDecoder) {
-    VKF_ASSIGN(TokenRows rows, token_rows(inputs, "input_ids", "attention_mask",
-                                          {facts.source_vocab, facts.max_source}));
+    const int64_t most = std::max(facts.max_source, generation_limit(facts, options));
+    VKF_ASSIGN(TokenRows rows,
+               token_rows(inputs, "input_ids", "attention_mask", {facts.source_vocab, most}));
     result.prompts = unpadded(rows);
     for (size_t i = 0; i < result.prompts.size(); ++i) {
       if (!result.prompts[i].empty()) continue;
@@ -215,8 +271,9 @@ Result<GenerationInputs> SessionState::read_generation_inputs(const TensorMap& i
   return result;
 }
 
-Result<Generation> SessionState::generate(const TensorMap& inputs, const GenerateOptions& options) {
-  const ModelFacts& facts = model_->family().facts();
+Result<std::vector<SessionState::GenerationJob>> SessionState::plan_generation(
+    const TensorMap& inputs, const GenerateOptions& options) {
+  VKF_CHECK(check_idle());
   counters_ = {};
   VKF_CHECK(check_generate(options));
   GenerationKey key;
@@ -228,51 +285,69 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
                             std::to_string(VKF_MAX_SLOTS) +
                             " rows that can run together; use smaller batches");
   }
-  return facts.prompts == ModelFacts::Prompts::kExact ? generate_by_length(read, key, options)
-                                                      : generate_together(read, key, options);
-}
-
-Result<Generation> SessionState::generate_by_length(const GenerationInputs& read,
-                                                    const GenerationKey& key,
-                                                    const GenerateOptions& options) {
-  std::map<size_t, std::vector<size_t>> items;  // by the length of their prompts
-  for (size_t i = 0; i < read.prompts.size(); ++i) items[read.prompts[i].size()].push_back(i);
-  // Those of a decoder behind an encoder are all as long, and its words stay together.
-  if (items.size() == 1) return generate_together(read, key, options);
-  Generation result(read.prompts.size());
-  for (const auto& [length, alike] : items) {
-    GenerationInputs part;
-    for (size_t i : alike) part.prompts.push_back(read.prompts[i]);
-    GenerationKey part_key = key;
-    part_key.shape.batch = static_cast<int64_t>(alike.size());
-    VKF_ASSIGN(Generation generated, generate_together(part, part_key, options));
-    for (size_t i = 0; i < alike.size(); ++i) result[alike[i]] = std::move(generated[i]);
+  const bool exact = model_->family().facts().prompts == ModelFacts::Prompts::kExact;
+  std::map<size_t, std::vector<size_t>> groups;  // by the length of their prompts; 0: any
+  for (size_t i = 0; i < read.prompts.size(); ++i) {
+    const size_t length = read.prompts[i].size();
+    const bool apart = exact || (options.context && length > static_cast<size_t>(*options.context));
+    groups[apart ? length : 0].push_back(i);
   }
-  return result;
+  std::vector<GenerationJob> jobs;
+  for (auto& [length, items] : groups) {
+    GenerationInputs part;
+    for (size_t i : items) part.prompts.push_back(read.prompts[i]);
+    // Those of a decoder behind an encoder are all as long, and its words stay together.
+    if (groups.size() == 1) part.words = std::move(read.words);
+    key.shape.batch = static_cast<int64_t>(items.size());
+    VKF_ASSIGN(GenerationJob job, plan_job(std::move(part), key, options));
+    job.items = std::move(items);
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
 }
 
-Result<Generation> SessionState::generate_together(const GenerationInputs& read, GenerationKey key,
-                                                   const GenerateOptions& options) {
+Result<SessionState::GenerationJob> SessionState::plan_job(GenerationInputs read, GenerationKey key,
+                                                           const GenerateOptions& options) {
   const ModelFacts& facts = model_->family().facts();
   const int64_t prompt = read.longest();
-  const int64_t room = facts.max_target - prompt;
+  const int64_t limit = generation_limit(facts, options);
+  const int64_t room = limit - prompt;
   if (options.max_new_tokens > room || room < 1) {
-    return invalid_argument("[max_new_tokens] is " + std::to_string(options.max_new_tokens) +
-                            " after a prompt of " + std::to_string(prompt) +
-                            " tokens, but this model has positions for " +
-                            std::to_string(facts.max_target) + " tokens in all");
+    return invalid_argument(
+        "[max_new_tokens] is " + std::to_string(options.max_new_tokens) + " after a prompt of " +
+        std::to_string(prompt) + " tokens, but " +
+        (limit > facts.max_target ? "one call takes " : "this model has positions for ") +
+        std::to_string(limit) + " tokens in all");
   }
   const int64_t new_tokens =
       options.max_new_tokens == 0 ? std::min(room, kMostDefaultTokens) : options.max_new_tokens;
   const bool exact = prompt == 1 || facts.prompts == ModelFacts::Prompts::kExact;
   key.shape.prompt = exact ? prompt : round_up(prompt, kPromptBucket);
-  key.shape.capacity = round_up(key.shape.prompt + new_tokens, kTargetBucket);
+  // A context that no row fills changes nothing; a prompt beyond it is fed by steps from there on.
+  if (options.context && *options.context < prompt + new_tokens) {
+    key.shape.context = *options.context;
+    key.shape.sinks = options.sinks;
+    if (prompt > key.shape.context) key.shape.prompt = key.shape.context;
+  }
+  key.shape.capacity = round_up(std::max(prompt, key.shape.prompt) + new_tokens, kTargetBucket);
   if (options.beams > 1) {
     const auto eos = static_cast<uint32_t>(options.eos.size());
     key.candidates = std::max(2u, 1 + eos) * static_cast<uint32_t>(options.beams);
   }
-  VKF_ASSIGN(GenerationPass * pass, generation_pass(key));
-  return pass->run(read, options, new_tokens, options_.steps_per_submit, counters_);
+  GenerationJob job{.inputs = std::move(read), .new_tokens = new_tokens};
+  VKF_ASSIGN(job.pass, generation_pass(key));
+  return job;
+}
+
+Result<Generation> SessionState::generate(const TensorMap& inputs, const GenerateOptions& options) {
+  VKF_ASSIGN(std::vector<GenerationJob> jobs, plan_generation(inputs, options));
+  Generation result;
+  for (GenerationJob& job : jobs) {
+    VKF_ASSIGN(Generation generated, job.pass->run(job.inputs, options, job.new_tokens,
+                                                   options_.steps_per_submit, counters_));
+    scatter(generated, job.items, result);
+  }
+  return result;
 }
 
 std::vector<DispatchTime> SessionState::last_profile() const {

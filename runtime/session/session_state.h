@@ -1,17 +1,39 @@
 // What a Session holds: its model and small caches of recorded passes, least recently used last.
 #pragma once
 
+#include <atomic>
 #include <list>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "session/forward_pass.h"
 #include "session/generation_pass.h"
 
 namespace vkformer {
 
+// Tokens that a prompt and what is generated from it may have together.
+int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options);
+
 class SessionState {
  public:
   static Result<std::unique_ptr<SessionState>> create(std::shared_ptr<const LoadedModel> model,
                                                       const SessionOptions& options);
+
+  // Held during every call: a second thread gets an error instead of a race.
+  class Turn {
+   public:
+    explicit Turn(std::atomic<bool>& busy) : busy_(&busy) {}
+    Turn(Turn&& other) noexcept : busy_(std::exchange(other.busy_, nullptr)) {}
+    Turn& operator=(Turn&& other) = delete;
+    ~Turn() {
+      if (busy_) busy_->store(false, std::memory_order_release);
+    }
+
+   private:
+    std::atomic<bool>* busy_;
+  };
+  Result<Turn> turn();
 
   Result<TensorMap> run(const TensorMap& inputs, const RunOptions& options);
   GenerateOptions generation_defaults() const;
@@ -19,28 +41,75 @@ class SessionState {
   const GenerationCounters& counters() const { return counters_; }
   std::vector<DispatchTime> last_profile() const;
 
+  // A pass that advance and record carry out; tensors named in `places` lie in buffers of the
+  // application.
+  Status start(const TensorMap& inputs, const RunOptions& options,
+               const std::map<std::string, TensorPlace>& places);
+  Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
+  Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
+  Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
+  Result<TensorMap> finish();
+  Result<Generation> finish_generation();
+  Status cancel();
+  // Tensors of the pass that was started, by name.
+  Result<std::map<std::string, PassTensor>> started_tensors() const;
+
  private:
   SessionState(std::shared_ptr<const LoadedModel> model, const SessionOptions& options)
       : model_(std::move(model)), options_(options) {}
-  Result<ForwardPass*> forward_pass(const ForwardKey& key);
-  Result<GenerationPass*> generation_pass(const GenerationKey& key);
+  // Inputs of a generation that run together, and their places among those of the call.
+  struct GenerationJob {
+    std::shared_ptr<GenerationPass> pass;
+    GenerationInputs inputs;
+    std::vector<size_t> items;
+    int64_t new_tokens = 0;
+  };
+  // What was started: a pass with its words, or the jobs of a generation, one after the other.
+  struct Started {
+    std::shared_ptr<ForwardPass> pass;
+    FeedWords words;
+    GenerateOptions options;
+    std::vector<GenerationJob> jobs;
+    size_t job = 0;  // the current one
+    Generation generation;
+  };
+  Status make_sliced();
+  Status begin_job();
+  // Ends a job whose rows are all finished and begins the next.
+  Status follow_jobs();
+  Advance with_jobs(Advance advance) const;
+  Status check_idle() const;
+  Status check_advance(double microseconds) const;
+  // The recording for these inputs, which `read` then holds.
+  Result<std::shared_ptr<ForwardPass>> pass_for(const TensorMap& inputs, const RunOptions& options,
+                                                const std::map<std::string, TensorPlace>& places,
+                                                ForwardInputs& read);
+  Result<std::shared_ptr<ForwardPass>> forward_pass(const ForwardKey& key);
+  Result<std::shared_ptr<GenerationPass>> generation_pass(const GenerationKey& key);
   Status check_generate(const GenerateOptions& options) const;
   // Prompts and the encoder's input of a generation, and the sizes they ask for.
   Result<GenerationInputs> read_generation_inputs(const TensorMap& inputs,
                                                   const GenerateOptions& options,
                                                   StepShape& shape) const;
-  Result<Generation> generate_together(const GenerationInputs& read, GenerationKey key,
-                                       const GenerateOptions& options);
-  // For decoders whose prompts are exact: rows of different lengths run apart, so that a row is
-  // generated as it is alone.
-  Result<Generation> generate_by_length(const GenerationInputs& read, const GenerationKey& key,
-                                        const GenerateOptions& options);
+  // Rows of different lengths run apart where prompts are exact, so that a row is generated as it
+  // is alone.
+  Result<std::vector<GenerationJob>> plan_generation(const TensorMap& inputs,
+                                                     const GenerateOptions& options);
+  Result<GenerationJob> plan_job(GenerationInputs read, GenerationKey key,
+                                 const GenerateOptions& options);
 
   std::shared_ptr<const LoadedModel> model_;
   SessionOptions options_;
-  std::list<std::unique_ptr<ForwardPass>> forward_;
-  std::list<std::unique_ptr<GenerationPass>> generation_;
+  std::list<std::shared_ptr<ForwardPass>> forward_;
+  std::list<std::shared_ptr<GenerationPass>> generation_;
   GenerationCounters counters_;
+  std::atomic<bool> busy_{false};
+  std::optional<Started> started_;
+  // After the passes, whose recordings its slices may still run.
+  std::unique_ptr<SlicedWork> sliced_;
 };
+
+// Puts each of `from` where `items` says in `to`, which grows.
+void scatter(Generation& from, const std::vector<size_t>& items, Generation& to);
 
 }  // namespace vkformer

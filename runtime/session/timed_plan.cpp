@@ -12,6 +12,13 @@ namespace {
 
 constexpr double kWarmUpMs = 30;
 constexpr int kMostWarmUps = 50;
+constexpr uint64_t kHashStart = 0xcbf29ce484222325u;
+
+std::string hash_text(uint64_t state) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016" PRIx64, state);
+  return text;
+}
 
 Status check_memory(const Plan& plan, uint64_t available) {
   uint64_t needed = plan.arena_bytes;
@@ -48,14 +55,40 @@ Status TimedPlan::upload(uint32_t buffer, std::span<const std::byte> bytes) {
   return device_->upload(*buffers_[buffer], 0, bytes);
 }
 
-Result<std::string> TimedPlan::hash(uint32_t buffer, uint64_t bytes) const {
+Status TimedPlan::hash_into(uint32_t buffer, uint64_t bytes, uint64_t& state) const {
   std::vector<std::byte> content(bytes);
   VKF_CHECK(device_->download(*buffers_[buffer], 0, content));
-  uint64_t state = 0xcbf29ce484222325u;
   for (std::byte b : content) state = (state ^ static_cast<uint64_t>(b)) * 0x100000001b3u;
-  char text[17];
-  std::snprintf(text, sizeof text, "%016" PRIx64, state);
-  return std::string(text);
+  return {};
+}
+
+Result<std::string> TimedPlan::hash(uint32_t buffer, uint64_t bytes) const {
+  uint64_t state = kHashStart;
+  VKF_CHECK(hash_into(buffer, bytes, state));
+  return hash_text(state);
+}
+
+Result<std::string> TimedPlan::hash_outputs() const {
+  uint64_t state = kHashStart;
+  for (uint32_t buffer : outputs()) {
+    VKF_CHECK(hash_into(buffer, plan_.buffers[buffer].bytes / 4 * 4, state));
+  }
+  return hash_text(state);
+}
+
+std::vector<uint32_t> TimedPlan::outputs() const {
+  std::vector<uint32_t> list;
+  for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
+    if (plan_.buffers[i].source != BufferSource::kExternal) continue;
+    const bool written =
+        std::any_of(plan_.dispatches.begin(), plan_.dispatches.end(), [i](const Dispatch& d) {
+          return std::any_of(d.bindings.begin(), d.bindings.end(), [i](const BoundBuffer& b) {
+            return b.buffer == i && b.access != Access::kRead;
+          });
+        });
+    if (written) list.push_back(i);
+  }
+  return list;
 }
 
 Result<std::vector<float>> TimedPlan::read_floats(uint32_t buffer, uint64_t count) const {

@@ -30,6 +30,10 @@ class TimedPlan {
   Status upload(uint32_t buffer, std::span<const std::byte> bytes);
   // FNV-1a (Fowler, Noll and Vo) of the first `bytes` bytes, as 16 hexadecimal digits.
   Result<std::string> hash(uint32_t buffer, uint64_t bytes) const;
+  // One hash of all buffers that some dispatch writes and the caller can read.
+  Result<std::string> hash_outputs() const;
+  // The numbers of those buffers.
+  std::vector<uint32_t> outputs() const;
   Result<std::vector<float>> read_floats(uint32_t buffer, uint64_t count) const;
 
   Result<RunTime> run() const;
@@ -39,6 +43,7 @@ class TimedPlan {
  private:
   TimedPlan(std::shared_ptr<VulkanDevice> device, Plan plan)
       : device_(std::move(device)), plan_(std::move(plan)) {}
+  Status hash_into(uint32_t buffer, uint64_t bytes, uint64_t& state) const;
 
   std::shared_ptr<VulkanDevice> device_;
   Plan plan_;

@@ -105,7 +105,7 @@ Result<std::string> text_prefix(const TaskModel& task, const TextOptions& option
 
 Result<std::vector<Encoding>> encode_sources(const TaskModel& task,
                                              std::span<const std::string> texts,
-                                             const TextOptions& options) {
+                                             const TextOptions& options, int64_t most) {
   VKF_ASSIGN(const std::string prefix, text_prefix(task, options));
   Language source;
   if (!options.source_language.empty()) {
@@ -116,7 +116,7 @@ Result<std::vector<Encoding>> encode_sources(const TaskModel& task,
     if (texts[i].empty()) continue;
     const std::string whole = prefix + texts[i];
     const std::string_view text = whole;
-    VKF_ASSIGN(encodings[i], encode_task_text(task, {&text, 1}, i, task.token_limit()));
+    VKF_ASSIGN(encodings[i], encode_task_text(task, {&text, 1}, i, most));
     if (source.id >= 0) VKF_CHECK(replace_language(encodings[i], source));
   }
   return encodings;
@@ -132,6 +132,11 @@ Status check_room(const TaskModel& task, const std::vector<Encoding>& encodings,
                             std::to_string(task.facts().max_target) + " tokens in all");
   }
   return {};
+}
+
+// Whether keys give way, so that no position is the last.
+bool rolls_on(const TaskModel& task, const TextOptions& options) {
+  return options.context && task.facts().rolling == ModelFacts::Rolling::kFree;
 }
 
 }  // namespace
@@ -151,7 +156,9 @@ Result<GenerateOptions> generation_settings(const TaskModel& task, const TextOpt
   if (!options.max_new_tokens) {
     if (decoder && settings.max_new_tokens == 0) settings.max_new_tokens = kUsualTokens;
     const size_t prompt = decoder ? 0 : std::max<size_t>(1, settings.decoder_prompt.size());
-    settings.max_new_tokens = fitting_tokens(task, settings.max_new_tokens, prompt);
+    if (!rolls_on(task, options)) {
+      settings.max_new_tokens = fitting_tokens(task, settings.max_new_tokens, prompt);
+    }
   }
   take(settings.beams, options.beams);
   take(settings.max_new_tokens, options.max_new_tokens);
@@ -159,6 +166,12 @@ Result<GenerateOptions> generation_settings(const TaskModel& task, const TextOpt
   take(settings.return_sequences, options.return_sequences);
   take(settings.length_penalty, options.length_penalty);
   take(settings.early_stopping, options.early_stopping);
+  settings.context = options.context;
+  take(settings.sinks, options.sinks);
+  if (options.sinks && !options.context) {
+    return invalid_argument("[sinks] is " + std::to_string(*options.sinks) +
+                            ", but without a context all keys stay; give a context too");
+  }
   if (options.target_language.empty()) return settings;
   if (decoder) {
     return invalid_argument("[target_language] was given, but a " + task.facts().architecture +
@@ -190,9 +203,12 @@ Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
                                                                std::span<const std::string> texts,
                                                                const TextOptions& options) {
   VKF_ASSIGN(const GenerateOptions settings, generation_settings(task, options));
-  VKF_ASSIGN(const auto encodings, encode_sources(task, texts, options));
   const bool decoder = task.facts().kind == ModelKind::kDecoder;
-  if (decoder) {
+  // With a context there is always room.
+  const bool rolls = decoder && rolls_on(task, options);
+  const int64_t most = rolls ? generation_limit(task.facts(), settings) : task.token_limit();
+  VKF_ASSIGN(const auto encodings, encode_sources(task, texts, options, most));
+  if (decoder && !rolls) {
     VKF_CHECK(check_room(task, encodings, options.max_new_tokens.value_or(1)));
   }
   std::vector<std::vector<GeneratedText>> results(texts.size());
@@ -202,7 +218,9 @@ Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
       rows.emplace_back(encodings[place].ids.begin(), encodings[place].ids.end());
     }
     GenerateOptions own = settings;
-    if (decoder) own.max_new_tokens = fitting_tokens(task, own.max_new_tokens, rows[0].size());
+    if (decoder && !rolls) {
+      own.max_new_tokens = fitting_tokens(task, own.max_new_tokens, rows[0].size());
+    }
     VKF_ASSIGN(const TensorMap inputs, pad_rows(rows));
     VKF_ASSIGN(const Generation found, task.session->generate(inputs, own));
     for (size_t row = 0; row < places.size(); ++row) {
@@ -219,7 +237,7 @@ Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
   // depend on it.
   std::vector<size_t> lengths = token_counts(encodings);
   std::vector<size_t> alone(lengths.size(), 0);
-  for (size_t i = 0; decoder && i < lengths.size(); ++i) {
+  for (size_t i = 0; decoder && !rolls && i < lengths.size(); ++i) {
     if (fitting_tokens(task, settings.max_new_tokens, lengths[i]) == settings.max_new_tokens)
       continue;
     std::swap(alone[i], lengths[i]);

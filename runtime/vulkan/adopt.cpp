@@ -103,6 +103,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(const AdoptedDevice& a
   VKF_CHECK(clamp_snapshot(s, options, {}));
   auto impl = std::make_unique<Impl>();
   Context& context = impl->context;
+  context.take(options);
   context.device = adopted.device;
   context.queue = adopted.queue;
   context.queue_family = adopted.queue_family;
@@ -119,6 +120,43 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(const AdoptedDevice& a
   VKF_ASSIGN(context.api, DeviceApi::load(instance.GetDeviceProcAddr, context.device, wanted));
   VKF_CHECK(impl->start(s, options, {}));
   return std::shared_ptr<VulkanDevice>(new VulkanDevice(std::move(impl)));
+}
+
+// Declared in vulkan_interop.h: it speaks Vulkan on both sides.
+Result<DeviceRequirements> device_requirements(PFN_vkGetInstanceProcAddr get, VkInstance instance,
+                                               VkPhysicalDevice physical_device,
+                                               uint32_t api_version) {
+  if (!get || !instance || !physical_device) {
+    return invalid_argument(
+        "[device requirements] get, instance or physical_device is null; pass all three");
+  }
+  VKF_ASSIGN(const InstanceApi api, InstanceApi::load(get, instance));
+  VKF_ASSIGN(const Snapshot s, take_snapshot(api, physical_device, api_version, 0));
+  if (!s.unusable.empty()) {
+    return unsupported("[device requirements] '" + s.caps.name + "' cannot be used: " + s.unusable +
+                       "; choose another device");
+  }
+  DeviceRequirements found;
+  const bool core = s.version >= VK_API_VERSION_1_2;
+  found.shader_int64 = s.caps.has_int64 ? VK_TRUE : VK_FALSE;
+  found.shader_float16 = s.fp16 ? VK_TRUE : VK_FALSE;
+  found.timeline_semaphore = s.timeline ? VK_TRUE : VK_FALSE;
+  if (s.fp16 && !core) found.extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
+  if (s.timeline && !core) found.extensions.push_back(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);
+  found.queue_family = static_cast<uint32_t>(s.compute_family());
+  for (uint32_t i = 0; i < s.families.size(); ++i) {
+    const VkQueueFlags flags = s.families[i].queueFlags;
+    if ((flags & VK_QUEUE_COMPUTE_BIT) == 0 || (flags & VK_QUEUE_GRAPHICS_BIT) != 0) continue;
+    found.queue_family = i;
+    break;
+  }
+  for (const char* name :
+       {VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME}) {
+    if (!found.low_priority_extension.empty() || !s.offers(name)) continue;
+    found.low_priority_extension = name;
+    found.extensions.push_back(name);
+  }
+  return found;
 }
 
 }  // namespace vkformer

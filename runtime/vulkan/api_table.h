@@ -70,6 +70,7 @@ namespace vkformer {
   X(CmdPipelineBarrier)          \
   X(CmdCopyBuffer)               \
   X(CmdFillBuffer)               \
+  X(CmdUpdateBuffer)             \
   X(CreateQueryPool)             \
   X(DestroyQueryPool)            \
   X(GetQueryPoolResults)         \

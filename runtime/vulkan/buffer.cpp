@@ -20,6 +20,10 @@ std::byte* Buffer::mapped() const {
   return impl_ ? impl_->placed.mapped : nullptr;
 }
 
+VkBuffer vulkan_handle(const Buffer& buffer) {
+  return buffer.impl()->placed.handle;
+}
+
 Buffer view_foreign_buffer(VkBuffer handle, uint64_t bytes, const std::string& name) {
   // Without a device it is not ours to free.
   auto view = std::make_shared<Buffer::Impl>();

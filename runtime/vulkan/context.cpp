@@ -69,11 +69,23 @@ Error vk_error(VkResult result, std::string_view what) {
   }
 }
 
+void Context::take(const DeviceOptions& options) {
+  log = options.log;
+  if (options.allocator == nullptr) return;
+  own_allocator = *options.allocator;
+  allocator = &own_allocator;
+}
+
+void Context::say(LogLevel level, const std::string& message) const {
+  if (log) log(level, message);
+}
+
 Status Context::check(VkResult result, std::string_view what) {
   if (result == VK_SUCCESS) return {};
   if (result == VK_ERROR_DEVICE_LOST) {
-    lost.store(true);
-    return lost_error(what, caps.name);
+    const Error error = lost_error(what, caps.name);
+    if (!lost.exchange(true)) say(LogLevel::kError, error.message);
+    return error;
   }
   return vk_error(result, what);
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "plan/device_caps.h"
+#include "vkformer/device.h"
 #include "vulkan/api_table.h"
 
 namespace vkformer {
@@ -29,9 +30,19 @@ struct Context {
   uint32_t timestamp_bits = 0;  // valid bits of the queue family; 0 = no timestamps
   double timestamp_period = 1;  // nanoseconds per tick
 
+  LogFunction log;  // the caller's; may be empty
+  // Null, or the copy of the caller's functions beside it.
+  const VkAllocationCallbacks* allocator = nullptr;
+  VkAllocationCallbacks own_allocator{};
+
   std::mutex queue_mutex;
   std::function<void()> queue_lock, queue_unlock;  // the adopter's; may be empty
   std::atomic<bool> lost{false};
+
+  // Takes over what the options say about messages and host memory; before any Vulkan object.
+  void take(const DeviceOptions& options);
+  // Hands a message to the caller's logger, if there is one.
+  void say(LogLevel level, const std::string& message) const;
 
   // Success, or the error of a failed call; a lost device is latched. `what` names the call and
   // the object, in brackets.

@@ -92,7 +92,8 @@ Result<Snapshot> choose_device(const Instance& instance, const std::string& want
 }
 
 // Creates the VkDevice with nothing enabled beyond what the tier and the timeline use.
-Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s, bool timeline) {
+Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
+                               const VkAllocationCallbacks* allocator) {
   const bool core = s.version >= VK_API_VERSION_1_2;
   std::vector<const char*> extensions;
   if (s.offers("VK_KHR_portability_subset")) extensions.push_back("VK_KHR_portability_subset");
@@ -108,7 +109,7 @@ Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s, bool t
     features.pNext = &fp16;
     if (!core) extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
   }
-  if (timeline) {
+  if (s.timeline) {
     semaphore.timelineSemaphore = VK_TRUE;
     semaphore.pNext = features.pNext;
     features.pNext = &semaphore;
@@ -126,9 +127,19 @@ Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s, bool t
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
   VkDevice device = VK_NULL_HANDLE;
-  const VkResult result = api.CreateDevice(s.physical, &info, nullptr, &device);
+  const VkResult result = api.CreateDevice(s.physical, &info, allocator, &device);
   if (result != VK_SUCCESS) return vk_error(result, "[" + s.caps.name + "] vkCreateDevice");
   return device;
+}
+
+void say_what_was_chosen(const Context& context, const DeviceInfo& info) {
+  if (!context.log) return;
+  context.say(LogLevel::kInfo, "[device] '" + info.name + "' (" + info.driver + ", Vulkan " +
+                                   info.api_version + ") runs at tier " +
+                                   tier_name(context.caps.tier) + ".");
+  for (const std::string& note : info.notes) {
+    context.say(LogLevel::kInfo, "[device] '" + info.name + "': " + note + ".");
+  }
 }
 
 // Offsets and sizes of host copies.
@@ -152,7 +163,7 @@ VulkanDevice::VulkanDevice(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 VulkanDevice::~VulkanDevice() = default;
 
 Result<std::vector<DeviceInfo>> VulkanDevice::list() {
-  VKF_ASSIGN(auto instance, Instance::create(DeviceOptions::Validation::kOff));
+  VKF_ASSIGN(auto instance, Instance::create({}));
   VKF_ASSIGN(const std::vector<Snapshot> found, snapshots(*instance));
   std::vector<DeviceInfo> infos;
   for (const Snapshot& s : found) infos.push_back(s.info);
@@ -166,14 +177,15 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create(const DeviceOptions& 
 Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceOptions& options,
                                                                    const DeviceTweaks& tweaks) {
   auto impl = std::make_unique<Impl>();
-  VKF_ASSIGN(impl->instance, Instance::create(options.validation));
+  VKF_ASSIGN(impl->instance, Instance::create(options));
   const InstanceApi& instance = impl->instance->api();
   VKF_ASSIGN(Snapshot s, choose_device(*impl->instance, options.device));
   VKF_CHECK(clamp_snapshot(s, options, tweaks.quirks));
   if (tweaks.timeline == DeviceTweaks::Timeline::kFences) s.timeline = false;
 
   Context& context = impl->context;
-  VKF_ASSIGN(context.device, create_device(instance, s, s.timeline));
+  context.take(options);
+  VKF_ASSIGN(context.device, create_device(instance, s, context.allocator));
   impl->owns_device = true;
   // Needed by ~Impl even when the rest of the table is incomplete.
   context.api.DestroyDevice = reinterpret_cast<PFN_vkDestroyDevice>(
@@ -200,6 +212,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   context.timestamp_bits = s.families[context.queue_family].timestampValidBits;
   context.timestamp_period = static_cast<double>(s.properties.limits.timestampPeriod);
   info = s.info;
+  say_what_was_chosen(context, info);
   VKF_ASSIGN(timeline, Timeline::create(context, s.timeline ? Timeline::Kind::kSemaphore
                                                             : Timeline::Kind::kFences));
   const bool staged = tweaks.device_memory == DeviceTweaks::DeviceMemory::kStaged;
@@ -231,6 +244,9 @@ void VulkanDevice::Impl::save_pipeline_cache() {
   const auto data = pipelines->cache_data();
   if (!data || !write_pipeline_cache(cache_stats.path, cache_key, *data)) {
     ++cache_stats.write_failures;
+    context.say(LogLevel::kWarning, "The pipeline cache [" + cache_stats.path +
+                                        "] could not be written; give a cache_directory that "
+                                        "can, or \"none\".");
   }
 }
 
@@ -242,7 +258,7 @@ VulkanDevice::Impl::~Impl() {
   memory.reset();
   timeline.reset();
   if (owns_device && context.device && context.api.DestroyDevice) {
-    context.api.DestroyDevice(context.device, nullptr);
+    context.api.DestroyDevice(context.device, context.allocator);
   }
 }
 
@@ -280,7 +296,8 @@ Result<Buffer> VulkanDevice::make_buffer(uint64_t bytes, MemoryUse use, const st
   return Buffer(std::move(made));
 }
 
-Status VulkanDevice::upload(Buffer& buffer, uint64_t offset, std::span<const std::byte> data) {
+Status VulkanDevice::upload(const Buffer& buffer, uint64_t offset,
+                            std::span<const std::byte> data) {
   VKF_CHECK(check_range(buffer, offset, data.size(), "upload"));
   if (data.empty()) return {};
   if (!buffer.mapped()) return impl_->transfer->upload(buffer.impl()->placed.handle, offset, data);

@@ -14,6 +14,7 @@ namespace vkformer {
 
 struct AdoptedDevice;
 struct DeviceTweaks;
+class DispatchProfiler;
 class Recording;
 
 class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
@@ -39,13 +40,18 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
   // Copies between host memory and a buffer; synchronous, through mapped memory where the buffer
   // has it, else through staging; both follow everything submitted before. To look at a mapped
   // buffer while the GPU runs, use Buffer::mapped. `offset` and sizes in bytes, multiples of 4.
-  Status upload(Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
+  Status upload(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
   Status download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data);
   Status fill(Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t word);
 
   // Submits the recordings in order, as one batch (a recording may be named several times), and
   // returns the timeline value that its completion signals.
   Result<uint64_t> submit(std::span<const Recording* const> recordings);
+  // Gets the time of every dispatch from now on, of what is recorded from now on; null: nobody.
+  // Every recording is then a submit of its own that is waited for. Precondition: nobody else uses
+  // the device meanwhile.
+  void set_profiler(std::shared_ptr<DispatchProfiler> profiler);
+  std::shared_ptr<DispatchProfiler> profiler() const;
   // Blocks until that value is reached. A lost device is an error here and from then on.
   Status wait(uint64_t value);
   bool lost() const;
@@ -58,6 +64,7 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
 
  private:
   explicit VulkanDevice(std::unique_ptr<Impl> impl);
+  Result<uint64_t> submit_apart(std::span<const Recording* const> recordings);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -38,6 +38,7 @@ struct VulkanDevice::Impl {
   std::unique_ptr<MemoryPool> memory;
   std::unique_ptr<PipelineStore> pipelines;
   std::unique_ptr<Transfer> transfer;
+  std::shared_ptr<DispatchProfiler> profiler;  // or null
 
   // From a clamped snapshot and a context whose handles and function table are set.
   Status start(const Snapshot& snapshot, const DeviceOptions& options, const DeviceTweaks& tweaks);

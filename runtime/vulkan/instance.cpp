@@ -10,21 +10,15 @@ namespace {
 
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 
-VKAPI_ATTR VkBool32 VKAPI_CALL print_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
-                                             VkDebugUtilsMessageTypeFlagsEXT,
-                                             const VkDebugUtilsMessengerCallbackDataEXT* data,
-                                             void*) {
-  std::fprintf(stderr, "vulkan validation: %s\n", data && data->pMessage ? data->pMessage : "");
-  return VK_FALSE;
-}
-
-VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
+VkDebugUtilsMessengerCreateInfoEXT messenger_info(PFN_vkDebugUtilsMessengerCallbackEXT callback,
+                                                  Instance* instance) {
   VkDebugUtilsMessengerCreateInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
   info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
                          VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
   info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
                      VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
-  info.pfnUserCallback = print_message;
+  info.pfnUserCallback = callback;
+  info.pUserData = instance;
   return info;
 }
 
@@ -56,11 +50,32 @@ bool has_layer(PFN_vkGetInstanceProcAddr get, const char* name) {
 
 }  // namespace
 
-Result<std::unique_ptr<Instance>> Instance::create(DeviceOptions::Validation validation) {
+Instance::Instance(Loader loader, const DeviceOptions& options)
+    : loader_(std::move(loader)), log_(options.log) {
+  if (options.allocator == nullptr) return;
+  own_allocator_ = *options.allocator;
+  allocator_ = &own_allocator_;
+}
+
+Result<std::unique_ptr<Instance>> Instance::create(const DeviceOptions& options) {
   VKF_ASSIGN(Loader loader, Loader::open());
-  std::unique_ptr<Instance> self(new Instance(std::move(loader)));
-  VKF_CHECK(self->make(validation));
+  std::unique_ptr<Instance> self(new Instance(std::move(loader), options));
+  VKF_CHECK(self->make(options.validation));
   return self;
+}
+
+VKAPI_ATTR VkBool32 VKAPI_CALL Instance::hand_on_message(
+    VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT,
+    const VkDebugUtilsMessengerCallbackDataEXT* data, void* self) {
+  const char* text = data && data->pMessage ? data->pMessage : "";
+  const LogFunction& log = static_cast<const Instance*>(self)->log_;
+  if (log) {
+    const bool error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT) != 0;
+    log(error ? LogLevel::kError : LogLevel::kWarning, std::string("[validation] ") + text);
+  } else {
+    std::fprintf(stderr, "vulkan validation: %s\n", text);
+  }
+  return VK_FALSE;
 }
 
 Status Instance::make(DeviceOptions::Validation validation) {
@@ -99,7 +114,7 @@ Status Instance::make(DeviceOptions::Validation validation) {
   info.ppEnabledLayerNames = layers.data();
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
-  const VkResult made = create_instance(&info, nullptr, &instance_);
+  const VkResult made = create_instance(&info, allocator_, &instance_);
   if (made != VK_SUCCESS) return vk_error(made, "[Vulkan] vkCreateInstance");
   auto api = InstanceApi::load(get, instance_);
   if (!api) return api.error();
@@ -111,9 +126,9 @@ Status Instance::make(DeviceOptions::Validation validation) {
 void Instance::add_messenger() {
   auto create = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
       loader_.get_instance_proc_addr()(instance_, "vkCreateDebugUtilsMessengerEXT"));
-  const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info();
+  const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(hand_on_message, this);
   // Without a messenger the layer still logs by its own means.
-  if (create && create(instance_, &info, nullptr, &messenger_) != VK_SUCCESS) {
+  if (create && create(instance_, &info, allocator_, &messenger_) != VK_SUCCESS) {
     messenger_ = VK_NULL_HANDLE;
   }
 }
@@ -124,10 +139,10 @@ Instance::~Instance() {
   if (messenger_) {
     auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
         get(instance_, "vkDestroyDebugUtilsMessengerEXT"));
-    if (destroy) destroy(instance_, messenger_, nullptr);
+    if (destroy) destroy(instance_, messenger_, allocator_);
   }
   auto destroy = reinterpret_cast<PFN_vkDestroyInstance>(get(instance_, "vkDestroyInstance"));
-  if (destroy) destroy(instance_, nullptr);
+  if (destroy) destroy(instance_, allocator_);
 }
 
 Result<std::vector<VkPhysicalDevice>> Instance::physical_devices() const {

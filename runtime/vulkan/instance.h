@@ -12,7 +12,8 @@ namespace vkformer {
 
 class Instance {
  public:
-  static Result<std::unique_ptr<Instance>> create(DeviceOptions::Validation validation);
+  // Of the options: validation, where its messages go, and host memory.
+  static Result<std::unique_ptr<Instance>> create(const DeviceOptions& options);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
@@ -26,11 +27,17 @@ class Instance {
   Result<std::vector<VkPhysicalDevice>> physical_devices() const;
 
  private:
-  explicit Instance(Loader loader) : loader_(std::move(loader)) {}
+  Instance(Loader loader, const DeviceOptions& options);
   Status make(DeviceOptions::Validation validation);
+  static VKAPI_ATTR VkBool32 VKAPI_CALL hand_on_message(
+      VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
+      const VkDebugUtilsMessengerCallbackDataEXT* data, void* self);
   void add_messenger();
 
   Loader loader_;
+  LogFunction log_;
+  VkAllocationCallbacks own_allocator_{};
+  const VkAllocationCallbacks* allocator_ = nullptr;  // null, or the copy above
   VkInstance instance_ = VK_NULL_HANDLE;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
   InstanceApi api_;

@@ -80,7 +80,7 @@ Result<std::unique_ptr<MemoryPool>> MemoryPool::create(Context& context, Mapping
 
 MemoryPool::~MemoryPool() {
   for (const auto& block : blocks_) {
-    context_.api.FreeMemory(context_.device, block->memory, nullptr);
+    context_.api.FreeMemory(context_.device, block->memory, context_.allocator);
   }
 }
 
@@ -141,9 +141,9 @@ Result<std::unique_ptr<MemoryBlock>> MemoryPool::allocate(uint64_t bytes, Kind k
   block->bytes = bytes;
   block->type = kind.type;
   block->free[0] = bytes;
-  Status status =
-      context_.check(context_.api.AllocateMemory(context_.device, &info, nullptr, &block->memory),
-                     "[memory] vkAllocateMemory");
+  Status status = context_.check(
+      context_.api.AllocateMemory(context_.device, &info, context_.allocator, &block->memory),
+      "[memory] vkAllocateMemory");
   if (!status) return out_of_memory(status.error(), bytes, kind, name);
   context_.set_name(VK_OBJECT_TYPE_DEVICE_MEMORY, handle_bits(block->memory), "vkformer block");
   if (!kind.mapped) return block;
@@ -152,7 +152,7 @@ Result<std::unique_ptr<MemoryBlock>> MemoryPool::allocate(uint64_t bytes, Kind k
       context_.api.MapMemory(context_.device, block->memory, 0, VK_WHOLE_SIZE, 0, &address),
       "[memory] vkMapMemory");
   if (!status) {
-    context_.api.FreeMemory(context_.device, block->memory, nullptr);
+    context_.api.FreeMemory(context_.device, block->memory, context_.allocator);
     return out_of_memory(status.error(), bytes, kind, name);
   }
   block->mapped = static_cast<std::byte*>(address);
@@ -206,9 +206,9 @@ Result<PlacedBuffer> MemoryPool::make(uint64_t bytes, MemoryUse use, const std::
   info.size = align_up(bytes, 16);  // kernels read whole vec4 words at the end
   info.usage = kUsage;
   PlacedBuffer buffer;
-  VKF_CHECK(
-      context_.check(context_.api.CreateBuffer(context_.device, &info, nullptr, &buffer.handle),
-                     "[" + name + "] vkCreateBuffer"));
+  VKF_CHECK(context_.check(
+      context_.api.CreateBuffer(context_.device, &info, context_.allocator, &buffer.handle),
+      "[" + name + "] vkCreateBuffer"));
   VkMemoryRequirements needs{};
   context_.api.GetBufferMemoryRequirements(context_.device, buffer.handle, &needs);
   Status status;
@@ -233,7 +233,7 @@ Result<PlacedBuffer> MemoryPool::make(uint64_t bytes, MemoryUse use, const std::
 }
 
 void MemoryPool::release(const PlacedBuffer& buffer) {
-  if (buffer.handle) context_.api.DestroyBuffer(context_.device, buffer.handle, nullptr);
+  if (buffer.handle) context_.api.DestroyBuffer(context_.device, buffer.handle, context_.allocator);
   if (!buffer.block) return;
   std::lock_guard<std::mutex> lock(mutex_);
   in_use_ -= buffer.bytes;
@@ -248,7 +248,7 @@ void MemoryPool::release(const PlacedBuffer& buffer) {
   auto it = std::find_if(blocks_.begin(), blocks_.end(),
                          [&](const auto& b) { return b.get() == buffer.block; });
   if (it == blocks_.end()) return;
-  context_.api.FreeMemory(context_.device, (*it)->memory, nullptr);
+  context_.api.FreeMemory(context_.device, (*it)->memory, context_.allocator);
   reserved_ -= (*it)->bytes;
   blocks_.erase(it);
 }

@@ -108,27 +108,27 @@ Result<std::unique_ptr<PipelineStore>> PipelineStore::create(Context& context,
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   info.initialDataSize = cache.size();
   info.pInitialData = cache.data();
-  VKF_CHECK(
-      context.check(context.api.CreatePipelineCache(context.device, &info, nullptr, &self->cache_),
-                    "[pipelines] vkCreatePipelineCache"));
+  VKF_CHECK(context.check(
+      context.api.CreatePipelineCache(context.device, &info, context.allocator, &self->cache_),
+      "[pipelines] vkCreatePipelineCache"));
   return self;
 }
 
 PipelineStore::~PipelineStore() {
   for (const auto& [key, pipeline] : pipelines_) {
-    context_.api.DestroyPipeline(context_.device, pipeline, nullptr);
+    context_.api.DestroyPipeline(context_.device, pipeline, context_.allocator);
   }
   for (const auto& [id, kernel] : kernels_) destroy_kernel(*kernel);
-  if (cache_) context_.api.DestroyPipelineCache(context_.device, cache_, nullptr);
+  if (cache_) context_.api.DestroyPipelineCache(context_.device, cache_, context_.allocator);
 }
 
 void PipelineStore::destroy_kernel(const Kernel& kernel) {
   const DeviceApi& api = context_.api;
-  if (kernel.layout) api.DestroyPipelineLayout(context_.device, kernel.layout, nullptr);
+  if (kernel.layout) api.DestroyPipelineLayout(context_.device, kernel.layout, context_.allocator);
   if (kernel.set_layout) {
-    api.DestroyDescriptorSetLayout(context_.device, kernel.set_layout, nullptr);
+    api.DestroyDescriptorSetLayout(context_.device, kernel.set_layout, context_.allocator);
   }
-  if (kernel.module) api.DestroyShaderModule(context_.device, kernel.module, nullptr);
+  if (kernel.module) api.DestroyShaderModule(context_.device, kernel.module, context_.allocator);
 }
 
 Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
@@ -145,9 +145,9 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
   VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   set.bindingCount = static_cast<uint32_t>(bindings.size());
   set.pBindings = bindings.data();
-  VKF_CHECK(context_.check(
-      context_.api.CreateDescriptorSetLayout(context_.device, &set, nullptr, &kernel.set_layout),
-      quoted(name) + " vkCreateDescriptorSetLayout"));
+  VKF_CHECK(context_.check(context_.api.CreateDescriptorSetLayout(
+                               context_.device, &set, context_.allocator, &kernel.set_layout),
+                           quoted(name) + " vkCreateDescriptorSetLayout"));
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                  (kernel.interface.push_bytes + 3) / 4 * 4};
   VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
@@ -156,7 +156,7 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
   info.pushConstantRangeCount = push.size > 0 ? 1 : 0;
   info.pPushConstantRanges = &push;
   return context_.check(
-      context_.api.CreatePipelineLayout(context_.device, &info, nullptr, &kernel.layout),
+      context_.api.CreatePipelineLayout(context_.device, &info, context_.allocator, &kernel.layout),
       quoted(name) + " vkCreatePipelineLayout");
 }
 
@@ -169,7 +169,7 @@ Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   info.codeSize = words.size() * sizeof(uint32_t);
   info.pCode = words.data();
   Status status = context_.check(
-      context_.api.CreateShaderModule(context_.device, &info, nullptr, &kernel.module),
+      context_.api.CreateShaderModule(context_.device, &info, context_.allocator, &kernel.module),
       quoted(name) + " vkCreateShaderModule");
   if (status) status = make_layouts(kernel, name);
   if (!status) {
@@ -209,9 +209,9 @@ Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const std:
   info.stage.pSpecializationInfo = entries.empty() ? nullptr : &values;
   info.layout = kernel.layout;
   VkPipeline pipeline = VK_NULL_HANDLE;
-  VKF_CHECK(context_.check(
-      context_.api.CreateComputePipelines(context_.device, cache_, 1, &info, nullptr, &pipeline),
-      quoted(name) + " vkCreateComputePipelines"));
+  VKF_CHECK(context_.check(context_.api.CreateComputePipelines(context_.device, cache_, 1, &info,
+                                                               context_.allocator, &pipeline),
+                           quoted(name) + " vkCreateComputePipelines"));
   context_.set_name(VK_OBJECT_TYPE_PIPELINE, handle_bits(pipeline), name);
   return pipeline;
 }
@@ -234,7 +234,7 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   VKF_ASSIGN(VkPipeline made, make_pipeline(*found, kernel_name(id), spec));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [it, inserted] = pipelines_.try_emplace(key, made);
-  if (!inserted) context_.api.DestroyPipeline(context_.device, made, nullptr);
+  if (!inserted) context_.api.DestroyPipeline(context_.device, made, context_.allocator);
   return view(it->second);
 }
 

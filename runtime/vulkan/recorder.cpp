@@ -14,6 +14,18 @@ std::string who(const Dispatch& dispatch) {
   return "[" + std::string(kernel_info(dispatch.kernel).name) + "] in '" + dispatch.label + "'";
 }
 
+void begin_label(const Context& context, VkCommandBuffer commands, const Dispatch& dispatch) {
+  if (!context.api.CmdBeginDebugUtilsLabelEXT) return;
+  const std::string text = dispatch.label + " " + std::string(kernel_info(dispatch.kernel).name);
+  VkDebugUtilsLabelEXT label{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
+  label.pLabelName = text.c_str();
+  context.api.CmdBeginDebugUtilsLabelEXT(commands, &label);
+}
+
+void end_label(const Context& context, VkCommandBuffer commands) {
+  if (context.api.CmdEndDebugUtilsLabelEXT) context.api.CmdEndDebugUtilsLabelEXT(commands);
+}
+
 }  // namespace
 
 Recorder::Recorder(Recording::Impl& out, const Plan& plan, const RecordingInputs& inputs)
@@ -24,21 +36,50 @@ Status Recorder::prepare() {
   return bind_dispatches();
 }
 
-Status Recorder::append(VkCommandBuffer commands) {
-  commands_ = commands;
-  appending_ = true;
-  next_barrier_ = 0;
-  next_indirect_ = 0;
+// The barriers of the plan that stand before that dispatch are behind us.
+void Recorder::start_barriers(uint32_t first_dispatch) {
   args_read_ = args_written_ = false;
-  // The arena may still be in use by what was appended before.
-  full_barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-               VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, kComputeAccess);
-  for (uint32_t i = 0; i < plan_.dispatches.size(); ++i) VKF_CHECK(record_dispatch(i));
+  const auto later = [](uint32_t dispatch, const Barrier& b) {
+    return dispatch < b.before_dispatch;
+  };
+  next_barrier_ = static_cast<size_t>(
+      std::upper_bound(plan_.barriers.begin(), plan_.barriers.end(), first_dispatch, later) -
+      plan_.barriers.begin());
+}
+
+Status Recorder::append(VkCommandBuffer commands, std::span<const PlanPiece> pieces,
+                        PieceQueries& queries) {
+  if (pieces.empty()) return {};
+  commands_ = commands;
+  has_base_ = true;
+  start_barriers(pieces.front().dispatch);
+  // Whatever wrote the inputs or used the arena before, on this queue, is done with from here on.
+  constexpr VkPipelineStageFlags kStages =
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+  full_barrier(kStages | VK_PIPELINE_STAGE_TRANSFER_BIT,
+               VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kStages,
+               kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+  for (const PlanPiece& piece : pieces) {
+    const Dispatch& dispatch = plan_.dispatches[piece.dispatch];
+    if (&piece != pieces.data() && piece.starts()) barrier_before(piece.dispatch);
+    begin_label(context_, commands_, dispatch);
+    timestamp(queries.pool, queries.next++);
+    bind(piece.dispatch);
+    if (dispatch.live_axis >= 0) {
+      record_indirect(piece.dispatch);
+    } else {
+      VKF_CHECK(check_part(dispatch, piece.part));
+      dispatch_part(piece.part);
+    }
+    timestamp(queries.pool, queries.next++);
+    end_label(context_, commands_);
+    if (writes_indirect_args(dispatch)) args_written_ = true;
+  }
   return {};
 }
 
 Status Recorder::record() {
-  VKF_CHECK(prepare());
+  next_barrier_ = 0;
   VKF_CHECK(make_pools());
   VKF_CHECK(begin_chunk());
   if (out_.queries) {
@@ -139,9 +180,9 @@ Status Recorder::make_descriptor_pool(size_t storage, size_t uniform) {
   info.maxSets = static_cast<uint32_t>(plan_.dispatches.size());
   info.poolSizeCount = static_cast<uint32_t>(sizes.size());
   info.pPoolSizes = sizes.data();
-  return context_.check(
-      context_.api.CreateDescriptorPool(context_.device, &info, nullptr, &out_.descriptors),
-      "[recording] vkCreateDescriptorPool");
+  return context_.check(context_.api.CreateDescriptorPool(context_.device, &info,
+                                                          context_.allocator, &out_.descriptors),
+                        "[recording] vkCreateDescriptorPool");
 }
 
 Status Recorder::write_set(const Dispatch& dispatch, BoundDispatch& bound) {
@@ -182,8 +223,8 @@ Status Recorder::bind_dispatches() {
     for (const KernelBinding& b : pipeline->interface->bindings) {
       ++(b.type == BindingType::kStorage ? storage : uniform);
     }
+    bound_.push_back({*pipeline, VK_NULL_HANDLE, indirect});
     if (dispatch.live_axis >= 0) ++indirect;
-    bound_.push_back({*pipeline, VK_NULL_HANDLE});
   }
   const BufferSpan& args = inputs_.indirect_args;
   if (indirect > 0 &&
@@ -206,7 +247,7 @@ Status Recorder::make_pools() {
   VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   pool.queueFamilyIndex = context_.queue_family;
   VKF_CHECK(context_.check(
-      context_.api.CreateCommandPool(context_.device, &pool, nullptr, &out_.commands),
+      context_.api.CreateCommandPool(context_.device, &pool, context_.allocator, &out_.commands),
       "[recording] vkCreateCommandPool"));
   const bool profile = inputs_.profile == RecordingInputs::Profile::kOn;
   if (!profile || context_.timestamp_bits == 0 || plan_.dispatches.empty()) return {};
@@ -214,7 +255,7 @@ Status Recorder::make_pools() {
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
   info.queryCount = static_cast<uint32_t>(2 * plan_.dispatches.size());
   return context_.check(
-      context_.api.CreateQueryPool(context_.device, &info, nullptr, &out_.queries),
+      context_.api.CreateQueryPool(context_.device, &info, context_.allocator, &out_.queries),
       "[recording] vkCreateQueryPool");
 }
 
@@ -287,85 +328,75 @@ void Recorder::barrier_before(uint32_t index) {
                kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
 }
 
-void Recorder::timestamp(uint32_t query) {
-  if (!out_.queries) return;
-  context_.api.CmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, out_.queries,
-                                 query);
-}
-
-void Recorder::record_indirect() {
-  const BufferSpan& args = inputs_.indirect_args;
-  context_.api.CmdDispatchIndirect(commands_, args.buffer->impl()->placed.handle,
-                                   args.offset + next_indirect_ * kIndirectBytes);
-  ++next_indirect_;
-  args_read_ = true;
-}
-
-namespace {
-
-// What vkCmdBindPipeline and its company need again in every command buffer.
-void bind(const Context& context, VkCommandBuffer commands, const Pipeline& pipeline,
-          VkDescriptorSet set, const Dispatch& dispatch) {
-  const DeviceApi& api = context.api;
-  api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
-  if (set) {
-    api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set,
-                              0, nullptr);
-  }
-  if (!dispatch.push.empty()) {
-    api.CmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                         static_cast<uint32_t>(dispatch.push.size()), dispatch.push.data());
-  }
-}
-
-void begin_label(const Context& context, VkCommandBuffer commands, const Dispatch& dispatch) {
-  if (!context.api.CmdBeginDebugUtilsLabelEXT) return;
-  const std::string text = dispatch.label + " " + std::string(kernel_info(dispatch.kernel).name);
-  VkDebugUtilsLabelEXT label{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
-  label.pLabelName = text.c_str();
-  context.api.CmdBeginDebugUtilsLabelEXT(commands, &label);
+void Recorder::timestamp(VkQueryPool pool, uint32_t query) {
+  if (!pool) return;
+  context_.api.CmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool, query);
 }
 
 // Validation layers look closer at vkCmdDispatch, so the common case uses it.
-void dispatch_part(const DeviceApi& api, VkCommandBuffer commands, const DispatchPart& part) {
+void Recorder::dispatch_part(const DispatchPart& part) {
   const auto& [x, y, z] = part.groups;
-  if (part.base == std::array<uint32_t, 3>{}) {
-    api.CmdDispatch(commands, x, y, z);
+  has_base_ = part.base != std::array<uint32_t, 3>{};
+  if (has_base_) {
+    context_.api.CmdDispatchBase(commands_, part.base[0], part.base[1], part.base[2], x, y, z);
   } else {
-    api.CmdDispatchBase(commands, part.base[0], part.base[1], part.base[2], x, y, z);
+    context_.api.CmdDispatch(commands_, x, y, z);
   }
 }
 
-void end_label(const Context& context, VkCommandBuffer commands) {
-  if (context.api.CmdEndDebugUtilsLabelEXT) context.api.CmdEndDebugUtilsLabelEXT(commands);
+void Recorder::record_indirect(uint32_t index) {
+  // Whatever the application or we recorded before may have had a base.
+  if (context_.caps.keeps_dispatch_base && has_base_) dispatch_part({{0, 0, 0}, {0, 0, 0}, 0});
+  const BufferSpan& args = inputs_.indirect_args;
+  context_.api.CmdDispatchIndirect(commands_, args.buffer->impl()->placed.handle,
+                                   args.offset + bound_[index].indirect * kIndirectBytes);
+  args_read_ = true;
 }
 
-}  // namespace
+// What vkCmdBindPipeline and its company need again in every command buffer.
+void Recorder::bind(uint32_t index) {
+  const DeviceApi& api = context_.api;
+  const BoundDispatch& bound = bound_[index];
+  const std::vector<std::byte>& push = plan_.dispatches[index].push;
+  api.CmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound.pipeline.handle);
+  if (bound.set) {
+    api.CmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound.pipeline.layout, 0,
+                              1, &bound.set, 0, nullptr);
+  }
+  if (!push.empty()) {
+    api.CmdPushConstants(commands_, bound.pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                         static_cast<uint32_t>(push.size()), push.data());
+  }
+}
 
-Status Recorder::record_parts(const Dispatch& dispatch) {
+Status Recorder::check_part(const Dispatch& dispatch, const DispatchPart& part) const {
   const DeviceLimits& limits = context_.caps.limits;
-  const BoundDispatch& bound = bound_[static_cast<size_t>(&dispatch - plan_.dispatches.data())];
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const uint64_t end = uint64_t{part.base[axis]} + part.groups[axis];
+    if (part.groups[axis] > 0 && end <= limits.max_group_count[axis]) continue;
+    return unsupported(who(dispatch) + " has " + std::to_string(part.groups[axis]) +
+                       " workgroups from " + std::to_string(part.base[axis]) + " along axis " +
+                       std::to_string(axis) + ", but this device allows 1 to " +
+                       std::to_string(limits.max_group_count[axis]) +
+                       "; use a smaller batch or sequence");
+  }
+  return {};
+}
+
+Status Recorder::record_parts(uint32_t index) {
+  const Dispatch& dispatch = plan_.dispatches[index];
   const double limit = context_.caps.max_dispatch_flops * kDispatchesPerChunk;
-  for (const DispatchPart& part :
-       split_dispatch(dispatch, context_.caps.max_dispatch_flops, limits)) {
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const uint64_t end = uint64_t{part.base[axis]} + part.groups[axis];
-      if (part.groups[axis] > 0 && end <= limits.max_group_count[axis]) continue;
-      return unsupported(who(dispatch) + " has " + std::to_string(part.groups[axis]) +
-                         " workgroups from " + std::to_string(part.base[axis]) + " along axis " +
-                         std::to_string(axis) + ", but this device allows 1 to " +
-                         std::to_string(limits.max_group_count[axis]) +
-                         "; use a smaller batch or sequence");
-    }
-    if (!appending_ && chunk_flops_ > 0 && chunk_flops_ + part.flops > limit) {
+  for (const DispatchPart& part : split_dispatch(dispatch, context_.caps.max_dispatch_flops)) {
+    VKF_CHECK(check_part(dispatch, part));
+    if (chunk_flops_ > 0 && chunk_flops_ + part.flops > limit) {
       end_label(context_, commands_);
       VKF_CHECK(end_chunk());
       VKF_CHECK(begin_chunk());
       begin_label(context_, commands_, dispatch);
-      bind(context_, commands_, bound.pipeline, bound.set, dispatch);
+      bind(index);
     }
     chunk_flops_ += part.flops;
-    dispatch_part(context_.api, commands_, part);
+    dispatch_part(part);
     out_.workgroups += uint64_t{part.groups[0]} * part.groups[1] * part.groups[2];
   }
   return {};
@@ -373,24 +404,23 @@ Status Recorder::record_parts(const Dispatch& dispatch) {
 
 Status Recorder::record_dispatch(uint32_t index) {
   const Dispatch& dispatch = plan_.dispatches[index];
-  const BoundDispatch& bound = bound_[index];
   const double limit = context_.caps.max_dispatch_flops * kDispatchesPerChunk;
   const bool full = chunk_flops_ > 0 && chunk_flops_ + dispatch.flops > limit;
-  if (dispatch.live_axis >= 0 && full && !appending_) {
+  if (dispatch.live_axis >= 0 && full) {
     VKF_CHECK(end_chunk());
     VKF_CHECK(begin_chunk());
   }
   barrier_before(index);
   begin_label(context_, commands_, dispatch);
-  timestamp(2 * index);
-  bind(context_, commands_, bound.pipeline, bound.set, dispatch);
+  timestamp(out_.queries, 2 * index);
+  bind(index);
   if (dispatch.live_axis >= 0) {
     chunk_flops_ += dispatch.flops;
-    record_indirect();
+    record_indirect(index);
   } else {
-    VKF_CHECK(record_parts(dispatch));
+    VKF_CHECK(record_parts(index));
   }
-  timestamp(2 * index + 1);
+  timestamp(out_.queries, 2 * index + 1);
   end_label(context_, commands_);
   if (writes_indirect_args(dispatch)) args_written_ = true;
   return {};

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "plan/slicing.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/recording.h"
 
 namespace vkformer {
+
+class Recorder;
 
 // What a recording owns; destroyed after the device has finished with it.
 struct Recording::Impl {
@@ -22,25 +26,36 @@ struct Recording::Impl {
   uint32_t barriers = 0;
   uint64_t workgroups = 0;
   std::atomic<uint64_t> last_value{0};  // of the last submit that named it
+  uint32_t profiled = 0;                // its number with the device's profiler
+  Plan plan;
+  RecordingInputs inputs;
+  std::unique_ptr<Recorder> recorder;
 
   ~Impl();
+};
+
+// Where the pieces of a slice write their times: two queries each, from `next` on.
+struct PieceQueries {
+  VkQueryPool pool = VK_NULL_HANDLE;  // null: not timed
+  uint32_t next = 0;
 };
 
 class Recorder {
  public:
   Recorder(Recording::Impl& out, const Plan& plan, const RecordingInputs& inputs);
-  // Fills `out`. Nothing is submitted.
-  Status record();
-  // The two halves of appending to command buffers of the application: pipelines, sets and the
-  // arena once; then the dispatches with the barriers between them, as often as wanted. The
-  // application's buffer is neither begun nor ended, and never split.
+  // Pipelines, sets and the arena.
   Status prepare();
-  Status append(VkCommandBuffer commands);
+  // Then either everything into command buffers of `out`; nothing is submitted.
+  Status record();
+  // Or consecutive pieces, with the barriers before and between them, as often as wanted. The
+  // command buffer is neither begun nor ended.
+  Status append(VkCommandBuffer commands, std::span<const PlanPiece> pieces, PieceQueries& queries);
 
  private:
   struct BoundDispatch {
     Pipeline pipeline;
     VkDescriptorSet set = VK_NULL_HANDLE;
+    uint64_t indirect = 0;  // its place among the indirect arguments
   };
   Status bind_memory();
   Status bind_dispatches();
@@ -52,13 +67,17 @@ class Recorder {
   Status begin_chunk();
   Status end_chunk();
   Status record_dispatch(uint32_t index);
-  Status record_parts(const Dispatch& dispatch);
-  void record_indirect();
+  Status record_parts(uint32_t index);
+  void record_indirect(uint32_t index);
+  Status check_part(const Dispatch& dispatch, const DispatchPart& part) const;
+  void start_barriers(uint32_t first_dispatch);
+  void bind(uint32_t index);
+  void dispatch_part(const DispatchPart& part);
   void barrier_before(uint32_t index);
   void full_barrier(VkPipelineStageFlags from, VkAccessFlags from_access, VkPipelineStageFlags to,
                     VkAccessFlags to_access);
   bool writes_indirect_args(const Dispatch& dispatch) const;
-  void timestamp(uint32_t query);
+  void timestamp(VkQueryPool pool, uint32_t query);
 
   Recording::Impl& out_;
   const Plan& plan_;
@@ -67,9 +86,8 @@ class Recorder {
   std::vector<BoundDispatch> bound_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   double chunk_flops_ = 0;
-  bool appending_ = false;
   size_t next_barrier_ = 0;
-  uint64_t next_indirect_ = 0;
+  bool has_base_ = false;  // of the last dispatch in this command buffer, as far as is known
   // Hazards on the indirect arguments, which are no binding of the dispatches that read them.
   bool args_read_ = false;
   bool args_written_ = false;

@@ -1,5 +1,8 @@
 #include "vulkan/recording.h"
 
+#include <chrono>
+
+#include "vulkan/dispatch_profiler.h"
 #include "vulkan/recorder.h"
 
 namespace vkformer {
@@ -11,9 +14,10 @@ Recording::Impl::~Impl() {
   (void)owner.timeline->wait(last_value.load());
   const DeviceApi& api = owner.context.api;
   const VkDevice handle = owner.context.device;
-  if (queries) api.DestroyQueryPool(handle, queries, nullptr);
-  if (commands) api.DestroyCommandPool(handle, commands, nullptr);
-  if (descriptors) api.DestroyDescriptorPool(handle, descriptors, nullptr);
+  const VkAllocationCallbacks* allocator = owner.context.allocator;
+  if (queries) api.DestroyQueryPool(handle, queries, allocator);
+  if (commands) api.DestroyCommandPool(handle, commands, allocator);
+  if (descriptors) api.DestroyDescriptorPool(handle, descriptors, allocator);
 }
 
 Recording::Recording(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -21,14 +25,43 @@ Recording::Recording(Recording&&) noexcept = default;
 Recording& Recording::operator=(Recording&&) noexcept = default;
 Recording::~Recording() = default;
 
-Result<Recording> Recording::create(std::shared_ptr<VulkanDevice> device, const Plan& plan,
+Result<Recording> Recording::create(std::shared_ptr<VulkanDevice> device, Plan plan,
                                     const RecordingInputs& inputs) {
+  RecordingInputs timed = inputs;
+  const auto profiler = device ? device->impl().profiler : nullptr;
+  if (profiler != nullptr) timed.profile = RecordingInputs::Profile::kOn;
+  VKF_ASSIGN(Recording made, prepare(std::move(device), std::move(plan), timed));
+  VKF_CHECK(made.impl_->recorder->record());
+  if (profiler != nullptr) made.impl_->profiled = profiler->recorded(made.plan());
+  return made;
+}
+
+Result<Recording> Recording::prepare(std::shared_ptr<VulkanDevice> device, Plan plan,
+                                     const RecordingInputs& inputs) {
   if (!device) return invalid_argument("[recording] the device is null; make a Device first");
   VKF_CHECK(device->impl().context.check_alive());
   auto impl = std::make_unique<Impl>();
   impl->device = std::move(device);
-  VKF_CHECK(Recorder(*impl, plan, inputs).record());
+  impl->plan = std::move(plan);
+  impl->inputs = inputs;
+  impl->recorder = std::make_unique<Recorder>(*impl, impl->plan, impl->inputs);
+  VKF_CHECK(impl->recorder->prepare());
   return Recording(std::move(impl));
+}
+
+Status Recording::append(VkCommandBuffer_T* commands) {
+  if (commands == VK_NULL_HANDLE) {
+    return invalid_argument("[record] the command buffer is null; begin one first");
+  }
+  const Context& context = impl_->device->impl().context;
+  VKF_CHECK(context.check_alive());
+  PieceQueries untimed;
+  return impl_->recorder->append(commands, all_pieces(impl_->plan, context.caps.max_dispatch_flops),
+                                 untimed);
+}
+
+const Plan& Recording::plan() const {
+  return impl_->plan;
 }
 
 uint64_t Recording::direct_workgroups() const {
@@ -55,8 +88,15 @@ BufferSpan Recording::arena_span(uint32_t index) const {
 }
 
 Result<std::vector<double>> Recording::dispatch_times() const {
+  VKF_ASSIGN(const std::vector<Span> spans, dispatch_spans());
   std::vector<double> times;
-  if (!impl_->queries) return times;
+  for (const Span& span : spans) times.push_back(span.ns);
+  return times;
+}
+
+Result<std::vector<Recording::Span>> Recording::dispatch_spans() const {
+  std::vector<Span> spans;
+  if (!impl_->queries) return spans;
   VulkanDevice::Impl& owner = impl_->device->impl();
   const uint64_t value = impl_->last_value.load();
   if (value == 0) {
@@ -74,9 +114,18 @@ Result<std::vector<double>> Recording::dispatch_times() const {
   const uint64_t mask = context.timestamp_bits >= 64 ? ~0ull : (1ull << context.timestamp_bits) - 1;
   for (uint32_t i = 0; i < impl_->dispatches; ++i) {
     const uint64_t ticked = (ticks[2 * i + 1] - ticks[2 * i]) & mask;
-    times.push_back(static_cast<double>(ticked) * context.timestamp_period);
+    spans.push_back({static_cast<double>(ticks[2 * i] & mask) * context.timestamp_period,
+                     static_cast<double>(ticked) * context.timestamp_period});
   }
-  return times;
+  return spans;
+}
+
+void VulkanDevice::set_profiler(std::shared_ptr<DispatchProfiler> profiler) {
+  impl_->profiler = std::move(profiler);
+}
+
+std::shared_ptr<DispatchProfiler> VulkanDevice::profiler() const {
+  return impl_->profiler;
 }
 
 Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordings) {
@@ -89,6 +138,8 @@ Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordin
     const auto& own = recording->impl().chunks;
     chunks.insert(chunks.end(), own.begin(), own.end());
   }
+  if (impl_->profiler != nullptr && recordings.size() > 1) return submit_apart(recordings);
+  const auto begin = std::chrono::steady_clock::now();
   VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
   for (const Recording* recording : recordings) {
     // Another thread's later submit must not be overtaken.
@@ -96,6 +147,19 @@ Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordin
     uint64_t seen = last.load();
     while (seen < value && !last.compare_exchange_weak(seen, value)) {
     }
+  }
+  if (impl_->profiler == nullptr || recordings.empty()) return value;
+  VKF_CHECK(wait(value));
+  const std::chrono::duration<double, std::nano> wall = std::chrono::steady_clock::now() - begin;
+  VKF_ASSIGN(const std::vector<Recording::Span> spans, recordings.front()->dispatch_spans());
+  impl_->profiler->finished(recordings.front()->impl().profiled, spans, wall.count());
+  return value;
+}
+
+Result<uint64_t> VulkanDevice::submit_apart(std::span<const Recording* const> recordings) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < recordings.size(); ++i) {
+    VKF_ASSIGN(value, submit(recordings.subspan(i, 1)));
   }
   return value;
 }

@@ -4,7 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "plan/slicing.h"
 #include "vulkan/device.h"
+
+struct VkCommandBuffer_T;  // what a VkCommandBuffer points at
 
 namespace vkformer {
 
@@ -23,13 +26,21 @@ struct RecordingInputs {
 class Recording {
  public:
   // Makes pipelines, the arena and descriptor sets, and records. Long dispatches are split
-  // (plan.h, split_dispatch); what is recorded can be submitted any number of times in a row.
-  static Result<Recording> create(std::shared_ptr<VulkanDevice> device, const Plan& plan,
+  // (slicing.h, split_dispatch); what is recorded can be submitted any number of times in a row.
+  static Result<Recording> create(std::shared_ptr<VulkanDevice> device, Plan plan,
                                   const RecordingInputs& inputs);
+  // The same without command buffers of its own: for append and for slices only.
+  static Result<Recording> prepare(std::shared_ptr<VulkanDevice> device, Plan plan,
+                                   const RecordingInputs& inputs);
   Recording(Recording&&) noexcept;
   Recording& operator=(Recording&&) noexcept;
   ~Recording();
 
+  // Appends the whole plan to a command buffer that is being recorded outside a
+  // render pass. Whoever submits it keeps this object until it has run.
+  Status append(VkCommandBuffer_T* commands);
+
+  const Plan& plan() const;
   // Workgroups recorded directly, over all dispatches (indirect ones count 0).
   uint64_t direct_workgroups() const;
   uint32_t dispatch_count() const;
@@ -42,6 +53,12 @@ class Recording {
   // Nanoseconds per plan dispatch of the last finished submit; empty without profiling or where
   // the device has no timestamps.
   Result<std::vector<double>> dispatch_times() const;
+  // The same, with the device clock's time when each began.
+  struct Span {
+    double start_ns = 0;  // since a moment of the device's own
+    double ns = 0;
+  };
+  Result<std::vector<Span>> dispatch_spans() const;
 
   struct Impl;
   Impl& impl() const { return *impl_; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vulkan/slice_stream.h"
+
 namespace vkformer {
 namespace {
 
@@ -19,18 +21,19 @@ Result<std::unique_ptr<Timeline>> Timeline::create(Context& context, Kind kind) 
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
   info.pNext = &type;
-  VKF_CHECK(
-      context.check(context.api.CreateSemaphore(context.device, &info, nullptr, &self->semaphore_),
-                    "[timeline] vkCreateSemaphore"));
+  VKF_CHECK(context.check(
+      context.api.CreateSemaphore(context.device, &info, context.allocator, &self->semaphore_),
+      "[timeline] vkCreateSemaphore"));
   context.set_name(VK_OBJECT_TYPE_SEMAPHORE, handle_bits(self->semaphore_), "vkformer timeline");
   return self;
 }
 
 Timeline::~Timeline() {
   const DeviceApi& api = context_.api;
-  if (semaphore_) api.DestroySemaphore(context_.device, semaphore_, nullptr);
-  for (const Flight& flight : flights_) api.DestroyFence(context_.device, flight.fence, nullptr);
-  for (VkFence fence : free_fences_) api.DestroyFence(context_.device, fence, nullptr);
+  if (semaphore_) api.DestroySemaphore(context_.device, semaphore_, context_.allocator);
+  for (const Flight& flight : flights_)
+    api.DestroyFence(context_.device, flight.fence, context_.allocator);
+  for (VkFence fence : free_fences_) api.DestroyFence(context_.device, fence, context_.allocator);
 }
 
 // Moves signalled fences back; needs fence_mutex_. A fence that another thread waits on stays.
@@ -64,47 +67,102 @@ Result<VkFence> Timeline::take_fence() {
     return fence;
   }
   VkFenceCreateInfo info{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  VKF_CHECK(context_.check(context_.api.CreateFence(context_.device, &info, nullptr, &fence),
-                           "[timeline] vkCreateFence"));
+  VKF_CHECK(
+      context_.check(context_.api.CreateFence(context_.device, &info, context_.allocator, &fence),
+                     "[timeline] vkCreateFence"));
   return fence;
 }
 
-Status Timeline::submit_locked(std::span<const SubmitChunk> chunks, uint64_t value, VkFence fence) {
+namespace {
+
+// VkSubmitInfo with the semaphores of its batch. Does not move: it points into itself.
+class Batch {
+ public:
+  void wait(const SubmitSemaphores& semaphores) {
+    for (uint64_t bits : semaphores.wait_handles) waits_.push_back((VkSemaphore)bits);
+    wait_values_ = semaphores.wait_values;
+    wait_values_.resize(waits_.size());
+    stages_.assign(waits_.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+  }
+  void signal(VkSemaphore semaphore, uint64_t value) {
+    signals_.push_back(semaphore);
+    signal_values_.push_back(value);
+  }
+  const VkSubmitInfo& info(const std::vector<VkCommandBuffer>& commands, bool timelines) {
+    info_.waitSemaphoreCount = static_cast<uint32_t>(waits_.size());
+    info_.pWaitSemaphores = waits_.data();
+    info_.pWaitDstStageMask = stages_.data();
+    info_.commandBufferCount = static_cast<uint32_t>(commands.size());
+    info_.pCommandBuffers = commands.data();
+    info_.signalSemaphoreCount = static_cast<uint32_t>(signals_.size());
+    info_.pSignalSemaphores = signals_.data();
+    values_.waitSemaphoreValueCount = info_.waitSemaphoreCount;
+    values_.pWaitSemaphoreValues = wait_values_.data();
+    values_.signalSemaphoreValueCount = info_.signalSemaphoreCount;
+    values_.pSignalSemaphoreValues = signal_values_.data();
+    if (timelines) info_.pNext = &values_;
+    return info_;
+  }
+
+ private:
+  VkSubmitInfo info_{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+  VkTimelineSemaphoreSubmitInfo values_{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+  std::vector<VkSemaphore> waits_, signals_;
+  std::vector<VkPipelineStageFlags> stages_;
+  std::vector<uint64_t> wait_values_, signal_values_;
+};
+
+Status check_binary(const SubmitSemaphores& semaphores) {
+  for (const auto* values : {&semaphores.wait_values, &semaphores.signal_values}) {
+    for (uint64_t value : *values) {
+      if (value == 0) continue;
+      return unsupported("[submit] a semaphore has the value " + std::to_string(value) +
+                         ", but timelineSemaphore is not enabled on this device; enable it, or "
+                         "use binary semaphores");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Timeline::submit_locked(std::span<const SubmitChunk> chunks, uint64_t value, VkFence fence,
+                               const SubmitSemaphores& semaphores) {
   const double limit = context_.caps.max_dispatch_flops * kDispatchesPerSubmit;
-  std::vector<VkCommandBuffer> batch;
+  std::vector<VkCommandBuffer> commands;
   size_t next = 0;
   do {
-    batch.clear();
+    commands.clear();
+    Batch batch;
+    if (next == 0) batch.wait(semaphores);
     double flops = 0;
-    while (next < chunks.size() && (batch.empty() || flops + chunks[next].flops <= limit)) {
+    while (next < chunks.size() && (commands.empty() || flops + chunks[next].flops <= limit)) {
       flops += chunks[next].flops;
-      batch.push_back(chunks[next++].commands);
+      commands.push_back(chunks[next++].commands);
     }
     const bool last = next == chunks.size();
-    VkTimelineSemaphoreSubmitInfo signal{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
-    signal.signalSemaphoreValueCount = 1;
-    signal.pSignalSemaphoreValues = &value;
-    VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO};
-    info.commandBufferCount = static_cast<uint32_t>(batch.size());
-    info.pCommandBuffers = batch.data();
-    if (last && semaphore_) {
-      info.pNext = &signal;
-      info.signalSemaphoreCount = 1;
-      info.pSignalSemaphores = &semaphore_;
+    if (last) {
+      if (semaphore_) batch.signal(semaphore_, value);
+      for (size_t i = 0; i < semaphores.signal_handles.size(); ++i) {
+        batch.signal((VkSemaphore)semaphores.signal_handles[i], semaphores.signal_values[i]);
+      }
     }
     const VkResult result =
-        context_.api.QueueSubmit(context_.queue, 1, &info, last ? fence : VkFence{VK_NULL_HANDLE});
+        context_.api.QueueSubmit(context_.queue, 1, &batch.info(commands, semaphore_ != nullptr),
+                                 last ? fence : VkFence{VK_NULL_HANDLE});
     if (result != VK_SUCCESS) {
       // Earlier batches of this call are in flight under no value; let them end here.
-      if (next > batch.size()) context_.api.QueueWaitIdle(context_.queue);
+      if (next > commands.size()) context_.api.QueueWaitIdle(context_.queue);
       return context_.check(result, "[timeline] vkQueueSubmit");
     }
   } while (next < chunks.size());
   return {};
 }
 
-Result<uint64_t> Timeline::submit(std::span<const SubmitChunk> chunks) {
+Result<uint64_t> Timeline::submit(std::span<const SubmitChunk> chunks,
+                                  const SubmitSemaphores* semaphores) {
   VKF_CHECK(context_.check_alive());
+  if (semaphores && kind_ == Kind::kFences) VKF_CHECK(check_binary(*semaphores));
   std::lock_guard<std::mutex> lock(context_.queue_mutex);
   VkFence fence = VK_NULL_HANDLE;
   if (kind_ == Kind::kFences) {
@@ -112,7 +170,8 @@ Result<uint64_t> Timeline::submit(std::span<const SubmitChunk> chunks) {
   }
   const uint64_t value = last_.load() + 1;
   if (context_.queue_lock) context_.queue_lock();
-  const Status status = submit_locked(chunks, value, fence);
+  const Status status =
+      submit_locked(chunks, value, fence, semaphores ? *semaphores : SubmitSemaphores{});
   if (context_.queue_unlock) context_.queue_unlock();
   if (fence) {
     std::lock_guard<std::mutex> fences(fence_mutex_);

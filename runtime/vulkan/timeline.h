@@ -17,6 +17,8 @@ struct SubmitChunk {
   double flops = 0;
 };
 
+struct SubmitSemaphores;
+
 class Timeline {
  public:
   enum class Kind : uint8_t { kSemaphore, kFences };
@@ -27,8 +29,10 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   // Submits the chunks in order, in as few vkQueueSubmit as the device's dispatch limit allows;
-  // returns the value that the last one signals.
-  Result<uint64_t> submit(std::span<const SubmitChunk> chunks);
+  // returns the value that the last one signals. The first waits for the semaphores given, the
+  // last signals them.
+  Result<uint64_t> submit(std::span<const SubmitChunk> chunks,
+                          const SubmitSemaphores* semaphores = nullptr);
   // Blocks until `value` is reached; 0 is reached from the start.
   Status wait(uint64_t value);
   uint64_t last_submitted() const { return last_.load(); }
@@ -43,7 +47,8 @@ class Timeline {
   };
   Timeline(Context& context, Kind kind) : context_(context), kind_(kind) {}
   Result<VkFence> take_fence();
-  Status submit_locked(std::span<const SubmitChunk> chunks, uint64_t value, VkFence fence);
+  Status submit_locked(std::span<const SubmitChunk> chunks, uint64_t value, VkFence fence,
+                       const SubmitSemaphores& semaphores);
   Status wait_fence(uint64_t value);
   Status wait_semaphore(uint64_t value);
   void retire_finished();

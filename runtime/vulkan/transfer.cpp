@@ -21,9 +21,9 @@ Result<std::unique_ptr<Transfer>> Transfer::create(Context& context, MemoryPool&
   VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
   pool.queueFamilyIndex = context.queue_family;
-  VKF_CHECK(
-      context.check(context.api.CreateCommandPool(context.device, &pool, nullptr, &self->pool_),
-                    "[transfer] vkCreateCommandPool"));
+  VKF_CHECK(context.check(
+      context.api.CreateCommandPool(context.device, &pool, context.allocator, &self->pool_),
+      "[transfer] vkCreateCommandPool"));
   VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
   info.commandPool = self->pool_;
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
@@ -36,7 +36,7 @@ Result<std::unique_ptr<Transfer>> Transfer::create(Context& context, MemoryPool&
 
 Transfer::~Transfer() {
   if (staging_) memory_.release(*staging_);
-  if (pool_) context_.api.DestroyCommandPool(context_.device, pool_, nullptr);
+  if (pool_) context_.api.DestroyCommandPool(context_.device, pool_, context_.allocator);
 }
 
 Status Transfer::make_staging() {

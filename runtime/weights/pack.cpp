@@ -99,7 +99,7 @@ void pack_norm(const PackedWeight& weight, const Checkpoint& checkpoint, std::sp
   const TensorView* bias =
       weight.row.biases.empty() ? nullptr : checkpoint.find(weight.row.biases[0]);
   for (size_t i = 0; i < width; ++i) {
-    store_float(out, i, element_as_float(gain, i));
+    store_float(out, i, weight.row.gain_offset + element_as_float(gain, i));
     store_float(out, width + i, bias == nullptr ? 0.0f : element_as_float(*bias, i));
   }
 }

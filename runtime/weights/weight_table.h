@@ -38,6 +38,8 @@ struct WeightRow {
   enum class Axes : uint8_t { kOutIn, kInOut } axes = Axes::kOutIn;
   // Our row r is row row_order[r] of the stacked sources (projections grouped by head); empty: r.
   std::vector<uint32_t> row_order = {};
+  // Added to every gain of a kNorm: families whose files hold how far a gain is from 1 have 1 here.
+  float gain_offset = 0.0f;
 };
 
 struct WeightTable {

@@ -4,19 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "bench_report.h"
 #include "command_line.h"
-#include "vkformer/benchmark.h"
-#include "vkformer/device.h"
 
 namespace vkformer::cli {
-
-// One row of `bench all`.
-struct BenchRow {
-  std::string name;
-  std::string value;     // with its unit
-  std::string roofline;  // share of the measured roofline, or empty
-  std::string note;
-};
 
 double median(std::vector<double> values);
 
@@ -27,7 +18,6 @@ double gemm_roofline_share(const GemmBenchmark& shape, const GemmTime& time,
                            const Roofline& roofline);
 int run_bench_gemm(const CommonOptions& common, const GemmBenchmark& shape);
 int run_bench_encoder(const CommonOptions& common, const EncoderBenchmark& shape);
-int run_bench_roofline(const CommonOptions& common);
 // Matrix products, the encoder and, if it is installed, the ratio to OpenBLAS.
 Status add_gemm_rows(const Device& device, const Roofline& roofline, std::vector<BenchRow>& rows);
 

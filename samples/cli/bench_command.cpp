@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "bench.h"
+#include "bench_models.h"
 
 namespace vkformer::cli {
 
@@ -9,70 +10,104 @@ namespace {
 
 constexpr const char* kModel = "models/g2p-en";
 
-Json rows_json(const Device& device, const std::vector<BenchRow>& rows) {
-  Json json;
-  json["device"] = device.info().name;
-  json["driver"] = device.info().driver;
-  json["tier"] = device.tier();
-  json["rows"] = Json::array();
-  for (const BenchRow& row : rows) {
-    Json entry;
-    entry["name"] = row.name;
-    entry["value"] = row.value;
-    entry["roofline_share"] = row.roofline;
-    entry["note"] = row.note;
-    json["rows"].push_back(std::move(entry));
+// What the commands with a whole report share.
+struct ReportOptions {
+  ReportFiles files;
+  std::vector<std::string> operators;  // empty: all
+  int rounds = 9;                      // of an operator's rows
+  ModelBenchOptions models;
+  DecodeOptions decode;
+};
+
+Status add_operator_rows(const Device& device, const Roofline& roofline,
+                         const ReportOptions& options, std::vector<BenchRow>& rows) {
+  const std::vector<std::string> names =
+      options.operators.empty() ? benchmark_operators() : options.operators;
+  for (const std::string& name : names) {
+    const Result<std::vector<OperatorTime>> times =
+        benchmark_operator(device, name, options.rounds);
+    if (!times) return times.error();
+    for (const OperatorTime& time : *times) {
+      BenchRow row;
+      row.section = "operators";
+      row.name = time.op + ", " + time.model;
+      row.value = time.ms_median;
+      row.unit = "ms";
+      row.flops = time.flops;
+      row.bytes = time.bytes;
+      set_roofline_share(roofline, row);
+      row.hash = time.hash;
+      row.kernels = time.kernels;
+      row.note = time.shapes;
+      // A run cannot be shorter than its dispatches and barriers are.
+      const double least = time.dispatches * (roofline.dispatch_us + roofline.barrier_us) * 1e-3;
+      if (row.share < 1.0 / 3 && !time.reason.empty()) {
+        row.note += "; " + time.reason;
+      } else if (row.share < 1.0 / 3 && least > row.value / 3) {
+        row.note += "; " + std::to_string(time.dispatches) + " dispatches alone take about " +
+                    fixed(least, 3) + " ms";
+      }
+      rows.push_back(std::move(row));
+    }
   }
-  return json;
+  return {};
 }
 
-void print_table(const Device& device, const std::vector<BenchRow>& rows) {
-  print_line(device.info().name + ", " + device.info().driver + ", tier " + device.tier());
-  print_line(padded("what", 42) + padded("measured", 34) + padded("roofline", 10) + "notes");
-  for (const BenchRow& row : rows) {
-    print_line(padded(row.name, 41) + " " + padded(row.value, 33) + " " + padded(row.roofline, 10) +
-               row.note);
+Status add_decode_rows(const CommonOptions& common, const Device& device,
+                       const DecodeOptions& options, std::vector<BenchRow>& rows) {
+  const Result<DecodeTime> time = measure_decode(common, device, options);
+  if (!time) return time.error();
+  const auto add = [&](const char* name, double value, const char* unit, const char* note) {
+    BenchRow row;
+    row.section = options.model + ", batch 1, greedy";
+    row.name = name;
+    row.value = value;
+    row.unit = unit;
+    row.note = note;
+    rows.push_back(std::move(row));
+  };
+  add("processor time of the calling thread", time->cpu_us_per_token, "us/token", "");
+  add("decoding", time->tokens_per_second, "tokens/s", "");
+  add("start to first token, cold", time->start_cold_ms, "ms", "empty pipeline cache");
+  add("start to first token, warm", time->start_warm_ms, "ms", "");
+  return {};
+}
+
+enum class Part : uint8_t { kRoofline, kOperators, kModels, kAll };
+
+Status add_parts(Part part, const CommonOptions& common, const Device& device,
+                 const ReportOptions& options, BenchReport& report) {
+  const Result<Roofline> roofline = measure_roofline(device);
+  if (!roofline) return roofline.error();
+  report.roofline = *roofline;
+  add_roofline_rows(*roofline, report.rows);
+  if (part == Part::kAll) {
+    const Status products = add_gemm_rows(device, *roofline, report.rows);
+    if (!products) return products;
   }
+  if (part == Part::kOperators || part == Part::kAll) {
+    const Status operators = add_operator_rows(device, *roofline, options, report.rows);
+    if (!operators) return operators;
+  }
+  if (part == Part::kModels || part == Part::kAll) {
+    const Status models = add_model_rows(common, device, *roofline, options.models, report.rows);
+    if (!models) return models;
+  }
+  if (part != Part::kAll) return {};
+  return add_decode_rows(common, device, options.decode, report.rows);
 }
 
-void add_roofline_rows(const Roofline& roofline, std::vector<BenchRow>& rows) {
-  rows.push_back({"multiply-add roofline", fixed(roofline.fma_gflops, 1) + " GFLOP/s", "", ""});
-  rows.push_back({"copy roofline", fixed(roofline.copy_gbytes, 1) + " GB/s", "", ""});
-  rows.push_back({"empty dispatch", fixed(roofline.dispatch_us, 2) + " us", "", ""});
-  rows.push_back({"submit and wait", fixed(roofline.submit_us, 1) + " us", "", ""});
-}
-
-void add_decode_rows(const DecodeTime& time, std::vector<BenchRow>& rows) {
-  rows.push_back({"decoding, CPU of the calling thread",
-                  fixed(time.cpu_us_per_token, 1) + " us per token", "", "batch 1"});
-  rows.push_back(
-      {"decoding", fixed(time.tokens_per_second, 0) + " tokens/s", "", "batch 1, greedy"});
-  rows.push_back({"start to first token, cold", fixed(time.start_cold_ms, 0) + " ms", "",
-                  "empty pipeline cache"});
-  rows.push_back({"start to first token, warm", fixed(time.start_warm_ms, 0) + " ms", "", ""});
-}
-
-int run_bench_all(const CommonOptions& common, const DecodeOptions& decode) {
+int run_report(Part part, const CommonOptions& common, const ReportOptions& options) {
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
-  std::vector<BenchRow> rows;
+  BenchReport made = start_report(*device);
   {
     const Progress progress("measuring", common.progress());
-    const Result<Roofline> roofline = measure_roofline(*device);
-    if (!roofline) return report(roofline.error());
-    add_roofline_rows(*roofline, rows);
-    const Status products = add_gemm_rows(*device, *roofline, rows);
-    if (!products) return report(products.error());
-    const Result<DecodeTime> time = measure_decode(common, *device, decode);
-    if (!time) return report(time.error());
-    add_decode_rows(*time, rows);
+    const Status added = add_parts(part, common, *device, options, made);
+    if (!added) return report(added.error());
   }
-  if (common.json) {
-    print_json(rows_json(*device, rows));
-  } else {
-    print_table(*device, rows);
-  }
-  return kExitOk;
+  const Status written = emit_report(made, options.files);
+  return written ? kExitOk : report(written.error());
 }
 
 CLI::App* add_bench(CLI::App& bench, CommandLine& line, const char* name, const char* text) {
@@ -140,34 +175,140 @@ void add_bench_decode(CLI::App& bench, CommandLine& line) {
   });
 }
 
+// A command whose outcome is a report.
+CLI::App* add_report(CLI::App& bench, CommandLine& line, const char* name, const char* text,
+                     const std::shared_ptr<ReportOptions>& options) {
+  CLI::App* command = bench.add_subcommand(name, text);
+  command->add_flag("-q,--quiet", line.common.quiet,
+                    "no progress and no notes on stderr; errors remain");
+  CLI::Option* json = command->add_option("--json", options->files.json,
+                                          "write JSON to FILE, or print it where none is named");
+  json->expected(0, 1)->type_name("[FILE]");
+  command->add_option("--csv", options->files.csv, "write CSV to FILE")->type_name("FILE");
+  add_device_options(*command, line.common);
+  command->parse_complete_callback([json, options] {
+    options->files.print_json = json->count() > 0 && options->files.json.empty();
+  });
+  return command;
+}
+
+void add_operator_options(CLI::App& command, ReportOptions& options) {
+  command.add_option("--rounds", options.rounds, "runs of each row, by turns; the median counts")
+      ->check(CLI::Range(1, 10000));
+}
+
+void add_model_bench_options(CLI::App& command, ModelBenchOptions& options) {
+  add_model_options(command, options.load);
+  command.add_option("--batch", options.batch, "inputs at once, instead of the model's own runs")
+      ->check(CLI::Range(0, 65536));
+  command.add_option("--tokens", options.tokens, "tokens of each input, likewise")
+      ->check(CLI::Range(0, 1 << 20));
+  command.add_option("--new-tokens", options.new_tokens, "tokens to generate; 0: a full pass")
+      ->check(CLI::Range(0, 1 << 20));
+  command.add_option("--rounds", options.rounds, "runs; the median counts")
+      ->check(CLI::Range(1, 1000));
+  command.add_flag("--in-process", options.in_process,
+                   "not each model in a process of its own; memory peaks then grow");
+}
+
 void add_bench_all(CLI::App& bench, CommandLine& line) {
-  CLI::App* command =
-      add_bench(bench, line, "all", "Everything, as a table, beside OpenBLAS where it is found.");
-  const auto options = add_decode_options(*command);
-  command->add_option("MODEL", options->model, "model directory, models/g2p-en if not given");
-  add_examples(*command, "  OPENBLAS_CORETYPE=Haswell vkformer bench all\n");
+  const auto options = std::make_shared<ReportOptions>();
+  options->decode.model = kModel;
+  options->decode.texts = {"attention", "is", "all", "you", "need"};
+  CLI::App* command = add_report(
+      bench, line, "all", "Everything, as a table, beside OpenBLAS where it is found.", options);
+  command->add_option("--model", options->decode.model,
+                      "directory for the time to the first token, models/g2p-en if not given");
+  command->add_option("--seconds", options->decode.seconds, "time to decode with it")
+      ->check(CLI::Range(1, 600));
+  add_operator_options(*command, *options);
+  add_examples(*command,
+               "  OPENBLAS_CORETYPE=Haswell vkformer bench all --json all.json --csv all.csv\n");
   command->callback([&line, options] {
-    line.run = [&line, options] { return run_bench_all(line.common, *options); };
+    line.run = [&line, options] { return run_report(Part::kAll, line.common, *options); };
+  });
+}
+
+void add_bench_parts(CLI::App& bench, CommandLine& line) {
+  const auto roofline = std::make_shared<ReportOptions>();
+  CLI::App* command =
+      add_report(bench, line, "roofline", "What the device can do at best, measured.", roofline);
+  add_examples(*command, "  vkformer bench roofline --json\n");
+  command->callback([&line, roofline] {
+    line.run = [&line, roofline] { return run_report(Part::kRoofline, line.common, *roofline); };
+  });
+
+  const auto operators = std::make_shared<ReportOptions>();
+  command = add_report(bench, line, "operators",
+                       "Every operator at the sizes of real models, or those named.", operators);
+  command->add_option("NAME", operators->operators, "operators")
+      ->check(CLI::IsMember(benchmark_operators()));
+  add_operator_options(*command, *operators);
+  add_examples(*command,
+               "  vkformer bench operators --json operators.json --csv operators.csv\n"
+               "  vkformer bench operators matmul attention --rounds 21\n");
+  command->callback([&line, operators] {
+    line.run = [&line, operators] { return run_report(Part::kOperators, line.common, *operators); };
+  });
+
+  const auto models = std::make_shared<ReportOptions>();
+  command = add_report(bench, line, "models",
+                       "Whole models with random weights, made from a seed, or model directories.",
+                       models);
+  command->add_option("MODEL", models->models.names,
+                      "bert-base, gpt2, llama-134m, vit-b32-384, t5-small, bart-base, marian, "
+                      "whisper-tiny, or a directory; all of the former if none is named");
+  add_model_bench_options(*command, models->models);
+  add_examples(*command,
+               "  vkformer bench models --json models.json\n"
+               "  vkformer bench models llama-134m --weights f16\n"
+               "  vkformer bench models DIR --batch 8 --tokens 64\n");
+  command->callback([&line, models] {
+    line.run = [&line, models] { return run_report(Part::kModels, line.common, *models); };
+  });
+}
+
+void add_bench_compare(CLI::App& bench, CommandLine& line) {
+  CLI::App* command = bench.add_subcommand(
+      "compare", "Ratios of speed between two reports, row by row, the slowest change first.");
+  const auto options = std::make_shared<CompareOptions>();
+  command->add_option("BEFORE", options->before, "file that --json wrote")->required();
+  command->add_option("AFTER", options->after, "file that --json wrote")->required();
+  command
+      ->add_option("--fail-below", options->fail_below,
+                   "exit with 1 where AFTER has less than this share of BEFORE's speed")
+      ->check(CLI::Range(0.0, 1000.0));
+  add_output_options(*command, line.common);
+  add_examples(*command,
+               "  vkformer bench compare before.json after.json\n"
+               "  vkformer bench compare before.json after.json --fail-below 0.9\n");
+  command->callback([&line, options] {
+    line.run = [&line, options] {
+      options->json = line.common.json;
+      return compare_reports(*options);
+    };
   });
 }
 
 }  // namespace
 
 void add_bench_command(CLI::App& app, CommandLine& line) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure the device, matrix products and models.");
+  CLI::App* bench =
+      app.add_subcommand("bench", "Measure the device, every operator, and whole models.");
   bench->require_subcommand(1);
   add_examples(*bench,
-               "  vkformer bench all\n"
+               "  vkformer bench all --json all.json\n"
+               "  vkformer bench operators matmul\n"
+               "  vkformer bench models bert-base\n"
+               "  vkformer bench compare before.json after.json\n"
                "  vkformer bench gemm --m 145 --n 3072 --k 768 --dtype f32 --json\n"
                "  vkformer bench decode models/g2p-en\n");
+  add_bench_parts(*bench, line);
   add_bench_gemm(*bench, line);
   add_bench_encoder(*bench, line);
   add_bench_decode(*bench, line);
   add_bench_all(*bench, line);
-  CLI::App* roofline =
-      add_bench(*bench, line, "roofline", "What the device can do at best, measured.");
-  add_examples(*roofline, "  vkformer bench roofline --json\n");
-  roofline->callback([&line] { line.run = [&line] { return run_bench_roofline(line.common); }; });
+  add_bench_compare(*bench, line);
 }
 
 }  // namespace vkformer::cli

@@ -61,7 +61,9 @@ Result<Duel> duel(const Device& device, const OpenBlas& blas, GemmBenchmark shap
 Result<BenchRow> gemm_row(const Device& device, const Roofline& roofline,
                           const std::optional<OpenBlas>& blas, const GemmBenchmark& shape) {
   BenchRow row;
+  row.section = "against OpenBLAS";
   row.name = shape_name(shape);
+  row.unit = "ms";
   GemmTime time;
   if (blas && shape.weights == "f32") {
     const Result<Duel> both = duel(device, *blas, shape);
@@ -74,9 +76,14 @@ Result<BenchRow> gemm_row(const Device& device, const Roofline& roofline,
     if (!alone) return alone.error();
     time = std::move(*alone);
   }
-  row.value = fixed(time.gflops, 1) + " GFLOP/s, " + fixed(time.ms_median, 2) + " ms";
-  row.roofline = percent(gemm_roofline_share(shape, time, roofline));
-  row.note += (row.note.empty() ? "" : ", ") + time.kernel + ", hash " + time.hash;
+  row.value = time.ms_median;
+  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
+  const auto k = static_cast<double>(shape.k);
+  row.flops = 2 * m * n * k;
+  row.bytes = 4 * (m * k + m * n) + (shape.weights == "f16" ? 2 : 4) * n * k;
+  set_roofline_share(roofline, row);
+  row.hash = time.hash;
+  row.kernels = time.kernel;
   return row;
 }
 
@@ -166,29 +173,6 @@ int run_bench_encoder(const CommonOptions& common, const EncoderBenchmark& shape
   return kExitOk;
 }
 
-int run_bench_roofline(const CommonOptions& common) {
-  const Result<Device> device = open_device(common);
-  if (!device) return report_device(device.error());
-  const Progress progress("measuring", common.progress());
-  const Result<Roofline> roofline = measure_roofline(*device);
-  if (!roofline) return report(roofline.error());
-  if (common.json) {
-    Json json = device_json(*device);
-    json["fma_gflops"] = roofline->fma_gflops;
-    json["copy_gbytes"] = roofline->copy_gbytes;
-    json["dispatch_us"] = roofline->dispatch_us;
-    json["submit_us"] = roofline->submit_us;
-    print_json(json);
-    return kExitOk;
-  }
-  print_line(device->info().name + ", tier " + device->tier());
-  print_line("multiply-add     " + fixed(roofline->fma_gflops, 1) + " GFLOP/s");
-  print_line("copy             " + fixed(roofline->copy_gbytes, 1) + " GB/s");
-  print_line("empty dispatch   " + fixed(roofline->dispatch_us, 2) + " us");
-  print_line("submit and wait  " + fixed(roofline->submit_us, 1) + " us");
-  return kExitOk;
-}
-
 Status add_gemm_rows(const Device& device, const Roofline& roofline, std::vector<BenchRow>& rows) {
   const std::optional<OpenBlas> blas = OpenBlas::open();
   GemmBenchmark square, wide, wide_half, row_vector;
@@ -204,11 +188,17 @@ Status add_gemm_rows(const Device& device, const Roofline& roofline, std::vector
   }
   const Result<EncoderTime> encoder = benchmark_encoder(device, {});
   if (!encoder) return encoder.error();
-  rows.push_back({"encoder 145 tokens, 12 layers, width 768",
-                  fixed(encoder->gflops, 1) + " GFLOP/s, " + fixed(encoder->ms_median, 1) + " ms",
-                  roofline.fma_gflops > 0 ? percent(encoder->gflops / roofline.fma_gflops) : "",
-                  std::to_string(encoder->dispatches) + " dispatches, hash " + encoder->hash});
-  rows.push_back({"OpenBLAS", blas ? blas->description() : "not installed", "", ""});
+  BenchRow row;
+  row.section = "against OpenBLAS";
+  row.name = "encoder 145 tokens, 12 layers, width 768";
+  row.value = encoder->ms_median;
+  row.unit = "ms";
+  row.flops = encoder->gflop * 1e9;
+  set_roofline_share(roofline, row);
+  row.hash = encoder->hash;
+  row.note = std::to_string(encoder->dispatches) +
+             " dispatches; OpenBLAS: " + (blas ? blas->description() : "not installed");
+  rows.push_back(std::move(row));
   return {};
 }
 

@@ -59,6 +59,7 @@ void add_generate_command(CLI::App& app, CommandLine& line);
 void add_inspect_command(CLI::App& app, CommandLine& line);
 void add_op_command(CLI::App& app, CommandLine& line);
 void add_plan_command(CLI::App& app, CommandLine& line);
+void add_profile_command(CLI::App& app, CommandLine& line);
 void add_run_command(CLI::App& app, CommandLine& line);
 void add_tokenize_command(CLI::App& app, CommandLine& line);
 void add_transcribe_command(CLI::App& app, CommandLine& line);

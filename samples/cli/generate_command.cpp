@@ -77,6 +77,13 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       ->add_option("--return-sequences", options->text.return_sequences,
                    "best sequences per input, at most --beams")
       ->check(CLI::Range(1, 64));
+  CLI::Option* context = command->add_option(
+      "--context", options->text.context,
+      "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
+  command
+      ->add_option("--sinks", options->text.sinks,
+                   "first keys of --context that stay for ever (default 4)")
+      ->needs(context);
   command->add_option("--prefix", options->text.prefix, "text to put before every input");
   command->add_option("--task", options->text.task,
                       "one of the model's task_specific_params, such as summarization");

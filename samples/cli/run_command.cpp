@@ -15,6 +15,7 @@ struct RunCommandOptions {
   ModelOptions load;
   bool attentions = false;
   bool hidden_states = false;
+  bool clamp_positions = false;
 };
 
 void print_outputs(const TensorMap& outputs, bool as_json) {
@@ -44,6 +45,7 @@ int run_pass(const CommonOptions& common, const RunCommandOptions& options) {
   RunOptions taps;
   if (options.attentions) taps.attentions = RunOptions::Attentions::kOn;
   if (options.hidden_states) taps.hidden_states = RunOptions::HiddenStates::kOn;
+  if (options.clamp_positions) taps.long_inputs = RunOptions::LongInputs::kClamp;
   const Result<TensorMap> outputs = [&] {
     const Progress progress("running " + options.model, common.progress());
     return session->run(*inputs, taps);
@@ -71,6 +73,8 @@ void add_run_command(CLI::App& app, CommandLine& line) {
   command->add_flag("--attentions", options->attentions, "write attention weights too");
   command->add_flag("--hidden-states", options->hidden_states,
                     "write the input of every layer too");
+  command->add_flag("--clamp-positions", options->clamp_positions,
+                    "tokens beyond the model's last position take that one; else they are refused");
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);

@@ -13,8 +13,10 @@ struct RotaryParams {
   uint_t tokens;           // T: row r stands at token r % T
   uint_t position_offset;  // tokens, added to the position
   uint_t positions_at;     // element of Positions that belongs to row 0
+  uint_t again_heads;      // heads that follow the row once more, turned by `again_limit` at most
+  uint_t again_limit;      // tokens
 };
 #ifdef __cplusplus
-static_assert(sizeof(RotaryParams) == 36);
+static_assert(sizeof(RotaryParams) == 44);
 #endif
 #endif

@@ -14,7 +14,8 @@ import unittest
 import cli_support
 from cli_support import NO_DRIVER, read_tensors, run, run_on_device, write_tensors
 
-COMMANDS = ("devices", "inspect", "plan", "generate", "attend", "run", "tokenize", "bench", "case")
+COMMANDS = ("devices", "inspect", "plan", "generate", "attend", "run", "tokenize", "bench", "profile",
+            "case")
 
 
 def reference(name, count):

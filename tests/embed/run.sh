@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The installed package works for an application: installs into a temporary folder, moves that
-# folder, builds samples/embed_minimal through find_package and through pkg-config, and runs both,
-# the installed program and samples/embed_renderer.
+# folder, builds samples/embed_minimal and, in C, samples/embed_c through find_package and through
+# pkg-config, and runs them, the installed program and samples/embed_renderer.
 #
 #   tests/embed/run.sh BUILD_DIR SOURCE_DIR [CXX]
 set -euo pipefail
@@ -28,8 +28,10 @@ check_words() {
   say "$name: $(head -n 1 <<<"$output")"
 }
 
-lines=$(wc -l <"$source/samples/embed_minimal/main.cpp")
-[ "$lines" -lt 100 ] || fail "samples/embed_minimal/main.cpp has $lines lines; 99 are allowed."
+for sample in embed_minimal/main.cpp embed_c/main.c; do
+  lines=$(wc -l <"$source/samples/$sample")
+  [ "$lines" -lt 100 ] || fail "samples/$sample has $lines lines; 99 are allowed."
+done
 
 cmake --install "$build" --prefix "$work/staged" >"$work/install.log" 2>&1 ||
   { cat "$work/install.log"; fail "the project could not be installed."; }
@@ -45,13 +47,22 @@ cmake -S "$source/samples/embed_minimal" -B "$work/find" -DCMAKE_PREFIX_PATH="$w
   { cat "$work/find.log"; fail "embed_minimal does not build through find_package."; }
 check_words "find_package" "$work/find/embed_minimal"
 
+cmake -S "$source/samples/embed_c" -B "$work/find_c" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_BUILD_TYPE=Release >"$work/find.log" 2>&1 &&
+  cmake --build "$work/find_c" >>"$work/find.log" 2>&1 ||
+  { cat "$work/find.log"; fail "embed_c does not build through find_package."; }
+check_words "find_package, C" "$work/find_c/embed_c"
+
 package=$(find "$work/prefix" -name vkformer.pc)
 [ -n "$package" ] || fail "vkformer.pc is not installed."
 export PKG_CONFIG_PATH=${package%/*}
 read -ra flags <<<"$(pkg-config --cflags --libs vkformer)"
 "$cxx" -std=c++20 "$source/samples/embed_minimal/main.cpp" -o "$work/minimal" "${flags[@]}"
+cc -std=c99 -pedantic -Wall -Wextra -Werror "$source/samples/embed_c/main.c" -o "$work/c" "${flags[@]}"
 library_folder=$(pkg-config --variable=libdir vkformer)
 check_words "pkg-config" env LD_LIBRARY_PATH="$library_folder" "$work/minimal"
+
+check_words "pkg-config, C" env LD_LIBRARY_PATH="$library_folder" "$work/c"
 
 check_words "installed program" "$work/prefix/bin/vkformer" generate
 check_words "adopted device" "$build/bin/embed_renderer"

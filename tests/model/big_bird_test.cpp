@@ -84,7 +84,9 @@ TEST_SUITE("cpu") {
       const Graph graph = resolved->forward({.batch = 1, .source = 4096}, {});
       DeviceCaps caps;
       double sum = 0;
-      for (const Dispatch& d : make_plan(graph, caps, Precision::kF32)->dispatches) {
+      const auto plan = make_plan(graph, caps, Precision::kF32);
+      REQUIRE(plan.ok());
+      for (const Dispatch& d : plan->dispatches) {
         if (d.label.find("self") != std::string::npos && d.push.size() == 128) sum += d.flops;
       }
       return sum;

@@ -56,6 +56,25 @@ TEST_SUITE("cpu") {
                   {"[sliding_window]"});
   }
 
+  TEST_CASE("gemma2: caps, scale and windows are read, and refused where impossible") {
+    Json gemma = with(as("gemma2"), "head_dim", 8);
+    CHECK(facts_of(gemma).family == "gemma2");
+    CHECK(facts_of(with(gemma, "attn_logit_softcapping", nullptr)).head == HeadKind::kLanguage);
+    CHECK(facts_of(with(as("gemma"), "head_dim", 8)).max_target == 64);
+    const auto invalid = ErrorCode::kInvalidFile;
+    for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+      for (double cap : {0.0, -3.0, 1e-44, 1e39}) {
+        check_refused(with(gemma, key, cap), invalid, {"[" + std::string(key) + "]", "above 0"});
+      }
+    }
+    check_refused(with(gemma, "query_pre_attn_scalar", 0), invalid, {"[query_pre_attn_scalar]"});
+    check_refused(with(gemma, "sliding_window", 0), invalid, {"[sliding_window]"});
+    check_refused(with(gemma, "layer_types", Json::array({"full_attention"})), invalid,
+                  {"[layer_types]", "1", "2"});
+    check_refused(with(gemma, "use_bidirectional_attention", true), ErrorCode::kUnsupported,
+                  {"[use_bidirectional_attention]"});
+  }
+
   TEST_CASE("llama: heads other than the language head are refused as unsupported") {
     CHECK(facts_of(with(kLlama, "architectures", {"LlamaModel"})).head == HeadKind::kNone);
     for (const char* name : {"LlamaForSequenceClassification", "LlamaForTokenClassification",

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/encoder_cases.h"
+#include "support/operator_check.h"
 #include "support/test_device.h"
 #include "vkformer/session.h"
 
@@ -115,13 +116,27 @@ TEST_SUITE("cpu") {
     CHECK(graph.tensor(graph.find_external("last_hidden_state")).shape == Shape{2, 5, 12});
     CHECK(graph.tensor(graph.find_external("extract_features")).shape == Shape{2, 5, 8});
     CHECK(graph.tensor(graph.find_external("attentions.1")).shape == Shape{2, 2, 5, 5});
-    // Scores of a masked row would not show the mask.
-    taps.raw_scores = ForwardTaps::Tap::kOn;
-    Graph raw;
-    ModelBuilder raw_builder(raw, resolved->weights);
-    CHECK_FALSE(resolved->family->build_forward(raw_builder, shape, taps).ok());
     model.tensors.erase("encoder.layers.1.self_attn.pos_bias_u");
     model.check_refused("pos_bias_u");
+  }
+
+  TEST_CASE("wav2vec2-conformer: memory of relative positions grows with the tokens") {
+    ChangedModel model("wav2vec2-conformer-relative");
+    const auto resolved = model.resolve();
+    REQUIRE_MESSAGE(resolved.ok(), resolved.error().message);
+    const auto arena = [&](int64_t frames) {
+      Graph graph;
+      ModelBuilder builder(graph, resolved->weights);
+      const ForwardShape shape{.batch = 1, .source = frames, .more = {frames * 10 + 15, 0}};
+      const Status built = resolved->family->build_forward(builder, shape, {});
+      REQUIRE_MESSAGE(built.ok(), built.error().message);
+      const auto plan = make_plan(graph, caps_of_tier(Tier::kBaseline), Precision::kF32);
+      REQUIRE(plan.ok());
+      return static_cast<double>(plan->arena_bytes);
+    };
+    const double growth = arena(2048) / arena(1024);
+    CHECK(growth > 1.9);
+    CHECK(growth < 2.1);
   }
 }
 

@@ -211,6 +211,19 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("a step over more keys than a software driver's loops have rounds for eight lanes") {
+    for (int64_t keys : {4099, 15000}) {
+      StepCase c;
+      c.rows = 2;
+      c.slot_rows = {1};
+      c.lines = keys;
+      c.heads = c.kv_heads = 1;
+      c.head_width = c.value_width = keys == 4099 ? 128 : 64;
+      c.position = static_cast<uint32_t>(keys - 2);
+      check_step(c, make_step_problem(c), false);
+    }
+  }
+
   TEST_CASE("a step sees the last keys of a window") {
     for (uint32_t window : {1u, 3u, 64u, 66u, 67u, 68u, 1000u}) {
       StepCase c;
@@ -312,6 +325,19 @@ TEST_SUITE("cpu") {
     Graph graph;
     const TensorId x = graph.add_external("x", DType::kF32, {6, 32});
     check_error(add_attention_step(graph, {x, x, kNoTensor, x}, a), "attention", "decoding step");
+  }
+
+  TEST_CASE("attention_step refuses more keys than a software driver's loops have rounds") {
+    StepCase c;
+    c.rows = 1;
+    c.slot_rows = {0};
+    c.lines = 40000;
+    const StepGraph step = make_graph(c, make_step_problem(c), false);
+    DeviceCaps caps;
+    caps.device_class = DeviceClass::kSoftware;
+    check_error(make_plan(step.graph, caps, Precision::kF32), "attention", "40000 keys");
+    caps.device_class = DeviceClass::kDiscrete;
+    CHECK(make_plan(step.graph, caps, Precision::kF32).ok());
   }
 
   TEST_CASE("attention_step's plan takes the live slots on x") {

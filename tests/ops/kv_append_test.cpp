@@ -7,13 +7,13 @@ namespace {
 
 constexpr KvAppendAttrs kAttrs{.k_offset = 5, .v_offset = 20, .k_width = 8, .v_width = 6};
 
-Graph make_graph() {
+Graph make_graph(const KvAppendAttrs& attrs = kAttrs) {
   Graph graph;
   graph.set_step(4);
   const TensorId x = graph.add_external("x", DType::kF32, {4, 31});
   const TensorId state = graph.add_external("state", DType::kU32, {kStateWords});
   const TensorId cache = graph.add_external("cache", DType::kF32, {4, 9, 14});
-  const Status added = add_kv_append(graph, x, state, cache, kAttrs);
+  const Status added = add_kv_append(graph, x, state, cache, attrs);
   REQUIRE_MESSAGE(added.ok(), added.error().message);
   return graph;
 }
@@ -45,25 +45,71 @@ TEST_SUITE("gpu") {
 }
 
 TEST_SUITE("gpu") {
-  TEST_CASE("kv_append writes a prompt into the first row of every item") {
+  TEST_CASE("kv_append rolls over the lines behind the sinks") {
+    const Array x = random_array({4, 31}, 5);
+    const Array before = random_array({4, 9, 14}, 6);
+    struct Turn {
+      uint32_t sinks, position, line;
+    };
+    for (const Turn& t : {Turn{0, 8, 8}, Turn{0, 9, 0}, Turn{0, 31, 4}, Turn{2, 1, 1},
+                          Turn{2, 8, 8}, Turn{2, 9, 2}, Turn{2, 15, 8}, Turn{8, 29, 8}}) {
+      CAPTURE(t.position);
+      KvAppendAttrs attrs = kAttrs;
+      attrs.positions = 32;
+      attrs.sinks = t.sinks;
+      Array expected = before;
+      for (int64_t i = 0; i < 14; ++i) {
+        expected[(1 * 9 + t.line) * 14 + i] = x[i < 8 ? 5 + i : 20 + i - 8];
+      }
+      for (const TierDevice& device : tier_devices()) {
+        const TensorMap given = {{"x", reference::to_tensor(x)},
+                                 {"cache", reference::to_tensor(before)},
+                                 {"state", make_state({1}, t.position)}};
+        check_close(run_step(device, make_graph(attrs), given, 1).at("cache"), expected, {});
+      }
+    }
+  }
+
+  TEST_CASE("kv_append writes a prompt into the first row of every item, without its padding") {
     const Array x = random_array({3, 5, 31}, 3);
     const Array before = random_array({6, 9, 14}, 4);
-    Array expected = before;
-    for (int64_t at = 0; at < 3 * 5 * 14; ++at) {
-      const int64_t token = at / 14;
-      const int64_t column = at % 14 < 8 ? 5 + at % 14 : 20 + at % 14 - 8;
-      expected[(token / 5 * 2 * 9 + token % 5) * 14 + at % 14] = x[token * 31 + column];
-    }
-    Graph graph;
-    const TensorId tokens = graph.add_external("x", DType::kF32, x.shape);
-    const TensorId cache = graph.add_external("cache", DType::kF32, before.shape);
-    KvAppendAttrs attrs = kAttrs;
-    attrs.beams = 2;
-    REQUIRE(add_kv_append(graph, tokens, kNoTensor, cache, attrs).ok());
-    for (const TierDevice& device : tier_devices()) {
-      const TensorMap given = {{"x", reference::to_tensor(x)},
-                               {"cache", reference::to_tensor(before)}};
-      check_close(run_step(device, graph, given, 0).at("cache"), expected, {});
+    // Prompts of 6, 5 and 2 tokens, whose last ones are their first steps'.
+    const std::vector<uint32_t> starts = {0, 0, 1, 1, 4, 4};
+    for (uint32_t sinks : {0u, 1u, 2u}) {
+      for (int64_t lines : {9, 4, 3}) {
+        CAPTURE(sinks);
+        CAPTURE(lines);
+        const Array cache{{6, lines, 14}, {before.data.begin(), before.data.begin() + 84 * lines}};
+        Array expected = cache;
+        for (int64_t item = 0; item < 3; ++item) {
+          const int64_t tokens = 5 - static_cast<int64_t>(starts[static_cast<size_t>(2 * item)]);
+          for (int64_t at = 0; at < tokens * 14; ++at) {  // later tokens overwrite earlier ones
+            const int64_t t = at / 14;
+            const int64_t line = t < sinks ? t : sinks + (t - sinks) % (lines - sinks);
+            const int64_t column = at % 14 < 8 ? 5 + at % 14 : 20 + at % 14 - 8;
+            expected[(item * 2 * lines + line) * 14 + at % 14] = x[(item * 5 + t) * 31 + column];
+          }
+        }
+        Graph graph;
+        const TensorId tokens = graph.add_external("x", DType::kF32, x.shape);
+        const TensorId state = graph.add_external("state", DType::kU32, {kStateWords});
+        const TensorId kept = graph.add_external("cache", DType::kF32, cache.shape);
+        KvAppendAttrs attrs = kAttrs;
+        attrs.beams = 2;
+        attrs.positions = 9;
+        attrs.sinks = sinks;
+        REQUIRE(add_kv_append(graph, tokens, state, kept, attrs).ok());
+        std::vector<uint32_t> entries;
+        for (uint32_t row = 0; row < 6; ++row) {
+          entries.push_back(row | starts[row] << VKF_SLOT_ROW_BITS);
+        }
+        for (const TierDevice& device : tier_devices()) {
+          const TensorMap given = {{"x", reference::to_tensor(x)},
+                                   {"cache", reference::to_tensor(cache)},
+                                   {"state", make_state(entries, 5)}};
+          check_close(run_step(device, graph, given, 0).at("cache"), expected, {});
+        }
+      }
     }
   }
 }
@@ -73,17 +119,26 @@ TEST_SUITE("cpu") {
     const TensorDesc x = floats_desc({4, 31});
     const TensorDesc cache = floats_desc({4, 9, 14});
     const TensorDesc state{"state", DType::kU32, {kStateWords}};
-    CHECK(check_kv_append(x, &state, cache, kAttrs).ok());
-    check_error(check_kv_append(floats_desc({4, 25}), &state, cache, kAttrs), "kv_append",
+    CHECK(check_kv_append(x, state, cache, kAttrs).ok());
+    check_error(check_kv_append(floats_desc({4, 25}), state, cache, kAttrs), "kv_append",
                 "at least 26");
-    check_error(check_kv_append(x, &state, floats_desc({4, 9, 15}), kAttrs), "kv_append", "14");
-    check_error(check_kv_append(x, &x, cache, kAttrs), "kv_append", "state");
+    check_error(check_kv_append(x, state, floats_desc({4, 9, 15}), kAttrs), "kv_append", "14");
+    check_error(check_kv_append(x, x, cache, kAttrs), "kv_append", "state");
+    KvAppendAttrs sinks = kAttrs;
+    sinks.sinks = 9;
+    check_error(check_kv_append(x, state, cache, sinks), "kv_append", "9 sinks");
     Graph graph;
     const TensorId id = graph.add_external("x", DType::kF32, {4, 31});
-    check_error(add_kv_append(graph, id, id, id, kAttrs), "kv_append", "no decoding step");
+    const TensorId kept = graph.add_external("cache", DType::kF32, {4, 9, 14});
+    const TensorId words = graph.add_external("state", DType::kU32, {kStateWords});
+    check_error(add_kv_append(graph, id, words, kept, kAttrs), "kv_append", "no decoding step");
+    const TensorId tokens = graph.add_external("tokens", DType::kF32, {4, 3, 31});
+    CHECK(add_kv_append(graph, tokens, words, kept, kAttrs).ok());
+    graph.set_step(4);
+    check_error(add_kv_append(graph, tokens, words, kept, kAttrs), "kv_append", "a prompt");
     const TensorDesc prompt = floats_desc({3, 10, 31});
-    check_error(check_kv_append(prompt, nullptr, cache, kAttrs), "kv_append", "does not fit");
-    CHECK(check_kv_append(floats_desc({4, 9, 31}), nullptr, cache, kAttrs).ok());
+    check_error(check_kv_append(prompt, state, cache, kAttrs), "kv_append", "does not fit");
+    CHECK(check_kv_append(floats_desc({4, 9, 31}), state, cache, kAttrs).ok());
   }
 
   TEST_CASE("kv_append's plan takes the live slots on x") {

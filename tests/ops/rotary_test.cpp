@@ -180,6 +180,38 @@ TEST_SUITE("gpu") {
       for (size_t i = 160; i < out.size(); ++i) CHECK(std::isnan(out[i]));  // not written
     }
   }
+
+  TEST_CASE("rotary lets heads follow once more, turned by a limit at most") {
+    for (const auto pairs : {RotaryPairs::kHalves, RotaryPairs::kInterleaved}) {
+      for (uint32_t width : {6u, 16u, 31u, 128u}) {
+        Case c{{3, 9, 4 * width}, {}, 64, {}};
+        c.attrs = {.heads = 3, .head_width = width, .rotary_width = 4, .pairs = pairs};
+        c.attrs.position_offset = 2;
+        const Array x = random_array(c.shape, width);
+        const Array turned = expected(c, x);
+        std::vector<double> positions(27);
+        for (size_t row = 0; row < 27; ++row) {
+          positions[row] = std::min(5.0, static_cast<double>(row % 9) + 2.0);
+        }
+        const Array again = expected_at(c, x, positions);
+        const auto w = static_cast<ptrdiff_t>(width);
+        Array both{{3, 9, 6 * w}, {}};
+        for (ptrdiff_t row = 0; row < 27; ++row) {
+          const auto whole = turned.data.begin() + row * 4 * w;
+          const auto queries = again.data.begin() + row * 4 * w;
+          both.data.insert(both.data.end(), whole, whole + 4 * w);
+          both.data.insert(both.data.end(), queries, queries + 2 * w);
+        }
+        c.attrs.again_heads = 2;
+        c.attrs.again_limit = 5;
+        for (const TierDevice& device : tier_devices()) {
+          CAPTURE(device.tier);
+          check_close(run_poisoned(device, prepare(c, x)).at("y"), both,
+                      tolerance_for(DType::kF32, 2));
+        }
+      }
+    }
+  }
 }
 
 TEST_SUITE("cpu") {
@@ -199,6 +231,10 @@ TEST_SUITE("cpu") {
     check_error(check_rotary(x, table, {.heads = 1, .head_width = 0}), "rotary", "0");
     check_error(check_rotary(x, table, {.heads = 1, .head_width = 8, .rotary_width = 10}), "rotary",
                 "10");
+    check_error(check_rotary(x, table, {.heads = 2, .head_width = 8, .again_heads = 3}), "rotary",
+                "3 heads");
+    check_error(check_rotary(x, table, {.heads = 2, .head_width = 8, .again_heads = 1}), "rotary",
+                "multiple of the head width 8");
     const TensorDesc positions{"positions", DType::kU32, {6}};
     CHECK(check_rotary_positions(positions, x, attrs).ok());
     RotaryAttrs later = attrs;

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "plan/random_plan.h"
+#include "plan/slicing.h"
 
 namespace vkformer::testing {
 namespace {
@@ -40,7 +41,7 @@ TEST_SUITE("cpu") {
       for (uint32_t& count : d.groups) count = static_cast<uint32_t>(pick(engine, 1, 40));
       d.flops = static_cast<double>(pick(engine, 1, 1000000));
       const auto limit = static_cast<double>(pick(engine, 1, 1000000));
-      const std::vector<DispatchPart> parts = split_dispatch(d, limit, {});
+      const std::vector<DispatchPart> parts = split_dispatch(d, limit);
       check_covers(d, parts);
       // One slice of the longest axis is the least that can be cut off.
       const uint32_t longest = *std::max_element(d.groups.begin(), d.groups.end());
@@ -54,7 +55,7 @@ TEST_SUITE("cpu") {
     d.groups = {7, 3, 2};
     d.flops = 100;
     for (double limit : {100.0, 1e9, 0.0}) {
-      const std::vector<DispatchPart> parts = split_dispatch(d, limit, {});
+      const std::vector<DispatchPart> parts = split_dispatch(d, limit);
       REQUIRE(parts.size() == 1);
       CHECK(parts[0].groups == d.groups);
       CHECK(parts[0].base == std::array<uint32_t, 3>{0, 0, 0});
@@ -64,7 +65,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("a single group cannot be split") {
     Dispatch d;
     d.flops = 1e15;
-    CHECK(split_dispatch(d, 1, {}).size() == 1);
+    CHECK(split_dispatch(d, 1).size() == 1);
   }
 }
 

@@ -45,6 +45,26 @@ TEST_SUITE("gpu") {
     CHECK(again);
   }
 
+  TEST_CASE("what is worth enabling is offered, and can be enabled") {
+    if (!have_test_device()) return;
+    for (uint32_t version : {VK_API_VERSION_1_1, VK_API_VERSION_1_2}) {
+      const HostDevice host(version);
+      const auto get = host.loader->get_instance_proc_addr();
+      const auto found = device_requirements(get, host.instance, host.physical, version);
+      REQUIRE_MESSAGE(found.ok(), found.error().message);
+      const auto snapshot = take_snapshot(host.api, host.physical, version, 0);
+      REQUIRE(snapshot.ok());
+      for (const std::string& name : found->extensions) CHECK(snapshot->offers(name.c_str()));
+      const bool prioritised = !found->low_priority_extension.empty();
+      CHECK(prioritised == (snapshot->offers("VK_KHR_global_priority") ||
+                            snapshot->offers("VK_EXT_global_priority")));
+      REQUIRE(found->queue_family < snapshot->families.size());
+      CHECK((snapshot->families[found->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0);
+      CHECK((found->timeline_semaphore == VK_TRUE) == snapshot->timeline);
+    }
+    CHECK_FALSE(device_requirements(nullptr, nullptr, nullptr, VK_API_VERSION_1_1).ok());
+  }
+
   TEST_CASE("what cannot be adopted is refused by name") {
     if (!have_test_device()) return;
     const HostDevice host(VK_API_VERSION_1_1);

@@ -15,6 +15,7 @@ TEST_SUITE("cpu") {
     quirk.last_version = 20;
     quirk.max_tier = Tier::kSubgroup;
     quirk.limits = DeviceLimits{.max_invocations = 64};
+    quirk.keeps_dispatch_base = true;
     const Quirk list[] = {quirk};
     struct Case {
       DriverIdentity driver;
@@ -32,6 +33,7 @@ TEST_SUITE("cpu") {
       apply_quirks(list, c.driver, caps, notes);
       CHECK(caps.tier == (c.hit ? Tier::kSubgroup : Tier::kFp16));
       CHECK(caps.limits.max_invocations == (c.hit ? 64u : 128u));
+      CHECK(caps.keeps_dispatch_base == c.hit);
       CHECK(notes.size() == (c.hit ? 1u : 0u));
     }
   }

@@ -2,93 +2,10 @@
 #include <cstring>
 
 #include "support/test_device.h"
-#include "vulkan/host_device.h"
+#include "vulkan/host_queue.h"
 
 namespace vkformer {
 namespace {
-
-// What an application has around its device: a command buffer, buffers, a fence.
-class HostQueue {
- public:
-  explicit HostQueue(const HostDevice& host) : host_(host) {
-    auto table = DeviceApi::load(host.api.GetDeviceProcAddr, host.device, {});
-    REQUIRE_MESSAGE(table.ok(), table.error().message);
-    api_ = *table;
-    VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-    pool.queueFamilyIndex = host.family;
-    REQUIRE(api_.CreateCommandPool(host.device, &pool, nullptr, &pool_) == VK_SUCCESS);
-    VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-    info.commandPool = pool_;
-    info.commandBufferCount = 1;
-    REQUIRE(api_.AllocateCommandBuffers(host.device, &info, &commands_) == VK_SUCCESS);
-    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    REQUIRE(api_.BeginCommandBuffer(commands_, &begin) == VK_SUCCESS);
-  }
-  ~HostQueue() {
-    for (const auto& [buffer, memory] : buffers_) {
-      api_.DestroyBuffer(host_.device, buffer, nullptr);
-      api_.FreeMemory(host_.device, memory, nullptr);
-    }
-    api_.DestroyCommandPool(host_.device, pool_, nullptr);
-  }
-  HostQueue(const HostQueue&) = delete;
-  HostQueue& operator=(const HostQueue&) = delete;
-
-  VkCommandBuffer commands() const { return commands_; }
-
-  // A mapped, coherent storage buffer; `words` is its host address.
-  VkBuffer make_buffer(VkDeviceSize bytes, float*& words) {
-    VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-    info.size = bytes;
-    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
-    VkBuffer buffer = VK_NULL_HANDLE;
-    REQUIRE(api_.CreateBuffer(host_.device, &info, nullptr, &buffer) == VK_SUCCESS);
-    VkMemoryRequirements needs;
-    api_.GetBufferMemoryRequirements(host_.device, buffer, &needs);
-    VkPhysicalDeviceMemoryProperties memory;
-    host_.api.GetPhysicalDeviceMemoryProperties(host_.physical, &memory);
-    constexpr VkMemoryPropertyFlags kWanted =
-        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
-    allocate.allocationSize = needs.size;
-    while ((needs.memoryTypeBits >> allocate.memoryTypeIndex & 1u) == 0 ||
-           (memory.memoryTypes[allocate.memoryTypeIndex].propertyFlags & kWanted) != kWanted) {
-      REQUIRE(++allocate.memoryTypeIndex < memory.memoryTypeCount);
-    }
-    VkDeviceMemory block = VK_NULL_HANDLE;
-    REQUIRE(api_.AllocateMemory(host_.device, &allocate, nullptr, &block) == VK_SUCCESS);
-    REQUIRE(api_.BindBufferMemory(host_.device, buffer, block, 0) == VK_SUCCESS);
-    void* mapped = nullptr;
-    REQUIRE(api_.MapMemory(host_.device, block, 0, VK_WHOLE_SIZE, 0, &mapped) == VK_SUCCESS);
-    words = static_cast<float*>(mapped);
-    buffers_.emplace_back(buffer, block);
-    return buffer;
-  }
-
-  void barrier(VkPipelineStageFlags from, VkAccessFlags wrote, VkPipelineStageFlags to,
-               VkAccessFlags reads) {
-    VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-    memory.srcAccessMask = wrote;
-    memory.dstAccessMask = reads;
-    api_.CmdPipelineBarrier(commands_, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
-  }
-
-  void submit_and_wait() {
-    REQUIRE(api_.EndCommandBuffer(commands_) == VK_SUCCESS);
-    VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
-    submit.commandBufferCount = 1;
-    submit.pCommandBuffers = &commands_;
-    REQUIRE(api_.QueueSubmit(host_.queue, 1, &submit, VK_NULL_HANDLE) == VK_SUCCESS);
-    REQUIRE(api_.QueueWaitIdle(host_.queue) == VK_SUCCESS);
-  }
-
- private:
-  const HostDevice& host_;
-  DeviceApi api_;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  std::vector<std::pair<VkBuffer, VkDeviceMemory>> buffers_;
-};
 
 Tensor waves(const Shape& shape, float step) {
   std::vector<float> values(static_cast<size_t>(element_count(shape)));

@@ -200,12 +200,32 @@ def qwen2_old():
     return dict(family=transformers.Qwen2ForCausalLM, config=config, respell=before_version_5)
 
 
+GEMMA = SIZES | dict(
+    vocab_size=20, hidden_size=8, intermediate_size=7, num_hidden_layers=2, num_attention_heads=2,
+    num_key_value_heads=1, head_dim=6, max_position_embeddings=64,
+)
+
+
+def gemma_base():
+    return dict(family=transformers.GemmaForCausalLM, config=transformers.GemmaConfig(**GEMMA))
+
+
+def gemma2_windows():
+    config = transformers.Gemma2Config(
+        sliding_window=4, query_pre_attn_scalar=9, attn_logit_softcapping=1.5,
+        final_logit_softcapping=20.0, **GEMMA,
+    )
+    return dict(family=transformers.Gemma2ForCausalLM, config=config)
+
+
 CASES = {
     "gpt_neo-local": (40, gpt_neo_local),
     "bloom-post": (41, bloom_post),
     "gptneox-sequential": (42, gptneox_sequential),
     "llama-longrope": (43, llama_longrope),
     "qwen2-old": (44, qwen2_old),
+    "gemma-base": (45, gemma_base),
+    "gemma2-windows": (45, gemma2_windows),
 }
 
 if __name__ == "__main__":

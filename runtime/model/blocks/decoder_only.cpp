@@ -3,14 +3,18 @@
 namespace vkformer {
 
 DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, DecoderConfig block)
-    : facts_(std::move(facts)), generation_(std::move(generation)), block_(std::move(block)) {}
+    : facts_(std::move(facts)), generation_(std::move(generation)), block_(std::move(block)) {
+  facts_.rolling = block_.embedding.positions.empty() ? ModelFacts::Rolling::kFree
+                                                      : ModelFacts::Rolling::kInTable;
+}
 
 Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                     const ForwardTaps& taps) const {
   VKF_ASSIGN(TextStates text, add_text_stack(b, block_.stack, block_.embedding, shape, taps));
   b.mark_output(text.states, "last_hidden_state");
   if (block_.head.empty()) return {};
-  return add_heads(b, block_.stack, {HeadConfig{.output = block_.head}}, {text.states});
+  return add_heads(b, block_.stack, {HeadConfig{.output = block_.head, .cap = block_.logit_cap}},
+                   {text.states});
 }
 
 Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) const {
@@ -24,6 +28,8 @@ Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) cons
   run.positions = embedded.positions;
   // Prompts are padded on the right, behind what a causal query sees: no mask is needed.
   run.terms = add_stack_terms(b, stack, "", shape.batch, tokens);
+  // Tokens of a prompt longer than the context come one by one, through steps, each with the keys
+  // that it would find had it been generated.
   VKF_CHECK(add_stack(b, stack, run, embedded.x));
   return {};
 }
@@ -38,7 +44,7 @@ Result<TensorId> DecoderFamily::build_step(ModelBuilder& b, const StepShape& sha
   run.ancestry = tensors.ancestry;
   VKF_ASSIGN(TensorId x, add_step_embedding(b, block_.stack, block_.embedding, tensors));
   VKF_ASSIGN(x, add_stack(b, block_.stack, run, x));
-  return add_named_linear(b, block_.head, x);
+  return add_capped_output(b, block_.head, x, block_.logit_cap);
 }
 
 }  // namespace vkformer

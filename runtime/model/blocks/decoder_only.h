@@ -9,7 +9,8 @@ namespace vkformer {
 struct DecoderConfig {
   TextEmbedding embedding;
   StackConfig stack;
-  std::string head;  // weight row of the output projection; empty: a bare stack
+  std::string head;        // weight row of the output projection; empty: a bare stack
+  float logit_cap = 0.0f;  // c: logits become c tanh(logits / c); 0: they stay
 };
 
 // What remains to a family's own file is its configuration and weight table.

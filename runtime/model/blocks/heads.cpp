@@ -1,5 +1,6 @@
 #include "model/blocks/heads.h"
 
+#include "ops/combine.h"
 #include "ops/gather_rows.h"
 #include "ops/mean_pool.h"
 
@@ -33,6 +34,14 @@ Result<TensorId> add_token_states(ModelBuilder& b, TensorId states, int64_t toke
   return add_gather_rows(b.graph(), {.x = states, .indices = indices});
 }
 
+Result<TensorId> add_capped_output(ModelBuilder& b, const std::string& output, TensorId x,
+                                   float cap) {
+  if (cap == 0.0f) return add_named_linear(b, output, x);
+  VKF_ASSIGN(x, add_named_linear(b, output, x,
+                                 {.alpha = 1.0f / cap, .activation = ActivationKind::kTanh}));
+  return add_combine(b.graph(), x, x, {.alpha = 0.5f * cap, .beta = 0.5f * cap});
+}
+
 Result<TensorId> add_head(ModelBuilder& b, const StackConfig& stack, const HeadConfig& head,
                           const HeadInput& input) {
   b.graph().set_scope(head.name);
@@ -47,7 +56,7 @@ Result<TensorId> add_head(ModelBuilder& b, const StackConfig& stack, const HeadC
     VKF_ASSIGN(x, add_named_norm(b, stack, head.norm, x));
   }
   if (!head.output.empty()) {
-    VKF_ASSIGN(x, add_named_linear(b, head.output, x));
+    VKF_ASSIGN(x, add_capped_output(b, head.output, x, head.cap));
   }
   if (x == input.states) return internal_error("[head] nothing to add for " + head.name);
   b.mark_output(x, head.name);

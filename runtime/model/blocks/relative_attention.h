@@ -1,38 +1,28 @@
-// Self-attention with Transformer-XL's relative positions (Dai et al., 2019):
+// Self-attention with Transformer-XL's relative positions (Dai et al., 2019), inside the fused
+// kernels (ops/attention.h):
 //
 //   score(i, j) = ((q_i + u) . k_j + (q_i + v) . W s(i - j)) / sqrt(E)
 //   s(d) = [sin(d w_0), cos(d w_0), sin(d w_1), ...], w_k = 10000^(-2k/D)
 //
-// Since sines of a difference are products of sines, (q_i + v) . W s(i - j) is p_i, which is W^T
-// (q_i + v) turned by i like a rotary embedding, times a vector of j alone: no table of distances
-// and no shift of rows is needed. The scores (H, B, T, T) are kept, because no fused kernel takes a
-// head of E + D columns.
+// A pass projects the 2T - 1 distances that it has, and puts them behind its queries, keys and
+// values: memory grows with T, and no score is kept.
 #pragma once
 
 #include "model/model.h"
+#include "ops/attention.h"
 
 namespace vkformer {
 
 struct RelativeAttention {
-  int64_t width = 0;  // D, even
-  int64_t heads = 0;  // H
+  int64_t width = 0;   // D, even
+  int64_t tokens = 0;  // T
   // Weight rows: tables u and v (H, E) and the projection W (H E, D) of positions.
   std::string u, v, positions;
-
-  int64_t head() const { return width / heads; }
 };
 
-struct RelativeRun {
-  int64_t batch = 0;          // B
-  int64_t tokens = 0;         // T
-  TensorId qkv = kNoTensor;   // (B, T, 3 D), [q | k | v] with heads side by side; its shape changes
-  TensorId mask = kNoTensor;  // key mask (B ceil(T/32)) words, U32, or none
-  std::string map;            // of the attention map that is handed out; empty: none
-  ForwardTaps taps = {};
-};
-
-// (B, T, D), before the output projection.
-Result<TensorId> add_relative_attention(ModelBuilder& builder, const RelativeAttention& attention,
-                                        const RelativeRun& run);
+// qkv (B, T, 3 D) with the positions behind it (elements), as both q and kv of an attention, whose
+// relative part `attrs` then names.
+Result<TensorId> append_relative_positions(ModelBuilder& builder, const RelativeAttention& relative,
+                                           TensorId qkv, AttentionAttrs& attrs);
 
 }  // namespace vkformer

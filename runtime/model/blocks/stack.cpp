@@ -1,6 +1,7 @@
 #include "model/blocks/stack.h"
 
 #include "model/blocks/stack_attention.h"
+#include "ops/combine.h"
 #include "ops/gated_activation.h"
 #include "ops/layer_norm.h"
 #include "ops/rms_norm.h"
@@ -22,6 +23,11 @@ Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std
   TensorId normed = x;
   if (!norm.empty()) {
     VKF_ASSIGN(normed, add_named_norm(b, c, norm, x));
+  }
+  if (c.after_norm == StackConfig::AfterNorm::kYes) {
+    VKF_ASSIGN(TensorId y, sublayer(normed, LinearAttrs{}));
+    VKF_ASSIGN(y, add_named_norm(b, c, norm.substr(0, norm.rfind('.')) + ".after", y));
+    return add_combine(b.graph(), x, y, {});
   }
   const bool from_norm = c.residual == StackConfig::Residual::kNormed;
   return sublayer(normed, LinearAttrs{.residual = from_norm ? normed : x});
@@ -107,6 +113,11 @@ Result<TensorId> add_named_norm(ModelBuilder& b, const StackConfig& c, const std
                         {.epsilon = c.epsilon});
 }
 
+TensorId add_decode_state(Graph& graph) {
+  const TensorId known = graph.find_external("decode_state");
+  return known != kNoTensor ? known : graph.add_external("decode_state", DType::kU32, {4096});
+}
+
 StepTensors add_step_tensors(ModelBuilder& b, const StackConfig& stack, const StepShape& shape) {
   Graph& g = b.graph();
   const int64_t rows = shape.batch * shape.beams;
@@ -114,7 +125,7 @@ StepTensors add_step_tensors(ModelBuilder& b, const StackConfig& stack, const St
   const std::vector<uint32_t> extra = distance_words(stack);
   StepTensors t;
   t.ids = g.add_external("step_ids", DType::kU32, {rows});
-  t.state = g.add_external("decode_state", DType::kU32, {4096});
+  t.state = add_decode_state(g);
   t.ancestry =
       g.add_external("ancestry", DType::kU32, {lines + static_cast<int64_t>(extra.size())});
   if (!extra.empty()) b.host_words(t.ancestry, static_cast<uint64_t>(lines), extra);

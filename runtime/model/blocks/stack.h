@@ -55,6 +55,9 @@ struct StackConfig {
   // kNormed: norm(x) + f(norm(x)) where the order is kPre (BLOOM's
   // apply_residual_connection_post_layernorm).
   enum class Residual : uint8_t { kInput, kNormed } residual = Residual::kInput;
+  // kYes: with kPre, x + other norm(f(norm(x))), whose rows are i.self.after and i.ffn.after (Gemma
+  // 2).
+  enum class AfterNorm : uint8_t { kNo, kYes } after_norm = AfterNorm::kNo;
   enum class FinalNorm : uint8_t { kNo, kYes } final_norm = FinalNorm::kNo;
   // kNo: layer 0 has no norm before its attention (ModernBERT).
   enum class FirstNorm : uint8_t { kNo, kYes } first_norm = FirstNorm::kYes;
@@ -63,6 +66,7 @@ struct StackConfig {
   enum class Causal : uint8_t { kNo, kYes } causal = Causal::kNo;
   enum class Cross : uint8_t { kNo, kYes } cross = Cross::kNo;
   std::vector<float> scales;         // of q.k, by layer; empty: 1 / sqrt(E); one value: all layers
+  float softcap = 0.0f;              // of scaled scores, as AttentionAttrs has it; 0: none
   std::vector<AttentionKind> kinds;  // empty: one kind without window and rotary positions
   std::vector<uint8_t> kind_of;      // index into kinds by layer; empty: 0
   std::vector<RotarySetup> rotaries;
@@ -118,6 +122,8 @@ struct StepTensors {
 };
 StepTensors add_step_tensors(ModelBuilder& builder, const StackConfig& stack,
                              const StepShape& shape);
+// The DecodeState and slot rows (words) of a generation's prompt or step.
+TensorId add_decode_state(Graph& graph);
 
 // The terms of a pass over `keys` tokens. `mask` feeds a key mask of that name; empty: all keys
 // are seen.

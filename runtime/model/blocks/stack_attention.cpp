@@ -1,5 +1,7 @@
 #include "model/blocks/stack_attention.h"
 
+#include <numeric>
+
 #include "base/narrow.h"
 #include "ops/attention_step.h"
 #include "ops/kv_append.h"
@@ -22,31 +24,72 @@ std::optional<float> scale_of(const LayerSite& site) {
   return scales[scales.size() == 1 ? 0 : static_cast<size_t>(site.layer)];
 }
 
-// qkv with its queries and keys turned.
+// The cache of one layer: its lines, and how many of the first positions stay in it.
+struct CacheLines {
+  int64_t lines = 0;
+  int64_t sinks = 0;
+};
+
+// A line for every position, or as many as the context has, or as a window that never reaches a
+// sink once keys are left out.
+CacheLines cache_lines(const LayerSite& site) {
+  const StepShape& s = site.run.step;
+  const int64_t window = kind_of(site).window_left + 1;
+  const int64_t all = s.context > 0 ? std::min(s.context, s.capacity) : s.capacity;
+  if (window > 0 && window <= all - s.sinks) return {.lines = window};
+  return {.lines = all, .sinks = s.sinks};
+}
+
+// In a generation the positions end with the cache's, and the prompt is the first pass.
+Result<std::vector<float>> turning_table(const StackRun& run, const RotarySetup& rotary) {
+  const bool full = run.mode == Mode::kFull;
+  const int64_t context = full ? 0 : run.step.context;
+  if (context == 0) {
+    return rotary_table(rotary.scaling, {.positions = full ? run.tokens : run.step.capacity,
+                                         .rotary_width = rotary.width,
+                                         .sequence_length = full ? run.tokens : run.step.prompt});
+  }
+  const int64_t steady = steady_positions(rotary.scaling);
+  if (steady > 0 && context > steady) {
+    return invalid_argument("[context] is " + std::to_string(context) + " keys, but beyond " +
+                            std::to_string(steady) +
+                            " tokens this model's rotary frequencies change with every token, and "
+                            "keys that stay would have old ones; use at most so many");
+  }
+  // Differences of positions stay within the context, whatever the positions are.
+  VKF_ASSIGN(const RotaryFrequencies frequencies,
+             rotary_frequencies(rotary.scaling, rotary.width, context));
+  std::vector<int64_t> positions(static_cast<size_t>(run.step.capacity));
+  std::iota(positions.begin(), positions.end(), int64_t{0});
+  return rotary_rows(frequencies, positions);
+}
+
+// qkv with its queries and keys turned; in a step whose layer has sinks the queries follow again,
+// turned for them.
 Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
   const StackConfig& c = site.c;
   const StackRun& run = site.run;
   const RotarySetup& rotary = c.rotaries[static_cast<size_t>(index)];
-  // In a generation the positions end with the cache, and the prompt is the first pass.
-  const bool full = run.mode == Mode::kFull;
-  const RotaryTableAttrs rows{.positions = full ? run.tokens : run.step.capacity,
-                              .rotary_width = rotary.width,
-                              .sequence_length = full ? run.tokens : run.step.prompt};
   const std::string name = c.rows + ".rotary." + std::to_string(index);
   TensorId table = site.b.graph().find_external(name);
   if (table == kNoTensor) {
-    VKF_ASSIGN(std::vector<float> values, rotary_table(rotary.scaling, rows));
+    VKF_ASSIGN(std::vector<float> values, turning_table(run, rotary));
     const Shape shape = {static_cast<int64_t>(values.size()) / rotary.width, rotary.width};
     table = site.b.host_floats(name, shape, values);
   }
   site.b.graph().set_scope(site.rows() + ".self.rotary");
-  return add_rotary(site.b.graph(),
-                    {.x = qkv, .table = table, .positions = run.positions, .state = run.state},
-                    {.heads = u32(c.heads + c.kv()),
-                     .head_width = u32(c.head()),
-                     .rotary_width = rotary.width,
-                     .pairs = rotary.pairs,
-                     .tokens = u32(run.mode == Mode::kStep ? 1 : run.tokens)});
+  const bool step = run.mode == Mode::kStep;
+  const bool again = step && cache_lines(site).sinks > 0;
+  return add_rotary(
+      site.b.graph(),
+      {.x = qkv, .table = table, .positions = run.positions, .state = step ? run.state : kNoTensor},
+      {.heads = u32(c.heads + c.kv()),
+       .head_width = u32(c.head()),
+       .rotary_width = rotary.width,
+       .pairs = rotary.pairs,
+       .tokens = u32(step ? 1 : run.tokens),
+       .again_heads = again ? u32(c.heads) : 0u,
+       .again_limit = again ? u32(run.step.context - 1) : 0u});
 }
 
 Result<TensorId> attend_own(const LayerSite& site, TensorId qkv) {
@@ -62,6 +105,7 @@ AttentionStepAttrs step_sizes(const LayerSite& site, AttentionStepAttrs::Source 
   attrs.head_width = attrs.value_width = u32(site.c.head());
   attrs.beams = u32(site.run.step.beams);
   attrs.scale = scale_of(site);
+  attrs.softcap = site.c.softcap;
   return attrs;
 }
 
@@ -75,9 +119,13 @@ Result<TensorId> step_own(const LayerSite& site, TensorId qkv) {
   AttentionStepAttrs attrs = step_sizes(site, AttentionStepAttrs::Source::kSelf);
   const AttentionKind kind = kind_of(site);
   if (kind.window_left >= 0) attrs.window = u32(kind.window_left + 1);
-  const uint32_t lines = u32(run.step.batch * run.step.beams * run.step.capacity);
-  if (!c.slopes.empty()) attrs.slopes_offset = lines;
-  if (c.distance.reach > 0) attrs.distance_offset = lines;
+  const uint32_t behind = u32(run.step.batch * run.step.beams * run.step.capacity);
+  if (!c.slopes.empty()) attrs.slopes_offset = behind;
+  if (c.distance.reach > 0) attrs.distance_offset = behind;
+  attrs.positions = u32(run.step.capacity);
+  attrs.context = u32(run.step.context);
+  attrs.sinks = u32(cache_lines(site).sinks);
+  if (kind.rotary >= 0 && attrs.sinks > 0) attrs.sink_q_offset = u32(c.qkv_width());
   const TensorId cache = site.b.graph().find_external(cache_name(site));
   return add_attention_step(
       site.b.graph(), {.q = qkv, .kv = cache, .aux = run.ancestry, .state = run.state}, attrs);
@@ -87,16 +135,19 @@ Status append(const LayerSite& site, TensorId qkv) {
   const StackConfig& c = site.c;
   const StepShape& s = site.run.step;
   Graph& g = site.b.graph();
+  const CacheLines kept = cache_lines(site);
   const TensorId cache = g.add_external(cache_name(site), DType::kF32,
-                                        {s.batch * s.beams, s.capacity, c.line_width()});
+                                        {s.batch * s.beams, kept.lines, c.line_width()});
   const uint32_t q = u32(c.heads * c.head());
   const uint32_t half = u32(c.line_width() / 2);
-  return add_kv_append(g, qkv, site.run.state, cache,
+  return add_kv_append(g, qkv, add_decode_state(g), cache,
                        {.k_offset = q,
                         .v_offset = q + half,
                         .k_width = half,
                         .v_width = half,
-                        .beams = u32(s.beams)});
+                        .beams = u32(s.beams),
+                        .positions = u32(s.capacity),
+                        .sinks = u32(kept.sinks)});
 }
 
 }  // namespace
@@ -138,6 +189,7 @@ AttentionAttrs sizes_of(const LayerSite& site, int64_t keys) {
   attrs.keys = u32(keys);
   attrs.head_width = attrs.value_width = u32(c.head());
   attrs.scale = scale_of(site);
+  attrs.softcap = c.softcap;
   return attrs;
 }
 

@@ -1,0 +1,143 @@
+#include "api/c_support.h"
+#include "vkformer/vulkan_interop.h"
+
+struct vkf_devices {
+  std::vector<vkformer::DeviceInfo> infos;
+  std::vector<std::vector<const char*>> notes;
+};
+
+namespace vkformer {
+namespace {
+
+void write_info(vkf_device_info* out, const DeviceInfo& info,
+                const std::vector<const char*>& notes) {
+  vkf_device_info c{};
+  c.index = info.index;
+  c.name = info.name.c_str();
+  c.driver = info.driver.c_str();
+  c.kind = info.kind.c_str();
+  c.api_version = info.api_version.c_str();
+  c.uuid = info.uuid.c_str();
+  c.best_tier = info.best_tier.c_str();
+  c.notes = notes.data();
+  c.note_count = notes.size();
+  c.memory_bytes = info.memory_bytes;
+  c.max_storage_range = info.max_storage_range;
+  c.subgroup_size = info.subgroup_size;
+  c.max_shared_bytes = info.max_shared_bytes;
+  c.max_invocations = info.max_invocations;
+  return write_struct(out, c, "device info");
+}
+
+DeviceOptions device_options(const vkf_device_options* options) {
+  const vkf_device_options given = read_struct(options, "device options");
+  DeviceOptions made;
+  made.device = text_or(given.device, "best");
+  made.tier = text_or(given.tier, "best");
+  made.limits = text_or(given.limits, "");
+  made.cache_directory = text_or(given.cache_directory, "");
+  if (given.validation != 0) made.validation = DeviceOptions::Validation::kOn;
+  if (given.log != nullptr) {
+    made.log = [log = given.log, data = given.log_data](LogLevel level, const std::string& text) {
+      log(data, static_cast<vkf_log_level>(level), text.c_str());
+    };
+  }
+  made.allocator = static_cast<const VkAllocationCallbacks*>(given.allocator);
+  return made;
+}
+
+std::unique_ptr<vkf_device> device_handle(Result<Device> made) {
+  Device device = take(std::move(made));
+  auto self = std::make_unique<vkf_device>(vkf_device{device, device.info(), {}, device.tier()});
+  self->notes = pointers_to(self->info.notes);
+  return self;
+}
+
+AdoptedDevice adopted_device(const vkf_adopted_device* adopted) {
+  const vkf_adopted_device given = read_needed(adopted, "adopted device");
+  AdoptedDevice made;
+  made.get_instance_proc_addr =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(given.get_instance_proc_addr);
+  made.instance = static_cast<VkInstance>(given.instance);
+  made.physical_device = static_cast<VkPhysicalDevice>(given.physical_device);
+  made.device = static_cast<VkDevice>(given.device);
+  made.queue = static_cast<VkQueue>(given.queue);
+  made.queue_family = given.queue_family;
+  if (given.api_version != 0) made.api_version = given.api_version;
+  made.enabled_features = static_cast<const VkPhysicalDeviceFeatures2*>(given.enabled_features);
+  made.enabled_extensions =
+      read_texts(given.enabled_extensions, given.enabled_extension_count, "enabled_extensions");
+  void* data = given.queue_lock_data;
+  if (given.queue_lock != nullptr) made.queue_lock = [f = given.queue_lock, data] { f(data); };
+  if (given.queue_unlock != nullptr) {
+    made.queue_unlock = [f = given.queue_unlock, data] { f(data); };
+  }
+  return made;
+}
+
+}  // namespace
+}  // namespace vkformer
+
+using namespace vkformer;
+
+vkf_status vkf_devices_list(vkf_devices** devices, vkf_error* error) {
+  return make_handle(devices, error, [] {
+    auto self = std::make_unique<vkf_devices>();
+    self->infos = take(list_devices());
+    for (const DeviceInfo& info : self->infos) self->notes.push_back(pointers_to(info.notes));
+    return self;
+  });
+}
+
+size_t vkf_devices_count(const vkf_devices* devices) {
+  return devices != nullptr ? devices->infos.size() : 0;
+}
+
+vkf_status vkf_devices_get(const vkf_devices* devices, size_t index, vkf_device_info* info,
+                           vkf_error* error) {
+  return guard(error, [&] {
+    need(devices, "devices");
+    check_index(index, devices->infos.size(), "device");
+    return write_info(info, devices->infos[index], devices->notes[index]);
+  });
+}
+
+void vkf_devices_free(vkf_devices* devices) {
+  delete devices;
+}
+
+vkf_status vkf_device_create(const vkf_device_options* options, vkf_device** device,
+                             vkf_error* error) {
+  return make_handle(device, error, [&] {
+    const DeviceOptions read = device_options(options);
+    return device_handle(Device::create(read));
+  });
+}
+
+vkf_status vkf_device_adopt(const vkf_adopted_device* adopted, const vkf_device_options* options,
+                            vkf_device** device, vkf_error* error) {
+  return make_handle(device, error, [&] {
+    const DeviceOptions read = device_options(options);
+    const AdoptedDevice given = adopted_device(adopted);
+    return device_handle(adopt_device(given, read));
+  });
+}
+
+void vkf_device_free(vkf_device* device) {
+  delete device;
+}
+
+vkf_status vkf_device_get_info(const vkf_device* device, vkf_device_info* info, vkf_error* error) {
+  return guard(error, [&] {
+    need(device, "device");
+    return write_info(info, device->info, device->notes);
+  });
+}
+
+const char* vkf_device_tier(const vkf_device* device) {
+  return device != nullptr ? device->tier.c_str() : "";
+}
+
+uint64_t vkf_device_memory_in_use(const vkf_device* device) {
+  return device != nullptr ? device->device.memory_in_use() : 0;
+}

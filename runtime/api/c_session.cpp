@@ -1,0 +1,257 @@
+#include "api/c_support.h"
+#include "vkformer/session.h"
+
+struct vkf_generation {
+  vkformer::Generation rows;
+};
+
+struct vkf_profile {
+  std::vector<vkformer::DispatchTime> times;
+};
+
+namespace vkformer {
+
+SessionOptions session_options(const vkf_session_options* options) {
+  const vkf_session_options given = read_struct(options, "session options");
+  SessionOptions made;
+  if (given.recordings != 0) made.recordings = given.recordings;
+  if (given.steps_per_submit != 0) made.steps_per_submit = given.steps_per_submit;
+  if (given.profile != 0) made.profile = SessionOptions::Profile::kOn;
+  return made;
+}
+
+namespace {
+
+constexpr uint32_t kRunBits = VKF_RUN_ATTENTIONS | VKF_RUN_SCORES | VKF_RUN_ENTROPY |
+                              VKF_RUN_HIDDEN_STATES | VKF_RUN_ATTENTION_LAYER |
+                              VKF_RUN_ATTENTION_HEAD;
+constexpr uint32_t kGenerateBits = 2 * VKF_SET_SINKS - 1;
+
+}  // namespace
+
+RunOptions run_options(const vkf_run_options* options) {
+  const vkf_run_options given = read_struct(options, "run options");
+  check_bits(given.flags, kRunBits, "flags");
+  const auto has = [&](uint32_t bit) { return (given.flags & bit) != 0; };
+  RunOptions made;
+  if (has(VKF_RUN_ATTENTIONS)) made.attentions = RunOptions::Attentions::kOn;
+  if (has(VKF_RUN_SCORES)) made.attention_values = RunOptions::AttentionValues::kScores;
+  if (has(VKF_RUN_ENTROPY)) made.entropy = RunOptions::Entropy::kOn;
+  if (has(VKF_RUN_HIDDEN_STATES)) made.hidden_states = RunOptions::HiddenStates::kOn;
+  if (has(VKF_RUN_ATTENTION_LAYER)) made.attention_layer = given.attention_layer;
+  if (has(VKF_RUN_ATTENTION_HEAD)) made.attention_head = given.attention_head;
+  if (given.temperature != 0) made.temperature = given.temperature;
+  return made;
+}
+
+namespace {
+
+std::vector<int64_t> read_ids(const vkf_ids& given, const char* name) {
+  if (given.count == 0) return std::vector<int64_t>();
+  need(given.ids, name);
+  return std::vector<int64_t>(given.ids, given.ids + given.count);
+}
+
+vkf_ids view_ids(const std::vector<int64_t>& ids) {
+  return {ids.data(), ids.size()};
+}
+
+// Sets the tokens among the settings.
+void set_tokens(const vkf_generate_options& given, GenerateOptions& made) {
+  const auto has = [&](uint32_t bit) { return (given.set & bit) != 0; };
+  if (has(VKF_SET_EOS)) {
+    made.eos = read_ids(given.eos, "eos");
+  }
+  if (has(VKF_SET_PAD)) made.pad = given.pad;
+  if (has(VKF_SET_DECODER_START)) made.decoder_start = given.decoder_start;
+  if (has(VKF_SET_DECODER_PROMPT)) {
+    made.decoder_prompt = read_ids(given.decoder_prompt, "decoder_prompt");
+  }
+  if (has(VKF_SET_FORCED_BOS)) made.forced_bos = given.forced_bos;
+  if (has(VKF_SET_FORCED_EOS)) made.forced_eos = given.forced_eos;
+  if (has(VKF_SET_SUPPRESS)) {
+    made.suppress = read_ids(given.suppress, "suppress");
+  }
+  if (has(VKF_SET_BEGIN_SUPPRESS)) {
+    made.begin_suppress = read_ids(given.begin_suppress, "begin_suppress");
+  }
+}
+
+GenerateOptions generate_options(const Session& session, const vkf_generate_options* options) {
+  const vkf_generate_options given = read_struct(options, "generate options");
+  check_bits(given.set, kGenerateBits, "set");
+  const auto has = [&](uint32_t bit) { return (given.set & bit) != 0; };
+  GenerateOptions made = session.generation_defaults();
+  if (has(VKF_SET_BEAMS)) made.beams = given.beams;
+  if (has(VKF_SET_MAX_NEW_TOKENS)) made.max_new_tokens = given.max_new_tokens;
+  if (has(VKF_SET_MIN_NEW_TOKENS)) made.min_new_tokens = given.min_new_tokens;
+  if (has(VKF_SET_RETURN_SEQUENCES)) made.return_sequences = given.return_sequences;
+  if (has(VKF_SET_LENGTH_PENALTY)) made.length_penalty = given.length_penalty;
+  if (has(VKF_SET_EARLY_STOPPING)) made.early_stopping = text_or(given.early_stopping, "");
+  if (has(VKF_SET_CONTEXT)) made.context = given.context;
+  if (has(VKF_SET_SINKS)) made.sinks = given.sinks;
+  set_tokens(given, made);
+  return made;
+}
+
+vkf_generate_options view_options(const GenerateOptions& from) {
+  vkf_generate_options c{};
+  c.set = kGenerateBits;
+  if (!from.context) c.set &= ~uint32_t{VKF_SET_CONTEXT};
+  c.beams = from.beams;
+  c.max_new_tokens = from.max_new_tokens;
+  c.min_new_tokens = from.min_new_tokens;
+  c.return_sequences = from.return_sequences;
+  c.length_penalty = from.length_penalty;
+  c.early_stopping = from.early_stopping.c_str();
+  c.eos = view_ids(from.eos);
+  c.pad = from.pad;
+  c.decoder_start = from.decoder_start;
+  c.decoder_prompt = view_ids(from.decoder_prompt);
+  c.forced_bos = from.forced_bos;
+  c.forced_eos = from.forced_eos;
+  c.suppress = view_ids(from.suppress);
+  c.begin_suppress = view_ids(from.begin_suppress);
+  c.context = from.context.value_or(0);
+  c.sinks = from.sinks;
+  return c;
+}
+
+}  // namespace
+}  // namespace vkformer
+
+using namespace vkformer;
+
+vkf_status vkf_session_create(const vkf_model* model, const vkf_session_options* options,
+                              vkf_session** session, vkf_error* error) {
+  return make_handle(session, error, [&] {
+    need(model, "model");
+    const SessionOptions read = session_options(options);
+    Session made = take(Session::create(model->model, read));
+    return handle(vkf_session{std::move(made), {}});
+  });
+}
+
+void vkf_session_free(vkf_session* session) {
+  delete session;
+}
+
+vkf_status vkf_session_run(vkf_session* session, const vkf_tensors* inputs,
+                           const vkf_run_options* options, vkf_tensors** outputs,
+                           vkf_error* error) {
+  return make_handle(outputs, error, [&] {
+    need_all({{session, "session"}, {inputs, "inputs"}});
+    const RunOptions read = run_options(options);
+    TensorMap made = take(session->session.run(inputs->map, read));
+    return tensors_of(std::move(made));
+  });
+}
+
+vkf_status vkf_session_generation_defaults(vkf_session* session, vkf_generate_options* options,
+                                           vkf_error* error) {
+  return guard(error, [&] {
+    need(session, "session");
+    session->defaults = session->session.generation_defaults();
+    return write_struct(options, view_options(session->defaults), "generate options");
+  });
+}
+
+vkf_status vkf_session_generate(vkf_session* session, const vkf_ids* rows, size_t count,
+                                const vkf_generate_options* options, vkf_generation** generation,
+                                vkf_error* error) {
+  return make_handle(generation, error, [&] {
+    need(session, "session");
+    if (count != 0) need(rows, "rows");
+    std::vector<std::vector<int64_t>> inputs(count);
+    for (size_t i = 0; i < count; ++i) {
+      inputs[i] = read_ids(rows[i], "ids of a row");
+    }
+    const GenerateOptions read = generate_options(session->session, options);
+    Generation made = take(session->session.generate(inputs, read));
+    return handle(vkf_generation{std::move(made)});
+  });
+}
+
+vkf_status vkf_session_generate_from(vkf_session* session, const vkf_tensors* inputs,
+                                     const vkf_generate_options* options,
+                                     vkf_generation** generation, vkf_error* error) {
+  return make_handle(generation, error, [&] {
+    need_all({{session, "session"}, {inputs, "inputs"}});
+    const GenerateOptions read = generate_options(session->session, options);
+    Generation made = take(session->session.generate_masked(inputs->map, read));
+    return handle(vkf_generation{std::move(made)});
+  });
+}
+
+vkf_status vkf_session_counters(vkf_session* session, vkf_generation_counters* counters,
+                                vkf_error* error) {
+  return guard(error, [&] {
+    need(session, "session");
+    const GenerationCounters& from = session->session.counters();
+    vkf_generation_counters c{};
+    c.steps = from.steps;
+    c.submits = from.submits;
+    c.recordings = from.recordings;
+    c.cache_bytes = from.cache_bytes;
+    c.step_workgroups = view_ids(from.step_workgroups);
+    return write_struct(counters, c, "counters");
+  });
+}
+
+vkf_status vkf_session_profile(vkf_session* session, vkf_profile** profile, vkf_error* error) {
+  return make_handle(profile, error, [&] {
+    need(session, "session");
+    return handle(vkf_profile{session->session.last_profile()});
+  });
+}
+
+size_t vkf_generation_inputs(const vkf_generation* generation) {
+  return generation != nullptr ? generation->rows.size() : 0;
+}
+
+size_t vkf_generation_count(const vkf_generation* generation, size_t input) {
+  if (generation == nullptr || input >= generation->rows.size()) return 0;
+  return generation->rows[input].size();
+}
+
+vkf_status vkf_generation_get(const vkf_generation* generation, size_t input, size_t index,
+                              vkf_sequence* sequence, vkf_error* error) {
+  return guard(error, [&] {
+    need(generation, "generation");
+    check_index(input, generation->rows.size(), "input");
+    check_index(index, generation->rows[input].size(), "sequence");
+    const Hypothesis& from = generation->rows[input][index];
+    vkf_sequence c{};
+    c.ids = view_ids(from.ids);
+    c.score = from.score;
+    return write_struct(sequence, c, "sequence");
+  });
+}
+
+void vkf_generation_free(vkf_generation* generation) {
+  delete generation;
+}
+
+size_t vkf_profile_count(const vkf_profile* profile) {
+  return profile != nullptr ? profile->times.size() : 0;
+}
+
+vkf_status vkf_profile_get(const vkf_profile* profile, size_t index, vkf_dispatch_time* time,
+                           vkf_error* error) {
+  return guard(error, [&] {
+    need(profile, "profile");
+    check_index(index, profile->times.size(), "dispatch");
+    const DispatchTime& from = profile->times[index];
+    vkf_dispatch_time c{};
+    c.label = from.label.c_str();
+    c.kernel = from.kernel.c_str();
+    c.microseconds = from.microseconds;
+    c.flops = from.flops;
+    c.bytes = from.bytes;
+    return write_struct(time, c, "dispatch time");
+  });
+}
+
+void vkf_profile_free(vkf_profile* profile) {
+  delete profile;
+}

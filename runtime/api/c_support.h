@@ -1,0 +1,197 @@
+// What the files of the C interface share: guarding calls, versioned structs, texts in and out, and
+// the handles that more than one of them opens.
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "vkformer/audio.h"
+#include "vkformer/device.h"
+#include "vkformer/model.h"
+#include "vkformer/picture.h"
+#include "vkformer/session.h"
+#include "vkformer/vkformer.h"
+
+struct vkf_error {
+  vkf_status status = VKF_OK;
+  std::string message;
+  // Stands in for a message that memory did not suffice for.
+  const char* fixed = nullptr;
+};
+
+struct vkf_bytes {
+  std::string data;
+};
+
+struct vkf_device {
+  vkformer::Device device;
+  vkformer::DeviceInfo info;
+  std::vector<const char*> notes;
+  std::string tier;
+};
+
+struct vkf_source {
+  vkformer::ModelSource source;
+};
+
+struct vkf_model {
+  vkformer::Model model;
+};
+
+struct vkf_session {
+  vkformer::Session session;
+  // What vkf_session_generation_defaults points into.
+  vkformer::GenerateOptions defaults;
+};
+
+struct vkf_tensors {
+  vkformer::TensorMap map;
+};
+
+struct vkf_description {
+  vkformer::ModelInfo info;
+  std::vector<std::string> tasks;
+  std::vector<const char*> label_pointers;
+  std::vector<const char*> task_pointers;
+};
+
+struct vkf_picture {
+  vkformer::Picture picture;
+};
+
+struct vkf_sound {
+  vkformer::Sound sound;
+};
+
+namespace vkformer {
+
+// Inside a call of the C interface a failure is thrown, and report() turns it into a code before
+// the call returns. So one place knows codes, and the translations stay short and small.
+struct Refusal {
+  Error error;
+};
+[[noreturn]] void refuse(Error error);
+
+// The value of a call of the C++ API.
+template <class T>
+T take(Result<T> result) {
+  if (!result.ok()) refuse(result.error());
+  return std::move(result).value();
+}
+void take(const Status& status);
+
+// The parts of a call that do not depend on what it does.
+class CallBody {
+ public:
+  template <class Body>
+  explicit CallBody(Body& body)
+      : body_(&body), call_([](void* self) { (*static_cast<Body*>(self))(); }) {}
+  void operator()() const { call_(body_); }
+
+ private:
+  void* body_;
+  void (*call_)(void*);
+};
+
+// Runs a call and puts its outcome into `error`, which may be null.
+vkf_status report(vkf_error* error, const CallBody& body) noexcept;
+
+template <class Body>
+vkf_status guard(vkf_error* error, Body&& body) noexcept {
+  return report(error, CallBody(body));
+}
+
+// Refuses a null pointer and names the argument.
+void need(const void* pointer, const char* name);
+struct NeededArgument {
+  const void* pointer;
+  const char* name;
+};
+// The same for several; the first that is null is named.
+void need_all(std::initializer_list<NeededArgument> arguments);
+
+// Guards a call that makes a handle: checks `out`, nulls it, and stores what `make` gives, a
+// unique_ptr.
+template <class Handle, class Make>
+vkf_status make_handle(Handle** out, vkf_error* error, Make&& make) noexcept {
+  return guard(error, [&] {
+    need(out, "the place for the result");
+    *out = nullptr;
+    *out = make().release();
+  });
+}
+
+template <class Handle>
+std::unique_ptr<Handle> handle(Handle value) {
+  return std::make_unique<Handle>(std::move(value));
+}
+
+// A struct with a struct_size of the caller's, as this library knows it.
+struct StructShape {
+  size_t known_bytes;
+  size_t alignment;
+  const char* name;
+};
+// Copies what both sides know of the caller's struct; refuses one that is no size, or sets
+// something that is unknown here. Null changes nothing.
+void read_shared(const void* given, void* known, const StructShape& shape);
+// Fills the caller's struct up to its struct_size, zeros beyond what is known.
+void fill_struct(void* given, const void* value, const StructShape& shape);
+
+// The caller's struct with zeros, which are defaults, for what it lacks. Null gives all defaults.
+template <class T>
+T read_struct(const T* given, const char* name) {
+  T known{};
+  read_shared(given, &known, {sizeof(T), alignof(T), name});
+  return known;
+}
+
+// The same for a struct that may not be missing.
+template <class T>
+T read_needed(const T* given, const char* name) {
+  need(given, name);
+  return read_struct(given, name);
+}
+
+template <class T>
+void write_struct(T* given, const T& value, const char* name) {
+  fill_struct(given, &value, {sizeof(T), alignof(T), name});
+}
+
+// The text, or what stands for none.
+std::string text_or(const char* text, const char* otherwise);
+// Texts of the caller; a null among them is refused.
+std::vector<std::string> read_texts(const char* const* texts, size_t count, const char* name);
+// Views of strings that stay where they are.
+std::vector<const char*> pointers_to(const std::vector<std::string>& strings);
+// Refuses an index that is not below `count`.
+void check_index(size_t index, size_t count, const char* what);
+// Refuses flags other than `known`.
+void check_bits(uint32_t flags, uint32_t known, const char* name);
+
+// A vkf_bytes of a text or of a file's bytes.
+std::unique_ptr<vkf_bytes> bytes_of(Result<std::string> text);
+std::unique_ptr<vkf_bytes> bytes_of(const Result<std::vector<std::byte>>& file);
+std::unique_ptr<vkf_tensors> tensors_of(TensorMap map);
+std::unique_ptr<vkf_tensors> one_tensor(const char* name, Tensor tensor);
+
+DType dtype_from(vkf_dtype dtype);
+vkf_dtype dtype_to(DType dtype);
+void write_tensor(vkf_tensor* out, const Tensor& tensor);
+
+// Copies, because the C interface hands over pictures and sounds one by one.
+std::vector<Picture> copy_pictures(const vkf_picture* const* pictures, size_t count);
+std::vector<Sound> copy_sounds(const vkf_sound* const* sounds, size_t count);
+
+ModelOptions model_options(const vkf_model_options* options);
+RunOptions run_options(const vkf_run_options* options);
+SessionOptions session_options(const vkf_session_options* options);
+std::unique_ptr<vkf_description> describe(const ModelInfo& info);
+
+}  // namespace vkformer

@@ -1,0 +1,401 @@
+#include <optional>
+#include <variant>
+
+#include "api/c_support.h"
+#include "vkformer/tasks.h"
+
+struct vkf_task {
+  std::variant<vkformer::Embedder, vkformer::TextClassifier, vkformer::PictureClassifier,
+               vkformer::Answerer, vkformer::MaskFiller, vkformer::TextGenerator,
+               vkformer::Transcriber, vkformer::Captioner>
+      task;
+};
+
+namespace vkformer {
+namespace {
+
+// One finding with its own texts.
+struct Finding {
+  int gap = 0;
+  std::optional<std::string> label;
+  std::optional<std::string> text;
+  double score = 0;
+  TextRange range;
+  int64_t token = 0;
+  std::vector<int64_t> ids;
+};
+
+}  // namespace
+}  // namespace vkformer
+
+struct vkf_findings {
+  std::vector<std::vector<vkformer::Finding>> rows;
+};
+
+namespace vkformer {
+namespace {
+
+using TaskHandle = std::unique_ptr<vkf_task>;
+using FindingsHandle = std::unique_ptr<vkf_findings>;
+
+template <class T>
+TaskHandle load(const Device& device, const ModelSource& source, const TaskOptions& options) {
+  T made = take(T::load(device, source, options));
+  return handle(vkf_task{std::move(made)});
+}
+
+// A classifier of what its model reads: texts, or else pictures.
+TaskHandle load_classifier(const Device& device, const ModelSource& source,
+                           const TaskOptions& options) {
+  Result<TextClassifier> texts = TextClassifier::load(device, source, options);
+  if (texts) return handle(vkf_task{std::move(*texts)});
+  if (texts.error().code == ErrorCode::kUnsupported) {
+    Result<PictureClassifier> pictures = PictureClassifier::load(device, source, options);
+    if (pictures) return handle(vkf_task{std::move(*pictures)});
+  }
+  refuse(texts.error());
+}
+
+struct TaskName {
+  const char* name;
+  TaskHandle (*load)(const Device&, const ModelSource&, const TaskOptions&);
+};
+constexpr TaskName kTasks[] = {
+    {"embed", load<Embedder>},         {"classify", load_classifier},
+    {"answer", load<Answerer>},        {"fill-mask", load<MaskFiller>},
+    {"generate", load<TextGenerator>}, {"transcribe", load<Transcriber>},
+    {"caption", load<Captioner>},
+};
+
+TaskOptions task_options(const vkf_task_options* options) {
+  const vkf_task_options given = read_struct(options, "task options");
+  TaskOptions made;
+  made.model = model_options(given.model);
+  made.session = session_options(given.session);
+  if (given.batch != 0) made.batch = given.batch;
+  if (given.truncate != 0) made.long_text = LongText::kTruncate;
+  return made;
+}
+
+// The task as the C++ class that has the call, or an error that says so.
+template <class T>
+T* task_as(vkf_task* task, const char* name) {
+  need(task, "task");
+  if (T* found = std::get_if<T>(&task->task)) return found;
+  refuse(invalid_argument(std::string("[task] this one was loaded for something else; ") + name +
+                          " can do this."));
+}
+
+TextOptions text_options(const vkf_text_options* options) {
+  constexpr uint32_t kBits = 2 * VKF_SET_EARLY_STOPPING - 1;
+  const vkf_text_options given = read_struct(options, "text options");
+  check_bits(given.set, kBits | VKF_SET_CONTEXT | VKF_SET_SINKS, "set");
+  const auto has = [&](uint32_t bit) { return (given.set & bit) != 0; };
+  TextOptions made;
+  made.prefix = text_or(given.prefix, "");
+  made.task = text_or(given.task, "");
+  made.source_language = text_or(given.source_language, "");
+  made.target_language = text_or(given.target_language, "");
+  if (has(VKF_SET_BEAMS)) made.beams = given.beams;
+  if (has(VKF_SET_MAX_NEW_TOKENS)) made.max_new_tokens = given.max_new_tokens;
+  if (has(VKF_SET_MIN_NEW_TOKENS)) made.min_new_tokens = given.min_new_tokens;
+  if (has(VKF_SET_RETURN_SEQUENCES)) made.return_sequences = given.return_sequences;
+  if (has(VKF_SET_LENGTH_PENALTY)) made.length_penalty = given.length_penalty;
+  if (has(VKF_SET_EARLY_STOPPING)) made.early_stopping = text_or(given.early_stopping, "");
+  if (has(VKF_SET_CONTEXT)) made.context = given.context;
+  if (has(VKF_SET_SINKS)) made.sinks = given.sinks;
+  return made;
+}
+
+TranscribeOptions transcribe_options(const vkf_transcribe_options* options) {
+  const vkf_transcribe_options given = read_struct(options, "transcribe options");
+  check_bits(given.set, VKF_SET_BEAMS | VKF_SET_MAX_NEW_TOKENS, "set");
+  TranscribeOptions made;
+  made.language = text_or(given.language, "");
+  made.task = text_or(given.task, "");
+  if ((given.set & VKF_SET_BEAMS) != 0) made.beams = given.beams;
+  if ((given.set & VKF_SET_MAX_NEW_TOKENS) != 0) made.max_new_tokens = given.max_new_tokens;
+  return made;
+}
+
+AnswerOptions answer_options(const vkf_answer_options* options) {
+  const vkf_answer_options given = read_struct(options, "answer options");
+  check_bits(given.flags, VKF_ANSWER_OVERLAP | VKF_ANSWER_NONE_POSSIBLE, "flags");
+  AnswerOptions made;
+  if (given.max_answer_tokens != 0) made.max_answer_tokens = given.max_answer_tokens;
+  made.window = given.window;
+  if ((given.flags & VKF_ANSWER_OVERLAP) != 0) made.overlap = given.overlap;
+  if (given.top != 0) made.top = given.top;
+  if ((given.flags & VKF_ANSWER_NONE_POSSIBLE) != 0) {
+    made.no_answer = AnswerOptions::NoAnswer::kPossible;
+  }
+  return made;
+}
+
+Finding finding_of(LabelScore& from) {
+  Finding made;
+  made.label = std::move(from.label);
+  made.score = from.score;
+  return made;
+}
+
+Finding finding_of(Entity& from) {
+  Finding made;
+  made.label = std::move(from.label);
+  made.text = std::move(from.text);
+  made.score = from.score;
+  made.range = from.range;
+  return made;
+}
+
+Finding finding_of(Answer& from) {
+  Finding made;
+  made.text = std::move(from.text);
+  made.score = from.score;
+  made.range = from.range;
+  return made;
+}
+
+Finding finding_of(GeneratedText& from) {
+  Finding made;
+  made.text = std::move(from.text);
+  made.score = from.score;
+  made.ids = std::move(from.ids);
+  return made;
+}
+
+Finding finding_of(MaskCandidate& from) {
+  Finding made;
+  made.label = std::move(from.token_text);
+  made.text = std::move(from.text);
+  made.score = from.score;
+  made.token = from.token;
+  return made;
+}
+
+template <class T>
+FindingsHandle findings_of(Result<std::vector<std::vector<T>>> made) {
+  std::vector<std::vector<T>> rows = take(std::move(made));
+  auto self = std::make_unique<vkf_findings>();
+  for (std::vector<T>& row : rows) {
+    std::vector<Finding>& out = self->rows.emplace_back();
+    for (T& item : row) out.push_back(finding_of(item));
+  }
+  return self;
+}
+
+// One text an input.
+FindingsHandle findings_of(Result<std::vector<std::string>> made) {
+  std::vector<std::string> texts = take(std::move(made));
+  auto self = std::make_unique<vkf_findings>();
+  for (std::string& text : texts) self->rows.emplace_back(1).front().text = std::move(text);
+  return self;
+}
+
+// Gaps of a text one after the other.
+FindingsHandle findings_of(std::vector<std::vector<std::vector<MaskCandidate>>> made) {
+  auto self = std::make_unique<vkf_findings>();
+  for (auto& gaps : made) {
+    std::vector<Finding>& out = self->rows.emplace_back();
+    for (size_t gap = 0; gap < gaps.size(); ++gap) {
+      for (MaskCandidate& candidate : gaps[gap]) {
+        out.push_back(finding_of(candidate));
+        out.back().gap = static_cast<int>(gap);
+      }
+    }
+  }
+  return self;
+}
+
+}  // namespace
+}  // namespace vkformer
+
+using namespace vkformer;
+
+vkf_status vkf_task_load(const vkf_device* device, const vkf_source* source, const char* name,
+                         const vkf_task_options* options, vkf_task** task, vkf_error* error) {
+  return make_handle(task, error, [&] {
+    need_all({{device, "device"}, {source, "source"}, {name, "name"}});
+    const TaskOptions read = task_options(options);
+    std::string known;
+    for (const TaskName& entry : kTasks) {
+      if (std::strcmp(entry.name, name) == 0) {
+        return entry.load(device->device, source->source, read);
+      }
+      known += (known.empty() ? "" : ", ") + std::string(entry.name);
+    }
+    refuse(not_found(std::string("[task] '") + name + "' is not one of " + known + "."));
+  });
+}
+
+void vkf_task_free(vkf_task* task) {
+  delete task;
+}
+
+vkf_status vkf_task_describe(const vkf_task* task, vkf_description** description,
+                             vkf_error* error) {
+  return make_handle(description, error, [&] {
+    need(task, "task");
+    return std::visit([](const auto& which) { return describe(which.info()); }, task->task);
+  });
+}
+
+const char* vkf_task_mask_token(const vkf_task* task) {
+  const auto* filler = task != nullptr ? std::get_if<MaskFiller>(&task->task) : nullptr;
+  return filler != nullptr ? filler->mask_token().c_str() : nullptr;
+}
+
+int vkf_task_finds_entities(const vkf_task* task) {
+  const auto* classifier = task != nullptr ? std::get_if<TextClassifier>(&task->task) : nullptr;
+  return classifier != nullptr && classifier->finds_entities() ? 1 : 0;
+}
+
+vkf_status vkf_task_embed(vkf_task* task, const char* const* texts, size_t count,
+                          const vkf_embed_options* options, vkf_tensors** tensors,
+                          vkf_error* error) {
+  return make_handle(tensors, error, [&] {
+    Embedder* embedder = task_as<Embedder>(task, "one loaded as 'embed'");
+    const std::vector<std::string> copies = read_texts(texts, count, "texts");
+    const vkf_embed_options given = read_struct(options, "embed options");
+    if (given.pooling < VKF_POOL_MODEL || given.pooling > VKF_POOL_LAST) {
+      refuse(invalid_argument("[pooling] is " + std::to_string(given.pooling) +
+                              "; choices run from 0 (VKF_POOL_MODEL) to 3 (VKF_POOL_LAST)."));
+    }
+    EmbedOptions read;
+    read.pooling = static_cast<Pooling>(given.pooling);
+    if (given.unit_length != 0) read.length = EmbedOptions::Length::kUnit;
+    Tensor made = take(embedder->embed(copies, read));
+    TensorMap map;
+    map["embeddings"] = std::move(made);
+    return tensors_of(std::move(map));
+  });
+}
+
+vkf_status vkf_task_classify(vkf_task* task, const vkf_text_pair* texts, size_t count, int32_t top,
+                             vkf_findings** findings, vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    TextClassifier* classifier =
+        task_as<TextClassifier>(task, "one loaded as 'classify' from a model of texts");
+    if (count != 0) need(texts, "texts");
+    std::vector<ClassifyInput> inputs(count);
+    for (size_t i = 0; i < count; ++i) {
+      need(texts[i].text, "text");
+      inputs[i].text = texts[i].text;
+      if (texts[i].pair != nullptr) inputs[i].pair = texts[i].pair;
+    }
+    return findings_of(classifier->classify(inputs, top));
+  });
+}
+
+vkf_status vkf_task_classify_pictures(vkf_task* task, const vkf_picture* const* pictures,
+                                      size_t count, int32_t top, vkf_findings** findings,
+                                      vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    PictureClassifier* classifier =
+        task_as<PictureClassifier>(task, "one loaded as 'classify' from a model of pictures");
+    const std::vector<Picture> copies = copy_pictures(pictures, count);
+    return findings_of(classifier->classify(copies, top));
+  });
+}
+
+vkf_status vkf_task_find_entities(vkf_task* task, const char* const* texts, size_t count,
+                                  vkf_findings** findings, vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    TextClassifier* classifier =
+        task_as<TextClassifier>(task, "one loaded as 'classify' from a model of texts");
+    const std::vector<std::string> copies = read_texts(texts, count, "texts");
+    return findings_of(classifier->entities(copies));
+  });
+}
+
+vkf_status vkf_task_answer(vkf_task* task, const vkf_question* questions, size_t count,
+                           const vkf_answer_options* options, vkf_findings** findings,
+                           vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    Answerer* answerer = task_as<Answerer>(task, "one loaded as 'answer'");
+    if (count != 0) need(questions, "questions");
+    std::vector<Question> inputs(count);
+    for (size_t i = 0; i < count; ++i) {
+      need_all({{questions[i].question, "question"}, {questions[i].context, "context"}});
+      inputs[i] = {questions[i].question, questions[i].context};
+    }
+    const AnswerOptions read = answer_options(options);
+    return findings_of(answerer->answer(inputs, read));
+  });
+}
+
+vkf_status vkf_task_fill(vkf_task* task, const char* const* texts, size_t count, int32_t top,
+                         vkf_findings** findings, vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    MaskFiller* filler = task_as<MaskFiller>(task, "one loaded as 'fill-mask'");
+    const std::vector<std::string> copies = read_texts(texts, count, "texts");
+    auto made = take(filler->fill(copies, top != 0 ? top : 5));
+    return findings_of(std::move(made));
+  });
+}
+
+vkf_status vkf_task_generate(vkf_task* task, const char* const* texts, size_t count,
+                             const vkf_text_options* options, vkf_findings** findings,
+                             vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    TextGenerator* generator = task_as<TextGenerator>(task, "one loaded as 'generate'");
+    const std::vector<std::string> copies = read_texts(texts, count, "texts");
+    const TextOptions read = text_options(options);
+    return findings_of(generator->generate(copies, read));
+  });
+}
+
+vkf_status vkf_task_transcribe(vkf_task* task, const vkf_sound* const* sounds, size_t count,
+                               const vkf_transcribe_options* options, vkf_findings** findings,
+                               vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    Transcriber* transcriber = task_as<Transcriber>(task, "one loaded as 'transcribe'");
+    const std::vector<Sound> copies = copy_sounds(sounds, count);
+    const TranscribeOptions read = transcribe_options(options);
+    return findings_of(transcriber->transcribe(copies, read));
+  });
+}
+
+vkf_status vkf_task_caption(vkf_task* task, const vkf_picture* const* pictures, size_t count,
+                            const vkf_text_options* options, vkf_findings** findings,
+                            vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    Captioner* captioner = task_as<Captioner>(task, "one loaded as 'caption'");
+    const std::vector<Picture> copies = copy_pictures(pictures, count);
+    const TextOptions read = text_options(options);
+    return findings_of(captioner->caption(copies, read));
+  });
+}
+
+size_t vkf_findings_inputs(const vkf_findings* findings) {
+  return findings != nullptr ? findings->rows.size() : 0;
+}
+
+size_t vkf_findings_count(const vkf_findings* findings, size_t input) {
+  if (findings == nullptr || input >= findings->rows.size()) return 0;
+  return findings->rows[input].size();
+}
+
+vkf_status vkf_findings_get(const vkf_findings* findings, size_t input, size_t index,
+                            vkf_finding* finding, vkf_error* error) {
+  return guard(error, [&] {
+    need(findings, "findings");
+    check_index(input, findings->rows.size(), "input");
+    check_index(index, findings->rows[input].size(), "finding");
+    const Finding& from = findings->rows[input][index];
+    vkf_finding c{};
+    c.gap = from.gap;
+    c.label = from.label ? from.label->c_str() : nullptr;
+    c.text = from.text ? from.text->c_str() : nullptr;
+    c.score = from.score;
+    c.begin = from.range.begin;
+    c.end = from.range.end;
+    c.token = from.token;
+    c.ids = {from.ids.data(), from.ids.size()};
+    return write_struct(finding, c, "finding");
+  });
+}
+
+void vkf_findings_free(vkf_findings* findings) {
+  delete findings;
+}

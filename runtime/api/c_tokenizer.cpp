@@ -1,0 +1,280 @@
+#include <limits>
+
+#include "api/c_support.h"
+#include "vkformer/tokenizer.h"
+
+struct vkf_tokenizer {
+  std::shared_ptr<const vkformer::Tokenizer> tokenizer;
+};
+
+// One text's tokens, split into the arrays of the C interface.
+struct CEncoding {
+  std::vector<int64_t> ids;
+  std::vector<std::string> tokens;
+  std::vector<const char*> token_pointers;
+  std::vector<int32_t> begins, ends, type_ids, attention_mask;
+};
+
+struct vkf_encodings {
+  std::vector<CEncoding> items;
+};
+
+struct vkf_decode_stream {
+  std::shared_ptr<const vkformer::Tokenizer> tokenizer;
+  vkformer::DecodeStream stream;
+};
+
+namespace vkformer {
+namespace {
+
+constexpr uint32_t kEncodeBits = VKF_ENCODE_NO_SPECIAL_TOKENS | VKF_ENCODE_TRUNCATE_LEFT |
+                                 VKF_ENCODE_PAD_LEFT | VKF_ENCODE_PAD_ID;
+
+Error no_choice(const char* name, int32_t value, const char* choices) {
+  refuse(invalid_argument(std::string("[") + name + "] is " + std::to_string(value) +
+                          ", which is none of " + choices + "."));
+}
+
+TruncationOptions truncation(const vkf_encode_options& given) {
+  TruncationOptions made;
+  switch (given.truncation) {
+    case VKF_OFF:
+      made.mode = TruncationMode::kOff;
+      break;
+    case VKF_TO_LENGTH:
+      made.mode = TruncationMode::kToLength;
+      break;
+    case VKF_FROM_FILE:
+      made.mode = TruncationMode::kFromFile;
+      break;
+    default:
+      refuse(no_choice("truncation", given.truncation, "VKF_OFF, VKF_TO_LENGTH, VKF_FROM_FILE"));
+  }
+  if (given.truncation_strategy < VKF_LONGEST_FIRST ||
+      given.truncation_strategy > VKF_ONLY_SECOND) {
+    refuse(no_choice("truncation_strategy", given.truncation_strategy,
+                     "VKF_LONGEST_FIRST, VKF_ONLY_FIRST, VKF_ONLY_SECOND"));
+  }
+  made.strategy = static_cast<TruncationStrategy>(given.truncation_strategy);
+  if (given.max_length != 0) made.max_length = given.max_length;
+  if ((given.flags & VKF_ENCODE_TRUNCATE_LEFT) != 0) made.side = TextSide::kLeft;
+  return made;
+}
+
+PaddingOptions padding(const vkf_encode_options& given) {
+  PaddingOptions made;
+  switch (given.padding) {
+    case VKF_OFF:
+      made.mode = PaddingMode::kOff;
+      break;
+    case VKF_TO_LENGTH:
+      made.mode = PaddingMode::kToLength;
+      break;
+    case VKF_FROM_FILE:
+      made.mode = PaddingMode::kFromFile;
+      break;
+    case VKF_TO_LONGEST:
+      made.mode = PaddingMode::kToLongest;
+      break;
+    default:
+      refuse(no_choice("padding", given.padding,
+                       "VKF_OFF, VKF_TO_LENGTH, VKF_FROM_FILE, VKF_TO_LONGEST"));
+  }
+  made.length = given.padded_length;
+  made.multiple_of = given.multiple_of;
+  if ((given.flags & VKF_ENCODE_PAD_ID) != 0) made.pad_id = given.pad_id;
+  made.pad_type_id = given.pad_type_id;
+  if ((given.flags & VKF_ENCODE_PAD_LEFT) != 0) made.side = TextSide::kLeft;
+  return made;
+}
+
+EncodeOptions encode_options(const vkf_encode_options* options) {
+  const vkf_encode_options given = read_struct(options, "encode options");
+  check_bits(given.flags, kEncodeBits, "flags");
+  EncodeOptions made;
+  if ((given.flags & VKF_ENCODE_NO_SPECIAL_TOKENS) != 0) {
+    made.special_tokens = SpecialTokens::kExclude;
+  }
+  made.truncation = truncation(given);
+  made.padding = padding(given);
+  return made;
+}
+
+CEncoding split(Encoding from) {
+  CEncoding made;
+  made.ids.assign(from.ids.begin(), from.ids.end());
+  made.tokens = std::move(from.tokens);
+  made.token_pointers = pointers_to(made.tokens);
+  for (const TextRange& range : from.offsets) {
+    made.begins.push_back(range.begin);
+    made.ends.push_back(range.end);
+  }
+  made.type_ids = std::move(from.type_ids);
+  made.attention_mask = std::move(from.attention_mask);
+  return made;
+}
+
+std::unique_ptr<vkf_encodings> encodings_of(Result<std::vector<Encoding>> made) {
+  std::vector<Encoding> list = take(std::move(made));
+  auto self = std::make_unique<vkf_encodings>();
+  self->items.reserve(list.size());
+  for (Encoding& encoding : list) self->items.push_back(split(std::move(encoding)));
+  return self;
+}
+
+SpecialTokens decode_flags(uint32_t flags) {
+  check_bits(flags, VKF_DECODE_SPECIAL_TOKENS, "flags");
+  return flags != 0 ? SpecialTokens::kInclude : SpecialTokens::kExclude;
+}
+
+int32_t narrow_id(int64_t id) {
+  if (id >= 0 && id <= std::numeric_limits<int32_t>::max()) return static_cast<int32_t>(id);
+  refuse(invalid_argument("[id] " + std::to_string(id) +
+                          " is no token id; they run from 0 to 2147483647."));
+}
+
+}  // namespace
+}  // namespace vkformer
+
+using namespace vkformer;
+
+vkf_status vkf_tokenizer_load(const char* path, vkf_tokenizer** tokenizer, vkf_error* error) {
+  return make_handle(tokenizer, error, [&] {
+    need(path, "path");
+    Tokenizer made = take(Tokenizer::load(path));
+    return handle(vkf_tokenizer{std::make_shared<const Tokenizer>(std::move(made))});
+  });
+}
+
+vkf_status vkf_tokenizer_parse(const void* json, size_t size, const char* name,
+                               vkf_tokenizer** tokenizer, vkf_error* error) {
+  return make_handle(tokenizer, error, [&] {
+    need(json, "json");
+    Tokenizer made = take(
+        Tokenizer::parse({static_cast<const char*>(json), size}, text_or(name, "tokenizer.json")));
+    return handle(vkf_tokenizer{std::make_shared<const Tokenizer>(std::move(made))});
+  });
+}
+
+void vkf_tokenizer_free(vkf_tokenizer* tokenizer) {
+  delete tokenizer;
+}
+
+vkf_status vkf_tokenizer_encode(const vkf_tokenizer* tokenizer, const char* const* texts,
+                                size_t count, const vkf_encode_options* options,
+                                vkf_encodings** encodings, vkf_error* error) {
+  return make_handle(encodings, error, [&] {
+    need(tokenizer, "tokenizer");
+    const std::vector<std::string> copies = read_texts(texts, count, "texts");
+    const EncodeOptions read = encode_options(options);
+    return encodings_of(tokenizer->tokenizer->encode_batch(copies, read));
+  });
+}
+
+vkf_status vkf_tokenizer_encode_pair(const vkf_tokenizer* tokenizer, const char* first,
+                                     const char* second, const vkf_encode_options* options,
+                                     vkf_encodings** encodings, vkf_error* error) {
+  return make_handle(encodings, error, [&] {
+    need_all({{tokenizer, "tokenizer"}, {first, "first"}, {second, "second"}});
+    const EncodeOptions read = encode_options(options);
+    Encoding made = take(tokenizer->tokenizer->encode_pair(first, second, read));
+    std::vector<Encoding> one;
+    one.push_back(std::move(made));
+    return encodings_of(std::move(one));
+  });
+}
+
+size_t vkf_encodings_count(const vkf_encodings* encodings) {
+  return encodings != nullptr ? encodings->items.size() : 0;
+}
+
+vkf_status vkf_encodings_get(const vkf_encodings* encodings, size_t index, vkf_encoding* encoding,
+                             vkf_error* error) {
+  return guard(error, [&] {
+    need(encodings, "encodings");
+    check_index(index, encodings->items.size(), "encoding");
+    const CEncoding& from = encodings->items[index];
+    vkf_encoding c{};
+    c.count = from.ids.size();
+    c.ids = from.ids.data();
+    c.tokens = from.token_pointers.data();
+    c.begins = from.begins.data();
+    c.ends = from.ends.data();
+    c.type_ids = from.type_ids.data();
+    c.attention_mask = from.attention_mask.data();
+    return write_struct(encoding, c, "encoding");
+  });
+}
+
+void vkf_encodings_free(vkf_encodings* encodings) {
+  delete encodings;
+}
+
+vkf_status vkf_tokenizer_decode(const vkf_tokenizer* tokenizer, vkf_ids ids, uint32_t flags,
+                                vkf_bytes** text, vkf_error* error) {
+  return make_handle(text, error, [&] {
+    need(tokenizer, "tokenizer");
+    if (ids.count != 0) need(ids.ids, "ids");
+    const SpecialTokens special = decode_flags(flags);
+    std::vector<int32_t> narrow(ids.count);
+    for (size_t i = 0; i < ids.count; ++i) {
+      narrow[i] = narrow_id(ids.ids[i]);
+    }
+    return bytes_of(tokenizer->tokenizer->decode(narrow, special));
+  });
+}
+
+size_t vkf_tokenizer_vocab_size(const vkf_tokenizer* tokenizer) {
+  return tokenizer != nullptr ? tokenizer->tokenizer->vocab_size() : 0;
+}
+
+vkf_status vkf_tokenizer_token_to_id(const vkf_tokenizer* tokenizer, const char* token, int64_t* id,
+                                     vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{tokenizer, "tokenizer"}, {token, "token"}, {id, "id"}});
+    const std::optional<int32_t> found = tokenizer->tokenizer->token_to_id(token);
+    if (!found) refuse(not_found(std::string("[") + token + "] is no token of this tokenizer."));
+    *id = *found;
+  });
+}
+
+vkf_status vkf_tokenizer_id_to_token(const vkf_tokenizer* tokenizer, int64_t id, vkf_bytes** token,
+                                     vkf_error* error) {
+  return make_handle(token, error, [&] {
+    need(tokenizer, "tokenizer");
+    const int32_t narrow = narrow_id(id);
+    std::optional<std::string> found = tokenizer->tokenizer->id_to_token(narrow);
+    if (!found) refuse(not_found("[id] " + std::to_string(id) + " names no token."));
+    return bytes_of(std::move(*found));
+  });
+}
+
+vkf_status vkf_decode_stream_create(const vkf_tokenizer* tokenizer, uint32_t flags,
+                                    vkf_decode_stream** stream, vkf_error* error) {
+  return make_handle(stream, error, [&] {
+    need(tokenizer, "tokenizer");
+    const SpecialTokens special = decode_flags(flags);
+    const auto& shared = tokenizer->tokenizer;
+    return handle(vkf_decode_stream{shared, shared->decode_stream(special)});
+  });
+}
+
+vkf_status vkf_decode_stream_push(vkf_decode_stream* stream, int64_t id, vkf_bytes** text,
+                                  vkf_error* error) {
+  return make_handle(text, error, [&] {
+    need(stream, "stream");
+    const int32_t narrow = narrow_id(id);
+    return bytes_of(stream->stream.push(narrow));
+  });
+}
+
+vkf_status vkf_decode_stream_finish(vkf_decode_stream* stream, vkf_bytes** text, vkf_error* error) {
+  return make_handle(text, error, [&] {
+    need(stream, "stream");
+    return bytes_of(stream->stream.finish());
+  });
+}
+
+void vkf_decode_stream_free(vkf_decode_stream* stream) {
+  delete stream;
+}

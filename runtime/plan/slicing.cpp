@@ -1,0 +1,155 @@
+#include "plan/slicing.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vkformer {
+namespace {
+
+// A byte moved counts as so many operations; only for guessing dispatches not measured yet.
+constexpr double kFlopsPerByte = 2;
+// How much a new measurement of a whole dispatch counts against the older ones.
+constexpr double kNewWeight = 0.3;
+// A piece shorter than this is mostly its fixed cost, which it teaches.
+constexpr double kSmallShare = 0.02;
+// Cutting a dispatch pays where the piece is longer than so many fixed costs.
+constexpr double kWorthCutting = 4;
+
+int longest_axis(const Dispatch& d) {
+  int axis = 0;
+  for (int i = 1; i < 3; ++i) {
+    if (d.groups[i] > d.groups[axis]) axis = i;
+  }
+  return axis;
+}
+
+// Groups `begin` to `begin + count` along the split axis.
+DispatchPart cut(const Dispatch& d, int axis, uint32_t begin, uint32_t count) {
+  DispatchPart part{{0, 0, 0}, d.groups, d.flops * count / std::max(1u, d.groups[axis])};
+  part.base[axis] = begin;
+  part.groups[axis] = count;
+  return part;
+}
+
+}  // namespace
+
+std::vector<DispatchPart> split_dispatch(const Dispatch& d, double max_flops) {
+  // The lowering kept the group counts within the device's limits.
+  const int axis = longest_axis(d);
+  const uint32_t count = d.groups[axis];
+  const double wanted = max_flops > 0 ? d.flops / max_flops : 1;
+  const auto parts = static_cast<uint32_t>(
+      std::clamp(std::ceil(wanted), 1.0, static_cast<double>(std::max(1u, count))));
+  const uint32_t step = (count + parts - 1) / std::max(1u, parts);
+  std::vector<DispatchPart> list;
+  for (uint32_t begin = 0; begin < count; begin += step) {
+    list.push_back(cut(d, axis, begin, std::min(step, count - begin)));
+  }
+  return list;
+}
+
+std::vector<PlanPiece> all_pieces(const Plan& plan, double max_flops) {
+  std::vector<PlanPiece> pieces;
+  for (uint32_t i = 0; i < plan.dispatches.size(); ++i) {
+    const Dispatch& d = plan.dispatches[i];
+    if (d.live_axis >= 0) {
+      pieces.push_back({i, {{0, 0, 0}, d.groups, d.flops}});
+      continue;
+    }
+    for (const DispatchPart& part : split_dispatch(d, max_flops)) pieces.push_back({i, part});
+  }
+  return pieces;
+}
+
+SliceCosts::SliceCosts(const Plan& plan, double flops_per_microsecond) {
+  for (const Dispatch& d : plan.dispatches) {
+    const int axis = longest_axis(d);
+    dispatches_.push_back({.work = std::max(1.0, d.flops + kFlopsPerByte * d.bytes),
+                           .kernel = d.kernel,
+                           .groups = static_cast<double>(std::max(1u, d.groups[axis])),
+                           .axis = axis});
+  }
+  all_ = {flops_per_microsecond, 1.0};
+}
+
+double SliceCosts::share(const PlanPiece& piece) const {
+  const Learned& d = dispatches_[piece.dispatch];
+  return piece.part.groups[static_cast<size_t>(d.axis)] / d.groups;
+}
+
+double SliceCosts::share_microseconds(uint32_t dispatch, double share) const {
+  const Learned& d = dispatches_[dispatch];
+  if (d.microseconds > 0) return d.microseconds * share;
+  const auto kernel = kernels_.find(d.kernel);
+  const Rate& rate = kernel == kernels_.end() ? all_ : kernel->second;
+  return d.work * share * rate.microseconds / rate.work;
+}
+
+double SliceCosts::microseconds(const PlanPiece& piece) const {
+  return fixed_ + share_microseconds(piece.dispatch, share(piece));
+}
+
+double SliceCosts::total_work() const {
+  double sum = 0;
+  for (const Learned& d : dispatches_) sum += d.work;
+  return sum;
+}
+
+double SliceCosts::total_microseconds() const {
+  double sum = 0;
+  for (uint32_t i = 0; i < dispatches_.size(); ++i) sum += fixed_ + share_microseconds(i, 1.0);
+  return sum;
+}
+
+void SliceCosts::observe(const PlanPiece& piece, double microseconds) {
+  if (!(microseconds > 0) || piece.dispatch >= dispatches_.size()) return;
+  // The least that any piece has taken; drifts up slowly, in case that one was a fluke.
+  fixed_ = std::min(fixed_ * 1.001, microseconds);
+  Learned& d = dispatches_[piece.dispatch];
+  const double part = share(piece);
+  const double own = std::max(microseconds - fixed_, 0.01 * microseconds);
+  Rate& rate = kernels_[d.kernel];
+  rate.work = rate.work * (1 - kNewWeight) + d.work * part;
+  rate.microseconds = rate.microseconds * (1 - kNewWeight) + own;
+  // The first guess is forgotten as measurements come in.
+  all_.work = all_.work * (1 - kNewWeight) + d.work * part;
+  all_.microseconds = all_.microseconds * (1 - kNewWeight) + own;
+  if (part < kSmallShare && d.microseconds > 0) return;
+  const double whole = own / part;
+  d.microseconds =
+      d.microseconds == 0 ? whole : d.microseconds + kNewWeight * (whole - d.microseconds);
+}
+
+std::vector<PlanPiece> next_slice(const Plan& plan, const SliceCosts& costs,
+                                  const SliceLimits& limits, PlanPosition& position) {
+  std::vector<PlanPiece> pieces;
+  double left = limits.microseconds;
+  while (position.dispatch < plan.dispatches.size() && pieces.size() < limits.pieces) {
+    const uint32_t index = position.dispatch;
+    const Dispatch& d = plan.dispatches[index];
+    const int axis = longest_axis(d);
+    const uint32_t rest = d.groups[axis] - position.group;
+    const double fixed = costs.fixed_microseconds();
+    const double group = costs.share_microseconds(index, 1.0 / std::max(1u, d.groups[axis]));
+    double count = rest;
+    if (fixed + group * rest > left) {
+      count = d.live_axis >= 0 ? 0 : std::max(0.0, std::floor((left - fixed) / group));
+      const bool worth = count >= 1 && count * group >= kWorthCutting * fixed;
+      if (!worth && !pieces.empty()) break;
+      if (count < 1) count = d.live_axis >= 0 ? rest : 1;
+    }
+    if (d.live_axis < 0 && limits.max_flops > 0 && d.flops > 0) {
+      count =
+          std::min(count, std::max(1.0, std::floor(limits.max_flops * d.groups[axis] / d.flops)));
+    }
+    const auto groups = static_cast<uint32_t>(std::min<double>(count, rest));
+    pieces.push_back({index, cut(d, axis, position.group, groups)});
+    left -= fixed + group * groups;
+    position.group += groups;
+    if (position.group == d.groups[axis]) position = {index + 1, 0};
+    if (left <= fixed) break;
+  }
+  return pieces;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,98 @@
+// Slices: as much of a plan as fits in a budget of GPU time. Dispatches are cut between workgroups
+// where one alone is too long; what a workgroup costs is learned from measured pieces. Results do
+// not depend on where the cuts fall, since workgroups do not depend on each other.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace vkformer {
+
+// Workgroups of one dispatch: those from `base` on, as many as `groups` says, along each axis.
+struct DispatchPart {
+  std::array<uint32_t, 3> base = {0, 0, 0};
+  std::array<uint32_t, 3> groups = {1, 1, 1};
+  double flops = 0;
+};
+
+// Splits a dispatch longer than `max_flops` along its largest group axis, so that no single one
+// nears a watchdog.
+std::vector<DispatchPart> split_dispatch(const Dispatch& dispatch, double max_flops);
+
+// Where the next slice begins: a workgroup along the split axis of a dispatch.
+struct PlanPosition {
+  uint32_t dispatch = 0;
+  uint32_t group = 0;
+
+  bool operator==(const PlanPosition&) const = default;
+};
+
+// Workgroups of one dispatch. An indirect dispatch is never cut.
+struct PlanPiece {
+  uint32_t dispatch = 0;
+  DispatchPart part;
+
+  bool starts() const { return part.base == std::array<uint32_t, 3>{}; }
+};
+
+// Every piece of the plan, cut only where a dispatch exceeds `max_flops`.
+std::vector<PlanPiece> all_pieces(const Plan& plan, double max_flops);
+
+// What pieces of one plan cost: a fixed time each, plus a share of their dispatch's own time.
+class SliceCosts {
+ public:
+  // `flops_per_microsecond`: a cautious first guess, until pieces have been measured.
+  SliceCosts(const Plan& plan, double flops_per_microsecond);
+
+  // Expected microseconds of `share` (0 to 1) of that dispatch, without the fixed part.
+  double share_microseconds(uint32_t dispatch, double share) const;
+  double fixed_microseconds() const { return fixed_; }
+  // Share of its dispatch that a piece is.
+  double share(const PlanPiece& piece) const;
+  double microseconds(const PlanPiece& piece) const;
+  // Operations of the piece, or what its bytes count as.
+  double work(const PlanPiece& piece) const {
+    return dispatches_[piece.dispatch].work * share(piece);
+  }
+  double total_work() const;
+  // Expected microseconds of the whole plan.
+  double total_microseconds() const;
+  // What a piece really took.
+  void observe(const PlanPiece& piece, double microseconds);
+
+ private:
+  struct Learned {
+    double work = 0;          // of the whole dispatch, in flops and equivalents
+    double microseconds = 0;  // of the whole dispatch; 0: not measured
+    KernelId kernel{};
+    double groups = 1;  // along the split axis
+    int axis = 0;
+  };
+  struct Rate {
+    double work = 0;
+    double microseconds = 0;
+  };
+
+  std::vector<Learned> dispatches_;
+  std::map<KernelId, Rate> kernels_;
+  Rate all_;
+  double fixed_ = 10;  // microseconds; sinks to the least that any piece has taken
+};
+
+// What a slice must keep to.
+struct SliceLimits {
+  double microseconds = 0;  // expected, in all; a single piece may exceed it
+  double max_flops = 0;     // of a piece; a single workgroup may exceed it
+  size_t pieces = 0;
+};
+
+// Pieces from `position` on that keep to the limits, at least one; moves `position` behind them. At
+// the end of the plan position.dispatch is the number of dispatches.
+std::vector<PlanPiece> next_slice(const Plan& plan, const SliceCosts& costs,
+                                  const SliceLimits& limits, PlanPosition& position);
+
+}  // namespace vkformer

@@ -1,0 +1,184 @@
+// The part of SessionState that carries work out in slices.
+#include <algorithm>
+
+#include "session/session_state.h"
+
+namespace vkformer {
+namespace {
+
+// What one slice writes into the application's command buffer at the most.
+constexpr size_t kMostWritten = size_t{16} << 20;  // bytes
+
+Status nothing_started() {
+  return invalid_argument("[session] nothing was started; call start first");
+}
+
+}  // namespace
+
+void scatter(Generation& from, const std::vector<size_t>& items, Generation& to) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    to.resize(std::max(to.size(), items[i] + 1));
+    to[items[i]] = std::move(from[i]);
+  }
+}
+
+Status SessionState::make_sliced() {
+  if (sliced_) return {};
+  VKF_ASSIGN(sliced_, SlicedWork::create(model_->device()));
+  return {};
+}
+
+Status SessionState::check_idle() const {
+  if (!started_) return {};
+  return invalid_argument(
+      "[session] what was started is not finished; call finish or cancel first, or use another "
+      "session of the same model");
+}
+
+Status SessionState::check_advance(double microseconds) const {
+  if (!started_) return nothing_started();
+  if (microseconds > 0) return {};
+  return invalid_argument("[advance] the budget is " + std::to_string(microseconds) +
+                          " microseconds, but must be above 0; skip the call in frames without "
+                          "time to spare");
+}
+
+Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
+                           const std::map<std::string, TensorPlace>& places) {
+  ForwardInputs read;
+  Started work;
+  VKF_ASSIGN(work.pass, pass_for(inputs, options, places, read));
+  VKF_CHECK(make_sliced());
+  work.words = std::move(read.words);
+  started_ = std::move(work);
+  auto writes = started_->pass->writes(started_->words);
+  size_t bytes = 0;
+  if (writes) {
+    for (const SliceWrite& write : *writes) bytes += write.bytes.size();
+  }
+  if (!writes || bytes > kMostWritten) {
+    started_.reset();
+    if (!writes) return writes.error();
+    return invalid_argument("[start] the inputs are " + std::to_string(bytes) +
+                            " bytes, but at most " + std::to_string(kMostWritten) +
+                            " are written by command buffers; give them as buffers");
+  }
+  sliced_->start({started_->pass->unit()}, std::move(*writes));
+  return {};
+}
+
+Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
+  Started work{.options = options};
+  VKF_ASSIGN(work.jobs, plan_generation(inputs, options));
+  VKF_CHECK(make_sliced());
+  started_ = std::move(work);
+  const Status begun = begin_job();
+  if (!begun) started_.reset();
+  return begun;
+}
+
+Status SessionState::begin_job() {
+  const GenerationJob& job = started_->jobs[started_->job];
+  VKF_CHECK(job.pass->begin(job.inputs, started_->options, job.new_tokens, counters_));
+  sliced_->start(job.pass->units(job.new_tokens), {});
+  return {};
+}
+
+Status SessionState::follow_jobs() {
+  Started& work = *started_;
+  if (work.job >= work.jobs.size() || !sliced_->begun()) return {};
+  // The state of the rows is whole between steps, once these have run.
+  if (!sliced_->idle() || !sliced_->between_rounds()) return {};
+  GenerationJob& job = work.jobs[work.job];
+  VKF_ASSIGN(const uint32_t live, job.pass->live_slots());
+  if (live > 0 && !sliced_->check_submitted()) return {};
+  VKF_ASSIGN(Generation generated, job.pass->collect(job.inputs, work.options));
+  scatter(generated, job.items, work.generation);
+  sliced_->skip_rest();
+  return ++work.job < work.jobs.size() ? begin_job() : Status{};
+}
+
+// A generation is done when its last job is.
+Advance SessionState::with_jobs(Advance advance) const {
+  const size_t jobs = started_->jobs.size();
+  if (jobs == 0) return advance;
+  if (started_->job == jobs) {
+    advance.progress = Advance::Progress::kDone;
+    advance.fraction = 1.0;
+    return advance;
+  }
+  const bool last = started_->job + 1 == jobs;
+  if (!last) advance.progress = Advance::Progress::kRunning;
+  // The last job is done when follow_jobs has seen it.
+  if (advance.progress == Advance::Progress::kDone) {
+    advance.progress = Advance::Progress::kSubmitted;
+  }
+  advance.fraction =
+      (static_cast<double>(started_->job) + advance.fraction) / static_cast<double>(jobs);
+  return advance;
+}
+
+Result<Advance> SessionState::advance(double microseconds, const SubmitSemaphores& semaphores) {
+  VKF_CHECK(check_advance(microseconds));
+  VKF_CHECK(sliced_->collect());
+  VKF_CHECK(follow_jobs());
+  VKF_ASSIGN(const Advance advance, sliced_->advance(microseconds, semaphores));
+  return with_jobs(advance);
+}
+
+Result<Advance> SessionState::record(VkCommandBuffer_T* commands, double microseconds) {
+  VKF_CHECK(check_advance(microseconds));
+  VKF_CHECK(sliced_->collect());
+  VKF_CHECK(follow_jobs());
+  VKF_ASSIGN(const Advance advance, sliced_->append(commands, microseconds));
+  return with_jobs(advance);
+}
+
+Result<TensorMap> SessionState::finish() {
+  if (!started_) return nothing_started().error();
+  if (!started_->pass) {
+    return invalid_argument("[finish] what was started is a generation; call finish_generation");
+  }
+  VKF_CHECK(sliced_->check_submitted());
+  VKF_CHECK(sliced_->wait());
+  VKF_CHECK(sliced_->collect());
+  const Started work = std::move(*started_);
+  started_.reset();
+  return work.pass->read_outputs(work.words);
+}
+
+Result<Generation> SessionState::finish_generation() {
+  if (!started_) return nothing_started().error();
+  if (started_->pass) {
+    return invalid_argument("[finish_generation] what was started is a pass; call finish");
+  }
+  VKF_CHECK(sliced_->wait());
+  VKF_CHECK(sliced_->collect());
+  VKF_CHECK(follow_jobs());
+  if (started_->job < started_->jobs.size()) {
+    VKF_CHECK(sliced_->check_submitted());
+    return invalid_argument("[finish_generation] " +
+                            std::to_string(started_->jobs.size() - started_->job) +
+                            " groups of rows are not finished; call advance or record until the "
+                            "progress is kDone");
+  }
+  Generation result = std::move(started_->generation);
+  started_.reset();
+  return result;
+}
+
+Status SessionState::cancel() {
+  if (!started_) return {};
+  started_.reset();
+  return sliced_->clear();
+}
+
+Result<std::map<std::string, PassTensor>> SessionState::started_tensors() const {
+  if (!started_) return nothing_started().error();
+  if (!started_->pass) {
+    return invalid_argument("[session] a generation hands out no buffers; read finish_generation");
+  }
+  return started_->pass->tensors();
+}
+
+}  // namespace vkformer

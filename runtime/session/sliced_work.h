@@ -1,0 +1,76 @@
+// Work of a session that is carried out slice by slice, each within a budget of GPU time: the units
+// of a pass or a generation in order, cut where the budget ends. What pieces cost is learned from
+// the slices that have run.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "vkformer/session.h"
+#include "vulkan/slice_stream.h"
+
+namespace vkformer {
+
+// A recording and what is known of its cost; both outlive the work.
+struct SlicedUnit {
+  const Recording* recording = nullptr;
+  SliceCosts* costs = nullptr;
+  int64_t times = 1;  // how often it runs in a row
+};
+
+// A cautious first guess for SliceCosts, in operations a microsecond.
+double first_rate(const DeviceCaps& caps);
+
+class SlicedWork {
+ public:
+  static Result<std::unique_ptr<SlicedWork>> create(std::shared_ptr<VulkanDevice> device);
+
+  // Begins anew; what was submitted before still runs. `writes` are made before the first piece.
+  void start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes);
+  // An error while something is left to submit.
+  Status check_submitted() const;
+  // Drops what was not submitted yet and waits for the rest.
+  Status clear();
+
+  // The next slice, of at most `microseconds` by our estimate, at least one piece: to our own
+  // queue, or into a command buffer of the application.
+  Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
+  Result<Advance> append(VkCommandBuffer_T* commands, double microseconds);
+  // Learns from the slices that have run.
+  Status collect();
+  // Whether everything that was begun has run on the GPU, as far as is known.
+  bool idle() const { return under_way_.empty(); }
+  // Whether the next slice begins a round: what was submitted left a whole state.
+  bool between_rounds() const { return position_ == PlanPosition{}; }
+  // Whether anything was submitted since start.
+  bool begun() const { return work_ > 0; }
+  // Leaves out what was not submitted yet.
+  void skip_rest();
+  Status wait() { return stream_->wait(); }
+
+ private:
+  // Pieces on their way, with the costs that learn from them.
+  struct UnderWay {
+    uint64_t slice = 0;
+    std::vector<std::pair<SliceCosts*, PlanPiece>> pieces;
+  };
+
+  explicit SlicedWork(std::shared_ptr<VulkanDevice> device) : device_(std::move(device)) {}
+  Slice next(double microseconds, UnderWay& pieces);
+  Advance state() const;
+
+  std::shared_ptr<VulkanDevice> device_;
+  std::unique_ptr<SliceStream> stream_;
+  std::vector<SlicedUnit> units_;
+  std::vector<SliceWrite> writes_;
+  size_t unit_ = 0;
+  int64_t round_ = 0;
+  PlanPosition position_;
+  double work_ = 0;  // submitted, of total_
+  double total_ = 0;
+  double last_microseconds_ = 0;
+  std::deque<UnderWay> under_way_;
+};
+
+}  // namespace vkformer

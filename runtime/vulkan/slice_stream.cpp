@@ -1,0 +1,273 @@
+#include "vulkan/slice_stream.h"
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "vulkan/recorder.h"
+
+namespace vkformer {
+namespace {
+
+// Slices that may be under way before the oldest is waited for, or its times are given up.
+constexpr size_t kSlots = 8;
+constexpr uint32_t kQueries = 2 * SliceStream::kMostPieces;
+constexpr size_t kMostUpdate = 65536;  // bytes of one vkCmdUpdateBuffer
+
+// One slice under way: its queries and, for our own submits, its command buffer.
+struct Slot {
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  uint64_t slice = 0;  // 0: nothing to report
+  uint64_t value = 0;  // of our timeline; 0: appended to a command buffer of the application
+  uint32_t queries = 0;
+  double clock = 0;         // microseconds by the clock, without timestamps
+  uint64_t first_tick = 0;  // of the slice before, which may still stand in the pool
+};
+
+size_t piece_count(const Slice& slice) {
+  size_t count = 0;
+  for (const SlicePart& part : slice.parts) count += part.pieces.size();
+  return count;
+}
+
+}  // namespace
+
+struct SliceStream::Impl {
+  std::shared_ptr<VulkanDevice> device;
+  VkQueryPool queries = VK_NULL_HANDLE;  // null without timestamps
+  std::array<Slot, kSlots> slots;
+  uint64_t slices = 0;  // begun
+  uint64_t last_value = 0;
+
+  Context& context() const { return device->impl().context; }
+  ~Impl();
+  Status make_slot(Slot& slot);
+  Status reset_queries();
+  Result<Slot*> next_slot();
+  Status begin(Slot& slot);
+  Status end(Slot& slot);
+  Status record(VkCommandBuffer commands, Slot& slot, const Slice& slice);
+  void write(VkCommandBuffer commands, const Slice& slice);
+  void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags wrote,
+               VkPipelineStageFlags to, VkAccessFlags reads);
+  Result<bool> read(Slot& slot, SliceTimes& times);
+};
+
+SliceStream::Impl::~Impl() {
+  if (!device) return;
+  // Its only failure is a lost device, on which nothing runs any more.
+  (void)device->wait(last_value);
+  const Context& c = context();
+  for (const Slot& slot : slots) {
+    if (slot.pool) c.api.DestroyCommandPool(c.device, slot.pool, c.allocator);
+  }
+  if (queries) c.api.DestroyQueryPool(c.device, queries, c.allocator);
+}
+
+Status SliceStream::Impl::make_slot(Slot& slot) {
+  Context& c = context();
+  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+  pool.queueFamilyIndex = c.queue_family;
+  VKF_CHECK(c.check(c.api.CreateCommandPool(c.device, &pool, c.allocator, &slot.pool),
+                    "[slices] vkCreateCommandPool"));
+  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  info.commandPool = slot.pool;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  return c.check(c.api.AllocateCommandBuffers(c.device, &info, &slot.commands),
+                 "[slices] vkAllocateCommandBuffers");
+}
+
+// Queries may only be asked for once they have been reset.
+Status SliceStream::Impl::reset_queries() {
+  Context& c = context();
+  if (c.timestamp_bits == 0) return {};
+  VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = kQueries * kSlots;
+  VKF_CHECK(c.check(c.api.CreateQueryPool(c.device, &info, c.allocator, &queries),
+                    "[slices] vkCreateQueryPool"));
+  Slot& slot = slots[0];
+  VKF_CHECK(begin(slot));
+  c.api.CmdResetQueryPool(slot.commands, queries, 0, info.queryCount);
+  VKF_CHECK(end(slot));
+  const SubmitChunk chunk{slot.commands, 0};
+  VKF_ASSIGN(last_value, device->impl().timeline->submit({&chunk, 1}));
+  return device->wait(last_value);
+}
+
+Status SliceStream::Impl::begin(Slot& slot) {
+  Context& c = context();
+  VKF_CHECK(c.check(c.api.ResetCommandPool(c.device, slot.pool, 0), "[slices] vkResetCommandPool"));
+  VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  return c.check(c.api.BeginCommandBuffer(slot.commands, &info), "[slices] vkBeginCommandBuffer");
+}
+
+Status SliceStream::Impl::end(Slot& slot) {
+  Context& c = context();
+  return c.check(c.api.EndCommandBuffer(slot.commands), "[slices] vkEndCommandBuffer");
+}
+
+// The slot of the oldest slice, whose commands have run; its times are lost if nobody asked.
+Result<Slot*> SliceStream::Impl::next_slot() {
+  VKF_CHECK(context().check_alive());
+  Slot& slot = slots[slices % kSlots];
+  if (!slot.pool) VKF_CHECK(make_slot(slot));
+  VKF_CHECK(device->wait(slot.value));
+  if (slot.slice != 0) {
+    // Nobody asked for its times; they must not pass for those of the next.
+    SliceTimes unread;
+    VKF_CHECK(read(slot, unread));
+    slot.slice = 0;
+  }
+  return &slot;
+}
+
+void SliceStream::Impl::barrier(VkCommandBuffer commands, VkPipelineStageFlags from,
+                                VkAccessFlags wrote, VkPipelineStageFlags to, VkAccessFlags reads) {
+  VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  memory.srcAccessMask = wrote;
+  memory.dstAccessMask = reads;
+  context().api.CmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
+void SliceStream::Impl::write(VkCommandBuffer commands, const Slice& slice) {
+  if (slice.writes.empty()) return;
+  constexpr VkPipelineStageFlags kEarlier = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+                                            VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT |
+                                            VK_PIPELINE_STAGE_TRANSFER_BIT;
+  barrier(commands, kEarlier, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+          VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+  for (const SliceWrite& w : slice.writes) {
+    for (size_t at = 0; at < w.bytes.size(); at += kMostUpdate) {
+      context().api.CmdUpdateBuffer(commands, w.buffer->impl()->placed.handle, w.offset + at,
+                                    std::min(kMostUpdate, w.bytes.size() - at),
+                                    w.bytes.data() + at);
+    }
+  }
+}
+
+Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Slice& slice) {
+  const size_t pieces = piece_count(slice);
+  if (pieces > kMostPieces) {
+    return internal_error("[slices] a slice has " + std::to_string(pieces) +
+                          " pieces, but at most " + std::to_string(kMostPieces) + " are timed");
+  }
+  const auto first = static_cast<uint32_t>(slices % kSlots) * kQueries;
+  slot.queries = static_cast<uint32_t>(2 * pieces);
+  if (queries && slot.queries > 0) {
+    context().api.CmdResetQueryPool(commands, queries, first, slot.queries);
+  }
+  write(commands, slice);
+  PieceQueries timed{queries, first};
+  for (const SlicePart& part : slice.parts) {
+    VKF_CHECK(part.recording->impl().recorder->append(commands, part.pieces, timed));
+  }
+  barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+          VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+          VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+  slot.slice = ++slices;
+  return {};
+}
+
+SliceStream::SliceStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SliceStream::~SliceStream() = default;
+
+Result<std::unique_ptr<SliceStream>> SliceStream::create(std::shared_ptr<VulkanDevice> device) {
+  auto impl = std::make_unique<Impl>();
+  impl->device = std::move(device);
+  VKF_CHECK(impl->context().check_alive());
+  VKF_CHECK(impl->make_slot(impl->slots[0]));
+  VKF_CHECK(impl->reset_queries());
+  return std::unique_ptr<SliceStream>(new SliceStream(std::move(impl)));
+}
+
+Result<uint64_t> SliceStream::submit(const Slice& slice, const SubmitSemaphores& semaphores) {
+  VKF_ASSIGN(Slot * slot, impl_->next_slot());
+  VKF_CHECK(impl_->begin(*slot));
+  VKF_CHECK(impl_->record(slot->commands, *slot, slice));
+  VKF_CHECK(impl_->end(*slot));
+  const SubmitChunk chunk{slot->commands, 0};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto value = impl_->device->impl().timeline->submit({&chunk, 1}, &semaphores);
+  if (!value) {
+    slot->slice = 0;
+    return value.error();
+  }
+  slot->value = impl_->last_value = *value;
+  for (const SlicePart& part : slice.parts) part.recording->impl().last_value = *value;
+  if (!impl_->queries) {
+    VKF_CHECK(impl_->device->wait(*value));
+    const std::chrono::duration<double, std::micro> taken =
+        std::chrono::steady_clock::now() - begin;
+    slot->clock = taken.count();
+  }
+  return slot->slice;
+}
+
+Result<uint64_t> SliceStream::append(VkCommandBuffer_T* commands, const Slice& slice) {
+  if (commands == VK_NULL_HANDLE) {
+    return invalid_argument("[record] the command buffer is null; begin one first");
+  }
+  VKF_ASSIGN(Slot * slot, impl_->next_slot());
+  slot->value = 0;
+  slot->clock = 0;
+  VKF_CHECK(impl_->record(commands, *slot, slice));
+  return impl_->queries ? slot->slice : std::exchange(slot->slice, 0);
+}
+
+bool SliceStream::timed() const {
+  return impl_->queries != VK_NULL_HANDLE;
+}
+
+// Whether the slice has finished, and then its times.
+Result<bool> SliceStream::Impl::read(Slot& slot, SliceTimes& times) {
+  times = {.slice = slot.slice, .microseconds = slot.clock};
+  if (!queries || slot.queries == 0) return true;
+  Context& c = context();
+  const auto first = static_cast<uint32_t>((slot.slice - 1) % kSlots) * kQueries;
+  std::vector<std::array<uint64_t, 2>> ticks(slot.queries);  // value, available
+  const VkResult result = c.api.GetQueryPoolResults(
+      c.device, queries, first, slot.queries, ticks.size() * sizeof ticks[0], ticks.data(),
+      sizeof ticks[0], VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT);
+  if (result != VK_NOT_READY) VKF_CHECK(c.check(result, "[slices] vkGetQueryPoolResults"));
+  for (const auto& tick : ticks) {
+    if (tick[1] == 0) return false;
+  }
+  // What the slot's earlier slice wrote stands there until the reset has run.
+  if (ticks.front()[0] == slot.first_tick) return false;
+  slot.first_tick = ticks.front()[0];
+  const uint64_t mask = c.timestamp_bits >= 64 ? ~0ull : (1ull << c.timestamp_bits) - 1;
+  const auto between = [&](const auto& from, const auto& to) {
+    return static_cast<double>((to[0] - from[0]) & mask) * c.timestamp_period * 1e-3;
+  };
+  for (size_t i = 0; i + 1 < ticks.size(); i += 2) {
+    times.pieces.push_back(between(ticks[i], ticks[i + 1]));
+  }
+  times.microseconds = between(ticks.front(), ticks.back());
+  return true;
+}
+
+Result<std::vector<SliceTimes>> SliceStream::finished() {
+  std::vector<SliceTimes> list;
+  const uint64_t oldest = impl_->slices >= kSlots ? impl_->slices - kSlots : 0;
+  for (uint64_t slice = oldest; slice < impl_->slices; ++slice) {
+    Slot& slot = impl_->slots[slice % kSlots];
+    if (slot.slice == 0) continue;
+    SliceTimes times;
+    VKF_ASSIGN(const bool done, impl_->read(slot, times));
+    if (!done) break;
+    slot.slice = 0;
+    list.push_back(std::move(times));
+  }
+  return list;
+}
+
+Status SliceStream::wait() {
+  return impl_->device->wait(impl_->last_value);
+}
+
+}  // namespace vkformer

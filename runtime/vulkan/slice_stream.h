@@ -1,0 +1,75 @@
+// Slices of prepared recordings on their way through the queue: recorded anew each time, into
+// command buffers of our own or of the application, and timed piece by piece.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "vulkan/recording.h"
+
+namespace vkformer {
+
+// Consecutive pieces of one prepared recording.
+struct SlicePart {
+  const Recording* recording = nullptr;
+  std::vector<PlanPiece> pieces;
+};
+
+// Words to be written to a buffer before the pieces run.
+struct SliceWrite {
+  const Buffer* buffer = nullptr;
+  uint64_t offset = 0;               // bytes, a multiple of 4
+  std::span<const std::byte> bytes;  // a multiple of 4; alive until the slice is recorded
+};
+
+struct Slice {
+  std::vector<SliceWrite> writes;
+  std::vector<SlicePart> parts;
+};
+
+// Measured times of a slice that the GPU has finished.
+struct SliceTimes {
+  uint64_t slice = 0;          // as append and submit numbered it
+  double microseconds = 0;     // from the begin of its first piece to the end of its last
+  std::vector<double> pieces;  // microseconds each, in order; empty without timestamps
+};
+
+// What a submit of our own waits for and signals besides our timeline; values are those of timeline
+// semaphores, 0 for binary ones.
+struct SubmitSemaphores {
+  std::vector<uint64_t> wait_handles, wait_values;
+  std::vector<uint64_t> signal_handles, signal_values;
+};
+
+class SliceStream {
+ public:
+  // Pieces that one slice may have.
+  static constexpr size_t kMostPieces = 256;
+
+  static Result<std::unique_ptr<SliceStream>> create(std::shared_ptr<VulkanDevice> device);
+  // Waits until the device is done with what submit() submitted. What append() appended must have
+  // run, or never run.
+  ~SliceStream();
+  SliceStream(const SliceStream&) = delete;
+  SliceStream& operator=(const SliceStream&) = delete;
+
+  // Submits the slice and returns its number, from 1 on. Where the device has no timestamps, waits
+  // for it and takes the time by the clock.
+  Result<uint64_t> submit(const Slice& slice, const SubmitSemaphores& semaphores);
+  // Appends the slice to a command buffer of the application, outside a render pass.
+  Result<uint64_t> append(VkCommandBuffer_T* commands, const Slice& slice);
+  // Whether the device has timestamps. Without them, append cannot tell when its slices have run.
+  bool timed() const;
+  // Times of slices that finished since the last call, oldest first. Does not wait.
+  Result<std::vector<SliceTimes>> finished();
+  // Waits for what submit() submitted.
+  Status wait();
+
+ private:
+  struct Impl;
+  explicit SliceStream(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,238 @@
+// The application's own device, command buffers, buffers and semaphores through the C interface.
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "support/golden.h"
+#include "support/test_device.h"
+#include "vkformer/vkformer.h"
+#include "vulkan/context.h"
+#include "vulkan/host_queue.h"
+
+namespace vkformer::testing {
+namespace {
+
+template <class Handle>
+using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
+
+struct Locks {
+  int locked = 0;
+  int unlocked = 0;
+};
+
+// A device that the C interface adopted, and the locks it took around submits.
+struct AdoptedInC {
+  HostDevice host{VK_API_VERSION_1_2};
+  Locks locks;
+  Owned<vkf_error> error{vkf_error_create(), vkf_error_free};
+  Owned<vkf_device> device{nullptr, vkf_device_free};
+
+  AdoptedInC() {
+    vkf_adopted_device adopted = handles();
+    vkf_device_options options{};
+    options.struct_size = sizeof(options);
+    options.cache_directory = "none";
+    vkf_device* made = nullptr;
+    const vkf_status status = vkf_device_adopt(&adopted, &options, &made, error.get());
+    REQUIRE_MESSAGE(status == VKF_OK, message());
+    device.reset(made);
+  }
+
+  vkf_adopted_device handles() {
+    vkf_adopted_device adopted{};
+    adopted.struct_size = sizeof(adopted);
+    adopted.queue_family = host.family;
+    adopted.api_version = host.version;
+    adopted.get_instance_proc_addr =
+        reinterpret_cast<vkf_any_function>(host.loader->get_instance_proc_addr());
+    adopted.instance = host.instance;
+    adopted.physical_device = host.physical;
+    adopted.device = host.device;
+    adopted.queue = host.queue;
+    adopted.enabled_features = &host.enabled;
+    adopted.queue_lock = [](void* data) { ++static_cast<Locks*>(data)->locked; };
+    adopted.queue_unlock = [](void* data) { ++static_cast<Locks*>(data)->unlocked; };
+    adopted.queue_lock_data = &locks;
+    return adopted;
+  }
+
+  const char* message() const { return vkf_error_message(error.get()); }
+};
+
+void set(vkf_tensors* tensors, const std::string& name, const Tensor& tensor) {
+  vkf_tensor view{};
+  view.struct_size = sizeof(view);
+  view.dtype = tensor.dtype == DType::kI64 ? VKF_I64 : VKF_F32;
+  REQUIRE((tensor.dtype == DType::kI64 || tensor.dtype == DType::kF32));
+  view.shape = tensor.shape.data();
+  view.rank = tensor.shape.size();
+  view.data = tensor.bytes.data();
+  view.bytes = tensor.bytes.size();
+  CHECK(vkf_tensors_set(tensors, name.c_str(), &view, nullptr) == VKF_OK);
+}
+
+vkf_tensor get(const vkf_tensors* tensors, const char* name) {
+  vkf_tensor view{};
+  view.struct_size = sizeof(view);
+  REQUIRE(vkf_tensors_get(tensors, name, &view, nullptr) == VKF_OK);
+  return view;
+}
+
+// A session of a golden model, its inputs, and what one pass gives.
+struct GuestInC : AdoptedInC {
+  Owned<vkf_session> session{nullptr, vkf_session_free};
+  Owned<vkf_tensors> inputs{nullptr, vkf_tensors_free};
+  Owned<vkf_tensors> expected{nullptr, vkf_tensors_free};
+
+  explicit GuestInC(const char* name) {
+    const GoldenCase golden = golden_case(name);
+    vkf_model* model = nullptr;
+    vkf_session* made = nullptr;
+    vkf_tensors* tensors = nullptr;
+    const vkf_status loaded =
+        vkf_model_load(device.get(), golden.path("model").c_str(), nullptr, &model, error.get());
+    REQUIRE_MESSAGE(loaded == VKF_OK, message());
+    REQUIRE(vkf_session_create(model, nullptr, &made, error.get()) == VKF_OK);
+    session.reset(made);
+    vkf_model_free(model);
+    REQUIRE(vkf_tensors_create(&tensors, error.get()) == VKF_OK);
+    inputs.reset(tensors);
+    for (const auto& [key, tensor] : golden.tensors("inputs.safetensors")) {
+      set(inputs.get(), key, tensor);
+    }
+    const vkf_status ran =
+        vkf_session_run(session.get(), inputs.get(), nullptr, &tensors, error.get());
+    REQUIRE_MESSAGE(ran == VKF_OK, message());
+    expected.reset(tensors);
+  }
+};
+
+vkf_advance empty_advance() {
+  vkf_advance advance{};
+  advance.struct_size = sizeof(advance);
+  return advance;
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("C: an adopted device is locked around submits, and its misuse is refused") {
+    if (!have_test_device()) return;
+    AdoptedInC c;
+    vkf_device* none = nullptr;
+    vkf_adopted_device adopted = c.handles();
+    adopted.queue_unlock = nullptr;
+    CHECK(vkf_device_adopt(&adopted, nullptr, &none, c.error.get()) == VKF_INVALID_ARGUMENT);
+    CHECK(std::strstr(c.message(), "queue_unlock") != nullptr);
+    adopted = c.handles();
+    adopted.queue_family = 1000;
+    CHECK(vkf_device_adopt(&adopted, nullptr, &none, c.error.get()) == VKF_INVALID_ARGUMENT);
+    adopted = c.handles();
+    adopted.enabled_extension_count = 1;
+    CHECK(vkf_device_adopt(&adopted, nullptr, &none, c.error.get()) == VKF_INVALID_ARGUMENT);
+    CHECK(none == nullptr);
+    CHECK(c.locks.locked == c.locks.unlocked);
+  }
+
+  TEST_CASE("C: an operator runs inside the application's command buffer, on its buffers") {
+    if (!have_test_device()) return;
+    AdoptedInC c;
+    HostQueue queue(c.host);
+    const std::vector<float> values = {1, 2, 3, 4, 5, 7};
+    vkf_tensors* inputs = nullptr;
+    vkf_tensors* outputs = nullptr;
+    REQUIRE(vkf_tensors_create(&inputs, nullptr) == VKF_OK);
+    set(inputs, "X", Tensor::from_floats({2, 3}, values));
+    vkf_operator_call call{};
+    call.struct_size = sizeof(call);
+    call.name = "softmax";
+    call.inputs = inputs;
+    REQUIRE(vkf_operator_run(c.device.get(), &call, nullptr, &outputs, nullptr, nullptr) == VKF_OK);
+    CHECK(c.locks.locked > 0);
+    CHECK(c.locks.locked == c.locks.unlocked);
+    vkf_recorded_operator* recorded = nullptr;
+    REQUIRE(vkf_recorded_operator_create(c.device.get(), &call, &recorded, c.error.get()) ==
+            VKF_OK);
+    vkf_operator_tensor in{};
+    vkf_operator_tensor out{};
+    in.struct_size = out.struct_size = sizeof(in);
+    REQUIRE(vkf_recorded_operator_get(recorded, VKF_OPERATOR_INPUTS, 0, &in, nullptr) == VKF_OK);
+    REQUIRE(vkf_recorded_operator_get(recorded, VKF_OPERATOR_OUTPUTS, 0, &out, nullptr) == VKF_OK);
+    float* y = nullptr;
+    const VkBuffer buffer = queue.make_buffer(out.bytes, y);
+    const vkf_buffer_range range{out.name, handle_bits(buffer), 0, out.bytes};
+    const vkf_status bound = vkf_recorded_operator_bind(recorded, &range, 1, c.error.get());
+    REQUIRE_MESSAGE(bound == VKF_OK, c.message());
+    REQUIRE(vkf_recorded_operator_record(recorded, queue.commands(), c.error.get()) == VKF_OK);
+    queue.barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+                  VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    queue.submit_and_wait();
+    const vkf_tensor wanted = get(outputs, out.name);
+    CHECK(std::memcmp(y, wanted.data, wanted.bytes) == 0);
+    vkf_recorded_operator_free(recorded);
+    vkf_tensors_free(outputs);
+    vkf_tensors_free(inputs);
+  }
+}
+
+TEST_SUITE("model") {
+  TEST_CASE("C: a pass runs inside the application's command buffers, into its buffer") {
+    if (!have_test_device()) return;
+    GuestInC c("bert-base");
+    const vkf_tensor hidden = get(c.expected.get(), "last_hidden_state");
+    HostQueue queue(c.host);
+    float* words = nullptr;
+    const VkBuffer buffer = queue.make_buffer(hidden.bytes, words);
+    const vkf_buffer_range range{"last_hidden_state", handle_bits(buffer), 0, hidden.bytes};
+    const vkf_status started = vkf_session_start_on_buffers(c.session.get(), c.inputs.get(), &range,
+                                                            1, nullptr, c.error.get());
+    REQUIRE_MESSAGE(started == VKF_OK, c.message());
+    vkf_advance advance = empty_advance();
+    const double whole = std::numeric_limits<double>::infinity();
+    const vkf_status recorded =
+        vkf_session_record(c.session.get(), queue.commands(), whole, &advance, c.error.get());
+    REQUIRE_MESSAGE(recorded == VKF_OK, c.message());
+    CHECK(advance.progress != VKF_RUNNING);
+    queue.submit_and_wait();
+    CHECK(std::memcmp(words, hidden.data, hidden.bytes) == 0);
+    vkf_tensors* rest = nullptr;
+    CHECK(vkf_session_finish(c.session.get(), &rest, c.error.get()) == VKF_OK);
+    vkf_tensors_free(rest);
+  }
+
+  TEST_CASE("C: a submit waits for the application's semaphores and signals its own") {
+    if (!have_test_device()) return;
+    GuestInC c("bert-base");
+    if (c.host.enabled12.timelineSemaphore == VK_FALSE) {
+      MESSAGE("skipped: the device has no timeline semaphores");
+      return;
+    }
+    HostQueue queue(c.host);
+    const VkSemaphore binary = queue.make_semaphore(HostQueue::SemaphoreKind::kBinary);
+    const VkSemaphore timeline = queue.make_semaphore(HostQueue::SemaphoreKind::kTimeline);
+    const vkf_semaphore_use wait{handle_bits(binary), 0};
+    const vkf_semaphore_use signal{handle_bits(timeline), 7};
+    vkf_slice_options slice{};
+    slice.struct_size = sizeof(slice);
+    slice.microseconds = std::numeric_limits<double>::infinity();
+    slice.wait_count = slice.signal_count = 1;
+    vkf_advance advance = empty_advance();
+    REQUIRE(vkf_session_start(c.session.get(), c.inputs.get(), nullptr, c.error.get()) == VKF_OK);
+    CHECK(vkf_session_advance(c.session.get(), &slice, &advance, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    slice.wait = &wait;
+    slice.signal = &signal;
+    queue.submit_signalling(binary);
+    const vkf_status submitted =
+        vkf_session_advance(c.session.get(), &slice, &advance, c.error.get());
+    REQUIRE_MESSAGE(submitted == VKF_OK, c.message());
+    queue.wait_for(timeline, 7);
+    vkf_tensors* outputs = nullptr;
+    REQUIRE(vkf_session_finish(c.session.get(), &outputs, c.error.get()) == VKF_OK);
+    const vkf_tensor hidden = get(c.expected.get(), "last_hidden_state");
+    CHECK(std::memcmp(get(outputs, "last_hidden_state").data, hidden.data, hidden.bytes) == 0);
+    vkf_tensors_free(outputs);
+  }
+}
+
+}  // namespace vkformer::testing

@@ -1,0 +1,302 @@
+// Every task through the C interface gives what the C++ classes give: the same texts, labels,
+// scores and places. The other halves of the C interface are tested from C itself, in tests/c.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+
+#include "support/test_device.h"
+#include "vkformer/tasks.h"
+#include "vkformer/vkformer.h"
+
+using namespace vkformer;
+
+namespace {
+
+const std::string kGolden = std::string(VKFORMER_SOURCE_DIR) + "/tests/tasks/golden/";
+
+template <class Handle>
+using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
+
+// A device and a task of the C interface, and the error that its calls fill.
+struct CTask {
+  Owned<vkf_error> error{vkf_error_create(), vkf_error_free};
+  Owned<vkf_device> device{nullptr, vkf_device_free};
+  Owned<vkf_task> task{nullptr, vkf_task_free};
+
+  vkf_status load(const char* folder, const char* name) {
+    const DeviceOptions wanted = test_device_options();
+    vkf_device_options options{};
+    options.struct_size = sizeof(options);
+    options.device = wanted.device.c_str();
+    options.tier = wanted.tier.c_str();
+    options.limits = wanted.limits.c_str();
+    options.cache_directory = "none";
+    vkf_device* made = nullptr;
+    vkf_source* source = nullptr;
+    vkf_task* loaded = nullptr;
+    vkf_status status = vkf_device_create(&options, &made, error.get());
+    device.reset(made);
+    if (status == VKF_OK) {
+      status = vkf_source_directory((kGolden + folder).c_str(), &source, error.get());
+    }
+    if (status == VKF_OK) {
+      status = vkf_task_load(device.get(), source, name, nullptr, &loaded, error.get());
+    }
+    task.reset(loaded);
+    vkf_source_free(source);
+    return status;
+  }
+
+  // What a call found. `call` is given the place for it.
+  Owned<vkf_findings> find(const std::function<vkf_status(vkf_findings**)>& call) {
+    vkf_findings* found = nullptr;
+    const vkf_status status = call(&found);
+    INFO(vkf_error_message(error.get()));
+    CHECK(status == VKF_OK);
+    return {found, vkf_findings_free};
+  }
+};
+
+vkf_finding finding(const Owned<vkf_findings>& findings, size_t input, size_t index) {
+  vkf_finding out{};
+  out.struct_size = sizeof(out);
+  CHECK(vkf_findings_get(findings.get(), input, index, &out, nullptr) == VKF_OK);
+  return out;
+}
+
+ModelSource source_of(const char* folder) {
+  return ModelSource::directory(kGolden + folder);
+}
+
+#define LOAD(c, folder, name)      \
+  CTask c;                         \
+  if (!have_test_device()) return; \
+  REQUIRE_MESSAGE((c).load(folder, name) == VKF_OK, vkf_error_message((c).error.get()))
+
+}  // namespace
+
+TEST_SUITE("model") {
+  TEST_CASE("C tasks: labels of texts") {
+    LOAD(c, "labels", "classify");
+    auto task = TextClassifier::load(*test_device(), source_of("labels"));
+    REQUIRE(task);
+    const std::vector<ClassifyInput> inputs = {{"a good day"}, {"one text", "and another"}};
+    const vkf_text_pair pairs[] = {{"a good day", nullptr}, {"one text", "and another"}};
+    const auto wanted = task->classify(inputs, 2);
+    REQUIRE(wanted);
+    const auto found = c.find([&](vkf_findings** out) {
+      return vkf_task_classify(c.task.get(), pairs, 2, 2, out, c.error.get());
+    });
+    REQUIRE(vkf_findings_inputs(found.get()) == 2);
+    for (size_t i = 0; i < 2; ++i) {
+      REQUIRE(vkf_findings_count(found.get(), i) == (*wanted)[i].size());
+      for (size_t k = 0; k < (*wanted)[i].size(); ++k) {
+        const vkf_finding got = finding(found, i, k);
+        CHECK(got.label == (*wanted)[i][k].label);
+        CHECK(got.score == (*wanted)[i][k].score);
+        CHECK(got.text == nullptr);
+      }
+    }
+    vkf_findings* none = nullptr;
+    CHECK(vkf_task_classify_pictures(c.task.get(), nullptr, 0, 1, &none, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    const vkf_text_pair hole{nullptr, nullptr};
+    CHECK(vkf_task_classify(c.task.get(), &hole, 1, 1, &none, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    CHECK(vkf_task_classify(c.task.get(), nullptr, 3, 1, &none, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+  }
+
+  TEST_CASE("C tasks: entities") {
+    LOAD(c, "entities", "classify");
+    auto task = TextClassifier::load(*test_device(), source_of("entities"));
+    REQUIRE(task);
+    CHECK(vkf_task_finds_entities(c.task.get()) == 1);
+    const std::vector<std::string> texts = {"Anna met Peter in Rome last week.", "Nobody."};
+    const char* const pointers[] = {texts[0].c_str(), texts[1].c_str()};
+    const auto wanted = task->entities(texts);
+    REQUIRE(wanted);
+    const auto found = c.find([&](vkf_findings** out) {
+      return vkf_task_find_entities(c.task.get(), pointers, 2, out, c.error.get());
+    });
+    for (size_t i = 0; i < 2; ++i) {
+      REQUIRE(vkf_findings_count(found.get(), i) == (*wanted)[i].size());
+      for (size_t k = 0; k < (*wanted)[i].size(); ++k) {
+        const vkf_finding got = finding(found, i, k);
+        const Entity& entity = (*wanted)[i][k];
+        CHECK(got.label == entity.label);
+        CHECK(got.text == entity.text);
+        CHECK(got.begin == entity.range.begin);
+        CHECK(got.end == entity.range.end);
+      }
+    }
+  }
+
+  TEST_CASE("C tasks: answers") {
+    LOAD(c, "answers", "answer");
+    auto task = Answerer::load(*test_device(), source_of("answers"));
+    REQUIRE(task);
+    const char* context = "The river runs to the sea. The old bridge is made of stone.";
+    const std::vector<Question> questions = {{"What is the bridge made of?", context}};
+    const vkf_question asked{questions[0].question.c_str(), context};
+    AnswerOptions options;
+    options.top = 3;
+    options.max_answer_tokens = 4;
+    options.overlap = 0;
+    vkf_answer_options same{};
+    same.struct_size = sizeof(same);
+    same.flags = VKF_ANSWER_OVERLAP;
+    same.top = 3;
+    same.max_answer_tokens = 4;
+    const auto wanted = task->answer(questions, options);
+    REQUIRE(wanted);
+    const auto found = c.find([&](vkf_findings** out) {
+      return vkf_task_answer(c.task.get(), &asked, 1, &same, out, c.error.get());
+    });
+    REQUIRE(vkf_findings_count(found.get(), 0) == (*wanted)[0].size());
+    for (size_t k = 0; k < (*wanted)[0].size(); ++k) {
+      const vkf_finding got = finding(found, 0, k);
+      CHECK(got.text == (*wanted)[0][k].text);
+      CHECK(got.score == (*wanted)[0][k].score);
+      CHECK(got.begin == (*wanted)[0][k].range.begin);
+    }
+  }
+
+  TEST_CASE("C tasks: gaps") {
+    LOAD(c, "masks", "fill-mask");
+    auto task = MaskFiller::load(*test_device(), source_of("masks"));
+    REQUIRE(task);
+    const std::string mask = task->mask_token();
+    CHECK(vkf_task_mask_token(c.task.get()) == mask);
+    const std::vector<std::string> texts = {"the " + mask + " is " + mask};
+    const char* const pointer = texts[0].c_str();
+    const auto wanted = task->fill(texts, 3);
+    REQUIRE(wanted);
+    const auto found = c.find([&](vkf_findings** out) {
+      return vkf_task_fill(c.task.get(), &pointer, 1, 3, out, c.error.get());
+    });
+    REQUIRE(vkf_findings_count(found.get(), 0) == 6);
+    for (size_t k = 0; k < 6; ++k) {
+      const vkf_finding got = finding(found, 0, k);
+      const MaskCandidate& candidate = (*wanted)[0][k / 3][k % 3];
+      CHECK(got.gap == static_cast<int>(k / 3));
+      CHECK(got.token == candidate.token);
+      CHECK(got.label == candidate.token_text);
+      CHECK(got.text == candidate.text);
+    }
+  }
+
+  TEST_CASE("C tasks: embeddings") {
+    LOAD(c, "embed", "embed");
+    auto task = Embedder::load(*test_device(), source_of("embed"));
+    REQUIRE(task);
+    const std::vector<std::string> texts = {"one", "two words"};
+    const char* const pointers[] = {"one", "two words"};
+    EmbedOptions options;
+    options.pooling = Pooling::kFirst;
+    options.length = EmbedOptions::Length::kUnit;
+    vkf_embed_options same{};
+    same.struct_size = sizeof(same);
+    same.pooling = VKF_POOL_FIRST;
+    same.unit_length = 1;
+    const auto wanted = task->embed(texts, options);
+    REQUIRE(wanted);
+    vkf_tensors* tensors = nullptr;
+    vkf_tensor view{};
+    view.struct_size = sizeof(view);
+    REQUIRE(vkf_task_embed(c.task.get(), pointers, 2, &same, &tensors, c.error.get()) == VKF_OK);
+    REQUIRE(vkf_tensors_get(tensors, "embeddings", &view, c.error.get()) == VKF_OK);
+    REQUIRE(view.bytes == wanted->bytes.size());
+    CHECK(std::memcmp(view.data, wanted->bytes.data(), view.bytes) == 0);
+    vkf_tensors_free(tensors);
+    same.pooling = 9;
+    CHECK(vkf_task_embed(c.task.get(), pointers, 2, &same, &tensors, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    CHECK(tensors == nullptr);
+  }
+
+  TEST_CASE("C tasks: translations with their languages") {
+    LOAD(c, "translations", "generate");
+    auto task = TextGenerator::load(*test_device(), source_of("translations"));
+    REQUIRE(task);
+    const std::vector<std::string> texts = {"hello"};
+    const char* const pointer = "hello";
+    TextOptions options;
+    options.beams = 2;
+    options.return_sequences = 2;
+    options.max_new_tokens = 6;
+    options.length_penalty = 0.5;
+    vkf_text_options same{};
+    same.struct_size = sizeof(same);
+    same.set =
+        VKF_SET_BEAMS | VKF_SET_RETURN_SEQUENCES | VKF_SET_MAX_NEW_TOKENS | VKF_SET_LENGTH_PENALTY;
+    same.beams = same.return_sequences = 2;
+    same.max_new_tokens = 6;
+    same.length_penalty = 0.5;
+    const auto wanted = task->generate(texts, options);
+    const auto status = [&](vkf_findings** out) {
+      return vkf_task_generate(c.task.get(), &pointer, 1, &same, out, c.error.get());
+    };
+    REQUIRE(wanted);
+    const auto found = c.find(status);
+    REQUIRE(vkf_findings_count(found.get(), 0) == 2);
+    for (size_t k = 0; k < 2; ++k) {
+      const vkf_finding got = finding(found, 0, k);
+      CHECK(got.text == (*wanted)[0][k].text);
+      CHECK(got.score == (*wanted)[0][k].score);
+      CHECK(std::vector<int64_t>(got.ids.ids, got.ids.ids + got.ids.count) == (*wanted)[0][k].ids);
+    }
+    same.target_language = "no such language";
+    vkf_findings* none = nullptr;
+    CHECK(status(&none) != VKF_OK);
+    CHECK(std::strstr(vkf_error_message(c.error.get()), "no such language") != nullptr);
+  }
+
+  TEST_CASE("C tasks: pictures and sounds") {
+    CTask c;
+    if (!have_test_device()) return;
+    const std::string path = kGolden + "picture-0.png";
+    const std::string wav = kGolden + "sound-0.wav";
+    vkf_picture* picture = nullptr;
+    vkf_sound* sound = nullptr;
+    REQUIRE(vkf_picture_load(path.c_str(), &picture, nullptr) == VKF_OK);
+    REQUIRE(vkf_sound_load(wav.c_str(), 0, &sound, nullptr) == VKF_OK);
+    const Owned<vkf_picture> own_picture(picture, vkf_picture_free);
+    const Owned<vkf_sound> own_sound(sound, vkf_sound_free);
+    std::vector<Picture> pictures;
+    pictures.push_back(std::move(Picture::load(path)).value());
+    const std::vector<Sound> sounds = {load_wav(wav).value()};
+
+    REQUIRE(c.load("picture-labels", "classify") == VKF_OK);
+    auto labels = PictureClassifier::load(*test_device(), source_of("picture-labels"));
+    REQUIRE(labels);
+    auto found = c.find([&](vkf_findings** out) {
+      return vkf_task_classify_pictures(c.task.get(), &picture, 1, 1, out, c.error.get());
+    });
+    CHECK(finding(found, 0, 0).label == labels->classify(pictures, 1).value()[0][0].label);
+
+    REQUIRE(c.load("captions", "caption") == VKF_OK);
+    auto captions = Captioner::load(*test_device(), source_of("captions"));
+    REQUIRE(captions);
+    found = c.find([&](vkf_findings** out) {
+      return vkf_task_caption(c.task.get(), &picture, 1, nullptr, out, c.error.get());
+    });
+    CHECK(finding(found, 0, 0).text == captions->caption(pictures).value()[0]);
+
+    REQUIRE(c.load("speech", "transcribe") == VKF_OK);
+    auto speech = Transcriber::load(*test_device(), source_of("speech"));
+    REQUIRE(speech);
+    TranscribeOptions options;
+    options.max_new_tokens = 5;
+    vkf_transcribe_options same{};
+    same.struct_size = sizeof(same);
+    same.set = VKF_SET_MAX_NEW_TOKENS;
+    same.max_new_tokens = 5;
+    found = c.find([&](vkf_findings** out) {
+      return vkf_task_transcribe(c.task.get(), &sound, 1, &same, out, c.error.get());
+    });
+    CHECK(finding(found, 0, 0).text == speech->transcribe(sounds, options).value()[0]);
+  }
+}

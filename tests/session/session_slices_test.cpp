@@ -1,0 +1,206 @@
+// A pass in slices within a budget: the same bits as in one go, and what may not be done meanwhile.
+#include <limits>
+#include <thread>
+
+#include "support/golden.h"
+#include "support/test_device.h"
+#include "vkformer/session.h"
+
+namespace vkformer::testing {
+namespace {
+
+struct Loaded {
+  GoldenCase golden;
+  Session session;
+  TensorMap inputs;
+};
+
+Loaded load(const std::string& name) {
+  GoldenCase golden = golden_case(name);
+  const auto model = Model::load(*test_device(), golden.path("model"));
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  auto session = Session::create(*model);
+  REQUIRE_MESSAGE(session.ok(), session.error().message);
+  TensorMap inputs = golden.tensors("inputs.safetensors");
+  return {std::move(golden), std::move(session).value(), std::move(inputs)};
+}
+
+void check_same(const TensorMap& expected, const TensorMap& got) {
+  REQUIRE(expected.size() == got.size());
+  for (const auto& [name, tensor] : expected) {
+    REQUIRE(got.count(name) == 1);
+    CHECK_MESSAGE(tensor.bytes == got.at(name).bytes, name);
+  }
+}
+
+// Slices until everything was submitted; returns how many.
+int advance_to_end(Session& session, double budget) {
+  for (int slices = 1; slices < 100000; ++slices) {
+    const auto advance = session.advance(budget);
+    REQUIRE_MESSAGE(advance.ok(), advance.error().message);
+    if (advance->progress != Advance::Progress::kRunning) {
+      CHECK(advance->fraction == 1.0);
+      return slices;
+    }
+    CHECK(advance->fraction < 1.0);
+  }
+  FAIL("no end");
+  return 0;
+}
+
+void check_refused(const Status& status, const char* part) {
+  REQUIRE_FALSE(status.ok());
+  CHECK_MESSAGE(status.error().message.find(part) != std::string::npos, status.error().message);
+}
+
+template <class T>
+void check_refused(const Result<T>& result, const char* part) {
+  REQUIRE_FALSE(result.ok());
+  CHECK_MESSAGE(result.error().message.find(part) != std::string::npos, result.error().message);
+}
+
+}  // namespace
+
+TEST_SUITE("model") {
+  TEST_CASE("a pass in slices gives the bits of a pass in one go") {
+    if (!have_test_device()) return;
+    for (const char* name : {"bert-base", "vit-base", "marian-base"}) {
+      CAPTURE(name);
+      Loaded loaded = load(name);
+      const auto whole = loaded.session.run(loaded.inputs);
+      REQUIRE_MESSAGE(whole.ok(), whole.error().message);
+      for (double budget : {1.0, 200.0, 5000.0, std::numeric_limits<double>::infinity()}) {
+        CAPTURE(budget);
+        const Status started = loaded.session.start(loaded.inputs);
+        REQUIRE_MESSAGE(started.ok(), started.error().message);
+        const int slices = advance_to_end(loaded.session, budget);
+        if (budget == 1.0) CHECK(slices > 20);
+        const auto sliced = loaded.session.finish();
+        REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);
+        check_same(*whole, *sliced);
+      }
+    }
+  }
+
+  TEST_CASE("a generation in slices gives the tokens and scores of one in one go") {
+    if (!have_test_device()) return;
+    for (const std::string name :
+         {"marian-base", "gpt2-batch", "performer-steps", "mistral-window"}) {
+      CAPTURE(name);
+      Loaded loaded = load(name);
+      loaded.inputs.erase("decoder_input_ids");
+      loaded.inputs.erase("decoder_attention_mask");
+      for (int beams : {1, 3}) {
+        CAPTURE(beams);
+        GenerateOptions options = loaded.session.generation_defaults();
+        options.beams = beams;
+        options.max_new_tokens = 7;
+        const auto whole = loaded.session.generate_masked(loaded.inputs, options);
+        REQUIRE_MESSAGE(whole.ok(), whole.error().message);
+        for (double budget : {50.0, 3000.0, std::numeric_limits<double>::infinity()}) {
+          CAPTURE(budget);
+          const Status started = loaded.session.start_generation(loaded.inputs, options);
+          REQUIRE_MESSAGE(started.ok(), started.error().message);
+          double fraction = 0;
+          for (int i = 0; i < 100000; ++i) {
+            const auto advance = loaded.session.advance(budget);
+            REQUIRE_MESSAGE(advance.ok(), advance.error().message);
+            CHECK(advance->fraction >= fraction);
+            fraction = advance->fraction;
+            if (advance->progress == Advance::Progress::kDone) break;
+            std::this_thread::yield();
+          }
+          const auto sliced = loaded.session.finish_generation();
+          REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);
+          REQUIRE(sliced->size() == whole->size());
+          for (size_t i = 0; i < whole->size(); ++i) {
+            REQUIRE((*sliced)[i].size() == (*whole)[i].size());
+            for (size_t k = 0; k < (*whole)[i].size(); ++k) {
+              CHECK((*sliced)[i][k].ids == (*whole)[i][k].ids);
+              CHECK((*sliced)[i][k].score == (*whole)[i][k].score);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("progress says when the GPU has finished, and how long slices took") {
+    if (!have_test_device()) return;
+    Loaded loaded = load("bert-base");
+    REQUIRE(loaded.session.start(loaded.inputs).ok());
+    advance_to_end(loaded.session, 500);
+    auto advance = loaded.session.advance(500);
+    for (int i = 0; i < 100000 && advance.ok(); ++i) {
+      if (advance->progress == Advance::Progress::kDone) break;
+      std::this_thread::yield();
+      advance = loaded.session.advance(500);
+    }
+    REQUIRE(advance.ok());
+    CHECK(advance->progress == Advance::Progress::kDone);
+    CHECK(advance->last_microseconds > 0);
+    CHECK(loaded.session.finish().ok());
+  }
+
+  TEST_CASE("a pass that was cancelled midway leaves nothing behind") {
+    if (!have_test_device()) return;
+    Loaded loaded = load("bert-base");
+    const auto whole = loaded.session.run(loaded.inputs);
+    REQUIRE(whole.ok());
+    REQUIRE(loaded.session.start(loaded.inputs).ok());
+    REQUIRE(loaded.session.advance(1).ok());
+    REQUIRE(loaded.session.cancel().ok());
+    REQUIRE(loaded.session.cancel().ok());
+    const auto again = loaded.session.run(loaded.inputs);
+    REQUIRE(again.ok());
+    check_same(*whole, *again);
+    // A session may also go away midway.
+    REQUIRE(loaded.session.start(loaded.inputs).ok());
+    REQUIRE(loaded.session.advance(1).ok());
+  }
+
+  TEST_CASE("misuse is an error with a sentence") {
+    if (!have_test_device()) return;
+    Loaded loaded = load("bert-base");
+    Session& session = loaded.session;
+    check_refused(session.advance(1000), "nothing was started");
+    check_refused(session.record(nullptr, 1000), "nothing was started");
+    check_refused(session.finish(), "nothing was started");
+    check_refused(session.start({}), "[");
+    check_refused(session.advance(1000), "nothing was started");
+    REQUIRE(session.start(loaded.inputs).ok());
+    check_refused(session.start(loaded.inputs), "not finished");
+    check_refused(session.finish_generation(), "call finish");
+    check_refused(session.run(loaded.inputs), "not finished");
+    check_refused(session.advance(0), "above 0");
+    check_refused(session.advance(-1), "above 0");
+    check_refused(session.advance(std::nan("")), "above 0");
+    check_refused(session.record(nullptr, 1000), "null");
+    check_refused(session.finish(), "percent are still to be submitted");
+    advance_to_end(session, 1e9);
+    CHECK(session.finish().ok());
+    check_refused(session.finish(), "nothing was started");
+  }
+
+  TEST_CASE("a second thread in a session gets an error") {
+    if (!have_test_device()) return;
+    Loaded loaded = load("bert-base");
+    std::atomic<int> refused{0}, passed{0}, other{0};
+    const auto body = [&] {
+      for (int i = 0; i < 20; ++i) {
+        const auto result = loaded.session.run(loaded.inputs);
+        const bool busy =
+            !result.ok() && result.error().message.find("another thread") != std::string::npos;
+        ++(result.ok() ? passed : busy ? refused : other);
+      }
+    };
+    std::thread first(body), second(body);
+    first.join();
+    second.join();
+    CHECK(passed > 0);
+    CHECK(other == 0);
+    CHECK(passed + refused == 40);
+  }
+}
+
+}  // namespace vkformer::testing

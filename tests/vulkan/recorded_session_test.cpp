@@ -1,0 +1,172 @@
+// A pass inside the application's command buffers and buffers, whole and within a budget, and
+// submits of ours between its semaphores.
+#include <cstring>
+#include <limits>
+
+#include "support/golden.h"
+#include "support/test_device.h"
+#include "vkformer/session.h"
+#include "vulkan/host_queue.h"
+
+namespace vkformer::testing {
+namespace {
+
+constexpr double kWhole = std::numeric_limits<double>::infinity();
+
+struct Guest {
+  HostDevice host{VK_API_VERSION_1_2};
+  std::optional<Device> device;
+  std::optional<Session> session;
+  TensorMap inputs;
+  TensorMap expected;  // of run(), on the application's device
+
+  explicit Guest(const char* name) {
+    auto adopted = adopt_device(host.adopted(), no_cache());
+    REQUIRE_MESSAGE(adopted.ok(), adopted.error().message);
+    device.emplace(std::move(adopted).value());
+    const GoldenCase golden = golden_case(name);
+    const auto model = Model::load(*device, golden.path("model"));
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    auto made = Session::create(*model);
+    REQUIRE_MESSAGE(made.ok(), made.error().message);
+    session.emplace(std::move(made).value());
+    inputs = golden.tensors("inputs.safetensors");
+    auto whole = session->run(inputs);
+    REQUIRE_MESSAGE(whole.ok(), whole.error().message);
+    expected = std::move(whole).value();
+  }
+};
+
+void check_words(const Tensor& expected, const float* words) {
+  CHECK(std::memcmp(words, expected.bytes.data(), expected.bytes.size()) == 0);
+}
+
+}  // namespace
+
+TEST_SUITE("model") {
+  TEST_CASE("a pass runs inside the application's command buffer and gives the same bits") {
+    if (!have_test_device()) return;
+    Guest guest("bert-base");
+    for (double budget : {kWhole, 300.0}) {
+      CAPTURE(budget);
+      REQUIRE(guest.session->start(guest.inputs).ok());
+      auto progress = Advance::Progress::kRunning;
+      int frames = 0;
+      while (progress == Advance::Progress::kRunning) {
+        REQUIRE(++frames < 100000);
+        HostQueue frame(guest.host);
+        const auto advance = guest.session->record(frame.commands(), budget);
+        REQUIRE_MESSAGE(advance.ok(), advance.error().message);
+        progress = advance->progress;
+        frame.submit_and_wait();
+      }
+      const auto outputs = guest.session->finish();
+      REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+      for (const auto& [name, tensor] : guest.expected) {
+        CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
+      }
+    }
+  }
+
+  TEST_CASE("pictures and outputs lie in the application's buffers, without copies") {
+    if (!have_test_device()) return;
+    Guest guest("vit-base");
+    const Tensor& pixels = guest.inputs.at("pixel_values");
+    const Tensor& hidden = guest.expected.at("last_hidden_state");
+    HostQueue queue(guest.host);
+    float* in = nullptr;
+    float* out = nullptr;
+    const VkBuffer pixel_buffer = queue.make_buffer(pixels.bytes.size() + 256, in);
+    const VkBuffer output_buffer = queue.make_buffer(hidden.bytes.size(), out);
+    TensorMap shapes = guest.inputs;
+    std::memset(shapes.at("pixel_values").bytes.data(), 0, pixels.bytes.size());
+    const Status started =
+        start_on_buffers(*guest.session, shapes,
+                         {{"pixel_values", {pixel_buffer, 256, pixels.bytes.size()}},
+                          {"last_hidden_state", {output_buffer, 0, hidden.bytes.size()}}});
+    REQUIRE_MESSAGE(started.ok(), started.error().message);
+    const auto buffers = pass_buffers(*guest.session);
+    REQUIRE(buffers.ok());
+    REQUIRE(buffers->count("last_hidden_state") == 1);
+    CHECK(buffers->at("last_hidden_state").range.buffer == output_buffer);
+    CHECK(buffers->at("last_hidden_state").tensor.shape == hidden.shape);
+    queue.barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT,
+                  VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT);
+    auto recorded = guest.session->record(queue.commands(), kWhole);
+    REQUIRE_MESSAGE(recorded.ok(), recorded.error().message);
+    CHECK(recorded->progress != Advance::Progress::kRunning);
+    // Nothing has run yet: what counts is what the buffer holds at submit.
+    std::memcpy(in + 64, pixels.bytes.data(), pixels.bytes.size());
+    queue.submit_and_wait();
+    check_words(hidden, out);
+    const auto rest = guest.session->finish();
+    REQUIRE_MESSAGE(rest.ok(), rest.error().message);
+    CHECK(rest->count("last_hidden_state") == 0);
+  }
+
+  TEST_CASE("the application's commands read an output of ours in the same submit") {
+    if (!have_test_device()) return;
+    Guest guest("bert-base");
+    REQUIRE(guest.session->start(guest.inputs).ok());
+    const auto buffers = pass_buffers(*guest.session);
+    REQUIRE(buffers.ok());
+    const BufferRange ours = buffers->at("last_hidden_state").range;
+    const Tensor& hidden = guest.expected.at("last_hidden_state");
+    HostQueue queue(guest.host);
+    float* words = nullptr;
+    const VkBuffer copy = queue.make_buffer(hidden.bytes.size(), words);
+    REQUIRE(guest.session->record(queue.commands(), kWhole).ok());
+    queue.copy(ours.buffer, ours.offset, copy, hidden.bytes.size());
+    queue.barrier(VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                  VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    queue.submit_and_wait();
+    check_words(hidden, words);
+    CHECK(guest.session->cancel().ok());
+  }
+
+  TEST_CASE("our submit waits for the application's semaphores and signals its own") {
+    if (!have_test_device()) return;
+    Guest guest("bert-base");
+    if (guest.host.enabled12.timelineSemaphore == VK_FALSE) {
+      MESSAGE("skipped: the device has no timeline semaphores");
+      return;
+    }
+    HostQueue queue(guest.host);
+    const VkSemaphore binary = queue.make_semaphore(HostQueue::SemaphoreKind::kBinary);
+    const VkSemaphore timeline = queue.make_semaphore(HostQueue::SemaphoreKind::kTimeline);
+    REQUIRE(guest.session->start(guest.inputs).ok());
+    queue.submit_signalling(binary);
+    const auto advance = advance_between(*guest.session, kWhole, {{binary, 0}}, {{timeline, 7}});
+    REQUIRE_MESSAGE(advance.ok(), advance.error().message);
+    queue.wait_for(timeline, 7);
+    const auto outputs = guest.session->finish();
+    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+    for (const auto& [name, tensor] : guest.expected) {
+      CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
+    }
+  }
+
+  TEST_CASE("places that do not fit are refused by name") {
+    if (!have_test_device()) return;
+    Guest guest("bert-base");
+    HostQueue queue(guest.host);
+    float* words = nullptr;
+    const VkBuffer buffer = queue.make_buffer(4096, words);
+    const auto refused = [&](const std::map<std::string, BufferRange>& places, const char* part) {
+      const Status started = start_on_buffers(*guest.session, guest.inputs, places);
+      REQUIRE_FALSE(started.ok());
+      CHECK_MESSAGE(started.error().message.find(part) != std::string::npos,
+                    started.error().message);
+    };
+    refused({{"pixels", {buffer, 0, 4096}}}, "[pixels] is not a tensor of this pass");
+    refused({{"last_hidden_state", {buffer, 0, 4}}}, "[last_hidden_state] needs");
+    refused({{"last_hidden_state", {VK_NULL_HANDLE, 0, 4}}}, "no buffer");
+    // After a refusal nothing is started.
+    CHECK(guest.session->run(guest.inputs).ok());
+    REQUIRE(guest.session->start(guest.inputs).ok());
+    CHECK_FALSE(advance_between(*guest.session, 1e6, {{VK_NULL_HANDLE, 0}}, {}).ok());
+    CHECK(guest.session->cancel().ok());
+  }
+}
+
+}  // namespace vkformer::testing
