@@ -120,7 +120,7 @@ struct Advance {
   enum class Progress : uint8_t {
     kRunning,    // there is more to submit
     kSubmitted,  // everything was submitted or recorded; the GPU may still be at it
-    kDone,       // the GPU has finished
+    kDone,  // the GPU has finished, as far as timestamps show: without them record never says so
   } progress = Progress::kRunning;
   double fraction = 0;           // 0 to 1, submitted so far, by our estimate
   double last_microseconds = 0;  // GPU time of the latest slice known to have run; 0: none yet
@@ -165,10 +165,14 @@ class VKFORMER_API Session {
   // The same into a command buffer of the application that is being recorded outside a render pass:
   // no submit, no semaphore. Its compute state is disturbed. What it wrote is visible to the host
   // and to transfers; for shaders the application puts a barrier after the compute stage's writes.
-  // The application submits slices in order, to the device's queue, before it calls finish.
+  // The application submits slices in order, to the device's queue, before it calls advance or
+  // finish; what still reads outputs of an earlier frame, it keeps apart by a barrier of its own.
+  // Between the steps of a generation, its state is read where the device's memory is mapped, else
+  // by a small submit of ours that waits.
   // Infinity records all that is left (256 dispatches at most in one call).
   Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
-  // Outputs of what was started; waits for the GPU. What was recorded must have run before.
+  // Outputs of what was started; waits for the GPU. What was recorded must have run before. An
+  // error ends what was started, unless it says that there is more to submit.
   Result<TensorMap> finish();
   Result<Generation> finish_generation();
   // Gives up what was started; waits for what was submitted. What was recorded must have run, or

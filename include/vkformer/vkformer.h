@@ -238,6 +238,20 @@ VKFORMER_API void vkf_devices_free(vkf_devices* devices);
 // Makes a Vulkan instance and device of vkformer's own. [any]
 VKFORMER_API vkf_status vkf_device_create(const vkf_device_options* options, vkf_device** device,
                                           vkf_error* error);
+// What is worth enabling before the application makes its VkDevice; nothing is required.
+typedef struct vkf_device_requirements {
+  uint32_t struct_size;
+  uint32_t queue_family;    // for our own queue, computing beside graphics where there is one
+  uint32_t shader_float16;  // 1: worth enabling, as are the next two
+  uint32_t timeline_semaphore;
+  uint32_t shader_int64;
+  uint32_t extension_count;
+  const char* extensions[4];           // device extensions; the names never go away
+  const char* low_priority_extension;  // with which that queue can be made of low priority; or null
+} vkf_device_requirements;
+// Of `host` only get_instance_proc_addr, instance, physical_device and api_version count. [any]
+VKFORMER_API vkf_status vkf_device_require(const vkf_adopted_device* host,
+                                           vkf_device_requirements* requirements, vkf_error* error);
 // Wraps the application's device; options->device does not count. [any]
 VKFORMER_API vkf_status vkf_device_adopt(const vkf_adopted_device* adopted,
                                          const vkf_device_options* options, vkf_device** device,
@@ -436,7 +450,8 @@ enum {
   VKF_RUN_ENTROPY = 4,           // attention_entropy.l and so on, in nats (B,H,T)
   VKF_RUN_HIDDEN_STATES = 8,     // hidden_states.l and so on: the input of layer l (B,T,D)
   VKF_RUN_ATTENTION_LAYER = 16,  // attentions and entropy of layer attention_layer only
-  VKF_RUN_ATTENTION_HEAD = 32    // attentions and entropy of head attention_head only
+  VKF_RUN_ATTENTION_HEAD = 32,   // attentions and entropy of head attention_head only
+  VKF_RUN_CLAMP_POSITIONS = 64   // tokens beyond the model's last position take that one
 };
 typedef struct vkf_run_options {
   uint32_t struct_size;
@@ -600,6 +615,11 @@ VKFORMER_API vkf_status vkf_session_start_on_buffers(vkf_session* session,
                                                      const vkf_buffer_range* ranges, size_t count,
                                                      const vkf_run_options* options,
                                                      vkf_error* error);
+// Begins a generation, which the calls below carry out too. [one]
+VKFORMER_API vkf_status vkf_session_start_generation(vkf_session* session,
+                                                     const vkf_tensors* inputs,
+                                                     const vkf_generate_options* options,
+                                                     vkf_error* error);
 // Submits the next slice and does not wait for it. [one]
 VKFORMER_API vkf_status vkf_session_advance(vkf_session* session, const vkf_slice_options* options,
                                             vkf_advance* advance, vkf_error* error);
@@ -610,8 +630,14 @@ VKFORMER_API vkf_status vkf_session_record(vkf_session* session, void* command_b
 // Outputs of what was started; waits for the GPU. [one]
 VKFORMER_API vkf_status vkf_session_finish(vkf_session* session, vkf_tensors** outputs,
                                            vkf_error* error);
+// Sequences of the generation that was started; waits for the GPU. [one]
+VKFORMER_API vkf_status vkf_session_finish_generation(vkf_session* session,
+                                                      vkf_generation** generation,
+                                                      vkf_error* error);
 // Gives up what was started. [one]
 VKFORMER_API vkf_status vkf_session_cancel(vkf_session* session, vkf_error* error);
+// Drops recordings on buffers of the application, before it destroys such a buffer. [one]
+VKFORMER_API vkf_status vkf_session_forget_buffers(vkf_session* session, vkf_error* error);
 // Where inputs and outputs of what was started lie. [one]
 VKFORMER_API vkf_status vkf_session_pass_buffers(vkf_session* session, vkf_pass_buffers** buffers,
                                                  vkf_error* error);

@@ -116,8 +116,9 @@ class VKFORMER_API RecordedOperator {
   std::unique_ptr<Impl> impl_;
 };
 
-// A tensor of a pass that was started, and where it lies: in memory of vkformer, which lives as
-// long as its session, or where the application placed it.
+// A tensor of a pass that was started, and where it lies: where the application placed it, or in
+// memory of vkformer, which belongs to the device's own queue family and stays until the session
+// starts or runs another pass.
 struct PassBuffer {
   OperatorTensor tensor;
   BufferRange range;
@@ -126,11 +127,15 @@ struct PassBuffer {
 // Session::start with some tensors in the application's own buffers, bound without copies: inputs
 // that its shaders wrote, outputs that they will read. `inputs` holds these inputs too, for their
 // shapes; their values are not used. Names are those of pass_buffers(); every placed tensor takes
-// 4 bytes an element. finish() leaves placed outputs out. The buffers must outlive the session, or
-// the use of its recording of this pass.
+// 4 bytes an element, none may overlap another, and the device's queue family must own them (or
+// they are VK_SHARING_MODE_CONCURRENT). finish() leaves placed outputs out. The session keeps its
+// recording on these buffers for the next start: they must outlive it, or forget_buffers().
 VKFORMER_API Status start_on_buffers(Session& session, const TensorMap& inputs,
                                      const std::map<std::string, BufferRange>& buffers,
                                      const RunOptions& options = {});
+// Drops recordings on buffers of the application, before it destroys such a buffer. They must not
+// be running.
+VKFORMER_API Status forget_buffers(Session& session);
 // Inputs and outputs of the pass that was started, by name.
 VKFORMER_API Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session);
 

@@ -75,10 +75,40 @@ AdoptedDevice adopted_device(const vkf_adopted_device* adopted) {
   return made;
 }
 
+// The name as a text that never goes away, or null; what device_requirements may name.
+const char* lasting_name(const std::string& name) {
+  for (const char* known :
+       {VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME,
+        VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME}) {
+    if (name == known) return known;
+  }
+  return nullptr;
+}
+
 }  // namespace
 }  // namespace vkformer
 
 using namespace vkformer;
+
+vkf_status vkf_device_require(const vkf_adopted_device* host, vkf_device_requirements* requirements,
+                              vkf_error* error) {
+  return guard(error, [&] {
+    need(requirements, "requirements");
+    const AdoptedDevice given = adopted_device(host);
+    const DeviceRequirements found = take(device_requirements(
+        given.get_instance_proc_addr, given.instance, given.physical_device, given.api_version));
+    vkf_device_requirements c{};
+    c.queue_family = found.queue_family;
+    c.shader_float16 = found.shader_float16;
+    c.timeline_semaphore = found.timeline_semaphore;
+    c.shader_int64 = found.shader_int64;
+    for (const std::string& name : found.extensions) {
+      c.extensions[c.extension_count++] = lasting_name(name);
+    }
+    c.low_priority_extension = lasting_name(found.low_priority_extension);
+    write_struct(requirements, c, "requirements");
+  });
+}
 
 vkf_status vkf_devices_list(vkf_devices** devices, vkf_error* error) {
   return make_handle(devices, error, [] {

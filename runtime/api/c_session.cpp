@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint32_t kRunBits = VKF_RUN_ATTENTIONS | VKF_RUN_SCORES | VKF_RUN_ENTROPY |
                               VKF_RUN_HIDDEN_STATES | VKF_RUN_ATTENTION_LAYER |
-                              VKF_RUN_ATTENTION_HEAD;
+                              VKF_RUN_ATTENTION_HEAD | VKF_RUN_CLAMP_POSITIONS;
 constexpr uint32_t kGenerateBits = 2 * VKF_SET_SINKS - 1;
 
 }  // namespace
@@ -40,6 +40,7 @@ RunOptions run_options(const vkf_run_options* options) {
   if (has(VKF_RUN_HIDDEN_STATES)) made.hidden_states = RunOptions::HiddenStates::kOn;
   if (has(VKF_RUN_ATTENTION_LAYER)) made.attention_layer = given.attention_layer;
   if (has(VKF_RUN_ATTENTION_HEAD)) made.attention_head = given.attention_head;
+  if (has(VKF_RUN_CLAMP_POSITIONS)) made.long_inputs = RunOptions::LongInputs::kClamp;
   if (given.temperature != 0) made.temperature = given.temperature;
   return made;
 }
@@ -180,6 +181,23 @@ vkf_status vkf_session_generate_from(vkf_session* session, const vkf_tensors* in
     const GenerateOptions read = generate_options(session->session, options);
     Generation made = take(session->session.generate_masked(inputs->map, read));
     return handle(vkf_generation{std::move(made)});
+  });
+}
+
+vkf_status vkf_session_start_generation(vkf_session* session, const vkf_tensors* inputs,
+                                        const vkf_generate_options* options, vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{session, "session"}, {inputs, "inputs"}});
+    const GenerateOptions read = generate_options(session->session, options);
+    take(session->session.start_generation(inputs->map, read));
+  });
+}
+
+vkf_status vkf_session_finish_generation(vkf_session* session, vkf_generation** generation,
+                                         vkf_error* error) {
+  return make_handle(generation, error, [&] {
+    need(session, "session");
+    return handle(vkf_generation{take(session->session.finish_generation())});
   });
 }
 

@@ -107,6 +107,13 @@ vkf_status vkf_session_cancel(vkf_session* session, vkf_error* error) {
   });
 }
 
+vkf_status vkf_session_forget_buffers(vkf_session* session, vkf_error* error) {
+  return guard(error, [&] {
+    need(session, "session");
+    take(forget_buffers(session->session));
+  });
+}
+
 vkf_status vkf_session_pass_buffers(vkf_session* session, vkf_pass_buffers** buffers,
                                     vkf_error* error) {
   return make_handle(buffers, error, [&] {

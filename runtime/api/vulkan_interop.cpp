@@ -99,6 +99,11 @@ Status start_on_buffers(Session& session, const TensorMap& inputs,
   return session.impl().start(inputs, options, places);
 }
 
+Status forget_buffers(Session& session) {
+  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+  return session.impl().forget_buffers();
+}
+
 Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session) {
   VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
   VKF_ASSIGN(const auto tensors, session.impl().started_tensors());

@@ -269,6 +269,17 @@ Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const LlamaDe
                                                 defaults.is_gemma() ? 1.0f : 0.0f));
 }
 
+Result<std::unique_ptr<ModelFamily>> load_gemma_kind(const ModelFiles& files,
+                                                     LlamaDefaults defaults, ReadRest read_rest) {
+  defaults.activation = "gelu_pytorch_tanh";
+  defaults.head_width = 256;
+  defaults.gemma = LlamaDefaults::Gemma::kYes;
+  Biases biases;
+  VKF_ASSIGN(biases.qkv, files.config.get_bool_or("attention_bias", false));
+  biases.out = biases.qkv;
+  return load(files, defaults, biases, read_rest);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_llama(const ModelFiles& files) {
@@ -289,31 +300,11 @@ Result<std::unique_ptr<ModelFamily>> load_qwen2(const ModelFiles& files) {
 }
 
 Result<std::unique_ptr<ModelFamily>> load_gemma(const ModelFiles& files) {
-  constexpr LlamaDefaults kDefaults{.family = "gemma",
-                                    .architecture = "GemmaForCausalLM",
-                                    .ffn = 24576,
-                                    .max_positions = 8192,
-                                    .activation = "gelu_pytorch_tanh",
-                                    .head_width = 256,
-                                    .gemma = LlamaDefaults::Gemma::kYes};
-  Biases biases;
-  VKF_ASSIGN(biases.qkv, files.config.get_bool_or("attention_bias", false));
-  biases.out = biases.qkv;
-  return load(files, kDefaults, biases, read_gemma);
+  return load_gemma_kind(files, {"gemma", "GemmaForCausalLM", 24576, 8192}, read_gemma);
 }
 
 Result<std::unique_ptr<ModelFamily>> load_gemma2(const ModelFiles& files) {
-  constexpr LlamaDefaults kDefaults{.family = "gemma2",
-                                    .architecture = "Gemma2ForCausalLM",
-                                    .ffn = 9216,
-                                    .max_positions = 8192,
-                                    .activation = "gelu_pytorch_tanh",
-                                    .head_width = 256,
-                                    .gemma = LlamaDefaults::Gemma::kYes};
-  Biases biases;
-  VKF_ASSIGN(biases.qkv, files.config.get_bool_or("attention_bias", false));
-  biases.out = biases.qkv;
-  return load(files, kDefaults, biases, read_gemma2);
+  return load_gemma_kind(files, {"gemma2", "Gemma2ForCausalLM", 9216, 8192}, read_gemma2);
 }
 
 }  // namespace vkformer

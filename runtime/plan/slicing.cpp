@@ -15,19 +15,39 @@ constexpr double kSmallShare = 0.02;
 // Cutting a dispatch pays where the piece is longer than so many fixed costs.
 constexpr double kWorthCutting = 4;
 
-int longest_axis(const Dispatch& d) {
-  int axis = 0;
-  for (int i = 1; i < 3; ++i) {
-    if (d.groups[i] > d.groups[axis]) axis = i;
-  }
-  return axis;
+double group_count(const std::array<uint32_t, 3>& groups) {
+  return static_cast<double>(groups[0]) * groups[1] * groups[2];
 }
 
-// Groups `begin` to `begin + count` along the split axis.
-DispatchPart cut(const Dispatch& d, int axis, uint32_t begin, uint32_t count) {
-  DispatchPart part{{0, 0, 0}, d.groups, d.flops * count / std::max(1u, d.groups[axis])};
-  part.base[axis] = begin;
-  part.groups[axis] = count;
+// The two axes that a dispatch is cut along, the longest first.
+struct CutAxes {
+  size_t first = 0;
+  size_t second = 0;
+  uint32_t rows = 1;     // groups along the first
+  uint32_t columns = 1;  // and the second
+};
+
+CutAxes cut_axes(const Dispatch& d) {
+  std::array<size_t, 3> order = {0, 1, 2};
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return d.groups[a] > d.groups[b]; });
+  return {order[0], order[1], d.groups[order[0]], d.groups[order[1]]};
+}
+
+// At most `count` steps from step `begin` on: whole rows, or a part of one.
+DispatchPart cut(const Dispatch& d, const CutAxes& axes, uint32_t begin, uint32_t count) {
+  DispatchPart part{{0, 0, 0}, d.groups, 0};
+  const uint32_t row = begin / axes.columns;
+  const uint32_t column = begin % axes.columns;
+  part.base[axes.first] = row;
+  if (column == 0 && count >= axes.columns) {
+    part.groups[axes.first] = std::min(count / axes.columns, axes.rows - row);
+  } else {
+    part.groups[axes.first] = 1;
+    part.base[axes.second] = column;
+    part.groups[axes.second] = std::min(count, axes.columns - column);
+  }
+  part.flops = d.flops * group_count(part.groups) / std::max(1.0, group_count(d.groups));
   return part;
 }
 
@@ -35,17 +55,23 @@ DispatchPart cut(const Dispatch& d, int axis, uint32_t begin, uint32_t count) {
 
 std::vector<DispatchPart> split_dispatch(const Dispatch& d, double max_flops) {
   // The lowering kept the group counts within the device's limits.
-  const int axis = longest_axis(d);
-  const uint32_t count = d.groups[axis];
+  const CutAxes axes = cut_axes(d);
+  const uint32_t count = axes.rows;
   const double wanted = max_flops > 0 ? d.flops / max_flops : 1;
   const auto parts = static_cast<uint32_t>(
       std::clamp(std::ceil(wanted), 1.0, static_cast<double>(std::max(1u, count))));
   const uint32_t step = (count + parts - 1) / std::max(1u, parts);
   std::vector<DispatchPart> list;
   for (uint32_t begin = 0; begin < count; begin += step) {
-    list.push_back(cut(d, axis, begin, std::min(step, count - begin)));
+    list.push_back(cut(d, axes, begin * axes.columns, step * axes.columns));
   }
   return list;
+}
+
+PlanPosition begin_of(const Plan& plan, const PlanPiece& piece) {
+  const CutAxes axes = cut_axes(plan.dispatches[piece.dispatch]);
+  const std::array<uint32_t, 3>& base = piece.part.base;
+  return {piece.dispatch, base[axes.first] * axes.columns + base[axes.second]};
 }
 
 std::vector<PlanPiece> all_pieces(const Plan& plan, double max_flops) {
@@ -63,18 +89,15 @@ std::vector<PlanPiece> all_pieces(const Plan& plan, double max_flops) {
 
 SliceCosts::SliceCosts(const Plan& plan, double flops_per_microsecond) {
   for (const Dispatch& d : plan.dispatches) {
-    const int axis = longest_axis(d);
     dispatches_.push_back({.work = std::max(1.0, d.flops + kFlopsPerByte * d.bytes),
                            .kernel = d.kernel,
-                           .groups = static_cast<double>(std::max(1u, d.groups[axis])),
-                           .axis = axis});
+                           .groups = std::max(1.0, group_count(d.groups))});
   }
   all_ = {flops_per_microsecond, 1.0};
 }
 
 double SliceCosts::share(const PlanPiece& piece) const {
-  const Learned& d = dispatches_[piece.dispatch];
-  return piece.part.groups[static_cast<size_t>(d.axis)] / d.groups;
+  return group_count(piece.part.groups) / dispatches_[piece.dispatch].groups;
 }
 
 double SliceCosts::share_microseconds(uint32_t dispatch, double share) const {
@@ -127,26 +150,28 @@ std::vector<PlanPiece> next_slice(const Plan& plan, const SliceCosts& costs,
   while (position.dispatch < plan.dispatches.size() && pieces.size() < limits.pieces) {
     const uint32_t index = position.dispatch;
     const Dispatch& d = plan.dispatches[index];
-    const int axis = longest_axis(d);
-    const uint32_t rest = d.groups[axis] - position.group;
+    const CutAxes axes = cut_axes(d);
+    const uint32_t steps = axes.rows * axes.columns;
+    const uint32_t rest = steps - position.group;
     const double fixed = costs.fixed_microseconds();
-    const double group = costs.share_microseconds(index, 1.0 / std::max(1u, d.groups[axis]));
+    const double step = costs.share_microseconds(index, 1.0 / std::max(1u, steps));
     double count = rest;
-    if (fixed + group * rest > left) {
-      count = d.live_axis >= 0 ? 0 : std::max(0.0, std::floor((left - fixed) / group));
-      const bool worth = count >= 1 && count * group >= kWorthCutting * fixed;
+    if (fixed + step * rest > left) {
+      count = d.live_axis >= 0 ? 0 : std::max(0.0, std::floor((left - fixed) / step));
+      const bool worth = count >= 1 && count * step >= kWorthCutting * fixed;
       if (!worth && !pieces.empty()) break;
       if (count < 1) count = d.live_axis >= 0 ? rest : 1;
     }
     if (d.live_axis < 0 && limits.max_flops > 0 && d.flops > 0) {
-      count =
-          std::min(count, std::max(1.0, std::floor(limits.max_flops * d.groups[axis] / d.flops)));
+      count = std::min(count, std::max(1.0, std::floor(limits.max_flops * steps / d.flops)));
     }
-    const auto groups = static_cast<uint32_t>(std::min<double>(count, rest));
-    pieces.push_back({index, cut(d, axis, position.group, groups)});
-    left -= fixed + group * groups;
-    position.group += groups;
-    if (position.group == d.groups[axis]) position = {index + 1, 0};
+    pieces.push_back({index, cut(d, axes, position.group, static_cast<uint32_t>(count))});
+    left -= costs.microseconds(pieces.back());
+    const DispatchPart& part = pieces.back().part;
+    const bool whole_rows = part.groups[axes.second] == axes.columns;
+    position.group +=
+        whole_rows ? part.groups[axes.first] * axes.columns : part.groups[axes.second];
+    if (position.group == steps) position = {index + 1, 0};
     if (left <= fixed) break;
   }
   return pieces;

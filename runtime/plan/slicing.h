@@ -23,7 +23,8 @@ struct DispatchPart {
 // nears a watchdog.
 std::vector<DispatchPart> split_dispatch(const Dispatch& dispatch, double max_flops);
 
-// Where the next slice begins: a workgroup along the split axis of a dispatch.
+// Where the next slice begins. A dispatch is cut along its longest axis and, where one step of that
+// is too long, along the second; `group` counts steps of both, the second axis running faster.
 struct PlanPosition {
   uint32_t dispatch = 0;
   uint32_t group = 0;
@@ -38,6 +39,9 @@ struct PlanPiece {
 
   bool starts() const { return part.base == std::array<uint32_t, 3>{}; }
 };
+
+// Where the piece begins.
+PlanPosition begin_of(const Plan& plan, const PlanPiece& piece);
 
 // Every piece of the plan, cut only where a dispatch exceeds `max_flops`.
 std::vector<PlanPiece> all_pieces(const Plan& plan, double max_flops);
@@ -69,8 +73,7 @@ class SliceCosts {
     double work = 0;          // of the whole dispatch, in flops and equivalents
     double microseconds = 0;  // of the whole dispatch; 0: not measured
     KernelId kernel{};
-    double groups = 1;  // along the split axis
-    int axis = 0;
+    double groups = 1;  // in all
   };
   struct Rate {
     double work = 0;

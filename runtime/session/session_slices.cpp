@@ -13,6 +13,23 @@ Status nothing_started() {
   return invalid_argument("[session] nothing was started; call start first");
 }
 
+// Barriers go by tensor, so no two may share bytes.
+Status check_places(const std::map<std::string, TensorPlace>& places) {
+  for (auto a = places.begin(); a != places.end(); ++a) {
+    for (auto b = std::next(a); b != places.end(); ++b) {
+      const TensorPlace& x = a->second;
+      const TensorPlace& y = b->second;
+      if (x.handle != y.handle || x.offset + x.bytes <= y.offset ||
+          y.offset + y.bytes <= x.offset) {
+        continue;
+      }
+      return invalid_argument("[" + a->first + "] and [" + b->first +
+                              "] overlap in one buffer; give each a place of its own");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void scatter(Generation& from, const std::vector<size_t>& items, Generation& to) {
@@ -45,6 +62,7 @@ Status SessionState::check_advance(double microseconds) const {
 
 Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
                            const std::map<std::string, TensorPlace>& places) {
+  VKF_CHECK(check_places(places));
   ForwardInputs read;
   Started work;
   VKF_ASSIGN(work.pass, pass_for(inputs, options, places, read));
@@ -85,6 +103,15 @@ Status SessionState::begin_job() {
 }
 
 Status SessionState::follow_jobs() {
+  const Status followed = follow_job();
+  if (followed) return {};
+  // What failed between two jobs cannot go on.
+  started_.reset();
+  (void)sliced_->clear();
+  return followed;
+}
+
+Status SessionState::follow_job() {
   Started& work = *started_;
   if (work.job >= work.jobs.size() || !sliced_->begun()) return {};
   // The state of the rows is whole between steps, once these have run.
@@ -128,6 +155,14 @@ Result<Advance> SessionState::advance(double microseconds, const SubmitSemaphore
 
 Result<Advance> SessionState::record(VkCommandBuffer_T* commands, double microseconds) {
   VKF_CHECK(check_advance(microseconds));
+  if (commands == nullptr) {
+    return invalid_argument("[record] the command buffer is null; begin one first");
+  }
+  if (!started_->pass && !sliced_->timed()) {
+    return unsupported(
+        "[record] this device has no timestamps, without which nobody sees when the steps of a "
+        "generation have run; use advance");
+  }
   VKF_CHECK(sliced_->collect());
   VKF_CHECK(follow_jobs());
   VKF_ASSIGN(const Advance advance, sliced_->append(commands, microseconds));
@@ -165,6 +200,12 @@ Result<Generation> SessionState::finish_generation() {
   Generation result = std::move(started_->generation);
   started_.reset();
   return result;
+}
+
+Status SessionState::forget_buffers() {
+  VKF_CHECK(check_idle());
+  forward_.remove_if([](const auto& pass) { return !pass->key().places.empty(); });
+  return {};
 }
 
 Status SessionState::cancel() {

@@ -51,6 +51,8 @@ class SessionState {
   Result<TensorMap> finish();
   Result<Generation> finish_generation();
   Status cancel();
+  // Drops recordings on buffers of the application.
+  Status forget_buffers();
   // Tensors of the pass that was started, by name.
   Result<std::map<std::string, PassTensor>> started_tensors() const;
 
@@ -77,6 +79,7 @@ class SessionState {
   Status begin_job();
   // Ends a job whose rows are all finished and begins the next.
   Status follow_jobs();
+  Status follow_job();
   Advance with_jobs(Advance advance) const;
   Status check_idle() const;
   Status check_advance(double microseconds) const;

@@ -26,7 +26,7 @@ class SlicedWork {
  public:
   static Result<std::unique_ptr<SlicedWork>> create(std::shared_ptr<VulkanDevice> device);
 
-  // Begins anew; what was submitted before still runs. `writes` are made before the first piece.
+  // Begins anew, once what was submitted before has run. `writes` are made before the first piece.
   void start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes);
   // An error while something is left to submit.
   Status check_submitted() const;
@@ -40,11 +40,13 @@ class SlicedWork {
   // Learns from the slices that have run.
   Status collect();
   // Whether everything that was begun has run on the GPU, as far as is known.
-  bool idle() const { return under_way_.empty(); }
+  bool idle() const { return under_way_.empty() && !unknown_; }
+  // Whether slices that the application submits can be seen to have run.
+  bool timed() const { return stream_->timed(); }
   // Whether the next slice begins a round: what was submitted left a whole state.
-  bool between_rounds() const { return position_ == PlanPosition{}; }
+  bool between_rounds() const { return at_.position == PlanPosition{}; }
   // Whether anything was submitted since start.
-  bool begun() const { return work_ > 0; }
+  bool begun() const { return at_.work > 0; }
   // Leaves out what was not submitted yet.
   void skip_rest();
   Status wait() { return stream_->wait(); }
@@ -53,22 +55,33 @@ class SlicedWork {
   // Pieces on their way, with the costs that learn from them.
   struct UnderWay {
     uint64_t slice = 0;
+    double budget = 0;  // microseconds
     std::vector<std::pair<SliceCosts*, PlanPiece>> pieces;
   };
 
+  // Where the next slice begins.
+  struct Cursor {
+    size_t unit = 0;
+    int64_t round = 0;
+    PlanPosition position;
+    double work = 0;  // before it, of total_
+  };
+
   explicit SlicedWork(std::shared_ptr<VulkanDevice> device) : device_(std::move(device)) {}
-  Slice next(double microseconds, UnderWay& pieces);
+  // A slice from `at` on, which moves behind it.
+  Slice next(double microseconds, Cursor& at, UnderWay& pieces) const;
+  // What a slice that was submitted or appended leaves.
+  void advance_to(const Cursor& at, UnderWay under_way);
   Advance state() const;
 
   std::shared_ptr<VulkanDevice> device_;
   std::unique_ptr<SliceStream> stream_;
   std::vector<SlicedUnit> units_;
   std::vector<SliceWrite> writes_;
-  size_t unit_ = 0;
-  int64_t round_ = 0;
-  PlanPosition position_;
-  double work_ = 0;  // submitted, of total_
+  Cursor at_;
   double total_ = 0;
+  double fill_ = 0.85;    // part of a budget that slices aim at; follows what they took
+  bool unknown_ = false;  // nothing will tell when slices that were appended have run
   double last_microseconds_ = 0;
   std::deque<UnderWay> under_way_;
 };

@@ -7,6 +7,17 @@
 
 namespace vkformer {
 
+namespace {
+
+// Another thread's later submit must not be overtaken.
+void raise_to(std::atomic<uint64_t>& last, uint64_t value) {
+  uint64_t seen = last.load();
+  while (seen < value && !last.compare_exchange_weak(seen, value)) {
+  }
+}
+
+}  // namespace
+
 Recording::Impl::~Impl() {
   if (!device) return;
   VulkanDevice::Impl& owner = device->impl();
@@ -98,7 +109,7 @@ Result<std::vector<Recording::Span>> Recording::dispatch_spans() const {
   std::vector<Span> spans;
   if (!impl_->queries) return spans;
   VulkanDevice::Impl& owner = impl_->device->impl();
-  const uint64_t value = impl_->last_value.load();
+  const uint64_t value = impl_->timed_value.load();
   if (value == 0) {
     return invalid_argument("[recording] was never submitted, so it has no times; submit it first");
   }
@@ -142,11 +153,8 @@ Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordin
   const auto begin = std::chrono::steady_clock::now();
   VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
   for (const Recording* recording : recordings) {
-    // Another thread's later submit must not be overtaken.
-    std::atomic<uint64_t>& last = recording->impl().last_value;
-    uint64_t seen = last.load();
-    while (seen < value && !last.compare_exchange_weak(seen, value)) {
-    }
+    raise_to(recording->impl().last_value, value);
+    raise_to(recording->impl().timed_value, value);
   }
   if (impl_->profiler == nullptr || recordings.empty()) return value;
   VKF_CHECK(wait(value));

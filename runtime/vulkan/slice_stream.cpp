@@ -9,8 +9,8 @@
 namespace vkformer {
 namespace {
 
-// Slices that may be under way before the oldest is waited for, or its times are given up.
-constexpr size_t kSlots = 8;
+// Slices that may be under way before the oldest is waited for, or, if recorded, refused.
+constexpr size_t kSlots = 64;
 constexpr uint32_t kQueries = 2 * SliceStream::kMostPieces;
 constexpr size_t kMostUpdate = 65536;  // bytes of one vkCmdUpdateBuffer
 
@@ -120,7 +120,11 @@ Result<Slot*> SliceStream::Impl::next_slot() {
   if (slot.slice != 0) {
     // Nobody asked for its times; they must not pass for those of the next.
     SliceTimes unread;
-    VKF_CHECK(read(slot, unread));
+    VKF_ASSIGN(const bool done, read(slot, unread));
+    if (!done) {
+      return invalid_argument("[record] the last " + std::to_string(kSlots) +
+                              " slices that were recorded have not run; submit them first");
+    }
     slot.slice = 0;
   }
   return &slot;
@@ -264,6 +268,17 @@ Result<std::vector<SliceTimes>> SliceStream::finished() {
     list.push_back(std::move(times));
   }
   return list;
+}
+
+void SliceStream::forget() {
+  for (Slot& slot : impl_->slots) {
+    if (slot.slice == 0) continue;
+    // Reading once more keeps what ran from passing for the slot's next slice; its only failure is
+    // a lost device, on which nothing follows.
+    SliceTimes unread;
+    (void)impl_->read(slot, unread);
+    slot.slice = 0;
+  }
 }
 
 Status SliceStream::wait() {

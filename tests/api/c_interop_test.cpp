@@ -113,6 +113,18 @@ vkf_advance empty_advance() {
   return advance;
 }
 
+void check_same_ids(const vkf_generation* one, const vkf_generation* other) {
+  REQUIRE(vkf_generation_inputs(one) == vkf_generation_inputs(other));
+  for (size_t i = 0; i < vkf_generation_inputs(other); ++i) {
+    vkf_sequence a{}, b{};
+    a.struct_size = b.struct_size = sizeof(a);
+    REQUIRE(vkf_generation_get(one, i, 0, &a, nullptr) == VKF_OK);
+    REQUIRE(vkf_generation_get(other, i, 0, &b, nullptr) == VKF_OK);
+    REQUIRE(a.ids.count == b.ids.count);
+    CHECK(std::equal(a.ids.ids, a.ids.ids + a.ids.count, b.ids.ids));
+  }
+}
+
 }  // namespace
 
 TEST_SUITE("gpu") {
@@ -232,6 +244,61 @@ TEST_SUITE("model") {
     const vkf_tensor hidden = get(c.expected.get(), "last_hidden_state");
     CHECK(std::memcmp(get(outputs, "last_hidden_state").data, hidden.data, hidden.bytes) == 0);
     vkf_tensors_free(outputs);
+  }
+
+  TEST_CASE("C: what is worth enabling, and a generation in slices") {
+    if (!have_test_device()) return;
+    AdoptedInC app;
+    vkf_device_requirements needs{};
+    needs.struct_size = sizeof(needs);
+    const vkf_adopted_device handles = app.handles();
+    REQUIRE_MESSAGE(vkf_device_require(&handles, &needs, app.error.get()) == VKF_OK, app.message());
+    for (uint32_t i = 0; i < needs.extension_count; ++i) CHECK(needs.extensions[i] != nullptr);
+    CHECK(vkf_device_require(&handles, nullptr, app.error.get()) != VKF_OK);
+
+    const GoldenCase golden = golden_case("gpt2-batch");
+    vkf_model* model = nullptr;
+    REQUIRE_MESSAGE(vkf_model_load(app.device.get(), golden.path("model").c_str(), nullptr, &model,
+                                   app.error.get()) == VKF_OK,
+                    app.message());
+    const Owned<vkf_model> model_owner(model, vkf_model_free);
+    vkf_session* session = nullptr;
+    REQUIRE(vkf_session_create(model, nullptr, &session, app.error.get()) == VKF_OK);
+    const Owned<vkf_session> session_owner(session, vkf_session_free);
+    vkf_tensors* made = nullptr;
+    REQUIRE(vkf_tensors_create(&made, app.error.get()) == VKF_OK);
+    const Owned<vkf_tensors> inputs(made, vkf_tensors_free);
+    for (const auto& [name, tensor] : golden.tensors("inputs.safetensors")) {
+      set(inputs.get(), name, tensor);
+    }
+    vkf_generate_options options{};
+    options.struct_size = sizeof(options);
+    options.set = VKF_SET_BEAMS | VKF_SET_MAX_NEW_TOKENS;
+    options.beams = 1;
+    options.max_new_tokens = 5;
+    REQUIRE_MESSAGE(
+        vkf_session_start_generation(session, inputs.get(), &options, app.error.get()) == VKF_OK,
+        app.message());
+    vkf_tensors* outputs = nullptr;
+    CHECK(vkf_session_finish(session, &outputs, app.error.get()) != VKF_OK);
+    vkf_slice_options slice{};
+    slice.struct_size = sizeof(slice);
+    slice.microseconds = 400;
+    vkf_advance advance{};
+    advance.struct_size = sizeof(advance);
+    for (int i = 0; i < 1000000 && advance.progress != VKF_DONE; ++i) {
+      REQUIRE(vkf_session_advance(session, &slice, &advance, app.error.get()) == VKF_OK);
+    }
+    vkf_generation* sliced = nullptr;
+    REQUIRE_MESSAGE(vkf_session_finish_generation(session, &sliced, app.error.get()) == VKF_OK,
+                    app.message());
+    const Owned<vkf_generation> sliced_owner(sliced, vkf_generation_free);
+    vkf_generation* whole = nullptr;
+    REQUIRE(vkf_session_generate_from(session, inputs.get(), &options, &whole, app.error.get()) ==
+            VKF_OK);
+    const Owned<vkf_generation> whole_owner(whole, vkf_generation_free);
+    check_same_ids(sliced, whole);
+    CHECK(vkf_session_forget_buffers(session, app.error.get()) == VKF_OK);
   }
 }
 

@@ -1,6 +1,9 @@
 #include "plan/slicing.h"
 
+#include <array>
 #include <cmath>
+#include <functional>
+#include <set>
 
 #include "plan/random_plan.h"
 
@@ -41,6 +44,7 @@ TEST_SUITE("cpu") {
       PlanPosition position;
       PlanPosition expected;
       double flops = 0;
+      std::set<std::array<uint32_t, 4>> seen;  // dispatch, x, y, z
       while (position.dispatch < plan.dispatches.size()) {
         const std::vector<PlanPiece> pieces = next_slice(plan, costs, most, position);
         REQUIRE(!pieces.empty());
@@ -48,22 +52,36 @@ TEST_SUITE("cpu") {
         for (const PlanPiece& piece : pieces) {
           REQUIRE(piece.dispatch == expected.dispatch);
           const Dispatch& d = plan.dispatches[piece.dispatch];
-          const uint32_t longest = *std::max_element(d.groups.begin(), d.groups.end());
-          const uint32_t begin =
-              std::max({piece.part.base[0], piece.part.base[1], piece.part.base[2]});
-          CHECK(begin == expected.group);
-          CHECK(piece.starts() == (begin == 0));
+          CHECK(begin_of(plan, piece) == expected);
+          CHECK(piece.starts() == (expected.group == 0));
           if (d.live_axis >= 0) CHECK(piece.part.groups == d.groups);
           flops += piece.part.flops;
-          const auto share = costs.share(piece);
-          expected.group += static_cast<uint32_t>(std::lround(share * longest));
-          if (expected.group == longest) expected = {piece.dispatch + 1, 0};
+          for (uint32_t z = 0; z < piece.part.groups[2]; ++z) {
+            for (uint32_t y = 0; y < piece.part.groups[1]; ++y) {
+              for (uint32_t x = 0; x < piece.part.groups[0]; ++x) {
+                const auto& base = piece.part.base;
+                const bool inside = base[0] + x < d.groups[0] && base[1] + y < d.groups[1] &&
+                                    base[2] + z < d.groups[2];
+                REQUIRE(inside);
+                CHECK(seen.insert({piece.dispatch, base[0] + x, base[1] + y, base[2] + z}).second);
+              }
+            }
+          }
+          std::array<uint32_t, 3> sorted = d.groups;
+          std::sort(sorted.begin(), sorted.end(), std::greater<>());
+          const double steps = static_cast<double>(sorted[0]) * sorted[1];
+          expected.group += static_cast<uint32_t>(std::lround(costs.share(piece) * steps));
+          if (expected.group == sorted[0] * sorted[1]) expected = {piece.dispatch + 1, 0};
           // Learning in between moves the cuts and nothing else.
           costs.observe(piece, static_cast<double>(pick(engine, 0, 300)));
         }
         CHECK(position == expected);
       }
       CHECK(flops == doctest::Approx(plan.flops()));
+      size_t all = 0;
+      for (const Dispatch& d : plan.dispatches)
+        all += size_t{d.groups[0]} * d.groups[1] * d.groups[2];
+      CHECK(seen.size() == all);
     }
   }
 

@@ -146,6 +146,56 @@ TEST_SUITE("model") {
     }
   }
 
+  TEST_CASE("recorded slices that never run leave nothing behind when they are cancelled") {
+    if (!have_test_device()) return;
+    Guest guest("bert-base");
+    for (int round = 0; round < 3; ++round) {
+      REQUIRE(guest.session->start(guest.inputs).ok());
+      HostQueue dropped(guest.host);
+      REQUIRE(guest.session->record(dropped.commands(), 200).ok());
+      REQUIRE(guest.session->cancel().ok());
+    }
+    REQUIRE(guest.session->start(guest.inputs).ok());
+    auto advance = guest.session->advance(kWhole);
+    for (int i = 0; i < 1000000 && advance.ok(); ++i) {
+      if (advance->progress == Advance::Progress::kDone) break;
+      advance = guest.session->advance(kWhole);
+    }
+    REQUIRE(advance.ok());
+    CHECK(advance->progress == Advance::Progress::kDone);
+    const auto outputs = guest.session->finish();
+    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+    for (const auto& [name, tensor] : guest.expected) {
+      CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
+    }
+  }
+
+  TEST_CASE("more recorded slices than can be told apart are refused, and the pass goes on") {
+    if (!have_test_device()) return;
+    Guest guest("bert-base");
+    REQUIRE(guest.session->start(guest.inputs).ok());
+    HostQueue queue(guest.host);
+    auto advance = guest.session->record(queue.commands(), 1);
+    while (advance.ok() && advance->progress == Advance::Progress::kRunning) {
+      advance = guest.session->record(queue.commands(), 1);
+    }
+    REQUIRE_FALSE(advance.ok());
+    CHECK(advance.error().message.find("have not run") != std::string::npos);
+    queue.submit_and_wait();
+    HostQueue rest(guest.host);
+    for (int i = 0; i < 60; ++i) {
+      advance = guest.session->record(rest.commands(), kWhole);
+      REQUIRE_MESSAGE(advance.ok(), advance.error().message);
+      if (advance->progress != Advance::Progress::kRunning) break;
+    }
+    rest.submit_and_wait();
+    const auto outputs = guest.session->finish();
+    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+    for (const auto& [name, tensor] : guest.expected) {
+      CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
+    }
+  }
+
   TEST_CASE("places that do not fit are refused by name") {
     if (!have_test_device()) return;
     Guest guest("bert-base");
@@ -161,6 +211,9 @@ TEST_SUITE("model") {
     refused({{"pixels", {buffer, 0, 4096}}}, "[pixels] is not a tensor of this pass");
     refused({{"last_hidden_state", {buffer, 0, 4}}}, "[last_hidden_state] needs");
     refused({{"last_hidden_state", {VK_NULL_HANDLE, 0, 4}}}, "no buffer");
+    refused({{"last_hidden_state", {buffer, 0, 4096}}, {"input_ids", {buffer, 256, 256}}},
+            "overlap");
+    CHECK(forget_buffers(*guest.session).ok());
     // After a refusal nothing is started.
     CHECK(guest.session->run(guest.inputs).ok());
     REQUIRE(guest.session->start(guest.inputs).ok());
