@@ -19,6 +19,9 @@ struct DispatchPart {
   double flops = 0;
 };
 
+// A command buffer, a slice and a submit hold at most this many of the longest dispatches.
+inline constexpr double kDispatchesPerSubmit = 4;
+
 // Splits a dispatch longer than `max_flops` along its largest group axis, so that no single one
 // nears a watchdog.
 std::vector<DispatchPart> split_dispatch(const Dispatch& dispatch, double max_flops);

@@ -14,7 +14,7 @@ Status nothing_started() {
 }
 
 // Barriers go by tensor, so no two may share bytes.
-Status check_places(const std::map<std::string, TensorPlace>& places) {
+Status check_no_overlap(const std::map<std::string, TensorPlace>& places) {
   for (auto a = places.begin(); a != places.end(); ++a) {
     for (auto b = std::next(a); b != places.end(); ++b) {
       const TensorPlace& x = a->second;
@@ -62,7 +62,7 @@ Status SessionState::check_advance(double microseconds) const {
 
 Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
                            const std::map<std::string, TensorPlace>& places) {
-  VKF_CHECK(check_places(places));
+  VKF_CHECK(check_no_overlap(places));
   ForwardInputs read;
   Started work;
   VKF_ASSIGN(work.pass, pass_for(inputs, options, places, read));

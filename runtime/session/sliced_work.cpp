@@ -15,8 +15,6 @@ constexpr double kShorter = 0.95;
 constexpr double kLonger = 1.0005;
 constexpr double kLeastFill = 0.5;
 constexpr double kMostFill = 0.95;
-// A submit holds at most this many of the longest dispatches.
-constexpr double kDispatchesPerSlice = 4;
 
 // Keeps the pieces, from the first on, that have at most `most` flops together; moves `position`
 // to the first that it leaves out.
@@ -90,7 +88,7 @@ Slice SlicedWork::next(double microseconds, Cursor& at, UnderWay& under_way) con
   under_way.budget = microseconds;
   const double longest = device_->caps().max_dispatch_flops;
   double left = microseconds * fill_;
-  double flops = longest * kDispatchesPerSlice;
+  double flops = longest * kDispatchesPerSubmit;
   while (at.unit < units_.size() && under_way.pieces.size() < SliceStream::kMostPieces) {
     const SlicedUnit& unit = units_[at.unit];
     const Plan& plan = unit.recording->plan();
@@ -154,8 +152,7 @@ Status SlicedWork::collect() {
 Advance SlicedWork::state() const {
   Advance result;
   if (at_.unit >= units_.size()) {
-    result.progress =
-        idle() && stream_->timed() ? Advance::Progress::kDone : Advance::Progress::kSubmitted;
+    result.progress = idle() ? Advance::Progress::kDone : Advance::Progress::kSubmitted;
   }
   result.fraction =
       at_.unit >= units_.size() || total_ <= 0 ? 1.0 : std::min(1.0, at_.work / total_);
@@ -170,7 +167,6 @@ void SlicedWork::advance_to(const Cursor& at, UnderWay under_way) {
 }
 
 Result<Advance> SlicedWork::advance(double microseconds, const SubmitSemaphores& semaphores) {
-  VKF_CHECK(collect());
   UnderWay under_way;
   Cursor at = at_;
   const Slice slice = next(microseconds, at, under_way);
@@ -184,7 +180,6 @@ Result<Advance> SlicedWork::advance(double microseconds, const SubmitSemaphores&
 }
 
 Result<Advance> SlicedWork::append(VkCommandBuffer_T* commands, double microseconds) {
-  VKF_CHECK(collect());
   UnderWay under_way;
   Cursor at = at_;
   const Slice slice = next(microseconds, at, under_way);

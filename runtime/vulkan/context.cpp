@@ -90,6 +90,15 @@ Status Context::check(VkResult result, std::string_view what) {
   return vk_error(result, what);
 }
 
+void Context::memory_barrier(VkCommandBuffer commands, VkPipelineStageFlags from,
+                             VkAccessFlags wrote, VkPipelineStageFlags to,
+                             VkAccessFlags reads) const {
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  barrier.srcAccessMask = wrote;
+  barrier.dstAccessMask = reads;
+  api.CmdPipelineBarrier(commands, from, to, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
 Status Context::check_alive() const {
   if (!lost.load()) return {};
   return lost_error("[device] an earlier call", caps.name);

@@ -47,6 +47,9 @@ struct Context {
   // Success, or the error of a failed call; a lost device is latched. `what` names the call and
   // the object, in brackets.
   Status check(VkResult result, std::string_view what);
+  // Records a barrier over all memory.
+  void memory_barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags wrote,
+                      VkPipelineStageFlags to, VkAccessFlags reads) const;
   // An error once the device was lost.
   Status check_alive() const;
   void set_name(VkObjectType type, uint64_t handle, const std::string& name) const;

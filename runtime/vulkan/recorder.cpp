@@ -6,7 +6,6 @@ namespace vkformer {
 namespace {
 
 constexpr uint64_t kIndirectBytes = 12;  // one VkDispatchIndirectCommand
-constexpr double kDispatchesPerChunk = 4;
 constexpr VkAccessFlags kComputeAccess =
     VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT;
 
@@ -56,9 +55,9 @@ Status Recorder::append(VkCommandBuffer commands, std::span<const PlanPiece> pie
   // Whatever wrote the inputs or used the arena before, on this queue, is done with from here on.
   constexpr VkPipelineStageFlags kStages =
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
-  full_barrier(kStages | VK_PIPELINE_STAGE_TRANSFER_BIT,
-               VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kStages,
-               kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+  context_.memory_barrier(commands_, kStages | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                          VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kStages,
+                          kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
   for (const PlanPiece& piece : pieces) {
     const Dispatch& dispatch = plan_.dispatches[piece.dispatch];
     if (&piece != pieces.data() && piece.starts()) barrier_before(piece.dispatch);
@@ -88,15 +87,18 @@ Status Recorder::record() {
   }
   // Whatever came before on this queue, or from the host, is visible from here on; so the same
   // recording may follow itself.
-  full_barrier(VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
-                   VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-               VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-               VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
-               kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+  context_.memory_barrier(
+      commands_,
+      VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+          VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
+      kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
   for (uint32_t i = 0; i < plan_.dispatches.size(); ++i) VKF_CHECK(record_dispatch(i));
-  full_barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-               VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-               VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+  context_.memory_barrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                          VK_ACCESS_SHADER_WRITE_BIT,
+                          VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                          VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
   VKF_CHECK(end_chunk());
   out_.dispatches = static_cast<uint32_t>(plan_.dispatches.size());
   return {};
@@ -280,14 +282,6 @@ Status Recorder::end_chunk() {
   return {};
 }
 
-void Recorder::full_barrier(VkPipelineStageFlags from, VkAccessFlags from_access,
-                            VkPipelineStageFlags to, VkAccessFlags to_access) {
-  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-  barrier.srcAccessMask = from_access;
-  barrier.dstAccessMask = to_access;
-  context_.api.CmdPipelineBarrier(commands_, from, to, 0, 1, &barrier, 0, nullptr, 0, nullptr);
-}
-
 bool Recorder::writes_indirect_args(const Dispatch& dispatch) const {
   const BufferSpan& args = inputs_.indirect_args;
   if (!args.buffer) return false;
@@ -324,8 +318,8 @@ void Recorder::barrier_before(uint32_t index) {
     return;
   }
   args_written_ = false;
-  full_barrier(kStages, VK_ACCESS_SHADER_WRITE_BIT, kStages,
-               kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+  context_.memory_barrier(commands_, kStages, VK_ACCESS_SHADER_WRITE_BIT, kStages,
+                          kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
 }
 
 void Recorder::timestamp(VkQueryPool pool, uint32_t query) {
@@ -385,7 +379,7 @@ Status Recorder::check_part(const Dispatch& dispatch, const DispatchPart& part) 
 
 Status Recorder::record_parts(uint32_t index) {
   const Dispatch& dispatch = plan_.dispatches[index];
-  const double limit = context_.caps.max_dispatch_flops * kDispatchesPerChunk;
+  const double limit = context_.caps.max_dispatch_flops * kDispatchesPerSubmit;
   for (const DispatchPart& part : split_dispatch(dispatch, context_.caps.max_dispatch_flops)) {
     VKF_CHECK(check_part(dispatch, part));
     if (chunk_flops_ > 0 && chunk_flops_ + part.flops > limit) {
@@ -404,7 +398,7 @@ Status Recorder::record_parts(uint32_t index) {
 
 Status Recorder::record_dispatch(uint32_t index) {
   const Dispatch& dispatch = plan_.dispatches[index];
-  const double limit = context_.caps.max_dispatch_flops * kDispatchesPerChunk;
+  const double limit = context_.caps.max_dispatch_flops * kDispatchesPerSubmit;
   const bool full = chunk_flops_ > 0 && chunk_flops_ + dispatch.flops > limit;
   if (dispatch.live_axis >= 0 && full) {
     VKF_CHECK(end_chunk());

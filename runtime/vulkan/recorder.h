@@ -75,8 +75,6 @@ class Recorder {
   void bind(uint32_t index);
   void dispatch_part(const DispatchPart& part);
   void barrier_before(uint32_t index);
-  void full_barrier(VkPipelineStageFlags from, VkAccessFlags from_access, VkPipelineStageFlags to,
-                    VkAccessFlags to_access);
   bool writes_indirect_args(const Dispatch& dispatch) const;
   void timestamp(VkQueryPool pool, uint32_t query);
 

@@ -49,8 +49,6 @@ struct SliceStream::Impl {
   Status end(Slot& slot);
   Status record(VkCommandBuffer commands, Slot& slot, const Slice& slice);
   void write(VkCommandBuffer commands, const Slice& slice);
-  void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags wrote,
-               VkPipelineStageFlags to, VkAccessFlags reads);
   Result<bool> read(Slot& slot, SliceTimes& times);
 };
 
@@ -130,21 +128,14 @@ Result<Slot*> SliceStream::Impl::next_slot() {
   return &slot;
 }
 
-void SliceStream::Impl::barrier(VkCommandBuffer commands, VkPipelineStageFlags from,
-                                VkAccessFlags wrote, VkPipelineStageFlags to, VkAccessFlags reads) {
-  VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-  memory.srcAccessMask = wrote;
-  memory.dstAccessMask = reads;
-  context().api.CmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
-}
-
 void SliceStream::Impl::write(VkCommandBuffer commands, const Slice& slice) {
   if (slice.writes.empty()) return;
   constexpr VkPipelineStageFlags kEarlier = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
                                             VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT |
                                             VK_PIPELINE_STAGE_TRANSFER_BIT;
-  barrier(commands, kEarlier, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-          VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+  context().memory_barrier(commands, kEarlier,
+                           VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+                           VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
   for (const SliceWrite& w : slice.writes) {
     for (size_t at = 0; at < w.bytes.size(); at += kMostUpdate) {
       context().api.CmdUpdateBuffer(commands, w.buffer->impl()->placed.handle, w.offset + at,
@@ -170,9 +161,10 @@ Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Sli
   for (const SlicePart& part : slice.parts) {
     VKF_CHECK(part.recording->impl().recorder->append(commands, part.pieces, timed));
   }
-  barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-          VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-          VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+  context().memory_barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                           VK_ACCESS_SHADER_WRITE_BIT,
+                           VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                           VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
   slot.slice = ++slices;
   return {};
 }
@@ -213,9 +205,6 @@ Result<uint64_t> SliceStream::submit(const Slice& slice, const SubmitSemaphores&
 }
 
 Result<uint64_t> SliceStream::append(VkCommandBuffer_T* commands, const Slice& slice) {
-  if (commands == VK_NULL_HANDLE) {
-    return invalid_argument("[record] the command buffer is null; begin one first");
-  }
   VKF_ASSIGN(Slot * slot, impl_->next_slot());
   slot->value = 0;
   slot->clock = 0;

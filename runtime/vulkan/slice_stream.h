@@ -57,8 +57,8 @@ class SliceStream {
   // Submits the slice and returns its number, from 1 on. Where the device has no timestamps, waits
   // for it and takes the time by the clock.
   Result<uint64_t> submit(const Slice& slice, const SubmitSemaphores& semaphores);
-  // Appends the slice to a command buffer of the application, outside a render pass. After an error
-  // in the middle the command buffer is of no use.
+  // Appends the slice to a command buffer of the application, not null, outside a render pass.
+  // After an error in the middle the command buffer is of no use.
   Result<uint64_t> append(VkCommandBuffer_T* commands, const Slice& slice);
   // Whether the device has timestamps. Without them, append cannot tell when its slices have run.
   bool timed() const;

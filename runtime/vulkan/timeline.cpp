@@ -9,8 +9,6 @@ namespace {
 
 // Submits that may be in flight at once without timeline semaphores.
 constexpr size_t kMaxFlights = 16;
-// A submit holds at most this many of the longest dispatches.
-constexpr double kDispatchesPerSubmit = 4;
 
 }  // namespace
 

@@ -8,11 +8,6 @@ namespace {
 
 constexpr uint64_t kStagingBytes = 8ull << 20;
 
-void memory_barrier(const DeviceApi& api, VkCommandBuffer commands, const VkMemoryBarrier& barrier,
-                    VkPipelineStageFlags from, VkPipelineStageFlags to) {
-  api.CmdPipelineBarrier(commands, from, to, 0, 1, &barrier, 0, nullptr, 0, nullptr);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Transfer>> Transfer::create(Context& context, MemoryPool& memory,
@@ -60,24 +55,19 @@ Status Transfer::begin() {
   info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   VKF_CHECK(context_.check(context_.api.BeginCommandBuffer(commands_, &info),
                            "[transfer] vkBeginCommandBuffer"));
-  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-  barrier.srcAccessMask =
-      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  memory_barrier(context_.api, commands_, barrier,
-                 VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
-                     VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-                 VK_PIPELINE_STAGE_TRANSFER_BIT);
+  context_.memory_barrier(
+      commands_,
+      VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+          VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+      VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
   return {};
 }
 
 Status Transfer::submit_and_wait() {
   // Later recordings open with a barrier of their own, so only the host is left to be told.
-  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-  barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
-  barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-  memory_barrier(context_.api, commands_, barrier, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                 VK_PIPELINE_STAGE_HOST_BIT);
+  context_.memory_barrier(commands_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                          VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   VKF_CHECK(
       context_.check(context_.api.EndCommandBuffer(commands_), "[transfer] vkEndCommandBuffer"));
   const SubmitChunk chunk{commands_, 0};

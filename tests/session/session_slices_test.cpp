@@ -5,6 +5,7 @@
 #include "support/golden.h"
 #include "support/test_device.h"
 #include "vkformer/session.h"
+#include "vulkan/device_impl.h"
 
 namespace vkformer::testing {
 namespace {
@@ -140,6 +141,30 @@ TEST_SUITE("model") {
     CHECK(advance->progress == Advance::Progress::kDone);
     CHECK(advance->last_microseconds > 0);
     CHECK(loaded.session.finish().ok());
+  }
+
+  TEST_CASE("without timestamps advance waits, and says so when it is done") {
+    if (!have_test_device()) return;
+    auto device = make_test_device(test_device_options(), test_device_tweaks());
+    REQUIRE(device.ok());
+    device->impl()->impl().context.timestamp_bits = 0;
+    const GoldenCase golden = golden_case("bert-base");
+    const auto model = Model::load(*device, golden.path("model"));
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    auto session = Session::create(*model);
+    REQUIRE(session.ok());
+    const TensorMap inputs = golden.tensors("inputs.safetensors");
+    const auto whole = session->run(inputs);
+    REQUIRE(whole.ok());
+    REQUIRE(session->start(inputs).ok());
+    advance_to_end(*session, 300);
+    const auto done = session->advance(300);
+    REQUIRE(done.ok());
+    CHECK(done->progress == Advance::Progress::kDone);
+    CHECK(done->last_microseconds > 0);
+    const auto sliced = session->finish();
+    REQUIRE(sliced.ok());
+    check_same(*whole, *sliced);
   }
 
   TEST_CASE("a pass that was cancelled midway leaves nothing behind") {
