@@ -1,22 +1,44 @@
 # Installs the library, its public headers, the program, and what find_package(vkformer) and
 # pkg-config need. Every path is relative to the prefix, so an installed tree may be moved.
+#
+# Components: runtime (the shared library), development (headers, static library, packages), tools
+# (the program). find_package has components of its own: shared, static, tools.
 include(CMakePackageConfigHelpers)
 
 set(VKFORMER_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/vkformer)
 
-install(TARGETS vkformer EXPORT vkformerTargets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
-  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/vkformer
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-if(TARGET vkformer_cli)
-  install(TARGETS vkformer_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# vkformer_install(TARGET PART): a target and the file that find_package reads for its component.
+function(vkformer_install target part)
+  install(TARGETS ${target} EXPORT vkformer-${part}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+      NAMELINK_COMPONENT development
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+  install(EXPORT vkformer-${part} NAMESPACE vkformer:: FILE vkformer-${part}.cmake
+    DESTINATION ${VKFORMER_CONFIG_DIR} COMPONENT development)
+endfunction()
 
-install(EXPORT vkformerTargets NAMESPACE vkformer:: DESTINATION ${VKFORMER_CONFIG_DIR})
+if(VKFORMER_BUILD_SHARED)
+  vkformer_install(vkformer shared)
+endif()
+if(VKFORMER_BUILD_STATIC)
+  vkformer_install(vkformer_static static)
+endif()
+if(TARGET vkformer_cli)
+  # Not in the file of another component: a program without the tools installed is no error.
+  set_target_properties(vkformer_cli PROPERTIES EXPORT_NAME program)
+  install(TARGETS vkformer_cli EXPORT vkformer-tools
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  install(EXPORT vkformer-tools NAMESPACE vkformer:: FILE vkformer-tools.cmake
+    DESTINATION ${VKFORMER_CONFIG_DIR} COMPONENT tools)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/vkformer COMPONENT development
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+foreach(component runtime development tools)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE COMPONENT ${component}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/vkformer-${component})
+endforeach()
+
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/vkformerConfig.cmake.in
   ${PROJECT_BINARY_DIR}/install/vkformerConfig.cmake
@@ -26,7 +48,8 @@ write_basic_package_version_file(
 install(FILES
   ${PROJECT_BINARY_DIR}/install/vkformerConfig.cmake
   ${PROJECT_BINARY_DIR}/install/vkformerConfigVersion.cmake
-  DESTINATION ${VKFORMER_CONFIG_DIR})
+  ${PROJECT_SOURCE_DIR}/cmake/linked_packages.cmake
+  DESTINATION ${VKFORMER_CONFIG_DIR} COMPONENT development)
 
 # vkformer.pc finds its prefix from its own place; absolute install folders are written as they are.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
@@ -45,5 +68,5 @@ else()
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/vkformer.pc.in
   ${PROJECT_BINARY_DIR}/install/vkformer.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/install/vkformer.pc
+install(FILES ${PROJECT_BINARY_DIR}/install/vkformer.pc COMPONENT development
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: y = softmax(softcap(scale q k^T) + alibi or bias by distance) v for the one query of every live slot (online softmax, Milakov and Gimelshein 2018)
-// shapes:   Q (slots, H, E) by offset and stride, Kv (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev)), Aux: ancestry (R, C) and what is added by distance, or key mask (B, ceil(S/32)) -> Y (slots, H * Ev)
-// mapping:  a workgroup owns one slot (x) and head (y); an invocation first one key of a tile, then every kLocalSize-th value column
-// bounds:   position, S, E and Ev may be anything; slots beyond the live ones are skipped
+// shapes:   Q (slots, H, E) by offset and stride, Kv (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev)), Aux: ancestry (R, C) and what is added by distance, or key mask (B, ceil(S/32)) -> Y (slots, H * Ev), or (slots, H, kParts, Ev + 2) to be merged
+// mapping:  a workgroup owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); an invocation first one key of a tile, then every kLocalSize-th value column
+// bounds:   position, S, E and Ev may be anything; kQuads needs rows of k at multiples of 4; slots beyond the live ones are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
@@ -13,6 +13,10 @@ layout(constant_id = 3) const uint kCross = 0;        // 0: the cache of earlier
 layout(constant_id = 4) const uint kQueries = 1;      // 2: the sinks meet a query of their own
 layout(constant_id = 5) const uint kRolls = 0;        // 1: the cache has fewer lines than positions
 layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: none
+layout(constant_id = 7) const uint kHeads = 1;        // a divisor of H / Hkv
+layout(constant_id = 8) const uint kPartKeys = 0;     // keys of a part; 0: one part
+layout(constant_id = 9) const uint kParts = 1;
+layout(constant_id = 10) const uint kQuads = 0;       // 1: read k four elements at a time
 const uint kRelative = 0;
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
 
@@ -26,6 +30,7 @@ const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
 layout(push_constant) uniform Params { AttentionDecodeParams p; };
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Kv { float kv[]; };
+layout(binding = 1) readonly buffer KvQuads { vec4 kv_quads[]; };
 layout(binding = 2) readonly buffer Aux { uint aux[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 layout(binding = 4) uniform State {
@@ -33,132 +38,131 @@ layout(binding = 4) uniform State {
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
 #include "score_shape.glsl"
+#include "decode_keys.glsl"
 
-shared float q_row[kQueries * kWidth];  // (E), then the one for the sinks
-shared float weight_tile[kLocalSize];   // (kLocalSize)
-shared uint line_tile[kLocalSize];      // (kLocalSize): the cache line of each key
+shared float q_row[kQueries * kHeads * kWidth];    // (kHeads, E), then those for the sinks
+shared float weight_tile[kHeads * kLocalSize];     // (kHeads, kLocalSize)
+shared uint line_tile[kLocalSize];                 // the cache line of each key
 
-// The line of key j in Kv: of the row that owns the position, or of the batch item.
-uint line_of(uint row, uint j) {
-  if (kCross != 0u) return row / p.beams * p.lines + j;
-  const uint owner = p.has_aux != 0u && p.beams > 1u ? aux[row * p.positions + j] : row;
-  return owner * p.lines + (kRolls != 0u ? cache_line(j, p.sinks, p.lines) : j);
-}
+float score[kHeads];
+float sum[kHeads * kColumns];
+float highest[kHeads];
+float total[kHeads];
 
-bool key_allowed(uint row, uint j) {
-  if (kCross == 0u || p.has_aux == 0u) return true;
-  const uint words = (p.lines + 31u) >> 5u;
-  return (aux[row / p.beams * words + (j >> 5u)] & (1u << (j & 31u))) != 0u;
-}
-
-uint position;       // of the query in its own row
-uint sinks_seen;     // keys that are seen before those of [recent.x, recent.y)
-uint first_sink;     // the first of them
-uvec2 recent;
-
-// The keys that the query sees: the last ones, and once keys have been left out the sinks, as far
-// as the window reaches within what is left.
-void find_keys() {
-  sinks_seen = 0u;
-  first_sink = 0u;
-  recent = uvec2(0u, p.lines);
-  if (kCross != 0u) return;
-  const bool rolled = p.context != 0u && position >= p.context;
-  recent.y = min(position + 1u, p.positions);
-  uint seen = rolled ? p.context - p.sinks : position + 1u;
-  if (p.window != 0u) seen = min(seen, p.window);
-  recent.x = min(position + 1u - seen, recent.y);
-  if (!rolled) return;
-  if (p.window != 0u && p.window < p.context) first_sink = min(p.sinks, p.context - p.window);
-  sinks_seen = p.sinks - first_sink;
-}
-
-// The position of the n-th key that is seen.
-uint key_at(uint n) { return n < sinks_seen ? first_sink + n : recent.x + (n - sinks_seen); }
-
-// What the distance to a key adds.
-float distance_bias(uint head, int distance) {
-  float value = 0.0;
-  if (p.slopes_offset != VKF_NO_TERM) {
-    value = uintBitsToFloat(aux[p.slopes_offset + head]) * float(distance);
-  }
-  if (p.distance_offset != VKF_NO_TERM) {
-    const int reach = int(aux[p.distance_offset]);
-    const uint column = uint(clamp(distance, -reach, reach) + reach);
-    value += uintBitsToFloat(aux[p.distance_offset + 1u + head * uint(2 * reach + 1) + column]);
-  }
-  return value;
-}
-
-// The score of the n-th key, which lies at `base`; -inf where masked.
-float key_score(uvec2 place, uint n, uint base) {
+// The scores of the n-th key, which lies at `base`; -inf where masked.
+void key_scores(uint row, uint first_head, uint n, uint base) {
   const uint j = key_at(n);
-  if (!key_allowed(place.x, j)) return negative_infinity();
   const bool sink = n < sinks_seen;
-  float value = 0.0;
-  if (kQueries == 1u) {
-    for (uint e = 0u; e < kWidth; ++e) value += q_row[e] * kv[base + e];
+  const uint query = kQueries > 1u && sink ? kHeads * kWidth : 0u;
+  if (kQuads != 0u) {
+    for (uint e = 0u; e < kWidth; e += 4u) {
+      const vec4 k = kv_quads[(base + e) >> 2u];
+      for (uint h = 0u; h < kHeads; ++h) {
+        const uint at = query + h * kWidth + e;
+        score[h] += q_row[at] * k.x + q_row[at + 1u] * k.y + q_row[at + 2u] * k.z +
+                    q_row[at + 3u] * k.w;
+      }
+    }
   } else {
-    const uint query = sink ? kWidth : 0u;
-    for (uint e = 0u; e < kWidth; ++e) value += q_row[query + e] * kv[base + e];
+    for (uint e = 0u; e < kWidth; ++e) {
+      const float k = kv[base + e];
+      for (uint h = 0u; h < kHeads; ++h) score[h] += q_row[query + h * kWidth + e] * k;
+    }
   }
   const int distance = int(j) - int(sink ? p.context - 1u : position);
-  return soft_capped(value * p.scale) + distance_bias(place.y, distance);
+  const bool allowed = key_allowed(row, j);
+  for (uint h = 0u; h < kHeads; ++h) {
+    const float value = soft_capped(score[h] * p.scale) + distance_bias(first_head + h, distance);
+    score[h] = allowed ? value : negative_infinity();
+  }
+}
+
+void load_queries(uint slot, uint first_head) {
+  for (uint e = gl_LocalInvocationID.x; e < kHeads * kWidth; e += kLocalSize) {
+    const uint from = slot * p.q_stride + first_head * kWidth + e;
+    q_row[e] = q[p.q_offset + from];
+    if (kQueries > 1u) q_row[kHeads * kWidth + e] = q[p.sink_q_offset + from];
+  }
+}
+
+// Scores of a tile become weights, and what was summed so far fades.
+void update_weights(uint h) {
+  const float now = keep_max(highest[h], workgroup_max(keep_max(kLowestFloat, score[h])));
+  const float fade = now > highest[h] ? online_fade(highest[h], now, 1.0) : 1.0;
+  highest[h] = now;
+  const float weight = online_weight(score[h], now, 1.0);
+  total[h] = total[h] * fade + (is_masked_weight(weight) ? 0.0 : weight);
+  weight_tile[h * kLocalSize + gl_LocalInvocationID.x] = weight;
+  for (uint c = 0u; c < kColumns; ++c) sum[h * kColumns + c] *= fade;
+}
+
+void add_values(uint count, uint offset) {
+  float value[kColumns];
+  for (uint n = 0u; n < count; ++n) {
+    const uint base = line_tile[n] * p.line + offset;
+    for (uint c = 0u; c < kColumns; ++c) {
+      const uint column = gl_LocalInvocationID.x + c * kLocalSize;
+      value[c] = kv[base + min(column, kValueWidth - 1u)];
+    }
+    for (uint h = 0u; h < kHeads; ++h) {
+      const float weight = weight_tile[h * kLocalSize + n];
+      if (is_masked_weight(weight)) continue;
+      for (uint c = 0u; c < kColumns; ++c) sum[h * kColumns + c] += weight * value[c];
+    }
+  }
+}
+
+void store_results(uint slot, uint head, uint h) {
+  const float weights = workgroup_sum(total[h]);
+  const uint part = part_result(slot, head, kValueWidth);
+  if (kPartKeys != 0u && gl_LocalInvocationID.x == 0u) {
+    y[part] = highest[h];
+    y[part + 1u] = weights;
+  }
+  for (uint c = 0u; c < kColumns; ++c) {
+    const uint column = gl_LocalInvocationID.x + c * kLocalSize;
+    if (column >= kValueWidth) continue;
+    const float value = sum[h * kColumns + c];
+    if (kPartKeys != 0u) {
+      y[part + 2u + column] = value;
+    } else {
+      y[slot * p.y_stride + head * kValueWidth + column] = online_result(value, weights);
+    }
+  }
 }
 
 void main() {
   const uint slot = gl_WorkGroupID.x;
   if (slot >= state.live_slots) return;
   const uint lane = gl_LocalInvocationID.x;
-  const uint head = gl_WorkGroupID.y;
-  const uint kv_head = head / p.heads_per_kv;
+  const uint first_head = gl_WorkGroupID.y * kHeads;
+  const uint kv_head = first_head / p.heads_per_kv;
   const uint entry = slot_rows[slot >> 2u][slot & 3u];
   const uint row = VKF_SLOT_ROW(entry);
-  for (uint e = lane; e < kWidth; e += kLocalSize) {
-    const uint from = slot * p.q_stride + head * kWidth + e;
-    q_row[e] = q[p.q_offset + from];
-    if (kQueries > 1u) q_row[kWidth + e] = q[p.sink_q_offset + from];
+  load_queries(slot, first_head);
+  for (uint n = 0u; n < kHeads * kColumns; ++n) sum[n] = 0.0;
+  for (uint h = 0u; h < kHeads; ++h) {
+    highest[h] = kLowestFloat;
+    total[h] = 0.0;
   }
-  float sum[kColumns];
-  for (uint c = 0u; c < kColumns; ++c) sum[c] = 0.0;
-  float highest = kLowestFloat;
-  float total = 0.0;
   position = state.position - VKF_SLOT_START(entry);
   find_keys();
-  const uint end = sinks_seen + recent.y - recent.x;
+  const uvec2 part = part_of(sinks_seen + recent.y - recent.x);
   barrier();
-  for (uint tile = 0u; tile < end; tile += kLocalSize) {
-    float score = negative_infinity();
+  for (uint tile = part.x; tile < part.y; tile += kLocalSize) {
+    for (uint h = 0u; h < kHeads; ++h) score[h] = 0.0;
     uint line = 0u;
-    if (tile + lane < end) {
+    if (tile + lane < part.y) {
       line = line_of(row, key_at(tile + lane));
-      score = key_score(uvec2(row, head), tile + lane, line * p.line + kv_head * kWidth);
+      key_scores(row, first_head, tile + lane, line * p.line + kv_head * kWidth);
+    } else {
+      for (uint h = 0u; h < kHeads; ++h) score[h] = negative_infinity();
     }
-    const float now = keep_max(highest, workgroup_max(keep_max(kLowestFloat, score)));
-    const float fade = online_fade(highest, now, 1.0);
-    highest = now;
-    const float weight = online_weight(score, now, 1.0);
-    total = total * fade + (is_masked_weight(weight) ? 0.0 : weight);
-    weight_tile[lane] = weight;
+    for (uint h = 0u; h < kHeads; ++h) update_weights(h);
     line_tile[lane] = line;
-    for (uint c = 0u; c < kColumns; ++c) sum[c] *= fade;
     barrier();
-    const uint count = min(kLocalSize, end - tile);
-    for (uint n = 0u; n < count; ++n) {
-      const float value_weight = weight_tile[n];
-      if (is_masked_weight(value_weight)) continue;
-      const uint base = line_tile[n] * p.line + p.value_offset + kv_head * kValueWidth;
-      for (uint c = 0u; c < kColumns; ++c) {
-        sum[c] += value_weight * kv[base + min(lane + c * kLocalSize, kValueWidth - 1u)];
-      }
-    }
+    add_values(min(kLocalSize, part.y - tile), p.value_offset + kv_head * kValueWidth);
     barrier();
   }
-  total = workgroup_sum(total);
-  for (uint c = 0u; c < kColumns; ++c) {
-    const uint column = lane + c * kLocalSize;
-    if (column < kValueWidth) {
-      y[slot * p.y_stride + head * kValueWidth + column] = online_result(sum[c], total);
-    }
-  }
+  for (uint h = 0u; h < kHeads; ++h) store_results(slot, first_head + h, h);
 }

@@ -3,25 +3,29 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_vote : require
 // computes: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018)
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H, T, Ev), each by its HeadLayout
-// mapping:  a workgroup is one subgroup and owns kLocalSize * kQueries queries of one head; an invocation owns kQueries of them, with q and y in registers; k and v are loaded once by all lanes and broadcast
-// bounds:   T, S, E and Ev may be ragged; kLocalSize is the subgroup size, 4 or 8
-// requires: subgroup arithmetic and ballot; meant for software devices, where a load costs as much as many products
+// mapping:  a workgroup is one subgroup and owns kLocalSize * kQueries queries of one head; an invocation owns kQueries of them, with q and y in registers; kKeys keys at a time are loaded by all lanes together and handed round
+// bounds:   T and S may be ragged; S that is no multiple of kKeys needs kKinds != 0; kRun > 1 needs E, Ev and every layout in multiples of it
+// requires: subgroup arithmetic, shuffle and vote, 64-bit integers, kLocalSize the subgroup size, 4 or 8; meant for software devices, where a load costs as much as many products
 #include "attention.h"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 8;
 layout(constant_id = 1) const uint kQueries = 2;      // of one invocation
 layout(constant_id = 2) const uint kWidth = 64;       // E
 layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 4) const uint kMayMask = 1;      // 0: there are no terms; 2: sparse ones too
+layout(constant_id = 4) const uint kKinds = 1;        // VKF_KIND_* of the terms; 0: nothing is masked
 layout(constant_id = 5) const uint kSoftcap = 0;      // bits of a float; 0: none
 layout(constant_id = 6) const uint kRelative = 0;     // VKF_RELATIVE_*, without values and sparse terms
 layout(constant_id = 7) const uint kCounting = 0;     // 1: y (B, H, T) is how many keys are visited
-const uint kChunks = (kWidth + kLocalSize - 1) / kLocalSize;
-const uint kValueChunks = (kValueWidth + kLocalSize - 1) / kLocalSize;
-const uint kDelayed = (kRelative & VKF_RELATIVE_KEYS) * kQueries * kLocalSize;  // products of a query
+layout(constant_id = 8) const uint kKeys = 2;         // a power of two; 1 with sparse terms or kRelative
+layout(constant_id = 9) const uint kRun = 4;          // elements that a lane loads at once: 1, 4, 8
+const uint kSpan = kLocalSize * kRun;
+const uint kChunks = (kWidth + kSpan - 1) / kSpan;
+const uint kValueChunks = (kValueWidth + kSpan - 1) / kSpan;
+const uint kDelayed = (kRelative & VKF_RELATIVE_KEYS) * kQueries * kLocalSize;  // distances
 
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
@@ -32,147 +36,180 @@ layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Kv { float kv[]; };
 layout(binding = 2) readonly buffer Terms { uint terms[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
+layout(binding = 3) writeonly buffer YQuads { vec4 y_quads[]; };
+#include "lane_runs.glsl"
 
 #define VKF_TERM_HEADS VKF_HEADS(p.heads)
 #define VKF_TERM_QUERIES p.queries
 #define VKF_TERM_KEYS p.keys
 #define VKF_TERM_TEMPERATURE (1.0 / p.inverse_temperature)
-#define VKF_TERM_MAY_SPARSE (kMayMask > 1u)
+#define VKF_TERM_MAY(kind) ((kKinds & (kind)) != 0u)
+#define VKF_TERM_MAY_SPARSE VKF_TERM_MAY(VKF_KIND_SPARSE)
 #include "key_range.glsl"
 #include "score_terms.glsl"
 #include "key_walk.glsl"
 #include "score_shape.glsl"
 
-float query[kQueries * kChunks * kLocalSize];     // (kQueries, E), zeros beyond E
-float sum[kQueries * kValueChunks * kLocalSize];  // (kQueries, Ev)
-float score[kQueries];
-float weight[kQueries];
+float query[kQueries * kWidth];     // (kQueries, E)
+float sum[kQueries * kValueWidth];  // (kQueries, Ev)
+float run[kKeys * kRun];            // of this lane: a piece of a row of every key
+float score[kKeys * kQueries];      // then the weights
+uint allowed[kQueries];
 float highest[kQueries];
 float total[kQueries];
-float offset_bias[kChunks];  // of positions less that of the content: this lane's columns, zeros beyond E
-float delayed[kQueries * kDelayed + 1];  // (kQueries, kDelayed): q . r of the last distances, newest first
+uint key_row[kKeys];                // where the rows of the keys begin in kv
 
-// A broadcast takes a literal lane, so the lanes are written out.
-#define VKF_EACH_LANE(F) \
-  F(0u) F(1u) F(2u) F(3u) \
-  if (kLocalSize > 4u) { \
-    F(4u) F(5u) F(6u) F(7u) \
+// Lane n of a chunk has its elements n kRun ...; lanes beyond the row repeat its last run.
+uint run_begin(uint chunk, uint width) {
+  return min(chunk * kSpan + gl_SubgroupInvocationID * kRun, width - kRun);
+}
+
+void load_key_runs(uint chunk, uint width) {
+  [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+    load_run(key_row[j] + run_begin(chunk, width));
+    [[unroll]] for (uint i = 0u; i < kRun; ++i) run[j * kRun + i] = loaded[i];
   }
+}
 
-void dot_key(uint base) {
-  [[unroll]] for (uint r = 0u; r < kQueries; ++r) score[r] = 0.0;
+float offset_bias[kRelativeBiases ? kChunks * kRun : 1u];  // see lane_distances.glsl
+float shared_part;
+
+// score = q k^T for the rows of keys that begin at key_row.
+void dot_keys() {
+  [[unroll]] for (uint i = 0u; i < kKeys * kQueries; ++i) score[i] = 0.0;
+  shared_part = 0.0;
   [[unroll]] for (uint c = 0u; c < kChunks; ++c) {
-    const float k = kv[base + min(c * kLocalSize + gl_LocalInvocationID.x, kWidth - 1u)];
-#define VKF_DOT(lane) \
-  if (c * kLocalSize + lane < kWidth) { \
-    const float element = subgroupBroadcast(k, lane); \
-    [[unroll]] for (uint r = 0u; r < kQueries; ++r) { \
-      score[r] += query[(r * kChunks + c) * kLocalSize + lane] * element; \
-    } \
-  }
-    VKF_EACH_LANE(VKF_DOT)
-  }
-}
-
-// delayed[r] begins with (q_r + c) . r_d for the distance from the group's first query to key j. All
-// lanes multiply one row: the query n places behind the first takes that product n keys later.
-void push_distance(uvec2 place, int distance) {
-  const uint base = relative_key(p.relative, VKF_TERM_HEADS, place.y, distance);
-  dot_key(base);
-  float shared_part = 0.0;
-  if (kRelativeBiases) {
-    [[unroll]] for (uint c = 0u; c < kChunks; ++c) {
-      shared_part += offset_bias[c] * kv[base + min(c * kLocalSize + gl_LocalInvocationID.x, kWidth - 1u)];
+    load_key_runs(c, kWidth);
+    if (kRelativeBiases) {
+      [[unroll]] for (uint i = 0u; i < kRun; ++i) shared_part += offset_bias[c * kRun + i] * run[i];
     }
-    shared_part = subgroupAdd(shared_part);
-  }
-  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
-    [[unroll]] for (uint n = 1u; n < kDelayed; ++n) {
-      delayed[(r + 1u) * kDelayed - n] = delayed[(r + 1u) * kDelayed - n - 1u];
-    }
-    delayed[r * kDelayed] = score[r] + shared_part;
-  }
-}
-
-// score[r] += the product that belongs to the key of the last pushed distance.
-void add_distances() {
-  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
-    float value = 0.0;
-    [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
-      value = n == gl_LocalInvocationID.x ? delayed[r * kDelayed + r * kLocalSize + n] : value;
-    }
-    score[r] += value;
-  }
-}
-
-// Adds the bias of the content to the queries and keeps what that of positions has more.
-void add_biases(uint h) {
-  const uint bias = relative_bias(p.relative, VKF_TERM_HEADS, h);
-  [[unroll]] for (uint c = 0u; c < kChunks; ++c) {
-    const uint e = min(c * kLocalSize + gl_LocalInvocationID.x, kWidth - 1u);
-    const float more = kv[bias + VKF_TERM_HEADS * kWidth + e] - kv[bias + e];
-    offset_bias[c] = c * kLocalSize + gl_LocalInvocationID.x < kWidth ? more : 0.0;
-    [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
-      const uint column = c * kLocalSize + n;
-      [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
-        if (column < kWidth) query[r * kChunks * kLocalSize + column] += kv[bias + column];
-      }
-    }
-  }
-}
-
-void add_value(uint base) {
-  [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
-    const float v = kv[base + min(c * kLocalSize + gl_LocalInvocationID.x, kValueWidth - 1u)];
-#define VKF_ADD(lane) \
-  if (c * kLocalSize + lane < kValueWidth) { \
-    const float element = subgroupBroadcast(v, lane); \
-    [[unroll]] for (uint r = 0u; r < kQueries; ++r) { \
-      const float product = weight[r] * element; \
-      const bool masked = kMayMask != 0u && is_masked_weight(weight[r]); \
-      sum[(r * kValueChunks + c) * kLocalSize + lane] += masked ? 0.0 : product; \
-    } \
-  }
-    VKF_EACH_LANE(VKF_ADD)
-  }
-}
-
-// A score with its terms, -inf where masked; key: its index, position and entry.
-float finish_score(KeyWalk walk, uvec2 place, uint i, uvec3 key, float value) {
-  const uint j = key.x;
-  value += score_bias(p.terms, place.x, place.y, i, j);
-  bool allowed = score_allowed(p.terms, place.x, place.y, i, j);
-  if (VKF_TERM_MAY_SPARSE) {
-    allowed = allowed && walk_counts(walk, p.terms, uvec3(place, i), key);
-    value += walk_bias(walk, key.z);
-  }
-  return allowed ? value : negative_infinity();
-}
-
-// weight[r] of a key (its index, position and entry) from score[r]; fades the sums of the queries
-// whose maximum grows.
-void update_weights(KeyWalk walk, uvec2 place, uint first, uvec3 key) {
-  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
-    float value = soft_capped(score[r] * p.scale);
-    if (kMayMask != 0u) {
-      const uint i = min(first + r * kLocalSize, p.queries - 1u);
-      value = finish_score(walk, place, i, key, value);
-    }
-    const float now = keep_max(highest[r], value);
-    if (now > highest[r]) {
-      const float fade = online_fade(highest[r], now, p.inverse_temperature);
-      highest[r] = now;
-      total[r] *= fade;
-      [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
-        [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
-          sum[(r * kValueChunks + c) * kLocalSize + n] *= fade;
+    [[unroll]] for (uint n = 0u; n < kSpan; ++n) {
+      const uint e = c * kSpan + n;
+      if (e < kWidth) {
+        [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+          const float element = subgroupShuffle(run[j * kRun + n % kRun], n / kRun);
+          [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+            score[j * kQueries + r] = fma(query[r * kWidth + e], element, score[j * kQueries + r]);
+          }
         }
       }
     }
-    weight[r] = online_weight(value, now, p.inverse_temperature);
-    const bool masked = is_masked_weight(weight[r]);
-    if (kMayMask == 0u && masked) weight[r] = 0.0;
-    total[r] += masked ? 0.0 : weight[r];
+  }
+}
+
+#include "lane_distances.glsl"
+
+// Scores become weights; fade[r] is what the sums are still worth.
+void update_weights(out float fade[kQueries]) {
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    float now = highest[r];
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) now = keep_max(now, score[j * kQueries + r]);
+    const float shrink = online_fade(highest[r], now, p.inverse_temperature);
+    fade[r] = now > highest[r] ? shrink : 1.0;
+    highest[r] = now;
+    total[r] *= fade[r];
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      const uint at = j * kQueries + r;
+      if (kKinds != 0u) {
+        score[at] = online_weight(score[at], now, p.inverse_temperature);
+        total[r] += is_masked_weight(score[at]) ? 0.0 : score[at];
+      } else {
+        score[at] = exp_nonpositive((score[at] - now) * p.inverse_temperature);
+        total[r] += score[at];
+      }
+    }
+  }
+}
+
+// sum = sum fade + weights times values. A masked weight counts as 0, and so do the values that it
+// meets, which may be anything.
+void add_values(float fade[kQueries]) {
+  [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
+    load_key_runs(c, kValueWidth);
+    [[unroll]] for (uint m = 0u; m < kSpan; ++m) {
+      const uint e = c * kSpan + m;
+      if (e < kValueWidth) {
+        [[unroll]] for (uint r = 0u; r < kQueries; ++r) sum[r * kValueWidth + e] *= fade[r];
+        [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+          const float element = subgroupShuffle(run[j * kRun + m % kRun], m / kRun);
+          [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+            const uint at = j * kQueries + r;
+            const bool masked = kKinds != 0u && is_masked_weight(score[at]);
+            const uint bits = floatBitsToUint(element) & (masked ? 0u : ~0u);
+            sum[r * kValueWidth + e] =
+                fma(masked ? 0.0 : score[at], uintBitsToFloat(bits), sum[r * kValueWidth + e]);
+          }
+        }
+      }
+    }
+  }
+}
+
+// allowed[r] = bits of the keys that masks allow to query r, from key j to the end of j's word; false
+// where none is allowed to anybody here.
+bool load_allowed(uvec2 place, uint first, uint j) {
+  bool any = false;
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    const uint i = min(first + r * kLocalSize, p.queries - 1u);
+    allowed[r] = allowed_bits(p.terms, place.x, place.y, i, j) >> (j & 31u);
+    any = any || allowed[r] != 0u;
+  }
+  return subgroupAny(any);
+}
+
+// Scale, cap, terms and masks; -inf where masked. keys: index, position and entry of each.
+void finish_scores(KeyWalk walk, uvec2 place, uint first, uint end, uvec3 keys[kKeys]) {
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    const uint i = min(first + r * kLocalSize, p.queries - 1u);
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      const uvec3 key = keys[j];
+      float value = soft_capped(score[j * kQueries + r] * p.scale);
+      bool seen = true;
+      if (VKF_TERM_MAY_SPARSE) {
+        seen = score_allowed(p.terms, place.x, place.y, i, key.x) &&
+               walk_counts(walk, p.terms, uvec3(place, i), key);
+        value += walk_bias(walk, key.z);
+      } else if (kKinds != 0u) {
+        seen = key.y < end && near_enough(p.terms, i, key.x) && (allowed[r] & (1u << j)) != 0u;
+      }
+      if (kKinds != 0u) value += score_bias(p.terms, place.x, place.y, i, key.x);
+      score[j * kQueries + r] = seen ? value : negative_infinity();
+    }
+  }
+}
+
+void load_queries(uvec2 place, uint first) {
+  const uint base = p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride;
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    const uint row = base + min(first + r * kLocalSize, p.queries - 1u) * p.q.row_stride;
+    highest[r] = kLowestFloat;
+    total[r] = 0.0;
+    [[unroll]] for (uint e = 0u; e < kWidth; e += kRun) {
+      load_query_run(row + e);
+      [[unroll]] for (uint i = 0u; i < kRun; ++i) query[r * kWidth + e + i] = loaded[i];
+    }
+    [[unroll]] for (uint e = 0u; e < kValueWidth; ++e) sum[r * kValueWidth + e] = 0.0;
+  }
+}
+
+void store_results(uint base, uint first) {
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    const uint i = first + r * kLocalSize;
+    const uint row = base + i * p.y.row_stride;
+    const float share = online_result(1.0, total[r]);
+    if (i < p.queries) {
+      if (kRun == 1u) {
+        [[unroll]] for (uint e = 0u; e < kValueWidth; ++e) {
+          y[row + e] = share == 0.0 ? 0.0 : sum[r * kValueWidth + e] * share;
+        }
+      } else {
+        [[unroll]] for (uint e = 0u; e < kValueWidth; e += 4u) {
+          const uint at = r * kValueWidth + e;
+          const vec4 quad = vec4(sum[at], sum[at + 1u], sum[at + 2u], sum[at + 3u]);
+          y_quads[(row + e) >> 2u] = share == 0.0 ? vec4(0.0) : quad * share;
+        }
+      }
+    }
   }
 }
 
@@ -183,27 +220,7 @@ void main() {
   if (unit >= p.batch * heads) return;
   const uvec2 place = uvec2(unit / heads, unit % heads);
   const uint group_first = gl_WorkGroupID.x * kLocalSize * kQueries;
-  const uint first = group_first + gl_LocalInvocationID.x;
-  const uint kv_head = place.y / VKF_HEADS_PER_KV(p.heads);
-  const uint k_base = p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride;
-  const uint v_base = p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride;
-  const uint q_base = p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride;
-  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
-    const uint row = q_base + min(first + r * kLocalSize, p.queries - 1u) * p.q.row_stride;
-    highest[r] = kLowestFloat;
-    total[r] = 0.0;
-    [[unroll]] for (uint c = 0u; c < kChunks; ++c) {
-      [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
-        const uint e = c * kLocalSize + n;
-        query[r * kChunks * kLocalSize + e] = e < kWidth ? q[row + e] : 0.0;
-      }
-    }
-    [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
-      [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
-        sum[(r * kValueChunks + c) * kLocalSize + n] = 0.0;
-      }
-    }
-  }
+  const uint first = group_first + gl_SubgroupInvocationID;
   const uint last = min(group_first + kLocalSize * kQueries, p.queries) - 1u;
   KeyWalk walk;
   if (VKF_TERM_MAY_SPARSE) {
@@ -218,34 +235,46 @@ void main() {
     }
     return;
   }
+  const uint kv_head = place.y / VKF_HEADS_PER_KV(p.heads);
+  const uint k_base = p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride;
+  const uint v_base = p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride;
+  load_queries(place, first);
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) allowed[r] = ~0u;
+  if (kRelativeBiases) add_biases(place.y);
+  // Blocks of keys begin at multiples of kKeys, wherever the group's first key is.
+  const uint begin = walk.begin & ~(kKeys - 1u);
+  const uint end = walk.count == 0u ? 0u : walk.count + (walk.begin - begin);
   const int origin = int(group_first) + p.terms.causal_offset;
-  if (kRelative != 0u) {
-    if (kRelativeBiases) add_biases(place.y);
-  }
   // Before the first key come the distances that are taken later.
-  for (uint n = kRelative != 0u ? 1u - kDelayed : 0u; n != walk.count; ++n) {
-    uvec3 key = uvec3(walk.begin + n, n, 0u);
-    if (VKF_TERM_MAY_SPARSE) key.x = walk_key(walk, n, key.z);
+  for (int n = kRelative != 0u ? 1 - int(kDelayed) : 0; n < int(end); n += int(kKeys)) {
     if (kRelative != 0u) {
-      push_distance(place, int(key.x) - origin);
-      if (int(n) < 0) continue;
-    }
-    dot_key(k_base + key.x * p.k.row_stride);
-    if (kRelative != 0u) add_distances();
-    update_weights(walk, place, first, key);
-    add_value(v_base + key.x * p.v.row_stride);
-  }
-  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
-    const uint i = first + r * kLocalSize;
-    if (i >= p.queries) continue;
-    [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
-      [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
-        const uint e = c * kLocalSize + n;
-        if (e < kValueWidth) {
-          y[out_base + i * p.y.row_stride + e] =
-              online_result(sum[(r * kValueChunks + c) * kLocalSize + n], total[r]);
-        }
+      push_distance(place, int(begin) + n - origin);
+      if (n < 0) continue;
+      if (VKF_TERM_MAY(VKF_KIND_MASKS)) load_allowed(place, first, begin + uint(n));
+    } else if (VKF_TERM_MAY(VKF_KIND_MASKS) && !VKF_TERM_MAY_SPARSE) {
+      // Keys that nobody here sees are skipped word by word.
+      bool hidden = true;
+      while (hidden && n < int(end)) {
+        hidden = !load_allowed(place, first, begin + uint(n));
+        if (hidden) n += int(32u - ((begin + uint(n)) & 31u));
       }
+      if (n >= int(end)) break;
     }
+    uvec3 keys[kKeys];
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      keys[j] = uvec3(min(begin + uint(n) + j, begin + end - 1u), uint(n) + j, 0u);
+      if (VKF_TERM_MAY_SPARSE) keys[j].x = walk_key(walk, uint(n) + j, keys[j].z);
+      key_row[j] = k_base + keys[j].x * p.k.row_stride;
+    }
+    dot_keys();
+    if (kRelative != 0u) add_distances();
+    finish_scores(walk, place, first, end, keys);
+    float fade[kQueries];
+    update_weights(fade);
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      key_row[j] = v_base + keys[j].x * p.v.row_stride;
+    }
+    add_values(fade);
   }
+  store_results(out_base, first);
 }

@@ -3,14 +3,17 @@
 // computes: weights = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) of chosen heads, or the scores themselves, -inf where masked
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) by their HeadLayout, Terms (words) -> Y (B, Hsel, T, S)
 // mapping:  one workgroup a row (batch, chosen head, query); an invocation owns every kLocalSize-th key and its place in Y
-// bounds:   S and E may be anything; rows beyond the last are skipped; a row without an allowed key is zeros
+// bounds:   S and E may be anything, kQuads needs rows of k and E in multiples of 4; rows beyond the last are skipped; a row without an allowed key is zeros
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kWidth = 64;  // E
 layout(constant_id = 2) const uint kSoftcap = 0;    // bits of a float; 0: none
 layout(constant_id = 3) const uint kRelative = 0;   // VKF_RELATIVE_*; values do not matter here
+layout(constant_id = 4) const uint kKinds = 0;      // VKF_KIND_* of the terms
+layout(constant_id = 5) const uint kQuads = 0;      // 1: read k four elements at a time
 const uint kValueWidth = 1;
+const uint kStep = kQuads != 0u ? 4u : 1u;          // elements of a load
 
 #include "attention.h"
 #include "float_bits.glsl"
@@ -21,6 +24,7 @@ const uint kValueWidth = 1;
 layout(push_constant) uniform Params { AttentionWeightsParams p; };
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Kv { float kv[]; };
+layout(binding = 1) readonly buffer KvQuads { vec4 kv_quads[]; };
 layout(binding = 2) readonly buffer Terms { uint terms[]; };
 layout(binding = 3) buffer Y { float y[]; };
 
@@ -28,23 +32,57 @@ layout(binding = 3) buffer Y { float y[]; };
 #define VKF_TERM_QUERIES p.queries
 #define VKF_TERM_KEYS p.keys
 #define VKF_TERM_TEMPERATURE (1.0 / p.inverse_temperature)
+#define VKF_TERM_MAY(kinds) ((kKinds & (kinds)) != 0u)
 #include "score_terms.glsl"
 #include "score_shape.glsl"
 
-shared float q_row[kWidth];                                      // (E)
-shared float position_row[(kRelative & VKF_RELATIVE_KEYS) * (kWidth - 1) + 1];  // (E), q for positions
+// (E) in quads, and q for positions; where k is read one by one, a quad holds one element.
+const uint kParts = (kWidth + kStep - 1u) / kStep;
+shared vec4 q_row[kParts];
+shared vec4 position_row[(kRelative & VKF_RELATIVE_KEYS) * (kParts - 1u) + 1u];
+
+// A part of the row of k or of positions that starts at `row`.
+vec4 load_part(uint row, uint part) {
+  if (kQuads != 0u) return kv_quads[(row >> 2u) + part];
+  return vec4(kv[row + part], 0.0, 0.0, 0.0);
+}
+
+float multiply(vec4 a, vec4 b) { return kQuads != 0u ? dot(a, b) : a.x * b.x; }
 
 float pair_score(uvec3 place, uint base, uint j) {
   if (!score_allowed(p.terms, place.x, place.y, place.z, j)) return negative_infinity();
   float value = 0.0;
   const uint row = base + j * p.k.row_stride;
-  for (uint e = 0u; e < kWidth; ++e) value += q_row[e] * kv[row + e];
+  for (uint e = 0u; e < kParts; ++e) value += multiply(q_row[e], load_part(row, e));
   if (kRelative != 0u) {
     const int distance = int(j) - int(place.z) - p.terms.causal_offset;
     const uint positions = relative_key(p.relative, p.heads, place.y, distance);
-    for (uint e = 0u; e < kWidth; ++e) value += position_row[e] * kv[positions + e];
+    for (uint e = 0u; e < kParts; ++e) {
+      value += multiply(position_row[e], load_part(positions, e));
+    }
   }
   return soft_capped(value * p.scale) + score_bias(p.terms, place.x, place.y, place.z, j);
+}
+
+// The query, with the biases that relative positions may have.
+void load_query(uvec3 place) {
+  const uint q_base = p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride +
+                      place.z * p.q.row_stride;
+  const uint bias = relative_bias(p.relative, p.heads, place.y);
+  for (uint part = gl_LocalInvocationID.x; part < kParts; part += kLocalSize) {
+    vec4 content = vec4(0.0);
+    vec4 offset = vec4(0.0);
+    for (uint i = 0u; i < kStep; ++i) {
+      const uint e = part * kStep + i;
+      content[i] = q[q_base + e];
+      offset[i] = content[i];
+      if (!kRelativeBiases) continue;
+      content[i] += kv[bias + e];
+      offset[i] += kv[bias + p.heads * kWidth + e];
+    }
+    q_row[part] = content;
+    if (kRelative != 0u) position_row[part] = offset;
+  }
 }
 
 void main() {
@@ -54,16 +92,7 @@ void main() {
   const uint head_row = row / p.queries;
   const uvec3 place = uvec3(head_row / p.heads_out, p.first_head + head_row % p.heads_out,
                             row % p.queries);
-  const uint q_base = p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride +
-                      place.z * p.q.row_stride;
-  const uint bias = relative_bias(p.relative, p.heads, place.y);
-  for (uint e = lane; e < kWidth; e += kLocalSize) {
-    q_row[e] = q[q_base + e];
-    if (kRelative != 0u) position_row[e] = q_row[e];
-    if (!kRelativeBiases) continue;
-    q_row[e] += kv[bias + e];
-    position_row[e] += kv[bias + p.heads * kWidth + e];
-  }
+  load_query(place);
   barrier();
   const uint k_base = p.k.offset + place.x * p.k.batch_stride +
                       place.y / p.heads_per_kv * p.k.head_stride;

@@ -24,7 +24,7 @@ vkf_kernel(log_softmax_row__f32_none_f32_subgroup log_softmax.comp FEATURES subg
 vkf_kernel(mean_pool_row__f32_none_f32 mean_pool.comp)
 vkf_kernel(mean_pool_row__f32_none_f32_subgroup mean_pool.comp FEATURES subgroup)
 vkf_kernel(rotary_row__f32_f32_f32 rotary.comp)
-vkf_kernel(rotary_step__f32_f32_f32 rotary.comp DEFINES VKF_STEP=1)
+vkf_kernel(rotary_append__f32_f32_f32 rotary_append.comp)
 vkf_kernel(row_entropy_row__f32_none_f32 row_entropy.comp)
 vkf_kernel(row_entropy_row__f32_none_f32_subgroup row_entropy.comp FEATURES subgroup)
 vkf_kernel(softmax_row__f32_none_f32 softmax.comp)
@@ -35,7 +35,7 @@ vkf_kernel(unfold_row__f32_none_f32 unfold.comp)
 vkf_kernel(conv_span__f32_f32_f32 conv.comp)
 vkf_kernel(attention_tiled__f32_f32_f32 attention_tiled.comp)
 vkf_kernel(attention_tiled__f32_f32_f32_subgroup attention_tiled.comp FEATURES subgroup)
-vkf_kernel(attention_lanes__f32_f32_f32_subgroup attention_lanes.comp FEATURES subgroup)
+vkf_kernel(attention_lanes__f32_f32_f32_subgroup_int64 attention_lanes.comp FEATURES subgroup int64)
 vkf_kernel(attention_decode__f32_f32_f32 attention_decode.comp)
 vkf_kernel(attention_decode__f32_f32_f32_subgroup attention_decode.comp FEATURES subgroup)
 vkf_kernel(attention_weights_row__f32_f32_f32 attention_weights.comp)
@@ -60,6 +60,8 @@ vkf_kernel(inverse_start_matrix__f32_none_f32 inverse_start.comp)
 # One decoding step's token choice.
 vkf_kernel(token_candidates_row__f32_u32_f32 token_candidates.comp)
 vkf_kernel(token_candidates_row__f32_u32_f32_subgroup token_candidates.comp FEATURES subgroup)
+vkf_kernel(token_scores_row__f32_u32_f32 token_scores.comp)
+vkf_kernel(token_sample_row__f32_u32_f32 token_sample.comp)
 vkf_kernel(greedy_select_slot__u32 greedy_select.comp)
 vkf_kernel(beam_select_item__u32 beam_select.comp)
 vkf_kernel(step_advance_all__u32 step_advance.comp)
@@ -82,6 +84,18 @@ vkf_kernel(matmul_wide__f32_f16_f32_fp16 matmul_wide.comp FEATURES fp16 DEFINES 
 vkf_kernel(matmul_strided__f32_f32_f32 matmul_wide.comp DEFINES VKF_STRIDED=1)
 vkf_kernel(matmul_strided__f32_f32_f32_subgroup matmul_wide.comp FEATURES subgroup
            DEFINES VKF_STRIDED=1)
+vkf_kernel(matmul_stream__f32_f32_f32_int64 matmul_stream.comp FEATURES int64)
+vkf_kernel(matmul_stream__f32_f16_f32_int64 matmul_stream.comp FEATURES int64
+           DEFINES VKF_WEIGHT_F16=1)
+vkf_kernel(matmul_single__f32_f32_f32 matmul_rows.comp UNROLLED DEFINES VKF_LITERAL=1)
+vkf_kernel(matmul_single__f32_f16_f32 matmul_rows.comp UNROLLED
+           DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1)
+vkf_kernel(matmul_literal__f32_f32_f32_subgroup matmul_wide.comp UNROLLED FEATURES subgroup
+           DEFINES VKF_LITERAL=1)
+vkf_kernel(matmul_literal__f32_f16_f32_subgroup matmul_wide.comp UNROLLED FEATURES subgroup
+           DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1)
+vkf_kernel(matmul_strided__f32_f32_f32_subgroup_literal matmul_wide.comp UNROLLED FEATURES subgroup
+           DEFINES VKF_LITERAL=1 VKF_STRIDED=1)
 vkf_kernel(matmul_tiled__f32_f32_f32 matmul_tiled.comp)
 vkf_kernel(matmul_tiled__f32_f16_f32 matmul_tiled.comp DEFINES VKF_WEIGHT_F16=1)
 
@@ -94,9 +108,18 @@ vkf_kernel(move_columns_step__f32_none_f32 move_columns.comp DEFINES VKF_STEP=1)
 vkf_kernel(additive_attention_row__f32_f32_f32 additive_attention.comp)
 vkf_kernel(additive_attention_step__f32_f32_f32 additive_attention.comp DEFINES VKF_STEP=1)
 
+# Pictures of the application's images.
+vkf_kernel(picture_values_run__u32_none_f32 picture_values.comp)
+
 # What the device does at best; no model uses them.
 vkf_kernel(roofline_fma__f32 roofline_fma.comp)
 vkf_kernel(roofline_fma__f16_fp16 roofline_fma.comp FEATURES fp16)
 vkf_kernel(roofline_fma__u32 roofline_fma.comp DEFINES VKF_INTEGER=1)
 vkf_kernel(roofline_copy__f32 roofline_copy.comp)
 vkf_kernel(roofline_copy__f32_int64 roofline_copy.comp FEATURES int64)
+
+# Decoding steps on software devices, and what joins the parts of long ones.
+vkf_kernel(attention_decode_lanes__f32_f32_f32_subgroup_int64 attention_decode_lanes.comp
+           FEATURES subgroup int64)
+vkf_kernel(attention_merge__f32_none_f32 attention_merge.comp)
+vkf_kernel(lsh_hash_token__f32_f32_u32_subgroup lsh_hash.comp FEATURES subgroup)

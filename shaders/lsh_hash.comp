@@ -5,7 +5,11 @@
 // shapes:   X (B, H, S, E) by its HeadLayout, Rotations (H, E, R, columns), Mask (B, ceil(S/32)) words -> Y (B, H, R, S)
 // mapping:  a workgroup owns kLocalSize tokens of one round of one head, an invocation one of them
 // bounds:   every size may be anything; tokens and units beyond the last are skipped; Mask may be unused
-// requires: nothing (baseline)
+// requires: nothing (baseline); subgroup shuffle and kLocalSize the subgroup size, 4 or 8, in the _subgroup variant, for software devices: lanes load a row of rotations together
+#ifdef VKF_SUBGROUP
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kWidth = 64;  // E
@@ -24,22 +28,43 @@ layout(binding = 3) writeonly buffer Y { uint y[]; };
 // A NaN wins over numbers, so that the first one is the largest, as in argmax.
 bool wins(float value, float best) { return is_nan(value) ? !is_nan(best) : value > best; }
 
+#ifdef VKF_SUBGROUP
+const uint kTogether = 16u;  // columns
+#else
+const uint kTogether = 4u;
+#endif
+float sum[kTogether];
+
+// sum = x times the columns of rotations that begin at `first`, the last one repeated behind `count`.
+void rotate(uint x_base, uint first, uint count) {
+  const uint row = p.rounds * p.columns;
+  [[unroll]] for (uint n = 0u; n < kTogether; ++n) sum[n] = 0.0;
+  for (uint e = 0u; e < kWidth; ++e) {
+    const float value = x[x_base + e];
+    const uint at = first + e * row;
+#ifdef VKF_SUBGROUP
+    [[unroll]] for (uint m = 0u; m < kTogether; m += kLocalSize) {
+      const float mine = rotations[at + min(m + gl_SubgroupInvocationID, count - 1u)];
+      [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+        sum[m + n] = fma(value, subgroupShuffle(mine, n), sum[m + n]);
+      }
+    }
+#else
+    [[unroll]] for (uint n = 0u; n < kTogether; ++n) {
+      sum[n] = fma(value, rotations[at + min(n, count - 1u)], sum[n]);
+    }
+#endif
+  }
+}
+
 // The bucket among `factor` whose rotation columns start at `first`.
 uint bucket_of(uint x_base, uint r_base, uint first, uint factor) {
   const uint half_count = factor >> 1u;
-  const uint row = p.rounds * p.columns;
   float most = negative_infinity(), least = negative_infinity();
   uint most_at = 0u, least_at = 0u;
-  for (uint c = 0u; c < half_count; c += 4u) {
-    vec4 sum = vec4(0.0);
-    for (uint e = 0u; e < kWidth; ++e) {
-      const float value = x[x_base + e];
-      const uint at = r_base + e * row + first;
-      [[unroll]] for (uint n = 0u; n < 4u; ++n) {
-        sum[n] = fma(value, rotations[at + min(c + n, half_count - 1u)], sum[n]);
-      }
-    }
-    [[unroll]] for (uint n = 0u; n < 4u; ++n) {
+  for (uint c = 0u; c < half_count; c += kTogether) {
+    rotate(x_base, r_base + first + c, half_count - c);
+    [[unroll]] for (uint n = 0u; n < kTogether; ++n) {
       if (c + n < half_count && wins(sum[n], most)) {
         most = sum[n];
         most_at = c + n;
@@ -55,8 +80,9 @@ uint bucket_of(uint x_base, uint r_base, uint first, uint factor) {
 
 void main() {
   const uint unit = gl_WorkGroupID.y + gl_WorkGroupID.z * kRowsPerGridLine;
-  const uint token = gl_WorkGroupID.x * kLocalSize + gl_LocalInvocationID.x;
-  if (unit >= p.units || token >= p.tokens) return;
+  const uint own = gl_WorkGroupID.x * kLocalSize + gl_LocalInvocationID.x;
+  const uint token = min(own, p.tokens - 1u);  // all lanes help to load
+  if (unit >= p.units) return;
   const uint round_index = unit % p.rounds;
   const uint head = unit / p.rounds % p.heads;
   const uint batch = unit / (p.rounds * p.heads);
@@ -73,5 +99,5 @@ void main() {
     const uint word = mask[batch * ((p.tokens + 31u) >> 5u) + (token >> 5u)];
     if ((word & (1u << (token & 31u))) == 0u) bucket = product;
   }
-  y[unit * p.tokens + token] = round_index * p.stride + bucket;
+  if (own < p.tokens) y[unit * p.tokens + token] = round_index * p.stride + bucket;
 }

@@ -7,13 +7,19 @@
 //           every kSlices-th block of 4 steps of K; x counts column tiles, y row tiles, z batches
 // bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
 //           kAlignedA promises that offset and strides of A are multiples of 4
-// requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants
+// requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants;
+//           matmul_single is one row and four lanes
 layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices
+#if VKF_LITERAL
+// Some compilers neither unroll a loop nor take an array apart whose size is specialized.
+const uint kRows = 1u, kColumnLanes = 4u, kSlices = 1u;
+#else
 layout(constant_id = 1) const uint kRows = 1;
 layout(constant_id = 2) const uint kColumnLanes = 8;
+layout(constant_id = 5) const uint kSlices = 1;
+#endif
 layout(constant_id = 3) const uint kAlignedA = 1;
 layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
-layout(constant_id = 5) const uint kSlices = 1;
 
 #include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };

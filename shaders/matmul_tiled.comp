@@ -75,9 +75,31 @@ void load_b_block(uint column0, uint k0) {
   }
 }
 
+uint epilogue() { return kActivation == 255u ? p.activation : kActivation; }
+bool has_gate() { return (epilogue() & kActivationGate) != 0u; }
+
+// Column j of an invocation in its block. Neighbours lie kLanesN apart, so that neighbouring
+// invocations read neighbouring words; a gate and what it lets through stay together.
+uint own_column(uint lane, uint j) {
+  if (has_gate()) return 2u * ((j >> 1) * kLanesN + lane) + (j & 1u);
+  return j * kLanesN + lane;
+}
+
+void finish_pair(uint row, uint column, float gate, float x) {
+  if (row >= p.m || column >= p.n) return;
+  float bias_gate = 0.0, bias = 0.0;
+  if (p.bias_offset != kMatmulNone) {
+    bias_gate = b[p.bias_offset + column];
+    bias = b[p.bias_offset + column + 1u];
+  }
+  y[p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride + column / 2u] =
+      apply_activation(p.alpha * gate + bias_gate, epilogue() & (kActivationGate - 1u)) *
+      (p.alpha * x + bias);
+}
+
 void finish(uint row, uint column, float sum) {
   if (row >= p.m || column >= p.n) return;
-  const uint kind = kActivation == 255u ? p.activation : kActivation;
+  const uint kind = epilogue();
   float x = p.alpha * sum;
   if (p.bias_offset != kMatmulNone) x += b[p.bias_offset + column];
   float addend = 0.0;
@@ -106,7 +128,7 @@ void main() {
       // Rows and columns of one invocation lie kLanes apart, so that neighbours read neighbours.
       float w[kTileN];
       [[unroll]] for (uint j = 0u; j < kTileN; ++j) {
-        w[j] = b_block[s * kPitchN + j * kLanesN + lane_n];
+        w[j] = b_block[s * kPitchN + own_column(lane_n, j)];
       }
       [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
         const float x = a_block[s * kPitchM + i * kLanesM + lane_m];
@@ -118,6 +140,13 @@ void main() {
     barrier();
   }
   [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
+    if (has_gate()) {
+      [[unroll]] for (uint j = 0u; j < kTileN; j += 2u) {
+        finish_pair(row0 + i * kLanesM + lane_m, column0 + own_column(lane_n, j),
+                    sum[i * kTileN + j], sum[i * kTileN + j + 1u]);
+      }
+      continue;
+    }
     [[unroll]] for (uint j = 0u; j < kTileN; ++j) {
       finish(row0 + i * kLanesM + lane_m, column0 + j * kLanesN + lane_n, sum[i * kTileN + j]);
     }

@@ -10,23 +10,52 @@
 //           kAlignedA promises that offset and strides of A are multiples of 4; the _strided
 //           variants take any offset and stride of A and B
 // requires: kRows * kGroups * kLanes <= 512; shaderInt64 in the _int64 variants; in the _subgroup
-//           variants shuffle and a subgroup of exactly kLanes
+//           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32 with
+//           subgroups of 4
 layout(local_size_x = 8, local_size_x_id = 0) in;
+#if VKF_LITERAL
+// Some compilers neither unroll a loop nor take an array apart whose size is specialized.
+const uint kLanes = 4u, kRows = 8u, kGroups = 1u;
+#else
 layout(constant_id = 0) const uint kLanes = 8;
 layout(constant_id = 1) const uint kRows = 14;
 layout(constant_id = 2) const uint kGroups = 2;
+#endif
 layout(constant_id = 3) const uint kAlignedA = 1;
 layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
 
 #include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };
 #include "matmul_operands.glsl"
-#if VKF_SUBGROUP
+#if VKF_LITERAL
+#extension GL_KHR_shader_subgroup_ballot : require
+#elif VKF_SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
 
 const uint kQuads = 2u * kGroups;
 shared vec4 tile[kRows * kQuads * kLanes];
+
+// Four steps of K of one row. No function: arrays that are handed to one are copied.
+#define ADD_ROW(row_, x_)                                                                      \
+  {                                                                                            \
+    const vec4 x = x_;                                                                         \
+    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {                                            \
+      vec4 v = sum[(row_) * kQuads + q];                                                       \
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) v = multiply_add(x[s], w[s * kQuads + q], v);  \
+      sum[(row_) * kQuads + q] = v;                                                            \
+    }                                                                                          \
+  }
+
+// What a quad of columns of a row adds to its sum beyond the whole fours of K.
+vec4 add_rest(vec4 sum, uint row, uint group, uint q) {
+  for (uint k = p.k & ~3u; k < p.k; ++k) {
+    vec4 low, high;
+    load_group(group, k, low, high);
+    sum = multiply_add(load_row_at(row, k), (q & 1u) == 0u ? low : high, sum);
+  }
+  return sum;
+}
 
 void main() {
   const uint lane = gl_LocalInvocationID.x;
@@ -65,41 +94,35 @@ void main() {
     vec4 mine[kSlots];
     [[unroll]] for (uint i = 0u; i < kSlots; ++i) mine[i] = load_row(my_row[i], k);
 #endif
+#if VKF_LITERAL
+    [[unroll]] for (uint i = 0u; i < kRows; i += 4u) {
+      ADD_ROW(i, subgroupBroadcast(mine[i / 4u], 0u))
+      ADD_ROW(i + 1u, subgroupBroadcast(mine[i / 4u], 1u))
+      ADD_ROW(i + 2u, subgroupBroadcast(mine[i / 4u], 2u))
+      ADD_ROW(i + 3u, subgroupBroadcast(mine[i / 4u], 3u))
+    }
+#else
     [[unroll]] for (uint i = 0u; i < kRows; ++i) {
 #if VKF_SUBGROUP
-      const vec4 x = subgroupShuffle(mine[i / kLanes], i % kLanes);
+      ADD_ROW(i, subgroupShuffle(mine[i / kLanes], i % kLanes))
 #else
-      const vec4 x = load_row(a_row[i], k);
+      ADD_ROW(i, load_row(a_row[i], k))
 #endif
-      [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
-        vec4 v = sum[i * kQuads + q];
-        [[unroll]] for (uint s = 0u; s < 4u; ++s) v = multiply_add(x[s], w[s * kQuads + q], v);
-        sum[i * kQuads + q] = v;
-      }
     }
-  }
-  for (uint k = whole; k < p.k; ++k) {
-    vec4 w[kQuads];
-    [[unroll]] for (uint j = 0u; j < kGroups; ++j) {
-      load_group(group0 + j * kLanes, k, w[2u * j], w[2u * j + 1u]);
-    }
-    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-      const float x = load_row_at(a_row[i], k);
-      [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
-        sum[i * kQuads + q] = multiply_add(x, w[q], sum[i * kQuads + q]);
-      }
-    }
+#endif
   }
 
   // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
   // epilogue unrolled over the tile would be more code than the product.
   [[unroll]] for (uint i = 0u; i < kRows * kQuads; ++i) tile[i * kLanes + lane] = sum[i];
   for (uint q = 0u; q < kQuads; ++q) {
-    const uint column = 8u * (group0 + (q >> 1) * kLanes) + 4u * (q & 1u);
+    const uint group = group0 + (q >> 1) * kLanes;
+    const uint column = 8u * group + 4u * (q & 1u);
     const vec4 bias = load_bias(column);
     for (uint i = 0u; i < kRows && row0 + i < p.m; ++i) {
       if (column < p.n) {
-        const vec4 v = tile[(i * kQuads + q) * kLanes + lane];
+        const uint row = a_base + (row0 + i) * p.a_row_stride;
+        const vec4 v = add_rest(tile[(i * kQuads + q) * kLanes + lane], row, group, q);
         store_quad(row0 + i, column, finish(v, bias, load_addend(row0 + i, column)));
       }
     }

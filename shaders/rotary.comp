@@ -1,53 +1,31 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: pairs (u, v) of the leading heads' columns become (u cos - v sin, v cos + u sin) of their
-//           position's angles (Su et al., 2021, RoFormer); other columns are copied; heads may follow again
-// shapes:   X (R, W), Table (P, 2 pairs): cosines, then sines, Positions (at least R) or State -> Y (R, W + again E)
+//           position's angles (Su et al., 2021, RoFormer); other columns are copied
+// shapes:   X (R, W), Table (P, 2 pairs): cosines, then sines, Positions (at least R) -> Y (R, W)
 // mapping:  one workgroup kHeadsPerGroup blocks of E columns of a row; blocks on z, rows on x and y;
 //           an invocation takes every kLocalSize-th pair or column of a block
 // bounds:   W, E and pairs <= E / 2 may be anything, the last block may be ragged; rows beyond the
 //           last are skipped; a position beyond the table gives NaN; Positions may be unused
-// requires: nothing (baseline); VKF_STEP: a slot's position from State
+// requires: nothing (baseline)
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kHeadsPerGroup = 1;
 layout(constant_id = 2) const uint kInterleaved = 0;
-#ifndef VKF_STEP
 layout(constant_id = 3) const uint kHasPositions = 0;
-#endif
 
 #include "float_bits.glsl"
 #include "rotary.h"
 #include "rows.glsl"
-#ifdef VKF_STEP
-#include "decode_state.h"
-#endif
 
 layout(push_constant) uniform Params { RotaryParams p; };
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer Table { float table[]; };
-#ifdef VKF_STEP
-layout(binding = 2) writeonly buffer Y { float y[]; };
-layout(binding = 3) uniform State {
-  DecodeState state;
-  uvec4 slot_rows[VKF_SLOT_QUADS];
-};
-#else
 layout(binding = 2) readonly buffer Positions { uint positions[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
-#endif
 
-// Without the offset.
-uint row_position(uint row) {
-#ifdef VKF_STEP
-  return state.position - VKF_SLOT_START(slot_rows[row >> 2u][row & 3u]);
-#else
-  return kHasPositions != 0u ? positions[p.positions_at + row] : row % p.tokens;
-#endif
-}
-
-// Of the head at x[from], to y[to].
-void turn_pairs(uint from, uint to, bool exists, uint angles) {
+// Of the head at x[from], to y[from].
+void turn_pairs(uint from, bool exists, uint angles) {
   const uint apart = kInterleaved != 0u ? 1u : p.pairs;
   for (uint i = gl_LocalInvocationID.x; i < p.pairs; i += kLocalSize) {
     const uint at = kInterleaved != 0u ? 2u * i : i;
@@ -59,35 +37,31 @@ void turn_pairs(uint from, uint to, bool exists, uint angles) {
       const float v = x[from + at + apart];
       turned = vec2(u * cosine - v * sine, v * cosine + u * sine);
     }
-    y[to + at] = turned.x;
-    y[to + at + apart] = turned.y;
+    y[from + at] = turned.x;
+    y[from + at + apart] = turned.y;
   }
 }
 
 void main() {
   const uint row = row_group_index();
   if (row >= p.rows) return;
-  const uint known = row_position(row);
+  const uint known = kHasPositions != 0u ? positions[p.positions_at + row] : row % p.tokens;
   const uint position = known + p.position_offset;
-  // A sum that wraps around (a slot before its start) is beyond the table too.
+  // A sum that wraps around is beyond the table too.
   const bool exists = position >= known && position < p.table_rows;
-  const uint y_width = p.width + p.again_heads * p.head_width;
   for (uint h = 0u; h < kHeadsPerGroup; ++h) {
     const uint block = gl_WorkGroupID.z * kHeadsPerGroup + h;
     const uint first = block * p.head_width;
-    if (first >= y_width) return;
-    const bool again = first >= p.width;
-    const uint column = again ? first - p.width : first;
-    const uint from = row * p.width + column;
-    const uint to = row * y_width + first;
+    if (first >= p.width) return;
+    const uint from = row * p.width + first;
     uint copied = 0u;
-    if (again || block < p.heads) {
-      turn_pairs(from, to, exists, (again ? min(position, p.again_limit) : position) * 2u * p.pairs);
+    if (block < p.heads) {
+      turn_pairs(from, exists, position * 2u * p.pairs);
       copied = 2u * p.pairs;
     }
-    const uint last = min(p.head_width, p.width - column);
+    const uint last = min(p.head_width, p.width - first);
     for (uint i = copied + gl_LocalInvocationID.x; i < last; i += kLocalSize) {
-      y[to + i] = x[from + i];
+      y[from + i] = x[from + i];
     }
   }
 }

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // computes: y = softmax(x / temperature + bias) over the allowed keys; a row without one is zeros
 // shapes:   X (B, H, T, S), Terms (words of masks and biases) -> Y (B, H, T, S); rows = B * H * T
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th key
@@ -7,8 +8,11 @@
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
+layout(constant_id = 1) const uint kKinds = 0;  // VKF_KIND_* of the terms
+layout(constant_id = 2) const uint kHeld = 0;   // keys of an invocation, kept in registers; 0: in Y
 
 #include "float_bits.glsl"
+#include "online_softmax.glsl"
 #include "reduce.glsl"
 #include "rows.glsl"
 #include "softmax.h"
@@ -16,12 +20,16 @@ layout(constant_id = 0) const uint kLocalSize = 64;
 layout(push_constant) uniform Params { SoftmaxParams p; };
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer Terms { uint terms[]; };
-layout(binding = 2) writeonly buffer Y { float y[]; };
+layout(binding = 2) buffer Y { float y[]; };
 
 #define VKF_TERM_HEADS p.heads
 #define VKF_TERM_QUERIES p.queries
 #define VKF_TERM_KEYS p.keys
+#define VKF_TERM_MAY(kinds) ((kKinds & (kinds)) != 0u)
 #include "score_terms.glsl"
+
+const bool kBiased = (kKinds & (VKF_KIND_BIAS | VKF_KIND_DISTANCE | VKF_KIND_SPARSE)) != 0u;
+float held[kHeld + 1u];
 
 // The place of a row: batch, head, query.
 uvec3 row_place(uint row) {
@@ -29,14 +37,24 @@ uvec3 row_place(uint row) {
   return uvec3(head_row / p.heads, head_row % p.heads, row % p.queries);
 }
 
-// Is key j allowed and its score above -inf? If so, `score` and `bias` are its two parts.
-bool read_score(uvec3 place, uint base, uint j, out float score, out float bias) {
-  score = 0.0;
-  bias = 0.0;
-  if (!score_allowed(p.terms, place.x, place.y, place.z, j)) return false;
-  score = x[base + j];
-  bias = score_bias(p.terms, place.x, place.y, place.z, j);
-  return !is_negative_infinity(score) && !is_negative_infinity(bias);
+// What an invocation works on, its n-th key being key lane + n kLocalSize.
+float get(uint base, uint n) {
+  return kHeld != 0u ? held[n] : y[base + gl_LocalInvocationID.x + n * kLocalSize];
+}
+void put(uint base, uint n, float value) {
+  if (kHeld != 0u) held[n] = value;
+  else y[base + gl_LocalInvocationID.x + n * kLocalSize] = value;
+}
+
+// x of key j; -inf where a mask or an infinite bias hides it.
+float read_score(uvec3 place, uint base, uint j) {
+  if (j >= p.keys || !score_allowed(p.terms, place.x, place.y, place.z, j)) {
+    return negative_infinity();
+  }
+  if (kBiased && is_negative_infinity(score_bias(p.terms, place.x, place.y, place.z, j))) {
+    return negative_infinity();
+  }
+  return x[base + j];
 }
 
 void main() {
@@ -44,38 +62,50 @@ void main() {
   if (row >= p.rows) return;
   const uvec3 place = row_place(row);
   const uint base = row * p.keys;
-  float score;
-  float bias;
+  const uint lane = gl_LocalInvocationID.x;
+  // Registers for keys beyond the last are masked ones.
+  const uint count = kHeld != 0u ? kHeld : (p.keys + kLocalSize - 1u - lane) / kLocalSize;
   // The largest x goes before the division, so that no temperature makes a score overflow.
   float highest = negative_infinity();
-  for (uint j = gl_LocalInvocationID.x; j < p.keys; j += kLocalSize) {
-    if (read_score(place, base, j, score, bias) && score > highest) highest = score;
+  [[unroll]] for (uint n = 0u; n < count; ++n) {
+    const float score = read_score(place, base, lane + n * kLocalSize);
+    put(base, n, score);
+    if (score > highest) highest = score;
   }
   highest = workgroup_max(highest);
   // With a bias the largest sum may be elsewhere; without, the largest is 0.
   float shift = 0.0;
-  if (p.terms.bias_offset != VKF_NO_TERM || p.terms.slopes_offset != VKF_NO_TERM) {
+  if (kBiased) {
     shift = negative_infinity();
-    for (uint j = gl_LocalInvocationID.x; j < p.keys; j += kLocalSize) {
-      if (!read_score(place, base, j, score, bias)) continue;
-      const float total = (score - highest) * p.inverse_temperature + bias;
-      if (total > shift) shift = total;
+    [[unroll]] for (uint n = 0u; n < count; ++n) {
+      float total = get(base, n);
+      if (!is_negative_infinity(total)) {
+        const uint j = lane + n * kLocalSize;
+        total = (total - highest) * p.inverse_temperature +
+                score_bias(p.terms, place.x, place.y, place.z, j);
+        if (is_negative_infinity(total)) total = kLowestFloat;
+        if (total > shift) shift = total;
+      }
+      put(base, n, total);
     }
     shift = workgroup_max(shift);
   }
   float sum = 0.0;
-  for (uint j = gl_LocalInvocationID.x; j < p.keys; j += kLocalSize) {
-    if (!read_score(place, base, j, score, bias)) continue;
-    sum += exp_nonpositive((score - highest) * p.inverse_temperature + bias - shift);
+  [[unroll]] for (uint n = 0u; n < count; ++n) {
+    const float score = get(base, n);
+    const float total = kBiased ? score : (score - highest) * p.inverse_temperature;
+    const float weight = exp_nonpositive(total - shift);
+    const bool masked = is_negative_infinity(score);
+    put(base, n, masked ? kMaskedWeight : weight);
+    sum += masked ? 0.0 : weight;
   }
   sum = workgroup_sum(sum);
   const float scale = sum == 0.0 ? 0.0 : 1.0 / sum;
-  for (uint j = gl_LocalInvocationID.x; j < p.keys; j += kLocalSize) {
-    float value = 0.0;
-    if (read_score(place, base, j, score, bias)) {
-      value = exp_nonpositive((score - highest) * p.inverse_temperature + bias - shift) * scale;
-      if (is_nan(scale)) value = scale;
-    }
-    y[base + j] = value;
+  [[unroll]] for (uint n = 0u; n < count; ++n) {
+    const uint j = lane + n * kLocalSize;
+    const float weight = get(base, n);
+    float value = is_nan(scale) ? scale : weight * scale;
+    if (is_masked_weight(weight)) value = 0.0;
+    if (j < p.keys) y[base + j] = value;
   }
 }

@@ -43,10 +43,23 @@ struct DeviceOptions {
   enum class Validation : uint8_t { kOff, kOn } validation = Validation::kOff;
   // Gets what is worth knowing beside results and errors: the chosen device, workarounds, a cache
   // file that cannot be written, a lost device, validation messages. Empty: nothing is said.
+  // Messages about pipelines may come from threads of vkformer's own.
   LogFunction log = nullptr;
+  // Threads beside the calling one that make pipelines while a model loads and passes are recorded,
+  // at most as many as the machine has cores besides; none with 0, or where there is an allocator.
+  uint32_t compile_threads = 3;
   // Host memory of the Vulkan objects that vkformer makes; null: the driver's own. Copied; what
   // its pUserData points to must outlive the device.
   const VkAllocationCallbacks* allocator = nullptr;
+  // Bytes of device memory that vkformer may allocate on this device, for everything together. What
+  // would exceed it fails with kOutOfMemory, names both numbers, and leaves the rest as it was.
+  uint64_t memory_budget = UINT64_MAX;
+  // How a queue of vkformer's own stands against other queues of the machine: low, so that it does
+  // not starve graphics, where the driver has VK_KHR_global_priority or VK_EXT_global_priority.
+  enum class QueuePriority : uint8_t { kLow, kNormal } queue_priority = QueuePriority::kLow;
+  // Choose kernels as tune_device (tuning.h) found them fastest on this device, where a file in the
+  // cache directory says so. Sums may then be taken in another order than without it.
+  enum class Tuning : uint8_t { kOff, kOn } tuning = Tuning::kOff;
 };
 
 // What is known of a device without making it.
@@ -80,6 +93,8 @@ class VKFORMER_API Device {
   std::string tier() const;
   // Bytes of device memory held by vkformer objects on this device.
   uint64_t memory_in_use() const;
+  // Bytes of device memory allocated for them, in blocks: what DeviceOptions::memory_budget limits.
+  uint64_t memory_allocated() const;
 
   // For the library's own rooms.
   explicit Device(std::shared_ptr<VulkanDevice> impl) : impl_(std::move(impl)) {}

@@ -104,6 +104,32 @@ struct PlanOptions {
   std::string pass = "forward";
 };
 
+// Sizes of what a session shall run.
+struct SessionSizes {
+  int64_t batch = 1;    // inputs at once
+  int64_t tokens = 32;  // S of each, or of each prompt; pictures and sound have sizes of their own
+  int64_t new_tokens = 0;  // of a generation; 0: a forward pass
+  int64_t beams = 1;
+};
+
+// Device memory, in bytes.
+struct MemoryNeeds {
+  uint64_t weights = 0;
+  uint64_t arena = 0;    // activations, of all passes together
+  uint64_t cache = 0;    // keys, values and states that a generation carries on
+  uint64_t tensors = 0;  // inputs, outputs, masks, tables, the state of a search
+  uint64_t staging = 0;  // where the host cannot see device memory
+  uint64_t total = 0;
+  // The largest sum of activations that are needed at one time: no arena could be smaller.
+  uint64_t arena_bound = 0;
+};
+
+// What a model and one session that runs that much will hold, without loading it: what
+// Device::memory_in_use then grows by.
+VKFORMER_API Result<MemoryNeeds> memory_needs(const Device& device, const ModelSource& source,
+                                              const ModelOptions& options,
+                                              const SessionSizes& sizes);
+
 class VKFORMER_API Model {
  public:
   // Loads config.json, weights (safetensors, sharded or not) and generation settings.

@@ -144,6 +144,9 @@ class VKFORMER_API Tokenizer {
   size_t vocab_size() const;
   std::optional<int32_t> token_to_id(std::string_view token) const;
   std::optional<std::string> id_to_token(int32_t id) const;
+  // The bytes that a token adds to a decoded text when it stands behind others: not always whole
+  // characters. None for special tokens and for ids that name no token.
+  Result<std::string> token_bytes(int32_t id) const;
 
  private:
   explicit Tokenizer(std::unique_ptr<const TokenizerEngine> engine);

@@ -167,6 +167,10 @@ typedef void (*vkf_log_function)(void* data, vkf_log_level level, const char* me
 // Any function; cast it back to its own type before calling it.
 typedef void (*vkf_any_function)(void);
 
+typedef int32_t vkf_queue_priority;
+// Low where the driver has an extension for it, so that it does not starve graphics.
+enum { VKF_PRIORITY_LOW = 0, VKF_PRIORITY_NORMAL = 1 };
+
 typedef struct vkf_device_options {
   uint32_t struct_size;
   // 1: enable the Khronos validation layer when it is installed; its messages go to `log`.
@@ -185,6 +189,11 @@ typedef struct vkf_device_options {
   // const VkAllocationCallbacks*, for the host memory of Vulkan objects; copied. Null: the
   // driver's.
   const void* allocator;
+  // Bytes of device memory that vkformer may allocate on this device; 0: as many as there are.
+  uint64_t memory_budget;
+  // How a queue of vkformer's own stands against others.
+  vkf_queue_priority queue_priority;
+  uint32_t reserved;
 } vkf_device_options;
 
 typedef struct vkf_device_info {
@@ -225,6 +234,8 @@ typedef struct vkf_adopted_device {
   void (*queue_lock)(void* data);
   void (*queue_unlock)(void* data);
   void* queue_lock_data;
+  // VkPipelineCache of the application's, in place of a cache file of vkformer's; 0: none.
+  uint64_t pipeline_cache;
 } vkf_adopted_device;
 
 // Every Vulkan device of this machine, software ones included. [any]
@@ -265,6 +276,8 @@ VKFORMER_API vkf_status vkf_device_get_info(const vkf_device* device, vkf_device
 VKFORMER_API const char* vkf_device_tier(const vkf_device* device);
 // Bytes of device memory held by vkformer's objects on this device. [any]
 VKFORMER_API uint64_t vkf_device_memory_in_use(const vkf_device* device);
+// Bytes of device memory allocated for them, in blocks: what memory_budget limits. [any]
+VKFORMER_API uint64_t vkf_device_memory_allocated(const vkf_device* device);
 
 // ---- Models
 
@@ -822,6 +835,33 @@ VKFORMER_API vkf_status vkf_picture_processor_run(const vkf_picture_processor* p
                                                   const vkf_picture* const* pictures, size_t count,
                                                   vkf_tensors** tensors, vkf_error* error);
 VKFORMER_API void vkf_picture_processor_free(vkf_picture_processor* processor);
+
+// A picture in one of the application's images; see ImageInput in vulkan_interop.h. Never changes.
+typedef struct vkf_image_input {
+  uint64_t image;   // VkImage
+  uint32_t format;  // VkFormat: R8G8B8A8 or B8G8R8A8, UNORM or SRGB
+  uint32_t layout;  // VkImageLayout in which it is when it is read, and is left
+  uint32_t width;   // pixels, of that level
+  uint32_t height;
+  uint32_t mip_level;
+  uint32_t array_layer;
+} vkf_image_input;
+typedef struct vkf_image_inputs {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const vkf_image_input* images;  // one for each picture of the batch
+  size_t count;
+  const vkf_picture_processor* processor;
+  const vkf_buffer_range* ranges;  // other tensors, as for vkf_session_start_on_buffers
+  size_t range_count;
+} vkf_image_inputs;
+// Begins a pass of a vision model whose "pixel_values" are made of images by the GPU, to the bits
+// that vkf_picture_processor_run gives. `inputs` holds what the model reads besides; it may be
+// null. [one]
+VKFORMER_API vkf_status vkf_session_start_on_images(vkf_session* session, const vkf_tensors* inputs,
+                                                    const vkf_image_inputs* images,
+                                                    const vkf_run_options* options,
+                                                    vkf_error* error);
 
 // ---- Sound
 

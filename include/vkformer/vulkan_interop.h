@@ -15,6 +15,7 @@
 #include "vkformer/device.h"
 #include "vkformer/export.h"
 #include "vkformer/operators.h"
+#include "vkformer/picture.h"
 #include "vkformer/session.h"
 
 namespace vkformer {
@@ -60,6 +61,10 @@ struct AdoptedDevice {
   // queue_lock() before, queue_unlock() after. Empty: vkformer is the queue's only user.
   std::function<void()> queue_lock;
   std::function<void()> queue_unlock;
+  // The application's own pipeline cache, into which pipelines go that vkformer makes, from any
+  // thread (so it must not be VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT); vkformer then
+  // reads and writes no cache file. Null: a cache of vkformer's.
+  VkPipelineCache pipeline_cache = VK_NULL_HANDLE;
 };
 
 // Wraps the application's device. `options.device` is ignored; tier and limits clamp as usual.
@@ -138,6 +143,34 @@ VKFORMER_API Status start_on_buffers(Session& session, const TensorMap& inputs,
 VKFORMER_API Status forget_buffers(Session& session);
 // Inputs and outputs of the pass that was started, by name.
 VKFORMER_API Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session);
+
+// A picture in one of the application's images: one layer of one mip level of a colour image of two
+// dimensions and one sample, made with VK_IMAGE_USAGE_TRANSFER_SRC_BIT and owned by the device's
+// queue family (or VK_SHARING_MODE_CONCURRENT).
+struct ImageInput {
+  VkImage image = VK_NULL_HANDLE;
+  // VK_FORMAT_R8G8B8A8_UNORM, VK_FORMAT_B8G8R8A8_UNORM or the _SRGB of these. Bytes count as they
+  // are stored, as those of a picture file do; alpha is dropped.
+  VkFormat format = VK_FORMAT_R8G8B8A8_UNORM;
+  // The layout in which it is when it is read, and in which it is left.
+  VkImageLayout layout = VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL;
+  uint32_t width = 0;   // pixels, of that level
+  uint32_t height = 0;  // pixels, of that level
+  uint32_t mip_level = 0;
+  uint32_t array_layer = 0;
+};
+
+// start_on_buffers of a vision model whose `pixel_values` are the application's images, one for
+// each picture of the batch: resized, cropped and scaled by the GPU as `processor` does it, to the
+// same bits. `inputs` holds what the model reads besides. The images are copied at the start of the
+// first slice, behind all earlier commands of its queue, and must stay until that has run; the rest
+// of the pass does not touch them. All images together have at most 67,108,864 pixels and fit into
+// one storage binding at 4 bytes a pixel.
+VKFORMER_API Status start_on_images(Session& session, const TensorMap& inputs,
+                                    const std::vector<ImageInput>& images,
+                                    const PictureProcessor& processor,
+                                    const std::map<std::string, BufferRange>& buffers = {},
+                                    const RunOptions& options = {});
 
 // A semaphore that a submit waits for or signals; `value` is that of a timeline semaphore, 0 for a
 // binary one.

@@ -1,5 +1,4 @@
-#include "api/c_support.h"
-#include "vkformer/vulkan_interop.h"
+#include "api/c_interop.h"
 
 struct vkf_devices {
   std::vector<vkformer::DeviceInfo> infos;
@@ -43,6 +42,13 @@ DeviceOptions device_options(const vkf_device_options* options) {
     };
   }
   made.allocator = static_cast<const VkAllocationCallbacks*>(given.allocator);
+  if (given.memory_budget != 0) made.memory_budget = given.memory_budget;
+  if (given.queue_priority != VKF_PRIORITY_LOW && given.queue_priority != VKF_PRIORITY_NORMAL) {
+    refuse({ErrorCode::kInvalidArgument, "[device options] queue_priority is " +
+                                             std::to_string(given.queue_priority) +
+                                             "; give VKF_PRIORITY_LOW or VKF_PRIORITY_NORMAL"});
+  }
+  made.queue_priority = static_cast<DeviceOptions::QueuePriority>(given.queue_priority);
   return made;
 }
 
@@ -67,6 +73,7 @@ AdoptedDevice adopted_device(const vkf_adopted_device* adopted) {
   made.enabled_features = static_cast<const VkPhysicalDeviceFeatures2*>(given.enabled_features);
   made.enabled_extensions =
       read_texts(given.enabled_extensions, given.enabled_extension_count, "enabled_extensions");
+  made.pipeline_cache = handle_from<VkPipelineCache>(given.pipeline_cache);
   void* data = given.queue_lock_data;
   if (given.queue_lock != nullptr) made.queue_lock = [f = given.queue_lock, data] { f(data); };
   if (given.queue_unlock != nullptr) {
@@ -170,4 +177,8 @@ const char* vkf_device_tier(const vkf_device* device) {
 
 uint64_t vkf_device_memory_in_use(const vkf_device* device) {
   return device != nullptr ? device->device.memory_in_use() : 0;
+}
+
+uint64_t vkf_device_memory_allocated(const vkf_device* device) {
+  return device != nullptr ? device->device.memory_allocated() : 0;
 }

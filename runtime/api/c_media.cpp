@@ -7,10 +7,6 @@
 #include "vkformer/audio.h"
 #include "vkformer/picture.h"
 
-struct vkf_picture_processor {
-  vkformer::PictureProcessor processor;
-};
-
 struct vkf_log_mel {
   vkformer::LogMelExtractor features;
 };

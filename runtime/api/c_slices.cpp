@@ -68,6 +68,26 @@ vkf_status vkf_session_start_on_buffers(vkf_session* session, const vkf_tensors*
   });
 }
 
+vkf_status vkf_session_start_on_images(vkf_session* session, const vkf_tensors* inputs,
+                                       const vkf_image_inputs* images,
+                                       const vkf_run_options* options, vkf_error* error) {
+  return guard(error, [&] {
+    need(session, "session");
+    const vkf_image_inputs given = read_needed(images, "image inputs");
+    need(given.processor, "processor");
+    if (given.count != 0) need(given.images, "images");
+    std::vector<ImageInput> list;
+    for (const vkf_image_input& from : std::span(given.images, given.count)) {
+      list.push_back({handle_from<VkImage>(from.image), static_cast<VkFormat>(from.format),
+                      static_cast<VkImageLayout>(from.layout), from.width, from.height,
+                      from.mip_level, from.array_layer});
+    }
+    take(start_on_images(session->session, inputs != nullptr ? inputs->map : TensorMap{}, list,
+                         given.processor->processor, buffer_ranges(given.ranges, given.range_count),
+                         run_options(options)));
+  });
+}
+
 vkf_status vkf_session_advance(vkf_session* session, const vkf_slice_options* options,
                                vkf_advance* advance, vkf_error* error) {
   return guard(error, [&] {

@@ -65,6 +65,10 @@ struct vkf_picture {
   vkformer::Picture picture;
 };
 
+struct vkf_picture_processor {
+  vkformer::PictureProcessor processor;
+};
+
 struct vkf_sound {
   vkformer::Sound sound;
 };

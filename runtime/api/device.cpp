@@ -27,6 +27,10 @@ uint64_t Device::memory_in_use() const {
   return impl_->memory_in_use();
 }
 
+uint64_t Device::memory_allocated() const {
+  return impl_->memory_allocated();
+}
+
 Result<Device> adopt_device(const AdoptedDevice& adopted, const DeviceOptions& options) {
   auto made = VulkanDevice::adopt(adopted, options);
   if (!made) return made.error();

@@ -7,12 +7,18 @@
 
 #include "model/family_traits.h"
 #include "session/loaded_model.h"
+#include "session/memory_needs.h"
 #include "session/plan_text.h"
 
 namespace vkformer {
 
 Result<ModelInfo> inspect_model(const std::string& directory) {
   return read_model_info(directory);
+}
+
+Result<MemoryNeeds> memory_needs(const Device& device, const ModelSource& source,
+                                 const ModelOptions& options, const SessionSizes& sizes) {
+  return memory_needs_of(*device.impl(), *source.store(), options, sizes);
 }
 
 std::vector<std::string> model_families() {

@@ -87,4 +87,8 @@ std::optional<std::string> Tokenizer::id_to_token(int32_t id) const {
   return token != nullptr ? std::optional<std::string>(*token) : std::nullopt;
 }
 
+Result<std::string> Tokenizer::token_bytes(int32_t id) const {
+  return engine_->token_bytes(id);
+}
+
 }  // namespace vkformer

@@ -30,6 +30,48 @@ std::map<std::string, OperatorTensor> described(const std::map<std::string, Tens
   return result;
 }
 
+// The application's ranges as places of tensors.
+Result<std::map<std::string, TensorPlace>> tensor_places(
+    const std::map<std::string, BufferRange>& buffers) {
+  std::map<std::string, TensorPlace> places;
+  for (const auto& [name, range] : buffers) {
+    if (range.buffer == VK_NULL_HANDLE) {
+      return invalid_argument("[" + name + "] is given no buffer; leave it out or give one");
+    }
+    auto view = std::make_shared<Buffer>(
+        view_foreign_buffer(range.buffer, range.offset + range.bytes, name));
+    places[name] = {std::move(view), handle_bits(range.buffer), range.offset, range.bytes};
+  }
+  return places;
+}
+
+// An image as a session takes it, or why it cannot be read.
+Result<SourceImage> source_image(const ImageInput& input, size_t index) {
+  const std::string who = "[" + std::to_string(index) + "] of the images ";
+  if (input.image == VK_NULL_HANDLE) return invalid_argument(who + "is null; give a VkImage");
+  const bool plain =
+      input.format == VK_FORMAT_R8G8B8A8_UNORM || input.format == VK_FORMAT_R8G8B8A8_SRGB;
+  const bool swapped =
+      input.format == VK_FORMAT_B8G8R8A8_UNORM || input.format == VK_FORMAT_B8G8R8A8_SRGB;
+  if (!plain && !swapped) {
+    return unsupported(
+        who + "has VkFormat " + std::to_string(input.format) +
+        ", but must have R8G8B8A8 or B8G8R8A8, UNORM or SRGB; copy it to such a one");
+  }
+  if (input.layout == VK_IMAGE_LAYOUT_UNDEFINED || input.layout == VK_IMAGE_LAYOUT_PREINITIALIZED) {
+    return invalid_argument(who + "is in VkImageLayout " + std::to_string(input.layout) +
+                            ", to which it cannot return; give the layout that it has when it is "
+                            "read");
+  }
+  const SliceImage image{.image = handle_bits(input.image),
+                         .layout = input.layout,
+                         .width = input.width,
+                         .height = input.height,
+                         .mip_level = input.mip_level,
+                         .array_layer = input.array_layer};
+  return SourceImage{image, swapped};
+}
+
 Status add_uses(const std::vector<SemaphoreUse>& uses, std::vector<uint64_t>& handles,
                 std::vector<uint64_t>& values) {
   for (const SemaphoreUse& use : uses) {
@@ -87,16 +129,23 @@ Status start_on_buffers(Session& session, const TensorMap& inputs,
                         const std::map<std::string, BufferRange>& buffers,
                         const RunOptions& options) {
   VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-  std::map<std::string, TensorPlace> places;
-  for (const auto& [name, range] : buffers) {
-    if (range.buffer == VK_NULL_HANDLE) {
-      return invalid_argument("[" + name + "] is given no buffer; leave it out or give one");
-    }
-    auto view = std::make_shared<Buffer>(
-        view_foreign_buffer(range.buffer, range.offset + range.bytes, name));
-    places[name] = {std::move(view), handle_bits(range.buffer), range.offset, range.bytes};
-  }
+  VKF_ASSIGN(const auto places, tensor_places(buffers));
   return session.impl().start(inputs, options, places);
+}
+
+Status start_on_images(Session& session, const TensorMap& inputs,
+                       const std::vector<ImageInput>& images, const PictureProcessor& processor,
+                       const std::map<std::string, BufferRange>& buffers,
+                       const RunOptions& options) {
+  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+  VKF_ASSIGN(auto places, tensor_places(buffers));
+  std::vector<SourceImage> sources;
+  for (const ImageInput& image : images) {
+    VKF_ASSIGN(const SourceImage source, source_image(image, sources.size()));
+    sources.push_back(source);
+  }
+  return session.impl().start_on_images(inputs, options, std::move(places), sources,
+                                        processor.settings());
 }
 
 Status forget_buffers(Session& session) {

@@ -6,7 +6,15 @@
 #include <system_error>
 #include <utility>
 
-#if __has_include(<sys/mman.h>) && !defined(VKFORMER_NO_MMAP)
+#if defined(_WIN32) && !defined(VKFORMER_NO_MMAP)
+#define VKFORMER_HAS_MMAP 0
+#define VKFORMER_HAS_VIEWS 1
+#define WIN32_LEAN_AND_MEAN
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#elif __has_include(<sys/mman.h>) && !defined(VKFORMER_NO_MMAP)
 #define VKFORMER_HAS_MMAP 1
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -105,6 +113,80 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) return file_error(path, "cannot be mapped", errno);
   result.bytes_ = {static_cast<const std::byte*>(address), size};
+  result.mapped_ = true;
+  return result;
+}
+
+#elif defined(VKFORMER_HAS_VIEWS)
+
+namespace {
+
+// Closes a handle when it leaves scope; a view outlives it.
+struct Handle {
+  explicit Handle(HANDLE opened) : value(opened) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    if (value != nullptr && value != INVALID_HANDLE_VALUE) ::CloseHandle(value);
+  }
+  const HANDLE value;
+};
+
+// The last error of the system as the number that POSIX has for it.
+int last_error() {
+  const auto code = static_cast<int>(::GetLastError());
+  return std::system_category().default_error_condition(code).value();
+}
+
+Result<std::wstring> wide_path(const std::string& path) {
+  try {
+    return path_from_utf8(path).wstring();
+  } catch (const std::exception&) {
+    return file_error(path, "has a name that is not UTF-8", EINVAL);
+  }
+}
+
+}  // namespace
+
+MappedFile::~MappedFile() {
+  if (mapped_) ::UnmapViewOfFile(bytes_.data());
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  if (path.find('\0') != std::string::npos) {
+    return file_error(path.c_str(), "has a zero byte in its name", EINVAL);
+  }
+  VKF_ASSIGN(const std::wstring name, wide_path(path));
+  const DWORD attributes = ::GetFileAttributesW(name.c_str());
+  if (attributes == INVALID_FILE_ATTRIBUTES) {
+    return file_error(path, "cannot be opened", last_error());
+  }
+  if ((attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
+    return file_error(path, "cannot be read", EISDIR);
+  }
+  const Handle file(::CreateFileW(name.c_str(), GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE,
+                                  nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
+  if (file.value == INVALID_HANDLE_VALUE) {
+    return file_error(path, "cannot be opened", last_error());
+  }
+  if (::GetFileType(file.value) != FILE_TYPE_DISK) {
+    return file_error(path, "is not a regular file", EINVAL);
+  }
+  LARGE_INTEGER size = {};
+  if (!::GetFileSizeEx(file.value, &size)) {
+    return file_error(path, "cannot be examined", last_error());
+  }
+  if (static_cast<uint64_t>(size.QuadPart) > std::numeric_limits<size_t>::max()) {
+    return file_error(path, "cannot be mapped", EFBIG);
+  }
+  MappedFile result;
+  result.path_ = path;
+  if (size.QuadPart == 0) return result;  // a view of no bytes does not exist
+  const Handle map(::CreateFileMappingW(file.value, nullptr, PAGE_READONLY, 0, 0, nullptr));
+  const void* address =
+      map.value != nullptr ? ::MapViewOfFile(map.value, FILE_MAP_READ, 0, 0, 0) : nullptr;
+  if (address == nullptr) return file_error(path, "cannot be mapped", last_error());
+  result.bytes_ = {static_cast<const std::byte*>(address), static_cast<size_t>(size.QuadPart)};
   result.mapped_ = true;
   return result;
 }

@@ -224,54 +224,13 @@ Status read_values(const JsonConfig& config, PictureSettings& settings) {
   return read_triple(config, "image_std", settings.image_std);
 }
 
-struct Size {
-  int64_t width = 0, height = 0;
-  bool operator==(const Size&) const = default;
-};
-
-std::string text_of(const Size& size) {
+std::string text_of(const PictureSize& size) {
   return to_string(size.width) + " x " + to_string(size.height);
 }
 
-// Where resizing leaves a picture.
-Size resized_size(const Size& picture, const PictureSettings& settings) {
-  if (settings.fit == PictureFit::kAsIs) return picture;
-  if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};
-  const int64_t edge = settings.shortest_edge;
-  const auto [shorter, longer] = std::minmax({picture.width, picture.height});
-  const int64_t other = edge * longer / shorter;
-  return picture.width <= picture.height ? Size{edge, other} : Size{other, edge};
-}
-
-Size resized_size(const RgbPicture& picture, const PictureSettings& settings) {
-  return resized_size(Size{picture.width, picture.height}, settings);
-}
-
-// One channel's value for each byte, with the rounding of float arrays.
-using ValueTable = std::array<std::array<float, 256>, 3>;
-
-ValueTable make_values(const PictureSettings& settings) {
-  ValueTable table = {};
-  for (size_t channel = 0; channel < 3; ++channel) {
-    const auto mean = static_cast<float>(settings.image_mean[channel]);
-    const auto deviation = static_cast<float>(settings.image_std[channel]);
-    for (size_t byte = 0; byte < 256; ++byte) {
-      const auto scaled = static_cast<float>(static_cast<double>(byte) * settings.rescale);
-      table[channel][byte] = (scaled - mean) / deviation;
-    }
-  }
-  return table;
-}
-
-// Source minus target coordinate of a centre crop: half the surplus, rounded down.
-int64_t crop_shift(int64_t from, int64_t to) {
-  const int64_t surplus = from - to;
-  return surplus >= 0 ? surplus / 2 : -((1 - surplus) / 2);
-}
-
 // Writes the middle of the picture as planes (3, height, width); what lies outside it is black.
-void write_planes(const RgbPicture& picture, const Size& size, const ValueTable& values,
-                  std::byte* out) {
+void write_planes(const RgbPicture& picture, const PictureSize& size,
+                  const PictureValueTable& values, std::byte* out) {
   const int64_t left = crop_shift(picture.width, size.width);
   const int64_t top = crop_shift(picture.height, size.height);
   const int64_t first = std::clamp<int64_t>(-left, 0, size.width);
@@ -293,16 +252,44 @@ void write_planes(const RgbPicture& picture, const Size& size, const ValueTable&
   }
 }
 
-// The size that all pictures come to, or an error that names the first that differs.
-Result<Size> common_size(std::span<const RgbPicture* const> pictures,
-                         const PictureSettings& settings) {
-  Size common;
+}  // namespace
+
+PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings) {
+  if (settings.fit == PictureFit::kAsIs) return picture;
+  if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};
+  const int64_t edge = settings.shortest_edge;
+  const auto [shorter, longer] = std::minmax({picture.width, picture.height});
+  const int64_t other = edge * longer / shorter;
+  return picture.width <= picture.height ? PictureSize{edge, other} : PictureSize{other, edge};
+}
+
+PictureValueTable make_values(const PictureSettings& settings) {
+  PictureValueTable table = {};
+  for (size_t channel = 0; channel < 3; ++channel) {
+    const auto mean = static_cast<float>(settings.image_mean[channel]);
+    const auto deviation = static_cast<float>(settings.image_std[channel]);
+    for (size_t byte = 0; byte < 256; ++byte) {
+      const auto scaled = static_cast<float>(static_cast<double>(byte) * settings.rescale);
+      table[channel][byte] = (scaled - mean) / deviation;
+    }
+  }
+  return table;
+}
+
+int64_t crop_shift(int64_t from, int64_t to) {
+  const int64_t surplus = from - to;
+  return surplus >= 0 ? surplus / 2 : -((1 - surplus) / 2);
+}
+
+Result<PictureSize> common_size(std::span<const PictureSize> pictures,
+                                const PictureSettings& settings) {
+  PictureSize common;
   for (size_t i = 0; i < pictures.size(); ++i) {
     const std::string name = "[" + to_string(i) + "] of the batch";
-    const Size resized = resized_size(*pictures[i], settings);
+    const PictureSize resized = resized_size(pictures[i], settings);
     VKF_CHECK(check_picture_size(resized.width, resized.height, name + ", resized,"));
-    const Size size =
-        settings.crop_width > 0 ? Size{settings.crop_width, settings.crop_height} : resized;
+    const PictureSize size =
+        settings.crop_width > 0 ? PictureSize{settings.crop_width, settings.crop_height} : resized;
     if (i == 0) common = size;
     if (size != common) {
       return invalid_argument("Picture " + name + " comes to " + text_of(size) +
@@ -313,13 +300,11 @@ Result<Size> common_size(std::span<const RgbPicture* const> pictures,
   return common;
 }
 
-}  // namespace
-
 PictureRegion region_of_interest(const PictureSettings& settings, int width, int height) {
   PictureRegion region = {.width = static_cast<double>(width),
                           .height = static_cast<double>(height)};
   if (settings.crop_width == 0) return region;
-  const Size resized = resized_size(Size{width, height}, settings);
+  const PictureSize resized = resized_size(PictureSize{width, height}, settings);
   const double across = region.width / static_cast<double>(resized.width);
   const double down = region.height / static_cast<double>(resized.height);
   region.left = across * static_cast<double>(crop_shift(resized.width, settings.crop_width));
@@ -407,7 +392,9 @@ Result<Tensor> make_pixel_values(std::span<const RgbPicture* const> pictures,
   if (pictures.empty()) {
     return invalid_argument("The batch of [pictures] is empty; give at least one.");
   }
-  VKF_ASSIGN(const Size size, common_size(pictures, settings));
+  std::vector<PictureSize> sizes;
+  for (const RgbPicture* picture : pictures) sizes.push_back({picture->width, picture->height});
+  VKF_ASSIGN(const PictureSize size, common_size(sizes, settings));
   const int64_t each = size.width * size.height * 3;
   const auto count = static_cast<int64_t>(pictures.size());
   if (count > kMaxPixelValues / each) {
@@ -417,10 +404,11 @@ Result<Tensor> make_pixel_values(std::span<const RgbPicture* const> pictures,
   }
   Tensor tensor = Tensor::zeros(DType::kF32, {count, 3, size.height, size.width});
   std::byte* out = tensor.bytes.data();
-  const ValueTable values = make_values(settings);
+  const PictureValueTable values = make_values(settings);
   for (const RgbPicture* picture : pictures) {
-    const Size resized = resized_size(*picture, settings);
-    if (resized == Size{picture->width, picture->height}) {
+    const PictureSize resized =
+        resized_size(PictureSize{picture->width, picture->height}, settings);
+    if (resized == PictureSize{picture->width, picture->height}) {
       write_planes(*picture, size, values, out);
     } else {
       VKF_ASSIGN(const RgbPicture other,

@@ -2,6 +2,8 @@
 // Needs: RgbPicture, vkformer/picture.h for PictureSettings.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -24,6 +26,27 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
 
 // An error that names the first setting that no picture can be made with.
 Status check_picture_settings(const PictureSettings& settings);
+
+// Width and height in pixels.
+struct PictureSize {
+  int64_t width = 0, height = 0;
+  bool operator==(const PictureSize&) const = default;
+};
+
+// Where resizing leaves a picture of that size.
+PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings);
+
+// The size that all pictures come to, or an error that names the first that differs. Precondition:
+// there is a picture.
+Result<PictureSize> common_size(std::span<const PictureSize> pictures,
+                                const PictureSettings& settings);
+
+// Source minus target coordinate of a centre crop: half the surplus, rounded down.
+int64_t crop_shift(int64_t from, int64_t to);
+
+// A channel's value for each byte, with the rounding of float arrays.
+using PictureValueTable = std::array<std::array<float, 256>, 3>;
+PictureValueTable make_values(const PictureSettings& settings);
 
 // The part of a picture of that size that the model sees. Precondition: the settings are checked,
 // the sizes positive.

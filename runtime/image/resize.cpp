@@ -73,30 +73,18 @@ Filter filter_of(Resampling resampling) {
   }
 }
 
-// The source pixels of one target pixel: weights[first_weight ...] belong to source `first` on.
-struct Taps {
-  int first = 0;
-  int count = 0;
-  size_t first_weight = 0;
-};
-
-struct TapTable {
-  std::vector<Taps> taps;  // one for each target pixel
-  std::vector<int32_t> weights;
-};
-
 int32_t to_fixed(double weight) {
   const double scaled = weight * (1 << kFractionBits);
   return static_cast<int32_t>(weight < 0.0 ? scaled - 0.5 : scaled + 0.5);
 }
 
 // Pillow's precompute_coeffs: the order of operations decides the last bit, and so the bytes.
-TapTable make_taps(int from, int to, const Filter& filter) {
+ResampleTable make_taps(int from, int to, const Filter& filter) {
   const double scale = static_cast<double>(from) / to;
   const double widening = std::max(scale, 1.0);
   const double support = filter.support * widening;
   const double per_widening = 1.0 / widening;
-  TapTable table;
+  ResampleTable table;
   table.taps.reserve(static_cast<size_t>(to));
   std::vector<double> exact;
   for (int target = 0; target < to; ++target) {
@@ -132,12 +120,12 @@ RgbPicture blank(int width, int height) {
 }
 
 RgbPicture resample_columns(const RgbPicture& from, int width, const Filter& filter) {
-  const TapTable table = make_taps(from.width, width, filter);
+  const ResampleTable table = make_taps(from.width, width, filter);
   RgbPicture to = blank(width, from.height);
   uint8_t* out = to.pixels.data();
   for (int y = 0; y < from.height; ++y) {
     const uint8_t* row = from.row(y);
-    for (const Taps& taps : table.taps) {
+    for (const ResampleTaps& taps : table.taps) {
       const int32_t* weights = table.weights.data() + taps.first_weight;
       const uint8_t* in = row + static_cast<size_t>(taps.first) * kChannels;
       int32_t red = kHalf, green = kHalf, blue = kHalf;
@@ -155,12 +143,12 @@ RgbPicture resample_columns(const RgbPicture& from, int width, const Filter& fil
 }
 
 RgbPicture resample_rows(const RgbPicture& from, int height, const Filter& filter) {
-  const TapTable table = make_taps(from.height, height, filter);
+  const ResampleTable table = make_taps(from.height, height, filter);
   RgbPicture to = blank(from.width, height);
   const size_t row_bytes = static_cast<size_t>(from.width) * kChannels;
   std::vector<int32_t> sums(row_bytes);
   uint8_t* out = to.pixels.data();
-  for (const Taps& taps : table.taps) {
+  for (const ResampleTaps& taps : table.taps) {
     std::fill(sums.begin(), sums.end(), kHalf);
     for (int i = 0; i < taps.count; ++i) {
       const int32_t weight = table.weights[taps.first_weight + static_cast<size_t>(i)];
@@ -199,6 +187,15 @@ RgbPicture resample_nearest(const RgbPicture& from, int width, int height) {
 }
 
 }  // namespace
+
+ResampleTable make_resample_table(int from, int to, Resampling resampling) {
+  if (from != to && resampling != Resampling::kNearest) {
+    return make_taps(from, to, filter_of(resampling));
+  }
+  ResampleTable table{.taps = {}, .weights = {1 << kFractionBits}};
+  for (const int source : nearest_sources(from, to)) table.taps.push_back({source, 1, 0});
+  return table;
+}
 
 Result<RgbPicture> resize_picture(const RgbPicture& picture, int width, int height,
                                   Resampling resampling) {

@@ -1,8 +1,15 @@
 #include "kernels/catalogue.h"
 
-#define VKF_KERNEL(name, features)          \
-  extern const uint8_t kSpirv_##name[];     \
-  extern const uint32_t kSpirvBytes_##name; \
+#include <zstd.h>
+
+#define VKF_KERNEL_GROUP(group)                   \
+  extern const uint8_t kSpirvGroup_##group[];     \
+  extern const uint32_t kSpirvGroupBytes_##group; \
+  extern const uint32_t kSpirvGroupWords_##group;
+#include "kernel_groups.inc"
+#undef VKF_KERNEL_GROUP
+#define VKF_KERNEL(name, group, features) \
+  extern const uint32_t kSpirvAt_##name;  \
   extern const uint32_t kSpirvWords_##name;
 #include "kernel_list.inc"
 #undef VKF_KERNEL
@@ -11,8 +18,13 @@ namespace vkformer {
 
 const KernelInfo& kernel_info(KernelId id) {
   static const KernelInfo kInfos[] = {
-#define VKF_KERNEL(name, features) \
-  {#name, features, {kSpirv_##name, kSpirvBytes_##name}, kSpirvWords_##name},
+#define VKF_KERNEL(name, group, features)           \
+  {#name,                                           \
+   features,                                        \
+   {kSpirvGroup_##group, kSpirvGroupBytes_##group}, \
+   kSpirvGroupWords_##group,                        \
+   kSpirvAt_##name,                                 \
+   kSpirvWords_##name},
 #include "kernel_list.inc"
 #undef VKF_KERNEL
   };
@@ -21,16 +33,13 @@ const KernelInfo& kernel_info(KernelId id) {
 
 std::vector<uint32_t> kernel_spirv(KernelId id) {
   const KernelInfo& info = kernel_info(id);
-  std::vector<uint32_t> words(info.words);
-  size_t at = 0;
-  for (size_t i = 0; i < words.size(); i += 4) {
-    const uint32_t control = info.packed[at++];
-    for (size_t n = 0; n < 4 && i + n < words.size(); ++n) {
-      const uint32_t bytes = (control >> (2 * n) & 3u) + 1;
-      for (uint32_t b = 0; b < bytes; ++b) words[i + n] |= uint32_t{info.packed[at++]} << (8 * b);
-    }
-  }
-  return words;
+  if (info.words == 0) return {};
+  std::vector<uint32_t> group(info.group_words);
+  const size_t bytes = group.size() * sizeof(uint32_t);
+  const size_t got = ZSTD_decompress(group.data(), bytes, info.packed.data(), info.packed.size());
+  if (ZSTD_isError(got) != 0 || got != bytes) return {};
+  const auto first = group.begin() + info.first_word;
+  return {first, first + info.words};
 }
 
 Result<KernelInterface> kernel_interface(KernelId id) {

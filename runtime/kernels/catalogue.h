@@ -20,7 +20,7 @@ enum KernelFeature : uint32_t {
 
 // Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; the list is shaders/kernels.cmake.
 enum class KernelId : uint16_t {
-#define VKF_KERNEL(name, features) name,
+#define VKF_KERNEL(name, group, features) name,
 #include "kernel_list.inc"
 #undef VKF_KERNEL
   kCount
@@ -28,14 +28,18 @@ enum class KernelId : uint16_t {
 
 struct KernelInfo {
   std::string_view name;
-  uint32_t features = 0;            // KernelFeature bits
-  std::span<const uint8_t> packed;  // the SPIR-V, as cmake/embed_spirv.cmake packs it
-  uint32_t words = 0;               // of the SPIR-V
+  uint32_t features = 0;  // KernelFeature bits
+  // Its group's SPIR-V, one after the other, compressed by Zstandard (RFC 8878).
+  std::span<const uint8_t> packed;
+  uint32_t group_words = 0;
+  uint32_t first_word = 0;  // in the group
+  uint32_t words = 0;
 };
 
 const KernelInfo& kernel_info(KernelId id);
 
-// The SPIR-V of a kernel.
+// The SPIR-V of a kernel; of its whole group, unpacked each time (well under a millisecond, once
+// for a pipeline).
 std::vector<uint32_t> kernel_spirv(KernelId id);
 
 // The interface reflected from the embedded SPIR-V; computed at each call (it takes microseconds

@@ -103,7 +103,7 @@ Result<WeightTable> Gato::weight_table(const Checkpoint&) const {
         linear_row(to + ".self.qkv", {from + "query", from + "key", from + "value"}, 3 * d, d));
     table.rows.push_back(linear_row(to + ".self.out", {from + "out"}, d, d));
     table.rows.push_back(norm_row(to + ".ffn.norm", from + "ffn_norm", d));
-    table.rows.push_back(linear_row(to + ".ffn.up", {from + "up"}, 2 * s.ffn, d));
+    table.rows.push_back(in_gate_pairs(linear_row(to + ".ffn.up", {from + "up"}, 2 * s.ffn, d)));
     table.rows.push_back(linear_row(to + ".ffn.down", {from + "down"}, d, s.ffn));
   }
   table.rows.push_back(norm_row(s.rows + ".norm", "final_norm", d));

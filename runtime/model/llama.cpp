@@ -90,8 +90,8 @@ void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
     table.rows.push_back(std::move(qkv));
     table.rows.push_back(
         biased_row(biases_.out, to + ".self.out", {attn + "o_proj"}, d, s.heads * s.head()));
-    table.rows.push_back(biased_row(biases_.ffn, to + ".ffn.up",
-                                    {mlp + "gate_proj", mlp + "up_proj"}, 2 * s.ffn, d));
+    table.rows.push_back(in_gate_pairs(biased_row(
+        biases_.ffn, to + ".ffn.up", {mlp + "gate_proj", mlp + "up_proj"}, 2 * s.ffn, d)));
     table.rows.push_back(biased_row(biases_.ffn, to + ".ffn.down", {mlp + "down_proj"}, d, s.ffn));
   }
   table.rows.push_back(gain(s.rows + ".norm", prefix + "norm"));

@@ -77,7 +77,8 @@ void ModernBert::add_layer_rows(int64_t layer, WeightTable& table) const {
   table.rows.push_back(linear(to + ".self.out", from + "attn.Wo", {d, d}, attention));
   table.rows.push_back(norm(to + ".ffn.norm", from + "mlp_norm"));
   const bool biased = biases_.feed_forward;
-  table.rows.push_back(linear(to + ".ffn.up", from + "mlp.Wi", {2 * ffn, d}, biased));
+  table.rows.push_back(
+      in_gate_pairs(linear(to + ".ffn.up", from + "mlp.Wi", {2 * ffn, d}, biased)));
   table.rows.push_back(linear(to + ".ffn.down", from + "mlp.Wo", {d, ffn}, biased));
 }
 

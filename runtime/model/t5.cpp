@@ -94,8 +94,8 @@ void add_layer(WeightTable& table, const StackConfig& stack, int64_t i) {
   }
   const std::string dense = last + "DenseReluDense.";
   if (stack.gate == StackConfig::Gate::kYes) {
-    rows.push_back(
-        plain_linear_row(to + ".ffn.up", {dense + "wi_0", dense + "wi_1"}, 2 * stack.ffn, d));
+    rows.push_back(in_gate_pairs(
+        plain_linear_row(to + ".ffn.up", {dense + "wi_0", dense + "wi_1"}, 2 * stack.ffn, d)));
   } else {
     rows.push_back(plain_linear_row(to + ".ffn.up", {dense + "wi"}, stack.ffn, d));
   }

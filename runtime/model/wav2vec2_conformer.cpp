@@ -8,7 +8,6 @@
 #include "ops/combine.h"
 #include "ops/concat_columns.h"
 #include "ops/conv.h"
-#include "ops/gated_activation.h"
 #include "ops/gather_rows.h"
 #include "ops/group_norm.h"
 #include "ops/layer_norm.h"
@@ -147,9 +146,12 @@ Status Wav2Vec2Conformer::add_layer_rows(const Checkpoint& checkpoint, int64_t l
   }
   table.rows.push_back(linear_row(to + ".self.out", {attn + "linear_out"}, d, d));
   table.rows.push_back(norm_row(to + ".conv.norm", conv + "layer_norm", d));
-  // [gate | value], where the file has the value first.
+  // Pairs of a gate and its value; the file has the values first.
   WeightRow gate = plain_linear_row(to + ".conv.gate", {conv + "pointwise_conv1"}, 2 * d, d);
-  for (int64_t r = 0; r < 2 * d; ++r) gate.row_order.push_back(u32((r + d) % (2 * d)));
+  for (int64_t i = 0; i < d; ++i) {
+    gate.row_order.push_back(u32(d + i));
+    gate.row_order.push_back(u32(i));
+  }
   table.rows.push_back(std::move(gate));
   VKF_ASSIGN(WeightRow depthwise,
              depthwise_row(checkpoint, to + ".conv.table", conv, d, c_.kernel));
@@ -377,8 +379,9 @@ Result<TensorId> Wav2Vec2Conformer::attend(const Pass& pass, int64_t layer, Tens
 Result<TensorId> Wav2Vec2Conformer::convolve(const Pass& pass, const std::string& rows,
                                              TensorId x) const {
   VKF_ASSIGN(TensorId h, norm(pass, rows + ".norm", x));
-  VKF_ASSIGN(h, add_named_linear(pass.b, rows + ".gate", h));
-  VKF_ASSIGN(h, add_gated_activation(pass.b.graph(), h, {.kind = ActivationKind::kSigmoid}));
+  VKF_ASSIGN(h, add_named_linear(
+                    pass.b, rows + ".gate", h,
+                    {.activation = ActivationKind::kSigmoid, .gate = MatmulAttrs::Gate::kPairs}));
   VKF_ASSIGN(const TensorId table, pass.b.table(rows + ".table"));
   ConvAttrs conv{.groups = u32(c_.width), .activation = c_.activation};
   conv.window.kernel_width = u32(c_.kernel);

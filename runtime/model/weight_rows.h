@@ -23,6 +23,18 @@ inline WeightRow linear_row(std::string name, const std::vector<std::string>& mo
   return row;
 }
 
+// The same matrix of gates, then what they let through, by pairs of one of each: as gated linear
+// layers take it.
+inline WeightRow in_gate_pairs(WeightRow row) {
+  const auto half = static_cast<uint32_t>(row.rows / 2);
+  row.row_order.resize(2 * size_t{half});
+  for (uint32_t i = 0; i < half; ++i) {
+    row.row_order[2 * size_t{i}] = i;
+    row.row_order[2 * size_t{i} + 1] = half + i;
+  }
+  return row;
+}
+
 // Gain and bias (D) of a norm.
 inline WeightRow norm_row(std::string name, const std::string& module, int64_t width) {
   return {.name = std::move(name),

@@ -4,21 +4,22 @@
 #include <bit>
 #include <cmath>
 
+#include "ops/attention_loads.h"
 #include "ops/attention_step.h"
 #include "ops/key_walk.h"
 #include "ops/row_kernel.h"
+#include "ops/score_kinds.h"
 
 namespace vkformer {
 namespace {
 
 constexpr uint32_t kQueriesPerGroup = 8;  // of the tiled strategy
-// Heads in registers make code whose compilation grows faster than its gain: two queries a lane are
-// faster at every width, but cost a software device over a second more to compile beyond 80.
-constexpr uint32_t kMostPairedWidth = 80;
-// Queries from which the faster pairs repay the second or so that they take longer to compile.
+// What one lane of the lanes strategy keeps in registers makes code that grows with it, and so does
+// the time to compile it: two queries a lane up to E + Ev columns, one beyond.
+constexpr uint32_t kMostPairedWidths = 192;
+constexpr uint32_t kMostRelatedPairs = 64;  // of E or Ev, the same with relative positions
+// Queries from which the faster pairs repay the time that they take longer to compile.
 constexpr uint32_t kLeastPaired = 64;
-constexpr uint32_t kMostLaneWidth = 96;
-constexpr uint32_t kMostRelatedPairs = 64;    // the same with relative positions
 constexpr uint32_t kMostQueries = 65535 * 4;  // four a workgroup, at the least
 constexpr uint32_t kKeysBesides = 64;         // rounds of a lane that are not keys
 constexpr int32_t kMaxReach = 1 << 29;        // of causal offset and windows, in tokens
@@ -84,14 +85,6 @@ uint64_t term_rows(uint32_t flags, uint32_t one_batch, std::span<const uint32_t,
     if ((flags & (one_batch << axis)) == 0) rows *= dims[axis];
   }
   return rows;
-}
-
-bool starts_in_quads(const AttentionAttrs& a) {
-  const HeadLayout& k = a.k;
-  return (k.offset | k.batch_stride | k.head_stride | k.row_stride | a.head_width |
-          a.relative.offset) %
-             4 ==
-         0;
 }
 
 }  // namespace
@@ -313,11 +306,29 @@ uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a, bool 
   const uint32_t kinds = a.relative.kinds;
   uint64_t times = 1;
   if (kinds != 0) times = is_sparse(a.terms) ? 2 + 4 * kQueriesPerGroup : 2;
-  const uint64_t adds = (kinds & VKF_RELATIVE_VALUES) != 0 ? 4 : 1;
+  // A loop that leaves out masked keys counts twice.
+  const uint64_t masks = score_kinds(a.terms) != 0 ? 2 : 1;
+  const uint64_t adds = (kinds & VKF_RELATIVE_VALUES) != 0 ? 4 : masks;
   const auto rounds = [&] { return (keys / lanes + 1) * (times * head + adds * lanes + 8); };
   if (kinds != 0) lanes = std::clamp(kQueriesPerGroup, lanes, limit);
   while (rounds() > kMostSoftwareIterations && 2 * lanes <= limit) lanes *= 2;
   return rounds() > kMostSoftwareIterations ? 0 : lanes;
+}
+
+// Keys that a round of the lanes strategy takes, so few that no software device leaves its loops;
+// 0: none are few enough. Relative positions come key by key, and so do sparse terms: where a key
+// stands in a walk depends on the other queries of the group, and pairs of keys would with it.
+uint32_t keys_of_round(const AttentionAttrs& a, uint32_t kinds) {
+  const uint64_t keys = std::max(a.keys, a.most_visited);
+  if ((kinds & VKF_KIND_SPARSE) != 0 || a.relative.kinds != 0) {
+    return keys < kMostSoftwareIterations - kKeysBesides ? 1 : 0;
+  }
+  // Masks are read in a loop of its own, which skips what nobody sees.
+  const uint64_t loops = (kinds & VKF_KIND_MASKS) != 0 ? 3 : 1;
+  for (uint32_t round = 2; round <= 8; round *= 2) {
+    if (loops * (keys / round) < kMostSoftwareIterations - kKeysBesides - keys / 32) return round;
+  }
+  return 0;
 }
 
 // Whether the strategy of lanes knows these relative positions: a row is multiplied by all lanes at
@@ -329,30 +340,30 @@ bool lanes_can_relate(const AttentionAttrs& a) {
 }
 
 // Software devices pay as much for a load as for many products, so there every lane keeps whole
-// queries in registers; others share tiles in shared memory.
-Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) {
+// queries in registers; others share tiles in shared memory, and so do software devices without
+// 64-bit integers (SwiftShader), which keep arrays in memory. nullopt: tiles it is.
+std::optional<Strategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs& a) {
   const uint32_t lanes = caps.subgroup_size;
-  const uint32_t width = std::max(a.head_width, a.value_width);
-  const bool sparse = is_sparse(a.terms);
-  if (caps.device_class == DeviceClass::kSoftware && caps.subgroup() &&
-      (lanes == 4 || lanes == 8) && a.queries > 1 && width <= kMostLaneWidth &&
-      std::max(a.keys, a.most_visited) < kMostSoftwareIterations - kKeysBesides &&
-      lanes_can_relate(a)) {
-    const uint32_t most = a.relative.kinds != 0 ? kMostRelatedPairs : kMostPairedWidth;
-    const uint32_t per_lane = a.queries >= kLeastPaired && width <= most ? 2 : 1;
-    const ScoreTermsParams& t = a.terms;
-    const uint32_t counting = counts_keys(a) ? 1 : 0;
-    const bool may_mask = t.flags != 0 || t.key_mask_offset != VKF_NO_TERM ||
-                          t.mask_offset != VKF_NO_TERM || t.bias_offset != VKF_NO_TERM ||
-                          t.slopes_offset != VKF_NO_TERM;
-    return Strategy{KernelId::attention_lanes__f32_f32_f32_subgroup,
-                    lanes * per_lane,
-                    {lanes, per_lane, a.head_width, a.value_width,
-                     sparse     ? 2u
-                     : may_mask ? 1u
-                                : 0u,
-                     softcap_bits(a.softcap), a.relative.kinds, counting}};
+  if (caps.device_class != DeviceClass::kSoftware || !caps.int64() || a.queries == 1 ||
+      (lanes != 4 && lanes != 8) || !lanes_can_relate(a)) {
+    return std::nullopt;
   }
+  uint32_t kinds = score_kinds(a.terms);
+  const uint32_t round = keys_of_round(a, kinds);
+  if (round == 0) return std::nullopt;
+  if (a.keys % round != 0) kinds |= VKF_KIND_NEAR;  // the keys that a last round lacks are masked
+  const uint32_t width = std::max(a.head_width, a.value_width);
+  const bool few = a.relative.kinds != 0 ? width <= kMostRelatedPairs
+                                         : a.head_width + a.value_width <= kMostPairedWidths;
+  const uint32_t per_lane = a.queries >= kLeastPaired && few ? 2 : 1;
+  return Strategy{KernelId::attention_lanes__f32_f32_f32_subgroup_int64,
+                  lanes * per_lane,
+                  {lanes, per_lane, a.head_width, a.value_width, kinds, softcap_bits(a.softcap),
+                   a.relative.kinds, counts_keys(a) ? 1u : 0u, round, elements_of_load(a)}};
+}
+
+Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) {
+  if (std::optional<Strategy> lanes = pick_lanes(caps, a)) return *std::move(lanes);
   const uint32_t rows = a.queries == 1 ? 1 : kQueriesPerGroup;
   const bool quads = starts_in_quads(a);
   const uint32_t local = tiled_local_size(caps, a, quads);
@@ -362,11 +373,12 @@ Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) 
                        std::to_string(a.head_width) +
                        " on a software device; use a shorter sequence");
   }
-  return Strategy{caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
-                                  : KernelId::attention_tiled__f32_f32_f32,
-                  rows,
-                  {local, rows, a.head_width, a.value_width, quads ? 1u : 0u, sparse ? 1u : 0u,
-                   softcap_bits(a.softcap), a.relative.kinds, counts_keys(a) ? 1u : 0u}};
+  return Strategy{
+      caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
+                      : KernelId::attention_tiled__f32_f32_f32,
+      rows,
+      {local, rows, a.head_width, a.value_width, quads ? 1u : 0u, is_sparse(a.terms) ? 1u : 0u,
+       softcap_bits(a.softcap), a.relative.kinds, counts_keys(a) ? 1u : 0u}};
 }
 
 // Pairs of a query and a key that groups of so many queries visit. Only the work of sparse terms

@@ -1,9 +1,11 @@
 #include "ops/attention_step.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "ops/row_kernel.h"
+#include "params/attention_merge.h"
 
 namespace vkformer {
 namespace {
@@ -73,10 +75,20 @@ uint32_t most_keys(const AttentionDecodeParams& p) {
   return keys;
 }
 
+// Query heads that one workgroup takes, so that it reads their keys and values once.
+constexpr uint32_t kMostFolded = 4;
+uint32_t folded_heads(const AttentionStepAttrs& a) {
+  const uint32_t shared = a.heads / a.kv_heads;
+  uint32_t heads = std::min(kMostFolded, shared);
+  while (shared % heads != 0) --heads;
+  return heads;
+}
+
 // Rounds of the loops of one invocation of so many: a tile's product, then its values.
 uint64_t rounds_of(const AttentionStepAttrs& a, uint64_t keys, uint32_t lanes) {
   const uint64_t columns = (a.value_width + lanes - 1) / lanes;
-  return (keys / lanes + 1) * (1 + a.head_width + lanes * (2 + columns));
+  return (keys / lanes + 1) *
+         (1 + uint64_t{a.head_width} * folded_heads(a) + lanes * (2 + columns * folded_heads(a)));
 }
 
 // As many invocations as the width asks for, more where loops would be cut short.
@@ -90,6 +102,72 @@ Result<uint32_t> step_local_size(const DeviceCaps& caps, const AttentionStepAttr
   return unsupported("[attention] There is no kernel for a step over " + std::to_string(keys) +
                      " keys of width " + std::to_string(a.head_width) +
                      " on a software device; use a context of fewer keys, or generate less");
+}
+
+// How the seen keys are split: by their number in the row alone, so that a row gives the same
+// whatever the capacity, until that is so large that results of parts would take much memory.
+struct KeyParts {
+  uint32_t keys = 0;  // of a part; 0: there is one part
+  uint32_t count = 1;
+};
+
+KeyParts split_keys(const DeviceCaps& caps, const AttentionStepAttrs& a, uint32_t most) {
+  constexpr uint32_t kMostParts = 64;
+  // A software device has few threads, which the heads of most models keep busy.
+  const bool software = caps.device_class == DeviceClass::kSoftware;
+  const uint32_t least = software && a.heads / folded_heads(a) >= 4 ? 2048 : 256;
+  const uint32_t keys = std::max(least, std::bit_ceil((most + kMostParts - 1) / kMostParts));
+  if (most <= keys) return {};
+  return {keys, (most + keys - 1) / keys};
+}
+
+// Software devices load a key's row by lanes and keep what they can in registers. Those without
+// 64-bit integers (SwiftShader) keep arrays in memory, and sinks meet a query of their own there.
+bool takes_lanes(const DeviceCaps& caps, const AttentionStepAttrs& a) {
+  const uint32_t lanes = caps.subgroup_size;
+  return caps.device_class == DeviceClass::kSoftware && caps.int64() &&
+         (lanes == 4 || lanes == 8) && !a.sink_q_offset;
+}
+
+uint32_t elements_of_load(const AttentionStepAttrs& a) {
+  const uint32_t all = a.head_width | a.value_width;
+  return all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : 1;
+}
+
+void merge_parts(LowerContext& context, const Node& node, const AttentionStepAttrs& a,
+                 uint32_t parts, uint32_t count) {
+  const auto slots = static_cast<uint32_t>(context.desc(node.inputs[0]).shape[0]);
+  Dispatch d = make_dispatch(node, KernelId::attention_merge__f32_none_f32);
+  d.bindings = {
+      {parts, Access::kRead}, {node.outputs[0], Access::kWrite}, {node.inputs[3], Access::kRead}};
+  d.set_push(AttentionMergeParams{.heads = a.heads, .y_stride = a.heads * a.value_width});
+  d.spec = {row_local_size(context.caps, a.value_width), a.value_width, count};
+  d.groups = {slots, a.heads, 1};
+  d.live_axis = 0;
+  d.slots_per_group = 1;
+  const double sums = static_cast<double>(slots) * a.heads * (a.value_width + 2.0);
+  d.flops = 2.0 * sums * count;
+  d.bytes = 4.0 * sums * (count + 1.0);
+  context.plan.dispatches.push_back(std::move(d));
+}
+
+// The kernel and its constants, but for those of the parts.
+Status choose_kernel(LowerContext& context, const AttentionStepAttrs& a, uint32_t keys, bool rolls,
+                     Dispatch& d) {
+  const uint32_t cross = a.source == AttentionStepAttrs::Source::kCross ? 1u : 0u;
+  const uint32_t cap = softcap_bits(a.softcap), folded = folded_heads(a);
+  if (takes_lanes(context.caps, a)) {
+    d.kernel = KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64;
+    d.spec = {context.caps.subgroup_size, a.head_width,    a.value_width, cross,
+              elements_of_load(a),        rolls ? 1u : 0u, cap,           folded};
+    return {};
+  }
+  d.kernel = context.caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup
+                                     : KernelId::attention_decode__f32_f32_f32;
+  VKF_ASSIGN(const uint32_t lanes, step_local_size(context.caps, a, keys));
+  d.spec = {lanes,           a.head_width, a.value_width, cross, a.sink_q_offset ? 2u : 1u,
+            rolls ? 1u : 0u, cap,          folded};
+  return {};
 }
 
 }  // namespace
@@ -180,30 +258,35 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
                                      .context = a.context,
                                      .sinks = a.sinks,
                                      .sink_q_offset = a.sink_q_offset.value_or(a.q_offset)};
-  Dispatch d =
-      make_dispatch(node, context.caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup
-                                                  : KernelId::attention_decode__f32_f32_f32);
+  const uint32_t most = most_keys(params);
+  const KeyParts parts = split_keys(context.caps, a, most);
+  Dispatch d = make_dispatch(node, KernelId::attention_decode__f32_f32_f32);
+  VKF_CHECK(choose_kernel(context, a, parts.keys > 0 ? parts.keys : most,
+                          params.lines < params.positions, d));
+  d.spec.insert(d.spec.end(), {parts.keys, parts.count});
+  if (d.kernel != KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64) {
+    d.spec.push_back((a.head_width | a.value_width) % 4 == 0 ? 1u : 0u);
+  }
+  uint32_t result = node.outputs[0];
+  const auto slots = static_cast<uint32_t>(q.shape[0]);
+  if (parts.keys > 0) {
+    const uint64_t part_bytes = 4ull * slots * a.heads * (uint64_t{a.value_width} + 2);
+    result = context.add_scratch("attention.parts", part_bytes * parts.count);
+  }
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},
                 {has_aux ? node.inputs[2] : node.inputs[1], Access::kRead},
-                {node.outputs[0], Access::kWrite},
+                {result, Access::kWrite},
                 {node.inputs[3], Access::kRead}};
   d.set_push(params);
-  VKF_ASSIGN(const uint32_t lanes, step_local_size(context.caps, a, most_keys(params)));
-  d.spec = {lanes,
-            a.head_width,
-            a.value_width,
-            a.source == AttentionStepAttrs::Source::kCross ? 1u : 0u,
-            a.sink_q_offset ? 2u : 1u,
-            params.lines < params.positions ? 1u : 0u,
-            softcap_bits(a.softcap)};
-  d.groups = {static_cast<uint32_t>(q.shape[0]), a.heads, 1};
+  d.groups = {slots, a.heads / folded_heads(a), parts.count};
   d.live_axis = 0;
   d.slots_per_group = 1;
   const double pairs = static_cast<double>(q.shape[0]) * a.heads * params.lines;
   d.flops = 2.0 * pairs * (a.head_width + a.value_width);
   d.bytes = 4.0 * pairs * (a.head_width + a.value_width);
   context.plan.dispatches.push_back(std::move(d));
+  if (parts.keys > 0) merge_parts(context, node, a, result, parts.count);
   return {};
 }
 

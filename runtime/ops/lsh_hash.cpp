@@ -126,14 +126,18 @@ Status lower_lsh_hash(LowerContext& context, const Node& node) {
                        " buckets of heads " + std::to_string(a.head_width) +
                        " wide on a software device; split the number of buckets into factors");
   }
-  Dispatch d = make_dispatch(node, KernelId::lsh_hash_token__f32_f32_u32);
+  // An invocation is a token here, so that a workgroup is as wide as a row of tokens.
+  const uint32_t local = row_local_size(context.caps, a.tokens);
+  const bool together = context.caps.device_class == DeviceClass::kSoftware &&
+                        context.caps.subgroup() && local == context.caps.subgroup_size &&
+                        (local == 4 || local == 8);
+  Dispatch d = make_dispatch(node, together ? KernelId::lsh_hash_token__f32_f32_u32_subgroup
+                                            : KernelId::lsh_hash_token__f32_f32_u32);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},
                 {has_mask ? node.inputs[2] : node.inputs[0], Access::kRead},
                 {node.outputs[0], Access::kWrite}};
   d.set_push(params);
-  // An invocation is a token here, so that a workgroup is as wide as a row of tokens.
-  const uint32_t local = row_local_size(context.caps, a.tokens);
   d.spec = {local, a.head_width, has_mask ? 1u : 0u};
   d.groups = {(a.tokens + local - 1) / local,
               static_cast<uint32_t>(std::min<uint64_t>(units, kRowsPerGridLine)),

@@ -4,6 +4,7 @@
 
 #include "ops/matmul_lowering.h"
 #include "ops/row_kernel.h"
+#include "params/activation.h"
 
 namespace vkformer {
 namespace {
@@ -16,6 +17,7 @@ std::string flags_text(const MatmulAttrs& attrs) {
   if (attrs.beta != 1.0f) text += " beta=" + std::to_string(attrs.beta);
   if (attrs.activation != ActivationKind::kNone)
     text += std::string(" ") + activation_name(attrs.activation);
+  if (attrs.gate == MatmulAttrs::Gate::kPairs) text += " gate";
   return text.empty() ? text : text.substr(1);
 }
 
@@ -65,6 +67,9 @@ Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const 
                                 const MatmulAttrs& attrs) {
   VKF_CHECK(check_f32("a", a, 2));
   VKF_CHECK(check_f32("b", b, 2));
+  if (attrs.gate == MatmulAttrs::Gate::kPairs) {
+    return op_error(OpId::k_matmul, "only a packed weight has columns in pairs of a gate");
+  }
   const size_t ra = a.shape.size();
   const size_t rb = b.shape.size();
   const int64_t m = a.shape[ra - (attrs.trans_a ? 1 : 2)];
@@ -84,7 +89,7 @@ Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const 
 }
 
 Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
-                                const TensorDesc* residual) {
+                                const TensorDesc* residual, MatmulAttrs::Gate gate) {
   VKF_CHECK(check_f32("x", x, 1));
   if (x.shape.back() != static_cast<int64_t>(weight.k)) {
     return op_error(OpId::k_matmul, "x " + shape_text(x.shape) + " does not end with K = " +
@@ -92,6 +97,16 @@ Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
   }
   Shape shape = x.shape;
   shape.back() = weight.n;
+  if (gate == MatmulAttrs::Gate::kPairs) {
+    if (residual != nullptr || weight.n % 2 != 0) {
+      return op_error(OpId::k_matmul,
+                      residual != nullptr
+                          ? "a gated layer takes no residual; add it to what follows"
+                          : "a gated layer has pairs of columns, but the weight has " +
+                                std::to_string(weight.n) + ", an odd number");
+    }
+    shape.back() /= 2;
+  }
   if (residual != nullptr && residual->shape != shape) {
     return op_error(OpId::k_matmul, "the residual has shape " + shape_text(residual->shape) +
                                         ", but y has " + shape_text(shape));
@@ -115,7 +130,7 @@ Result<TensorId> add_linear(Graph& graph, TensorId x, const LinearWeight& weight
                             const LinearAttrs& attrs) {
   const TensorDesc* residual =
       attrs.residual == kNoTensor ? nullptr : &graph.tensor(attrs.residual);
-  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual));
+  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual, attrs.gate));
   const TensorId y = graph.add_tensor(std::move(out));
   VKF_CHECK(add_linear_into(graph, x, weight, attrs, y));
   return y;
@@ -125,13 +140,15 @@ Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
                        const LinearAttrs& attrs, TensorId y) {
   const TensorDesc* residual =
       attrs.residual == kNoTensor ? nullptr : &graph.tensor(attrs.residual);
-  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual));
+  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual, attrs.gate));
   if (graph.tensor(y).shape != out.shape) {
     return op_error(OpId::k_matmul, "y has shape " + shape_text(graph.tensor(y).shape) +
                                         ", but x and the weight give " + shape_text(out.shape));
   }
-  MatmulAttrs matmul{
-      .alpha = attrs.alpha, .activation = attrs.activation, .addend = MatmulAttrs::Addend::kAfter};
+  MatmulAttrs matmul{.alpha = attrs.alpha,
+                     .activation = attrs.activation,
+                     .addend = MatmulAttrs::Addend::kAfter,
+                     .gate = attrs.gate};
   Node node = make_node(OpId::k_matmul, MatmulNodeAttrs{matmul, weight},
                         flags_text(matmul) + (weight.dtype == DType::kF16 ? " f16 weight" : ""));
   node.inputs = {x, weight.tensor, attrs.residual};
@@ -164,6 +181,7 @@ MatmulParams base_params(const MatmulAttrs& attrs) {
   p.alpha = attrs.alpha;
   p.beta = attrs.beta;
   p.activation = static_cast<uint32_t>(attrs.activation);
+  if (attrs.gate == MatmulAttrs::Gate::kPairs) p.activation |= kActivationGate;
   p.c_after = attrs.addend == MatmulAttrs::Addend::kAfter ? 1 : 0;
   return p;
 }
@@ -186,8 +204,8 @@ uint64_t operand_batch(const Shape& operand, const Shape& batch, uint64_t index)
 }
 
 void emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b) {
-  const MatmulStrategy strategy = pick_matmul(problem, context.caps);
-  Dispatch d = launch_matmul(node, problem, context.caps, context.precision, strategy);
+  const MatmulChoice choice = pick_matmul(problem, context.caps);
+  Dispatch d = launch_matmul(node, problem, context.caps, context.precision, choice);
   // An absent addend still needs a buffer behind its binding; any readable one serves.
   const TensorId addend = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
   d.bindings = {{node.inputs[0], Access::kRead},
@@ -209,13 +227,15 @@ void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs
   p.b_row_stride = kPanelColumns;
   p.b_panel_stride = kPanelColumns * p.k;
   p.b_col_stride = 1;
-  p.y_row_stride = attrs.weight.n;
+  // A gated layer writes one column for every pair.
+  const uint32_t per_column = attrs.matmul.gate == MatmulAttrs::Gate::kPairs ? 2 : 1;
+  p.y_row_stride = attrs.weight.n / per_column;
   if (node.inputs[2] != kNoTensor) p.c_row_stride = attrs.weight.n;
   problem.rows_are_slots = context.graph.is_step();
   for (const LinearSlice& slice : slices_of(attrs.weight)) {
     p.n = slice.n;
     p.bias_offset = slice.bias_offset;
-    p.y_offset = slice.first;
+    p.y_offset = slice.first / per_column;
     if (node.inputs[2] != kNoTensor) p.c_offset = slice.first;
     emit(context, node, problem, slice.tensor);
   }

@@ -5,9 +5,7 @@
 namespace vkformer {
 namespace {
 
-constexpr uint32_t kMostFewRows = 8;  // rows that matmul_rows takes
-// The same on software devices with shuffles, where matmul_wide is faster from here on.
-constexpr uint32_t kMostFewRowsShuffled = 3;
+constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
 
 uint32_t ceil_div(uint32_t a, uint32_t b) {
@@ -20,6 +18,14 @@ bool packed_like(const MatmulProblem& problem) {
   return p.b_col_stride == 1 && p.b_row_stride % kGroupColumns == 0 &&
          p.b_offset % kGroupColumns == 0 && p.b_batch_stride % kGroupColumns == 0 &&
          p.b_panel_stride % kGroupColumns == 0;
+}
+
+// Whole panels, as weights/pack.h makes them: any column of the last one may be read.
+bool in_panels(const MatmulProblem& problem) {
+  const MatmulParams& p = problem.params;
+  return p.b_col_stride == 1 && p.b_row_stride == kPanelColumns &&
+         p.b_offset % kPanelColumns == 0 && p.b_batch_stride % kPanelColumns == 0 &&
+         p.b_panel_stride % kPanelColumns == 0;
 }
 
 uint32_t aligned_a(const MatmulParams& p) {
@@ -40,10 +46,7 @@ KernelId rows_kernel(bool weight_half, bool half, bool wide_loads) {
   return weight_half ? KernelId::matmul_rows__f32_f16_f32 : KernelId::matmul_rows__f32_f32_f32;
 }
 
-KernelId wide_kernel(bool weight_half, bool half, const DeviceCaps& caps) {
-  if (half)
-    return weight_half ? KernelId::matmul_wide__f32_f16_f32_fp16
-                       : KernelId::matmul_wide__f32_f32_f32_fp16;
+KernelId wide_kernel(bool weight_half, const DeviceCaps& caps) {
   if (!caps.subgroup()) {
     return weight_half ? KernelId::matmul_wide__f32_f16_f32 : KernelId::matmul_wide__f32_f32_f32;
   }
@@ -52,52 +55,74 @@ KernelId wide_kernel(bool weight_half, bool half, const DeviceCaps& caps) {
                       : KernelId::matmul_wide__f32_f32_f32_subgroup;
 }
 
+KernelId literal_kernel(bool weight_half, bool single) {
+  if (single) {
+    return weight_half ? KernelId::matmul_single__f32_f16_f32
+                       : KernelId::matmul_single__f32_f32_f32;
+  }
+  return weight_half ? KernelId::matmul_literal__f32_f16_f32_subgroup
+                     : KernelId::matmul_literal__f32_f32_f32_subgroup;
+}
+
 void set_live(Dispatch& d, const MatmulProblem& problem, int axis, uint32_t rows_per_group) {
   if (!problem.rows_are_slots) return;
   d.live_axis = axis;
   d.slots_per_group = rows_per_group;
 }
 
-void launch_rows(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps) {
+void launch_rows(Dispatch& d, const MatmulProblem& problem, const MatmulChoice& choice) {
   const MatmulParams& p = problem.params;
-  const bool software = caps.device_class == DeviceClass::kSoftware;
   const uint32_t rows = std::min(p.m, kMostFewRows);
-  // Software devices stream a panel (or half of one) row by row; GPUs need more invocations than
-  // columns give, so slices of K are summed in a fixed order.
-  const uint32_t lanes = software ? std::clamp(caps.subgroup_size, 4u, 8u) : 16u;
-  const uint32_t slices = software ? 1u : rows <= 4 ? 8u : 4u;
+  const uint32_t lanes = choice.lanes;
+  const uint32_t slices = choice.slices;
   d.spec = {lanes * slices, rows, lanes, aligned_a(p), p.activation, slices};
   d.groups = {ceil_div(p.n, lanes * kGroupColumns), ceil_div(p.m, rows), problem.batch};
   set_live(d, problem, 1, rows);
 }
 
-// The register tile of matmul_wide by M, as measured (bench/results, matmul on software devices).
-struct WideTile {
-  uint32_t rows, groups;
-};
-
-WideTile wide_tile(uint32_t m, const DeviceCaps& caps, bool shuffles) {
-  if (!shuffles) return {14, 2};
-  // Small products take a small tile: it compiles in half the time, which counts at a cold start.
-  if (m <= 16) return {8, 1};
-  if (caps.fast_uniform_loads) return {16, 1};
-  return {32, 1};
+// One row on its own, with the numbers of launch_rows in the SPIR-V.
+void launch_single(Dispatch& d, const MatmulProblem& problem) {
+  launch_rows(d, problem, {kAnyRows, MatmulStrategy::kRows, 0, 4, 1});
+  d.spec[1] = 1;
+  d.groups[1] = problem.params.m;
+  set_live(d, problem, 1, 1);
 }
 
-void launch_wide(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, bool shuffles) {
+void launch_stream(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps) {
+  const MatmulParams& p = problem.params;
+  const uint32_t rows = ceil_div(p.m, ceil_div(p.m, kMostFewRows));  // tiles of equal height
+  const uint32_t lanes =
+      caps.subgroup_size == 4 || caps.subgroup_size == 16 ? caps.subgroup_size : 8;
+  d.spec = {lanes, rows, 1, aligned_a(p), p.activation};
+  d.groups = {ceil_div(p.n, kPanelColumns), ceil_div(p.m, rows), problem.batch};
+  set_live(d, problem, 1, rows);
+}
+
+void launch_wide(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
+                 const MatmulChoice& tile, bool shuffles) {
   const MatmulParams& p = problem.params;
   // With shuffles the workgroup is one subgroup; without, a lane group of the usual vector width.
   const uint32_t lanes = shuffles ? caps.subgroup_size : std::clamp(caps.subgroup_size, 4u, 8u);
-  const WideTile tile = wide_tile(p.m, caps, shuffles);
-  d.spec = {lanes, tile.rows, tile.groups, aligned_a(p), p.activation};
-  d.groups = {ceil_div(p.m, tile.rows), ceil_div(p.n, lanes * tile.groups * kGroupColumns),
+  d.spec = {lanes, tile.rows, tile.lanes, aligned_a(p), p.activation};
+  d.groups = {ceil_div(p.m, tile.rows), ceil_div(p.n, lanes * tile.lanes * kGroupColumns),
               problem.batch};
   set_live(d, problem, 0, tile.rows);
 }
 
-void launch_tiled(Dispatch& d, const MatmulProblem& problem) {
+void launch_strided(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
+                    const MatmulChoice& tile) {
+  if (can_run({kAnyRows, MatmulStrategy::kLiteral, 8}, caps)) {
+    d.kernel = KernelId::matmul_strided__f32_f32_f32_subgroup_literal;
+    return launch_wide(d, problem, caps, {kAnyRows, MatmulStrategy::kWide, 8, 1}, true);
+  }
+  d.kernel = caps.subgroup() ? KernelId::matmul_strided__f32_f32_f32_subgroup
+                             : KernelId::matmul_strided__f32_f32_f32;
+  launch_wide(d, problem, caps, tile, caps.subgroup());
+}
+
+void launch_tiled(Dispatch& d, const MatmulProblem& problem, const MatmulChoice& choice) {
   const MatmulParams& p = problem.params;
-  const bool small = p.m <= 32 || p.n <= 32;
+  const bool small = choice.rows <= 32 || p.n <= 32;
   const uint32_t block = small ? 32 : 64;
   const uint32_t tile_m = small ? 4 : 8;
   const uint32_t tile_n = 4;
@@ -115,44 +140,82 @@ void launch_tiled(Dispatch& d, const MatmulProblem& problem) {
   set_live(d, problem, 1, block);
 }
 
-}  // namespace
-
-MatmulStrategy pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps) {
-  const bool software = caps.device_class == DeviceClass::kSoftware;
-  const bool strided = !packed_like(problem) || problem.params.a_col_stride != 1;
-  if (strided) return software ? MatmulStrategy::kStrided : MatmulStrategy::kTiled;
-  const uint32_t few = software && caps.subgroup() ? kMostFewRowsShuffled : kMostFewRows;
-  if (problem.params.m <= few) return MatmulStrategy::kRows;
-  return software ? MatmulStrategy::kWide : MatmulStrategy::kTiled;
+// The tile of matmul_wide where the table's choice for so many rows is none of its own.
+MatmulChoice software_tile(uint32_t m, const DeviceCaps& caps) {
+  if (!caps.subgroup()) return {kAnyRows, MatmulStrategy::kWide, 14, 2};
+  if (m <= 16) return {kAnyRows, MatmulStrategy::kWide, 8, 1};
+  return {kAnyRows, MatmulStrategy::kWide, large_tile_rows(caps), 1};
 }
 
-Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,
-                       Precision precision, MatmulStrategy strategy) {
+// Halves are multiplied by matmul_rows and the plain tiles of matmul_wide.
+void launch_half(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
+                 const MatmulChoice& choice) {
   const bool weight_half = problem.weight_dtype == DType::kF16;
-  const bool half = half_arithmetic(caps, precision);
-  Dispatch d;
-  d.label = node.label;
-  switch (strategy) {
+  if (choice.strategy == MatmulStrategy::kWide) {
+    d.kernel = weight_half ? KernelId::matmul_wide__f32_f16_f32_fp16
+                           : KernelId::matmul_wide__f32_f32_f32_fp16;
+    launch_wide(d, problem, caps, {kAnyRows, MatmulStrategy::kWide, 14, 2}, false);
+    return;
+  }
+  d.kernel = rows_kernel(weight_half, true, false);
+  const MatmulChoice software{kAnyRows, MatmulStrategy::kRows, 0, 8, 1};
+  launch_rows(d, problem, choice.strategy == MatmulStrategy::kRows ? choice : software);
+}
+
+void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, bool half,
+            const MatmulChoice& choice) {
+  const bool weight_half = problem.weight_dtype == DType::kF16;
+  const bool tiled =
+      choice.strategy == MatmulStrategy::kTiled || choice.strategy == MatmulStrategy::kStrided;
+  if (half && !tiled) return launch_half(d, problem, caps, choice);
+  switch (choice.strategy) {
     case MatmulStrategy::kRows:
       d.kernel = rows_kernel(weight_half, half, caps.int64());
-      launch_rows(d, problem, caps);
-      break;
+      return launch_rows(d, problem, choice);
+    case MatmulStrategy::kStream:
+      d.kernel = weight_half ? KernelId::matmul_stream__f32_f16_f32_int64
+                             : KernelId::matmul_stream__f32_f32_f32_int64;
+      return launch_stream(d, problem, caps);
     case MatmulStrategy::kWide:
-      d.kernel = wide_kernel(weight_half, half, caps);
-      launch_wide(d, problem, caps, caps.subgroup() && !half);
-      break;
+      d.kernel = wide_kernel(weight_half, caps);
+      return launch_wide(d, problem, caps, choice, caps.subgroup());
+    case MatmulStrategy::kLiteral:
+      d.kernel = literal_kernel(weight_half, choice.rows == 1);
+      if (choice.rows == 1) return launch_single(d, problem);
+      return launch_wide(d, problem, caps, {kAnyRows, MatmulStrategy::kWide, 8, 1}, true);
     case MatmulStrategy::kStrided:
-      d.kernel = caps.subgroup() ? KernelId::matmul_strided__f32_f32_f32_subgroup
-                                 : KernelId::matmul_strided__f32_f32_f32;
-      launch_wide(d, problem, caps, caps.subgroup());
-      break;
+      return launch_strided(d, problem, caps, choice);
     case MatmulStrategy::kTiled:
       d.kernel =
           weight_half ? KernelId::matmul_tiled__f32_f16_f32 : KernelId::matmul_tiled__f32_f32_f32;
-      launch_tiled(d, problem);
-      break;
+      return launch_tiled(d, problem, choice);
   }
+}
+
+}  // namespace
+
+MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps) {
+  const bool software = caps.device_class == DeviceClass::kSoftware;
+  const uint32_t m = problem.params.m;
+  if (!packed_like(problem) || problem.params.a_col_stride != 1) {
+    if (!software)
+      return {kAnyRows, MatmulStrategy::kTiled, static_cast<uint8_t>(m <= 32 ? 32 : 64)};
+    MatmulChoice tile = software_tile(m, caps);
+    tile.strategy = MatmulStrategy::kStrided;
+    return tile;
+  }
+  const MatmulChoice choice = matmul_choice(caps, m, problem.weight_dtype == DType::kF16);
+  if (choice.strategy != MatmulStrategy::kStream || in_panels(problem)) return choice;
+  return software_tile(m, caps);
+}
+
+Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,
+                       Precision precision, const MatmulChoice& choice) {
+  Dispatch d;
+  d.label = node.label;
+  launch(d, problem, caps, half_arithmetic(caps, precision), choice);
   d.set_push(problem.params);
+  const bool weight_half = problem.weight_dtype == DType::kF16;
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
   d.bytes =

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/matmul.h"
+#include "ops/matmul_table.h"
 #include "params/matmul.h"
 
 namespace vkformer {
@@ -21,19 +22,12 @@ struct MatmulProblem {
   bool rows_are_slots = false;  // a decoding step: M is the capacity, live rows come first
 };
 
-enum class MatmulStrategy : uint8_t {
-  kRows,     // a few rows: streams B once
-  kWide,     // software devices: large register tiles, no shared memory
-  kStrided,  // software devices, any strides of f32 operands: the same tiles, element loads
-  kTiled,    // GPUs, any strides: shared-memory tiles
-};
-
 // The only heuristic: depends on M (in a step the capacity) and the operands' layouts, never on how
-// many rows are live.
-MatmulStrategy pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps);
+// many rows are live. Packed weights go by the table (matmul_table.h).
+MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps);
 
 // Kernel, specialization and groups of one problem; bindings are the caller's.
 Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,
-                       Precision precision, MatmulStrategy strategy);
+                       Precision precision, const MatmulChoice& choice);
 
 }  // namespace vkformer

@@ -1,24 +1,18 @@
 #include "ops/rotary.h"
 
 #include "ops/row_op.h"
-#include "params/decode_state.h"
 #include "params/rotary.h"
 
 namespace vkformer {
 namespace {
 
 constexpr OpId kOp = OpId::k_rotary;
-constexpr int64_t kStateWords = VKF_STATE_WORDS + 4 * VKF_SLOT_QUADS;
 
 RotaryAttrs with_defaults(RotaryAttrs attrs, const Shape& x) {
   if (attrs.rotary_width == 0) attrs.rotary_width = attrs.head_width;
   if (attrs.tokens == 0 && x.size() >= 2) attrs.tokens = static_cast<uint32_t>(x[x.size() - 2]);
   attrs.tokens = std::max(1u, attrs.tokens);
   return attrs;
-}
-
-KernelId pick(bool step) {
-  return step ? KernelId::rotary_step__f32_f32_f32 : KernelId::rotary_row__f32_f32_f32;
 }
 
 }  // namespace
@@ -44,16 +38,7 @@ Result<TensorDesc> check_rotary(const TensorDesc& x, const TensorDesc& table,
                              ", but must be (P, r) with r = " + std::to_string(a.rotary_width) +
                              ".");
   }
-  if (a.again_heads > a.heads || (a.again_heads > 0 && x.shape.back() % a.head_width != 0)) {
-    return op_error(kOp, std::to_string(a.again_heads) +
-                             " heads are to follow once more, but only " + std::to_string(a.heads) +
-                             " are turned, and the width " + std::to_string(x.shape.back()) +
-                             " of a row must then be a multiple of the head width " +
-                             std::to_string(a.head_width) + ".");
-  }
-  Shape shape = x.shape;
-  shape.back() += int64_t{a.again_heads} * a.head_width;
-  return TensorDesc{"rotary", DType::kF32, std::move(shape)};
+  return TensorDesc{"rotary", DType::kF32, x.shape};
 }
 
 Status check_rotary_positions(const TensorDesc& positions, const TensorDesc& x,
@@ -70,27 +55,12 @@ Status check_rotary_positions(const TensorDesc& positions, const TensorDesc& x,
                            std::to_string(attrs.positions_at) + " on.");
 }
 
-Status check_rotary_state(const TensorDesc& state, const TensorDesc& x) {
-  if (state.dtype != DType::kU32 || element_count(state.shape) < kStateWords) {
-    return op_error(kOp, "The decoding state is " + std::string(dtype_name(state.dtype)) + " " +
-                             shape_text(state.shape) + ", but must be U32 with at least " +
-                             std::to_string(kStateWords) + " words.");
-  }
-  if (row_count(x.shape) <= VKF_MAX_SLOTS) return {};
-  return op_error(kOp, "x has shape " + shape_text(x.shape) + ", but a decoding step has at most " +
-                           std::to_string(VKF_MAX_SLOTS) + " slots, one a row.");
-}
-
 Result<TensorId> add_rotary(Graph& graph, const RotaryInputs& inputs, RotaryAttrs attrs) {
   const TensorDesc& x = graph.tensor(inputs.x);
   VKF_ASSIGN(TensorDesc out, check_rotary(x, graph.tensor(inputs.table), attrs));
-  if (inputs.positions != kNoTensor && inputs.state != kNoTensor) {
-    return op_error(kOp, "Both positions and a decoding state were given; give one of them.");
-  }
   if (inputs.positions != kNoTensor) {
     VKF_CHECK(check_rotary_positions(graph.tensor(inputs.positions), x, attrs));
   }
-  if (inputs.state != kNoTensor) VKF_CHECK(check_rotary_state(graph.tensor(inputs.state), x));
   attrs = with_defaults(attrs, x.shape);
   Node node =
       make_node(kOp, attrs,
@@ -98,7 +68,7 @@ Result<TensorId> add_rotary(Graph& graph, const RotaryInputs& inputs, RotaryAttr
                     " turned=" + std::to_string(attrs.rotary_width) +
                     (attrs.pairs == RotaryPairs::kInterleaved ? " interleaved" : " halves") +
                     " offset=" + std::to_string(attrs.position_offset));
-  node.inputs = {inputs.x, inputs.table, inputs.positions, inputs.state};
+  node.inputs = {inputs.x, inputs.table, inputs.positions};
   return add_single_output(graph, std::move(node), std::move(out));
 }
 
@@ -106,7 +76,6 @@ Status lower_rotary(LowerContext& context, const Node& node) {
   const RotaryAttrs& attrs = attrs_of<RotaryAttrs>(node);
   const TensorDesc& x = context.desc(node.inputs[0]);
   const bool has_positions = node.inputs[2] != kNoTensor;
-  const bool step = node.inputs[3] != kNoTensor;
   const uint64_t rows = row_count(x.shape);
   RotaryParams params{};
   params.rows = static_cast<uint32_t>(rows);
@@ -118,29 +87,23 @@ Status lower_rotary(LowerContext& context, const Node& node) {
   params.tokens = attrs.tokens;
   params.position_offset = attrs.position_offset;
   params.positions_at = attrs.positions_at;
-  params.again_heads = attrs.again_heads;
-  params.again_limit = attrs.again_limit;
-  Dispatch d = make_dispatch(node, pick(step));
-  d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead}};
-  if (!step) {
-    d.bindings.push_back({has_positions ? node.inputs[2] : node.inputs[1], Access::kRead});
-  }
-  d.bindings.push_back({node.outputs[0], Access::kWrite});
-  if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
+  Dispatch d = make_dispatch(node, KernelId::rotary_row__f32_f32_f32);
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.inputs[1], Access::kRead},
+                {has_positions ? node.inputs[2] : node.inputs[1], Access::kRead},
+                {node.outputs[0], Access::kWrite}};
   d.set_push(params);
   // An invocation takes a pair of a head, or a few where heads are wide.
   const uint32_t local = row_local_size(context.caps, 2 * attrs.rotary_width);
   const uint32_t blocks = std::max(1u, run_length(context.caps, local) / attrs.head_width);
-  d.spec = {local, blocks, attrs.pairs == RotaryPairs::kInterleaved ? 1u : 0u};
-  if (!step) d.spec.push_back(has_positions ? 1u : 0u);
+  d.spec = {local, blocks, attrs.pairs == RotaryPairs::kInterleaved ? 1u : 0u,
+            has_positions ? 1u : 0u};
   set_row_groups(context, d, rows, 1);
-  const uint32_t width = params.width + attrs.again_heads * attrs.head_width;
-  const uint32_t span = std::min(blocks * attrs.head_width, width);
-  d.groups[2] = (width + span - 1) / span;
-  const double turned =
-      static_cast<double>(rows) * (attrs.heads + attrs.again_heads) * attrs.rotary_width;
+  const uint32_t span = std::min(blocks * attrs.head_width, params.width);
+  d.groups[2] = (params.width + span - 1) / span;
+  const double turned = static_cast<double>(rows) * attrs.heads * attrs.rotary_width;
   d.flops = 3.0 * turned;
-  d.bytes = 8.0 * static_cast<double>(rows) * width + 4.0 * turned;
+  d.bytes = 8.0 * static_cast<double>(rows) * params.width + 4.0 * turned;
   context.plan.dispatches.push_back(std::move(d));
   return {};
 }

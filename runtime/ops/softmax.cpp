@@ -4,10 +4,13 @@
 #include <array>
 
 #include "ops/row_op.h"
+#include "ops/score_kinds.h"
 #include "params/softmax.h"
 
 namespace vkformer {
 namespace {
+
+constexpr uint32_t kMostHeld = 32;  // keys of an invocation in registers
 
 // Rows of a term that has one slice where its flag is set. x (B, H, T, S).
 uint64_t term_rows(const Shape& x, uint32_t flags, uint32_t one_batch) {
@@ -87,7 +90,13 @@ Status lower_softmax(LowerContext& context, const Node& node) {
                         context.caps.subgroup() ? KernelId::softmax_row__f32_none_f32_subgroup
                                                 : KernelId::softmax_row__f32_none_f32,
                         params.rows, params.keys);
+  d.bindings.back().access = Access::kReadWrite;
   d.set_push(params);
+  // Arrays of a few registers; software devices without 64-bit integers keep them in memory.
+  const uint32_t each = (params.keys + d.spec[0] - 1) / d.spec[0];
+  const bool software = context.caps.device_class == DeviceClass::kSoftware;
+  const bool held = each <= kMostHeld && (!software || context.caps.int64());
+  d.spec = {d.spec[0], score_kinds(attrs.terms), held ? each : 0u};
   const double elements = static_cast<double>(params.rows) * params.keys;
   d.flops = 40.0 * elements;
   d.bytes = 8.0 * elements;

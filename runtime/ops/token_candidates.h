@@ -16,6 +16,7 @@ struct SearchTensors {
   TensorId state = kNoTensor;     // DecodeState and slot rows, 4096 words
   TensorId settings = kNoTensor;  // SearchSettings
   TensorId suppress = kNoTensor;  // (2, ceil(V/32)) words: never chosen, not chosen first
+  TensorId choice = kNoTensor;    // params/sampling.h lists the parts; where tokens are drawn
   TensorId ancestry = kNoTensor;  // (R, C): cache row that holds position t of a beam
   TensorId step_ids = kNoTensor;  // (R): token that each slot feeds into the next step
   TensorId args = kNoTensor;      // indirect dispatch commands, then their table

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "plan/matmul_choice.h"
 
 namespace vkformer {
 
@@ -45,6 +46,11 @@ struct DeviceCaps {
   uint32_t subgroup_size = 1;
   // Software devices whose compiler keeps uniform loads scalar (Mesa 23 on): smaller tiles win.
   bool fast_uniform_loads = false;
+  // Those whose uniform loads are plain scalar code, also in loops: a weight that is read once
+  // streams through them faster than through gathers.
+  bool streams_uniform_loads = false;
+  // Software devices whose compiler leaves loops and arrays of specialized size in memory.
+  bool wants_literal_tiles = false;
   bool has_int64 = false;  // 64-bit integers in shaders: wider loads on software devices
   // An indirect dispatch begins where the last one with a base began, unless one without came
   // between; a quirk.
@@ -52,6 +58,8 @@ struct DeviceCaps {
   // Longest dispatch that one submit may hold, as f32 operations; splitting inside operators and
   // submit chunking keep below it, far from any watchdog.
   double max_dispatch_flops = 4e9;
+  // What the tuner found for this device; empty: the table of the device's class.
+  MatmulTuning tuned_matmul;
 
   bool subgroup() const { return tier >= Tier::kSubgroup; }
   bool int64() const { return has_int64 && tier >= Tier::kSubgroup; }

@@ -72,8 +72,9 @@ std::string Plan::dump() const {
   char cost[128];
   std::snprintf(cost, sizeof cost, "%zu dispatches, %zu barriers, %.4g flop, %.4g B moved\n",
                 dispatches.size(), barriers.size(), flops(), bytes());
-  return text + cost + "arena " + human_bytes(arena_bytes) + ", without reuse " +
-         human_bytes(arena_naive_bytes) + "\n";
+  return text + cost + "arena " + human_bytes(arena_bytes) + ", at least " +
+         human_bytes(arena_bound_bytes) + ", without reuse " + human_bytes(arena_naive_bytes) +
+         "\n";
 }
 
 }  // namespace vkformer

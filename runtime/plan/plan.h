@@ -69,6 +69,7 @@ struct Plan {
   std::vector<Barrier> barriers;  // ascending before_dispatch
   uint64_t arena_bytes = 0;
   uint64_t arena_naive_bytes = 0;  // what it would be without reuse
+  uint64_t arena_bound_bytes = 0;  // most bytes alive at one dispatch: no arena can be smaller
   uint32_t row_capacity = 0;       // of a decoding step; 0 otherwise
 
   bool is_step() const { return row_capacity > 0; }
@@ -79,8 +80,8 @@ struct Plan {
 };
 
 // Gives every arena buffer an offset such that buffers alive at the same time do not overlap.
-// Aligned to `alignment` bytes. Greedy by size (Pisarchyk and Lee, 2020, "Efficient memory
-// management for deep neural net inference").
+// Aligned to `alignment` bytes. The best of greedy by size, greedy by breadth (both Pisarchyk and
+// Lee, 2020, "Efficient memory management for deep neural net inference") and first come.
 void plan_memory(Plan& plan, uint64_t alignment);
 
 // Derives the barriers from the declared accesses: read after write, write after write and write

@@ -154,11 +154,15 @@ std::string roofline_reason(const std::string& op) {
       {"greedy_select", "one invocation a row writes a few words"},
       {"inverse_start", "a maximum over all matrices before anything can be written"},
       {"kv_append", kSmall},
+      {"matmul", "drivers on a CPU make every load with a computed address lane by lane"},
       {"lsh_sort", "radix passes that wait for each other"},
       {"recurrence", "every token waits for the one before"},
       {"recurrent_cell", kSmall},
+      {"rotary_append", kSmall},
       {"step_advance", "one workgroup packs the live rows and writes the next step's sizes"},
       {"token_candidates", kSelection},
+      {"token_sample", "a dozen passes over the row, which find thresholds digit by digit"},
+      {"token_scores", "a pass to clear marks, one to set them by history, one to use them"},
       {"top_k", kSelection},
   };
   for (const Reason& reason : kReasons) {

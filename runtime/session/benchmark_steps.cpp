@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/narrow.h"
+#include "image/picture_tables.h"
 #include "ops/attention_step.h"
 #include "ops/beam_select.h"
 #include "ops/chunk_attention.h"
@@ -11,8 +12,11 @@
 #include "ops/kv_append.h"
 #include "ops/lsh_sort.h"
 #include "ops/mix_rounds.h"
+#include "ops/picture_values.h"
 #include "ops/recurrent_cell.h"
+#include "ops/rotary_append.h"
 #include "ops/step_advance.h"
+#include "ops/token_sample.h"
 #include "params/decode_state.h"
 #include "session/benchmark_inputs.h"
 
@@ -112,6 +116,22 @@ Status kv_append(StepGraph& in) {
   return add_kv_append(in.graph(), x, state, cache, attrs);
 }
 
+Status rotary_append(StepGraph& in) {
+  const int64_t slots = in.number("slots"), lines = in.number("lines");
+  const int64_t heads = in.number("heads"), width = in.number("width");
+  RotaryAppendInputs inputs;
+  inputs.state = in.state(slots, slots, lines - 1);
+  inputs.x = in.floats("x", {slots, 3 * heads * width});
+  inputs.table = in.floats("table", {lines, width});
+  inputs.cache = in.floats("cache", {slots, lines, 2 * heads * width});
+  RotaryAppendAttrs attrs;
+  attrs.heads = attrs.kv_heads = u32(heads);
+  attrs.head_width = attrs.rotary_width = u32(width);
+  VKF_ASSIGN(const TensorId y, add_rotary_append(in.graph(), inputs, attrs));
+  in.graph().tensor(y).kind = TensorKind::kExternal;
+  return {};
+}
+
 // A search in its first step; every beam of an item has a hypothesis.
 SearchTensors search_tensors(StepGraph& in) {
   const int64_t items = in.number("items"), beams = in.number("beams");
@@ -172,6 +192,42 @@ Status token_candidates(StepGraph& in) {
   const int64_t rows = int64_t{t.params.batch} * t.params.beams;
   const TensorId logits = in.floats("logits", {rows, t.params.vocab});
   VKF_ASSIGN(const TensorId y, add_token_candidates(in.graph(), logits, t));
+  in.graph().tensor(y).kind = TensorKind::kExternal;
+  return {};
+}
+
+// Settings of every row as users set them, and no rules.
+TensorId choice_words_of(StepGraph& in, const SearchParams& p) {
+  std::vector<uint32_t> words(choice_words(p, 0), 0u);
+  ChoiceRow row{};
+  row.temperature = 0.8f;
+  row.top_p = 0.95f;
+  row.typical_p = 1.0f;
+  row.top_k = 40;
+  row.repetition = 1.1f;
+  for (size_t r = 0; r < size_t{p.batch} * p.beams; ++r) {
+    std::memcpy(words.data() + r * VKF_CHOICE_WORDS, &row, sizeof row);
+  }
+  return in.words("choice", {static_cast<int64_t>(words.size())}, words);
+}
+
+Status token_scores(StepGraph& in) {
+  SearchTensors t = search_tensors(in);
+  t.choice = choice_words_of(in, t.params);
+  const int64_t rows = int64_t{t.params.batch} * t.params.beams;
+  const TensorId logits = in.floats("logits", {rows, t.params.vocab});
+  VKF_ASSIGN(const TensorId y, add_token_scores(in.graph(), logits, t, ScoresFrom::kLogits));
+  in.graph().tensor(y).kind = TensorKind::kExternal;
+  return {};
+}
+
+Status token_sample(StepGraph& in) {
+  SearchTensors t = search_tensors(in);
+  t.choice = choice_words_of(in, t.params);
+  const int64_t rows = int64_t{t.params.batch} * t.params.beams;
+  const TensorId logits = in.floats("logits", {rows, t.params.vocab});
+  const TensorId scores = in.floats("scores", {rows, t.params.vocab});
+  VKF_ASSIGN(const TensorId y, add_token_sample(in.graph(), scores, logits, t));
   in.graph().tensor(y).kind = TensorKind::kExternal;
   return {};
 }
@@ -248,6 +304,28 @@ Status recurrent_cell(StepGraph& in) {
   return {};
 }
 
+Status picture_values(StepGraph& in) {
+  const PictureSize size{in.number("width"), in.number("height")};
+  const auto side = static_cast<int>(in.number("size"));
+  VKF_ASSIGN(const PictureTables tables,
+             make_picture_tables({&size, 1}, PictureSettings{.width = side, .height = side}));
+  std::vector<uint32_t> pixels(static_cast<size_t>(size.width * size.height));
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint32_t>(i * 2654435761u);
+  const PictureValuesAttrs attrs{u32(side),
+                                 u32(side),
+                                 {{.width = u32(size.width),
+                                   .height = u32(size.height),
+                                   .columns = tables.places[0].columns,
+                                   .rows = tables.places[0].rows}}};
+  const auto count = static_cast<int64_t>(pixels.size());
+  const auto words = static_cast<int64_t>(tables.words.size());
+  const TensorId x = in.words("pixels", {count}, pixels);
+  const TensorId t = in.words("tables", {words}, tables.words);
+  VKF_ASSIGN(const TensorId y, add_picture_values(in.graph(), x, t, attrs));
+  in.graph().tensor(y).kind = TensorKind::kExternal;
+  return {};
+}
+
 struct Builder {
   const char* op;
   Status (*build)(StepGraph& in);
@@ -261,9 +339,13 @@ constexpr Builder kBuilders[] = {
     {"kv_append", kv_append},
     {"lsh_sort", lsh_sort},
     {"mix_rounds", mix_rounds},
+    {"picture_values", picture_values},
     {"recurrent_cell", recurrent_cell},
+    {"rotary_append", rotary_append},
     {"step_advance", advance},
     {"token_candidates", token_candidates},
+    {"token_sample", token_sample},
+    {"token_scores", token_scores},
 };
 
 }  // namespace

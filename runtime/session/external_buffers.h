@@ -47,11 +47,6 @@ class ExternalBuffers {
   Buffer& at(const std::string& name) { return *buffers_.at(name); }
   bool placed(const std::string& name) const { return places_.count(name) != 0; }
 
-  template <class T>
-  Status upload(VulkanDevice& device, const std::string& name, std::span<const T> values) {
-    return device.upload(at(name), 0, std::as_bytes(values));
-  }
-
  private:
   // Buffers do not move: spans point at them.
   std::map<std::string, std::unique_ptr<Buffer>> buffers_;

@@ -12,7 +12,6 @@
 namespace vkformer {
 namespace {
 
-constexpr size_t kStateWords = VKF_STATE_WORDS + VKF_MAX_SLOTS;
 constexpr float kIdleBeamScore = -1e9f;  // beams that start without a hypothesis of their own
 
 uint32_t bits_of(float value) {
@@ -80,20 +79,58 @@ std::vector<int64_t> ids_from(const std::vector<uint32_t>& words, size_t begin, 
           words.begin() + static_cast<ptrdiff_t>(begin + count)};
 }
 
+SearchParams search_params(const ModelFamily& family, const GenerationKey& key) {
+  return {.batch = static_cast<uint32_t>(key.shape.batch),
+          .beams = static_cast<uint32_t>(key.shape.beams),
+          .capacity = static_cast<uint32_t>(key.shape.capacity),
+          .vocab = static_cast<uint32_t>(family.facts().target_vocab),
+          .candidates = key.candidates};
+}
+
 }  // namespace
+
+Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
+                             const GenerationKey& key) {
+  Graph& graph = builder.graph();
+  VKF_ASSIGN(TensorId logits, family.build_step(builder, key.shape));
+  graph.set_scope("search");
+  const SearchTensors search = add_search_tensors(graph, search_params(family, key));
+  VKF_ASSIGN(TensorId candidates, add_token_candidates(graph, logits, search));
+  if (key.shape.beams == 1) {
+    VKF_CHECK(add_greedy_select(graph, candidates, search));
+  } else {
+    VKF_CHECK(add_beam_select(graph, candidates, search));
+  }
+  return add_step_advance(graph, search);
+}
 
 Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
     std::shared_ptr<const LoadedModel> model, const GenerationKey& key) {
   std::unique_ptr<GenerationPass> pass(new GenerationPass(std::move(model), key));
-  const StepShape& s = key.shape;
-  pass->params_ = {.batch = static_cast<uint32_t>(s.batch),
-                   .beams = static_cast<uint32_t>(s.beams),
-                   .capacity = static_cast<uint32_t>(s.capacity),
-                   .vocab = static_cast<uint32_t>(pass->model_->family().facts().target_vocab),
-                   .candidates = key.candidates};
+  pass->params_ = search_params(pass->model_->family(), key);
   VKF_CHECK(pass->record_prompt());
   VKF_CHECK(pass->record_step());
+  pass->keep_constants();
   return pass;
+}
+
+void GenerationPass::keep_constants() {
+  run_ = {&buffers_.at("decode_state"), &buffers_.at("step_ids"), &buffers_.at("search"),
+          &buffers_.at("settings"),     &buffers_.at("suppress"), &buffers_.at("ancestry"),
+          &buffers_.at("args")};
+  for (const PlanBuffer& b : step_->plan().buffers) {
+    if (b.name.starts_with("self_kv.")) cache_bytes_ += static_cast<int64_t>(b.bytes);
+  }
+  const uint32_t rows = params_.batch * params_.beams;
+  const std::vector<uint32_t> table = step_arg_table(step_->plan());
+  for (size_t i = 0; i < table.size(); i += 4) {
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      const uint32_t per_group = table[i] >> 2;
+      const bool live = (table[i] & 3u) == axis;
+      args_.push_back(live ? (rows + per_group - 1) / per_group : table[i + 1 + axis]);
+    }
+  }
+  args_.insert(args_.end(), table.begin(), table.end());
 }
 
 int64_t GenerationInputs::longest() const {
@@ -119,16 +156,7 @@ Status GenerationPass::record_prompt() {
 Status GenerationPass::record_step() {
   Graph graph;
   ModelBuilder builder(graph, model_->weights());
-  VKF_ASSIGN(TensorId logits, model_->family().build_step(builder, key_.shape));
-  graph.set_scope("search");
-  const SearchTensors search = add_search_tensors(graph, params_);
-  VKF_ASSIGN(TensorId candidates, add_token_candidates(graph, logits, search));
-  if (key_.shape.beams == 1) {
-    VKF_CHECK(add_greedy_select(graph, candidates, search));
-  } else {
-    VKF_CHECK(add_beam_select(graph, candidates, search));
-  }
-  VKF_CHECK(add_step_advance(graph, search));
+  VKF_CHECK(build_generation_step(builder, model_->family(), key_));
   const auto& device = model_->device();
   VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), model_->precision()));
   VKF_CHECK(buffers_.allocate(*device, plan));
@@ -154,29 +182,31 @@ size_t GenerationPass::fed_at_once(const GenerationInputs& inputs, size_t item) 
 Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
   const ModelFacts& facts = model_->family().facts();
   const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
-  FeedWords words = inputs.words;
   const int64_t tokens = key_.shape.prompt - 1;
-  if (tokens > 0) {
-    TokenRows rows{.batch = key_.shape.batch, .tokens = tokens};
-    const auto pad = static_cast<uint32_t>(facts.target_tokens.pad);
-    rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);
-    rows.allowed.assign(rows.ids.size(), 0);
-    for (size_t i = 0; i < inputs.prompts.size(); ++i) {
-      const auto fed = static_cast<ptrdiff_t>(fed_at_once(inputs, i)) - 1;
-      const auto prompt = inputs.prompts[i].begin();
-      std::fill_n(rows.allowed.begin() + static_cast<ptrdiff_t>(i) * tokens, fed, uint8_t{1});
-      std::transform(prompt, prompt + fed, rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
-                     [](int64_t id) { return static_cast<uint32_t>(id); });
-    }
-    words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
-    words["token_type_ids"].assign(rows.ids.size(), 0u);
+  if (tokens == 0) {
+    return buffers_.upload_feeds(*model_->device(), prompt_graph_, prompt_feeds_, inputs.words);
   }
+  FeedWords words = inputs.words;
+  TokenRows rows{.batch = key_.shape.batch, .tokens = tokens};
+  const auto pad = static_cast<uint32_t>(facts.target_tokens.pad);
+  rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);
+  rows.allowed.assign(rows.ids.size(), 0);
+  for (size_t i = 0; i < inputs.prompts.size(); ++i) {
+    const auto fed = static_cast<ptrdiff_t>(fed_at_once(inputs, i)) - 1;
+    const auto prompt = inputs.prompts[i].begin();
+    std::fill_n(rows.allowed.begin() + static_cast<ptrdiff_t>(i) * tokens, fed, uint8_t{1});
+    std::transform(prompt, prompt + fed, rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
+                   [](int64_t id) { return static_cast<uint32_t>(id); });
+  }
+  words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
+  words["token_type_ids"].assign(rows.ids.size(), 0u);
   return buffers_.upload_feeds(*model_->device(), prompt_graph_, prompt_feeds_, words);
 }
 
 Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
   const uint32_t rows = params_.batch * params_.beams;
-  std::vector<uint32_t> state(kStateWords, 0u);
+  // Slots beyond the rows are never looked at.
+  std::vector<uint32_t> state(VKF_STATE_WORDS + size_t{rows}, 0u);
   std::vector<uint32_t> first(rows);
   state[0] = params_.batch;
   state[1] = rows;
@@ -187,8 +217,8 @@ Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
     state[VKF_STATE_WORDS + r] = r | (start << VKF_SLOT_ROW_BITS);
     first[r] = static_cast<uint32_t>(inputs.prompts[item][fed_at_once(inputs, item) - 1]);
   }
-  VKF_CHECK(buffers_.upload<uint32_t>(*model_->device(), "decode_state", state));
-  return buffers_.upload<uint32_t>(*model_->device(), "step_ids", first);
+  VKF_CHECK(upload(*run_.state, state));
+  return upload(*run_.ids, first);
 }
 
 Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOptions& options,
@@ -197,18 +227,7 @@ Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOpt
   VKF_CHECK(prepare_settings(options, new_tokens));
   VKF_CHECK(prepare_search(inputs));
   VKF_CHECK(prepare_slots(inputs));
-  const uint32_t rows = params_.batch * params_.beams;
-  const std::vector<uint32_t> table = step_arg_table(step_->plan());
-  std::vector<uint32_t> args;
-  for (size_t i = 0; i < table.size(); i += 4) {
-    for (uint32_t axis = 0; axis < 3; ++axis) {
-      const uint32_t per_group = table[i] >> 2;
-      const bool live = (table[i] & 3u) == axis;
-      args.push_back(live ? (rows + per_group - 1) / per_group : table[i + 1 + axis]);
-    }
-  }
-  args.insert(args.end(), table.begin(), table.end());
-  return buffers_.upload<uint32_t>(*model_->device(), "args", args);
+  return upload(*run_.args, args_);
 }
 
 Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
@@ -227,8 +246,8 @@ Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
     std::fill_n(own, fed_at_once(inputs, item) - 1, static_cast<uint32_t>(item * params_.beams));
   }
   for (size_t i = 0; i < params_.batch; ++i) words[layout.item(i) + VKF_ITEM_ACTIVE] = 1;
-  VKF_CHECK(buffers_.upload<uint32_t>(*model_->device(), "search", words));
-  return buffers_.upload<uint32_t>(*model_->device(), "ancestry", ancestry);
+  VKF_CHECK(upload(*run_.search, words));
+  return upload(*run_.ancestry, ancestry);
 }
 
 Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t new_tokens) {
@@ -251,18 +270,8 @@ Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t 
     VKF_CHECK(set_bit(suppress, 0, token, params_.vocab, "suppress"));
   for (int64_t token : options.begin_suppress)
     VKF_CHECK(set_bit(suppress, half, token, params_.vocab, "begin_suppress"));
-  VulkanDevice& device = *model_->device();
-  VKF_CHECK(buffers_.upload<uint32_t>(device, "suppress", suppress));
-  return buffers_.upload<SearchSettings>(device, "settings",
-                                         std::span<const SearchSettings>(&s, 1));
-}
-
-int64_t GenerationPass::cache_bytes() const {
-  uint64_t bytes = 0;
-  for (const PlanBuffer& b : step_->plan().buffers) {
-    if (b.name.starts_with("self_kv.")) bytes += b.bytes;
-  }
-  return static_cast<int64_t>(bytes);
+  VKF_CHECK(upload(*run_.suppress, suppress));
+  return model_->device()->upload(*run_.settings, 0, std::as_bytes(std::span(&s, 1)));
 }
 
 int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
@@ -303,7 +312,7 @@ Status GenerationPass::decode(int64_t max_steps, int steps_per_submit,
 // The first words of the state: items, live slots, position, steps.
 Result<std::array<uint32_t, 4>> GenerationPass::read_state() {
   std::array<uint32_t, 4> state{};
-  VKF_CHECK(model_->device()->download(buffers_.at("decode_state"), 0,
+  VKF_CHECK(model_->device()->download(*run_.state, 0,
                                        std::as_writable_bytes(std::span<uint32_t>(state))));
   return state;
 }
@@ -329,7 +338,7 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
                                            const GenerateOptions& options) {
   const SearchLayout layout{params_};
   std::vector<uint32_t> words(search_words(params_));
-  VKF_CHECK(model_->device()->download(buffers_.at("search"), 0,
+  VKF_CHECK(model_->device()->download(*run_.search, 0,
                                        std::as_writable_bytes(std::span<uint32_t>(words))));
   Generation result(params_.batch);
   for (size_t i = 0; i < params_.batch; ++i) {
@@ -364,7 +373,7 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
 Status GenerationPass::begin(const GenerationInputs& inputs, const GenerateOptions& options,
                              int64_t new_tokens, GenerationCounters& counters) {
   prompt_end_ = std::max(key_.shape.prompt, inputs.longest());
-  counters.cache_bytes += cache_bytes();
+  counters.cache_bytes += cache_bytes_;
   return prepare(inputs, options, new_tokens);
 }
 

@@ -20,6 +20,10 @@ struct GenerationKey {
   bool operator==(const GenerationKey&) const = default;
 };
 
+// A decoding step of the family, with the choice of its tokens.
+Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
+                             const GenerationKey& key);
+
 // What one generation starts from.
 struct GenerationInputs {
   FeedWords words;  // of the encoder, if there is one
@@ -63,7 +67,12 @@ class GenerationPass {
   Status decode(int64_t max_steps, int steps_per_submit, GenerationCounters& counters);
   Result<std::array<uint32_t, 4>> read_state();
   int64_t step_workgroups(uint32_t live_slots) const;
-  int64_t cache_bytes() const;
+  // What is the same in every run.
+  void keep_constants();
+  template <class T>
+  Status upload(Buffer& buffer, const std::vector<T>& values) {
+    return model_->device()->upload(buffer, 0, std::as_bytes(std::span(values)));
+  }
   // Steps that feed the rest of the prompts and then make so many tokens.
   int64_t steps(int64_t new_tokens) const { return prompt_end_ - key_.shape.prompt + new_tokens; }
   // Positions by which item i's prompt ends before the others'.
@@ -79,6 +88,12 @@ class GenerationPass {
   Graph prompt_graph_;
   std::vector<HostFeed> prompt_feeds_;
   ExternalBuffers buffers_;
+  // Of those, what every run writes or reads.
+  struct RunBuffers {
+    Buffer *state, *ids, *search, *settings, *suppress, *ancestry, *args;
+  } run_{};
+  std::vector<uint32_t> args_;  // (words): the sizes of the first step, then their table
+  int64_t cache_bytes_ = 0;
   std::unique_ptr<Recording> prompt_;  // null where there is nothing to do before the first step
   std::unique_ptr<Recording> step_;
   std::optional<SliceCosts> prompt_costs_;

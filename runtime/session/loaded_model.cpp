@@ -60,43 +60,63 @@ Result<Precision> precision_from(const std::string& name) {
   return invalid_argument("[precision] '" + name + "' is no precision; use f32 or f16");
 }
 
+WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights) {
+  const uint64_t align = std::max<uint64_t>(256, device.caps().limits.storage_alignment);
+  WeightLayoutPlan layout;
+  for (const PackedWeight& weight : weights) {
+    const uint64_t bytes = (weight.bytes + align - 1) / align * align;
+    if (layout.chunks.empty() || layout.chunks.back() + bytes > kChunkBytes) {
+      layout.chunks.push_back(0);
+    }
+    layout.offsets.push_back(layout.chunks.back());
+    layout.chunk_of.push_back(static_cast<uint32_t>(layout.chunks.size() - 1));
+    layout.chunks.back() += bytes;
+  }
+  return layout;
+}
+
 }  // namespace
+
+Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileStore& files,
+                                        const ModelOptions& options) {
+  VKF_ASSIGN(WeightFormat format, weight_format(options.weights));
+  ModelWeights model;
+  VKF_ASSIGN(model.precision, precision_from(options.precision));
+  VKF_ASSIGN(model.family, load_family(files));
+  VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
+  VKF_CHECK(model.family->prepare(*model.checkpoint));
+  VKF_ASSIGN(WeightTable table, model.family->weight_table(*model.checkpoint));
+  VKF_ASSIGN(model.weights,
+             resolve_weights(table, *model.checkpoint, format, most_weight_bytes(device, options)));
+  model.layout = plan_chunks(device, model.weights);
+  return model;
+}
 
 Result<std::shared_ptr<const LoadedModel>> LoadedModel::load(std::shared_ptr<VulkanDevice> device,
                                                              const FileStore& files,
                                                              const ModelOptions& options) {
-  VKF_ASSIGN(WeightFormat format, weight_format(options.weights));
+  VKF_ASSIGN(ModelWeights read, read_model_weights(*device, files, options));
   std::shared_ptr<LoadedModel> model(new LoadedModel());
   model->device_ = std::move(device);
-  VKF_ASSIGN(model->precision_, precision_from(options.precision));
-  VKF_ASSIGN(model->family_, load_family(files));
-  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(files));
-  VKF_CHECK(model->family_->prepare(checkpoint));
-  VKF_ASSIGN(WeightTable table, model->family_->weight_table(checkpoint));
-  VKF_ASSIGN(model->weights_, resolve_weights(table, checkpoint, format,
-                                              most_weight_bytes(*model->device_, options)));
-  VKF_CHECK(model->make_chunks());
-  VKF_CHECK(model->upload(checkpoint, options));
-  model->info_ = info_of(*model->family_, checkpoint);
+  model->precision_ = read.precision;
+  model->family_ = std::move(read.family);
+  model->weights_ = std::move(read.weights);
+  VKF_CHECK(model->make_chunks(read.layout));
+  VKF_CHECK(model->upload(*read.checkpoint, options));
+  model->info_ = info_of(*model->family_, *read.checkpoint);
   return std::shared_ptr<const LoadedModel>(std::move(model));
 }
 
-Status LoadedModel::make_chunks() {
-  const uint64_t align = std::max<uint64_t>(256, device_->caps().limits.storage_alignment);
-  std::vector<uint64_t> sizes;
-  for (const PackedWeight& weight : weights_) {
-    const uint64_t bytes = (weight.bytes + align - 1) / align * align;
-    if (sizes.empty() || sizes.back() + bytes > kChunkBytes) sizes.push_back(0);
-    spans_.push_back({nullptr, sizes.back(), weight.bytes});
-    chunk_of_.push_back(static_cast<uint32_t>(sizes.size() - 1));
-    sizes.back() += bytes;
-    weight_bytes_ += bytes;
-  }
-  for (uint64_t size : sizes) {
+Status LoadedModel::make_chunks(const WeightLayoutPlan& layout) {
+  for (uint64_t size : layout.chunks) {
     VKF_ASSIGN(Buffer chunk, device_->make_buffer(size, MemoryUse::kDevice, "weights"));
     chunks_.push_back(std::move(chunk));
+    weight_bytes_ += size;
   }
-  for (size_t i = 0; i < spans_.size(); ++i) spans_[i].buffer = &chunks_[chunk_of_[i]];
+  chunk_of_ = layout.chunk_of;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    spans_.push_back({&chunks_[chunk_of_[i]], layout.offsets[i], weights_[i].bytes});
+  }
   return {};
 }
 

@@ -2,12 +2,31 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "model/model.h"
 #include "vkformer/model.h"
 #include "vulkan/recording.h"
 
 namespace vkformer {
+
+// Where each weight lies: in chunks of device memory.
+struct WeightLayoutPlan {
+  std::vector<uint64_t> chunks;    // bytes
+  std::vector<uint32_t> chunk_of;  // by weight
+  std::vector<uint64_t> offsets;   // by weight, bytes
+};
+
+// A model as its files say, before anything is on the device.
+struct ModelWeights {
+  std::unique_ptr<ModelFamily> family;
+  std::optional<Checkpoint> checkpoint;
+  std::vector<PackedWeight> weights;
+  WeightLayoutPlan layout;
+  Precision precision = Precision::kF32;
+};
+Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileStore& files,
+                                        const ModelOptions& options);
 
 class LoadedModel {
  public:
@@ -27,7 +46,7 @@ class LoadedModel {
  private:
   LoadedModel() = default;
   Status upload(const Checkpoint& checkpoint, const ModelOptions& options);
-  Status make_chunks();
+  Status make_chunks(const WeightLayoutPlan& layout);
 
   std::shared_ptr<VulkanDevice> device_;
   std::unique_ptr<ModelFamily> family_;

@@ -69,20 +69,46 @@ Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
   VKF_CHECK(make_sliced());
   work.words = std::move(read.words);
   started_ = std::move(work);
-  auto writes = started_->pass->writes(started_->words);
+  const Status begun = begin_pass({});
+  if (!begun) started_.reset();
+  return begun;
+}
+
+Status SessionState::begin_pass(std::vector<SliceImage> copies) {
+  VKF_ASSIGN(std::vector<SliceWrite> writes, started_->pass->writes(started_->words));
   size_t bytes = 0;
-  if (writes) {
-    for (const SliceWrite& write : *writes) bytes += write.bytes.size();
-  }
-  if (!writes || bytes > kMostWritten) {
-    started_.reset();
-    if (!writes) return writes.error();
+  for (const SliceWrite& write : writes) bytes += write.bytes.size();
+  if (bytes > kMostWritten) {
     return invalid_argument("[start] the inputs are " + std::to_string(bytes) +
                             " bytes, but at most " + std::to_string(kMostWritten) +
                             " are written by command buffers; give them as buffers");
   }
-  sliced_->start({started_->pass->unit()}, std::move(*writes));
+  std::vector<SlicedUnit> units;
+  if (started_->images) units.push_back(started_->images->unit());
+  units.push_back(started_->pass->unit());
+  sliced_->start(std::move(units), std::move(writes), std::move(copies));
   return {};
+}
+
+Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options,
+                                     std::map<std::string, TensorPlace> places,
+                                     const std::vector<SourceImage>& images,
+                                     const PictureSettings& settings) {
+  VKF_CHECK(check_idle());
+  constexpr const char* kName = "pixel_values";
+  if (inputs.count(kName) != 0 || places.count(kName) != 0) {
+    return invalid_argument(
+        "[pixel_values] are given beside the images that they are made of; leave one of them out");
+  }
+  VKF_ASSIGN(const ImageInputsKey key, image_inputs_key(images, settings));
+  VKF_ASSIGN(std::shared_ptr<ImageInputs> made, image_inputs(key));
+  inputs[kName] = Tensor::zeros(DType::kF32, made->shape());
+  places[kName] = made->place();
+  VKF_CHECK(start(inputs, options, places));
+  started_->images = made;
+  const Status begun = begin_pass(made->copies(images));
+  if (!begun) started_.reset();
+  return begun;
 }
 
 Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
@@ -205,6 +231,7 @@ Result<Generation> SessionState::finish_generation() {
 Status SessionState::forget_buffers() {
   VKF_CHECK(check_idle());
   forward_.remove_if([](const auto& pass) { return !pass->key().places.empty(); });
+  images_.clear();
   return {};
 }
 

@@ -8,12 +8,10 @@
 #include <utility>
 
 #include "session/forward_pass.h"
-#include "session/generation_pass.h"
+#include "session/generation_sizes.h"
+#include "session/image_inputs.h"
 
 namespace vkformer {
-
-// Tokens that a prompt and what is generated from it may have together.
-int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options);
 
 class SessionState {
  public:
@@ -45,6 +43,10 @@ class SessionState {
   // application.
   Status start(const TensorMap& inputs, const RunOptions& options,
                const std::map<std::string, TensorPlace>& places);
+  // The same, whose pixel_values are images, made as `settings` say.
+  Status start_on_images(TensorMap inputs, const RunOptions& options,
+                         std::map<std::string, TensorPlace> places,
+                         const std::vector<SourceImage>& images, const PictureSettings& settings);
   Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
   Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
   Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
@@ -70,12 +72,16 @@ class SessionState {
   struct Started {
     std::shared_ptr<ForwardPass> pass;
     FeedWords words;
+    std::shared_ptr<ImageInputs> images;  // or null
     GenerateOptions options;
     std::vector<GenerationJob> jobs;
     size_t job = 0;  // the current one
     Generation generation;
   };
   Status make_sliced();
+  // The slices of a pass, behind copies of images.
+  Status begin_pass(std::vector<SliceImage> copies);
+  Result<std::shared_ptr<ImageInputs>> image_inputs(const ImageInputsKey& key);
   Status begin_job();
   // Ends a job whose rows are all finished and begins the next.
   Status follow_jobs();
@@ -90,10 +96,6 @@ class SessionState {
   Result<std::shared_ptr<ForwardPass>> forward_pass(const ForwardKey& key);
   Result<std::shared_ptr<GenerationPass>> generation_pass(const GenerationKey& key);
   Status check_generate(const GenerateOptions& options) const;
-  // Prompts and the encoder's input of a generation, and the sizes they ask for.
-  Result<GenerationInputs> read_generation_inputs(const TensorMap& inputs,
-                                                  const GenerateOptions& options,
-                                                  StepShape& shape) const;
   // Rows of different lengths run apart where prompts are exact, so that a row is generated as it
   // is alone.
   Result<std::vector<GenerationJob>> plan_generation(const TensorMap& inputs,
@@ -105,6 +107,7 @@ class SessionState {
   SessionOptions options_;
   std::list<std::shared_ptr<ForwardPass>> forward_;
   std::list<std::shared_ptr<GenerationPass>> generation_;
+  std::list<std::shared_ptr<ImageInputs>> images_;
   GenerationCounters counters_;
   std::atomic<bool> busy_{false};
   std::optional<Started> started_;

@@ -51,12 +51,14 @@ Result<std::unique_ptr<SlicedWork>> SlicedWork::create(std::shared_ptr<VulkanDev
   return work;
 }
 
-void SlicedWork::start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes) {
+void SlicedWork::start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes,
+                       std::vector<SliceImage> images) {
   stream_->forget();
   under_way_.clear();
   unknown_ = false;
   units_ = std::move(units);
   writes_ = std::move(writes);
+  images_ = std::move(images);
   at_ = {};
   total_ = 0;
   for (const SlicedUnit& unit : units_) {
@@ -84,7 +86,7 @@ void SlicedWork::skip_rest() {
 
 // As many pieces as fit, over unit and round borders, at least one.
 Slice SlicedWork::next(double microseconds, Cursor& at, UnderWay& under_way) const {
-  Slice slice{.writes = writes_, .parts = {}};
+  Slice slice{.writes = writes_, .images = images_, .parts = {}};
   under_way.budget = microseconds;
   const double longest = device_->caps().max_dispatch_flops;
   double left = microseconds * fill_;
@@ -163,6 +165,7 @@ Advance SlicedWork::state() const {
 void SlicedWork::advance_to(const Cursor& at, UnderWay under_way) {
   at_ = at;
   writes_.clear();
+  images_.clear();
   under_way_.push_back(std::move(under_way));
 }
 

@@ -26,8 +26,10 @@ class SlicedWork {
  public:
   static Result<std::unique_ptr<SlicedWork>> create(std::shared_ptr<VulkanDevice> device);
 
-  // Begins anew, once what was submitted before has run. `writes` are made before the first piece.
-  void start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes);
+  // Begins anew, once what was submitted before has run. `writes` and copies of `images` are made
+  // before the first piece.
+  void start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes,
+             std::vector<SliceImage> images = {});
   // An error while something is left to submit.
   Status check_submitted() const;
   // Drops what was not submitted yet and waits for the rest.
@@ -78,6 +80,7 @@ class SlicedWork {
   std::unique_ptr<SliceStream> stream_;
   std::vector<SlicedUnit> units_;
   std::vector<SliceWrite> writes_;
+  std::vector<SliceImage> images_;
   Cursor at_;
   double total_ = 0;
   double fill_ = 0.85;    // part of a budget that slices aim at; follows what they took

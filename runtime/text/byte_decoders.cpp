@@ -89,11 +89,28 @@ class ByteLevelDecoder final : public TokenDecoder {
   }
 
   std::unique_ptr<DecodeStage> stage() const override { return std::make_unique<ByteLevelStage>(); }
+
+  Result<std::string> token_bytes(std::string token, bool& joined) const override {
+    joined = true;
+    std::string bytes;
+    VKF_CHECK(append_bytes(token, bytes));
+    return bytes;
+  }
 };
 
 // Collects the byte tokens in a row: only all of them tell whether they are text.
 class ByteFallbackStage final : public WholeTokenStage {
  public:
+  // The byte of a token such as "<0x0A>".
+  static std::optional<uint8_t> byte_of(std::string_view token) {
+    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+    // The tokenizers library reads the digits as a signed number.
+    const int high = token[3] == '+' ? 0 : digit_of(token[3]);
+    const int low = digit_of(token[4]);
+    if (high < 0 || low < 0) return std::nullopt;
+    return static_cast<uint8_t>(high * 16 + low);
+  }
+
   Status finish(std::vector<StreamPiece>& out) override {
     flush(out);
     return {};
@@ -127,16 +144,6 @@ class ByteFallbackStage final : public WholeTokenStage {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
   }
 
-  // The byte of a token such as "<0x0A>".
-  static std::optional<uint8_t> byte_of(std::string_view token) {
-    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
-    // The tokenizers library reads the digits as a signed number.
-    const int high = token[3] == '+' ? 0 : digit_of(token[3]);
-    const int low = digit_of(token[4]);
-    if (high < 0 || low < 0) return std::nullopt;
-    return static_cast<uint8_t>(high * 16 + low);
-  }
-
   std::string bytes_;
 };
 
@@ -154,6 +161,11 @@ class ByteFallbackDecoder final : public TokenDecoder {
 
   std::unique_ptr<DecodeStage> stage() const override {
     return std::make_unique<ByteFallbackStage>();
+  }
+
+  Result<std::string> token_bytes(std::string token, bool&) const override {
+    const auto byte = ByteFallbackStage::byte_of(token);
+    return byte ? std::string(1, static_cast<char>(*byte)) : std::move(token);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "text/decode_stage.h"
 
 #include "base/check.h"
+#include "base/utf8_step.h"
 #include "text/decoders.h"
 
 namespace vkformer {
@@ -71,6 +72,22 @@ std::unique_ptr<DecodeStage> TokenDecoder::stage() const {
 
 std::unique_ptr<DecodeStage> TokenwiseDecoder::stage() const {
   return std::make_unique<TokenwiseStage>(*this);
+}
+
+Result<std::string> TokenwiseDecoder::token_bytes(std::string token, bool& joined) const {
+  if (joined) {
+    return unsupported(
+        "[decoder] changes tokens after a step that joins them, so the bytes of one token depend "
+        "on "
+        "its neighbours; grammars need a tokenizer without such a step.");
+  }
+  size_t at = 0;
+  while (at < token.size()) {
+    const Utf8Step step = utf8_step(std::string_view(token).substr(at));
+    if (!step.valid) return token;  // a byte of a character, which no step changes
+    at += step.length;
+  }
+  return decode_token(std::move(token), {});
 }
 
 Result<std::vector<std::string>> TokenwiseDecoder::decode(std::vector<std::string> tokens) const {

@@ -76,6 +76,13 @@ class SequenceDecoder final : public TokenDecoder {
     return std::make_unique<SequenceStage>(steps_);
   }
 
+  Result<std::string> token_bytes(std::string token, bool& joined) const override {
+    for (const auto& step : steps_) {
+      VKF_ASSIGN(token, step->token_bytes(std::move(token), joined));
+    }
+    return token;
+  }
+
  private:
   std::vector<DecoderPtr> steps_;
 };
@@ -107,6 +114,11 @@ class FuseDecoder final : public TokenDecoder {
   }
 
   std::unique_ptr<DecodeStage> stage() const override { return std::make_unique<FuseStage>(); }
+
+  Result<std::string> token_bytes(std::string token, bool& joined) const override {
+    joined = true;
+    return token;
+  }
 };
 
 class ReplaceDecoder final : public TokenwiseDecoder {
@@ -213,6 +225,13 @@ class StripDecoder final : public TokenDecoder {
 
   std::unique_ptr<DecodeStage> stage() const override {
     return std::make_unique<StripStage>(settings_);
+  }
+
+  Result<std::string> token_bytes(std::string token, bool& joined) const override {
+    if (joined) return token;  // the front and back are those of the whole text
+    token.erase(0, settings_.leading(token, settings_.start));
+    token.resize(token.size() - settings_.trailing(token));
+    return token;
   }
 
  private:

@@ -297,6 +297,13 @@ Result<std::string> TokenizerEngine::decode(std::span<const int32_t> ids,
   return text;
 }
 
+Result<std::string> TokenizerEngine::token_bytes(int32_t id) const {
+  VKF_ASSIGN(const std::string* token, decoded_token(id, SpecialTokens::kExclude));
+  if (token == nullptr) return std::string();
+  bool joined = false;
+  return decoder_ ? decoder_->token_bytes(*token, joined) : " " + *token;
+}
+
 std::unique_ptr<DecodeStage> TokenizerEngine::decode_stage() const {
   return decoder_ ? decoder_->stage() : std::make_unique<SpacedStage>();
 }

@@ -33,6 +33,9 @@ class TokenizerEngine {
 
   // The string that `id` contributes to a decoded text; null for ids that are passed over.
   Result<const std::string*> decoded_token(int32_t id, SpecialTokens special_tokens) const;
+  // The bytes that a token adds to a decoded text behind others; none for special tokens and for
+  // ids without a token.
+  Result<std::string> token_bytes(int32_t id) const;
   // The decoder at work on a stream. The engine must outlive it.
   std::unique_ptr<DecodeStage> decode_stage() const;
 

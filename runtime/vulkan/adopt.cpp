@@ -103,12 +103,13 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(const AdoptedDevice& a
   VKF_CHECK(clamp_snapshot(s, options, {}));
   auto impl = std::make_unique<Impl>();
   Context& context = impl->context;
-  context.take(options);
+  VKF_CHECK(context.take(options));
   context.device = adopted.device;
   context.queue = adopted.queue;
   context.queue_family = adopted.queue_family;
   context.queue_lock = adopted.queue_lock;
   context.queue_unlock = adopted.queue_unlock;
+  context.adopted_cache = adopted.pipeline_cache;
   DeviceApiOptions wanted;
   if (s.timeline) {
     wanted.timeline = s.version >= VK_API_VERSION_1_2 ? DeviceApiOptions::Timeline::kCore

@@ -69,6 +69,7 @@ namespace vkformer {
   X(CmdDispatchIndirect)         \
   X(CmdPipelineBarrier)          \
   X(CmdCopyBuffer)               \
+  X(CmdCopyImageToBuffer)        \
   X(CmdFillBuffer)               \
   X(CmdUpdateBuffer)             \
   X(CreateQueryPool)             \

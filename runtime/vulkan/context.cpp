@@ -69,11 +69,21 @@ Error vk_error(VkResult result, std::string_view what) {
   }
 }
 
-void Context::take(const DeviceOptions& options) {
+Status Context::take(const DeviceOptions& options) {
+  if (options.memory_budget == 0) {
+    return invalid_argument(
+        "[device] memory_budget is 0 bytes, in which nothing fits; give the bytes that vkformer "
+        "may "
+        "allocate, or leave it at its default");
+  }
   log = options.log;
-  if (options.allocator == nullptr) return;
+  // The host's allocator need not know of threads.
+  compile_threads = options.allocator == nullptr ? options.compile_threads : 0;
+  memory_budget = options.memory_budget;
+  if (options.allocator == nullptr) return {};
   own_allocator = *options.allocator;
   allocator = &own_allocator;
+  return {};
 }
 
 void Context::say(LogLevel level, const std::string& message) const {

@@ -34,13 +34,17 @@ struct Context {
   // Null, or the copy of the caller's functions beside it.
   const VkAllocationCallbacks* allocator = nullptr;
   VkAllocationCallbacks own_allocator{};
+  uint64_t memory_budget = UINT64_MAX;             // bytes that may be allocated
+  VkPipelineCache adopted_cache = VK_NULL_HANDLE;  // the adopter's; may be null
+
+  uint32_t compile_threads = 0;  // that may be started to make pipelines
 
   std::mutex queue_mutex;
   std::function<void()> queue_lock, queue_unlock;  // the adopter's; may be empty
   std::atomic<bool> lost{false};
 
-  // Takes over what the options say about messages and host memory; before any Vulkan object.
-  void take(const DeviceOptions& options);
+  // Takes over what the options say about messages and memory; before any Vulkan object.
+  Status take(const DeviceOptions& options);
   // Hands a message to the caller's logger, if there is one.
   void say(LogLevel level, const std::string& message) const;
 

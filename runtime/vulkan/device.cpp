@@ -6,6 +6,7 @@
 
 #include "vulkan/device_impl.h"
 #include "vulkan/recording.h"
+#include "vulkan/tuning_file.h"
 
 namespace vkformer {
 namespace {
@@ -91,8 +92,19 @@ Result<Snapshot> choose_device(const Instance& instance, const std::string& want
   return chosen;
 }
 
-// Creates the VkDevice with nothing enabled beyond what the tier and the timeline use.
+// The extension with which a queue of low priority can be made, or null.
+const char* priority_extension(const Snapshot& s, const DeviceOptions& options) {
+  if (options.queue_priority == DeviceOptions::QueuePriority::kNormal) return nullptr;
+  for (const char* name :
+       {VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME}) {
+    if (s.offers(name)) return name;
+  }
+  return nullptr;
+}
+
+// Creates the VkDevice with nothing enabled beyond what the tier, the timeline and the queue use.
 Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
+                               const DeviceOptions& options,
                                const VkAllocationCallbacks* allocator) {
   const bool core = s.version >= VK_API_VERSION_1_2;
   std::vector<const char*> extensions;
@@ -120,6 +132,13 @@ Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
   queue.queueFamilyIndex = static_cast<uint32_t>(s.compute_family());
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
+  VkDeviceQueueGlobalPriorityCreateInfoKHR low{
+      VK_STRUCTURE_TYPE_DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_KHR};
+  low.globalPriority = VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR;
+  if (const char* name = priority_extension(s, options)) {
+    queue.pNext = &low;
+    extensions.push_back(name);
+  }
   VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
   info.pNext = &features;
   info.queueCreateInfoCount = 1;
@@ -127,7 +146,12 @@ Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
   VkDevice device = VK_NULL_HANDLE;
-  const VkResult result = api.CreateDevice(s.physical, &info, allocator, &device);
+  VkResult result = api.CreateDevice(s.physical, &info, allocator, &device);
+  if (result != VK_SUCCESS && queue.pNext) {
+    // Not every system grants every priority; without one the queue is as any other.
+    queue.pNext = nullptr;
+    result = api.CreateDevice(s.physical, &info, allocator, &device);
+  }
   if (result != VK_SUCCESS) return vk_error(result, "[" + s.caps.name + "] vkCreateDevice");
   return device;
 }
@@ -145,16 +169,16 @@ void say_what_was_chosen(const Context& context, const DeviceInfo& info) {
 // Offsets and sizes of host copies.
 Status check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, const char* what) {
   if (!buffer.valid()) return invalid_argument(std::string("[") + what + "] the buffer is empty");
+  const bool aligned = offset % 4 == 0 && bytes % 4 == 0;
+  // Nothing is put together for the answer that nearly every copy gets.
+  if (aligned && offset <= buffer.bytes() && bytes <= buffer.bytes() - offset) return {};
   const std::string who = "[" + buffer.impl()->name + "] " + what + " of " + std::to_string(bytes) +
                           " bytes at offset " + std::to_string(offset);
-  if (offset % 4 != 0 || bytes % 4 != 0) {
+  if (!aligned) {
     return invalid_argument(who + " is not aligned to 4 bytes; round both to multiples of 4");
   }
-  if (offset > buffer.bytes() || bytes > buffer.bytes() - offset) {
-    return invalid_argument(who + " exceeds the buffer's " + std::to_string(buffer.bytes()) +
-                            " bytes; copy less");
-  }
-  return {};
+  return invalid_argument(who + " exceeds the buffer's " + std::to_string(buffer.bytes()) +
+                          " bytes; copy less");
 }
 
 }  // namespace
@@ -184,8 +208,8 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceO
   if (tweaks.timeline == DeviceTweaks::Timeline::kFences) s.timeline = false;
 
   Context& context = impl->context;
-  context.take(options);
-  VKF_ASSIGN(context.device, create_device(instance, s, context.allocator));
+  VKF_CHECK(context.take(options));
+  VKF_ASSIGN(context.device, create_device(instance, s, options, context.allocator));
   impl->owns_device = true;
   // Needed by ~Impl even when the rest of the table is incomplete.
   context.api.DestroyDevice = reinterpret_cast<PFN_vkDestroyDevice>(
@@ -223,8 +247,11 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   cache_key.driver_version = s.properties.driverVersion;
   std::copy_n(s.properties.pipelineCacheUUID, cache_key.uuid.size(), cache_key.uuid.begin());
   std::vector<std::byte> cached;
-  if (auto directory = pipeline_cache_directory(options.cache_directory)) {
-    cache_key.kernels = kernel_list_hash();
+  const auto directory = pipeline_cache_directory(options.cache_directory);
+  if (directory) cache_key.kernels = kernel_list_hash();
+  if (directory) tuning_file = tuning_path(*directory, {cache_key, context.caps.tier});
+  if (options.tuning == DeviceOptions::Tuning::kOn) read_tuned_choices();
+  if (directory && !context.adopted_cache) {
     cache_stats.path = pipeline_cache_path(*directory, cache_key);
     if (auto data = read_pipeline_cache(cache_stats.path, cache_key)) {
       cached = std::move(*data);
@@ -234,6 +261,13 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   VKF_ASSIGN(pipelines, PipelineStore::create(context, cached));
   VKF_ASSIGN(transfer, Transfer::create(context, *memory, *timeline));
   return {};
+}
+
+void VulkanDevice::Impl::read_tuned_choices() {
+  auto tuned = read_tuning(tuning_file, {cache_key, context.caps.tier});
+  if (!tuned)
+    return context.say(LogLevel::kWarning, tuned.error().message + " [" + tuning_file + "]");
+  context.caps.tuned_matmul = std::move(*tuned);
 }
 
 void VulkanDevice::Impl::save_pipeline_cache() {
@@ -270,6 +304,16 @@ DeviceInfo VulkanDevice::info() const {
 }
 uint64_t VulkanDevice::memory_in_use() const {
   return impl_->memory->bytes_in_use();
+}
+uint64_t VulkanDevice::memory_allocated() const {
+  return impl_->memory->bytes_reserved();
+}
+uint64_t VulkanDevice::placed_bytes(uint64_t bytes) const {
+  return impl_->memory->placed_bytes(bytes);
+}
+uint64_t VulkanDevice::staging_bytes() const {
+  if (impl_->memory->maps_device_memory()) return 0;
+  return impl_->memory->placed_bytes(impl_->transfer->staging_bytes());
 }
 bool VulkanDevice::lost() const {
   return impl_->context.lost.load();

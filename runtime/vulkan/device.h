@@ -33,6 +33,11 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
   const DeviceCaps& caps() const;
   DeviceInfo info() const;
   uint64_t memory_in_use() const;
+  uint64_t memory_allocated() const;
+  // What a buffer of that size adds to memory_in_use.
+  uint64_t placed_bytes(uint64_t bytes) const;
+  // The buffer that host copies go through: 0 where the host sees device memory.
+  uint64_t staging_bytes() const;
 
   // A buffer usable as storage, uniform, indirect, and transfer source and target, zero-filled.
   Result<Buffer> make_buffer(uint64_t bytes, MemoryUse use, const std::string& name);

@@ -33,6 +33,7 @@ struct VulkanDevice::Impl {
   DeviceInfo info;
   PipelineCacheKey cache_key;
   PipelineCacheStats cache_stats;
+  std::string tuning_file;  // of the tuner's file; empty: no cache is kept
   size_t saved_pipelines = 0;
   std::unique_ptr<Timeline> timeline;
   std::unique_ptr<MemoryPool> memory;
@@ -42,6 +43,8 @@ struct VulkanDevice::Impl {
 
   // From a clamped snapshot and a context whose handles and function table are set.
   Status start(const Snapshot& snapshot, const DeviceOptions& options, const DeviceTweaks& tweaks);
+  // Puts the choices of the tuner's file, where it holds for this device, into the capabilities.
+  void read_tuned_choices();
   // Writes the cache file if pipelines were made since it was last written.
   void save_pipeline_cache();
   ~Impl();

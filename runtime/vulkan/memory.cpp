@@ -21,6 +21,7 @@ struct MemoryBlock {
 namespace {
 
 constexpr uint64_t kBlockBytes = 64ull << 20;
+constexpr uint64_t kCountedBlockBytes = 1ull << 20;  // under a memory budget
 constexpr VkBufferUsageFlags kUsage =
     VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
     VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
@@ -132,6 +133,15 @@ Error MemoryPool::out_of_memory(const Error& cause, uint64_t bytes, Kind kind,
                           cause.message};
 }
 
+Error MemoryPool::over_budget(uint64_t bytes, const std::string& name) const {
+  return {
+      ErrorCode::kOutOfMemory,
+      "[" + name + "] needs " + std::to_string(bytes) +
+          " more bytes of device memory; vkformer holds " + std::to_string(reserved_.load()) +
+          " of its memory_budget of " + std::to_string(context_.memory_budget) +
+          " bytes; raise the budget, free models and sessions, or use a smaller model or batch"};
+}
+
 Result<std::unique_ptr<MemoryBlock>> MemoryPool::allocate(uint64_t bytes, Kind kind,
                                                           const std::string& name) {
   VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
@@ -159,9 +169,29 @@ Result<std::unique_ptr<MemoryBlock>> MemoryPool::allocate(uint64_t bytes, Kind k
   return block;
 }
 
+uint64_t MemoryPool::budget_left() const {
+  return context_.memory_budget - std::min(context_.memory_budget, reserved_.load());
+}
+
+void MemoryPool::free_empty_blocks() {
+  const auto kept = std::stable_partition(blocks_.begin(), blocks_.end(),
+                                          [](const auto& block) { return !block->empty(); });
+  for (auto it = kept; it != blocks_.end(); ++it) {
+    context_.api.FreeMemory(context_.device, (*it)->memory, context_.allocator);
+    reserved_ -= (*it)->bytes;
+  }
+  blocks_.erase(kept, blocks_.end());
+}
+
 Result<MemoryBlock*> MemoryPool::add_block(uint64_t bytes, Kind kind, const std::string& name) {
-  const uint64_t roomy =
-      std::max(bytes, std::min(kBlockBytes, context_.caps.limits.max_allocation));
+  if (bytes > budget_left()) free_empty_blocks();
+  const uint64_t left = budget_left();
+  if (bytes > left) return over_budget(bytes, name);
+  // Where bytes are counted, blocks hold little more than was asked for.
+  const bool counted = context_.memory_budget != UINT64_MAX;
+  const uint64_t usual =
+      std::min(counted ? kCountedBlockBytes : kBlockBytes, context_.caps.limits.max_allocation);
+  const uint64_t roomy = std::max(bytes, std::min(usual, left));
   auto block = allocate(roomy, kind, name);
   // Near the end of the heap a whole block may fail where the request alone fits.
   if (!block && block.error().code == ErrorCode::kOutOfMemory && roomy > bytes) {
@@ -193,6 +223,34 @@ Status MemoryPool::place(PlacedBuffer& buffer, const VkMemoryRequirements& needs
   return {};
 }
 
+namespace {
+
+VkBufferCreateInfo buffer_info(uint64_t bytes) {
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  info.size = align_up(bytes, 16);  // kernels read whole vec4 words at the end
+  info.usage = kUsage;
+  return info;
+}
+
+}  // namespace
+
+uint64_t MemoryPool::placed_bytes(uint64_t bytes) const {
+  const VkBufferCreateInfo info = buffer_info(bytes);
+  VkBuffer buffer = VK_NULL_HANDLE;
+  const bool made =
+      context_.api.CreateBuffer(context_.device, &info, context_.allocator, &buffer) == VK_SUCCESS;
+  if (!made) return info.size;
+  VkMemoryRequirements needs{};
+  context_.api.GetBufferMemoryRequirements(context_.device, buffer, &needs);
+  context_.api.DestroyBuffer(context_.device, buffer, context_.allocator);
+  return needs.size;
+}
+
+bool MemoryPool::maps_device_memory() const {
+  const auto kind = choose_kind(~0u, MemoryUse::kDevice);
+  return kind && kind->mapped;
+}
+
 Result<PlacedBuffer> MemoryPool::make(uint64_t bytes, MemoryUse use, const std::string& name) {
   VKF_CHECK(context_.check_alive());
   const uint64_t limit = context_.caps.limits.max_allocation;
@@ -202,9 +260,7 @@ Result<PlacedBuffer> MemoryPool::make(uint64_t bytes, MemoryUse use, const std::
                      " bytes, but this device allows 1 to " + std::to_string(limit) +
                      "; use a smaller batch or sequence"};
   }
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  info.size = align_up(bytes, 16);  // kernels read whole vec4 words at the end
-  info.usage = kUsage;
+  const VkBufferCreateInfo info = buffer_info(bytes);
   PlacedBuffer buffer;
   VKF_CHECK(context_.check(
       context_.api.CreateBuffer(context_.device, &info, context_.allocator, &buffer.handle),

@@ -39,6 +39,10 @@ class MemoryPool {
   // Precondition: the device has finished with it.
   void release(const PlacedBuffer& buffer);
 
+  // What a buffer of that size takes of a block; at least the size.
+  uint64_t placed_bytes(uint64_t bytes) const;
+  // Whether buffers for the GPU are mapped.
+  bool maps_device_memory() const;
   // Bytes held by buffers, and by the blocks that they lie in.
   uint64_t bytes_in_use() const { return in_use_.load(); }
   uint64_t bytes_reserved() const { return reserved_.load(); }
@@ -55,6 +59,10 @@ class MemoryPool {
                const std::string& name);
   Result<MemoryBlock*> add_block(uint64_t bytes, Kind kind, const std::string& name);
   Result<std::unique_ptr<MemoryBlock>> allocate(uint64_t bytes, Kind kind, const std::string& name);
+  uint64_t budget_left() const;
+  // Those kept against repeated allocation.
+  void free_empty_blocks();
+  Error over_budget(uint64_t bytes, const std::string& name) const;
   Error out_of_memory(const Error& cause, uint64_t bytes, Kind kind, const std::string& name) const;
 
   Context& context_;

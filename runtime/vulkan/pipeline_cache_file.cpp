@@ -76,6 +76,8 @@ uint64_t kernel_list_hash() {
   for (uint16_t i = 0; i < static_cast<uint16_t>(KernelId::kCount); ++i) {
     const KernelInfo& info = kernel_info(static_cast<KernelId>(i));
     hash = hash_bytes(info.name.data(), info.name.size(), hash);
+    // The first of a group stands for all of it.
+    if (info.first_word != 0) continue;
     hash = hash_bytes(info.packed.data(), info.packed.size_bytes(), hash);
   }
   return hash;
@@ -125,21 +127,20 @@ std::optional<std::vector<std::byte>> read_pipeline_cache(const std::string& pat
   return data;
 }
 
-bool write_pipeline_cache(const std::string& path, const PipelineCacheKey& key,
-                          std::span<const std::byte> data) {
-  if (data.size() > kMaxPayload) return false;
+bool replace_file(const std::string& path,
+                  std::initializer_list<std::span<const std::byte>> parts) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (error) return false;
-  // Another process may be writing the same cache; each writes a file of its own and renames it.
-  const std::string part = path + "." + unique_suffix(data.data()) + ".part";
+  // Another process may be writing the same file; each writes one of its own and renames it.
+  const std::string part = path + "." + unique_suffix(parts.begin()->data()) + ".part";
   bool written = false;
   {
     std::ofstream file(part, std::ios::binary | std::ios::trunc);
-    const Header header = make_header(key, data);
-    file.write(reinterpret_cast<const char*>(&header), sizeof(header));
-    file.write(reinterpret_cast<const char*>(data.data()),
-               static_cast<std::streamsize>(data.size()));
+    for (const std::span<const std::byte> bytes : parts) {
+      file.write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+    }
     file.close();
     written = file.good();
   }
@@ -149,6 +150,13 @@ bool write_pipeline_cache(const std::string& path, const PipelineCacheKey& key,
   }
   if (!written) fs::remove(part, error);
   return written;
+}
+
+bool write_pipeline_cache(const std::string& path, const PipelineCacheKey& key,
+                          std::span<const std::byte> data) {
+  if (data.size() > kMaxPayload) return false;
+  const Header header = make_header(key, data);
+  return replace_file(path, {std::as_bytes(std::span(&header, 1)), data});
 }
 
 }  // namespace vkformer

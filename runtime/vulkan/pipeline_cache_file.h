@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,7 +34,10 @@ std::string pipeline_cache_path(const std::string& directory, const PipelineCach
 // The driver's data, or nothing where the file is absent, damaged or made for something else.
 std::optional<std::vector<std::byte>> read_pipeline_cache(const std::string& path,
                                                           const PipelineCacheKey& key);
-// Replaces the file whole or not at all. False where it cannot be written.
+// Replaces the file by these parts, whole or not at all; makes its directory where it is missing.
+// False where it cannot be written.
+bool replace_file(const std::string& path, std::initializer_list<std::span<const std::byte>> parts);
+// The same with the header before the driver's data.
 bool write_pipeline_cache(const std::string& path, const PipelineCacheKey& key,
                           std::span<const std::byte> data);
 

@@ -1,6 +1,10 @@
 #include "vulkan/pipelines.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <set>
+#include <thread>
 
 namespace vkformer {
 namespace {
@@ -105,6 +109,8 @@ Status check_dispatch(const Dispatch& dispatch, const KernelInterface& interface
 Result<std::unique_ptr<PipelineStore>> PipelineStore::create(Context& context,
                                                              std::span<const std::byte> cache) {
   std::unique_ptr<PipelineStore> self(new PipelineStore(context));
+  self->cache_ = context.adopted_cache;
+  if (self->cache_) return self;
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   info.initialDataSize = cache.size();
   info.pInitialData = cache.data();
@@ -119,6 +125,7 @@ PipelineStore::~PipelineStore() {
     context_.api.DestroyPipeline(context_.device, pipeline, context_.allocator);
   }
   for (const auto& [id, kernel] : kernels_) destroy_kernel(*kernel);
+  if (cache_ == context_.adopted_cache) return;
   if (cache_) context_.api.DestroyPipelineCache(context_.device, cache_, context_.allocator);
 }
 
@@ -163,8 +170,10 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
 Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   const std::string name = kernel_name(id);
   Kernel kernel;
-  VKF_ASSIGN(kernel.interface, kernel_interface(id));
   const std::vector<uint32_t> words = kernel_spirv(id);
+  auto interface = reflect_spirv(words);
+  if (!interface) return interface.error().with_context(quoted(name));
+  kernel.interface = std::move(*interface);
   VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   info.codeSize = words.size() * sizeof(uint32_t);
   info.pCode = words.data();
@@ -236,6 +245,38 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   const auto [it, inserted] = pipelines_.try_emplace(key, made);
   if (!inserted) context_.api.DestroyPipeline(context_.device, made, context_.allocator);
   return view(it->second);
+}
+
+void PipelineStore::make_ahead(std::span<const Dispatch> dispatches) {
+  std::set<Key> missing;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const Dispatch& d : dispatches) {
+      Key key{d.kernel, d.spec};
+      if (pipelines_.count(key) == 0) missing.insert(std::move(key));
+    }
+  }
+  const std::vector<Key> list(missing.begin(), missing.end());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    try {
+      for (size_t i = next++; i < list.size(); i = next++) (void)get(list[i].first, list[i].second);
+    } catch (const std::exception&) {
+      // Out of host memory; a thread may not end with that.
+    }
+  };
+  // Threads of the machine beside ours; 0 where it does not say.
+  const size_t others = std::max(1u, std::thread::hardware_concurrency()) - 1;
+  const size_t wanted = std::min<size_t>(context_.compile_threads, others);
+  std::vector<std::thread> threads;
+  try {
+    threads.reserve(wanted);
+    while (threads.size() < wanted && threads.size() + 1 < list.size()) threads.emplace_back(work);
+  } catch (const std::exception&) {
+    // A process that may start no more of them makes do with those it has.
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
 }
 
 size_t PipelineStore::made() const {

@@ -217,6 +217,7 @@ Status Recorder::write_set(const Dispatch& dispatch, BoundDispatch& bound) {
 
 Status Recorder::bind_dispatches() {
   PipelineStore& store = *out_.device->impl().pipelines;
+  store.make_ahead(plan_.dispatches);
   size_t storage = 0, uniform = 0, indirect = 0;
   for (const Dispatch& dispatch : plan_.dispatches) {
     auto pipeline = store.get(dispatch.kernel, dispatch.spec);

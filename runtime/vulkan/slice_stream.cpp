@@ -49,6 +49,7 @@ struct SliceStream::Impl {
   Status end(Slot& slot);
   Status record(VkCommandBuffer commands, Slot& slot, const Slice& slice);
   void write(VkCommandBuffer commands, const Slice& slice);
+  void copy(VkCommandBuffer commands, const SliceImage& from);
   Result<bool> read(Slot& slot, SliceTimes& times);
 };
 
@@ -145,6 +146,36 @@ void SliceStream::Impl::write(VkCommandBuffer commands, const Slice& slice) {
   }
 }
 
+// The image is read in the layout for it and goes back to its own; one after the other, because an
+// image may be given twice.
+void SliceStream::Impl::copy(VkCommandBuffer commands, const SliceImage& from) {
+  constexpr VkPipelineStageFlags kAll = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  constexpr VkPipelineStageFlags kCopy = VK_PIPELINE_STAGE_TRANSFER_BIT;
+  const DeviceApi& api = context().api;
+  VkImageMemoryBarrier image{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER};
+  image.srcQueueFamilyIndex = image.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+  image.image = (VkImage)from.image;
+  image.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, from.mip_level, 1, from.array_layer, 1};
+  image.oldLayout = static_cast<VkImageLayout>(from.layout);
+  image.newLayout = VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL;
+  image.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
+  image.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
+  VkMemoryBarrier buffer{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  buffer.srcAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  buffer.dstAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+  api.CmdPipelineBarrier(commands, kAll, kCopy, 0, 1, &buffer, 0, nullptr, 1, &image);
+  VkBufferImageCopy region{};
+  region.bufferOffset = from.offset;
+  region.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, from.mip_level, from.array_layer, 1};
+  region.imageExtent = {from.width, from.height, 1};
+  api.CmdCopyImageToBuffer(commands, image.image, image.newLayout, from.to->impl()->placed.handle,
+                           1, &region);
+  std::swap(image.oldLayout, image.newLayout);
+  image.srcAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
+  image.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+  api.CmdPipelineBarrier(commands, kCopy, kAll, 0, 0, nullptr, 0, nullptr, 1, &image);
+}
+
 Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Slice& slice) {
   const size_t pieces = piece_count(slice);
   if (pieces > kMostPieces) {
@@ -157,6 +188,7 @@ Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Sli
     context().api.CmdResetQueryPool(commands, queries, first, slot.queries);
   }
   write(commands, slice);
+  for (const SliceImage& image : slice.images) copy(commands, image);
   PieceQueries timed{queries, first};
   for (const SlicePart& part : slice.parts) {
     VKF_CHECK(part.recording->impl().recorder->append(commands, part.pieces, timed));

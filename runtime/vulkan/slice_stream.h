@@ -23,8 +23,21 @@ struct SliceWrite {
   std::span<const std::byte> bytes;  // a multiple of 4; alive until the slice is recorded
 };
 
+// A picture in an image of the application, to be copied to a buffer before the pieces run.
+struct SliceImage {
+  uint64_t image = 0;   // VkImage
+  int32_t layout = 0;   // VkImageLayout in which it is and is left
+  uint32_t width = 0;   // pixels of 4 bytes
+  uint32_t height = 0;  // pixels
+  uint32_t mip_level = 0;
+  uint32_t array_layer = 0;
+  const Buffer* to = nullptr;
+  uint64_t offset = 0;  // bytes, a multiple of 4
+};
+
 struct Slice {
   std::vector<SliceWrite> writes;
+  std::vector<SliceImage> images;
   std::vector<SlicePart> parts;
 };
 

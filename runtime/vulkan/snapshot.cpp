@@ -9,8 +9,9 @@ namespace vkformer {
 namespace {
 
 constexpr VkSubgroupFeatureFlags kSubgroupNeeds =
-    VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
-    VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+    VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT |
+    VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
+    VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
 
 std::string version_text(uint32_t v) {
   return std::to_string(VK_API_VERSION_MAJOR(v)) + "." + std::to_string(VK_API_VERSION_MINOR(v)) +
@@ -119,6 +120,21 @@ void ask_features(const InstanceApi& api, Snapshot& s) {
   s.timeline = timeline.timelineSemaphore == VK_TRUE;
 }
 
+// What the device has and this build lacks kernels for (VKFORMER_TIER, VKFORMER_INT64).
+void leave_out_absent([[maybe_unused]] Snapshot& s) {
+#ifdef VKFORMER_WITHOUT_SUBGROUP
+  s.subgroup = false;
+  s.info.notes.push_back("vkformer was built without the kernels of the subgroup tier");
+#endif
+#ifdef VKFORMER_WITHOUT_FP16
+  s.fp16 = false;
+  s.info.notes.push_back("vkformer was built without the kernels of the fp16 tier");
+#endif
+#ifdef VKFORMER_WITHOUT_INT64
+  s.caps.has_int64 = false;
+#endif
+}
+
 DeviceLimits limits_of(const PropertyChain& chain) {
   const VkPhysicalDeviceLimits& v = chain.all.properties.limits;
   DeviceLimits r;
@@ -178,11 +194,17 @@ void describe(Snapshot& s) {
   if (!s.unusable.empty()) s.info.notes.push_back("cannot be used: " + s.unusable);
 }
 
-// Mesa's lavapipe from 23 on keeps loads from uniform addresses scalar.
-bool loads_uniforms_fast(const DeviceCaps& caps) {
+// What is known of the compilers of software drivers (docs/devices.md).
+void describe_compiler(DeviceCaps& caps) {
+  if (caps.device_class != DeviceClass::kSoftware) return;
+  caps.wants_literal_tiles = caps.driver.find("SwiftShader") != std::string::npos;
   const size_t at = caps.driver.find("Mesa ");
-  if (caps.device_class != DeviceClass::kSoftware || at == std::string::npos) return false;
-  return std::atoi(caps.driver.c_str() + at + 5) >= 23;
+  if (at == std::string::npos) return;
+  const int version = std::atoi(caps.driver.c_str() + at + 5);
+  // Mesa's lavapipe from 23 on keeps loads from uniform addresses scalar; at 25.0 each is still a
+  // loop of its own, at 26.2 it is not.
+  caps.fast_uniform_loads = version >= 23;
+  caps.streams_uniform_loads = version >= 26;
 }
 
 // The part of DeviceInfo that clamping changes.
@@ -237,8 +259,9 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     s.subgroup = (chain.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                  (chain.subgroup.supportedOperations & kSubgroupNeeds) == kSubgroupNeeds &&
                  s.caps.subgroup_size >= 4;
+    leave_out_absent(s);
     describe_driver(chain, s);
-    s.caps.fast_uniform_loads = loads_uniforms_fast(s.caps);
+    describe_compiler(s.caps);
   }
   describe(s);
   s.caps.tier = s.best_tier();

@@ -213,13 +213,17 @@ Status Timeline::wait_semaphore(uint64_t value) {
 
 Status Timeline::wait(uint64_t value) {
   VKF_CHECK(context_.check_alive());
-  if (value == 0) return {};
+  if (value <= reached_.load()) return {};
   if (value > last_.load()) {
     return invalid_argument("[timeline] value " + std::to_string(value) +
                             " was never submitted; the last one is " +
                             std::to_string(last_.load()) + ", wait for that or an earlier one");
   }
-  return kind_ == Kind::kSemaphore ? wait_semaphore(value) : wait_fence(value);
+  VKF_CHECK(kind_ == Kind::kSemaphore ? wait_semaphore(value) : wait_fence(value));
+  uint64_t seen = reached_.load();
+  while (seen < value && !reached_.compare_exchange_weak(seen, value)) {
+  }
+  return {};
 }
 
 void Timeline::wait_idle() {

@@ -57,6 +57,7 @@ class Timeline {
   Kind kind_;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
   std::atomic<uint64_t> last_{0};
+  std::atomic<uint64_t> reached_{0};  // known to be; host copies ask for it again and again
   // Fences, guarded by fence_mutex_. Flights are in ascending order of value.
   std::mutex fence_mutex_;
   std::list<Flight> flights_;

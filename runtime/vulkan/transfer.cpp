@@ -34,10 +34,14 @@ Transfer::~Transfer() {
   if (pool_) context_.api.DestroyCommandPool(context_.device, pool_, context_.allocator);
 }
 
+uint64_t Transfer::staging_bytes() const {
+  return std::min(kStagingBytes, context_.caps.limits.max_allocation);
+}
+
 Status Transfer::make_staging() {
   if (staging_) return {};
-  const uint64_t bytes = std::min(kStagingBytes, context_.caps.limits.max_allocation);
-  VKF_ASSIGN(PlacedBuffer made, memory_.make(bytes, MemoryUse::kReadback, "vkformer staging"));
+  VKF_ASSIGN(PlacedBuffer made,
+             memory_.make(staging_bytes(), MemoryUse::kReadback, "vkformer staging"));
   if (!made.mapped) {
     memory_.release(made);
     return Error{ErrorCode::kDriver,

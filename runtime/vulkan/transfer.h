@@ -21,6 +21,9 @@ class Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
+  // Of the staging buffer, which the first copy makes.
+  uint64_t staging_bytes() const;
+
   // Offsets and sizes in bytes, multiples of 4, inside the buffer.
   Status upload(VkBuffer to, uint64_t offset, std::span<const std::byte> data);
   Status download(VkBuffer from, uint64_t offset, std::span<std::byte> data);

@@ -260,6 +260,7 @@ Status add_child_rows(const CommonOptions& common, const Roofline& roofline,
   if (!common.device.cache_directory.empty()) {
     arguments.insert(arguments.end(), {"--cache-dir", common.device.cache_directory});
   }
+  if (common.tuned) arguments.emplace_back("--tuned");
   const Result<std::string> output = run_self(arguments);
   if (!output) return output.error().with_context(name);
   const Json json = Json::parse(*output, nullptr, false);

@@ -1,4 +1,5 @@
 // `vkformer classify`: texts, pairs of texts or pictures in, labels or entities out.
+#include "attend_output.h"
 #include "task_command.h"
 
 namespace vkformer::cli {
@@ -8,6 +9,7 @@ namespace {
 struct ClassifyCommandOptions {
   TaskCommandOptions task;
   int top = 5;
+  std::string overlay;  // file to write; empty: none
 };
 
 Json answer_json(const std::vector<LabelScore>& labels) {
@@ -82,25 +84,68 @@ Result<AnswerInputs> open_texts(const Device& device, const ModelSource& source,
   });
 }
 
+// Writes the picture with what the model looked at in red over it: how attention flows from the
+// patches through all layers to the class token.
+Status write_seen(const Device& device, const ClassifyCommandOptions& options,
+                  const std::string& picture) {
+  AttendOptions attend;
+  attend.model = options.task.model;
+  attend.input.input = picture;
+  attend.overlay = options.overlay;
+  attend.rollout = true;
+  // A second copy of the weights, for this one picture: a classifier does not hand out its own.
+  const Result<Model> loaded = Model::load(device, attend.model, options.task.load);
+  if (!loaded) return loaded.error();
+  Result<AttendModel> model = AttendModel::create(*loaded, attend.model);
+  if (!model) return model.error();
+  if (const Status has = check_has_maps(model->info()); !has) return has;
+  const Result<AttendPass> pass = model->prepare(attend.input);
+  if (!pass) return pass.error();
+  const Result<std::vector<AttentionMaps>> maps = model->maps(*pass, {.kinds = {"self"}});
+  if (!maps) return maps.error();
+  const Result<AttentionMaps> flow = attention_rollout(maps->front());
+  return flow ? write_overlay(*pass, attend, *flow) : flow.error();
+}
+
 Result<AnswerInputs> open_pictures(const Device& device, const ModelSource& source,
-                                   const TaskOptions& task, int top) {
+                                   const TaskOptions& task, const ClassifyCommandOptions& options) {
   Result<PictureClassifier> loaded = PictureClassifier::load(device, source, task);
   if (!loaded) return loaded.error();
   const auto classifier = std::make_shared<PictureClassifier>(std::move(*loaded));
-  return AnswerInputs([classifier, top](const std::vector<Json>& inputs) {
-    return label_pictures(*classifier, inputs, top);
+  return AnswerInputs([classifier, &device,
+                       &options](const std::vector<Json>& inputs) -> Result<std::vector<Json>> {
+    auto answers = label_pictures(*classifier, inputs, options.top);
+    if (!answers || options.overlay.empty()) return answers;
+    const Status seen = write_seen(device, options, options.task.arguments.front());
+    if (!seen) return seen.error();
+    return answers;
   });
+}
+
+// What the options say that cannot be done; empty: nothing.
+std::string usage_error(const ClassifyCommandOptions& options, bool pictures) {
+  if (options.overlay.empty()) return "";
+  if (!pictures) {
+    return "[--overlay] draws on a picture, but [" + options.task.model + "] reads no pictures.";
+  }
+  if (options.task.arguments.size() == 1 && options.task.input.empty()) return "";
+  return "[--overlay] is one file, so it takes one picture as an argument, and got " +
+         (options.task.input.empty() ? std::to_string(options.task.arguments.size()) + "."
+                                     : "[--input].");
 }
 
 int run_classify(const CommonOptions& common, const ClassifyCommandOptions& options) {
   // What plain lines are depends on the model; a directory that cannot be read is reported by load.
   const Result<ModelInfo> info = inspect_model(options.task.model);
   const bool pictures = info && info->source == "pictures";
+  if (const std::string wrong = info ? usage_error(options, pictures) : ""; !wrong.empty()) {
+    return report_usage(wrong);
+  }
   const TaskFormat format{.command = "classify", .plain_key = pictures ? "picture" : "text"};
   return run_task_command(
       common, options.task, format,
       [&](const Device& device, const ModelSource& source, const TaskOptions& task) {
-        return pictures ? open_pictures(device, source, task, options.top)
+        return pictures ? open_pictures(device, source, task, options)
                         : open_texts(device, source, task, options.top);
       });
 }
@@ -115,9 +160,12 @@ void add_classify_command(CLI::App& app, CommandLine& line) {
   add_truncate_option(*command, options->task);
   command->add_option("--top", options->top, "labels per input; 0: all")
       ->check(CLI::Range(0, 1 << 20));
+  command->add_option("--overlay", options->overlay,
+                      "write the picture, one argument, with what the model looked at in red");
   add_examples(*command,
                "  vkformer classify DIR \"what a day\"\n"
                "  vkformer classify DIR cat.jpg dog.png --top 3\n"
+               "  vkformer classify models/digits picture.png --overlay seen.png\n"
                "  vkformer classify DIR --input pairs.jsonl --output labels.jsonl --keep-going\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_classify(line.common, *options); };

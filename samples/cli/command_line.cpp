@@ -26,6 +26,8 @@ void add_device_options(CLI::App& command, CommonOptions& common) {
       .add_option("--cache-dir", common.device.cache_directory,
                   "directory of the pipeline cache, or none")
       ->group("Device");
+  command.add_flag("--tuned", common.tuned, "choose kernels as `vkformer tune` found them")
+      ->group("Device");
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -42,6 +44,7 @@ void add_examples(CLI::App& command, const std::string& examples) {
 Result<Device> open_device(const CommonOptions& common) {
   DeviceOptions options = common.device;
   if (common.validation) options.validation = DeviceOptions::Validation::kOn;
+  if (common.tuned) options.tuning = DeviceOptions::Tuning::kOn;
   const Progress progress("opening the device", common.progress());
   return Device::create(options);
 }

@@ -18,6 +18,7 @@ struct CommonOptions {
   bool json = false;
   bool quiet = false;
   bool validation = false;
+  bool tuned = false;
   DeviceOptions device;
 
   Progress::Show progress() const {
@@ -33,7 +34,7 @@ struct CommandLine {
 
 // Adds --json and --quiet.
 void add_output_options(CLI::App& command, CommonOptions& common);
-// Adds --device, --tier, --limits, --validation and --cache-dir.
+// Adds --device, --tier, --limits, --validation, --cache-dir and --tuned.
 void add_device_options(CLI::App& command, CommonOptions& common);
 // Adds --weights and --precision.
 void add_model_options(CLI::App& command, ModelOptions& options);
@@ -63,5 +64,6 @@ void add_profile_command(CLI::App& app, CommandLine& line);
 void add_run_command(CLI::App& app, CommandLine& line);
 void add_tokenize_command(CLI::App& app, CommandLine& line);
 void add_transcribe_command(CLI::App& app, CommandLine& line);
+void add_tune_command(CLI::App& app, CommandLine& line);
 
 }  // namespace vkformer::cli

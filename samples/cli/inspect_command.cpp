@@ -1,5 +1,5 @@
-// `vkformer inspect`: what a model directory holds, checked without a device; and with --attention
-// what its heads do.
+// `vkformer inspect`: what a model directory holds, checked without a device; with --memory what it
+// and a session will take of one; and with --attention what its heads do.
 #include <algorithm>
 #include <memory>
 
@@ -14,6 +14,8 @@ namespace {
 struct InspectOptions {
   std::string model;
   bool tensors = false;
+  bool memory = false;
+  SessionSizes sizes;
   HeadsOptions heads;
 };
 
@@ -83,12 +85,41 @@ void print_info(const ModelInfo& info, bool with_tensors) {
   }
 }
 
+int run_memory(const CommonOptions& common, const InspectOptions& options) {
+  const Result<Device> device = open_device(common);
+  if (!device) return report_device(device.error());
+  const Result<MemoryNeeds> needs = memory_needs(*device, ModelSource::directory(options.model),
+                                                 options.heads.load, options.sizes);
+  if (!needs) return report(needs.error());
+  const std::pair<const char*, uint64_t> parts[] = {
+      {"weights", needs->weights}, {"arena", needs->arena},     {"cache", needs->cache},
+      {"tensors", needs->tensors}, {"staging", needs->staging}, {"total", needs->total}};
+  if (common.json) {
+    Json json;
+    json["model"] = options.model;
+    json["device"] = device->info().name;
+    json["batch"] = options.sizes.batch;
+    json["tokens"] = options.sizes.tokens;
+    json["new_tokens"] = options.sizes.new_tokens;
+    json["beams"] = options.sizes.beams;
+    for (const auto& [name, bytes] : parts) json[std::string(name) + "_bytes"] = bytes;
+    json["arena_bound_bytes"] = needs->arena_bound;
+    print_json(json);
+    return kExitOk;
+  }
+  for (const auto& [name, bytes] : parts) {
+    print_line(padded(name, 14) + fixed(static_cast<double>(bytes) / (1 << 20), 2) + " MiB");
+  }
+  return kExitOk;
+}
+
 int run_inspect(const CommonOptions& common, const InspectOptions& options) {
   const HeadsOptions& heads = options.heads;
   if (heads.asked) return run_heads(common, options.model, heads);
   if (!heads.inputs.empty() || !heads.picture.empty() || !heads.ids.empty()) {
     return report_usage("inspect looks at inputs only with --attention.");
   }
+  if (options.memory) return run_memory(common, options);
   const Result<ModelInfo> info = inspect_model(options.model);
   if (!info) return report(info.error());
   if (common.json) {
@@ -104,11 +135,27 @@ int run_inspect(const CommonOptions& common, const InspectOptions& options) {
 void add_inspect_command(CLI::App& app, CommandLine& line) {
   CLI::App* command =
       app.add_subcommand("inspect",
-                         "Read and check a model directory; needs a device only for "
+                         "Read and check a model directory; needs a device only for --memory and "
                          "--attention.");
   const auto options = std::make_shared<InspectOptions>();
   command->add_option("MODEL", options->model, "model directory")->required();
   command->add_flag("--tensors", options->tensors, "list every tensor");
+  CLI::Option* memory = command->add_flag("--memory", options->memory,
+                                          "device memory that the model and one session will take");
+  command->add_option("--batch", options->sizes.batch, "inputs at once")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(memory);
+  command->add_option("--tokens", options->sizes.tokens, "tokens of each input; default 32")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(memory);
+  command
+      ->add_option("--new-tokens", options->sizes.new_tokens,
+                   "tokens to generate; 0, the default: a forward pass")
+      ->check(CLI::Range(0, 1 << 20))
+      ->needs(memory);
+  command->add_option("--beams", options->sizes.beams, "beams per input")
+      ->check(CLI::Range(1, 64))
+      ->needs(memory);
   add_heads_options(*command, options->heads);
   add_model_options(*command, options->heads.load);
   add_output_options(*command, line.common);
@@ -116,6 +163,7 @@ void add_inspect_command(CLI::App& app, CommandLine& line) {
   add_examples(*command,
                "  vkformer inspect models/g2p-en\n"
                "  vkformer inspect models/g2p-en --tensors --json\n"
+               "  vkformer inspect models/g2p-en --memory --tokens 20 --new-tokens 30\n"
                "  vkformer inspect models/g2p-en --attention attention entropy\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_inspect(line.common, *options); };

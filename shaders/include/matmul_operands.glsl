@@ -142,17 +142,32 @@ vec4 load_addend(uint row, uint column) {
   return addend;
 }
 
+uint epilogue() { return kActivation == 255u ? p.activation : kActivation; }
+bool has_gate() { return (epilogue() & kActivationGate) != 0u; }
+
+// Of a gated product two results, in x and y.
 vec4 finish(vec4 sum, vec4 bias, vec4 addend) {
-  const uint kind = kActivation == 255u ? p.activation : kActivation;
+  const uint kind = epilogue() & (kActivationGate - 1u);
   const vec4 x = p.alpha * sum + bias + (p.c_after == 0u ? addend : vec4(0.0));
   // A loop, and not four calls: every call is inlined, and the activations are most of the SPIR-V.
   vec4 v = x;
+  if (has_gate()) {
+    for (uint e = 0u; e < 2u; ++e) v[e] = apply_activation(x[2u * e], kind) * x[2u * e + 1u];
+    return v;
+  }
   for (uint e = 0u; e < 4u; ++e) v[e] = apply_activation(x[e], kind);
   return p.c_after == 0u ? v : v + addend;
 }
 
 void store_quad(uint row, uint column, vec4 v) {
-  const uint at = p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride + column;
+  const uint first = p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride;
+  if (has_gate()) {
+    [[unroll]] for (uint e = 0u; e < 2u; ++e) {
+      if (column + 2u * e < p.n) y[first + column / 2u + e] = v[e];
+    }
+    return;
+  }
+  const uint at = first + column;
   if ((at & 3u) == 0u && column + 3u < p.n) {
     y4[at >> 2] = v;
   } else {

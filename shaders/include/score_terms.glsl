@@ -2,12 +2,17 @@
 // and VKF_TERM_KEYS, expressions for H, T and S. Kernels that visit keys by key_walk.glsl, which knows
 // the block map, define VKF_TERM_MAY_SPARSE, a constant that is false where no such term is set.
 // Masks and biases of one score. b, h: batch and query head; i: query; j: key.
+// Kernels that know which kinds of terms there are define VKF_TERM_MAY(kinds) of VKF_KIND_*.
 // Kernels that divide a score with its bias by a temperature define VKF_TERM_TEMPERATURE.
+#include "score_kinds.h"
 #ifndef VKF_TERM_TEMPERATURE
 #define VKF_TERM_TEMPERATURE 1.0
 #endif
+#ifndef VKF_TERM_MAY
+#define VKF_TERM_MAY(kinds) true
+#endif
 #ifndef VKF_TERM_MAY_SPARSE
-#define VKF_TERM_MAY_SPARSE true
+#define VKF_TERM_MAY_SPARSE VKF_TERM_MAY(VKF_KIND_SPARSE)
 #define VKF_TERM_FIND_BLOCKS
 #endif
 
@@ -86,27 +91,33 @@ bool sparse_allowed(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
 
 // What causal and windows say.
 bool near_enough(ScoreTermsParams t, uint i, uint j) {
+  if (!VKF_TERM_MAY(VKF_KIND_NEAR)) return true;
   const int reach = int(i) + t.causal_offset;
   if ((t.flags & VKF_TERM_CAUSAL) != 0u && int(j) > reach) return false;
   if ((t.flags & VKF_TERM_WINDOW_LEFT) != 0u && int(j) < reach - t.window_left) return false;
   return (t.flags & VKF_TERM_WINDOW_RIGHT) == 0u || int(j) <= reach + t.window_right;
 }
 
-bool score_allowed(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
-  if (!near_enough(t, i, j) && !(VKF_TERM_MAY_SPARSE && widened(t, b, i, j))) return false;
+// What the masks say: the word that holds the bit of key j.
+uint allowed_bits(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
+  uint bits = ~0u;
   const uint row_words = (VKF_TERM_KEYS + 31u) >> 5u;
-  const uint bit = 1u << (j & 31u);
-  if (t.key_mask_offset != VKF_NO_TERM &&
-      (terms[t.key_mask_offset + b * row_words + (j >> 5u)] & bit) == 0u) {
-    return false;
+  if (VKF_TERM_MAY(VKF_KIND_KEY_MASK) && t.key_mask_offset != VKF_NO_TERM) {
+    bits = terms[t.key_mask_offset + b * row_words + (j >> 5u)];
   }
-  if (t.mask_offset != VKF_NO_TERM) {
+  if (VKF_TERM_MAY(VKF_KIND_MASK) && t.mask_offset != VKF_NO_TERM) {
     const uint heads = (t.flags & VKF_TERM_MASK_ONE_HEAD) != 0u ? 1u : VKF_TERM_HEADS;
     const uint queries = (t.flags & VKF_TERM_MASK_ONE_QUERY) != 0u ? 1u : VKF_TERM_QUERIES;
     const uint bb = (t.flags & VKF_TERM_MASK_ONE_BATCH) != 0u ? 0u : b;
     const uint row = (bb * heads + (heads == 1u ? 0u : h)) * queries + (queries == 1u ? 0u : i);
-    if ((terms[t.mask_offset + row * row_words + (j >> 5u)] & bit) == 0u) return false;
+    bits &= terms[t.mask_offset + row * row_words + (j >> 5u)];
   }
+  return bits;
+}
+
+bool score_allowed(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
+  if (!near_enough(t, i, j) && !(VKF_TERM_MAY_SPARSE && widened(t, b, i, j))) return false;
+  if ((allowed_bits(t, b, h, i, j) & (1u << (j & 31u))) == 0u) return false;
   return !VKF_TERM_MAY_SPARSE || sparse_allowed(t, b, h, i, j);
 }
 
@@ -129,7 +140,7 @@ float distance_bias(ScoreTermsParams t, uint b, uint h, int i, int j) {
 // The additive part: bias, ALiBi or a bias by distance, before the temperature.
 float score_bias(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
   float value = 0.0;
-  if (t.bias_offset != VKF_NO_TERM) {
+  if (VKF_TERM_MAY(VKF_KIND_BIAS) && t.bias_offset != VKF_NO_TERM) {
     const uint heads = (t.flags & VKF_TERM_BIAS_ONE_HEAD) != 0u ? 1u : VKF_TERM_HEADS;
     const uint queries = (t.flags & VKF_TERM_BIAS_ONE_QUERY) != 0u ? 1u : VKF_TERM_QUERIES;
     uint bb = (t.flags & VKF_TERM_BIAS_ONE_BATCH) != 0u ? 0u : b;
@@ -141,9 +152,11 @@ float score_bias(ScoreTermsParams t, uint b, uint h, uint i, uint j) {
     const uint row = (bb * heads + (heads == 1u ? 0u : h)) * queries + (queries == 1u ? 0u : i);
     value = uintBitsToFloat(terms[values + row * VKF_TERM_KEYS + j]);
   }
-  if (t.slopes_offset != VKF_NO_TERM) value += distance_bias(t, b, h, int(i), int(j));
+  if (VKF_TERM_MAY(VKF_KIND_DISTANCE) && t.slopes_offset != VKF_NO_TERM) {
+    value += distance_bias(t, b, h, int(i), int(j));
+  }
 #ifdef VKF_TERM_FIND_BLOCKS
-  if ((t.flags & VKF_TERM_BLOCKS) != 0u) {
+  if (VKF_TERM_MAY_SPARSE && (t.flags & VKF_TERM_BLOCKS) != 0u) {
     value += uintBitsToFloat(terms[find_block(t, b, h, i, j) + 1u]) * VKF_TERM_TEMPERATURE;
   }
 #endif

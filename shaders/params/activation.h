@@ -18,5 +18,8 @@ VKF_ACTIVATION kActivationTanh = 6u;
 VKF_ACTIVATION kActivationSigmoid = 7u;
 VKF_ACTIVATION kActivationEluPlusOne = 8u;  // elu(x) + 1, the feature map of linear attention
 
+// Added to the kind of a matrix product whose columns are pairs: y = kind(the first) * the second.
+VKF_ACTIVATION kActivationGate = 64u;
+
 #undef VKF_ACTIVATION
 #endif

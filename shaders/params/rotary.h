@@ -13,10 +13,23 @@ struct RotaryParams {
   uint_t tokens;           // T: row r stands at token r % T
   uint_t position_offset;  // tokens, added to the position
   uint_t positions_at;     // element of Positions that belongs to row 0
-  uint_t again_heads;      // heads that follow the row once more, turned by `again_limit` at most
-  uint_t again_limit;      // tokens
+};
+
+// Push constants of rotary_append; heads all have the width E.
+struct RotaryAppendParams {
+  uint_t heads;        // H
+  uint_t kv_heads;     // Hkv
+  uint_t head_width;   // E
+  uint_t pairs;        // of columns turned in a head: half the rotary width
+  uint_t table_rows;   // P, positions that the table knows
+  uint_t again_heads;  // queries that follow once more, turned by `again_limit` at most
+  uint_t again_limit;  // tokens
+  uint_t lines;        // keys that a cache row has room for
+  uint_t positions;    // C, positions of a row
+  uint_t sinks;        // K, first keys that stay
 };
 #ifdef __cplusplus
-static_assert(sizeof(RotaryParams) == 44);
+static_assert(sizeof(RotaryParams) == 36);
+static_assert(sizeof(RotaryAppendParams) == 40);
 #endif
 #endif

@@ -7,7 +7,7 @@
 #include "support/test_device.h"
 #include "vkformer/vkformer.h"
 #include "vulkan/context.h"
-#include "vulkan/host_queue.h"
+#include "vulkan/host_image.h"
 
 namespace vkformer::testing {
 namespace {
@@ -210,6 +210,94 @@ TEST_SUITE("model") {
     vkf_tensors* rest = nullptr;
     CHECK(vkf_session_finish(c.session.get(), &rest, c.error.get()) == VKF_OK);
     vkf_tensors_free(rest);
+  }
+
+  TEST_CASE("C: an image of the application gives the bits of its picture on the host") {
+    if (!have_test_device()) return;
+    GuestInC c("vit-base");
+    std::vector<uint32_t> pixels(45 * 37);
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint32_t>(i * 2654435761u);
+    HostImage image(c.host, 45, 37, pixels, {VK_FORMAT_B8G8R8A8_UNORM});
+    vkf_picture_settings settings{};
+    settings.struct_size = sizeof(settings);
+    settings.width = settings.height = 32;
+    vkf_picture_processor* processor = nullptr;
+    REQUIRE(vkf_picture_processor_create(&settings, &processor, c.error.get()) == VKF_OK);
+    vkf_pixels view{};
+    view.struct_size = sizeof(view);
+    view.format = VKF_BGRA8;
+    view.bytes = pixels.data();
+    view.byte_count = 4 * pixels.size();
+    view.width = 45;
+    view.height = 37;
+    vkf_picture* picture = nullptr;
+    vkf_tensors* values = nullptr;
+    vkf_tensors* expected = nullptr;
+    REQUIRE(vkf_picture_from_pixels(&view, &picture, c.error.get()) == VKF_OK);
+    REQUIRE(vkf_picture_processor_run(processor, &picture, 1, &values, c.error.get()) == VKF_OK);
+    REQUIRE(vkf_session_run(c.session.get(), values, nullptr, &expected, c.error.get()) == VKF_OK);
+
+    const ImageInput input = image.input();
+    const vkf_image_input in{handle_bits(input.image),
+                             static_cast<uint32_t>(input.format),
+                             static_cast<uint32_t>(input.layout),
+                             45,
+                             37,
+                             0,
+                             0};
+    vkf_image_inputs inputs{};
+    inputs.struct_size = sizeof(inputs);
+    inputs.images = &in;
+    inputs.count = 1;
+    const auto start = [&] {
+      return vkf_session_start_on_images(c.session.get(), nullptr, &inputs, nullptr, c.error.get());
+    };
+    CHECK(start() == VKF_INVALID_ARGUMENT);  // no processor
+    inputs.processor = processor;
+    REQUIRE_MESSAGE(start() == VKF_OK, c.message());
+    vkf_tensors* found = nullptr;
+    vkf_advance advance = empty_advance();
+    vkf_slice_options slice{};
+    slice.struct_size = sizeof(slice);
+    slice.microseconds = std::numeric_limits<double>::infinity();
+    do {
+      const auto status = vkf_session_advance(c.session.get(), &slice, &advance, c.error.get());
+      REQUIRE_MESSAGE(status == VKF_OK, c.message());
+    } while (advance.progress == VKF_RUNNING);
+    REQUIRE(vkf_session_finish(c.session.get(), &found, c.error.get()) == VKF_OK);
+    const vkf_tensor a = get(expected, "last_hidden_state"), b = get(found, "last_hidden_state");
+    REQUIRE(a.bytes == b.bytes);
+    CHECK(std::memcmp(a.data, b.data, a.bytes) == 0);
+    for (vkf_tensors* tensors : {values, expected, found}) vkf_tensors_free(tensors);
+    vkf_picture_free(picture);
+    vkf_picture_processor_free(processor);
+  }
+
+  TEST_CASE("C: a device keeps the budget that it is given, and takes the host's pipeline cache") {
+    if (!have_test_device()) return;
+    AdoptedInC c;
+    vkf_adopted_device adopted = c.handles();
+    HostQueue queue(c.host);
+    VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    VkPipelineCache cache = VK_NULL_HANDLE;
+    REQUIRE(queue.api().CreatePipelineCache(c.host.device, &info, nullptr, &cache) == VK_SUCCESS);
+    adopted.pipeline_cache = handle_bits(cache);
+    vkf_device_options options{};
+    options.struct_size = sizeof(options);
+    options.memory_budget = 4 << 20;
+    vkf_device* device = nullptr;
+    REQUIRE(vkf_device_adopt(&adopted, &options, &device, c.error.get()) == VKF_OK);
+    vkf_model* model = nullptr;
+    const std::string path = golden_case("bert-base").path("model");
+    CHECK(vkf_model_load(device, path.c_str(), nullptr, &model, c.error.get()) == VKF_OK);
+    CHECK(vkf_device_memory_in_use(device) > 0);
+    CHECK(vkf_device_memory_allocated(device) <= options.memory_budget);
+    vkf_model_free(model);
+    vkf_device_free(device);
+    queue.api().DestroyPipelineCache(c.host.device, cache, nullptr);
+    options.queue_priority = 2;
+    CHECK(vkf_device_adopt(&adopted, &options, &device, c.error.get()) == VKF_INVALID_ARGUMENT);
+    CHECK(std::string(c.message()).find("queue_priority") != std::string::npos);
   }
 
   TEST_CASE("C: a submit waits for the application's semaphores and signals its own") {

@@ -51,6 +51,6 @@ fi
 sed 's,//.*,,' "$include/vkformer/vkformer.h" | tr '\n' ' ' |
   grep -oE 'VKFORMER_API [^;]*\bvkf_[a-z0-9_]+\(' | grep -oE 'vkf_[a-z0-9_]+\($' | tr -d '(' |
   sort -u >"$work/declared"
-nm -D --defined-only "$library" | awk '$3 ~ /^vkf_/ { print $3 }' | sort -u >"$work/exported"
+nm -D --defined-only --without-symbol-versions "$library" | awk '$3 ~ /^vkf_/ { print $3 }' | sort -u >"$work/exported"
 diff "$work/declared" "$work/exported" >&2 || fail "declared (<) and exported (>) functions differ."
 printf 'headers: %d compilations, %d C functions exported\n' "$checked" "$(wc -l <"$work/declared")"

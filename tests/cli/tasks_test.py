@@ -91,6 +91,17 @@ class CommandsTest(TaskTest):
         self.assertEqual([line["label"] for line in lines],
                          [labels[0]["label"] for labels in wanted["labels"]])
 
+    def test_classify_draws_what_it_looked_at(self):
+        picture, overlay = model("picture-0.png"), self.path("seen.png")
+        line, = self.answer("classify", model("picture-labels"), picture, "--overlay", overlay)
+        self.assertEqual(line["label"], expected("picture-labels")["labels"][0][0]["label"])
+        with open(overlay, "rb") as drawn, open(picture, "rb") as source:
+            self.assertEqual(drawn.read(24), source.read(24))  # a PNG of the same size
+        self.fail_with(2, "classify", model("picture-labels"), picture, picture, "--overlay",
+                       overlay, words=("[--overlay]", "got 2"))
+        self.fail_with(2, "classify", model("labels"), "a", "--overlay", overlay,
+                       words=("reads no pictures",))
+
     def test_answer(self):
         wanted = expected("answers")
         first = wanted["runs"][0]

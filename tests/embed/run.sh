@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # The installed package works for an application: installs into a temporary folder, moves that
 # folder, builds samples/embed_minimal and, in C, samples/embed_c through find_package and through
-# pkg-config, and runs them, the installed program and samples/embed_renderer.
+# pkg-config, shared and static, and runs them, the installed program and samples/embed_renderer.
+# The Debian packages and the archive hold what they should; only vkformer's own symbols are
+# exported. Taking the sources by add_subdirectory and FetchContent is configured; with
+# VKFORMER_TEST_SOURCES=build it is also built, which takes minutes.
 #
 #   tests/embed/run.sh BUILD_DIR SOURCE_DIR [CXX]
 set -euo pipefail
@@ -67,11 +70,73 @@ check_words "pkg-config, C" env LD_LIBRARY_PATH="$library_folder" "$work/c"
 check_words "installed program" "$work/prefix/bin/vkformer" generate
 check_words "adopted device" "$build/bin/embed_renderer"
 
-# A host may link its own Vulkan loader: the library must not bring symbols of that name.
-library=$(realpath "$library_folder/libvkformer.so")
-if nm -D --defined-only "$library" | grep -E ' vk[A-Z]'; then
-  fail "$library exports Vulkan symbols; see above."
+# consumer NAME CMAKE_ARGUMENTS...: configures tests/embed/consumer.
+consumer() {
+  local name=$1
+  shift
+  cmake -S "$source/tests/embed/consumer" -B "$work/$name" -DCMAKE_CXX_COMPILER="$cxx" \
+    -DMAIN="$source/samples/embed_minimal/main.cpp" -DCMAKE_BUILD_TYPE=Release "$@" \
+    >"$work/$name.log" 2>&1 || { cat "$work/$name.log"; fail "$name cannot be configured."; }
+}
+build_consumer() {
+  cmake --build "$work/$1" --target consumer >>"$work/$1.log" 2>&1 ||
+    { cat "$work/$1.log"; fail "$1 does not build."; }
+}
+
+if [ -f "$library_folder/libvkformer.a" ]; then
+  consumer static -DHOW=find -DCOMPONENTS=static -DCMAKE_PREFIX_PATH="$work/prefix"
+  build_consumer static
+  if ldd "$work/static/consumer" | grep vkformer; then fail "the static consumer needs a library."; fi
+  check_words "find_package, static" "$work/static/consumer"
+  read -ra flags <<<"$(pkg-config --static --cflags --libs vkformer)"
+  "$cxx" -std=c++20 "$source/samples/embed_minimal/main.cpp" -o "$work/static_minimal" \
+    "${flags[@]/-lvkformer/-l:libvkformer.a}"
+  check_words "pkg-config, static" "$work/static_minimal"
 fi
+consumer tools -DHOW=find '-DCOMPONENTS=shared;tools' -DCMAKE_PREFIX_PATH="$work/prefix"
+for how in subdirectory fetch; do
+  consumer "$how" -DHOW="$how" -DSOURCE="$source" -DVKFORMER_FAMILIES=marian
+  if [ "${VKFORMER_TEST_SOURCES:-}" = build ]; then
+    build_consumer "$how"
+    program=$(find "$work/$how" -name consumer -type f -perm -u+x)
+    check_words "$how" "$program"
+  fi
+  say "$how: configured"
+done
+
+# The packages: what they hold, and that the library in them works.
+(cd "$work" && cpack --config "$build/CPackConfig.cmake" -G "DEB;TGZ" -B "$work/packages") \
+  >"$work/cpack.log" 2>&1 || { cat "$work/cpack.log"; fail "cpack failed."; }
+for name in libvkformer0 libvkformer-dev vkformer; do
+  package=$(find "$work/packages" -maxdepth 1 -name "${name}_*.deb")
+  [ -n "$package" ] || fail "there is no package $name."
+  dpkg-deb -x "$package" "$work/debian"
+  dpkg-deb -f "$package" Package Version Depends >"$work/$name.control"
+done
+grep -q 'Depends:.*libvkformer0 (= ' "$work/libvkformer-dev.control" ||
+  fail "libvkformer-dev does not depend on its library: $(cat "$work/libvkformer-dev.control")"
+for file in vkformer.h vulkan_interop.h; do
+  [ -f "$work/debian/usr/include/vkformer/$file" ] || fail "libvkformer-dev has no $file."
+done
+soname=$(find "$work/debian/usr/lib" -name 'libvkformer.so.0')
+[ -n "$soname" ] || fail "libvkformer0 has no libvkformer.so.0."
+readelf -d "$soname" | grep -q 'SONAME.*\[libvkformer.so.0\]' || fail "the soname has no version."
+check_words "Debian packages" env LD_LIBRARY_PATH="${soname%/*}" "$work/debian/usr/bin/vkformer" generate
+mkdir "$work/archive"
+tar -xf "$work"/packages/vkformer-*.tar.gz -C "$work/archive"
+check_words "archive" "$(find "$work/archive" -path '*/bin/vkformer')" generate
+
+# Nothing is exported but what is ours: no symbol of Vulkan (a host may link its own loader), of the
+# standard library or of the packages inside.
+library=$(realpath "$library_folder/libvkformer.so")
+nm -D -C --defined-only "$library" |
+  grep -vE '^[0-9a-f]+ . (vkf_[a-z0-9_]+|((typeinfo|typeinfo name|vtable) for )?vkformer::.*)(@@VKFORMER_0)?$|VKFORMER_0$' \
+    >"$work/exported" || true
+if [ -s "$work/exported" ]; then
+  head "$work/exported" >&2
+  fail "$library exports what is not its own; see above."
+fi
+say "exported symbols: $(nm -D --defined-only "$library" | wc -l)"
 strip -o "$work/stripped.so" "$library"
 size=$(stat -c %s "$work/stripped.so")
 [ "$size" -lt 4000000 ] || fail "libvkformer.so has $size bytes stripped; the limit is 4000000."

@@ -283,6 +283,49 @@ TEST_SUITE("gpu") {
     check_step(c, p, false);
   }
 
+  TEST_CASE("a step split over its keys sees the same, whatever the capacity, to the bit") {
+    for (int64_t kv_heads : {1, 3}) {
+      StepCase c;
+      c.lines = 700;
+      c.heads = 3;
+      c.kv_heads = kv_heads;
+      StepProblem p = make_step_problem(c);
+      for (uint32_t position : {0u, 255u, 256u, 257u, 511u, 699u}) {
+        c.position = position;
+        check_step(c, p, false);
+      }
+      if (tier_devices().empty()) return;
+      c.position = 199;
+      const Tensor large = check_step(c, p, false);
+      StepCase fewer = c;
+      fewer.lines = 200;
+      StepProblem cut = p;
+      cut.kv =
+          Tensor::from_floats({c.rows, fewer.lines, c.line()},
+                              std::vector<float>(static_cast<size_t>(c.rows * 200 * c.line())));
+      const auto row = static_cast<size_t>(4 * c.line());
+      for (size_t r = 0; r < static_cast<size_t>(c.rows); ++r) {
+        std::memcpy(cut.kv.bytes.data() + r * 200 * row, p.kv.bytes.data() + r * 700 * row,
+                    200 * row);
+      }
+      const Tensor small = check_step(fewer, cut, false);
+      const size_t live = c.slot_rows.size() * 4 * static_cast<size_t>(c.heads * c.value_width);
+      CHECK(std::equal(large.bytes.begin(), large.bytes.begin() + static_cast<long>(live),
+                       small.bytes.begin()));
+    }
+  }
+
+  TEST_CASE("a NaN in one part of the keys reaches the merged result") {
+    StepCase c;
+    c.lines = 600;
+    c.position = 599;
+    c.heads = 2;
+    c.kv_heads = 1;
+    StepProblem p = make_step_problem(c);
+    std::memcpy(p.kv.bytes.data() + 4 * (5 * c.lines + 300) * c.line(), &kNan, 4);
+    check_step(c, p, false);
+  }
+
   TEST_CASE("a row's result does not depend on how many slots are live") {
     StepCase many;
     many.slot_rows = {4, 0, 5, 1, 2, 3};
@@ -327,17 +370,22 @@ TEST_SUITE("cpu") {
     check_error(add_attention_step(graph, {x, x, kNoTensor, x}, a), "attention", "decoding step");
   }
 
-  TEST_CASE("attention_step refuses more keys than a software driver's loops have rounds") {
+  TEST_CASE("a long attention_step is split over its keys and merged, on software devices too") {
     StepCase c;
     c.rows = 1;
     c.slot_rows = {0};
     c.lines = 40000;
     const StepGraph step = make_graph(c, make_step_problem(c), false);
-    DeviceCaps caps;
-    caps.device_class = DeviceClass::kSoftware;
-    check_error(make_plan(step.graph, caps, Precision::kF32), "attention", "40000 keys");
-    caps.device_class = DeviceClass::kDiscrete;
-    CHECK(make_plan(step.graph, caps, Precision::kF32).ok());
+    for (DeviceClass device_class : {DeviceClass::kSoftware, DeviceClass::kDiscrete}) {
+      DeviceCaps caps;
+      caps.device_class = device_class;
+      const Result<Plan> plan = make_plan(step.graph, caps, Precision::kF32);
+      REQUIRE(plan.ok());
+      REQUIRE(plan->dispatches.size() == 2);
+      CHECK(plan->dispatches[0].groups == std::array<uint32_t, 3>{1, 2, 40});
+      CHECK(plan->dispatches[1].groups == std::array<uint32_t, 3>{1, 4, 1});
+      CHECK(plan->dispatches[1].live_axis == 0);
+    }
   }
 
   TEST_CASE("attention_step's plan takes the live slots on x") {
@@ -346,7 +394,7 @@ TEST_SUITE("cpu") {
     const Plan plan =
         plan_with_kernel(step.graph, Tier::kBaseline, "attention_decode__f32_f32_f32");
     REQUIRE(plan.dispatches.size() == 1);
-    CHECK(plan.dispatches[0].groups == std::array<uint32_t, 3>{6, 4, 1});
+    CHECK(plan.dispatches[0].groups == std::array<uint32_t, 3>{6, 2, 1});  // pairs of heads
     CHECK(plan.dispatches[0].live_axis == 0);
     CHECK(plan.dispatches[0].slots_per_group == 1);
     plan_with_kernel(step.graph, Tier::kSubgroup, "attention_decode__f32_f32_f32_subgroup");

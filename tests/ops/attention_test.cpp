@@ -150,6 +150,17 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("attention with a key mask over many keys: no software driver leaves its loops") {
+    check_case({.batch = 1,
+                .heads = 1,
+                .kv_heads = 1,
+                .queries = 3,
+                .keys = 25001,
+                .head_width = 8,
+                .value_width = 8,
+                .terms = AttentionCase::kKeyMask});
+  }
+
   TEST_CASE("attention with extreme temperatures and large logits") {
     for (float temperature : {1e-6f, 1e-3f, 1e3f, 1e6f}) {
       check_case({.queries = 9, .keys = 66, .temperature = temperature});
@@ -240,9 +251,10 @@ TEST_SUITE("cpu") {
     DeviceCaps software = caps_of_tier(Tier::kSubgroup);
     software.device_class = DeviceClass::kSoftware;
     software.subgroup_size = 8;
+    software.has_int64 = true;
     const auto lanes = make_plan(graph, software, Precision::kF32);
     REQUIRE(lanes.ok());
-    CHECK(lanes->dump().find("attention_lanes__f32_f32_f32_subgroup [3 x 6 x 1]") !=
+    CHECK(lanes->dump().find("attention_lanes__f32_f32_f32_subgroup_int64 [3 x 6 x 1]") !=
           std::string::npos);
     // Long sequences take two queries a lane.
     AttentionCase longer = c;
@@ -252,7 +264,7 @@ TEST_SUITE("cpu") {
     REQUIRE(add_attention(pairs, {.q = wide, .kv = wide}, merged_attrs(longer)).ok());
     const auto paired = make_plan(pairs, software, Precision::kF32);
     REQUIRE(paired.ok());
-    CHECK(paired->dump().find("attention_lanes__f32_f32_f32_subgroup [5 x 6 x 1]") !=
+    CHECK(paired->dump().find("attention_lanes__f32_f32_f32_subgroup_int64 [5 x 6 x 1]") !=
           std::string::npos);
   }
 

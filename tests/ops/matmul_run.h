@@ -162,12 +162,12 @@ inline Array expected_product(const ProductCase& c, const Product& p) {
   return reference::matmul(p.a, p.b, options).value();
 }
 
-// A way to run a product: capabilities as they would be of another device, and the strategy.
+// A way to run a product: capabilities as they would be of another device, and the choice.
 struct ProductRun {
   std::string name;
   DeviceCaps caps;
   Precision precision = Precision::kF32;
-  MatmulStrategy strategy = MatmulStrategy::kRows;
+  MatmulChoice choice = {};
   bool beside = false;  // a variant besides the tier's own
 };
 
@@ -175,7 +175,7 @@ struct ProductRun {
 inline std::vector<uint32_t> run_product(const std::shared_ptr<VulkanDevice>& device,
                                          const Product& p, const ProductRun& how, int runs = 2) {
   Plan plan;
-  plan.dispatches.push_back(launch_matmul({}, p.problem, how.caps, how.precision, how.strategy));
+  plan.dispatches.push_back(launch_matmul({}, p.problem, how.caps, how.precision, how.choice));
   plan.dispatches[0].bindings = {
       {0, Access::kRead}, {1, Access::kRead}, {2, Access::kRead}, {3, Access::kWrite}};
   const std::vector<uint32_t> poison(p.y_words, kGap);

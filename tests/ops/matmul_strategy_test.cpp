@@ -8,6 +8,7 @@ namespace {
 
 using Addend = ProductCase::Addend;
 using Layout = ProductCase::Layout;
+using enum MatmulStrategy;
 
 // 1, primes, around every tile in use, one real model's, as M, N, K.
 constexpr uint32_t kSizes[][3] = {
@@ -53,27 +54,52 @@ std::vector<std::shared_ptr<VulkanDevice>> devices() {
 }
 
 void add_run(std::vector<ProductRun>& runs, const DeviceCaps& caps, Precision precision,
-             MatmulStrategy strategy, const std::string& what) {
-  const bool beside = what.find(',') != std::string::npos || precision == Precision::kF16;
-  runs.push_back(
-      {std::string(tier_name(caps.tier)) + " " + what, caps, precision, strategy, beside});
+             const MatmulChoice& choice, const std::string& what = "") {
+  const bool beside = !what.empty() || precision == Precision::kF16;
+  runs.push_back({std::string(tier_name(caps.tier)) + " " + choice_text(choice) + " " + what, caps,
+                  precision, choice, beside});
+}
+
+MatmulChoice choice_of(MatmulStrategy strategy, uint8_t rows = 0, uint8_t lanes = 0,
+                       uint8_t slices = 0) {
+  return {kAnyRows, strategy, rows, lanes, slices};
+}
+
+MatmulChoice software_rows(const DeviceCaps& caps) {
+  return choice_of(kRows, 0, caps.subgroup_size == 4 ? 4 : 8, 1);
+}
+
+// The kernels that one driver's compiler asks for, on every device that can run them.
+void add_special_runs(std::vector<ProductRun>& runs, DeviceCaps caps) {
+  caps.wants_literal_tiles = caps.streams_uniform_loads = true;
+  add_run(runs, caps, Precision::kF32, choice_of(kLiteral, 1), "beside");
+  for (const MatmulChoice& choice : {choice_of(kLiteral, 8), choice_of(kStream)}) {
+    if (can_run(choice, caps)) add_run(runs, caps, Precision::kF32, choice);
+  }
 }
 
 // The strategies for few and for many rows with packed weights, as a device of these capabilities
 // and one with narrower loads run them.
 void add_packed_runs(std::vector<ProductRun>& runs, DeviceCaps caps, Precision precision) {
   const bool software = caps.device_class == DeviceClass::kSoftware;
-  add_run(runs, caps, precision, MatmulStrategy::kRows, "rows");
-  if (software) add_run(runs, caps, precision, MatmulStrategy::kWide, "wide");
+  const MatmulChoice wide = caps.subgroup() ? choice_of(kWide, 16, 1) : choice_of(kWide, 14, 2);
+  add_run(runs, caps, precision, software_rows(caps));
+  if (software) add_run(runs, caps, precision, wide);
+  if (precision == Precision::kF32) {
+    add_special_runs(runs, caps);
+    if (software) add_run(runs, caps, precision, choice_of(kWide, 8, 1), "small");
+  }
   if (caps.int64() && precision == Precision::kF32) {
     caps.has_int64 = false;
-    add_run(runs, caps, precision, MatmulStrategy::kRows, "rows, narrow");
-    caps.fast_uniform_loads = !caps.fast_uniform_loads;
-    if (software) add_run(runs, caps, precision, MatmulStrategy::kWide, "wide, narrow");
+    add_run(runs, caps, precision, software_rows(caps), "narrow");
+    if (software && caps.subgroup()) {
+      add_run(runs, caps, precision, choice_of(kWide, 32, 1), "narrow");
+    }
   }
   if (!software) return;
   caps.device_class = DeviceClass::kDiscrete;
-  add_run(runs, caps, precision, MatmulStrategy::kRows, "rows, discrete");
+  add_run(runs, caps, precision, choice_of(kRows, 0, 16, 8), "discrete");
+  add_run(runs, caps, precision, choice_of(kRows, 0, 16, 4), "discrete");
 }
 
 std::vector<ProductRun> packed_runs(const DeviceCaps& caps) {
@@ -82,7 +108,8 @@ std::vector<ProductRun> packed_runs(const DeviceCaps& caps) {
     add_packed_runs(runs, caps, Precision::kF16);
   } else {
     add_packed_runs(runs, caps, Precision::kF32);
-    add_run(runs, caps, Precision::kF32, MatmulStrategy::kTiled, "tiled");
+    add_run(runs, caps, Precision::kF32, choice_of(kTiled, 32));
+    add_run(runs, caps, Precision::kF32, choice_of(kTiled, 64), "large");
   }
   return runs;
 }
@@ -91,9 +118,17 @@ std::vector<ProductRun> strided_runs(const DeviceCaps& caps) {
   std::vector<ProductRun> runs;
   if (caps.fp16()) return runs;  // no strided variant multiplies halves
   if (caps.device_class == DeviceClass::kSoftware) {
-    add_run(runs, caps, Precision::kF32, MatmulStrategy::kStrided, "strided");
+    DeviceCaps plain = caps;
+    plain.wants_literal_tiles = false;
+    add_run(runs, plain, Precision::kF32,
+            caps.subgroup() ? choice_of(kStrided, 8, 1) : choice_of(kStrided, 14, 2));
+    plain.wants_literal_tiles = true;
+    if (can_run(choice_of(kLiteral, 8), plain)) {
+      add_run(runs, plain, Precision::kF32, choice_of(kStrided, 8, 1), "literal");
+    }
   }
-  add_run(runs, caps, Precision::kF32, MatmulStrategy::kTiled, "tiled");
+  add_run(runs, caps, Precision::kF32, choice_of(kTiled, 32));
+  add_run(runs, caps, Precision::kF32, choice_of(kTiled, 64), "large");
   return runs;
 }
 
@@ -112,7 +147,9 @@ void check_case(const std::shared_ptr<VulkanDevice>& device, const ProductRun& r
 // take every third size, and so do weights in f16. More rows than a strategy is meant for show
 // nothing new.
 bool worth_running(const ProductRun& run, const ProductCase& c, size_t i) {
-  if (run.strategy == MatmulStrategy::kRows && c.m > 17) return false;
+  const bool few = run.choice.strategy == kRows || run.choice.strategy == kStream;
+  if (few && c.m > 17) return false;
+  if (run.choice.slices == 8 && c.m > 4) return false;  // beyond what shared memory holds
   const bool all = !run.beside && c.weight == DType::kF32;
   return all || i % 3 == (c.weight == DType::kF32 ? 1 : 2);
 }
@@ -146,7 +183,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("matmul applies every activation, and finite ones stay finite far out") {
     for (const auto& device : devices()) {
       for (const ProductRun& run : packed_runs(device->caps())) {
-        if (run.beside || run.strategy == MatmulStrategy::kWide) continue;
+        if (run.beside || run.choice.strategy == kWide) continue;
         for (uint32_t kind = 1; kind <= 8; ++kind) {
           ProductCase c{.m = 3, .n = 9, .k = 6, .bias = true, .alpha = 40};
           c.activation = static_cast<ActivationKind>(kind);
@@ -163,14 +200,11 @@ TEST_SUITE("gpu") {
     for (const auto& device : devices()) {
       for (const ProductRun& run : packed_runs(device->caps())) {
         CAPTURE(run.name);
-        const bool software = run.caps.device_class == DeviceClass::kSoftware;
-        // On other devices the rows strategy halves its slices of K from 5 rows on.
-        const bool few = run.strategy == MatmulStrategy::kRows && !software;
         ProductCase c{.m = 40, .n = 21, .k = 77, .bias = true};
         Product product = make_product(c);
         std::vector<uint32_t> first;
         for (uint32_t m : {1u, 4u, 5u, 8u, 9u, 17u, 40u}) {
-          if (few && m <= 4) continue;
+          if (run.choice.slices == 8 && m > 4) continue;
           product.problem.params.m = m;
           const std::vector<uint32_t> y = run_product(device, product, run, 1);
           const std::vector<uint32_t> row = product_row(product, y, 0);
@@ -185,6 +219,7 @@ TEST_SUITE("gpu") {
     for (const auto& device : devices()) {
       for (const ProductRun& run : packed_runs(device->caps())) {
         CAPTURE(run.name);
+        if (run.choice.slices == 8) continue;  // for 4 rows at most
         ProductCase c{.m = 5, .n = 19, .k = 23, .activation = ActivationKind::kRelu};
         Product product = make_product(c);
         product.a.data[1 * 23 + 22] = kNan;
@@ -203,17 +238,62 @@ TEST_SUITE("cpu") {
   TEST_CASE("matmul picks its strategy by capacity and layout alone") {
     DeviceCaps software = caps_of_tier(Tier::kSubgroup);
     software.device_class = DeviceClass::kSoftware;
+    software.subgroup_size = 8;
+    DeviceCaps streams = software;
+    streams.streams_uniform_loads = streams.has_int64 = true;
+    DeviceCaps literal = software;
+    literal.wants_literal_tiles = true;
+    literal.subgroup_size = 4;
     const DeviceCaps discrete = caps_of_tier(Tier::kSubgroup);
     for (uint32_t m : {1u, 3u, 4u, 8u, 9u, 100u}) {
       ProductCase c{.m = m, .n = 12, .k = 20};
       MatmulProblem problem = make_product(c).problem;
-      CHECK(pick_matmul(problem, discrete) ==
-            (m <= 8 ? MatmulStrategy::kRows : MatmulStrategy::kTiled));
-      CHECK(pick_matmul(problem, software) ==
-            (m <= 3 ? MatmulStrategy::kRows : MatmulStrategy::kWide));
+      CHECK(pick_matmul(problem, discrete).strategy == (m <= 8 ? kRows : kTiled));
+      CHECK(pick_matmul(problem, software).strategy == (m <= 3 ? kRows : kWide));
+      CHECK(pick_matmul(problem, streams).strategy == (m <= 16 ? kStream : kWide));
+      CHECK(pick_matmul(problem, literal).strategy == kLiteral);
+      CHECK(pick_matmul(problem, literal).rows == (m == 1 ? 1 : 8));
+      // Rows that do not lie in whole panels cannot be streamed.
+      problem.params.b_row_stride = 72;
+      CHECK(pick_matmul(problem, streams).strategy == kWide);
       problem.params.a_col_stride = 2;
-      CHECK(pick_matmul(problem, discrete) == MatmulStrategy::kTiled);
-      CHECK(pick_matmul(problem, software) == MatmulStrategy::kStrided);
+      CHECK(pick_matmul(problem, discrete).strategy == kTiled);
+      CHECK(pick_matmul(problem, software).strategy == kStrided);
+    }
+  }
+
+  TEST_CASE("a tuned choice takes the table's place where the device can run it") {
+    DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
+    caps.device_class = DeviceClass::kSoftware;
+    caps.subgroup_size = 8;
+    ProductCase c{.m = 4, .n = 12, .k = 20};
+    const MatmulProblem problem = make_product(c).problem;
+    CHECK(pick_matmul(problem, caps).strategy == kWide);
+    caps.tuned_matmul[0] = {{2, kWide, 8, 1}, {8, kRows, 0, 4, 2}};
+    CHECK(pick_matmul(problem, caps) == MatmulChoice{8, kRows, 0, 4, 2});
+    MatmulProblem half = problem;
+    half.weight_dtype = DType::kF16;
+    CHECK(pick_matmul(half, caps).strategy == kWide);
+    // No shaderInt64, and tiles that no kernel has: the table's own.
+    caps.tuned_matmul[0] = {{8, kStream}};
+    CHECK(pick_matmul(problem, caps).strategy == kWide);
+    caps.tuned_matmul[0] = {{8, kWide, 64, 64}, {8, kRows, 0, 64, 64}, {8, kLiteral, 8}};
+    CHECK(pick_matmul(problem, caps) == MatmulChoice{16, kWide, 8, 1});
+  }
+
+  TEST_CASE("every candidate of the tuner can run, and the first is the table's") {
+    for (Tier tier : {Tier::kBaseline, Tier::kSubgroup}) {
+      for (DeviceClass kind : {DeviceClass::kSoftware, DeviceClass::kDiscrete}) {
+        for (uint32_t m : {1u, 4u, 16u, 160u}) {
+          DeviceCaps caps = caps_of_tier(tier);
+          caps.device_class = kind;
+          caps.subgroup_size = 8;
+          const std::vector<MatmulChoice> list = matmul_candidates(caps, m);
+          CHECK(list.size() >= 2);
+          CHECK(list[0] == matmul_choice(caps, m, false));
+          for (const MatmulChoice& choice : list) CHECK(can_run(choice, caps));
+        }
+      }
     }
   }
 
@@ -225,8 +305,8 @@ TEST_SUITE("cpu") {
         for (size_t i = 0; i < std::size(kSizes); ++i) {
           const ProductCase c = case_of(i, DType::kF32, Layout::kPacked);
           const MatmulProblem problem = make_product(c).problem;
-          const MatmulStrategy strategy = pick_matmul(problem, caps);
-          const Dispatch d = launch_matmul({}, problem, caps, Precision::kF32, strategy);
+          const Dispatch d =
+              launch_matmul({}, problem, caps, Precision::kF32, pick_matmul(problem, caps));
           CHECK(d.spec[0] <= caps.limits.max_invocations);
           CHECK(d.push.size() <= caps.limits.max_push_bytes);
           CHECK(d.groups[2] == c.batch);

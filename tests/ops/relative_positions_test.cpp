@@ -11,13 +11,15 @@ namespace {
 
 using Direction = T5Buckets::Direction;
 
+__extension__ typedef unsigned __int128 Wide;
+
 // n^steps >= most^t own^(steps - t), in whole numbers of 128 bits.
 bool reaches(int64_t n, int64_t own, int64_t most, int64_t steps, int64_t t) {
-  unsigned __int128 left = 1;
-  unsigned __int128 right = 1;
+  Wide left = 1;
+  Wide right = 1;
   for (int64_t i = 0; i < steps; ++i) {
-    left *= static_cast<unsigned __int128>(n);
-    right *= static_cast<unsigned __int128>(i < t ? most : own);
+    left *= static_cast<Wide>(n);
+    right *= static_cast<Wide>(i < t ? most : own);
   }
   return left >= right;
 }

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "ops/step_run.h"
 #include "reference/rotary.h"
 #include "support/operator_check.h"
 
@@ -145,73 +144,6 @@ TEST_SUITE("gpu") {
     c.attrs = {.heads = 1, .head_width = 4};
     check_case(c);
   }
-
-  TEST_CASE("rotary of a decoding step takes each live slot's position from the state") {
-    constexpr uint32_t kPosition = 13;
-    const std::vector<uint32_t> starts = {0, 4, 13, 14};  // the last one has not begun
-    Case c{{6, 40}, {}, 32, {}};
-    c.attrs = {.heads = 2, .head_width = 16};
-    const Array x = random_array(c.shape, 9);
-    std::vector<uint32_t> entries;
-    std::vector<double> positions(6, 0.0);
-    for (uint32_t slot = 0; slot < starts.size(); ++slot) {
-      entries.push_back((5 - slot) | starts[slot] << VKF_SLOT_ROW_BITS);
-      positions[slot] = static_cast<double>(kPosition) - starts[slot];
-    }
-    const Array wanted = expected_at(c, x, positions);
-    for (const TierDevice& device : tier_devices()) {
-      Graph graph;
-      graph.set_step(6);
-      RotaryInputs inputs;
-      inputs.x = graph.add_external("x", DType::kF32, c.shape);
-      inputs.table = graph.add_external("table", DType::kF32, {32, 16});
-      inputs.state = graph.add_external("state", DType::kU32, {kStateWords});
-      const auto y = add_rotary(graph, inputs, c.attrs);
-      REQUIRE_MESSAGE(y.ok(), y.error().message);
-      graph.tensor(*y).kind = TensorKind::kExternal;
-      graph.tensor(*y).name = "y";
-      const TensorMap given = {{"x", reference::to_tensor(x)},
-                               {"table", reference::to_tensor(table_of(c))},
-                               {"state", make_state(entries, kPosition)}};
-      const std::vector<float> out = run_step(device, graph, given, 4).at("y").to_floats().value();
-      const Array live{{4, 40}, {wanted.data.begin(), wanted.data.begin() + 160}};
-      check_close(Tensor::from_floats({4, 40}, std::span(out).first(160)), live,
-                  tolerance_for(DType::kF32, 2));
-      for (size_t i = 160; i < out.size(); ++i) CHECK(std::isnan(out[i]));  // not written
-    }
-  }
-
-  TEST_CASE("rotary lets heads follow once more, turned by a limit at most") {
-    for (const auto pairs : {RotaryPairs::kHalves, RotaryPairs::kInterleaved}) {
-      for (uint32_t width : {6u, 16u, 31u, 128u}) {
-        Case c{{3, 9, 4 * width}, {}, 64, {}};
-        c.attrs = {.heads = 3, .head_width = width, .rotary_width = 4, .pairs = pairs};
-        c.attrs.position_offset = 2;
-        const Array x = random_array(c.shape, width);
-        const Array turned = expected(c, x);
-        std::vector<double> positions(27);
-        for (size_t row = 0; row < 27; ++row) {
-          positions[row] = std::min(5.0, static_cast<double>(row % 9) + 2.0);
-        }
-        const Array again = expected_at(c, x, positions);
-        const auto w = static_cast<ptrdiff_t>(width);
-        Array both{{3, 9, 6 * w}, {}};
-        for (ptrdiff_t row = 0; row < 27; ++row) {
-          const auto whole = turned.data.begin() + row * 4 * w;
-          const auto queries = again.data.begin() + row * 4 * w;
-          both.data.insert(both.data.end(), whole, whole + 4 * w);
-          both.data.insert(both.data.end(), queries, queries + 2 * w);
-        }
-        c.attrs.again_heads = 2;
-        c.attrs.again_limit = 5;
-        for (const TierDevice& device : tier_devices()) {
-          CAPTURE(device.tier);
-          check_close(run_poisoned(device, prepare(c, x)).at("y"), both,
-                      tolerance_for(DType::kF32, 2));
-        }
-      }
-    }
-  }
 }
 
 TEST_SUITE("cpu") {
@@ -231,30 +163,12 @@ TEST_SUITE("cpu") {
     check_error(check_rotary(x, table, {.heads = 1, .head_width = 0}), "rotary", "0");
     check_error(check_rotary(x, table, {.heads = 1, .head_width = 8, .rotary_width = 10}), "rotary",
                 "10");
-    check_error(check_rotary(x, table, {.heads = 2, .head_width = 8, .again_heads = 3}), "rotary",
-                "3 heads");
-    check_error(check_rotary(x, table, {.heads = 2, .head_width = 8, .again_heads = 1}), "rotary",
-                "multiple of the head width 8");
     const TensorDesc positions{"positions", DType::kU32, {6}};
     CHECK(check_rotary_positions(positions, x, attrs).ok());
     RotaryAttrs later = attrs;
     later.positions_at = 1;
     check_error(check_rotary_positions(positions, x, later), "rotary", "7 elements");
     check_error(check_rotary_positions(floats_desc({6}), x, attrs), "rotary", "F32");
-    check_error(check_rotary_state({"s", DType::kU32, {16}}, x), "rotary", "(16)");
-    const TensorDesc state{"s", DType::kU32, {kStateWords}};
-    CHECK(check_rotary_state(state, x).ok());
-    check_error(check_rotary_state(state, floats_desc({4081, 20})), "rotary", "4080");
-  }
-
-  TEST_CASE("rotary refuses positions beside a decoding state") {
-    Graph graph;
-    RotaryInputs inputs;
-    inputs.x = graph.add_external("x", DType::kF32, {4, 8});
-    inputs.table = graph.add_external("table", DType::kF32, {5, 8});
-    inputs.positions = graph.add_external("positions", DType::kU32, {4});
-    inputs.state = graph.add_external("state", DType::kU32, {kStateWords});
-    check_error(add_rotary(graph, inputs, {.heads = 1, .head_width = 8}), "rotary", "one of them");
   }
 
   TEST_CASE("rotary plans one dispatch of its kernel, without aliasing") {
@@ -268,9 +182,6 @@ TEST_SUITE("cpu") {
     const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "rotary_row__f32_f32_f32");
     CHECK(plan.dispatches.size() == 3);
     check_no_aliasing(plan);
-    inputs.state = op.graph.add_external("state", DType::kU32, {kStateWords});
-    CHECK(add_rotary(op.graph, inputs, attrs).ok());
-    plan_with_kernel(op.graph, Tier::kSubgroup, "rotary_step__f32_f32_f32");
   }
 }
 

@@ -39,12 +39,15 @@ class HostQueue {
   HostQueue& operator=(const HostQueue&) = delete;
 
   VkCommandBuffer commands() const { return commands_; }
+  const HostDevice& host() const { return host_; }
+  const DeviceApi& api() const { return api_; }
 
   // A mapped, coherent storage buffer; `words` is its host address.
   VkBuffer make_buffer(VkDeviceSize bytes, float*& words) {
     VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
     info.size = bytes;
-    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT;
     VkBuffer buffer = VK_NULL_HANDLE;
     REQUIRE(api_.CreateBuffer(host_.device, &info, nullptr, &buffer) == VK_SUCCESS);
     VkMemoryRequirements needs;

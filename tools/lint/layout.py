@@ -6,7 +6,7 @@ import sys
 from common import ROOT, files, relative, report
 
 ALL = {"base", "checkpoint", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
-       "session", "tasks", "text", "image", "audio", "reference", "api"}
+       "session", "tasks", "text", "grammar", "chat", "image", "audio", "reference", "api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
@@ -16,6 +16,8 @@ ROOMS = {
     "kernels": set(),
     "plan": {"kernels"},
     "text": set(),
+    "grammar": {"text"},
+    "chat": {"text"},
     "image": {"checkpoint"},
     "audio": {"checkpoint"},
     "reference": set(),
@@ -79,7 +81,10 @@ def check_public(path, quoted, target):
 
 
 def check_sample(path, quoted, target):
-    if quoted and not target.startswith("vkformer/") and not (path.parent / target).exists():
+    # Its own files: beside it, or from the top of a sample that has rooms of its own.
+    top = ROOT.joinpath(*path.relative_to(ROOT).parts[:2])
+    own = (path.parent / target).exists() or (top / target).exists()
+    if quoted and not target.startswith("vkformer/") and not own:
         return f"[{target}] is not public; samples use include/vkformer/ only."
     return None
 

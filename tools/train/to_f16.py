@@ -14,8 +14,8 @@ import struct
 import sys
 from pathlib import Path
 
-COPIED = ["generation_config.json", "tokenizer.json", "split.json", "reference_greedy.json",
-          "reference_beam4.json"]
+COPIED = ["generation_config.json", "tokenizer.json", "preprocessor_config.json", "split.json",
+          "test_digits.png", "reference.json", "reference_greedy.json", "reference_beam4.json"]
 CHUNK = 1 << 16
 HALF_MAX = 65504.0
 

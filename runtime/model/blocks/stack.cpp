@@ -2,7 +2,6 @@
 
 #include "model/blocks/stack_attention.h"
 #include "ops/combine.h"
-#include "ops/gated_activation.h"
 #include "ops/layer_norm.h"
 #include "ops/rms_norm.h"
 
@@ -35,13 +34,9 @@ Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std
 
 Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, const std::string& layer,
                               TensorId x, LinearAttrs down) {
-  const bool gated = c.gate == StackConfig::Gate::kYes;
-  const ActivationKind activation = gated ? ActivationKind::kNone : c.activation;
-  VKF_ASSIGN(TensorId up, add_named_linear(b, layer + ".ffn.up", x, {.activation = activation}));
-  if (gated) {
-    b.graph().set_scope(layer + ".ffn.gate");
-    VKF_ASSIGN(up, add_gated_activation(b.graph(), up, {.kind = c.activation}));
-  }
+  LinearAttrs attrs{.activation = c.activation};
+  if (c.gate == StackConfig::Gate::kYes) attrs.gate = MatmulAttrs::Gate::kPairs;
+  VKF_ASSIGN(TensorId up, add_named_linear(b, layer + ".ffn.up", x, attrs));
   return add_named_linear(b, layer + ".ffn.down", up, down);
 }
 

@@ -5,7 +5,8 @@
 //   i.self.norm, i.self.qkv, i.self.out, i.ffn.norm, i.ffn.up, i.ffn.down
 //   with cross-attention i.cross.norm, i.cross.q, i.cross.kv, i.cross.out
 //   with a final norm `norm`
-// qkv is [q | k | v], heads side by side; a gated up is [gate | up].
+// qkv is [q | k | v], heads side by side; a gated up is pairs of a gate and what it lets through
+// (in_gate_pairs).
 #pragma once
 
 #include <functional>

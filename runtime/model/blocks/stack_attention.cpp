@@ -5,6 +5,7 @@
 #include "base/narrow.h"
 #include "ops/attention_step.h"
 #include "ops/kv_append.h"
+#include "ops/rotary_append.h"
 
 namespace vkformer {
 namespace {
@@ -64,32 +65,57 @@ Result<std::vector<float>> turning_table(const StackRun& run, const RotarySetup&
   return rotary_rows(frequencies, positions);
 }
 
-// qkv with its queries and keys turned; in a step whose layer has sinks the queries follow again,
-// turned for them.
+Result<TensorId> table_of(const LayerSite& site, int index) {
+  const RotarySetup& rotary = site.c.rotaries[static_cast<size_t>(index)];
+  const std::string name = site.c.rows + ".rotary." + std::to_string(index);
+  const TensorId known = site.b.graph().find_external(name);
+  if (known != kNoTensor) return known;
+  VKF_ASSIGN(std::vector<float> values, turning_table(site.run, rotary));
+  const Shape shape = {static_cast<int64_t>(values.size()) / rotary.width, rotary.width};
+  return site.b.host_floats(name, shape, values);
+}
+
+TensorId cache_of(const LayerSite& site) {
+  const StepShape& s = site.run.step;
+  return site.b.graph().add_external(
+      "self_kv." + site.number(), DType::kF32,
+      {s.batch * s.beams, cache_lines(site).lines, site.c.line_width()});
+}
+
+// qkv with its queries and keys turned.
 Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
   const StackConfig& c = site.c;
-  const StackRun& run = site.run;
   const RotarySetup& rotary = c.rotaries[static_cast<size_t>(index)];
-  const std::string name = c.rows + ".rotary." + std::to_string(index);
-  TensorId table = site.b.graph().find_external(name);
-  if (table == kNoTensor) {
-    VKF_ASSIGN(std::vector<float> values, turning_table(run, rotary));
-    const Shape shape = {static_cast<int64_t>(values.size()) / rotary.width, rotary.width};
-    table = site.b.host_floats(name, shape, values);
-  }
+  VKF_ASSIGN(const TensorId table, table_of(site, index));
   site.b.graph().set_scope(site.rows() + ".self.rotary");
-  const bool step = run.mode == Mode::kStep;
-  const bool again = step && cache_lines(site).sinks > 0;
-  return add_rotary(
-      site.b.graph(),
-      {.x = qkv, .table = table, .positions = run.positions, .state = step ? run.state : kNoTensor},
-      {.heads = u32(c.heads + c.kv()),
+  return add_rotary(site.b.graph(), {.x = qkv, .table = table, .positions = site.run.positions},
+                    {.heads = u32(c.heads + c.kv()),
+                     .head_width = u32(c.head()),
+                     .rotary_width = rotary.width,
+                     .pairs = rotary.pairs,
+                     .tokens = u32(site.run.tokens)});
+}
+
+// The same in a step: the queries alone, turned, for a layer with sinks once more for them. Keys
+// and values are in the cache then.
+Result<TensorId> turn_step(const LayerSite& site, int index, TensorId qkv) {
+  const StackConfig& c = site.c;
+  const StepShape& s = site.run.step;
+  const RotarySetup& rotary = c.rotaries[static_cast<size_t>(index)];
+  VKF_ASSIGN(const TensorId table, table_of(site, index));
+  const CacheLines kept = cache_lines(site);
+  site.b.graph().set_scope(site.rows() + ".self.rotary");
+  return add_rotary_append(
+      site.b.graph(), {.x = qkv, .table = table, .state = site.run.state, .cache = cache_of(site)},
+      {.heads = u32(c.heads),
+       .kv_heads = u32(c.kv()),
        .head_width = u32(c.head()),
        .rotary_width = rotary.width,
        .pairs = rotary.pairs,
-       .tokens = u32(step ? 1 : run.tokens),
-       .again_heads = again ? u32(c.heads) : 0u,
-       .again_limit = again ? u32(run.step.context - 1) : 0u});
+       .again_heads = kept.sinks > 0 ? u32(c.heads) : 0u,
+       .again_limit = kept.sinks > 0 ? u32(s.context - 1) : 0u,
+       .positions = u32(s.capacity),
+       .sinks = u32(kept.sinks)});
 }
 
 Result<TensorId> attend_own(const LayerSite& site, TensorId qkv) {
@@ -109,10 +135,6 @@ AttentionStepAttrs step_sizes(const LayerSite& site, AttentionStepAttrs::Source 
   return attrs;
 }
 
-std::string cache_name(const LayerSite& site) {
-  return "self_kv." + site.number();
-}
-
 Result<TensorId> step_own(const LayerSite& site, TensorId qkv) {
   const StackConfig& c = site.c;
   const StackRun& run = site.run;
@@ -125,8 +147,8 @@ Result<TensorId> step_own(const LayerSite& site, TensorId qkv) {
   attrs.positions = u32(run.step.capacity);
   attrs.context = u32(run.step.context);
   attrs.sinks = u32(cache_lines(site).sinks);
-  if (kind.rotary >= 0 && attrs.sinks > 0) attrs.sink_q_offset = u32(c.qkv_width());
-  const TensorId cache = site.b.graph().find_external(cache_name(site));
+  if (kind.rotary >= 0 && attrs.sinks > 0) attrs.sink_q_offset = u32(c.heads * c.head());
+  const TensorId cache = site.b.graph().find_external("self_kv." + site.number());
   return add_attention_step(
       site.b.graph(), {.q = qkv, .kv = cache, .aux = run.ancestry, .state = run.state}, attrs);
 }
@@ -136,11 +158,9 @@ Status append(const LayerSite& site, TensorId qkv) {
   const StepShape& s = site.run.step;
   Graph& g = site.b.graph();
   const CacheLines kept = cache_lines(site);
-  const TensorId cache = g.add_external(cache_name(site), DType::kF32,
-                                        {s.batch * s.beams, kept.lines, c.line_width()});
   const uint32_t q = u32(c.heads * c.head());
   const uint32_t half = u32(c.line_width() / 2);
-  return add_kv_append(g, qkv, add_decode_state(g), cache,
+  return add_kv_append(g, qkv, add_decode_state(g), cache_of(site),
                        {.k_offset = q,
                         .v_offset = q + half,
                         .k_width = half,
@@ -226,6 +246,7 @@ Result<TensorId> add_projection(const LayerSite& site, TensorId h) {
   const std::string name = site.rows() + ".self";
   VKF_ASSIGN(TensorId qkv, add_named_linear(site.b, name + ".qkv", h));
   const AttentionKind kind = kind_of(site);
+  if (kind.rotary >= 0 && site.run.mode == Mode::kStep) return turn_step(site, kind.rotary, qkv);
   if (kind.rotary >= 0) {
     VKF_ASSIGN(qkv, turn(site, kind.rotary, qkv));
   }

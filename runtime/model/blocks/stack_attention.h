@@ -19,7 +19,7 @@ struct LayerSite {
 };
 
 // [q | k | v] of h (..., D), turned by rotary positions, and in a prompt or a step written into the
-// cache -> (..., (H + 2 Hkv) E).
+// cache -> (..., (H + 2 Hkv) E); of a step with rotary positions the queries alone.
 Result<TensorId> add_projection(const LayerSite& site, TensorId h);
 // Keys and values of the encoder's output (B, S, 2 Hkv E); in a prompt also the output cross_kv.l.
 Result<TensorId> add_cross_projection(const LayerSite& site);

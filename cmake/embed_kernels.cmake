@@ -1,0 +1,39 @@
+# Writes the SPIR-V of a group of kernels as one C++ array, compressed together: what variants of a
+# shader have in common then lies there once. Run as
+#
+#   cmake -DFOLDER=<of the .spv files> -DKERNELS=a,b,c -DABSENT=c -DGROUP=g -DOUTPUT=g.cpp -DZSTD=zstd
+#         -P embed_kernels.cmake
+#
+# Kernels that are absent, because this build has no tier for them, have no words.
+cmake_minimum_required(VERSION 3.25)
+string(REPLACE "," ";" kernels "${KERNELS}")
+string(REPLACE "," ";" absent "${ABSENT}")
+set(files "")
+set(sizes "")
+set(at 0)
+foreach(kernel IN LISTS kernels)
+  set(words 0)
+  if(NOT kernel IN_LIST absent)
+    list(APPEND files ${FOLDER}/${kernel}.spv)
+    file(SIZE ${FOLDER}/${kernel}.spv bytes)
+    math(EXPR words "${bytes} / 4")
+  endif()
+  string(APPEND sizes "extern const uint32_t kSpirvAt_${kernel} = ${at};\n"
+    "extern const uint32_t kSpirvWords_${kernel} = ${words};\n")
+  math(EXPR at "${at} + ${words}")
+endforeach()
+set(packed ${FOLDER}/${GROUP}.zst)
+if(files)
+  # The size lets zstd choose a window that fits.
+  math(EXPR bytes "${at} * 4")
+  execute_process(COMMAND ${CMAKE_COMMAND} -E cat ${files}
+    COMMAND ${ZSTD} --quiet --force --ultra -22 --stream-size=${bytes} -o ${packed}
+    COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${packed} hex HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+else()
+  set(bytes "0")
+endif()
+file(WRITE ${OUTPUT} "#include <cstdint>\nextern const uint8_t kSpirvGroup_${GROUP}[] = {${bytes}};\n"
+  "extern const uint32_t kSpirvGroupBytes_${GROUP} = sizeof(kSpirvGroup_${GROUP});\n"
+  "extern const uint32_t kSpirvGroupWords_${GROUP} = ${at};\n${sizes}")

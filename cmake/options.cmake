@@ -1,0 +1,38 @@
+# What can be chosen when vkformer is built; docs/building.md has a table of what each part costs.
+# Inside another project (add_subdirectory, FetchContent) only the library is built by default.
+option(VKFORMER_BUILD_SAMPLES "Build the command line program and the embedding samples"
+       ${PROJECT_IS_TOP_LEVEL})
+option(VKFORMER_BUILD_PROGRAM "Build the command line program" ${VKFORMER_BUILD_SAMPLES})
+option(VKFORMER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(VKFORMER_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(VKFORMER_BUILD_SHARED "Build the shared library" ON)
+option(VKFORMER_BUILD_STATIC "Build the static library" ${PROJECT_IS_TOP_LEVEL})
+option(VKFORMER_INSTALL "Make install rules and packages" ${PROJECT_IS_TOP_LEVEL})
+option(VKFORMER_WERROR "Make warnings errors" OFF)
+
+set(VKFORMER_FAMILIES all CACHE STRING
+    "Model families to build: all, or files of runtime/model without .cpp, such as bert;marian")
+set(VKFORMER_TIER fp16 CACHE STRING "Highest tier to build kernels for: baseline, subgroup or fp16")
+set_property(CACHE VKFORMER_TIER PROPERTY STRINGS baseline subgroup fp16)
+option(VKFORMER_INT64 "Build the kernels that software devices profit from (64-bit loads)" ON)
+
+if(NOT VKFORMER_BUILD_SHARED AND NOT VKFORMER_BUILD_STATIC)
+  message(FATAL_ERROR "VKFORMER_BUILD_SHARED and VKFORMER_BUILD_STATIC are both off; turn one on.")
+endif()
+
+# Features of kernels (shaders/kernels.cmake) that this build leaves out.
+set(VKFORMER_ABSENT_FEATURES "")
+if(VKFORMER_TIER STREQUAL "baseline")
+  list(APPEND VKFORMER_ABSENT_FEATURES subgroup fp16)
+elseif(VKFORMER_TIER STREQUAL "subgroup")
+  list(APPEND VKFORMER_ABSENT_FEATURES fp16)
+elseif(NOT VKFORMER_TIER STREQUAL "fp16")
+  message(FATAL_ERROR
+    "VKFORMER_TIER is [${VKFORMER_TIER}]; it must be baseline, subgroup or fp16.")
+endif()
+if(NOT VKFORMER_INT64)
+  list(APPEND VKFORMER_ABSENT_FEATURES int64)
+endif()
+if(VKFORMER_BUILD_TESTS AND (VKFORMER_ABSENT_FEATURES OR NOT VKFORMER_FAMILIES STREQUAL "all"))
+  message(FATAL_ERROR "The tests need all families and kernels; turn VKFORMER_BUILD_TESTS off.")
+endif()

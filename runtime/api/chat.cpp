@@ -1,0 +1,91 @@
+#include "vkformer/chat.h"
+
+#include "base/check.h"
+#include "base/within_memory.h"
+#include "chat/chat_template.h"
+#include "checkpoint/file_store.h"
+#include "text/json_tree.h"
+
+namespace vkformer {
+namespace {
+
+constexpr const char* kNoMemory =
+    "[chat template] Memory ran out; use a smaller template or fewer messages.";
+constexpr const char* kConfig = "tokenizer_config.json";
+constexpr const char* kTemplate = "chat_template.jinja";
+constexpr const char* kTokens = "special_tokens_map.json";
+
+Result<std::string> read_text(const FileStore& files, const std::string& name) {
+  VKF_ASSIGN(const MappedFile file, files.open(name));
+  const auto bytes = file.bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace
+
+ChatTemplate::ChatTemplate(std::unique_ptr<const ChatTemplateSet> set) : set_(std::move(set)) {}
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+ChatTemplate::~ChatTemplate() = default;
+
+Result<ChatTemplate> ChatTemplate::load(const ModelSource& source) {
+  return within_memory(kNoMemory, [&]() -> Result<ChatTemplate> {
+    const FileStore& files = *source.store();
+    std::string config = "{}";
+    std::string jinja;
+    const bool has_jinja = files.has(kTemplate);
+    if (files.has(kConfig) || !has_jinja) {
+      VKF_ASSIGN(config, read_text(files, kConfig));
+    }
+    if (has_jinja) {
+      VKF_ASSIGN(jinja, read_text(files, kTemplate));
+    }
+    VKF_ASSIGN(auto set, ChatTemplateSet::from_config(config, has_jinja ? &jinja : nullptr,
+                                                      files.label_of(kConfig)));
+    if (files.has(kTokens)) {
+      VKF_ASSIGN(const std::string tokens, read_text(files, kTokens));
+      VKF_CHECK(set->add_special_tokens(tokens, files.label_of(kTokens)));
+    }
+    return ChatTemplate(std::move(set));
+  });
+}
+
+Result<ChatTemplate> ChatTemplate::parse(std::string_view text, std::string_view special_tokens) {
+  return within_memory(kNoMemory, [&]() -> Result<ChatTemplate> {
+    VKF_ASSIGN(auto set, ChatTemplateSet::from_source(text));
+    VKF_CHECK(set->add_special_tokens(special_tokens, "special_tokens"));
+    return ChatTemplate(std::move(set));
+  });
+}
+
+Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages,
+                                         const ChatOptions& options) const {
+  return within_memory(kNoMemory, [&]() -> Result<std::string> {
+    JsonTree list = JsonTree::of_array();
+    for (const ChatMessage& message : messages) {
+      JsonTree object = JsonTree::of_object();
+      object.members.emplace_back("role", JsonTree::of_string(message.role));
+      object.members.emplace_back("content", JsonTree::of_string(message.content));
+      list.items.push_back(std::move(object));
+    }
+    return set_->render(list, options);
+  });
+}
+
+Result<std::string> ChatTemplate::render_json(std::string_view messages,
+                                              const ChatOptions& options) const {
+  return within_memory(kNoMemory, [&]() -> Result<std::string> {
+    VKF_ASSIGN(const JsonTree list, parse_json_tree(messages, "messages"));
+    if (!list.is_array()) {
+      return invalid_argument(std::string("[messages] is ") + list.type_name() +
+                              "; it must be an array of messages.");
+    }
+    return set_->render(list, options);
+  });
+}
+
+std::vector<std::string> ChatTemplate::names() const {
+  return set_->names();
+}
+
+}  // namespace vkformer

@@ -1,0 +1,11 @@
+#include "vkformer/tuning.h"
+
+#include "session/tuning.h"
+
+namespace vkformer {
+
+Result<TuneReport> tune_device(const Device& device, const TuneOptions& options) {
+  return tune_matmul(device.impl(), options);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,120 @@
+#include "ops/matmul_table.h"
+
+#include <algorithm>
+
+namespace vkformer {
+namespace {
+
+constexpr uint32_t kFewRows = 8;        // at most, of a tile of matmul_rows and matmul_stream
+constexpr uint32_t kStreamedRows = 16;  // two tiles of matmul_stream; more gain nothing
+
+using enum MatmulStrategy;
+
+// Lanes of a workgroup that streams a panel, or half of one, row by row.
+uint8_t software_lanes(const DeviceCaps& caps) {
+  return static_cast<uint8_t>(std::clamp(caps.subgroup_size, 4u, 8u));
+}
+
+// Measured on lavapipe and SwiftShader (bench/results).
+std::vector<MatmulChoice> software_table(const DeviceCaps& caps) {
+  const MatmulChoice rows{kFewRows, kRows, 0, software_lanes(caps), 1};
+  if (!caps.subgroup()) return {rows, {kAnyRows, kWide, 14, 2}};
+  if (can_run({1, kLiteral, 1}, caps)) return {{1, kLiteral, 1}, {kAnyRows, kLiteral, 8}};
+  const MatmulChoice many{kAnyRows, kWide, large_tile_rows(caps), 1};
+  if (can_run({kStreamedRows, kStream}, caps)) return {{kStreamedRows, kStream}, many};
+  // Small products take a small tile: it compiles in half the time, which counts at a cold start.
+  return {{3, kRows, 0, software_lanes(caps), 1}, {16, kWide, 8, 1}, many};
+}
+
+// Unmeasured. Few rows need more invocations than columns give: slices of K, summed in order.
+std::vector<MatmulChoice> gpu_table() {
+  return {
+      {4, kRows, 0, 16, 8}, {kFewRows, kRows, 0, 16, 4}, {32, kTiled, 32}, {kAnyRows, kTiled, 64}};
+}
+
+void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
+                   const DeviceCaps& caps) {
+  const auto same = [&](MatmulChoice c) {
+    c.max_rows = choice.max_rows;
+    return c == choice;
+  };
+  if (can_run(choice, caps) && std::none_of(list.begin(), list.end(), same)) list.push_back(choice);
+}
+
+}  // namespace
+
+uint8_t large_tile_rows(const DeviceCaps& caps) {
+  return caps.fast_uniform_loads && !caps.streams_uniform_loads ? 16 : 32;
+}
+
+std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps) {
+  return caps.device_class == DeviceClass::kSoftware ? software_table(caps) : gpu_table();
+}
+
+MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, bool half_weights) {
+  for (const MatmulChoice& choice : caps.tuned_matmul[half_weights ? 1 : 0]) {
+    if (m <= choice.max_rows && can_run(choice, caps)) return choice;
+  }
+  for (const MatmulChoice& choice : matmul_table(caps)) {
+    if (m <= choice.max_rows) return choice;
+  }
+  return matmul_table(caps).back();
+}
+
+bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
+  const uint32_t most = caps.limits.max_invocations;
+  switch (c.strategy) {
+    case kRows:
+      // Two quads of every invocation and row in 16 KiB of shared memory.
+      return c.lanes > 0 && c.slices > 0 &&
+             uint32_t{c.lanes} * c.slices <= std::min(most, caps.limits.max_group_size[0]) &&
+             2u * std::min(c.max_rows, kFewRows) * c.lanes * c.slices * 16u <= 16384u;
+    case kStream:
+      return caps.streams_uniform_loads && caps.int64();
+    case kWide: {
+      const uint32_t lanes = caps.subgroup() ? caps.subgroup_size : software_lanes(caps);
+      // Registers: a GPU has none for such tiles.
+      return caps.device_class == DeviceClass::kSoftware && c.rows > 0 && c.lanes > 0 &&
+             lanes <= most && uint32_t{c.rows} * c.lanes * lanes <= 512;
+    }
+    case kLiteral:
+      return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.wants_literal_tiles &&
+             caps.subgroup() && caps.subgroup_size == 4;
+    case kTiled:
+      return c.rows == 32 || c.rows == 64;
+    case kStrided:
+      return false;  // for other layouts; nobody chooses it
+  }
+  return false;
+}
+
+std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m) {
+  DeviceCaps untuned = caps;
+  untuned.tuned_matmul = {};
+  std::vector<MatmulChoice> list{matmul_choice(untuned, m, false)};
+  const bool software = caps.device_class == DeviceClass::kSoftware;
+  if (m <= kFewRows) {
+    for (const auto& [lanes, slices] :
+         {std::pair{4, 1}, {8, 1}, {4, 2}, {8, 4}, {16, 4}, {16, 8}}) {
+      if (software && slices > 2) continue;
+      add_candidate(list, {m, kRows, 0, static_cast<uint8_t>(lanes), static_cast<uint8_t>(slices)},
+                    caps);
+    }
+  }
+  if (m <= kStreamedRows) add_candidate(list, {m, kStream}, caps);
+  add_candidate(list, {m, kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)}, caps);
+  for (const auto& [rows, groups] : {std::pair{8, 1}, {16, 1}, {24, 1}, {32, 1}, {8, 2}, {14, 2}}) {
+    // A tile of more than twice the rows computes more that nobody wants than it saves.
+    if (static_cast<uint32_t>(rows) <= std::max(8u, 2 * m)) {
+      add_candidate(list, {m, kWide, static_cast<uint8_t>(rows), static_cast<uint8_t>(groups)},
+                    caps);
+    }
+  }
+  if (!software) {
+    add_candidate(list, {m, kTiled, 32}, caps);
+    add_candidate(list, {m, kTiled, 64}, caps);
+  }
+  return list;
+}
+
+}  // namespace vkformer

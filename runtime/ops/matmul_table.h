@@ -1,0 +1,30 @@
+// The table of choices for matrix products with packed weights: by class of device and, within it,
+// by rows. The tuner (session/tuning.h) puts rows of its own in their place.
+//
+// A choice depends on M and the weight's dtype alone. Where `slices` is 1, as in the table of
+// software devices, all strategies add a row up in one order, so it has the same bits whatever
+// shares its batch; with several, the number of rows decides on the order.
+#pragma once
+
+#include "plan/device_caps.h"
+
+namespace vkformer {
+
+// The rows for a device, by ascending max_rows; the last one holds for any number. What was tuned
+// is left out.
+std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps);
+
+// What holds for a product of M rows: tuned or by the table.
+MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, bool half_weights);
+
+// Rows of matmul_wide's tile for large products on a software device with subgroups. Mesa 23 to 25
+// takes seconds to compile 32.
+uint8_t large_tile_rows(const DeviceCaps& caps);
+
+// Whether a device has the kernel, and its limits allow the tile.
+bool can_run(const MatmulChoice& choice, const DeviceCaps& caps);
+
+// What is worth trying for products of M rows on that device, the table's own choice first.
+std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m);
+
+}  // namespace vkformer

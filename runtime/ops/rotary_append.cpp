@@ -1,0 +1,119 @@
+#include "ops/rotary_append.h"
+
+#include "ops/kv_append.h"
+#include "ops/row_op.h"
+#include "params/decode_state.h"
+#include "params/rotary.h"
+
+namespace vkformer {
+namespace {
+
+constexpr OpId kOp = OpId::k_rotary_append;
+
+KvAppendAttrs append_attrs(const RotaryAppendAttrs& a) {
+  const uint32_t k = a.heads * a.head_width;
+  const uint32_t width = a.kv_heads * a.head_width;
+  return {.k_offset = k,
+          .v_offset = k + width,
+          .k_width = width,
+          .v_width = width,
+          .positions = a.positions,
+          .sinks = a.sinks};
+}
+
+}  // namespace
+
+Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& table,
+                                       const TensorDesc& state, const TensorDesc& cache,
+                                       const RotaryAppendAttrs& a) {
+  const uint64_t width = (uint64_t{a.heads} + 2 * uint64_t{a.kv_heads}) * a.head_width;
+  if (a.kv_heads == 0 || x.shape.size() != 2 || static_cast<uint64_t>(x.shape[1]) != width) {
+    return op_error(kOp, "x has shape " + shape_text(x.shape) + ", but must be (slots, " +
+                             std::to_string(width) + "): " + std::to_string(a.heads) +
+                             " query heads and " + std::to_string(a.kv_heads) +
+                             " of keys and of values, each at least one and of width " +
+                             std::to_string(a.head_width));
+  }
+  if (a.again_heads != 0 && a.again_heads != a.heads) {
+    return op_error(kOp, std::to_string(a.again_heads) +
+                             " query heads are to follow once more, but it must be all " +
+                             std::to_string(a.heads) + " or none");
+  }
+  if (a.rotary_width == 0) {
+    return op_error(kOp,
+                    "The rotary width is 0, but must be even, above 0 and at most the head "
+                    "width " +
+                        std::to_string(a.head_width));
+  }
+  const RotaryAttrs turned{.heads = a.heads + a.kv_heads,
+                           .head_width = a.head_width,
+                           .rotary_width = a.rotary_width,
+                           .pairs = a.pairs};
+  VKF_CHECK(check_rotary(x, table, turned));
+  if (x.shape[0] > VKF_MAX_SLOTS) {
+    return op_error(kOp, "x has shape " + shape_text(x.shape) +
+                             ", but a decoding step has at most " + std::to_string(VKF_MAX_SLOTS) +
+                             " slots, one a row");
+  }
+  VKF_CHECK(check_kv_append(x, state, cache, append_attrs(a)));
+  const int64_t queries = (int64_t{a.heads} + a.again_heads) * a.head_width;
+  return TensorDesc{"rotary_append", DType::kF32, {x.shape[0], queries}};
+}
+
+Result<TensorId> add_rotary_append(Graph& graph, const RotaryAppendInputs& in,
+                                   const RotaryAppendAttrs& a) {
+  if (!graph.is_step()) {
+    return op_error(kOp, "the graph is no decoding step; use rotary and kv_append");
+  }
+  VKF_ASSIGN(TensorDesc out,
+             check_rotary_append(graph.tensor(in.x), graph.tensor(in.table), graph.tensor(in.state),
+                                 graph.tensor(in.cache), a));
+  const TensorId y = graph.add_tensor(std::move(out));
+  Node node = make_node(kOp, a,
+                        "H=" + std::to_string(a.heads) + " Hkv=" + std::to_string(a.kv_heads) +
+                            " E=" + std::to_string(a.head_width) +
+                            " turned=" + std::to_string(a.rotary_width) +
+                            (a.pairs == RotaryPairs::kInterleaved ? " interleaved" : " halves"));
+  node.inputs = {in.x, in.table, in.state};
+  node.outputs = {y, in.cache};
+  graph.add_node(std::move(node));
+  return y;
+}
+
+Status lower_rotary_append(LowerContext& context, const Node& node) {
+  const RotaryAppendAttrs& a = attrs_of<RotaryAppendAttrs>(node);
+  const uint64_t slots = row_count(context.desc(node.inputs[0]).shape);
+  const auto lines = static_cast<uint32_t>(context.desc(node.outputs[1]).shape[1]);
+  const RotaryAppendParams params{
+      .heads = a.heads,
+      .kv_heads = a.kv_heads,
+      .head_width = a.head_width,
+      .pairs = a.rotary_width / 2,
+      .table_rows = static_cast<uint32_t>(context.desc(node.inputs[1]).shape[0]),
+      .again_heads = a.again_heads,
+      .again_limit = a.again_limit,
+      .lines = lines,
+      .positions = a.positions == 0 ? lines : a.positions,
+      .sinks = a.sinks};
+  Dispatch d = make_dispatch(node, KernelId::rotary_append__f32_f32_f32);
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.inputs[1], Access::kRead},
+                {node.outputs[0], Access::kWrite},
+                {node.outputs[1], Access::kWrite},
+                {node.inputs[2], Access::kRead}};
+  d.set_push(params);
+  // An invocation takes a pair of a head, or a few where heads are wide.
+  const uint32_t local = row_local_size(context.caps, 2 * a.rotary_width);
+  const uint32_t per_group = std::max(1u, run_length(context.caps, local) / a.head_width);
+  d.spec = {local, per_group, a.pairs == RotaryPairs::kInterleaved ? 1u : 0u};
+  set_row_groups(context, d, slots, 1);
+  const uint32_t heads = a.heads + 2 * a.kv_heads + a.again_heads;
+  d.groups[2] = (heads + per_group - 1) / per_group;
+  const double elements = static_cast<double>(slots) * heads * a.head_width;
+  d.flops = 3.0 * elements;
+  d.bytes = 12.0 * elements;
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

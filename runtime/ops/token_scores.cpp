@@ -1,0 +1,112 @@
+#include "ops/token_scores.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "ops/row_kernel.h"
+
+namespace vkformer {
+namespace {
+
+// Passes over the tokens, of which one looks every token up among the rules, in some 20 rounds.
+constexpr uint64_t kPasses = 24;
+
+uint64_t bit_words(const SearchParams& p) {
+  return (uint64_t{p.vocab} + 31) / 32;
+}
+
+uint64_t rows_of(const SearchParams& p) {
+  return uint64_t{p.batch} * p.beams;
+}
+
+}  // namespace
+
+uint64_t choice_suppress_at(const SearchParams& p) {
+  return rows_of(p) * VKF_CHOICE_WORDS;
+}
+
+uint64_t choice_allowed_at(const SearchParams& p, uint64_t row) {
+  return choice_suppress_at(p) + (2 + row) * bit_words(p);
+}
+
+uint64_t choice_rules_at(const SearchParams& p) {
+  return choice_allowed_at(p, rows_of(p));
+}
+
+uint64_t choice_words(const SearchParams& p, uint64_t rule_words) {
+  return choice_rules_at(p) + rule_words;
+}
+
+std::vector<uint32_t> rule_list(std::span<const TokenRule> rules) {
+  std::map<int64_t, std::vector<const TokenRule*>> targets;
+  for (const TokenRule& rule : rules) targets[rule.tokens.back()].push_back(&rule);
+  std::vector<uint32_t> words = {static_cast<uint32_t>(targets.size())};
+  uint64_t at = 1 + 3 * targets.size();
+  for (const auto& [token, list] : targets) {
+    words.insert(words.end(), {static_cast<uint32_t>(token), static_cast<uint32_t>(at),
+                               static_cast<uint32_t>(list.size())});
+    for (const TokenRule* rule : list) at += 1 + rule->tokens.size();
+  }
+  for (const auto& [token, list] : targets) {
+    for (const TokenRule* rule : list) {
+      words.push_back(std::bit_cast<uint32_t>(rule->bias));
+      words.push_back(static_cast<uint32_t>(rule->tokens.size() - 1));
+      std::transform(rule->tokens.begin(), rule->tokens.end() - 1, std::back_inserter(words),
+                     [](int64_t id) { return static_cast<uint32_t>(id); });
+    }
+  }
+  return words;
+}
+
+Result<TensorDesc> check_token_scores(const TensorDesc& logits, const SearchParams& p) {
+  const Shape rows = {static_cast<int64_t>(rows_of(p)), p.vocab};
+  if (logits.dtype != DType::kF32 || logits.shape != rows || p.vocab < 1) {
+    return op_error(OpId::k_token_scores, "logits are " + shape_text(logits.shape) +
+                                              ", but must be F32 (R, V) = " + shape_text(rows) +
+                                              " with at least one token");
+  }
+  return TensorDesc{"scores", DType::kF32, rows};
+}
+
+Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTensors& search,
+                                  ScoresFrom from) {
+  VKF_ASSIGN(TensorDesc out, check_token_scores(graph.tensor(logits), search.params));
+  const TensorId scores = graph.add_tensor(std::move(out));
+  const bool normalise = from == ScoresFrom::kLogProbabilities;
+  Node node = make_node(OpId::k_token_scores,
+                        SampleParams{.search = search.params, .normalise = normalise ? 1u : 0u},
+                        normalise ? "log-softmax" : "");
+  node.inputs = {logits, search.search, search.choice, search.state, search.settings};
+  node.outputs = {scores};
+  graph.add_node(std::move(node));
+  return scores;
+}
+
+Status lower_token_scores(LowerContext& context, const Node& node) {
+  const SampleParams& p = attrs_of<SampleParams>(node);
+  // What the history takes counts as so many more tokens.
+  const uint64_t history = uint64_t{p.search.capacity} * (VKF_MAX_NO_REPEAT + 1) / kPasses;
+  const auto tokens =
+      static_cast<uint32_t>(std::min<uint64_t>(p.search.vocab + history, UINT32_MAX));
+  if (too_many_passes(context.caps, tokens, kPasses)) {
+    return unsupported("[token_scores] There is no kernel for penalties on " +
+                       std::to_string(p.search.vocab) + " tokens over " +
+                       std::to_string(p.search.capacity) +
+                       " positions on a software device; use shorter texts");
+  }
+  Dispatch d = make_dispatch(node, KernelId::token_scores_row__f32_u32_f32);
+  d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead},
+                {node.inputs[2], Access::kRead}, {node.outputs[0], Access::kReadWrite},
+                {node.inputs[3], Access::kRead}, {node.inputs[4], Access::kRead}};
+  d.set_push(p);
+  d.spec = {row_local_size(context.caps, tokens, kPasses)};
+  const uint64_t rows = rows_of(p.search);
+  set_row_groups(context, d, rows, 1);
+  d.flops = 8.0 * static_cast<double>(rows) * p.search.vocab;
+  d.bytes = 12.0 * static_cast<double>(rows) * p.search.vocab;
+  context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+}  // namespace vkformer

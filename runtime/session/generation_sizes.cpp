@@ -1,0 +1,115 @@
+#include "session/generation_sizes.h"
+
+#include <algorithm>
+
+#include "session/forward_inputs.h"
+
+namespace vkformer {
+namespace {
+
+// Encoder lengths and cache capacities are rounded up, so that near sizes share a recording;
+// masked keys add exact zeros, so results do not change.
+constexpr int64_t kSourceBucket = 16;  // tokens
+constexpr int64_t kTargetBucket = 32;  // tokens
+constexpr int64_t kPromptBucket = 16;  // tokens
+// New tokens where neither the caller nor the model says how many: a cache has a limit.
+constexpr int64_t kMostDefaultTokens = 1024;
+// Where keys give way to others no position is the last; histories and tables end somewhere.
+constexpr int64_t kMostRolledTokens = int64_t{1} << 20;
+
+int64_t round_up(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+// The real tokens of each row, without padding wherever it stands.
+std::vector<std::vector<int64_t>> unpadded(const TokenRows& rows) {
+  std::vector<std::vector<int64_t>> lists(static_cast<size_t>(rows.batch));
+  for (size_t i = 0; i < rows.ids.size(); ++i) {
+    if (rows.allowed[i] == 0) continue;
+    lists[i / static_cast<size_t>(rows.tokens)].push_back(rows.ids[i]);
+  }
+  return lists;
+}
+
+}  // namespace
+
+int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options) {
+  const bool rolls = options.context && facts.rolling == ModelFacts::Rolling::kFree;
+  return rolls ? kMostRolledTokens : facts.max_target;
+}
+
+Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
+                                                const GenerateOptions& options, StepShape& shape) {
+  const ModelFacts& facts = family.facts();
+  GenerationInputs result;
+  if (facts.kind == ModelKind::kDecoder) {
+    const int64_t most = std::max(facts.max_source, generation_limit(facts, options));
+    VKF_ASSIGN(TokenRows rows,
+               token_rows(inputs, "input_ids", "attention_mask", {facts.source_vocab, most}));
+    result.prompts = unpadded(rows);
+    for (size_t i = 0; i < result.prompts.size(); ++i) {
+      if (!result.prompts[i].empty()) continue;
+      return invalid_argument("[input_ids] row " + std::to_string(i) +
+                              " has no token that its mask keeps; a prompt needs at least one");
+    }
+    shape.batch = rows.batch;
+    return result;
+  }
+  if (facts.kind == ModelKind::kEncoder) {
+    return unsupported("[generate] a " + facts.architecture +
+                       " has no decoder and generates nothing; use Session::run");
+  }
+  ForwardInputs source;
+  if (facts.source == SourceKind::kTokens) {
+    VKF_ASSIGN(TokenRows rows, token_rows(inputs, "input_ids", "attention_mask",
+                                          {facts.source_vocab, facts.max_source}));
+    shape.source = std::min(round_up(rows.tokens, kSourceBucket), facts.max_source);
+    source.shape = {.batch = rows.batch, .source = shape.source};
+    source.words =
+        token_words(rows.padded(shape.source, facts.source_tokens.pad), facts.source_tokens, "");
+    source.words["token_type_ids"].assign(static_cast<size_t>(rows.batch * shape.source), 0u);
+  } else {
+    VKF_ASSIGN(source, read_source(facts, inputs));
+  }
+  shape.batch = source.shape.batch;
+  shape.height = source.shape.height;
+  shape.width = source.shape.width;
+  VKF_CHECK(family.read_inputs(inputs, source));
+  shape.more = source.shape.more;
+  result.words = std::move(source.words);
+  const std::vector<int64_t> start = {options.decoder_start};
+  result.prompts.assign(static_cast<size_t>(shape.batch),
+                        options.decoder_prompt.empty() ? start : options.decoder_prompt);
+  return result;
+}
+
+Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt, GenerationKey key,
+                                         const GenerateOptions& options) {
+  const int64_t limit = generation_limit(facts, options);
+  const int64_t room = limit - prompt;
+  if (options.max_new_tokens > room || room < 1) {
+    return invalid_argument(
+        "[max_new_tokens] is " + std::to_string(options.max_new_tokens) + " after a prompt of " +
+        std::to_string(prompt) + " tokens, but " +
+        (limit > facts.max_target ? "one call takes " : "this model has positions for ") +
+        std::to_string(limit) + " tokens in all");
+  }
+  const int64_t new_tokens =
+      options.max_new_tokens == 0 ? std::min(room, kMostDefaultTokens) : options.max_new_tokens;
+  const bool exact = prompt == 1 || facts.prompts == ModelFacts::Prompts::kExact;
+  key.shape.prompt = exact ? prompt : round_up(prompt, kPromptBucket);
+  // A context that no row fills changes nothing; a prompt beyond it is fed by steps from there on.
+  if (options.context && *options.context < prompt + new_tokens) {
+    key.shape.context = *options.context;
+    key.shape.sinks = options.sinks;
+    if (prompt > key.shape.context) key.shape.prompt = key.shape.context;
+  }
+  key.shape.capacity = round_up(std::max(prompt, key.shape.prompt) + new_tokens, kTargetBucket);
+  if (options.beams > 1) {
+    const auto eos = static_cast<uint32_t>(options.eos.size());
+    key.candidates = std::max(2u, 1 + eos) * static_cast<uint32_t>(options.beams);
+  }
+  return GenerationSizes{key, new_tokens};
+}
+
+}  // namespace vkformer

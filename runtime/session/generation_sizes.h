@@ -1,0 +1,25 @@
+// What a generation reads, and the capacities that it is recorded for.
+#pragma once
+
+#include "session/generation_pass.h"
+
+namespace vkformer {
+
+// Tokens that a prompt and what is generated from it may have together.
+int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options);
+
+// Prompts and the encoder's input of a generation, and the sizes they ask for.
+Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
+                                                const GenerateOptions& options, StepShape& shape);
+
+struct GenerationSizes {
+  GenerationKey key;
+  int64_t new_tokens = 0;  // at most
+};
+
+// Completes a key that has the batch, the beams and the encoder's sizes; `prompt` is the longest
+// one, in tokens.
+Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt, GenerationKey key,
+                                         const GenerateOptions& options);
+
+}  // namespace vkformer

@@ -1,0 +1,134 @@
+#include "session/image_inputs.h"
+
+#include <tuple>
+
+#include "base/check.h"
+#include "ops/picture_values.h"
+
+namespace vkformer {
+namespace {
+
+// As many as one picture may have.
+constexpr uint64_t kMostPixels = uint64_t{1} << 26;
+constexpr uint64_t kWordBytes = 4;
+
+auto fields(const PictureSettings& s) {
+  return std::tie(s.fit, s.width, s.height, s.shortest_edge, s.resampling, s.crop_width,
+                  s.crop_height, s.rescale, s.image_mean, s.image_std);
+}
+
+uint64_t pixels_of(const std::vector<PictureSize>& sizes) {
+  uint64_t sum = 0;
+  for (const PictureSize& size : sizes) sum += static_cast<uint64_t>(size.width * size.height);
+  return sum;
+}
+
+}  // namespace
+
+bool ImageInputsKey::operator==(const ImageInputsKey& other) const {
+  return fields(settings) == fields(other.settings) && sizes == other.sizes &&
+         swapped == other.swapped;
+}
+
+Result<ImageInputsKey> image_inputs_key(const std::vector<SourceImage>& images,
+                                        const PictureSettings& settings) {
+  if (images.empty()) {
+    return invalid_argument("[images] is empty; give one image for each picture of the batch");
+  }
+  ImageInputsKey key{settings, {}, {}};
+  for (const SourceImage& source : images) {
+    key.sizes.push_back({source.image.width, source.image.height});
+    key.swapped.push_back(source.swapped);
+    VKF_CHECK(check_picture_size(key.sizes.back().width, key.sizes.back().height,
+                                 "[" + std::to_string(key.sizes.size() - 1) + "] of the images"));
+  }
+  const uint64_t pixels = pixels_of(key.sizes);
+  if (pixels <= kMostPixels) return key;
+  return invalid_argument("[images] have " + std::to_string(pixels) +
+                          " pixels together, but at most " + std::to_string(kMostPixels) +
+                          " are copied; give fewer at a time");
+}
+
+Result<std::unique_ptr<ImageInputs>> ImageInputs::create(
+    const std::shared_ptr<VulkanDevice>& device, const ImageInputsKey& key) {
+  VKF_ASSIGN(const PictureTables tables, make_picture_tables(key.sizes, key.settings));
+  std::unique_ptr<ImageInputs> made(new ImageInputs(key));
+  made->pixel_count_ = pixels_of(key.sizes);
+  made->shape_ = {static_cast<int64_t>(key.sizes.size()), 3, tables.size.height, tables.size.width};
+  VKF_CHECK(made->allocate(device, tables));
+  VKF_CHECK(made->record(device, tables));
+  return made;
+}
+
+Status ImageInputs::allocate(const std::shared_ptr<VulkanDevice>& device,
+                             const PictureTables& tables) {
+  const auto values = static_cast<uint64_t>(element_count(shape_));
+  const uint64_t range = device->caps().limits.max_storage_range;
+  if (std::max(pixel_count_, values) * kWordBytes > range) {
+    return unsupported("[images] have " + std::to_string(pixel_count_) + " pixels and come to " +
+                       std::to_string(values) + " values of 4 bytes, but this device binds " +
+                       std::to_string(range) + " bytes at once; give fewer or smaller images");
+  }
+  const auto make = [&](uint64_t words, const char* name) {
+    return device->make_buffer(words * kWordBytes, MemoryUse::kDevice, name);
+  };
+  VKF_ASSIGN(pixels_, make(pixel_count_, "images"));
+  VKF_ASSIGN(tables_, make(tables.words.size(), "picture tables"));
+  VKF_ASSIGN(Buffer made, make(values, "pixel_values"));
+  values_ = std::make_shared<Buffer>(std::move(made));
+  return device->upload(tables_, 0, std::as_bytes(std::span(tables.words)));
+}
+
+Status ImageInputs::record(const std::shared_ptr<VulkanDevice>& device,
+                           const PictureTables& tables) {
+  PictureValuesAttrs attrs{
+      static_cast<uint32_t>(tables.size.width), static_cast<uint32_t>(tables.size.height), {}};
+  uint32_t first = 0;
+  for (size_t i = 0; i < key_.sizes.size(); ++i) {
+    const PictureTapPlace& place = tables.places[i];
+    attrs.pictures.push_back({.first_pixel = first,
+                              .width = static_cast<uint32_t>(key_.sizes[i].width),
+                              .height = static_cast<uint32_t>(key_.sizes[i].height),
+                              .columns = place.columns,
+                              .rows = place.rows,
+                              .same_columns = place.same_columns,
+                              .swapped = key_.swapped[i]});
+    first += static_cast<uint32_t>(key_.sizes[i].width * key_.sizes[i].height);
+  }
+  Graph graph;
+  graph.set_scope("pixel_values");
+  const auto words = static_cast<int64_t>(tables.words.size());
+  const TensorId x =
+      graph.add_external("images", DType::kU32, {static_cast<int64_t>(pixel_count_)});
+  const TensorId t = graph.add_external("picture tables", DType::kU32, {words});
+  VKF_ASSIGN(const TensorId y, add_picture_values(graph, x, t, attrs));
+  graph.tensor(y).kind = TensorKind::kExternal;
+  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), Precision::kF32));
+  RecordingInputs inputs;
+  inputs.memory.resize(plan.buffers.size());
+  inputs.memory[x] = {&pixels_, 0, plan.buffers[x].bytes};
+  inputs.memory[t] = {&tables_, 0, plan.buffers[t].bytes};
+  inputs.memory[y] = {values_.get(), 0, plan.buffers[y].bytes};
+  costs_.emplace(plan, first_rate(device->caps()));
+  VKF_ASSIGN(recording_, Recording::prepare(device, std::move(plan), inputs));
+  return {};
+}
+
+std::vector<SliceImage> ImageInputs::copies(const std::vector<SourceImage>& images) const {
+  std::vector<SliceImage> list;
+  uint64_t offset = 0;
+  for (const SourceImage& source : images) {
+    list.push_back(source.image);
+    list.back().to = &pixels_;
+    list.back().offset = offset;
+    offset += kWordBytes * source.image.width * source.image.height;
+  }
+  return list;
+}
+
+TensorPlace ImageInputs::place() const {
+  // The address tells it from other buffers as a handle does: recordings on it keep it alive.
+  return {values_, reinterpret_cast<uintptr_t>(values_.get()), 0, values_->bytes()};
+}
+
+}  // namespace vkformer

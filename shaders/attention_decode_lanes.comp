@@ -1,0 +1,160 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+// computes: as attention_decode
+// shapes:   as attention_decode: Q (slots, H, E), Kv (R, lines, Hkv * (E + Ev)) or (B, S, ...), Aux -> Y (slots, H * Ev) or (slots, H, kParts, Ev + 2)
+// mapping:  a workgroup is one subgroup and owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); for scores a lane owns a key, for sums a run of columns, both in registers
+// bounds:   position and S may be anything; kRun > 1 needs E, Ev and the line in multiples of it; slots beyond the live ones are skipped
+// requires: subgroup arithmetic and shuffle, 64-bit integers, kLocalSize the subgroup size; meant for software devices, where a load costs as much as many products
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLocalSize = 8;
+layout(constant_id = 1) const uint kWidth = 64;       // E
+layout(constant_id = 2) const uint kValueWidth = 64;  // Ev
+layout(constant_id = 3) const uint kCross = 0;        // 0: the cache of earlier steps; 1: an encoder's keys
+layout(constant_id = 4) const uint kRun = 8;          // elements that a lane loads at once: 1, 4, 8
+layout(constant_id = 5) const uint kRolls = 0;        // 1: the cache has fewer lines than positions
+layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: none
+layout(constant_id = 7) const uint kHeads = 1;        // a divisor of H / Hkv
+layout(constant_id = 8) const uint kPartKeys = 0;     // keys of a part; 0: one part
+layout(constant_id = 9) const uint kParts = 1;
+const uint kRelative = 0;
+const uint kSpan = kLocalSize * kRun;
+const uint kValueChunks = (kValueWidth + kSpan - 1) / kSpan;
+const uint kPieces = (kWidth + kLocalSize - 1) / kLocalSize;
+
+#include "attention.h"
+#include "cache_line.glsl"
+#include "decode_state.h"
+#include "float_bits.glsl"
+#include "online_softmax.glsl"
+
+layout(push_constant) uniform Params { AttentionDecodeParams p; };
+layout(binding = 0) readonly buffer Q { float q[]; };
+layout(binding = 1) readonly buffer Kv { float kv[]; };
+layout(binding = 2) readonly buffer Aux { uint aux[]; };
+layout(binding = 3) writeonly buffer Y { float y[]; };
+layout(binding = 4) uniform State {
+  DecodeState state;
+  uvec4 slot_rows[VKF_SLOT_QUADS];
+};
+#include "decode_keys.glsl"
+#include "lane_runs.glsl"
+#include "score_shape.glsl"
+
+float piece[kHeads * kPieces];  // of the queries: element e in lane e % kLocalSize
+float score[kHeads];            // of this lane's key; then its weight
+float highest[kHeads];
+float total[kHeads];            // of this lane's keys
+float sum[kHeads * kValueChunks * kRun];  // this lane's columns
+
+void load_queries(uint slot, uint first_head) {
+  [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
+    const uint base = p.q_offset + slot * p.q_stride + (first_head + h) * kWidth;
+    [[unroll]] for (uint c = 0u; c < kPieces; ++c) {
+      const uint e = min(c * kLocalSize + gl_SubgroupInvocationID, kWidth - 1u);
+      piece[h * kPieces + c] = q[base + e];
+    }
+    highest[h] = kLowestFloat;
+    total[h] = 0.0;
+    [[unroll]] for (uint i = 0u; i < kValueChunks * kRun; ++i) {
+      sum[h * kValueChunks * kRun + i] = 0.0;
+    }
+  }
+}
+
+// score = q . k for this lane's key, whose row begins at `base`.
+void dot_key(uint base) {
+  [[unroll]] for (uint h = 0u; h < kHeads; ++h) score[h] = 0.0;
+  [[unroll]] for (uint e = 0u; e < kWidth; e += kRun) {
+    load_run(base + e);
+    [[unroll]] for (uint i = 0u; i < kRun; ++i) {
+      [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
+        const uint at = e + i;
+        const float element = subgroupShuffle(piece[h * kPieces + at / kLocalSize], at % kLocalSize);
+        score[h] = fma(element, loaded[i], score[h]);
+      }
+    }
+  }
+}
+
+void update_weights(uint h) {
+  const float now = subgroupMax(keep_max(highest[h], score[h]));
+  const float fade = now > highest[h] ? online_fade(highest[h], now, 1.0) : 1.0;
+  highest[h] = now;
+  score[h] = online_weight(score[h], now, 1.0);
+  total[h] = total[h] * fade + (is_masked_weight(score[h]) ? 0.0 : score[h]);
+  [[unroll]] for (uint i = 0u; i < kValueChunks * kRun; ++i) {
+    sum[h * kValueChunks * kRun + i] *= fade;
+  }
+}
+
+// sum += weights times the values of the lanes' keys; a masked one's may be anything.
+void add_values(uint base) {
+  [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+    const uint row = subgroupShuffle(base, n);
+    [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
+      load_run(row + min(c * kSpan + gl_SubgroupInvocationID * kRun, kValueWidth - kRun));
+      [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
+        const float weight = subgroupShuffle(score[h], n);
+        const uint keep = is_masked_weight(weight) ? 0u : ~0u;
+        const float share = is_masked_weight(weight) ? 0.0 : weight;
+        [[unroll]] for (uint i = 0u; i < kRun; ++i) {
+          const uint at = (h * kValueChunks + c) * kRun + i;
+          sum[at] = fma(share, uintBitsToFloat(floatBitsToUint(loaded[i]) & keep), sum[at]);
+        }
+      }
+    }
+  }
+}
+
+void store_results(uint slot, uint head, uint h) {
+  const float weights = subgroupAdd(total[h]);
+  const uint part = part_result(slot, head, kValueWidth);
+  const uint base = kPartKeys != 0u ? part + 2u : slot * p.y_stride + head * kValueWidth;
+  if (kPartKeys != 0u && gl_SubgroupInvocationID == 0u) {
+    y[part] = highest[h];
+    y[part + 1u] = weights;
+  }
+  [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
+    const uint column = c * kSpan + gl_SubgroupInvocationID * kRun;
+    [[unroll]] for (uint i = 0u; i < kRun; ++i) {
+      const float value = sum[(h * kValueChunks + c) * kRun + i];
+      if (column < kValueWidth) {
+        y[base + column + i] = kPartKeys != 0u ? value : online_result(value, weights);
+      }
+    }
+  }
+}
+
+void main() {
+  const uint slot = gl_WorkGroupID.x;
+  if (slot >= state.live_slots) return;
+  const uint first_head = gl_WorkGroupID.y * kHeads;
+  const uint kv_head = first_head / p.heads_per_kv;
+  const uint entry = slot_rows[slot >> 2u][slot & 3u];
+  const uint row = VKF_SLOT_ROW(entry);
+  load_queries(slot, first_head);
+  position = state.position - VKF_SLOT_START(entry);
+  find_keys();
+  const uvec2 part = part_of(sinks_seen + recent.y - recent.x);
+  for (uint tile = part.x; tile < part.y; tile += kLocalSize) {
+    // Lanes behind the last key repeat it, masked.
+    const uint n = min(tile + gl_SubgroupInvocationID, part.y - 1u);
+    const uint j = key_at(n);
+    const uint line = line_of(row, j) * p.line;
+    dot_key(line + kv_head * kWidth);
+    const bool allowed = tile + gl_SubgroupInvocationID < part.y && key_allowed(row, j);
+    const int distance = int(j) - int(n < sinks_seen ? p.context - 1u : position);
+    [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
+      const float value =
+          soft_capped(score[h] * p.scale) + distance_bias(first_head + h, distance);
+      score[h] = allowed ? value : negative_infinity();
+      update_weights(h);
+    }
+    add_values(line + p.value_offset + kv_head * kValueWidth);
+  }
+  [[unroll]] for (uint h = 0u; h < kHeads; ++h) store_results(slot, first_head + h, h);
+}

@@ -1,0 +1,117 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows
+// shapes:   A (batch, M, K), B (batch, K, N) packed, C (batch, M, N) or (N) -> Y (batch, M, N)
+// mapping:  a workgroup owns kRows rows x 64 columns, a panel of B, which it reads from end to end
+//           by loads that all lanes share; an invocation every kLanes-th quad of columns; x counts
+//           panels, y row tiles, z batches
+// bounds:   M, N, K may be anything; B lies in whole panels, its offsets multiples of 64;
+//           kAlignedA promises that offset and strides of A are multiples of 4
+// requires: shaderInt64; kLanes is 4, 8 or 16; kRows <= 8
+layout(local_size_x = 8, local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLanes = 8;
+layout(constant_id = 1) const uint kRows = 1;
+layout(constant_id = 3) const uint kAlignedA = 1;
+layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
+
+#include "matmul.h"
+layout(push_constant) uniform Params { MatmulParams p; };
+#include "matmul_operands.glsl"
+
+layout(binding = 1) readonly buffer BStream { u64vec4 b_stream[]; };
+
+const uint kQuadsOfPanel = kPanelColumns / 4u;
+const uint kQuads = kQuadsOfPanel / kLanes;
+#if VKF_WEIGHT_F16
+const uint kVectors = 4u;  // loads of a step of K
+#else
+const uint kVectors = 8u;
+#endif
+// A bound that no binding reaches. It tells the compiler that an index has no sign, which saves a
+// test for each of the four words of a load.
+const uint kInside = 0x3ffffffu;
+shared vec4 tile[kRows * kQuadsOfPanel];
+
+u64vec4 step_words[kVectors];  // of one step of K, the same in all lanes
+
+void load_step(uint at) {
+  [[unroll]] for (uint i = 0u; i < kVectors; ++i) step_words[i] = b_stream[(at + i) & kInside];
+}
+
+// Word first + stride * lane of the step. Where the lane's number is constant to the compiler this
+// is an assembly of scalars, no choice at run time.
+uint64_t own_word(uint first, uint stride) {
+  uint64_t word = step_words[first >> 2][first & 3u];
+  [[unroll]] for (uint l = 1u; l < kLanes; ++l) {
+    const uint i = first + stride * l;
+    word = gl_LocalInvocationID.x == l ? step_words[i >> 2][i & 3u] : word;
+  }
+  return word;
+}
+
+// The j-th quad of columns of an invocation.
+vec4 own_quad(uint j) {
+#if VKF_WEIGHT_F16
+  return unpack_f16x4(unpackUint2x32(own_word(j * kLanes, 1u)));
+#else
+  return vec4(unpack_pair(own_word(2u * j * kLanes, 2u)),
+              unpack_pair(own_word(2u * j * kLanes + 1u, 2u)));
+#endif
+}
+
+void main() {
+  const uint lane = gl_LocalInvocationID.x;
+  const uint row0 = gl_WorkGroupID.y * kRows;
+  uint b_at = (p.b_offset + gl_WorkGroupID.z * p.b_batch_stride +
+               gl_WorkGroupID.x * p.b_panel_stride) / kPanelColumns * kVectors;
+  // Rows beyond the matrix repeat the last one; nothing of theirs is stored.
+  uint a_row[kRows];
+  vec4 sum[kRows * kQuads];
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    const uint row = row0 + i < p.m ? row0 + i : p.m - 1u;
+    a_row[i] = p.a_offset + gl_WorkGroupID.z * p.a_batch_stride + row * p.a_row_stride;
+    [[unroll]] for (uint j = 0u; j < kQuads; ++j) sum[i * kQuads + j] = vec4(0.0);
+  }
+
+  const uint whole = p.k & ~3u;
+  for (uint k = 0u; k < whole; k += 4u) {
+    vec4 x[kRows];
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) x[i] = load_row(a_row[i], k);
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+      load_step(b_at + s * kVectors);
+      vec4 w[kQuads];
+      [[unroll]] for (uint j = 0u; j < kQuads; ++j) w[j] = own_quad(j);
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        [[unroll]] for (uint j = 0u; j < kQuads; ++j) {
+          sum[i * kQuads + j] = multiply_add(x[i][s], w[j], sum[i * kQuads + j]);
+        }
+      }
+    }
+    b_at += 4u * kVectors;
+  }
+  for (uint k = whole; k < p.k; ++k) {
+    load_step(b_at);
+    vec4 w[kQuads];
+    [[unroll]] for (uint j = 0u; j < kQuads; ++j) w[j] = own_quad(j);
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+      const float x = load_row_at(a_row[i], k);
+      [[unroll]] for (uint j = 0u; j < kQuads; ++j) {
+        sum[i * kQuads + j] = multiply_add(x, w[j], sum[i * kQuads + j]);
+      }
+    }
+    b_at += kVectors;
+  }
+
+  // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
+  // epilogue unrolled over the tile would be more code than the product.
+  [[unroll]] for (uint t = 0u; t < kRows * kQuads; ++t) tile[t * kLanes + lane] = sum[t];
+  for (uint t = 0u; t < kRows * kQuads; ++t) {
+    const uint row = row0 + t / kQuads;
+    const uint column = gl_WorkGroupID.x * kPanelColumns + 4u * (t % kQuads * kLanes + lane);
+    if (row < p.m && column < p.n) {
+      store_quad(row, column,
+                 finish(tile[t * kLanes + lane], load_bias(column), load_addend(row, column)));
+    }
+  }
+}

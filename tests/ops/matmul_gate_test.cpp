@@ -1,0 +1,136 @@
+// Gated linear layers: columns of the product in pairs of a gate and what it lets through.
+#include "ops/matmul.h"
+#include "reference/gated_activation.h"
+#include "reference/matmul.h"
+#include "support/operator_check.h"
+#include "weights/pack_matrix.h"
+
+namespace vkformer::testing {
+namespace {
+
+struct Case {
+  int64_t rows = 1, n = 2, k = 1;
+  DType dtype = DType::kF32;
+  bool bias = false;
+  ActivationKind kind = ActivationKind::kSilu;
+};
+
+struct Prepared {
+  PreparedOperator op;
+  Array expected;  // (rows, N / 2)
+};
+
+// The unfused way: a product, its columns sorted into two halves, the gate.
+Array expected_of(const Case& c, const Array& x, const Array& w, const Array& bias) {
+  reference::MatmulOptions options;
+  if (c.bias) options.bias = &bias;
+  const Array product = reference::matmul(x, w, options).value();
+  Array halves = product;
+  for (int64_t row = 0; row < c.rows; ++row) {
+    for (int64_t i = 0; i < c.n; ++i) {
+      halves[row * c.n + i % 2 * (c.n / 2) + i / 2] = product[row * c.n + i];
+    }
+  }
+  const auto kind = reference::activation_from_name(activation_name(c.kind));
+  return reference::gated_activation(halves, kind.value()).value();
+}
+
+Prepared prepare(const Case& c, Array x) {
+  const auto seed = static_cast<uint32_t>(c.n + c.k);
+  Array w = random_array({c.k, c.n}, seed, 1 / std::sqrt(static_cast<double>(c.k)));
+  if (c.dtype == DType::kF16) w = reference::round_to_f16(w);
+  const Array bias = random_array({c.n}, seed + 1);
+  const std::vector<float> values(w.data.begin(), w.data.end());
+  std::vector<float> bias_values(bias.data.begin(), bias.data.end());
+  if (!c.bias) bias_values.clear();
+  const auto packed = pack_matrix(values, {c.n, c.k, MatrixOrder::kInOut}, bias_values, c.dtype);
+  REQUIRE(packed.ok());
+  Prepared p;
+  const auto words = static_cast<int64_t>(packed->words.size());
+  const LinearWeight weight{.tensor = p.op.bind("weight", word_tensor(packed->words, {words})),
+                            .n = static_cast<uint32_t>(c.n),
+                            .k = static_cast<uint32_t>(c.k),
+                            .bias_offset = packed->bias_offset,
+                            .dtype = c.dtype};
+  LinearAttrs attrs{.activation = c.kind};
+  attrs.gate = MatmulAttrs::Gate::kPairs;
+  const auto y = add_linear(p.op.graph, p.op.bind("x", reference::to_tensor(x)), weight, attrs);
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  p.op.name_output(*y, "y");
+  p.expected = expected_of(c, x, w, bias);
+  return p;
+}
+
+void check_case(const TierDevice& device, const Case& c, const Array& x) {
+  CAPTURE(device.tier);
+  CAPTURE(c.rows);
+  CAPTURE(c.n);
+  const Prepared p = prepare(c, x);
+  check_close(run_poisoned(device, p.op).at("y"), p.expected, tolerance_for(DType::kF32, c.k));
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("a gated linear layer agrees with a product and a gate apart") {
+    for (const TierDevice& device : tier_devices()) {
+      for (DType dtype : {DType::kF32, DType::kF16}) {
+        for (int64_t rows : {1, 3, 8, 33}) {
+          for (int64_t n : {2, 6, 62, 64, 66, 130}) {
+            Case c{.rows = rows, .n = n, .k = 37, .dtype = dtype};
+            c.bias = n % 4 == 2;
+            check_case(device, c, random_array({rows, c.k}, 19));
+          }
+        }
+      }
+      for (ActivationKind kind : {ActivationKind::kGelu, ActivationKind::kSigmoid,
+                                  ActivationKind::kGeluTanh, ActivationKind::kRelu}) {
+        const Case c{.rows = 9, .n = 18, .k = 5, .bias = true, .kind = kind};
+        check_case(device, c, random_array({c.rows, c.k}, 23));
+      }
+      const Case real{.rows = 17, .n = 2 * 688, .k = 256};
+      check_case(device, real, random_array({real.rows, real.k}, 29));
+    }
+  }
+
+  TEST_CASE("a gated linear layer passes NaN and infinity on in their rows only") {
+    for (const TierDevice& device : tier_devices()) {
+      const Case c{.rows = 11, .n = 70, .k = 13, .bias = true};
+      Array x = random_array({c.rows, c.k}, 31);
+      x[2 * 13 + 5] = kNan;
+      x[9 * 13] = kInfinity;
+      check_case(device, c, x);
+    }
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("a gated linear layer refuses odd columns, residuals and unpacked matrices") {
+    constexpr auto kPairs = MatmulAttrs::Gate::kPairs;
+    const TensorDesc x = floats_desc({2, 4}), y = floats_desc({2, 3});
+    CHECK(check_linear(x, {.n = 6, .k = 4}, nullptr, kPairs)->shape == Shape{2, 3});
+    check_error(check_linear(x, {.n = 5, .k = 4}, nullptr, kPairs), "matmul", "odd");
+    check_error(check_linear(x, {.n = 6, .k = 4}, &y, kPairs), "matmul", "residual");
+    MatmulAttrs attrs;
+    attrs.gate = kPairs;
+    check_error(check_matmul(x, floats_desc({4, 6}), nullptr, attrs), "matmul", "packed");
+  }
+
+  TEST_CASE("a gated linear layer is one dispatch, and so is each slice of its weight") {
+    Graph graph;
+    const TensorId x = graph.add_external("x", DType::kF32, {2, 4});
+    const auto part = [&] { return graph.add_external("weight", DType::kF32, {256 * 64}); };
+    LinearWeight weight{.tensor = part(), .n = 192, .k = 4};
+    weight.slices = {{weight.tensor, 0, 128}, {part(), 128, 64}};
+    LinearAttrs attrs;
+    attrs.gate = MatmulAttrs::Gate::kPairs;
+    const auto y = add_linear(graph, x, weight, attrs);
+    REQUIRE(y.ok());
+    CHECK(graph.tensor(*y).shape == Shape{2, 96});
+    const Plan plan = plan_with_kernel(graph, Tier::kBaseline, "matmul_rows__f32_f32_f32");
+    CHECK(plan.dispatches.size() == 2);
+    check_no_aliasing(plan);
+  }
+}
+
+}  // namespace vkformer::testing

@@ -1,0 +1,233 @@
+#include "ops/rotary_append.h"
+
+#include <cmath>
+
+#include "ops/step_run.h"
+#include "reference/rotary.h"
+
+namespace vkformer::testing {
+namespace {
+
+struct Case {
+  RotaryAppendAttrs attrs;
+  int64_t table_rows = 64;
+  int64_t lines = 64;
+};
+
+constexpr int64_t kSlots = 5;  // of which fewer are live
+constexpr int64_t kRows = 6;   // of the cache
+
+int64_t row_width(const Case& c) {
+  return (int64_t{c.attrs.heads} + 2 * int64_t{c.attrs.kv_heads}) * c.attrs.head_width;
+}
+
+Array table_of(const Case& c) {
+  return random_array({c.table_rows, c.attrs.rotary_width}, 5);
+}
+
+Array cache_of(const Case& c) {
+  return random_array({kRows, c.lines, 2 * int64_t{c.attrs.kv_heads} * c.attrs.head_width}, 6);
+}
+
+Graph make_graph(const Case& c) {
+  Graph graph;
+  graph.set_step(kSlots);
+  RotaryAppendInputs in;
+  in.x = graph.add_external("x", DType::kF32, {kSlots, row_width(c)});
+  in.table = graph.add_external("table", DType::kF32, {c.table_rows, c.attrs.rotary_width});
+  in.state = graph.add_external("state", DType::kU32, {kStateWords});
+  in.cache = graph.add_external("cache", DType::kF32, cache_of(c).shape);
+  const auto y = add_rotary_append(graph, in, c.attrs);
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  graph.tensor(*y).kind = TensorKind::kExternal;
+  graph.tensor(*y).name = "y";
+  return graph;
+}
+
+// Rows of x turned at these positions by the operator that this one is made of.
+Array turned(const Case& c, const Array& x, const std::vector<double>& positions) {
+  reference::RotaryOptions options;
+  options.heads = c.attrs.heads + c.attrs.kv_heads;
+  options.head_width = c.attrs.head_width;
+  if (c.attrs.pairs == RotaryPairs::kInterleaved) {
+    options.pairing = reference::RotaryPairing::kInterleaved;
+  }
+  const Array at{{static_cast<int64_t>(positions.size())}, positions};
+  return reference::rotary(x, table_of(c), at, options).value();
+}
+
+struct Live {
+  std::vector<uint32_t> rows;  // of the cache, by slot
+  std::vector<uint32_t> starts;
+  uint32_t position = 0;
+};
+
+// What x's live slots become: (live, (H + again) E), and the cache.
+struct Expected {
+  Array queries, cache;
+};
+
+Expected expected_of(const Case& c, const Array& x, const Live& live) {
+  const auto slots = static_cast<int64_t>(live.rows.size());
+  const int64_t width = row_width(c), line = 2 * int64_t{c.attrs.kv_heads} * c.attrs.head_width;
+  const int64_t q = int64_t{c.attrs.heads} * c.attrs.head_width;
+  std::vector<double> own(live.rows.size()), limited;
+  for (size_t slot = 0; slot < own.size(); ++slot) {
+    own[slot] = static_cast<double>(live.position) - live.starts[slot];
+  }
+  for (double p : own) limited.push_back(std::min<double>(p, c.attrs.again_limit));
+  const Array given{{slots, width}, {x.data.begin(), x.data.begin() + slots * width}};
+  const Array once = turned(c, given, own), again = turned(c, given, limited);
+  Expected e{{{slots, q + int64_t{c.attrs.again_heads} * c.attrs.head_width}, {}}, cache_of(c)};
+  const int64_t positions = c.attrs.positions > 0 ? c.attrs.positions : c.lines;
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    const auto first = once.data.begin() + slot * width;
+    e.queries.data.insert(e.queries.data.end(), first, first + q);
+    if (c.attrs.again_heads > 0) {
+      const auto second = again.data.begin() + slot * width;
+      e.queries.data.insert(e.queries.data.end(), second, second + q);
+    }
+    const auto t = static_cast<int64_t>(own[static_cast<size_t>(slot)]);
+    if (t < 0 || t >= positions) continue;
+    const int64_t sinks = c.attrs.sinks;
+    const int64_t at = t < c.lines ? t : sinks + (t - sinks) % (c.lines - sinks);
+    const int64_t row = live.rows[static_cast<size_t>(slot)];
+    std::copy_n(first + q, line, e.cache.data.begin() + (row * c.lines + at) * line);
+  }
+  return e;
+}
+
+void check_case(const Case& c, const Live& live, const Array& x) {
+  const Expected expected = expected_of(c, x, live);
+  std::vector<uint32_t> entries;
+  for (size_t slot = 0; slot < live.rows.size(); ++slot) {
+    entries.push_back(live.rows[slot] | live.starts[slot] << VKF_SLOT_ROW_BITS);
+  }
+  const TensorMap given = {{"x", reference::to_tensor(x)},
+                           {"table", reference::to_tensor(table_of(c))},
+                           {"cache", reference::to_tensor(cache_of(c))},
+                           {"state", make_state(entries, live.position)}};
+  for (const TierDevice& device : tier_devices()) {
+    CAPTURE(device.tier);
+    const TensorMap out =
+        run_step(device, make_graph(c), given, static_cast<uint32_t>(live.rows.size()));
+    const std::vector<float> y = out.at("y").to_floats().value();
+    const auto written = static_cast<size_t>(expected.queries.size());
+    check_close(Tensor::from_floats(expected.queries.shape, std::span(y).first(written)),
+                expected.queries, tolerance_for(DType::kF32, 2));
+    for (size_t i = written; i < y.size(); ++i) CHECK(std::isnan(y[i]));  // not written
+    check_close(out.at("cache"), expected.cache, tolerance_for(DType::kF32, 2));
+  }
+}
+
+void check_case(const Case& c, const Live& live) {
+  check_case(c, live, random_array({kSlots, row_width(c)}, c.attrs.head_width));
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("rotary_append agrees with rotary and kv_append for every head width and pairing") {
+    const Live live{{3, 0, 5}, {0, 4, 13}, 13};
+    for (const auto pairs : {RotaryPairs::kHalves, RotaryPairs::kInterleaved}) {
+      for (uint32_t width : {2u, 7u, 31u, 32u, 33u, 64u, 80u, 128u, 256u}) {
+        for (uint32_t part : {2u, width / 2 * 2}) {
+          CAPTURE(width);
+          check_case({{.heads = 4,
+                       .kv_heads = 2,
+                       .head_width = width,
+                       .rotary_width = part,
+                       .pairs = pairs}},
+                     live);
+        }
+      }
+    }
+    check_case({{.heads = 1, .kv_heads = 1, .head_width = 2, .rotary_width = 2}}, live);
+    check_case({{.heads = 12, .kv_heads = 12, .head_width = 64, .rotary_width = 64}}, live);
+  }
+
+  TEST_CASE("rotary_append rolls over the lines, and lets queries follow for the sinks") {
+    for (uint32_t sinks : {0u, 2u, 8u}) {
+      for (uint32_t position : {1u, 8u, 9u, 15u, 31u, 32u}) {
+        CAPTURE(sinks);
+        CAPTURE(position);
+        Case c{{.heads = 3, .kv_heads = 1, .head_width = 6, .rotary_width = 4}, 64, 9};
+        c.attrs.positions = 32;  // a token beyond them has no line
+        c.attrs.sinks = sinks;
+        if (sinks > 0) c.attrs.again_heads = 3;
+        c.attrs.again_limit = 5;
+        check_case(c, {{1, 4}, {0, 1}, position});
+      }
+    }
+  }
+
+  TEST_CASE("rotary_append gives NaN beyond the table, and for a slot that has not begun") {
+    const Case c{{.heads = 2, .kv_heads = 2, .head_width = 8, .rotary_width = 6}, 4};
+    check_case(c, {{2, 1, 0}, {0, 1, 5}, 4});
+  }
+
+  TEST_CASE("rotary_append passes NaN and infinity on within their pair only") {
+    const Case c{{.heads = 2, .kv_heads = 1, .head_width = 16, .rotary_width = 8}};
+    Array x = random_array({kSlots, row_width(c)}, 1);
+    x[1] = kNan;
+    x[32 + 7] = kInfinity;
+    x[64 + 48 + 3] = kNan;
+    x[64 + 15] = kNan;  // a column that is copied
+    check_case(c, {{0, 1}, {0, 0}, 3}, x);
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("rotary_append says what is wrong with its inputs") {
+    const RotaryAppendAttrs attrs{.heads = 2, .kv_heads = 1, .head_width = 8, .rotary_width = 8};
+    const TensorDesc x = floats_desc({4, 32}), table = floats_desc({9, 8});
+    const TensorDesc cache = floats_desc({4, 9, 16});
+    const TensorDesc state{"state", DType::kU32, {kStateWords}};
+    const auto with = [&](RotaryAppendAttrs a) {
+      return check_rotary_append(x, table, state, cache, a);
+    };
+    CHECK(with(attrs).ok());
+    check_error(check_rotary_append(floats_desc({4, 33}), table, state, cache, attrs),
+                "rotary_append", "(4, 33)");
+    check_error(check_rotary_append(floats_desc({2, 4, 32}), table, state, cache, attrs),
+                "rotary_append", "(2, 4, 32)");
+    check_error(check_rotary_append(floats_desc({4081, 32}), table, state, cache, attrs),
+                "rotary_append", "4080");
+    check_error(check_rotary_append(x, floats_desc({9, 6}), state, cache, attrs), "rotary",
+                "(9, 6)");
+    check_error(check_rotary_append(x, table, x, cache, attrs), "kv_append", "state");
+    check_error(check_rotary_append(x, table, state, floats_desc({4, 9, 15}), attrs), "kv_append",
+                "16");
+    RotaryAppendAttrs wrong = attrs;
+    wrong.again_heads = 1;
+    check_error(with(wrong), "rotary_append", "all 2 or none");
+    wrong = attrs;
+    wrong.sinks = 9;
+    check_error(with(wrong), "kv_append", "9 sinks");
+    wrong = attrs;
+    wrong.kv_heads = 0;
+    check_error(with(wrong), "rotary_append", "at least one");
+    wrong = attrs;
+    wrong.rotary_width = 0;
+    check_error(with(wrong), "rotary_append", "above 0");
+    Graph graph;
+    RotaryAppendInputs in;
+    in.x = graph.add_external("x", DType::kF32, {4, 32});
+    in.table = graph.add_external("table", DType::kF32, {9, 8});
+    in.state = graph.add_external("state", DType::kU32, {kStateWords});
+    in.cache = graph.add_external("cache", DType::kF32, {4, 9, 16});
+    check_error(add_rotary_append(graph, in, attrs), "rotary_append", "no decoding step");
+  }
+
+  TEST_CASE("rotary_append plans one dispatch that takes the live slots on x") {
+    const Case c{{.heads = 2, .kv_heads = 1, .head_width = 8, .rotary_width = 8}};
+    const Plan plan =
+        plan_with_kernel(make_graph(c), Tier::kBaseline, "rotary_append__f32_f32_f32");
+    REQUIRE(plan.dispatches.size() == 1);
+    CHECK(plan.dispatches[0].live_axis == 0);
+    CHECK(plan.dispatches[0].groups[0] == 5);
+    check_no_aliasing(plan);
+  }
+}
+
+}  // namespace vkformer::testing
