@@ -30,6 +30,7 @@ layout(std140, binding = 4) uniform State {
 layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
+#include "log_sum.glsl"
 
 const float kWhole = 2147483648.0;  // the mass of all tokens
 const uint kDigits = 256u;
@@ -230,17 +231,6 @@ uint token_at(Row r, uint place) {
   return picked_token;
 }
 
-// Logarithm of the sum of the logits' exponentials; NaN if one of them is.
-float log_sum_of(uint base) {
-  const uint lane = gl_LocalInvocationID.x;
-  float peak = logits[base];
-  for (uint v = lane; v < p.search.vocab; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
-  peak = workgroup_max(peak);
-  float sum = 0.0;
-  for (uint v = lane; v < p.search.vocab; v += kLocalSize) sum += exp_nonpositive(logits[base + v] - peak);
-  return peak + log_of_sum(workgroup_sum(sum));
-}
-
 Row softmax_of(uint base, float temperature) {
   Row r;
   r.base = base;
@@ -269,7 +259,7 @@ void main() {
   if (slot >= state.live_slots || state.position + 1u < s.prompt_length) return;
   const ChoiceRow c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
   const uint base = slot * p.search.vocab;
-  const float log_sum = log_sum_of(base);
+  const float log_sum = log_sum_of(base, p.search.vocab);
   Row r = softmax_of(base, c.temperature);
   uint token = VKF_NO_TOKEN;
   if (!is_nan(log_sum) && !is_negative_infinity(r.peak)) {

@@ -27,6 +27,7 @@ layout(std140, binding = 4) uniform State {
 layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
+#include "log_sum.glsl"
 
 const uint kGenerated = 0x3fffffffu;  // bits of a mark: times it was generated
 const uint kInPrompt = 0x40000000u;
@@ -107,18 +108,6 @@ float permitted(ChoiceRow c, uint row, uint token, uint length, float score) {
   return score;
 }
 
-// Subtracted from every logit: the logarithm of the sum of their exponentials, where asked for.
-float offset_of(uint base) {
-  if (p.normalise == 0u) return 0.0;
-  const uint lane = gl_LocalInvocationID.x;
-  float peak = logits[base];
-  for (uint v = lane; v < p.search.vocab; v += kLocalSize) peak = max(peak, logits[base + v]);
-  peak = workgroup_max(peak);
-  float sum = 0.0;
-  for (uint v = lane; v < p.search.vocab; v += kLocalSize) sum += exp_nonpositive(logits[base + v] - peak);
-  return peak + log_of_sum(workgroup_sum(sum));
-}
-
 void main() {
   const uint slot = gl_WorkGroupID.x;
   const uint lane = gl_LocalInvocationID.x;
@@ -144,13 +133,13 @@ void main() {
     }
   }
   if (c.no_repeat != 0u) ban_repeats(base, history, first, length, c.no_repeat);
-  const float offset = offset_of(base);
+  const float log_sum = p.normalise != 0u ? log_sum_of(base, p.search.vocab) : 0.0;
   memoryBarrierBuffer();
   barrier();
   for (uint v = lane; v < p.search.vocab; v += kLocalSize) {
     const uint mark = scores[base + v];
     float score = logits[base + v];
-    if (p.normalise != 0u) score -= offset;
+    if (p.normalise != 0u) score -= log_sum;
     if (c.rules != 0u) score += rule_sum(c.rules, v, history, first, length);
     score = penalised(c, score, mark);
     if ((mark & kBanned) != 0u) score = negative_infinity();

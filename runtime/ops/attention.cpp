@@ -343,11 +343,8 @@ bool lanes_can_relate(const AttentionAttrs& a) {
 // queries in registers; others share tiles in shared memory, and so do software devices without
 // 64-bit integers (SwiftShader), which keep arrays in memory. nullopt: tiles it is.
 std::optional<Strategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs& a) {
+  if (!loads_by_lanes(caps) || a.queries == 1 || !lanes_can_relate(a)) return std::nullopt;
   const uint32_t lanes = caps.subgroup_size;
-  if (caps.device_class != DeviceClass::kSoftware || !caps.int64() || a.queries == 1 ||
-      (lanes != 4 && lanes != 8) || !lanes_can_relate(a)) {
-    return std::nullopt;
-  }
   uint32_t kinds = score_kinds(a.terms);
   const uint32_t round = keys_of_round(a, kinds);
   if (round == 0) return std::nullopt;

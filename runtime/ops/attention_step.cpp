@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ops/attention_loads.h"
 #include "ops/row_kernel.h"
 #include "params/attention_merge.h"
 
@@ -121,17 +122,9 @@ KeyParts split_keys(const DeviceCaps& caps, const AttentionStepAttrs& a, uint32_
   return {keys, (most + keys - 1) / keys};
 }
 
-// Software devices load a key's row by lanes and keep what they can in registers. Those without
-// 64-bit integers (SwiftShader) keep arrays in memory, and sinks meet a query of their own there.
+// Sinks meet a query of their own, which the kernel of lanes does not know.
 bool takes_lanes(const DeviceCaps& caps, const AttentionStepAttrs& a) {
-  const uint32_t lanes = caps.subgroup_size;
-  return caps.device_class == DeviceClass::kSoftware && caps.int64() &&
-         (lanes == 4 || lanes == 8) && !a.sink_q_offset;
-}
-
-uint32_t elements_of_load(const AttentionStepAttrs& a) {
-  const uint32_t all = a.head_width | a.value_width;
-  return all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : 1;
+  return loads_by_lanes(caps) && !a.sink_q_offset;
 }
 
 void merge_parts(LowerContext& context, const Node& node, const AttentionStepAttrs& a,
@@ -158,8 +151,14 @@ Status choose_kernel(LowerContext& context, const AttentionStepAttrs& a, uint32_
   const uint32_t cap = softcap_bits(a.softcap), folded = folded_heads(a);
   if (takes_lanes(context.caps, a)) {
     d.kernel = KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64;
-    d.spec = {context.caps.subgroup_size, a.head_width,    a.value_width, cross,
-              elements_of_load(a),        rolls ? 1u : 0u, cap,           folded};
+    d.spec = {context.caps.subgroup_size,
+              a.head_width,
+              a.value_width,
+              cross,
+              widest_load(a.head_width | a.value_width),
+              rolls ? 1u : 0u,
+              cap,
+              folded};
     return {};
   }
   d.kernel = context.caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup

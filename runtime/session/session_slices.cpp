@@ -62,14 +62,21 @@ Status SessionState::check_advance(double microseconds) const {
 
 Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
                            const std::map<std::string, TensorPlace>& places) {
+  return start_pass(inputs, options, places, {}, {});
+}
+
+Status SessionState::start_pass(const TensorMap& inputs, const RunOptions& options,
+                                const std::map<std::string, TensorPlace>& places,
+                                std::shared_ptr<ImageInputs> images,
+                                std::vector<SliceImage> copies) {
   VKF_CHECK(check_no_overlap(places));
   ForwardInputs read;
-  Started work;
+  Started work{.images = std::move(images)};
   VKF_ASSIGN(work.pass, pass_for(inputs, options, places, read));
   VKF_CHECK(make_sliced());
   work.words = std::move(read.words);
   started_ = std::move(work);
-  const Status begun = begin_pass({});
+  const Status begun = begin_pass(std::move(copies));
   if (!begun) started_.reset();
   return begun;
 }
@@ -101,14 +108,10 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
         "[pixel_values] are given beside the images that they are made of; leave one of them out");
   }
   VKF_ASSIGN(const ImageInputsKey key, image_inputs_key(images, settings));
-  VKF_ASSIGN(std::shared_ptr<ImageInputs> made, image_inputs(key));
+  VKF_ASSIGN(const std::shared_ptr<ImageInputs> made, image_inputs(key));
   inputs[kName] = Tensor::zeros(DType::kF32, made->shape());
   places[kName] = made->place();
-  VKF_CHECK(start(inputs, options, places));
-  started_->images = made;
-  const Status begun = begin_pass(made->copies(images));
-  if (!begun) started_.reset();
-  return begun;
+  return start_pass(inputs, options, places, made, made->copies(images));
 }
 
 Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {

@@ -79,6 +79,10 @@ class SessionState {
     Generation generation;
   };
   Status make_sliced();
+  // A pass, whose pixel values are made of images where there are some.
+  Status start_pass(const TensorMap& inputs, const RunOptions& options,
+                    const std::map<std::string, TensorPlace>& places,
+                    std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies);
   // The slices of a pass, behind copies of images.
   Status begin_pass(std::vector<SliceImage> copies);
   Result<std::shared_ptr<ImageInputs>> image_inputs(const ImageInputsKey& key);
