@@ -170,6 +170,7 @@ typedef void (*vkf_any_function)(void);
 typedef int32_t vkf_queue_priority;
 // Low where the driver has an extension for it, so that it does not starve graphics.
 enum { VKF_PRIORITY_LOW = 0, VKF_PRIORITY_NORMAL = 1 };
+#define VKF_NO_COMPILE_THREADS UINT32_MAX
 
 typedef struct vkf_device_options {
   uint32_t struct_size;
@@ -193,6 +194,10 @@ typedef struct vkf_device_options {
   uint64_t memory_budget;
   // How a queue of vkformer's own stands against others.
   vkf_queue_priority queue_priority;
+  // 1: choose kernels as vkf_device_tune found them fastest on this device.
+  uint32_t tuning;
+  // Threads beside the calling one that make pipelines; 0: 3, VKF_NO_COMPILE_THREADS: none.
+  uint32_t compile_threads;
   uint32_t reserved;
 } vkf_device_options;
 
@@ -278,6 +283,37 @@ VKFORMER_API const char* vkf_device_tier(const vkf_device* device);
 VKFORMER_API uint64_t vkf_device_memory_in_use(const vkf_device* device);
 // Bytes of device memory allocated for them, in blocks: what memory_budget limits. [any]
 VKFORMER_API uint64_t vkf_device_memory_allocated(const vkf_device* device);
+
+// The tuner: times the kernels of matrix products on this device and keeps the fastest in a file
+// beside the pipeline cache, for devices that are then made with vkf_device_options' tuning.
+typedef struct vkf_tune_options {
+  uint32_t struct_size;
+  uint32_t quick;        // 1: one shape for each number of rows and fewer rounds, for a first look
+  double ms_per_choice;  // measured time for each choice, milliseconds; 0: as `quick` says
+  double least_gain;     // share of time saved from which a faster kernel is taken; 0: 0.05
+} vkf_tune_options;
+// One number of rows and one dtype of weights.
+typedef struct vkf_tuned_choice {
+  uint32_t struct_size;
+  int32_t tried;       // kernels and tiles, the usual one included
+  const char* shape;   // "8x1024x1024 f16": rows, output features, input features, weights
+  const char* usual;   // what is used without tuning: "rows 8x1"
+  const char* winner;  // the same, or what is faster
+  double usual_ms;
+  double winner_ms;
+} vkf_tuned_choice;
+typedef struct vkf_tune_report vkf_tune_report;
+// Wants the device for itself. [any]
+VKFORMER_API vkf_status vkf_device_tune(const vkf_device* device, const vkf_tune_options* options,
+                                        vkf_tune_report** report, vkf_error* error);
+// [any]
+VKFORMER_API size_t vkf_tune_report_count(const vkf_tune_report* report);
+// [any]
+VKFORMER_API vkf_status vkf_tune_report_get(const vkf_tune_report* report, size_t index,
+                                            vkf_tuned_choice* choice, vkf_error* error);
+// The file that was written; "" where the device keeps no cache, so nothing is stored. [any]
+VKFORMER_API const char* vkf_tune_report_file(const vkf_tune_report* report);
+VKFORMER_API void vkf_tune_report_free(vkf_tune_report* report);
 
 // ---- Models
 
@@ -424,6 +460,34 @@ VKFORMER_API uint64_t vkf_model_weight_bytes(const vkf_model* model);
 // The plan of a pass in words: tensors, memory offsets, dispatches, barriers, costs. [any]
 VKFORMER_API vkf_status vkf_model_plan(const vkf_model* model, const vkf_plan_options* options,
                                        vkf_bytes** text, vkf_error* error);
+
+// Sizes of what a session shall run.
+typedef struct vkf_session_sizes {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t batch;       // inputs at once; 0: 1
+  int64_t tokens;      // of each, or of each prompt; 0: 32
+  int64_t new_tokens;  // of a generation; 0: a forward pass
+  int64_t beams;       // 0: 1
+} vkf_session_sizes;
+// Device memory, in bytes.
+typedef struct vkf_memory_needs {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t weights;
+  uint64_t arena;    // activations, of all passes together
+  uint64_t cache;    // keys, values and states that a generation carries on
+  uint64_t tensors;  // inputs, outputs, masks, tables, the state of a search
+  uint64_t staging;  // where the host cannot see device memory
+  uint64_t total;
+  uint64_t arena_bound;  // the most that is needed at one time: no arena could be smaller
+} vkf_memory_needs;
+// What a model and one session that runs that much will hold, without loading it: what
+// vkf_device_memory_in_use then grows by. [any]
+VKFORMER_API vkf_status vkf_model_memory_needs(const vkf_device* device, const vkf_source* source,
+                                               const vkf_model_options* options,
+                                               const vkf_session_sizes* sizes,
+                                               vkf_memory_needs* needs, vkf_error* error);
 
 // Loads on a thread of its own, from which options->progress is called.
 typedef struct vkf_load vkf_load;
@@ -755,6 +819,10 @@ VKFORMER_API vkf_status vkf_tokenizer_token_to_id(const vkf_tokenizer* tokenizer
 // VKF_NOT_FOUND if there is no such id. [any]
 VKFORMER_API vkf_status vkf_tokenizer_id_to_token(const vkf_tokenizer* tokenizer, int64_t id,
                                                   vkf_bytes** token, vkf_error* error);
+// The bytes that a token adds to a decoded text when it stands behind others: not always whole
+// characters. Empty for special tokens and for ids that name none. [any]
+VKFORMER_API vkf_status vkf_tokenizer_token_bytes(const vkf_tokenizer* tokenizer, int64_t id,
+                                                  vkf_bytes** bytes, vkf_error* error);
 // Decoding while ids still arrive; keeps the tokenizer alive. [any]
 VKFORMER_API vkf_status vkf_decode_stream_create(const vkf_tokenizer* tokenizer, uint32_t flags,
                                                  vkf_decode_stream** stream, vkf_error* error);

@@ -1,8 +1,13 @@
 #include "api/c_interop.h"
+#include "vkformer/tuning.h"
 
 struct vkf_devices {
   std::vector<vkformer::DeviceInfo> infos;
   std::vector<std::vector<const char*>> notes;
+};
+
+struct vkf_tune_report {
+  vkformer::TuneReport report;
 };
 
 namespace vkformer {
@@ -49,6 +54,12 @@ DeviceOptions device_options(const vkf_device_options* options) {
                                              "; give VKF_PRIORITY_LOW or VKF_PRIORITY_NORMAL"});
   }
   made.queue_priority = static_cast<DeviceOptions::QueuePriority>(given.queue_priority);
+  if (given.tuning != 0) made.tuning = DeviceOptions::Tuning::kOn;
+  if (given.compile_threads == VKF_NO_COMPILE_THREADS) {
+    made.compile_threads = 0;
+  } else if (given.compile_threads != 0) {
+    made.compile_threads = given.compile_threads;
+  }
   return made;
 }
 
@@ -181,4 +192,46 @@ uint64_t vkf_device_memory_in_use(const vkf_device* device) {
 
 uint64_t vkf_device_memory_allocated(const vkf_device* device) {
   return device != nullptr ? device->device.memory_allocated() : 0;
+}
+
+vkf_status vkf_device_tune(const vkf_device* device, const vkf_tune_options* options,
+                           vkf_tune_report** report, vkf_error* error) {
+  return make_handle(report, error, [&] {
+    need(device, "device");
+    const vkf_tune_options given = read_struct(options, "tune options");
+    TuneOptions read;
+    if (given.quick != 0) read.effort = TuneOptions::Effort::kQuick;
+    read.ms_per_choice = given.ms_per_choice;
+    if (given.least_gain != 0) read.least_gain = given.least_gain;
+    return handle(vkf_tune_report{take(tune_device(device->device, read))});
+  });
+}
+
+size_t vkf_tune_report_count(const vkf_tune_report* report) {
+  return report != nullptr ? report->report.choices.size() : 0;
+}
+
+vkf_status vkf_tune_report_get(const vkf_tune_report* report, size_t index,
+                               vkf_tuned_choice* choice, vkf_error* error) {
+  return guard(error, [&] {
+    need(report, "report");
+    check_index(index, report->report.choices.size(), "choice");
+    const TunedChoice& from = report->report.choices[index];
+    vkf_tuned_choice c{};
+    c.tried = from.tried;
+    c.shape = from.shape.c_str();
+    c.usual = from.usual.c_str();
+    c.winner = from.winner.c_str();
+    c.usual_ms = from.usual_ms;
+    c.winner_ms = from.winner_ms;
+    write_struct(choice, c, "choice");
+  });
+}
+
+const char* vkf_tune_report_file(const vkf_tune_report* report) {
+  return report != nullptr ? report->report.file.c_str() : "";
+}
+
+void vkf_tune_report_free(vkf_tune_report* report) {
+  delete report;
 }

@@ -205,6 +205,31 @@ vkf_status vkf_model_plan(const vkf_model* model, const vkf_plan_options* option
   });
 }
 
+vkf_status vkf_model_memory_needs(const vkf_device* device, const vkf_source* source,
+                                  const vkf_model_options* options, const vkf_session_sizes* sizes,
+                                  vkf_memory_needs* needs, vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{device, "device"}, {source, "source"}, {needs, "needs"}});
+    const vkf_session_sizes given = read_struct(sizes, "session sizes");
+    SessionSizes read;
+    if (given.batch != 0) read.batch = given.batch;
+    if (given.tokens != 0) read.tokens = given.tokens;
+    if (given.beams != 0) read.beams = given.beams;
+    read.new_tokens = given.new_tokens;
+    const MemoryNeeds found =
+        take(memory_needs(device->device, source->source, model_options(options), read));
+    vkf_memory_needs c{};
+    c.weights = found.weights;
+    c.arena = found.arena;
+    c.cache = found.cache;
+    c.tensors = found.tensors;
+    c.staging = found.staging;
+    c.total = found.total;
+    c.arena_bound = found.arena_bound;
+    write_struct(needs, c, "memory needs");
+  });
+}
+
 vkf_status vkf_load_start(const vkf_device* device, const vkf_source* source,
                           const vkf_model_options* options, vkf_load** load, vkf_error* error) {
   return make_handle(load, error, [&] {

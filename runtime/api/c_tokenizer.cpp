@@ -249,6 +249,14 @@ vkf_status vkf_tokenizer_id_to_token(const vkf_tokenizer* tokenizer, int64_t id,
   });
 }
 
+vkf_status vkf_tokenizer_token_bytes(const vkf_tokenizer* tokenizer, int64_t id, vkf_bytes** bytes,
+                                     vkf_error* error) {
+  return make_handle(bytes, error, [&] {
+    need(tokenizer, "tokenizer");
+    return bytes_of(tokenizer->tokenizer->token_bytes(narrow_id(id)));
+  });
+}
+
 vkf_status vkf_decode_stream_create(const vkf_tokenizer* tokenizer, uint32_t flags,
                                     vkf_decode_stream** stream, vkf_error* error) {
   return make_handle(stream, error, [&] {

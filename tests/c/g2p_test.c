@@ -22,13 +22,18 @@ static void hear(void* data, vkf_log_level level, const char* message) {
   if (level == VKF_LOG_INFO && strncmp(message, "[device]", 8) == 0) heard->named_device = 1;
 }
 
-static vkf_device* make_device(vkf_log_function log, void* data) {
+static vkf_device_options device_options(void) {
   vkf_device_options options = {0};
-  vkf_device* device = NULL;
   options.struct_size = sizeof options;
   options.device = getenv("VKFORMER_TEST_DEVICE");
   options.tier = getenv("VKFORMER_TEST_TIER");
   options.limits = getenv("VKFORMER_TEST_LIMITS");
+  return options;
+}
+
+static vkf_device* make_device(vkf_log_function log, void* data) {
+  vkf_device_options options = device_options();
+  vkf_device* device = NULL;
   options.log = log;
   options.log_data = data;
   OK(vkf_device_create(&options, &device, error));
@@ -547,6 +552,59 @@ static void test_operators(const vkf_device* device) {
   vkf_tensors_free(inputs);
 }
 
+/* What is known before a model is loaded. `model` is the directory's. */
+static void test_memory_needs(const vkf_device* device, const char* directory,
+                              const vkf_model* model) {
+  vkf_session_sizes sizes = {0};
+  vkf_memory_needs pass = {0}, generation = {0};
+  vkf_source* source = NULL;
+  OK(vkf_source_directory(directory, &source, error));
+  sizes.struct_size = sizeof sizes;
+  pass.struct_size = sizeof pass;
+  generation.struct_size = sizeof generation;
+  OK(vkf_model_memory_needs(device, source, NULL, NULL, &pass, error));
+  CHECK(pass.weights == vkf_model_weight_bytes(model) && pass.cache == 0);
+  CHECK(pass.arena >= pass.arena_bound && pass.arena_bound > 0);
+  sizes.new_tokens = 8;
+  OK(vkf_model_memory_needs(device, source, NULL, &sizes, &generation, error));
+  CHECK(generation.weights == pass.weights && generation.cache > 0);
+  CHECK(generation.total == generation.weights + generation.arena + generation.cache +
+                                generation.tensors + generation.staging);
+  sizes.batch = -1;
+  FAILS(vkf_model_memory_needs(device, source, NULL, &sizes, &pass, error), VKF_INVALID_ARGUMENT,
+        "-1");
+  FAILS(vkf_model_memory_needs(device, NULL, NULL, NULL, &pass, error), VKF_INVALID_ARGUMENT,
+        "source");
+  vkf_source_free(source);
+}
+
+/* On a device that keeps no cache, so that no file of the user's is replaced. */
+static void test_tuner(void) {
+  vkf_device_options made = device_options();
+  vkf_tune_options options = {0};
+  vkf_tuned_choice choice = {0};
+  vkf_tune_report* report = NULL;
+  vkf_device* device = NULL;
+  made.cache_directory = "none";
+  made.tuning = 1;
+  made.compile_threads = VKF_NO_COMPILE_THREADS;
+  OK(vkf_device_create(&made, &device, error));
+  options.struct_size = sizeof options;
+  choice.struct_size = sizeof choice;
+  options.quick = 1;
+  options.ms_per_choice = -1;
+  FAILS(vkf_device_tune(device, &options, &report, error), VKF_INVALID_ARGUMENT, "-1");
+  options.ms_per_choice = 0.01;
+  OK(vkf_device_tune(device, &options, &report, error));
+  CHECK(vkf_tune_report_count(report) > 0 && strcmp(vkf_tune_report_file(report), "") == 0);
+  OK(vkf_tune_report_get(report, 0, &choice, error));
+  CHECK(choice.tried >= 1 && choice.winner_ms <= choice.usual_ms && choice.shape[0] != 0);
+  FAILS(vkf_tune_report_get(report, vkf_tune_report_count(report), &choice, error),
+        VKF_INVALID_ARGUMENT, "choice");
+  vkf_tune_report_free(report);
+  vkf_device_free(device);
+}
+
 int main(int argc, char** argv) {
   vkf_session_options options = {0};
   vkf_tokenizer* tokenizer = NULL;
@@ -569,6 +627,8 @@ int main(int argc, char** argv) {
   OK(vkf_model_describe(model, &description, error));
   OK(vkf_model_plan(model, NULL, &plan, error));
   CHECK(vkf_bytes_size(plan) > 100 && vkf_device_memory_in_use(device) > 0);
+  test_memory_needs(device, argv[1], model);
+  test_tuner();
   test_sources(device, argv[1], tokenizer);
   test_task(device, argv[1]);
   test_operators(device);
