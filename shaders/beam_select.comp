@@ -150,7 +150,7 @@ void main() {
   barrier();
   if (nan_seen != 0u) {
     if (lane == 0u) {
-      search[items_at(p, item) + VKF_ITEM_STATUS] = 1u;
+      search[items_at(p, item) + VKF_ITEM_STATUS] = VKF_STATUS_NAN;
       search[items_at(p, item) + VKF_ITEM_LENGTH] = length;
       search[items_at(p, item) + VKF_ITEM_ACTIVE] = 0u;
     }

@@ -30,13 +30,14 @@ void main() {
   const float score = uintBitsToFloat(candidates[slot * 2u]);
   const uint token = candidates[slot * 2u + 1u];
   const uint item = items_at(p, row);
-  if (is_nan(score)) {
-    search[item + VKF_ITEM_STATUS] = 1u;
+  if (is_nan(score) || token == VKF_NO_TOKEN) {
+    search[item + VKF_ITEM_STATUS] = is_nan(score) ? VKF_STATUS_NAN : VKF_STATUS_NO_TOKEN;
     search[item + VKF_ITEM_LENGTH] = length;
     search[item + VKF_ITEM_ACTIVE] = 0u;
     return;
   }
   search[tokens_at(p, row) + length] = token;
+  search[sequence_at(p, row, 0u) + length] = floatBitsToUint(score);
   const uint total = scores_at(p, row);
   search[total] = floatBitsToUint(uintBitsToFloat(search[total]) + score);
   bool ended = length + 1u >= s.max_length;

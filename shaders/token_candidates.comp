@@ -7,6 +7,7 @@
 // requires: nothing (baseline)
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
+layout(constant_id = 1) const uint kNormalise = 1;  // 0: what comes in are log-probabilities
 
 #include "decode_state.h"
 #include "float_bits.glsl"
@@ -54,10 +55,18 @@ void main() {
 
   float peak = logits[base];
   for (uint v = lane; v < p.vocab; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
-  peak = workgroup_max(peak);
+  peak = kNormalise != 0u ? workgroup_max(peak) : 0.0;
   float sum = 0.0;
-  for (uint v = lane; v < p.vocab; v += kLocalSize) sum += exp_nonpositive(logits[base + v] - peak);
-  const float log_sum = log_of_sum(workgroup_sum(sum));
+  for (uint v = lane; v < p.vocab; v += kLocalSize) {
+    const float x = logits[base + v];
+    if (kNormalise != 0u) {
+      sum += exp_nonpositive(x - peak);
+    } else if (is_nan(x)) {
+      sum = x;
+    }
+  }
+  sum = workgroup_sum(sum);
+  const float log_sum = kNormalise != 0u ? log_of_sum(sum) : sum;
 
   uvec2 last = no_best();
   for (uint k = 0u; k < p.candidates; ++k) {

@@ -101,6 +101,10 @@ class VKFORMER_API GrammarConstraint {
   // a text where it may end, and nothing else once it has ended. Good until the next call. A state
   // that no token leads on from is an error.
   Result<std::span<const uint32_t>> allowed(const GrammarState& state);
+  // The same where at most so many tokens may follow the next one, an end token included: only
+  // those behind which that suffices, if every byte is a token; where none is, those that come
+  // nearest.
+  Result<std::span<const uint32_t>> allowed_within(const GrammarState& state, int64_t tokens);
 
  private:
   explicit GrammarConstraint(std::unique_ptr<TokenMasks> masks);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "vkformer/export.h"
+#include "vkformer/generation.h"
 #include "vkformer/model.h"
 #include "vkformer/tensor.h"
 
@@ -52,58 +53,6 @@ struct RunOptions {
   enum class LongInputs : uint8_t { kRefuse, kClamp } long_inputs = LongInputs::kRefuse;
   // hidden_states.l and the like: the input of layer l (B,T,D).
   enum class HiddenStates : uint8_t { kOff, kOn } hidden_states = HiddenStates::kOff;
-};
-
-// Settings of Hugging Face's generate(). Absent values come from the model's own
-// generation_config.json; start from Session::generation_defaults().
-struct GenerateOptions {
-  int beams = 1;  // 1 is greedy
-  // 0: the model's default, else as much as its positions allow, at most 1,024.
-  int max_new_tokens = 0;
-  int min_new_tokens = 0;                // before which no end token may come
-  double length_penalty = 1.0;           // exponent of the length a beam's score is divided by
-  std::string early_stopping = "false";  // "false", "true" or "never"
-  std::vector<int64_t> eos;              // end tokens, at most 8; empty: always max_new_tokens
-  int64_t pad = 0;
-  int64_t decoder_start = 0;
-  // What the decoder of an encoder-decoder starts with instead of decoder_start: a language, a
-  // task.
-  std::vector<int64_t> decoder_prompt;
-  int64_t forced_bos = -1;              // token forced first; -1: none
-  int64_t forced_eos = -1;              // token forced at the last possible position; -1: none
-  std::vector<int64_t> suppress;        // never chosen
-  std::vector<int64_t> begin_suppress;  // not chosen first
-  int return_sequences = 1;             // best hypotheses per input, at most `beams`
-  // Of a model that is one decoder: keys that its cache keeps of a row, the query's own included;
-  // absent: all. Beyond it the first `sinks` stay and the oldest of the others give way, and
-  // positions count within the cache (Xiao et al. 2023, "Efficient Streaming Language Models with
-  // Attention Sinks"). Neither prompts nor max_new_tokens are then bound to the model's positions,
-  // unless it learned a table of them.
-  std::optional<int> context;
-  int sinks = 4;  // keys, from 0 to context - 1
-};
-
-// One generated sequence.
-struct Hypothesis {
-  // Prompt (of an encoder-decoder the decoder's start token), then what was generated; ends with
-  // its end token, if one came.
-  std::vector<int64_t> ids;
-  // Sum of log-probabilities; with beams divided by length^length_penalty, as generate() does.
-  double score = 0;
-};
-
-// Per input, the best hypotheses, best first.
-using Generation = std::vector<std::vector<Hypothesis>>;
-
-// Counters of the last generate(), for tests and tuning.
-struct GenerationCounters {
-  int64_t steps = 0;       // decoding steps that had live rows
-  int64_t submits = 0;     // queue submissions
-  int64_t recordings = 0;  // recordings made; 0 when all were reused
-  // Bytes of the caches of keys and values that a decoder writes to in its steps.
-  int64_t cache_bytes = 0;
-  // Workgroups launched by each step, in order; recorded with steps_per_submit = 1 only.
-  std::vector<int64_t> step_workgroups;
 };
 
 // Time of one dispatch of the last run.
@@ -150,6 +99,15 @@ class VKFORMER_API Session {
   // input_features. Of a prompt's row the tokens that its mask keeps are the prompt.
   Result<Generation> generate_masked(const TensorMap& inputs, const GenerateOptions& options);
   const GenerationCounters& counters() const;
+  // Of every input the log-probabilities that the model gives the tokens of a continuation, each
+  // behind the input and those before it; of an encoder-decoder, behind what its decoder starts
+  // with.
+  Result<std::vector<std::vector<float>>> score(
+      const std::vector<std::vector<int64_t>>& inputs,
+      const std::vector<std::vector<int64_t>>& continuations);
+  // The same from tensors, as generate_masked takes them.
+  Result<std::vector<std::vector<float>>> score_masked(
+      const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations);
 
   // --- Within the budget of a frame. Results are the bits that run() and
   // generate_masked() give.

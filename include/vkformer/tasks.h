@@ -16,6 +16,7 @@
 #include "vkformer/audio.h"
 #include "vkformer/picture.h"
 #include "vkformer/session.h"
+#include "vkformer/text_options.h"
 #include "vkformer/tokenizer.h"
 
 namespace vkformer {
@@ -179,29 +180,11 @@ class VKFORMER_API MaskFiller : public Task {
       std::span<const std::string> texts, int top = 5);
 };
 
-// Settings of a generation; absent ones are the model's own (generation_config.json).
-struct TextOptions {
-  // Stands before every text, such as "translate English to German: ".
-  std::string prefix;
-  // One of the model's task_specific_params (T5: "summarization"): defaults of prefix and settings.
-  std::string task;
-  // Languages of translation models, by token or name in it: "de", "__de__", "de_DE", "deu_Latn".
-  // The source's replaces the language token that the tokenizer adds; the target's is forced first.
-  std::string source_language;
-  std::string target_language;
-  std::optional<int> beams;
-  std::optional<int> max_new_tokens;
-  std::optional<int> min_new_tokens;
-  std::optional<int> return_sequences;
-  std::optional<double> length_penalty;
-  std::optional<std::string> early_stopping;
-  std::optional<int> context, sinks;  // as GenerateOptions'
-};
-
 struct GeneratedText {
   std::string text;          // without special tokens, and without the prompt
   std::vector<int64_t> ids;  // what came behind the prompt or start token, end token included
   double score = 0;          // as Hypothesis::score
+  std::vector<float> log_probabilities;  // of `ids`, as Hypothesis::log_probabilities
 };
 
 // Prompts to their continuations, or source texts to translations and summaries.
@@ -210,9 +193,15 @@ class VKFORMER_API TextGenerator : public Task {
   using Task::Task;
   static Result<TextGenerator> load(const Device& device, const ModelSource& source,
                                     const TaskOptions& options = {});
-  // Per text its sequences, best first. An empty text gives none.
+  // Per text its sequences, best first. Of a model that translates, an empty text gives none; as a
+  // prompt it is an error.
   Result<std::vector<std::vector<GeneratedText>>> generate(std::span<const std::string> texts,
                                                            const TextOptions& options = {});
+  // Per text the log-probabilities of the tokens that its continuation adds.
+  Result<std::vector<std::vector<float>>> score(std::span<const std::string> texts,
+                                                std::span<const std::string> continuations);
+  // Of the last batch of the last generate().
+  const GenerationCounters& counters() const;
 };
 
 struct TranscribeOptions {

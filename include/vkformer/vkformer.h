@@ -510,6 +510,8 @@ VKFORMER_API void vkf_load_free(vkf_load* load);
 // ---- Sessions
 
 typedef struct vkf_session vkf_session;
+typedef struct vkf_grammar vkf_grammar;
+typedef struct vkf_constraint vkf_constraint;
 typedef struct vkf_generation vkf_generation;
 typedef struct vkf_profile vkf_profile;
 
@@ -555,8 +557,64 @@ enum {
   VKF_SET_SUPPRESS = 4096,
   VKF_SET_BEGIN_SUPPRESS = 8192,
   VKF_SET_CONTEXT = 16384,
-  VKF_SET_SINKS = 32768
+  VKF_SET_SINKS = 32768,
+  VKF_SET_BIASES = 65536,
+  VKF_SET_BAD_WORDS = 131072
 };
+// Bits of vkf_choice_options::set.
+enum {
+  VKF_CHOICE_DRAWN = 1,
+  VKF_CHOICE_TEMPERATURE = 2,
+  VKF_CHOICE_TOP_K = 4,
+  VKF_CHOICE_TOP_P = 8,
+  VKF_CHOICE_MIN_P = 16,
+  VKF_CHOICE_TYPICAL_P = 32,
+  VKF_CHOICE_SEED = 64,
+  VKF_CHOICE_REPETITION = 128,
+  VKF_CHOICE_PRESENCE = 256,
+  VKF_CHOICE_FREQUENCY = 512,
+  VKF_CHOICE_NO_REPEAT = 1024,
+  VKF_CHOICE_BEAM_GROUPS = 2048,
+  VKF_CHOICE_DIVERSITY = 4096,
+  VKF_CHOICE_CONTRASTIVE = 8192,
+  VKF_CHOICE_CONTRAST = 16384
+};
+// How tokens are chosen; what has no bit in `set` is as the model says.
+typedef struct vkf_choice_options {
+  uint32_t struct_size;
+  uint32_t set;
+  int32_t drawn;               // 1: by chance; 0: the best, or with beams the best texts
+  int32_t top_k;               // so many of the likeliest; 0: all
+  double temperature;          // divides the scores; 0: the best token
+  double top_p;                // the fewest of the likeliest whose probabilities reach so much
+  double min_p;                // least probability, as a share of the likeliest token's
+  double typical_p;            // those of typical surprise whose probabilities reach so much
+  uint64_t seed;               // same seed, same text
+  double repetition_penalty;   // divides scores of tokens seen; 1: off
+  double presence_penalty;     // subtracted from scores of tokens generated
+  double frequency_penalty;    // subtracted for every time a token was generated
+  int32_t no_repeat_ngram;     // so many tokens never come twice in the same order; 0: off
+  int32_t beam_groups;         // groups of beams, each with a search of its own
+  double diversity;            // what a token costs for every beam of other groups that chose it
+  double contrast;             // of contrastive search: its weight of likeness to what was before
+  int32_t contrastive_tokens;  // contrastive search among so many likeliest tokens; 0: off
+  int32_t reserved;
+} vkf_choice_options;
+// Added to the score of the last token wherever the others come right before it. Never changes.
+typedef struct vkf_token_bias {
+  vkf_ids tokens;
+  double bias;  // -infinity forbids it
+} vkf_token_bias;
+// What to do behind a token or a piece of text.
+typedef int32_t vkf_verdict;
+enum {
+  VKF_GO_ON = 0,
+  VKF_END_TEXT = 1,          // the text ends here
+  VKF_CANCEL_GENERATION = 2  // the call fails with VKF_CANCELLED
+};
+// Gets the tokens of each sequence in order, between submits.
+typedef vkf_verdict (*vkf_on_token)(void* user, size_t input, size_t sequence, int64_t id,
+                                    double log_probability);
 // Settings of a generation; those without their bit in `set` are the model's own.
 typedef struct vkf_generate_options {
   uint32_t struct_size;
@@ -579,6 +637,14 @@ typedef struct vkf_generate_options {
   // first `sinks` stay and the oldest of the others give way.
   int32_t context;
   int32_t sinks;
+  const vkf_choice_options* choice;  // null: as the model says
+  const vkf_token_bias* biases;
+  size_t bias_count;
+  const vkf_ids* bad_words;  // tokens that never come in that order
+  size_t bad_word_count;
+  vkf_on_token on_token;  // null: nobody; not with beams
+  void* on_token_user;
+  vkf_constraint* constraint;  // null: none; not with beams. Its call's alone meanwhile.
 } vkf_generate_options;
 
 typedef struct vkf_sequence {
@@ -586,6 +652,8 @@ typedef struct vkf_sequence {
   uint32_t reserved;
   vkf_ids ids;   // prompt or start token, what was generated, the end token if one came
   double score;  // sum of log-probabilities; with beams divided by length^length_penalty
+  const float* log_probabilities;  // of the tokens that were generated, by the logits
+  size_t log_probability_count;    // 0 with beams
 } vkf_sequence;
 
 typedef struct vkf_generation_counters {
@@ -636,6 +704,10 @@ VKFORMER_API vkf_status vkf_session_generate(vkf_session* session, const vkf_ids
 VKFORMER_API vkf_status vkf_session_generate_from(vkf_session* session, const vkf_tensors* inputs,
                                                   const vkf_generate_options* options,
                                                   vkf_generation** generation, vkf_error* error);
+// "log_probabilities" (T) that the model gives the tokens of a continuation behind an input. [one]
+VKFORMER_API vkf_status vkf_session_score(vkf_session* session, const vkf_ids* input,
+                                          const vkf_ids* continuation, vkf_tensors** tensors,
+                                          vkf_error* error);
 // Of the last generation; what they point to stays until the next call on this session. [one]
 VKFORMER_API vkf_status vkf_session_counters(vkf_session* session,
                                              vkf_generation_counters* counters, vkf_error* error);
@@ -834,6 +906,46 @@ VKFORMER_API vkf_status vkf_decode_stream_finish(vkf_decode_stream* stream, vkf_
                                                  vkf_error* error);
 VKFORMER_API void vkf_decode_stream_free(vkf_decode_stream* stream);
 
+// ---- Grammars and chat templates
+
+// What may be written: GBNF, whose whole text matches the rule `root` (null: "root"), or JSON that
+// is valid for a schema. [any]
+VKFORMER_API vkf_status vkf_grammar_from_gbnf(const char* text, const char* root,
+                                              vkf_grammar** grammar, vkf_error* error);
+VKFORMER_API vkf_status vkf_grammar_from_json_schema(const char* schema, vkf_grammar** grammar,
+                                                     vkf_error* error);
+VKFORMER_API void vkf_grammar_free(vkf_grammar* grammar);
+// Whether the grammar matches the whole text. [any]
+VKFORMER_API vkf_status vkf_grammar_matches(const vkf_grammar* grammar, const char* text,
+                                            int32_t* matches, vkf_error* error);
+// A grammar with the tokens of a model, whose logits are `width` wide; `ends` are its end tokens.
+// [any]
+VKFORMER_API vkf_status vkf_constraint_create(const vkf_grammar* grammar,
+                                              const vkf_tokenizer* tokenizer, int64_t width,
+                                              vkf_ids ends, vkf_constraint** constraint,
+                                              vkf_error* error);
+VKFORMER_API void vkf_constraint_free(vkf_constraint* constraint);
+
+typedef struct vkf_chat_template vkf_chat_template;
+// Never changes.
+typedef struct vkf_message {
+  const char* role;  // "system", "user", "assistant"
+  const char* content;
+} vkf_message;
+// A model's chat template. [any]
+VKFORMER_API vkf_status vkf_chat_template_load(const vkf_source* source,
+                                               vkf_chat_template** chat_template, vkf_error* error);
+// One by its text; null: no special tokens, else a JSON object such as {"bos_token": "<s>"}. [any]
+VKFORMER_API vkf_status vkf_chat_template_parse(const char* text, const char* special_tokens,
+                                                vkf_chat_template** chat_template,
+                                                vkf_error* error);
+VKFORMER_API void vkf_chat_template_free(vkf_chat_template* chat_template);
+// The conversation as a text that ends where the model is to answer. Special tokens are part of it.
+// [any]
+VKFORMER_API vkf_status vkf_chat_template_render(const vkf_chat_template* chat_template,
+                                                 const vkf_message* messages, size_t count,
+                                                 vkf_bytes** text, vkf_error* error);
+
 // ---- Pictures
 
 // Immutable: 8-bit RGB.
@@ -1029,6 +1141,9 @@ typedef struct vkf_answer_options {
   int32_t overlap;            // counts with VKF_ANSWER_OVERLAP; else 128 or half a window
   int32_t top;                // answers per question; 0: 1
 } vkf_answer_options;
+// Gets pieces of texts while they are written: whole characters, that nothing takes back. The
+// piece is the callback's while it runs.
+typedef vkf_verdict (*vkf_on_text)(void* user, size_t input, size_t sequence, const char* piece);
 // Settings of a text generation; see also vkf_generate_options.
 typedef struct vkf_text_options {
   uint32_t struct_size;
@@ -1045,6 +1160,16 @@ typedef struct vkf_text_options {
   const char* early_stopping;
   int32_t context;
   int32_t sinks;
+  const vkf_choice_options* choice;  // null: as the model says
+  const char* const* stop;           // a text ends before the first of them
+  size_t stop_count;
+  const char* const* bad_words;  // never written
+  size_t bad_word_count;
+  const vkf_grammar* grammar;  // null: none; not with beams
+  vkf_on_text on_text;         // null: nobody; not with beams
+  void* on_text_user;
+  uint32_t has_special_tokens;  // 1: the texts have theirs already, as chat templates write them
+  uint32_t reserved;
 } vkf_text_options;
 typedef struct vkf_transcribe_options {
   uint32_t struct_size;

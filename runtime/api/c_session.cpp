@@ -25,7 +25,8 @@ namespace {
 constexpr uint32_t kRunBits = VKF_RUN_ATTENTIONS | VKF_RUN_SCORES | VKF_RUN_ENTROPY |
                               VKF_RUN_HIDDEN_STATES | VKF_RUN_ATTENTION_LAYER |
                               VKF_RUN_ATTENTION_HEAD | VKF_RUN_CLAMP_POSITIONS;
-constexpr uint32_t kGenerateBits = 2 * VKF_SET_SINKS - 1;
+constexpr uint32_t kGenerateBits = 2 * VKF_SET_BAD_WORDS - 1;
+constexpr uint32_t kChoiceBits = 2 * VKF_CHOICE_CONTRAST - 1;
 
 }  // namespace
 
@@ -45,8 +46,6 @@ RunOptions run_options(const vkf_run_options* options) {
   return made;
 }
 
-namespace {
-
 std::vector<int64_t> read_ids(const vkf_ids& given, const char* name) {
   if (given.count == 0) return std::vector<int64_t>();
   need(given.ids, name);
@@ -55,6 +54,65 @@ std::vector<int64_t> read_ids(const vkf_ids& given, const char* name) {
 
 vkf_ids view_ids(const std::vector<int64_t>& ids) {
   return {ids.data(), ids.size()};
+}
+
+TokenVerdict read_verdict(vkf_verdict verdict) {
+  if (verdict == VKF_GO_ON) return TokenVerdict::kGoOn;
+  return verdict == VKF_END_TEXT ? TokenVerdict::kEnd : TokenVerdict::kCancel;
+}
+
+vkf_choice_options choice_options(const vkf_choice_options* options) {
+  const vkf_choice_options given = read_struct(options, "choice options");
+  check_bits(given.set, kChoiceBits, "set");
+  return given;
+}
+
+namespace {
+
+void set_choice(const vkf_choice_options& c, GenerateOptions& made) {
+  const auto set = [&](uint32_t bit, auto& to, auto value) {
+    if ((c.set & bit) != 0) to = value;
+  };
+  SamplingOptions& s = made.sampling;
+  PenaltyOptions& p = made.penalties;
+  set(VKF_CHOICE_DRAWN, made.choice, c.drawn != 0 ? TokenChoice::kDrawn : TokenChoice::kBest);
+  set(VKF_CHOICE_TEMPERATURE, s.temperature, c.temperature);
+  set(VKF_CHOICE_TOP_K, s.top_k, c.top_k);
+  set(VKF_CHOICE_TOP_P, s.top_p, c.top_p);
+  set(VKF_CHOICE_MIN_P, s.min_p, c.min_p);
+  set(VKF_CHOICE_TYPICAL_P, s.typical_p, c.typical_p);
+  set(VKF_CHOICE_SEED, s.seed, c.seed);
+  set(VKF_CHOICE_REPETITION, p.repetition, c.repetition_penalty);
+  set(VKF_CHOICE_PRESENCE, p.presence, c.presence_penalty);
+  set(VKF_CHOICE_FREQUENCY, p.frequency, c.frequency_penalty);
+  set(VKF_CHOICE_NO_REPEAT, p.no_repeat_ngram, c.no_repeat_ngram);
+  set(VKF_CHOICE_BEAM_GROUPS, made.beam_groups, c.beam_groups);
+  set(VKF_CHOICE_DIVERSITY, made.diversity, c.diversity);
+  set(VKF_CHOICE_CONTRASTIVE, made.contrastive_tokens, c.contrastive_tokens);
+  set(VKF_CHOICE_CONTRAST, made.contrast, c.contrast);
+}
+
+// Words, and what follows the tokens.
+void set_rules(const vkf_generate_options& given, GenerateOptions& made) {
+  if ((given.set & VKF_SET_BIASES) != 0) {
+    if (given.bias_count != 0) need(given.biases, "biases");
+    made.penalties.biases.clear();
+    for (size_t i = 0; i < given.bias_count; ++i) {
+      made.penalties.biases.push_back(
+          {read_ids(given.biases[i].tokens, "tokens of a bias"), given.biases[i].bias});
+    }
+  }
+  if ((given.set & VKF_SET_BAD_WORDS) != 0) {
+    if (given.bad_word_count != 0) need(given.bad_words, "bad_words");
+    made.penalties.bad_words.clear();
+    for (size_t i = 0; i < given.bad_word_count; ++i)
+      made.penalties.bad_words.push_back(read_ids(given.bad_words[i], "tokens of a bad word"));
+  }
+  if (given.constraint != nullptr) made.grammar = given.constraint->constraint;
+  if (given.on_token == nullptr) return;
+  made.on_token = [on_token = given.on_token, user = given.on_token_user](const NewToken& t) {
+    return read_verdict(on_token(user, t.input, t.sequence, t.id, t.log_probability));
+  };
 }
 
 // Sets the tokens among the settings.
@@ -92,11 +150,48 @@ GenerateOptions generate_options(const Session& session, const vkf_generate_opti
   if (has(VKF_SET_CONTEXT)) made.context = given.context;
   if (has(VKF_SET_SINKS)) made.sinks = given.sinks;
   set_tokens(given, made);
+  set_choice(choice_options(given.choice), made);
+  set_rules(given, made);
   return made;
 }
 
-vkf_generate_options view_options(const GenerateOptions& from) {
+vkf_choice_options view_choice(const GenerateOptions& from) {
+  vkf_choice_options c{};
+  c.struct_size = sizeof c;
+  c.set = kChoiceBits;
+  c.drawn = from.choice == TokenChoice::kDrawn ? 1 : 0;
+  c.top_k = from.sampling.top_k;
+  c.temperature = from.sampling.temperature;
+  c.top_p = from.sampling.top_p;
+  c.min_p = from.sampling.min_p;
+  c.typical_p = from.sampling.typical_p;
+  c.seed = from.sampling.seed;
+  c.repetition_penalty = from.penalties.repetition;
+  c.presence_penalty = from.penalties.presence;
+  c.frequency_penalty = from.penalties.frequency;
+  c.no_repeat_ngram = from.penalties.no_repeat_ngram;
+  c.beam_groups = from.beam_groups;
+  c.diversity = from.diversity;
+  c.contrastive_tokens = from.contrastive_tokens;
+  c.contrast = from.contrast;
+  return c;
+}
+
+// Into session.defaults, and what C needs of it.
+vkf_generate_options view_options(vkf_session& session) {
+  const GenerateOptions& from = session.defaults;
+  session.choice = view_choice(from);
+  session.biases.clear();
+  for (const TokenBias& bias : from.penalties.biases)
+    session.biases.push_back({view_ids(bias.tokens), bias.bias});
+  session.bad_words.clear();
+  for (const auto& word : from.penalties.bad_words) session.bad_words.push_back(view_ids(word));
   vkf_generate_options c{};
+  c.choice = &session.choice;
+  c.biases = session.biases.data();
+  c.bias_count = session.biases.size();
+  c.bad_words = session.bad_words.data();
+  c.bad_word_count = session.bad_words.size();
   c.set = kGenerateBits;
   if (!from.context) c.set &= ~uint32_t{VKF_SET_CONTEXT};
   c.beams = from.beams;
@@ -129,7 +224,7 @@ vkf_status vkf_session_create(const vkf_model* model, const vkf_session_options*
     need(model, "model");
     const SessionOptions read = session_options(options);
     Session made = take(Session::create(model->model, read));
-    return handle(vkf_session{std::move(made), {}});
+    return handle(vkf_session{std::move(made)});
   });
 }
 
@@ -153,7 +248,7 @@ vkf_status vkf_session_generation_defaults(vkf_session* session, vkf_generate_op
   return guard(error, [&] {
     need(session, "session");
     session->defaults = session->session.generation_defaults();
-    return write_struct(options, view_options(session->defaults), "generate options");
+    return write_struct(options, view_options(*session), "generate options");
   });
 }
 
@@ -201,6 +296,17 @@ vkf_status vkf_session_finish_generation(vkf_session* session, vkf_generation** 
   });
 }
 
+vkf_status vkf_session_score(vkf_session* session, const vkf_ids* input,
+                             const vkf_ids* continuation, vkf_tensors** tensors, vkf_error* error) {
+  return make_handle(tensors, error, [&] {
+    need_all({{session, "session"}, {input, "input"}, {continuation, "continuation"}});
+    const auto scores = take(session->session.score({read_ids(*input, "ids of the input")},
+                                                    {read_ids(*continuation, "a continuation")}));
+    const auto tokens = static_cast<int64_t>(scores[0].size());
+    return one_tensor("log_probabilities", Tensor::from_floats({tokens}, scores[0]));
+  });
+}
+
 vkf_status vkf_session_counters(vkf_session* session, vkf_generation_counters* counters,
                                 vkf_error* error) {
   return guard(error, [&] {
@@ -242,6 +348,8 @@ vkf_status vkf_generation_get(const vkf_generation* generation, size_t input, si
     vkf_sequence c{};
     c.ids = view_ids(from.ids);
     c.score = from.score;
+    c.log_probabilities = from.log_probabilities.data();
+    c.log_probability_count = from.log_probabilities.size();
     return write_struct(sequence, c, "sequence");
   });
 }

@@ -13,9 +13,11 @@
 #include "base/check.h"
 #include "vkformer/audio.h"
 #include "vkformer/device.h"
+#include "vkformer/grammar.h"
 #include "vkformer/model.h"
 #include "vkformer/picture.h"
 #include "vkformer/session.h"
+#include "vkformer/tokenizer.h"
 #include "vkformer/vkformer.h"
 
 struct vkf_error {
@@ -48,6 +50,21 @@ struct vkf_session {
   vkformer::Session session;
   // What vkf_session_generation_defaults points into.
   vkformer::GenerateOptions defaults;
+  vkf_choice_options choice{};
+  std::vector<vkf_token_bias> biases;
+  std::vector<vkf_ids> bad_words;
+};
+
+struct vkf_tokenizer {
+  std::shared_ptr<const vkformer::Tokenizer> tokenizer;
+};
+
+struct vkf_grammar {
+  vkformer::Grammar grammar;
+};
+
+struct vkf_constraint {
+  std::shared_ptr<vkformer::GrammarConstraint> constraint;
 };
 
 struct vkf_tensors {
@@ -195,6 +212,11 @@ std::vector<Sound> copy_sounds(const vkf_sound* const* sounds, size_t count);
 
 ModelOptions model_options(const vkf_model_options* options);
 RunOptions run_options(const vkf_run_options* options);
+std::vector<int64_t> read_ids(const vkf_ids& given, const char* name);
+vkf_ids view_ids(const std::vector<int64_t>& ids);
+TokenVerdict read_verdict(vkf_verdict verdict);
+// Which of them `set` names, checked.
+vkf_choice_options choice_options(const vkf_choice_options* options);
 SessionOptions session_options(const vkf_session_options* options);
 std::unique_ptr<vkf_description> describe(const ModelInfo& info);
 

@@ -86,6 +86,28 @@ T* task_as(vkf_task* task, const char* name) {
                           " can do this."));
 }
 
+void set_text_choice(const vkf_choice_options& c, TextOptions& made) {
+  const auto set = [&](uint32_t bit, auto& to, auto value) {
+    if ((c.set & bit) != 0) to = value;
+  };
+  set(VKF_CHOICE_TEMPERATURE, made.temperature, c.temperature);
+  set(VKF_CHOICE_TOP_K, made.top_k, c.top_k);
+  set(VKF_CHOICE_TOP_P, made.top_p, c.top_p);
+  set(VKF_CHOICE_MIN_P, made.min_p, c.min_p);
+  set(VKF_CHOICE_TYPICAL_P, made.typical_p, c.typical_p);
+  set(VKF_CHOICE_SEED, made.seed, c.seed);
+  set(VKF_CHOICE_REPETITION, made.repetition_penalty, c.repetition_penalty);
+  set(VKF_CHOICE_PRESENCE, made.presence_penalty, c.presence_penalty);
+  set(VKF_CHOICE_FREQUENCY, made.frequency_penalty, c.frequency_penalty);
+  set(VKF_CHOICE_NO_REPEAT, made.no_repeat_ngram, c.no_repeat_ngram);
+  set(VKF_CHOICE_BEAM_GROUPS, made.beam_groups, c.beam_groups);
+  set(VKF_CHOICE_DIVERSITY, made.diversity, c.diversity);
+  set(VKF_CHOICE_CONTRASTIVE, made.contrastive_tokens, c.contrastive_tokens);
+  set(VKF_CHOICE_CONTRAST, made.contrast, c.contrast);
+  if ((c.set & VKF_CHOICE_DRAWN) == 0) return;
+  made.choice = c.drawn != 0 ? TokenChoice::kDrawn : TokenChoice::kBest;
+}
+
 TextOptions text_options(const vkf_text_options* options) {
   constexpr uint32_t kBits = 2 * VKF_SET_EARLY_STOPPING - 1;
   const vkf_text_options given = read_struct(options, "text options");
@@ -104,6 +126,16 @@ TextOptions text_options(const vkf_text_options* options) {
   if (has(VKF_SET_EARLY_STOPPING)) made.early_stopping = text_or(given.early_stopping, "");
   if (has(VKF_SET_CONTEXT)) made.context = given.context;
   if (has(VKF_SET_SINKS)) made.sinks = given.sinks;
+  if (given.has_special_tokens != 0) made.special_tokens = SpecialTokens::kExclude;
+  set_text_choice(choice_options(given.choice), made);
+  made.stop = read_texts(given.stop, given.stop_count, "stop");
+  made.bad_words = read_texts(given.bad_words, given.bad_word_count, "bad_words");
+  if (given.grammar != nullptr) made.grammar = given.grammar->grammar;
+  if (given.on_text == nullptr) return made;
+  made.on_text = [on_text = given.on_text, user = given.on_text_user](const TextPiece& piece) {
+    const std::string text(piece.text);
+    return read_verdict(on_text(user, piece.input, piece.sequence, text.c_str()));
+  };
   return made;
 }
 

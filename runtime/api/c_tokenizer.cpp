@@ -3,10 +3,6 @@
 #include "api/c_support.h"
 #include "vkformer/tokenizer.h"
 
-struct vkf_tokenizer {
-  std::shared_ptr<const vkformer::Tokenizer> tokenizer;
-};
-
 // One text's tokens, split into the arrays of the C interface.
 struct CEncoding {
   std::vector<int64_t> ids;

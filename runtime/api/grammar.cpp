@@ -170,4 +170,12 @@ Result<std::span<const uint32_t>> GrammarConstraint::allowed(const GrammarState&
                        [&]() -> Result<Words> { return masks_->allowed(state.column_); });
 }
 
+Result<std::span<const uint32_t>> GrammarConstraint::allowed_within(const GrammarState& state,
+                                                                    int64_t tokens) {
+  using Words = std::span<const uint32_t>;
+  if (state.has_ended_) return masks_->ending();
+  return within_memory(
+      kNoMemory, [&]() -> Result<Words> { return masks_->allowed_within(state.column_, tokens); });
+}
+
 }  // namespace vkformer

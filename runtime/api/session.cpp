@@ -36,6 +36,20 @@ Result<Generation> Session::generate_masked(const TensorMap& inputs,
   return state_->generate(inputs, options);
 }
 
+Result<std::vector<std::vector<float>>> Session::score(
+    const std::vector<std::vector<int64_t>>& inputs,
+    const std::vector<std::vector<int64_t>>& continuations) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  VKF_ASSIGN(const TensorMap padded, pad_rows(inputs));
+  return state_->score(padded, continuations);
+}
+
+Result<std::vector<std::vector<float>>> Session::score_masked(
+    const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations) {
+  VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
+  return state_->score(inputs, continuations);
+}
+
 Status Session::start(const TensorMap& inputs, const RunOptions& options) {
   VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
   return state_->start(inputs, options, {});

@@ -106,6 +106,15 @@ Result<std::vector<std::vector<GeneratedText>>> TextGenerator::generate(
   return within_memory(kTooLarge, [&] { return generate_texts(*model_, texts, options); });
 }
 
+Result<std::vector<std::vector<float>>> TextGenerator::score(
+    std::span<const std::string> texts, std::span<const std::string> continuations) {
+  return within_memory(kTooLarge, [&] { return score_texts(*model_, texts, continuations); });
+}
+
+const GenerationCounters& TextGenerator::counters() const {
+  return model_->session->counters();
+}
+
 Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& source,
                                       const TaskOptions& options) {
   return load_task<Transcriber>(device, source, "transcribe", options);

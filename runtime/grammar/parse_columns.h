@@ -43,8 +43,21 @@ class ParseColumn {
   // Sorted; without places where nothing can follow.
   const std::vector<ParseItem>& items() const { return items_; }
 
+  // Calls `visit` for every place that goes on where `rule`, which was called here, ends.
+  template <class Visit>
+  void for_callers(uint32_t rule, Visit&& visit) const {
+    for (const Caller& caller : callers_) {
+      if (caller.rule == rule) visit(caller.next);
+    }
+  }
+
   // The tokens that may come next; kept here by whoever computes them.
   std::unique_ptr<const TokenSet> tokens;
+  // Bytes to the end of the text at least, from here and behind any token that may come next; kept
+  // here by whoever computes them.
+  static constexpr uint64_t kUnknown = UINT64_MAX;
+  uint64_t shortest_end = kUnknown;
+  uint64_t furthest_end = kUnknown;
 
  private:
   friend class ParseColumns;

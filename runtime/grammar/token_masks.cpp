@@ -20,6 +20,7 @@ TokenMasks::TokenMasks(std::shared_ptr<const CompiledGrammar> grammar,
     : grammar_(std::move(grammar)),
       tokens_(std::move(tokens)),
       columns_(*grammar_),
+      ends_(*grammar_),
       path_(tokens_->trie.max_depth() + 1),
       words_((tokens_->trie.vocab_size() + 31) / 32),
       start_(columns_.hold(columns_.start())) {}
@@ -139,6 +140,56 @@ Result<std::span<const uint32_t>> TokenMasks::allowed(const ColumnRef& column) {
               "here: the vocabulary lacks the characters that the grammar asks for.");
   }
   return std::span<const uint32_t>(words_);
+}
+
+Result<std::span<const uint32_t>> TokenMasks::allowed_within(const ColumnRef& column,
+                                                             int64_t tokens) {
+  const bool has_end = !tokens_->end_ids.empty();
+  const auto room = static_cast<uint64_t>(std::max<int64_t>(tokens - (has_end ? 1 : 0), 0));
+  VKF_ASSIGN(const auto words, allowed(column));
+  // A byte puts the end off by what a rule takes to end, at most for each rule that it opens; few
+  // open more than one.
+  const uint64_t jump = 2 * (ends_.longest() + 1) * tokens_->trie.max_depth();
+  if (room >= ends_.of(*column) + jump || room >= column->furthest_end) return words;
+  const uint64_t nearest = keep_soon_ended(column.get(), room);
+  VKF_CHECK(columns_.status());
+  if (!column->may_end()) return std::span<const uint32_t>(words_);
+  if (nearest > room) std::fill(words_.begin(), words_.end(), 0);
+  if (nearest > room && !has_end) {
+    return invalid_argument(
+        "[grammar] The text is complete, and what could follow it would not be in time.");
+  }
+  add_end_tokens();
+  return std::span<const uint32_t>(words_);
+}
+
+uint64_t TokenMasks::keep_soon_ended(ParseColumn* column, uint64_t most) {
+  const TokenTrie& trie = tokens_->trie;
+  std::fill(words_.begin(), words_.end(), 0);
+  uint64_t nearest = UINT64_MAX;
+  uint64_t furthest = 0;
+  path_[0] = column;
+  for (size_t n = 0; n < trie.node_count();) {
+    const TokenTrie::Node& node = trie.nodes()[n];
+    ParseColumn* next = columns_.step(path_[node.depth - 1], node.byte);
+    if (next == nullptr) {
+      n = node.skip;
+      continue;
+    }
+    path_[node.depth] = next;
+    const auto tokens = trie.tokens_at(n++);
+    if (tokens.empty()) continue;
+    const uint64_t end = ends_.of(*next);
+    furthest = std::max(furthest, end);
+    if (end > most && end > nearest) continue;
+    if (end < nearest && nearest > most) std::fill(words_.begin(), words_.end(), 0);
+    nearest = std::min(nearest, end);
+    for (const int32_t token : tokens) {
+      words_[static_cast<size_t>(token) / 32] |= uint32_t{1} << (token % 32);
+    }
+  }
+  column->furthest_end = furthest;
+  return nearest;
 }
 
 std::span<const uint32_t> TokenMasks::ending() {

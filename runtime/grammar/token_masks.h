@@ -18,6 +18,7 @@
 
 #include "grammar/compiled_grammar.h"
 #include "grammar/parse_columns.h"
+#include "grammar/shortest_ends.h"
 #include "grammar/token_set.h"
 #include "grammar/token_trie.h"
 #include "vkformer/result.h"
@@ -41,6 +42,9 @@ class TokenMasks {
   // The allowed tokens as bits, token t being bit t % 32 of word t / 32, end tokens where the text
   // may end. Good until the next call.
   Result<std::span<const uint32_t>> allowed(const ColumnRef& column);
+  // The same where at most so many tokens may follow the next one, as
+  // GrammarConstraint::allowed_within describes it.
+  Result<std::span<const uint32_t>> allowed_within(const ColumnRef& column, int64_t tokens);
   // Only the tokens that end a text.
   std::span<const uint32_t> ending();
 
@@ -61,10 +65,14 @@ class TokenMasks {
   // Adds the tokens below a node.
   void walk_below(ParseColumn* column, size_t node);
   void add_end_tokens();
+  // Leaves in words_ the tokens behind which the text can end within so many bytes, or else those
+  // behind which it can end soonest, and gives the bytes of the soonest.
+  uint64_t keep_soon_ended(ParseColumn* column, uint64_t most);
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::shared_ptr<const GrammarTokens> tokens_;
   ParseColumns columns_;
+  ShortestEnds ends_;
   std::unordered_map<uint32_t, Inside> inside_;
   size_t inside_bytes_ = 0;
   size_t kept_bytes_ = 0;           // of the sets that columns keep, and a few that are gone

@@ -1,5 +1,7 @@
 #include "model/config_reading.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace vkformer {
@@ -33,13 +35,43 @@ Status read_suppressed(const JsonConfig& config, const JsonConfig& generation,
   VKF_ASSIGN(std::vector<std::vector<int64_t>> bad,
              from("bad_words_ids").get_int_lists_or("bad_words_ids", {}));
   for (const std::vector<int64_t>& word : bad) {
-    if (word.size() != 1) {
-      return unsupported("[bad_words_ids] in " + from("bad_words_ids").where() +
-                         " has an entry of " + std::to_string(word.size()) +
-                         " tokens; only single tokens are supported");
+    // transformers leaves end tokens out.
+    if (word.size() == 1 &&
+        std::find(facts.eos.begin(), facts.eos.end(), word[0]) != facts.eos.end())
+      continue;
+    if (word.size() == 1) {
+      facts.suppress.push_back(word[0]);
+    } else if (!word.empty()) {
+      facts.penalties.bad_words.push_back(word);
     }
-    facts.suppress.push_back(word[0]);
   }
+  return {};
+}
+
+// How tokens are drawn where they are, and penalties, with the defaults of transformers.
+Status read_choice(const JsonConfig& config, const JsonConfig& generation, GenerationFacts& facts) {
+  const auto from = [&](const std::string& key) -> const JsonConfig& {
+    return holder(config, generation, key);
+  };
+  constexpr int64_t kUsualTopK = 50;
+  constexpr int64_t kMost = INT32_MAX;
+  const auto number = [&](const char* key, double& to) -> Status {
+    VKF_ASSIGN(to, from(key).get_double_or(key, to));
+    return {};
+  };
+  VKF_ASSIGN(const bool draws, from("do_sample").get_bool_or("do_sample", false));
+  facts.choice = draws ? TokenChoice::kDrawn : TokenChoice::kBest;
+  SamplingOptions& sampling = facts.sampling;
+  VKF_ASSIGN(const int64_t top_k, from("top_k").get_int_or("top_k", kUsualTopK));
+  sampling.top_k = static_cast<int>(std::clamp<int64_t>(top_k, 0, kMost));
+  VKF_CHECK(number("temperature", sampling.temperature));
+  VKF_CHECK(number("top_p", sampling.top_p));
+  VKF_CHECK(number("min_p", sampling.min_p));
+  VKF_CHECK(number("typical_p", sampling.typical_p));
+  VKF_CHECK(number("repetition_penalty", facts.penalties.repetition));
+  VKF_ASSIGN(const int64_t ngram,
+             from("no_repeat_ngram_size").get_int_or("no_repeat_ngram_size", 0));
+  facts.penalties.no_repeat_ngram = static_cast<int>(std::clamp<int64_t>(ngram, 0, kMost));
   return {};
 }
 
@@ -140,6 +172,7 @@ Result<GenerationFacts> read_generation(const JsonConfig& config, const JsonConf
   VKF_ASSIGN(facts.forced_bos, optional_int(from("forced_bos_token_id"), "forced_bos_token_id"));
   VKF_ASSIGN(facts.forced_eos, optional_int(from("forced_eos_token_id"), "forced_eos_token_id"));
   VKF_CHECK(read_suppressed(config, generation, facts));
+  VKF_CHECK(read_choice(config, generation, facts));
   VKF_ASSIGN(facts.beams, from("num_beams").get_int_or("num_beams", 1));
   VKF_ASSIGN(facts.max_new_tokens, from("max_new_tokens").get_int_or("max_new_tokens", 0));
   if (facts.max_new_tokens == 0) {

@@ -13,6 +13,7 @@
 #include "checkpoint/file_store.h"
 #include "checkpoint/json_config.h"
 #include "model/model_builder.h"
+#include "vkformer/generation.h"
 #include "vkformer/tensor.h"
 #include "weights/weight_table.h"
 
@@ -115,6 +116,9 @@ struct GenerationFacts {
   int64_t min_new_tokens = 0;
   double length_penalty = 1.0;
   std::string early_stopping = "false";  // "false", "true" or "never"
+  TokenChoice choice = TokenChoice::kBest;
+  SamplingOptions sampling;
+  PenaltyOptions penalties;
 };
 
 // Which tensors a forward pass shall hand out besides the main outputs.

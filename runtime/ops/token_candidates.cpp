@@ -3,6 +3,14 @@
 #include "ops/row_kernel.h"
 
 namespace vkformer {
+namespace {
+
+struct CandidateAttrs {
+  SearchParams search;
+  ScoresFrom from;
+};
+
+}  // namespace
 
 uint64_t search_words(const SearchParams& p) {
   const uint64_t rows = uint64_t{p.batch} * p.beams;
@@ -25,10 +33,11 @@ Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const Search
   return TensorDesc{"candidates", DType::kU32, {rows, p.candidates, 2}};
 }
 
-Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search) {
+Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search,
+                                      ScoresFrom from) {
   VKF_ASSIGN(TensorDesc out, check_token_candidates(graph.tensor(logits), search.params));
   const TensorId candidates = graph.add_tensor(std::move(out));
-  Node node = make_node(OpId::k_token_candidates, search.params,
+  Node node = make_node(OpId::k_token_candidates, CandidateAttrs{search.params, from},
                         "K=" + std::to_string(search.params.candidates));
   node.inputs = {logits, search.suppress, search.state, search.settings};
   node.outputs = {candidates};
@@ -37,7 +46,7 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
 }
 
 Status lower_token_candidates(LowerContext& context, const Node& node) {
-  const SearchParams& p = attrs_of<SearchParams>(node);
+  const auto& [p, from] = attrs_of<CandidateAttrs>(node);
   const uint64_t passes = uint64_t{p.candidates} + 2;
   if (too_many_passes(context.caps, p.vocab, passes)) {
     return unsupported("[token_candidates] There is no kernel for the " +
@@ -53,7 +62,7 @@ Status lower_token_candidates(LowerContext& context, const Node& node) {
                 {node.inputs[2], Access::kRead},
                 {node.inputs[3], Access::kRead}};
   d.set_push(p);
-  d.spec = {row_local_size(context.caps, p.vocab, passes)};
+  d.spec = {row_local_size(context.caps, p.vocab, passes), from == ScoresFrom::kLogits ? 1u : 0u};
   const uint64_t rows = uint64_t{p.batch} * p.beams;
   set_row_groups(context, d, rows, 1);
   d.flops = 8.0 * static_cast<double>(rows) * p.vocab * p.candidates;

@@ -2,6 +2,8 @@
 // and forced tokens) and the K best tokens of every live slot. Part of a decoding step.
 //
 //   logits (R, V), suppress (2, ceil(V/32)) words -> candidates (R, K, 2): f32 bits, token
+//
+// Scores that token_scores has made of log-probabilities are taken as they are.
 #pragma once
 
 #include "ops/op.h"
@@ -25,8 +27,12 @@ struct SearchTensors {
 // Words of the search buffer.
 uint64_t search_words(const SearchParams& params);
 
+// What scores are made of: logits, or their log-softmax, which beams add up.
+enum class ScoresFrom : uint8_t { kLogits, kLogProbabilities };
+
 Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const SearchParams& params);
-Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search);
+Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search,
+                                      ScoresFrom from = ScoresFrom::kLogits);
 Status lower_token_candidates(LowerContext& context, const Node& node);
 
 }  // namespace vkformer

@@ -30,11 +30,6 @@ uint64_t choice_rules_at(const SearchParams& params);
 // A list of rules, as params/sampling.h has it.
 std::vector<uint32_t> rule_list(std::span<const TokenRule> rules);
 
-enum class ScoresFrom : uint8_t {
-  kLogits,
-  kLogProbabilities,  // their log-softmax, which beams add up
-};
-
 Result<TensorDesc> check_token_scores(const TensorDesc& logits, const SearchParams& params);
 Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTensors& search,
                                   ScoresFrom from);

@@ -93,6 +93,8 @@ Result<std::vector<Candidate>> extend(const std::vector<Hypothesis>& running, in
     }
     vocabulary = scores.size();
     log_softmax_row(scores);
+    scores = penalised_scores(scores, beam.ids, beam.ids.size() - static_cast<size_t>(new_tokens),
+                              options.penalties);
     process_scores(scores, new_tokens, options);
     for (double score : scores) totals.push_back(beam.score + score);
   }
@@ -175,6 +177,7 @@ Result<std::vector<int64_t>> greedy_search(const std::vector<int64_t>& prompt,
   std::vector<int64_t> ids = prompt;
   for (int64_t new_tokens = 0; new_tokens < options.max_new_tokens; ++new_tokens) {
     VKF_ASSIGN(std::vector<double> scores, logits_after(ids, next_logits));
+    scores = penalised_scores(scores, ids, prompt.size(), options.penalties);
     process_scores(scores, new_tokens, options);
     const int64_t token = argmax_row(scores);
     ids.push_back(token);

@@ -19,10 +19,9 @@
 //     stop when not active, or early_stopping and len(finished) >= n, or all K were done
 //
 // Scores are processed in this order, on logits (greedy) or log-probabilities (beam), without
-// renormalising: bad words, suppressed tokens, begin_suppress at the first new position -> -inf; a
-// forced first token at the first new position and a forced end token at the last one: that token
-// 0, everything else -inf.
-// Needs: log_softmax, argmax, top_k.
+// renormalising: penalties (sampling.h), bad words, suppressed tokens, begin_suppress at the first
+// new position -> -inf; a forced first token at the first new position and a forced end token at
+// the last one: that token 0, everything else -inf. Needs: log_softmax, argmax, sampling, top_k.
 #pragma once
 
 #include <functional>
@@ -30,6 +29,7 @@
 #include <span>
 
 #include "reference/array.h"
+#include "reference/sampling.h"
 
 namespace vkformer::reference {
 
@@ -47,6 +47,7 @@ struct SearchOptions {
   std::vector<int64_t> begin_suppress_tokens;
   std::optional<int64_t> forced_bos_token_id;
   std::optional<int64_t> forced_eos_token_id;
+  PenaltySettings penalties;
 };
 
 // A finished sequence: prompt, then new tokens, the end token included.

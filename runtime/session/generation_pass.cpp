@@ -7,41 +7,16 @@
 #include "ops/beam_select.h"
 #include "ops/greedy_select.h"
 #include "ops/step_advance.h"
+#include "ops/token_sample.h"
 #include "params/decode_state.h"
+#include "session/token_choice.h"
 
 namespace vkformer {
 namespace {
 
 constexpr float kIdleBeamScore = -1e9f;  // beams that start without a hypothesis of their own
 
-uint32_t bits_of(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, 4);
-  return bits;
-}
-
-float float_of(uint32_t bits) {
-  float value = 0;
-  std::memcpy(&value, &bits, 4);
-  return value;
-}
-
-// Word offsets in the search buffer; shaders/include/search_layout.glsl has the same.
-struct SearchLayout {
-  SearchParams p;
-  size_t rows() const { return size_t{p.batch} * p.beams; }
-  size_t tokens(size_t row) const { return row * p.capacity; }
-  size_t score(size_t row) const { return rows() * p.capacity + row; }
-  size_t item(size_t index) const { return score(rows()) + index * 4; }
-  size_t finished(size_t item_index, size_t place) const {
-    return item(p.batch) + (item_index * p.beams + place) * 2;
-  }
-  size_t sequence(size_t item_index, size_t place) const {
-    return finished(p.batch, 0) + (item_index * p.beams + place) * p.capacity;
-  }
-};
-
-SearchTensors add_search_tensors(Graph& graph, const SearchParams& p) {
+SearchTensors add_search_tensors(Graph& graph, const SearchParams& p, const GenerationKey& key) {
   const int64_t rows = int64_t{p.batch} * p.beams;
   SearchTensors t{.params = p};
   t.search = graph.add_external("search", DType::kU32, {static_cast<int64_t>(search_words(p))});
@@ -54,6 +29,10 @@ SearchTensors add_search_tensors(Graph& graph, const SearchParams& p) {
     t.ancestry = graph.add_external("ancestry", DType::kU32, {rows, p.capacity});
   t.step_ids = graph.find_external("step_ids");
   t.args = graph.add_external("args", DType::kU32, {int64_t{kMaxStepDispatches} * 7});
+  if (key.choice == GenerationKey::Choice::kScored) {
+    t.choice = graph.add_external("choice", DType::kU32,
+                                  {static_cast<int64_t>(choice_words(p, key.rule_words))});
+  }
   return t;
 }
 
@@ -87,6 +66,18 @@ SearchParams search_params(const ModelFamily& family, const GenerationKey& key) 
           .candidates = key.candidates};
 }
 
+// What a step chooses among, by the settings of the choice buffer where there is one.
+Result<TensorId> add_candidates(Graph& graph, TensorId logits, const SearchTensors& search) {
+  if (search.choice == kNoTensor) return add_token_candidates(graph, logits, search);
+  if (search.params.beams == 1) {
+    VKF_ASSIGN(const TensorId scores, add_token_scores(graph, logits, search, ScoresFrom::kLogits));
+    return add_token_sample(graph, scores, logits, search);
+  }
+  VKF_ASSIGN(const TensorId scores,
+             add_token_scores(graph, logits, search, ScoresFrom::kLogProbabilities));
+  return add_token_candidates(graph, scores, search, ScoresFrom::kLogProbabilities);
+}
+
 }  // namespace
 
 Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
@@ -94,8 +85,8 @@ Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
   Graph& graph = builder.graph();
   VKF_ASSIGN(TensorId logits, family.build_step(builder, key.shape));
   graph.set_scope("search");
-  const SearchTensors search = add_search_tensors(graph, search_params(family, key));
-  VKF_ASSIGN(TensorId candidates, add_token_candidates(graph, logits, search));
+  const SearchTensors search = add_search_tensors(graph, search_params(family, key), key);
+  VKF_ASSIGN(const TensorId candidates, add_candidates(graph, logits, search));
   if (key.shape.beams == 1) {
     VKF_CHECK(add_greedy_select(graph, candidates, search));
   } else {
@@ -115,9 +106,14 @@ Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
 }
 
 void GenerationPass::keep_constants() {
-  run_ = {&buffers_.at("decode_state"), &buffers_.at("step_ids"), &buffers_.at("search"),
-          &buffers_.at("settings"),     &buffers_.at("suppress"), &buffers_.at("ancestry"),
-          &buffers_.at("args")};
+  run_ = {&buffers_.at("decode_state"),
+          &buffers_.at("step_ids"),
+          &buffers_.at("search"),
+          &buffers_.at("settings"),
+          &buffers_.at("suppress"),
+          &buffers_.at("ancestry"),
+          &buffers_.at("args"),
+          key_.choice == GenerationKey::Choice::kScored ? &buffers_.at("choice") : nullptr};
   for (const PlanBuffer& b : step_->plan().buffers) {
     if (b.name.starts_with("self_kv.")) cache_bytes_ += static_cast<int64_t>(b.bytes);
   }
@@ -164,6 +160,12 @@ Status GenerationPass::record_step() {
   RecordingInputs inputs = buffers_.bind(plan, *model_);
   Buffer& args = buffers_.at("args");
   inputs.indirect_args = {&args, 0, args.bytes()};
+  // What grammars mask begins with token_scores.
+  const auto masked = std::find_if(
+      plan.dispatches.begin(), plan.dispatches.end(),
+      [](const auto& d) { return d.kernel == KernelId::token_scores_row__f32_u32_f32; });
+  if (masked != plan.dispatches.end())
+    inputs.cut = static_cast<uint32_t>(masked - plan.dispatches.begin());
   VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
   step_ = std::make_unique<Recording>(std::move(recording));
   return {};
@@ -224,7 +226,7 @@ Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
 Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOptions& options,
                                int64_t new_tokens) {
   VKF_CHECK(feed_prompts(inputs));
-  VKF_CHECK(prepare_settings(options, new_tokens));
+  VKF_CHECK(prepare_settings(inputs, options, new_tokens));
   VKF_CHECK(prepare_search(inputs));
   VKF_CHECK(prepare_slots(inputs));
   return upload(*run_.args, args_);
@@ -250,7 +252,8 @@ Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
   return upload(*run_.ancestry, ancestry);
 }
 
-Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t new_tokens) {
+Status GenerationPass::prepare_settings(const GenerationInputs& inputs,
+                                        const GenerateOptions& options, int64_t new_tokens) {
   SearchSettings s{};
   s.prompt_length = static_cast<uint32_t>(prompt_end_);
   s.max_length = s.prompt_length + static_cast<uint32_t>(new_tokens);
@@ -271,7 +274,33 @@ Status GenerationPass::prepare_settings(const GenerateOptions& options, int64_t 
   for (int64_t token : options.begin_suppress)
     VKF_CHECK(set_bit(suppress, half, token, params_.vocab, "begin_suppress"));
   VKF_CHECK(upload(*run_.suppress, suppress));
-  return model_->device()->upload(*run_.settings, 0, std::as_bytes(std::span(&s, 1)));
+  VKF_CHECK(model_->device()->upload(*run_.settings, 0, std::as_bytes(std::span(&s, 1))));
+  if (run_.choice == nullptr) return {};
+  return prepare_choice(inputs, options, std::move(suppress));
+}
+
+Status GenerationPass::prepare_choice(const GenerationInputs& inputs,
+                                      const GenerateOptions& options,
+                                      std::vector<uint32_t> suppress) {
+  std::vector<uint32_t> words;
+  const std::vector<TokenRule> rules = token_rules(options.penalties);
+  const auto rules_at = static_cast<uint32_t>(rules.empty() ? 0 : choice_rules_at(params_));
+  const auto sequences = static_cast<size_t>(options.return_sequences);
+  for (size_t row = 0; row < size_t{params_.batch} * params_.beams; ++row) {
+    // Beams are told apart where they draw; other rows by their place among an input's sequences.
+    const size_t stream =
+        params_.beams > 1 ? row % params_.beams : inputs.items[row / params_.beams] % sequences;
+    const ChoiceRow settings = choice_row(options, static_cast<uint32_t>(stream), rules_at);
+    words.resize(words.size() + VKF_CHOICE_WORDS);
+    std::memcpy(words.data() + words.size() - VKF_CHOICE_WORDS, &settings, sizeof settings);
+  }
+  words.insert(words.end(), suppress.begin(), suppress.end());
+  if (!rules.empty()) {
+    words.resize(rules_at, UINT32_MAX);  // what rows may choose, until a grammar says
+    const std::vector<uint32_t> list = rule_list(rules);
+    words.insert(words.end(), list.begin(), list.end());
+  }
+  return upload(*run_.choice, words);
 }
 
 int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
@@ -285,27 +314,66 @@ int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
   return total;
 }
 
-Status GenerationPass::decode(int64_t max_steps, int steps_per_submit,
+Status GenerationPass::decode(int64_t max_steps, int steps_per_submit, TokenWatch* watch,
                               GenerationCounters& counters) {
   VulkanDevice& device = *model_->device();
+  const bool masked = watch != nullptr && watch->masks_tokens();
   uint32_t live_slots = params_.batch * params_.beams;
   const int64_t before = counters.steps;  // of rows that ran apart
-  std::vector<const Recording*> list;
-  if (prompt_ != nullptr) list.push_back(prompt_.get());
   int64_t submitted = 0;
   while (live_slots > 0 && submitted < max_steps) {
-    const int64_t steps = std::min<int64_t>(steps_per_submit, max_steps - submitted);
-    list.insert(list.end(), static_cast<size_t>(steps), step_.get());
-    VKF_ASSIGN(uint64_t value, device.submit(list));
-    VKF_CHECK(device.wait(value));
-    list.clear();
+    const int64_t steps = masked ? 1 : std::min<int64_t>(steps_per_submit, max_steps - submitted);
+    if (masked) {
+      VKF_CHECK(masked_step(*watch, submitted == 0, counters));
+    } else {
+      std::vector<const Recording*> list;
+      if (prompt_ != nullptr && submitted == 0) list.push_back(prompt_.get());
+      list.insert(list.end(), static_cast<size_t>(steps), step_.get());
+      VKF_ASSIGN(uint64_t value, device.submit(list));
+      VKF_CHECK(device.wait(value));
+      ++counters.submits;
+    }
     submitted += steps;
-    ++counters.submits;
-    if (steps_per_submit == 1) counters.step_workgroups.push_back(step_workgroups(live_slots));
+    if (masked || steps_per_submit == 1)
+      counters.step_workgroups.push_back(step_workgroups(live_slots));
     VKF_ASSIGN(const auto state, read_state());
     live_slots = state[1];
     counters.steps = before + state[3];
+    if (watch != nullptr) VKF_CHECK(follow(*watch, state[2], live_slots));
   }
+  return {};
+}
+
+Status GenerationPass::masked_step(TokenWatch& watch, bool first, GenerationCounters& counters) {
+  VulkanDevice& device = *model_->device();
+  if (first && prompt_ != nullptr) {
+    const Recording* prompt = prompt_.get();
+    VKF_CHECK(device.submit({&prompt, 1}));
+    ++counters.submits;
+  }
+  VKF_CHECK(device.submit_part(*step_, RecordingPart::kBeforeCut));
+  VKF_ASSIGN(const std::vector<uint32_t> masks, watch.masks());
+  VKF_CHECK(device.upload(*run_.choice, 4 * choice_allowed_at(params_, 0),
+                          std::as_bytes(std::span(masks))));
+  VKF_ASSIGN(const uint64_t value, device.submit_part(*step_, RecordingPart::kBehindCut));
+  counters.submits += 2;
+  return device.wait(value);
+}
+
+Status GenerationPass::follow(TokenWatch& watch, uint32_t position, uint32_t& live_slots) {
+  if (position + 1 <= static_cast<uint32_t>(prompt_end_)) return {};
+  const SearchLayout layout{params_};
+  std::vector<uint32_t> words(search_words(params_));
+  VulkanDevice& device = *model_->device();
+  VKF_CHECK(device.download(*run_.search, 0, std::as_writable_bytes(std::span<uint32_t>(words))));
+  VKF_ASSIGN(const std::vector<uint32_t> ended, watch.read(words, position + 1));
+  for (uint32_t item : ended) {
+    // The next step still chooses a token for it, and then packs it away.
+    const std::array<uint32_t, 3> stopped = {0, 0, watch.ended_at(item)};
+    VKF_CHECK(
+        device.upload(*run_.search, 4 * layout.item(item), std::as_bytes(std::span(stopped))));
+  }
+  live_slots -= std::min(live_slots, static_cast<uint32_t>(ended.size()) * params_.beams);
   return {};
 }
 
@@ -334,8 +402,28 @@ std::vector<SlicedUnit> GenerationPass::units(int64_t new_tokens) {
   return list;
 }
 
+Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item) const {
+  const size_t at = SearchLayout{params_}.item(item);
+  const std::string place = " at position " + std::to_string(search[at + VKF_ITEM_LENGTH]);
+  switch (search[at + VKF_ITEM_STATUS]) {
+    case 0:
+      return {};
+    case VKF_STATUS_NO_TOKEN:
+      return invalid_argument("[generate] no token is allowed for input " + std::to_string(item) +
+                              place +
+                              ": suppressed, biased and bad tokens, min_new_tokens and the grammar "
+                              "leave none; allow more");
+    default:
+      return Error{ErrorCode::kDriver,
+                   "[generate] the logits of input " + std::to_string(item) + " became NaN" +
+                       place +
+                       "; the weights hold NaN or infinity, or this driver computes wrong results"};
+  }
+}
+
 Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
-                                           const GenerateOptions& options) {
+                                           const GenerateOptions& options,
+                                           const TokenWatch* watch) {
   const SearchLayout layout{params_};
   std::vector<uint32_t> words(search_words(params_));
   VKF_CHECK(model_->device()->download(*run_.search, 0,
@@ -344,23 +432,24 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
   for (size_t i = 0; i < params_.batch; ++i) {
     const size_t item = layout.item(i);
     const auto start = static_cast<size_t>(start_of(inputs, i));
-    if (words[item + VKF_ITEM_STATUS] != 0) {
-      return Error{ErrorCode::kDriver,
-                   "[generate] the logits of input " + std::to_string(i) +
-                       " became NaN at position " + std::to_string(words[item + VKF_ITEM_LENGTH]) +
-                       "; the weights hold NaN or infinity, or this driver computes wrong results"};
-    }
+    VKF_CHECK(check_item(words, i));
     if (params_.beams == 1) {
-      const size_t length = words[item + VKF_ITEM_LENGTH];
-      result[i].push_back({ids_from(words, layout.tokens(i) + start, length - start),
-                           static_cast<double>(float_of(words[layout.score(i)]))});
+      size_t length = words[item + VKF_ITEM_LENGTH];
+      if (watch != nullptr && watch->ended_at(i) != 0) length = watch->ended_at(i);
+      Hypothesis found{ids_from(words, layout.tokens(i) + start, length - start)};
+      for (size_t t = static_cast<size_t>(prompt_end_); t < length; ++t) {
+        found.log_probabilities.push_back(float_of(words[layout.sequence(i, 0) + t]));
+        found.score += static_cast<double>(found.log_probabilities.back());
+      }
+      result[i].push_back(std::move(found));
       continue;
     }
     for (size_t place = 0; place < words[item + VKF_ITEM_FINISHED]; ++place) {
       const size_t at = layout.finished(i, place);
       result[i].push_back(
           {ids_from(words, layout.sequence(i, place) + start, words[at + 1] - start),
-           static_cast<double>(float_of(words[at]))});
+           static_cast<double>(float_of(words[at])),
+           {}});
     }
     std::stable_sort(result[i].begin(), result[i].end(),
                      [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
@@ -381,8 +470,15 @@ Result<Generation> GenerationPass::run(const GenerationInputs& inputs,
                                        const GenerateOptions& options, int64_t new_tokens,
                                        int steps_per_submit, GenerationCounters& counters) {
   VKF_CHECK(begin(inputs, options, new_tokens, counters));
-  VKF_CHECK(decode(steps(new_tokens), steps_per_submit, counters));
-  return collect(inputs, options);
+  std::optional<TokenWatch> watch;
+  if (options.on_token || options.grammar) {
+    watch.emplace(options, params_, inputs.items, static_cast<uint32_t>(prompt_end_), new_tokens);
+  }
+  TokenWatch* const follower = watch ? &*watch : nullptr;
+  VKF_CHECK(decode(steps(new_tokens), steps_per_submit, follower, counters));
+  VKF_ASSIGN(Generation found, collect(inputs, options, follower));
+  if (watch) VKF_CHECK(watch->check_complete());
+  return found;
 }
 
 }  // namespace vkformer

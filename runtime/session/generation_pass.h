@@ -8,6 +8,7 @@
 #include "ops/token_candidates.h"
 #include "session/external_buffers.h"
 #include "session/sliced_work.h"
+#include "session/token_watch.h"
 #include "vkformer/session.h"
 
 namespace vkformer {
@@ -16,6 +17,9 @@ namespace vkformer {
 struct GenerationKey {
   StepShape shape;
   uint32_t candidates = 1;  // K
+  // kScored: logits pass token_scores, and token_sample where there are no beams.
+  enum class Choice : uint8_t { kPlain, kScored } choice = Choice::kPlain;
+  uint32_t rule_words = 0;  // of the choice buffer's rules, at most
 
   bool operator==(const GenerationKey&) const = default;
 };
@@ -29,6 +33,8 @@ struct GenerationInputs {
   FeedWords words;  // of the encoder, if there is one
   // Per item the tokens that the generating stack begins with, at least one.
   std::vector<std::vector<int64_t>> prompts;
+  // Their places among the items of the call, of which each input has as many as sequences.
+  std::vector<size_t> items;
 
   int64_t longest() const;  // prompt, tokens
 };
@@ -51,7 +57,9 @@ class GenerationPass {
   // Slots that are still being decoded, of what has run; waits for it.
   Result<uint32_t> live_slots();
   // Sequences, best first.
-  Result<Generation> collect(const GenerationInputs& inputs, const GenerateOptions& options);
+  Result<Generation> collect(const GenerationInputs& inputs, const GenerateOptions& options) {
+    return collect(inputs, options, nullptr);
+  }
 
  private:
   GenerationPass(std::shared_ptr<const LoadedModel> model, const GenerationKey& key)
@@ -63,8 +71,20 @@ class GenerationPass {
   Status feed_prompts(const GenerationInputs& inputs);
   Status prepare_slots(const GenerationInputs& inputs);
   Status prepare_search(const GenerationInputs& inputs);
-  Status prepare_settings(const GenerateOptions& options, int64_t new_tokens);
-  Status decode(int64_t max_steps, int steps_per_submit, GenerationCounters& counters);
+  Status prepare_settings(const GenerationInputs& inputs, const GenerateOptions& options,
+                          int64_t new_tokens);
+  // Rows and rules; what is masked at each step follows.
+  Status prepare_choice(const GenerationInputs& inputs, const GenerateOptions& options,
+                        std::vector<uint32_t> suppress);
+  Status decode(int64_t max_steps, int steps_per_submit, TokenWatch* watch,
+                GenerationCounters& counters);
+  // One step that keeps to a grammar: the masks are computed while its logits are.
+  Status masked_step(TokenWatch& watch, bool first, GenerationCounters& counters);
+  // Hands new tokens on and ends the items that shall; `position` is the last one with a token.
+  Status follow(TokenWatch& watch, uint32_t position, uint32_t& live_slots);
+  Status check_item(std::span<const uint32_t> search, size_t item) const;
+  Result<Generation> collect(const GenerationInputs& inputs, const GenerateOptions& options,
+                             const TokenWatch* watch);
   Result<std::array<uint32_t, 4>> read_state();
   int64_t step_workgroups(uint32_t live_slots) const;
   // What is the same in every run.
@@ -91,6 +111,7 @@ class GenerationPass {
   // Of those, what every run writes or reads.
   struct RunBuffers {
     Buffer *state, *ids, *search, *settings, *suppress, *ancestry, *args;
+    Buffer* choice;  // null where the key's choice is plain
   } run_{};
   std::vector<uint32_t> args_;  // (words): the sizes of the first step, then their table
   int64_t cache_bytes_ = 0;

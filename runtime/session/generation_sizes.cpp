@@ -1,8 +1,12 @@
 #include "session/generation_sizes.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
+#include "params/decode_state.h"
 #include "session/forward_inputs.h"
+#include "session/token_choice.h"
 
 namespace vkformer {
 namespace {
@@ -12,6 +16,7 @@ namespace {
 constexpr int64_t kSourceBucket = 16;  // tokens
 constexpr int64_t kTargetBucket = 32;  // tokens
 constexpr int64_t kPromptBucket = 16;  // tokens
+constexpr uint32_t kRuleBucket = 256;  // words
 // New tokens where neither the caller nor the model says how many: a cache has a limit.
 constexpr int64_t kMostDefaultTokens = 1024;
 // Where keys give way to others no position is the last; histories and tables end somewhere.
@@ -38,8 +43,35 @@ int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options
   return rolls ? kMostRolledTokens : facts.max_target;
 }
 
-Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
-                                                const GenerateOptions& options, StepShape& shape) {
+namespace {
+
+// Each input as often as it has sequences of its own, one after the other.
+Result<TensorMap> repeated(const TensorMap& inputs, int64_t times) {
+  TensorMap made;
+  for (const auto& [name, tensor] : inputs) {
+    const int64_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
+    if (rows > VKF_MAX_SLOTS / times) {
+      return invalid_argument("[return_sequences] " + std::to_string(rows) + " inputs with " +
+                              std::to_string(times) + " sequences each are more than the " +
+                              std::to_string(VKF_MAX_SLOTS) +
+                              " rows that can run together; use smaller batches");
+    }
+    Tensor copy{tensor.dtype, tensor.shape, {}};
+    if (rows > 0) copy.shape[0] *= times;
+    const int64_t bytes = rows == 0 ? 0 : static_cast<int64_t>(tensor.bytes.size()) / rows;
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto begin = tensor.bytes.begin() + row * bytes;
+      for (int64_t time = 0; time < times; ++time) {
+        copy.bytes.insert(copy.bytes.end(), begin, begin + bytes);
+      }
+    }
+    made.emplace(name, std::move(copy));
+  }
+  return made;
+}
+
+Result<GenerationInputs> read_items(const ModelFamily& family, const TensorMap& inputs,
+                                    const GenerateOptions& options, StepShape& shape) {
   const ModelFacts& facts = family.facts();
   GenerationInputs result;
   if (facts.kind == ModelKind::kDecoder) {
@@ -83,6 +115,16 @@ Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const
   return result;
 }
 
+}  // namespace
+
+Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
+                                                const GenerateOptions& options, StepShape& shape) {
+  const bool repeats = options.beams == 1 && options.return_sequences > 1;
+  if (!repeats) return read_items(family, inputs, options, shape);
+  VKF_ASSIGN(const TensorMap all, repeated(inputs, options.return_sequences));
+  return read_items(family, all, options, shape);
+}
+
 Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt, GenerationKey key,
                                          const GenerateOptions& options) {
   const int64_t limit = generation_limit(facts, options);
@@ -108,6 +150,12 @@ Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt
   if (options.beams > 1) {
     const auto eos = static_cast<uint32_t>(options.eos.size());
     key.candidates = std::max(2u, 1 + eos) * static_cast<uint32_t>(options.beams);
+  }
+  if (needs_choice(options)) {
+    key.choice = GenerationKey::Choice::kScored;
+    // Rounded up, so that other words reuse the recording.
+    const auto words = static_cast<uint32_t>(rule_list(token_rules(options.penalties)).size());
+    key.rule_words = words <= 1 ? 0 : std::bit_ceil(std::max(words, kRuleBucket));
   }
   return GenerationSizes{key, new_tokens};
 }

@@ -39,6 +39,14 @@ void scatter(Generation& from, const std::vector<size_t>& items, Generation& to)
   }
 }
 
+Generation by_input(Generation items, const GenerateOptions& options) {
+  const auto sequences = static_cast<size_t>(options.return_sequences);
+  if (options.beams > 1 || sequences == 1) return items;
+  Generation result(items.size() / sequences);
+  for (size_t i = 0; i < items.size(); ++i) result[i / sequences].push_back(std::move(items[i][0]));
+  return result;
+}
+
 Status SessionState::make_sliced() {
   if (sliced_) return {};
   VKF_ASSIGN(sliced_, SlicedWork::create(model_->device()));
@@ -115,6 +123,11 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
 }
 
 Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
+  if (options.on_token || options.grammar) {
+    return unsupported(
+        "[start_generation] the steps of a slice run without the host, so that on_token and "
+        "grammar cannot follow them; use generate");
+  }
   Started work{.options = options};
   VKF_ASSIGN(work.jobs, plan_generation(inputs, options));
   VKF_CHECK(make_sliced());
@@ -149,7 +162,7 @@ Status SessionState::follow_job() {
   VKF_ASSIGN(const uint32_t live, job.pass->live_slots());
   if (live > 0 && !sliced_->check_submitted()) return {};
   VKF_ASSIGN(Generation generated, job.pass->collect(job.inputs, work.options));
-  scatter(generated, job.items, work.generation);
+  scatter(generated, job.inputs.items, work.generation);
   sliced_->skip_rest();
   return ++work.job < work.jobs.size() ? begin_job() : Status{};
 }
@@ -226,7 +239,7 @@ Result<Generation> SessionState::finish_generation() {
                             " groups of rows are not finished; call advance or record until the "
                             "progress is kDone");
   }
-  Generation result = std::move(started_->generation);
+  Generation result = by_input(std::move(started_->generation), started_->options);
   started_.reset();
   return result;
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "params/decode_state.h"
+#include "session/token_choice.h"
 
 namespace vkformer {
 namespace {
@@ -78,6 +79,17 @@ Status check_token(const char* name, int64_t token, int64_t vocab) {
   if (token >= 0 && token < vocab) return {};
   return invalid_argument("[" + std::string(name) + "] is " + std::to_string(token) +
                           ", but the vocabulary has ids 0 to " + std::to_string(vocab - 1));
+}
+
+Status check_sequences(const GenerateOptions& o) {
+  const bool drawn = o.beams == 1 && o.choice == TokenChoice::kDrawn;
+  const int most = drawn ? int{VKF_MAX_SLOTS} : o.beams;
+  if (o.return_sequences >= 1 && o.return_sequences <= most) return {};
+  return invalid_argument(
+      "[return_sequences] is " + std::to_string(o.return_sequences) +
+      ", but must lie between 1 and " +
+      (drawn ? std::to_string(most)
+             : "the number of beams, " + std::to_string(o.beams) + "; for more, draw the tokens"));
 }
 
 }  // namespace
@@ -168,6 +180,9 @@ GenerateOptions SessionState::generation_defaults() const {
   o.forced_eos = g.forced_eos.value_or(-1);
   o.suppress = g.suppress;
   o.begin_suppress = g.begin_suppress;
+  o.choice = g.choice;
+  o.sampling = g.sampling;
+  o.penalties = g.penalties;
   // A prompt with a token still to be chosen is the caller's to complete.
   const auto& prompt = g.decoder_prompt;
   if (std::find(prompt.begin(), prompt.end(), -1) == prompt.end()) o.decoder_prompt = prompt;
@@ -191,11 +206,8 @@ Status SessionState::check_generate(const GenerateOptions& o) const {
     return invalid_argument("[eos] has " + std::to_string(o.eos.size()) + " tokens, but at most " +
                             std::to_string(VKF_MAX_EOS) + " are supported");
   }
-  if (o.return_sequences < 1 || o.return_sequences > o.beams) {
-    return invalid_argument("[return_sequences] is " + std::to_string(o.return_sequences) +
-                            ", but must lie between 1 and the number of beams, " +
-                            std::to_string(o.beams));
-  }
+  VKF_CHECK(check_sequences(o));
+  VKF_CHECK(check_choice(o, vocab));
   if (o.max_new_tokens < 0 || o.min_new_tokens < 0 || !std::isfinite(o.length_penalty)) {
     return invalid_argument(
         "[generate] max_new_tokens and min_new_tokens must not be negative and length_penalty must "
@@ -230,11 +242,11 @@ Result<std::vector<SessionState::GenerationJob>> SessionState::plan_generation(
   for (auto& [length, items] : groups) {
     GenerationInputs part;
     for (size_t i : items) part.prompts.push_back(read.prompts[i]);
+    part.items = items;
     // Those of a decoder behind an encoder are all as long, and its words stay together.
     if (groups.size() == 1) part.words = std::move(read.words);
     key.shape.batch = static_cast<int64_t>(items.size());
     VKF_ASSIGN(GenerationJob job, plan_job(std::move(part), key, options));
-    job.items = std::move(items);
     jobs.push_back(std::move(job));
   }
   return jobs;
@@ -255,9 +267,9 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
   for (GenerationJob& job : jobs) {
     VKF_ASSIGN(Generation generated, job.pass->run(job.inputs, options, job.new_tokens,
                                                    options_.steps_per_submit, counters_));
-    scatter(generated, job.items, result);
+    scatter(generated, job.inputs.items, result);
   }
-  return result;
+  return by_input(std::move(result), options);
 }
 
 std::vector<DispatchTime> SessionState::last_profile() const {

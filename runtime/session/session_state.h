@@ -37,6 +37,8 @@ class SessionState {
   GenerateOptions generation_defaults() const;
   Result<Generation> generate(const TensorMap& inputs, const GenerateOptions& options);
   const GenerationCounters& counters() const { return counters_; }
+  Result<std::vector<std::vector<float>>> score(
+      const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations);
   std::vector<DispatchTime> last_profile() const;
 
   // A pass that advance and record carry out; tensors named in `places` lie in buffers of the
@@ -61,11 +63,10 @@ class SessionState {
  private:
   SessionState(std::shared_ptr<const LoadedModel> model, const SessionOptions& options)
       : model_(std::move(model)), options_(options) {}
-  // Inputs of a generation that run together, and their places among those of the call.
+  // Inputs of a generation that run together.
   struct GenerationJob {
     std::shared_ptr<GenerationPass> pass;
     GenerationInputs inputs;
-    std::vector<size_t> items;
     int64_t new_tokens = 0;
   };
   // What was started: a pass with its words, or the jobs of a generation, one after the other.
@@ -121,5 +122,7 @@ class SessionState {
 
 // Puts each of `from` where `items` says in `to`, which grows.
 void scatter(Generation& from, const std::vector<size_t>& items, Generation& to);
+// Of items that are sequences of their own, `sequences` for each input, the sequences of each.
+Generation by_input(Generation items, const GenerateOptions& options);
 
 }  // namespace vkformer

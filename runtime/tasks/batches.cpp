@@ -44,9 +44,10 @@ Status run_batches(const std::vector<size_t>& lengths, size_t batch, const Batch
 }
 
 Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::string_view> texts,
-                                  size_t index, int64_t limit) {
+                                  size_t index, int64_t limit, SpecialTokens special_tokens) {
   const std::string name = "[text " + std::to_string(index + 1) + "]";
   EncodeOptions options;
+  options.special_tokens = special_tokens;
   if (task.options.long_text == LongText::kTruncate) {
     options.truncation.mode = TruncationMode::kToLength;
     options.truncation.max_length = static_cast<int32_t>(std::min<int64_t>(limit, INT32_MAX));

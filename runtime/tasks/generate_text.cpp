@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "tasks/task_model.h"
+#include "tasks/choice_settings.h"
+#include "tasks/text_writer.h"
 
 namespace vkformer {
 namespace {
@@ -113,10 +114,14 @@ Result<std::vector<Encoding>> encode_sources(const TaskModel& task,
   }
   std::vector<Encoding> encodings(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty() && task.facts().kind == ModelKind::kDecoder) {
+      return invalid_argument("[text " + std::to_string(i + 1) +
+                              "] is empty; give a prompt that the model can continue");
+    }
     if (texts[i].empty()) continue;
     const std::string whole = prefix + texts[i];
     const std::string_view text = whole;
-    VKF_ASSIGN(encodings[i], encode_task_text(task, {&text, 1}, i, most));
+    VKF_ASSIGN(encodings[i], encode_task_text(task, {&text, 1}, i, most, options.special_tokens));
     if (source.id >= 0) VKF_CHECK(replace_language(encodings[i], source));
   }
   return encodings;
@@ -137,6 +142,58 @@ Status check_room(const TaskModel& task, const std::vector<Encoding>& encodings,
 // Whether keys give way, so that no position is the last.
 bool rolls_on(const TaskModel& task, const TextOptions& options) {
   return options.context && task.facts().rolling == ModelFacts::Rolling::kFree;
+}
+
+}  // namespace
+
+namespace {
+
+// Texts that run together: their tokens, their places in the call, their settings.
+struct TextBatch {
+  const std::vector<std::vector<int64_t>>& rows;
+  std::span<const size_t> places;
+  GenerateOptions settings;
+};
+
+// Beams change until their end, so that nobody follows them; their texts are cut afterwards.
+void cut_at_stops(const std::vector<std::string>& stops, GeneratedText& text) {
+  StopStrings found(stops);
+  std::string kept = found.push(text.text);
+  if (!found.stopped()) return;
+  text.text = std::move(kept);
+}
+
+Status write_batch(TaskModel& task, const TextOptions& options, TextBatch batch,
+                   std::vector<std::vector<GeneratedText>>& results) {
+  const bool decoder = task.facts().kind == ModelKind::kDecoder;
+  GenerateOptions& own = batch.settings;
+  std::optional<TextWriter> writer;
+  if (own.beams == 1 && (options.on_text || !options.stop.empty())) {
+    const std::vector<std::vector<int64_t>> none;
+    VKF_ASSIGN(writer, TextWriter::create(task, options, batch.places, decoder ? batch.rows : none,
+                                          static_cast<size_t>(own.return_sequences)));
+    own.on_token = [&](const NewToken& token) { return writer->take(token); };
+  } else if (options.on_text) {
+    own.on_token = [](const NewToken&) { return TokenVerdict::kGoOn; };
+  }
+  VKF_ASSIGN(const TensorMap inputs, pad_rows(batch.rows));
+  const Result<Generation> found = task.session->generate(inputs, own);
+  if (writer && (found || writer->failed())) VKF_CHECK(writer->finish());
+  if (!found) return found.error();
+  for (size_t row = 0; row < batch.places.size(); ++row) {
+    const size_t prompt =
+        decoder ? batch.rows[row].size() : std::max<size_t>(1, own.decoder_prompt.size());
+    for (size_t sequence = 0; sequence < (*found)[row].size(); ++sequence) {
+      VKF_ASSIGN(GeneratedText text, generated_text(task, (*found)[row][sequence], prompt));
+      if (writer) {
+        text.text = writer->text(row, sequence);
+      } else {
+        cut_at_stops(options.stop, text);
+      }
+      results[batch.places[row]].push_back(std::move(text));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -166,6 +223,7 @@ Result<GenerateOptions> generation_settings(const TaskModel& task, const TextOpt
   take(settings.return_sequences, options.return_sequences);
   take(settings.length_penalty, options.length_penalty);
   take(settings.early_stopping, options.early_stopping);
+  VKF_CHECK(take_choice(task, options, settings));
   settings.context = options.context;
   take(settings.sinks, options.sinks);
   if (options.sinks && !options.context) {
@@ -187,8 +245,10 @@ Result<GeneratedText> generated_text(const TaskModel& task, const Hypothesis& fo
   const std::vector<int32_t> all(found.ids.begin(), found.ids.end());
   const std::span<const int32_t> ids(all);
   prompt = std::min(prompt, ids.size());
-  GeneratedText result{
-      "", {found.ids.begin() + static_cast<std::ptrdiff_t>(prompt), found.ids.end()}, found.score};
+  GeneratedText result{"",
+                       {found.ids.begin() + static_cast<std::ptrdiff_t>(prompt), found.ids.end()},
+                       found.score,
+                       found.log_probabilities};
   VKF_ASSIGN(result.text, task.tokenizer->decode(ids.subspan(prompt), SpecialTokens::kExclude));
   if (task.facts().kind != ModelKind::kDecoder) return result;
   // Behind a prompt a text begins with the space that it would lose at the start of a line.
@@ -221,17 +281,8 @@ Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
     if (decoder && !rolls) {
       own.max_new_tokens = fitting_tokens(task, own.max_new_tokens, rows[0].size());
     }
-    VKF_ASSIGN(const TensorMap inputs, pad_rows(rows));
-    VKF_ASSIGN(const Generation found, task.session->generate(inputs, own));
-    for (size_t row = 0; row < places.size(); ++row) {
-      const size_t prompt =
-          decoder ? rows[row].size() : std::max<size_t>(1, own.decoder_prompt.size());
-      for (const Hypothesis& hypothesis : found[row]) {
-        VKF_ASSIGN(GeneratedText text, generated_text(task, hypothesis, prompt));
-        results[places[row]].push_back(std::move(text));
-      }
-    }
-    return {};
+    VKF_ASSIGN(own.grammar, grammar_constraint(task, options, own));
+    return write_batch(task, options, {rows, places, own}, results);
   };
   // A prompt that leaves less room than the others goes alone: what its batch generates shall not
   // depend on it.
@@ -245,6 +296,39 @@ Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
   VKF_CHECK(run_batches(lengths, task.batch(), run));
   VKF_CHECK(run_batches(alone, 1, run));
   return results;
+}
+
+Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,
+                                                    std::span<const std::string> texts,
+                                                    std::span<const std::string> continuations) {
+  if (texts.size() != continuations.size()) {
+    return invalid_argument("[score] there are " + std::to_string(texts.size()) + " texts and " +
+                            std::to_string(continuations.size()) +
+                            " continuations; give one for each text");
+  }
+  const bool decoder = task.facts().kind == ModelKind::kDecoder;
+  std::vector<std::vector<float>> scores;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string_view text = texts[i];
+    VKF_ASSIGN(const Encoding source, encode_task_text(task, {&text, 1}, i, task.token_limit()));
+    // Behind a prompt, a continuation's tokens are those that the whole text has more.
+    const std::string all = decoder ? texts[i] + continuations[i] : continuations[i];
+    const std::string_view whole = all;
+    VKF_ASSIGN(const Encoding target, encode_task_text(task, {&whole, 1}, i, task.token_limit()));
+    const auto begin = target.ids.begin();
+    const auto shared =
+        decoder ? std::mismatch(begin, target.ids.end(), source.ids.begin(), source.ids.end()).first
+                : begin;
+    const size_t prompt = std::max<size_t>(1, static_cast<size_t>(shared - begin));
+    std::vector<std::vector<int64_t>> row(1);
+    row[0].assign(source.ids.begin(), source.ids.end());
+    if (decoder) row[0].assign(begin, begin + static_cast<ptrdiff_t>(prompt));
+    const auto first = decoder ? begin + static_cast<ptrdiff_t>(prompt) : begin;
+    VKF_ASSIGN(const TensorMap inputs, pad_rows(row));
+    VKF_ASSIGN(auto found, task.session->score(inputs, {{first, target.ids.end()}}));
+    scores.push_back(std::move(found[0]));
+  }
+  return scores;
 }
 
 Result<std::vector<std::string>> caption_pictures(TaskModel& task,

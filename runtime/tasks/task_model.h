@@ -23,6 +23,9 @@ struct TaskModel {
   JsonConfig generation_config;                      // generation_config.json, or without keys
   std::string mask_token;                            // of fill-mask
   int64_t sentence_tokens = 0;                       // of embed: most tokens of a text, or 0
+  // The tokens as grammars see them, made when the first one comes, and which of them end a text.
+  std::optional<GrammarVocabulary> grammar_vocabulary;
+  std::vector<int64_t> grammar_ends;
 
   const ModelFacts& facts() const { return model->family().facts(); }
   // Tokens that one input may have; `wanted` (0: no wish) can only lower it.
@@ -48,7 +51,8 @@ Status run_batches(const std::vector<size_t>& lengths, size_t batch, const Batch
 // The tokens of text number `index` of a call, or of a pair; an error names the number, and the
 // `limit` that a text of too many tokens exceeds.
 Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::string_view> texts,
-                                  size_t index, int64_t limit);
+                                  size_t index, int64_t limit,
+                                  SpecialTokens special_tokens = SpecialTokens::kInclude);
 // The same for every text.
 Result<std::vector<Encoding>> encode_task_texts(const TaskModel& task,
                                                 std::span<const std::string> texts, int64_t limit);
@@ -114,6 +118,9 @@ Result<std::vector<std::vector<std::vector<MaskCandidate>>>> fill_masks(
 Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
                                                                std::span<const std::string> texts,
                                                                const TextOptions& options);
+Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,
+                                                    std::span<const std::string> texts,
+                                                    std::span<const std::string> continuations);
 Result<std::vector<std::string>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
                                                    const TranscribeOptions& options);
 Result<std::vector<std::string>> caption_pictures(TaskModel& task,

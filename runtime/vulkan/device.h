@@ -16,6 +16,7 @@ struct AdoptedDevice;
 struct DeviceTweaks;
 class DispatchProfiler;
 class Recording;
+enum class RecordingPart : uint8_t;
 
 class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
  public:
@@ -52,6 +53,8 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
   // Submits the recordings in order, as one batch (a recording may be named several times), and
   // returns the timeline value that its completion signals.
   Result<uint64_t> submit(std::span<const Recording* const> recordings);
+  // The same for one of the two parts of a recording that was cut.
+  Result<uint64_t> submit_part(const Recording& recording, RecordingPart part);
   // Gets the time of every dispatch from now on, of what is recorded from now on; null: nobody.
   // Every recording is then a submit of its own that is waited for. Precondition: nobody else uses
   // the device meanwhile.

@@ -77,6 +77,18 @@ Status Recorder::append(VkCommandBuffer commands, std::span<const PlanPiece> pie
   return {};
 }
 
+// Whatever came before on this queue, or from the host, is visible from here on; so the same
+// recording may follow itself.
+void Recorder::see_all_before() {
+  context_.memory_barrier(
+      commands_,
+      VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+          VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
+      kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+}
+
 Status Recorder::record() {
   next_barrier_ = 0;
   VKF_CHECK(make_pools());
@@ -85,16 +97,16 @@ Status Recorder::record() {
     context_.api.CmdResetQueryPool(commands_, out_.queries, 0,
                                    static_cast<uint32_t>(2 * plan_.dispatches.size()));
   }
-  // Whatever came before on this queue, or from the host, is visible from here on; so the same
-  // recording may follow itself.
-  context_.memory_barrier(
-      commands_,
-      VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
-          VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
-      kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
-  for (uint32_t i = 0; i < plan_.dispatches.size(); ++i) VKF_CHECK(record_dispatch(i));
+  see_all_before();
+  for (uint32_t i = 0; i < plan_.dispatches.size(); ++i) {
+    if (i != 0 && i == inputs_.cut) {
+      VKF_CHECK(end_chunk());
+      out_.cut_chunk = out_.chunks.size();
+      VKF_CHECK(begin_chunk());
+      see_all_before();
+    }
+    VKF_CHECK(record_dispatch(i));
+  }
   context_.memory_barrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                           VK_ACCESS_SHADER_WRITE_BIT,
                           VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,

@@ -22,6 +22,7 @@ struct Recording::Impl {
   VkCommandPool commands = VK_NULL_HANDLE;
   VkQueryPool queries = VK_NULL_HANDLE;
   std::vector<SubmitChunk> chunks;
+  size_t cut_chunk = 0;  // the first one behind the cut
   uint32_t dispatches = 0;
   uint32_t barriers = 0;
   uint64_t workgroups = 0;
@@ -66,6 +67,7 @@ class Recorder {
   Status write_set(const Dispatch& dispatch, BoundDispatch& bound);
   Status make_pools();
   Status begin_chunk();
+  void see_all_before();
   Status end_chunk();
   Status record_dispatch(uint32_t index);
   Status record_parts(uint32_t index);

@@ -164,6 +164,16 @@ Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordin
   return value;
 }
 
+Result<uint64_t> VulkanDevice::submit_part(const Recording& recording, RecordingPart part) {
+  Recording::Impl& own = recording.impl();
+  const std::span<const SubmitChunk> all = own.chunks;
+  const std::span<const SubmitChunk> chunks =
+      part == RecordingPart::kBeforeCut ? all.first(own.cut_chunk) : all.subspan(own.cut_chunk);
+  VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
+  raise_to(own.last_value, value);
+  return value;
+}
+
 Result<uint64_t> VulkanDevice::submit_apart(std::span<const Recording* const> recordings) {
   uint64_t value = 0;
   for (size_t i = 0; i < recordings.size(); ++i) {

@@ -19,9 +19,15 @@ struct RecordingInputs {
   // For decoding steps: one VkDispatchIndirectCommand (12 bytes) per dispatch whose live_axis >= 0,
   // in dispatch order, packed; written by the GPU (and by the host before the first step).
   BufferSpan indirect_args;
+  // A dispatch that a command buffer begins with, so that what comes before it can be submitted
+  // apart; 0: none.
+  uint32_t cut = 0;
   // Write a timestamp around every dispatch; read with dispatch_times.
   enum class Profile : uint8_t { kOff, kOn } profile = Profile::kOff;
 };
+
+// The command buffers before RecordingInputs::cut, and those from it on.
+enum class RecordingPart : uint8_t { kBeforeCut, kBehindCut };
 
 class Recording {
  public:

@@ -51,6 +51,7 @@ void add_attend_command(CLI::App& app, CommandLine& line);
 void add_bench_command(CLI::App& app, CommandLine& line);
 void add_caption_command(CLI::App& app, CommandLine& line);
 void add_case_command(CLI::App& app, CommandLine& line);
+void add_chat_command(CLI::App& app, CommandLine& line);
 void add_classify_command(CLI::App& app, CommandLine& line);
 void add_devices_command(CLI::App& app, CommandLine& line);
 void add_embed_command(CLI::App& app, CommandLine& line);

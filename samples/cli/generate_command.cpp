@@ -1,4 +1,9 @@
 // `vkformer generate`: texts in, continuations, translations or summaries out.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "choice_options.h"
 #include "task_command.h"
 
 namespace vkformer::cli {
@@ -8,32 +13,41 @@ namespace {
 struct GenerateCommandOptions {
   TaskCommandOptions task;
   TextOptions text;
+  ChoiceCommandOptions choice;
+  std::string stream = "auto";
+  bool log_probabilities = false;
 };
 
-Json text_fields_of(const GeneratedText& generated) {
+Json text_fields_of(const GeneratedText& generated, bool log_probabilities) {
   Json json;
   json["text"] = generated.text;
   json["ids"] = generated.ids;
   json["score"] = generated.score;
+  if (!log_probabilities) return json;
+  json["log_probabilities"] = Json::array();
+  for (float value : generated.log_probabilities)
+    json["log_probabilities"].push_back(short_float(value));
   return json;
 }
 
 Result<std::vector<Json>> generate(TextGenerator& generator, const std::vector<Json>& inputs,
-                                   const TextOptions& options) {
+                                   const GenerateCommandOptions& options) {
   const Result<std::vector<std::string>> texts = text_fields(inputs, "text");
   if (!texts) return texts.error();
-  const auto generated = generator.generate(*texts, options);
+  const auto generated = generator.generate(*texts, options.text);
   if (!generated) return generated.error();
   std::vector<Json> answers;
   for (const std::vector<GeneratedText>& best : *generated) {
-    Json fields = text_fields_of(best.empty() ? GeneratedText{} : best[0]);
+    Json fields =
+        text_fields_of(best.empty() ? GeneratedText{} : best[0], options.log_probabilities);
     if (best.empty()) {
       fields["ids"] = Json::array();
       fields["score"] = nullptr;
     }
-    if (options.return_sequences.value_or(1) > 1) {
+    if (options.text.return_sequences.value_or(1) > 1) {
       fields["sequences"] = Json::array();
-      for (const GeneratedText& one : best) fields["sequences"].push_back(text_fields_of(one));
+      for (const GeneratedText& one : best)
+        fields["sequences"].push_back(text_fields_of(one, options.log_probabilities));
     }
     answers.push_back(std::move(fields));
   }
@@ -50,7 +64,67 @@ std::string plain_line(const Json& line) {
   return text;
 }
 
-int run_generate(const CommonOptions& common, const GenerateCommandOptions& options) {
+// Whether a text is to be seen while it is written: asked for, or one on a terminal.
+bool streams(const CommonOptions& common, const GenerateCommandOptions& options) {
+  if (options.stream != "auto") return options.stream == "on";
+  return isatty(STDOUT_FILENO) != 0 && options.task.arguments.size() == 1 && !common.json &&
+         options.task.output.empty() && options.text.beams.value_or(1) == 1 &&
+         options.text.return_sequences.value_or(1) == 1;
+}
+
+std::string stream_error(const CommonOptions& common, const GenerateCommandOptions& options) {
+  if (options.task.arguments.size() != 1 || !options.task.input.empty() ||
+      !options.task.output.empty() || common.json) {
+    return "[generate] --stream on writes one text to stdout; give one TEXT, without --input, "
+           "--output and --json.";
+  }
+  if (options.text.return_sequences.value_or(1) == 1) return "";
+  return "[generate] --stream on shows one text; leave --return-sequences away.";
+}
+
+// One text, shown while it is written, with its rate on stderr.
+int run_stream(const CommonOptions& common, const GenerateCommandOptions& options) {
+  const std::string usage = stream_error(common, options);
+  if (!usage.empty()) return report_usage(usage);
+  const Result<Device> device = open_device(common);
+  if (!device) return report_device(device.error());
+  TaskOptions task;
+  task.model = options.task.load;
+  if (options.task.truncate) task.long_text = LongText::kTruncate;
+  Result<TextGenerator> generator = [&] {
+    const Progress loading("loading " + options.task.model, common.progress());
+    return TextGenerator::load(*device, ModelSource::directory(options.task.model), task);
+  }();
+  if (!generator) return report(generator.error());
+  const std::string& prompt = options.task.arguments[0];
+  TextOptions text = options.text;
+  text.beams = text.beams.value_or(1);
+  // A continuation reads on from its prompt; into a file goes what was generated.
+  if (isatty(STDOUT_FILENO) != 0 && generator->info().kind == "decoder")
+    std::fputs(prompt.c_str(), stdout);
+  const Interrupt interrupt;
+  TextClock clock;
+  text.on_text = [&](const TextPiece& piece) {
+    clock.piece();
+    std::fwrite(piece.text.data(), 1, piece.text.size(), stdout);
+    std::fflush(stdout);
+    return interrupt.raised() ? TokenVerdict::kEnd : TokenVerdict::kGoOn;
+  };
+  const auto generated = generator->generate({&prompt, 1}, text);
+  std::fputs("\n", stdout);
+  if (!generated) return report(generated.error());
+  const auto& found = (*generated)[0];
+  if (!common.quiet) {
+    print_message(clock.report(found.empty() ? 0 : found[0].ids.size()) + ", seed " +
+                  std::to_string(*text.seed));
+  }
+  return kExitOk;
+}
+
+int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
+  const Status choice = finish_choice(options.choice, options.text);
+  if (!choice) return report(choice.error());
+  if (streams(common, options)) return run_stream(common, options);
   return run_task_command(
       common, options.task, {.command = "generate", .renamed = "input", .plain = plain_line},
       [&](const Device& device, const ModelSource& source,
@@ -59,7 +133,7 @@ int run_generate(const CommonOptions& common, const GenerateCommandOptions& opti
         if (!loaded) return loaded.error();
         const auto generator = std::make_shared<TextGenerator>(std::move(*loaded));
         return AnswerInputs([generator, &options](const std::vector<Json>& inputs) {
-          return generate(*generator, inputs, options.text);
+          return generate(*generator, inputs, options);
         });
       });
 }
@@ -73,10 +147,20 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   add_task_options(*command, options->task, line.common, "TEXT");
   add_truncate_option(*command, options->task);
   add_search_options(*command, options->text);
+  add_choice_options(*command, options->text, options->choice);
   command
-      ->add_option("--return-sequences", options->text.return_sequences,
-                   "best sequences per input, at most --beams")
-      ->check(CLI::Range(1, 64));
+      ->add_option("--return-sequences,--num-sequences", options->text.return_sequences,
+                   "sequences per input: the best of at most --beams, or so many drawn")
+      ->check(CLI::Range(1, 4080));
+  command
+      ->add_option("--stream", options->stream,
+                   "write a text while it is generated, its rate to stderr (default: one text on a "
+                   "terminal)")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->expected(0, 1)
+      ->default_str("on");
+  command->add_flag("--log-probabilities", options->log_probabilities,
+                    "with --json: of every token, by the model's logits");
   CLI::Option* context = command->add_option(
       "--context", options->text.context,
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
@@ -97,6 +181,8 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       "  vkformer generate models/g2p-en --file words.txt --batch 64 --beams 4 --json\n"
       "  echo hello | vkformer generate models/g2p-en --file -\n"
       "  vkformer generate models/g2p-en read --beams 4 --return-sequences 4\n"
+      "  vkformer generate models/shakespeare ROMEO: --temperature 0.8 --seed 7 --stream on\n"
+      "  vkformer generate DIR 'An answer: ' --json-schema schema.json --max-new-tokens 200\n"
       "  vkformer generate DIR --task summarization --input in.jsonl --output out.jsonl\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_generate(line.common, *options); };

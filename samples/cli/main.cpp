@@ -11,6 +11,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  vkformer devices\n"
     "  vkformer generate models/g2p-en attention is all you need\n"
+    "  vkformer generate models/shakespeare ROMEO: --temperature 0.8\n"
     "  vkformer attend models/g2p-en attention --layer 1 --png attention.png\n"
     "  vkformer COMMAND --help\n"
     "\n"
@@ -33,6 +34,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_answer_command(app, line);
   add_fill_mask_command(app, line);
   add_generate_command(app, line);
+  add_chat_command(app, line);
   add_transcribe_command(app, line);
   add_caption_command(app, line);
   add_attend_command(app, line);

@@ -210,6 +210,22 @@ void add_search_options(CLI::App& command, TextOptions& options) {
   command.add_option("--early-stopping", options.early_stopping, "when beam search may stop")
       ->check(CLI::IsMember({"false", "true", "never"}))
       ->group(kSearch);
+  command
+      .add_option("--beam-groups", options.beam_groups,
+                  "groups of beams, each with a search of its own")
+      ->group(kSearch);
+  command
+      .add_option("--diversity", options.diversity,
+                  "what a token costs for every beam of the groups before that has chosen it")
+      ->group(kSearch);
+  command
+      .add_option("--contrastive-tokens", options.contrastive_tokens,
+                  "contrastive search among so many likeliest tokens")
+      ->group(kSearch);
+  command
+      .add_option("--contrast", options.contrast,
+                  "its weight of what was said before, from 0 to 1 (default 0.6)")
+      ->group(kSearch);
 }
 
 int run_task_command(const CommonOptions& common, const TaskCommandOptions& options,

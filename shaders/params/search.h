@@ -6,7 +6,8 @@
 //   scores     (R)         f32, sum of log-probabilities of a running beam
 //   items      (B, 4)      see VKF_ITEM_*
 //   finished   (B, n, 2)   f32 score (already divided by length^penalty), length in positions
-//   sequences  (B, n, C)   token ids of the finished hypotheses
+//   sequences  (B, n, C)   token ids of the finished hypotheses; with one beam f32, the
+//                          log-probabilities of the tokens
 #ifndef VKFORMER_PARAMS_SEARCH_H
 #define VKFORMER_PARAMS_SEARCH_H
 #include "types.h"
@@ -19,7 +20,10 @@
 #define VKF_ITEM_ACTIVE 0u    // 1 while better hypotheses may still be found
 #define VKF_ITEM_FINISHED 1u  // finished hypotheses kept, at most n
 #define VKF_ITEM_LENGTH 2u    // positions when the item ended; 0 while it runs
-#define VKF_ITEM_STATUS 3u    // bit 0: a NaN logit ended it
+#define VKF_ITEM_STATUS 3u    // VKF_STATUS_*, or 0
+
+#define VKF_STATUS_NAN 1u       // a NaN logit ended it
+#define VKF_STATUS_NO_TOKEN 2u  // no token was allowed
 
 #define VKF_EARLY_STOPPING_NO 0u
 #define VKF_EARLY_STOPPING_YES 1u

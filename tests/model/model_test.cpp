@@ -177,10 +177,31 @@ TEST_SUITE("cpu") {
     CHECK(g.forced_bos == 7);
     CHECK(g.suppress == std::vector<int64_t>{8, 9, 11, 12});
     CHECK(g.begin_suppress == std::vector<int64_t>{10});
-    const auto words = load(kMarian, {{"bad_words_ids", Json::array({{1, 2}})}});
-    REQUIRE_FALSE(words.ok());
-    CHECK(words.error().code == ErrorCode::kUnsupported);
-    CHECK(contains(words.error().message, "bad_words_ids"));
+    CHECK(g.choice == TokenChoice::kBest);
+    CHECK(g.sampling.top_k == 50);
+    const auto drawn = load(kMarian, {{"bad_words_ids", Json::array({{1, 2}, {0}, {6}})},
+                                      {"eos_token_id", 0},
+                                      {"do_sample", true},
+                                      {"temperature", 0.5},
+                                      {"top_k", 7},
+                                      {"top_p", 0.8},
+                                      {"min_p", 0.1},
+                                      {"typical_p", 0.9},
+                                      {"repetition_penalty", 1.25},
+                                      {"no_repeat_ngram_size", 3}});
+    REQUIRE_MESSAGE(drawn.ok(), drawn.error().message);
+    const GenerationFacts& d = (*drawn)->generation();
+    CHECK(d.choice == TokenChoice::kDrawn);
+    CHECK(d.sampling.temperature == 0.5);
+    CHECK(d.sampling.top_k == 7);
+    CHECK(d.sampling.top_p == 0.8);
+    CHECK(d.sampling.min_p == 0.1);
+    CHECK(d.sampling.typical_p == 0.9);
+    CHECK(d.penalties.repetition == 1.25);
+    CHECK(d.penalties.no_repeat_ngram == 3);
+    // Single tokens are suppressed, but for end tokens.
+    CHECK(d.penalties.bad_words == std::vector<std::vector<int64_t>>{{1, 2}});
+    CHECK(d.suppress == std::vector<int64_t>{6});
     const auto forced = load(kMarian, {{"forced_eos_token_id", {1, 2}}});
     REQUIRE_FALSE(forced.ok());
     CHECK(contains(forced.error().message, "forced_eos_token_id"));

@@ -1,0 +1,149 @@
+// Generation: settings of a generation, what it gives, and how to follow it token by token.
+//
+// Threading: plain values; a GrammarConstraint among the settings belongs to one call at a time.
+// Lifetime: owns what it holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vkformer/export.h"
+
+namespace vkformer {
+
+class GrammarConstraint;
+
+// How the next token is chosen of those that there are.
+enum class TokenChoice : uint8_t {
+  kBest,   // the likeliest one; with beams, the likeliest texts
+  kDrawn,  // by chance
+};
+
+// What is left of the likeliest tokens to draw from, one after the other, and the random numbers. A
+// text depends on its seed and on nothing else that runs with it.
+struct SamplingOptions {
+  double temperature = 1.0;  // divides the scores; 0: the best token
+  int top_k = 0;  // so many of the likeliest, and what ties with the last of them; 0: all
+  // The fewest of the likeliest whose probabilities reach so much (Holtzman et al. 2020); 1: all.
+  double top_p = 1.0;
+  double min_p = 0.0;  // those at least so likely as a share of the likeliest (Nguyen et al. 2024)
+  // The fewest whose surprise is nearest to the entropy and whose probabilities reach so much
+  // (Meister et al. 2023); 1: all.
+  double typical_p = 1.0;
+  uint64_t seed = 0;
+};
+
+// Adds a bias to the score of the last token wherever the others come right before it; -infinity
+// forbids it.
+struct TokenBias {
+  std::vector<int64_t> tokens;  // at least one
+  double bias = 0.0;
+};
+
+// What tokens that came before cost, and tokens that are wanted more or less than the model says.
+struct PenaltyOptions {
+  double repetition = 1.0;  // divides positive scores of tokens seen, multiplies negative ones
+  double presence = 0.0;    // subtracted from the scores of tokens that were generated
+  double frequency = 0.0;   // subtracted for every time a token was generated
+  int no_repeat_ngram = 0;  // so many tokens never come twice in the same order; at most 32, 0: off
+  std::vector<TokenBias> biases;
+  std::vector<std::vector<int64_t>> bad_words;  // tokens that never come in that order
+};
+
+// A token that a sequence has gained.
+struct NewToken {
+  size_t input = 0;
+  size_t sequence = 0;  // of that input's
+  int64_t id = 0;
+  double log_probability = 0;  // by the model's logits
+};
+// What to do behind it.
+enum class TokenVerdict : uint8_t {
+  kGoOn,
+  kEnd,     // it is its sequence's last one; what was computed beyond it is dropped
+  kCancel,  // the generation ends with ErrorCode::kCancelled
+};
+// Called on the thread that generates, between two submits, for the tokens of each sequence in
+// order.
+using OnToken = std::function<TokenVerdict(const NewToken& token)>;
+
+// Settings of Hugging Face's generate(). Absent values come from the model's own
+// generation_config.json; start from Session::generation_defaults().
+struct GenerateOptions {
+  int beams = 1;
+  // 0: the model's default, else as much as its positions allow, at most 1,024.
+  int max_new_tokens = 0;
+  int min_new_tokens = 0;                // before which no end token may come
+  double length_penalty = 1.0;           // exponent of the length a beam's score is divided by
+  std::string early_stopping = "false";  // "false", "true" or "never"
+  std::vector<int64_t> eos;              // end tokens, at most 8; empty: always max_new_tokens
+  int64_t pad = 0;
+  int64_t decoder_start = 0;
+  // What the decoder of an encoder-decoder starts with instead of decoder_start: a language, a
+  // task.
+  std::vector<int64_t> decoder_prompt;
+  int64_t forced_bos = -1;              // token forced first; -1: none
+  int64_t forced_eos = -1;              // token forced at the last possible position; -1: none
+  std::vector<int64_t> suppress;        // never chosen
+  std::vector<int64_t> begin_suppress;  // not chosen first
+  // Sequences per input: the best of at most `beams`, or so many that are drawn.
+  int return_sequences = 1;
+  TokenChoice choice = TokenChoice::kBest;
+  SamplingOptions sampling;  // counts where tokens are drawn
+  PenaltyOptions penalties;
+  // Of a model that is one decoder: keys that its cache keeps of a row, the query's own included;
+  // absent: all. Beyond it the first `sinks` stay and the oldest of the others give way, and
+  // positions count within the cache (Xiao et al. 2023, "Efficient Streaming Language Models with
+  // Attention Sinks"). Neither prompts nor max_new_tokens are then bound to the model's positions,
+  // unless it learned a table of them.
+  std::optional<int> context;
+  int sinks = 4;  // keys, from 0 to context - 1
+  // Groups that the beams are divided into, each with a search of its own; a token costs
+  // `diversity` for every beam of the groups before that has chosen it at the same position
+  // (Vijayakumar et al. 2018, "Diverse Beam Search").
+  int beam_groups = 1;
+  double diversity = 0.0;
+  // Contrastive search (Su et al. 2022, "A Contrastive Framework for Neural Text Generation"): of
+  // so many likeliest tokens the one with the largest (1 - contrast) p - contrast s, where s is
+  // the largest cosine of its hidden state with one before it. 0: off.
+  int contrastive_tokens = 0;
+  double contrast = 0.6;
+  // Without beams: what to do behind every token. Tokens come SessionOptions::steps_per_submit at a
+  // time.
+  OnToken on_token;
+  // Without beams: texts keep to it, and are complete. Its vocabulary's end tokens are `eos`. Each
+  // token is then a submit of its own.
+  std::shared_ptr<GrammarConstraint> grammar;
+};
+
+// One generated sequence.
+struct Hypothesis {
+  // Prompt (of an encoder-decoder the decoder's start token), then what was generated; ends with
+  // its end token, if one came.
+  std::vector<int64_t> ids;
+  // Sum of log-probabilities; with beams divided by length^length_penalty, as generate() does.
+  double score = 0;
+  // Of each generated token by the model's logits, whatever it was chosen by; empty with beams.
+  std::vector<float> log_probabilities;
+};
+
+// Per input its sequences: the best hypotheses, best first, or those that were drawn.
+using Generation = std::vector<std::vector<Hypothesis>>;
+
+// Counters of the last generate(), for tests and tuning.
+struct GenerationCounters {
+  int64_t steps = 0;       // decoding steps that had live rows
+  int64_t submits = 0;     // queue submissions
+  int64_t recordings = 0;  // recordings made; 0 when all were reused
+  // Bytes of the caches of keys and values that a decoder writes to in its steps.
+  int64_t cache_bytes = 0;
+  // Workgroups launched by each step, in order; recorded with steps_per_submit = 1 only.
+  std::vector<int64_t> step_workgroups;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,28 @@
+// The settings by which tokens are chosen, checked and as the words of the choice buffer
+// (params/sampling.h).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ops/token_scores.h"
+#include "vkformer/generation.h"
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+// Whether logits are processed beyond what token_candidates does: tokens are drawn, cost something
+// or keep to a grammar.
+bool needs_choice(const GenerateOptions& options);
+
+// That the settings of choice make sense for a vocabulary of so many tokens.
+Status check_choice(const GenerateOptions& options, int64_t vocab);
+
+// Biases and bad words as rules.
+std::vector<TokenRule> token_rules(const PenaltyOptions& penalties);
+
+// A row's settings; `stream` tells apart the sequences of one input. Rules begin at word `rules`
+// of the choice buffer; 0: none.
+ChoiceRow choice_row(const GenerateOptions& options, uint32_t stream, uint32_t rules);
+
+}  // namespace vkformer

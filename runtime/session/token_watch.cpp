@@ -1,0 +1,104 @@
+#include "session/token_watch.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace vkformer {
+
+TokenWatch::TokenWatch(const GenerateOptions& options, const SearchParams& params,
+                       const std::vector<size_t>& items, uint32_t prompt_end, int64_t new_tokens)
+    : options_(options), layout_{params}, prompt_end_(prompt_end), new_tokens_(new_tokens) {
+  const auto sequences = static_cast<size_t>(options.return_sequences);
+  for (size_t place : items) {
+    Row row{.input = place / sequences, .sequence = place % sequences, .seen = prompt_end};
+    if (options.grammar) row.state = options.grammar->start();
+    rows_.push_back(std::move(row));
+  }
+}
+
+bool TokenWatch::is_end(int64_t id) const {
+  return std::find(options_.eos.begin(), options_.eos.end(), id) != options_.eos.end();
+}
+
+Status TokenWatch::follow(Row& row, int64_t id, float log_probability) {
+  const bool forced_first = row.seen == prompt_end_ && id == options_.forced_bos;
+  const bool forced_last = row.seen + 1 == prompt_end_ + new_tokens_ && id == options_.forced_eos;
+  ++row.seen;
+  // What is forced is no part of the text.
+  if (row.state && !forced_first && !forced_last) {
+    VKF_ASSIGN(row.state, options_.grammar->accept(*row.state, static_cast<int32_t>(id)));
+  }
+  if (!options_.on_token) return {};
+  const TokenVerdict verdict =
+      options_.on_token({row.input, row.sequence, id, static_cast<double>(log_probability)});
+  if (verdict == TokenVerdict::kEnd) row.ended_at = row.seen;
+  if (verdict != TokenVerdict::kCancel) return {};
+  return cancelled("[generate] the caller asked to stop behind token " +
+                   std::to_string(row.seen - prompt_end_) + " of input " +
+                   std::to_string(row.input));
+}
+
+Result<std::vector<uint32_t>> TokenWatch::read(std::span<const uint32_t> search, uint32_t length) {
+  std::vector<uint32_t> ended;
+  for (uint32_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    const size_t item = layout_.item(i);
+    if (row.ended_at != 0 || search[item + VKF_ITEM_STATUS] != 0) continue;
+    const bool runs = search[item + VKF_ITEM_ACTIVE] != 0;
+    if (row.complete) {
+      row.ended_at = row.seen;
+    } else {
+      const uint32_t end = runs ? length : search[item + VKF_ITEM_LENGTH];
+      while (row.seen < end && row.ended_at == 0) {
+        VKF_CHECK(follow(row, search[layout_.tokens(i) + row.seen],
+                         float_of(search[layout_.sequence(i, 0) + row.seen])));
+      }
+    }
+    if (runs && row.ended_at != 0) ended.push_back(i);
+  }
+  return ended;
+}
+
+Status TokenWatch::add_mask(Row& row, std::span<uint32_t> words) {
+  const int64_t left = new_tokens_ - (int64_t{row.seen} - prompt_end_);
+  const auto allowed = options_.grammar->allowed_within(*row.state, left - 1);
+  if (!allowed) {
+    if (!row.state->may_end() || row.state->has_ended()) return allowed.error();
+    // Complete, and no token stands for the end of a text.
+    row.complete = true;
+    std::fill(words.begin(), words.end(), UINT32_MAX);
+    return {};
+  }
+  if (allowed->size() != words.size()) {
+    return invalid_argument("[grammar] its vocabulary takes " + std::to_string(allowed->size()) +
+                            " words of 32 tokens, but the model's logits take " +
+                            std::to_string(words.size()) + "; make it for the width of the logits");
+  }
+  std::copy(allowed->begin(), allowed->end(), words.begin());
+  return {};
+}
+
+Result<std::vector<uint32_t>> TokenWatch::masks() {
+  const size_t each = (size_t{layout_.p.vocab} + 31) / 32;
+  std::vector<uint32_t> words(each * rows_.size(), UINT32_MAX);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    if (row.ended_at != 0 || row.complete || row.state->has_ended()) continue;
+    VKF_CHECK(add_mask(row, std::span(words).subspan(i * each, each)));
+  }
+  return words;
+}
+
+Status TokenWatch::check_complete() const {
+  for (const Row& row : rows_) {
+    // A caller who ends a text wants it as it is.
+    if (!row.state || row.state->may_end() || row.ended_at != 0) continue;
+    return invalid_argument("[grammar] the text of input " + std::to_string(row.input) +
+                            " cannot be completed within max_new_tokens, " +
+                            std::to_string(new_tokens_) + "; allow more");
+  }
+  return {};
+}
+
+}  // namespace vkformer

@@ -1,0 +1,87 @@
+#include "tasks/choice_settings.h"
+
+#include "base/check.h"
+
+namespace vkformer {
+namespace {
+
+template <class T>
+void take(T& setting, const std::optional<T>& given) {
+  if (given) setting = *given;
+}
+
+Result<std::vector<int64_t>> tokens_of(const TaskModel& task, const char* name,
+                                       const std::string& text) {
+  EncodeOptions plain;
+  plain.special_tokens = SpecialTokens::kExclude;
+  const std::string_view view = text;
+  auto encoding = task.tokenizer->encode({&view, 1}, plain);
+  if (!encoding) return encoding.error().with_context("[" + std::string(name) + "]");
+  if (encoding->ids.empty()) {
+    return invalid_argument("[" + std::string(name) + "] '" + text +
+                            "' has no tokens; give a text that is not empty");
+  }
+  return std::vector<int64_t>(encoding->ids.begin(), encoding->ids.end());
+}
+
+Status take_words(const TaskModel& task, const TextOptions& options, PenaltyOptions& penalties) {
+  for (const std::string& word : options.bad_words) {
+    VKF_ASSIGN(const std::vector<int64_t> alone, tokens_of(task, "bad_words", word));
+    VKF_ASSIGN(const std::vector<int64_t> behind, tokens_of(task, "bad_words", " " + word));
+    penalties.bad_words.push_back(alone);
+    if (behind != alone) penalties.bad_words.push_back(behind);
+  }
+  for (const TextBias& bias : options.biases) {
+    VKF_ASSIGN(std::vector<int64_t> tokens, tokens_of(task, "logit_bias", bias.text));
+    penalties.biases.push_back({std::move(tokens), bias.bias});
+  }
+  return {};
+}
+
+}  // namespace
+
+Status take_choice(const TaskModel& task, const TextOptions& o, GenerateOptions& settings) {
+  SamplingOptions& s = settings.sampling;
+  const bool given = o.temperature || o.top_k || o.top_p || o.min_p || o.typical_p;
+  if (given) settings.choice = TokenChoice::kDrawn;
+  take(s.temperature, o.temperature);
+  take(s.top_k, o.top_k);
+  take(s.top_p, o.top_p);
+  take(s.min_p, o.min_p);
+  take(s.typical_p, o.typical_p);
+  take(s.seed, o.seed);
+  if (o.temperature == 0.0) settings.choice = TokenChoice::kBest;
+  take(settings.choice, o.choice);
+  PenaltyOptions& p = settings.penalties;
+  take(p.repetition, o.repetition_penalty);
+  take(p.presence, o.presence_penalty);
+  take(p.frequency, o.frequency_penalty);
+  take(p.no_repeat_ngram, o.no_repeat_ngram);
+  take(settings.beam_groups, o.beam_groups);
+  take(settings.diversity, o.diversity);
+  take(settings.contrastive_tokens, o.contrastive_tokens);
+  take(settings.contrast, o.contrast);
+  return take_words(task, o, p);
+}
+
+Result<std::shared_ptr<GrammarConstraint>> grammar_constraint(TaskModel& task,
+                                                              const TextOptions& options,
+                                                              const GenerateOptions& settings) {
+  if (!options.grammar) return std::shared_ptr<GrammarConstraint>();
+  if (!task.grammar_vocabulary || task.grammar_ends != settings.eos) {
+    std::vector<std::string> bytes;
+    for (int32_t id = 0; id < task.facts().target_vocab; ++id) {
+      VKF_ASSIGN(std::string token, task.tokenizer->token_bytes(id));
+      bytes.push_back(std::move(token));
+    }
+    const std::vector<int32_t> ends(settings.eos.begin(), settings.eos.end());
+    VKF_ASSIGN(GrammarVocabulary made, GrammarVocabulary::from_bytes(bytes, ends));
+    task.grammar_vocabulary = std::move(made);
+    task.grammar_ends = settings.eos;
+  }
+  VKF_ASSIGN(GrammarConstraint made,
+             GrammarConstraint::create(*options.grammar, *task.grammar_vocabulary));
+  return std::make_shared<GrammarConstraint>(std::move(made));
+}
+
+}  // namespace vkformer
