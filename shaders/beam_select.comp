@@ -7,22 +7,31 @@
 // requires: nothing (baseline)
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 32;
+layout(constant_id = 1) const uint kPicks = 4;   // candidates looked at, of n K
+layout(constant_id = 2) const uint kGroups = 1;  // items that are groups of one search
+layout(constant_id = 3) const uint kGroup = 0;   // whose turn it is
+layout(constant_id = 4) const uint kDrawn = 0;   // 1: candidates are ranked with noise
 
 #include "decode_state.h"
 #include "float_bits.glsl"
+#include "philox.glsl"
 #include "row_best.glsl"
-#include "search.h"
+#include "sampling.h"
 #include "search_layout.glsl"
 
 layout(push_constant) uniform Params { SearchParams p; };
 layout(binding = 0) readonly buffer Candidates { uint candidates[]; };
 layout(binding = 1) buffer Search { uint search[]; };
 layout(binding = 2) buffer Ancestry { uint ancestry[]; };
-layout(std140, binding = 3) uniform State {
+layout(binding = 3) readonly buffer Choice { uint choice[]; };  // of a draw; else anything
+layout(std140, binding = 4) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
-layout(std140, binding = 4) uniform Settings { SearchSettings s; };
+layout(std140, binding = 5) uniform Settings { SearchSettings s; };
+
+#include "choice.glsl"
+#include "gumbel.glsl"
 
 const uint kNoPlace = 0xffffffffu;
 const float kFinishedPenalty = 1e9;  // keeps ended candidates out of the running beams
@@ -44,20 +53,47 @@ bool is_end_token(uint token) {
 
 float length_divisor(uint generated) { return pow(float(generated), s.length_penalty); }
 
-float candidate_score(uint first_slot, uint first_row, uint c) {
+// Beams of the groups before this one that have chosen the token at this position (Vijayakumar et
+// al. 2018). Groups that ended earlier choose no more.
+float chosen_before(uint item, uint token, uint length) {
+  float count = 0.0;
+  for (uint g = item - kGroup; g < item; ++g) {
+    const uint at = items_at(p, g);
+    if (search[at + VKF_ITEM_ACTIVE] == 0u && search[at + VKF_ITEM_LENGTH] != length + 1u) continue;
+    for (uint j = 0u; j < p.beams; ++j) {
+      if (search[tokens_at(p, g * p.beams + j) + length] == token) count += 1.0;
+    }
+  }
+  return count;
+}
+
+float candidate_score(uint first_slot, uint first_row, uint c, uint length) {
   const uint beam = c / p.candidates;
   const uint at = ((first_slot + beam) * p.candidates + c % p.candidates) * 2u;
-  return uintBitsToFloat(search[scores_at(p, first_row + beam)]) + uintBitsToFloat(candidates[at]);
+  const float score =
+      uintBitsToFloat(search[scores_at(p, first_row + beam)]) + uintBitsToFloat(candidates[at]);
+  if (kGroup == 0u) return score;
+  return score - s.diversity * chosen_before(first_row / p.beams, candidates[at + 1u], length);
+}
+
+// What a candidate is ranked by.
+float candidate_rank(uint first_slot, uint first_row, uint c, uint length) {
+  const float score = candidate_score(first_slot, first_row, c, length);
+  if (kDrawn == 0u) return score;
+  const uint beam = c / p.candidates;
+  const uint at = ((first_slot + beam) * p.candidates + c % p.candidates) * 2u;
+  const ChoiceRow settings = choice_row(first_row + beam);
+  return score + gumbel(settings, length - s.prompt_length, candidates[at + 1u]);
 }
 
 // The K best of the n * K candidates of this item, best first, into top_*. Ties go to the smaller
 // beam, then the smaller token: a row's candidates are in that order.
 void pick_candidates(uint first_slot, uint first_row, uint length) {
   uvec2 last = no_best();
-  for (uint k = 0u; k < p.candidates; ++k) {
+  for (uint k = 0u; k < kPicks; ++k) {
     uvec2 best = no_best();
     for (uint c = gl_LocalInvocationID.x; c < p.beams * p.candidates; c += kLocalSize) {
-      const float score = candidate_score(first_slot, first_row, c);
+      const float score = candidate_rank(first_slot, first_row, c, length);
       if (is_nan(score)) nan_seen = 1u;
       const uvec2 candidate = uvec2(order_key(score), c);
       const bool after = k == 0u || is_better(last, candidate);
@@ -69,7 +105,7 @@ void pick_candidates(uint first_slot, uint first_row, uint length) {
       const uint beam = c / p.candidates;
       const uint token =
           candidates[((first_slot + beam) * p.candidates + c % p.candidates) * 2u + 1u];
-      top_score[k] = candidate_score(first_slot, first_row, c);
+      top_score[k] = candidate_score(first_slot, first_row, c, length);
       top_parent[k] = beam;
       top_token[k] = token;
       top_done[k] = is_end_token(token) || length + 1u >= s.max_length;
@@ -77,13 +113,26 @@ void pick_candidates(uint first_slot, uint first_row, uint length) {
   }
 }
 
+bool is_kept(uint k, uint taken) {
+  for (uint i = 0u; i < taken; ++i) {
+    if (kept[i] == k) return true;
+  }
+  return false;
+}
+
 // The n candidates that run on: unended ones first, each group best first (a stable selection of
-// score - 1e9 for ended ones).
+// score - 1e9 for ended ones). Those that were drawn are in the order of the draw.
 void keep_running() {
   uint taken = 0u;
   for (uint pass = 0u; pass < 2u; ++pass) {
-    for (uint k = 0u; k < p.candidates && taken < p.beams; ++k) {
-      if (top_done[k] == (pass == 1u)) kept[taken++] = k;
+    for (uint n = 0u; n < p.beams && taken < p.beams; ++n) {
+      uint best = kPicks;
+      for (uint k = 0u; k < kPicks; ++k) {
+        if (top_done[k] != (pass == 1u) || is_kept(k, taken)) continue;
+        if (best == kPicks || top_score[k] > top_score[best]) best = k;
+      }
+      if (best == kPicks) break;
+      kept[taken++] = best;
     }
   }
 }
@@ -142,6 +191,7 @@ void main() {
   const uint first_row = VKF_SLOT_ROW(entry);
   const uint start = VKF_SLOT_START(entry);  // ancestry counts from here
   const uint item = first_row / p.beams;
+  if (item % kGroups != kGroup) return;
   const uint length = state.position + 1u;
   if (length < s.prompt_length) return;  // the prompt says what comes next, and beams are alike
   if (lane == 0u) nan_seen = 0u;
@@ -185,7 +235,7 @@ void main() {
   }
   if (lane != 0u) return;
   bool all_done = true;
-  for (uint k = 0u; k < p.candidates; ++k) all_done = all_done && top_done[k];
+  for (uint k = 0u; k < kPicks; ++k) all_done = all_done && top_done[k];
   for (uint j = 0u; j < p.beams; ++j) {
     const uint row = first_row + j;
     const float penalty = top_done[kept[j]] ? kFinishedPenalty : 0.0;

@@ -1,26 +1,35 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: log-probabilities of the next token, score processing, and the K best of a slot
-// shapes:   Logits (slots, V), Suppress (2, ceil(V/32)) -> Candidates (slots, K, 2): f32 bits, token
+// shapes:   Logits (slots, V), Suppress (2, ceil(V/32)), Choice (params/sampling.h) -> Candidates (slots, K, 2): f32 bits, token
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token
 // bounds:   any V; places beyond it hold token 0 at -inf; slots beyond the live ones are skipped
 // requires: nothing (baseline)
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kNormalise = 1;  // 0: what comes in are log-probabilities
+layout(constant_id = 2) const uint kDrawn = 0;      // 1: the K are drawn without being put back
 
 #include "decode_state.h"
 #include "float_bits.glsl"
 #include "reduce.glsl"
 #include "row_best.glsl"
-#include "search.h"
+#include "philox.glsl"
+#include "sampling.h"
 
 layout(push_constant) uniform Params { SearchParams p; };
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Suppress { uint suppress[]; };
-layout(binding = 2) writeonly buffer Candidates { uint candidates[]; };
-layout(std140, binding = 3) uniform State { DecodeState state; };
-layout(std140, binding = 4) uniform Settings { SearchSettings s; };
+layout(binding = 2) readonly buffer Choice { uint choice[]; };  // of a draw; else anything
+layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };
+layout(std140, binding = 4) uniform State {
+  DecodeState state;
+  uvec4 slot_rows[VKF_SLOT_QUADS];
+};
+layout(std140, binding = 5) uniform Settings { SearchSettings s; };
+
+#include "choice.glsl"
+#include "gumbel.glsl"
 
 bool is_end_token(uint token) {
   for (uint e = 0u; e < s.eos_count; ++e) {
@@ -68,11 +77,14 @@ void main() {
   sum = workgroup_sum(sum);
   const float log_sum = kNormalise != 0u ? log_of_sum(sum) : sum;
 
+  ChoiceRow c;
+  if (kDrawn != 0u) c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
   uvec2 last = no_best();
   for (uint k = 0u; k < p.candidates; ++k) {
     uvec2 best = no_best();
     for (uint v = lane; v < p.vocab; v += kLocalSize) {
-      const float value = processed(v, length, (logits[base + v] - peak) - log_sum);
+      float value = processed(v, length, (logits[base + v] - peak) - log_sum);
+      if (kDrawn != 0u && length >= s.prompt_length) value += gumbel(c, length - s.prompt_length, v);
       const uvec2 candidate = uvec2(order_key(value), v);
       const bool after = k == 0u || is_better(last, candidate);
       if (after && is_better(candidate, best)) best = candidate;

@@ -10,6 +10,7 @@
 // token a random number draws does not depend on how the work is shared out.
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
+layout(constant_id = 1) const uint kAll = 0;  // 1: gives what every token is worth, and draws none
 
 #include "decode_state.h"
 #include "float_bits.glsl"
@@ -22,7 +23,7 @@ layout(push_constant) uniform Params { SampleParams p; };
 layout(binding = 0) readonly buffer Scores { float scores[]; };
 layout(binding = 1) readonly buffer Logits { float logits[]; };
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
-layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };
+layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };  // of kAll (slots, V)
 layout(std140, binding = 4) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
@@ -231,6 +232,14 @@ uint token_at(Row r, uint place) {
   return picked_token;
 }
 
+uint draw(Row r, ChoiceRow c) {
+  const uvec2 key = uvec2(c.seed_low, c.seed_high);
+  const uvec4 counter = uvec4(state.position + 1u - s.prompt_length, c.stream, 0u, 0u);
+  uint place, unused;
+  umulExtended(philox(key, counter).x, kept_mass(r), place, unused);
+  return token_at(r, place);
+}
+
 Row softmax_of(uint base, float temperature) {
   Row r;
   r.base = base;
@@ -271,11 +280,15 @@ void main() {
       r.least = c.min_p;
       if (c.typical_p < 1.0) r = keep_typical(r, c.typical_p);
     }
-    const uvec2 key = uvec2(c.seed_low, c.seed_high);
-    const uvec4 counter = uvec4(state.position + 1u - s.prompt_length, c.stream, 0u, 0u);
-    uint place, unused;
-    umulExtended(philox(key, counter).x, kept_mass(r), place, unused);
-    token = token_at(r, place);
+    if (kAll == 0u) token = draw(r, c);
+  }
+  if (kAll != 0u) {
+    // What is left keeps its score over the temperature.
+    for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
+      const float x = is_kept(r, v) ? logit_of(r, v) : negative_infinity();
+      candidates[base + v] = floatBitsToUint(is_nan(log_sum) ? log_sum : x);
+    }
+    return;
   }
   if (gl_LocalInvocationID.x != 0u) return;
   float value = token == VKF_NO_TOKEN ? negative_infinity() : logits[base + token] - log_sum;

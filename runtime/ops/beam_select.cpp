@@ -5,6 +5,14 @@
 #include "ops/row_kernel.h"
 
 namespace vkformer {
+namespace {
+
+struct BeamSelectAttrs {
+  SearchParams search;
+  BeamSelectKind kind;
+};
+
+}  // namespace
 
 Status check_beam_select(const TensorDesc& candidates, const SearchParams& p) {
   if (p.beams < 1 || p.beams > VKF_MAX_BEAMS) {
@@ -23,11 +31,13 @@ Status check_beam_select(const TensorDesc& candidates, const SearchParams& p) {
                                            ", but must be (R, K, 2) = " + shape_text(expected));
 }
 
-Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& search) {
+Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& search,
+                       const BeamSelectKind& kind) {
   VKF_CHECK(check_beam_select(graph.tensor(candidates), search.params));
-  Node node =
-      make_node(OpId::k_beam_select, search.params, "beams=" + std::to_string(search.params.beams));
-  node.inputs = {candidates, search.state, search.settings};
+  Node node = make_node(OpId::k_beam_select, BeamSelectAttrs{search.params, kind},
+                        "beams=" + std::to_string(search.params.beams));
+  node.inputs = {candidates, search.state, search.settings,
+                 kind.choice == BeamChoice::kDrawn ? search.choice : candidates};
   node.outputs = {search.search, search.ancestry};
   graph.add_node(std::move(node));
   return {};
@@ -57,16 +67,15 @@ Result<uint32_t> local_size(const DeviceCaps& caps, const SearchParams& p) {
 }  // namespace
 
 Status lower_beam_select(LowerContext& context, const Node& node) {
-  const SearchParams& p = attrs_of<SearchParams>(node);
+  const auto& [p, kind] = attrs_of<BeamSelectAttrs>(node);
   VKF_ASSIGN(const uint32_t lanes, local_size(context.caps, p));
   Dispatch d = make_dispatch(node, KernelId::beam_select_item__u32);
-  d.bindings = {{node.inputs[0], Access::kRead},
-                {node.outputs[0], Access::kReadWrite},
-                {node.outputs[1], Access::kReadWrite},
-                {node.inputs[1], Access::kRead},
-                {node.inputs[2], Access::kRead}};
+  d.bindings = {{node.inputs[0], Access::kRead},       {node.outputs[0], Access::kReadWrite},
+                {node.outputs[1], Access::kReadWrite}, {node.inputs[3], Access::kRead},
+                {node.inputs[1], Access::kRead},       {node.inputs[2], Access::kRead}};
   d.set_push(p);
-  d.spec = {lanes};
+  d.spec = {lanes, kind.picks != 0 ? kind.picks : p.candidates, kind.groups, kind.group,
+            kind.choice == BeamChoice::kDrawn ? 1u : 0u};
   set_row_groups(context, d, uint64_t{p.batch} * p.beams, p.beams);
   d.flops = 2.0 * p.batch * p.beams * p.candidates * p.candidates;
   d.bytes = 16.0 * p.batch * p.beams * p.capacity;

@@ -9,8 +9,18 @@
 
 namespace vkformer {
 
+// Items may be groups of one search, `groups` of them for each: then one node a group, in order, of
+// which each looks at what those before have chosen (Vijayakumar et al. 2018).
+struct BeamSelectKind {
+  uint32_t picks = 0;  // candidates of an item that are looked at; 0: K
+  uint32_t groups = 1;
+  uint32_t group = 0;
+  BeamChoice choice = BeamChoice::kBest;
+};
+
 Status check_beam_select(const TensorDesc& candidates, const SearchParams& params);
-Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& search);
+Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& search,
+                       const BeamSelectKind& kind = {});
 Status lower_beam_select(LowerContext& context, const Node& node);
 
 }  // namespace vkformer

@@ -8,6 +8,7 @@ namespace {
 struct CandidateAttrs {
   SearchParams search;
   ScoresFrom from;
+  BeamChoice choice;
 };
 
 }  // namespace
@@ -34,19 +35,20 @@ Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const Search
 }
 
 Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search,
-                                      ScoresFrom from) {
+                                      ScoresFrom from, BeamChoice choice) {
   VKF_ASSIGN(TensorDesc out, check_token_candidates(graph.tensor(logits), search.params));
   const TensorId candidates = graph.add_tensor(std::move(out));
-  Node node = make_node(OpId::k_token_candidates, CandidateAttrs{search.params, from},
+  Node node = make_node(OpId::k_token_candidates, CandidateAttrs{search.params, from, choice},
                         "K=" + std::to_string(search.params.candidates));
-  node.inputs = {logits, search.suppress, search.state, search.settings};
+  node.inputs = {logits, search.suppress, search.state, search.settings,
+                 choice == BeamChoice::kDrawn ? search.choice : search.suppress};
   node.outputs = {candidates};
   graph.add_node(std::move(node));
   return candidates;
 }
 
 Status lower_token_candidates(LowerContext& context, const Node& node) {
-  const auto& [p, from] = attrs_of<CandidateAttrs>(node);
+  const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
   const uint64_t passes = uint64_t{p.candidates} + 2;
   if (too_many_passes(context.caps, p.vocab, passes)) {
     return unsupported("[token_candidates] There is no kernel for the " +
@@ -56,13 +58,12 @@ Status lower_token_candidates(LowerContext& context, const Node& node) {
   Dispatch d = make_dispatch(node, context.caps.subgroup()
                                        ? KernelId::token_candidates_row__f32_u32_f32_subgroup
                                        : KernelId::token_candidates_row__f32_u32_f32);
-  d.bindings = {{node.inputs[0], Access::kRead},
-                {node.inputs[1], Access::kRead},
-                {node.outputs[0], Access::kWrite},
-                {node.inputs[2], Access::kRead},
-                {node.inputs[3], Access::kRead}};
+  d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead},
+                {node.inputs[4], Access::kRead}, {node.outputs[0], Access::kWrite},
+                {node.inputs[2], Access::kRead}, {node.inputs[3], Access::kRead}};
   d.set_push(p);
-  d.spec = {row_local_size(context.caps, p.vocab, passes), from == ScoresFrom::kLogits ? 1u : 0u};
+  d.spec = {row_local_size(context.caps, p.vocab, passes), from == ScoresFrom::kLogits ? 1u : 0u,
+            choice == BeamChoice::kDrawn ? 1u : 0u};
   const uint64_t rows = uint64_t{p.batch} * p.beams;
   set_row_groups(context, d, rows, 1);
   d.flops = 8.0 * static_cast<double>(rows) * p.vocab * p.candidates;

@@ -3,7 +3,8 @@
 //
 //   logits (R, V), suppress (2, ceil(V/32)) words -> candidates (R, K, 2): f32 bits, token
 //
-// Scores that token_scores has made of log-probabilities are taken as they are.
+// Scores that token_scores has made of log-probabilities are taken as they are. Where beams draw,
+// the K are drawn without being put back, by noise that beam_select knows as well.
 #pragma once
 
 #include "ops/op.h"
@@ -29,10 +30,13 @@ uint64_t search_words(const SearchParams& params);
 
 // What scores are made of: logits, or their log-softmax, which beams add up.
 enum class ScoresFrom : uint8_t { kLogits, kLogProbabilities };
+// How beams go on.
+enum class BeamChoice : uint8_t { kBest, kDrawn };
 
 Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const SearchParams& params);
 Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const SearchTensors& search,
-                                      ScoresFrom from = ScoresFrom::kLogits);
+                                      ScoresFrom from = ScoresFrom::kLogits,
+                                      BeamChoice choice = BeamChoice::kBest);
 Status lower_token_candidates(LowerContext& context, const Node& node);
 
 }  // namespace vkformer

@@ -9,6 +9,11 @@ namespace {
 // for what it looks for digit by digit.
 constexpr uint64_t kPasses = 32;
 
+struct SampleAttrs {
+  SampleParams params;
+  SampleOutput output;
+};
+
 }  // namespace
 
 Result<TensorDesc> check_token_sample(const TensorDesc& scores, const TensorDesc& logits,
@@ -25,12 +30,15 @@ Result<TensorDesc> check_token_sample(const TensorDesc& scores, const TensorDesc
 }
 
 Result<TensorId> add_token_sample(Graph& graph, TensorId scores, TensorId logits,
-                                  const SearchTensors& search) {
+                                  const SearchTensors& search, SampleOutput output) {
   VKF_ASSIGN(TensorDesc out,
              check_token_sample(graph.tensor(scores), graph.tensor(logits), search.params));
-  const TensorId candidates = graph.add_tensor(std::move(out));
-  Node node =
-      make_node(OpId::k_token_sample, SampleParams{.search = search.params, .normalise = 0}, "");
+  const bool all = output == SampleOutput::kScores;
+  const TensorId candidates = graph.add_tensor(
+      all ? TensorDesc{"left", DType::kF32, graph.tensor(scores).shape} : std::move(out));
+  Node node = make_node(OpId::k_token_sample,
+                        SampleAttrs{{.search = search.params, .normalise = 0}, output},
+                        all ? "scores" : "");
   node.inputs = {scores, logits, search.choice, search.state, search.settings};
   node.outputs = {candidates};
   graph.add_node(std::move(node));
@@ -38,7 +46,7 @@ Result<TensorId> add_token_sample(Graph& graph, TensorId scores, TensorId logits
 }
 
 Status lower_token_sample(LowerContext& context, const Node& node) {
-  const SampleParams& p = attrs_of<SampleParams>(node);
+  const auto& [p, output] = attrs_of<SampleAttrs>(node);
   if (too_many_passes(context.caps, p.search.vocab, kPasses)) {
     return unsupported("[token_sample] There is no kernel that draws from " +
                        std::to_string(p.search.vocab) +
@@ -49,7 +57,8 @@ Status lower_token_sample(LowerContext& context, const Node& node) {
                 {node.inputs[2], Access::kRead}, {node.outputs[0], Access::kWrite},
                 {node.inputs[3], Access::kRead}, {node.inputs[4], Access::kRead}};
   d.set_push(p);
-  d.spec = {row_local_size(context.caps, p.search.vocab, kPasses)};
+  d.spec = {row_local_size(context.caps, p.search.vocab, kPasses),
+            output == SampleOutput::kScores ? 1u : 0u};
   const uint64_t rows = uint64_t{p.search.batch} * p.search.beams;
   set_row_groups(context, d, rows, 1);
   d.flops = 64.0 * static_cast<double>(rows) * p.search.vocab;

@@ -13,10 +13,15 @@
 
 namespace vkformer {
 
+// What it gives: one token a row, or (R, V) f32, each token's score over the temperature where it
+// is left, -infinity where not: what beams draw from.
+enum class SampleOutput : uint8_t { kToken, kScores };
+
 Result<TensorDesc> check_token_sample(const TensorDesc& scores, const TensorDesc& logits,
                                       const SearchParams& params);
 Result<TensorId> add_token_sample(Graph& graph, TensorId scores, TensorId logits,
-                                  const SearchTensors& search);
+                                  const SearchTensors& search,
+                                  SampleOutput output = SampleOutput::kToken);
 Status lower_token_sample(LowerContext& context, const Node& node);
 
 }  // namespace vkformer

@@ -71,6 +71,11 @@ Status check_options(const SearchOptions& options) {
         " and num_beams " + std::to_string(options.num_beams) +
         "; both must be at least 1, and at most " + std::to_string(kMaxBeams) + " beams are kept.");
   }
+  if (options.groups < 1 || options.num_beams % options.groups != 0) {
+    return invalid_argument("[beam_search] " + std::to_string(options.num_beams) +
+                            " beams cannot be divided into " + std::to_string(options.groups) +
+                            " groups; the groups must be alike.");
+  }
   if (!(std::abs(options.length_penalty) <= kMaxLengthPenalty)) {
     return invalid_argument("[beam_search] The length penalty is " +
                             std::to_string(options.length_penalty) +
@@ -79,8 +84,10 @@ Status check_options(const SearchOptions& options) {
   return {};
 }
 
-// The K best extensions of the running beams, best first. `new_tokens` were appended so far.
+// The K best extensions of the running beams, best first. `new_tokens` were appended so far, and
+// `chosen` are tokens that other groups chose at this step.
 Result<std::vector<Candidate>> extend(const std::vector<Hypothesis>& running, int64_t new_tokens,
+                                      const std::vector<int64_t>& chosen,
                                       const NextLogits& next_logits, const SearchOptions& options) {
   std::vector<double> totals;
   size_t vocabulary = 0;
@@ -96,10 +103,11 @@ Result<std::vector<Candidate>> extend(const std::vector<Hypothesis>& running, in
     scores = penalised_scores(scores, beam.ids, beam.ids.size() - static_cast<size_t>(new_tokens),
                               options.penalties);
     process_scores(scores, new_tokens, options);
+    for (int64_t token : chosen) scores[static_cast<size_t>(token)] -= options.diversity;
     for (double score : scores) totals.push_back(beam.score + score);
   }
   const int64_t ends = static_cast<int64_t>(options.eos_token_ids.size());
-  const int64_t keep = std::max<int64_t>(2, 1 + ends) * options.num_beams;
+  const int64_t keep = std::max<int64_t>(2, 1 + ends) * static_cast<int64_t>(running.size());
   std::vector<Candidate> best;
   for (int64_t at : top_k_row(totals, keep)) {
     const int64_t token = at % static_cast<int64_t>(vocabulary);
@@ -124,6 +132,37 @@ void keep_best(std::vector<Hypothesis>& beams, size_t count) {
   if (beams.size() > count) beams.resize(count);
 }
 
+struct Group {
+  std::vector<Hypothesis> running;
+  std::vector<Hypothesis> finished;
+  bool active = true;
+  bool over = false;
+};
+
+// Takes a group on by what was extended.
+void advance(Group& group, const std::vector<Candidate>& candidates, int64_t new_tokens,
+             const SearchOptions& options) {
+  const size_t beams = group.running.size();
+  const double length = std::pow(static_cast<double>(new_tokens + 1), options.length_penalty);
+  const auto full = [&] { return options.early_stopping && group.finished.size() >= beams; };
+  const bool accepts = group.active && !full();
+  bool all_done = true;
+  group.running.clear();
+  for (size_t rank = 0; rank < candidates.size(); ++rank) {
+    const Candidate& candidate = candidates[rank];
+    all_done = all_done && candidate.done;
+    group.running.push_back({candidate.ids, candidate.score - (candidate.done ? kPenalty : 0.0)});
+    if (accepts && candidate.done && rank < beams)
+      group.finished.push_back({candidate.ids, candidate.score / length});
+  }
+  keep_best(group.running, beams);
+  keep_best(group.finished, beams);
+  group.active =
+      group.active && (group.finished.size() < beams ||
+                       group.running.front().score / length > group.finished.back().score);
+  group.over = !group.active || full() || all_done;
+}
+
 }  // namespace
 
 void process_scores(std::span<double> scores, int64_t new_tokens, const SearchOptions& options) {
@@ -139,34 +178,33 @@ void process_scores(std::span<double> scores, int64_t new_tokens, const SearchOp
 Result<std::vector<Hypothesis>> beam_search(const std::vector<int64_t>& prompt,
                                             const NextLogits& next_logits,
                                             const SearchOptions& options) {
+  SearchOptions alone = options;
+  alone.groups = 1;
+  return diverse_beam_search(prompt, next_logits, alone);
+}
+
+Result<std::vector<Hypothesis>> diverse_beam_search(const std::vector<int64_t>& prompt,
+                                                    const NextLogits& next_logits,
+                                                    const SearchOptions& options) {
   VKF_CHECK(check_options(options));
-  const size_t beams = static_cast<size_t>(options.num_beams);
-  std::vector<Hypothesis> running(beams, Hypothesis{prompt, -kPenalty});
-  running[0].score = 0.0;
-  std::vector<Hypothesis> finished;
-  bool active = true;
+  const auto beams = static_cast<size_t>(options.num_beams / options.groups);
+  Group first{std::vector<Hypothesis>(beams, Hypothesis{prompt, -kPenalty})};
+  first.running[0].score = 0.0;
+  std::vector<Group> groups(static_cast<size_t>(options.groups), first);
   for (int64_t new_tokens = 0; new_tokens < options.max_new_tokens; ++new_tokens) {
-    VKF_ASSIGN(const std::vector<Candidate> candidates,
-               extend(running, new_tokens, next_logits, options));
-    const double length = std::pow(static_cast<double>(new_tokens + 1), options.length_penalty);
-    const auto full = [&] { return options.early_stopping && finished.size() >= beams; };
-    const bool accepts = active && !full();
-    bool all_done = true;
-    running.clear();
-    for (size_t rank = 0; rank < candidates.size(); ++rank) {
-      const Candidate& candidate = candidates[rank];
-      all_done = all_done && candidate.done;
-      running.push_back({candidate.ids, candidate.score - (candidate.done ? kPenalty : 0.0)});
-      if (accepts && candidate.done && rank < beams) {
-        finished.push_back({candidate.ids, candidate.score / length});
-      }
+    std::vector<int64_t> chosen;
+    for (Group& group : groups) {
+      if (group.over) continue;
+      VKF_ASSIGN(const std::vector<Candidate> candidates,
+                 extend(group.running, new_tokens, chosen, next_logits, options));
+      advance(group, candidates, new_tokens, options);
+      for (const Hypothesis& beam : group.running) chosen.push_back(beam.ids.back());
     }
-    keep_best(running, beams);
-    keep_best(finished, beams);
-    active = active &&
-             (finished.size() < beams || running.front().score / length > finished.back().score);
-    if (!active || full() || all_done) break;
   }
+  std::vector<Hypothesis> finished;
+  for (const Group& group : groups)
+    finished.insert(finished.end(), group.finished.begin(), group.finished.end());
+  sort_best_first(finished);
   return finished;
 }
 

@@ -18,6 +18,11 @@
 //              running'[0].score / (cur - P)^length_penalty > worst finished score)
 //     stop when not active, or early_stopping and len(finished) >= n, or all K were done
 //
+// diverse_beam_search divides the n beams into groups, each a search of its own with n / groups
+// beams. At each step the groups go on one after the other, and a token's score loses `diversity`
+// for every running beam of the groups before that ends in it now (Vijayakumar et al. 2018). The
+// finished sequences of all groups together are the result.
+//
 // Scores are processed in this order, on logits (greedy) or log-probabilities (beam), without
 // renormalising: penalties (sampling.h), bad words, suppressed tokens, begin_suppress at the first
 // new position -> -inf; a forced first token at the first new position and a forced end token at
@@ -48,6 +53,8 @@ struct SearchOptions {
   std::optional<int64_t> forced_bos_token_id;
   std::optional<int64_t> forced_eos_token_id;
   PenaltySettings penalties;
+  int64_t groups = 1;      // of diverse_beam_search; divides num_beams
+  double diversity = 0.0;  // nats
 };
 
 // A finished sequence: prompt, then new tokens, the end token included.
@@ -61,6 +68,11 @@ struct Hypothesis {
 Result<std::vector<Hypothesis>> beam_search(const std::vector<int64_t>& prompt,
                                             const NextLogits& next_logits,
                                             const SearchOptions& options);
+
+// The same by groups, as described above.
+Result<std::vector<Hypothesis>> diverse_beam_search(const std::vector<int64_t>& prompt,
+                                                    const NextLogits& next_logits,
+                                                    const SearchOptions& options);
 
 // Appends the best token until an end token or max_new_tokens. An error as in beam_search.
 Result<std::vector<int64_t>> greedy_search(const std::vector<int64_t>& prompt,

@@ -4,10 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/beam_select.h"
-#include "ops/greedy_select.h"
 #include "ops/step_advance.h"
-#include "ops/token_sample.h"
 #include "params/decode_state.h"
 #include "session/token_choice.h"
 
@@ -15,26 +12,6 @@ namespace vkformer {
 namespace {
 
 constexpr float kIdleBeamScore = -1e9f;  // beams that start without a hypothesis of their own
-
-SearchTensors add_search_tensors(Graph& graph, const SearchParams& p, const GenerationKey& key) {
-  const int64_t rows = int64_t{p.batch} * p.beams;
-  SearchTensors t{.params = p};
-  t.search = graph.add_external("search", DType::kU32, {static_cast<int64_t>(search_words(p))});
-  t.state = graph.find_external("decode_state");
-  t.settings = graph.add_external("settings", DType::kU32,
-                                  {static_cast<int64_t>(sizeof(SearchSettings) / 4)});
-  t.suppress = graph.add_external("suppress", DType::kU32, {2, (p.vocab + 31) / 32});
-  t.ancestry = graph.find_external("ancestry");
-  if (t.ancestry == kNoTensor)
-    t.ancestry = graph.add_external("ancestry", DType::kU32, {rows, p.capacity});
-  t.step_ids = graph.find_external("step_ids");
-  t.args = graph.add_external("args", DType::kU32, {int64_t{kMaxStepDispatches} * 7});
-  if (key.choice == GenerationKey::Choice::kScored) {
-    t.choice = graph.add_external("choice", DType::kU32,
-                                  {static_cast<int64_t>(choice_words(p, key.rule_words))});
-  }
-  return t;
-}
 
 Result<uint32_t> early_stopping_code(const std::string& name) {
   if (name == "false") return uint32_t{VKF_EARLY_STOPPING_NO};
@@ -58,42 +35,7 @@ std::vector<int64_t> ids_from(const std::vector<uint32_t>& words, size_t begin, 
           words.begin() + static_cast<ptrdiff_t>(begin + count)};
 }
 
-SearchParams search_params(const ModelFamily& family, const GenerationKey& key) {
-  return {.batch = static_cast<uint32_t>(key.shape.batch),
-          .beams = static_cast<uint32_t>(key.shape.beams),
-          .capacity = static_cast<uint32_t>(key.shape.capacity),
-          .vocab = static_cast<uint32_t>(family.facts().target_vocab),
-          .candidates = key.candidates};
-}
-
-// What a step chooses among, by the settings of the choice buffer where there is one.
-Result<TensorId> add_candidates(Graph& graph, TensorId logits, const SearchTensors& search) {
-  if (search.choice == kNoTensor) return add_token_candidates(graph, logits, search);
-  if (search.params.beams == 1) {
-    VKF_ASSIGN(const TensorId scores, add_token_scores(graph, logits, search, ScoresFrom::kLogits));
-    return add_token_sample(graph, scores, logits, search);
-  }
-  VKF_ASSIGN(const TensorId scores,
-             add_token_scores(graph, logits, search, ScoresFrom::kLogProbabilities));
-  return add_token_candidates(graph, scores, search, ScoresFrom::kLogProbabilities);
-}
-
 }  // namespace
-
-Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
-                             const GenerationKey& key) {
-  Graph& graph = builder.graph();
-  VKF_ASSIGN(TensorId logits, family.build_step(builder, key.shape));
-  graph.set_scope("search");
-  const SearchTensors search = add_search_tensors(graph, search_params(family, key), key);
-  VKF_ASSIGN(const TensorId candidates, add_candidates(graph, logits, search));
-  if (key.shape.beams == 1) {
-    VKF_CHECK(add_greedy_select(graph, candidates, search));
-  } else {
-    VKF_CHECK(add_beam_select(graph, candidates, search));
-  }
-  return add_step_advance(graph, search);
-}
 
 Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
     std::shared_ptr<const LoadedModel> model, const GenerationKey& key) {
@@ -113,7 +55,7 @@ void GenerationPass::keep_constants() {
           &buffers_.at("suppress"),
           &buffers_.at("ancestry"),
           &buffers_.at("args"),
-          key_.choice == GenerationKey::Choice::kScored ? &buffers_.at("choice") : nullptr};
+          key_.choice != GenerationKey::Choice::kPlain ? &buffers_.at("choice") : nullptr};
   for (const PlanBuffer& b : step_->plan().buffers) {
     if (b.name.starts_with("self_kv.")) cache_bytes_ += static_cast<int64_t>(b.bytes);
   }
@@ -263,6 +205,7 @@ Status GenerationPass::prepare_settings(const GenerationInputs& inputs,
   s.forced_last = options.forced_eos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_eos);
   VKF_ASSIGN(s.early_stopping, early_stopping_code(options.early_stopping));
   s.length_penalty = static_cast<float>(options.length_penalty);
+  s.diversity = static_cast<float>(options.diversity);
   s.eos_count = static_cast<uint32_t>(options.eos.size());
   for (size_t i = 0; i < options.eos.size(); ++i) {
     s.eos[i / 4].word[i % 4] = static_cast<uint32_t>(options.eos[i]);
@@ -433,7 +376,7 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
     const size_t item = layout.item(i);
     const auto start = static_cast<size_t>(start_of(inputs, i));
     VKF_CHECK(check_item(words, i));
-    if (params_.beams == 1) {
+    if (key_.single()) {
       size_t length = words[item + VKF_ITEM_LENGTH];
       if (watch != nullptr && watch->ended_at(i) != 0) length = watch->ended_at(i);
       Hypothesis found{ids_from(words, layout.tokens(i) + start, length - start)};
@@ -451,10 +394,6 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
            static_cast<double>(float_of(words[at])),
            {}});
     }
-    std::stable_sort(result[i].begin(), result[i].end(),
-                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
-    if (result[i].size() > static_cast<size_t>(options.return_sequences))
-      result[i].resize(static_cast<size_t>(options.return_sequences));
   }
   return result;
 }

@@ -17,12 +17,20 @@ namespace vkformer {
 struct GenerationKey {
   StepShape shape;
   uint32_t candidates = 1;  // K
-  // kScored: logits pass token_scores, and token_sample where there are no beams.
-  enum class Choice : uint8_t { kPlain, kScored } choice = Choice::kPlain;
+  // kScored: logits pass token_scores, and token_sample where there are no beams or these draw.
+  enum class Choice : uint8_t { kPlain, kScored, kDrawnBeams } choice = Choice::kPlain;
   uint32_t rule_words = 0;  // of the choice buffer's rules, at most
+  // Items that are beam groups of one search, and candidates of an item that its search looks at;
+  // 0: all K.
+  uint32_t groups = 1;
+  uint32_t picks = 0;
 
   bool operator==(const GenerationKey&) const = default;
+  // One row an item: no search, whose hypotheses would have to be kept.
+  bool single() const { return shape.beams == 1 && groups == 1; }
 };
+
+SearchParams search_params(const ModelFamily& family, const GenerationKey& key);
 
 // A decoding step of the family, with the choice of its tokens.
 Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,

@@ -45,31 +45,6 @@ int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options
 
 namespace {
 
-// Each input as often as it has sequences of its own, one after the other.
-Result<TensorMap> repeated(const TensorMap& inputs, int64_t times) {
-  TensorMap made;
-  for (const auto& [name, tensor] : inputs) {
-    const int64_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
-    if (rows > VKF_MAX_SLOTS / times) {
-      return invalid_argument("[return_sequences] " + std::to_string(rows) + " inputs with " +
-                              std::to_string(times) + " sequences each are more than the " +
-                              std::to_string(VKF_MAX_SLOTS) +
-                              " rows that can run together; use smaller batches");
-    }
-    Tensor copy{tensor.dtype, tensor.shape, {}};
-    if (rows > 0) copy.shape[0] *= times;
-    const int64_t bytes = rows == 0 ? 0 : static_cast<int64_t>(tensor.bytes.size()) / rows;
-    for (int64_t row = 0; row < rows; ++row) {
-      const auto begin = tensor.bytes.begin() + row * bytes;
-      for (int64_t time = 0; time < times; ++time) {
-        copy.bytes.insert(copy.bytes.end(), begin, begin + bytes);
-      }
-    }
-    made.emplace(name, std::move(copy));
-  }
-  return made;
-}
-
 Result<GenerationInputs> read_items(const ModelFamily& family, const TensorMap& inputs,
                                     const GenerateOptions& options, StepShape& shape) {
   const ModelFacts& facts = family.facts();
@@ -117,11 +92,40 @@ Result<GenerationInputs> read_items(const ModelFamily& family, const TensorMap& 
 
 }  // namespace
 
+size_t items_per_input(const GenerateOptions& options) {
+  const int items = options.beams == 1 ? options.return_sequences : options.beam_groups;
+  return static_cast<size_t>(items);
+}
+
+Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times) {
+  TensorMap made;
+  for (const auto& [name, tensor] : inputs) {
+    const int64_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
+    if (rows > VKF_MAX_SLOTS / times) {
+      return invalid_argument(
+          "[generate] " + std::to_string(rows) + " inputs with " + std::to_string(times) +
+          " sequences or beam groups each are more than the " + std::to_string(VKF_MAX_SLOTS) +
+          " rows that can run together; use smaller batches");
+    }
+    Tensor copy{tensor.dtype, tensor.shape, {}};
+    if (rows > 0) copy.shape[0] *= times;
+    const int64_t bytes = rows == 0 ? 0 : static_cast<int64_t>(tensor.bytes.size()) / rows;
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto begin = tensor.bytes.begin() + row * bytes;
+      for (int64_t time = 0; time < times; ++time) {
+        copy.bytes.insert(copy.bytes.end(), begin, begin + bytes);
+      }
+    }
+    made.emplace(name, std::move(copy));
+  }
+  return made;
+}
+
 Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
                                                 const GenerateOptions& options, StepShape& shape) {
-  const bool repeats = options.beams == 1 && options.return_sequences > 1;
-  if (!repeats) return read_items(family, inputs, options, shape);
-  VKF_ASSIGN(const TensorMap all, repeated(inputs, options.return_sequences));
+  const auto times = static_cast<int64_t>(items_per_input(options));
+  if (times == 1) return read_items(family, inputs, options, shape);
+  VKF_ASSIGN(const TensorMap all, repeated_inputs(inputs, times));
   return read_items(family, all, options, shape);
 }
 
@@ -148,11 +152,17 @@ Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt
   }
   key.shape.capacity = round_up(std::max(prompt, key.shape.prompt) + new_tokens, kTargetBucket);
   if (options.beams > 1) {
-    const auto eos = static_cast<uint32_t>(options.eos.size());
-    key.candidates = std::max(2u, 1 + eos) * static_cast<uint32_t>(options.beams);
+    const auto ends = std::max(2u, 1 + static_cast<uint32_t>(options.eos.size()));
+    const auto beams = static_cast<uint32_t>(key.shape.beams);
+    key.groups = static_cast<uint32_t>(options.beam_groups);
+    key.picks = ends * beams;
+    // Tokens of other groups may fall behind what they cost.
+    key.candidates = key.picks + (key.groups - 1) * beams;
   }
   if (needs_choice(options)) {
-    key.choice = GenerationKey::Choice::kScored;
+    const bool drawn_beams = options.beams > 1 && options.choice == TokenChoice::kDrawn &&
+                             options.sampling.temperature > 0;
+    key.choice = drawn_beams ? GenerationKey::Choice::kDrawnBeams : GenerationKey::Choice::kScored;
     // Rounded up, so that other words reuse the recording.
     const auto words = static_cast<uint32_t>(rule_list(token_rules(options.penalties)).size());
     key.rule_words = words <= 1 ? 0 : std::bit_ceil(std::max(words, kRuleBucket));

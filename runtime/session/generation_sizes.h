@@ -8,6 +8,11 @@ namespace vkformer {
 // Tokens that a prompt and what is generated from it may have together.
 int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options);
 
+// Items that an input becomes: sequences that are drawn, or groups of beams.
+size_t items_per_input(const GenerateOptions& options);
+// Each input so often, one after the other.
+Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times);
+
 // Prompts and the encoder's input of a generation, and the sizes they ask for.
 Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
                                                 const GenerateOptions& options, StepShape& shape);

@@ -2,14 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "session/pass_rows.h"
 #include "session/session_state.h"
 
 namespace vkformer {
 namespace {
-
-constexpr int64_t kRowBucket = 32;  // tokens that lengths are rounded up to
-// Logits that one pass hands out at most.
-constexpr int64_t kMostLogits = int64_t{1} << 26;
 
 // A prompt with its continuation, but for the last token, which nothing is asked about.
 struct ScoredRow {
@@ -33,33 +30,6 @@ Status check_continuations(const std::vector<std::vector<int64_t>>& continuation
     }
   }
   return {};
-}
-
-// input_ids and attention_mask (1,T), or those of the decoder, padded on the right.
-void add_tokens(const ScoredRow& row, int64_t length, const std::string& prefix,
-                TensorMap& inputs) {
-  std::vector<int64_t> ids = row.ids;
-  ids.resize(static_cast<size_t>(length), row.ids.front());
-  std::vector<int64_t> mask(row.ids.size(), 1);
-  mask.resize(ids.size(), 0);
-  const Shape shape = {1, length};
-  inputs[prefix + "input_ids"] = Tensor::from_ints(shape, ids);
-  inputs[prefix + "attention_mask"] = Tensor::from_ints(shape, mask);
-}
-
-// Row `index` of every input.
-TensorMap row_of(const TensorMap& inputs, int64_t index) {
-  TensorMap made;
-  for (const auto& [name, tensor] : inputs) {
-    Tensor row{tensor.dtype, tensor.shape, {}};
-    const auto bytes =
-        static_cast<int64_t>(tensor.bytes.size()) / std::max<int64_t>(row.shape[0], 1);
-    row.shape[0] = 1;
-    const auto begin = tensor.bytes.begin() + index * bytes;
-    row.bytes.assign(begin, begin + bytes);
-    made.emplace(name, std::move(row));
-  }
-  return made;
 }
 
 Result<std::vector<float>> log_probabilities(const ScoredRow& row, std::span<const float> logits,
@@ -97,20 +67,11 @@ Result<std::vector<std::vector<float>>> SessionState::score(
     if (continuations[i].empty()) continue;
     ScoredRow row{read.prompts[i], read.prompts[i].size(), &continuations[i]};
     row.ids.insert(row.ids.end(), continuations[i].begin(), continuations[i].end() - 1);
-    const auto tokens = static_cast<int64_t>(row.ids.size());
-    const bool exact = facts.prompts == ModelFacts::Prompts::kExact;
-    const int64_t rounded = (tokens + kRowBucket - 1) / kRowBucket * kRowBucket;
-    const int64_t length = exact ? tokens : std::max(tokens, std::min(rounded, facts.max_target));
-    if (length > kMostLogits / facts.target_vocab) {
-      return invalid_argument("[score] input " + std::to_string(i) + " has " +
-                              std::to_string(tokens) + " tokens with its continuation, but " +
-                              std::to_string(facts.target_vocab) + " logits for each of at most " +
-                              std::to_string(kMostLogits / facts.target_vocab) +
-                              " are kept; score it in shorter pieces");
-    }
+    const int64_t length = padded_length(facts, static_cast<int64_t>(row.ids.size()));
+    VKF_CHECK(check_logits(facts, length, "score"));
     const bool decoder = facts.kind == ModelKind::kDecoder;
-    TensorMap given = decoder ? TensorMap() : row_of(inputs, static_cast<int64_t>(i));
-    add_tokens(row, length, decoder ? "" : "decoder_", given);
+    TensorMap source = decoder ? TensorMap() : input_row(inputs, static_cast<int64_t>(i));
+    const TensorMap given = pass_inputs(facts, std::move(source), {row.ids}, length);
     VKF_ASSIGN(const TensorMap outputs, run(given, {}));
     VKF_ASSIGN(const std::vector<float> logits, outputs.at("logits").to_floats());
     VKF_ASSIGN(scores[i], log_probabilities(row, logits, facts.target_vocab));

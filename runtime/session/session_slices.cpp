@@ -41,9 +41,18 @@ void scatter(Generation& from, const std::vector<size_t>& items, Generation& to)
 
 Generation by_input(Generation items, const GenerateOptions& options) {
   const auto sequences = static_cast<size_t>(options.return_sequences);
-  if (options.beams > 1 || sequences == 1) return items;
-  Generation result(items.size() / sequences);
-  for (size_t i = 0; i < items.size(); ++i) result[i / sequences].push_back(std::move(items[i][0]));
+  const size_t parts = items_per_input(options);
+  Generation result(items.size() / parts);
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto& found = result[i / parts];
+    std::move(items[i].begin(), items[i].end(), std::back_inserter(found));
+  }
+  if (options.beams == 1) return result;
+  for (auto& found : result) {
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    if (found.size() > sequences) found.resize(sequences);
+  }
   return result;
 }
 
@@ -123,10 +132,10 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
 }
 
 Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
-  if (options.on_token || options.grammar) {
+  if (options.on_token || options.grammar || options.contrastive_tokens != 0) {
     return unsupported(
-        "[start_generation] the steps of a slice run without the host, so that on_token and "
-        "grammar cannot follow them; use generate");
+        "[start_generation] the steps of a slice run without the host, so that on_token, a grammar "
+        "and contrastive search cannot follow them; use generate");
   }
   Started work{.options = options};
   VKF_ASSIGN(work.jobs, plan_generation(inputs, options));

@@ -81,6 +81,28 @@ Status check_token(const char* name, int64_t token, int64_t vocab) {
                           ", but the vocabulary has ids 0 to " + std::to_string(vocab - 1));
 }
 
+Status check_beams(const GenerateOptions& o) {
+  if (o.beams < 1 || o.beams > VKF_MAX_BEAMS) {
+    return invalid_argument("[beams] is " + std::to_string(o.beams) +
+                            ", but must lie between 1 and " + std::to_string(VKF_MAX_BEAMS));
+  }
+  if (o.beam_groups < 1 || o.beams % o.beam_groups != 0) {
+    return invalid_argument("[beam_groups] is " + std::to_string(o.beam_groups) + ", but " +
+                            std::to_string(o.beams) + " beams must be divided evenly; use 1 to " +
+                            std::to_string(o.beams) + " groups");
+  }
+  const bool grouped = o.beam_groups > 1;
+  if (grouped && o.choice == TokenChoice::kDrawn) {
+    return unsupported(
+        "[beam_groups] groups of beams and tokens drawn by chance exclude each other; use one of "
+        "them");
+  }
+  if (o.diversity >= 0 && o.diversity <= 1e9 && (grouped || o.diversity == 0)) return {};
+  return invalid_argument("[diversity] is " + std::to_string(o.diversity) +
+                          ", but must lie between 0 and 1e9, and needs beam groups where it is "
+                          "not 0");
+}
+
 Status check_sequences(const GenerateOptions& o) {
   const bool drawn = o.beams == 1 && o.choice == TokenChoice::kDrawn;
   const int most = drawn ? int{VKF_MAX_SLOTS} : o.beams;
@@ -198,10 +220,7 @@ Status SessionState::check_generate(const GenerateOptions& o) const {
   if (o.forced_bos >= 0) VKF_CHECK(check_token("forced_bos", o.forced_bos, vocab));
   if (o.forced_eos >= 0) VKF_CHECK(check_token("forced_eos", o.forced_eos, vocab));
   for (int64_t eos : o.eos) VKF_CHECK(check_token("eos", eos, vocab));
-  if (o.beams < 1 || o.beams > VKF_MAX_BEAMS) {
-    return invalid_argument("[beams] is " + std::to_string(o.beams) +
-                            ", but must lie between 1 and " + std::to_string(VKF_MAX_BEAMS));
-  }
+  VKF_CHECK(check_beams(o));
   if (o.eos.size() > VKF_MAX_EOS) {
     return invalid_argument("[eos] has " + std::to_string(o.eos.size()) + " tokens, but at most " +
                             std::to_string(VKF_MAX_EOS) + " are supported");
@@ -222,12 +241,12 @@ Result<std::vector<SessionState::GenerationJob>> SessionState::plan_generation(
   counters_ = {};
   VKF_CHECK(check_generate(options));
   GenerationKey key;
-  key.shape.beams = options.beams;
+  key.shape.beams = options.beams / options.beam_groups;
   VKF_ASSIGN(GenerationInputs read,
              read_generation_inputs(model_->family(), inputs, options, key.shape));
-  if (key.shape.batch * options.beams > VKF_MAX_SLOTS) {
+  if (key.shape.batch * key.shape.beams > VKF_MAX_SLOTS) {
     return invalid_argument("[generate] " + std::to_string(key.shape.batch) + " inputs with " +
-                            std::to_string(options.beams) + " beams are more than the " +
+                            std::to_string(key.shape.beams) + " beams are more than the " +
                             std::to_string(VKF_MAX_SLOTS) +
                             " rows that can run together; use smaller batches");
   }
@@ -262,6 +281,12 @@ Result<SessionState::GenerationJob> SessionState::plan_job(GenerationInputs read
 }
 
 Result<Generation> SessionState::generate(const TensorMap& inputs, const GenerateOptions& options) {
+  if (options.contrastive_tokens != 0) {
+    VKF_CHECK(check_idle());
+    counters_ = {};
+    VKF_CHECK(check_generate(options));
+    return generate_contrastive(inputs, options);
+  }
   VKF_ASSIGN(std::vector<GenerationJob> jobs, plan_generation(inputs, options));
   Generation result;
   for (GenerationJob& job : jobs) {

@@ -105,6 +105,10 @@ class SessionState {
   // is alone.
   Result<std::vector<GenerationJob>> plan_generation(const TensorMap& inputs,
                                                      const GenerateOptions& options);
+  Result<Generation> generate_contrastive(const TensorMap& inputs, const GenerateOptions& options);
+  // Of the encoder's inputs, if there are some, and a prompt.
+  Result<Hypothesis> contrast_one(const TensorMap& source, const std::vector<int64_t>& prompt,
+                                  size_t input, const GenerateOptions& options, int64_t new_tokens);
   Result<GenerationJob> plan_job(GenerationInputs read, GenerationKey key,
                                  const GenerateOptions& options);
 
@@ -122,7 +126,7 @@ class SessionState {
 
 // Puts each of `from` where `items` says in `to`, which grows.
 void scatter(Generation& from, const std::vector<size_t>& items, Generation& to);
-// Of items that are sequences of their own, `sequences` for each input, the sequences of each.
+// Of items that are sequences or beam groups of an input, the sequences of each input.
 Generation by_input(Generation items, const GenerateOptions& options);
 
 }  // namespace vkformer

@@ -50,9 +50,13 @@ struct SearchSettings {
   float_t length_penalty;
   uint_t eos_count;
   uvec4_t eos[VKF_MAX_EOS / 4];  // end token e = eos[e / 4][e % 4]
+  float_t diversity;  // of beam groups: what a token costs for each beam before that has chosen it
+  uint_t unused0;
+  uint_t unused1;
+  uint_t unused2;
 };
 #ifdef __cplusplus
 static_assert(sizeof(SearchParams) == 24);
-static_assert(sizeof(SearchSettings) == 64);
+static_assert(sizeof(SearchSettings) == 80);
 #endif
 #endif

@@ -1,7 +1,9 @@
 // Generations on small golden models, for the tests of what they must not depend on.
 #pragma once
 
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -77,6 +79,51 @@ inline void check_refused(Session& session, const GenerateOptions& options,
   const auto refused = session.generate({{3, 4}}, options);
   REQUIRE_FALSE(refused.ok());
   CHECK_MESSAGE(refused.error().message.find(part) != std::string::npos, refused.error().message);
+}
+
+// The logits behind a prefix, as the full pass gives them; padded, so that one recording does.
+inline std::vector<double> logits_behind(Session& session, const std::vector<int64_t>& ids) {
+  constexpr size_t kTokens = 24;
+  REQUIRE(ids.size() <= kTokens);
+  std::vector<int64_t> padded = ids, mask(ids.size(), 1);
+  padded.resize(kTokens, 3);
+  mask.resize(kTokens, 0);
+  TensorMap inputs;
+  inputs["input_ids"] = Tensor::from_ints({1, kTokens}, padded);
+  inputs["attention_mask"] = Tensor::from_ints({1, kTokens}, mask);
+  const auto outputs = session.run(inputs);
+  REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+  const auto logits = outputs->at("logits").to_floats();
+  REQUIRE(logits.ok());
+  const auto vocab = static_cast<ptrdiff_t>(outputs->at("logits").shape.back());
+  const auto row = logits->begin() + (static_cast<ptrdiff_t>(ids.size()) - 1) * vocab;
+  return {row, row + vocab};
+}
+
+// Pearson's statistic against its value at one in a million (Wilson and Hilferty 1931); cells that
+// expect fewer than five draws are taken together.
+inline void check_distribution(const std::vector<uint64_t>& counts, const std::vector<double>& p) {
+  const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), 0ull));
+  double statistic = 0, rest_expected = 0, rest_found = 0;
+  int cells = 0;
+  const auto add = [&](double found, double expected) {
+    statistic += (found - expected) * (found - expected) / expected;
+    ++cells;
+  };
+  for (size_t t = 0; t < p.size(); ++t) {
+    const auto found = static_cast<double>(counts[t]);
+    if (p[t] == 0) CHECK(counts[t] == 0);
+    if (p[t] * total >= 5) {
+      add(found, p[t] * total);
+    } else {
+      rest_expected += p[t] * total;
+      rest_found += found;
+    }
+  }
+  if (rest_expected >= 5) add(rest_found, rest_expected);
+  REQUIRE(cells >= 2);
+  const double a = 2.0 / (9.0 * (cells - 1));
+  CHECK(statistic < (cells - 1) * std::pow(1 - a + 4.753 * std::sqrt(a), 3));
 }
 
 }  // namespace vkformer::testing

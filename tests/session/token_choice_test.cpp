@@ -1,8 +1,5 @@
 // Tokens chosen by chance, with penalties and under a grammar, through whole generations on small
 // golden models: against probabilities and searches in double, made of the model's own logits.
-#include <cmath>
-#include <numeric>
-
 #include "reference/beam_search.h"
 #include "session/generation_case.h"
 #include "vkformer/grammar.h"
@@ -17,51 +14,6 @@ GenerateOptions drawn(const Session& session, int max_new_tokens) {
   options.choice = TokenChoice::kDrawn;
   options.sampling = {};
   return options;
-}
-
-// The logits behind a prefix, as the full pass gives them; padded, so that one recording does.
-std::vector<double> logits_behind(Session& session, const std::vector<int64_t>& ids) {
-  constexpr size_t kTokens = 24;
-  REQUIRE(ids.size() <= kTokens);
-  std::vector<int64_t> padded = ids, mask(ids.size(), 1);
-  padded.resize(kTokens, 3);
-  mask.resize(kTokens, 0);
-  TensorMap inputs;
-  inputs["input_ids"] = Tensor::from_ints({1, kTokens}, padded);
-  inputs["attention_mask"] = Tensor::from_ints({1, kTokens}, mask);
-  const auto outputs = session.run(inputs);
-  REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-  const auto logits = outputs->at("logits").to_floats();
-  REQUIRE(logits.ok());
-  const auto vocab = static_cast<ptrdiff_t>(outputs->at("logits").shape.back());
-  const auto row = logits->begin() + (static_cast<ptrdiff_t>(ids.size()) - 1) * vocab;
-  return {row, row + vocab};
-}
-
-// Pearson's statistic against its value at one in a million (Wilson and Hilferty 1931); cells that
-// expect fewer than five draws are taken together.
-void check_distribution(const std::vector<uint64_t>& counts, const std::vector<double>& p) {
-  const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), 0ull));
-  double statistic = 0, rest_expected = 0, rest_found = 0;
-  int cells = 0;
-  const auto add = [&](double found, double expected) {
-    statistic += (found - expected) * (found - expected) / expected;
-    ++cells;
-  };
-  for (size_t t = 0; t < p.size(); ++t) {
-    const auto found = static_cast<double>(counts[t]);
-    if (p[t] == 0) CHECK(counts[t] == 0);
-    if (p[t] * total >= 5) {
-      add(found, p[t] * total);
-    } else {
-      rest_expected += p[t] * total;
-      rest_found += found;
-    }
-  }
-  if (rest_expected >= 5) add(rest_found, rest_expected);
-  REQUIRE(cells >= 2);
-  const double a = 2.0 / (9.0 * (cells - 1));
-  CHECK(statistic < (cells - 1) * std::pow(1 - a + 4.753 * std::sqrt(a), 3));
 }
 
 // A text of one token or more under a constraint, by tokens that stand for one byte each.

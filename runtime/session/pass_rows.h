@@ -1,0 +1,20 @@
+// Token rows as inputs of full passes, for what is computed by passes instead of steps.
+#pragma once
+
+#include "session/generation_sizes.h"
+
+namespace vkformer {
+
+// What a row of so many tokens is padded to, so that near lengths share a recording; families whose
+// arithmetic depends on the length are not padded.
+int64_t padded_length(const ModelFacts& facts, int64_t tokens);
+// An error where logits of so many tokens in all are more than a pass hands out.
+Status check_logits(const ModelFacts& facts, int64_t tokens, const char* what);
+// Rows of one length, padded on the right, as input_ids and attention_mask (B,T), or those of the
+// decoder of a model with an encoder, whose inputs `source` holds.
+TensorMap pass_inputs(const ModelFacts& facts, TensorMap source,
+                      const std::vector<std::vector<int64_t>>& rows, int64_t length);
+// Row `index` of every input.
+TensorMap input_row(const TensorMap& inputs, int64_t index);
+
+}  // namespace vkformer
