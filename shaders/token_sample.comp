@@ -256,8 +256,11 @@ Row softmax_of(uint base, float temperature) {
 
 void main() {
   const uint slot = gl_WorkGroupID.x;
-  if (slot >= state.live_slots || state.position + 1u < s.prompt_length) return;
+  if (slot >= state.live_slots) return;
+  const uint length = state.position + 1u;
   const ChoiceRow c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
+  const uint prompt = prompt_end(c, length);
+  if (length < prompt) return;  // the prompt says what comes next
   const uint base = slot * p.search.vocab;
   const float log_sum = log_sum_of(base, p.search.vocab);
   Row r = softmax_of(base, c.temperature);
@@ -272,7 +275,7 @@ void main() {
       if (c.typical_p < 1.0) r = keep_typical(r, c.typical_p);
     }
     const uvec2 key = uvec2(c.seed_low, c.seed_high);
-    const uvec4 counter = uvec4(state.position + 1u - s.prompt_length, c.stream, 0u, 0u);
+    const uvec4 counter = uvec4(length - prompt, c.stream, 0u, 0u);
     uint place, unused;
     umulExtended(philox(key, counter).x, kept_mass(r), place, unused);
     token = token_at(r, place);
