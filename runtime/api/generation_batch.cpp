@@ -15,7 +15,9 @@ GenerationBatch& GenerationBatch::operator=(GenerationBatch&&) noexcept = defaul
 GenerationBatch::~GenerationBatch() = default;
 
 GenerateOptions GenerationBatch::generation_defaults() const {
-  return state_->generation_defaults();
+  // A session that runs nothing costs nothing.
+  const Result<Session> session = Session::create(Model(state_->model()));
+  return session ? session->generation_defaults() : GenerateOptions();
 }
 
 Result<uint64_t> GenerationBatch::submit(const BatchRequest& request) {

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "params/decode_state.h"
-#include "session/session_state.h"
 
 namespace vkformer {
 namespace {
@@ -84,8 +83,6 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
 
 Status BatchState::record() {
   const ModelFacts& facts = model_->family().facts();
-  VKF_ASSIGN(const std::unique_ptr<SessionState> session, SessionState::create(model_, {}));
-  defaults_ = session->generation_defaults();
   StepShape shape{.batch = options_.rows, .beams = 1};
   shape.slots = options_.step_tokens;
   shape.ahead = shape.slots - 1;

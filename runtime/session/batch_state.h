@@ -17,7 +17,7 @@ class BatchState {
   static Result<std::unique_ptr<BatchState>> create(std::shared_ptr<const LoadedModel> model,
                                                     const BatchOptions& options);
 
-  const GenerateOptions& generation_defaults() const { return defaults_; }
+  const std::shared_ptr<const LoadedModel>& model() const { return model_; }
   Result<uint64_t> submit(const BatchRequest& request);
   Status cancel(uint64_t id);
   Result<std::vector<BatchUpdate>> step();
@@ -75,10 +75,10 @@ class BatchState {
 
   std::shared_ptr<const LoadedModel> model_;
   BatchOptions options_;
-  GenerateOptions defaults_;
   std::unique_ptr<SlotPass> pass_;
   std::unique_ptr<DraftModel> draft_;
-  std::vector<Row> rows_;  // touched by step() alone
+  std::vector<Row> rows_;         // touched by step() alone, as what follows
+  std::vector<uint32_t> joined_;  // rows that run, in the order in which their requests joined
   uint64_t steps_ = 0;
 
   std::atomic<bool> stepping_ = false;

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "session/batch_state.h"
-#include "session/session_state.h"
 #include "session/token_lookup.h"
 
 namespace vkformer {
@@ -18,6 +17,18 @@ void add_work(const BatchWork& more, BatchWork& sum) {
   sum.guessed_tokens += more.guessed_tokens;
   sum.accepted_tokens += more.accepted_tokens;
 }
+
+// Lets the next step begin.
+class Leaving {
+ public:
+  explicit Leaving(std::atomic<bool>& stepping) : stepping_(stepping) {}
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+  ~Leaving() { stepping_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool>& stepping_;
+};
 
 // Why no token can be taken, if so.
 Status check_chosen(const ChosenToken& chosen, size_t position) {
@@ -39,6 +50,7 @@ void BatchState::leave(Row& row, std::vector<BatchUpdate>& updates) {
   queue_.ended(row.request->client);
   updates.push_back(std::move(row.request->update));
   row.request.reset();
+  std::erase(joined_, static_cast<uint32_t>(&row - rows_.data()));
 }
 
 void BatchState::end_cancelled(std::vector<BatchUpdate>& updates) {
@@ -80,28 +92,22 @@ void BatchState::let_join() {
     request->update.work.reused_tokens = static_cast<int64_t>(shared);
     counters_.work.reused_tokens += static_cast<int64_t>(shared);
     row.request = std::move(request);
+    joined_.push_back(static_cast<uint32_t>(&row - rows_.data()));
   }
 }
 
 // Every running row gets a slot; what is left of them goes to prompts, the first that came first.
 std::vector<BatchState::Turn> BatchState::share_slots() const {
   std::vector<Turn> turns;
-  for (size_t r = 0; r < rows_.size(); ++r) {
-    if (rows_[r].request == nullptr) continue;
-    turns.push_back({.row = static_cast<uint32_t>(r), .begin = rows_[r].kept.size(), .fed = 1});
-  }
-  const auto request_of = [&](const Turn& turn) -> const Request& {
-    return *rows_[turn.row].request;
-  };
-  std::sort(turns.begin(), turns.end(),
-            [&](const Turn& a, const Turn& b) { return request_of(a).id < request_of(b).id; });
-  size_t spare = static_cast<size_t>(options_.step_tokens) - turns.size();
-  for (Turn& turn : turns) {
-    const size_t unfed = request_of(turn).text.size() - turn.begin;
+  size_t spare = static_cast<size_t>(options_.step_tokens) - joined_.size();
+  for (uint32_t r : joined_) {
+    Turn turn{.row = r, .begin = rows_[r].kept.size()};
+    const size_t unfed = rows_[r].request->text.size() - turn.begin;
     const size_t more = std::min(unfed - 1, spare);
-    turn.fed += more;
+    turn.fed = 1 + more;
     spare -= more;
     turn.reads_all = turn.fed == unfed;
+    turns.push_back(std::move(turn));
   }
   return turns;
 }
@@ -242,7 +248,7 @@ Result<std::vector<BatchUpdate>> BatchState::step() {
     return invalid_argument(
         "[step] another thread is taking a step of this batch; let one thread take them all");
   }
-  const SessionState::Turn turn(stepping_);
+  const Leaving leaving(stepping_);
   std::vector<BatchUpdate> updates;
   {
     const std::lock_guard held(lock_);
