@@ -232,9 +232,10 @@ uint token_at(Row r, uint place) {
   return picked_token;
 }
 
-uint draw(Row r, ChoiceRow c) {
+// Token `turn` of those that the row generates, from 0.
+uint draw(Row r, ChoiceRow c, uint turn) {
   const uvec2 key = uvec2(c.seed_low, c.seed_high);
-  const uvec4 counter = uvec4(state.position + 1u - s.prompt_length, c.stream, 0u, 0u);
+  const uvec4 counter = uvec4(turn, c.stream, 0u, 0u);
   uint place, unused;
   umulExtended(philox(key, counter).x, kept_mass(r), place, unused);
   return token_at(r, place);
@@ -265,8 +266,11 @@ Row softmax_of(uint base, float temperature) {
 
 void main() {
   const uint slot = gl_WorkGroupID.x;
-  if (slot >= state.live_slots || state.position + 1u < s.prompt_length) return;
+  if (slot >= state.live_slots) return;
+  const uint length = state.position + 1u;
   const ChoiceRow c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
+  const uint prompt = prompt_end(c, length);
+  if (length < prompt) return;  // the prompt says what comes next
   const uint base = slot * p.search.vocab;
   const float log_sum = log_sum_of(base, p.search.vocab);
   Row r = softmax_of(base, c.temperature);
@@ -280,7 +284,7 @@ void main() {
       r.least = c.min_p;
       if (c.typical_p < 1.0) r = keep_typical(r, c.typical_p);
     }
-    if (kAll == 0u) token = draw(r, c);
+    if (kAll == 0u) token = draw(r, c, length - prompt);
   }
   if (kAll != 0u) {
     // What is left keeps its score over the temperature.

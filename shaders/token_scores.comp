@@ -91,17 +91,17 @@ float penalised(ChoiceRow c, float score, uint mark) {
 }
 
 // Suppressed, premature and forbidden tokens are impossible; a forced one is certain.
-float permitted(ChoiceRow c, uint row, uint token, uint length, float score) {
+float permitted(ChoiceRow c, uint row, uint token, uint length, uint prompt, float score) {
   if (length + 1u == s.max_length && s.forced_last != VKF_NO_TOKEN) {
     return token == s.forced_last ? 0.0 : negative_infinity();
   }
-  if (length == s.prompt_length && s.forced_first != VKF_NO_TOKEN) {
+  if (length == prompt && s.forced_first != VKF_NO_TOKEN) {
     return token == s.forced_first ? 0.0 : negative_infinity();
   }
   const uint words = (p.search.vocab + 31u) >> 5u;
   const uint suppress = p.search.batch * p.search.beams * VKF_CHOICE_WORDS;
   uint forbidden = choice[suppress + (token >> 5u)];
-  if (length == s.prompt_length) forbidden |= choice[suppress + words + (token >> 5u)];
+  if (length == prompt) forbidden |= choice[suppress + words + (token >> 5u)];
   if (c.masked != 0u) forbidden |= ~choice[suppress + (2u + row) * words + (token >> 5u)];
   if ((forbidden & (1u << (token & 31u))) != 0u) return negative_infinity();
   if (length < s.min_length && is_end_token(token)) return negative_infinity();
@@ -113,20 +113,21 @@ void main() {
   const uint lane = gl_LocalInvocationID.x;
   if (slot >= state.live_slots) return;
   const uint length = state.position + 1u;
-  if (length < s.prompt_length) return;  // the prompt says what comes next
   const uint entry = slot_rows[slot >> 2u][slot & 3u];
   const uint row = VKF_SLOT_ROW(entry);
+  const ChoiceRow c = choice_row(row);
+  const uint prompt = prompt_end(c, length);
+  if (length < prompt) return;  // the prompt says what comes next
   const uint first = VKF_SLOT_START(entry);
   const uint history = tokens_at(p.search, row);
   const uint base = slot * p.search.vocab;
-  const ChoiceRow c = choice_row(row);
 
   for (uint v = lane; v < p.search.vocab; v += kLocalSize) scores[base + v] = 0u;
   memoryBarrierBuffer();
   barrier();
   for (uint t = first + lane; t < length; t += kLocalSize) {
     const uint mark = base + search[history + t];
-    if (t < s.prompt_length) {
+    if (t < prompt) {
       atomicOr(scores[mark], kInPrompt);
     } else {
       atomicAdd(scores[mark], 1u);
@@ -143,6 +144,6 @@ void main() {
     if (c.rules != 0u) score += rule_sum(c.rules, v, history, first, length);
     score = penalised(c, score, mark);
     if ((mark & kBanned) != 0u) score = negative_infinity();
-    scores[base + v] = floatBitsToUint(permitted(c, row, v, length, score));
+    scores[base + v] = floatBitsToUint(permitted(c, row, v, length, prompt, score));
   }
 }

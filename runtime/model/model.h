@@ -172,6 +172,15 @@ struct StepShape {
   // N, keys that a query sees at most, its own included; positions count within them. 0: all.
   int64_t context = 0;
   int64_t sinks = 0;  // K, the first keys, which stay when others give way
+  // Rows of a step, each a token with its own position; several may be of one cache row. 0: a step
+  // takes one token of every row.
+  int64_t slots = 0;
+  // Tokens that one step may take of a row beyond the first: where keys give way to others, so many
+  // more lines are kept, so that no query misses one that a later token of its own step overwrote.
+  int64_t ahead = 0;
+
+  // Rows of a step's tensors.
+  int64_t step_rows() const { return slots > 0 ? slots : batch * beams; }
 
   bool operator==(const StepShape&) const = default;
 };

@@ -35,6 +35,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_fill_mask_command(app, line);
   add_generate_command(app, line);
   add_chat_command(app, line);
+  add_serve_command(app, line);
   add_transcribe_command(app, line);
   add_caption_command(app, line);
   add_attend_command(app, line);

@@ -1,4 +1,4 @@
-// needs: sampling.h, a storage buffer with `uint choice[]`.
+// needs: sampling.h, a storage buffer with `uint choice[]`, settings `s`.
 // Settings of a row in the choice buffer; params/sampling.h lists its parts.
 ChoiceRow choice_row(uint row) {
   const uint at = row * VKF_CHOICE_WORDS;
@@ -17,5 +17,11 @@ ChoiceRow choice_row(uint row) {
   c.no_repeat = choice[at + 11u];
   c.masked = choice[at + 12u];
   c.rules = choice[at + 13u];
+  c.next = choice[at + 14u];
   return c;
+}
+
+// Where what the row generated begins in its history of `length` tokens.
+uint prompt_end(ChoiceRow c, uint length) {
+  return c.next == 0u ? s.prompt_length : length + 1u - c.next;
 }

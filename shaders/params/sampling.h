@@ -30,7 +30,8 @@ struct ChoiceRow {
   uint_t no_repeat;    // n: no n tokens come twice in the same order; 0: off
   uint_t masked;       // 1: only tokens of `allowed`
   uint_t rules;        // words from the buffer's start to the row's list; 0: none
-  uint_t unused[2];
+  uint_t next;         // which of the row's generated tokens is chosen, from 1; 0: settings tell
+  uint_t unused;
 };
 
 // Push constants of token_scores and token_sample.

@@ -176,6 +176,43 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("token_sample: rows that say which token is next stand at places of their own") {
+    for (const TierDevice& device : tier_devices()) {
+      CAPTURE(device.tier);
+      ChoiceCase together;
+      together.logits = random_array({4, 37}, 17, 2);
+      together.histories = {{3, 9, 9, 4, 1, 9}, {5, 5}, {8, 2, 2, 2}, {30}};
+      together.prompt = 1000;  // of no meaning to them
+      together.rows.assign(4, plain_choice());
+      const uint32_t generated[] = {3, 0, 2, 1};
+      for (uint32_t row = 0; row < 4; ++row) {
+        ChoiceRow& settings = together.rows[row];
+        settings.seed_low = 5 + row;
+        settings.repetition = 1.5f;
+        settings.presence = 0.5f;
+        settings.frequency = 0.7f;
+        settings.no_repeat = 2;
+        settings.next = generated[row] + 1;
+      }
+      const ChoiceFound found = ChoiceRun(together).run(device);
+      for (uint32_t row = 0; row < 4; ++row) {
+        CAPTURE(row);
+        ChoiceCase alone;
+        const auto begin = together.logits.data.begin() + row * 37;
+        alone.logits = Array{{1, 37}, {begin, begin + 37}};
+        alone.histories = {together.histories[row]};
+        alone.prompt = static_cast<uint32_t>(alone.histories[0].size()) - generated[row];
+        alone.rows = {together.rows[row]};
+        alone.rows[0].next = 0;
+        const ChoiceFound expected_found = ChoiceRun(alone).run(device);
+        CHECK(found.tokens[row] == expected_found.tokens[0]);
+        CHECK(found.words[row] == expected_found.words[0]);
+        for (int64_t v = 0; v < 37; ++v)
+          CHECK(found.scores[row * 37 + v] == expected_found.scores[v]);
+      }
+    }
+  }
+
   TEST_CASE("token_sample gives the log-probability by the logits; a NaN, and no token at all") {
     for (const TierDevice& device : tier_devices()) {
       ChoiceCase c;

@@ -36,7 +36,7 @@ Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) cons
 
 Result<TensorId> DecoderFamily::build_step(ModelBuilder& b, const StepShape& shape) const {
   if (block_.head.empty()) return ModelFamily::build_step(b, shape);
-  b.graph().set_step(static_cast<uint32_t>(shape.batch * shape.beams));
+  b.graph().set_step(static_cast<uint32_t>(shape.step_rows()));
   const StepTensors tensors = add_step_tensors(b, block_.stack, shape);
   StackRun run{.mode = StackRun::Mode::kStep, .batch = shape.batch, .tokens = 1};
   run.step = shape;

@@ -59,7 +59,7 @@ Status EncoderDecoderFamily::build_prompt(ModelBuilder& b, const StepShape& s) c
 
 Result<TensorId> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepShape& s) const {
   if (block_.head.empty()) return ModelFamily::build_step(b, s);
-  b.graph().set_step(static_cast<uint32_t>(s.batch * s.beams));
+  b.graph().set_step(static_cast<uint32_t>(s.step_rows()));
   const StepTensors tensors = add_step_tensors(b, block_.decoder, s);
   StackRun run{.mode = StackRun::Mode::kStep, .batch = s.batch, .tokens = 1};
   run.step = s;

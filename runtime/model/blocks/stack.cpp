@@ -115,11 +115,10 @@ TensorId add_decode_state(Graph& graph) {
 
 StepTensors add_step_tensors(ModelBuilder& b, const StackConfig& stack, const StepShape& shape) {
   Graph& g = b.graph();
-  const int64_t rows = shape.batch * shape.beams;
-  const int64_t lines = rows * shape.capacity;
+  const int64_t lines = shape.batch * shape.beams * shape.capacity;
   const std::vector<uint32_t> extra = distance_words(stack);
   StepTensors t;
-  t.ids = g.add_external("step_ids", DType::kU32, {rows});
+  t.ids = g.add_external("step_ids", DType::kU32, {shape.step_rows()});
   t.state = add_decode_state(g);
   t.ancestry =
       g.add_external("ancestry", DType::kU32, {lines + static_cast<int64_t>(extra.size())});

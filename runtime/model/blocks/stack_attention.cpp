@@ -36,9 +36,11 @@ struct CacheLines {
 CacheLines cache_lines(const LayerSite& site) {
   const StepShape& s = site.run.step;
   const int64_t window = kind_of(site).window_left + 1;
-  const int64_t all = s.context > 0 ? std::min(s.context, s.capacity) : s.capacity;
-  if (window > 0 && window <= all - s.sinks) return {.lines = window};
-  return {.lines = all, .sinks = s.sinks};
+  const int64_t seen = s.context > 0 ? std::min(s.context, s.capacity) : s.capacity;
+  if (window > 0 && window <= seen - s.sinks) {
+    return {.lines = std::min(window + s.ahead, s.capacity)};
+  }
+  return {.lines = std::min(seen + s.ahead, s.capacity), .sinks = s.sinks};
 }
 
 // In a generation the positions end with the cache's, and the prompt is the first pass.

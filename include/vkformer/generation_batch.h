@@ -1,0 +1,114 @@
+// GenerationBatch: requests of many users generated together. They join and leave between steps,
+// and each gets the bits it would have got alone.
+//
+// A batch has a fixed number of rows, each a place in a cache of keys and values, and a queue of
+// fixed length; both are its memory from the beginning, and what does not fit is refused. A step
+// takes the next token of every row that generates, tokens of prompts that are still being read,
+// and tokens that were guessed.
+//   Prefixes  a row keeps its keys after its request has ended; a prompt that begins like what a
+//             free row holds is read from where they part.
+//   Guesses   tokens guessed by a smaller model (Leviathan et al. 2023, "Fast Inference from
+//             Transformers via Speculative Decoding") or by what followed the same words before
+//             (Saxena 2023, "Prompt Lookup Decoding") are checked several in a step. A token
+//             counts only where it is the one that would have been chosen, by chance or not: the
+//             text is the same as without, only sooner.
+//
+// Threading: submit, cancel, idle and counters from any thread, also during a step; step by one
+// thread at a time. Lifetime: keeps its models and their devices alive.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vkformer/export.h"
+#include "vkformer/model.h"
+#include "vkformer/session.h"
+
+namespace vkformer {
+
+class BatchState;
+
+struct BatchOptions {
+  int rows = 8;      // requests that run together
+  int capacity = 0;  // tokens of a row, prompt included; 0: the model's positions, at most 1,024
+  // Tokens of one step, at least `rows`. What a row computes does not depend on the others, but may
+  // depend, in its last bits, on this number, which kernels are chosen by.
+  int step_tokens = 16;
+  int waiting = 64;           // requests that wait at most
+  int waiting_of_client = 0;  // of one client; 0: all
+  int running_of_client = 0;  // rows of one client; 0: all
+  enum class PrefixReuse : uint8_t { kOff, kOn } prefix_reuse = PrefixReuse::kOn;
+  int guesses = 4;  // tokens guessed of a row at most, where a draft or lookup guesses
+  // A smaller model with the same vocabulary that guesses tokens.
+  std::optional<Model> draft;
+  int lookup = 0;  // tokens at the end of a text that are looked up in it, before a draft is asked
+  // Keys that a row keeps and of them the first that stay, as in GenerateOptions.
+  std::optional<int> context;
+  int sinks = 4;
+};
+
+struct BatchRequest {
+  std::vector<int64_t> prompt;  // tokens, at least one
+  // Settings as of Session::generate, with one beam and one sequence; the context is the batch's.
+  GenerateOptions options;
+  std::string client;  // who asks: turns are shared out fairly among clients
+};
+
+// Work done, of a request or in all.
+struct BatchWork {
+  int64_t steps = 0;          // that had tokens of it
+  int64_t prompt_tokens = 0;  // read
+  int64_t reused_tokens = 0;  // of prompts, whose keys were there already
+  int64_t new_tokens = 0;     // generated
+  int64_t guessed_tokens = 0;
+  int64_t accepted_tokens = 0;  // of the guessed ones
+};
+
+// What happened to a request in a step.
+struct BatchUpdate {
+  uint64_t request = 0;
+  enum class State : uint8_t { kRunning, kFinished, kCancelled, kFailed } state = State::kRunning;
+  std::vector<int64_t> tokens;  // that came, an end token included
+  double score = 0;             // sum of the log-probabilities of all tokens so far
+  BatchWork work;               // so far
+  Error error;                  // where it failed
+};
+
+struct BatchCounters {
+  BatchWork work;
+  int64_t draft_steps = 0;  // of the model that guesses
+  int64_t waiting = 0;      // requests
+  int64_t running = 0;      // requests
+  int64_t cache_bytes = 0;  // of keys and values
+};
+
+class VKFORMER_API GenerationBatch {
+ public:
+  // A model that is one decoder with a cache of keys and values.
+  static Result<GenerationBatch> create(const Model& model, const BatchOptions& options = {});
+  GenerationBatch(GenerationBatch&&) noexcept;
+  GenerationBatch& operator=(GenerationBatch&&) noexcept;
+  ~GenerationBatch();
+
+  // The model's own settings.
+  GenerateOptions generation_defaults() const;
+  // The request's number, from 1. kOutOfMemory: the queue is full; take steps first.
+  Result<uint64_t> submit(const BatchRequest& request);
+  // Ends a request that waits or runs; the next step tells of it. An error names a number that is
+  // neither.
+  Status cancel(uint64_t request);
+  // Lets requests join, takes one step, and tells what came of it; nothing where nothing is left.
+  // After an error of the device the batch is of no more use.
+  Result<std::vector<BatchUpdate>> step();
+  // Nobody waits, runs or has an update left.
+  bool idle() const;
+  BatchCounters counters() const;
+
+ private:
+  explicit GenerationBatch(std::unique_ptr<BatchState> state);
+  std::unique_ptr<BatchState> state_;
+};
+
+}  // namespace vkformer

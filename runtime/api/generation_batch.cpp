@@ -1,0 +1,43 @@
+#include "vkformer/generation_batch.h"
+
+#include "session/batch_state.h"
+
+namespace vkformer {
+
+Result<GenerationBatch> GenerationBatch::create(const Model& model, const BatchOptions& options) {
+  VKF_ASSIGN(std::unique_ptr<BatchState> state, BatchState::create(model.impl(), options));
+  return GenerationBatch(std::move(state));
+}
+
+GenerationBatch::GenerationBatch(std::unique_ptr<BatchState> state) : state_(std::move(state)) {}
+GenerationBatch::GenerationBatch(GenerationBatch&&) noexcept = default;
+GenerationBatch& GenerationBatch::operator=(GenerationBatch&&) noexcept = default;
+GenerationBatch::~GenerationBatch() = default;
+
+GenerateOptions GenerationBatch::generation_defaults() const {
+  // A session that runs nothing costs nothing.
+  const Result<Session> session = Session::create(Model(state_->model()));
+  return session ? session->generation_defaults() : GenerateOptions();
+}
+
+Result<uint64_t> GenerationBatch::submit(const BatchRequest& request) {
+  return state_->submit(request);
+}
+
+Status GenerationBatch::cancel(uint64_t request) {
+  return state_->cancel(request);
+}
+
+Result<std::vector<BatchUpdate>> GenerationBatch::step() {
+  return state_->step();
+}
+
+bool GenerationBatch::idle() const {
+  return state_->idle();
+}
+
+BatchCounters GenerationBatch::counters() const {
+  return state_->counters();
+}
+
+}  // namespace vkformer

@@ -1,0 +1,190 @@
+#include "session/slot_pass.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ops/token_sample.h"
+#include "params/decode_state.h"
+
+namespace vkformer {
+namespace {
+
+SearchParams search_params(const ModelFamily& family, const StepShape& shape) {
+  return {.batch = static_cast<uint32_t>(shape.slots),
+          .beams = 1,
+          .capacity = static_cast<uint32_t>(shape.capacity),
+          .vocab = static_cast<uint32_t>(family.facts().target_vocab),
+          .candidates = 1};
+}
+
+// A slot's settings and its history lie in the row of its own number, so that guesses at the
+// tokens of one row stand beside each other.
+Result<TensorId> add_choice(Graph& graph, TensorId logits, const SearchParams& p) {
+  const auto words = [&](const char* name, uint64_t count) {
+    return graph.add_external(name, DType::kU32, {static_cast<int64_t>(count)});
+  };
+  SearchTensors t{.params = p};
+  t.state = words("choice_state", 4096);
+  t.search = words("search", search_words(p));
+  t.settings = words("settings", sizeof(SearchSettings) / 4);
+  t.choice = words("choice", choice_words(p, uint64_t{kSlotRuleWords} * p.batch));
+  graph.set_scope("choice");
+  VKF_ASSIGN(const TensorId scores, add_token_scores(graph, logits, t, ScoresFrom::kLogits));
+  return add_token_sample(graph, scores, logits, t);
+}
+
+}  // namespace
+
+SlotPass::SlotPass(std::shared_ptr<const LoadedModel> model, const StepShape& shape)
+    : model_(std::move(model)), shape_(shape) {
+  params_ = search_params(model_->family(), shape_);
+}
+
+Result<std::unique_ptr<SlotPass>> SlotPass::create(std::shared_ptr<const LoadedModel> model,
+                                                   const StepShape& shape) {
+  std::unique_ptr<SlotPass> pass(new SlotPass(std::move(model), shape));
+  VKF_CHECK(pass->record());
+  VKF_CHECK(pass->write_constants());
+  return pass;
+}
+
+Status SlotPass::record() {
+  Graph graph;
+  ModelBuilder builder(graph, model_->weights());
+  VKF_ASSIGN(const TensorId logits, model_->family().build_step(builder, shape_));
+  VKF_ASSIGN(const TensorId chosen, add_choice(graph, logits, params_));
+  builder.mark_output(chosen, "chosen");
+  const auto& device = model_->device();
+  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), model_->precision()));
+  VKF_CHECK(buffers_.allocate(*device, plan));
+  VKF_CHECK(buffers_.upload_words(*device, graph, builder.words()));
+  uint64_t commands = 0;
+  for (const Dispatch& d : plan.dispatches) commands += d.live_axis >= 0 ? 1 : 0;
+  VKF_ASSIGN(args_, device->make_buffer(12 * commands, MemoryUse::kDevice, "args"));
+  RecordingInputs inputs = buffers_.bind(plan, *model_);
+  inputs.indirect_args = {&*args_, 0, args_->bytes()};
+  VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
+  recording_ = std::make_unique<Recording>(std::move(recording));
+  find_commands();
+  return {};
+}
+
+void SlotPass::find_commands() {
+  const Plan& plan = recording_->plan();
+  std::vector<bool> is_cache(plan.buffers.size());
+  least_lines_ = shape_.capacity;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& b = plan.buffers[i];
+    if (!b.name.starts_with("self_kv.")) continue;
+    is_cache[i] = true;
+    cache_bytes_ += static_cast<int64_t>(b.bytes);
+    least_lines_ = std::min(least_lines_, b.shape[1]);
+  }
+  size_t last_write = 0;
+  for (const Dispatch& d : plan.dispatches) {
+    for (const BoundBuffer& b : d.bindings) {
+      if (is_cache[b.buffer] && b.access != Access::kRead) last_write = commands_.size();
+    }
+    if (d.live_axis < 0) continue;
+    commands_.push_back({.groups = d.groups,
+                         .axis = static_cast<uint32_t>(d.live_axis),
+                         .slots_per_group = d.slots_per_group});
+  }
+  for (size_t i = last_write + 1; i < commands_.size(); ++i) commands_[i].for_all = false;
+}
+
+// Settings that all slots share: none, because every slot's own say more.
+Status SlotPass::write_constants() {
+  SearchSettings s{};
+  s.max_length = VKF_NO_TOKEN;
+  s.forced_first = s.forced_last = VKF_NO_TOKEN;
+  return model_->device()->upload(buffers_.at("settings"), 0, std::as_bytes(std::span(&s, 1)));
+}
+
+Status SlotPass::upload_words(const std::string& name, uint64_t word,
+                              std::span<const uint32_t> values) {
+  if (values.empty()) return {};
+  return model_->device()->upload(buffers_.at(name), 4 * word, std::as_bytes(values));
+}
+
+Status SlotPass::upload_tokens(std::span<const FedToken> fed, size_t chosen) {
+  uint32_t position = 0;
+  for (const FedToken& f : fed) position = std::max(position, f.position);
+  const auto count = static_cast<uint32_t>(fed.size());
+  std::vector<uint32_t> state(VKF_STATE_WORDS), ids;
+  state[0] = state[1] = count;
+  state[2] = position;
+  for (const FedToken& f : fed) {
+    state.push_back(f.row | ((position - f.position) << VKF_SLOT_ROW_BITS));
+    ids.push_back(f.token);
+  }
+  std::vector<uint32_t> args;
+  for (const Command& c : commands_) {
+    const uint32_t slots = c.for_all ? count : static_cast<uint32_t>(chosen);
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      const bool live = axis == c.axis;
+      args.push_back(live ? (slots + c.slots_per_group - 1) / c.slots_per_group : c.groups[axis]);
+    }
+  }
+  VKF_CHECK(upload_words("decode_state", 0, state));
+  VKF_CHECK(upload_words("step_ids", 0, ids));
+  return model_->device()->upload(*args_, 0, std::as_bytes(std::span(args)));
+}
+
+Status SlotPass::upload_choice(uint32_t slot, uint32_t start, const SlotChoice& c) {
+  const auto rules_at =
+      static_cast<uint32_t>(choice_rules_at(params_)) + slot * uint32_t{kSlotRuleWords};
+  ChoiceRow row = c.settings;
+  row.masked = c.allowed.empty() ? 0u : 1u;
+  row.rules = c.rules.empty() ? 0u : rules_at;
+  const auto words = std::bit_cast<std::array<uint32_t, VKF_CHOICE_WORDS>>(row);
+  VKF_CHECK(upload_words("choice", uint64_t{slot} * VKF_CHOICE_WORDS, words));
+  VKF_CHECK(upload_words("choice", choice_allowed_at(params_, slot), c.allowed));
+  VKF_CHECK(upload_words("choice", rules_at, c.rules));
+  return upload_words("search", uint64_t{slot} * params_.capacity + start, c.history);
+}
+
+Status SlotPass::upload_choices(std::span<const FedToken> fed,
+                                std::span<const SlotChoice> choices) {
+  if (choices.empty()) return {};
+  uint32_t position = 0;
+  for (size_t i = 0; i < choices.size(); ++i) position = std::max(position, fed[i].position);
+  std::vector<uint32_t> state(VKF_STATE_WORDS);
+  state[0] = state[1] = static_cast<uint32_t>(choices.size());
+  state[2] = position;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const auto slot = static_cast<uint32_t>(i);
+    // Histories end together; one that nobody looks at ends where it begins.
+    const uint32_t start = position + 1 - static_cast<uint32_t>(choices[i].history.size());
+    state.push_back(slot | (start << VKF_SLOT_ROW_BITS));
+    VKF_CHECK(upload_choice(slot, start, choices[i]));
+  }
+  return upload_words("choice_state", 0, state);
+}
+
+Result<std::vector<ChosenToken>> SlotPass::run(std::span<const FedToken> fed,
+                                               std::span<const SlotChoice> choices) {
+  if (fed.empty() || fed.size() > static_cast<size_t>(shape_.slots) ||
+      choices.size() > fed.size()) {
+    return internal_error("[slots] " + std::to_string(fed.size()) + " tokens with " +
+                          std::to_string(choices.size()) + " choices do not fit into " +
+                          std::to_string(shape_.slots) + " slots");
+  }
+  VulkanDevice& device = *model_->device();
+  VKF_CHECK(upload_tokens(fed, choices.size()));
+  VKF_CHECK(upload_choices(fed, choices));
+  const Recording* list[] = {recording_.get()};
+  VKF_ASSIGN(const uint64_t value, device.submit(list));
+  VKF_CHECK(device.wait(value));
+  std::vector<ChosenToken> chosen(choices.size());
+  if (chosen.empty()) return chosen;
+  std::vector<uint32_t> words(2 * chosen.size());
+  VKF_CHECK(device.download(buffers_.at("chosen"), 0,
+                            std::as_writable_bytes(std::span<uint32_t>(words))));
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    chosen[i] = {.token = words[2 * i + 1], .log_probability = std::bit_cast<float>(words[2 * i])};
+  }
+  return chosen;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,148 @@
+// `vkformer serve`: requests as JSON lines on stdin, their texts as JSON lines on stdout as they
+// come, many at once.
+#include <condition_variable>
+#include <deque>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "batch_texts.h"
+
+namespace vkformer::cli {
+
+namespace {
+
+constexpr size_t kMostLines = 256;
+
+// Lines of stdin that were read and not taken yet. Reading stops while they are many, so that
+// whoever writes waits, too.
+struct LineQueue {
+  std::mutex lock;
+  std::condition_variable changed;
+  std::deque<std::string> lines;
+  bool ended = false;
+};
+
+void read_lines(LineQueue& queue) {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::unique_lock held(queue.lock);
+    queue.changed.wait(held, [&] { return queue.lines.size() < kMostLines; });
+    queue.lines.push_back(std::move(line));
+    queue.changed.notify_all();
+  }
+  const std::lock_guard held(queue.lock);
+  queue.ended = true;
+  queue.changed.notify_all();
+}
+
+class Server {
+ public:
+  explicit Server(BatchTexts texts) : texts_(std::move(texts)), queue_(new LineQueue) {
+    // A thread that waits for a line cannot be woken: it owns what it uses, and the program's end
+    // is its own.
+    std::thread([queue = queue_] { read_lines(*queue); }).detach();
+  }
+
+  Status run() {
+    while (take_lines()) {
+      submit_held();
+      const Result<std::vector<Json>> events = texts_.step();
+      if (!events) return events.error();
+      for (const Json& event : *events) print_json(event);
+      std::cout.flush();
+    }
+    print_json(texts_.work());
+    return {};
+  }
+
+ private:
+  // Takes lines while there is room; waits for some where nothing else is to be done. False at the
+  // end.
+  bool take_lines() {
+    std::unique_lock held(queue_->lock);
+    if (texts_.idle() && held_.empty()) {
+      queue_->changed.wait(held, [&] { return !queue_->lines.empty() || queue_->ended; });
+    }
+    while (!queue_->lines.empty() && held_.size() < kMostLines) {
+      read(queue_->lines.front());
+      queue_->lines.pop_front();
+    }
+    queue_->changed.notify_all();
+    return !queue_->ended || !queue_->lines.empty() || !held_.empty() || !texts_.idle();
+  }
+
+  void read(const std::string& line) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) return;
+    Json fields = Json::parse(line, nullptr, false);
+    if (!fields.is_object()) {
+      refuse(nullptr,
+             {ErrorCode::kInvalidArgument, "[line] is no JSON object: " + line.substr(0, 80)});
+    } else if (fields.contains("cancel")) {
+      cancel(fields["cancel"]);
+    } else {
+      held_.push_back(std::move(fields));
+    }
+  }
+
+  // One that still waits for room in the queue is taken out here.
+  void cancel(const Json& id) {
+    for (auto it = held_.begin(); it != held_.end(); ++it) {
+      if (!it->contains("id") || (*it)["id"] != id) continue;
+      held_.erase(it);
+      print_json({{"id", id}, {"event", "end"}, {"reason", "cancelled"}});
+      return;
+    }
+    const Status cancelled = texts_.cancel(id);
+    if (!cancelled) refuse(id, cancelled.error());
+  }
+
+  // In the order they came, until the batch's queue is full; the rest waits here, and what is
+  // behind it in the pipe.
+  void submit_held() {
+    while (!held_.empty()) {
+      const Status submitted = texts_.submit(held_.front());
+      if (!submitted && submitted.error().code == ErrorCode::kOutOfMemory) return;
+      if (!submitted) refuse(held_.front().value("id", Json()), submitted.error());
+      held_.pop_front();
+    }
+  }
+
+  static void refuse(const Json& id, const Error& error) {
+    print_json({{"id", id}, {"event", "refused"}, {"error", error.message}});
+  }
+
+  BatchTexts texts_;
+  std::shared_ptr<LineQueue> queue_;
+  std::deque<Json> held_;
+};
+
+int run_serve(const CommonOptions& common, const BatchFlags& flags) {
+  Result<BatchTexts> texts = BatchTexts::open(common, flags);
+  if (!texts) return report(texts.error());
+  const Status served = Server(std::move(*texts)).run();
+  return served ? kExitOk : report(served.error());
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "serve", "Generate for many requests at once: JSON lines on stdin and stdout.");
+  const auto flags = std::make_shared<BatchFlags>();
+  command->add_option("MODEL", flags->model, "model directory of a decoder")->required();
+  add_batch_options(*command, *flags);
+  add_guess_options(*command, *flags);
+  add_model_options(*command, flags->load);
+  add_output_options(*command, line.common);
+  add_device_options(*command, line.common);
+  add_examples(
+      *command,
+      "  echo '{\"id\": 1, \"text\": \"ROMEO:\", \"max_new_tokens\": 50}' | vkformer serve "
+      "models/shakespeare\n"
+      "  vkformer serve models/shakespeare --rows 4 --waiting 8 --lookup 3 < requests.jsonl\n"
+      "A line {\"cancel\": ID} ends a request.\n");
+  command->callback(
+      [&line, flags] { line.run = [&line, flags] { return run_serve(line.common, *flags); }; });
+}
+
+}  // namespace vkformer::cli

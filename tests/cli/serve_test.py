@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Tests of `vkformer serve`: requests as JSON lines in, events as JSON lines out.
+
+    serve_test.py PROGRAM MODEL [unittest arguments]
+
+MODEL is models/shakespeare: a token is a byte."""
+import json
+import subprocess
+import sys
+import unittest
+
+import cli_support
+from cli_support import device_arguments, run_on_device
+
+
+def request(name, text, tokens, **more):
+    return {"id": name, "text": text, "max_new_tokens": tokens, **more}
+
+
+class ServeTest(unittest.TestCase):
+    def serve(self, lines, *arguments):
+        text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n"
+                       for line in lines)
+        result = run_on_device("serve", cli_support.MODEL, *arguments, text=text)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def ends(self, events):
+        return {e["id"]: e for e in events if e["event"] == "end"}
+
+    def test_requests_together_are_those_alone(self):
+        requests = [request("a", "ROMEO:", 30), request("b", "First Citizen:\nBefore", 20),
+                    request(3, "x", 9), request("d", "ROMEO:\n", 12, client="other")]
+        together = self.serve(requests, "--rows", "3")
+        ends = self.ends(together)
+        for one in requests:
+            alone = self.ends(self.serve([one], "--rows", "3"))[one["id"]]
+            end = ends[one["id"]]
+            self.assertEqual(end["reason"], "finished")
+            self.assertEqual([end["ids"], end["text"], end["score"]],
+                             [alone["ids"], alone["text"], alone["score"]])
+            self.assertEqual(len(end["ids"]), one["max_new_tokens"])
+            pieces = [e for e in together if e["event"] == "text" and e["id"] == one["id"]]
+            ids = [i for e in pieces for i in e["ids"]]
+            self.assertEqual(ids, end["ids"][:len(ids)])
+            self.assertTrue(end["text"].startswith("".join(e["text"] for e in pieces)))
+        work = together[-1]
+        self.assertEqual(work["event"], "work")
+        self.assertEqual(work["new_tokens"], 71)
+        self.assertLess(work["steps"], 71)
+
+    def test_guesses_save_steps_and_change_no_text(self):
+        line = [request("a", "ROMEO:\nWhat say you, my lord? What say you,", 60)]
+        plain = self.serve(line)
+        for arguments in (["--lookup", "6"], ["--draft", cli_support.MODEL, "--guesses", "5"]):
+            found = self.serve(line, *arguments)
+            end, work = self.ends(found)["a"], found[-1]
+            self.assertEqual(end["text"], self.ends(plain)["a"]["text"])
+            self.assertEqual(end["score"], self.ends(plain)["a"]["score"])
+            self.assertGreater(work["accepted_tokens"], 0)
+            self.assertEqual(work["steps"] + work["accepted_tokens"], plain[-1]["steps"])
+
+    def test_a_conversation_is_read_from_where_it_goes_on(self):
+        # One row: the second request waits for the first one to end.
+        lines = [request("a", "ROMEO:", 8), request("b", "ROMEO:", 16)]
+        ends = self.ends(self.serve(lines, "--rows", "1"))
+        self.assertEqual(ends["b"]["reused_tokens"], 5)
+        self.assertEqual(ends["b"]["prompt_tokens"], 1)
+        self.assertTrue(ends["b"]["text"].startswith(ends["a"]["text"]))
+        forgot = self.ends(self.serve(lines, "--rows", "1", "--forget"))
+        self.assertEqual(forgot["b"]["reused_tokens"], 0)
+        self.assertEqual(forgot["b"]["score"], ends["b"]["score"])
+
+    def test_more_requests_than_the_queue_holds_wait(self):
+        lines = [request(i, "x" * (1 + i % 3), 2 + i % 4) for i in range(20)]
+        events = self.serve(lines, "--rows", "2", "--waiting", "1")
+        self.assertEqual(sorted(self.ends(events)), list(range(20)))
+        self.assertFalse([e for e in events if e["event"] == "refused"])
+
+    def test_what_is_wrong_is_refused_and_the_rest_goes_on(self):
+        lines = ["nonsense", {"id": "none"}, {"id": "t", "text": 3}, {"text": "x"},
+                 {"id": "f", "text": "x", "colour": 1}, request("m", "x", -1),
+                 request("long", "x" * 30, 10), {"id": "i", "ids": [3, 999]},
+                 {"cancel": "nobody"}, request("good", "x", 2), ""]
+        events = self.serve(lines, "--capacity", "32")
+        refused = [e["error"] for e in events if e["event"] == "refused"]
+        for words in ("[line] is no JSON object: nonsense", "[text] or [ids] must be given",
+                      "[text] must be a text", "[id] must name the request",
+                      "[colour] is no field", "[max_new_tokens] must be a whole number",
+                      "a row of this batch has room for 32", "[prompt] names the token 999",
+                      "no request \"nobody\""):
+            self.assertTrue(any(words in error for error in refused), words)
+        self.assertEqual(len(refused), 9)
+        self.assertEqual(self.ends(events)["good"]["reason"], "finished")
+
+    def test_cancelling_what_runs(self):
+        command = [cli_support.PROGRAM, "serve", cli_support.MODEL, *device_arguments()]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              encoding="utf-8") as server:
+            server.stdin.write(json.dumps(request("a", "ROMEO:", 900)) + "\n")
+            server.stdin.flush()
+            first = json.loads(server.stdout.readline())
+            self.assertEqual(first["event"], "text")
+            server.stdin.write('{"cancel": "a"}\n')
+            server.stdin.close()
+            events = [json.loads(line) for line in server.stdout]
+        end = self.ends(events)["a"]
+        self.assertEqual(end["reason"], "cancelled")
+        self.assertLess(len(end["ids"]), 900)
+
+    def test_options_that_do_not_fit(self):
+        for arguments, words in ((["--rows", "0"], "[rows] is 0"),
+                                 (["--rows", "9", "--step-tokens", "8"], "[step_tokens] is 8"),
+                                 (["--context", "8", "--sinks", "8"], "[sinks] is 8")):
+            result = run_on_device("serve", cli_support.MODEL, *arguments, text="")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(words, result.stderr)
+
+
+if __name__ == "__main__":
+    cli_support.PROGRAM, cli_support.MODEL = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
