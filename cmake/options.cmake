@@ -8,6 +8,7 @@ option(VKFORMER_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL}
 option(VKFORMER_BUILD_SHARED "Build the shared library" ON)
 option(VKFORMER_BUILD_STATIC "Build the static library" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_INSTALL "Make install rules and packages" ${PROJECT_IS_TOP_LEVEL})
+option(VKFORMER_FUZZ "Build the fuzz targets as libFuzzer programs (preset fuzz, clang)" OFF)
 option(VKFORMER_WERROR "Make warnings errors" OFF)
 
 set(VKFORMER_FAMILIES all CACHE STRING

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "checkpoint/inner_link.h"
 #include "text/tokenizer_engine.h"
 
 namespace vkformer {
@@ -22,6 +23,9 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::load(const std::string& path) {
+  // In a directory its tokenizer.json, which a link may not lead out of it; a file is what the
+  // caller chose.
+  VKF_CHECK(check_inner_link(path, path + "/tokenizer.json"));
   VKF_ASSIGN(auto engine, TokenizerEngine::load(path));
   return Tokenizer(std::move(engine));
 }

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "checkpoint/inner_link.h"
 #include "checkpoint/message_text.h"
 
 namespace vkformer {
@@ -28,6 +29,7 @@ class DirectoryStore : public FileStore {
     return fs::is_regular_file(path_from_utf8(label_of(name)), ignored);
   }
   Result<MappedFile> open(const std::string& name) const override {
+    VKF_CHECK(check_inner_link(directory_, label_of(name)));
     return MappedFile::open(label_of(name));
   }
   Result<std::vector<std::string>> safetensors_names() const override {

@@ -54,6 +54,15 @@ int write_pieces(std::FILE* file, const std::vector<std::span<const std::byte>>&
   return code;
 }
 
+Status write_into(const std::string& path, const std::filesystem::path& target,
+                  const std::vector<std::span<const std::byte>>& pieces) {
+  errno = 0;
+  std::FILE* file = std::fopen(target.string().c_str(), "wb");
+  const int code = file != nullptr ? write_pieces(file, pieces) : errno;
+  if (code == 0 && file != nullptr) return {};
+  return file_error(path, "cannot be written", code != 0 ? code : EIO);
+}
+
 }  // namespace
 
 Status replace_file(const std::string& path,
@@ -63,6 +72,8 @@ Status replace_file(const std::string& path,
   if (std::filesystem::is_directory(target, ignored)) {
     return file_error(path, "cannot be written", EISDIR);
   }
+  // A pipe or a terminal has nothing to replace.
+  if (std::filesystem::is_other(target, ignored)) return write_into(path, target, pieces);
   // A name of its own for every writer: two may write the same path at once, and one that was
   // killed may have left its file behind.
   const auto ticks = std::chrono::steady_clock::now().time_since_epoch().count();

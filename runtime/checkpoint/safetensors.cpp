@@ -22,6 +22,9 @@ namespace {
 
 constexpr size_t kLengthBytes = 8;
 constexpr int kMaxIgnoredDepth = 64;
+// The most tensors of a file: more than a hundred times those of the largest model, few enough that
+// a header of them takes no more memory than it has bytes many times over.
+constexpr size_t kMostTensors = size_t{1} << 18;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr DType kAllDTypes[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64,
                                 DType::kI32, DType::kI16, DType::kI8,  DType::kU64,  DType::kU32,
@@ -209,6 +212,9 @@ bool HeaderReader::key(std::string& name) {
     return true;
   }
   if (entries_.contains(name)) return fail("has two entries for tensor " + bracketed(name));
+  if (entries_.size() == kMostTensors) {
+    return fail("has more than " + std::to_string(kMostTensors) + " tensors");
+  }
   name_ = name;
   return true;
 }

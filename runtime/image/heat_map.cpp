@@ -1,16 +1,14 @@
 #include "image/heat_map.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <new>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "base/check.h"
+#include "checkpoint/replace_file.h"
 #include "image/canvas.h"
 
 namespace vkformer {
@@ -299,20 +297,12 @@ Result<std::vector<std::byte>> draw_heat_map(const HeatMap& map, const HeatMapOp
 }
 
 Status save_heat_map(const std::string& path, const std::vector<std::byte>& bytes) {
-  const auto failure = [&](const char* step, int reason) {
-    return Error{reason == ENOENT ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
-                 std::string("The heat map file [") + path + "] could not be " + step + ": " +
-                     std::generic_category().message(reason) +
-                     "; choose a path that can be written."};
-  };
-  errno = 0;
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return failure("opened", errno);
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const int write_reason = errno;
-  if (std::fclose(file) != 0 && written) return failure("written", errno);
-  if (!written) return failure("written", write_reason);
-  return {};
+  const Status written = replace_file(path, {bytes});
+  if (written) return {};
+  return Error{written.error().code == ErrorCode::kNotFound ? ErrorCode::kNotFound
+                                                            : ErrorCode::kInvalidArgument,
+               "The heat map could not be saved: " + written.error().message +
+                   " Choose a path that can be written."};
 }
 
 }  // namespace vkformer

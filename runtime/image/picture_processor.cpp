@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "checkpoint/mapped_file.h"
+#include "checkpoint/file_store.h"
 #include "checkpoint/message_text.h"
 #include "image/resize.h"
 
@@ -338,8 +338,8 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
 }
 
 Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
-  const auto directory = path_from_utf8(model_dir);
-  const auto file = JsonConfig::load((directory / "preprocessor_config.json").string());
+  const auto directory = make_directory_store(model_dir);
+  const auto file = JsonConfig::load_from(*directory, "preprocessor_config.json");
   if (!file && file.error().code == ErrorCode::kNotFound) {
     return not_found("Model directory " + bracketed(model_dir) +
                      " has no [preprocessor_config.json], which says how pictures are resized and "
@@ -348,7 +348,7 @@ Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
   if (!file) return file.error();
   std::string model_type;
   if (!file->has("image_processor_type") && !file->has("feature_extractor_type")) {
-    const auto model = JsonConfig::load((directory / "config.json").string());
+    const auto model = JsonConfig::load_from(*directory, "config.json");
     if (model) {
       VKF_ASSIGN(model_type, model->get_string_or("model_type", ""));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/family_traits.h"
+#include "session/fitting.h"
 
 namespace vkformer {
 namespace {
@@ -101,7 +102,12 @@ Result<std::shared_ptr<const LoadedModel>> LoadedModel::load(std::shared_ptr<Vul
   model->precision_ = read.precision;
   model->family_ = std::move(read.family);
   model->weights_ = std::move(read.weights);
-  VKF_CHECK(model->make_chunks(read.layout));
+  const Status made = model->make_chunks(read.layout);
+  if (!made) {
+    VulkanDevice& owner = *model->device_;
+    model->chunks_.clear();  // they count as left
+    return load_error(made.error(), owner, files, options);
+  }
   VKF_CHECK(model->upload(*read.checkpoint, options));
   model->info_ = info_of(*model->family_, *read.checkpoint);
   return std::shared_ptr<const LoadedModel>(std::move(model));

@@ -1,7 +1,6 @@
 #include "session/memory_needs.h"
 
 #include <algorithm>
-#include <set>
 
 #include "ops/op.h"
 #include "params/decode_state.h"
@@ -14,33 +13,6 @@ namespace {
 
 // A picture's sides where neither the caller nor the model says more.
 constexpr int64_t kUsualSide = 224;
-
-// Adds up what the recordings of one session bind.
-class Tally {
- public:
-  Tally(VulkanDevice& device, Precision precision, MemoryNeeds& needs)
-      : device_(device), precision_(precision), needs_(needs) {}
-
-  // Of tensors that several passes share, one is counted.
-  Status add(const Graph& graph) {
-    VKF_ASSIGN(const Plan plan, make_plan(graph, device_.caps(), precision_));
-    if (plan.arena_bytes > 0) needs_.arena += device_.placed_bytes(plan.arena_bytes);
-    needs_.arena_bound += plan.arena_bound_bytes;
-    for (const PlanBuffer& b : plan.buffers) {
-      if (b.source != BufferSource::kExternal || !counted_.insert(b.name).second) continue;
-      const bool carried = b.name.starts_with("self_kv.") || b.name.starts_with("cross_kv.") ||
-                           b.name.starts_with("self_state.");
-      (carried ? needs_.cache : needs_.tensors) += device_.placed_bytes(b.bytes);
-    }
-    return {};
-  }
-
- private:
-  VulkanDevice& device_;
-  Precision precision_;
-  MemoryNeeds& needs_;
-  std::set<std::string> counted_;
-};
 
 Status check_sizes(const SessionSizes& s) {
   constexpr int64_t kMost = int64_t{1} << 20;
@@ -90,7 +62,7 @@ Result<TensorMap> zero_inputs(const ModelFacts& facts, const SessionSizes& s) {
 }
 
 Status add_forward(const ModelFamily& family, const std::vector<PackedWeight>& weights,
-                   const SessionSizes& sizes, Tally& tally) {
+                   const SessionSizes& sizes, MemoryTally& tally) {
   VKF_ASSIGN(const TensorMap inputs, zero_inputs(family.facts(), sizes));
   VKF_ASSIGN(const ForwardInputs read, read_forward_inputs(family, inputs));
   Graph graph;
@@ -103,7 +75,7 @@ Status add_forward(const ModelFamily& family, const std::vector<PackedWeight>& w
 }
 
 Status add_generation(const ModelFamily& family, const std::vector<PackedWeight>& weights,
-                      const SessionSizes& sizes, Tally& tally) {
+                      const SessionSizes& sizes, MemoryTally& tally) {
   VKF_ASSIGN(const TensorMap inputs, zero_inputs(family.facts(), sizes));
   GenerateOptions options;
   options.beams = static_cast<int>(sizes.beams);
@@ -117,25 +89,44 @@ Status add_generation(const ModelFamily& family, const std::vector<PackedWeight>
              read_generation_inputs(family, inputs, options, key.shape));
   VKF_ASSIGN(const GenerationSizes made,
              generation_sizes(family.facts(), read.longest(), key, options));
-  Graph prompt, step;
-  ModelBuilder prompt_builder(prompt, weights), step_builder(step, weights);
-  VKF_CHECK(family.build_prompt(prompt_builder, made.key.shape));
-  VKF_CHECK(build_generation_step(step_builder, family, made.key));
-  VKF_CHECK(tally.add(prompt));
-  return tally.add(step);
+  return tally.add_generation(family, weights, made.key);
 }
 
 }  // namespace
+
+Status MemoryTally::add(const Graph& graph) {
+  VKF_ASSIGN(const Plan plan, make_plan(graph, device_.caps(), precision_));
+  if (plan.arena_bytes > 0) needs_.arena += device_.placed_bytes(plan.arena_bytes);
+  needs_.arena_bound += plan.arena_bound_bytes;
+  for (const PlanBuffer& b : plan.buffers) {
+    if (b.source != BufferSource::kExternal || !counted_.insert(b.name).second) continue;
+    const bool carried = b.name.starts_with("self_kv.") || b.name.starts_with("cross_kv.") ||
+                         b.name.starts_with("self_state.");
+    (carried ? needs_.cache : needs_.tensors) += device_.placed_bytes(b.bytes);
+  }
+  return {};
+}
+
+Status MemoryTally::add_generation(const ModelFamily& family,
+                                   const std::vector<PackedWeight>& weights,
+                                   const GenerationKey& key) {
+  Graph prompt, step;
+  ModelBuilder prompt_builder(prompt, weights), step_builder(step, weights);
+  VKF_CHECK(family.build_prompt(prompt_builder, key.shape));
+  VKF_CHECK(build_generation_step(step_builder, family, key));
+  VKF_CHECK(add(prompt));
+  return add(step);
+}
 
 Result<MemoryNeeds> memory_needs_of(VulkanDevice& device, const FileStore& files,
                                     const ModelOptions& options, const SessionSizes& sizes) {
   VKF_CHECK(check_sizes(sizes));
   VKF_ASSIGN(const ModelWeights model, read_model_weights(device, files, options));
-  MemoryNeeds needs;
-  for (uint64_t chunk : model.layout.chunks) needs.weights += device.placed_bytes(chunk);
-  Tally tally(device, model.precision, needs);
+  MemoryTally tally(device, model.precision);
   VKF_CHECK(sizes.new_tokens == 0 ? add_forward(*model.family, model.weights, sizes, tally)
                                   : add_generation(*model.family, model.weights, sizes, tally));
+  MemoryNeeds needs = tally.needs();
+  for (uint64_t chunk : model.layout.chunks) needs.weights += device.placed_bytes(chunk);
   needs.staging = device.staging_bytes();
   needs.total = needs.weights + needs.arena + needs.cache + needs.tensors + needs.staging;
   return needs;

@@ -220,14 +220,21 @@ Result<Advance> SessionState::record(VkCommandBuffer_T* commands, double microse
   return with_jobs(advance);
 }
 
+// For what finish hands out; an error ends what was started.
+Status SessionState::wait_for_slices() {
+  Status waited = sliced_->wait();
+  if (waited) waited = sliced_->collect();
+  if (!waited) (void)cancel();
+  return waited;
+}
+
 Result<TensorMap> SessionState::finish() {
   if (!started_) return nothing_started().error();
   if (!started_->pass) {
     return invalid_argument("[finish] what was started is a generation; call finish_generation");
   }
   VKF_CHECK(sliced_->check_submitted());
-  VKF_CHECK(sliced_->wait());
-  VKF_CHECK(sliced_->collect());
+  VKF_CHECK(wait_for_slices());
   const Started work = std::move(*started_);
   started_.reset();
   return work.pass->read_outputs(work.words);
@@ -238,8 +245,7 @@ Result<Generation> SessionState::finish_generation() {
   if (started_->pass) {
     return invalid_argument("[finish_generation] what was started is a pass; call finish");
   }
-  VKF_CHECK(sliced_->wait());
-  VKF_CHECK(sliced_->collect());
+  VKF_CHECK(wait_for_slices());
   VKF_CHECK(follow_jobs());
   if (started_->job < started_->jobs.size()) {
     VKF_CHECK(sliced_->check_submitted());

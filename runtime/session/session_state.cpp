@@ -5,6 +5,7 @@
 #include <map>
 
 #include "params/decode_state.h"
+#include "session/fitting.h"
 #include "session/token_choice.h"
 
 namespace vkformer {
@@ -75,6 +76,10 @@ Status check_context(const ModelFacts& facts, const GenerateOptions& o) {
                           std::to_string(facts.max_target) + " tokens; use at most so many");
 }
 
+bool out_of_memory(const Error& error) {
+  return error.code == ErrorCode::kOutOfMemory;
+}
+
 Status check_token(const char* name, int64_t token, int64_t vocab) {
   if (token >= 0 && token < vocab) return {};
   return invalid_argument("[" + std::string(name) + "] is " + std::to_string(token) +
@@ -126,20 +131,40 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
   return std::unique_ptr<SessionState>(new SessionState(std::move(model), options));
 }
 
+// Recordings of other shapes are kept for speed only: they go where a pass may then fit. Says
+// whether there were any.
+bool SessionState::give_way(const Result<uint64_t>& wanted_bytes) {
+  if (!wanted_bytes.ok() || !fits_alone(*model_, *wanted_bytes)) return false;
+  const bool any = !forward_.empty() || !generation_.empty() || !images_.empty();
+  forward_.clear();
+  generation_.clear();
+  images_.clear();
+  return any;
+}
+
 Result<std::shared_ptr<ForwardPass>> SessionState::forward_pass(const ForwardKey& key) {
   if (auto known = find_pass(forward_, key)) return known;
   const auto profile = options_.profile == SessionOptions::Profile::kOn
                            ? RecordingInputs::Profile::kOn
                            : RecordingInputs::Profile::kOff;
-  VKF_ASSIGN(std::unique_ptr<ForwardPass> pass, ForwardPass::create(model_, key, profile));
-  return keep_pass(forward_, std::move(pass), options_.recordings);
+  auto pass = ForwardPass::create(model_, key, profile);
+  if (!pass && out_of_memory(pass.error()) &&
+      give_way(forward_bytes(*model_, key.shape, key.taps))) {
+    pass = ForwardPass::create(model_, key, profile);
+  }
+  if (!pass) return forward_error(pass.error(), *model_, key.shape, key.taps);
+  return keep_pass(forward_, std::move(pass).value(), options_.recordings);
 }
 
 Result<std::shared_ptr<GenerationPass>> SessionState::generation_pass(const GenerationKey& key) {
   if (auto known = find_pass(generation_, key)) return known;
-  VKF_ASSIGN(std::unique_ptr<GenerationPass> pass, GenerationPass::create(model_, key));
+  auto pass = GenerationPass::create(model_, key);
+  if (!pass && out_of_memory(pass.error()) && give_way(generation_bytes(*model_, key))) {
+    pass = GenerationPass::create(model_, key);
+  }
+  if (!pass) return generation_error(pass.error(), *model_, key);
   ++counters_.recordings;
-  return keep_pass(generation_, std::move(pass), options_.recordings);
+  return keep_pass(generation_, std::move(pass).value(), options_.recordings);
 }
 
 Result<std::shared_ptr<ImageInputs>> SessionState::image_inputs(const ImageInputsKey& key) {

@@ -92,12 +92,14 @@ class SessionState {
   Status follow_jobs();
   Status follow_job();
   Advance with_jobs(Advance advance) const;
+  Status wait_for_slices();
   Status check_idle() const;
   Status check_advance(double microseconds) const;
   // The recording for these inputs, which `read` then holds.
   Result<std::shared_ptr<ForwardPass>> pass_for(const TensorMap& inputs, const RunOptions& options,
                                                 const std::map<std::string, TensorPlace>& places,
                                                 ForwardInputs& read);
+  bool give_way(const Result<uint64_t>& wanted_bytes);
   Result<std::shared_ptr<ForwardPass>> forward_pass(const ForwardKey& key);
   Result<std::shared_ptr<GenerationPass>> generation_pass(const GenerationKey& key);
   Status check_generate(const GenerateOptions& options) const;

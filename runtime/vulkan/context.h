@@ -51,6 +51,13 @@ struct Context {
   // Success, or the error of a failed call; a lost device is latched. `what` names the call and
   // the object, in brackets.
   Status check(VkResult result, std::string_view what);
+  // The same of a call that makes an object: when it fails, the driver may leave anything in
+  // `made`.
+  template <class Handle>
+  Status check_made(VkResult result, Handle& made, std::string_view what) {
+    if (result != VK_SUCCESS) made = VK_NULL_HANDLE;
+    return check(result, what);
+  }
   // Records a barrier over all memory.
   void memory_barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags wrote,
                       VkPipelineStageFlags to, VkAccessFlags reads) const;

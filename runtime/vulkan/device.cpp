@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "vulkan/device_impl.h"
+#include "vulkan/memory_left.h"
 #include "vulkan/recording.h"
 #include "vulkan/tuning_file.h"
 
@@ -201,7 +202,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create(const DeviceOptions& 
 Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceOptions& options,
                                                                    const DeviceTweaks& tweaks) {
   auto impl = std::make_unique<Impl>();
-  VKF_ASSIGN(impl->instance, Instance::create(options));
+  VKF_ASSIGN(impl->instance, Instance::create(options, tweaks.get_instance_proc_addr));
   const InstanceApi& instance = impl->instance->api();
   VKF_ASSIGN(Snapshot s, choose_device(*impl->instance, options.device));
   VKF_CHECK(clamp_snapshot(s, options, tweaks.quirks));
@@ -310,6 +311,15 @@ uint64_t VulkanDevice::memory_allocated() const {
 }
 uint64_t VulkanDevice::placed_bytes(uint64_t bytes) const {
   return impl_->memory->placed_bytes(bytes);
+}
+uint64_t memory_left(const VulkanDevice& device) {
+  const Context& context = device.impl().context;
+  uint64_t largest = 0;
+  for (uint32_t i = 0; i < context.memory.memoryHeapCount; ++i) {
+    largest = std::max<uint64_t>(largest, context.memory.memoryHeaps[i].size);
+  }
+  const uint64_t most = std::min(largest, context.memory_budget);
+  return most - std::min(most, device.memory_allocated());
 }
 uint64_t VulkanDevice::staging_bytes() const {
   if (impl_->memory->maps_device_memory()) return 0;

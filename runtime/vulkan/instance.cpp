@@ -50,16 +50,19 @@ bool has_layer(PFN_vkGetInstanceProcAddr get, const char* name) {
 
 }  // namespace
 
-Instance::Instance(Loader loader, const DeviceOptions& options)
-    : loader_(std::move(loader)), log_(options.log) {
+Instance::Instance(Loader loader, const DeviceOptions& options, PFN_vkGetInstanceProcAddr get)
+    : loader_(std::move(loader)),
+      get_(get != nullptr ? get : loader_.get_instance_proc_addr()),
+      log_(options.log) {
   if (options.allocator == nullptr) return;
   own_allocator_ = *options.allocator;
   allocator_ = &own_allocator_;
 }
 
-Result<std::unique_ptr<Instance>> Instance::create(const DeviceOptions& options) {
+Result<std::unique_ptr<Instance>> Instance::create(const DeviceOptions& options,
+                                                   PFN_vkGetInstanceProcAddr get) {
   VKF_ASSIGN(Loader loader, Loader::open());
-  std::unique_ptr<Instance> self(new Instance(std::move(loader), options));
+  std::unique_ptr<Instance> self(new Instance(std::move(loader), options, get));
   VKF_CHECK(self->make(options.validation));
   return self;
 }
@@ -79,7 +82,7 @@ VKAPI_ATTR VkBool32 VKAPI_CALL Instance::hand_on_message(
 }
 
 Status Instance::make(DeviceOptions::Validation validation) {
-  const PFN_vkGetInstanceProcAddr get = loader_.get_instance_proc_addr();
+  const PFN_vkGetInstanceProcAddr get = get_;
   auto enumerate_version =
       reinterpret_cast<PFN_vkEnumerateInstanceVersion>(get(nullptr, "vkEnumerateInstanceVersion"));
   auto create_instance = reinterpret_cast<PFN_vkCreateInstance>(get(nullptr, "vkCreateInstance"));
@@ -114,8 +117,10 @@ Status Instance::make(DeviceOptions::Validation validation) {
   info.ppEnabledLayerNames = layers.data();
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
-  const VkResult made = create_instance(&info, allocator_, &instance_);
-  if (made != VK_SUCCESS) return vk_error(made, "[Vulkan] vkCreateInstance");
+  VkInstance made = VK_NULL_HANDLE;
+  const VkResult result = create_instance(&info, allocator_, &made);
+  if (result != VK_SUCCESS) return vk_error(result, "[Vulkan] vkCreateInstance");
+  instance_ = made;
   auto api = InstanceApi::load(get, instance_);
   if (!api) return api.error();
   api_ = *api;
@@ -125,7 +130,7 @@ Status Instance::make(DeviceOptions::Validation validation) {
 
 void Instance::add_messenger() {
   auto create = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
-      loader_.get_instance_proc_addr()(instance_, "vkCreateDebugUtilsMessengerEXT"));
+      get_(instance_, "vkCreateDebugUtilsMessengerEXT"));
   const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(hand_on_message, this);
   // Without a messenger the layer still logs by its own means.
   if (create && create(instance_, &info, allocator_, &messenger_) != VK_SUCCESS) {
@@ -135,7 +140,7 @@ void Instance::add_messenger() {
 
 Instance::~Instance() {
   if (!instance_) return;
-  const PFN_vkGetInstanceProcAddr get = loader_.get_instance_proc_addr();
+  const PFN_vkGetInstanceProcAddr get = get_;
   if (messenger_) {
     auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
         get(instance_, "vkDestroyDebugUtilsMessengerEXT"));

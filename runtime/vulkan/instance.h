@@ -12,8 +12,10 @@ namespace vkformer {
 
 class Instance {
  public:
-  // Of the options: validation, where its messages go, and host memory.
-  static Result<std::unique_ptr<Instance>> create(const DeviceOptions& options);
+  // Of the options: validation, where its messages go, and host memory. `get` stands in for the
+  // system loader's function (DeviceTweaks); null: that one.
+  static Result<std::unique_ptr<Instance>> create(const DeviceOptions& options,
+                                                  PFN_vkGetInstanceProcAddr get = nullptr);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
@@ -27,7 +29,7 @@ class Instance {
   Result<std::vector<VkPhysicalDevice>> physical_devices() const;
 
  private:
-  Instance(Loader loader, const DeviceOptions& options);
+  Instance(Loader loader, const DeviceOptions& options, PFN_vkGetInstanceProcAddr get);
   Status make(DeviceOptions::Validation validation);
   static VKAPI_ATTR VkBool32 VKAPI_CALL hand_on_message(
       VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
@@ -35,6 +37,7 @@ class Instance {
   void add_messenger();
 
   Loader loader_;
+  PFN_vkGetInstanceProcAddr get_ = nullptr;
   LogFunction log_;
   VkAllocationCallbacks own_allocator_{};
   const VkAllocationCallbacks* allocator_ = nullptr;  // null, or the copy above

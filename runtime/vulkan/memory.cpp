@@ -29,6 +29,11 @@ constexpr VkBufferUsageFlags kUsage =
 constexpr VkMemoryPropertyFlags kCoherent =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
+// Where bytes are counted, blocks hold little more than was asked for.
+uint64_t usual_block_bytes(const Context& context) {
+  return context.memory_budget != UINT64_MAX ? kCountedBlockBytes : kBlockBytes;
+}
+
 uint64_t align_up(uint64_t value, uint64_t alignment) {
   return alignment <= 1 ? value : (value + alignment - 1) / alignment * alignment;
 }
@@ -187,14 +192,15 @@ Result<MemoryBlock*> MemoryPool::add_block(uint64_t bytes, Kind kind, const std:
   if (bytes > budget_left()) free_empty_blocks();
   const uint64_t left = budget_left();
   if (bytes > left) return over_budget(bytes, name);
-  // Where bytes are counted, blocks hold little more than was asked for.
-  const bool counted = context_.memory_budget != UINT64_MAX;
-  const uint64_t usual =
-      std::min(counted ? kCountedBlockBytes : kBlockBytes, context_.caps.limits.max_allocation);
+  const uint64_t usual = std::min(usual_block_bytes(context_), context_.caps.limits.max_allocation);
   const uint64_t roomy = std::max(bytes, std::min(usual, left));
   auto block = allocate(roomy, kind, name);
-  // Near the end of the heap a whole block may fail where the request alone fits.
-  if (!block && block.error().code == ErrorCode::kOutOfMemory && roomy > bytes) {
+  // Near the end of the heap a whole block may fail where the request alone fits, perhaps in place
+  // of blocks that were kept.
+  const auto exhausted = [&] { return !block && block.error().code == ErrorCode::kOutOfMemory; };
+  if (exhausted() && roomy > bytes) block = allocate(bytes, kind, name);
+  if (exhausted()) {
+    free_empty_blocks();
     block = allocate(bytes, kind, name);
   }
   if (!block) return block.error();
@@ -296,11 +302,12 @@ void MemoryPool::release(const PlacedBuffer& buffer) {
   buffer.block->give(buffer.offset, buffer.bytes);
   if (!buffer.block->empty()) return;
   // Keep one empty block of the usual size per type, against repeated allocation.
+  const uint64_t usual = usual_block_bytes(context_);
   size_t empty = 0;
   for (const auto& b : blocks_) {
-    if (b->type == buffer.block->type && b->bytes <= kBlockBytes && b->empty()) ++empty;
+    if (b->type == buffer.block->type && b->bytes <= usual && b->empty()) ++empty;
   }
-  if (buffer.block->bytes <= kBlockBytes && empty <= 1) return;
+  if (buffer.block->bytes <= usual && empty <= 1) return;
   auto it = std::find_if(blocks_.begin(), blocks_.end(),
                          [&](const auto& b) { return b.get() == buffer.block; });
   if (it == blocks_.end()) return;

@@ -114,9 +114,9 @@ Result<std::unique_ptr<PipelineStore>> PipelineStore::create(Context& context,
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   info.initialDataSize = cache.size();
   info.pInitialData = cache.data();
-  VKF_CHECK(context.check(
+  VKF_CHECK(context.check_made(
       context.api.CreatePipelineCache(context.device, &info, context.allocator, &self->cache_),
-      "[pipelines] vkCreatePipelineCache"));
+      self->cache_, "[pipelines] vkCreatePipelineCache"));
   return self;
 }
 
@@ -152,9 +152,9 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
   VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   set.bindingCount = static_cast<uint32_t>(bindings.size());
   set.pBindings = bindings.data();
-  VKF_CHECK(context_.check(context_.api.CreateDescriptorSetLayout(
-                               context_.device, &set, context_.allocator, &kernel.set_layout),
-                           quoted(name) + " vkCreateDescriptorSetLayout"));
+  VKF_CHECK(context_.check_made(context_.api.CreateDescriptorSetLayout(
+                                    context_.device, &set, context_.allocator, &kernel.set_layout),
+                                kernel.set_layout, quoted(name) + " vkCreateDescriptorSetLayout"));
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                  (kernel.interface.push_bytes + 3) / 4 * 4};
   VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
@@ -162,9 +162,9 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
   info.pSetLayouts = &kernel.set_layout;
   info.pushConstantRangeCount = push.size > 0 ? 1 : 0;
   info.pPushConstantRanges = &push;
-  return context_.check(
+  return context_.check_made(
       context_.api.CreatePipelineLayout(context_.device, &info, context_.allocator, &kernel.layout),
-      quoted(name) + " vkCreatePipelineLayout");
+      kernel.layout, quoted(name) + " vkCreatePipelineLayout");
 }
 
 Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
@@ -177,9 +177,9 @@ Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   info.codeSize = words.size() * sizeof(uint32_t);
   info.pCode = words.data();
-  Status status = context_.check(
+  Status status = context_.check_made(
       context_.api.CreateShaderModule(context_.device, &info, context_.allocator, &kernel.module),
-      quoted(name) + " vkCreateShaderModule");
+      kernel.module, quoted(name) + " vkCreateShaderModule");
   if (status) status = make_layouts(kernel, name);
   if (!status) {
     destroy_kernel(kernel);

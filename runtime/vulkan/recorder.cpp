@@ -194,9 +194,9 @@ Status Recorder::make_descriptor_pool(size_t storage, size_t uniform) {
   info.maxSets = static_cast<uint32_t>(plan_.dispatches.size());
   info.poolSizeCount = static_cast<uint32_t>(sizes.size());
   info.pPoolSizes = sizes.data();
-  return context_.check(context_.api.CreateDescriptorPool(context_.device, &info,
-                                                          context_.allocator, &out_.descriptors),
-                        "[recording] vkCreateDescriptorPool");
+  return context_.check_made(context_.api.CreateDescriptorPool(
+                                 context_.device, &info, context_.allocator, &out_.descriptors),
+                             out_.descriptors, "[recording] vkCreateDescriptorPool");
 }
 
 Status Recorder::write_set(const Dispatch& dispatch, BoundDispatch& bound) {
@@ -261,17 +261,17 @@ Status Recorder::bind_dispatches() {
 Status Recorder::make_pools() {
   VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   pool.queueFamilyIndex = context_.queue_family;
-  VKF_CHECK(context_.check(
+  VKF_CHECK(context_.check_made(
       context_.api.CreateCommandPool(context_.device, &pool, context_.allocator, &out_.commands),
-      "[recording] vkCreateCommandPool"));
+      out_.commands, "[recording] vkCreateCommandPool"));
   const bool profile = inputs_.profile == RecordingInputs::Profile::kOn;
   if (!profile || context_.timestamp_bits == 0 || plan_.dispatches.empty()) return {};
   VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
   info.queryCount = static_cast<uint32_t>(2 * plan_.dispatches.size());
-  return context_.check(
+  return context_.check_made(
       context_.api.CreateQueryPool(context_.device, &info, context_.allocator, &out_.queries),
-      "[recording] vkCreateQueryPool");
+      out_.queries, "[recording] vkCreateQueryPool");
 }
 
 Status Recorder::begin_chunk() {

@@ -47,6 +47,7 @@ struct SliceStream::Impl {
   Result<Slot*> next_slot();
   Status begin(Slot& slot);
   Status end(Slot& slot);
+  Result<uint64_t> end_and_submit(Slot& slot, const SubmitSemaphores& semaphores);
   Status record(VkCommandBuffer commands, Slot& slot, const Slice& slice);
   void write(VkCommandBuffer commands, const Slice& slice);
   void copy(VkCommandBuffer commands, const SliceImage& from);
@@ -55,8 +56,7 @@ struct SliceStream::Impl {
 
 SliceStream::Impl::~Impl() {
   if (!device) return;
-  // Its only failure is a lost device, on which nothing runs any more.
-  (void)device->wait(last_value);
+  device->impl().timeline->settle(last_value);
   const Context& c = context();
   for (const Slot& slot : slots) {
     if (slot.pool) c.api.DestroyCommandPool(c.device, slot.pool, c.allocator);
@@ -69,14 +69,18 @@ Status SliceStream::Impl::make_slot(Slot& slot) {
   VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
   pool.queueFamilyIndex = c.queue_family;
-  VKF_CHECK(c.check(c.api.CreateCommandPool(c.device, &pool, c.allocator, &slot.pool),
-                    "[slices] vkCreateCommandPool"));
+  VKF_CHECK(c.check_made(c.api.CreateCommandPool(c.device, &pool, c.allocator, &slot.pool),
+                         slot.pool, "[slices] vkCreateCommandPool"));
   VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
   info.commandPool = slot.pool;
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   info.commandBufferCount = 1;
-  return c.check(c.api.AllocateCommandBuffers(c.device, &info, &slot.commands),
-                 "[slices] vkAllocateCommandBuffers");
+  const Status allocated = c.check(c.api.AllocateCommandBuffers(c.device, &info, &slot.commands),
+                                   "[slices] vkAllocateCommandBuffers");
+  if (allocated) return {};
+  // A slot has both or neither.
+  c.api.DestroyCommandPool(c.device, std::exchange(slot.pool, VK_NULL_HANDLE), c.allocator);
+  return allocated;
 }
 
 // Queries may only be asked for once they have been reset.
@@ -86,8 +90,8 @@ Status SliceStream::Impl::reset_queries() {
   VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
   info.queryCount = kQueries * kSlots;
-  VKF_CHECK(c.check(c.api.CreateQueryPool(c.device, &info, c.allocator, &queries),
-                    "[slices] vkCreateQueryPool"));
+  VKF_CHECK(c.check_made(c.api.CreateQueryPool(c.device, &info, c.allocator, &queries), queries,
+                         "[slices] vkCreateQueryPool"));
   Slot& slot = slots[0];
   VKF_CHECK(begin(slot));
   c.api.CmdResetQueryPool(slot.commands, queries, 0, info.queryCount);
@@ -108,6 +112,12 @@ Status SliceStream::Impl::begin(Slot& slot) {
 Status SliceStream::Impl::end(Slot& slot) {
   Context& c = context();
   return c.check(c.api.EndCommandBuffer(slot.commands), "[slices] vkEndCommandBuffer");
+}
+
+Result<uint64_t> SliceStream::Impl::end_and_submit(Slot& slot, const SubmitSemaphores& semaphores) {
+  VKF_CHECK(end(slot));
+  const SubmitChunk chunk{slot.commands, 0};
+  return device->impl().timeline->submit({&chunk, 1}, &semaphores);
 }
 
 // The slot of the oldest slice, whose commands have run; its times are lost if nobody asked.
@@ -217,18 +227,19 @@ Result<uint64_t> SliceStream::submit(const Slice& slice, const SubmitSemaphores&
   VKF_ASSIGN(Slot * slot, impl_->next_slot());
   VKF_CHECK(impl_->begin(*slot));
   VKF_CHECK(impl_->record(slot->commands, *slot, slice));
-  VKF_CHECK(impl_->end(*slot));
-  const SubmitChunk chunk{slot->commands, 0};
   const auto begin = std::chrono::steady_clock::now();
-  const auto value = impl_->device->impl().timeline->submit({&chunk, 1}, &semaphores);
+  const auto value = impl_->end_and_submit(*slot, semaphores);
   if (!value) {
+    // Its times will never come.
     slot->slice = 0;
     return value.error();
   }
   slot->value = impl_->last_value = *value;
   for (const SlicePart& part : slice.parts) part.recording->impl().last_value = *value;
   if (!impl_->queries) {
-    VKF_CHECK(impl_->device->wait(*value));
+    // It was submitted, so a wait that fails must not make it pass for one that was refused.
+    impl_->device->impl().timeline->settle(*value);
+    VKF_CHECK(impl_->context().check_alive());
     const std::chrono::duration<double, std::micro> taken =
         std::chrono::steady_clock::now() - begin;
     slot->clock = taken.count();

@@ -1,6 +1,8 @@
 #include "vulkan/timeline.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "vulkan/slice_stream.h"
 
@@ -19,9 +21,9 @@ Result<std::unique_ptr<Timeline>> Timeline::create(Context& context, Kind kind) 
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
   info.pNext = &type;
-  VKF_CHECK(context.check(
+  VKF_CHECK(context.check_made(
       context.api.CreateSemaphore(context.device, &info, context.allocator, &self->semaphore_),
-      "[timeline] vkCreateSemaphore"));
+      self->semaphore_, "[timeline] vkCreateSemaphore"));
   context.set_name(VK_OBJECT_TYPE_SEMAPHORE, handle_bits(self->semaphore_), "vkformer timeline");
   return self;
 }
@@ -150,7 +152,12 @@ Status Timeline::submit_locked(std::span<const SubmitChunk> chunks, uint64_t val
                                  last ? fence : VkFence{VK_NULL_HANDLE});
     if (result != VK_SUCCESS) {
       // Earlier batches of this call are in flight under no value; let them end here.
-      if (next > commands.size()) context_.api.QueueWaitIdle(context_.queue);
+      if (next > commands.size() && result != VK_ERROR_DEVICE_LOST) {
+        persist([&] {
+          return context_.check(context_.api.QueueWaitIdle(context_.queue),
+                                "[timeline] vkQueueWaitIdle");
+        });
+      }
       return context_.check(result, "[timeline] vkQueueSubmit");
     }
   } while (next < chunks.size());
@@ -226,9 +233,25 @@ Status Timeline::wait(uint64_t value) {
   return {};
 }
 
+// Repeats a wait that a driver without memory cannot carry out. Where it never can, the device
+// counts as lost.
+template <class Wait>
+void Timeline::persist(const Wait& wait) {
+  constexpr int kAttempts = 1000;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (wait() || context_.lost.load()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  // Latches and says so; what asked for the wait goes on as after any loss.
+  (void)context_.check(VK_ERROR_DEVICE_LOST, "[timeline] a wait that failed again and again");
+}
+
+void Timeline::settle(uint64_t value) {
+  persist([&] { return wait(value); });
+}
+
 void Timeline::wait_idle() {
-  // Its only failure is a lost device, on which nothing runs any more.
-  (void)wait(last_.load());
+  settle(last_.load());
 }
 
 }  // namespace vkformer

@@ -36,7 +36,10 @@ class Timeline {
   // Blocks until `value` is reached; 0 is reached from the start.
   Status wait(uint64_t value);
   uint64_t last_submitted() const { return last_.load(); }
-  // Waits for everything submitted so far. A lost device counts as finished.
+  // Waits for `value` before what the device may be using is given back or written over; goes on
+  // waiting where a driver without memory fails to. A lost device counts as finished.
+  void settle(uint64_t value);
+  // The same for everything submitted so far.
   void wait_idle();
 
  private:
@@ -52,6 +55,8 @@ class Timeline {
   Status wait_fence(uint64_t value);
   Status wait_semaphore(uint64_t value);
   void retire_finished();
+  template <class Wait>
+  void persist(const Wait& wait);
 
   Context& context_;
   Kind kind_;

@@ -16,9 +16,9 @@ Result<std::unique_ptr<Transfer>> Transfer::create(Context& context, MemoryPool&
   VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
   pool.queueFamilyIndex = context.queue_family;
-  VKF_CHECK(context.check(
+  VKF_CHECK(context.check_made(
       context.api.CreateCommandPool(context.device, &pool, context.allocator, &self->pool_),
-      "[transfer] vkCreateCommandPool"));
+      self->pool_, "[transfer] vkCreateCommandPool"));
   VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
   info.commandPool = self->pool_;
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
@@ -76,7 +76,10 @@ Status Transfer::submit_and_wait() {
       context_.check(context_.api.EndCommandBuffer(commands_), "[transfer] vkEndCommandBuffer"));
   const SubmitChunk chunk{commands_, 0};
   VKF_ASSIGN(const uint64_t value, timeline_.submit({&chunk, 1}));
-  return timeline_.wait(value);
+  const Status waited = timeline_.wait(value);
+  // The next copy writes over these commands and the staging buffer.
+  if (!waited) timeline_.settle(value);
+  return waited;
 }
 
 Status Transfer::upload(VkBuffer to, uint64_t offset, std::span<const std::byte> data) {

@@ -1,6 +1,8 @@
 // How tests make a device behave like a lesser one. Applications never set these.
 #pragma once
 
+#include <vulkan/vulkan_core.h>
+
 #include <vector>
 
 #include "vulkan/quirks.h"
@@ -14,6 +16,9 @@ struct DeviceTweaks {
   enum class DeviceMemory : uint8_t { kAuto, kStaged } device_memory = DeviceMemory::kAuto;
   // Looked up after the known ones.
   std::vector<Quirk> quirks;
+  // In place of the system loader's, from which all function tables are filled; null: that one. A
+  // test that injects faults hands out functions of its own here.
+  PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
 };
 
 }  // namespace vkformer

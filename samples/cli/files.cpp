@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace vkformer::cli {
 
@@ -33,12 +34,24 @@ Result<std::string> read_text_file(const std::string& path) {
 }
 
 Status write_text_file(const std::string& path, const std::string& text) {
+  // Beside it, then renamed: whoever reads it has the old text or the new, whole. A pipe or a
+  // terminal is written to as it is.
+  std::error_code code;
+  const bool special = std::filesystem::is_other(path, code);
+  const std::string part = special ? path : path + ".part";
   errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  std::ofstream file(part, std::ios::binary | std::ios::trunc);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
-  if (!file) return file_error(path, "written");
-  return {};
+  const bool written = static_cast<bool>(file);
+  if (written && !special) {
+    std::filesystem::rename(part, path, code);
+    errno = code.value();
+  }
+  if (written && (special || !code)) return {};
+  const Error failed = file_error(path, "written");
+  if (!special) std::filesystem::remove(part, code);
+  return failed;
 }
 
 Result<Json> read_json_file(const std::string& path) {

@@ -1,10 +1,4 @@
-// libFuzzer entry for chat templates. Not part of the default build; from the source root:
-//
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Iruntime \
-//     tests/fuzz/chat_template_fuzz.cpp runtime/chat/*.cpp runtime/text/json_tree.cpp \
-//     runtime/text/utf8.cpp runtime/text/unicode.cpp runtime/text/unicode_older.cpp -lutf8proc \
-//     -o chat_template_fuzz
-//   ./chat_template_fuzz -max_len=4096 -timeout=20 a_directory_of_small_templates
+// Fuzz target: chat templates, and rendering with them.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

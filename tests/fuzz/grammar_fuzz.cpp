@@ -1,10 +1,5 @@
-// libFuzzer entry for grammars and JSON schemas: a byte that says which, the grammar, a zero byte
-// and a text to match. Not part of the default build; from the source root:
-//
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Iruntime \
-//     tests/fuzz/grammar_fuzz.cpp runtime/grammar/*.cpp runtime/text/json_tree.cpp \
-//     runtime/text/utf8.cpp -o grammar_fuzz
-//   ./grammar_fuzz -max_len=4096 -timeout=20 a_directory_of_small_grammars
+// Fuzz target: grammars and JSON schemas: a byte that says which, the grammar, a zero byte and a
+// text to match.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,10 +1,4 @@
-// libFuzzer entry for picture files. Not part of the default build; from the source root:
-//
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Iruntime \
-//     tests/fuzz/picture_fuzz.cpp runtime/image/picture.cpp runtime/image/gif.cpp \
-//     runtime/image/jpeg_segments.cpp runtime/image/pnm.cpp runtime/checkpoint/mapped_file.cpp -o
-//     picture_fuzz
-//   ./picture_fuzz -max_len=65536 -rss_limit_mb=4096 a_directory_of_small_pictures
+// Fuzz target: picture files.
 #include <cstddef>
 #include <cstdint>
 #include <span>

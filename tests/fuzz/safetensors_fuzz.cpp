@@ -1,9 +1,4 @@
-// libFuzzer entry for safetensors files. Not part of the default build; from the source root:
-//
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Iruntime \
-//     tests/fuzz/safetensors_fuzz.cpp runtime/checkpoint/*.cpp runtime/api/tensor.cpp \
-//     runtime/base/half.cpp -o safetensors_fuzz
-//   ./safetensors_fuzz -max_len=65536 a_directory_of_small_safetensors_files
+// Fuzz target: safetensors files.
 #include <cstddef>
 #include <cstdint>
 #include <span>
