@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "vulkan/context.h"
 #include "vulkan/quirks.h"
 
 namespace vkformer {
@@ -19,6 +20,8 @@ struct DeviceTweaks {
   // In place of the system loader's, from which all function tables are filled; null: that one. A
   // test that injects faults hands out functions of its own here.
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
+  // SPIR-V that takes the place of the catalogue's: kernels that are wrong.
+  PlantedKernels planted;
 };
 
 }  // namespace vkformer
