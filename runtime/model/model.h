@@ -168,6 +168,7 @@ struct StepShape {
   // N, keys that a query sees at most, its own included; positions count within them. 0: all.
   int64_t context = 0;
   int64_t sinks = 0;  // K, the first keys, which stay when others give way
+  CacheFormat cache = CacheFormat::kF32;
 
   bool operator==(const StepShape&) const = default;
 };

@@ -8,6 +8,9 @@ namespace vkformer {
 // Tokens that a prompt and what is generated from it may have together.
 int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options);
 
+// "f32", "f16" or "q8", as SessionOptions::cache says it.
+Result<CacheFormat> cache_format_from(const std::string& name);
+
 // Prompts and the encoder's input of a generation, and the sizes they ask for.
 Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
                                                 const GenerateOptions& options, StepShape& shape);

@@ -73,6 +73,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   add_task_options(*command, options->task, line.common, "TEXT");
   add_truncate_option(*command, options->task);
   add_search_options(*command, options->text);
+  add_cache_option(*command, options->task.cache);
   command
       ->add_option("--return-sequences", options->text.return_sequences,
                    "best sequences per input, at most --beams")
