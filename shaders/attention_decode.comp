@@ -17,6 +17,9 @@ layout(constant_id = 7) const uint kHeads = 1;        // a divisor of H / Hkv
 layout(constant_id = 8) const uint kPartKeys = 0;     // keys of a part; 0: one part
 layout(constant_id = 9) const uint kParts = 1;
 layout(constant_id = 10) const uint kQuads = 0;       // 1: read k four elements at a time
+#if VKF_PACKED
+layout(constant_id = 11) const uint kCacheFormat = 1;
+#endif
 const uint kRelative = 0;
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
 
@@ -29,8 +32,15 @@ const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
 
 layout(push_constant) uniform Params { AttentionDecodeParams p; };
 layout(binding = 0) readonly buffer Q { float q[]; };
+#if VKF_PACKED
+layout(binding = 1) readonly buffer KvWords { uint kv_words[]; };
+#include "cache_words.glsl"
+#else
 layout(binding = 1) readonly buffer Kv { float kv[]; };
 layout(binding = 1) readonly buffer KvQuads { vec4 kv_quads[]; };
+float cached(uint line, uint column) { return kv[line + column]; }
+vec4 cached_quad(uint line, uint column) { return kv_quads[(line + column) >> 2u]; }
+#endif
 layout(binding = 2) readonly buffer Aux { uint aux[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 layout(binding = 4) uniform State {
@@ -49,14 +59,15 @@ float sum[kHeads * kColumns];
 float highest[kHeads];
 float total[kHeads];
 
-// The scores of the n-th key, which lies at `base`; -inf where masked.
-void key_scores(uint row, uint first_head, uint n, uint base) {
+// The scores of the n-th key, in a line that begins at `line`; -inf where masked.
+void key_scores(uint row, uint first_head, uint n, uint line) {
   const uint j = key_at(n);
   const bool sink = n < sinks_seen;
   const uint query = kQueries > 1u && sink ? kHeads * kWidth : 0u;
+  const uint column = first_head / p.heads_per_kv * kWidth;
   if (kQuads != 0u) {
     for (uint e = 0u; e < kWidth; e += 4u) {
-      const vec4 k = kv_quads[(base + e) >> 2u];
+      const vec4 k = cached_quad(line, column + e);
       for (uint h = 0u; h < kHeads; ++h) {
         const uint at = query + h * kWidth + e;
         score[h] += q_row[at] * k.x + q_row[at + 1u] * k.y + q_row[at + 2u] * k.z +
@@ -65,7 +76,7 @@ void key_scores(uint row, uint first_head, uint n, uint base) {
     }
   } else {
     for (uint e = 0u; e < kWidth; ++e) {
-      const float k = kv[base + e];
+      const float k = cached(line, column + e);
       for (uint h = 0u; h < kHeads; ++h) score[h] += q_row[query + h * kWidth + e] * k;
     }
   }
@@ -99,10 +110,9 @@ void update_weights(uint h) {
 void add_values(uint count, uint offset) {
   float value[kColumns];
   for (uint n = 0u; n < count; ++n) {
-    const uint base = line_tile[n] * p.line + offset;
     for (uint c = 0u; c < kColumns; ++c) {
       const uint column = gl_LocalInvocationID.x + c * kLocalSize;
-      value[c] = kv[base + min(column, kValueWidth - 1u)];
+      value[c] = cached(line_tile[n] * p.line, offset + min(column, kValueWidth - 1u));
     }
     for (uint h = 0u; h < kHeads; ++h) {
       const float weight = weight_tile[h * kLocalSize + n];
@@ -154,7 +164,7 @@ void main() {
     uint line = 0u;
     if (tile + lane < part.y) {
       line = line_of(row, key_at(tile + lane));
-      key_scores(row, first_head, tile + lane, line * p.line + kv_head * kWidth);
+      key_scores(row, first_head, tile + lane, line * p.line);
     } else {
       for (uint h = 0u; h < kHeads; ++h) score[h] = negative_infinity();
     }

@@ -20,6 +20,9 @@ layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: non
 layout(constant_id = 7) const uint kHeads = 1;        // a divisor of H / Hkv
 layout(constant_id = 8) const uint kPartKeys = 0;     // keys of a part; 0: one part
 layout(constant_id = 9) const uint kParts = 1;
+#if VKF_PACKED
+layout(constant_id = 10) const uint kCacheFormat = 1;
+#endif
 const uint kRelative = 0;
 const uint kSpan = kLocalSize * kRun;
 const uint kValueChunks = (kValueWidth + kSpan - 1) / kSpan;
@@ -42,6 +45,10 @@ layout(binding = 4) uniform State {
 };
 #include "decode_keys.glsl"
 #include "lane_runs.glsl"
+#if VKF_PACKED
+layout(binding = 1) readonly buffer KvWords { uint kv_words[]; };
+#include "cache_words.glsl"
+#endif
 #include "score_shape.glsl"
 
 float piece[kHeads * kPieces];  // of the queries: element e in lane e % kLocalSize
@@ -65,11 +72,27 @@ void load_queries(uint slot, uint first_head) {
   }
 }
 
-// score = q . k for this lane's key, whose row begins at `base`.
-void dot_key(uint base) {
+// loaded = elements of the line that begins at `line`.
+void load_line(uint line, uint column) {
+#if VKF_PACKED
+  if (kRun == 1u) {
+    loaded[0] = cached(line, column);
+    return;
+  }
+  [[unroll]] for (uint i = 0u; i < kRun; i += 4u) {
+    const vec4 quad = cached_quad(line, column + i);
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) loaded[min(i + e, kRun - 1u)] = quad[e];
+  }
+#else
+  load_run(line + column);
+#endif
+}
+
+// score = q . k for this lane's key, in the line that begins at `line`.
+void dot_key(uint line, uint column) {
   [[unroll]] for (uint h = 0u; h < kHeads; ++h) score[h] = 0.0;
   [[unroll]] for (uint e = 0u; e < kWidth; e += kRun) {
-    load_run(base + e);
+    load_line(line, column + e);
     [[unroll]] for (uint i = 0u; i < kRun; ++i) {
       [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
         const uint at = e + i;
@@ -92,11 +115,12 @@ void update_weights(uint h) {
 }
 
 // sum += weights times the values of the lanes' keys; a masked one's may be anything.
-void add_values(uint base) {
+void add_values(uint line, uint column) {
   [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
-    const uint row = subgroupShuffle(base, n);
+    const uint row = subgroupShuffle(line, n);
     [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
-      load_run(row + min(c * kSpan + gl_SubgroupInvocationID * kRun, kValueWidth - kRun));
+      load_line(row,
+                column + min(c * kSpan + gl_SubgroupInvocationID * kRun, kValueWidth - kRun));
       [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
         const float weight = subgroupShuffle(score[h], n);
         const uint keep = is_masked_weight(weight) ? 0u : ~0u;
@@ -145,7 +169,7 @@ void main() {
     const uint n = min(tile + gl_SubgroupInvocationID, part.y - 1u);
     const uint j = key_at(n);
     const uint line = line_of(row, j) * p.line;
-    dot_key(line + kv_head * kWidth);
+    dot_key(line, kv_head * kWidth);
     const bool allowed = tile + gl_SubgroupInvocationID < part.y && key_allowed(row, j);
     const int distance = int(j) - int(n < sinks_seen ? p.context - 1u : position);
     [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
@@ -154,7 +178,7 @@ void main() {
       score[h] = allowed ? value : negative_infinity();
       update_weights(h);
     }
-    add_values(line + p.value_offset + kv_head * kValueWidth);
+    add_values(line, p.value_offset + kv_head * kValueWidth);
   }
   [[unroll]] for (uint h = 0u; h < kHeads; ++h) store_results(slot, first_head + h, h);
 }

@@ -4,11 +4,14 @@
 // shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
 // bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped; Positions may be unused
-// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_STEP: position from State
+// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of kFormat, VKF_STEP: position from State
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kHasPositions = 0;
 layout(constant_id = 2) const uint kHasTypes = 0;
+#if VKF_BLOCKS
+layout(constant_id = 3) const uint kFormat = 3;
+#endif
 
 #include "embedding.h"
 #include "float_bits.glsl"
@@ -30,12 +33,24 @@ layout(binding = 4) uniform State {
 };
 #endif
 
-float table_at(uint index) {
+#if VKF_BLOCKS
+uint block_word(uint i) { return table[i]; }
+#include "weight_block_at.glsl"
+#endif
+
+// Column d of a row of the table.
+float table_at(uint row, uint d) {
+  const uint panel = row / kPanelColumns * p.panel_stride;
+#if VKF_BLOCKS
+  return block_weight(panel, d, row % kPanelColumns);
+#else
+  const uint index = panel + row % kPanelColumns * p.row_stride + d * p.col_stride;
 #ifdef VKF_TABLE_F16
   const vec2 pair = unpackHalf2x16(table[index >> 1u]);
   return (index & 1u) == 0u ? pair.x : pair.y;
 #else
   return uintBitsToFloat(table[index]);
+#endif
 #endif
 }
 
@@ -64,9 +79,7 @@ void main() {
   for (uint d = gl_LocalInvocationID.x; d < p.width; d += kLocalSize) {
     float value = make_nan();
     if (exists) {
-      const uint at = slice_row / kPanelColumns * p.panel_stride +
-                      slice_row % kPanelColumns * p.row_stride + d * p.col_stride;
-      value = table_at(at) * p.scale;
+      value = table_at(slice_row, d) * p.scale;
       if (kHasPositions != 0u) value += positions[position * p.width + d];
       if (kHasTypes != 0u) value += positions[(p.type_row + type) * p.width + d];
     }

@@ -13,6 +13,8 @@ vkf_kernel(embedding_row__u32_f32_f32 embedding.comp)
 vkf_kernel(embedding_row__u32_f16_f32 embedding.comp DEFINES VKF_TABLE_F16=1)
 vkf_kernel(embedding_step__u32_f32_f32 embedding.comp DEFINES VKF_STEP=1)
 vkf_kernel(embedding_step__u32_f16_f32 embedding.comp DEFINES VKF_STEP=1 VKF_TABLE_F16=1)
+vkf_kernel(embedding_row__u32_blocks_f32 embedding.comp DEFINES VKF_BLOCKS=1)
+vkf_kernel(embedding_step__u32_blocks_f32 embedding.comp DEFINES VKF_STEP=1 VKF_BLOCKS=1)
 vkf_kernel(gated_activation_run__f32_none_f32 gated_activation.comp)
 vkf_kernel(gather_rows_run__f32_none_f32 gather_rows.comp)
 vkf_kernel(group_norm_row__f32_f32_f32 group_norm.comp)
@@ -38,10 +40,15 @@ vkf_kernel(attention_tiled__f32_f32_f32_subgroup attention_tiled.comp FEATURES s
 vkf_kernel(attention_lanes__f32_f32_f32_subgroup_int64 attention_lanes.comp FEATURES subgroup int64)
 vkf_kernel(attention_decode__f32_f32_f32 attention_decode.comp)
 vkf_kernel(attention_decode__f32_f32_f32_subgroup attention_decode.comp FEATURES subgroup)
+vkf_kernel(attention_decode__f32_packed_f32 attention_decode.comp DEFINES VKF_PACKED=1)
+vkf_kernel(attention_decode__f32_packed_f32_subgroup attention_decode.comp FEATURES subgroup
+           DEFINES VKF_PACKED=1)
 vkf_kernel(attention_weights_row__f32_f32_f32 attention_weights.comp)
 vkf_kernel(attention_weights_row__f32_f32_f32_subgroup attention_weights.comp FEATURES subgroup)
 vkf_kernel(kv_append_slot__f32_none_f32 kv_append.comp)
 vkf_kernel(kv_append_prompt__f32_none_f32 kv_append.comp DEFINES VKF_PROMPT=1)
+vkf_kernel(kv_append_slot__f32_none_packed kv_append.comp DEFINES VKF_PACKED=1)
+vkf_kernel(kv_append_prompt__f32_none_packed kv_append.comp DEFINES VKF_PACKED=1 VKF_PROMPT=1)
 vkf_kernel(linear_attention_features__f32_f32_f32 linear_attention_features.comp)
 vkf_kernel(linear_attention_state__f32_f32_f32 linear_attention_state.comp)
 vkf_kernel(linear_attention_scan__f32_f32_f32 linear_attention_scan.comp)
@@ -99,9 +106,24 @@ vkf_kernel(matmul_strided__f32_f32_f32_subgroup_literal matmul_wide.comp UNROLLE
 vkf_kernel(matmul_tiled__f32_f32_f32 matmul_tiled.comp)
 vkf_kernel(matmul_tiled__f32_f16_f32 matmul_tiled.comp DEFINES VKF_WEIGHT_F16=1)
 
+# The same for weights in blocks: bfloat16 and quantised (params/weight_blocks.h).
+vkf_kernel(matmul_rows__f32_blocks_f32 matmul_rows.comp DEFINES VKF_BLOCKS=1)
+vkf_kernel(matmul_rows__f32_blocks_f32_int64 matmul_rows.comp FEATURES int64 DEFINES VKF_BLOCKS=1)
+vkf_kernel(matmul_wide__f32_blocks_f32 matmul_wide.comp DEFINES VKF_BLOCKS=1)
+vkf_kernel(matmul_wide__f32_blocks_f32_subgroup matmul_wide.comp FEATURES subgroup
+           DEFINES VKF_BLOCKS=1)
+vkf_kernel(matmul_stream__f32_blocks_f32_int64 matmul_stream.comp FEATURES int64
+           DEFINES VKF_BLOCKS=1)
+vkf_kernel(matmul_single__f32_blocks_f32 matmul_rows.comp UNROLLED
+           DEFINES VKF_LITERAL=1 VKF_BLOCKS=1)
+vkf_kernel(matmul_literal__f32_blocks_f32_subgroup matmul_wide.comp UNROLLED FEATURES subgroup
+           DEFINES VKF_LITERAL=1 VKF_BLOCKS=1)
+vkf_kernel(matmul_tiled__f32_blocks_f32 matmul_tiled.comp DEFINES VKF_BLOCKS=1)
+
 # Recurrent models: a layer, one cell, their states' moves, and alignment.
 vkf_kernel(recurrence_run__f32_f32_f32 recurrence.comp)
 vkf_kernel(recurrence_run__f32_f16_f32 recurrence.comp DEFINES VKF_WEIGHT_F16=1)
+vkf_kernel(recurrence_run__f32_blocks_f32 recurrence.comp DEFINES VKF_BLOCKS=1)
 vkf_kernel(recurrent_cell_run__f32_none_f32 recurrent_cell.comp)
 vkf_kernel(move_columns_run__f32_none_f32 move_columns.comp)
 vkf_kernel(move_columns_step__f32_none_f32 move_columns.comp DEFINES VKF_STEP=1)
@@ -121,5 +143,7 @@ vkf_kernel(roofline_copy__f32_int64 roofline_copy.comp FEATURES int64)
 # Decoding steps on software devices, and what joins the parts of long ones.
 vkf_kernel(attention_decode_lanes__f32_f32_f32_subgroup_int64 attention_decode_lanes.comp
            FEATURES subgroup int64)
+vkf_kernel(attention_decode_lanes__f32_packed_f32_subgroup_int64 attention_decode_lanes.comp
+           FEATURES subgroup int64 DEFINES VKF_PACKED=1)
 vkf_kernel(attention_merge__f32_none_f32 attention_merge.comp)
 vkf_kernel(lsh_hash_token__f32_f32_u32_subgroup lsh_hash.comp FEATURES subgroup)

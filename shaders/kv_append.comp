@@ -4,9 +4,13 @@
 // shapes:   X (slots, row_stride) or (B, P, row_stride), State -> Cache (R, lines, Hkv * (E + Ev))
 // mapping:  a workgroup owns one slot or token (x, y); an invocation takes every kLocalSize-th element of its line
 // bounds:   slots beyond the live ones and positions beyond C are skipped, of a prompt those that are padding or roll out
-// requires: nothing (baseline); VKF_PROMPT: token t of item b goes to position t of the item's first row
+// requires: nothing (baseline); VKF_PACKED: the cache is words (base/matrix_format.h); VKF_PROMPT: token t of item b goes to position t of the item's first row
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
+#if VKF_PACKED
+layout(constant_id = 1) const uint kCacheFormat = 1;
+layout(constant_id = 2) const uint kFromRow = 0;  // 1: X has a row for every row of the cache
+#endif
 
 #include "attention.h"
 #include "cache_line.glsl"
@@ -14,13 +18,55 @@ layout(constant_id = 0) const uint kLocalSize = 64;
 
 layout(push_constant) uniform Params { KvAppendParams p; };
 layout(binding = 0) readonly buffer X { float x[]; };
+#if VKF_PACKED
+layout(binding = 1) writeonly buffer Cache { uint cache[]; };
+#else
 layout(binding = 1) writeonly buffer Cache { float cache[]; };
+#endif
 layout(binding = 2) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
 #ifdef VKF_PROMPT
 #include "rows.glsl"
+#endif
+
+// Where element i of a line is in a row of X.
+uint column_of(uint i) {
+  return i < p.k_width ? p.k_offset + i : p.v_offset + (i - p.k_width);
+}
+
+#if VKF_PACKED
+#include "cache_pack.glsl"
+
+float element(uint from, uint i) {
+  return i < p.k_width + p.v_width ? x[from + column_of(i)] : 0.0;
+}
+
+// A run of 32 elements, the last one filled up with zeros.
+void pack_run(uint from, uint line, uint run) {
+  const uint first = 32u * run;
+  if (kCacheFormat == kCacheF16) {
+    for (uint i = 0u; i < 16u; ++i) {
+      const uint at = first + 2u * i;
+      cache[line + 16u * run + i] =
+          packHalf2x16(vec2(inside_half(element(from, at)), inside_half(element(from, at + 1u))));
+    }
+    return;
+  }
+  uint largest = 0u;
+  for (uint i = 0u; i < 32u; ++i) largest = max(largest, magnitude_bits(element(from, first + i)));
+  const float scale = scale_of(largest);
+  const uint runs = (p.k_width + p.v_width + 31u) / 32u;
+  cache[line + 8u * runs + run] = floatBitsToUint(scale);
+  for (uint i = 0u; i < 8u; ++i) {
+    uint word = 0u;
+    for (uint e = 0u; e < 4u; ++e) {
+      word |= byte_of(element(from, first + 4u * i + e), scale) << (8u * e);
+    }
+    cache[line + 8u * run + i] = word;
+  }
+}
 #endif
 
 void main() {
@@ -40,11 +86,19 @@ void main() {
   const uint position = state.position - VKF_SLOT_START(entry);
 #endif
   if (position >= p.positions) return;
-  const uint line = p.k_width + p.v_width;
-  const uint to = (row * p.lines + cache_line(position, p.sinks, p.lines)) * line;
-  const uint from = slot * p.row_stride;
-  for (uint i = gl_LocalInvocationID.x; i < line; i += kLocalSize) {
-    const uint column = i < p.k_width ? p.k_offset + i : p.v_offset + (i - p.k_width);
-    cache[to + i] = x[from + column];
+  const uint line = row * p.lines + cache_line(position, p.sinks, p.lines);
+#if VKF_PACKED
+  const uint from = (kFromRow != 0u ? row : slot) * p.row_stride;
+  const uint runs = (p.k_width + p.v_width + 31u) / 32u;
+  const uint words = runs * (kCacheFormat == kCacheF16 ? 16u : 9u);
+  for (uint run = gl_LocalInvocationID.x; run < runs; run += kLocalSize) {
+    pack_run(from, line * words, run);
   }
+#else
+  const uint width = p.k_width + p.v_width;
+  const uint from = slot * p.row_stride;
+  for (uint i = gl_LocalInvocationID.x; i < width; i += kLocalSize) {
+    cache[line * width + i] = x[from + column_of(i)];
+  }
+#endif
 }

@@ -6,7 +6,8 @@
 // mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
 //           every kSlices-th block of 4 steps of K; x counts column tiles, y row tiles, z batches
 // bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
-//           kAlignedA promises that offset and strides of A are multiples of 4
+//           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
+//           is a packed weight of kFormat
 // requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants;
 //           matmul_single is one row and four lanes
 layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices
@@ -20,6 +21,10 @@ layout(constant_id = 5) const uint kSlices = 1;
 #endif
 layout(constant_id = 3) const uint kAlignedA = 1;
 layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
+
+#if VKF_BLOCKS
+layout(constant_id = 9) const uint kFormat = 3;
+#endif
 
 #include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };
@@ -44,6 +49,27 @@ void main() {
     high[i] = vec4(0.0);
   }
 
+#if VKF_BLOCKS
+  const GroupPlace place = place_of(group0 + lane);
+  for (uint block = slice; block * kBlockSteps < p.k; block += kSlices) {
+    const BlockScales scales = load_scales(place, block);
+    for (uint run = 0u; run < 8u && block * kBlockSteps + 4u * run < p.k; ++run) {
+      const WeightRun words = load_run(place, block, run);
+      vec4 x[kRows];
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        x[i] = load_row_inside(a_row[i], block * kBlockSteps + 4u * run);
+      }
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+        vec4 w_low, w_high;
+        weights_of(words, scales, s, w_low, w_high);
+        [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+          low[i] = multiply_add(x[i][s], w_low, low[i]);
+          high[i] = multiply_add(x[i][s], w_high, high[i]);
+        }
+      }
+    }
+  }
+#else
   const uint whole = p.k & ~3u;
   for (uint k = 4u * slice; k < whole; k += 4u * kSlices) {
     vec4 x[kRows];
@@ -66,6 +92,7 @@ void main() {
       high[i] = multiply_add(x, w_high, high[i]);
     }
   }
+#endif
 
   [[unroll]] for (uint i = 0u; i < kRows; ++i) {
     part[(2u * i) * kInvocations + gl_LocalInvocationID.x] = low[i];

@@ -7,13 +7,17 @@
 //           by loads that all lanes share; an invocation every kLanes-th quad of columns; x counts
 //           panels, y row tiles, z batches
 // bounds:   M, N, K may be anything; B lies in whole panels, its offsets multiples of 64;
-//           kAlignedA promises that offset and strides of A are multiples of 4
+//           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
+//           is stored in kFormat
 // requires: shaderInt64; kLanes is 4, 8 or 16; kRows <= 8
 layout(local_size_x = 8, local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 8;
 layout(constant_id = 1) const uint kRows = 1;
 layout(constant_id = 3) const uint kAlignedA = 1;
 layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
+#if VKF_BLOCKS
+layout(constant_id = 9) const uint kFormat = 3;
+#endif
 
 #include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };
@@ -23,7 +27,9 @@ layout(binding = 1) readonly buffer BStream { u64vec4 b_stream[]; };
 
 const uint kQuadsOfPanel = kPanelColumns / 4u;
 const uint kQuads = kQuadsOfPanel / kLanes;
-#if VKF_WEIGHT_F16
+#if VKF_BLOCKS
+const uint kVectors = 16u;  // loads of a run of steps, at most
+#elif VKF_WEIGHT_F16
 const uint kVectors = 4u;  // loads of a step of K
 #else
 const uint kVectors = 8u;
@@ -35,8 +41,10 @@ shared vec4 tile[kRows * kQuadsOfPanel];
 
 u64vec4 step_words[kVectors];  // of one step of K, the same in all lanes
 
-void load_step(uint at) {
-  [[unroll]] for (uint i = 0u; i < kVectors; ++i) step_words[i] = b_stream[(at + i) & kInside];
+void load_vectors(uint at, uint count) {
+  [[unroll]] for (uint i = 0u; i < kVectors; ++i) {
+    if (i < count) step_words[i] = b_stream[(at + i) & kInside];
+  }
 }
 
 // Word first + stride * lane of the step. Where the lane's number is constant to the compiler this
@@ -50,6 +58,36 @@ uint64_t own_word(uint first, uint stride) {
   return word;
 }
 
+#if VKF_BLOCKS
+// Of the group that holds the j-th quad of an invocation, the 4 words from pair `first` of a group's
+// `stride` pairs on; and the shift to the half of them that is the quad's.
+uvec4 group_words(uint j, uint first, uint stride) {
+  uvec4 words = uvec4(0u);
+  [[unroll]] for (uint l = 0u; l < kLanes; ++l) {
+    const uint i = (j * kLanes + l) / 2u * stride + first;
+    const uvec4 of_lane = uvec4(unpackUint2x32(step_words[i >> 2][i & 3u]),
+                                unpackUint2x32(step_words[i >> 2][(i & 3u) + 1u]));
+    words = gl_LocalInvocationID.x == l ? of_lane : words;
+  }
+  return words;
+}
+uint own_half() { return (gl_LocalInvocationID.x & 1u) * 16u; }
+
+vec4 own_bfloats(uint j, uint first, uint stride) {
+  return uintBitsToFloat(group_words(j, first, stride) >> own_half() << 16);
+}
+
+// Values of one step, to be scaled, where the words of a run are loaded; of BF16 the weights.
+vec4 own_values(uint j, uint s) {
+  if (kFormat == kFormatBf16) return own_bfloats(j, 2u * s, 8u);
+  if (kFormat == kFormatQ8) {
+    const uvec4 words = uvec4(unpackUint2x32(own_word(2u * j * kLanes, 2u)),
+                              unpackUint2x32(own_word(2u * j * kLanes + 1u, 2u)));
+    return vec4(bitfieldExtract(ivec4(words), int(8u * s), 8));
+  }
+  return vec4(ivec4(group_words(j, 0u, 2u) >> (own_half() + 4u * s) & 15u));
+}
+#else
 // The j-th quad of columns of an invocation.
 vec4 own_quad(uint j) {
 #if VKF_WEIGHT_F16
@@ -59,12 +97,13 @@ vec4 own_quad(uint j) {
               unpack_pair(own_word(2u * j * kLanes + 1u, 2u)));
 #endif
 }
+#endif
 
 void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint row0 = gl_WorkGroupID.y * kRows;
-  uint b_at = (p.b_offset + gl_WorkGroupID.z * p.b_batch_stride +
-               gl_WorkGroupID.x * p.b_panel_stride) / kPanelColumns * kVectors;
+  const uint b_panel = p.b_offset + gl_WorkGroupID.z * p.b_batch_stride +
+                       gl_WorkGroupID.x * p.b_panel_stride;
   // Rows beyond the matrix repeat the last one; nothing of theirs is stored.
   uint a_row[kRows];
   vec4 sum[kRows * kQuads];
@@ -74,12 +113,47 @@ void main() {
     [[unroll]] for (uint j = 0u; j < kQuads; ++j) sum[i * kQuads + j] = vec4(0.0);
   }
 
+#if VKF_BLOCKS
+  for (uint block = 0u; block * kBlockSteps < p.k; ++block) {
+    const uint block_at = (b_panel >> 3) + block * (block_vectors() >> 1);
+    vec4 scale[kQuads];
+    vec4 offset[kQuads];
+    if (kFormat != kFormatBf16) load_vectors(block_at + (scales_at() >> 1), 4u);
+    [[unroll]] for (uint j = 0u; j < kQuads; ++j) {
+      scale[j] = kFormat == kFormatBf16 ? vec4(1.0) : own_bfloats(j, 0u, 2u);
+      offset[j] = -8.0 * scale[j];
+    }
+    if (kFormat == kFormatQ4M) {
+      load_vectors(block_at + (scales_at() >> 1) + 4u, 4u);
+      [[unroll]] for (uint j = 0u; j < kQuads; ++j) offset[j] = own_bfloats(j, 0u, 2u);
+    }
+    for (uint run = 0u; run < 8u && block * kBlockSteps + 4u * run < p.k; ++run) {
+      load_vectors(block_at + run * 4u * run_vectors(), 4u * run_vectors());
+      vec4 x[kRows];
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        x[i] = load_row_inside(a_row[i], block * kBlockSteps + 4u * run);
+      }
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+        [[unroll]] for (uint j = 0u; j < kQuads; ++j) {
+          const vec4 value = own_values(j, s);
+          const vec4 w = kFormat == kFormatBf16 ? value
+                         : kFormat == kFormatQ8 ? value * scale[j]
+                                                : fma(value, scale[j], offset[j]);
+          [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+            sum[i * kQuads + j] = multiply_add(x[i][s], w, sum[i * kQuads + j]);
+          }
+        }
+      }
+    }
+  }
+#else
+  uint b_at = b_panel / kPanelColumns * kVectors;
   const uint whole = p.k & ~3u;
   for (uint k = 0u; k < whole; k += 4u) {
     vec4 x[kRows];
     [[unroll]] for (uint i = 0u; i < kRows; ++i) x[i] = load_row(a_row[i], k);
     [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-      load_step(b_at + s * kVectors);
+      load_vectors(b_at + s * kVectors, kVectors);
       vec4 w[kQuads];
       [[unroll]] for (uint j = 0u; j < kQuads; ++j) w[j] = own_quad(j);
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
@@ -91,7 +165,7 @@ void main() {
     b_at += 4u * kVectors;
   }
   for (uint k = whole; k < p.k; ++k) {
-    load_step(b_at);
+    load_vectors(b_at, kVectors);
     vec4 w[kQuads];
     [[unroll]] for (uint j = 0u; j < kQuads; ++j) w[j] = own_quad(j);
     [[unroll]] for (uint i = 0u; i < kRows; ++i) {
@@ -102,6 +176,7 @@ void main() {
     }
     b_at += kVectors;
   }
+#endif
 
   // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
   // epilogue unrolled over the tile would be more code than the product.

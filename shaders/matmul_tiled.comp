@@ -5,7 +5,8 @@
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kBlockM x kBlockN and walks K by kBlockK through shared memory; an
 //           invocation kTileM x kTileN of it; x counts column tiles, y row tiles, z batches
-// bounds:   M, N, K, every offset and every stride of A and B may be anything (transposes too)
+// bounds:   M, N, K, every offset and every stride of A and B may be anything (transposes too);
+//           with VKF_BLOCKS B is a packed weight of kFormat
 // requires: kBlockM / kTileM * kBlockN / kTileN = the local size <= 128;
 //           kBlockK * (kBlockM + kBlockN + 2) words of shared memory <= 16 KiB
 layout(local_size_x = 128, local_size_x_id = 0) in;
@@ -18,6 +19,9 @@ layout(constant_id = 6) const uint kTileN = 4;
 // Which axis neighbouring invocations read along; a matter of speed only.
 layout(constant_id = 7) const uint kAlongM = 0;  // 1 where a_row_stride is 1 (A transposed)
 layout(constant_id = 8) const uint kAlongK = 0;  // 1 where b_row_stride is 1 (B transposed)
+#if VKF_BLOCKS
+layout(constant_id = 9) const uint kFormat = 3;
+#endif
 
 #include "activation.glsl"
 #include "f16_words.glsl"
@@ -38,11 +42,22 @@ const uint kPitchN = kBlockN + 1u;
 shared float a_block[kBlockK * kPitchM];
 shared float b_block[kBlockK * kPitchN];
 
-float load_b(uint i) {
+#if VKF_BLOCKS
+uint block_word(uint i) { return b_words[i]; }
+#include "weight_block_at.glsl"
+#endif
+
+float load_b(uint base, uint k, uint column) {
+  const uint panel = base + column / kPanelColumns * p.b_panel_stride;
+#if VKF_BLOCKS
+  return block_weight(panel, k, column % kPanelColumns);
+#else
+  const uint i = panel + k * p.b_row_stride + column % kPanelColumns * p.b_col_stride;
 #if VKF_WEIGHT_F16
   return unpack_f16_at(b_words[i >> 1], i);
 #else
   return b[i];
+#endif
 #endif
 }
 
@@ -67,9 +82,7 @@ void load_b_block(uint column0, uint k0) {
     const uint s = kAlongK != 0u ? t % kBlockK : t / kBlockN;
     float v = 0.0;
     if (column0 + q < p.n && k0 + s < p.k) {
-      const uint column = column0 + q;
-      v = load_b(base + column / kPanelColumns * p.b_panel_stride + (k0 + s) * p.b_row_stride +
-                 column % kPanelColumns * p.b_col_stride);
+      v = load_b(base, k0 + s, column0 + q);
     }
     b_block[s * kPitchN + q] = v;
   }

@@ -8,7 +8,8 @@
 //           tiles, z batches
 // bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
 //           kAlignedA promises that offset and strides of A are multiples of 4; the _strided
-//           variants take any offset and stride of A and B
+//           variants take any offset and stride of A and B; with VKF_BLOCKS B is a packed weight
+//           of kFormat
 // requires: kRows * kGroups * kLanes <= 512; shaderInt64 in the _int64 variants; in the _subgroup
 //           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32 with
 //           subgroups of 4
@@ -23,6 +24,9 @@ layout(constant_id = 2) const uint kGroups = 2;
 #endif
 layout(constant_id = 3) const uint kAlignedA = 1;
 layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
+#if VKF_BLOCKS
+layout(constant_id = 9) const uint kFormat = 3;
+#endif
 
 #include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };
@@ -47,6 +51,7 @@ shared vec4 tile[kRows * kQuads * kLanes];
     }                                                                                          \
   }
 
+#if !VKF_BLOCKS
 // What a quad of columns of a row adds to its sum beyond the whole fours of K.
 vec4 add_rest(vec4 sum, uint row, uint group, uint q) {
   for (uint k = p.k & ~3u; k < p.k; ++k) {
@@ -56,6 +61,7 @@ vec4 add_rest(vec4 sum, uint row, uint group, uint q) {
   }
   return sum;
 }
+#endif
 
 void main() {
   const uint lane = gl_LocalInvocationID.x;
@@ -81,6 +87,25 @@ void main() {
     my_row[i] = a_base + min(row, p.m - 1u) * p.a_row_stride;
   }
 #endif
+#if VKF_BLOCKS
+  GroupPlace place[kGroups];
+  BlockScales scales[kGroups];
+  [[unroll]] for (uint j = 0u; j < kGroups; ++j) place[j] = place_of(group0 + j * kLanes);
+#define LOAD_ROW load_row_inside
+  for (uint block = 0u; block * kBlockSteps < p.k; ++block) {
+    [[unroll]] for (uint j = 0u; j < kGroups; ++j) scales[j] = load_scales(place[j], block);
+    const uint end = min((block + 1u) * kBlockSteps, p.k);
+  for (uint k = block * kBlockSteps; k < end; k += 4u) {  // as the loop without blocks
+    vec4 w[4 * kQuads];
+    [[unroll]] for (uint j = 0u; j < kGroups; ++j) {
+      const WeightRun words = load_run(place[j], block, k % kBlockSteps / 4u);
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+        const uint q = s * kQuads + 2u * j;
+        weights_of(words, scales[j], s, w[q], w[q + 1u]);
+      }
+    }
+#else
+#define LOAD_ROW load_row
   const uint whole = p.k & ~3u;
   for (uint k = 0u; k < whole; k += 4u) {
     vec4 w[4 * kQuads];
@@ -90,9 +115,10 @@ void main() {
         load_group(group0 + j * kLanes, k + s, w[q], w[q + 1u]);
       }
     }
+#endif
 #if VKF_SUBGROUP
     vec4 mine[kSlots];
-    [[unroll]] for (uint i = 0u; i < kSlots; ++i) mine[i] = load_row(my_row[i], k);
+    [[unroll]] for (uint i = 0u; i < kSlots; ++i) mine[i] = LOAD_ROW(my_row[i], k);
 #endif
 #if VKF_LITERAL
     [[unroll]] for (uint i = 0u; i < kRows; i += 4u) {
@@ -106,11 +132,14 @@ void main() {
 #if VKF_SUBGROUP
       ADD_ROW(i, subgroupShuffle(mine[i / kLanes], i % kLanes))
 #else
-      ADD_ROW(i, load_row(a_row[i], k))
+      ADD_ROW(i, LOAD_ROW(a_row[i], k))
 #endif
     }
 #endif
   }
+#if VKF_BLOCKS
+  }  // of the blocks
+#endif
 
   // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
   // epilogue unrolled over the tile would be more code than the product.
@@ -122,7 +151,11 @@ void main() {
     for (uint i = 0u; i < kRows && row0 + i < p.m; ++i) {
       if (column < p.n) {
         const uint row = a_base + (row0 + i) * p.a_row_stride;
+#if VKF_BLOCKS
+        const vec4 v = tile[(i * kQuads + q) * kLanes + lane];
+#else
         const vec4 v = add_rest(tile[(i * kQuads + q) * kLanes + lane], row, group, q);
+#endif
         store_quad(row0 + i, column, finish(v, bias, load_addend(row0 + i, column)));
       }
     }

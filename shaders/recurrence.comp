@@ -9,6 +9,9 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kWidth = 64;  // Hd
 layout(constant_id = 2) const uint kLstm = 0;
+#if VKF_BLOCKS
+layout(constant_id = 3) const uint kFormat = 3;
+#endif
 
 #include "f16_words.glsl"
 #include "matmul.h"
@@ -28,17 +31,25 @@ const uint kColumns = kWidth * (3u + kLstm);
 // Two copies of h: the one that a step reads and the one that it writes.
 shared float h[2u * kWidth];  // (2, Hd)
 
-float weight(uint at) {
+#if VKF_BLOCKS
+uint block_word(uint i) { return w[i]; }
+#include "weight_block_at.glsl"
+#endif
+
+// Weight (n, k), of W's transposed panels.
+float weight(uint n, uint k) {
+#if VKF_BLOCKS
+  const uint blocks = (kWidth + kBlockSteps - 1u) / kBlockSteps;
+  return block_weight(n / kPanelColumns * blocks * 4u * block_vectors(), k, n % kPanelColumns);
+#else
+  const uint at = n / kPanelColumns * (kPanelColumns * kWidth) + k * kPanelColumns +
+                  n % kPanelColumns;
 #if VKF_WEIGHT_F16
   return unpack_f16_at(w[at >> 1], at);
 #else
   return uintBitsToFloat(w[at]);
 #endif
-}
-
-// Where column n of W's transposed panels begins.
-uint column_at(uint n) {
-  return n / kPanelColumns * (kPanelColumns * kWidth) + n % kPanelColumns;
+#endif
 }
 
 float bias_of(uint n) {
@@ -54,19 +65,14 @@ float state_before(uint row, uint t, uint part, uint u) {
 
 // What unit u's gates get of the state h[from ...].
 vec4 from_state(uint u, uint from) {
-  const uint r = column_at(u);
-  const uint z = column_at(kWidth + u);
-  const uint n = column_at(2u * kWidth + u);
-  const uint o = column_at(3u * kWidth + u);
   vec4 sum = vec4(bias_of(u), bias_of(kWidth + u), bias_of(2u * kWidth + u), 0.0);
   if (kLstm != 0u) sum.w = bias_of(3u * kWidth + u);
   for (uint k = 0u; k < kWidth; ++k) {
     const float x = h[from + k];
-    const uint step = k * kPanelColumns;
-    sum.x += x * weight(r + step);
-    sum.y += x * weight(z + step);
-    sum.z += x * weight(n + step);
-    if (kLstm != 0u) sum.w += x * weight(o + step);
+    sum.x += x * weight(u, k);
+    sum.y += x * weight(kWidth + u, k);
+    sum.z += x * weight(2u * kWidth + u, k);
+    if (kLstm != 0u) sum.w += x * weight(3u * kWidth + u, k);
   }
   return sum;
 }

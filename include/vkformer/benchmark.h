@@ -50,7 +50,7 @@ struct GemmBenchmark {
   int64_t m = 1024;               // rows
   int64_t n = 1024;               // output features
   int64_t k = 1024;               // input features
-  std::string weights = "f32";    // storage: "f32" or "f16"
+  std::string weights = "f32";    // storage, as ModelOptions has it
   std::string precision = "f32";  // arithmetic: "f32" or "f16"
   int repeats = 9;
 };

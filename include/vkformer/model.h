@@ -27,8 +27,9 @@ struct LoadProgress {
 
 // How weights lie in device memory.
 struct ModelOptions {
-  // "stored": f16 tensors stay f16 (half the memory, widened in the shader), f32 and bf16 become
-  // f32. "f32" and "f16" convert.
+  // "stored": f16 and quantised tensors stay so (widened in the shader), f32 and bf16 become f32.
+  // "f32", "f16", "bf16", "q8", "q4" (32 weights share a scale) and "q4m" (and a minimum) convert;
+  // what is too small for blocks of 32 is f32 then.
   std::string weights = "stored";
   // Arithmetic: "f32", or "f16" to multiply in half precision where the device's tier has it.
   // Sums are f32 in both.
@@ -110,6 +111,7 @@ struct SessionSizes {
   int64_t tokens = 32;  // S of each, or of each prompt; pictures and sound have sizes of their own
   int64_t new_tokens = 0;  // of a generation; 0: a forward pass
   int64_t beams = 1;
+  std::string cache = "f32";  // of the session: SessionOptions::cache
 };
 
 // Device memory, in bytes.

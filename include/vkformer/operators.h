@@ -23,7 +23,8 @@ struct OperatorCall {
 struct OperatorOptions {
   // "f32", or "f16" to let kernels multiply in half precision where the device can.
   std::string precision = "f32";
-  // How weight-like inputs (the right side of gemm) are stored: "f32" or "f16".
+  // How weight-like inputs (the right side of gemm) are stored: "f32", "f16", "bf16", "q8", "q4" or
+  // "q4m".
   std::string weights = "f32";
   // Runs; every one must give the same bits.
   int repeats = 1;

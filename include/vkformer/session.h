@@ -27,6 +27,8 @@ struct SessionOptions {
   int recordings = 8;
   // Decoding steps per submit; results are the same for any number from 1 on.
   int steps_per_submit = 8;
+  // How a generation's keys and values are stored: "f32", "f16" or "q8" (8 bits, a scale for 32).
+  std::string cache = "f32";
   // Time every dispatch; see Session::last_profile.
   enum class Profile : uint8_t { kOff, kOn } profile = Profile::kOff;
 };

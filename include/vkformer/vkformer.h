@@ -423,7 +423,7 @@ VKFORMER_API void vkf_families_free(vkf_families* families);
 typedef struct vkf_model_options {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* weights;         // "stored" (the default), "f32" or "f16"
+  const char* weights;         // "stored" (the default), "f32", "f16", "bf16", "q8", "q4", "q4m"
   const char* precision;       // arithmetic: "f32" (the default) or "f16"
   uint64_t most_weight_bytes;  // a matrix of more is stored in slices; 0: the device's limit
   // Called from the loading thread after every weight, with bytes; 0 stops with VKF_CANCELLED.
@@ -520,6 +520,7 @@ typedef struct vkf_session_options {
   int32_t recordings;        // kept per kind of pass; 0: 8
   int32_t steps_per_submit;  // decoding steps per submit; 0: 8
   uint32_t profile;          // 1: time every dispatch, for vkf_session_profile
+  const char* cache;         // a generation's keys and values: "f32" (the default), "f16" or "q8"
 } vkf_session_options;
 
 // Bits of vkf_run_options::flags.
@@ -1367,7 +1368,7 @@ typedef struct vkf_operator_options {
   uint32_t poison;  // 1: outputs and temporaries are filled with NaN before each run
   uint32_t reserved;
   const char* precision;  // "f32" (the default) or "f16"
-  const char* weights;    // how weight-like inputs are stored: "f32" (the default) or "f16"
+  const char* weights;    // how weight-like inputs are stored, as vkf_model_options; f32 if null
 } vkf_operator_options;
 typedef struct vkf_operator_costs {
   uint32_t struct_size;

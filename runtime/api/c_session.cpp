@@ -17,6 +17,7 @@ SessionOptions session_options(const vkf_session_options* options) {
   if (given.recordings != 0) made.recordings = given.recordings;
   if (given.steps_per_submit != 0) made.steps_per_submit = given.steps_per_submit;
   if (given.profile != 0) made.profile = SessionOptions::Profile::kOn;
+  made.cache = text_or(given.cache, "f32");
   return made;
 }
 

@@ -86,6 +86,7 @@ Result<Checkpoint> Checkpoint::open_unguarded(const std::string& model_dir) {
     const fs::path parent = given.parent_path();
     checkpoint.directory_ = parent.empty() ? "." : utf8_from_path(parent);
     VKF_CHECK(checkpoint.add_file(MappedFile::open(model_dir)));
+    VKF_CHECK(checkpoint.join_quantised());
     return checkpoint;
   }
   VKF_CHECK(checkpoint.add_store(*make_directory_store(model_dir)));
@@ -94,10 +95,33 @@ Result<Checkpoint> Checkpoint::open_unguarded(const std::string& model_dir) {
 
 Status Checkpoint::add_store(const FileStore& files) {
   directory_ = files.label();
-  if (files.has(kSingleName)) return add_file(files.open(kSingleName));
-  if (files.has(kIndexName)) return add_shards(files);
-  VKF_ASSIGN(const std::string only, only_file(files));
-  return add_file(files.open(only));
+  if (files.has(kSingleName)) {
+    VKF_CHECK(add_file(files.open(kSingleName)));
+  } else if (files.has(kIndexName)) {
+    VKF_CHECK(add_shards(files));
+  } else {
+    VKF_ASSIGN(const std::string only, only_file(files));
+    VKF_CHECK(add_file(files.open(only)));
+  }
+  return join_quantised();
+}
+
+Status Checkpoint::join_quantised() {
+  for (const std::string& name : names()) {
+    const TensorView* values = find(name);
+    const TensorView* scales = find(scales_name(name));
+    if (values == nullptr || scales == nullptr) continue;
+    if (values->dtype != DType::kI8 && values->dtype != DType::kU8) continue;
+    auto joined = join_blocks(name, *values, *scales, find(minima_name(name)));
+    if (!joined) return joined.error().with_context("File [" + file_of(name) + "]");
+    QuantisedTensor& kept = quantised_[name];
+    kept = std::move(joined).value();
+    kept.view.blocks = &kept.blocks;
+    entries_[name].view = &kept.view;
+    entries_.erase(scales_name(name));
+    entries_.erase(minima_name(name));
+  }
+  return {};
 }
 
 Status Checkpoint::add_file(Result<MappedFile> opened) {

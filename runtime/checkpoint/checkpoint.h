@@ -2,6 +2,8 @@
 //
 // Threading: immutable once open; any thread may read.
 // Lifetime: views point into mapped files and live as long as the Checkpoint, also when it moves.
+//
+// A quantised matrix and its scales (quantised_tensors.h) are one tensor here.
 #pragma once
 
 #include <map>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/file_store.h"
+#include "checkpoint/quantised_tensors.h"
 #include "checkpoint/safetensors.h"
 #include "vkformer/result.h"
 
@@ -43,10 +46,12 @@ class Checkpoint {
   Status add_store(const FileStore& files);
   Status add_file(Result<MappedFile> file);
   Status add_shards(const FileStore& files);
+  Status join_quantised();
 
   std::string directory_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, Entry> entries_;
+  std::map<std::string, QuantisedTensor> quantised_;
 };
 
 }  // namespace vkformer

@@ -31,6 +31,9 @@ struct TensorView {
   DType dtype = DType::kF32;
   Shape shape;
   std::span<const std::byte> bytes;
+  // Of a quantised matrix (quantised_tensors.h) its scales; else null. The shape is that of the
+  // matrix then, whatever its bytes' is.
+  const struct QuantisedBlocks* blocks = nullptr;
 };
 
 class SafetensorsFile {

@@ -172,6 +172,7 @@ struct StepShape {
   // N, keys that a query sees at most, its own included; positions count within them. 0: all.
   int64_t context = 0;
   int64_t sinks = 0;  // K, the first keys, which stay when others give way
+  CacheFormat cache = CacheFormat::kF32;
   // Rows of a step, each a token with its own position; several may be of one cache row. 0: a step
   // takes one token of every row.
   int64_t slots = 0;

@@ -43,7 +43,9 @@ TensorId ModelBuilder::add_constant(size_t index) {
   std::string name = weight.row.name;
   if (weight.first_column > 0) name += " from column " + std::to_string(weight.first_column);
   return graph_.add_tensor({.name = std::move(name),
-                            .dtype = weight.dtype,
+                            .dtype = weight.format == MatrixFormat::kF32   ? DType::kF32
+                                     : weight.format == MatrixFormat::kF16 ? DType::kF16
+                                                                           : DType::kU32,
                             .shape = logical_shape(weight),
                             .kind = TensorKind::kConstant,
                             .constant = static_cast<uint32_t>(index),
@@ -65,7 +67,7 @@ Result<LinearWeight> ModelBuilder::linear(const std::string& name) {
                       .n = static_cast<uint32_t>(packed.row.rows),
                       .k = static_cast<uint32_t>(packed.row.width),
                       .bias_offset = packed.bias_offset,
-                      .dtype = packed.dtype};
+                      .format = packed.format};
   if (packed.columns == packed.row.rows) return weight;
   for (size_t i = first; i < weights_.size() && weights_[i].row.name == name; ++i) {
     const PackedWeight& slice = weights_[i];

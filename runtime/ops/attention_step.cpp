@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/attention_loads.h"
+#include "ops/cache_format.h"
 #include "ops/row_kernel.h"
 #include "params/attention_merge.h"
 
@@ -169,6 +170,21 @@ Status choose_kernel(LowerContext& context, const AttentionStepAttrs& a, uint32_
   return {};
 }
 
+// The variant of a kernel whose other constants are set, where the cache is packed.
+void take_packed(const TensorDesc& kv, const AttentionStepAttrs& a, Dispatch& d) {
+  const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
+  const CacheFormat format = cache_format(kv, line).value();
+  if (format == CacheFormat::kF32) return;
+  d.spec.push_back(static_cast<uint32_t>(format));
+  if (d.kernel == KernelId::attention_decode__f32_f32_f32) {
+    d.kernel = KernelId::attention_decode__f32_packed_f32;
+  } else if (d.kernel == KernelId::attention_decode__f32_f32_f32_subgroup) {
+    d.kernel = KernelId::attention_decode__f32_packed_f32_subgroup;
+  } else {
+    d.kernel = KernelId::attention_decode_lanes__f32_packed_f32_subgroup_int64;
+  }
+}
+
 }  // namespace
 
 uint32_t attention_local_size(const DeviceCaps& caps, uint32_t value_width) {
@@ -196,10 +212,9 @@ Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& k
                              ", but must be F32 (slots, at least " + std::to_string(q_end) + ")");
   }
   const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
-  if (kv.dtype != DType::kF32 || kv.shape.size() != 3 || kv.shape[2] != line || kv.shape[0] < 1 ||
-      kv.shape[1] < 1) {
+  if (!cache_format(kv, line)) {
     return op_error(kOp, "kv is " + std::string(dtype_name(kv.dtype)) + " " + shape_text(kv.shape) +
-                             ", but must be F32 (rows, keys, " + std::to_string(line) + ")");
+                             ", but must be " + cache_wanted(line));
   }
   if (a.beams < 1) return op_error(kOp, "beams is 0, but must be at least 1");
   VKF_CHECK(check_rolling(kv, a));
@@ -263,9 +278,10 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
   VKF_CHECK(choose_kernel(context, a, parts.keys > 0 ? parts.keys : most,
                           params.lines < params.positions, d));
   d.spec.insert(d.spec.end(), {parts.keys, parts.count});
-  if (d.kernel != KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64) {
+  if (!takes_lanes(context.caps, a)) {
     d.spec.push_back((a.head_width | a.value_width) % 4 == 0 ? 1u : 0u);
   }
+  take_packed(kv, a, d);
   uint32_t result = node.outputs[0];
   const auto slots = static_cast<uint32_t>(q.shape[0]);
   if (parts.keys > 0) {
@@ -283,7 +299,7 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
   d.slots_per_group = 1;
   const double pairs = static_cast<double>(q.shape[0]) * a.heads * params.lines;
   d.flops = 2.0 * pairs * (a.head_width + a.value_width);
-  d.bytes = 4.0 * pairs * (a.head_width + a.value_width);
+  d.bytes = 4.0 * pairs / a.kv_heads * static_cast<double>(kv.shape[2]);
   context.plan.dispatches.push_back(std::move(d));
   if (parts.keys > 0) merge_parts(context, node, a, result, parts.count);
   return {};

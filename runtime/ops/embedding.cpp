@@ -36,6 +36,15 @@ uint64_t table_elements(const TensorDesc& table) {
 // Whether the strides keep `rows` rows of width D inside the table.
 Status check_table(const TensorDesc& table, const EmbeddingAttrs& a, uint32_t rows) {
   if (a.width == 0) return {};
+  if (in_blocks(a.format)) {
+    const uint64_t words = matrix_words(a.format, rows, a.width);
+    if (a.panel_stride == panel_stride(a.format, a.width) && words <= table_elements(table))
+      return {};
+    return op_error(OpId::k_embedding,
+                    "The table has " + std::to_string(table_elements(table)) + " words, but " +
+                        std::to_string(rows) + " rows of width " + std::to_string(a.width) +
+                        " in " + format_name(a.format) + " take " + std::to_string(words) + ".");
+  }
   const uint64_t last = (rows - 1ull) / kPanelColumns * a.panel_stride +
                         (rows - 1ull) % kPanelColumns * a.row_stride +
                         (a.width - 1ull) * a.col_stride;
@@ -75,7 +84,12 @@ Status check_state(const TensorDesc& state) {
                                          std::to_string(kNeeded) + ": the state and its slots.");
 }
 
-KernelId pick(bool half, bool step) {
+KernelId pick(const TensorDesc& table, const EmbeddingAttrs& attrs, bool step) {
+  if (in_blocks(attrs.format)) {
+    return step ? KernelId::embedding_step__u32_blocks_f32
+                : KernelId::embedding_row__u32_blocks_f32;
+  }
+  const bool half = table.dtype == DType::kF16;
   if (step) {
     return half ? KernelId::embedding_step__u32_f16_f32 : KernelId::embedding_step__u32_f32_f32;
   }
@@ -94,9 +108,10 @@ Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& tabl
     return op_error(OpId::k_embedding, "ids is " + std::string(dtype_name(ids.dtype)) + " " +
                                            shape_text(ids.shape) + ", but must be U32.");
   }
-  if (table.dtype != DType::kF32 && table.dtype != DType::kF16) {
+  const bool words = table.dtype == DType::kU32 && in_blocks(attrs.format);
+  if (!words && table.dtype != DType::kF32 && table.dtype != DType::kF16) {
     return op_error(OpId::k_embedding, "table is " + std::string(dtype_name(table.dtype)) +
-                                           ", but must be F32 or F16.");
+                                           ", but must be F32, F16 or words of blocks.");
   }
   const EmbeddingAttrs a = with_defaults(attrs, ids.shape);
   if (a.vocabulary == 0) {
@@ -199,12 +214,18 @@ EmbeddingParams params_of(const LowerContext& context, const Node& node) {
   return params;
 }
 
+// Of one element of the table.
+double weight_bytes(const TensorDesc& table, const EmbeddingAttrs& attrs) {
+  if (in_blocks(attrs.format)) return block_words(attrs.format) / 512.0;
+  return table.dtype == DType::kF16 ? 2.0 : 4.0;
+}
+
 }  // namespace
 
 // One dispatch per slice of the table; each writes the rows whose ids it has.
 Status lower_embedding(LowerContext& context, const Node& node) {
   const EmbeddingAttrs& attrs = attrs_of<EmbeddingAttrs>(node);
-  const bool half = context.desc(node.inputs[1]).dtype == DType::kF16;
+  const TensorDesc& first = context.desc(node.inputs[1]);
   const bool has_positions = node.inputs[2] != kNoTensor;
   const bool step = node.inputs[3] != kNoTensor;
   EmbeddingParams params = params_of(context, node);
@@ -214,7 +235,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
     const TensorId table = node.inputs[s == 0 ? 1 : s + 3];
     params.first_id = s * attrs.slice_rows;
     params.slice_rows = slice_rows(attrs, s);
-    Dispatch d = make_dispatch(node, pick(half, step));
+    Dispatch d = make_dispatch(node, pick(first, attrs, step));
     d.bindings = {{node.inputs[0], Access::kRead},
                   {table, Access::kRead},
                   {has_positions ? node.inputs[2] : table, Access::kRead},
@@ -222,10 +243,10 @@ Status lower_embedding(LowerContext& context, const Node& node) {
     if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
     d.set_push(params);
     d.spec = {row_local_size(context.caps, params.width), has_positions ? 1u : 0u,
-              attrs.types > 0 ? 1u : 0u};
+              attrs.types > 0 ? 1u : 0u, static_cast<uint32_t>(attrs.format)};
     set_row_groups(context, d, params.rows, 1);
     d.flops = 2.0 * elements;
-    d.bytes = elements * ((half ? 6.0 : 8.0) + (has_positions ? 4.0 : 0.0));
+    d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_positions ? 4.0 : 0.0));
     context.plan.dispatches.push_back(std::move(d));
   }
   return {};

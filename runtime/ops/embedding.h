@@ -9,6 +9,7 @@
 // never a read outside the table.
 #pragma once
 
+#include "base/matrix_format.h"
 #include "ops/op.h"
 
 namespace vkformer {
@@ -23,6 +24,8 @@ struct EmbeddingAttrs {
   // From 64 rows of the table to the next 64, where it is a packed weight (panels of 64 columns);
   // 0: 64 * row_stride.
   uint32_t panel_stride = 0;  // elements
+  // Of a table in blocks (params/weight_blocks.h) the strides are but the panel's, in 32-bit words.
+  MatrixFormat format = MatrixFormat::kF32;  // kF32 also stands for what the table's dtype says
   // Rows of each tensor of a table in slices, but for the last one, which has the rest; 0: it is
   // one tensor.
   uint32_t slice_rows = 0;
@@ -40,8 +43,8 @@ struct EmbeddingAttrs {
 };
 
 struct EmbeddingInputs {
-  TensorId ids = kNoTensor;           // (..., T), or planes of that, U32
-  TensorId table = kNoTensor;         // V * D elements by strides: F32, or F16 in pairs per word
+  TensorId ids = kNoTensor;    // (..., T), or planes of that, U32
+  TensorId table = kNoTensor;  // V * D elements by strides: F32, F16 in pairs per word, or U32
   std::vector<TensorId> slices = {};  // of the table, after the first, which is `table`
   TensorId positions = kNoTensor;     // (P + types, D), F32, or absent
   TensorId state = kNoTensor;         // DecodeState, where positions come from it; needs positions

@@ -1,5 +1,6 @@
 #include "ops/kv_append.h"
 
+#include "ops/cache_format.h"
 #include "ops/row_kernel.h"
 #include "params/attention.h"
 #include "params/decode_state.h"
@@ -30,11 +31,9 @@ Status check_kv_append(const TensorDesc& x, const TensorDesc& state, const Tenso
                              "), or (B, P, as much) for a prompt");
   }
   const int64_t line = int64_t{a.k_width} + a.v_width;
-  if (cache.dtype != DType::kF32 || cache.shape.size() != 3 || cache.shape[0] < 1 ||
-      cache.shape[1] < 1 || cache.shape[2] != line) {
+  if (!cache_format(cache, line)) {
     return op_error(kOp, "cache is " + std::string(dtype_name(cache.dtype)) + " " +
-                             shape_text(cache.shape) + ", but must be F32 (rows, keys, " +
-                             std::to_string(line) + ")");
+                             shape_text(cache.shape) + ", but must be " + cache_wanted(line));
   }
   if (a.sinks >= cache.shape[1]) {
     return op_error(kOp, std::to_string(a.sinks) +
@@ -66,6 +65,15 @@ Status add_kv_append(Graph& graph, TensorId x, TensorId state, TensorId cache,
   return {};
 }
 
+Dispatch packing_dispatch(LowerContext& context, const Node& node, CacheFormat format,
+                          uint32_t width) {
+  Dispatch d = make_dispatch(node, KernelId::kv_append_slot__f32_none_packed);
+  // An invocation packs a run of 32.
+  const uint32_t runs = (width + kBlockSteps - 1) / kBlockSteps;
+  d.spec = {row_local_size(context.caps, runs), static_cast<uint32_t>(format), 0u};
+  return d;
+}
+
 Status lower_kv_append(LowerContext& context, const Node& node) {
   const KvAppendAttrs& a = attrs_of<KvAppendAttrs>(node);
   const TensorDesc& x = context.desc(node.inputs[0]);
@@ -84,16 +92,23 @@ Status lower_kv_append(LowerContext& context, const Node& node) {
                               .beams = a.beams,
                               .positions = a.positions == 0 ? lines : a.positions,
                               .sinks = a.sinks};
-  Dispatch d = make_dispatch(node, prompt ? KernelId::kv_append_prompt__f32_none_f32
-                                          : KernelId::kv_append_slot__f32_none_f32);
+  Dispatch d = prompt ? make_dispatch(node, KernelId::kv_append_prompt__f32_none_f32)
+                      : make_dispatch(node, KernelId::kv_append_slot__f32_none_f32);
+  const uint32_t width = a.k_width + a.v_width;
+  d.spec = {row_local_size(context.caps, width)};
+  const CacheFormat format = cache_format(cache, width).value();
+  if (format != CacheFormat::kF32) {
+    d = packing_dispatch(context, node, format, width);
+    if (prompt) d.kernel = KernelId::kv_append_prompt__f32_none_packed;
+  }
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.outputs[0], Access::kWrite},
                 {node.inputs[1], Access::kRead}};
   d.set_push(params);
-  d.spec = {row_local_size(context.caps, a.k_width + a.v_width)};
   set_row_groups(context, d, rows, 1);
-  d.bytes = 8.0 * static_cast<double>(rows) * (a.k_width + a.v_width);
-  d.flops = d.bytes / 8;
+  const double cached = 4.0 * static_cast<double>(cache.shape[2]);
+  d.bytes = static_cast<double>(rows) * (4.0 * width + cached);
+  d.flops = static_cast<double>(rows) * width;
   context.plan.dispatches.push_back(std::move(d));
   return {};
 }

@@ -6,10 +6,13 @@
 //   x (slots, any row width) or (B, P, any row width)
 //     -> cache (R, lines, Hkv * (E + Ev)), keys first, then values
 //
+// The cache is f32, or words of halves or bytes (ops/cache_format.h).
+//
 // A cache with fewer lines than positions rolls: the first `sinks` positions stay in the first
 // lines, the others take turns in the rest, and a prompt leaves its last ones there.
 #pragma once
 
+#include "base/matrix_format.h"
 #include "ops/op.h"
 
 namespace vkformer {
@@ -33,6 +36,11 @@ Status check_kv_append(const TensorDesc& x, const TensorDesc& state, const Tenso
 // DecodeState and slot rows. In a graph that is no step, x (B, P, any) is a prompt.
 Status add_kv_append(Graph& graph, TensorId x, TensorId state, TensorId cache,
                      const KvAppendAttrs& attrs);
+
+// The dispatch that packs lines of `width` elements, without bindings, parameters and groups; its
+// constant 2 says that X has a row for every row of the cache. For what lowers to it as well.
+Dispatch packing_dispatch(LowerContext& context, const Node& node, CacheFormat format,
+                          uint32_t width);
 
 Status lower_kv_append(LowerContext& context, const Node& node);
 

@@ -149,8 +149,11 @@ Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
                      .activation = attrs.activation,
                      .addend = MatmulAttrs::Addend::kAfter,
                      .gate = attrs.gate};
-  Node node = make_node(OpId::k_matmul, MatmulNodeAttrs{matmul, weight},
-                        flags_text(matmul) + (weight.dtype == DType::kF16 ? " f16 weight" : ""));
+  Node node = make_node(
+      OpId::k_matmul, MatmulNodeAttrs{matmul, weight},
+      flags_text(matmul) + (weight.format == MatrixFormat::kF32
+                                ? std::string()
+                                : std::string(" ") + format_name(weight.format) + " weight"));
   node.inputs = {x, weight.tensor, attrs.residual};
   for (const LinearSlice& slice : slices_of(weight)) {
     if (slice.tensor != weight.tensor) node.inputs.push_back(slice.tensor);
@@ -218,14 +221,14 @@ void emit(LowerContext& context, const Node& node, const MatmulProblem& problem,
 // A packed weight: all leading axes of x are rows of one product, or of one per slice.
 void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
   const TensorDesc& x = context.desc(node.inputs[0]);
-  MatmulProblem problem{.params = base_params(attrs.matmul), .weight_dtype = attrs.weight.dtype};
+  MatmulProblem problem{.params = base_params(attrs.matmul), .format = attrs.weight.format};
   MatmulParams& p = problem.params;
   p.m = static_cast<uint32_t>(row_count(x.shape));
   p.k = attrs.weight.k;
   p.a_row_stride = p.k;
   p.a_col_stride = 1;
   p.b_row_stride = kPanelColumns;
-  p.b_panel_stride = kPanelColumns * p.k;
+  p.b_panel_stride = panel_stride(attrs.weight.format, p.k);
   p.b_col_stride = 1;
   // A gated layer writes one column for every pair.
   const uint32_t per_column = attrs.matmul.gate == MatmulAttrs::Gate::kPairs ? 2 : 1;

@@ -6,9 +6,11 @@
 //   y_i = act(z_2i) * z_2i+1, z = alpha x W + bias          gated linear layers: y (..., N / 2)
 //
 // Accumulation is f32 on every tier. Leading (batch) axes broadcast as in NumPy. The right side is
-// a tensor of the graph, or a weight packed at load (weights/pack.h), f32 or f16 in words.
+// a tensor of the graph, or a weight packed at load (weights/pack.h) in one of the formats of
+// base/matrix_format.h.
 #pragma once
 
+#include "base/matrix_format.h"
 #include "ops/activation.h"
 #include "ops/op.h"
 
@@ -29,7 +31,7 @@ struct LinearWeight {
   uint32_t n = 0;              // N, output features
   uint32_t k = 0;              // K, input features
   uint32_t bias_offset = ~0u;  // in 32-bit words; ~0 = no bias
-  DType dtype = DType::kF32;   // F32, or F16 packed two in a word
+  MatrixFormat format = MatrixFormat::kF32;
   // A matrix too large for one binding: its columns by slice, the first of which is `tensor`. Empty
   // where that is all of it.
   std::vector<LinearSlice> slices = {};

@@ -7,6 +7,7 @@ namespace {
 
 constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
+constexpr size_t kFormatConstant = 9;  // number of kFormat, in the variants for blocks
 
 uint32_t ceil_div(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
@@ -23,6 +24,7 @@ bool packed_like(const MatmulProblem& problem) {
 // Whole panels, as weights/pack.h makes them: any column of the last one may be read.
 bool in_panels(const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;
+  if (in_blocks(problem.format)) return true;
   return p.b_col_stride == 1 && p.b_row_stride == kPanelColumns &&
          p.b_offset % kPanelColumns == 0 && p.b_batch_stride % kPanelColumns == 0 &&
          p.b_panel_stride % kPanelColumns == 0;
@@ -36,32 +38,47 @@ bool half_arithmetic(const DeviceCaps& caps, Precision precision) {
   return precision == Precision::kF16 && caps.fp16();
 }
 
-KernelId rows_kernel(bool weight_half, bool half, bool wide_loads) {
-  if (half)
-    return weight_half ? KernelId::matmul_rows__f32_f16_f32_fp16
-                       : KernelId::matmul_rows__f32_f32_f32_fp16;
-  if (wide_loads)
-    return weight_half ? KernelId::matmul_rows__f32_f16_f32_int64
-                       : KernelId::matmul_rows__f32_f32_f32_int64;
-  return weight_half ? KernelId::matmul_rows__f32_f16_f32 : KernelId::matmul_rows__f32_f32_f32;
+// The variants of a strategy by how the weight is stored.
+struct Variants {
+  KernelId f32, f16, blocks;
+};
+
+KernelId variant_of(MatrixFormat format, const Variants& variants) {
+  if (in_blocks(format)) return variants.blocks;
+  return format == MatrixFormat::kF16 ? variants.f16 : variants.f32;
 }
 
-KernelId wide_kernel(bool weight_half, const DeviceCaps& caps) {
+KernelId rows_kernel(MatrixFormat format, bool wide_loads) {
+  if (wide_loads) {
+    return variant_of(
+        format, {KernelId::matmul_rows__f32_f32_f32_int64, KernelId::matmul_rows__f32_f16_f32_int64,
+                 KernelId::matmul_rows__f32_blocks_f32_int64});
+  }
+  return variant_of(format, {KernelId::matmul_rows__f32_f32_f32, KernelId::matmul_rows__f32_f16_f32,
+                             KernelId::matmul_rows__f32_blocks_f32});
+}
+
+KernelId wide_kernel(MatrixFormat format, const DeviceCaps& caps) {
   if (!caps.subgroup()) {
-    return weight_half ? KernelId::matmul_wide__f32_f16_f32 : KernelId::matmul_wide__f32_f32_f32;
+    return variant_of(format,
+                      {KernelId::matmul_wide__f32_f32_f32, KernelId::matmul_wide__f32_f16_f32,
+                       KernelId::matmul_wide__f32_blocks_f32});
   }
-  if (weight_half) return KernelId::matmul_wide__f32_f16_f32_subgroup;
-  return caps.int64() ? KernelId::matmul_wide__f32_f32_f32_subgroup_int64
-                      : KernelId::matmul_wide__f32_f32_f32_subgroup;
+  return variant_of(format, {caps.int64() ? KernelId::matmul_wide__f32_f32_f32_subgroup_int64
+                                          : KernelId::matmul_wide__f32_f32_f32_subgroup,
+                             KernelId::matmul_wide__f32_f16_f32_subgroup,
+                             KernelId::matmul_wide__f32_blocks_f32_subgroup});
 }
 
-KernelId literal_kernel(bool weight_half, bool single) {
+KernelId literal_kernel(MatrixFormat format, bool single) {
   if (single) {
-    return weight_half ? KernelId::matmul_single__f32_f16_f32
-                       : KernelId::matmul_single__f32_f32_f32;
+    return variant_of(format,
+                      {KernelId::matmul_single__f32_f32_f32, KernelId::matmul_single__f32_f16_f32,
+                       KernelId::matmul_single__f32_blocks_f32});
   }
-  return weight_half ? KernelId::matmul_literal__f32_f16_f32_subgroup
-                     : KernelId::matmul_literal__f32_f32_f32_subgroup;
+  return variant_of(format, {KernelId::matmul_literal__f32_f32_f32_subgroup,
+                             KernelId::matmul_literal__f32_f16_f32_subgroup,
+                             KernelId::matmul_literal__f32_blocks_f32_subgroup});
 }
 
 void set_live(Dispatch& d, const MatmulProblem& problem, int axis, uint32_t rows_per_group) {
@@ -147,47 +164,50 @@ MatmulChoice software_tile(uint32_t m, const DeviceCaps& caps) {
   return {kAnyRows, MatmulStrategy::kWide, large_tile_rows(caps), 1};
 }
 
-// Halves are multiplied by matmul_rows and the plain tiles of matmul_wide.
+// Halves are multiplied by matmul_rows and the plain tiles of matmul_wide, f32 and f16 weights
+// only.
 void launch_half(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
                  const MatmulChoice& choice) {
-  const bool weight_half = problem.weight_dtype == DType::kF16;
+  const bool weight_half = problem.format == MatrixFormat::kF16;
   if (choice.strategy == MatmulStrategy::kWide) {
     d.kernel = weight_half ? KernelId::matmul_wide__f32_f16_f32_fp16
                            : KernelId::matmul_wide__f32_f32_f32_fp16;
     launch_wide(d, problem, caps, {kAnyRows, MatmulStrategy::kWide, 14, 2}, false);
     return;
   }
-  d.kernel = rows_kernel(weight_half, true, false);
+  d.kernel = weight_half ? KernelId::matmul_rows__f32_f16_f32_fp16
+                         : KernelId::matmul_rows__f32_f32_f32_fp16;
   const MatmulChoice software{kAnyRows, MatmulStrategy::kRows, 0, 8, 1};
   launch_rows(d, problem, choice.strategy == MatmulStrategy::kRows ? choice : software);
 }
 
 void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, bool half,
             const MatmulChoice& choice) {
-  const bool weight_half = problem.weight_dtype == DType::kF16;
   const bool tiled =
       choice.strategy == MatmulStrategy::kTiled || choice.strategy == MatmulStrategy::kStrided;
-  if (half && !tiled) return launch_half(d, problem, caps, choice);
+  if (half && !tiled && !in_blocks(problem.format)) return launch_half(d, problem, caps, choice);
   switch (choice.strategy) {
     case MatmulStrategy::kRows:
-      d.kernel = rows_kernel(weight_half, half, caps.int64());
+      d.kernel = rows_kernel(problem.format, caps.int64());
       return launch_rows(d, problem, choice);
     case MatmulStrategy::kStream:
-      d.kernel = weight_half ? KernelId::matmul_stream__f32_f16_f32_int64
-                             : KernelId::matmul_stream__f32_f32_f32_int64;
+      d.kernel = variant_of(problem.format, {KernelId::matmul_stream__f32_f32_f32_int64,
+                                             KernelId::matmul_stream__f32_f16_f32_int64,
+                                             KernelId::matmul_stream__f32_blocks_f32_int64});
       return launch_stream(d, problem, caps);
     case MatmulStrategy::kWide:
-      d.kernel = wide_kernel(weight_half, caps);
+      d.kernel = wide_kernel(problem.format, caps);
       return launch_wide(d, problem, caps, choice, caps.subgroup());
     case MatmulStrategy::kLiteral:
-      d.kernel = literal_kernel(weight_half, choice.rows == 1);
+      d.kernel = literal_kernel(problem.format, choice.rows == 1);
       if (choice.rows == 1) return launch_single(d, problem);
       return launch_wide(d, problem, caps, {kAnyRows, MatmulStrategy::kWide, 8, 1}, true);
     case MatmulStrategy::kStrided:
       return launch_strided(d, problem, caps, choice);
     case MatmulStrategy::kTiled:
-      d.kernel =
-          weight_half ? KernelId::matmul_tiled__f32_f16_f32 : KernelId::matmul_tiled__f32_f32_f32;
+      d.kernel = variant_of(
+          problem.format, {KernelId::matmul_tiled__f32_f32_f32, KernelId::matmul_tiled__f32_f16_f32,
+                           KernelId::matmul_tiled__f32_blocks_f32});
       return launch_tiled(d, problem, choice);
   }
 }
@@ -204,7 +224,7 @@ MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps) {
     tile.strategy = MatmulStrategy::kStrided;
     return tile;
   }
-  const MatmulChoice choice = matmul_choice(caps, m, problem.weight_dtype == DType::kF16);
+  const MatmulChoice choice = matmul_choice(caps, m, problem.format);
   if (choice.strategy != MatmulStrategy::kStream || in_panels(problem)) return choice;
   return software_tile(m, caps);
 }
@@ -215,12 +235,16 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
   d.label = node.label;
   launch(d, problem, caps, half_arithmetic(caps, precision), choice);
   d.set_push(problem.params);
-  const bool weight_half = problem.weight_dtype == DType::kF16;
+  if (in_blocks(problem.format)) {
+    d.spec.resize(kFormatConstant);
+    d.spec.push_back(static_cast<uint32_t>(problem.format));
+  }
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
   d.bytes =
       4.0 * (products + static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
-      (weight_half ? 2.0 : 4.0) * problem.params.n * static_cast<double>(problem.params.k);
+      4.0 / kPanelColumns * problem.params.n *
+          static_cast<double>(panel_words(problem.format, problem.params.k));
   return d;
 }
 

@@ -18,7 +18,7 @@ struct MatmulNodeAttrs {
 struct MatmulProblem {
   MatmulParams params{};
   uint32_t batch = 1;
-  DType weight_dtype = DType::kF32;
+  MatrixFormat format = MatrixFormat::kF32;  // of B
   bool rows_are_slots = false;  // a decoding step: M is the capacity, live rows come first
 };
 

@@ -51,9 +51,11 @@ std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps) {
   return caps.device_class == DeviceClass::kSoftware ? software_table(caps) : gpu_table();
 }
 
-MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, bool half_weights) {
-  for (const MatmulChoice& choice : caps.tuned_matmul[half_weights ? 1 : 0]) {
-    if (m <= choice.max_rows && can_run(choice, caps)) return choice;
+MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format) {
+  if (!in_blocks(format)) {
+    for (const MatmulChoice& choice : caps.tuned_matmul[format == MatrixFormat::kF16 ? 1 : 0]) {
+      if (m <= choice.max_rows && can_run(choice, caps)) return choice;
+    }
   }
   for (const MatmulChoice& choice : matmul_table(caps)) {
     if (m <= choice.max_rows) return choice;
@@ -91,7 +93,7 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
 std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m) {
   DeviceCaps untuned = caps;
   untuned.tuned_matmul = {};
-  std::vector<MatmulChoice> list{matmul_choice(untuned, m, false)};
+  std::vector<MatmulChoice> list{matmul_choice(untuned, m, MatrixFormat::kF32)};
   const bool software = caps.device_class == DeviceClass::kSoftware;
   if (m <= kFewRows) {
     for (const auto& [lanes, slices] :

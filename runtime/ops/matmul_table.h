@@ -6,6 +6,7 @@
 // shares its batch; with several, the number of rows decides on the order.
 #pragma once
 
+#include "base/matrix_format.h"
 #include "plan/device_caps.h"
 
 namespace vkformer {
@@ -14,8 +15,8 @@ namespace vkformer {
 // is left out.
 std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps);
 
-// What holds for a product of M rows: tuned or by the table.
-MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, bool half_weights);
+// What holds for a product of M rows: tuned, of weights in f32 and f16, or by the table.
+MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format);
 
 // Rows of matmul_wide's tile for large products on a software device with subgroups. Mesa 23 to 25
 // takes seconds to compile 32.

@@ -25,6 +25,12 @@ Status add_fused(Graph& graph, const RecurrenceInputs& inputs, CellKind cell, Te
   return {};
 }
 
+KernelId pick(MatrixFormat format) {
+  if (in_blocks(format)) return KernelId::recurrence_run__f32_blocks_f32;
+  return format == MatrixFormat::kF16 ? KernelId::recurrence_run__f32_f16_f32
+                                      : KernelId::recurrence_run__f32_f32_f32;
+}
+
 // A product and a cell per token.
 Status add_steps(Graph& graph, const RecurrenceInputs& inputs, CellKind cell, TensorId y) {
   const Shape shape = graph.tensor(y).shape;
@@ -107,15 +113,13 @@ Status lower_recurrence(LowerContext& context, const Node& node) {
                           .unused = {}};
   for (; params.first < params.tokens; params.first += params.count) {
     params.count = std::min(std::max(1u, most), params.tokens - params.first);
-    Dispatch d =
-        make_dispatch(node, a.weight.dtype == DType::kF16 ? KernelId::recurrence_run__f32_f16_f32
-                                                          : KernelId::recurrence_run__f32_f32_f32);
+    Dispatch d = make_dispatch(node, pick(a.weight.format));
     d.bindings = {{node.inputs[0], Access::kRead},
                   {node.inputs[1], Access::kRead},
                   {initial ? node.inputs[2] : node.inputs[0], Access::kRead},
                   {node.outputs[0], Access::kReadWrite}};
     d.set_push(params);
-    d.spec = {local, width, lstm ? 1u : 0u};
+    d.spec = {local, width, lstm ? 1u : 0u, static_cast<uint32_t>(a.weight.format)};
     set_row_groups(context, d, params.rows, 1);
     const double steps = static_cast<double>(params.rows) * params.count;
     d.flops = 2.0 * steps * a.weight.n * width;

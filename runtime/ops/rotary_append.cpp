@@ -1,7 +1,9 @@
 #include "ops/rotary_append.h"
 
+#include "ops/cache_format.h"
 #include "ops/kv_append.h"
 #include "ops/row_op.h"
+#include "params/attention.h"
 #include "params/decode_state.h"
 #include "params/rotary.h"
 
@@ -80,10 +82,54 @@ Result<TensorId> add_rotary_append(Graph& graph, const RotaryAppendInputs& in,
   return y;
 }
 
+namespace {
+
+// Turned keys and values of a line for every row of the cache go on into a packed cache.
+void pack_lines(LowerContext& context, const Node& node, const RotaryAppendAttrs& a,
+                uint32_t turned) {
+  const TensorDesc& cache = context.desc(node.outputs[1]);
+  const uint32_t half = a.kv_heads * a.head_width;
+  const auto lines = static_cast<uint32_t>(cache.shape[1]);
+  const uint64_t slots = row_count(context.desc(node.inputs[0]).shape);
+  const KvAppendParams params{.k_offset = 0,
+                              .v_offset = half,
+                              .row_stride = 2 * half,
+                              .k_width = half,
+                              .v_width = half,
+                              .lines = lines,
+                              .rows = static_cast<uint32_t>(slots),
+                              .tokens = 1,
+                              .beams = 1,
+                              .positions = a.positions == 0 ? lines : a.positions,
+                              .sinks = a.sinks};
+  const CacheFormat format = cache_format(cache, 2 * half).value();
+  Dispatch d = packing_dispatch(context, node, format, 2 * half);
+  d.spec[2] = 1;
+  d.bindings = {
+      {turned, Access::kRead}, {node.outputs[1], Access::kWrite}, {node.inputs[2], Access::kRead}};
+  d.set_push(params);
+  set_row_groups(context, d, slots, 1);
+  d.flops = 2.0 * static_cast<double>(slots) * half;
+  d.bytes = static_cast<double>(slots) * (8.0 * half + 4.0 * static_cast<double>(cache.shape[2]));
+  context.plan.dispatches.push_back(std::move(d));
+}
+
+}  // namespace
+
 Status lower_rotary_append(LowerContext& context, const Node& node) {
   const RotaryAppendAttrs& a = attrs_of<RotaryAppendAttrs>(node);
   const uint64_t slots = row_count(context.desc(node.inputs[0]).shape);
-  const auto lines = static_cast<uint32_t>(context.desc(node.outputs[1]).shape[1]);
+  const TensorDesc& cache = context.desc(node.outputs[1]);
+  const uint32_t line = 2 * a.kv_heads * a.head_width;
+  // A packed cache gets its lines from one f32 line a row.
+  const bool packed = cache_format(cache, line) != CacheFormat::kF32;
+  uint32_t turned = node.outputs[1];
+  if (packed) {
+    turned = context.add_scratch("rotary_append.lines",
+                                 4ull * static_cast<uint64_t>(cache.shape[0]) * line);
+  }
+  const auto lines = packed ? 1u : static_cast<uint32_t>(cache.shape[1]);
+  const auto positions = a.positions == 0 ? static_cast<uint32_t>(cache.shape[1]) : a.positions;
   const RotaryAppendParams params{
       .heads = a.heads,
       .kv_heads = a.kv_heads,
@@ -93,13 +139,13 @@ Status lower_rotary_append(LowerContext& context, const Node& node) {
       .again_heads = a.again_heads,
       .again_limit = a.again_limit,
       .lines = lines,
-      .positions = a.positions == 0 ? lines : a.positions,
-      .sinks = a.sinks};
+      .positions = positions,
+      .sinks = packed ? 0u : a.sinks};
   Dispatch d = make_dispatch(node, KernelId::rotary_append__f32_f32_f32);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},
                 {node.outputs[0], Access::kWrite},
-                {node.outputs[1], Access::kWrite},
+                {turned, Access::kWrite},
                 {node.inputs[2], Access::kRead}};
   d.set_push(params);
   // An invocation takes a pair of a head, or a few where heads are wide.
@@ -113,6 +159,7 @@ Status lower_rotary_append(LowerContext& context, const Node& node) {
   d.flops = 3.0 * elements;
   d.bytes = 12.0 * elements;
   context.plan.dispatches.push_back(std::move(d));
+  if (packed) pack_lines(context, node, a, turned);
   return {};
 }
 

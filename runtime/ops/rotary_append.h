@@ -28,7 +28,7 @@ struct RotaryAppendInputs {
   TensorId x = kNoTensor;      // (slots, (H + 2 Hkv) E), F32
   TensorId table = kNoTensor;  // (P, r), F32: cosines, then sines
   TensorId state = kNoTensor;  // DecodeState and slot rows (words), U32
-  TensorId cache = kNoTensor;  // (R, lines, 2 Hkv E), F32, external
+  TensorId cache = kNoTensor;  // (R, lines, 2 Hkv E), F32, or words (ops/cache_format.h), external
 };
 
 // The queries' description (slots, (H + again) E), or why the inputs do not fit: x (slots, (H + 2

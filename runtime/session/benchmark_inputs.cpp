@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/half.h"
 #include "weights/pack_matrix.h"
+#include "weights/quantise.h"
 
 namespace vkformer {
 
@@ -24,15 +25,18 @@ TensorId BenchmarkInputs::uniform(const std::string& name, int64_t rows, int64_t
   return id;
 }
 
-LinearWeight BenchmarkInputs::linear(const std::string& name, int64_t k, int64_t n, DType dtype,
-                                     Bias bias) {
+LinearWeight BenchmarkInputs::linear(const std::string& name, int64_t k, int64_t n,
+                                     MatrixFormat format, Bias bias) {
   const auto rows = static_cast<uint64_t>(k), columns = static_cast<uint64_t>(n);
   // Columns with the last panel filled up; random values in any order are a packed matrix.
   const uint64_t stride = packed_elements(n, 1);
-  const uint64_t matrix = rows * stride * dtype_size(dtype);
+  const DType dtype = format == MatrixFormat::kF16 ? DType::kF16 : DType::kF32;
+  const uint64_t matrix = 4 * matrix_words(format, n, k);
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(k)));
   Input input{.parts = {{rows, stride, stride, scale, 0.0f, dtype}}};
-  LinearWeight weight{.n = static_cast<uint32_t>(n), .k = static_cast<uint32_t>(k), .dtype = dtype};
+  if (in_blocks(format)) input.blocks = format;
+  LinearWeight weight{
+      .n = static_cast<uint32_t>(n), .k = static_cast<uint32_t>(k), .format = format};
   uint64_t bytes = matrix;
   if (bias == Bias::kYes) {
     weight.bias_offset = static_cast<uint32_t>(matrix / 4);
@@ -40,7 +44,7 @@ LinearWeight BenchmarkInputs::linear(const std::string& name, int64_t k, int64_t
     bytes += stride * 4;
   }
   weight.tensor = graph_.add_tensor({.name = name,
-                                     .dtype = dtype,
+                                     .dtype = in_blocks(format) ? DType::kU32 : dtype,
                                      .shape = {k, n},
                                      .kind = TensorKind::kExternal,
                                      .bytes = bytes});
@@ -77,11 +81,29 @@ void BenchmarkInputs::append(const Part& part, UniformNoise& random,
   }
 }
 
+void BenchmarkInputs::append_blocks(const Input& input, UniformNoise& random,
+                                    std::vector<std::byte>& bytes) {
+  const Part& part = input.parts[0];
+  bytes.resize(part.stride / kPanelColumns * panel_words(input.blocks, part.rows) * 4);
+  std::array<float, kBlockSteps> values{};
+  for (size_t column = 0; column < part.stride; ++column) {
+    for (size_t first = 0; first < part.rows; first += kBlockSteps) {
+      const size_t count = std::min<size_t>(kBlockSteps, part.rows - first);
+      for (size_t i = 0; i < count; ++i) values[i] = random.next() * part.scale;
+      store_block(bytes, {column, first / kBlockSteps, part.rows},
+                  quantise_block({values.data(), count}, input.blocks), input.blocks);
+    }
+  }
+}
+
 Status BenchmarkInputs::upload_to(TimedPlan& plan) const {
   for (const Input& input : inputs_) {
     UniformNoise random(input.tensor);
     std::vector<std::byte> bytes;
-    for (const Part& part : input.parts) append(part, random, bytes);
+    if (in_blocks(input.blocks)) append_blocks(input, random, bytes);
+    for (size_t i = in_blocks(input.blocks) ? 1 : 0; i < input.parts.size(); ++i) {
+      append(input.parts[i], random, bytes);
+    }
     VKF_CHECK(plan.upload(input.tensor, bytes));
   }
   return {};

@@ -30,7 +30,8 @@ class BenchmarkInputs {
   // A weight (K, N), uniform with variance 1 / (3 K), so that products of unit inputs stay small,
   // laid out as weights/pack.cpp does it: rows padded to a multiple of 8 columns.
   enum class Bias : uint8_t { kNo, kYes };
-  LinearWeight linear(const std::string& name, int64_t k, int64_t n, DType dtype, Bias bias);
+  LinearWeight linear(const std::string& name, int64_t k, int64_t n, MatrixFormat format,
+                      Bias bias);
   // Gains around 1 and biases around 0. -> (2, D)
   TensorId norm(const std::string& name, int64_t width);
 
@@ -50,7 +51,10 @@ class BenchmarkInputs {
   struct Input {
     TensorId tensor;
     std::vector<Part> parts;
+    MatrixFormat blocks = MatrixFormat::kF32;  // or the first part's, which is a matrix in blocks
   };
+  static void append_blocks(const Input& input, UniformNoise& random,
+                            std::vector<std::byte>& bytes);
   static void append(const Part& part, UniformNoise& random, std::vector<std::byte>& bytes);
 
   Graph graph_;

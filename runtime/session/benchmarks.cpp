@@ -13,19 +13,18 @@ constexpr int64_t kMostSize = 1 << 20;
 constexpr int64_t kMostLayers = 1000;
 constexpr int64_t kMostRepeats = 1000000;
 
-Status check_storage(const char* option, const std::string& value) {
-  if (value == "f32" || value == "f16") return {};
-  return invalid_argument("[gemm] The option " + std::string(option) + " is '" + value +
-                          "', but must be f32 or f16.");
-}
-
 Status check_gemm(const GemmBenchmark& o) {
   VKF_CHECK(check_benchmark_size("gemm", "m", o.m, kMostSize));
   VKF_CHECK(check_benchmark_size("gemm", "n", o.n, kMostSize));
   VKF_CHECK(check_benchmark_size("gemm", "k", o.k, kMostSize));
   VKF_CHECK(check_benchmark_size("gemm", "repeats", o.repeats, kMostRepeats));
-  VKF_CHECK(check_storage("weights", o.weights));
-  return check_storage("precision", o.precision);
+  if (!format_from_name(o.weights)) {
+    return invalid_argument("[gemm] The option weights is '" + o.weights +
+                            "', but must be f32, f16, bf16, q8, q4 or q4m.");
+  }
+  if (o.precision == "f32" || o.precision == "f16") return {};
+  return invalid_argument("[gemm] The option precision is '" + o.precision +
+                          "', but must be f32 or f16.");
 }
 
 Status check_encoder(const EncoderBenchmark& o) {
@@ -63,7 +62,7 @@ Status add_layer(BenchmarkInputs& in, const EncoderBenchmark& o, const Attention
   g.set_scope(name);
   const auto linear = [&](const char* part, int64_t k, int64_t n, TensorId from,
                           LinearAttrs attrs) {
-    return add_linear(g, from, in.linear(name + part, k, n, DType::kF32, kBias), attrs);
+    return add_linear(g, from, in.linear(name + part, k, n, MatrixFormat::kF32, kBias), attrs);
   };
   const auto norm = [&](const char* part, TensorId from) {
     return add_layer_norm(g, {.x = from, .gain_bias = in.norm(name + part, o.width)}, {});
@@ -107,8 +106,8 @@ Result<GemmRun> run_gemm(const std::shared_ptr<VulkanDevice>& device, const Gemm
   VKF_CHECK(check_gemm(o));
   BenchmarkInputs inputs;
   const TensorId x = inputs.uniform("input", o.m, o.k);
-  const DType dtype = o.weights == "f16" ? DType::kF16 : DType::kF32;
-  const LinearWeight weight = inputs.linear("weight", o.k, o.n, dtype, BenchmarkInputs::Bias::kNo);
+  const MatrixFormat format = format_from_name(o.weights).value();
+  const LinearWeight weight = inputs.linear("weight", o.k, o.n, format, BenchmarkInputs::Bias::kNo);
   VKF_ASSIGN(const TensorId y, add_linear(inputs.graph(), x, weight, {}));
   inputs.name_output(y, "output");
   const Precision precision = o.precision == "f16" ? Precision::kF16 : Precision::kF32;

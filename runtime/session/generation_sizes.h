@@ -12,6 +12,8 @@ int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options
 size_t items_per_input(const GenerateOptions& options);
 // Each input so often, one after the other.
 Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times);
+// "f32", "f16" or "q8", as SessionOptions::cache says it.
+Result<CacheFormat> cache_format_from(const std::string& name);
 
 // Prompts and the encoder's input of a generation, and the sizes they ask for.
 Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,

@@ -44,9 +44,11 @@ ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
 
 Result<WeightFormat> weight_format(const std::string& name) {
   if (name == "stored") return WeightFormat::kAsStored;
-  if (name == "f32") return WeightFormat::kF32;
-  if (name == "f16") return WeightFormat::kF16;
-  return invalid_argument("[weights] '" + name + "' is no weight format; use stored, f32 or f16");
+  if (const auto format = format_from_name(name)) {
+    return static_cast<WeightFormat>(static_cast<int>(*format) + 1);
+  }
+  return invalid_argument("[weights] '" + name +
+                          "' is no weight format; use stored, f32, f16, bf16, q8, q4 or q4m");
 }
 
 // What one binding of the device holds, or less where the caller wants that.

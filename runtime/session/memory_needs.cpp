@@ -85,6 +85,7 @@ Status add_generation(const ModelFamily& family, const std::vector<PackedWeight>
   options.decoder_prompt = family.generation().decoder_prompt;
   GenerationKey key;
   key.shape.beams = sizes.beams;
+  VKF_ASSIGN(key.shape.cache, cache_format_from(sizes.cache));
   VKF_ASSIGN(const GenerationInputs read,
              read_generation_inputs(family, inputs, options, key.shape));
   VKF_ASSIGN(const GenerationSizes made,

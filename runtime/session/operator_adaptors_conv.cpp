@@ -120,21 +120,21 @@ Result<PreparedOperator> prepare_dense(const OperatorArguments& arguments, size_
   PreparedOperator op;
   const Shape& w = call.weight.shape;
   VKF_ASSIGN(const std::vector<float> values, call.weight.to_floats());
-  const DType dtype = arguments.options().weights == "f16" ? DType::kF16 : DType::kF32;
+  VKF_ASSIGN(const MatrixFormat format, arguments.weight_format());
   const int64_t k = w[1] * w[2] * w[3];
   const TensorId x = op.bind("X", std::move(call.x));
   VKF_ASSIGN(const TensorId rows, add_unfold(op.graph, x, {.window = call.window}));
   VKF_ASSIGN(const ConvSizes sizes,
              conv_sizes(OpId::k_unfold, op.graph.tensor(x), {}, call.window, 0));
   VKF_ASSIGN(const PackedMatrix packed,
-             pack_matrix(values, {w[0], k, MatrixOrder::kOutIn}, call.bias, dtype));
+             pack_matrix(values, {w[0], k, MatrixOrder::kOutIn}, call.bias, format));
   Tensor words = Tensor::zeros(DType::kU32, {static_cast<int64_t>(packed.words.size())});
   std::memcpy(words.bytes.data(), packed.words.data(), words.bytes.size());
   const LinearWeight weight{.tensor = op.bind("W", std::move(words)),
                             .n = static_cast<uint32_t>(w[0]),
                             .k = static_cast<uint32_t>(k),
                             .bias_offset = packed.bias_offset,
-                            .dtype = dtype};
+                            .format = format};
   VKF_ASSIGN(const TensorId y, add_linear(op.graph, rows, weight, {}));
   op.name_output(y, "Y");
   Shape shape = {sizes.batch, sizes.picture.out_height, sizes.picture.out_width, w[0]};

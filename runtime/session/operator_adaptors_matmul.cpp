@@ -27,9 +27,10 @@ bool packable(const MatmulAttrs& attrs, const Tensor& a, const Tensor& b, const 
          bias;
 }
 
-// The product with B packed in f16: what --weights f16 means for a single operator.
+// The product with B packed: what --weights means for a single operator.
 Result<TensorId> add_packed(PreparedOperator& op, const OperatorArguments& arguments,
                             const MatmulAttrs& attrs, TensorId a) {
+  VKF_ASSIGN(const MatrixFormat format, arguments.weight_format());
   VKF_ASSIGN(const Tensor b, arguments.floats("B"));
   VKF_ASSIGN(const std::vector<float> values, b.to_floats());
   const int64_t n = b.shape[attrs.trans_b ? 0 : 1];
@@ -41,14 +42,14 @@ Result<TensorId> add_packed(PreparedOperator& op, const OperatorArguments& argum
   }
   VKF_ASSIGN(const PackedMatrix packed,
              pack_matrix(values, {n, k, attrs.trans_b ? MatrixOrder::kOutIn : MatrixOrder::kInOut},
-                         bias, DType::kF16));
+                         bias, format));
   Tensor words = Tensor::zeros(DType::kU32, {static_cast<int64_t>(packed.words.size())});
   std::memcpy(words.bytes.data(), packed.words.data(), words.bytes.size());
   const LinearWeight weight{.tensor = op.bind("weight", std::move(words)),
                             .n = static_cast<uint32_t>(n),
                             .k = static_cast<uint32_t>(k),
                             .bias_offset = packed.bias_offset,
-                            .dtype = DType::kF16};
+                            .format = format};
   return add_linear(op.graph, a, weight, {.activation = attrs.activation});
 }
 
@@ -61,10 +62,11 @@ Result<PreparedOperator> prepare_gemm(const OperatorArguments& arguments) {
   VKF_ASSIGN(Tensor a, arguments.floats("A"));
   VKF_ASSIGN(Tensor b, arguments.floats("B"));
   const Tensor* addend = arguments.find("C");
-  const bool half = arguments.options().weights == "f16" && packable(attrs, a, b, addend);
+  VKF_ASSIGN(const MatrixFormat format, arguments.weight_format());
+  const bool packed = format != MatrixFormat::kF32 && packable(attrs, a, b, addend);
   PreparedOperator op;
   const TensorId a_id = op.bind("A", std::move(a));
-  if (half) {
+  if (packed) {
     VKF_ASSIGN(const TensorId y, add_packed(op, arguments, attrs, a_id));
     op.name_output(y, "Y");
     return op;

@@ -43,15 +43,15 @@ Result<LinearWeight> packed_weight(PreparedOperator& op, const OperatorArguments
     }
     VKF_ASSIGN(bias, given.to_floats());
   }
-  const DType dtype = arguments.options().weights == "f16" ? DType::kF16 : DType::kF32;
+  VKF_ASSIGN(const MatrixFormat format, arguments.weight_format());
   VKF_ASSIGN(const PackedMatrix packed,
-             pack_matrix(values, {wanted[0], wanted[1], MatrixOrder::kOutIn}, bias, dtype));
+             pack_matrix(values, {wanted[0], wanted[1], MatrixOrder::kOutIn}, bias, format));
   const auto words = static_cast<int64_t>(packed.words.size());
   return LinearWeight{.tensor = op.bind("weight_" + side, words_tensor(packed.words, {words})),
                       .n = static_cast<uint32_t>(wanted[0]),
                       .k = static_cast<uint32_t>(wanted[1]),
                       .bias_offset = packed.bias_offset,
-                      .dtype = dtype};
+                      .format = format};
 }
 
 // In which order a row's tokens are run, and where their states go back to.

@@ -6,6 +6,7 @@
 #include "ops/sinusoidal_positions.h"
 #include "ops/top_k.h"
 #include "session/operator_adaptors.h"
+#include "weights/pack_matrix.h"
 
 namespace vkformer {
 namespace {
@@ -25,6 +26,16 @@ Result<TensorMap> widen_indices(TensorMap outputs) {
   Tensor& y = outputs["Y"];
   y = widened(words_of(y), y.shape);
   return outputs;
+}
+
+// A table (V, D) as words of blocks.
+Result<Tensor> packed_table(const Tensor& table, MatrixFormat format) {
+  VKF_ASSIGN(const std::vector<float> values, table.to_floats());
+  VKF_ASSIGN(const PackedMatrix packed,
+             pack_matrix(values, {table.shape[0], table.shape[1]}, {}, format));
+  Tensor words = Tensor::zeros(DType::kU32, {static_cast<int64_t>(packed.words.size())});
+  std::memcpy(words.bytes.data(), packed.words.data(), words.bytes.size());
+  return words;
 }
 
 // (..., K, 2) words -> values (..., K), indices (..., K).
@@ -74,7 +85,9 @@ Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
   EmbeddingAttrs attrs;
   VKF_ASSIGN(attrs.scale, arguments.number_or("scale", 1.0));
   VKF_ASSIGN(const int64_t offset, arguments.integer_or("position_offset", 0, 0, kMaxOffset));
-  VKF_ASSIGN(Tensor table, arguments.weights("table"));
+  VKF_ASSIGN(const MatrixFormat format, arguments.weight_format());
+  VKF_ASSIGN(Tensor table,
+             in_blocks(format) ? arguments.floats("table") : arguments.weights("table"));
   if (table.shape.size() != 2) {
     return arguments.error("table has shape " + shape_text(table.shape) +
                            ", but must have two dimensions (V, D).");
@@ -83,6 +96,11 @@ Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
   attrs.vocabulary = static_cast<uint32_t>(table.shape[0]);
   attrs.width = static_cast<uint32_t>(table.shape[1]);
   attrs.position_offset = static_cast<uint32_t>(offset);
+  if (in_blocks(format)) {
+    VKF_ASSIGN(table, packed_table(table, format));
+    attrs.format = format;
+    attrs.panel_stride = panel_stride(format, attrs.width);
+  }
   PreparedOperator op;
   EmbeddingInputs inputs;
   if (arguments.find("positions") != nullptr) {

@@ -99,9 +99,19 @@ Result<Tensor> OperatorArguments::floats(const std::string& name) const {
   return Tensor::from_floats(tensor->shape, *values);
 }
 
+Result<MatrixFormat> OperatorArguments::weight_format() const {
+  const auto format = format_from_name(options_->weights);
+  if (format) return *format;
+  return error("There is no weight format '" + options_->weights +
+               "'; use f32, f16, bf16, q8, q4 or q4m.");
+}
+
 Result<Tensor> OperatorArguments::weights(const std::string& name) const {
   VKF_ASSIGN(const Tensor* tensor, require(name));
-  if (options_->weights != "f16") return floats(name);
+  if (options_->weights == "f32") return floats(name);
+  if (options_->weights != "f16") {
+    return error("Its " + name + " is stored in f32 or f16, not in " + options_->weights + ".");
+  }
   if (tensor->dtype == DType::kF16) return *tensor;
   VKF_ASSIGN(const Tensor wide, floats(name));
   VKF_ASSIGN(const std::vector<float> values, wide.to_floats());

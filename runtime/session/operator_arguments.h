@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "base/matrix_format.h"
 #include "checkpoint/json_config.h"
 #include "graph/graph.h"
 #include "vkformer/operators.h"
@@ -30,7 +31,9 @@ class OperatorArguments {
   Result<const Tensor*> require(const std::string& name) const;
   // The same as F32 (from F16, BF16, F32 or F64).
   Result<Tensor> floats(const std::string& name) const;
-  // The same as F32, or as F16 where the options store weights so.
+  // How the options store weights.
+  Result<MatrixFormat> weight_format() const;
+  // The same as F32, or as F16 where the options store weights so; an error for other formats.
   Result<Tensor> weights(const std::string& name) const;
   // The same as U32 (from any integer type); an error for a value that is not below `limit`.
   Result<Tensor> ids(const std::string& name, int64_t limit) const;

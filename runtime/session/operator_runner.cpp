@@ -17,7 +17,6 @@ Status check_option(const char* name, const std::string& value) {
 
 Status check_options(const OperatorOptions& options) {
   VKF_CHECK(check_option("precision", options.precision));
-  VKF_CHECK(check_option("weights", options.weights));
   constexpr int kMostRepeats = 1000000;
   if (options.repeats >= 1 && options.repeats <= kMostRepeats) return {};
   return invalid_argument("[repeats] The option is " + std::to_string(options.repeats) +

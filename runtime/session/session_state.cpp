@@ -128,6 +128,7 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
                             " and steps_per_submit " + std::to_string(options.steps_per_submit) +
                             ", but both must be at least 1");
   }
+  VKF_CHECK(cache_format_from(options.cache));
   return std::unique_ptr<SessionState>(new SessionState(std::move(model), options));
 }
 
@@ -267,6 +268,7 @@ Result<std::vector<SessionState::GenerationJob>> SessionState::plan_generation(
   VKF_CHECK(check_generate(options));
   GenerationKey key;
   key.shape.beams = options.beams / options.beam_groups;
+  VKF_ASSIGN(key.shape.cache, cache_format_from(options_.cache));
   VKF_ASSIGN(GenerationInputs read,
              read_generation_inputs(model_->family(), inputs, options, key.shape));
   if (key.shape.batch * key.shape.beams > VKF_MAX_SLOTS) {

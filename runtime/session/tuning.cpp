@@ -49,17 +49,17 @@ struct Timing {
   double ms_per_choice = 0;
 };
 
-Result<TimedPlan> plan_product(const Timing& timing, const Shape& shape, uint32_t m, DType dtype,
-                               const MatmulChoice& choice) {
+Result<TimedPlan> plan_product(const Timing& timing, const Shape& shape, uint32_t m,
+                               MatrixFormat format, const MatmulChoice& choice) {
   BenchmarkInputs inputs;
   const TensorId x = inputs.uniform("input", m, shape.k);
   const LinearWeight weight =
-      inputs.linear("weight", shape.k, shape.n, dtype, BenchmarkInputs::Bias::kNo);
+      inputs.linear("weight", shape.k, shape.n, format, BenchmarkInputs::Bias::kNo);
   VKF_ASSIGN(const TensorId y, add_linear(inputs.graph(), x, weight, {}));
   inputs.name_output(y, "output");
   DeviceCaps caps = timing.device->caps();
   caps.tuned_matmul = {};
-  caps.tuned_matmul[dtype == DType::kF16 ? 1 : 0] = {choice};
+  caps.tuned_matmul[format == MatrixFormat::kF16 ? 1 : 0] = {choice};
   VKF_ASSIGN(Plan plan, make_plan(inputs.graph(), caps, Precision::kF32));
   VKF_ASSIGN(TimedPlan timed,
              TimedPlan::create(timing.device, std::move(plan), RecordingInputs::Profile::kOn));
@@ -119,13 +119,13 @@ double median_ms(std::vector<double> ms) {
   return ms[ms.size() / 2];
 }
 
-std::string shapes_text(const Timing& timing, uint32_t m, DType dtype) {
+std::string shapes_text(const Timing& timing, uint32_t m, MatrixFormat format) {
   std::string text;
   for (const Shape& shape : timing.shapes) {
     text += (text.empty() ? "" : ", ") + std::to_string(m) + "x" + std::to_string(shape.n) + "x" +
             std::to_string(shape.k);
   }
-  return text + (dtype == DType::kF16 ? " f16" : " f32");
+  return text + (format == MatrixFormat::kF16 ? " f16" : " f32");
 }
 
 struct Won {
@@ -133,13 +133,14 @@ struct Won {
   MatmulChoice choice;
 };
 
-Result<Won> tune_class(const Timing& timing, const RowClass& rows, DType dtype, double least_gain) {
+Result<Won> tune_class(const Timing& timing, const RowClass& rows, MatrixFormat format,
+                       double least_gain) {
   std::vector<Candidate> candidates;
   for (MatmulChoice choice : matmul_candidates(timing.device->caps(), rows.timed)) {
     choice.max_rows = rows.most;
     Candidate candidate{choice, {}, {}, true};
     for (const Shape& shape : timing.shapes) {
-      VKF_ASSIGN(TimedPlan plan, plan_product(timing, shape, rows.timed, dtype, choice));
+      VKF_ASSIGN(TimedPlan plan, plan_product(timing, shape, rows.timed, format, choice));
       candidate.plans.push_back(std::move(plan));
     }
     candidates.push_back(std::move(candidate));
@@ -156,7 +157,7 @@ Result<Won> tune_class(const Timing& timing, const RowClass& rows, DType dtype, 
       best_ms = ms;
     }
   }
-  return Won{{.shape = shapes_text(timing, rows.timed, dtype),
+  return Won{{.shape = shapes_text(timing, rows.timed, format),
               .usual = choice_text(candidates[0].choice),
               .winner = choice_text(best->choice),
               .usual_ms = usual,
@@ -187,10 +188,10 @@ Result<TuneReport> tune_matmul(const std::shared_ptr<VulkanDevice>& device, cons
   if (o.ms_per_choice > 0) timing.ms_per_choice = o.ms_per_choice;
   TuneReport report;
   MatmulTuning tuning;
-  for (const DType dtype : {DType::kF32, DType::kF16}) {
+  for (const MatrixFormat format : {MatrixFormat::kF32, MatrixFormat::kF16}) {
     for (const RowClass& rows : kRowClasses) {
-      VKF_ASSIGN(Won won, tune_class(timing, rows, dtype, o.least_gain));
-      tuning[dtype == DType::kF16 ? 1 : 0].push_back(won.choice);
+      VKF_ASSIGN(Won won, tune_class(timing, rows, format, o.least_gain));
+      tuning[format == MatrixFormat::kF16 ? 1 : 0].push_back(won.choice);
       report.choices.push_back(std::move(won.report));
     }
   }

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/half.h"
 #include "weights/pack_matrix.h"
+#include "weights/quantise.h"
 #include "weights/read_floats.h"
 #include "weights/weight_table.h"
 
@@ -44,21 +45,88 @@ struct RowRange {
   const uint32_t* to;
 };
 
+// Where a source's element of output feature n and input feature k is: n * n_stride + k * k_stride.
+struct SourceStrides {
+  size_t n;
+  size_t k;
+};
+
+SourceStrides strides_of(const PackedWeight& weight, const TensorView& source) {
+  if (weight.row.axes == WeightRow::Axes::kInOut) {
+    return {1, static_cast<size_t>(source.shape.back())};
+  }
+  return {static_cast<size_t>(weight.row.width), 1};
+}
+
+// Is the source quantised already, along K and in the weight's format?
+bool has_blocks(const PackedWeight& weight, const TensorView& source) {
+  return source.blocks != nullptr && source.blocks->format == weight.format &&
+         source.blocks->blocks_down == (weight.row.axes == WeightRow::Axes::kInOut);
+}
+
+// The block of output feature `n` from input feature `first` on, as the file has it.
+WeightBlock stored_block(const TensorView& source, size_t n, size_t first) {
+  WeightBlock block;
+  const size_t k = quantised_size(source).k;
+  for (size_t i = 0; i < kBlockSteps; ++i) {
+    // What fills the last block up stands for nothing.
+    if (first + i >= k) {
+      block.values[i] = source.blocks->format == MatrixFormat::kQ4 ? 8 : 0;
+      continue;
+    }
+    const QuantisedValue of = quantised_value(source, n, first + i);
+    block.scale = of.scale;
+    block.minimum = of.minimum;
+    block.values[i] = of.value;
+  }
+  return block;
+}
+
+// Output feature `n` of the source as the blocks of column `column` of out.
+Status pack_blocks(const PackedWeight& weight, const TensorView& source, size_t n, size_t column,
+                   std::span<std::byte> out) {
+  const auto width = static_cast<size_t>(weight.row.width);
+  const SourceStrides strides = strides_of(weight, source);
+  std::array<float, kBlockSteps> values{};
+  for (size_t first = 0; first < width; first += kBlockSteps) {
+    const size_t count = std::min<size_t>(kBlockSteps, width - first);
+    const BlockPlace place{column, first / kBlockSteps, width};
+    if (has_blocks(weight, source)) {
+      store_block(out, place, stored_block(source, n, first), weight.format);
+      continue;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      values[i] = element_as_float(source, n * strides.n + (first + i) * strides.k);
+    }
+    const std::span<const float> some(values.data(), count);
+    if (!fits_blocks(some, weight.format)) {
+      return unsupported("[" + weight.row.name + "] holds a weight that is no number below 1e38, " +
+                         "which " + format_name(weight.format) +
+                         " cannot store; load the model with f32 weights");
+    }
+    store_block(out, place, quantise_block(some, weight.format), weight.format);
+  }
+  return {};
+}
+
 // Transposes rows of the (N, K), or by its axes (K, N), source into columns of out.
 Status pack_columns(const PackedWeight& weight, const TensorView& source, const RowRange& range,
                     std::span<std::byte> out) {
   const auto width = static_cast<size_t>(weight.row.width);
-  const bool in_out = weight.row.axes == WeightRow::Axes::kInOut;
-  const size_t n_stride = in_out ? 1 : width;
-  const size_t k_stride = in_out ? static_cast<size_t>(source.shape.back()) : 1;
+  const SourceStrides strides = strides_of(weight, source);
   const auto slice_first = static_cast<uint32_t>(weight.first_column);
   for (int64_t n = 0; n < range.count; ++n) {
     if (!in_slice(weight, range.to[n])) continue;
+    if (in_blocks(weight.format)) {
+      VKF_CHECK(pack_blocks(weight, source, static_cast<size_t>(range.first + n),
+                            range.to[n] - slice_first, out));
+      continue;
+    }
     for (size_t k = 0; k < width; ++k) {
-      const float value =
-          element_as_float(source, static_cast<size_t>(range.first + n) * n_stride + k * k_stride);
+      const float value = element_as_float(
+          source, static_cast<size_t>(range.first + n) * strides.n + k * strides.k);
       const size_t index = packed_index(k, range.to[n] - slice_first, width);
-      if (weight.dtype == DType::kF16) {
+      if (weight.format == MatrixFormat::kF16) {
         VKF_CHECK(store_half(out, index, value, weight.row.name));
       } else {
         store_float(out, index, value);

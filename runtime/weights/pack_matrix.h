@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/matrix_format.h"
 #include "params/matmul.h"
 #include "vkformer/tensor.h"
 
@@ -14,7 +15,7 @@ namespace vkformer {
 // The layout is panels of kPanelColumns columns (params/matmul.h), each (K, kPanelColumns)
 // row-major.
 
-// Elements of a packed (K, N) matrix, the last panel padded.
+// Elements of a packed (K, N) matrix in f32 or f16, the last panel padded.
 inline uint64_t packed_elements(int64_t n, int64_t k) {
   return (static_cast<uint64_t>(n) + kPanelColumns - 1) / kPanelColumns * kPanelColumns *
          static_cast<uint64_t>(k);
@@ -38,9 +39,9 @@ struct PackedMatrix {
   uint32_t bias_offset = ~0u;   // words; ~0 = no bias
 };
 
-// `values` has N * K elements, `bias` N or none; dtype is F32 or F16. A finite value beyond f16's
-// range is an error.
+// `values` has N * K elements, `bias` N or none. A finite value beyond f16's range, or one that a
+// quantised format cannot hold, is an error.
 Result<PackedMatrix> pack_matrix(std::span<const float> values, const MatrixShape& shape,
-                                 std::span<const float> bias, DType dtype);
+                                 std::span<const float> bias, MatrixFormat format);
 
 }  // namespace vkformer

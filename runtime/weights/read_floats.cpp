@@ -4,9 +4,9 @@
 
 namespace vkformer {
 
-bool is_float_dtype(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 ||
-         dtype == DType::kF64;
+bool holds_floats(const TensorView& view) {
+  return view.blocks != nullptr || view.dtype == DType::kF32 || view.dtype == DType::kF16 ||
+         view.dtype == DType::kBF16 || view.dtype == DType::kF64;
 }
 
 Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::string& name,
@@ -17,7 +17,7 @@ Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::
                         "; the model needs it with shape " + shape_text(expected) + ".");
   }
   const std::string where = "[" + name + "] in " + checkpoint.file_of(name);
-  if (!is_float_dtype(view->dtype)) {
+  if (!holds_floats(*view)) {
     return invalid_file(where + " has dtype " + dtype_name(view->dtype) +
                         ", but weights must be F16, BF16, F32 or F64.");
   }
@@ -25,7 +25,7 @@ Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::
     return invalid_file(where + " has shape " + shape_text(view->shape) +
                         ", but the configuration asks for " + shape_text(expected) + ".");
   }
-  std::vector<float> values(view->bytes.size() / dtype_size(view->dtype));
+  std::vector<float> values(static_cast<size_t>(element_count(view->shape)));
   for (size_t i = 0; i < values.size(); ++i) values[i] = element_as_float(*view, i);
   return values;
 }

@@ -11,9 +11,11 @@
 
 namespace vkformer {
 
-// Element `index` of a tensor of type F32, F16, BF16 or F64, as f32. Precondition: it is of such a
-// type and has that many elements. Inline, because packers call it for every weight.
+// Element `index` of a quantised tensor or one of type F32, F16, BF16 or F64, as f32. Precondition:
+// it is of such a type and has that many elements. Inline, because packers call it for every
+// weight.
 inline float element_as_float(const TensorView& view, size_t index) {
+  if (view.blocks != nullptr) return quantised_element(view, index);
   const std::byte* at = view.bytes.data() + index * dtype_size(view.dtype);
   if (view.dtype == DType::kF32) {
     float value = 0;
@@ -30,8 +32,8 @@ inline float element_as_float(const TensorView& view, size_t index) {
   return view.dtype == DType::kF16 ? float_from_half(bits) : float_from_bfloat(bits);
 }
 
-// Is the dtype one that element_as_float reads?
-bool is_float_dtype(DType dtype);
+// Is the tensor one that element_as_float reads?
+bool holds_floats(const TensorView& view);
 
 // All elements of the tensor `name`, which must have exactly the shape `expected` and be F32, F16,
 // BF16 or F64; row-major. An error names the tensor, its file and what was expected.

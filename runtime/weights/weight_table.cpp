@@ -5,7 +5,8 @@
 
 #include "base/check.h"
 #include "params/matmul.h"
-#include "weights/pack_matrix.h"
+#include "weights/quantise.h"
+#include "weights/read_floats.h"
 
 namespace vkformer {
 namespace {
@@ -45,9 +46,7 @@ Result<const TensorView*> find_float(const Checkpoint& checkpoint, const std::st
     return invalid_file("[" + name + "] is missing from " + checkpoint.directory() +
                         "; the model needs it as '" + row.name + "'");
   }
-  const bool is_float = view->dtype == DType::kF32 || view->dtype == DType::kF16 ||
-                        view->dtype == DType::kBF16 || view->dtype == DType::kF64;
-  if (!is_float) {
+  if (!holds_floats(*view)) {
     return tensor_error(checkpoint, name,
                         "has dtype " + std::string(dtype_name(view->dtype)) +
                             ", but weights must be F16, BF16, F32 or F64");
@@ -127,36 +126,41 @@ uint32_t round_up(int64_t value, uint32_t to) {
   return (static_cast<uint32_t>(value) + to - 1) / to * to;
 }
 
-uint64_t linear_words(const WeightRow& row, int64_t columns, DType dtype) {
-  return packed_elements(columns, row.width) / (dtype == DType::kF16 ? 2 : 1);
-}
-
-uint64_t linear_bytes(const WeightRow& row, int64_t columns, DType dtype) {
+uint64_t linear_bytes(const WeightRow& row, int64_t columns, MatrixFormat format) {
   const uint64_t bias = row.biases.empty() ? 0 : 4ull * round_up(columns, 4);
-  return 4 * linear_words(row, columns, dtype) + bias;
+  return 4 * matrix_words(format, columns, row.width) + bias;
 }
 
 // Columns of each slice: as many whole panels as fit, but at least one.
-int64_t slice_columns(const WeightRow& row, DType dtype, uint64_t most_bytes) {
-  if (linear_bytes(row, row.rows, dtype) <= most_bytes) return row.rows;
-  const uint64_t panels = most_bytes / linear_bytes(row, kPanelColumns, dtype);
+int64_t slice_columns(const WeightRow& row, MatrixFormat format, uint64_t most_bytes) {
+  if (linear_bytes(row, row.rows, format) <= most_bytes) return row.rows;
+  const uint64_t panels = most_bytes / linear_bytes(row, kPanelColumns, format);
   return static_cast<int64_t>(std::max<uint64_t>(1, panels) * kPanelColumns);
 }
 
-void add_linear_slices(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat format,
+MatrixFormat format_of(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat wanted) {
+  MatrixFormat format = MatrixFormat::kF32;
+  if (wanted == WeightFormat::kAsStored) {
+    const TensorView& first = *checkpoint.find(row.sources[0]);
+    if (first.dtype == DType::kF16) format = MatrixFormat::kF16;
+    if (first.blocks != nullptr) format = first.blocks->format;
+  } else {
+    format = static_cast<MatrixFormat>(static_cast<int>(wanted) - 1);
+  }
+  return in_blocks(format) && !worth_blocks(row.rows, row.width) ? MatrixFormat::kF32 : format;
+}
+
+void add_linear_slices(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat wanted,
                        uint64_t most_bytes, std::vector<PackedWeight>& resolved) {
-  const bool stored_half = checkpoint.find(row.sources[0])->dtype == DType::kF16;
-  const bool half =
-      format == WeightFormat::kF16 || (format == WeightFormat::kAsStored && stored_half);
-  const DType dtype = half ? DType::kF16 : DType::kF32;
-  const int64_t step = slice_columns(row, dtype, most_bytes);
+  const MatrixFormat format = format_of(row, checkpoint, wanted);
+  const int64_t step = slice_columns(row, format, most_bytes);
   int64_t first = 0;
   do {
-    PackedWeight packed{.row = row, .first_column = first, .dtype = dtype};
+    PackedWeight packed{.row = row, .first_column = first, .format = format};
     packed.columns = std::min(step, row.rows - first);
-    packed.bytes = linear_bytes(row, packed.columns, dtype);
+    packed.bytes = linear_bytes(row, packed.columns, format);
     if (!row.biases.empty()) {
-      packed.bias_offset = static_cast<uint32_t>(linear_words(row, packed.columns, dtype));
+      packed.bias_offset = static_cast<uint32_t>(matrix_words(format, packed.columns, row.width));
     }
     resolved.push_back(std::move(packed));
     first += step;

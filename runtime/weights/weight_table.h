@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/matrix_format.h"
 #include "checkpoint/checkpoint.h"
 
 namespace vkformer {
@@ -49,21 +50,18 @@ struct WeightTable {
   std::vector<std::string> ignored;
 };
 
-// How matrices are stored on the device.
-enum class WeightFormat : uint8_t {
-  kAsStored,  // f16 stays f16; f32 and bf16 are f32
-  kF32,
-  kF16,
-};
+// How matrices are stored on the device: as their files have them (f16 and quantised tensors stay
+// so, f32 and bf16 are f32), or all in one format. What is too small for blocks is f32 then.
+enum class WeightFormat : uint8_t { kAsStored, kF32, kF16, kBF16, kQ8, kQ4, kQ4M };
 
 // A weight's place in memory, decided before any byte is moved. A matrix too large for one binding
 // is several of them, one after the other: slices of its columns, each with its own bias.
 struct PackedWeight {
   WeightRow row;
-  int64_t first_column = 0;    // of the slice, in the packed (K, N) matrix; a multiple of 64
-  int64_t columns = 0;         // of the slice; N where the matrix is one
-  DType dtype = DType::kF32;   // of the matrix; bias, norms and tables are always f32
-  uint32_t bias_offset = ~0u;  // 32-bit words, kLinear; ~0 = none
+  int64_t first_column = 0;  // of the slice, in the packed (K, N) matrix; a multiple of 64
+  int64_t columns = 0;       // of the slice; N where the matrix is one
+  MatrixFormat format = MatrixFormat::kF32;  // bias, norms and tables are always f32
+  uint32_t bias_offset = ~0u;                // 32-bit words, kLinear; ~0 = none
   uint64_t bytes = 0;
 };
 

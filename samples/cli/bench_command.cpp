@@ -124,7 +124,7 @@ void add_bench_gemm(CLI::App& bench, CommandLine& line) {
   command->add_option("--n", shape->n, "output features")->check(CLI::Range(1, 65536));
   command->add_option("--k", shape->k, "input features")->check(CLI::Range(1, 65536));
   command->add_option("--dtype", shape->weights, "how weights are stored")
-      ->check(CLI::IsMember({"f32", "f16"}));
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8", "q4", "q4m"}));
   command->add_option("--precision", shape->precision, "arithmetic; sums are f32 in both")
       ->check(CLI::IsMember({"f32", "f16"}));
   command->add_option("--repeats", shape->repeats, "runs")->check(CLI::Range(1, 1000));
@@ -199,6 +199,7 @@ void add_operator_options(CLI::App& command, ReportOptions& options) {
 
 void add_model_bench_options(CLI::App& command, ModelBenchOptions& options) {
   add_model_options(command, options.load);
+  add_cache_option(command, options.cache);
   command.add_option("--batch", options.batch, "inputs at once, instead of the model's own runs")
       ->check(CLI::Range(0, 65536));
   command.add_option("--tokens", options.tokens, "tokens of each input, likewise")

@@ -10,6 +10,16 @@ namespace vkformer::cli {
 
 namespace {
 
+// Of a weight of the matrix, its share of scales included.
+double bytes_of_weight(const GemmBenchmark& shape) {
+  const std::pair<const char*, double> kBytes[] = {
+      {"f16", 2}, {"bf16", 2}, {"q8", 1.0625}, {"q4", 0.5625}, {"q4m", 0.625}};
+  for (const auto& [name, bytes] : kBytes) {
+    if (shape.weights == name) return bytes;
+  }
+  return 4;
+}
+
 constexpr int kRounds = 5;  // of products by turns
 
 Json device_json(const Device& device) {
@@ -80,7 +90,7 @@ Result<BenchRow> gemm_row(const Device& device, const Roofline& roofline,
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
   const auto k = static_cast<double>(shape.k);
   row.flops = 2 * m * n * k;
-  row.bytes = 4 * (m * k + m * n) + (shape.weights == "f16" ? 2 : 4) * n * k;
+  row.bytes = 4 * (m * k + m * n) + bytes_of_weight(shape) * n * k;
   set_roofline_share(roofline, row);
   row.hash = time.hash;
   row.kernels = time.kernel;
@@ -100,8 +110,7 @@ double gemm_roofline_share(const GemmBenchmark& shape, const GemmTime& time,
                            const Roofline& roofline) {
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
   const auto k = static_cast<double>(shape.k);
-  const double weight_bytes = shape.weights == "f16" ? 2 : 4;
-  const double bytes = 4 * (m * k + m * n) + weight_bytes * n * k;
+  const double bytes = 4 * (m * k + m * n) + bytes_of_weight(shape) * n * k;
   const double limit = std::min(roofline.fma_gflops, 2 * m * n * k / bytes * roofline.copy_gbytes);
   return limit > 0 ? time.gflops / limit : 0;
 }

@@ -75,7 +75,7 @@ class ModelBench {
     reset_memory_peak();
     info_ = loaded->info();
     for (const ModelRun& run : model_.runs) {
-      Result<Session> session = Session::create(*loaded);
+      Result<Session> session = Session::create(*loaded, {.cache = model_.cache});
       if (!session) return session.error();
       const Status measured =
           run.new_tokens > 0 ? measure_generation(*session, run) : measure_pass(*session, run);
@@ -250,6 +250,7 @@ Status add_child_rows(const CommonOptions& common, const Roofline& roofline,
                                         "--tier",       common.device.tier,
                                         "--weights",    options.load.weights,
                                         "--precision",  options.load.precision,
+                                        "--cache",      options.cache,
                                         "--batch",      std::to_string(options.batch),
                                         "--tokens",     std::to_string(options.tokens),
                                         "--new-tokens", std::to_string(options.new_tokens),
@@ -284,6 +285,7 @@ Status add_one_model(const Device& device, const Roofline& roofline,
     model->runs = {{"given sizes", std::max<int64_t>(1, options.batch),
                     std::max<int64_t>(1, options.tokens), options.new_tokens}};
   }
+  model->cache = options.cache;
   return ModelBench(device, roofline, std::move(*model), options.rounds, rows)
       .measure(options.load);
 }

@@ -28,7 +28,7 @@ Result<TensorMap> answer_operator_case(const Device& device, const CaseOptions& 
   call.inputs = std::move(*inputs);
   OperatorOptions settings;
   settings.precision = options.load.precision;
-  settings.weights = options.load.weights == "f16" ? "f16" : "f32";
+  settings.weights = options.load.weights == "stored" ? "f32" : options.load.weights;
   Result<OperatorResult> result = run_operator(device, call, settings);
   if (!result) return result.error();
   return std::move(result->outputs);
@@ -72,6 +72,7 @@ void add_case_command(CLI::App& app, CommandLine& line) {
                    "file to write: safetensors, or JSON for a tokenizer case")
       ->required();
   add_model_options(*command, options->load);
+  add_cache_option(*command, options->cache);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
   add_examples(*command,

@@ -12,6 +12,7 @@ struct CaseOptions {
   std::string directory;
   std::string output;
   ModelOptions load;
+  std::string cache = "f32";  // of generations
 
   std::string path(const std::string& name) const { return directory + "/" + name; }
 };

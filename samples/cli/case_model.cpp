@@ -229,7 +229,7 @@ Result<TensorMap> answer_model_case(const Device& device, const CaseOptions& opt
   if (!model) return model.error();
   const Result<TensorMap> inputs = read_tensor_file(options.path("inputs.safetensors"));
   if (!inputs) return inputs.error();
-  Result<Session> session = Session::create(*model);
+  Result<Session> session = Session::create(*model, {.cache = options.cache});
   if (!session) return session.error();
   Result<TensorMap> outputs = session->run(
       *inputs,

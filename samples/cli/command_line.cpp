@@ -35,9 +35,14 @@ void add_device_options(CLI::App& command, CommonOptions& common) {
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--weights", options.weights, "how weights lie in device memory")
-      ->check(CLI::IsMember({"stored", "f32", "f16"}));
+      ->check(CLI::IsMember({"stored", "f32", "f16", "bf16", "q8", "q4", "q4m"}));
   command.add_option("--precision", options.precision, "arithmetic; sums are f32 in both")
       ->check(CLI::IsMember({"f32", "f16"}));
+}
+
+void add_cache_option(CLI::App& command, std::string& cache) {
+  command.add_option("--cache", cache, "how a generation stores keys and values")
+      ->check(CLI::IsMember({"f32", "f16", "q8"}));
 }
 
 void add_examples(CLI::App& command, const std::string& examples) {

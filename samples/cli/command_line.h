@@ -38,6 +38,8 @@ void add_output_options(CLI::App& command, CommonOptions& common);
 void add_device_options(CLI::App& command, CommonOptions& common);
 // Adds --weights and --precision.
 void add_model_options(CLI::App& command, ModelOptions& options);
+// Adds --cache: how a generation stores keys and values.
+void add_cache_option(CLI::App& command, std::string& cache);
 // Text under a command's options: its examples, one a line.
 void add_examples(CLI::App& command, const std::string& examples);
 
@@ -69,6 +71,7 @@ void add_inspect_command(CLI::App& app, CommandLine& line);
 void add_op_command(CLI::App& app, CommandLine& line);
 void add_plan_command(CLI::App& app, CommandLine& line);
 void add_profile_command(CLI::App& app, CommandLine& line);
+void add_quantize_command(CLI::App& app, CommandLine& line);
 void add_run_command(CLI::App& app, CommandLine& line);
 void add_serve_command(CLI::App& app, CommandLine& line);
 void add_tokenize_command(CLI::App& app, CommandLine& line);

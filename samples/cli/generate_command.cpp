@@ -148,6 +148,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   add_truncate_option(*command, options->task);
   add_search_options(*command, options->text);
   add_choice_options(*command, options->text, options->choice);
+  add_cache_option(*command, options->task.cache);
   command
       ->add_option("--return-sequences,--num-sequences", options->text.return_sequences,
                    "sequences per input: the best of at most --beams, or so many drawn")

@@ -156,6 +156,7 @@ void add_inspect_command(CLI::App& app, CommandLine& line) {
   command->add_option("--beams", options->sizes.beams, "beams per input")
       ->check(CLI::Range(1, 64))
       ->needs(memory);
+  add_cache_option(*command, options->sizes.cache);
   add_heads_options(*command, options->heads);
   add_model_options(*command, options->heads.load);
   add_output_options(*command, line.common);

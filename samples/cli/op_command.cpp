@@ -187,8 +187,8 @@ void add_op_command(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(1, 1000000));
   command->add_flag("--poison", options->poison,
                     "fill outputs and temporaries with NaN before each run");
-  command->add_option("--weights", options->settings.weights, "storage of weights: f32 or f16")
-      ->check(CLI::IsMember({"f32", "f16"}));
+  command->add_option("--weights", options->settings.weights, "storage of weights")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8", "q4", "q4m"}));
   command->add_option("--precision", options->settings.precision, "arithmetic: f32 or f16")
       ->check(CLI::IsMember({"f32", "f16"}));
   add_output_options(*command, line.common);

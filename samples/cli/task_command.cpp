@@ -243,6 +243,7 @@ int run_task_command(const CommonOptions& common, const TaskCommandOptions& opti
     TaskOptions task;
     task.model = options.load;
     task.batch = options.batch;
+    task.session.cache = options.cache;
     if (options.truncate) task.long_text = LongText::kTruncate;
     return open(*device, ModelSource::directory(options.model), task);
   }();

@@ -19,6 +19,7 @@ struct TaskCommandOptions {
   bool keep_going = false;
   bool progress = false;
   ModelOptions load;
+  std::string cache = "f32";  // of a generation
 };
 
 // How a command's lines look.

@@ -1,5 +1,5 @@
 // needs: MatmulParams p, kAlignedA, kActivation, VKF_WEIGHT_F16, VKF_INT64,
-//        VKF_FP16, VKF_STRIDED (includes activation.glsl).
+//        VKF_FP16, VKF_STRIDED; with VKF_BLOCKS kFormat (includes activation.glsl).
 // Bindings and loads that matmul_wide and matmul_rows share, and what follows the sum. A group is 8
 // neighbouring columns of one row of B, fetched in one load where the variant can: software devices
 // spend most of their time on loads and pay for them by the lane and component, not by the byte.
@@ -44,6 +44,19 @@ vec4 load_row(uint row, uint k) {
   return vec4(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
 #endif
 }
+#if VKF_BLOCKS
+// The same with zeros from step K on. No branch: software devices take both sides of one. Aligned
+// rows that end within a vector go on behind it, at the next row or the padding of the buffer.
+vec4 load_row_inside(uint row, uint k) {
+  vec4 x;
+  if (kAlignedA != 0u) {
+    x = load_a4((row + k) >> 2);
+  } else {
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) x[e] = a[row + min(k + e, p.k - 1u)];
+  }
+  return mix(vec4(0.0), x, lessThan(k + uvec4(0u, 1u, 2u, 3u), uvec4(p.k)));
+}
+#endif
 float load_row_at(uint row, uint k) {
 #if VKF_STRIDED
   return a[row + k * p.a_col_stride];
@@ -70,6 +83,46 @@ void load_group(uint group, uint k, out vec4 low, out vec4 high) {
     low[e] = load_b(k, 8u * group + e);
     high[e] = load_b(k, 8u * group + 4u + e);
   }
+}
+#elif VKF_BLOCKS
+#include "weight_blocks.glsl"
+#if VKF_INT64
+layout(binding = 1) readonly buffer BVectors { u64vec2 b_vectors[]; };
+uvec4 load_words(uint i) {
+  const u64vec2 v = b_vectors[i];
+  return uvec4(unpackUint2x32(v.x), unpackUint2x32(v.y));
+}
+#else
+layout(binding = 1) readonly buffer BVectors { uvec4 b_vectors[]; };
+uvec4 load_words(uint i) { return b_vectors[i]; }
+#endif
+
+// Where the first block of a group's panel lies, and which of the panel's groups it is.
+struct GroupPlace {
+  uint panel;
+  uint group;
+};
+GroupPlace place_of(uint group) {
+  const uint g = min(group, (p.n + 7u) / 8u - 1u);
+  return GroupPlace((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride +
+                     g / kGroups8 * p.b_panel_stride) >> 2, g % kGroups8);
+}
+BlockScales load_scales(GroupPlace at, uint block) {
+  if (kFormat == kFormatBf16) return block_scales(uvec4(0u), uvec4(0u));
+  const uint i = at.panel + block * block_vectors() + scales_at() + at.group;
+  return block_scales(load_words(i), kFormat == kFormatQ4M ? load_words(i + 8u) : uvec4(0u));
+}
+// Steps 4 * run .. 4 * run + 3 of a block.
+WeightRun load_run(GroupPlace at, uint block, uint run) {
+  const uint i = at.panel + block * block_vectors() + (run * kGroups8 + at.group) * run_vectors();
+  WeightRun words;
+  words.words[0] = load_words(i);
+  if (kFormat == kFormatQ8 || kFormat == kFormatBf16) words.words[1] = load_words(i + 1u);
+  if (kFormat == kFormatBf16) {
+    words.words[2] = load_words(i + 2u);
+    words.words[3] = load_words(i + 3u);
+  }
+  return words;
 }
 #else
 // The part that depends on the lane stays apart from the part that depends on k, so that it is

@@ -2,6 +2,7 @@
 
 #include "ops/attention_cases.h"
 #include "ops/step_run.h"
+#include "support/packed_cache.h"
 
 namespace vkformer::testing {
 namespace {
@@ -24,6 +25,7 @@ struct StepCase {
   std::vector<float> slopes = {};     // (H)
   std::vector<float> distances = {};  // (H, 2 reach + 1)
   int64_t reach = 0;
+  CacheFormat cache = CacheFormat::kF32;
 
   int64_t own_position() const { return position - start; }
   std::vector<uint32_t> entries() const {
@@ -37,6 +39,7 @@ struct StepCase {
 struct StepProblem {
   Tensor q;                   // (R, H * E + 3): q starts at column 3
   Tensor kv;                  // (R, C, line) or (B, S, line)
+  Tensor kept;                // kv as it is stored
   std::vector<uint32_t> aux;  // ancestry (R, C), or key mask (B, ceil(S/32))
 };
 
@@ -48,7 +51,11 @@ StepProblem make_step_problem(const StepCase& c) {
   const int64_t items = c.rows / c.beams;
   p.q = noise.tensor({c.rows, kQueryColumn + c.heads * c.head_width}, 1.0f);
   const int64_t lines = c.source == Source::kSelf ? c.rows : items;
-  p.kv = noise.tensor({lines, c.lines, c.line()}, 1.0f);
+  p.kept = p.kv = noise.tensor({lines, c.lines, c.line()}, 1.0f);
+  if (c.cache != CacheFormat::kF32) {
+    p.kept = packed_cache(p.kv, c.cache);
+    p.kv = unpacked_cache(p.kept, c.cache, c.line());
+  }
   if (c.source == Source::kSelf) {
     for (int64_t at = 0; at < c.rows * c.lines; ++at) {
       const int64_t item = at / c.lines / c.beams;
@@ -128,9 +135,9 @@ StepGraph make_graph(const StepCase& c, const StepProblem& p, bool with_aux) {
   step.graph.set_step(static_cast<uint32_t>(c.rows));
   AttentionStepInputs inputs;
   inputs.q = step.graph.add_external("q", DType::kF32, p.q.shape);
-  inputs.kv = step.graph.add_external("kv", DType::kF32, p.kv.shape);
+  inputs.kv = step.graph.add_external("kv", p.kept.dtype, p.kept.shape);
   inputs.state = step.graph.add_external("state", DType::kU32, {kStateWords});
-  step.inputs = {{"q", p.q}, {"kv", p.kv}, {"state", make_state(c.entries(), c.position)}};
+  step.inputs = {{"q", p.q}, {"kv", p.kept}, {"state", make_state(c.entries(), c.position)}};
   if (with_aux) {
     Shape shape = {static_cast<int64_t>(p.aux.size() + c.slopes.size()) +
                    (c.reach > 0 ? 1 + static_cast<int64_t>(c.distances.size()) : 0)};
@@ -221,6 +228,31 @@ TEST_SUITE("gpu") {
       c.head_width = c.value_width = keys == 4099 ? 128 : 64;
       c.position = static_cast<uint32_t>(keys - 2);
       check_step(c, make_step_problem(c), false);
+    }
+  }
+
+  TEST_CASE("a step over packed caches, for every form of the kernel") {
+    for (CacheFormat format : kPackedCaches) {
+      for (int64_t width : {1, 6, 7, 12, 16, 40, 64, 80}) {
+        StepCase c;
+        c.cache = format;
+        c.head_width = width;
+        c.value_width = width == 40 ? 24 : width;
+        c.kv_heads = width == 12 ? 4 : 2;
+        check_step(c, make_step_problem(c), false);
+      }
+      StepCase beams;
+      beams.cache = format;
+      beams.beams = 3;
+      check_step(beams, make_step_problem(beams), true);
+      StepCase parts;
+      parts.cache = format;
+      parts.rows = 2;
+      parts.slot_rows = {1};
+      parts.lines = 2500;
+      parts.heads = parts.kv_heads = 1;
+      parts.position = 2490;
+      check_step(parts, make_step_problem(parts), false);
     }
   }
 

@@ -1,6 +1,7 @@
 #include "ops/kv_append.h"
 
 #include "ops/step_run.h"
+#include "support/packed_cache.h"
 
 namespace vkformer::testing {
 namespace {
@@ -18,7 +19,98 @@ Graph make_graph(const KvAppendAttrs& attrs = kAttrs) {
   return graph;
 }
 
+// The largest magnitude of the run of 32 that element i of a line lies in.
+double largest_of_run(const std::vector<double>& line, size_t i) {
+  double most = 0;
+  for (size_t j = i / 32 * 32; j < std::min(i / 32 * 32 + 32, line.size()); ++j) {
+    most = std::max(most, std::fabs(line[j]));
+  }
+  return most;
+}
+
 }  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("kv_append packs lines of any width, and nothing else") {
+    for (CacheFormat format : kPackedCaches) {
+      for (uint32_t half : {1u, 15u, 16u, 17u, 32u, 80u}) {
+        CAPTURE(half);
+        const auto width = static_cast<int64_t>(2 * half);
+        const Array x = random_array({4, width}, half, 3);
+        const int64_t words = cache_line_words(format, 2 * half);
+        Graph graph;
+        graph.set_step(4);
+        const TensorId from = graph.add_external("x", DType::kF32, x.shape);
+        const TensorId state = graph.add_external("state", DType::kU32, {kStateWords});
+        const TensorId cache = graph.add_external("cache", DType::kU32, {4, 9, words});
+        const KvAppendAttrs attrs{
+            .k_offset = 0, .v_offset = half, .k_width = half, .v_width = half};
+        REQUIRE(add_kv_append(graph, from, state, cache, attrs).ok());
+        const TensorMap given = {{"x", reference::to_tensor(x)},
+                                 {"state", make_state({3, 0, 2}, 7)}};
+        for (const TierDevice& device : tier_devices()) {
+          const Tensor out = run_step(device, graph, given, 3).at("cache");
+          const std::vector<float> got = *unpacked_cache(out, format, width).to_floats();
+          const int64_t rows[] = {3, 0, 2};
+          for (int64_t slot = 0; slot < 3; ++slot) {
+            const std::vector<double> line(x.data.begin() + slot * width,
+                                           x.data.begin() + (slot + 1) * width);
+            for (size_t i = 0; i < line.size(); ++i) {
+              const float value = got[static_cast<size_t>((rows[slot] * 9 + 7) * width) + i];
+              CHECK(std::fabs(value - line[i]) <=
+                    packing_error(format, line[i], largest_of_run(line, i)));
+            }
+          }
+          // All other lines are as they were.
+          uint32_t untouched = 0;
+          for (size_t i = 0; i < out.bytes.size() / 4; ++i) {
+            uint32_t word = 0;
+            std::memcpy(&word, out.bytes.data() + 4 * i, 4);
+            if (word == 0x7fc0deadu) ++untouched;
+          }
+          CHECK(untouched == 33u * words);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("kv_append keeps large values finite, and what is no number visible") {
+    std::vector<float> values(64, 1.0f);
+    values[0] = 70000.0f;
+    values[1] = -1e30f;
+    values[33] = std::numeric_limits<float>::quiet_NaN();
+    values[34] = std::numeric_limits<float>::infinity();
+    for (CacheFormat format : kPackedCaches) {
+      Graph graph;
+      graph.set_step(1);
+      const TensorId from = graph.add_external("x", DType::kF32, {1, 64});
+      const TensorId state = graph.add_external("state", DType::kU32, {kStateWords});
+      const TensorId cache =
+          graph.add_external("cache", DType::kU32, {1, 1, cache_line_words(format, 64)});
+      REQUIRE(add_kv_append(graph, from, state, cache,
+                            {.k_offset = 0, .v_offset = 32, .k_width = 32, .v_width = 32})
+                  .ok());
+      const TensorMap given = {{"x", Tensor::from_floats({1, 64}, values)},
+                               {"state", make_state({0}, 0)}};
+      for (const TierDevice& device : tier_devices()) {
+        const Tensor out = run_step(device, graph, given, 1).at("cache");
+        const std::vector<float> got = *unpacked_cache(out, format, 64).to_floats();
+        CHECK(std::isnan(got[33]));
+        CHECK_FALSE(std::isfinite(got[34]));
+        for (size_t i = 0; i < 32; ++i) CHECK(std::isfinite(got[i]));
+        if (format == CacheFormat::kF16) {
+          CHECK(got[0] == 65504.0f);
+          CHECK(got[1] == -65504.0f);
+          CHECK(got[32] == 1.0f);
+        } else {
+          CHECK(got[1] == doctest::Approx(-1e30f));
+          CHECK(got[2] == 0.0f);
+          CHECK(std::isnan(got[32]));
+        }
+      }
+    }
+  }
+}
 
 TEST_SUITE("gpu") {
   TEST_CASE("kv_append writes the line of every live slot and nothing else") {

@@ -2,6 +2,7 @@
 #include "ops/matmul.h"
 #include "reference/gated_activation.h"
 #include "reference/matmul.h"
+#include "support/matrix_rounding.h"
 #include "support/operator_check.h"
 #include "weights/pack_matrix.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 struct Case {
   int64_t rows = 1, n = 2, k = 1;
-  DType dtype = DType::kF32;
+  MatrixFormat format = MatrixFormat::kF32;
   bool bias = false;
   ActivationKind kind = ActivationKind::kSilu;
 };
@@ -38,12 +39,12 @@ Array expected_of(const Case& c, const Array& x, const Array& w, const Array& bi
 Prepared prepare(const Case& c, Array x) {
   const auto seed = static_cast<uint32_t>(c.n + c.k);
   Array w = random_array({c.k, c.n}, seed, 1 / std::sqrt(static_cast<double>(c.k)));
-  if (c.dtype == DType::kF16) w = reference::round_to_f16(w);
+  w = round_to_format(w, c.format);
   const Array bias = random_array({c.n}, seed + 1);
   const std::vector<float> values(w.data.begin(), w.data.end());
   std::vector<float> bias_values(bias.data.begin(), bias.data.end());
   if (!c.bias) bias_values.clear();
-  const auto packed = pack_matrix(values, {c.n, c.k, MatrixOrder::kInOut}, bias_values, c.dtype);
+  const auto packed = pack_matrix(values, {c.n, c.k, MatrixOrder::kInOut}, bias_values, c.format);
   REQUIRE(packed.ok());
   Prepared p;
   const auto words = static_cast<int64_t>(packed->words.size());
@@ -51,7 +52,7 @@ Prepared prepare(const Case& c, Array x) {
                             .n = static_cast<uint32_t>(c.n),
                             .k = static_cast<uint32_t>(c.k),
                             .bias_offset = packed->bias_offset,
-                            .dtype = c.dtype};
+                            .format = c.format};
   LinearAttrs attrs{.activation = c.kind};
   attrs.gate = MatmulAttrs::Gate::kPairs;
   const auto y = add_linear(p.op.graph, p.op.bind("x", reference::to_tensor(x)), weight, attrs);
@@ -74,10 +75,10 @@ void check_case(const TierDevice& device, const Case& c, const Array& x) {
 TEST_SUITE("gpu") {
   TEST_CASE("a gated linear layer agrees with a product and a gate apart") {
     for (const TierDevice& device : tier_devices()) {
-      for (DType dtype : {DType::kF32, DType::kF16}) {
+      for (MatrixFormat format : kMatrixFormats) {
         for (int64_t rows : {1, 3, 8, 33}) {
           for (int64_t n : {2, 6, 62, 64, 66, 130}) {
-            Case c{.rows = rows, .n = n, .k = 37, .dtype = dtype};
+            Case c{.rows = rows, .n = n, .k = 37, .format = format};
             c.bias = n % 4 == 2;
             check_case(device, c, random_array({rows, c.k}, 19));
           }

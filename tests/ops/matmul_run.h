@@ -8,8 +8,8 @@
 
 #include "ops/matmul_lowering.h"
 #include "reference/matmul.h"
+#include "support/matrix_rounding.h"
 #include "support/operator_check.h"
-#include "weights/pack_matrix.h"
 
 namespace vkformer::testing {
 
@@ -17,7 +17,7 @@ inline constexpr uint32_t kGap = 0x7fc0beef;  // a quiet NaN, in memory that nob
 
 struct ProductCase {
   uint32_t m = 1, n = 1, k = 1, batch = 1;
-  DType weight = DType::kF32;
+  MatrixFormat weight = MatrixFormat::kF32;
   enum class Layout : uint8_t { kPacked, kStrided } layout = Layout::kPacked;  // of B
   uint32_t a_gap = 0, b_gap = 0, y_gap = 0;  // elements between rows
   uint32_t a_offset = 0;                     // elements
@@ -80,9 +80,9 @@ inline void place_packed_weight(const ProductCase& c, Product& p) {
     p.b_words.insert(p.b_words.end(), packed->words.begin(), packed->words.end());
   }
   params.b_row_stride = kPanelColumns;
-  params.b_panel_stride = kPanelColumns * c.k;
+  params.b_panel_stride = panel_stride(c.weight, c.k);
   params.b_col_stride = 1;
-  params.b_batch_stride = static_cast<uint32_t>(packed_elements(c.n, c.k));
+  params.b_batch_stride = (c.n + kPanelColumns - 1) / kPanelColumns * params.b_panel_stride;
   if (!c.bias) return;
   params.bias_offset = static_cast<uint32_t>(p.b_words.size());
   for (double value : p.bias.data) p.b_words.push_back(bits_of_float(value));
@@ -108,11 +108,11 @@ inline Product make_product(const ProductCase& c) {
   const double scale = 1 / std::sqrt(static_cast<double>(c.k));
   p.a = random_array({c.batch, c.m, c.k}, c.seed, scale);
   p.b = random_array({c.batch, c.k, c.n}, c.seed + 1);
-  if (c.weight == DType::kF16) p.b = reference::round_to_f16(p.b);
+  p.b = round_to_format(p.b, c.weight);
   p.bias = random_array({c.n}, c.seed + 2);
   const bool row = c.addend == ProductCase::Addend::kRow;
   p.c = random_array(row ? Shape{c.n} : Shape{c.batch, c.m, c.n}, c.seed + 3);
-  p.problem = {.params = {}, .batch = c.batch, .weight_dtype = c.weight};
+  p.problem = {.params = {}, .batch = c.batch, .format = c.weight};
   MatmulParams& params = p.problem.params;
   params = {.m = c.m,
             .n = c.n,

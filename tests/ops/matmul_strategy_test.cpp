@@ -150,8 +150,8 @@ bool worth_running(const ProductRun& run, const ProductCase& c, size_t i) {
   const bool few = run.choice.strategy == kRows || run.choice.strategy == kStream;
   if (few && c.m > 17) return false;
   if (run.choice.slices == 8 && c.m > 4) return false;  // beyond what shared memory holds
-  const bool all = !run.beside && c.weight == DType::kF32;
-  return all || i % 3 == (c.weight == DType::kF32 ? 1 : 2);
+  const bool all = !run.beside && c.weight == MatrixFormat::kF32;
+  return all || i % 3 == (c.weight == MatrixFormat::kF32 ? 1 : 2);
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ TEST_SUITE("gpu") {
     for (const auto& device : devices()) {
       for (const ProductRun& run : packed_runs(device->caps())) {
         for (size_t i = 0; i < std::size(kSizes); ++i) {
-          for (DType weight : {DType::kF32, DType::kF16}) {
+          for (MatrixFormat weight : kMatrixFormats) {
             const ProductCase c = case_of(i, weight, Layout::kPacked);
             if (worth_running(run, c, i)) check_case(device, run, c);
           }
@@ -174,7 +174,7 @@ TEST_SUITE("gpu") {
     for (const auto& device : devices()) {
       for (const ProductRun& run : strided_runs(device->caps())) {
         for (size_t i = 0; i < std::size(kSizes); ++i) {
-          check_case(device, run, case_of(i, DType::kF32, Layout::kStrided));
+          check_case(device, run, case_of(i, MatrixFormat::kF32, Layout::kStrided));
         }
       }
     }
@@ -272,7 +272,7 @@ TEST_SUITE("cpu") {
     caps.tuned_matmul[0] = {{2, kWide, 8, 1}, {8, kRows, 0, 4, 2}};
     CHECK(pick_matmul(problem, caps) == MatmulChoice{8, kRows, 0, 4, 2});
     MatmulProblem half = problem;
-    half.weight_dtype = DType::kF16;
+    half.format = MatrixFormat::kF16;
     CHECK(pick_matmul(half, caps).strategy == kWide);
     // No shaderInt64, and tiles that no kernel has: the table's own.
     caps.tuned_matmul[0] = {{8, kStream}};
@@ -290,7 +290,7 @@ TEST_SUITE("cpu") {
           caps.subgroup_size = 8;
           const std::vector<MatmulChoice> list = matmul_candidates(caps, m);
           CHECK(list.size() >= 2);
-          CHECK(list[0] == matmul_choice(caps, m, false));
+          CHECK(list[0] == matmul_choice(caps, m, MatrixFormat::kF32));
           for (const MatmulChoice& choice : list) CHECK(can_run(choice, caps));
         }
       }

@@ -1,6 +1,7 @@
 #include "ops/matmul.h"
 
 #include "reference/matmul.h"
+#include "support/matrix_rounding.h"
 #include "support/operator_check.h"
 #include "weights/pack_matrix.h"
 
@@ -66,7 +67,7 @@ Case make_case(Shape a, Shape b, uint32_t seed, MatmulAttrs attrs = {}) {
 struct LinearCase {
   Array x;  // (..., K)
   int64_t n = 1;
-  DType dtype = DType::kF32;
+  MatrixFormat format = MatrixFormat::kF32;
   bool bias = false;
   bool residual = false;
   ActivationKind activation = ActivationKind::kNone;
@@ -80,7 +81,7 @@ struct PreparedLinear {
 PreparedLinear prepare_linear(const LinearCase& c, uint32_t seed) {
   const int64_t k = c.x.dim(-1);
   Array w = random_array({k, c.n}, seed, 1 / std::sqrt(static_cast<double>(k)));
-  if (c.dtype == DType::kF16) w = reference::round_to_f16(w);
+  w = round_to_format(w, c.format);
   const Array bias = random_array({c.n}, seed + 1);
   Shape y_shape = c.x.shape;
   y_shape.back() = c.n;
@@ -88,7 +89,7 @@ PreparedLinear prepare_linear(const LinearCase& c, uint32_t seed) {
   const std::vector<float> values(w.data.begin(), w.data.end());
   std::vector<float> bias_values(bias.data.begin(), bias.data.end());
   if (!c.bias) bias_values.clear();
-  const auto packed = pack_matrix(values, {c.n, k, MatrixOrder::kInOut}, bias_values, c.dtype);
+  const auto packed = pack_matrix(values, {c.n, k, MatrixOrder::kInOut}, bias_values, c.format);
   REQUIRE(packed.ok());
   PreparedLinear prepared;
   PreparedOperator& op = prepared.op;
@@ -97,7 +98,7 @@ PreparedLinear prepare_linear(const LinearCase& c, uint32_t seed) {
                             .n = static_cast<uint32_t>(c.n),
                             .k = static_cast<uint32_t>(k),
                             .bias_offset = packed->bias_offset,
-                            .dtype = c.dtype};
+                            .format = c.format};
   const TensorId x = op.bind("x", reference::to_tensor(c.x));
   LinearAttrs attrs{.activation = c.activation};
   if (c.residual) attrs.residual = op.bind("residual", reference::to_tensor(residual));
@@ -167,9 +168,9 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("linear agrees with the reference: f32 and f16 weights, bias, residual, any rows") {
     for (const TierDevice& device : tier_devices()) {
-      for (DType dtype : {DType::kF32, DType::kF16}) {
+      for (MatrixFormat format : kMatrixFormats) {
         for (int64_t rows : {1, 3, 4, 8, 9, 40}) {
-          LinearCase c{.x = random_array({rows, 37}, 19), .n = 27, .dtype = dtype};
+          LinearCase c{.x = random_array({rows, 37}, 19), .n = 27, .format = format};
           c.bias = rows != 3;
           c.residual = rows != 8;
           c.activation = rows == 4 || rows == 40 ? ActivationKind::kRelu : ActivationKind::kNone;
@@ -253,7 +254,7 @@ TEST_SUITE("cpu") {
     for (int64_t rows : {8, 9}) {
       Graph graph;
       LinearWeight weight = weight_desc(graph, 4, 5);
-      weight.dtype = rows == 9 ? DType::kF16 : DType::kF32;
+      weight.format = rows == 9 ? MatrixFormat::kF16 : MatrixFormat::kF32;
       const TensorId x = graph.add_external("x", DType::kF32, {rows, 4});
       REQUIRE(add_linear(graph, x, weight, {}).ok());
       plan_with_kernel(graph, Tier::kBaseline,

@@ -1,6 +1,7 @@
 #include "ops/recurrence.h"
 
 #include "reference/recurrence.h"
+#include "support/matrix_rounding.h"
 #include "support/operator_check.h"
 #include "weights/pack_matrix.h"
 
@@ -14,7 +15,7 @@ struct Case {
   int64_t width = 7;   // Hd
   bool bias = true;
   bool initial = true;
-  DType dtype = DType::kF32;
+  MatrixFormat format = MatrixFormat::kF32;
 };
 
 struct Problem {
@@ -29,7 +30,7 @@ Problem make_problem(const Case& c, uint32_t seed) {
   Problem p;
   p.gates = random_array({c.batch, c.tokens, line}, seed);
   p.weight = random_array({line, c.width}, seed + 1, 1 / std::sqrt(static_cast<double>(c.width)));
-  if (c.dtype == DType::kF16) p.weight = reference::round_to_f16(p.weight);
+  p.weight = round_to_format(p.weight, c.format, MatrixOrder::kOutIn);
   p.bias = random_array({line}, seed + 2, 0.3);
   p.initial = random_array({c.batch, c.width * states_of(c.cell)}, seed + 3, 0.5);
   return p;
@@ -40,7 +41,7 @@ PreparedOperator prepare(const Case& c, const Problem& p) {
   std::vector<float> bias(p.bias.data.begin(), p.bias.data.end());
   if (!c.bias) bias.clear();
   const int64_t line = gates_of(c.cell) * c.width;
-  const auto packed = pack_matrix(values, {line, c.width, MatrixOrder::kOutIn}, bias, c.dtype);
+  const auto packed = pack_matrix(values, {line, c.width, MatrixOrder::kOutIn}, bias, c.format);
   REQUIRE(packed.ok());
   PreparedOperator op;
   const auto words = static_cast<int64_t>(packed->words.size());
@@ -49,7 +50,7 @@ PreparedOperator prepare(const Case& c, const Problem& p) {
                    .n = static_cast<uint32_t>(line),
                    .k = static_cast<uint32_t>(c.width),
                    .bias_offset = packed->bias_offset,
-                   .dtype = c.dtype};
+                   .format = c.format};
   inputs.gates = op.bind("gates", reference::to_tensor(p.gates));
   if (c.initial) inputs.initial = op.bind("initial", reference::to_tensor(p.initial));
   const auto y = add_recurrence(op.graph, inputs, {.cell = c.cell});
@@ -102,8 +103,11 @@ TEST_SUITE("gpu") {
     for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
       check_case({.cell = cell, .tokens = 3, .width = 257});
       check_case({.cell = cell, .tokens = 2, .width = 263, .initial = false});
-      check_case({.cell = cell, .width = 37, .dtype = DType::kF16});
-      check_case({.cell = cell, .tokens = 2, .width = 259, .dtype = DType::kF16});
+      check_case({.cell = cell, .width = 37, .format = MatrixFormat::kF16});
+      check_case({.cell = cell, .tokens = 2, .width = 259, .format = MatrixFormat::kF16});
+      for (MatrixFormat format : {MatrixFormat::kBF16, MatrixFormat::kQ8, MatrixFormat::kQ4M}) {
+        check_case({.cell = cell, .tokens = 2, .width = 67, .format = format});
+      }
     }
   }
 

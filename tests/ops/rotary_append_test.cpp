@@ -4,6 +4,7 @@
 
 #include "ops/step_run.h"
 #include "reference/rotary.h"
+#include "support/packed_cache.h"
 
 namespace vkformer::testing {
 namespace {
@@ -29,14 +30,17 @@ Array cache_of(const Case& c) {
   return random_array({kRows, c.lines, 2 * int64_t{c.attrs.kv_heads} * c.attrs.head_width}, 6);
 }
 
-Graph make_graph(const Case& c) {
+Graph make_graph(const Case& c, CacheFormat format = CacheFormat::kF32) {
   Graph graph;
   graph.set_step(kSlots);
   RotaryAppendInputs in;
   in.x = graph.add_external("x", DType::kF32, {kSlots, row_width(c)});
   in.table = graph.add_external("table", DType::kF32, {c.table_rows, c.attrs.rotary_width});
   in.state = graph.add_external("state", DType::kU32, {kStateWords});
-  in.cache = graph.add_external("cache", DType::kF32, cache_of(c).shape);
+  Shape shape = cache_of(c).shape;
+  shape[2] = cache_line_words(format, static_cast<uint32_t>(shape[2]));
+  in.cache =
+      graph.add_external("cache", format == CacheFormat::kF32 ? DType::kF32 : DType::kU32, shape);
   const auto y = add_rotary_append(graph, in, c.attrs);
   REQUIRE_MESSAGE(y.ok(), y.error().message);
   graph.tensor(*y).kind = TensorKind::kExternal;
@@ -124,9 +128,60 @@ void check_case(const Case& c, const Live& live) {
   check_case(c, live, random_array({kSlots, row_width(c)}, c.attrs.head_width));
 }
 
+// The same with a packed cache: queries as ever, every line within half a step of what it holds.
+void check_packed(const Case& c, const Live& live, CacheFormat format) {
+  const Array x = random_array({kSlots, row_width(c)}, c.attrs.head_width);
+  const Expected expected = expected_of(c, x, live);
+  std::vector<uint32_t> entries;
+  for (size_t slot = 0; slot < live.rows.size(); ++slot) {
+    entries.push_back(live.rows[slot] | live.starts[slot] << VKF_SLOT_ROW_BITS);
+  }
+  const int64_t line = expected.cache.dim(-1);
+  const TensorMap given = {{"x", reference::to_tensor(x)},
+                           {"table", reference::to_tensor(table_of(c))},
+                           {"cache", packed_cache(reference::to_tensor(cache_of(c)), format)},
+                           {"state", make_state(entries, live.position)}};
+  for (const TierDevice& device : tier_devices()) {
+    const TensorMap out =
+        run_step(device, make_graph(c, format), given, static_cast<uint32_t>(live.rows.size()));
+    const std::vector<float> y = out.at("y").to_floats().value();
+    check_close(Tensor::from_floats(expected.queries.shape,
+                                    std::span(y).first(expected.queries.data.size())),
+                expected.queries, tolerance_for(DType::kF32, 2));
+    const std::vector<float> got = *unpacked_cache(out.at("cache"), format, line).to_floats();
+    for (int64_t i = 0; i < expected.cache.size(); ++i) {
+      const int64_t begin = i / line * line, run = i % line / 32 * 32;
+      double largest = 0;
+      for (int64_t j = run; j < std::min(run + 32, line); ++j) {
+        largest = std::max(largest, std::fabs(expected.cache[begin + j]));
+      }
+      CHECK(std::fabs(got[static_cast<size_t>(i)] - expected.cache[i]) <=
+            packing_error(format, expected.cache[i], largest * 1.0001));
+    }
+  }
+}
+
 }  // namespace
 
 TEST_SUITE("gpu") {
+  TEST_CASE("rotary_append fills packed caches, rolling ones too") {
+    for (CacheFormat format : kPackedCaches) {
+      for (uint32_t width : {2u, 6u, 17u, 32u, 64u}) {
+        CAPTURE(width);
+        Case c{{.heads = 4, .kv_heads = 2, .head_width = width, .rotary_width = width / 2 * 2}};
+        check_packed(c, {{3, 0, 5}, {0, 4, 13}, 13}, format);
+      }
+      Case rolls{{.heads = 3, .kv_heads = 1, .head_width = 6, .rotary_width = 4}, 64, 9};
+      rolls.attrs.positions = 32;
+      rolls.attrs.sinks = 2;
+      rolls.attrs.again_heads = 3;
+      rolls.attrs.again_limit = 5;
+      for (uint32_t position : {1u, 8u, 9u, 31u}) {
+        check_packed(rolls, {{1, 4}, {0, 1}, position}, format);
+      }
+    }
+  }
+
   TEST_CASE("rotary_append agrees with rotary and kv_append for every head width and pairing") {
     const Live live{{3, 0, 5}, {0, 4, 13}, 13};
     for (const auto pairs : {RotaryPairs::kHalves, RotaryPairs::kInterleaved}) {

@@ -4,6 +4,7 @@
 #include "reference/embedding.h"
 #include "reference/matmul.h"
 #include "support/golden.h"
+#include "support/matrix_rounding.h"
 #include "support/operator_check.h"
 #include "vkformer/session.h"
 #include "weights/pack_matrix.h"
@@ -25,11 +26,12 @@ Array columns_of(const Array& matrix, int64_t first, int64_t count) {
 }
 
 // A (K, N) matrix and its bias (N), or none, as slices of `step` columns.
-LinearWeight bind_slices(PreparedOperator& op, const Array& matrix, const Array& bias, DType dtype,
-                         int64_t step) {
+LinearWeight bind_slices(PreparedOperator& op, const Array& matrix, const Array& bias,
+                         MatrixFormat format, int64_t step) {
   const int64_t k = matrix.dim(0);
   const int64_t n = matrix.dim(1);
-  LinearWeight weight{.n = static_cast<uint32_t>(n), .k = static_cast<uint32_t>(k), .dtype = dtype};
+  LinearWeight weight{
+      .n = static_cast<uint32_t>(n), .k = static_cast<uint32_t>(k), .format = format};
   for (int64_t first = 0; first < n; first += step) {
     const int64_t count = std::min(step, n - first);
     std::vector<float> part_bias;
@@ -37,10 +39,10 @@ LinearWeight bind_slices(PreparedOperator& op, const Array& matrix, const Array&
       part_bias.assign(bias.data.begin() + first, bias.data.begin() + first + count);
     }
     const auto packed = pack_matrix(floats_of(columns_of(matrix, first, count)),
-                                    {count, k, MatrixOrder::kInOut}, part_bias, dtype);
+                                    {count, k, MatrixOrder::kInOut}, part_bias, format);
     REQUIRE(packed.ok());
     Tensor words = word_tensor(packed->words, {static_cast<int64_t>(packed->words.size())});
-    words.dtype = DType::kF32;
+    if (!in_blocks(format)) words.dtype = DType::kF32;
     const TensorId tensor = op.bind("weight " + std::to_string(first), std::move(words));
     weight.slices.push_back(
         {tensor, static_cast<uint32_t>(first), static_cast<uint32_t>(count), packed->bias_offset});
@@ -74,14 +76,14 @@ TEST_SUITE("gpu") {
   TEST_CASE("linear over slices agrees with the reference, for every strategy") {
     const int64_t k = 37;
     const int64_t n = 150;
-    Array matrix = random_array({k, n}, 1, 0.2);
+    const Array given = random_array({k, n}, 1, 0.2);
     const Array bias = random_array({n}, 2);
     for (const TierDevice& device : tier_devices()) {
-      for (DType dtype : {DType::kF32, DType::kF16}) {
+      for (MatrixFormat format : kMatrixFormats) {
         for (int64_t rows : {1, 5, 40}) {
           CAPTURE(device.tier);
           CAPTURE(rows);
-          if (dtype == DType::kF16) matrix = reference::round_to_f16(matrix);
+          const Array matrix = round_to_format(given, format);
           const Array x = random_array({rows, k}, 3);
           const Array residual = random_array({rows, n}, 4);
           PreparedOperator op;
@@ -92,7 +94,7 @@ TEST_SUITE("gpu") {
             attrs.residual = op.bind("residual", reference::to_tensor(residual));
             options.residual = &residual;
           }
-          const LinearWeight weight = bind_slices(op, matrix, bias, dtype, 64);
+          const LinearWeight weight = bind_slices(op, matrix, bias, format, 64);
           REQUIRE(weight.slices.size() == 3);
           const auto y = add_linear(op.graph, op.bind("x", reference::to_tensor(x)), weight, attrs);
           REQUIRE_MESSAGE(y.ok(), y.error().message);
@@ -105,41 +107,42 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("embedding reads a table in slices, and gives NaN once for ids without a row") {
-    const int64_t width = 33;
+    const int64_t width = 37;
     const int64_t vocabulary = 150;
-    const Array table = random_array({vocabulary, width}, 5);
     const std::vector<uint32_t> ids = {0, 63, 64, 127, 128, 149, 150, 0xffffffffu, 65, 3};
-    Array transposed = reference::filled({width, vocabulary}, 0.0);
-    Array wanted = reference::filled({10, width}, std::numeric_limits<double>::quiet_NaN());
-    for (int64_t d = 0; d < width; ++d) {
-      for (int64_t v = 0; v < vocabulary; ++v) {
-        transposed[d * vocabulary + v] = table[v * width + d];
+    for (MatrixFormat format : {MatrixFormat::kF32, MatrixFormat::kBF16, MatrixFormat::kQ8,
+                                MatrixFormat::kQ4, MatrixFormat::kQ4M}) {
+      CAPTURE(format_name(format));
+      const Array table = round_to_format(random_array({width, vocabulary}, 5), format);
+      Array wanted = reference::filled({10, width}, std::numeric_limits<double>::quiet_NaN());
+      for (int64_t d = 0; d < width; ++d) {
+        for (size_t r = 0; r < ids.size(); ++r) {
+          if (ids[r] >= vocabulary) continue;
+          wanted[static_cast<int64_t>(r) * width + d] = table[d * vocabulary + ids[r]];
+        }
       }
-      for (size_t r = 0; r < ids.size(); ++r) {
-        if (ids[r] >= vocabulary) continue;
-        wanted[static_cast<int64_t>(r) * width + d] = table[ids[r] * width + d];
+      PreparedOperator op;
+      const LinearWeight weight = bind_slices(op, table, {}, format, 64);
+      EmbeddingInputs inputs{.ids = op.bind("ids", word_tensor(ids, {10})), .table = weight.tensor};
+      for (size_t s = 1; s < weight.slices.size(); ++s) {
+        inputs.slices.push_back(weight.slices[s].tensor);
       }
+      EmbeddingAttrs attrs{.vocabulary = weight.n,
+                           .width = weight.k,
+                           .row_stride = 1,
+                           .col_stride = kPanelColumns,
+                           .panel_stride = panel_stride(format, weight.k),
+                           .format = format,
+                           .slice_rows = 64};
+      const auto y = add_embedding(op.graph, inputs, attrs);
+      REQUIRE_MESSAGE(y.ok(), y.error().message);
+      op.name_output(*y, "y");
+      for (const TierDevice& device : tier_devices()) {
+        check_close(run_poisoned(device, op).at("y"), wanted, tolerance_for(DType::kF32, 1));
+      }
+      inputs.slices.pop_back();
+      check_error(add_embedding(op.graph, inputs, attrs), "embedding", "2 tensors");
     }
-    PreparedOperator op;
-    const LinearWeight weight = bind_slices(op, transposed, {}, DType::kF32, 64);
-    EmbeddingInputs inputs{.ids = op.bind("ids", word_tensor(ids, {10})), .table = weight.tensor};
-    for (size_t s = 1; s < weight.slices.size(); ++s) {
-      inputs.slices.push_back(weight.slices[s].tensor);
-    }
-    EmbeddingAttrs attrs{.vocabulary = weight.n,
-                         .width = weight.k,
-                         .row_stride = 1,
-                         .col_stride = kPanelColumns,
-                         .panel_stride = kPanelColumns * weight.k,
-                         .slice_rows = 64};
-    const auto y = add_embedding(op.graph, inputs, attrs);
-    REQUIRE_MESSAGE(y.ok(), y.error().message);
-    op.name_output(*y, "y");
-    for (const TierDevice& device : tier_devices()) {
-      check_close(run_poisoned(device, op).at("y"), wanted, tolerance_for(DType::kF32, 1));
-    }
-    inputs.slices.pop_back();
-    check_error(add_embedding(op.graph, inputs, attrs), "embedding", "2 tensors");
   }
 }
 

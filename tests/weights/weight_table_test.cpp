@@ -82,7 +82,7 @@ float float_at(const std::vector<std::byte>& bytes, size_t word) {
 float matrix_at(const PackedWeight& weight, const std::vector<std::byte>& bytes, size_t k,
                 size_t n) {
   const size_t index = packed_index(k, n, static_cast<size_t>(weight.row.width));
-  if (weight.dtype == DType::kF32) return float_at(bytes, index);
+  if (weight.format == MatrixFormat::kF32) return float_at(bytes, index);
   uint16_t bits = 0;
   REQUIRE(2 * index + 2 <= bytes.size());
   std::memcpy(&bits, bytes.data() + 2 * index, 2);
@@ -112,7 +112,7 @@ TEST_SUITE("cpu") {
         REQUIRE(weights.size() == 1);
         const bool half = format == WeightFormat::kF16 ||
                           (format == WeightFormat::kAsStored && dtype == DType::kF16);
-        CHECK(weights[0].dtype == (half ? DType::kF16 : DType::kF32));
+        CHECK(weights[0].format == (half ? MatrixFormat::kF16 : MatrixFormat::kF32));
         const auto bytes = packed_bytes(opened, weights[0]);
         for (size_t n = 0; n < 70; ++n) {
           for (size_t k = 0; k < 3; ++k) {
@@ -232,7 +232,7 @@ TEST_SUITE("cpu") {
       CHECK(float_at(both, 3 + i) == static_cast<float>(i + 9));
       CHECK(float_at(gain, 3 + i) == 0);
     }
-    CHECK(weights[0].dtype == DType::kF32);
+    CHECK(weights[0].format == MatrixFormat::kF32);
     for (size_t i = 0; i < 4; ++i) CHECK(float_at(table, i) == positions.computed[i]);
   }
 
@@ -296,11 +296,11 @@ TEST_SUITE("cpu") {
     CHECK(packed.error().code == ErrorCode::kUnsupported);
     CHECK(contains(packed.error().message, "[layer]"));
     CHECK(contains(packed.error().message, "70000"));
-    CHECK_FALSE(pack_matrix(values, {2, 2, MatrixOrder::kOutIn}, {}, DType::kF16).ok());
-    CHECK(pack_matrix(values, {2, 2, MatrixOrder::kOutIn}, {}, DType::kF32).ok());
+    CHECK_FALSE(pack_matrix(values, {2, 2, MatrixOrder::kOutIn}, {}, MatrixFormat::kF16).ok());
+    CHECK(pack_matrix(values, {2, 2, MatrixOrder::kOutIn}, {}, MatrixFormat::kF32).ok());
     const float special[] = {std::numeric_limits<float>::infinity(), 65504, -65504,
                              std::numeric_limits<float>::quiet_NaN()};
-    const auto kept = pack_matrix(special, {4, 1, MatrixOrder::kOutIn}, {}, DType::kF16);
+    const auto kept = pack_matrix(special, {4, 1, MatrixOrder::kOutIn}, {}, MatrixFormat::kF16);
     REQUIRE(kept.ok());
     const auto half_at = [&](size_t n) {
       return kept->words[packed_index(0, n, 1) / 2] >> (n % 2 * 16) & 0xffff;
@@ -318,8 +318,8 @@ TEST_SUITE("cpu") {
         out_in[n * 3 + k] = in_out[k * 5 + n] = static_cast<float>(n * 10 + k);
       }
     }
-    const auto a = pack_matrix(out_in, {5, 3, MatrixOrder::kOutIn}, {}, DType::kF32);
-    const auto b = pack_matrix(in_out, {5, 3, MatrixOrder::kInOut}, {}, DType::kF32);
+    const auto a = pack_matrix(out_in, {5, 3, MatrixOrder::kOutIn}, {}, MatrixFormat::kF32);
+    const auto b = pack_matrix(in_out, {5, 3, MatrixOrder::kInOut}, {}, MatrixFormat::kF32);
     REQUIRE(a.ok());
     REQUIRE(b.ok());
     CHECK(a->words == b->words);

@@ -79,9 +79,10 @@ Result<TensorId> table_of(const LayerSite& site, int index) {
 
 TensorId cache_of(const LayerSite& site) {
   const StepShape& s = site.run.step;
-  return site.b.graph().add_external(
-      "self_kv." + site.number(), DType::kF32,
-      {s.batch * s.beams, cache_lines(site).lines, site.c.line_width()});
+  const auto words = cache_line_words(s.cache, u32(site.c.line_width()));
+  return site.b.graph().add_external("self_kv." + site.number(),
+                                     s.cache == CacheFormat::kF32 ? DType::kF32 : DType::kU32,
+                                     {s.batch * s.beams, cache_lines(site).lines, words});
 }
 
 // qkv with its queries and keys turned.

@@ -1,0 +1,35 @@
+// Quantising a model once, to disk: a directory with smaller matrices that loads as the model did.
+//
+// Threading: a plain function without shared state; call it from any thread.
+// Lifetime: nothing is kept after the call. Nothing throws.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "vkformer/export.h"
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+struct QuantiseOptions {
+  // "q8", "q4", "q4m", "bf16" or "f16", as in ModelOptions::weights.
+  std::string weights = "q8";
+};
+
+struct QuantiseReport {
+  int64_t tensors = 0;   // of the model
+  int64_t matrices = 0;  // of them in the new format
+  uint64_t bytes_before = 0;
+  uint64_t bytes_after = 0;
+};
+
+// Writes the model of the directory `model` into the directory `target`, which is made where it is
+// missing: model.safetensors with the matrices in the new format (docs/numerics.md has its layout)
+// and copies of all other files. Norms, biases, tables of positions and what is too small stay as
+// they are. The whole result is held in memory.
+VKFORMER_API Result<QuantiseReport> quantise_model(const std::string& model,
+                                                   const std::string& target,
+                                                   const QuantiseOptions& options = {});
+
+}  // namespace vkformer

@@ -1,0 +1,107 @@
+#include "checkpoint/quantised_tensors.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "base/half.h"
+
+namespace vkformer {
+namespace {
+
+int64_t blocks_of(int64_t k) {
+  return (k + kBlockSteps - 1) / kBlockSteps;
+}
+
+float bfloat_at(std::span<const std::byte> bytes, size_t index) {
+  uint16_t bits = 0;
+  std::memcpy(&bits, bytes.data() + 2 * index, 2);
+  return float_from_bfloat(bits);
+}
+
+}  // namespace
+
+std::string scales_name(const std::string& name) {
+  return name + ".scales";
+}
+
+std::string minima_name(const std::string& name) {
+  return name + ".minima";
+}
+
+Result<QuantisedTensor> join_blocks(const std::string& name, const TensorView& values,
+                                    const TensorView& scales, const TensorView* minima) {
+  const auto error = [&](const std::string& what) {
+    return invalid_file("[" + name + "] is a quantised matrix, but " + what +
+                        "; write it with vkformer quantize.");
+  };
+  const bool bytes = values.dtype == DType::kI8;
+  if (values.shape.size() < 2 || scales.shape.size() != 2 || scales.dtype != DType::kBF16) {
+    return error("its values " + shape_text(values.shape) + " and scales " +
+                 shape_text(scales.shape) + " are no matrices with scales in BF16");
+  }
+  if (values.bytes.empty()) return error("it has no elements");
+  if (bytes && minima != nullptr) return error("has minima, which I8 values do not have");
+  if (minima != nullptr && (minima->dtype != DType::kBF16 || minima->shape != scales.shape)) {
+    return error("its minima " + shape_text(minima->shape) + " are no BF16 of the scales' shape " +
+                 shape_text(scales.shape));
+  }
+  QuantisedTensor joined{.blocks = {}, .view = values};
+  joined.blocks.format = bytes               ? MatrixFormat::kQ8
+                         : minima != nullptr ? MatrixFormat::kQ4M
+                                             : MatrixFormat::kQ4;
+  joined.blocks.scales = scales.bytes;
+  if (minima != nullptr) joined.blocks.minima = minima->bytes;
+  // Axes beyond the second are part of K.
+  const int64_t per_byte = bytes ? 1 : 2;
+  const int64_t first = values.shape[0];
+  int64_t rest = 1;
+  for (size_t i = 1; i < values.shape.size(); ++i) rest *= values.shape[i];
+  if (scales.shape == Shape{first, blocks_of(rest * per_byte)}) {
+    joined.view.shape.back() *= per_byte;
+    return joined;
+  }
+  if (values.shape.size() == 2 && scales.shape == Shape{blocks_of(first * per_byte), rest}) {
+    joined.blocks.blocks_down = true;
+    joined.view.shape[0] *= per_byte;
+    return joined;
+  }
+  return error("its values " + shape_text(values.shape) + " do not go with scales " +
+               shape_text(scales.shape) + " for 32 weights each");
+}
+
+QuantisedSize quantised_size(const TensorView& view) {
+  const auto first = static_cast<size_t>(view.shape[0]);
+  if (view.blocks->blocks_down) return {static_cast<size_t>(view.shape[1]), first};
+  return {first, first == 0 ? 0 : static_cast<size_t>(element_count(view.shape)) / first};
+}
+
+QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k) {
+  const QuantisedBlocks& blocks = *view.blocks;
+  const QuantisedSize size = quantised_size(view);
+  const size_t in_line = blocks.format == MatrixFormat::kQ8 ? k : k / 2;
+  const size_t line = blocks.format == MatrixFormat::kQ8 ? size.k : size.k / 2;
+  const auto byte = static_cast<uint8_t>(
+      view.bytes[blocks.blocks_down ? in_line * size.n + n : n * line + in_line]);
+  const size_t block = k / kBlockSteps;
+  const size_t block_count = (size.k + kBlockSteps - 1) / kBlockSteps;
+  const size_t at = blocks.blocks_down ? block * size.n + n : n * block_count + block;
+  QuantisedValue out{.scale = bfloat_at(blocks.scales, at)};
+  if (blocks.format == MatrixFormat::kQ8) {
+    out.value = static_cast<int8_t>(byte);
+    return out;
+  }
+  out.value = k % 2 == 0 ? byte & 15 : byte >> 4;
+  out.minimum = blocks.format == MatrixFormat::kQ4M ? bfloat_at(blocks.minima, at) : -8 * out.scale;
+  return out;
+}
+
+float quantised_element(const TensorView& view, size_t index) {
+  const QuantisedSize size = quantised_size(view);
+  const bool down = view.blocks->blocks_down;
+  const size_t line = down ? size.n : size.k;
+  const QuantisedValue of =
+      quantised_value(view, down ? index % line : index / line, down ? index / line : index % line);
+  return of.minimum + of.scale * static_cast<float>(of.value);
+}
+
+}  // namespace vkformer

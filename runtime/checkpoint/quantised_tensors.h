@@ -1,0 +1,63 @@
+// Quantised matrices in safetensors files, as `vkformer quantize` writes them.
+//
+// The matrix X (N, K) is up to three tensors; K is cut into blocks of 32, the last one shorter:
+//   X          I8 (N, K) values of q8; or U8 (N, K / 2) values of q4 and q4m, of an even K, the
+//              first of two in the lower 4 bits
+//   X.scales   BF16 (N, ceil(K / 32))
+//   X.minima   BF16 (N, ceil(K / 32)), in q4m only
+// A weight is scale * value in q8, scale * (value - 8) in q4, minimum + scale * value in q4m. Where
+// the file's matrix is (K, N), so are these: (K, N) or (K / 2, N), and (ceil(K / 32), N).
+//
+// Lifetime: views of the file's bytes.
+#pragma once
+
+#include <optional>
+
+#include "base/matrix_format.h"
+#include "checkpoint/safetensors.h"
+
+namespace vkformer {
+
+// What a quantised TensorView's values are multiplied with.
+struct QuantisedBlocks {
+  MatrixFormat format = MatrixFormat::kQ8;
+  bool blocks_down = false;           // the matrix is (K, N)
+  std::span<const std::byte> scales;  // (N, ceil(K / 32)) or (ceil(K / 32), N), bfloat16
+  std::span<const std::byte> minima;  // the same; of q4m only
+};
+
+// A view and its blocks, which stay where they are when the map that holds them moves.
+struct QuantisedTensor {
+  QuantisedBlocks blocks;
+  TensorView view;
+};
+
+// Names of the tensors that belong to matrix `name`.
+std::string scales_name(const std::string& name);
+std::string minima_name(const std::string& name);
+
+// The matrix that values and scales, and in q4m minima, are together. An error names it and says
+// what does not fit.
+Result<QuantisedTensor> join_blocks(const std::string& name, const TensorView& values,
+                                    const TensorView& scales, const TensorView* minima);
+
+// Sizes of a quantised (N, K), or (K, N), matrix.
+struct QuantisedSize {
+  size_t n = 0;
+  size_t k = 0;
+};
+QuantisedSize quantised_size(const TensorView& view);
+
+// Value i of output feature n in the file, and its block's scale and minimum, which is 0 in q8 and
+// -8 scales in q4. Precondition: view.blocks is set, n and k are inside.
+struct QuantisedValue {
+  int32_t value = 0;
+  float scale = 0;
+  float minimum = 0;
+};
+QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k);
+
+// Element `index` of the matrix, row-major.
+float quantised_element(const TensorView& view, size_t index);
+
+}  // namespace vkformer

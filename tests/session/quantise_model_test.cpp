@@ -1,0 +1,167 @@
+// Quantised weights and caches in whole models: what `vkformer quantize` writes loads to the bits
+// of weights quantised at load, and both are as far from f32 as docs/numerics.md says.
+#include "vkformer/quantise.h"
+
+#include <cmath>
+
+#include "checkpoint/temp_dir.h"
+#include "support/golden.h"
+#include "support/test_device.h"
+#include "vkformer/session.h"
+#include "vkformer/tasks.h"
+
+namespace vkformer::testing {
+namespace {
+
+TensorMap outputs_of(const std::string& directory, const std::string& weights,
+                     const TensorMap& inputs) {
+  ModelOptions options;
+  options.weights = weights;
+  const auto model = Model::load(*test_device(), directory, options);
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  auto session = Session::create(*model);
+  REQUIRE(session.ok());
+  auto outputs = session->run(inputs);
+  REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+  return std::move(outputs).value();
+}
+
+// Root of the mean squared difference, as a share of the root of the mean square.
+double relative_error(const Tensor& got, const Tensor& wanted) {
+  const std::vector<float> a = *got.to_floats(), b = *wanted.to_floats();
+  REQUIRE(a.size() == b.size());
+  double error = 0, square = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = double{a[i]} - b[i];
+    error += difference * difference;
+    square += double{b[i]} * b[i];
+  }
+  return std::sqrt(error / square);
+}
+
+std::string g2p() {
+  return VKFORMER_SOURCE_DIR "/models/g2p-en";
+}
+
+std::string spoken(const std::string& weights, const std::string& cache, const std::string& word) {
+  TaskOptions options;
+  options.model.weights = weights;
+  options.session.cache = cache;
+  const auto generator =
+      TextGenerator::load(*test_device(), ModelSource::directory(g2p()), options);
+  REQUIRE_MESSAGE(generator.ok(), generator.error().message);
+  const auto texts = generator->generate({word});
+  REQUIRE_MESSAGE(texts.ok(), texts.error().message);
+  return texts->front().front().text;
+}
+
+}  // namespace
+
+TEST_SUITE("model") {
+  TEST_CASE("a quantised directory gives the bits of weights quantised at load") {
+    if (!have_test_device()) return;
+    for (const char* name : {"gpt2-batch", "marian-base"}) {
+      for (const char* weights : {"q8", "q4", "q4m"}) {
+        CAPTURE(name);
+        CAPTURE(weights);
+        const GoldenCase golden = golden_case(name);
+        test::TempDir target;
+        const auto report =
+            quantise_model(golden.path("model"), target.path(), {.weights = weights});
+        REQUIRE_MESSAGE(report.ok(), report.error().message);
+        CHECK(report->matrices > 0);
+        CHECK(report->bytes_after < report->bytes_before);
+        const TensorMap inputs = golden.tensors("inputs.safetensors");
+        const TensorMap at_load = outputs_of(golden.path("model"), weights, inputs);
+        const TensorMap stored = outputs_of(target.path(), "stored", inputs);
+        REQUIRE(at_load.size() == stored.size());
+        for (const auto& [output, tensor] : stored) {
+          CAPTURE(output);
+          CHECK(tensor.bytes == at_load.at(output).bytes);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("quantised weights are as far from f32 as their bits say") {
+    if (!have_test_device()) return;
+    const std::pair<const char*, double> kMost[] = {
+        {"f16", 0.001}, {"bf16", 0.006}, {"q8", 0.01}, {"q4m", 0.12}, {"q4", 0.14}};
+    for (const char* name : {"gpt2-batch", "llama-gqa"}) {
+      const GoldenCase golden = golden_case(name);
+      const TensorMap inputs = golden.tensors("inputs.safetensors");
+      const TensorMap exact = outputs_of(golden.path("model"), "f32", inputs);
+      double before = 0;
+      for (const auto& [weights, most] : kMost) {
+        CAPTURE(name);
+        CAPTURE(weights);
+        const TensorMap rounded = outputs_of(golden.path("model"), weights, inputs);
+        const double error = relative_error(rounded.at("logits"), exact.at("logits"));
+        CHECK(error < most);
+        CHECK(error > before / 2);  // fewer bits, more error
+        before = error;
+      }
+    }
+  }
+
+  TEST_CASE("words sound the same with small weights and small caches") {
+    if (!have_test_device()) return;
+    for (const char* word : {"attention", "transformer"}) {
+      const std::string exact = spoken("f32", "f32", word);
+      CHECK_FALSE(exact.empty());
+      for (const char* cache : {"f16", "q8"}) CHECK(spoken("f32", cache, word) == exact);
+      for (const char* weights : {"bf16", "q8", "q4m"}) {
+        CHECK(spoken(weights, "f32", word) == exact);
+      }
+      CHECK(spoken("q8", "q8", word) == exact);
+    }
+  }
+
+  TEST_CASE("caches in halves and bytes take a half and about a quarter of the memory") {
+    if (!have_test_device()) return;
+    const GoldenCase golden = golden_case("gpt2-batch");
+    const auto model = Model::load(*test_device(), golden.path("model"));
+    REQUIRE(model.ok());
+    int64_t bytes[3] = {};
+    const char* kCaches[] = {"f32", "f16", "q8"};
+    for (size_t i = 0; i < 3; ++i) {
+      auto session = Session::create(*model, {.cache = kCaches[i]});
+      REQUIRE_MESSAGE(session.ok(), session.error().message);
+      GenerateOptions options = session->generation_defaults();
+      options.max_new_tokens = 5;
+      options.beams = 2;
+      const auto generated = session->generate({{3, 5, 4, 6}, {7, 8}}, options);
+      REQUIRE_MESSAGE(generated.ok(), generated.error().message);
+      CHECK(std::isfinite(generated->front().front().score));
+      bytes[i] = session->counters().cache_bytes;
+    }
+    CHECK(2 * bytes[1] == bytes[0]);
+    CHECK(bytes[2] * 32 == bytes[0] * 9);
+    CHECK_FALSE(Session::create(*model, {.cache = "q5"}).ok());
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("quantise_model refuses what has no end or no meaning") {
+    const auto refused = [](const std::string& target, const std::string& weights,
+                            const std::string& part) {
+      const auto report = quantise_model(g2p(), target, {.weights = weights});
+      REQUIRE_FALSE(report.ok());
+      CHECK_MESSAGE(test::contains(report.error().message, part), report.error().message);
+    };
+    test::TempDir target;
+    refused(target.path(), "f32", "[weights]");
+    refused(target.path(), "q5", "q5");
+    refused(g2p(), "q8", "model's directory");
+    CHECK_FALSE(quantise_model(target.path(), target.path() + "/out", {}).ok());
+    const auto made = quantise_model(g2p(), target.path() + "/a/b", {});
+    REQUIRE_MESSAGE(made.ok(), made.error().message);
+    CHECK(made->bytes_after < made->bytes_before);
+    CHECK(inspect_model(target.path() + "/a/b").ok());
+    const auto again = quantise_model(target.path() + "/a/b", target.path() + "/c", {});
+    REQUIRE_MESSAGE(again.ok(), again.error().message);
+    CHECK(again->bytes_before == made->bytes_after);
+  }
+}
+
+}  // namespace vkformer::testing

@@ -1,0 +1,139 @@
+#include "weights/quantise.h"
+
+#include <doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "weights/pack_matrix.h"
+
+namespace vkformer::testing {
+namespace {
+
+std::vector<float> normal_weights(size_t count, uint32_t seed, float scale = 1) {
+  std::mt19937 engine(seed);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    double sum = 0;  // of 12 uniform numbers: near enough to a normal distribution
+    for (int i = 0; i < 12; ++i) sum += static_cast<double>(engine()) * 0x1p-32;
+    value = scale * static_cast<float>(sum - 6);
+  }
+  return values;
+}
+
+double largest(const std::vector<float>& values) {
+  double most = 0;
+  for (float value : values) most = std::max(most, std::fabs(static_cast<double>(value)));
+  return most;
+}
+
+// Root of the mean squared error, as a share of the root of the mean square.
+double relative_error(const std::vector<float>& values, MatrixFormat format) {
+  double error = 0, square = 0;
+  for (size_t first = 0; first < values.size(); first += kBlockSteps) {
+    const size_t count = std::min<size_t>(kBlockSteps, values.size() - first);
+    const std::span<const float> some = std::span(values).subspan(first, count);
+    const WeightBlock block = quantise_block(some, format);
+    for (size_t i = 0; i < count; ++i) {
+      const double difference = double{block_weight(block, i, format)} - some[i];
+      error += difference * difference;
+      square += double{some[i]} * some[i];
+    }
+  }
+  return std::sqrt(error / square);
+}
+
+}  // namespace
+
+TEST_SUITE("cpu") {
+  TEST_CASE("quantise: errors are those of the formats' bits, whatever the scale") {
+    for (float scale : {1e-30f, 1e-6f, 0.02f, 1.0f, 1e6f, 1e30f}) {
+      CAPTURE(scale);
+      const auto values = normal_weights(6400, 1, scale);
+      CHECK(relative_error(values, MatrixFormat::kBF16) < 0.003);
+      CHECK(relative_error(values, MatrixFormat::kQ8) < 0.006);
+      CHECK(relative_error(values, MatrixFormat::kQ4) < 0.09);
+      CHECK(relative_error(values, MatrixFormat::kQ4M) < 0.08);
+    }
+  }
+
+  TEST_CASE("quantise: no weight is further from its value than half a step of q8") {
+    for (size_t count : {1u, 2u, 31u, 32u}) {
+      for (uint32_t seed = 0; seed < 50; ++seed) {
+        const auto values = normal_weights(count, seed);
+        const WeightBlock block = quantise_block(values, MatrixFormat::kQ8);
+        CHECK(block.scale >= largest(values) / 127);
+        CHECK(block.scale <= largest(values) / 127 * 1.008);
+        for (size_t i = 0; i < count; ++i) {
+          CHECK(std::fabs(block_weight(block, i, MatrixFormat::kQ8) - values[i]) <=
+                block.scale * 0.5001);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("quantise: constants, zeros and shifted weights are kept") {
+    const std::vector<float> zeros(32, 0.0f);
+    const std::vector<float> halves(32, -0.5f);
+    std::vector<float> shifted = normal_weights(32, 3, 0.01f);
+    for (float& value : shifted) value += 8;
+    for (MatrixFormat format : {MatrixFormat::kQ8, MatrixFormat::kQ4, MatrixFormat::kQ4M}) {
+      CAPTURE(format_name(format));
+      const WeightBlock none = quantise_block(zeros, format);
+      const WeightBlock same = quantise_block(halves, format);
+      for (size_t i = 0; i < 32; ++i) {
+        CHECK(block_weight(none, i, format) == 0.0f);
+        CHECK(block_weight(same, i, format) == doctest::Approx(-0.5).epsilon(0.004));
+      }
+    }
+    // A minimum takes the shift away, up to what it loses as a bfloat16.
+    const WeightBlock block = quantise_block(shifted, MatrixFormat::kQ4M);
+    for (size_t i = 0; i < 32; ++i) {
+      CHECK(std::fabs(block_weight(block, i, MatrixFormat::kQ4M) - shifted[i]) < 0.04);
+    }
+  }
+
+  TEST_CASE("quantise: what is quantised already stays as it is") {
+    for (MatrixFormat format : {MatrixFormat::kBF16, MatrixFormat::kQ8}) {
+      const auto values = normal_weights(32, 7);
+      const WeightBlock once = quantise_block(values, format);
+      std::vector<float> kept;
+      for (size_t i = 0; i < 32; ++i) kept.push_back(block_weight(once, i, format));
+      const WeightBlock twice = quantise_block(kept, format);
+      for (size_t i = 0; i < 32; ++i) {
+        CHECK(block_weight(twice, i, format) == doctest::Approx(kept[i]).epsilon(0.005));
+      }
+    }
+  }
+
+  TEST_CASE("quantise: numbers that no block can hold are refused") {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    for (float bad : {kInfinity, -kInfinity, std::nanf(""), 3e38f}) {
+      std::vector<float> values(40, 1.0f);
+      values[37] = bad;
+      for (MatrixFormat format : {MatrixFormat::kQ8, MatrixFormat::kQ4, MatrixFormat::kQ4M}) {
+        const auto packed = pack_matrix(values, {1, 40, MatrixOrder::kOutIn}, {}, format);
+        REQUIRE_FALSE(packed.ok());
+        CHECK(packed.error().code == ErrorCode::kUnsupported);
+        CHECK(packed.error().message.find(format_name(format)) != std::string::npos);
+      }
+      CHECK(pack_matrix(values, {1, 40, MatrixOrder::kOutIn}, {}, MatrixFormat::kBF16).ok());
+    }
+  }
+
+  TEST_CASE("quantise: sizes and names of formats") {
+    for (MatrixFormat format : kMatrixFormats) {
+      CHECK(format_from_name(format_name(format)) == format);
+      const auto packed = pack_matrix(std::vector<float>(70 * 45), {70, 45}, {}, format);
+      REQUIRE(packed.ok());
+      CHECK(packed->words.size() == matrix_words(format, 70, 45));
+    }
+    CHECK_FALSE(format_from_name("q5").has_value());
+    CHECK(matrix_words(MatrixFormat::kQ8, 64, 32) * 4 == 2048 + 128);
+    CHECK(matrix_words(MatrixFormat::kQ4, 65, 33) * 4 == 4 * (1024 + 128));
+    CHECK(matrix_words(MatrixFormat::kQ4M, 64, 32) * 4 == 1024 + 256);
+  }
+}
+
+}  // namespace vkformer::testing
