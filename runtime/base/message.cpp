@@ -3,12 +3,18 @@
 namespace vkformer {
 
 void MessagePart::append_to(std::string& sentence) const {
-  if (text_ == nullptr) {
-    sentence += std::to_string(value_);
-  } else if (value_ < 0) {
-    sentence += text_;
-  } else {
-    sentence.append(text_, static_cast<size_t>(value_));
+  switch (kind_) {
+    case kEndsWithZero:
+      sentence += text_;
+      break;
+    case kWhole:
+      sentence += std::to_string(whole_);
+      break;
+    case kReal:
+      sentence += std::to_string(real_);
+      break;
+    default:
+      sentence.append(text_, kind_);
   }
 }
 

@@ -6,22 +6,34 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 namespace vkformer {
 
 class MessagePart {
  public:
-  MessagePart(const char* text) : text_(text), value_(-1) {}
-  MessagePart(const std::string& text)
-      : text_(text.data()), value_(static_cast<int64_t>(text.size())) {}
+  MessagePart(const char* text) : kind_(kEndsWithZero), text_(text) {}
+  MessagePart(std::string_view text) : kind_(text.size()), text_(text.data()) {}
+  MessagePart(const std::string& text) : MessagePart(std::string_view(text)) {}
   template <std::integral T>
-  MessagePart(T number) : text_(nullptr), value_(static_cast<int64_t>(number)) {}
+  MessagePart(T number) : kind_(kWhole), whole_(static_cast<int64_t>(number)) {}
+  // With six decimals, as std::to_string has it.
+  MessagePart(double number) : kind_(kReal), real_(number) {}
 
   void append_to(std::string& sentence) const;
 
  private:
-  const char* text_;  // null: a number
-  int64_t value_;     // the number, the text's length, or -1 for one that ends with a zero byte
+  // What is no length of a text.
+  static constexpr size_t kEndsWithZero = SIZE_MAX;
+  static constexpr size_t kWhole = SIZE_MAX - 1;
+  static constexpr size_t kReal = SIZE_MAX - 2;
+
+  size_t kind_;
+  union {
+    const char* text_;
+    int64_t whole_;
+    double real_;
+  };
 };
 
 // The parts one behind the other.

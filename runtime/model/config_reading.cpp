@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -18,8 +19,8 @@ Result<std::optional<int64_t>> optional_int(const JsonConfig& from, const std::s
   VKF_ASSIGN(std::vector<int64_t> values, from.get_int_list_or(key, {}));
   if (values.empty()) return std::optional<int64_t>();
   if (values.size() > 1) {
-    return unsupported("[" + key + "] in " + from.where() + " lists " +
-                       std::to_string(values.size()) + " tokens; only one is supported");
+    return unsupported(message({"[", key, "] in ", from.where(), " lists ", values.size(),
+                                " tokens; only one is supported"}));
   }
   return std::optional<int64_t>(values[0]);
 }
@@ -87,8 +88,8 @@ Result<std::string> read_early_stopping(const JsonConfig& from) {
 Result<int64_t> get_size(const JsonConfig& config, const std::string& key, int64_t most) {
   VKF_ASSIGN(int64_t value, config.get_int(key));
   if (value >= 1 && value <= most) return value;
-  return invalid_file("[" + key + "] in " + config.where() + " is " + std::to_string(value) +
-                      ", but must lie between 1 and " + std::to_string(most));
+  return invalid_file(message(
+      {"[", key, "] in ", config.where(), " is ", value, ", but must lie between 1 and ", most}));
 }
 
 Result<int64_t> get_size_or(const JsonConfig& config, const std::string& key, int64_t fallback,
@@ -108,8 +109,8 @@ Result<ActivationKind> get_activation(const JsonConfig& config, const std::strin
 Result<float> get_epsilon(const JsonConfig& config, const std::string& key, double fallback) {
   VKF_ASSIGN(double value, config.get_double_or(key, fallback));
   if (value >= 0 && value < 1) return static_cast<float>(value);
-  return invalid_file("[" + key + "] in " + config.where() + " is " + std::to_string(value) +
-                      ", but must lie between 0 and 1");
+  return invalid_file(message(
+      {"[", key, "] in ", config.where(), " is ", value, ", but must lie between 0 and 1"}));
 }
 
 Result<std::string> get_architecture(const JsonConfig& config, const std::string& fallback) {
@@ -191,10 +192,10 @@ Result<GenerationFacts> read_generation(const JsonConfig& config, const JsonConf
 
 Result<int64_t> head_width(const JsonConfig& config, int64_t width, int64_t heads) {
   if (width % heads != 0 || width / heads > kMostHeadWidth) {
-    return invalid_file("[" + config.where() + "] splits a width of " + std::to_string(width) +
-                        " over " + std::to_string(heads) +
-                        " heads; the width must be a multiple of the heads and a head at most " +
-                        std::to_string(kMostHeadWidth) + " wide");
+    return invalid_file(
+        message({"[", config.where(), "] splits a width of ", width, " over ", heads,
+                 " heads; the width must be a multiple of the heads and a head at most ",
+                 kMostHeadWidth, " wide"}));
   }
   return width / heads;
 }

@@ -1,5 +1,6 @@
 #include "ops/activation.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/activation.h"
 #include "params/rowwise.h"
@@ -52,17 +53,17 @@ Result<ActivationKind> activation_from_name(std::string_view name) {
     if (row.name == name) return row.kind;
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  return unsupported("[activation] The kind '" + std::string(name) + "' is unknown; use one of " +
-                     known + ".");
+  return unsupported(
+      message({"[activation] The kind '", name, "' is unknown; use one of ", known, "."}));
 }
 
 Result<TensorDesc> check_activation(const TensorDesc& x, ActivationAttrs attrs) {
   VKF_CHECK(check_floats(OpId::k_activation, "x", x, 0));
   if (static_cast<uint32_t>(attrs.kind) > static_cast<uint32_t>(ActivationKind::kEluPlusOne)) {
-    return op_error(OpId::k_activation,
-                    "The kind is number " + std::to_string(static_cast<uint32_t>(attrs.kind)) +
-                        ", but the last one is " +
-                        std::to_string(static_cast<uint32_t>(ActivationKind::kEluPlusOne)) + ".");
+    return op_error(
+        OpId::k_activation,
+        message({"The kind is number ", static_cast<uint32_t>(attrs.kind), ", but the last one is ",
+                 static_cast<uint32_t>(ActivationKind::kEluPlusOne), "."}));
   }
   return TensorDesc{"activation", DType::kF32, x.shape};
 }

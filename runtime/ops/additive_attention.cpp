@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/row_op.h"
 
 namespace vkformer {
@@ -15,17 +16,17 @@ using Attrs = AdditiveAttentionAttrs;
 Status check_numbers(const Attrs& a) {
   const bool staged = a.score != Attrs::Score::kLocation;
   if (a.width < 1 || a.value_width < 1 || (staged && a.width > kMostWidth)) {
-    return op_error(kOp, "queries have " + std::to_string(a.width) + " columns and values " +
-                             std::to_string(a.value_width) + ", but there must be from 1 to " +
-                             std::to_string(kMostWidth) + " and at least 1");
+    return op_error(kOp,
+                    message({"queries have ", a.width, " columns and values ", a.value_width,
+                             ", but there must be from 1 to ", kMostWidth, " and at least 1"}));
   }
   if (!(a.temperature > 0) || !std::isfinite(a.temperature)) {
-    return op_error(
-        kOp, "temperature is " + number_text(a.temperature) + ", but must be finite and above 0");
+    return op_error(kOp, message({"temperature is ", number_text(a.temperature),
+                                  ", but must be finite and above 0"}));
   }
   if (a.window != Attrs::Window::kNone && a.reach < 1) {
-    return op_error(kOp, "the window reaches " + std::to_string(a.reach) +
-                             " tokens to each side, but must reach at least 1");
+    return op_error(kOp, message({"the window reaches ", a.reach,
+                                  " tokens to each side, but must reach at least 1"}));
   }
   return {};
 }
@@ -37,11 +38,10 @@ Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const Attrs& a) {
   }
   if (words == 0 && aux == nullptr) return {};
   if (aux != nullptr && aux->dtype == DType::kU32 && element_count(aux->shape) >= words) return {};
-  return op_error(kOp,
-                  "mask and v need aux as U32 with at least " + std::to_string(words) +
-                      " words, but it is " +
-                      (aux == nullptr ? std::string("absent")
-                                      : dtype_name(aux->dtype) + (" " + shape_text(aux->shape))));
+  return op_error(
+      kOp, message({"mask and v need aux as U32 with at least ", words, " words, but it is ",
+                    (aux == nullptr ? std::string("absent")
+                                    : dtype_name(aux->dtype) + (" " + shape_text(aux->shape)))}));
 }
 
 // Invocations of a workgroup: the fewest whose loops a software device does not cut short.
@@ -58,10 +58,9 @@ Result<uint32_t> local_size(const DeviceCaps& caps, const Attrs& a, uint64_t key
   };
   while (local < limit && rounds(local) > kMostSoftwareIterations) local *= 2;
   if (leaves_loops(caps, rounds(local))) {
-    return unsupported("[additive_attention] There is no kernel for " + std::to_string(keys) +
-                       " keys with " + std::to_string(a.width) + " columns and values of " +
-                       std::to_string(a.value_width) +
-                       " on a software device; use a shorter source");
+    return unsupported(message({"[additive_attention] There is no kernel for ", keys, " keys with ",
+                                a.width, " columns and values of ", a.value_width,
+                                " on a software device; use a shorter source"}));
   }
   return local;
 }
@@ -75,16 +74,15 @@ Result<TensorDesc> check_additive_attention(const TensorDesc& q, const TensorDes
   VKF_CHECK(check_floats(kOp, "kv", kv, 3));
   const int64_t columns = int64_t{a.width} + (a.window == Attrs::Window::kPredictive ? 1 : 0);
   if (q.shape.back() != columns) {
-    return op_error(kOp, "q has shape " + shape_text(q.shape) + ", but must have " +
-                             std::to_string(columns) + " columns");
+    return op_error(kOp, message({"q has shape ", shape_text(q.shape), ", but must have ", columns,
+                                  " columns"}));
   }
   const int64_t key = a.score == Attrs::Score::kLocation ? 0 : a.width;
   if (kv.shape.size() != 3 || kv.shape[0] < 1 || kv.shape[1] < 1 ||
       kv.shape[2] < std::max<int64_t>(key, a.value_width)) {
-    return op_error(kOp, "kv has shape " + shape_text(kv.shape) +
-                             ", but must be (B, S, line) with room for a key of " +
-                             std::to_string(key) + " and a value of " +
-                             std::to_string(a.value_width));
+    return op_error(kOp, message({"kv has shape ", shape_text(kv.shape),
+                                  ", but must be (B, S, line) with room for a key of ", key,
+                                  " and a value of ", a.value_width}));
   }
   VKF_CHECK(check_aux(kv, aux, a));
   Shape shape = q.shape;
@@ -100,9 +98,8 @@ Result<TensorId> add_additive_attention(Graph& graph, const AdditiveAttentionInp
   VKF_ASSIGN(TensorDesc out, check_additive_attention(q, kv, aux, attrs));
   const int64_t rows = static_cast<int64_t>(row_count(q.shape));
   if (attrs.queries < 1 || rows != kv.shape[0] * attrs.queries) {
-    return op_error(kOp, "q has " + std::to_string(rows) + " rows, but " +
-                             std::to_string(kv.shape[0]) + " items of " +
-                             std::to_string(attrs.queries) + " queries");
+    return op_error(kOp, message({"q has ", rows, " rows, but ", kv.shape[0], " items of ",
+                                  attrs.queries, " queries"}));
   }
   if (graph.is_step() != (inputs.state != kNoTensor)) {
     return op_error(kOp, graph.is_step() ? "a decoding step needs its state; none was given"

@@ -1,5 +1,6 @@
 #include "ops/argmax.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/rowwise.h"
 
@@ -8,8 +9,8 @@ namespace vkformer {
 Result<TensorDesc> check_argmax(const TensorDesc& x) {
   VKF_CHECK(check_floats(OpId::k_argmax, "x", x, 1));
   if (x.shape.back() == 0) {
-    return op_error(OpId::k_argmax, "x has shape " + shape_text(x.shape) +
-                                        ", but its last dimension must be at least 1.");
+    return op_error(OpId::k_argmax, message({"x has shape ", shape_text(x.shape),
+                                             ", but its last dimension must be at least 1."}));
   }
   return TensorDesc{"argmax", DType::kU32, Shape(x.shape.begin(), x.shape.end() - 1)};
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/attention_loads.h"
 #include "ops/attention_step.h"
 #include "ops/key_walk.h"
@@ -102,8 +103,8 @@ Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& par
   const int32_t reaches[] = {params.causal_offset, params.window_left, params.window_right};
   for (int32_t reach : reaches) {
     if (reach >= -kMaxReach && reach <= kMaxReach) continue;
-    return op_error(op, "a causal offset or window of " + std::to_string(reach) +
-                            " tokens is beyond the limit of " + std::to_string(kMaxReach));
+    return op_error(op, message({"a causal offset or window of ", reach,
+                                 " tokens is beyond the limit of ", kMaxReach}));
   }
   const uint64_t row_words = (dims[3] + 31) / 32;
   uint64_t needed = 0;
@@ -136,9 +137,8 @@ Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& par
                     "pack_score_terms made");
   }
   if (terms->dtype != DType::kU32 || count < needed) {
-    return op_error(op, "terms is " + std::string(dtype_name(terms->dtype)) + " with " +
-                            std::to_string(count) + " elements, but must be U32 with at least " +
-                            std::to_string(needed));
+    return op_error(op, message({"terms is ", dtype_name(terms->dtype), " with ", count,
+                                 " elements, but must be U32 with at least ", needed}));
   }
   return {};
 }
@@ -146,17 +146,17 @@ Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& par
 Status check_layout(OpId op, const TensorDesc& t, const char* role, const HeadLayout& layout,
                     std::span<const uint32_t, 4> dims) {
   if (t.dtype != DType::kF32) {
-    return op_error(op, std::string(role) + " is " + dtype_name(t.dtype) + ", but must be F32");
+    return op_error(op, message({role, " is ", dtype_name(t.dtype), ", but must be F32"}));
   }
   const uint64_t strides[] = {layout.batch_stride, layout.head_stride, layout.row_stride, 1};
   uint64_t end = uint64_t{layout.offset} + 1;
   for (size_t axis = 0; axis < 4; ++axis) end += strides[axis] * (uint64_t{dims[axis]} - 1);
   const uint64_t count = static_cast<uint64_t>(element_count(t.shape));
   if (end <= count && count <= 0xffffffffu) return {};
-  return op_error(op, std::string(role) + " reaches element " + std::to_string(end) + " of [" +
-                          t.name + "], which has " + std::to_string(count) + " " +
-                          shape_text(t.shape) +
-                          "; check the layout's offset and strides (at most 2^32 - 1 elements)");
+  return op_error(
+      op, message({role, " reaches element ", end, " of [", t.name, "], which has ", count, " ",
+                   shape_text(t.shape),
+                   "; check the layout's offset and strides (at most 2^32 - 1 elements)"}));
 }
 
 Status check_attention_numbers(OpId op, const AttentionAttrs& a) {
@@ -166,29 +166,27 @@ Status check_attention_numbers(OpId op, const AttentionAttrs& a) {
                          "keys",  "head_width", "value_width"};
   for (size_t i = 0; i < 7; ++i) {
     if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
-    return op_error(op, std::string(names[i]) + " is " + std::to_string(sizes[i]) +
-                            ", but must be from 1 to " + std::to_string((1u << 24) - 1));
+    return op_error(
+        op, message({names[i], " is ", sizes[i], ", but must be from 1 to ", (1u << 24) - 1}));
   }
   if (std::max(a.head_width, a.value_width) > kMaxHeadWidth) {
-    return op_error(op, "head width " + std::to_string(a.head_width) + " or value width " +
-                            std::to_string(a.value_width) + " is above the limit of " +
-                            std::to_string(kMaxHeadWidth));
+    return op_error(op, message({"head width ", a.head_width, " or value width ", a.value_width,
+                                 " is above the limit of ", kMaxHeadWidth}));
   }
   if (a.heads % a.kv_heads != 0) {
-    return op_error(op, std::to_string(a.heads) + " heads do not divide among " +
-                            std::to_string(a.kv_heads) + " key/value heads");
+    return op_error(
+        op, message({a.heads, " heads do not divide among ", a.kv_heads, " key/value heads"}));
   }
   if (!(a.temperature > 0) || !std::isfinite(a.temperature) ||
       !std::isfinite(1.0f / a.temperature)) {
-    return op_error(op, "temperature is " + std::to_string(a.temperature) +
-                            ", but must be a normal number above 0");
+    return op_error(
+        op, message({"temperature is ", a.temperature, ", but must be a normal number above 0"}));
   }
   if (a.scale && !std::isfinite(*a.scale)) {
-    return op_error(op, "scale is " + std::to_string(*a.scale) + ", but must be finite");
+    return op_error(op, message({"scale is ", *a.scale, ", but must be finite"}));
   }
   if (a.heads > kMostHeads) {
-    return op_error(op, std::to_string(a.heads) + " heads are above the limit of " +
-                            std::to_string(kMostHeads));
+    return op_error(op, message({a.heads, " heads are above the limit of ", kMostHeads}));
   }
   const std::string cap = softcap_error(a.softcap);
   if (!cap.empty()) return op_error(op, cap);
@@ -220,10 +218,9 @@ Status check_relative(OpId op, const TensorDesc& kv, const AttentionAttrs& a) {
   if ((r.kinds & VKF_RELATIVE_BIASES) != 0) end += 2 * uint64_t{a.heads} * a.head_width;
   const uint64_t count = static_cast<uint64_t>(element_count(kv.shape));
   if (r.reach <= static_cast<uint32_t>(kMaxReach) && end <= count) return {};
-  return op_error(op, "relative positions with a reach of " + std::to_string(r.reach) +
-                          " tokens end at element " + std::to_string(end) + " of [" + kv.name +
-                          "], which has " + std::to_string(count) + "; the reach may be " +
-                          std::to_string(kMaxReach) + " at the most");
+  return op_error(op, message({"relative positions with a reach of ", r.reach,
+                               " tokens end at element ", end, " of [", kv.name, "], which has ",
+                               count, "; the reach may be ", kMaxReach, " at the most"}));
 }
 
 Result<TensorDesc> check_attention(const TensorDesc& q, const TensorDesc& kv,
@@ -241,16 +238,15 @@ Result<TensorDesc> check_attention(const TensorDesc& q, const TensorDesc& kv,
   const uint32_t columns = result_width(a);
   VKF_CHECK(check_layout(kOp, y, "y", a.y, std::array{a.batch, a.heads, a.queries, columns}));
   if (a.y.offset != 0) {
-    return op_error(kOp, "y begins at element " + std::to_string(a.y.offset) + ", but must at 0");
+    return op_error(kOp, message({"y begins at element ", a.y.offset, ", but must at 0"}));
   }
   const int64_t wanted = element_count(default_shape(a));
   if (element_count(y.shape) != wanted) {
-    return op_error(kOp, "y has shape " + shape_text(y.shape) + ", but B * H * T * Ev is " +
-                             std::to_string(wanted));
+    return op_error(
+        kOp, message({"y has shape ", shape_text(y.shape), ", but B * H * T * Ev is ", wanted}));
   }
   if (a.queries > kMostQueries) {
-    return op_error(kOp, std::to_string(a.queries) + " queries are above the limit of " +
-                             std::to_string(kMostQueries));
+    return op_error(kOp, message({a.queries, " queries are above the limit of ", kMostQueries}));
   }
   return y;
 }
@@ -365,10 +361,9 @@ Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) 
   const bool quads = starts_in_quads(a);
   const uint32_t local = tiled_local_size(caps, a, quads);
   if (local == 0) {
-    return unsupported("[attention] There is no kernel for " +
-                       std::to_string(std::max(a.keys, a.most_visited)) + " keys of width " +
-                       std::to_string(a.head_width) +
-                       " on a software device; use a shorter sequence");
+    return unsupported(message({"[attention] There is no kernel for ",
+                                std::max(a.keys, a.most_visited), " keys of width ", a.head_width,
+                                " on a software device; use a shorter sequence"}));
   }
   return Strategy{
       caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup

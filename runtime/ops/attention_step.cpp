@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/attention_loads.h"
 #include "ops/cache_format.h"
 #include "ops/row_kernel.h"
@@ -24,24 +25,25 @@ Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionSte
   }
   if (aux == nullptr) {
     if (!self || a.beams == 1) return {};
-    return op_error(kOp, "with " + std::to_string(a.beams) +
-                             " beams a step needs the ancestry (R, C); none was given");
+    return op_error(kOp, message({"with ", a.beams,
+                                  " beams a step needs the ancestry (R, C); none was given"}));
   }
   const int64_t keys = self && a.positions > 0 ? int64_t{a.positions} : kv.shape[1];
   if (!self) {
     const Shape wanted = {kv.shape[0], (keys + 31) / 32};
     if (aux->dtype == DType::kU32 && aux->shape == wanted) return {};
-    return op_error(kOp, "the key mask is " + std::string(dtype_name(aux->dtype)) + " " +
-                             shape_text(aux->shape) + ", but must be U32 " + shape_text(wanted));
+    return op_error(
+        kOp, message({"the key mask is ", dtype_name(aux->dtype), " ", shape_text(aux->shape),
+                      ", but must be U32 ", shape_text(wanted)}));
   }
   int64_t needed = kv.shape[0] * keys;
   for (uint32_t offset : {a.slopes_offset, a.distance_offset}) {
     if (offset != VKF_NO_TERM) needed = std::max(needed, int64_t{offset} + a.heads);
   }
   if (aux->dtype == DType::kU32 && element_count(aux->shape) >= needed) return {};
-  return op_error(kOp, "the ancestry is " + std::string(dtype_name(aux->dtype)) + " " +
-                           shape_text(aux->shape) + ", but must be U32 with at least " +
-                           std::to_string(needed) + " words");
+  return op_error(kOp,
+                  message({"the ancestry is ", dtype_name(aux->dtype), " ", shape_text(aux->shape),
+                           ", but must be U32 with at least ", needed, " words"}));
 }
 
 // Does the cache hold every key that a query sees?
@@ -54,9 +56,8 @@ Status check_rolling(const TensorDesc& kv, const AttentionStepAttrs& a) {
                     "a context, sinks or positions are set, but cross-attention sees all keys");
   }
   if (a.sinks > 0 && a.sinks >= a.context) {
-    return op_error(kOp, std::to_string(a.sinks) +
-                             " sinks are to stay, but must be fewer than the " +
-                             std::to_string(a.context) + " keys of the context");
+    return op_error(kOp, message({a.sinks, " sinks are to stay, but must be fewer than the ",
+                                  a.context, " keys of the context"}));
   }
   int64_t needed = positions;
   if (a.context > 0) needed = std::min(needed, int64_t{a.context});
@@ -65,8 +66,8 @@ Status check_rolling(const TensorDesc& kv, const AttentionStepAttrs& a) {
     needed = std::min(needed, int64_t{a.window});
   }
   if (!self || lines >= needed) return {};
-  return op_error(kOp, "the cache has " + std::to_string(lines) + " lines, but a query sees " +
-                           std::to_string(needed) + " keys");
+  return op_error(kOp,
+                  message({"the cache has ", lines, " lines, but a query sees ", needed, " keys"}));
 }
 
 // Keys that a query sees at most, however many lines hold them: the order of summation goes by it.
@@ -101,9 +102,9 @@ Result<uint32_t> step_local_size(const DeviceCaps& caps, const AttentionStepAttr
   uint32_t lanes = attention_local_size(caps, a.value_width);
   while (leaves_loops(caps, rounds_of(a, keys, lanes)) && 2 * lanes <= most) lanes *= 2;
   if (!leaves_loops(caps, rounds_of(a, keys, lanes))) return lanes;
-  return unsupported("[attention] There is no kernel for a step over " + std::to_string(keys) +
-                     " keys of width " + std::to_string(a.head_width) +
-                     " on a software device; use a context of fewer keys, or generate less");
+  return unsupported(message(
+      {"[attention] There is no kernel for a step over ", keys, " keys of width ", a.head_width,
+       " on a software device; use a context of fewer keys, or generate less"}));
 }
 
 // How the seen keys are split: by their number in the row alone, so that a row gives the same
@@ -208,20 +209,20 @@ Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& k
   const int64_t q_end =
       int64_t{std::max(a.q_offset, a.sink_q_offset.value_or(0))} + int64_t{a.heads} * a.head_width;
   if (q.dtype != DType::kF32 || q.shape.size() != 2 || q.shape[1] < q_end || q.shape[0] < 1) {
-    return op_error(kOp, "q is " + std::string(dtype_name(q.dtype)) + " " + shape_text(q.shape) +
-                             ", but must be F32 (slots, at least " + std::to_string(q_end) + ")");
+    return op_error(kOp, message({"q is ", dtype_name(q.dtype), " ", shape_text(q.shape),
+                                  ", but must be F32 (slots, at least ", q_end, ")"}));
   }
   const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
   if (!cache_format(kv, line)) {
-    return op_error(kOp, "kv is " + std::string(dtype_name(kv.dtype)) + " " + shape_text(kv.shape) +
-                             ", but must be " + cache_wanted(line));
+    return op_error(kOp, message({"kv is ", dtype_name(kv.dtype), " ", shape_text(kv.shape),
+                                  ", but must be ", cache_wanted(line)}));
   }
   if (a.beams < 1) return op_error(kOp, "beams is 0, but must be at least 1");
   VKF_CHECK(check_rolling(kv, a));
   VKF_CHECK(check_aux(kv, aux, a));
   if (state.dtype != DType::kU32 || state.shape.size() != 1 || state.shape[0] < VKF_STATE_WORDS) {
-    return op_error(kOp, "state is " + std::string(dtype_name(state.dtype)) + " " +
-                             shape_text(state.shape) + ", but must be U32 (words)");
+    return op_error(kOp, message({"state is ", dtype_name(state.dtype), " ",
+                                  shape_text(state.shape), ", but must be U32 (words)"}));
   }
   return TensorDesc{"attention", DType::kF32, {q.shape[0], int64_t{a.heads} * a.value_width}};
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/attention_loads.h"
 #include "ops/row_kernel.h"
 #include "ops/score_kinds.h"
@@ -38,16 +39,15 @@ Result<TensorDesc> check_attention_weights(const TensorDesc& q, const TensorDesc
   VKF_CHECK(check_terms(kOp, terms, a.terms, std::array{a.batch, a.heads, a.queries, a.keys}));
   if (chosen.head_count < 1 || chosen.head_count > a.heads ||
       chosen.first_head > a.heads - chosen.head_count) {
-    return op_error(kOp, std::to_string(given.head_count) + " heads from head " +
-                             std::to_string(given.first_head) +
-                             " on were asked for, but there are " + std::to_string(a.heads));
+    return op_error(kOp, message({given.head_count, " heads from head ", given.first_head,
+                                  " on were asked for, but there are ", a.heads}));
   }
   const Shape shape = {a.batch, chosen.head_count, a.queries, a.keys};
   // Products of four sizes below 2^24 can leave 64 bits; the limit is far below.
   const double elements = static_cast<double>(a.batch) * chosen.head_count * a.queries * a.keys;
   if (elements > 4294967295.0) {
-    return op_error(kOp, "the weights would have shape " + shape_text(shape) +
-                             ", above the limit of 2^32 - 1 elements; choose fewer heads");
+    return op_error(kOp, message({"the weights would have shape ", shape_text(shape),
+                                  ", above the limit of 2^32 - 1 elements; choose fewer heads"}));
   }
   return TensorDesc{"attention_weights", DType::kF32, shape};
 }
@@ -93,9 +93,9 @@ Status lower_attention_weights(LowerContext& context, const Node& node) {
   const uint64_t products = a.relative.kinds != 0 ? 2 : 1;
   const uint64_t passes = products * a.head_width / 4 + 4;
   if (too_many_passes(context.caps, width, passes)) {
-    return unsupported("[attention_weights] There is no kernel for " + std::to_string(a.keys) +
-                       " keys of width " + std::to_string(a.head_width) +
-                       " on a software device; use a shorter sequence");
+    return unsupported(
+        message({"[attention_weights] There is no kernel for ", a.keys, " keys of width ",
+                 a.head_width, " on a software device; use a shorter sequence"}));
   }
   Dispatch d = make_dispatch(node, context.caps.subgroup()
                                        ? KernelId::attention_weights_row__f32_f32_f32_subgroup

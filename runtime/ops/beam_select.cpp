@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "ops/row_kernel.h"
 
 namespace vkformer {
@@ -16,19 +17,19 @@ struct BeamSelectAttrs {
 
 Status check_beam_select(const TensorDesc& candidates, const SearchParams& p) {
   if (p.beams < 1 || p.beams > VKF_MAX_BEAMS) {
-    return op_error(OpId::k_beam_select, "there are " + std::to_string(p.beams) +
-                                             " beams, but at most " +
-                                             std::to_string(VKF_MAX_BEAMS) + " are supported");
+    return op_error(OpId::k_beam_select, message({"there are ", p.beams, " beams, but at most ",
+                                                  VKF_MAX_BEAMS, " are supported"}));
   }
   if (p.candidates < 2 * p.beams) {
-    return op_error(OpId::k_beam_select, "K is " + std::to_string(p.candidates) +
-                                             ", but must be at least twice the beams, " +
-                                             std::to_string(2 * p.beams));
+    return op_error(
+        OpId::k_beam_select,
+        message({"K is ", p.candidates, ", but must be at least twice the beams, ", 2 * p.beams}));
   }
   const Shape expected = {int64_t{p.batch} * p.beams, p.candidates, 2};
   if (candidates.shape == expected) return {};
-  return op_error(OpId::k_beam_select, "candidates are " + shape_text(candidates.shape) +
-                                           ", but must be (R, K, 2) = " + shape_text(expected));
+  return op_error(OpId::k_beam_select,
+                  message({"candidates are ", shape_text(candidates.shape),
+                           ", but must be (R, K, 2) = ", shape_text(expected)}));
 }
 
 Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& search,
@@ -59,9 +60,9 @@ Result<uint32_t> local_size(const DeviceCaps& caps, const SearchParams& p) {
   uint32_t lanes = std::min(32u, most);
   while (leaves_loops(caps, rounds_of(p, lanes)) && 2 * lanes <= most) lanes *= 2;
   if (!leaves_loops(caps, rounds_of(p, lanes))) return lanes;
-  return unsupported("[beam_select] There is no kernel for histories of " +
-                     std::to_string(p.capacity) + " tokens with " + std::to_string(p.beams) +
-                     " beams on a software device; use fewer beams, or generate less");
+  return unsupported(
+      message({"[beam_select] There is no kernel for histories of ", p.capacity, " tokens with ",
+               p.beams, " beams on a software device; use fewer beams, or generate less"}));
 }
 
 }  // namespace

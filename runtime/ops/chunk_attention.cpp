@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/attention.h"
 #include "ops/row_op.h"
 #include "params/lsh.h"
@@ -20,23 +21,21 @@ Status check_sizes(const ChunkAttentionAttrs& a) {
                          "value_width", "rounds", "chunk"};
   for (size_t i = 0; i < 7; ++i) {
     if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
-    return op_error(kOp, std::string(names[i]) + " is " + std::to_string(sizes[i]) +
-                             ", but must be from 1 to 16777215.");
+    return op_error(kOp,
+                    message({names[i], " is ", sizes[i], ", but must be from 1 to 16777215."}));
   }
   if (std::max(a.head_width, a.value_width) > kMaxHeadWidth) {
-    return op_error(kOp, "head width " + std::to_string(a.head_width) + " or value width " +
-                             std::to_string(a.value_width) + " is above the limit of " +
-                             std::to_string(kMaxHeadWidth) + ".");
+    return op_error(kOp, message({"head width ", a.head_width, " or value width ", a.value_width,
+                                  " is above the limit of ", kMaxHeadWidth, "."}));
   }
   if (a.tokens % a.chunk != 0) {
-    return op_error(kOp, std::to_string(a.tokens) + " tokens do not divide into chunks of " +
-                             std::to_string(a.chunk) + "; pad the sequence.");
+    return op_error(kOp, message({a.tokens, " tokens do not divide into chunks of ", a.chunk,
+                                  "; pad the sequence."}));
   }
   constexpr uint32_t kMostNeighbours = 4096;
   if (std::max(a.before, a.after) > kMostNeighbours) {
-    return op_error(kOp, std::to_string(a.before) + " chunks before and " +
-                             std::to_string(a.after) + " after are above the limit of " +
-                             std::to_string(kMostNeighbours) + ".");
+    return op_error(kOp, message({a.before, " chunks before and ", a.after,
+                                  " after are above the limit of ", kMostNeighbours, "."}));
   }
   return {};
 }
@@ -62,16 +61,16 @@ Result<TensorDesc> check_chunk_attention(const TensorDesc& x, const TensorDesc* 
   VKF_CHECK(check_layout(kOp, x, "v", a.v, std::array{a.batch, a.heads, a.tokens, a.value_width}));
   const Shape wanted{a.batch, a.heads, a.rounds, a.tokens};
   if (order != nullptr && (order->dtype != DType::kU32 || order->shape != wanted)) {
-    return op_error(kOp, "order is " + std::string(dtype_name(order->dtype)) + " " +
-                             shape_text(order->shape) + ", but must be U32 " + shape_text(wanted) +
-                             ".");
+    return op_error(kOp,
+                    message({"order is ", dtype_name(order->dtype), " ", shape_text(order->shape),
+                             ", but must be U32 ", shape_text(wanted), "."}));
   }
   TensorDesc y{"chunk_attention", DType::kF32, output_shape(a)};
   double elements = 1;
   for (int64_t size : y.shape) elements *= static_cast<double>(size);
   if (elements < 4294967296.0) return y;
-  return op_error(kOp, "y would have shape " + shape_text(y.shape) +
-                           ", above the limit of 2^32 - 1 elements; use a smaller batch.");
+  return op_error(kOp, message({"y would have shape ", shape_text(y.shape),
+                                ", above the limit of 2^32 - 1 elements; use a smaller batch."}));
 }
 
 Result<TensorId> add_chunk_attention(Graph& graph, const ChunkAttentionInputs& inputs,
@@ -82,9 +81,9 @@ Result<TensorId> add_chunk_attention(Graph& graph, const ChunkAttentionInputs& i
     const TensorDesc& mask = graph.tensor(inputs.mask);
     const int64_t words = int64_t{attrs.batch} * ((int64_t{attrs.tokens} + 31) / 32);
     if (mask.dtype != DType::kU32 || element_count(mask.shape) < words) {
-      return op_error(kOp, "mask is " + std::string(dtype_name(mask.dtype)) + " " +
-                               shape_text(mask.shape) + ", but must be U32 of at least " +
-                               std::to_string(words) + " words, one bit per token.");
+      return op_error(
+          kOp, message({"mask is ", dtype_name(mask.dtype), " ", shape_text(mask.shape),
+                        ", but must be U32 of at least ", words, " words, one bit per token."}));
     }
   }
   std::string text = "chunk=" + std::to_string(attrs.chunk) + " -" + std::to_string(attrs.before) +
@@ -128,8 +127,8 @@ Status lower_chunk_attention(LowerContext& context, const Node& node) {
   const ChunkAttentionAttrs& a = attrs_of<ChunkAttentionAttrs>(node);
   const uint64_t window = uint64_t{a.chunk} * (1ull + a.before + a.after);
   if (leaves_loops(context.caps, 2 * window)) {
-    return unsupported("[chunk_attention] There is no kernel for " + std::to_string(window) +
-                       " keys a query on a software device; use shorter chunks");
+    return unsupported(message({"[chunk_attention] There is no kernel for ", window,
+                                " keys a query on a software device; use shorter chunks"}));
   }
   const bool has_order = node.inputs[1] != kNoTensor;
   const bool has_mask = node.inputs[2] != kNoTensor;
@@ -151,10 +150,9 @@ Status lower_chunk_attention(LowerContext& context, const Node& node) {
   const uint64_t chunks = uint64_t{a.rounds} * a.tokens / a.chunk;
   const uint64_t groups = chunks * ((a.chunk + local - 1) / local);
   if (groups > context.caps.limits.max_group_count[0]) {
-    return unsupported("[chunk_attention] " + std::to_string(groups) +
-                       " workgroups of queries are above the device's limit of " +
-                       std::to_string(context.caps.limits.max_group_count[0]) +
-                       "; use longer chunks or a shorter sequence");
+    return unsupported(message(
+        {"[chunk_attention] ", groups, " workgroups of queries are above the device's limit of ",
+         context.caps.limits.max_group_count[0], "; use longer chunks or a shorter sequence"}));
   }
   const uint64_t units = uint64_t{a.batch} * a.heads;
   d.groups = {static_cast<uint32_t>(groups),

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/row_moves.h"
 
@@ -11,12 +12,14 @@ Result<TensorDesc> check_combine(const TensorDesc& a, const TensorDesc& b, Combi
   VKF_CHECK(check_floats(OpId::k_combine, "a", a, 0));
   VKF_CHECK(check_floats(OpId::k_combine, "b", b, 0));
   if (a.shape != b.shape) {
-    return op_error(OpId::k_combine, "a has shape " + shape_text(a.shape) + " and b " +
-                                         shape_text(b.shape) + ", but they must be the same.");
+    return op_error(OpId::k_combine,
+                    message({"a has shape ", shape_text(a.shape), " and b ", shape_text(b.shape),
+                             ", but they must be the same."}));
   }
   if (!std::isfinite(attrs.alpha) || !std::isfinite(attrs.beta)) {
-    return op_error(OpId::k_combine, "alpha is " + number_text(attrs.alpha) + " and beta " +
-                                         number_text(attrs.beta) + ", but both must be finite.");
+    return op_error(OpId::k_combine,
+                    message({"alpha is ", number_text(attrs.alpha), " and beta ",
+                             number_text(attrs.beta), ", but both must be finite."}));
   }
   return TensorDesc{"combine", DType::kF32, a.shape};
 }

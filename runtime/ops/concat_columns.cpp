@@ -1,5 +1,6 @@
 #include "ops/concat_columns.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/row_moves.h"
 
@@ -9,9 +10,9 @@ Result<TensorDesc> check_concat_columns(const TensorDesc& a, const TensorDesc& b
   VKF_CHECK(check_floats(OpId::k_concat_columns, "a", a, 1));
   VKF_CHECK(check_floats(OpId::k_concat_columns, "b", b, 1));
   if (!std::equal(a.shape.begin(), a.shape.end() - 1, b.shape.begin(), b.shape.end() - 1)) {
-    return op_error(OpId::k_concat_columns, "a has shape " + shape_text(a.shape) + " and b " +
-                                                shape_text(b.shape) +
-                                                ", but all dimensions before the last must agree.");
+    return op_error(OpId::k_concat_columns,
+                    message({"a has shape ", shape_text(a.shape), " and b ", shape_text(b.shape),
+                             ", but all dimensions before the last must agree."}));
   }
   Shape shape = a.shape;
   shape.back() += b.shape.back();

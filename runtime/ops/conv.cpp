@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/message.h"
 #include "ops/row_op.h"
 
 namespace vkformer {
@@ -16,20 +17,19 @@ Status check_groups(const ConvSizes& sizes, const TensorDesc& table, uint32_t gr
   VKF_CHECK(check_floats(OpId::k_conv, "table", table, 2));
   const int64_t out = table.shape[0];
   if (groups == 0 || sizes.channels % groups != 0 || out < 1 || out % groups != 0) {
-    return op_error(OpId::k_conv, "There are " + std::to_string(groups) +
-                                      " groups, but they must divide the " +
-                                      std::to_string(sizes.channels) + " channels of x and the " +
-                                      std::to_string(out) + " rows of the table.");
+    return op_error(OpId::k_conv, message({"There are ", groups,
+                                           " groups, but they must divide the ", sizes.channels,
+                                           " channels of x and the ", out, " rows of the table."}));
   }
   VKF_ASSIGN(const uint32_t taps,
              conv_product(OpId::k_conv, "A row of the table",
                           {sizes.channels / groups, sizes.picture.kernel_height,
                            sizes.picture.kernel_width}));
   if (table.shape != Shape{out, int64_t{taps} + 1}) {
-    return op_error(OpId::k_conv, "table has shape " + shape_text(table.shape) +
-                                      ", but the kernel asks for rows of " + std::to_string(taps) +
-                                      " weights and a bias, " +
-                                      shape_text({out, int64_t{taps} + 1}) + ".");
+    return op_error(
+        OpId::k_conv,
+        message({"table has shape ", shape_text(table.shape), ", but the kernel asks for rows of ",
+                 taps, " weights and a bias, ", shape_text({out, int64_t{taps} + 1}), "."}));
   }
   VKF_CHECK(conv_product(OpId::k_conv, "The table", {static_cast<uint64_t>(out), taps + 1ull}));
   return {};
@@ -38,11 +38,11 @@ Status check_groups(const ConvSizes& sizes, const TensorDesc& table, uint32_t gr
 Status check_leading(const ConvSizes& sizes, int64_t out, const ConvAttrs& attrs) {
   if (attrs.leading_tokens == 0) return {};
   if (out == sizes.channels && attrs.out_order == ChannelOrder::kLast) return {};
-  return op_error(OpId::k_conv, "There are " + std::to_string(attrs.leading_tokens) +
-                                    " leading tokens of " + std::to_string(sizes.channels) +
-                                    " channels to copy, but the output has " + std::to_string(out) +
-                                    " channels" +
-                                    (attrs.out_order == ChannelOrder::kLast ? "." : ", first."));
+  return op_error(
+      OpId::k_conv,
+      message({"There are ", attrs.leading_tokens, " leading tokens of ", sizes.channels,
+               " channels to copy, but the output has ", out, " channels",
+               (attrs.out_order == ChannelOrder::kLast ? "." : ", first.")}));
 }
 
 Shape output_shape(const ConvSizes& sizes, int64_t out, size_t rank, const ConvAttrs& attrs) {
@@ -146,11 +146,10 @@ Status lower_conv(LowerContext& context, const Node& node) {
                                  uint64_t{params.spans} + params.copies, out);
   const uint64_t rounds = rounds_of(p, params.group_inputs);
   if (leaves_loops(context.caps, rounds)) {
-    return unsupported("[conv] There is no kernel for a kernel of " +
-                       std::to_string(p.kernel_height) + " x " + std::to_string(p.kernel_width) +
-                       " over " + std::to_string(params.group_inputs) +
-                       " channels on this software device, whose loops end after " +
-                       std::to_string(kMostSoftwareIterations) + " rounds; use more groups");
+    return unsupported(message({"[conv] There is no kernel for a kernel of ", p.kernel_height,
+                                " x ", p.kernel_width, " over ", params.group_inputs,
+                                " channels on this software device, whose loops end after ",
+                                kMostSoftwareIterations, " rounds; use more groups"}));
   }
   const uint32_t chunk = chunk_of(context.caps, d.spec[0], rounds);
   d.spec.insert(d.spec.end(), {span, chunk, static_cast<uint32_t>(attrs.activation)});

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "base/message.h"
 #include "ops/row_op.h"
 
 namespace vkformer {
@@ -18,9 +19,8 @@ struct NamedSize {
 
 Status check_size(OpId op, const NamedSize& size) {
   if (size.value >= size.least && size.value < kMostPixels) return {};
-  return op_error(op, "The " + std::string(size.name) + " is " + std::to_string(size.value) +
-                          ", but must be from " + std::to_string(size.least) + " to " +
-                          std::to_string(kMostPixels - 1) + ".");
+  return op_error(op, message({"The ", size.name, " is ", size.value, ", but must be from ",
+                               size.least, " to ", kMostPixels - 1, "."}));
 }
 
 struct Axes {
@@ -46,23 +46,22 @@ Result<Axes> split_pixels(OpId op, const TensorDesc& x, const ConvSource& source
   if (pixels >= 0 && uint64_t{source.height} * source.width == static_cast<uint64_t>(pixels)) {
     return axes;
   }
-  return op_error(op, "x " + shape_text(x.shape) + " holds " + std::to_string(pixels) +
-                          " pixels, but a picture of " + std::to_string(source.height) + " x " +
-                          std::to_string(source.width) + " has " +
-                          std::to_string(uint64_t{source.height} * source.width) + ".");
+  return op_error(op, message({"x ", shape_text(x.shape), " holds ", pixels,
+                               " pixels, but a picture of ", source.height, " x ", source.width,
+                               " has ", uint64_t{source.height} * source.width, "."}));
 }
 
 Result<Axes> read_axes(OpId op, const TensorDesc& x, const ConvSource& source, uint32_t leading) {
   VKF_CHECK(check_floats(op, "x", x, 3));
   const bool first = source.order == ChannelOrder::kFirst;
   if (x.shape.size() > 4) {
-    return op_error(op, "x has shape " + shape_text(x.shape) +
-                            ", but must have three or four dimensions, " +
-                            (first ? "(B, C, H, W)." : "(B, H, W, C)."));
+    return op_error(op, message({"x has shape ", shape_text(x.shape),
+                                 ", but must have three or four dimensions, ",
+                                 (first ? "(B, C, H, W)." : "(B, H, W, C).")}));
   }
   if (leading != 0 && (first || x.shape.size() == 4)) {
-    return op_error(op, "There are " + std::to_string(leading) +
-                            " leading tokens, but only x (B, T, C) can have them.");
+    return op_error(op, message({"There are ", leading,
+                                 " leading tokens, but only x (B, T, C) can have them."}));
   }
   if (x.shape.size() == 3) return split_pixels(op, x, source, leading);
   const Axes axes = first ? Axes{x.shape[0], x.shape[1], x.shape[2], x.shape[3]}
@@ -70,9 +69,9 @@ Result<Axes> read_axes(OpId op, const TensorDesc& x, const ConvSource& source, u
   const bool agrees = (source.height == 0 && source.width == 0) ||
                       (axes.height == source.height && axes.width == source.width);
   if (agrees) return axes;
-  return op_error(op, "x has shape " + shape_text(x.shape) + ", but its picture was said to be " +
-                          std::to_string(source.height) + " x " + std::to_string(source.width) +
-                          ".");
+  return op_error(op,
+                  message({"x has shape ", shape_text(x.shape), ", but its picture was said to be ",
+                           source.height, " x ", source.width, "."}));
 }
 
 struct Axis {
@@ -89,16 +88,14 @@ Result<uint32_t> positions(OpId op, const Axis& axis) {
   if (axis.positions == 0) {
     const uint32_t padded = axis.size + 2 * axis.pad;
     if (axis.kernel <= padded) return (padded - axis.kernel) / axis.stride + 1;
-    return op_error(op, "The kernel's " + std::string(axis.name) + " is " +
-                            std::to_string(axis.kernel) + ", but the padded picture's is only " +
-                            std::to_string(padded) + ".");
+    return op_error(op, message({"The kernel's ", axis.name, " is ", axis.kernel,
+                                 ", but the padded picture's is only ", padded, "."}));
   }
   const uint64_t last = (axis.positions - 1ull) * axis.stride + axis.kernel;
   if (last < (1u << 30)) return axis.positions;
-  return op_error(op, "The output's " + std::string(axis.name) + " is " +
-                          std::to_string(axis.positions) + " at a stride of " +
-                          std::to_string(axis.stride) + ", far beyond the picture's " +
-                          std::to_string(axis.size) + ".");
+  return op_error(op,
+                  message({"The output's ", axis.name, " is ", axis.positions, " at a stride of ",
+                           axis.stride, ", far beyond the picture's ", axis.size, "."}));
 }
 
 void set_strides(const ConvSource& source, uint32_t leading, ConvSizes& sizes) {

@@ -1,5 +1,6 @@
 #include "ops/gated_activation.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/rowwise.h"
 
@@ -10,8 +11,8 @@ Result<TensorDesc> check_gated_activation(const TensorDesc& x, GatedActivationAt
   VKF_CHECK(check_activation(x, {attrs.kind}));
   if (x.shape.back() % 2 != 0) {
     return op_error(OpId::k_gated_activation,
-                    "x has shape " + shape_text(x.shape) + ", whose last dimension " +
-                        std::to_string(x.shape.back()) + " does not split into two halves.");
+                    message({"x has shape ", shape_text(x.shape), ", whose last dimension ",
+                             x.shape.back(), " does not split into two halves."}));
   }
   Shape shape = x.shape;
   shape.back() /= 2;

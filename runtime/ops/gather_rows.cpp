@@ -1,5 +1,6 @@
 #include "ops/gather_rows.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/row_moves.h"
 
@@ -8,9 +9,9 @@ namespace vkformer {
 Result<TensorDesc> check_gather_rows(const TensorDesc& x, const TensorDesc& indices) {
   VKF_CHECK(check_floats(OpId::k_gather_rows, "x", x, 1));
   if (indices.dtype != DType::kU32) {
-    return op_error(OpId::k_gather_rows, "indices is " + std::string(dtype_name(indices.dtype)) +
-                                             " " + shape_text(indices.shape) +
-                                             ", but must be U32.");
+    return op_error(OpId::k_gather_rows,
+                    message({"indices is ", dtype_name(indices.dtype), " ",
+                             shape_text(indices.shape), ", but must be U32."}));
   }
   Shape shape = indices.shape;
   shape.push_back(x.shape.back());
@@ -22,9 +23,9 @@ Status check_gather_rows_addend(const TensorDesc& addend, const TensorDesc& x) {
   if (addend.shape.size() == 2 && addend.shape[0] > 0 && addend.shape[1] == x.shape.back()) {
     return {};
   }
-  return op_error(OpId::k_gather_rows, "addend has shape " + shape_text(addend.shape) +
-                                           ", but must be (P, D) with P above 0 and D = " +
-                                           std::to_string(x.shape.back()) + ".");
+  return op_error(OpId::k_gather_rows,
+                  message({"addend has shape ", shape_text(addend.shape),
+                           ", but must be (P, D) with P above 0 and D = ", x.shape.back(), "."}));
 }
 
 Result<TensorId> add_gather_rows(Graph& graph, const GatherRowsInputs& inputs) {

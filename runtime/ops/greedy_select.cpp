@@ -1,12 +1,13 @@
 #include "ops/greedy_select.h"
+#include "base/message.h"
 
 namespace vkformer {
 
 Status check_greedy_select(const TensorDesc& candidates, const SearchParams& p) {
   if (p.beams == 1 && candidates.shape == Shape{p.batch, 1, 2}) return {};
-  return op_error(OpId::k_greedy_select, "candidates are " + shape_text(candidates.shape) +
-                                             " with " + std::to_string(p.beams) +
-                                             " beam(s), but must be (R, 1, 2) with one beam");
+  return op_error(OpId::k_greedy_select,
+                  message({"candidates are ", shape_text(candidates.shape), " with ", p.beams,
+                           " beam(s), but must be (R, 1, 2) with one beam"}));
 }
 
 Status add_greedy_select(Graph& graph, TensorId candidates, const SearchTensors& search) {

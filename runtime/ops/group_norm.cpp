@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/group_norm.h"
 
@@ -14,24 +15,23 @@ Result<TensorDesc> check_group_norm(const TensorDesc& x, const TensorDesc& gain_
   const int64_t channels = x.shape[attrs.order == ChannelOrder::kFirst ? 1 : 2];
   const int64_t tokens = x.shape[attrs.order == ChannelOrder::kFirst ? 2 : 1];
   if (x.shape.size() != 3 || x.shape[0] < 0 || channels < 1 || tokens < 1) {
-    return op_error(op, "x has shape " + shape_text(x.shape) +
-                            ", but must be (B, C, T) or (B, T, C), C and T at least 1.");
+    return op_error(op, message({"x has shape ", shape_text(x.shape),
+                                 ", but must be (B, C, T) or (B, T, C), C and T at least 1."}));
   }
   const auto u = [](int64_t size) { return static_cast<uint64_t>(size); };
   VKF_CHECK(conv_product(op, "x", {u(channels), u(tokens), std::max<uint64_t>(1, u(x.shape[0]))}));
   if (attrs.groups == 0 || channels % attrs.groups != 0) {
-    return op_error(op, "There are " + std::to_string(attrs.groups) +
-                            " groups, but they must divide the " + std::to_string(channels) +
-                            " channels.");
+    return op_error(op, message({"There are ", attrs.groups, " groups, but they must divide the ",
+                                 channels, " channels."}));
   }
   if (gain_bias.dtype != DType::kF32 || gain_bias.shape != Shape{2, channels}) {
-    return op_error(op, "gain_bias is " + std::string(dtype_name(gain_bias.dtype)) + " " +
-                            shape_text(gain_bias.shape) + ", but x asks for F32 " +
-                            shape_text({2, channels}) + ".");
+    return op_error(
+        op, message({"gain_bias is ", dtype_name(gain_bias.dtype), " ", shape_text(gain_bias.shape),
+                     ", but x asks for F32 ", shape_text({2, channels}), "."}));
   }
   if (!(attrs.epsilon >= 0)) {
-    return op_error(
-        op, "epsilon is " + number_text(attrs.epsilon) + ", but must not be negative or NaN.");
+    return op_error(op, message({"epsilon is ", number_text(attrs.epsilon),
+                                 ", but must not be negative or NaN."}));
   }
   return TensorDesc{"group_norm", DType::kF32, x.shape};
 }

@@ -1,5 +1,6 @@
 #include "ops/inverse_start.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/nystrom.h"
 
@@ -10,11 +11,13 @@ Result<TensorDesc> check_inverse_start(const TensorDesc& a, const TensorDesc& su
   VKF_CHECK(check_floats(kOp, "a", a, 3));
   VKF_CHECK(check_floats(kOp, "sums", sums, 3));
   if (a.shape.size() != 3 || a.shape[1] != a.shape[2] || a.shape[1] < 1 || a.shape[0] < 1) {
-    return op_error(kOp, "a has shape " + shape_text(a.shape) + ", but must be (N, M, M).");
+    return op_error(kOp,
+                    message({"a has shape ", shape_text(a.shape), ", but must be (N, M, M)."}));
   }
   if (sums.shape != Shape{a.shape[0], 1, a.shape[2]}) {
-    return op_error(kOp, "sums has shape " + shape_text(sums.shape) + ", but must be " +
-                             shape_text({a.shape[0], 1, a.shape[2]}) + ", a sum for each column.");
+    return op_error(kOp,
+                    message({"sums has shape ", shape_text(sums.shape), ", but must be ",
+                             shape_text({a.shape[0], 1, a.shape[2]}), ", a sum for each column."}));
   }
   return TensorDesc{"inverse_start", DType::kF32, a.shape};
 }
@@ -38,9 +41,9 @@ Status lower_inverse_start(LowerContext& context, const Node& node) {
   const uint32_t sums = params.side * (shared ? params.matrices : 1u);
   const uint32_t width = std::max(params.side * params.side, sums);
   if (too_many_passes(context.caps, width, 3)) {
-    return unsupported("[inverse_start] There is no kernel for " + std::to_string(params.matrices) +
-                       " matrices of " + std::to_string(params.side) +
-                       " landmarks on a software device; use fewer landmarks or a smaller batch");
+    return unsupported(message(
+        {"[inverse_start] There is no kernel for ", params.matrices, " matrices of ", params.side,
+         " landmarks on a software device; use fewer landmarks or a smaller batch"}));
   }
   Dispatch d = make_row_dispatch(context, node, KernelId::inverse_start_matrix__f32_none_f32,
                                  params.matrices, width);

@@ -1,5 +1,6 @@
 #include "ops/layer_norm.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/norm.h"
 
@@ -10,13 +11,14 @@ Result<TensorDesc> check_layer_norm(const TensorDesc& x, const TensorDesc& gain_
   VKF_CHECK(check_floats(OpId::k_layer_norm, "x", x, 1));
   VKF_CHECK(check_floats(OpId::k_layer_norm, "gain_bias", gain_bias, 2));
   if (gain_bias.shape != Shape{2, x.shape.back()}) {
-    return op_error(OpId::k_layer_norm, "gain_bias has shape " + shape_text(gain_bias.shape) +
-                                            ", but x's last dimension asks for " +
-                                            shape_text({2, x.shape.back()}) + ".");
+    return op_error(
+        OpId::k_layer_norm,
+        message({"gain_bias has shape ", shape_text(gain_bias.shape),
+                 ", but x's last dimension asks for ", shape_text({2, x.shape.back()}), "."}));
   }
   if (!(attrs.epsilon >= 0)) {
-    return op_error(OpId::k_layer_norm,
-                    "epsilon is " + number_text(attrs.epsilon) + ", but must not be negative.");
+    return op_error(OpId::k_layer_norm, message({"epsilon is ", number_text(attrs.epsilon),
+                                                 ", but must not be negative."}));
   }
   return TensorDesc{"layer_norm", DType::kF32, x.shape};
 }
@@ -24,8 +26,9 @@ Result<TensorDesc> check_layer_norm(const TensorDesc& x, const TensorDesc& gain_
 Status check_layer_norm_residual(const TensorDesc& x, const TensorDesc& residual) {
   VKF_CHECK(check_floats(OpId::k_layer_norm, "residual", residual, 1));
   if (residual.shape == x.shape) return {};
-  return op_error(OpId::k_layer_norm, "residual has shape " + shape_text(residual.shape) +
-                                          ", but must have x's shape " + shape_text(x.shape) + ".");
+  return op_error(OpId::k_layer_norm,
+                  message({"residual has shape ", shape_text(residual.shape),
+                           ", but must have x's shape ", shape_text(x.shape), "."}));
 }
 
 Result<TensorId> add_layer_norm(Graph& graph, const LayerNormInputs& inputs, LayerNormAttrs attrs) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/linear_attention_lowering.h"
 #include "ops/row_op.h"
 #include "params/decode_state.h"
@@ -27,9 +28,9 @@ std::string features_text(const LinearFeatureAttrs& f, uint32_t heads, uint32_t 
 Status check_features(const LinearFeatureAttrs& f, const TensorDesc* omega, uint32_t head_width) {
   for (float value : {f.kernel_eps, f.epsilon}) {
     if (value >= 0 && std::isfinite(value)) continue;
-    return op_error(kOp, "kernel_eps or the denominator's eps is " +
-                             number_text(static_cast<double>(value)) +
-                             ", but must be a finite number of at least 0");
+    return op_error(kOp, message({"kernel_eps or the denominator's eps is ",
+                                  number_text(static_cast<double>(value)),
+                                  ", but must be a finite number of at least 0"}));
   }
   if (f.map == Map::kElu) {
     if (omega == nullptr && f.kernel_eps == 0) return {};
@@ -39,26 +40,25 @@ Status check_features(const LinearFeatureAttrs& f, const TensorDesc* omega, uint
   }
   if (omega == nullptr) return op_error(kOp, "random features need omega (m, E); none was given");
   if (f.epsilon != 0) {
-    return op_error(kOp, "the denominator's eps is " + number_text(static_cast<double>(f.epsilon)) +
-                             ", but must be 0 with random features, whose scale is free");
+    return op_error(
+        kOp, message({"the denominator's eps is ", number_text(static_cast<double>(f.epsilon)),
+                      ", but must be 0 with random features, whose scale is free"}));
   }
   const bool fits = omega->dtype == DType::kF32 && omega->shape.size() == 2 &&
                     omega->shape[0] >= 1 && omega->shape[0] <= kMostFeatures &&
                     omega->shape[1] == int64_t{head_width};
   if (fits) return {};
-  return op_error(kOp, "omega is " + std::string(dtype_name(omega->dtype)) + " " +
-                           shape_text(omega->shape) + ", but must be F32 (m, " +
-                           std::to_string(head_width) + ") with m from 1 to " +
-                           std::to_string(kMostFeatures));
+  return op_error(
+      kOp, message({"omega is ", dtype_name(omega->dtype), " ", shape_text(omega->shape),
+                    ", but must be F32 (m, ", head_width, ") with m from 1 to ", kMostFeatures}));
 }
 
 Status check_mask(const TensorDesc* mask, const LinearAttentionAttrs& a) {
   if (mask == nullptr) return {};
   const Shape wanted = {a.batch, (int64_t{a.keys} + 31) / 32};
   if (mask->dtype == DType::kU32 && mask->shape == wanted) return {};
-  return op_error(kOp, "mask is " + std::string(dtype_name(mask->dtype)) + " " +
-                           shape_text(mask->shape) + ", but must be U32 " + shape_text(wanted) +
-                           ", one bit per key");
+  return op_error(kOp, message({"mask is ", dtype_name(mask->dtype), " ", shape_text(mask->shape),
+                                ", but must be U32 ", shape_text(wanted), ", one bit per key"}));
 }
 
 LinearAttentionAttrs complete(LinearAttentionAttrs a) {
@@ -71,16 +71,14 @@ LinearAttentionAttrs complete(LinearAttentionAttrs a) {
 Status check_maps(const LinearAttentionAttrs& a) {
   if (a.maps == LinearAttentionAttrs::Maps::kNone) return {};
   if (a.head_count < 1 || uint64_t{a.first_head} + a.head_count > a.heads) {
-    return op_error(kOp, "weights of " + std::to_string(a.head_count) + " heads from head " +
-                             std::to_string(a.first_head) + " on were asked for, but there are " +
-                             std::to_string(a.heads));
+    return op_error(kOp, message({"weights of ", a.head_count, " heads from head ", a.first_head,
+                                  " on were asked for, but there are ", a.heads}));
   }
   const double words = double{1} * a.batch * a.head_count * a.queries * a.keys;
   if (words < 4294967296.0) return {};
-  return op_error(kOp, "the weights of " + std::to_string(a.queries) + " queries and " +
-                           std::to_string(a.keys) +
-                           " keys have more than 2^32 - 1 elements; ask "
-                           "for one head, or a shorter sequence");
+  return op_error(kOp, message({"the weights of ", a.queries, " queries and ", a.keys,
+                                " keys have more than 2^32 - 1 elements; ask "
+                                "for one head, or a shorter sequence"}));
 }
 
 Status check_states(const TensorDesc& states, int64_t heads, int64_t width) {
@@ -88,9 +86,9 @@ Status check_states(const TensorDesc& states, int64_t heads, int64_t width) {
                     states.shape[0] >= 1 && states.shape[1] == 2 &&
                     states.shape[2] == heads * width;
   if (fits) return {};
-  return op_error(kOp, "states is " + std::string(dtype_name(states.dtype)) + " " +
-                           shape_text(states.shape) + ", but must be F32 (rows, 2, " +
-                           std::to_string(heads * width) + ")");
+  return op_error(kOp,
+                  message({"states is ", dtype_name(states.dtype), " ", shape_text(states.shape),
+                           ", but must be F32 (rows, 2, ", heads * width, ")"}));
 }
 
 int64_t omega_rows(const Graph& graph, TensorId omega) {
@@ -132,10 +130,9 @@ Result<TensorDesc> check_linear_attention(const TensorDesc& x, const TensorDesc*
   const int64_t rows = omega == nullptr ? 0 : omega->shape[0];
   const uint64_t words = linear_unit_words(linear_sizes(a, rows));
   if (words <= kMostUnitWords) return y;
-  return op_error(
-      kOp, std::to_string(a.queries) + " queries and " + std::to_string(a.keys) + " keys need " +
-               std::to_string(words) + " numbers per head for their features, but at most " +
-               std::to_string(kMostUnitWords) + " are possible; use a shorter sequence");
+  return op_error(kOp, message({a.queries, " queries and ", a.keys, " keys need ", words,
+                                " numbers per head for their features, but at most ",
+                                kMostUnitWords, " are possible; use a shorter sequence"}));
 }
 
 Result<TensorDesc> check_linear_attention_step(const TensorDesc& x, const TensorDesc* omega,
@@ -151,15 +148,15 @@ Result<TensorDesc> check_linear_attention_step(const TensorDesc& x, const Tensor
                                   int64_t{a.k_offset} + heads * a.head_width,
                                   int64_t{a.v_offset} + heads * a.value_width});
   if (x.dtype != DType::kF32 || x.shape.size() != 2 || x.shape[0] < 1 || x.shape[1] < least) {
-    return op_error(kOp, "x is " + std::string(dtype_name(x.dtype)) + " " + shape_text(x.shape) +
-                             ", but must be F32 (slots, at least " + std::to_string(least) + ")");
+    return op_error(kOp, message({"x is ", dtype_name(x.dtype), " ", shape_text(x.shape),
+                                  ", but must be F32 (slots, at least ", least, ")"}));
   }
   const int64_t rows = omega == nullptr ? 0 : omega->shape[0];
   VKF_CHECK(check_states(states, heads,
                          linear_state_width(a.features, rows, a.head_width, a.value_width)));
   if (a.beams < 1 || a.capacity < 1) {
-    return op_error(kOp, "beams is " + std::to_string(a.beams) + " and capacity " +
-                             std::to_string(a.capacity) + ", but both must be at least 1");
+    return op_error(kOp, message({"beams is ", a.beams, " and capacity ", a.capacity,
+                                  ", but both must be at least 1"}));
   }
   return TensorDesc{"linear_attention", DType::kF32, {x.shape[0], heads * a.value_width}};
 }
@@ -181,9 +178,9 @@ Result<LinearAttentionOutputs> add_linear_attention(Graph& graph,
                                              a.head_width, a.value_width);
     VKF_CHECK(check_states(graph.tensor(inputs.states), a.heads, width));
     if (graph.tensor(inputs.states).shape[0] < int64_t{a.batch} * a.beams) {
-      return op_error(kOp, "states has " + std::to_string(graph.tensor(inputs.states).shape[0]) +
-                               " rows, but " + std::to_string(a.batch) + " items of " +
-                               std::to_string(a.beams) + " rows need more");
+      return op_error(
+          kOp, message({"states has ", graph.tensor(inputs.states).shape[0], " rows, but ", a.batch,
+                        " items of ", a.beams, " rows need more"}));
     }
   }
   LinearAttentionOutputs result;
@@ -217,9 +214,9 @@ Result<TensorId> add_linear_attention_step(Graph& graph, const LinearStepInputs&
   const int64_t needed = graph.tensor(inputs.states).shape[0] * int64_t{attrs.capacity};
   const TensorDesc& ancestry = graph.tensor(inputs.ancestry);
   if (ancestry.dtype != DType::kU32 || element_count(ancestry.shape) < needed) {
-    return op_error(kOp, "the ancestry is " + std::string(dtype_name(ancestry.dtype)) + " " +
-                             shape_text(ancestry.shape) + ", but must be U32 with at least " +
-                             std::to_string(needed) + " words");
+    return op_error(kOp, message({"the ancestry is ", dtype_name(ancestry.dtype), " ",
+                                  shape_text(ancestry.shape), ", but must be U32 with at least ",
+                                  needed, " words"}));
   }
   const TensorId y = graph.add_tensor(std::move(out));
   Node node = make_node(kOp, LinearAttentionNodeAttrs{attrs},

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/attention_step.h"
 #include "ops/linear_state.h"
 #include "ops/row_kernel.h"
@@ -208,9 +209,9 @@ Status emit_weights(const Launch& l) {
   const LinearAttentionAttrs& a = l.a;
   if (a.maps == LinearAttentionAttrs::Maps::kNone) return {};
   if (too_many_passes(l.context.caps, a.keys, l.sizes.features)) {
-    return unsupported("[linear_attention] weights of " + std::to_string(a.keys) + " keys with " +
-                       std::to_string(l.sizes.features) +
-                       " features are too much for a software device; use a shorter sequence");
+    return unsupported(
+        message({"[linear_attention] weights of ", a.keys, " keys with ", l.sizes.features,
+                 " features are too much for a software device; use a shorter sequence"}));
   }
   const LinearWeightsParams params{.heads = a.heads,
                                    .first_unit = l.first_unit,
@@ -242,8 +243,9 @@ Status lower_full(LowerContext& context, const Node& node, const LinearAttention
   const LinearSizes sizes =
       linear_sizes(a, favor ? context.desc(node.inputs[1]).shape[0] : int64_t{0});
   if (leaves_loops(context.caps, 4 * uint64_t{sizes.chunks})) {
-    return unsupported("[linear_attention] " + std::to_string(a.keys) +
-                       " keys are more than a software device sums; use a shorter sequence");
+    return unsupported(
+        message({"[linear_attention] ", a.keys,
+                 " keys are more than a software device sums; use a shorter sequence"}));
   }
   const uint32_t all = a.batch * a.heads;
   const uint64_t each = linear_unit_words(sizes);

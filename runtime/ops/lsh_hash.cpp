@@ -1,5 +1,6 @@
 #include "ops/lsh_hash.h"
 
+#include "base/message.h"
 #include "ops/attention.h"
 #include "ops/row_op.h"
 #include "params/lsh.h"
@@ -27,8 +28,8 @@ Status check_sizes(const LshHashAttrs& a) {
   const char* names[] = {"batch", "heads", "tokens", "head_width", "rounds"};
   for (size_t i = 0; i < 5; ++i) {
     if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
-    return op_error(kOp, std::string(names[i]) + " is " + std::to_string(sizes[i]) +
-                             ", but must be from 1 to 16777215.");
+    return op_error(kOp,
+                    message({names[i], " is ", sizes[i], ", but must be from 1 to 16777215."}));
   }
   return {};
 }
@@ -36,30 +37,29 @@ Status check_sizes(const LshHashAttrs& a) {
 Status check_mask(const TensorDesc& mask, const LshHashAttrs& a) {
   const Shape wanted{a.batch, (int64_t{a.tokens} + 31) / 32};
   if (mask.dtype == DType::kU32 && element_count(mask.shape) >= element_count(wanted)) return {};
-  return op_error(kOp, "mask is " + std::string(dtype_name(mask.dtype)) + " " +
-                           shape_text(mask.shape) + ", but must be U32 " + shape_text(wanted) +
-                           ", one bit per token.");
+  return op_error(kOp, message({"mask is ", dtype_name(mask.dtype), " ", shape_text(mask.shape),
+                                ", but must be U32 ", shape_text(wanted), ", one bit per token."}));
 }
 
 }  // namespace
 
 Result<uint32_t> count_buckets(const std::vector<uint32_t>& factors) {
   if (factors.empty() || factors.size() > VKF_MAX_BUCKET_FACTORS) {
-    return op_error(kOp, "The number of buckets has " + std::to_string(factors.size()) +
-                             " factors, but must have from 1 to " +
-                             std::to_string(VKF_MAX_BUCKET_FACTORS) + ".");
+    return op_error(kOp,
+                    message({"The number of buckets has ", factors.size(),
+                             " factors, but must have from 1 to ", VKF_MAX_BUCKET_FACTORS, "."}));
   }
   constexpr uint64_t kMostBuckets = 1u << 24;
   uint64_t product = 1;
   for (uint32_t factor : factors) {
     if (factor < 2 || factor % 2 != 0) {
-      return op_error(kOp, "The number of buckets is " + factors_text(factors) +
-                               ", but every factor must be even and at least 2.");
+      return op_error(kOp, message({"The number of buckets is ", factors_text(factors),
+                                    ", but every factor must be even and at least 2."}));
     }
     product *= factor;
     if (product > kMostBuckets) {
-      return op_error(kOp, "The number of buckets, " + factors_text(factors) +
-                               ", is above the limit of " + std::to_string(kMostBuckets) + ".");
+      return op_error(kOp, message({"The number of buckets, ", factors_text(factors),
+                                    ", is above the limit of ", kMostBuckets, "."}));
     }
   }
   return static_cast<uint32_t>(product);
@@ -73,16 +73,15 @@ Result<TensorDesc> check_lsh_hash(const TensorDesc& x, const TensorDesc& rotatio
   VKF_CHECK(check_floats(kOp, "rotations", rotations, 4));
   const Shape wanted{a.heads, a.head_width, a.rounds, columns_of(a.factors)};
   if (rotations.shape != wanted) {
-    return op_error(kOp, "rotations has shape " + shape_text(rotations.shape) + ", but " +
-                             factors_text(a.factors) + " buckets need " + shape_text(wanted) +
-                             ": heads, head width, rounds, half the buckets.");
+    return op_error(kOp, message({"rotations has shape ", shape_text(rotations.shape), ", but ",
+                                  factors_text(a.factors), " buckets need ", shape_text(wanted),
+                                  ": heads, head width, rounds, half the buckets."}));
   }
   const double entries = static_cast<double>(a.batch) * a.heads * a.rounds * a.tokens;
   if (entries >= 4294967296.0 || (buckets + 1.0) * a.rounds >= 4294967296.0 ||
       static_cast<double>(element_count(rotations.shape)) >= 4294967296.0) {
-    return op_error(kOp, std::to_string(a.rounds) + " rounds over " + std::to_string(a.tokens) +
-                             " tokens and " + std::to_string(buckets) +
-                             " buckets leave 32 bits; use fewer rounds or a smaller batch.");
+    return op_error(kOp, message({a.rounds, " rounds over ", a.tokens, " tokens and ", buckets,
+                                  " buckets leave 32 bits; use fewer rounds or a smaller batch."}));
   }
   return TensorDesc{"buckets", DType::kU32, {a.batch, a.heads, a.rounds, a.tokens}};
 }
@@ -122,9 +121,9 @@ Status lower_lsh_hash(LowerContext& context, const Node& node) {
   }
   params.stride = a.offsets == LshHashAttrs::Offsets::kNone ? 0 : params.stride + buckets;
   if (leaves_loops(context.caps, 2 * loops)) {
-    return unsupported("[lsh_hash] There is no kernel for " + factors_text(a.factors) +
-                       " buckets of heads " + std::to_string(a.head_width) +
-                       " wide on a software device; split the number of buckets into factors");
+    return unsupported(message(
+        {"[lsh_hash] There is no kernel for ", factors_text(a.factors), " buckets of heads ",
+         a.head_width, " wide on a software device; split the number of buckets into factors"}));
   }
   // An invocation is a token here, so that a workgroup is as wide as a row of tokens.
   const uint32_t local = row_local_size(context.caps, a.tokens);

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/lsh.h"
 
@@ -14,14 +15,14 @@ constexpr uint32_t kDigitBits = std::countr_zero(unsigned{VKF_SORT_DIGITS});
 
 Result<TensorDesc> check_lsh_sort(const TensorDesc& buckets, const LshSortAttrs& attrs) {
   if (buckets.dtype != DType::kU32 || buckets.shape.size() != 4) {
-    return op_error(OpId::k_lsh_sort, "buckets is " + std::string(dtype_name(buckets.dtype)) + " " +
-                                          shape_text(buckets.shape) +
-                                          ", but must be U32 (B, H, R, S).");
+    return op_error(OpId::k_lsh_sort,
+                    message({"buckets is ", dtype_name(buckets.dtype), " ",
+                             shape_text(buckets.shape), ", but must be U32 (B, H, R, S)."}));
   }
   for (int64_t size : buckets.shape) {
     if (size >= 1) continue;
-    return op_error(OpId::k_lsh_sort, "buckets has shape " + shape_text(buckets.shape) +
-                                          ", but no dimension may be 0.");
+    return op_error(OpId::k_lsh_sort, message({"buckets has shape ", shape_text(buckets.shape),
+                                               ", but no dimension may be 0."}));
   }
   if (attrs.buckets >= 1) return TensorDesc{"order", DType::kU32, buckets.shape};
   return op_error(OpId::k_lsh_sort, "There are 0 buckets in a round, but must be at least one.");
@@ -45,8 +46,8 @@ Status lower_lsh_sort(LowerContext& context, const Node& node) {
   const uint32_t local = std::bit_floor(
       std::min({128u, context.caps.limits.max_invocations, context.caps.limits.max_group_size[0]}));
   if (leaves_loops(context.caps, params.tokens / local * 4)) {
-    return unsupported("[lsh_sort] There is no kernel for " + std::to_string(params.tokens) +
-                       " tokens on a software device; use a shorter sequence");
+    return unsupported(message({"[lsh_sort] There is no kernel for ", params.tokens,
+                                " tokens on a software device; use a shorter sequence"}));
   }
   const uint32_t bits = std::max(1u, unsigned{std::bit_width(buckets - 1)});
   const uint32_t passes = (bits + kDigitBits - 1) / kDigitBits;

@@ -1,5 +1,6 @@
 #include "ops/mean_pool.h"
 
+#include "base/message.h"
 #include "ops/row_kernel.h"
 #include "ops/row_op.h"
 #include "params/rowwise.h"
@@ -9,8 +10,8 @@ namespace vkformer {
 Result<TensorDesc> check_mean_pool(const TensorDesc& x) {
   VKF_CHECK(check_floats(OpId::k_mean_pool, "x", x, 3));
   if (x.shape.size() != 3) {
-    return op_error(OpId::k_mean_pool, "x has shape " + shape_text(x.shape) +
-                                           ", but must have three dimensions (B, T, D).");
+    return op_error(OpId::k_mean_pool, message({"x has shape ", shape_text(x.shape),
+                                                ", but must have three dimensions (B, T, D)."}));
   }
   return TensorDesc{"mean_pool", DType::kF32, {x.shape[0], x.shape[2]}};
 }
@@ -18,9 +19,9 @@ Result<TensorDesc> check_mean_pool(const TensorDesc& x) {
 Status check_mean_pool_mask(const TensorDesc& x, const TensorDesc& mask) {
   const Shape wanted{x.shape[0], (x.shape[1] + 31) / 32};
   if (mask.dtype == DType::kU32 && mask.shape == wanted) return {};
-  return op_error(OpId::k_mean_pool, "mask is " + std::string(dtype_name(mask.dtype)) + " " +
-                                         shape_text(mask.shape) + ", but must be U32 " +
-                                         shape_text(wanted) + ", one bit per token.");
+  return op_error(OpId::k_mean_pool,
+                  message({"mask is ", dtype_name(mask.dtype), " ", shape_text(mask.shape),
+                           ", but must be U32 ", shape_text(wanted), ", one bit per token."}));
 }
 
 Result<TensorId> add_mean_pool(Graph& graph, TensorId x, TensorId mask, MeanPoolAttrs attrs) {
@@ -67,9 +68,9 @@ Status lower_mean_pool(LowerContext& context, const Node& node) {
                         .tokens = static_cast<uint32_t>(x.shape[1]),
                         .width = static_cast<uint32_t>(x.shape[2])};
   if (leaves_loops(context.caps, 2ull * params.tokens)) {
-    return unsupported("[mean_pool] There is no kernel for " + std::to_string(params.tokens) +
-                       " tokens on this software device, whose loops end after " +
-                       std::to_string(kMostSoftwareIterations / 2) + "; pool parts of the row");
+    return unsupported(message({"[mean_pool] There is no kernel for ", params.tokens,
+                                " tokens on this software device, whose loops end after ",
+                                kMostSoftwareIterations / 2, "; pool parts of the row"}));
   }
   const uint32_t lanes = row_local_size(context.caps, params.width);
   const bool normalize = attrs_of<MeanPoolAttrs>(node).normalize == MeanPoolAttrs::Normalize::kOn;

@@ -1,5 +1,6 @@
 #include "ops/mix_rounds.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/lsh.h"
 
@@ -11,9 +12,10 @@ Result<TensorDesc> check_mix_rounds(const TensorDesc& x) {
   bool fits = s.size() == 5 && s.back() >= 3;
   for (int64_t size : s) fits = fits && size >= 1;
   if (!fits) {
-    return op_error(OpId::k_mix_rounds,
-                    "x has shape " + shape_text(s) +
-                        ", but must be (B, H, R, S, Ev + 2): results, highest score, weight.");
+    return op_error(
+        OpId::k_mix_rounds,
+        message({"x has shape ", shape_text(s),
+                 ", but must be (B, H, R, S, Ev + 2): results, highest score, weight."}));
   }
   return TensorDesc{"mix_rounds", DType::kF32, {s[0], s[3], s[1] * (s[4] - 2)}};
 }

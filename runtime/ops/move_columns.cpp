@@ -1,5 +1,6 @@
 #include "ops/move_columns.h"
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "ops/row_op.h"
 #include "params/decode_state.h"
@@ -32,23 +33,22 @@ Status check_row_place(const TensorDesc& t, const char* role, const RowPlace& pl
   VKF_CHECK(check_floats(kOp, role, t, 1));
   const int64_t end = int64_t{place.offset} + (rows - 1) * place.stride + width;
   if (rows >= 1 && width >= 1 && element_count(t.shape) >= end) return {};
-  return op_error(kOp, std::to_string(rows) + " rows of " + std::to_string(width) + " columns, " +
-                           std::to_string(place.stride) + " elements apart from " +
-                           std::to_string(place.offset) + " on, do not lie inside " + role + " " +
-                           shape_text(t.shape));
+  return op_error(
+      kOp, message({rows, " rows of ", width, " columns, ", place.stride, " elements apart from ",
+                    place.offset, " on, do not lie inside ", role, " ", shape_text(t.shape)}));
 }
 
 Status check_state_cache(const TensorDesc& cache, const TensorDesc& ancestry, uint32_t column,
                          int64_t columns) {
   const bool lines = cache.dtype == DType::kF32 && cache.shape.size() == 3 && cache.shape[1] == 2;
   if (!lines || columns < 1 || cache.shape[2] < column + columns) {
-    return op_error(kOp, "the cache is " + std::string(dtype_name(cache.dtype)) + " " +
-                             shape_text(cache.shape) + ", but must be F32 (rows, 2, at least " +
-                             std::to_string(column + columns) + ")");
+    return op_error(kOp,
+                    message({"the cache is ", dtype_name(cache.dtype), " ", shape_text(cache.shape),
+                             ", but must be F32 (rows, 2, at least ", column + columns, ")"}));
   }
   if (ancestry.dtype == DType::kU32) return {};
-  return op_error(kOp, "the ancestry is " + std::string(dtype_name(ancestry.dtype)) +
-                           ", but must be U32 (R, C)");
+  return op_error(
+      kOp, message({"the ancestry is ", dtype_name(ancestry.dtype), ", but must be U32 (R, C)"}));
 }
 
 Result<TensorId> add_columns(Graph& graph, TensorId x, const RowPlace& from, Shape shape) {

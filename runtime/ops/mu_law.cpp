@@ -1,4 +1,5 @@
 #include "ops/mu_law.h"
+#include "base/message.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,10 +19,9 @@ Status check_mu_law(const MuLaw& law) {
   const bool sane = law.mu > 0 && law.m > 0 && std::isfinite(law.mu * law.m) && law.bins > 0 &&
                     law.bins <= kMostBins && full_scale(law) > 0;
   if (sane) return {};
-  return invalid_argument("[mu_law] mu is " + std::to_string(law.mu) + ", M is " +
-                          std::to_string(law.m) + " and there are " + std::to_string(law.bins) +
-                          " bins, but all must be finite and above 0, and the bins at most " +
-                          std::to_string(kMostBins) + ".");
+  return invalid_argument(message(
+      {"[mu_law] mu is ", law.mu, ", M is ", law.m, " and there are ", law.bins,
+       " bins, but all must be finite and above 0, and the bins at most ", kMostBins, "."}));
 }
 
 double mu_law_encode(double x, const MuLaw& law) {

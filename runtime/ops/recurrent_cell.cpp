@@ -1,5 +1,6 @@
 #include "ops/recurrent_cell.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/recurrent.h"
 
@@ -16,20 +17,20 @@ Result<TensorDesc> check_recurrent_cell(const TensorDesc& gates, const TensorDes
   VKF_CHECK(check_floats(kOp, "states", states, 2));
   VKF_CHECK(check_floats(kOp, "carry", carry, 2));
   if (carry.shape.size() != 2 || carry.shape[0] < 1 || carry.shape[1] < 1) {
-    return op_error(kOp, "carry has shape " + shape_text(carry.shape) +
-                             ", but must be (R, Hd), both at least 1");
+    return op_error(kOp, message({"carry has shape ", shape_text(carry.shape),
+                                  ", but must be (R, Hd), both at least 1"}));
   }
   const int64_t rows = carry.shape[0];
   const int64_t width = gates_of(a.cell) * carry.shape[1];
   if (states.shape != Shape{rows, width}) {
-    return op_error(kOp, "states has shape " + shape_text(states.shape) + ", but carry asks for " +
-                             shape_text({rows, width}));
+    return op_error(kOp, message({"states has shape ", shape_text(states.shape),
+                                  ", but carry asks for ", shape_text({rows, width})}));
   }
   const int64_t stride = a.stride == 0 ? width : a.stride;
   const int64_t end = int64_t{a.offset} + (rows - 1) * stride + width;
   if (element_count(gates.shape) < end) {
-    return op_error(kOp, "gates " + shape_text(gates.shape) + " ends before element " +
-                             std::to_string(end) + ", which its last row needs");
+    return op_error(kOp, message({"gates ", shape_text(gates.shape), " ends before element ", end,
+                                  ", which its last row needs"}));
   }
   return TensorDesc{"h", DType::kF32, carry.shape};
 }

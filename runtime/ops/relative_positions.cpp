@@ -1,4 +1,5 @@
 #include "ops/relative_positions.h"
+#include "base/message.h"
 
 #include <algorithm>
 #include <bit>
@@ -75,11 +76,10 @@ Status check_t5_buckets(const T5Buckets& t5) {
     return {};
   }
   const bool both = t5.direction == T5Buckets::Direction::kBoth;
-  return invalid_argument("[t5_bucket] There are " + std::to_string(t5.buckets) +
-                          " buckets for a distance of up to " + std::to_string(t5.max_distance) +
-                          ", but there must be at least " + (both ? "4" : "2") +
-                          " and the distance must exceed " + (both ? "a quarter" : "half") +
-                          " of them; neither may be above " + std::to_string(kMost) + ".");
+  return invalid_argument(message(
+      {"[t5_bucket] There are ", t5.buckets, " buckets for a distance of up to ", t5.max_distance,
+       ", but there must be at least ", (both ? "4" : "2"), " and the distance must exceed ",
+       (both ? "a quarter" : "half"), " of them; neither may be above ", kMost, "."}));
 }
 
 uint32_t t5_bucket(int64_t relative, const T5Buckets& t5) {
@@ -113,8 +113,8 @@ std::vector<double> alibi_slopes(int64_t heads) {
 Result<std::vector<uint32_t>> swin_relative_index(int64_t window) {
   constexpr int64_t kMost = 128;
   if (window < 1 || window > kMost) {
-    return invalid_argument("[swin_relative_index] The window is " + std::to_string(window) +
-                            " a side, but must be from 1 to " + std::to_string(kMost) + ".");
+    return invalid_argument(message({"[swin_relative_index] The window is ", window,
+                                     " a side, but must be from 1 to ", kMost, "."}));
   }
   const int64_t cells = window * window;
   std::vector<uint32_t> index(static_cast<size_t>(cells * cells));

@@ -1,5 +1,6 @@
 #include "ops/rms_norm.h"
 
+#include "base/message.h"
 #include "ops/row_kernel.h"
 #include "params/norm.h"
 
@@ -7,18 +8,18 @@ namespace vkformer {
 
 Result<TensorDesc> check_rms_norm(const TensorDesc& x, const TensorDesc& gain, RmsNormAttrs attrs) {
   if (x.dtype != DType::kF32 || x.shape.empty()) {
-    return op_error(OpId::k_rms_norm, "x is " + std::string(dtype_name(x.dtype)) + " " +
-                                          shape_text(x.shape) +
-                                          ", but must be F32 with at least one dimension");
+    return op_error(OpId::k_rms_norm,
+                    message({"x is ", dtype_name(x.dtype), " ", shape_text(x.shape),
+                             ", but must be F32 with at least one dimension"}));
   }
   if (gain.shape != Shape{x.shape.back()} && gain.shape != Shape{2, x.shape.back()}) {
-    return op_error(OpId::k_rms_norm, "gain has shape " + shape_text(gain.shape) +
-                                          ", but x's last dimension asks for (" +
-                                          std::to_string(x.shape.back()) + ")");
+    return op_error(OpId::k_rms_norm,
+                    message({"gain has shape ", shape_text(gain.shape),
+                             ", but x's last dimension asks for (", x.shape.back(), ")"}));
   }
   if (!(attrs.epsilon >= 0)) {
     return op_error(OpId::k_rms_norm,
-                    "epsilon is " + std::to_string(attrs.epsilon) + ", but must not be negative");
+                    message({"epsilon is ", attrs.epsilon, ", but must not be negative"}));
   }
   return TensorDesc{"rms_norm", DType::kF32, x.shape};
 }

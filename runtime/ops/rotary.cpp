@@ -1,5 +1,6 @@
 #include "ops/rotary.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/rotary.h"
 
@@ -23,20 +24,19 @@ Result<TensorDesc> check_rotary(const TensorDesc& x, const TensorDesc& table,
   VKF_CHECK(check_floats(kOp, "table", table, 2));
   const RotaryAttrs a = with_defaults(attrs, x.shape);
   if (a.rotary_width == 0 || a.rotary_width % 2 != 0 || a.rotary_width > a.head_width) {
-    return op_error(kOp, "The rotary width is " + std::to_string(a.rotary_width) +
-                             ", but must be even, above 0 and at most the head width " +
-                             std::to_string(a.head_width) + ".");
+    return op_error(kOp, message({"The rotary width is ", a.rotary_width,
+                                  ", but must be even, above 0 and at most the head width ",
+                                  a.head_width, "."}));
   }
   if (a.heads == 0 || uint64_t{a.heads} * a.head_width > static_cast<uint64_t>(x.shape.back())) {
-    return op_error(kOp, std::to_string(a.heads) + " heads of width " +
-                             std::to_string(a.head_width) + " are to be turned, but x has shape " +
-                             shape_text(x.shape) +
-                             "; there must be at least one head and each must lie in a row.");
+    return op_error(kOp,
+                    message({a.heads, " heads of width ", a.head_width,
+                             " are to be turned, but x has shape ", shape_text(x.shape),
+                             "; there must be at least one head and each must lie in a row."}));
   }
   if (table.shape.size() != 2 || table.shape[1] != int64_t{a.rotary_width}) {
-    return op_error(kOp, "table has shape " + shape_text(table.shape) +
-                             ", but must be (P, r) with r = " + std::to_string(a.rotary_width) +
-                             ".");
+    return op_error(kOp, message({"table has shape ", shape_text(table.shape),
+                                  ", but must be (P, r) with r = ", a.rotary_width, "."}));
   }
   return TensorDesc{"rotary", DType::kF32, x.shape};
 }
@@ -48,11 +48,10 @@ Status check_rotary_positions(const TensorDesc& positions, const TensorDesc& x,
       static_cast<uint64_t>(element_count(positions.shape)) >= needed) {
     return {};
   }
-  return op_error(kOp, "positions is " + std::string(dtype_name(positions.dtype)) + " " +
-                           shape_text(positions.shape) + ", but must be U32 with at least " +
-                           std::to_string(needed) + " elements, one for each row of x " +
-                           shape_text(x.shape) + " from element " +
-                           std::to_string(attrs.positions_at) + " on.");
+  return op_error(
+      kOp, message({"positions is ", dtype_name(positions.dtype), " ", shape_text(positions.shape),
+                    ", but must be U32 with at least ", needed, " elements, one for each row of x ",
+                    shape_text(x.shape), " from element ", attrs.positions_at, " on."}));
 }
 
 Result<TensorId> add_rotary(Graph& graph, const RotaryInputs& inputs, RotaryAttrs attrs) {

@@ -1,4 +1,5 @@
 #include "ops/rotary_table.h"
+#include "base/message.h"
 
 #include <algorithm>
 #include <cmath>
@@ -214,8 +215,9 @@ Result<RotaryScalingKind> rotary_scaling_from_name(const std::string& name) {
   if (name == "yarn") return RotaryScalingKind::kYarn;
   if (name == "llama3") return RotaryScalingKind::kLlama3;
   if (name == "longrope" || name == "su") return RotaryScalingKind::kLongrope;
-  return unsupported("[rotary_table] The scaling '" + name +
-                     "' is not known; use default, linear, dynamic, yarn, llama3 or longrope.");
+  return unsupported(
+      message({"[rotary_table] The scaling '", name,
+               "' is not known; use default, linear, dynamic, yarn, llama3 or longrope."}));
 }
 
 Result<RotaryFrequencies> rotary_frequencies(const RotaryScaling& scaling, int64_t rotary_width,

@@ -1,4 +1,5 @@
 #include "ops/row_op.h"
+#include "base/message.h"
 
 #include <cstdio>
 
@@ -6,9 +7,9 @@ namespace vkformer {
 
 Status check_floats(OpId op, const char* role, const TensorDesc& t, size_t min_rank) {
   if (t.dtype == DType::kF32 && t.shape.size() >= min_rank) return {};
-  return op_error(op, std::string(role) + " is " + dtype_name(t.dtype) + " " + shape_text(t.shape) +
-                          ", but must be F32 with at least " + std::to_string(min_rank) +
-                          (min_rank == 1 ? " dimension." : " dimensions."));
+  return op_error(op, message({role, " is ", dtype_name(t.dtype), " ", shape_text(t.shape),
+                               ", but must be F32 with at least ", min_rank,
+                               (min_rank == 1 ? " dimension." : " dimensions.")}));
 }
 
 std::string number_text(double value) {

@@ -1,4 +1,5 @@
 #include "ops/score_terms.h"
+#include "base/message.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,9 +16,9 @@ Result<Shape> term_shape(const char* name, const Tensor& t, Dims dims) {
   bool fits = t.shape.size() == 4;
   for (size_t i = 0; fits && i < 4; ++i) fits = t.shape[i] == 1 || t.shape[i] == dims[i];
   if (!fits) {
-    return invalid_argument("[" + std::string(name) + "] has shape " + shape_text(t.shape) +
-                            ", which does not broadcast to (B, H, T, S) = " +
-                            shape_text({dims[0], dims[1], dims[2], dims[3]}));
+    return invalid_argument(message({"[", name, "] has shape ", shape_text(t.shape),
+                                     ", which does not broadcast to (B, H, T, S) = ",
+                                     shape_text({dims[0], dims[1], dims[2], dims[3]})}));
   }
   return t.shape;
 }
@@ -54,8 +55,8 @@ void append_float(std::vector<uint32_t>& words, float value) {
 Status add_key_mask(const Tensor& key_mask, Dims dims, std::vector<uint32_t>& words,
                     ScoreTermsParams& params) {
   if (key_mask.shape != Shape{dims[0], dims[3]}) {
-    return invalid_argument("[key_mask] has shape " + shape_text(key_mask.shape) +
-                            ", but must be (B, S) = " + shape_text({dims[0], dims[3]}));
+    return invalid_argument(message({"[key_mask] has shape ", shape_text(key_mask.shape),
+                                     ", but must be (B, S) = ", shape_text({dims[0], dims[3]})}));
   }
   VKF_ASSIGN(std::vector<int64_t> values, key_mask.to_ints());
   params.key_mask_offset = static_cast<uint32_t>(words.size());
@@ -88,10 +89,11 @@ Status add_bias(const Tensor& bias, Dims dims, std::vector<uint32_t>& words,
 
 Result<std::vector<int64_t>> token_values(const char* name, const Tensor& t, Dims dims) {
   if (t.shape != Shape{dims[0], dims[3]} || dims[2] != dims[3]) {
-    return invalid_argument("[" + std::string(name) + "] has shape " + shape_text(t.shape) +
-                            ", but must be (B, T) with as many queries as keys, and the scores "
-                            "(B, H, T, S) are " +
-                            shape_text({dims[0], dims[1], dims[2], dims[3]}));
+    return invalid_argument(
+        message({"[", name, "] has shape ", shape_text(t.shape),
+                 ", but must be (B, T) with as many queries as keys, and the scores "
+                 "(B, H, T, S) are ",
+                 shape_text({dims[0], dims[1], dims[2], dims[3]})}));
   }
   return t.to_ints();
 }
@@ -146,15 +148,15 @@ Status add_documents(const Tensor& documents, Dims dims, SparseTerms sparse) {
 
 Status add_prefix(const Tensor& prefix, Dims dims, SparseTerms sparse) {
   if (prefix.shape != Shape{dims[0]}) {
-    return invalid_argument("[prefix] has shape " + shape_text(prefix.shape) +
-                            ", but must be (B) = " + shape_text({dims[0]}));
+    return invalid_argument(message({"[prefix] has shape ", shape_text(prefix.shape),
+                                     ", but must be (B) = ", shape_text({dims[0]})}));
   }
   VKF_ASSIGN(std::vector<int64_t> values, prefix.to_ints());
   sparse.begin(VKF_TERM_PREFIX, VKF_SPARSE_PREFIX);
   for (int64_t value : values) {
     if (value < 0 || value > dims[3]) {
-      return invalid_argument("[prefix] is " + std::to_string(value) + " tokens, but there are " +
-                              std::to_string(dims[3]) + " keys; give 0 to that many");
+      return invalid_argument(message({"[prefix] is ", value, " tokens, but there are ", dims[3],
+                                       " keys; give 0 to that many"}));
     }
     sparse.words.push_back(static_cast<uint32_t>(value));
   }
@@ -163,20 +165,19 @@ Status add_prefix(const Tensor& prefix, Dims dims, SparseTerms sparse) {
 
 Status check_block_map(const Tensor& map, int64_t size, Dims dims) {
   if (size < 1 || dims[2] % size != 0 || dims[3] % size != 0) {
-    return invalid_argument("[block_size] is " + std::to_string(size) + ", but there are " +
-                            std::to_string(dims[2]) + " queries and " + std::to_string(dims[3]) +
-                            " keys; it must divide both");
+    return invalid_argument(message({"[block_size] is ", size, ", but there are ", dims[2],
+                                     " queries and ", dims[3], " keys; it must divide both"}));
   }
   const Shape& s = map.shape;
   const Shape wanted = {dims[0], dims[1], dims[2] / size, dims[3] / size};
   const bool fits = s.size() == 4 && (s[0] == 1 || s[0] == wanted[0]) &&
                     (s[1] == 1 || s[1] == wanted[1]) && s[2] == wanted[2] && s[3] == wanted[3];
   if (fits) return {};
-  return invalid_argument("[block_map] has shape " + shape_text(s) + ", but with blocks of " +
-                          std::to_string(size) +
-                          " tokens it must be (B or 1, H or 1, T / block, "
-                          "S / block) = " +
-                          shape_text(wanted));
+  return invalid_argument(
+      message({"[block_map] has shape ", shape_text(s), ", but with blocks of ", size,
+               " tokens it must be (B or 1, H or 1, T / block, "
+               "S / block) = ",
+               shape_text(wanted)}));
 }
 
 // Does causal or a window hide every pair of a block of queries and a block of keys? What is global
@@ -200,8 +201,8 @@ Status add_block_map(const ScoreTermsInput& input, Dims dims, SparseTerms sparse
   uint64_t seen = 0;
   for (size_t at = 0; at < counts.size(); ++at) {
     if (counts[at] < 0 || counts[at] > (1 << 24)) {
-      return invalid_argument("[block_map] holds " + std::to_string(counts[at]) +
-                              ", but a block counts 0 to 16777216 times");
+      return invalid_argument(
+          message({"[block_map] holds ", counts[at], ", but a block counts 0 to 16777216 times"}));
     }
     const auto query_block = static_cast<int64_t>(at / columns) % map.shape[2];
     const auto key_block = static_cast<int64_t>(at % columns);
@@ -241,8 +242,8 @@ Result<ScoreTerms> pack_score_terms(const ScoreTermsInput& input, Dims dims) {
   if (input.bias) VKF_CHECK(add_bias(*input.bias, dims, words, params));
   if (!input.alibi_slopes.empty()) {
     if (static_cast<int64_t>(input.alibi_slopes.size()) != dims[1]) {
-      return invalid_argument("[alibi_slopes] has " + std::to_string(input.alibi_slopes.size()) +
-                              " values, but there are " + std::to_string(dims[1]) + " heads");
+      return invalid_argument(message({"[alibi_slopes] has ", input.alibi_slopes.size(),
+                                       " values, but there are ", dims[1], " heads"}));
     }
     params.slopes_offset = static_cast<uint32_t>(words.size());
     for (float slope : input.alibi_slopes) append_float(words, slope);

@@ -1,5 +1,6 @@
 #include "ops/segment_means.h"
 
+#include "base/message.h"
 #include "ops/attention.h"
 #include "ops/row_op.h"
 #include "params/nystrom.h"
@@ -14,13 +15,13 @@ Status check_sizes(const SegmentMeansAttrs& a) {
   const char* names[] = {"batch", "heads", "tokens", "segments", "head_width"};
   for (size_t i = 0; i < 5; ++i) {
     if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
-    return op_error(kOp, std::string(names[i]) + " is " + std::to_string(sizes[i]) +
-                             ", but must be from 1 to 16777215.");
+    return op_error(kOp,
+                    message({names[i], " is ", sizes[i], ", but must be from 1 to 16777215."}));
   }
   if (a.tokens % a.segments == 0) return {};
-  return op_error(kOp, std::to_string(a.tokens) + " tokens do not divide into " +
-                           std::to_string(a.segments) +
-                           " segments of equal length; pad the sequence or choose a divisor.");
+  return op_error(kOp,
+                  message({a.tokens, " tokens do not divide into ", a.segments,
+                           " segments of equal length; pad the sequence or choose a divisor."}));
 }
 
 }  // namespace
@@ -52,9 +53,8 @@ Status lower_segment_means(LowerContext& context, const Node& node) {
                                   .width = a.head_width,
                                   .columns = a.heads * a.head_width};
   if (too_many_passes(context.caps, params.span, 1)) {
-    return unsupported("[segment_means] There is no kernel for segments of " +
-                       std::to_string(params.span) +
-                       " tokens on a software device; use more landmarks");
+    return unsupported(message({"[segment_means] There is no kernel for segments of ", params.span,
+                                " tokens on a software device; use more landmarks"}));
   }
   Dispatch d = make_row_dispatch(context, node, KernelId::segment_means_column__f32_none_f32,
                                  params.rows, params.columns);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "ops/linear_state.h"
 #include "ops/row_kernel.h"
 
@@ -32,9 +33,10 @@ Status check_matrix(const char* role, const TensorDesc& t, const Attrs& a) {
   const int64_t wanted = int64_t{per_head ? a.heads : 1} * a.projected * a.reach;
   if (t.dtype == DType::kF32 && element_count(t.shape) == wanted) return {};
   const std::string matrix = std::to_string(a.projected) + ", " + std::to_string(a.reach) + ")";
-  return op_error(kOp, std::string(role) + " is " + dtype_name(t.dtype) + " " +
-                           shape_text(t.shape) + ", but must be F32 (" +
-                           (per_head ? std::to_string(a.heads) + ", " : std::string()) + matrix);
+  return op_error(
+      kOp,
+      message({role, " is ", dtype_name(t.dtype), " ", shape_text(t.shape), ", but must be F32 (",
+               (per_head ? std::to_string(a.heads) + ", " : std::string()), matrix}));
 }
 
 // The sum over all keys for k or v, `v` being where its rows lie, into `to` of kv.
@@ -88,13 +90,13 @@ Result<TensorDesc> check_sequence_projection(const TensorDesc& x, const TensorDe
   numbers.value_width = a.value_width;
   VKF_CHECK(check_attention_numbers(kOp, numbers));
   if (a.projected < 1 || a.projected > kMostProjected) {
-    return op_error(kOp, "the projected length is " + std::to_string(a.projected) +
-                             ", but must be from 1 to " + std::to_string(kMostProjected));
+    return op_error(kOp, message({"the projected length is ", a.projected,
+                                  ", but must be from 1 to ", kMostProjected}));
   }
   if (a.reach < a.keys || a.reach >= (1u << 24)) {
-    return op_error(kOp, "there are " + std::to_string(a.keys) + " keys, but E and F project " +
-                             std::to_string(a.reach) +
-                             "; use a shorter sequence (or matrices of fewer than 2^24 columns)");
+    return op_error(kOp,
+                    message({"there are ", a.keys, " keys, but E and F project ", a.reach,
+                             "; use a shorter sequence (or matrices of fewer than 2^24 columns)"}));
   }
   VKF_CHECK(check_layout(kOp, x, "k", a.k, std::array{a.batch, a.heads, a.keys, a.head_width}));
   VKF_CHECK(check_layout(kOp, x, "v", a.v, std::array{a.batch, a.heads, a.keys, a.value_width}));
@@ -102,16 +104,15 @@ Result<TensorDesc> check_sequence_projection(const TensorDesc& x, const TensorDe
   VKF_CHECK(check_matrix("F", f, a));
   const Shape wanted = {a.batch, (int64_t{a.keys} + 31) / 32};
   if (mask != nullptr && (mask->dtype != DType::kU32 || mask->shape != wanted)) {
-    return op_error(kOp, "mask is " + std::string(dtype_name(mask->dtype)) + " " +
-                             shape_text(mask->shape) + ", but must be U32 " + shape_text(wanted) +
-                             ", one bit per key");
+    return op_error(kOp, message({"mask is ", dtype_name(mask->dtype), " ", shape_text(mask->shape),
+                                  ", but must be U32 ", shape_text(wanted), ", one bit per key"}));
   }
   const uint64_t words = all_words(a, a.head_width) + all_words(a, a.value_width);
   if (words <= 0xffffffffu) {
     return TensorDesc{"projected", DType::kF32, {static_cast<int64_t>(words)}};
   }
-  return op_error(kOp, "projected keys and values have " + std::to_string(words) +
-                           " elements, but at most 2^32 - 1 are possible");
+  return op_error(kOp, message({"projected keys and values have ", words,
+                                " elements, but at most 2^32 - 1 are possible"}));
 }
 
 Result<TensorId> add_sequence_projection(Graph& graph, const SequenceProjectionInputs& inputs,

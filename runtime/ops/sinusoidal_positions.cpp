@@ -1,4 +1,5 @@
 #include "ops/sinusoidal_positions.h"
+#include "base/message.h"
 
 #include <cmath>
 
@@ -9,9 +10,9 @@ Result<std::vector<float>> sinusoidal_positions(const SinusoidalAttrs& attrs) {
   const bool sane = attrs.length >= 0 && attrs.width >= 0 &&
                     (attrs.width == 0 || attrs.length <= kMostElements / attrs.width);
   if (!sane) {
-    return invalid_argument("[sinusoidal_positions] The table has " + std::to_string(attrs.length) +
-                            " rows of width " + std::to_string(attrs.width) +
-                            ", but neither may be negative and their product at most 33554432.");
+    return invalid_argument(message(
+        {"[sinusoidal_positions] The table has ", attrs.length, " rows of width ", attrs.width,
+         ", but neither may be negative and their product at most 33554432."}));
   }
   const bool halves = attrs.layout == SinusoidalLayout::kHalves;
   const bool fairseq = attrs.spacing == SinusoidalSpacing::kHalfMinusOne;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "ops/score_kinds.h"
 #include "params/softmax.h"
@@ -23,10 +24,8 @@ uint64_t term_rows(const Shape& x, uint32_t flags, uint32_t one_batch) {
 
 Status check_extent(const char* role, uint32_t offset, uint64_t need, uint64_t words) {
   if (offset == VKF_NO_TERM || offset + need <= words) return {};
-  return op_error(OpId::k_softmax, "The " + std::string(role) + " starts at word " +
-                                       std::to_string(offset) + " and needs " +
-                                       std::to_string(need) + " words, but terms has " +
-                                       std::to_string(words) + ".");
+  return op_error(OpId::k_softmax, message({"The ", role, " starts at word ", offset, " and needs ",
+                                            need, " words, but terms has ", words, "."}));
 }
 
 // Do the terms lie inside their tensor? x (B, H, T, S).
@@ -52,17 +51,17 @@ Result<TensorDesc> check_softmax(const TensorDesc& x, const TensorDesc& terms,
                                  const SoftmaxAttrs& attrs) {
   VKF_CHECK(check_floats(OpId::k_softmax, "x", x, 4));
   if (x.shape.size() != 4) {
-    return op_error(OpId::k_softmax, "x has shape " + shape_text(x.shape) +
-                                         ", but must have four dimensions (B, H, T, S).");
+    return op_error(OpId::k_softmax, message({"x has shape ", shape_text(x.shape),
+                                              ", but must have four dimensions (B, H, T, S)."}));
   }
   if (!(attrs.temperature >= 1e-30f && attrs.temperature <= 1e30f)) {
-    return op_error(OpId::k_softmax, "The temperature is " + number_text(attrs.temperature) +
-                                         ", but must be from 1e-30 to 1e30.");
+    return op_error(OpId::k_softmax, message({"The temperature is ", number_text(attrs.temperature),
+                                              ", but must be from 1e-30 to 1e30."}));
   }
   if (terms.dtype != DType::kU32 || terms.shape.size() != 1) {
-    return op_error(OpId::k_softmax, "terms is " + std::string(dtype_name(terms.dtype)) + " " +
-                                         shape_text(terms.shape) +
-                                         ", but must be U32 with one dimension.");
+    return op_error(OpId::k_softmax,
+                    message({"terms is ", dtype_name(terms.dtype), " ", shape_text(terms.shape),
+                             ", but must be U32 with one dimension."}));
   }
   VKF_CHECK(check_terms(x.shape, attrs.terms, static_cast<uint64_t>(terms.shape[0])));
   return TensorDesc{"softmax", DType::kF32, x.shape};

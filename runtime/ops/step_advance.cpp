@@ -1,5 +1,6 @@
 #include "ops/step_advance.h"
 
+#include "base/message.h"
 #include "params/decode_state.h"
 
 namespace vkformer {
@@ -9,13 +10,12 @@ Status check_step_advance(const Graph& graph, const SearchTensors& search) {
   const int64_t rows = int64_t{p.batch} * p.beams;
   if (!graph.is_step() || graph.row_capacity() != rows) {
     return op_error(OpId::k_step_advance,
-                    "the graph is not a decoding step of " + std::to_string(rows) + " rows");
+                    message({"the graph is not a decoding step of ", rows, " rows"}));
   }
   if (rows > VKF_MAX_SLOTS) {
-    return op_error(OpId::k_step_advance, "there are " + std::to_string(rows) +
-                                              " rows (batch times beams), but at most " +
-                                              std::to_string(VKF_MAX_SLOTS) +
-                                              " can run together; use a smaller batch");
+    return op_error(OpId::k_step_advance,
+                    message({"there are ", rows, " rows (batch times beams), but at most ",
+                             VKF_MAX_SLOTS, " can run together; use a smaller batch"}));
   }
   return {};
 }
@@ -35,9 +35,9 @@ Status lower_step_advance(LowerContext& context, const Node& node) {
     if (earlier.live_axis >= 0) ++p.arg_count;
   }
   if (p.arg_count > kMaxStepDispatches) {
-    return unsupported("[step_advance] the step has " + std::to_string(p.arg_count) +
-                       " dispatches over live rows, but at most " +
-                       std::to_string(kMaxStepDispatches) + " are supported");
+    return unsupported(message({"[step_advance] the step has ", p.arg_count,
+                                " dispatches over live rows, but at most ", kMaxStepDispatches,
+                                " are supported"}));
   }
   Dispatch d = make_dispatch(node, KernelId::step_advance_all__u32);
   d.bindings = {{node.inputs[0], Access::kRead},

@@ -1,5 +1,6 @@
 #include "ops/token_candidates.h"
 
+#include "base/message.h"
 #include "ops/row_kernel.h"
 
 namespace vkformer {
@@ -22,14 +23,14 @@ Result<TensorDesc> check_token_candidates(const TensorDesc& logits, const Search
   const int64_t rows = int64_t{p.batch} * p.beams;
   if (logits.dtype != DType::kF32 || logits.shape != Shape{rows, p.vocab}) {
     return op_error(OpId::k_token_candidates,
-                    "logits are " + shape_text(logits.shape) +
-                        ", but must be F32 (R, V) = " + shape_text({rows, p.vocab}));
+                    message({"logits are ", shape_text(logits.shape),
+                             ", but must be F32 (R, V) = ", shape_text({rows, p.vocab})}));
   }
   if (p.vocab < 1 || p.candidates < 1 || p.candidates > VKF_MAX_CANDIDATES) {
-    return op_error(OpId::k_token_candidates,
-                    "V is " + std::to_string(p.vocab) + " and K " + std::to_string(p.candidates) +
-                        ", but V must be above 0 and K lie between 1 and " +
-                        std::to_string(VKF_MAX_CANDIDATES));
+    return op_error(
+        OpId::k_token_candidates,
+        message({"V is ", p.vocab, " and K ", p.candidates,
+                 ", but V must be above 0 and K lie between 1 and ", VKF_MAX_CANDIDATES}));
   }
   return TensorDesc{"candidates", DType::kU32, {rows, p.candidates, 2}};
 }
@@ -51,9 +52,9 @@ Status lower_token_candidates(LowerContext& context, const Node& node) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
   const uint64_t passes = uint64_t{p.candidates} + 2;
   if (too_many_passes(context.caps, p.vocab, passes)) {
-    return unsupported("[token_candidates] There is no kernel for the " +
-                       std::to_string(p.candidates) + " best of " + std::to_string(p.vocab) +
-                       " tokens on a software device; use fewer beams or end tokens");
+    return unsupported(
+        message({"[token_candidates] There is no kernel for the ", p.candidates, " best of ",
+                 p.vocab, " tokens on a software device; use fewer beams or end tokens"}));
   }
   Dispatch d = make_dispatch(node, context.caps.subgroup()
                                        ? KernelId::token_candidates_row__f32_u32_f32_subgroup

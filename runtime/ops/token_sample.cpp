@@ -1,5 +1,6 @@
 #include "ops/token_sample.h"
 
+#include "base/message.h"
 #include "ops/row_kernel.h"
 
 namespace vkformer {
@@ -21,10 +22,10 @@ Result<TensorDesc> check_token_sample(const TensorDesc& scores, const TensorDesc
   const Shape rows = {int64_t{p.batch} * p.beams, p.vocab};
   if (scores.dtype != DType::kF32 || scores.shape != rows || logits.dtype != DType::kF32 ||
       logits.shape != rows || p.vocab < 1) {
-    return op_error(
-        OpId::k_token_sample,
-        "scores are " + shape_text(scores.shape) + " and logits " + shape_text(logits.shape) +
-            ", but both must be F32 (R, V) = " + shape_text(rows) + " with at least one token");
+    return op_error(OpId::k_token_sample,
+                    message({"scores are ", shape_text(scores.shape), " and logits ",
+                             shape_text(logits.shape), ", but both must be F32 (R, V) = ",
+                             shape_text(rows), " with at least one token"}));
   }
   return TensorDesc{"candidates", DType::kU32, {rows[0], 1, 2}};
 }
@@ -48,9 +49,9 @@ Result<TensorId> add_token_sample(Graph& graph, TensorId scores, TensorId logits
 Status lower_token_sample(LowerContext& context, const Node& node) {
   const auto& [p, output] = attrs_of<SampleAttrs>(node);
   if (too_many_passes(context.caps, p.search.vocab, kPasses)) {
-    return unsupported("[token_sample] There is no kernel that draws from " +
-                       std::to_string(p.search.vocab) +
-                       " tokens on a software device; use greedy or beam search");
+    return unsupported(
+        message({"[token_sample] There is no kernel that draws from ", p.search.vocab,
+                 " tokens on a software device; use greedy or beam search"}));
   }
   Dispatch d = make_dispatch(node, KernelId::token_sample_row__f32_u32_f32);
   d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead},

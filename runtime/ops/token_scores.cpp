@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 
+#include "base/message.h"
 #include "ops/row_kernel.h"
 
 namespace vkformer {
@@ -62,9 +63,9 @@ std::vector<uint32_t> rule_list(std::span<const TokenRule> rules) {
 Result<TensorDesc> check_token_scores(const TensorDesc& logits, const SearchParams& p) {
   const Shape rows = {static_cast<int64_t>(rows_of(p)), p.vocab};
   if (logits.dtype != DType::kF32 || logits.shape != rows || p.vocab < 1) {
-    return op_error(OpId::k_token_scores, "logits are " + shape_text(logits.shape) +
-                                              ", but must be F32 (R, V) = " + shape_text(rows) +
-                                              " with at least one token");
+    return op_error(OpId::k_token_scores, message({"logits are ", shape_text(logits.shape),
+                                                   ", but must be F32 (R, V) = ", shape_text(rows),
+                                                   " with at least one token"}));
   }
   return TensorDesc{"scores", DType::kF32, rows};
 }
@@ -90,10 +91,9 @@ Status lower_token_scores(LowerContext& context, const Node& node) {
   const auto tokens =
       static_cast<uint32_t>(std::min<uint64_t>(p.search.vocab + history, UINT32_MAX));
   if (too_many_passes(context.caps, tokens, kPasses)) {
-    return unsupported("[token_scores] There is no kernel for penalties on " +
-                       std::to_string(p.search.vocab) + " tokens over " +
-                       std::to_string(p.search.capacity) +
-                       " positions on a software device; use shorter texts");
+    return unsupported(message({"[token_scores] There is no kernel for penalties on ",
+                                p.search.vocab, " tokens over ", p.search.capacity,
+                                " positions on a software device; use shorter texts"}));
   }
   Dispatch d = make_dispatch(node, KernelId::token_scores_row__f32_u32_f32);
   d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead},

@@ -1,5 +1,6 @@
 #include "ops/top_k.h"
 
+#include "base/message.h"
 #include "ops/row_kernel.h"
 #include "ops/row_op.h"
 #include "params/rowwise.h"
@@ -10,9 +11,9 @@ Result<TensorDesc> check_top_k(const TensorDesc& x, TopKAttrs attrs) {
   VKF_CHECK(check_floats(OpId::k_top_k, "x", x, 1));
   const int64_t most = std::min<int64_t>(x.shape.back(), kMaxTopK);
   if (attrs.k < 1 || attrs.k > most) {
-    return op_error(OpId::k_top_k, "k is " + std::to_string(attrs.k) + " and x has shape " +
-                                       shape_text(x.shape) + ", but k must be from 1 to " +
-                                       std::to_string(most) + ".");
+    return op_error(OpId::k_top_k,
+                    message({"k is ", attrs.k, " and x has shape ", shape_text(x.shape),
+                             ", but k must be from 1 to ", most, "."}));
   }
   Shape shape = x.shape;
   shape.back() = attrs.k;
@@ -35,9 +36,8 @@ Status lower_top_k(LowerContext& context, const Node& node) {
                          .unused = 0};
   const uint64_t passes = uint64_t{params.best} + 1;
   if (too_many_passes(context.caps, params.width, passes)) {
-    return unsupported("[top_k] There is no kernel for the " + std::to_string(params.best) +
-                       " best of " + std::to_string(params.width) +
-                       " elements on a software device; take fewer");
+    return unsupported(message({"[top_k] There is no kernel for the ", params.best, " best of ",
+                                params.width, " elements on a software device; take fewer"}));
   }
   Dispatch d =
       make_row_dispatch(context, node,

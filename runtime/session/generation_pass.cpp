@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/message.h"
 #include "ops/step_advance.h"
 #include "params/decode_state.h"
 #include "session/token_choice.h"
@@ -17,14 +18,15 @@ Result<uint32_t> early_stopping_code(const std::string& name) {
   if (name == "false") return uint32_t{VKF_EARLY_STOPPING_NO};
   if (name == "true") return uint32_t{VKF_EARLY_STOPPING_YES};
   if (name == "never") return uint32_t{VKF_EARLY_STOPPING_NEVER};
-  return invalid_argument("[early_stopping] '" + name + "' is unknown; use false, true or never");
+  return invalid_argument(
+      message({"[early_stopping] '", name, "' is unknown; use false, true or never"}));
 }
 
 Status set_bit(std::vector<uint32_t>& words, size_t first, int64_t token, uint32_t vocab,
                const char* name) {
   if (token < 0 || token >= vocab) {
-    return invalid_argument("[" + std::string(name) + "] names the token " + std::to_string(token) +
-                            ", but the vocabulary has ids 0 to " + std::to_string(vocab - 1));
+    return invalid_argument(message(
+        {"[", name, "] names the token ", token, ", but the vocabulary has ids 0 to ", vocab - 1}));
   }
   words[first + static_cast<size_t>(token / 32)] |= 1u << (token % 32);
   return {};
@@ -352,15 +354,15 @@ Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item)
     case 0:
       return {};
     case VKF_STATUS_NO_TOKEN:
-      return invalid_argument("[generate] no token is allowed for input " + std::to_string(item) +
-                              place +
-                              ": suppressed, biased and bad tokens, min_new_tokens and the grammar "
-                              "leave none; allow more");
+      return invalid_argument(
+          message({"[generate] no token is allowed for input ", item, place,
+                   ": suppressed, biased and bad tokens, min_new_tokens and the grammar "
+                   "leave none; allow more"}));
     default:
-      return Error{ErrorCode::kDriver,
-                   "[generate] the logits of input " + std::to_string(item) + " became NaN" +
-                       place +
-                       "; the weights hold NaN or infinity, or this driver computes wrong results"};
+      return Error{
+          ErrorCode::kDriver,
+          message({"[generate] the logits of input ", item, " became NaN", place,
+                   "; the weights hold NaN or infinity, or this driver computes wrong results"})};
   }
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/message.h"
 #include "params/decode_state.h"
 #include "session/forward_inputs.h"
 #include "session/token_choice.h"
@@ -64,15 +65,16 @@ Result<GenerationInputs> read_items(const ModelFamily& family, const TensorMap& 
     result.prompts = unpadded(rows);
     for (size_t i = 0; i < result.prompts.size(); ++i) {
       if (!result.prompts[i].empty()) continue;
-      return invalid_argument("[input_ids] row " + std::to_string(i) +
-                              " has no token that its mask keeps; a prompt needs at least one");
+      return invalid_argument(
+          message({"[input_ids] row ", i,
+                   " has no token that its mask keeps; a prompt needs at least one"}));
     }
     shape.batch = rows.batch;
     return result;
   }
   if (facts.kind == ModelKind::kEncoder) {
-    return unsupported("[generate] a " + facts.architecture +
-                       " has no decoder and generates nothing; use Session::run");
+    return unsupported(message({"[generate] a ", facts.architecture,
+                                " has no decoder and generates nothing; use Session::run"}));
   }
   ForwardInputs source;
   if (facts.source == SourceKind::kTokens) {
@@ -111,9 +113,9 @@ Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times) {
     const int64_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
     if (rows > VKF_MAX_SLOTS / times) {
       return invalid_argument(
-          "[generate] " + std::to_string(rows) + " inputs with " + std::to_string(times) +
-          " sequences or beam groups each are more than the " + std::to_string(VKF_MAX_SLOTS) +
-          " rows that can run together; use smaller batches");
+          message({"[generate] ", rows, " inputs with ", times,
+                   " sequences or beam groups each are more than the ", VKF_MAX_SLOTS,
+                   " rows that can run together; use smaller batches"}));
     }
     Tensor copy{tensor.dtype, tensor.shape, {}};
     if (rows > 0) copy.shape[0] *= times;
@@ -143,10 +145,10 @@ Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt
   const int64_t room = limit - prompt;
   if (options.max_new_tokens > room || room < 1) {
     return invalid_argument(
-        "[max_new_tokens] is " + std::to_string(options.max_new_tokens) + " after a prompt of " +
-        std::to_string(prompt) + " tokens, but " +
-        (limit > facts.max_target ? "one call takes " : "this model has positions for ") +
-        std::to_string(limit) + " tokens in all");
+        message({"[max_new_tokens] is ", options.max_new_tokens, " after a prompt of ", prompt,
+                 " tokens, but ",
+                 (limit > facts.max_target ? "one call takes " : "this model has positions for "),
+                 limit, " tokens in all"}));
   }
   const int64_t new_tokens =
       options.max_new_tokens == 0 ? std::min(room, kMostDefaultTokens) : options.max_new_tokens;

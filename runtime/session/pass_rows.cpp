@@ -1,4 +1,5 @@
 #include "session/pass_rows.h"
+#include "base/message.h"
 
 #include <algorithm>
 
@@ -20,10 +21,9 @@ int64_t padded_length(const ModelFacts& facts, int64_t tokens) {
 Status check_logits(const ModelFacts& facts, int64_t tokens, const char* what) {
   const int64_t most = kMostLogits / facts.target_vocab;
   if (tokens <= most) return {};
-  return invalid_argument("[" + std::string(what) + "] " + std::to_string(tokens) +
-                          " tokens would be read at once with " +
-                          std::to_string(facts.target_vocab) + " logits each, but at most " +
-                          std::to_string(most) + " can be; use shorter texts");
+  return invalid_argument(
+      message({"[", what, "] ", tokens, " tokens would be read at once with ", facts.target_vocab,
+               " logits each, but at most ", most, " can be; use shorter texts"}));
 }
 
 TensorMap pass_inputs(const ModelFacts& facts, TensorMap source,

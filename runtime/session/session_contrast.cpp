@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/message.h"
 #include "session/pass_rows.h"
 #include "session/session_state.h"
 
@@ -110,10 +111,9 @@ size_t most_contrasting(const Context& context, const std::vector<Likely>& likel
 Status check_contrast(const GenerateOptions& o) {
   if (o.contrastive_tokens < 2 || o.contrastive_tokens > kMostCandidates || !(o.contrast >= 0) ||
       !(o.contrast <= 1)) {
-    return invalid_argument("[contrastive_tokens] is " + std::to_string(o.contrastive_tokens) +
-                            " and contrast " + std::to_string(o.contrast) +
-                            ", but they must lie between 2 and " + std::to_string(kMostCandidates) +
-                            " and between 0 and 1");
+    return invalid_argument(
+        message({"[contrastive_tokens] is ", o.contrastive_tokens, " and contrast ", o.contrast,
+                 ", but they must lie between 2 and ", kMostCandidates, " and between 0 and 1"}));
   }
   const bool alone = o.beams == 1 && o.return_sequences == 1 && o.choice == TokenChoice::kBest &&
                      !o.grammar && !o.context && o.forced_bos < 0 && o.forced_eos < 0;
@@ -172,16 +172,17 @@ Result<Hypothesis> SessionState::contrast_one(const TensorMap& source,
     std::vector<std::vector<int64_t>> rows(likely.size(), found.ids);
     for (size_t j = 0; j < likely.size(); ++j) rows[j].push_back(likely[j].token);
     if (rows.empty()) {
-      return invalid_argument("[contrastive_tokens] no token is allowed for input " +
-                              std::to_string(input) + "; suppress fewer");
+      return invalid_argument(message(
+          {"[contrastive_tokens] no token is allowed for input ", input, "; suppress fewer"}));
     }
     VKF_ASSIGN(context, pass(rows));
     row = most_contrasting(context, likely, rows[0].size(), options.contrast);
     if (row == likely.size()) {
-      return Error{ErrorCode::kDriver,
-                   "[generate] the hidden states of input " + std::to_string(input) +
-                       " became NaN; the weights hold NaN or infinity, or this driver computes "
-                       "wrong results"};
+      return Error{
+          ErrorCode::kDriver,
+          message({"[generate] the hidden states of input ", input,
+                   " became NaN; the weights hold NaN or infinity, or this driver computes "
+                   "wrong results"})};
     }
     found.ids = rows[row];
     found.log_probabilities.push_back(static_cast<float>(likely[row].log_probability));
@@ -191,8 +192,8 @@ Result<Hypothesis> SessionState::contrast_one(const TensorMap& source,
                              ? options.on_token({input, 0, id, likely[row].log_probability})
                              : TokenVerdict::kGoOn;
     if (verdict == TokenVerdict::kCancel) {
-      return cancelled("[generate] the caller asked to stop behind a token of input " +
-                       std::to_string(input));
+      return cancelled(
+          message({"[generate] the caller asked to stop behind a token of input ", input}));
     }
     const bool ends = std::find(options.eos.begin(), options.eos.end(), id) != options.eos.end();
     if (ends || verdict == TokenVerdict::kEnd) break;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "session/pass_rows.h"
 #include "session/session_state.h"
 
@@ -18,15 +19,15 @@ struct ScoredRow {
 Status check_continuations(const std::vector<std::vector<int64_t>>& continuations, size_t inputs,
                            int64_t vocab) {
   if (continuations.size() != inputs) {
-    return invalid_argument("[score] there are " + std::to_string(inputs) + " inputs and " +
-                            std::to_string(continuations.size()) +
-                            " continuations; give one for each input");
+    return invalid_argument(
+        message({"[score] there are ", inputs, " inputs and ", continuations.size(),
+                 " continuations; give one for each input"}));
   }
   for (const auto& tokens : continuations) {
     for (int64_t token : tokens) {
       if (token >= 0 && token < vocab) continue;
-      return invalid_argument("[score] a continuation has the token " + std::to_string(token) +
-                              ", but the vocabulary has ids 0 to " + std::to_string(vocab - 1));
+      return invalid_argument(message({"[score] a continuation has the token ", token,
+                                       ", but the vocabulary has ids 0 to ", vocab - 1}));
     }
   }
   return {};
@@ -44,10 +45,11 @@ Result<std::vector<float>> log_probabilities(const ScoredRow& row, std::span<con
     const auto token = static_cast<size_t>((*row.continuation)[t]);
     result.push_back(static_cast<float>(static_cast<double>(x[token]) - peak - std::log(sum)));
     if (!std::isnan(result.back())) continue;
-    return Error{ErrorCode::kDriver,
-                 "[score] the logits of token " + std::to_string(t) +
-                     " of a continuation are NaN; the weights hold NaN or infinity, or this driver "
-                     "computes wrong results"};
+    return Error{
+        ErrorCode::kDriver,
+        message({"[score] the logits of token ", t,
+                 " of a continuation are NaN; the weights hold NaN or infinity, or this driver "
+                 "computes wrong results"})};
   }
   return result;
 }

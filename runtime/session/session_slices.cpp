@@ -1,6 +1,7 @@
 // The part of SessionState that carries work out in slices.
 #include <algorithm>
 
+#include "base/message.h"
 #include "session/session_state.h"
 
 namespace vkformer {
@@ -23,8 +24,8 @@ Status check_no_overlap(const std::map<std::string, TensorPlace>& places) {
           y.offset + y.bytes <= x.offset) {
         continue;
       }
-      return invalid_argument("[" + a->first + "] and [" + b->first +
-                              "] overlap in one buffer; give each a place of its own");
+      return invalid_argument(message({"[", a->first, "] and [", b->first,
+                                       "] overlap in one buffer; give each a place of its own"}));
     }
   }
   return {};
@@ -72,9 +73,10 @@ Status SessionState::check_idle() const {
 Status SessionState::check_advance(double microseconds) const {
   if (!started_) return nothing_started();
   if (microseconds > 0) return {};
-  return invalid_argument("[advance] the budget is " + std::to_string(microseconds) +
-                          " microseconds, but must be above 0; skip the call in frames without "
-                          "time to spare");
+  return invalid_argument(
+      message({"[advance] the budget is ", microseconds,
+               " microseconds, but must be above 0; skip the call in frames without "
+               "time to spare"}));
 }
 
 Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
@@ -103,9 +105,9 @@ Status SessionState::begin_pass(std::vector<SliceImage> copies) {
   size_t bytes = 0;
   for (const SliceWrite& write : writes) bytes += write.bytes.size();
   if (bytes > kMostWritten) {
-    return invalid_argument("[start] the inputs are " + std::to_string(bytes) +
-                            " bytes, but at most " + std::to_string(kMostWritten) +
-                            " are written by command buffers; give them as buffers");
+    return invalid_argument(
+        message({"[start] the inputs are ", bytes, " bytes, but at most ", kMostWritten,
+                 " are written by command buffers; give them as buffers"}));
   }
   std::vector<SlicedUnit> units;
   if (started_->images) units.push_back(started_->images->unit());
@@ -249,10 +251,10 @@ Result<Generation> SessionState::finish_generation() {
   VKF_CHECK(follow_jobs());
   if (started_->job < started_->jobs.size()) {
     VKF_CHECK(sliced_->check_submitted());
-    return invalid_argument("[finish_generation] " +
-                            std::to_string(started_->jobs.size() - started_->job) +
-                            " groups of rows are not finished; call advance or record until the "
-                            "progress is kDone");
+    return invalid_argument(
+        message({"[finish_generation] ", started_->jobs.size() - started_->job,
+                 " groups of rows are not finished; call advance or record until the "
+                 "progress is kDone"}));
   }
   Generation result = by_input(std::move(started_->generation), started_->options);
   started_.reset();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/message.h"
 #include "params/decode_state.h"
 #include "session/fitting.h"
 #include "session/token_choice.h"
@@ -40,10 +41,9 @@ Status check_taps(const ModelFacts& facts, const RunOptions& options) {
       options.attention_head >= -1 && options.attention_head < heads) {
     return {};
   }
-  return invalid_argument("[attentions] layer " + std::to_string(options.attention_layer) +
-                          " and head " + std::to_string(options.attention_head) +
-                          " were asked for, but there are " + std::to_string(layers) +
-                          " layers and " + std::to_string(heads) + " heads, counted from 0");
+  return invalid_argument(message({"[attentions] layer ", options.attention_layer, " and head ",
+                                   options.attention_head, " were asked for, but there are ",
+                                   layers, " layers and ", heads, " heads, counted from 0"}));
 }
 
 // Why a family cannot forget keys.
@@ -55,8 +55,9 @@ Error no_context(const ModelFacts& facts, int context) {
                        " carries a state of constant size and keeps no keys that could give way; "
                        "leave context away");
   }
-  return unsupported(start + " is no decoder alone: what its decoder keeps ends with the model's " +
-                     std::to_string(facts.max_target) + " positions; leave context away");
+  return unsupported(
+      message({start, " is no decoder alone: what its decoder keeps ends with the model's ",
+               facts.max_target, " positions; leave context away"}));
 }
 
 Status check_context(const ModelFacts& facts, const GenerateOptions& o) {
@@ -65,15 +66,15 @@ Status check_context(const ModelFacts& facts, const GenerateOptions& o) {
   const int context = *o.context;
   if (facts.rolling == ModelFacts::Rolling::kNo) return no_context(facts, context);
   if (context < 1 || o.sinks < 0 || o.sinks >= context) {
-    return invalid_argument("[context] is " + std::to_string(context) + " keys and sinks " +
-                            std::to_string(o.sinks) +
-                            ", but the context must be at least 1 and the sinks lie between 0 and "
-                            "one less than the context");
+    return invalid_argument(
+        message({"[context] is ", context, " keys and sinks ", o.sinks,
+                 ", but the context must be at least 1 and the sinks lie between 0 and "
+                 "one less than the context"}));
   }
   if (context <= facts.max_target) return {};
-  return invalid_argument("[context] is " + std::to_string(context) +
-                          " keys, but this model has positions for " +
-                          std::to_string(facts.max_target) + " tokens; use at most so many");
+  return invalid_argument(
+      message({"[context] is ", context, " keys, but this model has positions for ",
+               facts.max_target, " tokens; use at most so many"}));
 }
 
 bool out_of_memory(const Error& error) {
@@ -82,19 +83,19 @@ bool out_of_memory(const Error& error) {
 
 Status check_token(const char* name, int64_t token, int64_t vocab) {
   if (token >= 0 && token < vocab) return {};
-  return invalid_argument("[" + std::string(name) + "] is " + std::to_string(token) +
-                          ", but the vocabulary has ids 0 to " + std::to_string(vocab - 1));
+  return invalid_argument(
+      message({"[", name, "] is ", token, ", but the vocabulary has ids 0 to ", vocab - 1}));
 }
 
 Status check_beams(const GenerateOptions& o) {
   if (o.beams < 1 || o.beams > VKF_MAX_BEAMS) {
-    return invalid_argument("[beams] is " + std::to_string(o.beams) +
-                            ", but must lie between 1 and " + std::to_string(VKF_MAX_BEAMS));
+    return invalid_argument(
+        message({"[beams] is ", o.beams, ", but must lie between 1 and ", VKF_MAX_BEAMS}));
   }
   if (o.beam_groups < 1 || o.beams % o.beam_groups != 0) {
-    return invalid_argument("[beam_groups] is " + std::to_string(o.beam_groups) + ", but " +
-                            std::to_string(o.beams) + " beams must be divided evenly; use 1 to " +
-                            std::to_string(o.beams) + " groups");
+    return invalid_argument(
+        message({"[beam_groups] is ", o.beam_groups, ", but ", o.beams,
+                 " beams must be divided evenly; use 1 to ", o.beams, " groups"}));
   }
   const bool grouped = o.beam_groups > 1;
   if (grouped && o.choice == TokenChoice::kDrawn) {
@@ -103,20 +104,21 @@ Status check_beams(const GenerateOptions& o) {
         "them");
   }
   if (o.diversity >= 0 && o.diversity <= 1e9 && (grouped || o.diversity == 0)) return {};
-  return invalid_argument("[diversity] is " + std::to_string(o.diversity) +
-                          ", but must lie between 0 and 1e9, and needs beam groups where it is "
-                          "not 0");
+  return invalid_argument(
+      message({"[diversity] is ", o.diversity,
+               ", but must lie between 0 and 1e9, and needs beam groups where it is "
+               "not 0"}));
 }
 
 Status check_sequences(const GenerateOptions& o) {
   const bool drawn = o.beams == 1 && o.choice == TokenChoice::kDrawn;
   const int most = drawn ? int{VKF_MAX_SLOTS} : o.beams;
   if (o.return_sequences >= 1 && o.return_sequences <= most) return {};
-  return invalid_argument(
-      "[return_sequences] is " + std::to_string(o.return_sequences) +
-      ", but must lie between 1 and " +
-      (drawn ? std::to_string(most)
-             : "the number of beams, " + std::to_string(o.beams) + "; for more, draw the tokens"));
+  return invalid_argument(message(
+      {"[return_sequences] is ", o.return_sequences, ", but must lie between 1 and ",
+       (drawn
+            ? std::to_string(most)
+            : "the number of beams, " + std::to_string(o.beams) + "; for more, draw the tokens")}));
 }
 
 }  // namespace
@@ -124,9 +126,9 @@ Status check_sequences(const GenerateOptions& o) {
 Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const LoadedModel> model,
                                                            const SessionOptions& options) {
   if (options.recordings < 1 || options.steps_per_submit < 1) {
-    return invalid_argument("[session] recordings is " + std::to_string(options.recordings) +
-                            " and steps_per_submit " + std::to_string(options.steps_per_submit) +
-                            ", but both must be at least 1");
+    return invalid_argument(
+        message({"[session] recordings is ", options.recordings, " and steps_per_submit ",
+                 options.steps_per_submit, ", but both must be at least 1"}));
   }
   VKF_CHECK(cache_format_from(options.cache));
   return std::unique_ptr<SessionState>(new SessionState(std::move(model), options));
@@ -248,8 +250,8 @@ Status SessionState::check_generate(const GenerateOptions& o) const {
   for (int64_t eos : o.eos) VKF_CHECK(check_token("eos", eos, vocab));
   VKF_CHECK(check_beams(o));
   if (o.eos.size() > VKF_MAX_EOS) {
-    return invalid_argument("[eos] has " + std::to_string(o.eos.size()) + " tokens, but at most " +
-                            std::to_string(VKF_MAX_EOS) + " are supported");
+    return invalid_argument(message(
+        {"[eos] has ", o.eos.size(), " tokens, but at most ", VKF_MAX_EOS, " are supported"}));
   }
   VKF_CHECK(check_sequences(o));
   VKF_CHECK(check_choice(o, vocab));
@@ -272,10 +274,9 @@ Result<std::vector<SessionState::GenerationJob>> SessionState::plan_generation(
   VKF_ASSIGN(GenerationInputs read,
              read_generation_inputs(model_->family(), inputs, options, key.shape));
   if (key.shape.batch * key.shape.beams > VKF_MAX_SLOTS) {
-    return invalid_argument("[generate] " + std::to_string(key.shape.batch) + " inputs with " +
-                            std::to_string(key.shape.beams) + " beams are more than the " +
-                            std::to_string(VKF_MAX_SLOTS) +
-                            " rows that can run together; use smaller batches");
+    return invalid_argument(message({"[generate] ", key.shape.batch, " inputs with ",
+                                     key.shape.beams, " beams are more than the ", VKF_MAX_SLOTS,
+                                     " rows that can run together; use smaller batches"}));
   }
   const bool exact = model_->family().facts().prompts == ModelFacts::Prompts::kExact;
   std::map<size_t, std::vector<size_t>> groups;  // by the length of their prompts; 0: any

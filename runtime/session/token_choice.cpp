@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -21,8 +22,7 @@ struct Range {
 
 Status check_range(const Range& r) {
   if (r.value >= r.least && r.value <= r.most) return {};
-  return invalid_argument("[" + std::string(r.name) + "] is " + std::to_string(r.value) +
-                          ", but must lie " + r.bounds);
+  return invalid_argument(message({"[", r.name, "] is ", r.value, ", but must lie ", r.bounds}));
 }
 
 Status check_sampling(const SamplingOptions& s) {
@@ -34,19 +34,19 @@ Status check_sampling(const SamplingOptions& s) {
     VKF_CHECK(check_range(r));
   }
   if (s.top_k >= 0) return {};
-  return invalid_argument("[top_k] is " + std::to_string(s.top_k) +
-                          ", but must be at least 1, or 0 for all tokens");
+  return invalid_argument(
+      message({"[top_k] is ", s.top_k, ", but must be at least 1, or 0 for all tokens"}));
 }
 
 Status check_tokens(const char* name, const std::vector<int64_t>& tokens, int64_t vocab) {
   if (tokens.empty()) {
-    return invalid_argument("[" + std::string(name) +
-                            "] has an entry without tokens; name at least one");
+    return invalid_argument(
+        message({"[", name, "] has an entry without tokens; name at least one"}));
   }
   for (int64_t token : tokens) {
     if (token >= 0 && token < vocab) continue;
-    return invalid_argument("[" + std::string(name) + "] names the token " + std::to_string(token) +
-                            ", but the vocabulary has ids 0 to " + std::to_string(vocab - 1));
+    return invalid_argument(message(
+        {"[", name, "] names the token ", token, ", but the vocabulary has ids 0 to ", vocab - 1}));
   }
   return {};
 }
@@ -64,9 +64,9 @@ Status check_penalties(const PenaltyOptions& p, int64_t vocab) {
   for (const TokenBias& bias : p.biases) {
     VKF_CHECK(check_tokens("logit_bias", bias.tokens, vocab));
     if (std::isfinite(bias.bias) || bias.bias < 0) continue;
-    return invalid_argument("[logit_bias] of token " + std::to_string(bias.tokens.back()) + " is " +
-                            std::to_string(bias.bias) +
-                            ", but must be finite, or -infinity to forbid the token");
+    return invalid_argument(
+        message({"[logit_bias] of token ", bias.tokens.back(), " is ", bias.bias,
+                 ", but must be finite, or -infinity to forbid the token"}));
   }
   for (const auto& word : p.bad_words) VKF_CHECK(check_tokens("bad_words", word, vocab));
   return {};
@@ -83,9 +83,10 @@ Status check_choice(const GenerateOptions& o, int64_t vocab) {
   VKF_CHECK(check_penalties(o.penalties, vocab));
   if (o.beams == 1) return {};
   if (o.on_token || o.grammar != nullptr) {
-    return unsupported("[generate] there are " + std::to_string(o.beams) +
-                       " beams, whose texts change until the end, so that on_token and grammar "
-                       "cannot follow them; use one beam");
+    return unsupported(
+        message({"[generate] there are ", o.beams,
+                 " beams, whose texts change until the end, so that on_token and grammar "
+                 "cannot follow them; use one beam"}));
   }
   return {};
 }

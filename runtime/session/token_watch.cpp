@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 
@@ -34,9 +35,8 @@ Status TokenWatch::follow(Row& row, int64_t id, float log_probability) {
       options_.on_token({row.input, row.sequence, id, static_cast<double>(log_probability)});
   if (verdict == TokenVerdict::kEnd) row.ended_at = row.seen;
   if (verdict != TokenVerdict::kCancel) return {};
-  return cancelled("[generate] the caller asked to stop behind token " +
-                   std::to_string(row.seen - prompt_end_) + " of input " +
-                   std::to_string(row.input));
+  return cancelled(message({"[generate] the caller asked to stop behind token ",
+                            row.seen - prompt_end_, " of input ", row.input}));
 }
 
 Result<std::vector<uint32_t>> TokenWatch::read(std::span<const uint32_t> search, uint32_t length) {
@@ -71,9 +71,9 @@ Status TokenWatch::add_mask(Row& row, std::span<uint32_t> words) {
     return {};
   }
   if (allowed->size() != words.size()) {
-    return invalid_argument("[grammar] its vocabulary takes " + std::to_string(allowed->size()) +
-                            " words of 32 tokens, but the model's logits take " +
-                            std::to_string(words.size()) + "; make it for the width of the logits");
+    return invalid_argument(message({"[grammar] its vocabulary takes ", allowed->size(),
+                                     " words of 32 tokens, but the model's logits take ",
+                                     words.size(), "; make it for the width of the logits"}));
   }
   std::copy(allowed->begin(), allowed->end(), words.begin());
   return {};
@@ -94,9 +94,9 @@ Status TokenWatch::check_complete() const {
   for (const Row& row : rows_) {
     // A caller who ends a text wants it as it is.
     if (!row.state || row.state->may_end() || row.ended_at != 0) continue;
-    return invalid_argument("[grammar] the text of input " + std::to_string(row.input) +
-                            " cannot be completed within max_new_tokens, " +
-                            std::to_string(new_tokens_) + "; allow more");
+    return invalid_argument(
+        message({"[grammar] the text of input ", row.input,
+                 " cannot be completed within max_new_tokens, ", new_tokens_, "; allow more"}));
   }
   return {};
 }

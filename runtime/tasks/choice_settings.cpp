@@ -1,6 +1,7 @@
 #include "tasks/choice_settings.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -18,8 +19,8 @@ Result<std::vector<int64_t>> tokens_of(const TaskModel& task, const char* name,
   auto encoding = task.tokenizer->encode({&view, 1}, plain);
   if (!encoding) return encoding.error().with_context("[" + std::string(name) + "]");
   if (encoding->ids.empty()) {
-    return invalid_argument("[" + std::string(name) + "] '" + text +
-                            "' has no tokens; give a text that is not empty");
+    return invalid_argument(
+        message({"[", name, "] '", text, "' has no tokens; give a text that is not empty"}));
   }
   return std::vector<int64_t>(encoding->ids.begin(), encoding->ids.end());
 }

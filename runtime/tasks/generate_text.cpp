@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "tasks/choice_settings.h"
 #include "tasks/text_writer.h"
 
@@ -23,9 +24,10 @@ Result<Language> find_language(const TaskModel& task, const std::string& name) {
     const auto id = task.tokenizer->token_to_id(token);
     if (id) return Language{*id, token};
   }
-  return invalid_argument("[language] '" + name +
-                          "' is no language of this model's tokenizer; name one of its language "
-                          "tokens, such as de, __de__, de_DE or deu_Latn");
+  return invalid_argument(
+      message({"[language] '", name,
+               "' is no language of this model's tokenizer; name one of its language "
+               "tokens, such as de, __de__, de_DE or deu_Latn"}));
 }
 
 // "__de__" (M2M-100), "de_DE" (mBART), "deu_Latn" (NLLB).
@@ -71,9 +73,9 @@ Result<JsonConfig> task_params(const TaskModel& task, const std::string& name) {
   if (all.has(name)) return all.object(name);
   std::string known;
   for (const std::string& key : all.keys()) known += (known.empty() ? "" : ", ") + key;
-  return invalid_argument("[task] '" + name + "' is not among task_specific_params of " +
-                          task.config.where() + "; " +
-                          (known.empty() ? "it has none" : "it has " + known));
+  return invalid_argument(
+      message({"[task] '", name, "' is not among task_specific_params of ", task.config.where(),
+               "; ", (known.empty() ? "it has none" : "it has " + known)}));
 }
 
 Status take_params(const JsonConfig& params, GenerateOptions& o) {
@@ -115,8 +117,8 @@ Result<std::vector<Encoding>> encode_sources(const TaskModel& task,
   std::vector<Encoding> encodings(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].empty() && task.facts().kind == ModelKind::kDecoder) {
-      return invalid_argument("[text " + std::to_string(i + 1) +
-                              "] is empty; give a prompt that the model can continue");
+      return invalid_argument(
+          message({"[text ", i + 1, "] is empty; give a prompt that the model can continue"}));
     }
     if (texts[i].empty()) continue;
     const std::string whole = prefix + texts[i];
@@ -131,10 +133,9 @@ Status check_room(const TaskModel& task, const std::vector<Encoding>& encodings,
   for (size_t i = 0; i < encodings.size(); ++i) {
     const auto prompt = static_cast<int64_t>(encodings[i].ids.size());
     if (prompt + tokens <= task.facts().max_target) continue;
-    return invalid_argument("[text " + std::to_string(i + 1) + "] is a prompt of " +
-                            std::to_string(prompt) + " tokens, and max_new_tokens is " +
-                            std::to_string(tokens) + ", but this model has positions for " +
-                            std::to_string(task.facts().max_target) + " tokens in all");
+    return invalid_argument(message(
+        {"[text ", i + 1, "] is a prompt of ", prompt, " tokens, and max_new_tokens is ", tokens,
+         ", but this model has positions for ", task.facts().max_target, " tokens in all"}));
   }
   return {};
 }
@@ -227,13 +228,14 @@ Result<GenerateOptions> generation_settings(const TaskModel& task, const TextOpt
   settings.context = options.context;
   take(settings.sinks, options.sinks);
   if (options.sinks && !options.context) {
-    return invalid_argument("[sinks] is " + std::to_string(*options.sinks) +
-                            ", but without a context all keys stay; give a context too");
+    return invalid_argument(message({"[sinks] is ", *options.sinks,
+                                     ", but without a context all keys stay; give a context too"}));
   }
   if (options.target_language.empty()) return settings;
   if (decoder) {
-    return invalid_argument("[target_language] was given, but a " + task.facts().architecture +
-                            " does not translate; say it in the prompt");
+    return invalid_argument(
+        message({"[target_language] was given, but a ", task.facts().architecture,
+                 " does not translate; say it in the prompt"}));
   }
   VKF_ASSIGN(const Language target, find_language(task, options.target_language));
   if (!target.token.starts_with(">>")) settings.forced_bos = target.id;
@@ -302,9 +304,9 @@ Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,
                                                     std::span<const std::string> texts,
                                                     std::span<const std::string> continuations) {
   if (texts.size() != continuations.size()) {
-    return invalid_argument("[score] there are " + std::to_string(texts.size()) + " texts and " +
-                            std::to_string(continuations.size()) +
-                            " continuations; give one for each text");
+    return invalid_argument(
+        message({"[score] there are ", texts.size(), " texts and ", continuations.size(),
+                 " continuations; give one for each text"}));
   }
   const bool decoder = task.facts().kind == ModelKind::kDecoder;
   std::vector<std::vector<float>> scores;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 
@@ -75,8 +76,8 @@ Status TextWriter::finish() {
     rest = line.stops.push(rest);
     if (!line.stops.stopped()) rest += line.stops.finish();
     if (write(i / sequences_, i % sequences_, std::move(rest)) == TokenVerdict::kCancel) {
-      return cancelled("[generate] the caller asked to stop at the end of text " +
-                       std::to_string(places_[i / sequences_] + 1));
+      return cancelled(message({"[generate] the caller asked to stop at the end of text ",
+                                places_[i / sequences_] + 1}));
     }
   }
   return {};

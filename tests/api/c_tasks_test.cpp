@@ -299,4 +299,76 @@ TEST_SUITE("model") {
     });
     CHECK(finding(found, 0, 0).text == speech->transcribe(sounds, options).value()[0]);
   }
+
+  TEST_CASE("C: texts that are drawn, stopped, followed and kept to a grammar") {
+    LOAD(c, "../../../models/shakespeare", "generate");
+    const char* prompt = "ROMEO:\n";
+    vkf_choice_options choice{};
+    choice.struct_size = sizeof(choice);
+    choice.set = VKF_CHOICE_TEMPERATURE | VKF_CHOICE_SEED | VKF_CHOICE_TOP_K;
+    choice.temperature = 0.8;
+    choice.seed = 11;
+    vkf_text_options options{};
+    options.struct_size = sizeof(options);
+    options.set = VKF_SET_MAX_NEW_TOKENS;
+    options.max_new_tokens = 30;
+    options.choice = &choice;
+    const auto text = [&] {
+      const auto found = c.find([&](vkf_findings** out) {
+        return vkf_task_generate(c.task.get(), &prompt, 1, &options, out, c.error.get());
+      });
+      return std::string(finding(found, 0, 0).text);
+    };
+    const std::string once = text();
+    CHECK(once == text());
+    choice.seed = 12;
+    CHECK(once != text());
+    choice.seed = 11;
+    std::string seen;
+    options.on_text_user = &seen;
+    options.on_text = [](void* user, size_t, size_t, const char* piece) -> vkf_verdict {
+      *static_cast<std::string*>(user) += piece;
+      return VKF_GO_ON;
+    };
+    CHECK(text() == once);
+    CHECK(seen == once);
+    const std::string stop = once.substr(10, 3);
+    const char* stops[] = {stop.c_str()};
+    options.stop = stops;
+    options.stop_count = 1;
+    CHECK(text() == once.substr(0, once.find(stop)));
+    options.stop_count = 0;
+    options.on_text = [](void*, size_t, size_t, const char*) -> vkf_verdict {
+      return VKF_CANCEL_GENERATION;
+    };
+    vkf_findings* found = nullptr;
+    CHECK(vkf_task_generate(c.task.get(), &prompt, 1, &options, &found, nullptr) == VKF_CANCELLED);
+    CHECK(found == nullptr);
+    options.on_text = nullptr;
+    vkf_grammar* grammar = nullptr;
+    REQUIRE(vkf_grammar_from_gbnf("root ::= [a-c]+ \".\"", nullptr, &grammar, nullptr) == VKF_OK);
+    options.grammar = grammar;
+    int32_t matches = 0;
+    CHECK(vkf_grammar_matches(grammar, text().c_str(), &matches, nullptr) == VKF_OK);
+    CHECK(matches == 1);
+    vkf_grammar_free(grammar);
+    CHECK(vkf_grammar_from_json_schema("{\"type\": \"colour\"}", &grammar, c.error.get()) !=
+          VKF_OK);
+    CHECK(std::string(vkf_error_message(c.error.get())).find("type") != std::string::npos);
+  }
+
+  TEST_CASE("C: a chat template") {
+    vkf_chat_template* chat = nullptr;
+    REQUIRE(
+        vkf_chat_template_parse("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+                                "{% if add_generation_prompt %}<assistant>{% endif %}",
+                                nullptr, &chat, nullptr) == VKF_OK);
+    const vkf_message messages[] = {{"system", "Be brief."}, {"user", "Hello"}};
+    vkf_bytes* text = nullptr;
+    REQUIRE(vkf_chat_template_render(chat, messages, 2, &text, nullptr) == VKF_OK);
+    CHECK(std::string(vkf_bytes_text(text)) == "<system>Be brief.<user>Hello<assistant>");
+    vkf_bytes_free(text);
+    vkf_chat_template_free(chat);
+    CHECK(vkf_chat_template_parse("{% if %}", nullptr, &chat, nullptr) != VKF_OK);
+  }
 }

@@ -213,7 +213,7 @@ def main():
     kinds = [("--json-schema", json.dumps(schema), room, reads_as_json(check))
              for schema, room, check in SCHEMAS]
     kinds += [("--grammar", text, room, check) for text, room, check in GRAMMARS]
-    sequences = max(4, min(50, count // (2 * len(kinds))))
+    sequences = max(4, min(200, count // (2 * len(kinds))))
     checked, distinct, model_seed = 0, set(), 0
     with tempfile.TemporaryDirectory() as directory:
         while checked < count:
