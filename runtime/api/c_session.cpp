@@ -137,11 +137,12 @@ void set_tokens(const vkf_generate_options& given, GenerateOptions& made) {
   }
 }
 
-GenerateOptions generate_options(const Session& session, const vkf_generate_options* options) {
+}  // namespace
+
+GenerateOptions generate_options(GenerateOptions made, const vkf_generate_options* options) {
   const vkf_generate_options given = read_struct(options, "generate options");
   check_bits(given.set, kGenerateBits, "set");
   const auto has = [&](uint32_t bit) { return (given.set & bit) != 0; };
-  GenerateOptions made = session.generation_defaults();
   if (has(VKF_SET_BEAMS)) made.beams = given.beams;
   if (has(VKF_SET_MAX_NEW_TOKENS)) made.max_new_tokens = given.max_new_tokens;
   if (has(VKF_SET_MIN_NEW_TOKENS)) made.min_new_tokens = given.min_new_tokens;
@@ -155,6 +156,8 @@ GenerateOptions generate_options(const Session& session, const vkf_generate_opti
   set_rules(given, made);
   return made;
 }
+
+namespace {
 
 vkf_choice_options view_choice(const GenerateOptions& from) {
   vkf_choice_options c{};
@@ -263,7 +266,7 @@ vkf_status vkf_session_generate(vkf_session* session, const vkf_ids* rows, size_
     for (size_t i = 0; i < count; ++i) {
       inputs[i] = read_ids(rows[i], "ids of a row");
     }
-    const GenerateOptions read = generate_options(session->session, options);
+    const GenerateOptions read = generate_options(session->session.generation_defaults(), options);
     Generation made = take(session->session.generate(inputs, read));
     return handle(vkf_generation{std::move(made)});
   });
@@ -274,7 +277,7 @@ vkf_status vkf_session_generate_from(vkf_session* session, const vkf_tensors* in
                                      vkf_generation** generation, vkf_error* error) {
   return make_handle(generation, error, [&] {
     need_all({{session, "session"}, {inputs, "inputs"}});
-    const GenerateOptions read = generate_options(session->session, options);
+    const GenerateOptions read = generate_options(session->session.generation_defaults(), options);
     Generation made = take(session->session.generate_masked(inputs->map, read));
     return handle(vkf_generation{std::move(made)});
   });
@@ -284,7 +287,7 @@ vkf_status vkf_session_start_generation(vkf_session* session, const vkf_tensors*
                                         const vkf_generate_options* options, vkf_error* error) {
   return guard(error, [&] {
     need_all({{session, "session"}, {inputs, "inputs"}});
-    const GenerateOptions read = generate_options(session->session, options);
+    const GenerateOptions read = generate_options(session->session.generation_defaults(), options);
     take(session->session.start_generation(inputs->map, read));
   });
 }

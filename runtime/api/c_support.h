@@ -217,6 +217,8 @@ vkf_ids view_ids(const std::vector<int64_t>& ids);
 TokenVerdict read_verdict(vkf_verdict verdict);
 // Which of them `set` names, checked.
 vkf_choice_options choice_options(const vkf_choice_options* options);
+// `made`, the model's own settings, with what `options` sets.
+GenerateOptions generate_options(GenerateOptions made, const vkf_generate_options* options);
 SessionOptions session_options(const vkf_session_options* options);
 std::unique_ptr<vkf_description> describe(const ModelInfo& info);
 

@@ -134,7 +134,7 @@ Result<std::unique_ptr<BatchState::Request>> BatchState::read_request(
 Result<uint64_t> BatchState::submit(const BatchRequest& given) {
   VKF_ASSIGN(std::unique_ptr<Request> request, read_request(given));
   const std::lock_guard held(lock_);
-  VKF_CHECK(queue_.add({next_id_, given.client}));
+  VKF_CHECK(queue_.add({next_id_, given.client}, untold_.size()));
   request->id = request->update.request = next_id_;
   waiting_.emplace(next_id_, std::move(request));
   return next_id_++;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "session/token_choice.h"
+
 namespace vkformer {
 namespace {
 
@@ -16,6 +18,12 @@ Status check_batched(const GenerateOptions& o) {
                        std::to_string(o.return_sequences) +
                        ", but a request of a batch is one row; use 1 of each, or "
                        "Session::generate");
+  }
+  if (o.grammar != nullptr || o.on_token || o.contrastive_tokens > 0) {
+    return unsupported(
+        "[submit] a request has a grammar, on_token or contrastive search, which rows of a batch "
+        "do "
+        "not know; leave them away, look at what step() tells, or use Session::generate");
   }
   if (o.context) {
     return invalid_argument(
@@ -46,6 +54,7 @@ Status RequestChoice::forbid(const char* name, const std::vector<int64_t>& token
 
 Result<RequestChoice> RequestChoice::create(const GenerateOptions& o, uint32_t vocab) {
   VKF_CHECK(check_batched(o));
+  VKF_CHECK(check_choice(o, vocab));
   RequestChoice made;
   made.vocab_ = vocab;
   std::vector<uint32_t> scratch;
@@ -61,9 +70,20 @@ Result<RequestChoice> RequestChoice::create(const GenerateOptions& o, uint32_t v
   made.first_ = token_or_none(o.forced_bos);
   made.last_ = token_or_none(o.forced_eos);
   made.min_new_ = static_cast<size_t>(o.min_new_tokens);
-  ChoiceRow& row = made.plain_.settings;
-  row.top_p = row.typical_p = row.repetition = 1;
-  return made;
+  made.plain_.settings = choice_row(o, 0, 0);
+  const std::vector<TokenRule> rules = token_rules(o.penalties);
+  const PenaltyOptions& p = o.penalties;
+  made.looks_back_ = p.repetition != 1 || p.presence != 0 || p.frequency != 0 ||
+                     p.no_repeat_ngram != 0 ||
+                     std::any_of(rules.begin(), rules.end(),
+                                 [](const TokenRule& r) { return r.tokens.size() > 1; });
+  if (rules.empty()) return made;
+  made.plain_.rules = rule_list(rules);
+  if (made.plain_.rules.size() <= kSlotRuleWords) return made;
+  return invalid_argument("[logit_bias] and bad_words take " +
+                          std::to_string(made.plain_.rules.size()) +
+                          " words, but a request of a batch has room for " +
+                          std::to_string(kSlotRuleWords) + "; use fewer");
 }
 
 SlotChoice RequestChoice::at(std::span<const uint32_t> text, size_t n) const {

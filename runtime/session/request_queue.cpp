@@ -39,8 +39,9 @@ bool RequestQueue::may_run(const Client& client) const {
   return limits_.running_of_client == 0 || client.running < limits_.running_of_client;
 }
 
-Status RequestQueue::add(const QueuedRequest& request) {
-  if (requests_.size() >= limits_.waiting) return queue_full("", requests_.size());
+Status RequestQueue::add(const QueuedRequest& request, size_t untold) {
+  const size_t waiting = requests_.size() + untold;
+  if (waiting >= limits_.waiting) return queue_full("", waiting);
   const auto known = clients_.find(request.client);
   if (limits_.waiting_of_client > 0 && known != clients_.end() &&
       known->second.waiting >= limits_.waiting_of_client) {

@@ -28,8 +28,9 @@ class RequestQueue {
  public:
   explicit RequestQueue(const QueueLimits& limits) : limits_(limits) {}
 
-  // Refuses what would be more than the limits.
-  Status add(const QueuedRequest& request);
+  // Refuses what would be more than the limits, where `untold` more count as waiting: those whose
+  // end nobody has heard of yet.
+  Status add(const QueuedRequest& request, size_t untold = 0);
   // The next that may run, which then counts as running; none where nobody waits who may.
   std::optional<QueuedRequest> take();
   // Of one that waits; false where it does not.

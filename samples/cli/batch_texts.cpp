@@ -9,6 +9,8 @@ namespace vkformer::cli {
 
 namespace {
 
+constexpr int kUsualTokens = 256;
+constexpr int64_t kUsualCapacity = 1024;  // as BatchOptions has it
 constexpr const char* kBatch = "Batch";
 constexpr const char* kGuesses = "Guesses (they change the number of steps, never the text)";
 
@@ -16,25 +18,80 @@ Error bad_request(const std::string& key, const std::string& what) {
   return {ErrorCode::kInvalidArgument, "[" + key + "] " + what};
 }
 
-Status read_int(const Json& fields, const char* key, int& setting) {
-  if (!fields.contains(key)) return {};
-  const Json& value = fields[key];
-  if (!value.is_number_integer() || value.get<double>() < 0 || value.get<double>() > 1 << 20) {
-    return bad_request(key, "must be a whole number from 0 to 1,048,576; got " + json_text(value));
+// Settings of a request: where they go, and what they may be.
+struct WholeField {
+  const char* key;
+  int* setting;
+};
+struct NumberField {
+  const char* key;
+  double* setting;
+  bool draws;  // whether it says that tokens are drawn
+};
+
+constexpr const char* kFields[] = {"id",
+                                   "text",
+                                   "ids",
+                                   "client",
+                                   "max_new_tokens",
+                                   "min_new_tokens",
+                                   "temperature",
+                                   "top_k",
+                                   "top_p",
+                                   "min_p",
+                                   "typical_p",
+                                   "seed",
+                                   "repetition_penalty",
+                                   "presence_penalty",
+                                   "frequency_penalty",
+                                   "no_repeat_ngram"};
+
+Status check_keys(const Json& fields) {
+  for (const auto& [key, value] : fields.items()) {
+    const auto same = [&key = key](const char* known) { return key == known; };
+    if (std::any_of(std::begin(kFields), std::end(kFields), same)) continue;
+    std::string names;
+    for (const char* name : kFields) names += (names.empty() ? "" : ", ") + std::string(name);
+    return bad_request(key, "is no field of a request; there are " + names);
   }
-  setting = value.get<int>();
   return {};
 }
 
-Status check_keys(const Json& fields) {
-  static const std::vector<std::string> kKnown = {"id",     "text",           "ids",
-                                                  "client", "max_new_tokens", "min_new_tokens"};
-  for (const auto& [key, value] : fields.items()) {
-    if (std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) continue;
-    std::string names;
-    for (const std::string& name : kKnown) names += (names.empty() ? "" : ", ") + name;
-    return bad_request(key, "is no field of a request; there are " + names);
+// As `generate` has its options: whatever shapes the draw says that there is one.
+Status read_settings(const Json& fields, GenerateOptions& o) {
+  SamplingOptions& s = o.sampling;
+  PenaltyOptions& p = o.penalties;
+  for (const WholeField& f : {WholeField{"max_new_tokens", &o.max_new_tokens},
+                              {"min_new_tokens", &o.min_new_tokens},
+                              {"top_k", &s.top_k},
+                              {"no_repeat_ngram", &p.no_repeat_ngram}}) {
+    if (!fields.contains(f.key)) continue;
+    const Json& value = fields[f.key];
+    const bool whole = value.is_number_integer() && value >= 0 && value <= 1 << 20;
+    if (!whole) {
+      return bad_request(f.key,
+                         "must be a whole number from 0 to 1,048,576; got " + json_text(value));
+    }
+    *f.setting = value.get<int>();
   }
+  bool draws = fields.contains("top_k");
+  for (const NumberField& f : {NumberField{"temperature", &s.temperature, true},
+                               {"top_p", &s.top_p, true},
+                               {"min_p", &s.min_p, true},
+                               {"typical_p", &s.typical_p, true},
+                               {"repetition_penalty", &p.repetition, false},
+                               {"presence_penalty", &p.presence, false},
+                               {"frequency_penalty", &p.frequency, false}}) {
+    if (!fields.contains(f.key)) continue;
+    const Json& value = fields[f.key];
+    if (!value.is_number()) return bad_request(f.key, "must be a number; got " + json_text(value));
+    *f.setting = value.get<double>();
+    draws = draws || f.draws;
+  }
+  if (draws) o.choice = s.temperature == 0 ? TokenChoice::kBest : TokenChoice::kDrawn;
+  if (!fields.contains("seed")) return {};
+  if (!fields["seed"].is_number_unsigned()) return bad_request("seed", "must be a whole number");
+  s.seed = fields["seed"].get<uint64_t>();
   return {};
 }
 
@@ -85,7 +142,6 @@ void add_batch_options(CLI::App& command, BatchFlags& flags) {
     command.add_option(name, value, what)->check(CLI::Range(0, 1 << 20))->group(kBatch);
   };
   add("--rows", b.rows, "requests that run together");
-  add("--capacity", b.capacity, "tokens of a row, prompt included; 0: up to 1,024");
   add("--step-tokens", b.step_tokens, "tokens of a step, at least --rows");
   add("--waiting", b.waiting, "requests that wait at most");
   add("--waiting-of-client", b.waiting_of_client, "of one client; 0: all of them");
@@ -102,15 +158,14 @@ void add_batch_options(CLI::App& command, BatchFlags& flags) {
       ->group(kBatch);
 }
 
-Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const BatchFlags& flags) {
-  const Result<Device> device = open_device(common);
-  if (!device) return device.error();
-  const Result<Model> model = load_model(common, *device, flags.model, flags.load);
+Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& device,
+                                    const BatchFlags& flags) {
+  const Result<Model> model = load_model(common, device, flags.model, flags.load);
   if (!model) return model.error();
   BatchOptions options = flags.batch;
   if (flags.forget) options.prefix_reuse = BatchOptions::PrefixReuse::kOff;
   if (!flags.draft.empty()) {
-    const Result<Model> draft = load_model(common, *device, flags.draft, flags.load);
+    const Result<Model> draft = load_model(common, device, flags.draft, flags.load);
     if (!draft) return draft.error();
     options.draft = *draft;
   }
@@ -122,7 +177,10 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const BatchFlag
     if (!loaded) return loaded.error();
     tokenizer = std::make_shared<const Tokenizer>(std::move(*loaded));
   }
-  return BatchTexts(std::move(*batch), std::move(tokenizer));
+  const int64_t capacity = options.capacity > 0
+                               ? options.capacity
+                               : std::min<int64_t>(model->info().max_target, kUsualCapacity);
+  return BatchTexts(std::move(*batch), std::move(tokenizer), capacity);
 }
 
 Result<std::vector<int64_t>> BatchTexts::prompt_of(const Json& fields) const {
@@ -172,14 +230,11 @@ Status BatchTexts::submit(const Json& fields) {
   }
   BatchRequest request{.options = batch_.generation_defaults()};
   request.options.beams = request.options.return_sequences = 1;
-  request.options.max_new_tokens = 0;  // as much as a row holds
   Result<std::vector<int64_t>> prompt = prompt_of(fields);
   if (!prompt) return prompt.error();
   request.prompt = std::move(*prompt);
-  for (const Status& read : {read_int(fields, "max_new_tokens", request.options.max_new_tokens),
-                             read_int(fields, "min_new_tokens", request.options.min_new_tokens)}) {
-    if (!read) return read.error();
-  }
+  request.options.max_new_tokens = usual_tokens(request.prompt.size());
+  if (const Status read = read_settings(fields, request.options); !read) return read.error();
   if (fields.contains("client")) {
     if (!fields["client"].is_string()) return bad_request("client", "must be a text");
     request.client = fields["client"].get<std::string>();
@@ -244,6 +299,43 @@ Result<std::vector<Json>> BatchTexts::step() {
     events.push_back(std::move(event));
   }
   return events;
+}
+
+int BatchTexts::usual_tokens(size_t prompt) const {
+  const int own = batch_.generation_defaults().max_new_tokens;
+  const int64_t room = capacity_ - static_cast<int64_t>(prompt);
+  return static_cast<int>(std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualTokens));
+}
+
+Result<std::vector<Json>> BatchTexts::answer(const std::vector<Json>& requests) {
+  std::vector<Json> answers(requests.size());
+  size_t submitted = 0;
+  while (submitted < requests.size() || !idle()) {
+    while (submitted < requests.size()) {
+      Json fields = requests[submitted];
+      if (fields.value("text", "?").empty()) {
+        answers[submitted++] = {{"text", ""}, {"ids", Json::array()}, {"score", nullptr}};
+        continue;
+      }
+      fields["id"] = submitted;
+      const Status taken = submit(fields);
+      if (!taken && taken.error().code == ErrorCode::kOutOfMemory) break;
+      if (!taken) return taken.error();
+      ++submitted;
+    }
+    const Result<std::vector<Json>> events = step();
+    if (!events) return events.error();
+    for (const Json& event : *events) {
+      if (event["event"] == "end") answers[event["id"].get<size_t>()] = event;
+    }
+  }
+  for (Json& answer : answers) {
+    if (answer.contains("error")) {
+      return Error{ErrorCode::kDriver, answer["error"].get<std::string>()};
+    }
+    for (const char* key : {"id", "event", "reason"}) answer.erase(key);
+  }
+  return answers;
 }
 
 Json BatchTexts::work() const {

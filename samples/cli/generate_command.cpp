@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "batch_texts.h"
 #include "choice_options.h"
 #include "task_command.h"
 
@@ -14,6 +15,7 @@ struct GenerateCommandOptions {
   TaskCommandOptions task;
   TextOptions text;
   ChoiceCommandOptions choice;
+  BatchFlags guesses;
   std::string stream = "auto";
   bool log_probabilities = false;
 };
@@ -121,9 +123,80 @@ int run_stream(const CommonOptions& common, const GenerateCommandOptions& option
   return kExitOk;
 }
 
+// A request of a batch with the settings of the command line that it knows.
+Json request_of(const std::string& text, const TextOptions& o) {
+  Json fields = {{"text", text}};
+  const auto add = [&](const char* key, const auto& setting) {
+    if (setting) fields[key] = *setting;
+  };
+  add("max_new_tokens", o.max_new_tokens);
+  add("min_new_tokens", o.min_new_tokens);
+  add("temperature", o.temperature);
+  add("top_k", o.top_k);
+  add("top_p", o.top_p);
+  add("min_p", o.min_p);
+  add("typical_p", o.typical_p);
+  add("seed", o.seed);
+  add("repetition_penalty", o.repetition_penalty);
+  add("presence_penalty", o.presence_penalty);
+  add("frequency_penalty", o.frequency_penalty);
+  add("no_repeat_ngram", o.no_repeat_ngram);
+  return fields;
+}
+
+// Why tokens cannot be guessed with these options; empty: they can.
+std::string guess_error(const GenerateCommandOptions& options) {
+  const TextOptions& t = options.text;
+  const bool plain = t.beams.value_or(1) == 1 && t.return_sequences.value_or(1) == 1 &&
+                     t.stop.empty() && t.bad_words.empty() && t.biases.empty() && !t.grammar &&
+                     t.prefix.empty() && t.task.empty() && t.source_language.empty() &&
+                     t.target_language.empty() && options.stream != "on" &&
+                     !options.log_probabilities && !options.task.truncate;
+  if (plain) return "";
+  return "[generate] --draft and --lookup take one sequence per text, lengths, sampling, penalties "
+         "and --context; leave the other options away.";
+}
+
+// The rows of a step have room for the guesses of each.
+void fit_batch(GenerateCommandOptions& options) {
+  BatchOptions& batch = options.guesses.batch;
+  const size_t texts = options.task.arguments.size();
+  batch.rows = texts == 0 ? 4 : static_cast<int>(std::min<size_t>(texts, 4));
+  batch.step_tokens = std::max(16, batch.rows * (1 + batch.guesses));
+  batch.context = options.text.context;
+  batch.sinks = options.text.sinks.value_or(batch.sinks);
+  options.guesses.model = options.task.model;
+  options.guesses.load = options.task.load;
+}
+
+// Texts through a batch whose tokens are guessed: fewer steps, the same texts.
+int run_guesses(const CommonOptions& common, GenerateCommandOptions& options) {
+  const std::string usage = guess_error(options);
+  if (!usage.empty()) return report_usage(usage);
+  fit_batch(options);
+  return run_task_command(
+      common, options.task, {.command = "generate", .renamed = "input", .plain = plain_line},
+      [&](const Device& device, const ModelSource&, const TaskOptions&) -> Result<AnswerInputs> {
+        Result<BatchTexts> opened = BatchTexts::open(common, device, options.guesses);
+        if (!opened) return opened.error();
+        const auto texts = std::make_shared<BatchTexts>(std::move(*opened));
+        return AnswerInputs(
+            [texts, &options](const std::vector<Json>& inputs) -> Result<std::vector<Json>> {
+              const Result<std::vector<std::string>> prompts = text_fields(inputs, "text");
+              if (!prompts) return prompts.error();
+              std::vector<Json> requests;
+              for (const std::string& prompt : *prompts)
+                requests.push_back(request_of(prompt, options.text));
+              return texts->answer(requests);
+            });
+      });
+}
+
 int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
   const Status choice = finish_choice(options.choice, options.text);
   if (!choice) return report(choice.error());
+  if (!options.guesses.draft.empty() || options.guesses.batch.lookup > 0)
+    return run_guesses(common, options);
   if (streams(common, options)) return run_stream(common, options);
   return run_task_command(
       common, options.task, {.command = "generate", .renamed = "input", .plain = plain_line},
@@ -149,6 +222,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   add_search_options(*command, options->text);
   add_choice_options(*command, options->text, options->choice);
   add_cache_option(*command, options->task.cache);
+  add_guess_options(*command, options->guesses);
   command
       ->add_option("--return-sequences,--num-sequences", options->text.return_sequences,
                    "sequences per input: the best of at most --beams, or so many drawn")

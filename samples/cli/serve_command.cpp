@@ -117,7 +117,9 @@ class Server {
 };
 
 int run_serve(const CommonOptions& common, const BatchFlags& flags) {
-  Result<BatchTexts> texts = BatchTexts::open(common, flags);
+  const Result<Device> device = open_device(common);
+  if (!device) return report_device(device.error());
+  Result<BatchTexts> texts = BatchTexts::open(common, *device, flags);
   if (!texts) return report(texts.error());
   const Status served = Server(std::move(*texts)).run();
   return served ? kExitOk : report(served.error());

@@ -60,6 +60,37 @@ class ServeTest(unittest.TestCase):
             self.assertGreater(work["accepted_tokens"], 0)
             self.assertEqual(work["steps"] + work["accepted_tokens"], plain[-1]["steps"])
 
+    def test_tokens_are_drawn_by_a_request_s_own_seed(self):
+        settings = {"temperature": 0.9, "top_k": 20, "repetition_penalty": 1.1}
+        lines = [request(i, "ROMEO:", 25, seed=i % 2, **settings) for i in range(4)]
+        ends = self.ends(self.serve(lines, "--lookup", "4"))
+        self.assertEqual(ends[0]["text"], ends[2]["text"])
+        self.assertEqual(ends[1]["text"], ends[3]["text"])
+        self.assertNotEqual(ends[0]["text"], ends[1]["text"])
+        generated = self.generate("ROMEO:", "--max-new-tokens", "25", "--seed", "1",
+                                  "--temperature", "0.9", "--top-k", "20",
+                                  "--repetition-penalty", "1.1")
+        self.assertEqual(generated[0]["text"], ends[1]["text"])
+
+    def generate(self, *arguments):
+        result = run_on_device("generate", cli_support.MODEL, *arguments, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def test_generate_guesses(self):
+        texts = ["ROMEO:", "What say you? What say", "", "To be, or", "A", "B"]
+        for choice in ([], ["--temperature", "0.7", "--seed", "5"]):
+            arguments = [*texts, "--max-new-tokens", "24", *choice]
+            plain = self.generate(*arguments)
+            for guesses in (["--lookup", "5"], ["--draft", cli_support.MODEL]):
+                found = self.generate(*arguments, *guesses)
+                self.assertEqual([f["text"] for f in found], [p["text"] for p in plain])
+                self.assertEqual([f["input"] for f in found], texts)
+                self.assertGreater(sum(f.get("accepted_tokens", 0) for f in found), 0)
+        result = run_on_device("generate", cli_support.MODEL, "x", "--lookup", "3", "--beams", "2")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--draft and --lookup take", result.stderr)
+
     def test_a_conversation_is_read_from_where_it_goes_on(self):
         # One row: the second request waits for the first one to end.
         lines = [request("a", "ROMEO:", 8), request("b", "ROMEO:", 16)]
