@@ -143,11 +143,11 @@ class FaultTable {
     const bool now = fault_.repeat == Repeat::kOnce ? count == fault_.nth : count >= fault_.nth;
     if (fault_.call != call || !now) return VK_SUCCESS;
     ++injected_;
-    if (fault_.code == VK_ERROR_DEVICE_LOST && call != Call::kCreateDevice) {
-      lost_ = true;
-      // What was submitted really runs on; a driver that lost its device has stopped.
-      if (wait_idle_ != nullptr) wait_idle_(device_);
-    }
+    if (fault_.code == VK_ERROR_DEVICE_LOST && call != Call::kCreateDevice) lost_ = true;
+    // What was submitted really runs on; a driver that lost its device, or may be taken for one
+    // that did, has stopped.
+    const bool stops = lost_ || fault_.repeat == Repeat::kAlways;
+    if (stops && wait_idle_ != nullptr) wait_idle_(device_);
     return fault_.code;
   }
   void made(Call call, uint64_t handle) {
