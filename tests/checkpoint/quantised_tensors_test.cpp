@@ -1,6 +1,6 @@
 #include "checkpoint/quantised_tensors.h"
 
-#include <doctest.h>
+#include <doctest/doctest.h>
 
 #include <cstring>
 

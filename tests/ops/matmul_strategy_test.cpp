@@ -18,7 +18,7 @@ constexpr uint32_t kSizes[][3] = {
 };
 
 // The fused parts take turns, so that every one meets several sizes.
-ProductCase case_of(size_t i, DType weight, Layout layout) {
+ProductCase case_of(size_t i, MatrixFormat weight, Layout layout) {
   constexpr Addend kAddends[] = {Addend::kNone, Addend::kAfter, Addend::kMatrix, Addend::kRow};
   ProductCase c{.m = kSizes[i][0], .n = kSizes[i][1], .k = kSizes[i][2], .weight = weight};
   c.layout = layout;
@@ -303,7 +303,7 @@ TEST_SUITE("cpu") {
         DeviceCaps caps = caps_of_tier(tier);
         caps.device_class = kind;
         for (size_t i = 0; i < std::size(kSizes); ++i) {
-          const ProductCase c = case_of(i, DType::kF32, Layout::kPacked);
+          const ProductCase c = case_of(i, MatrixFormat::kF32, Layout::kPacked);
           const MatmulProblem problem = make_product(c).problem;
           const Dispatch d =
               launch_matmul({}, problem, caps, Precision::kF32, pick_matmul(problem, caps));

@@ -1,6 +1,6 @@
 #include "weights/quantise.h"
 
-#include <doctest.h>
+#include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
