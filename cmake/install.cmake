@@ -2,7 +2,8 @@
 # pkg-config need. Every path is relative to the prefix, so an installed tree may be moved.
 #
 # Components: runtime (the shared library), development (headers, static library, packages), tools
-# (the program). find_package has components of its own: shared, static, tools.
+# (the program). find_package has components of its own: shared, static,
+# conformance, tools.
 include(CMakePackageConfigHelpers)
 
 set(VKFORMER_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/vkformer)
@@ -23,6 +24,9 @@ if(VKFORMER_BUILD_SHARED)
 endif()
 if(VKFORMER_BUILD_STATIC)
   vkformer_install(vkformer_static static)
+endif()
+if(TARGET vkformer_conformance)
+  vkformer_install(vkformer_conformance conformance)
 endif()
 if(TARGET vkformer_cli)
   # Not in the file of another component: a program without the tools installed is no error.

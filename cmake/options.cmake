@@ -3,6 +3,7 @@
 option(VKFORMER_BUILD_SAMPLES "Build the command line program and the embedding samples"
        ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_PROGRAM "Build the command line program" ${VKFORMER_BUILD_SAMPLES})
+option(VKFORMER_BUILD_CONFORMANCE "Build the conformance library; the program needs it" ${VKFORMER_BUILD_PROGRAM})
 option(VKFORMER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_SHARED "Build the shared library" ON)
@@ -18,6 +19,14 @@ option(VKFORMER_INT64 "Build the kernels that software devices profit from (64-b
 
 if(NOT VKFORMER_BUILD_SHARED AND NOT VKFORMER_BUILD_STATIC)
   message(FATAL_ERROR "VKFORMER_BUILD_SHARED and VKFORMER_BUILD_STATIC are both off; turn one on.")
+endif()
+
+if(VKFORMER_BUILD_PROGRAM AND NOT VKFORMER_BUILD_CONFORMANCE)
+  message(FATAL_ERROR "The program needs VKFORMER_BUILD_CONFORMANCE; turn it on.")
+endif()
+if(VKFORMER_BUILD_CONFORMANCE AND NOT VKFORMER_BUILD_STATIC AND (WIN32 OR APPLE))
+  message(FATAL_ERROR
+    "Here the conformance library links to the static library; turn VKFORMER_BUILD_STATIC on.")
 endif()
 
 # Features of kernels (shaders/kernels.cmake) that this build leaves out.

@@ -30,11 +30,12 @@ using LogFunction = std::function<void(LogLevel level, const std::string& messag
 // Which device to make, and how far to clamp it.
 struct DeviceOptions {
   // "best" (discrete, then integrated, then software), an index as `vkformer devices` prints it,
-  // or a part of the device's or driver's name, case-insensitive.
+  // a UUID as DeviceInfo has it, or a part of the device's or driver's name, case-insensitive.
   std::string device = "best";
   // Highest tier to use: "best", "baseline", "subgroup" or "fp16".
   std::string tier = "best";
-  // A profile to clamp the limits to: "" (none), "android-2022" or "vulkan-minimum".
+  // A profile to clamp limits and features to: "" (none), "android-2021", "android-2022",
+  // "vulkan-minimum", "moltenvk", "adreno", "mali", "intel" or "amd".
   std::string limits;
   // Directory of the pipeline cache; "" uses the user's cache directory, "none" keeps no cache.
   std::string cache_directory;

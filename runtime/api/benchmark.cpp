@@ -1,6 +1,5 @@
 #include "vkformer/benchmark.h"
 
-#include "session/benchmark_operators.h"
 #include "session/benchmark_profile.h"
 #include "session/benchmarks.h"
 
@@ -8,19 +7,6 @@ namespace vkformer {
 
 Result<Roofline> measure_roofline(const Device& device) {
   return run_roofline(device.impl());
-}
-
-std::vector<std::string> benchmark_operators() {
-  std::vector<std::string> names;
-  for (const OperatorRow& row : operator_rows()) {
-    if (names.empty() || names.back() != row.op) names.emplace_back(row.op);
-  }
-  return names;
-}
-
-Result<std::vector<OperatorTime>> benchmark_operator(const Device& device, const std::string& op,
-                                                     int rounds) {
-  return run_operator_rows(device.impl(), op, rounds);
 }
 
 Result<GemmTime> benchmark_gemm(const Device& device, const GemmBenchmark& options) {

@@ -31,13 +31,61 @@ uint64_t tensor_bytes(const TensorDesc& t) {
 }
 
 PlanBuffer plan_buffer(const TensorDesc& t) {
-  PlanBuffer buffer{.name = t.name, .bytes = tensor_bytes(t), .shape = t.shape};
+  PlanBuffer buffer{.name = t.name, .bytes = tensor_bytes(t), .shape = t.shape, .dtype = t.dtype};
   if (t.kind == TensorKind::kExternal) buffer.source = BufferSource::kExternal;
   if (t.kind == TensorKind::kConstant) {
     buffer.source = BufferSource::kConstant;
     buffer.constant = t.constant;
   }
   return buffer;
+}
+
+// The first dispatch from `first` on whose kernel is demoted, or null.
+const Dispatch* find_demoted(const Plan& plan, size_t first, const DeviceCaps& caps) {
+  for (size_t i = first; i < plan.dispatches.size(); ++i) {
+    for (const KernelId id : caps.demoted) {
+      if (id == plan.dispatches[i].kernel) return &plan.dispatches[i];
+    }
+  }
+  return nullptr;
+}
+
+// What else the device could be, so that another kernel takes the place of a demoted one: the same
+// without what only some kernels use, then lower tiers, each in the ways of every class. Ways are
+// counted from 0; false behind the last.
+bool make_lesser(DeviceCaps& caps, const DeviceCaps& own, uint32_t way) {
+  const auto tier = static_cast<uint32_t>(own.tier);
+  if (way / 6 > tier) return false;
+  constexpr DeviceClass kClasses[] = {DeviceClass::kDiscrete, DeviceClass::kSoftware};
+  caps.tier = static_cast<Tier>(tier - way / 6);
+  caps.device_class = way % 3 == 0 ? own.device_class : kClasses[way % 3 - 1];
+  caps.has_int64 = own.has_int64 && way % 6 < 3;
+  caps.streams_uniform_loads = caps.wants_literal_tiles = false;
+  return true;
+}
+
+// Lowers with the device's own capabilities or, where that gives a demoted kernel, with the first
+// lesser ones that do not.
+Status lower_node(LowerContext& context, const Node& node) {
+  Plan& plan = context.plan;
+  const auto dispatches = static_cast<std::ptrdiff_t>(plan.dispatches.size());
+  const auto buffers = static_cast<std::ptrdiff_t>(plan.buffers.size());
+  VKF_CHECK(kOps[node.op].lower(context, node));
+  const Dispatch* wrong = find_demoted(plan, static_cast<size_t>(dispatches), context.caps);
+  if (wrong == nullptr) return {};
+  const std::string name(kernel_info(wrong->kernel).name);
+  DeviceCaps caps = context.caps;
+  caps.tuned_matmul = {};
+  for (uint32_t way = 0; make_lesser(caps, context.caps, way); ++way) {
+    plan.dispatches.erase(plan.dispatches.begin() + dispatches, plan.dispatches.end());
+    plan.buffers.erase(plan.buffers.begin() + buffers, plan.buffers.end());
+    LowerContext lesser{context.graph, caps, context.precision, plan};
+    const Status lowered = kOps[node.op].lower(lesser, node);
+    if (lowered && !find_demoted(plan, static_cast<size_t>(dispatches), caps)) return {};
+  }
+  return unsupported("[" + std::string(node.op_name) + "] Every kernel for this, such as " + name +
+                     ", gave wrong results on this device and driver; update the driver, or run "
+                     "`vkformer conformance --forget` and try again.");
 }
 
 Status check_ranges(const Plan& plan, const DeviceCaps& caps) {
@@ -104,7 +152,7 @@ Result<Plan> make_plan(const Graph& graph, const DeviceCaps& caps, Precision pre
   LowerContext context{graph, caps, precision, plan};
   for (const Node& node : graph.nodes()) {
     const size_t first = plan.dispatches.size();
-    Status lowered = kOps[node.op].lower(context, node);
+    Status lowered = lower_node(context, node);
     if (!lowered) return lowered.error().with_context(node.label.empty() ? "plan" : node.label);
     for (size_t i = first; i < plan.dispatches.size(); ++i) plan.dispatches[i].op = node.op_name;
   }

@@ -5,21 +5,26 @@
 namespace vkformer {
 namespace {
 
-struct Profile {
-  const char* name;
-  DeviceLimits limits;
+constexpr DeviceProfile kProfiles[] = {
+#define VKF_PROFILE(name, storage, uniform, buffers, push, shared, invocations, x, y, z, count, \
+                    alignment, allocation, tier, int64, timeline)                               \
+  {name,                                                                                        \
+   {storage,                                                                                    \
+    uniform,                                                                                    \
+    buffers,                                                                                    \
+    push,                                                                                       \
+    shared,                                                                                     \
+    invocations,                                                                                \
+    {x, y, z},                                                                                  \
+    {count, count, count},                                                                      \
+    alignment,                                                                                  \
+    alignment,                                                                                  \
+    allocation},                                                                                \
+   Tier::tier,                                                                                  \
+   int64,                                                                                       \
+   timeline},
+#include "plan/device_profiles.def"
 };
-
-// Android Baseline Profile 2022 and the Vulkan 1.1 required limits, where a limit concerns us.
-// DeviceLimits' own defaults are those of the Android profile.
-const Profile* profiles(size_t* count) {
-  static const Profile kProfiles[] = {
-      {"android-2022", {}},
-      {"vulkan-minimum", {.max_storage_range = 128ull << 20, .max_invocations = 128}},
-  };
-  *count = std::size(kProfiles);
-  return kProfiles;
-}
 
 }  // namespace
 
@@ -43,24 +48,18 @@ Result<Tier> tier_from_name(std::string_view name) {
                           "' is no tier; use baseline, subgroup, fp16 or best");
 }
 
-Result<DeviceLimits> limit_profile(std::string_view name) {
-  size_t count = 0;
-  const Profile* list = profiles(&count);
-  for (size_t i = 0; i < count; ++i) {
-    if (name == list[i].name) return list[i].limits;
-  }
+Result<DeviceProfile> device_profile(std::string_view name) {
   std::string known;
-  for (const std::string& n : limit_profile_names()) known += (known.empty() ? "" : ", ") + n;
+  for (const DeviceProfile& profile : kProfiles) {
+    if (name == profile.name) return profile;
+    known += std::string(known.empty() ? "" : ", ") + profile.name;
+  }
   return invalid_argument("[limits] '" + std::string(name) + "' is no limit profile; known are " +
                           known);
 }
 
-std::vector<std::string> limit_profile_names() {
-  size_t count = 0;
-  const Profile* list = profiles(&count);
-  std::vector<std::string> names;
-  for (size_t i = 0; i < count; ++i) names.emplace_back(list[i].name);
-  return names;
+std::span<const DeviceProfile> device_profiles() {
+  return kProfiles;
 }
 
 DeviceLimits clamp_limits(const DeviceLimits& a, const DeviceLimits& b) {

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/catalogue.h"
 #include "plan/matmul_choice.h"
 
 namespace vkformer {
@@ -60,15 +62,24 @@ struct DeviceCaps {
   double max_dispatch_flops = 4e9;
   // What the tuner found for this device; empty: the table of the device's class.
   MatmulTuning tuned_matmul;
+  // Kernels that gave wrong results on this device and driver; no plan has them.
+  std::vector<KernelId> demoted;
 
   bool subgroup() const { return tier >= Tier::kSubgroup; }
   bool int64() const { return has_int64 && tier >= Tier::kSubgroup; }
   bool fp16() const { return tier >= Tier::kFp16; }
 };
 
-// Limits as a named profile states them: "android-2022", "vulkan-minimum".
-Result<DeviceLimits> limit_profile(std::string_view name);
-std::vector<std::string> limit_profile_names();
+// What a family of devices has: a row of device_profiles.def.
+struct DeviceProfile {
+  const char* name;
+  DeviceLimits limits;
+  Tier max_tier;
+  bool int64;     // in shaders
+  bool timeline;  // semaphores
+};
+Result<DeviceProfile> device_profile(std::string_view name);
+std::span<const DeviceProfile> device_profiles();
 // The stricter of the two in every field.
 DeviceLimits clamp_limits(const DeviceLimits& limits, const DeviceLimits& profile);
 

@@ -10,6 +10,7 @@
 
 #include "kernels/catalogue.h"
 #include "plan/device_caps.h"
+#include "vkformer/tensor.h"
 
 namespace vkformer {
 
@@ -26,6 +27,7 @@ struct PlanBuffer {
   uint64_t offset = 0;         // in the arena; filled by plan_memory
   uint32_t constant = 0;       // index in the weight table, for kConstant
   std::vector<int64_t> shape;  // of the tensor; empty for scratch
+  DType dtype = DType::kF32;   // of the tensor
 };
 
 struct BoundBuffer {

@@ -17,7 +17,8 @@ void softmax_row(std::span<double> scores) {
     highest = std::max(highest, score);
     has_nan = has_nan || std::isnan(score);
   }
-  if (has_nan) highest = std::numeric_limits<double>::quiet_NaN();
+  // Infinity less infinity is none either: both make every entry of the row NaN but masked ones.
+  if (has_nan || highest == -kMasked) highest = std::numeric_limits<double>::quiet_NaN();
   double sum = 0.0;
   for (double& score : scores) {
     score = score == kMasked ? 0.0 : std::exp(score - highest);

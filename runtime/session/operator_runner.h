@@ -15,8 +15,8 @@ Result<OperatorResult> run_operator_call(const std::shared_ptr<VulkanDevice>& de
                                          const OperatorCall& call, const OperatorOptions& options);
 
 // The graph of a call, which was checked; `call` and `options` are not needed any more.
-Result<PreparedOperator> prepare_operator_call(const OperatorCall& call,
-                                               const OperatorOptions& options);
+VKFORMER_API Result<PreparedOperator> prepare_operator_call(const OperatorCall& call,
+                                                            const OperatorOptions& options);
 
 // The names of the adaptors, in name order.
 std::vector<std::string> known_operators();

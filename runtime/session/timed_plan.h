@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "vkformer/export.h"
 #include "vulkan/recording.h"
 
 namespace vkformer {
@@ -16,7 +17,7 @@ struct RunTime {
   double device = 0;  // the dispatches by timestamps; the wall clock where there are none
 };
 
-class TimedPlan {
+class VKFORMER_API TimedPlan {
  public:
   // Makes memory for every external buffer of the plan and records it. Fails before anything is
   // allocated where the whole exceeds the device's memory.
@@ -53,7 +54,7 @@ class TimedPlan {
 };
 
 // Median and least of one field over the runs. Precondition: not empty.
-double median_time(std::span<const RunTime> times, double RunTime::*field);
-double least_time(std::span<const RunTime> times, double RunTime::*field);
+VKFORMER_API double median_time(std::span<const RunTime> times, double RunTime::*field);
+VKFORMER_API double least_time(std::span<const RunTime> times, double RunTime::*field);
 
 }  // namespace vkformer

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plan/device_caps.h"
 #include "vkformer/device.h"
@@ -17,6 +19,8 @@ namespace vkformer {
 const char* vk_result_name(VkResult result);
 // The error of a failed call outside any device.
 Error vk_error(VkResult result, std::string_view what);
+
+using PlantedKernels = std::map<KernelId, std::vector<uint32_t>>;
 
 struct Context {
   DeviceApi api;
@@ -38,6 +42,7 @@ struct Context {
   VkPipelineCache adopted_cache = VK_NULL_HANDLE;  // the adopter's; may be null
 
   uint32_t compile_threads = 0;  // that may be started to make pipelines
+  PlantedKernels planted;        // for tests: SPIR-V in place of the catalogue's
 
   std::mutex queue_mutex;
   std::function<void()> queue_lock, queue_unlock;  // the adopter's; may be empty

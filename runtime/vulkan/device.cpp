@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "vulkan/demotion_file.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/recording.h"
 #include "vulkan/tuning_file.h"
@@ -65,6 +66,9 @@ int find_device(const std::vector<Snapshot>& list, const std::string& wanted) {
     return static_cast<int>(number);
   }
   const std::string part = lower(wanted);
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].info.uuid == part) return static_cast<int>(i);
+  }
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string text = lower(list[i].caps.name + "\n" + list[i].caps.driver);
     if (text.find(part) != std::string::npos) return static_cast<int>(i);
@@ -250,6 +254,9 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   const auto directory = pipeline_cache_directory(options.cache_directory);
   if (directory) cache_key.kernels = kernel_list_hash();
   if (directory) tuning_file = tuning_path(*directory, {cache_key, context.caps.tier});
+  if (directory) demotion_file = demotion_path(*directory, cache_key);
+  context.planted = tweaks.planted;
+  read_demotions();
   if (options.tuning == DeviceOptions::Tuning::kOn) read_tuned_choices();
   if (directory && !context.adopted_cache) {
     cache_stats.path = pipeline_cache_path(*directory, cache_key);
@@ -268,6 +275,21 @@ void VulkanDevice::Impl::read_tuned_choices() {
   if (!tuned)
     return context.say(LogLevel::kWarning, tuned.error().message + " [" + tuning_file + "]");
   context.caps.tuned_matmul = std::move(*tuned);
+}
+
+void VulkanDevice::Impl::read_demotions() {
+  if (demotion_file.empty()) return;
+  auto demoted = read_demoted_kernels(demotion_file, cache_key);
+  if (!demoted) {
+    return context.say(LogLevel::kWarning, demoted.error().message + " [" + demotion_file + "]");
+  }
+  context.caps.demoted = std::move(*demoted);
+  for (const KernelId id : context.caps.demoted) {
+    info.notes.push_back("the kernel " + std::string(kernel_info(id).name) +
+                         " gave wrong results on this device and driver; others take its place (" +
+                         demotion_file + ")");
+    context.say(LogLevel::kWarning, "[device] '" + info.name + "': " + info.notes.back() + ".");
+  }
 }
 
 void VulkanDevice::Impl::save_pipeline_cache() {

@@ -73,6 +73,7 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
  private:
   explicit VulkanDevice(std::unique_ptr<Impl> impl);
   Result<uint64_t> submit_apart(std::span<const Recording* const> recordings);
+  Result<uint64_t> submit_watched(std::span<const Recording* const> recordings);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -33,7 +33,8 @@ struct VulkanDevice::Impl {
   DeviceInfo info;
   PipelineCacheKey cache_key;
   PipelineCacheStats cache_stats;
-  std::string tuning_file;  // of the tuner's file; empty: no cache is kept
+  std::string tuning_file;    // of the tuner's file; empty: no cache is kept
+  std::string demotion_file;  // of kernels that failed here; empty likewise
   size_t saved_pipelines = 0;
   std::unique_ptr<Timeline> timeline;
   std::unique_ptr<MemoryPool> memory;
@@ -45,6 +46,8 @@ struct VulkanDevice::Impl {
   Status start(const Snapshot& snapshot, const DeviceOptions& options, const DeviceTweaks& tweaks);
   // Puts the choices of the tuner's file, where it holds for this device, into the capabilities.
   void read_tuned_choices();
+  // Leaves out the kernels that failed on this device and driver.
+  void read_demotions();
   // Writes the cache file if pipelines were made since it was last written.
   void save_pipeline_cache();
   ~Impl();

@@ -1,4 +1,4 @@
-// Who wants to know how long every dispatch took, whatever submits it; see
+// Who wants to know how long every dispatch took, or what it wrote, whatever submits it; see
 // VulkanDevice::set_profiler.
 #pragma once
 
@@ -19,6 +19,10 @@ class DispatchProfiler {
   // before the submit until it was over.
   virtual void finished(uint32_t number, std::span<const Recording::Span> spans,
                         double wall_ns) = 0;
+  // Whether `executed` is wanted instead; every dispatch is then a submit of its own.
+  virtual bool watches() const { return false; }
+  // That dispatch of the plan has run, and nothing behind it.
+  virtual Status executed(const Recording&, uint32_t) { return {}; }
 };
 
 }  // namespace vkformer

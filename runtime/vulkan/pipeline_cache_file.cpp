@@ -71,6 +71,20 @@ std::string unique_suffix(const void* address) {
 
 }  // namespace
 
+std::string key_line(const PipelineCacheKey& key) {
+  std::string line = "key";
+  for (const uint64_t number :
+       {uint64_t{key.vendor}, uint64_t{key.device}, uint64_t{key.driver_version}, key.kernels}) {
+    line += " " + std::to_string(number);
+  }
+  for (const uint8_t byte : key.uuid) line += " " + std::to_string(byte);
+  return line;
+}
+
+std::string text_checksum(const std::string& text) {
+  return std::to_string(hash_bytes(text.data(), text.size()));
+}
+
 uint64_t kernel_list_hash() {
   uint64_t hash = hash_bytes(nullptr, 0);
   for (uint16_t i = 0; i < static_cast<uint16_t>(KernelId::kCount); ++i) {

@@ -25,6 +25,11 @@ struct PipelineCacheKey {
 // FNV-1a over the names and words of all kernels in the catalogue.
 uint64_t kernel_list_hash();
 
+// The key as one line of text, and a hash of a text: what small files beside the cache begin and
+// end with.
+std::string key_line(const PipelineCacheKey& key);
+std::string text_checksum(const std::string& text);
+
 // The directory for `option` (DeviceOptions::cache_directory): the user's cache directory for "";
 // nothing for "none" or where no home is known.
 std::optional<std::string> pipeline_cache_directory(const std::string& option);

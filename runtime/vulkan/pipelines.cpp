@@ -170,7 +170,9 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
 Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   const std::string name = kernel_name(id);
   Kernel kernel;
-  const std::vector<uint32_t> words = kernel_spirv(id);
+  const auto planted = context_.planted.find(id);
+  const std::vector<uint32_t> words =
+      planted == context_.planted.end() ? kernel_spirv(id) : planted->second;
   auto interface = reflect_spirv(words);
   if (!interface) return interface.error().with_context(quoted(name));
   kernel.interface = std::move(*interface);

@@ -4,6 +4,7 @@
 
 #include "vulkan/dispatch_profiler.h"
 #include "vulkan/recorder.h"
+#include "vulkan/slice_stream.h"
 
 namespace vkformer {
 
@@ -98,6 +99,10 @@ BufferSpan Recording::arena_span(uint32_t index) const {
   return impl_->spans[index];
 }
 
+BufferSpan Recording::span_of(uint32_t index) const {
+  return index < impl_->spans.size() ? impl_->spans[index] : BufferSpan{};
+}
+
 Result<std::vector<double>> Recording::dispatch_times() const {
   VKF_ASSIGN(const std::vector<Span> spans, dispatch_spans());
   std::vector<double> times;
@@ -149,6 +154,7 @@ Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordin
     const auto& own = recording->impl().chunks;
     chunks.insert(chunks.end(), own.begin(), own.end());
   }
+  if (impl_->profiler != nullptr && impl_->profiler->watches()) return submit_watched(recordings);
   if (impl_->profiler != nullptr && recordings.size() > 1) return submit_apart(recordings);
   const auto begin = std::chrono::steady_clock::now();
   VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
@@ -180,6 +186,27 @@ Result<uint64_t> VulkanDevice::submit_apart(std::span<const Recording* const> re
     VKF_ASSIGN(value, submit(recordings.subspan(i, 1)));
   }
   return value;
+}
+
+Result<uint64_t> VulkanDevice::submit_watched(std::span<const Recording* const> recordings) {
+  VKF_ASSIGN(const std::unique_ptr<SliceStream> stream, SliceStream::create(shared_from_this()));
+  for (const Recording* recording : recordings) {
+    Slice slice;
+    slice.parts = {{recording, {}}};
+    std::vector<PlanPiece>& now = slice.parts[0].pieces;
+    const std::vector<PlanPiece> pieces = all_pieces(recording->plan(), caps().max_dispatch_flops);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      now.push_back(pieces[i]);
+      const bool last = i + 1 == pieces.size() || pieces[i + 1].dispatch != pieces[i].dispatch;
+      if (!last && now.size() < SliceStream::kMostPieces) continue;
+      VKF_CHECK(stream->submit(slice, {}));
+      VKF_CHECK(stream->wait());
+      stream->forget();
+      now.clear();
+      if (last) VKF_CHECK(impl_->profiler->executed(*recording, pieces[i].dispatch));
+    }
+  }
+  return impl_->timeline->last_submitted();
 }
 
 }  // namespace vkformer

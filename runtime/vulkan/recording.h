@@ -54,6 +54,8 @@ class Recording {
   uint64_t arena_bytes() const;
   // Arena memory of plan buffer `index`, for tests that look inside.
   BufferSpan arena_span(uint32_t index) const;
+  // Memory of any plan buffer.
+  BufferSpan span_of(uint32_t index) const;
   // Fills the whole arena with a word, for tests that poison it.
   Status fill_arena(uint32_t word) const;
   // Nanoseconds per plan dispatch of the last finished submit; empty without profiling or where

@@ -281,8 +281,11 @@ Status clamp_snapshot(Snapshot& s, const DeviceOptions& options,
     s.caps.tier = std::min(s.caps.tier, asked);
   }
   if (!options.limits.empty()) {
-    VKF_ASSIGN(const DeviceLimits profile, limit_profile(options.limits));
-    s.caps.limits = clamp_limits(s.caps.limits, profile);
+    VKF_ASSIGN(const DeviceProfile profile, device_profile(options.limits));
+    s.caps.limits = clamp_limits(s.caps.limits, profile.limits);
+    s.caps.tier = std::min(s.caps.tier, profile.max_tier);
+    s.caps.has_int64 = s.caps.has_int64 && profile.int64;
+    s.timeline = s.timeline && profile.timeline;
   }
   mirror_limits(s);
   return {};

@@ -14,21 +14,8 @@ constexpr const char* kTitle = "vkformer tuning 1 of 0.1.0";
 constexpr uintmax_t kMostBytes = 16384;
 constexpr size_t kMostChoices = 64;
 
-// Fowler, Noll, Vo: FNV-1a, 64 bits.
-std::string checksum(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return std::to_string(hash);
-}
-
 std::string key_line(const TuningKey& key) {
-  std::string line = "key";
-  for (const uint64_t number : {uint64_t{key.device.vendor}, uint64_t{key.device.device},
-                                uint64_t{key.device.driver_version}, key.device.kernels}) {
-    line += " " + std::to_string(number);
-  }
-  for (const uint8_t byte : key.device.uuid) line += " " + std::to_string(byte);
-  return line + " " + tier_name(key.tier);
+  return key_line(key.device) + " " + tier_name(key.tier);
 }
 
 Error unusable(const std::string& why) {
@@ -84,13 +71,13 @@ std::string tuning_text(const TuningKey& key, const MatmulTuning& tuning) {
               std::to_string(c.lanes) + " " + std::to_string(c.slices) + "\n";
     }
   }
-  return text + "sum " + checksum(text) + "\n";
+  return text + "sum " + text_checksum(text) + "\n";
 }
 
 Result<MatmulTuning> parse_tuning(const std::string& text, const TuningKey& key) {
   const size_t last = text.rfind("sum ");
   if (last == std::string::npos ||
-      text.substr(last) != "sum " + checksum(text.substr(0, last)) + "\n") {
+      text.substr(last) != "sum " + text_checksum(text.substr(0, last)) + "\n") {
     return unusable("is damaged or is none of vkformer's");
   }
   std::istringstream lines(text.substr(0, last));

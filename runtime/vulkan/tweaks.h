@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "vulkan/context.h"
 #include "vulkan/quirks.h"
 
 namespace vkformer {
@@ -14,6 +15,8 @@ struct DeviceTweaks {
   enum class DeviceMemory : uint8_t { kAuto, kStaged } device_memory = DeviceMemory::kAuto;
   // Looked up after the known ones.
   std::vector<Quirk> quirks;
+  // SPIR-V that takes the place of the catalogue's: kernels that are wrong.
+  PlantedKernels planted;
 };
 
 }  // namespace vkformer

@@ -1,5 +1,7 @@
 #include "command_line.h"
 
+#include "vkformer/conformance.h"
+
 namespace vkformer::cli {
 
 void add_output_options(CLI::App& command, CommonOptions& common) {
@@ -16,7 +18,8 @@ void add_device_options(CLI::App& command, CommonOptions& common) {
       ->check(CLI::IsMember({"best", "baseline", "subgroup", "fp16"}))
       ->group("Device");
   command.add_option("--limits", common.device.limits, "clamp the device's limits to a profile")
-      ->check(CLI::IsMember({"android-2022", "vulkan-minimum"}))
+      ->check(CLI::IsMember({"android-2021", "android-2022", "vulkan-minimum", "moltenvk", "adreno",
+                             "mali", "intel", "amd"}))
       ->group("Device");
   command
       .add_flag("--validation", common.validation,
@@ -53,6 +56,22 @@ Result<Model> load_model(const CommonOptions& common, const Device& device,
                          const std::string& directory, const ModelOptions& options) {
   const Progress progress("loading " + directory, common.progress());
   return Model::load(device, directory, options);
+}
+
+void add_nan_check(CLI::App& command, bool& wanted) {
+  command.add_flag("--nan-check", wanted,
+                   "look at what every operator writes; names the first one with a NaN");
+}
+
+Status run_nan_check(const Device& device, const std::function<Status()>& work) {
+  const Result<NanOrigin> found = find_nan(device, work);
+  if (!found) return found.error();
+  if (found->op.empty()) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "[" + (found->label.empty() ? found->op : found->label) + "] The operator " +
+                   found->op + " wrote the first NaN: element " + std::to_string(found->element) +
+                   " of " + found->tensor + ", by the kernel " + found->kernel +
+                   "; look at its weights and inputs."};
 }
 
 }  // namespace vkformer::cli

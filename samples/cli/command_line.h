@@ -41,6 +41,11 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 // Text under a command's options: its examples, one a line.
 void add_examples(CLI::App& command, const std::string& examples);
 
+// Adds --nan-check, where this build can look into passes.
+void add_nan_check(CLI::App& command, bool& wanted);
+// Runs `work`, one dispatch at a time; an error names the first operator that wrote a NaN.
+Status run_nan_check(const Device& device, const std::function<Status()>& work);
+
 Result<Device> open_device(const CommonOptions& common);
 // Loads with a progress line.
 Result<Model> load_model(const CommonOptions& common, const Device& device,
@@ -53,6 +58,8 @@ void add_caption_command(CLI::App& app, CommandLine& line);
 void add_case_command(CLI::App& app, CommandLine& line);
 void add_chat_command(CLI::App& app, CommandLine& line);
 void add_classify_command(CLI::App& app, CommandLine& line);
+void add_compare_command(CLI::App& app, CommandLine& line);
+void add_conformance_command(CLI::App& app, CommandLine& line);
 void add_devices_command(CLI::App& app, CommandLine& line);
 void add_embed_command(CLI::App& app, CommandLine& line);
 void add_families_command(CLI::App& app, CommandLine& line);

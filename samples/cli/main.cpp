@@ -44,6 +44,8 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_bench_command(app, line);
   add_profile_command(app, line);
   add_tune_command(app, line);
+  add_conformance_command(app, line);
+  add_compare_command(app, line);
   add_case_command(app, line);
 }
 

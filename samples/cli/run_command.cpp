@@ -16,6 +16,7 @@ struct RunCommandOptions {
   bool attentions = false;
   bool hidden_states = false;
   bool clamp_positions = false;
+  bool nan_check = false;
 };
 
 void print_outputs(const TensorMap& outputs, bool as_json) {
@@ -46,10 +47,18 @@ int run_pass(const CommonOptions& common, const RunCommandOptions& options) {
   if (options.attentions) taps.attentions = RunOptions::Attentions::kOn;
   if (options.hidden_states) taps.hidden_states = RunOptions::HiddenStates::kOn;
   if (options.clamp_positions) taps.long_inputs = RunOptions::LongInputs::kClamp;
-  const Result<TensorMap> outputs = [&] {
+  Result<TensorMap> outputs = TensorMap{};
+  const auto run = [&]() -> Status {
     const Progress progress("running " + options.model, common.progress());
-    return session->run(*inputs, taps);
-  }();
+    outputs = session->run(*inputs, taps);
+    return outputs ? Status{} : outputs.error();
+  };
+  if (options.nan_check) {
+    const Status clean = run_nan_check(*device, run);
+    if (!clean) return report(clean.error());
+  } else {
+    (void)run();
+  }
   if (!outputs) return report(outputs.error());
   const Status written = write_tensor_file(options.outputs, *outputs);
   if (!written) return report(written.error());
@@ -75,6 +84,7 @@ void add_run_command(CLI::App& app, CommandLine& line) {
                     "write the input of every layer too");
   command->add_flag("--clamp-positions", options->clamp_positions,
                     "tokens beyond the model's last position take that one; else they are refused");
+  add_nan_check(*command, options->nan_check);
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);

@@ -30,19 +30,30 @@ TEST_SUITE("cpu") {
     CHECK(caps.fp16());
   }
 
-  TEST_CASE("limit profiles are listed and found by name") {
-    for (const std::string& name : limit_profile_names()) {
-      const auto limits = limit_profile(name);
-      REQUIRE(limits.ok());
-      CHECK(limits->max_storage_buffers == 4);
-      CHECK(limits->max_storage_range == 128ull << 20);
-      CHECK(limits->max_invocations == 128);
-      CHECK(limits->max_shared_bytes == 16384);
-      CHECK(limits->max_push_bytes == 128);
-      CHECK(limits->max_uniform_range == 16384);
+  TEST_CASE("device profiles are listed and found by name, and none promises less than Vulkan") {
+    for (const DeviceProfile& row : device_profiles()) {
+      CAPTURE(row.name);
+      const auto profile = device_profile(row.name);
+      REQUIRE(profile.ok());
+      const DeviceLimits least;
+      CHECK(profile->limits.max_storage_buffers >= least.max_storage_buffers);
+      CHECK(profile->limits.max_storage_range >= least.max_storage_range);
+      CHECK(profile->limits.max_invocations >= least.max_invocations);
+      CHECK(profile->limits.max_shared_bytes >= least.max_shared_bytes);
+      CHECK(profile->limits.max_push_bytes >= least.max_push_bytes);
+      CHECK(profile->limits.max_uniform_range >= least.max_uniform_range);
+      CHECK(profile->limits.storage_alignment <= least.storage_alignment);
     }
-    CHECK(limit_profile("android-2022").ok());
-    const auto unknown = limit_profile("android-1999");
+    for (const char* name : {"android-2021", "android-2022", "vulkan-minimum"}) {
+      const auto profile = device_profile(name);
+      REQUIRE(profile.ok());
+      CHECK(profile->limits.max_storage_buffers == 4);
+      CHECK(profile->limits.max_storage_range == 128ull << 20);
+      CHECK(profile->limits.max_invocations == 128);
+      CHECK(profile->limits.max_shared_bytes == 16384);
+      CHECK(profile->max_tier == Tier::kBaseline);
+    }
+    const auto unknown = device_profile("android-1999");
     REQUIRE_FALSE(unknown.ok());
     CHECK(unknown.error().message.find("android-2022") != std::string::npos);
     CHECK(unknown.error().message.find("android-1999") != std::string::npos);

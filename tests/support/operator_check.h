@@ -13,15 +13,16 @@
 
 #include "ops/op.h"
 #include "reference/array.h"
+#include "reference/tolerance.h"
 #include "session/graph_runner.h"
 #include "session/operator_arguments.h"
 #include "support/test_device.h"
-#include "support/tolerance.h"
-#include "support/wide_run.h"
 
 namespace vkformer::testing {
 
 using reference::Array;
+using reference::Tolerance;
+using reference::tolerance_for;
 
 // Row lengths: 1, primes, around a vector and around the widest workgroup, and one real model's.
 inline constexpr int64_t kWidths[] = {1, 7, 31, 32, 33, 127, 128, 129, 257, 768};
@@ -67,7 +68,7 @@ inline std::vector<uint32_t> words_of(const Tensor& tensor) {
 struct TierDevice {
   std::string tier;
   std::shared_ptr<VulkanDevice> device;
-  bool wide = false;  // with the workgroups of a discrete device (wide_run.h)
+  bool wide = false;  // with the workgroups of a discrete device
 };
 
 // The test device (test_device.h) in every tier that it has, up to VKFORMER_TEST_TIER, and on
@@ -99,17 +100,13 @@ inline const std::vector<TierDevice>& tier_devices() {
 
 // Runs the prepared graph three times over poisoned memory; the bits must agree.
 inline TensorMap run_poisoned(const TierDevice& device, const PreparedOperator& op) {
-  if (device.wide) {
-    auto outputs = run_wide(device.device, op.graph, op.inputs);
-    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    auto again = run_wide(device.device, op.graph, op.inputs);
-    REQUIRE_MESSAGE(again.ok(), again.error().message);
-    for (const auto& [name, tensor] : *outputs) CHECK(again->at(name).bytes == tensor.bytes);
-    return std::move(outputs).value();
-  }
   GraphRunOptions options;
   options.poison = GraphRunOptions::Poison::kOn;
   options.repeats = 3;
+  if (device.wide) {
+    options.caps = device.device->caps();
+    options.caps->device_class = DeviceClass::kDiscrete;
+  }
   auto report = run_graph(device.device, op.graph, op.inputs, options);
   REQUIRE_MESSAGE(report.ok(), report.error().message);
   return std::move(report->outputs);

@@ -103,7 +103,7 @@ def check(path, quoted, target):
 
 
 def main():
-    sources = files("runtime", "include", "samples", "tests", "bench", "shaders",
+    sources = files("runtime", "conformance", "include", "samples", "tests", "bench", "shaders",
                     suffixes={".h", ".cpp", ".def", ".comp", ".glsl", ".c"})
     findings = []
     for path in sources:

@@ -164,7 +164,7 @@ def read_exceptions():
 
 
 def main():
-    sources = files("runtime", "include", "samples", "tests", "bench", "shaders",
+    sources = files("runtime", "conformance", "include", "samples", "tests", "bench", "shaders",
                     suffixes=set(FILE_LIMITS))
     exceptions = read_exceptions()
     here = "tools/lint/size_exceptions.txt"

@@ -1,4 +1,4 @@
-// The table of operators at real sizes: runtime/session/benchmark_operators.def, as graphs with
+// The table of operators at real sizes: conformance/benchmark_operators.def, as graphs with
 // their contents.
 #pragma once
 

@@ -1,10 +1,11 @@
-#include "session/benchmark_operators.h"
+#include "conformance/benchmark_operators.h"
 
 #include <algorithm>
 
 #include "base/check.h"
-#include "ops/op.h"
+#include "conformance/kernels.h"
 #include "session/benchmark_inputs.h"
+#include "session/conformance_support.h"
 #include "session/timed_plan.h"
 
 namespace vkformer {
@@ -20,7 +21,7 @@ class TimedRow {
   static Result<TimedRow> create(const std::shared_ptr<VulkanDevice>& device,
                                  const OperatorRow& row) {
     VKF_ASSIGN(OperatorGraph made, make_operator_graph(row));
-    VKF_ASSIGN(Plan plan, make_plan(made.graph, device->caps(), Precision::kF32));
+    VKF_ASSIGN(Plan plan, plan_on(Device(device), made.graph));
     settle(plan, made.graph);
     VKF_ASSIGN(TimedPlan timed,
                TimedPlan::create(device, std::move(plan), RecordingInputs::Profile::kOn));
@@ -55,7 +56,7 @@ class TimedRow {
     time.shapes = row_.inputs;
     const Plan& plan = plan_.plan();
     for (const Dispatch& d : plan.dispatches) {
-      const std::string name(kernel_info(d.kernel).name);
+      const std::string name = conformance::name_of(d.kernel);
       if (time.kernels.find(name) != std::string::npos) continue;
       time.kernels += (time.kernels.empty() ? "" : " ") + name;
     }
@@ -169,6 +170,19 @@ std::string roofline_reason(const std::string& op) {
     if (op == reason.op) return reason.why;
   }
   return {};
+}
+
+std::vector<std::string> benchmark_operators() {
+  std::vector<std::string> names;
+  for (const OperatorRow& row : operator_rows()) {
+    if (names.empty() || names.back() != row.op) names.emplace_back(row.op);
+  }
+  return names;
+}
+
+Result<std::vector<OperatorTime>> benchmark_operator(const Device& device, const std::string& op,
+                                                     int rounds) {
+  return run_operator_rows(device.impl(), op, rounds);
 }
 
 }  // namespace vkformer

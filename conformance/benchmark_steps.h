@@ -1,7 +1,7 @@
 // Operators that run_operator does not know: the parts of a decoding step, and of Reformer.
 #pragma once
 
-#include "session/benchmark_operators.h"
+#include "conformance/benchmark_operators.h"
 
 namespace vkformer {
 

@@ -1,4 +1,4 @@
-#include "session/benchmark_steps.h"
+#include "conformance/benchmark_steps.h"
 
 #include <cstring>
 

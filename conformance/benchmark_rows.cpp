@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "conformance/benchmark_operators.h"
+#include "conformance/benchmark_steps.h"
 #include "session/benchmark_inputs.h"
-#include "session/benchmark_operators.h"
-#include "session/benchmark_steps.h"
 #include "session/operator_runner.h"
 
 namespace vkformer {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr OperatorRow kRows[] = {
 #define VKF_BENCH(op, model, call, attributes, inputs) {#op, model, call, attributes, inputs},
-#include "session/benchmark_operators.def"
+#include "conformance/benchmark_operators.def"
 };
 
 Error row_error(const std::string& text, const std::string& why) {

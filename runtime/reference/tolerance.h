@@ -1,12 +1,13 @@
 // How far a GPU result may be from the double-precision reference: one table, by storage type and
-// by the number of terms that an element sums. Every operator test takes its bounds from here.
+// by the number of terms that an element sums. Every operator test and every check of conformance
+// takes its bounds from here.
 #pragma once
 
 #include <cstdint>
 
 #include "vkformer/tensor.h"
 
-namespace vkformer::testing {
+namespace vkformer::reference {
 
 // |actual - expected| <= absolute + relative * |expected|.
 struct Tolerance {
@@ -39,4 +40,4 @@ inline Tolerance tolerance_for(DType dtype, int64_t terms) {
   return {};
 }
 
-}  // namespace vkformer::testing
+}  // namespace vkformer::reference

@@ -1,0 +1,168 @@
+// Checks of matrix products and convolutions.
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "conformance/content.h"
+#include "reference/conv.h"
+#include "reference/matmul.h"
+
+namespace vkformer::conformance {
+namespace {
+
+struct Product {
+  int64_t m, n, k;
+};
+// Rows 1 to 9, around tiles of 8, 14, 16, 32 and 64, panels of 64 columns, odd depths; 1,500 rows.
+constexpr Product kProducts[] = {
+    {1, 1, 1},    {1, 7, 3},     {2, 64, 33},   {3, 63, 64},     {4, 65, 127},   {5, 8, 128},
+    {6, 200, 31}, {7, 129, 65},  {8, 130, 257}, {9, 64, 64},     {13, 66, 40},   {14, 71, 9},
+    {15, 64, 16}, {16, 97, 129}, {17, 33, 32},  {31, 128, 63},   {32, 127, 100}, {33, 65, 66},
+    {63, 64, 17}, {64, 65, 33},  {65, 200, 47}, {200, 200, 200}, {1500, 67, 21}};
+
+bool is_quick(const Product& p) {
+  return p.m == 5 || p.m == 33;
+}
+
+std::string product_text(const Product& p) {
+  return size_text({p.m, p.n, p.k});
+}
+
+struct ProductForm {
+  const char* name;
+  bool half;  // weights
+  bool bias;
+  const char* activation;
+  Precision precision;
+};
+constexpr ProductForm kForms[] = {
+    {"f32", false, false, "none", Precision::kF32},
+    {"f32-bias-gelu", false, true, "gelu", Precision::kF32},
+    {"f16", true, false, "none", Precision::kF32},
+    {"f16-bias-relu", true, true, "relu", Precision::kF32},
+    {"precision-f16", false, false, "none", Precision::kF16},
+    {"f16-precision-f16", true, false, "none", Precision::kF16},
+};
+
+Result<CheckCase> product_case(const Product& p, const ProductForm& form, Content content) {
+  const bool half = form.precision == Precision::kF16;
+  Array a = scaled(random_array({p.m, p.k}, 1, content), half ? 0.5 : 1);
+  Array b = random_array({p.k, p.n}, 2);
+  const Array bias = random_array({p.n}, 3);
+  if (half) a = reference::round_to_f16(std::move(a));
+  if (half || form.half) b = reference::round_to_f16(std::move(b));
+  reference::MatmulOptions options;
+  VKF_ASSIGN(options.activation,
+             reference::activation_from_name(
+                 form.activation == std::string("none") ? "identity" : form.activation));
+  TensorMap inputs{{"A", floats(a)}, {"B", floats(b)}};
+  if (form.bias) {
+    options.bias = &bias;
+    inputs.emplace("C", floats(bias));
+  }
+  VKF_ASSIGN(Array y, reference::matmul(a, b, options));
+  const DType arithmetic = half ? DType::kF16 : DType::kF32;
+  // Products of normal numbers; a sum of k of them is of the order of sqrt(k).
+  const double magnitude =
+      std::sqrt(static_cast<double>(p.k)) * (content == Content::kWide ? 1e5 : 1);
+  VKF_ASSIGN(
+      CheckCase made,
+      call_case({"gemm", std::string(R"({"activation": ")") + form.activation + "\"}",
+                 std::move(inputs), form.half ? "f16" : "f32"},
+                {{"Y", {std::move(y), reference::tolerance_for(arithmetic, p.k), magnitude}}}));
+  made.precision = form.precision;
+  return made;
+}
+
+// Any strides, batches and a full C: matmul_strided and matmul_tiled.
+Result<CheckCase> strided_case(const Product& p, bool trans_a, bool trans_b) {
+  const Array a = random_array(trans_a ? Shape{2, p.k, p.m} : Shape{2, p.m, p.k}, 1);
+  const Array b = random_array(trans_b ? Shape{2, p.n, p.k} : Shape{2, p.k, p.n}, 2);
+  const Array c = random_array({p.m, p.n}, 3);
+  reference::MatmulOptions options;
+  options.trans_a = trans_a;
+  options.trans_b = trans_b;
+  options.alpha = 0.5;
+  options.beta = -2;
+  options.c = &c;
+  VKF_ASSIGN(Array y, reference::matmul(a, b, options));
+  const std::string attributes = std::string(R"({"alpha": 0.5, "beta": -2)") +
+                                 (trans_a ? R"(, "trans_a": true)" : "") +
+                                 (trans_b ? R"(, "trans_b": true)" : "") + "}";
+  return call_case({"gemm", attributes, {{"A", floats(a)}, {"B", floats(b)}, {"C", floats(c)}}},
+                   {{"Y", {std::move(y), terms(p.k), std::sqrt(static_cast<double>(p.k))}}});
+}
+
+struct Window {
+  Shape x, w;
+  int64_t stride, padding, groups;
+};
+
+Result<CheckCase> conv_case(const Window& c, Content content) {
+  const Array x = random_array(c.x, 1, content), w = random_array(c.w, 2);
+  const Array bias = random_array({c.w[0]}, 3);
+  reference::ConvOptions options;
+  options.window.stride_height = options.window.stride_width = c.stride;
+  options.window.pad_top = options.window.pad_left = c.padding;
+  options.groups = c.groups;
+  options.bias = &bias;
+  VKF_ASSIGN(Array y, reference::conv(x, w, options));
+  const std::string attributes = R"({"stride": )" + std::to_string(c.stride) + R"(, "padding": )" +
+                                 std::to_string(c.padding) + R"(, "groups": )" +
+                                 std::to_string(c.groups) + "}";
+  return call_case(
+      {"conv2d", attributes, {{"X", floats(x)}, {"W", floats(w)}, {"bias", floats(bias)}}},
+      {{"Y",
+        {std::move(y), terms(element_count(c.w) / c.w[0] + 1),
+         content == Content::kWide ? 1e5 : 1}}});
+}
+
+}  // namespace
+
+void add_matmul_checks(CheckList& list) {
+  for (const Product& p : kProducts) {
+    for (const ProductForm& form : kForms) {
+      list.add("matmul", form.name + ("/" + product_text(p)), is_quick(p),
+               [=, &form] { return product_case(p, form, Content::kNormal); });
+    }
+    if (p.m > 200) continue;
+    for (int form = 0; form < 4; ++form) {
+      const bool a = (form & 1) != 0, b = (form & 2) != 0;
+      list.add("matmul",
+               std::string("strided-") + (a ? "t" : "n") + (b ? "t" : "n") + "/" + product_text(p),
+               is_quick(p) && form == 2, [=] { return strided_case(p, a, b); });
+    }
+  }
+  for (const Content content : {Content::kWide, Content::kTiny, Content::kSpecial}) {
+    for (const Product& p : {Product{1, 65, 33}, Product{6, 65, 33}, Product{40, 65, 33}}) {
+      for (const ProductForm& form : {kForms[0], kForms[2]}) {
+        list.add("matmul",
+                 std::string(form.name) + "-" + content_name(content) + "/" + product_text(p), true,
+                 [=] { return product_case(p, form, content); });
+      }
+    }
+  }
+}
+
+void add_conv_checks(CheckList& list) {
+  const Window windows[] = {
+      {{1, 1, 1, 1}, {1, 1, 1, 1}, 1, 0, 1},   {{2, 6, 9, 7}, {6, 1, 3, 3}, 1, 1, 6},
+      {{1, 8, 5, 33}, {12, 4, 3, 2}, 2, 1, 2}, {{1, 64, 14, 14}, {64, 1, 3, 3}, 2, 1, 64},
+      {{1, 3, 31, 17}, {6, 1, 5, 5}, 3, 2, 3}, {{1, 4, 1, 1500}, {4, 2, 1, 31}, 1, 15, 2}};
+  for (const Window& c : windows) {
+    for (const Content content : {Content::kNormal, Content::kWide, Content::kSpecial}) {
+      list.add("conv", content_name(content) + ("/" + size_text(c.x) + "-" + size_text(c.w)),
+               c.x[3] == 7 || c.x[3] == 33, [=] { return conv_case(c, content); });
+    }
+  }
+  const Window dense[] = {{{1, 1, 3, 3}, {2, 1, 2, 2}, 1, 0, 1},
+                          {{2, 3, 16, 16}, {9, 3, 4, 4}, 4, 0, 1},
+                          {{1, 5, 11, 13}, {65, 5, 3, 3}, 2, 1, 1},
+                          {{1, 80, 1, 200}, {33, 80, 1, 3}, 1, 0, 1}};
+  for (const Window& c : dense) {
+    list.add("unfold", "normal/" + size_text(c.x) + "-" + size_text(c.w), c.x[2] == 16,
+             [=] { return conv_case(c, Content::kNormal); });
+  }
+}
+
+}  // namespace vkformer::conformance

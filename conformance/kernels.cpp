@@ -1,0 +1,38 @@
+#include "conformance/kernels.h"
+
+namespace vkformer::conformance {
+namespace {
+
+struct Variant {
+  const char* name;
+  uint32_t features;
+};
+constexpr Variant kVariants[] = {
+#define VKF_KERNEL(name, group, features) {#name, features},
+#include "kernel_list.inc"
+#undef VKF_KERNEL
+};
+
+}  // namespace
+
+const char* name_of(KernelId kernel) {
+  return kVariants[static_cast<size_t>(kernel)].name;
+}
+
+std::vector<KernelId> all_kernels() {
+  std::vector<KernelId> list;
+  for (uint16_t i = 0; i < static_cast<uint16_t>(KernelId::kCount); ++i) {
+    list.push_back(static_cast<KernelId>(i));
+  }
+  return list;
+}
+
+std::string why_not(KernelId kernel, const DeviceCaps& caps) {
+  const uint32_t needs = kVariants[static_cast<size_t>(kernel)].features;
+  if ((needs & kFeature_subgroup) != 0 && !caps.subgroup()) return "needs the subgroup tier";
+  if ((needs & kFeature_fp16) != 0 && !caps.fp16()) return "needs the fp16 tier";
+  if ((needs & kFeature_int64) != 0 && !caps.int64()) return "needs 64-bit integers in shaders";
+  return {};
+}
+
+}  // namespace vkformer::conformance

@@ -1,0 +1,139 @@
+// Conformance: whether vkformer computes what it should on a device. Every operator and every
+// kernel that the device can run, at its tier and the tiers below, against references in double;
+// whole models; and a report that can be sent to somebody else. A library of its own,
+// vkformer_conformance.
+//
+// Threading: a run wants its device for itself. Lifetime: nothing outlives a call but what it
+// writes. All data is made from seeds; no files are needed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "vkformer/device.h"
+#include "vkformer/export.h"
+#include "vkformer/model.h"
+#include "vkformer/tensor.h"
+
+namespace vkformer {
+
+struct ConformanceOptions {
+  // kQuick: a choice of sizes, a minute on a processor. kFull: all, up to half an hour there.
+  enum class Extent : uint8_t { kQuick, kFull } extent = Extent::kFull;
+  // Parts of names, of which a check's must have one, or the whole name; empty: all checks.
+  std::vector<std::string> filters;
+  int repeats = 0;  // runs of every check, which must give the same bits; 0: 3 or, in full, 25
+  // Names, or beginnings of names that end in *, of checks that are known to fail here: those that
+  // never will pass, and those that do not yet. A pass of a "not yet" is reported as a surprise.
+  std::vector<std::string> expected_never;
+  std::vector<std::string> expected_not_yet;
+  // Kernels of failed checks are left out on this device and driver from now on: their names go
+  // into a file beside the pipeline cache, which new devices read.
+  enum class Demote : uint8_t { kNo, kYes } demote = Demote::kNo;
+  // A folder for every failed check, with all that is needed to see it elsewhere; empty: none.
+  std::string failure_folder;
+  // Called after every check with its name; empty: nobody.
+  std::function<void(const std::string& name, int done, int all)> progress;
+};
+
+// One check on one way of running it.
+struct ConformanceCheck {
+  // "softmax/masked/2x3x5x33/subgroup-wide": operator, case, size, tier and variation. Stable.
+  std::string name;
+  std::string op;    // ops/op_list.def, or "model"
+  std::string tier;  // "baseline", "subgroup" or "fp16"
+  // "passed", "failed", "expected failure (never)", "expected failure (not yet)" or "unexpected
+  // pass".
+  std::string outcome;
+  std::string message;               // of a failure: a full sentence
+  std::vector<std::string> kernels;  // variants that ran
+  double error = 0;                  // the largest difference, as a share of what is allowed
+  double ulps = 0;                   // the largest difference in units in the last place of f32
+  int64_t elements = 0;              // compared
+  int repeats = 0;                   // runs with equal bits
+  double milliseconds = 0;           // wall clock, of all runs and the reference
+  std::string reproduce;             // command line
+
+  bool failed() const { return outcome == "failed"; }
+};
+
+struct ConformanceReport {
+  std::string vkformer;  // version
+  std::string extent;    // "quick" or "full"
+  DeviceInfo device;
+  std::string tier;  // highest that was checked
+  std::vector<ConformanceCheck> checks;
+  std::vector<std::string> kernels_run;      // variants that some check ran
+  std::vector<std::string> kernels_not_run;  // and those that none did, with the reason behind
+  std::vector<std::string> demoted;          // variants that this run demoted
+  std::string demotion_file;                 // written; empty: none
+  double seconds = 0;
+
+  int count(const std::string& outcome) const {
+    int n = 0;
+    for (const ConformanceCheck& check : checks) n += check.outcome == outcome ? 1 : 0;
+    return n;
+  }
+};
+
+// Names of all checks of that extent, without tier and variation.
+VKFORMER_API std::vector<std::string> conformance_checks(ConformanceOptions::Extent extent);
+VKFORMER_API Result<ConformanceReport> run_conformance(const Device& device,
+                                                       const ConformanceOptions& options = {});
+
+// The report as JSON (docs/conformance.md has the schema), as JUnit XML, and as one HTML page that
+// needs nothing else.
+VKFORMER_API std::string conformance_json(const ConformanceReport& report);
+VKFORMER_API std::string conformance_junit(const ConformanceReport& report);
+VKFORMER_API std::string conformance_html(const ConformanceReport& report);
+// What conformance_json wrote; an error for anything else.
+VKFORMER_API Result<ConformanceReport> parse_conformance_json(const std::string& text);
+
+// Checks whose outcome differs between two reports.
+struct ConformanceChange {
+  std::string name;
+  std::string before;  // outcome, or "absent"
+  std::string after;
+};
+VKFORMER_API std::vector<ConformanceChange> compare_conformance(const ConformanceReport& before,
+                                                                const ConformanceReport& after);
+
+// Takes back what Demote::kYes wrote for this device and driver.
+VKFORMER_API Status forget_demotions(const Device& device);
+// Writes the SPIR-V of every kernel as FOLDER/NAME.spv, for spirv-val and spirv-dis.
+VKFORMER_API Status dump_shaders(const Device& device, const std::string& folder);
+
+// The first place where two devices, or one at two tiers, differ by more than rounding.
+struct LayerDifference {
+  std::string label;  // where in the model: "encoder.0.self_attn"; empty: nowhere
+  std::string op;     // operator
+  std::string tensor;
+  double difference = 0;  // the largest, absolute
+  double relative = 0;    // the same over the tensor's largest value
+  int64_t element = 0;
+  int tensors = 0;  // compared, up to and with this one
+};
+// Loads the model on both, runs a pass with the same inputs, and compares what every operator
+// wrote, in order. `relative`: what counts as a difference, over a tensor's largest value.
+struct CompareOptions {
+  ModelOptions first, second;  // how it is loaded on each
+  double relative = 1e-3;
+};
+VKFORMER_API Result<LayerDifference> compare_devices(const Device& first, const Device& second,
+                                                     const std::string& directory,
+                                                     const TensorMap& inputs,
+                                                     const CompareOptions& options = {});
+
+// Where a NaN came from; `op` is empty where there was none.
+struct NanOrigin {
+  std::string op;      // the first operator that wrote one
+  std::string label;   // where in the model
+  std::string kernel;  // variant
+  std::string tensor;
+  int64_t element = 0;
+};
+// Looks at what every dispatch writes while `work` runs, which uses that device.
+VKFORMER_API Result<NanOrigin> find_nan(const Device& device, const std::function<Status()>& work);
+
+}  // namespace vkformer

@@ -1,0 +1,76 @@
+#include "vulkan/demotion_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace vkformer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTitle = "vkformer demoted kernels 1 of 0.1.0";
+constexpr uintmax_t kMostBytes = 65536;
+
+Error unusable(const std::string& why) {
+  return invalid_file("[demotions] The file " + why +
+                      "; it is ignored. Make it anew with `vkformer conformance --demote`.");
+}
+
+}  // namespace
+
+std::string demotion_path(const std::string& directory, const PipelineCacheKey& key) {
+  return fs::path(pipeline_cache_path(directory, key)).replace_extension("demoted").string();
+}
+
+Result<std::vector<KernelId>> read_demoted_kernels(const std::string& path,
+                                                   const PipelineCacheKey& key) {
+  std::vector<KernelId> kernels;
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error) return kernels;
+  if (bytes > kMostBytes) return unusable("is too large");
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream content;
+  content << file.rdbuf();
+  const std::string text = content.str();
+  const size_t last = text.rfind("sum ");
+  if (!file || last == std::string::npos ||
+      text.substr(last) != "sum " + text_checksum(text.substr(0, last)) + "\n") {
+    return unusable("is damaged or is none of vkformer's");
+  }
+  std::istringstream lines(text.substr(0, last));
+  std::string line;
+  if (!std::getline(lines, line) || line != kTitle || !std::getline(lines, line) ||
+      line != key_line(key)) {
+    return unusable("was made for another device, driver or build of vkformer");
+  }
+  while (std::getline(lines, line)) {
+    uint16_t id = 0;
+    while (id < static_cast<uint16_t>(KernelId::kCount) &&
+           kernel_info(static_cast<KernelId>(id)).name != line) {
+      ++id;
+    }
+    if (id == static_cast<uint16_t>(KernelId::kCount)) return unusable("names no kernel of ours");
+    kernels.push_back(static_cast<KernelId>(id));
+  }
+  return kernels;
+}
+
+Status write_demoted_kernels(const std::string& path, const PipelineCacheKey& key,
+                             std::span<const KernelId> kernels) {
+  if (kernels.empty()) {
+    std::error_code error;
+    fs::remove(path, error);
+    if (!error) return {};
+    return not_found("[demotions] The file " + path + " could not be removed; remove it by hand.");
+  }
+  std::string text = std::string(kTitle) + "\n" + key_line(key) + "\n";
+  for (const KernelId id : kernels) text += std::string(kernel_info(id).name) + "\n";
+  text += "sum " + text_checksum(text) + "\n";
+  if (replace_file(path, {std::as_bytes(std::span(text))})) return {};
+  return not_found("[demotions] The file " + path +
+                   " could not be written; give a cache directory that can.");
+}
+
+}  // namespace vkformer

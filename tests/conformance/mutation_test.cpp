@@ -1,0 +1,117 @@
+// Checks of the checks: comparators that must fail, and kernels with an off-by-one in them.
+#include <algorithm>
+
+#include "conformance/check.h"
+#include "conformance/planted.h"
+#include "support/operator_check.h"
+#include "vkformer/conformance.h"
+
+namespace vkformer::testing {
+namespace {
+
+using conformance::compare;
+using conformance::Expected;
+
+Expected three() {
+  return {reference::Array{{3}, {1, 2, 3}}, reference::tolerance_for(DType::kF32, 1)};
+}
+
+struct Subject {
+  const char* kernel;
+  const char* filter;  // a check that runs it
+};
+constexpr Subject kSubjects[] = {
+    {"rms_norm_row__f32_f32_f32", "rms_norm/plain/7x64"},
+    {"softmax_row__f32_none_f32", "softmax/plain/normal/2x3x5x33"},
+    {"layer_norm_row__f32_f32_f32", "layer_norm/plain/5x33"},
+    {"activation_run__f32_none_f32", "activation/relu/5x33"},
+    {"matmul_rows__f32_f32_f32", "matmul/f32/5x8x128"},
+    {"matmul_tiled__f32_f32_f32", "matmul/f32/33x65x66"},
+    {"attention_tiled__f32_f32_f32", "attention/causal/1x4x2x7x33"},
+    {"unfold_row__f32_none_f32", "unfold/normal/2x3x16x16"},
+    {"gather_rows_run__f32_none_f32", "gather_rows/plain/7x33"},
+    {"embedding_row__u32_f32_f32", "embedding/f32/7x33"},
+};
+
+// Whether some check of the kernel fails with that SPIR-V in its place; those of others must not.
+bool is_caught(const Subject& subject, std::vector<uint32_t> words) {
+  const Device device = planted_device({{kernel_named(subject.kernel), std::move(words)}}, "none");
+  ConformanceOptions options;
+  options.filters = {subject.filter};
+  options.repeats = 1;
+  const auto report = run_conformance(device, options);
+  REQUIRE_MESSAGE(report.ok(), report.error().message);
+  int ran = 0;
+  bool caught = false;
+  for (const ConformanceCheck& check : report->checks) {
+    const auto& kernels = check.kernels;
+    if (std::find(kernels.begin(), kernels.end(), subject.kernel) == kernels.end()) {
+      CHECK_MESSAGE(!check.failed(), check.name);
+      continue;
+    }
+    ++ran;
+    caught = caught || check.failed();
+  }
+  CHECK(ran > 0);
+  return caught;
+}
+
+}  // namespace
+
+TEST_SUITE("cpu") {
+  TEST_CASE("the comparator fails for NaN, infinities, shapes and values that are off") {
+    const auto error = [](Shape shape, const std::vector<float>& values) {
+      return compare("y", Tensor::from_floats(std::move(shape), values), three()).error;
+    };
+    CHECK(error({3}, {1, 2, 3}) == 0);
+    CHECK(error({3}, {1, 2, 3.0000005f}) <= 1);
+    CHECK(error({3}, {1, kNan, 3}) > 1);
+    CHECK(error({3}, {1, kInfinity, 3}) > 1);
+    CHECK(error({3}, {1, 2, 3.001f}) > 1);
+    CHECK(error({1, 3}, {1, 2, 3}) > 1);
+    CHECK(error({2}, {1, 2}) > 1);
+    CHECK_FALSE(
+        compare("y", Tensor::from_floats({2}, std::vector<float>{1, 2}), three()).message.empty());
+    Expected special = three();
+    special.values[0] = kNan;
+    special.values[1] = -kInfinity;
+    const auto against = [&](const std::vector<float>& values) {
+      return compare("y", Tensor::from_floats({3}, values), special).error;
+    };
+    CHECK(against({kNan, -kInfinity, 3}) == 0);
+    CHECK(against({0, -kInfinity, 3}) > 1);
+    CHECK(against({kNan, kInfinity, 3}) > 1);
+    CHECK(against({kNan, kNan, 3}) > 1);
+  }
+
+  TEST_CASE("the comparator allows denormals to become zeros, and no number to become one") {
+    const Expected tiny{reference::Array{{1}, {1e-40}}, {}};
+    CHECK(compare("y", Tensor::from_floats({1}, std::vector<float>{0}), tiny).error <= 1);
+    const Expected small{reference::Array{{1}, {1e-37}}, {}};
+    CHECK(compare("y", Tensor::from_floats({1}, std::vector<float>{0}), small).error > 1);
+  }
+}
+
+TEST_SUITE("gpu") {
+  // Bounds of loops, i < n as i <= n, and of guards, i >= n as i > n. Where a workgroup is full, or
+  // a guard only skips what a later one skips too, that changes nothing; so one after the other is
+  // planted until one is seen.
+  TEST_CASE("an off-by-one in each of ten kernels is caught") {
+    if (!have_test_device()) return;
+    constexpr std::pair<uint16_t, uint16_t> kFaults[] = {{kULessThan, kULessThanEqual},
+                                                         {kUGreaterThanEqual, kUGreaterThan}};
+    for (const Subject& subject : kSubjects) {
+      const KernelId kernel = kernel_named(subject.kernel);
+      bool caught = false;
+      for (const auto& [from, to] : kFaults) {
+        const size_t places = places_of(kernel_spirv(kernel), from).size();
+        for (size_t i = 0; i < places && !caught; ++i) {
+          caught = is_caught(subject, with_fault(kernel, from, to, i));
+        }
+      }
+      CHECK_MESSAGE(caught, std::string(subject.kernel));
+    }
+  }
+}
+
+}  // namespace vkformer::testing
