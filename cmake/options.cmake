@@ -3,8 +3,9 @@
 option(VKFORMER_BUILD_SAMPLES "Build the command line program and the embedding samples"
        ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_PROGRAM "Build the command line program" ${VKFORMER_BUILD_SAMPLES})
-option(VKFORMER_BUILD_CONFORMANCE "Build the conformance library; the program needs it" ${VKFORMER_BUILD_PROGRAM})
 option(VKFORMER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(VKFORMER_BUILD_CONFORMANCE "Build the conformance library; program and tests need it"
+       ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_SHARED "Build the shared library" ON)
 option(VKFORMER_BUILD_STATIC "Build the static library" ${PROJECT_IS_TOP_LEVEL})
@@ -22,8 +23,8 @@ if(NOT VKFORMER_BUILD_SHARED AND NOT VKFORMER_BUILD_STATIC)
   message(FATAL_ERROR "VKFORMER_BUILD_SHARED and VKFORMER_BUILD_STATIC are both off; turn one on.")
 endif()
 
-if(VKFORMER_BUILD_PROGRAM AND NOT VKFORMER_BUILD_CONFORMANCE)
-  message(FATAL_ERROR "The program needs VKFORMER_BUILD_CONFORMANCE; turn it on.")
+if((VKFORMER_BUILD_PROGRAM OR VKFORMER_BUILD_TESTS) AND NOT VKFORMER_BUILD_CONFORMANCE)
+  message(FATAL_ERROR "The program and the tests need VKFORMER_BUILD_CONFORMANCE; turn it on.")
 endif()
 if(VKFORMER_BUILD_CONFORMANCE AND NOT VKFORMER_BUILD_STATIC AND (WIN32 OR APPLE))
   message(FATAL_ERROR

@@ -7,12 +7,14 @@
 #include "base/check.h"
 #include "base/narrow.h"
 #include "conformance/content.h"
+#include "ops/additive_attention.h"
 #include "ops/attention_step.h"
 #include "ops/embedding.h"
 #include "ops/kv_append.h"
 #include "ops/move_columns.h"
 #include "ops/rotary_append.h"
 #include "params/decode_state.h"
+#include "reference/additive_attention.h"
 #include "reference/attention.h"
 #include "reference/rotary.h"
 
@@ -246,6 +248,44 @@ Result<CheckCase> embedding_step_case(int64_t width, bool half) {
   return made;
 }
 
+// The alignment of one query of every live slot with the tokens of its item.
+Result<CheckCase> alignment_step_case(int64_t tokens, int64_t width, int64_t value_width) {
+  const int64_t line = width + value_width;
+  const Array q = random_array({kSlots, width}, 1), kv = random_array({kSlots, tokens, line}, 2);
+  const Array v = random_array({width}, 3);
+  const Tensor stored = floats(v);
+  std::vector<uint32_t> aux(static_cast<size_t>(width));
+  std::memcpy(aux.data(), stored.bytes.data(), stored.bytes.size());
+  CheckCase made = step_case();
+  AdditiveAttentionInputs in;
+  in.q = made.op.bind("q", floats(q));
+  in.kv = made.op.bind("kv", floats(kv));
+  in.aux = made.op.bind("aux", words(aux));
+  in.state = made.op.bind("state", state_of(9));
+  AdditiveAttentionAttrs attrs;
+  attrs.width = u32(width);
+  attrs.value_width = u32(value_width);
+  VKF_ASSIGN(const TensorId y, add_additive_attention(made.op.graph, in, attrs));
+  made.op.name_output(y, "y");
+  Array expected = reference::filled({kSlots, value_width + tokens}, kUntouched);
+  for (size_t slot = 0; slot < kLiveRows.size(); ++slot) {
+    const auto at = static_cast<int64_t>(slot) * width;
+    const auto item = int64_t{kLiveRows[slot]} * tokens * line;
+    const reference::AlignmentInputs one{
+        Array{{1, 1, width}, {q.data.begin() + at, q.data.begin() + at + width}},
+        Array{{1, tokens, line}, {kv.data.begin() + item, kv.data.begin() + item + tokens * line}},
+        nullptr, &v};
+    reference::AlignmentOptions options;
+    options.width = width;
+    options.value_width = value_width;
+    VKF_ASSIGN(const Array row, reference::additive_attention(one, options));
+    std::copy(row.data.begin(), row.data.end(),
+              expected.data.begin() + static_cast<int64_t>(slot) * (value_width + tokens));
+  }
+  made.expected.emplace("y", Expected{std::move(expected), terms(std::max(tokens, 64 * width))});
+  return made;
+}
+
 // The columns that the position before left, and the own ones where they go.
 Result<CheckCase> state_case(int64_t width, uint32_t position) {
   Array states = random_array({kSlots, 2, width + 3}, 3);
@@ -312,6 +352,10 @@ void add_step_checks(CheckList& list) {
       cross.self = false;
       list.add("attention", "step-cross/" + at, quick, [=] { return attention_step_case(cross); });
     }
+  }
+  for (const Shape& s : {Shape{1, 1, 1}, Shape{9, 33, 17}, Shape{65, 64, 129}}) {
+    list.add("additive_attention", "step/" + size_text(s), s[0] == 9,
+             [=] { return alignment_step_case(s[0], s[1], s[2]); });
   }
   for (const int64_t width : {int64_t{1}, int64_t{31}, int64_t{33}, int64_t{768}}) {
     list.add("embedding", "step-f32/" + std::to_string(width), width == 33,

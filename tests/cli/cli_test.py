@@ -15,7 +15,7 @@ import cli_support
 from cli_support import NO_DRIVER, read_tensors, run, run_on_device, write_tensors
 
 COMMANDS = ("devices", "inspect", "plan", "generate", "attend", "run", "tokenize", "bench", "profile",
-            "case")
+            "case", "conformance", "compare")
 
 
 def reference(name, count):
@@ -47,6 +47,45 @@ class CliTest(unittest.TestCase):
         for word in words:
             self.assertIn(word, result.stderr)
         self.assertFalse(result.stdout)
+
+
+class ConformanceTest(CliTest):
+    def test_reports_are_written_and_compared(self):
+        a, b = self.path("a.json"), self.path("b.json")
+        page, xml = self.path("page.html"), self.path("junit.xml")
+        check = ("conformance", "--quick", "--filter", "combine/normal/7x33", "--repeats", "2")
+        table = self.expect_ok(run_on_device(*check, "--json", a, "--html", page, "--junit", xml))
+        self.assertIn("combine", table)
+        with open(a, encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertEqual(report["format"], "vkformer conformance 1")
+        self.assertEqual(report["counts"]["failed"], 0)
+        self.assertTrue(report["checks"])
+        for path, words in ((page, ("<!DOCTYPE html>", report["device"]["uuid"])),
+                            (xml, ("<testsuite", report["checks"][0]["name"]))):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            for word in words:
+                self.assertIn(word, text)
+        report["checks"][0]["outcome"] = "failed"
+        self.write("b.json", report)
+        self.assertIn("0 checks differ", self.expect_ok(run("conformance", "diff", a, a)))
+        worse = run("conformance", "diff", a, b)
+        self.assertEqual(worse.returncode, 1)
+        self.assertIn("passed -> failed", worse.stdout)
+
+    def test_a_device_is_chosen_by_its_uuid(self):
+        devices = json.loads(self.expect_ok(run_on_device("devices", "--json")))
+        uuid = (devices if isinstance(devices, list) else devices["devices"])[0]["uuid"]
+        listed = run("conformance", "--quick", "--filter", "combine/normal/1x1", "--repeats", "1",
+                     "--device", uuid)
+        self.assertIn("0 failed", self.expect_ok(listed))
+
+    def test_names_that_no_check_has_and_damaged_reports_are_errors(self):
+        self.expect_failure(run_on_device("conformance", "--filter", "no-such-check"), 1, "--list")
+        broken = self.write("broken.json", "{}")
+        self.expect_failure(run("conformance", "diff", broken, broken), 1, "no report")
+        self.assertIn("softmax/", self.expect_ok(run("conformance", "--list")))
 
 
 class UsageTest(CliTest):

@@ -159,6 +159,56 @@ TEST_SUITE("gpu") {
     CHECK(clean->count("unexpected pass") == static_cast<int>(clean->checks.size()));
   }
 
+  TEST_CASE("the first operator that writes a NaN is named, and nothing where none does") {
+    if (!have_test_device()) return;
+    const Device device = *test_device();
+    Array x = random_array({3, 40}, 5);
+    const auto look = [&] {
+      return find_nan(device, [&]() -> Status {
+        const OperatorCall call{
+            "gated_activation", R"({"kind": "silu"})", {{"X", reference::to_tensor(x)}}};
+        const auto run = run_operator(device, call);
+        return run ? Status{} : run.error();
+      });
+    };
+    const auto clean = look();
+    REQUIRE_MESSAGE(clean.ok(), clean.error().message);
+    CHECK(clean->op.empty());
+    x[40 + 7] = kNan;
+    const auto found = look();
+    REQUIRE(found.ok());
+    CHECK(found->op == "gated_activation");
+    CHECK(found->tensor == "Y");
+    CHECK(found->element == 27);
+    CHECK_FALSE(find_nan(device, []() -> Status {
+                  return Error{ErrorCode::kCancelled, "no"};
+                }).ok());
+    CHECK(device.impl()->profiler() == nullptr);
+  }
+
+  TEST_CASE("the first layer in which two devices differ is named") {
+    if (!have_test_device()) return;
+    const std::string folder = std::string(VKFORMER_SOURCE_DIR) + "/tests/golden/gpt2-base";
+    const auto inputs = read_tensor_file(folder + "/inputs.safetensors");
+    REQUIRE(inputs.ok());
+    const Device right = *test_device();
+    const auto same =
+        compare_devices(right, planted_device({}, "none", "baseline"), folder + "/model", *inputs);
+    REQUIRE_MESSAGE(same.ok(), same.error().message);
+    CHECK(same->op.empty());
+    CHECK(same->tensors > 10);
+    const std::string name = right.tier() == "baseline" ? "layer_norm_row__f32_f32_f32"
+                                                        : "layer_norm_row__f32_f32_f32_subgroup";
+    const KernelId kernel = kernel_named(name);
+    const size_t last = places_of(kernel_spirv(kernel), kFMul).size() - 1;
+    const Device wrong = planted_device({{kernel, with_fault(kernel, kFMul, kFAdd, last)}}, "none");
+    const auto found = compare_devices(right, wrong, folder + "/model", *inputs);
+    REQUIRE_MESSAGE(found.ok(), found.error().message);
+    CHECK(found->op == "layer_norm");
+    CHECK(found->label.find("decoder.0") != std::string::npos);
+    CHECK(found->relative > 1e-3);
+  }
+
   TEST_CASE("demotions need a cache, and a device") {
     if (!have_test_device()) return;
     const std::string name = softmax_kernel(*test_device());

@@ -13,8 +13,6 @@ namespace vkformer::testing {
 enum SpirvOp : uint16_t {
   kFAdd = 129,
   kFMul = 133,
-  kUGreaterThan = 172,
-  kUGreaterThanEqual = 174,
   kULessThan = 176,
   kULessThanEqual = 178,
 };
@@ -58,11 +56,13 @@ struct CacheFolder {
   }
 };
 
-inline Device planted_device(const PlantedKernels& planted, const std::string& cache) {
+inline Device planted_device(const PlantedKernels& planted, const std::string& cache,
+                             const std::string& tier = "") {
   DeviceTweaks tweaks = test_device_tweaks();
   tweaks.planted = planted;
   DeviceOptions options = test_device_options();
   options.cache_directory = cache;
+  if (!tier.empty()) options.tier = tier;
   auto device = make_test_device(options, tweaks);
   REQUIRE_MESSAGE(device.ok(), device.error().message);
   return *device;
