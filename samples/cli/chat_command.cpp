@@ -243,7 +243,7 @@ int run_chat(const CommonOptions& common, ChatCommandOptions& options) {
   const Status choice = finish_choice(options.choice, options.text);
   if (!choice) return report(choice.error());
   Result<ChatTemplate> read = chat_template(options);
-  if (!read) return report(read.error());
+  if (!read) return report(read.error().with_context("no chat template (--template gives one)"));
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
   TaskOptions task;
