@@ -47,10 +47,9 @@ std::string spoken(const std::string& weights, const std::string& cache, const s
   TaskOptions options;
   options.model.weights = weights;
   options.session.cache = cache;
-  const auto generator =
-      TextGenerator::load(*test_device(), ModelSource::directory(g2p()), options);
+  auto generator = TextGenerator::load(*test_device(), ModelSource::directory(g2p()), options);
   REQUIRE_MESSAGE(generator.ok(), generator.error().message);
-  const auto texts = generator->generate({word});
+  const auto texts = generator->generate(std::vector<std::string>{word});
   REQUIRE_MESSAGE(texts.ok(), texts.error().message);
   return texts->front().front().text;
 }

@@ -161,7 +161,7 @@ TEST_SUITE("cpu") {
       std::vector<float> values(45), bias(9);
       for (size_t i = 0; i < 45; ++i) values[i] = static_cast<float>(i + 1);
       for (size_t i = 0; i < 9; ++i) bias[i] = static_cast<float>(i + 7);
-      const auto packed = pack_matrix(values, {9, 5, MatrixOrder::kOutIn}, bias, weights[0].dtype);
+      const auto packed = pack_matrix(values, {9, 5, MatrixOrder::kOutIn}, bias, weights[0].format);
       REQUIRE(packed.ok());
       CHECK(packed->bias_offset == weights[0].bias_offset);
       REQUIRE(packed->words.size() * 4 <= bytes.size());
