@@ -40,7 +40,11 @@ Result<Recording> Recording::create(std::shared_ptr<VulkanDevice> device, Plan p
                                     const RecordingInputs& inputs) {
   RecordingInputs timed = inputs;
   const auto profiler = device ? device->impl().profiler : nullptr;
-  if (profiler != nullptr) timed.profile = RecordingInputs::Profile::kOn;
+  // What is watched runs dispatch by dispatch, and has no times.
+  if (profiler != nullptr) {
+    timed.profile =
+        profiler->watches() ? RecordingInputs::Profile::kOff : RecordingInputs::Profile::kOn;
+  }
   VKF_ASSIGN(Recording made, prepare(std::move(device), std::move(plan), timed));
   VKF_CHECK(made.impl_->recorder->record());
   if (profiler != nullptr) made.impl_->profiled = profiler->recorded(made.plan());
