@@ -10,6 +10,7 @@
 #include "reference/matmul.h"
 #include "support/matrix_rounding.h"
 #include "support/operator_check.h"
+#include "vulkan/recording.h"
 
 namespace vkformer::testing {
 

@@ -6,6 +6,7 @@
 
 #include "params/decode_state.h"
 #include "support/operator_check.h"
+#include "vulkan/recording.h"
 
 namespace vkformer::testing {
 
