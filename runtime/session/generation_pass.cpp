@@ -367,7 +367,6 @@ Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item)
 }
 
 Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
-                                           const GenerateOptions& options,
                                            const TokenWatch* watch) {
   const SearchLayout layout{params_};
   std::vector<uint32_t> words(search_words(params_));
@@ -417,7 +416,7 @@ Result<Generation> GenerationPass::run(const GenerationInputs& inputs,
   }
   TokenWatch* const follower = watch ? &*watch : nullptr;
   VKF_CHECK(decode(steps(new_tokens), steps_per_submit, follower, counters));
-  VKF_ASSIGN(Generation found, collect(inputs, options, follower));
+  VKF_ASSIGN(Generation found, collect(inputs, follower));
   if (watch) VKF_CHECK(watch->check_complete());
   return found;
 }

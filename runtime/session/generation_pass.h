@@ -65,9 +65,7 @@ class GenerationPass {
   // Slots that are still being decoded, of what has run; waits for it.
   Result<uint32_t> live_slots();
   // Sequences, best first.
-  Result<Generation> collect(const GenerationInputs& inputs, const GenerateOptions& options) {
-    return collect(inputs, options, nullptr);
-  }
+  Result<Generation> collect(const GenerationInputs& inputs) { return collect(inputs, nullptr); }
 
  private:
   GenerationPass(std::shared_ptr<const LoadedModel> model, const GenerationKey& key)
@@ -91,8 +89,7 @@ class GenerationPass {
   // Hands new tokens on and ends the items that shall; `position` is the last one with a token.
   Status follow(TokenWatch& watch, uint32_t position, uint32_t& live_slots);
   Status check_item(std::span<const uint32_t> search, size_t item) const;
-  Result<Generation> collect(const GenerationInputs& inputs, const GenerateOptions& options,
-                             const TokenWatch* watch);
+  Result<Generation> collect(const GenerationInputs& inputs, const TokenWatch* watch);
   Result<std::array<uint32_t, 4>> read_state();
   int64_t step_workgroups(uint32_t live_slots) const;
   // What is the same in every run.

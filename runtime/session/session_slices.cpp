@@ -172,7 +172,7 @@ Status SessionState::follow_job() {
   GenerationJob& job = work.jobs[work.job];
   VKF_ASSIGN(const uint32_t live, job.pass->live_slots());
   if (live > 0 && !sliced_->check_submitted()) return {};
-  VKF_ASSIGN(Generation generated, job.pass->collect(job.inputs, work.options));
+  VKF_ASSIGN(Generation generated, job.pass->collect(job.inputs));
   scatter(generated, job.inputs.items, work.generation);
   sliced_->skip_rest();
   return ++work.job < work.jobs.size() ? begin_job() : Status{};

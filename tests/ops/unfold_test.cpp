@@ -142,7 +142,7 @@ TEST_SUITE("cpu") {
     CHECK(op.graph.tensor(patches).shape == Shape{2, 33, 30});
     const TensorId weight = op.graph.add_external("weight", DType::kF32, {30 * 64 + 64});
     const TensorId y =
-        add_linear(op.graph, patches, {weight, 64, 30, 30 * 64, DType::kF32}, {}).value();
+        add_linear(op.graph, patches, {weight, 64, 30, 30 * 64, MatrixFormat::kF32}, {}).value();
     op.name_output(y, "y");
     const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "unfold_row__f32_none_f32");
     CHECK(plan.dispatches.size() == 2);
