@@ -39,9 +39,9 @@ Array expected_of(const Case& c, const Array& x, const Array& w, const Array& bi
 Prepared prepare(const Case& c, Array x) {
   const auto seed = static_cast<uint32_t>(c.n + c.k);
   Array w = random_array({c.k, c.n}, seed, 1 / std::sqrt(static_cast<double>(c.k)));
+  const std::vector<float> values(w.data.begin(), w.data.end());
   w = round_to_format(w, c.format);
   const Array bias = random_array({c.n}, seed + 1);
-  const std::vector<float> values(w.data.begin(), w.data.end());
   std::vector<float> bias_values(bias.data.begin(), bias.data.end());
   if (!c.bias) bias_values.clear();
   const auto packed = pack_matrix(values, {c.n, c.k, MatrixOrder::kInOut}, bias_values, c.format);

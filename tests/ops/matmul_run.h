@@ -109,7 +109,6 @@ inline Product make_product(const ProductCase& c) {
   const double scale = 1 / std::sqrt(static_cast<double>(c.k));
   p.a = random_array({c.batch, c.m, c.k}, c.seed, scale);
   p.b = random_array({c.batch, c.k, c.n}, c.seed + 1);
-  p.b = round_to_format(p.b, c.weight);
   p.bias = random_array({c.n}, c.seed + 2);
   const bool row = c.addend == ProductCase::Addend::kRow;
   p.c = random_array(row ? Shape{c.n} : Shape{c.batch, c.m, c.n}, c.seed + 3);
@@ -131,6 +130,7 @@ inline Product make_product(const ProductCase& c) {
   params.a_batch_stride = a.batch_stride;
   if (c.layout == ProductCase::Layout::kPacked) {
     place_packed_weight(c, p);
+    p.b = round_to_format(p.b, c.weight);  // what the packed words stand for
   } else {
     Placed b = place(p.b, 5, c.b_gap, c.trans_b);
     p.b_words = std::move(b.words);

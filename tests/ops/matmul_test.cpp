@@ -81,12 +81,12 @@ struct PreparedLinear {
 PreparedLinear prepare_linear(const LinearCase& c, uint32_t seed) {
   const int64_t k = c.x.dim(-1);
   Array w = random_array({k, c.n}, seed, 1 / std::sqrt(static_cast<double>(k)));
+  const std::vector<float> values(w.data.begin(), w.data.end());
   w = round_to_format(w, c.format);
   const Array bias = random_array({c.n}, seed + 1);
   Shape y_shape = c.x.shape;
   y_shape.back() = c.n;
   const Array residual = random_array(y_shape, seed + 2);
-  const std::vector<float> values(w.data.begin(), w.data.end());
   std::vector<float> bias_values(bias.data.begin(), bias.data.end());
   if (!c.bias) bias_values.clear();
   const auto packed = pack_matrix(values, {c.n, k, MatrixOrder::kInOut}, bias_values, c.format);

@@ -19,8 +19,9 @@ struct Case {
 };
 
 struct Problem {
-  Array gates;  // (B, T, G Hd)
-  Array weight;
+  Array gates;               // (B, T, G Hd)
+  std::vector<float> given;  // (G Hd, Hd)
+  Array weight;              // what it rounds to
   Array bias;
   Array initial;  // (B, St)
 };
@@ -30,6 +31,7 @@ Problem make_problem(const Case& c, uint32_t seed) {
   Problem p;
   p.gates = random_array({c.batch, c.tokens, line}, seed);
   p.weight = random_array({line, c.width}, seed + 1, 1 / std::sqrt(static_cast<double>(c.width)));
+  p.given.assign(p.weight.data.begin(), p.weight.data.end());
   p.weight = round_to_format(p.weight, c.format, MatrixOrder::kOutIn);
   p.bias = random_array({line}, seed + 2, 0.3);
   p.initial = random_array({c.batch, c.width * states_of(c.cell)}, seed + 3, 0.5);
@@ -37,11 +39,10 @@ Problem make_problem(const Case& c, uint32_t seed) {
 }
 
 PreparedOperator prepare(const Case& c, const Problem& p) {
-  const std::vector<float> values(p.weight.data.begin(), p.weight.data.end());
   std::vector<float> bias(p.bias.data.begin(), p.bias.data.end());
   if (!c.bias) bias.clear();
   const int64_t line = gates_of(c.cell) * c.width;
-  const auto packed = pack_matrix(values, {line, c.width, MatrixOrder::kOutIn}, bias, c.format);
+  const auto packed = pack_matrix(p.given, {line, c.width, MatrixOrder::kOutIn}, bias, c.format);
   REQUIRE(packed.ok());
   PreparedOperator op;
   const auto words = static_cast<int64_t>(packed->words.size());

@@ -84,19 +84,21 @@ TEST_SUITE("model") {
 
   TEST_CASE("quantised weights are as far from f32 as their bits say") {
     if (!have_test_device()) return;
-    const std::pair<const char*, double> kMost[] = {
-        {"f16", 0.001}, {"bf16", 0.006}, {"q8", 0.01}, {"q4m", 0.12}, {"q4", 0.14}};
+    // The error of one product (docs/numerics.md); a few layers in a row have some times that.
+    const std::pair<const char*, double> kOneProduct[] = {
+        {"f16", 2e-4}, {"bf16", 1.6e-3}, {"q8", 4e-3}, {"q4m", 5.6e-2}, {"q4", 6.4e-2}};
+    constexpr double kLayers = 6;
     for (const char* name : {"gpt2-batch", "llama-gqa"}) {
       const GoldenCase golden = golden_case(name);
       const TensorMap inputs = golden.tensors("inputs.safetensors");
       const TensorMap exact = outputs_of(golden.path("model"), "f32", inputs);
       double before = 0;
-      for (const auto& [weights, most] : kMost) {
+      for (const auto& [weights, product] : kOneProduct) {
         CAPTURE(name);
         CAPTURE(weights);
         const TensorMap rounded = outputs_of(golden.path("model"), weights, inputs);
         const double error = relative_error(rounded.at("logits"), exact.at("logits"));
-        CHECK(error < most);
+        CHECK(error < kLayers * product);
         CHECK(error > before / 2);  // fewer bits, more error
         before = error;
       }

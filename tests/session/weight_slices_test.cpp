@@ -94,7 +94,7 @@ TEST_SUITE("gpu") {
             attrs.residual = op.bind("residual", reference::to_tensor(residual));
             options.residual = &residual;
           }
-          const LinearWeight weight = bind_slices(op, matrix, bias, format, 64);
+          const LinearWeight weight = bind_slices(op, given, bias, format, 64);
           REQUIRE(weight.slices.size() == 3);
           const auto y = add_linear(op.graph, op.bind("x", reference::to_tensor(x)), weight, attrs);
           REQUIRE_MESSAGE(y.ok(), y.error().message);
@@ -113,7 +113,8 @@ TEST_SUITE("gpu") {
     for (MatrixFormat format : {MatrixFormat::kF32, MatrixFormat::kBF16, MatrixFormat::kQ8,
                                 MatrixFormat::kQ4, MatrixFormat::kQ4M}) {
       CAPTURE(format_name(format));
-      const Array table = round_to_format(random_array({width, vocabulary}, 5), format);
+      const Array given = random_array({width, vocabulary}, 5);
+      const Array table = round_to_format(given, format);
       Array wanted = reference::filled({10, width}, std::numeric_limits<double>::quiet_NaN());
       for (int64_t d = 0; d < width; ++d) {
         for (size_t r = 0; r < ids.size(); ++r) {
@@ -122,7 +123,7 @@ TEST_SUITE("gpu") {
         }
       }
       PreparedOperator op;
-      const LinearWeight weight = bind_slices(op, table, {}, format, 64);
+      const LinearWeight weight = bind_slices(op, given, {}, format, 64);
       EmbeddingInputs inputs{.ids = op.bind("ids", word_tensor(ids, {10})), .table = weight.tensor};
       for (size_t s = 1; s < weight.slices.size(); ++s) {
         inputs.slices.push_back(weight.slices[s].tensor);
