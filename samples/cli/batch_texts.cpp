@@ -131,6 +131,11 @@ void add_guess_options(CLI::App& command, BatchFlags& flags) {
       ->check(CLI::Range(1, 64))
       ->group(kGuesses);
   command
+      .add_option("--capacity", flags.batch.capacity,
+                  "tokens of a row, prompt included; 0: up to 1,024")
+      ->check(CLI::Range(0, 1 << 20))
+      ->group(kBatch);
+  command
       .add_option("--guesses", flags.batch.guesses, "tokens guessed of a text at most in a step")
       ->check(CLI::Range(1, 64))
       ->group(kGuesses);
@@ -313,10 +318,6 @@ Result<std::vector<Json>> BatchTexts::answer(const std::vector<Json>& requests) 
   while (submitted < requests.size() || !idle()) {
     while (submitted < requests.size()) {
       Json fields = requests[submitted];
-      if (fields.value("text", "?").empty()) {
-        answers[submitted++] = {{"text", ""}, {"ids", Json::array()}, {"score", nullptr}};
-        continue;
-      }
       fields["id"] = submitted;
       const Status taken = submit(fields);
       if (!taken && taken.error().code == ErrorCode::kOutOfMemory) break;

@@ -78,7 +78,7 @@ class ServeTest(unittest.TestCase):
         return [json.loads(line) for line in result.stdout.splitlines()]
 
     def test_generate_guesses(self):
-        texts = ["ROMEO:", "What say you? What say", "", "To be, or", "A", "B"]
+        texts = ["ROMEO:", "What say you? What say", "To be, or", "A", "B"]
         for choice in ([], ["--temperature", "0.7", "--seed", "5"]):
             arguments = [*texts, "--max-new-tokens", "24", *choice]
             plain = self.generate(*arguments)
