@@ -234,10 +234,9 @@ uint token_at(Row r, uint place) {
 
 // Token `turn` of those that the row generates, from 0.
 uint draw(Row r, ChoiceRow c, uint turn) {
-  const uvec2 key = uvec2(c.seed_low, c.seed_high);
-  const uvec4 counter = uvec4(turn, c.stream, 0u, 0u);
+  const uvec4 number = philox(uvec2(c.seed_low, c.seed_high), uvec4(turn, c.stream, 0u, 0u));
   uint place, unused;
-  umulExtended(philox(key, counter).x, kept_mass(r), place, unused);
+  umulExtended(number.x, kept_mass(r), place, unused);
   return token_at(r, place);
 }
 
@@ -267,9 +266,8 @@ Row softmax_of(uint base, float temperature) {
 void main() {
   const uint slot = gl_WorkGroupID.x;
   if (slot >= state.live_slots) return;
-  const uint length = state.position + 1u;
   const ChoiceRow c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
-  const uint prompt = prompt_end(c, length);
+  const uint length = state.position + 1u, prompt = prompt_end(c, length);
   if (length < prompt) return;  // the prompt says what comes next
   const uint base = slot * p.search.vocab;
   const float log_sum = log_sum_of(base, p.search.vocab);

@@ -45,6 +45,12 @@ struct StepProblem {
 
 constexpr int64_t kQueryColumn = 3;
 
+// Into the first element of a line of a row's f32 cache.
+void put_nan(StepProblem& p, const StepCase& c, int64_t row, int64_t line) {
+  std::memcpy(p.kv.bytes.data() + 4 * (row * c.lines + line) * c.line(), &kNan, 4);
+  p.kept = p.kv;
+}
+
 StepProblem make_step_problem(const StepCase& c) {
   Noise noise;
   StepProblem p;
@@ -310,8 +316,8 @@ TEST_SUITE("gpu") {
   TEST_CASE("a NaN in the cache reaches the rows that see it only") {
     StepCase c;
     StepProblem p = make_step_problem(c);
-    std::memcpy(p.kv.bytes.data() + 4 * (5 * c.lines + 9) * c.line(), &kNan, 4);
-    std::memcpy(p.kv.bytes.data() + 4 * (4 * c.lines + 69) * c.line(), &kNan, 4);
+    put_nan(p, c, 5, 9);
+    put_nan(p, c, 4, 69);
     check_step(c, p, false);
   }
 
@@ -354,7 +360,7 @@ TEST_SUITE("gpu") {
     c.heads = 2;
     c.kv_heads = 1;
     StepProblem p = make_step_problem(c);
-    std::memcpy(p.kv.bytes.data() + 4 * (5 * c.lines + 300) * c.line(), &kNan, 4);
+    put_nan(p, c, 5, 300);
     check_step(c, p, false);
   }
 
