@@ -9,6 +9,7 @@
 #include "base/message.h"
 #include "session/pass_rows.h"
 #include "session/session_state.h"
+#include "session/token_choice.h"
 
 namespace vkformer {
 namespace {
@@ -115,12 +116,13 @@ Status check_contrast(const GenerateOptions& o) {
         message({"[contrastive_tokens] is ", o.contrastive_tokens, " and contrast ", o.contrast,
                  ", but they must lie between 2 and ", kMostCandidates, " and between 0 and 1"}));
   }
-  const bool alone = o.beams == 1 && o.return_sequences == 1 && o.choice == TokenChoice::kBest &&
-                     !o.grammar && !o.context && o.forced_bos < 0 && o.forced_eos < 0;
+  const bool alone = o.beams == 1 && o.return_sequences == 1 && !needs_choice(o) && !o.context &&
+                     o.forced_bos < 0 && o.forced_eos < 0;
   if (alone) return {};
   return unsupported(
-      "[contrastive_tokens] contrastive search knows no beams, draws, grammars, contexts or forced "
-      "tokens; leave them away");
+      "[contrastive_tokens] contrastive search knows no beams, draws, penalties, grammars, "
+      "contexts "
+      "or forced tokens; leave them away");
 }
 
 }  // namespace

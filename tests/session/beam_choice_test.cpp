@@ -175,6 +175,11 @@ TEST_SUITE("model") {
       o.beams = 1;
       o.contrastive_tokens = 1;
     });
+    refused("penalties", [](GenerateOptions& o) {
+      o.beams = 1;
+      o.contrastive_tokens = 4;
+      o.penalties.repetition = 1.2;
+    });
     refused("contrast", [](GenerateOptions& o) {
       o.beams = 1;
       o.contrastive_tokens = 4;
