@@ -75,7 +75,7 @@ class ConformanceTest(CliTest):
         self.assertIn("passed -> failed", worse.stdout)
 
     def test_a_device_is_chosen_by_its_uuid(self):
-        devices = json.loads(self.expect_ok(run_on_device("devices", "--json")))
+        devices = json.loads(self.expect_ok(run("devices", "--json")))
         uuid = (devices if isinstance(devices, list) else devices["devices"])[0]["uuid"]
         listed = run("conformance", "--quick", "--filter", "combine/normal/1x1", "--repeats", "1",
                      "--device", uuid)
