@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vulkan/debug_labels.h"
+
 namespace vkformer {
 namespace {
 
@@ -14,15 +16,7 @@ std::string who(const Dispatch& dispatch) {
 }
 
 void begin_label(const Context& context, VkCommandBuffer commands, const Dispatch& dispatch) {
-  if (!context.api.CmdBeginDebugUtilsLabelEXT) return;
-  const std::string text = dispatch.label + " " + std::string(kernel_info(dispatch.kernel).name);
-  VkDebugUtilsLabelEXT label{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
-  label.pLabelName = text.c_str();
-  context.api.CmdBeginDebugUtilsLabelEXT(commands, &label);
-}
-
-void end_label(const Context& context, VkCommandBuffer commands) {
-  if (context.api.CmdEndDebugUtilsLabelEXT) context.api.CmdEndDebugUtilsLabelEXT(commands);
+  begin_label(context, commands, dispatch.label, kernel_info(dispatch.kernel).name);
 }
 
 }  // namespace

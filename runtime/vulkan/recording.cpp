@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "vulkan/debug_labels.h"
 #include "vulkan/dispatch_profiler.h"
 #include "vulkan/recorder.h"
 #include "vulkan/slice_stream.h"
@@ -27,7 +28,7 @@ Recording::Impl::~Impl() {
   const VkDevice handle = owner.context.device;
   const VkAllocationCallbacks* allocator = owner.context.allocator;
   if (queries) api.DestroyQueryPool(handle, queries, allocator);
-  if (commands) api.DestroyCommandPool(handle, commands, allocator);
+  if (commands) destroy_command_pool(owner.context, commands);
   if (descriptors) api.DestroyDescriptorPool(handle, descriptors, allocator);
 }
 

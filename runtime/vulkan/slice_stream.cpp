@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "vulkan/debug_labels.h"
 #include "vulkan/recorder.h"
 
 namespace vkformer {
@@ -59,7 +60,7 @@ SliceStream::Impl::~Impl() {
   device->impl().timeline->settle(last_value);
   const Context& c = context();
   for (const Slot& slot : slots) {
-    if (slot.pool) c.api.DestroyCommandPool(c.device, slot.pool, c.allocator);
+    if (slot.pool) destroy_command_pool(c, slot.pool);
   }
   if (queries) c.api.DestroyQueryPool(c.device, queries, c.allocator);
 }
@@ -79,7 +80,7 @@ Status SliceStream::Impl::make_slot(Slot& slot) {
                                    "[slices] vkAllocateCommandBuffers");
   if (allocated) return {};
   // A slot has both or neither.
-  c.api.DestroyCommandPool(c.device, std::exchange(slot.pool, VK_NULL_HANDLE), c.allocator);
+  destroy_command_pool(c, std::exchange(slot.pool, VK_NULL_HANDLE));
   return allocated;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vulkan/debug_labels.h"
+
 namespace vkformer {
 namespace {
 
@@ -31,7 +33,7 @@ Result<std::unique_ptr<Transfer>> Transfer::create(Context& context, MemoryPool&
 
 Transfer::~Transfer() {
   if (staging_) memory_.release(*staging_);
-  if (pool_) context_.api.DestroyCommandPool(context_.device, pool_, context_.allocator);
+  if (pool_) destroy_command_pool(context_, pool_);
 }
 
 uint64_t Transfer::staging_bytes() const {
