@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "vulkan/debug_labels.h"
+#include "vulkan/command_buffers.h"
 
 namespace vkformer {
 namespace {
@@ -275,11 +275,9 @@ Status Recorder::begin_chunk() {
   info.commandBufferCount = 1;
   VKF_CHECK(context_.check(context_.api.AllocateCommandBuffers(context_.device, &info, &commands_),
                            "[recording] vkAllocateCommandBuffers"));
-  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   chunk_flops_ = 0;
-  return context_.check(context_.api.BeginCommandBuffer(commands_, &begin),
-                        "[recording] vkBeginCommandBuffer");
+  return begin_commands(context_, commands_, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
+                        "[recording]");
 }
 
 Status Recorder::end_chunk() {

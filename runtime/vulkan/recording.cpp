@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "vulkan/debug_labels.h"
+#include "vulkan/command_buffers.h"
 #include "vulkan/dispatch_profiler.h"
 #include "vulkan/recorder.h"
 #include "vulkan/slice_stream.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "vulkan/debug_labels.h"
+#include "vulkan/command_buffers.h"
 #include "vulkan/recorder.h"
 
 namespace vkformer {
@@ -104,10 +104,8 @@ Status SliceStream::Impl::reset_queries() {
 
 Status SliceStream::Impl::begin(Slot& slot) {
   Context& c = context();
-  VKF_CHECK(c.check(c.api.ResetCommandPool(c.device, slot.pool, 0), "[slices] vkResetCommandPool"));
-  VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  return c.check(c.api.BeginCommandBuffer(slot.commands, &info), "[slices] vkBeginCommandBuffer");
+  VKF_CHECK(reset_command_pool(c, slot.pool, "[slices]"));
+  return begin_commands(c, slot.commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, "[slices]");
 }
 
 Status SliceStream::Impl::end(Slot& slot) {

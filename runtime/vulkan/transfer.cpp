@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "vulkan/debug_labels.h"
+#include "vulkan/command_buffers.h"
 
 namespace vkformer {
 namespace {
@@ -55,12 +55,9 @@ Status Transfer::make_staging() {
 }
 
 Status Transfer::begin() {
-  VKF_CHECK(context_.check(context_.api.ResetCommandPool(context_.device, pool_, 0),
-                           "[transfer] vkResetCommandPool"));
-  VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  VKF_CHECK(context_.check(context_.api.BeginCommandBuffer(commands_, &info),
-                           "[transfer] vkBeginCommandBuffer"));
+  VKF_CHECK(reset_command_pool(context_, pool_, "[transfer]"));
+  VKF_CHECK(begin_commands(context_, commands_, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+                           "[transfer]"));
   context_.memory_barrier(
       commands_,
       VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |

@@ -1,0 +1,51 @@
+#include "vulkan/command_buffers.h"
+
+#include <mutex>
+
+namespace vkformer {
+namespace {
+
+// The layer keeps one table of labels for all devices of an instance, and devices may share one.
+std::mutex labels_mutex;
+
+}  // namespace
+
+Status begin_commands(Context& context, VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
+                      const char* who) {
+  VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  info.flags = usage;
+  std::unique_lock lock(labels_mutex);
+  const VkResult begun = context.api.BeginCommandBuffer(commands, &info);
+  lock.unlock();
+  return context.check(begun, std::string(who) + " vkBeginCommandBuffer");
+}
+
+Status reset_command_pool(Context& context, VkCommandPool pool, const char* who) {
+  std::unique_lock lock(labels_mutex);
+  const VkResult reset = context.api.ResetCommandPool(context.device, pool, 0);
+  lock.unlock();
+  return context.check(reset, std::string(who) + " vkResetCommandPool");
+}
+
+void destroy_command_pool(const Context& context, VkCommandPool pool) {
+  const std::lock_guard lock(labels_mutex);
+  context.api.DestroyCommandPool(context.device, pool, context.allocator);
+}
+
+void begin_label(const Context& context, VkCommandBuffer commands, const std::string& what,
+                 std::string_view kernel) {
+  if (!context.api.CmdBeginDebugUtilsLabelEXT) return;
+  const std::string text = what + " " + std::string(kernel);
+  VkDebugUtilsLabelEXT label{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
+  label.pLabelName = text.c_str();
+  const std::lock_guard lock(labels_mutex);
+  context.api.CmdBeginDebugUtilsLabelEXT(commands, &label);
+}
+
+void end_label(const Context& context, VkCommandBuffer commands) {
+  if (!context.api.CmdEndDebugUtilsLabelEXT) return;
+  const std::lock_guard lock(labels_mutex);
+  context.api.CmdEndDebugUtilsLabelEXT(commands);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,30 @@
+// Command buffers and the labels in them, for RenderDoc, Nsight and the messages of validation.
+//
+// Every call that makes a layer touch the labels of a command buffer goes through here and takes
+// turns with the others: Khronos validation before 1.3.243 forgets them without a lock when a pool
+// ends, and crashes if another thread begins a buffer or a label meanwhile
+// (Vulkan-ValidationLayers issue 5172).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "vulkan/context.h"
+
+namespace vkformer {
+
+// `who`, "[transfer]", begins the error's sentence.
+Status begin_commands(Context& context, VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
+                      const char* who);
+// Makes all command buffers of a pool empty.
+Status reset_command_pool(Context& context, VkCommandPool pool, const char* who);
+// Destroys a pool with its command buffers.
+void destroy_command_pool(const Context& context, VkCommandPool pool);
+
+// Begins the label "`what` `kernel`" in `commands`, and ends the last begun; nothing where
+// VK_EXT_debug_utils is not there.
+void begin_label(const Context& context, VkCommandBuffer commands, const std::string& what,
+                 std::string_view kernel);
+void end_label(const Context& context, VkCommandBuffer commands);
+
+}  // namespace vkformer
