@@ -119,7 +119,9 @@ uint64_t ShortestEnds::compute(const ParseColumn& column) const {
     open.pop();
     if (at.first == nullptr) return bytes;
     if (known[at] < bytes) continue;
-    at.first->for_callers(at.second, [&](const ParseItem& next) { reach(next, bytes); });
+    // A copy, since clang 14 lets no lambda capture what a binding names.
+    const uint64_t spent = bytes;
+    at.first->for_callers(at.second, [&](const ParseItem& next) { reach(next, spent); });
   }
   return kEndless;
 }

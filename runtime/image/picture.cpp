@@ -161,6 +161,33 @@ Status check_png_chunks(std::string_view file, const std::string& name) {
   return broken("it ends before its last chunk");
 }
 
+uint64_t little_endian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i > 0; --i) value = value << 8 | static_cast<uint8_t>(bytes[i - 1]);
+  return value;
+}
+
+// stb makes pixels of what lies behind the end, byte by byte: a header alone may claim 200 MB.
+// Fields of BITMAPCOREHEADER (12 bytes) and BITMAPINFOHEADER; run lengths (1, 2) may be shorter.
+Status check_bmp_length(std::string_view file, const std::string& name) {
+  if (file.size() < 34) return {};  // what stb reads first is missing
+  const bool core = little_endian(file.substr(14, 4)) == 12;
+  const uint64_t width = little_endian(file.substr(18, core ? 2 : 4));
+  const uint64_t signed_height = little_endian(core ? file.substr(20, 2) : file.substr(22, 4));
+  const uint64_t height = std::min(signed_height, (uint64_t{1} << 32) - signed_height);
+  const uint64_t bits = little_endian(file.substr(core ? 24 : 28, 2));
+  const uint64_t packing = core ? 0 : little_endian(file.substr(30, 4));
+  if (packing == 1 || packing == 2 || height == 0 || width > kMaxPictureSide ||
+      height > kMaxPictureSide)
+    return {};
+  // The last row may lack what fills it up to a whole word.
+  const uint64_t needed = (width * bits + 31) / 32 * 4 * (height - 1) + (width * bits + 7) / 8;
+  if (needed <= file.size()) return {};
+  return invalid_file("Picture " + name + " is a damaged BMP file: its pixels take " +
+                      to_string(needed) + " bytes, but it has " + to_string(file.size()) +
+                      "; give one that is whole.");
+}
+
 // stb's short reasons, of the thread that decoded last, as an error.
 Error stb_error(const char* format, const std::string& name) {
   const char* reason = stbi_failure_reason();
@@ -272,6 +299,7 @@ Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::s
       return decode_with_stb(jpeg, "JPEG", what);
     }
     case Format::kBmp:
+      VKF_CHECK(check_bmp_length(file, what));
       return decode_with_stb(bytes, "BMP", what);
     default:
       VKF_CHECK(check_png_chunks(file, what));

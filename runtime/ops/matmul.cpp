@@ -1,9 +1,11 @@
 #include "ops/matmul.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/matmul_lowering.h"
 #include "ops/row_kernel.h"
+#include "ops/step_advance.h"
 #include "params/activation.h"
 
 namespace vkformer {
@@ -218,6 +220,23 @@ void emit(LowerContext& context, const Node& node, const MatmulProblem& problem,
   context.plan.dispatches.push_back(std::move(d));
 }
 
+// Columns of one dispatch of a packed weight. In a step the GPU counts the rows, so that nobody can
+// split the dispatch later on, and a long product becomes several here: whole panels each, as wide
+// as the widest tile where that is short enough. Beyond half of the commands that a step may have
+// it stays whole (slicing.h, is_indirect).
+uint32_t columns_at_once(const LowerContext& context, const MatmulParams& p) {
+  constexpr uint32_t kWidest = 8;  // panels
+  const double limit = context.caps.max_dispatch_flops;
+  const double panel = 2.0 * p.m * p.k * kPanelColumns;
+  const double all = std::ceil(static_cast<double>(p.n) / kPanelColumns);
+  if (!context.graph.is_step() || limit <= 0 || panel * all <= limit) return p.n;
+  auto panels = static_cast<uint32_t>(std::clamp(std::floor(limit / panel), 1.0, all));
+  if (panels > kWidest) panels -= panels % kWidest;
+  const double parts = std::ceil(all / panels);
+  const double before = static_cast<double>(context.plan.dispatches.size());
+  return before + parts > kMaxStepDispatches / 2.0 ? p.n : panels * kPanelColumns;
+}
+
 // A packed weight: all leading axes of x are rows of one product, or of one per slice.
 void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
   const TensorDesc& x = context.desc(node.inputs[0]);
@@ -237,10 +256,16 @@ void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs
   problem.rows_are_slots = context.graph.is_step();
   for (const LinearSlice& slice : slices_of(attrs.weight)) {
     p.n = slice.n;
-    p.bias_offset = slice.bias_offset;
-    p.y_offset = slice.first / per_column;
-    if (node.inputs[2] != kNoTensor) p.c_offset = slice.first;
-    emit(context, node, problem, slice.tensor);
+    const uint32_t step = columns_at_once(context, p);
+    for (uint32_t column = 0; column < slice.n; column += step) {
+      p.n = std::min(step, slice.n - column);
+      p.b_offset = column / kPanelColumns * p.b_panel_stride;
+      p.bias_offset = slice.bias_offset;
+      if (p.bias_offset != kMatmulNone) p.bias_offset += column;
+      p.y_offset = (slice.first + column) / per_column;
+      if (node.inputs[2] != kNoTensor) p.c_offset = slice.first + column;
+      emit(context, node, problem, slice.tensor);
+    }
   }
 }
 

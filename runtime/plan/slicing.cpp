@@ -53,6 +53,10 @@ DispatchPart cut(const Dispatch& d, const CutAxes& axes, uint32_t begin, uint32_
 
 }  // namespace
 
+bool is_indirect(const Dispatch& d, double max_flops) {
+  return d.live_axis >= 0 && (max_flops <= 0 || d.flops <= max_flops);
+}
+
 std::vector<DispatchPart> split_dispatch(const Dispatch& d, double max_flops) {
   // The lowering kept the group counts within the device's limits.
   const CutAxes axes = cut_axes(d);
@@ -78,7 +82,7 @@ std::vector<PlanPiece> all_pieces(const Plan& plan, double max_flops) {
   std::vector<PlanPiece> pieces;
   for (uint32_t i = 0; i < plan.dispatches.size(); ++i) {
     const Dispatch& d = plan.dispatches[i];
-    if (d.live_axis >= 0) {
+    if (is_indirect(d, max_flops)) {
       pieces.push_back({i, {{0, 0, 0}, d.groups, d.flops}});
       continue;
     }
@@ -153,16 +157,17 @@ std::vector<PlanPiece> next_slice(const Plan& plan, const SliceCosts& costs,
     const CutAxes axes = cut_axes(d);
     const uint32_t steps = axes.rows * axes.columns;
     const uint32_t rest = steps - position.group;
+    const bool whole = is_indirect(d, limits.max_flops);
     const double fixed = costs.fixed_microseconds();
     const double step = costs.share_microseconds(index, 1.0 / std::max(1u, steps));
     double count = rest;
     if (fixed + step * rest > left) {
-      count = d.live_axis >= 0 ? 0 : std::max(0.0, std::floor((left - fixed) / step));
+      count = whole ? 0 : std::max(0.0, std::floor((left - fixed) / step));
       const bool worth = count >= 1 && count * step >= kWorthCutting * fixed;
       if (!worth && !pieces.empty()) break;
-      if (count < 1) count = d.live_axis >= 0 ? rest : 1;
+      if (count < 1) count = whole ? rest : 1;
     }
-    if (d.live_axis < 0 && limits.max_flops > 0 && d.flops > 0) {
+    if (!whole && limits.max_flops > 0 && d.flops > 0) {
       count = std::min(count, std::max(1.0, std::floor(limits.max_flops * steps / d.flops)));
     }
     pieces.push_back({index, cut(d, axes, position.group, static_cast<uint32_t>(count))});

@@ -22,6 +22,11 @@ struct DispatchPart {
 // A command buffer, a slice and a submit hold at most this many of the longest dispatches.
 inline constexpr double kDispatchesPerSubmit = 4;
 
+// Whether the GPU says how many workgroups a dispatch over live slots has. One longer than
+// `max_flops` is recorded at its capacity instead, so that it can be split: its kernel passes over
+// slots beyond the live ones, or makes rows of them that nobody reads.
+bool is_indirect(const Dispatch& dispatch, double max_flops);
+
 // Splits a dispatch longer than `max_flops` along its largest group axis, so that no single one
 // nears a watchdog.
 std::vector<DispatchPart> split_dispatch(const Dispatch& dispatch, double max_flops);
@@ -35,7 +40,7 @@ struct PlanPosition {
   bool operator==(const PlanPosition&) const = default;
 };
 
-// Workgroups of one dispatch. An indirect dispatch is never cut.
+// Workgroups of one dispatch. An indirect dispatch (is_indirect) is never cut.
 struct PlanPiece {
   uint32_t dispatch = 0;
   DispatchPart part;

@@ -249,9 +249,10 @@ Status GenerationPass::prepare_choice(const GenerationInputs& inputs,
 }
 
 int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
-  int64_t total = static_cast<int64_t>(step_->direct_workgroups());
+  const double limit = model_->device()->caps().max_dispatch_flops;
+  auto total = static_cast<int64_t>(step_->direct_workgroups());
   for (const Dispatch& d : step_->plan().dispatches) {
-    if (d.live_axis < 0) continue;
+    if (!is_indirect(d, limit)) continue;
     int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
     for (int axis = 0; axis < 3; ++axis) groups *= axis == d.live_axis ? 1 : d.groups[axis];
     total += groups;

@@ -58,7 +58,7 @@ Status Recorder::append(VkCommandBuffer commands, std::span<const PlanPiece> pie
     begin_label(context_, commands_, dispatch);
     timestamp(queries.pool, queries.next++);
     bind(piece.dispatch);
-    if (dispatch.live_axis >= 0) {
+    if (is_indirect(dispatch, context_.caps.max_dispatch_flops)) {
       record_indirect(piece.dispatch);
     } else {
       VKF_CHECK(check_part(dispatch, piece.part));
@@ -405,7 +405,8 @@ Status Recorder::record_dispatch(uint32_t index) {
   const Dispatch& dispatch = plan_.dispatches[index];
   const double limit = context_.caps.max_dispatch_flops * kDispatchesPerSubmit;
   const bool full = chunk_flops_ > 0 && chunk_flops_ + dispatch.flops > limit;
-  if (dispatch.live_axis >= 0 && full) {
+  const bool indirect = is_indirect(dispatch, context_.caps.max_dispatch_flops);
+  if (indirect && full) {
     VKF_CHECK(end_chunk());
     VKF_CHECK(begin_chunk());
   }
@@ -413,7 +414,7 @@ Status Recorder::record_dispatch(uint32_t index) {
   begin_label(context_, commands_, dispatch);
   timestamp(out_.queries, 2 * index);
   bind(index);
-  if (dispatch.live_axis >= 0) {
+  if (indirect) {
     chunk_flops_ += dispatch.flops;
     record_indirect(index);
   } else {

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "command_line.h"
 #include "files.h"
 #include "vkformer/operators.h"
 
@@ -12,17 +13,11 @@ namespace vkformer::cli {
 namespace {
 
 Result<TensorMap> answer_operator_case(const Device& device, const CaseOptions& options) {
-  const std::string op_path = options.path("op.json");
-  const Result<Json> description = read_json_file(op_path);
+  const Result<Json> description = read_json_file(options.path("op.json"));
   if (!description) return description.error();
-  const auto op = description->find("op");
-  if (op == description->end() || !op->is_string()) {
-    return Error{ErrorCode::kInvalidFile, "[" + op_path + "] has no \"op\" with a name."};
-  }
-  OperatorCall call;
-  call.name = op->get<std::string>();
-  const auto attributes = description->find("attributes");
-  if (attributes != description->end()) call.attributes_json = json_text(*attributes);
+  Result<OperatorCall> read = operator_of_case(*description);
+  if (!read) return read.error();
+  OperatorCall& call = *read;
   Result<TensorMap> inputs = read_tensor_file(options.path("inputs.safetensors"));
   if (!inputs) return inputs.error();
   call.inputs = std::move(*inputs);

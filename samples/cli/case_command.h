@@ -3,8 +3,12 @@
 
 #include <string>
 
-#include "command_line.h"
+#include "output.h"
+#include "vkformer/model.h"
+#include "vkformer/operators.h"
+#include "vkformer/session.h"
 #include "vkformer/tensor.h"
+#include "vkformer/tokenizer.h"
 
 namespace vkformer::cli {
 
@@ -16,6 +20,12 @@ struct CaseOptions {
 
   std::string path(const std::string& name) const { return directory + "/" + name; }
 };
+
+// What op.json, inputs.json and the generation settings of case.json say. Apart from files and
+// devices, so that hostile ones can be tried on them.
+Result<OperatorCall> operator_of_case(const Json& description);
+Result<Json> answer_texts(const Tokenizer& tokenizer, const Json& inputs);
+Result<GenerateOptions> generation_of_case(const Json& settings);
 
 // A model with its inputs: forward pass with every tap, and generation where case.json has it.
 Result<TensorMap> answer_model_case(const Device& device, const CaseOptions& options,

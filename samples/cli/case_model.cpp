@@ -71,7 +71,9 @@ Status read_tokens(const Json& settings, GenerateOptions& options) {
   return add_bad_words(settings, options.suppress);
 }
 
-Result<GenerateOptions> read_settings(const Json& settings) {
+}  // namespace
+
+Result<GenerateOptions> generation_of_case(const Json& settings) {
   GenerateOptions options;
   const Status tokens = read_tokens(settings, options);
   if (!tokens) return tokens.error();
@@ -93,6 +95,8 @@ Result<GenerateOptions> read_settings(const Json& settings) {
   }
   return options;
 }
+
+namespace {
 
 // What generation starts from: a decoder's prompts, or an encoder's inputs.
 struct Start {
@@ -168,7 +172,7 @@ Tensor id_tensor(const Generation& generation, const Start& start, int64_t pad) 
 
 Status add_generation(Session& session, const TensorMap& inputs, const Json& settings,
                       TensorMap& outputs) {
-  Result<GenerateOptions> options = read_settings(settings);
+  Result<GenerateOptions> options = generation_of_case(settings);
   if (!options) return options.error();
   const Result<Start> start = generation_start(inputs);
   if (!start) return start.error();

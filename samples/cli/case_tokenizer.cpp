@@ -113,27 +113,31 @@ Result<Json> pair_answers(const Tokenizer& tokenizer, const Json& pairs) {
 
 }  // namespace
 
+Result<Json> answer_texts(const Tokenizer& tokenizer, const Json& inputs) {
+  const Result<std::vector<std::string>> strings = string_list(inputs, "strings");
+  if (!strings) return strings.error();
+  Json answer;
+  answer["strings"] = Json::array();
+  for (const std::string& text : *strings) {
+    Result<Json> one = text_answer(tokenizer, {text, nullptr});
+    if (!one) return one.error();
+    answer["strings"].push_back(std::move(*one));
+  }
+  Result<Json> pairs = pair_answers(tokenizer, inputs.value("pairs", Json::array()));
+  if (!pairs) return pairs.error();
+  answer["pairs"] = std::move(*pairs);
+  Result<Json> batch = batch_answer(tokenizer, inputs.value("batch", Json::object()));
+  if (!batch) return batch.error();
+  answer["batch"] = std::move(*batch);
+  return answer;
+}
+
 Result<Json> answer_tokenizer_case(const CaseOptions& options) {
   const Result<Tokenizer> tokenizer = Tokenizer::load(options.path("model"));
   if (!tokenizer) return tokenizer.error();
   const Result<Json> inputs = read_json_file(options.path("inputs.json"));
   if (!inputs) return inputs.error();
-  const Result<std::vector<std::string>> strings = string_list(*inputs, "strings");
-  if (!strings) return strings.error();
-  Json answer;
-  answer["strings"] = Json::array();
-  for (const std::string& text : *strings) {
-    Result<Json> one = text_answer(*tokenizer, {text, nullptr});
-    if (!one) return one.error();
-    answer["strings"].push_back(std::move(*one));
-  }
-  Result<Json> pairs = pair_answers(*tokenizer, inputs->value("pairs", Json::array()));
-  if (!pairs) return pairs.error();
-  answer["pairs"] = std::move(*pairs);
-  Result<Json> batch = batch_answer(*tokenizer, inputs->value("batch", Json::object()));
-  if (!batch) return batch.error();
-  answer["batch"] = std::move(*batch);
-  return answer;
+  return answer_texts(*tokenizer, *inputs);
 }
 
 }  // namespace vkformer::cli

@@ -11,6 +11,8 @@ namespace vkformer::cli {
 
 namespace {
 
+constexpr int kMostLevels = 64;  // of JSON
+
 Error file_error(const std::string& path, const char* what) {
   const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kInvalidFile;
   const char* why = errno != 0 ? std::strerror(errno) : "unknown reason";
@@ -54,12 +56,26 @@ Status write_text_file(const std::string& path, const std::string& text) {
   return failed;
 }
 
+Json parse_json(std::string_view text) {
+  // What nests deeper is dropped while it is read: whoever walks through it later calls itself.
+  bool deep = false;
+  const auto keep = [&](int depth, Json::parse_event_t event, Json&) {
+    const bool opens =
+        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    deep = deep || (opens && depth >= kMostLevels);
+    return !deep;
+  };
+  Json value = Json::parse(text, keep, false);
+  return deep ? Json(Json::value_t::discarded) : value;
+}
+
 Result<Json> read_json_file(const std::string& path) {
   const Result<std::string> text = read_text_file(path);
   if (!text) return text.error();
-  Json value = Json::parse(*text, nullptr, false);
+  Json value = parse_json(*text);
   if (value.is_discarded() || !value.is_object()) {
-    return Error{ErrorCode::kInvalidFile, "[" + path + "] is not a JSON object."};
+    return Error{ErrorCode::kInvalidFile, "[" + path + "] is not a JSON object of at most " +
+                                              std::to_string(kMostLevels) + " levels."};
   }
   return value;
 }

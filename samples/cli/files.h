@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "output.h"
 #include "vkformer/result.h"
@@ -10,6 +11,8 @@ namespace vkformer::cli {
 
 Result<std::string> read_text_file(const std::string& path);
 Status write_text_file(const std::string& path, const std::string& text);
+// JSON of at most 64 levels, as config.json may have; is_discarded() where the text is none.
+Json parse_json(std::string_view text);
 // Content of a JSON file whose top level is an object.
 Result<Json> read_json_file(const std::string& path);
 bool file_exists(const std::string& path);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "batch_texts.h"
+#include "files.h"
 
 namespace vkformer::cli {
 
@@ -73,7 +74,7 @@ class Server {
 
   void read(const std::string& line) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-    Json fields = Json::parse(line, nullptr, false);
+    Json fields = parse_json(line);
     if (!fields.is_object()) {
       refuse(nullptr,
              {ErrorCode::kInvalidArgument, "[line] is no JSON object: " + line.substr(0, 80)});

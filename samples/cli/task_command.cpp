@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "files.h"
+
 namespace vkformer::cli {
 
 namespace {
@@ -110,7 +112,7 @@ Status TaskRun::skip_answered(RecordReader& reader, const LineWriter& writer) {
     last = std::move(records->back());
   }
   if (count == 0 || last.error) return {};
-  const Json line = Json::parse(writer.last_kept_line(), nullptr, false);
+  const Json line = parse_json(writer.last_kept_line());
   const Json echo = echo_of(format_, last.fields);
   const std::string key = format_.renamed != nullptr ? format_.renamed : format_.plain_key;
   if (!echo.contains(key)) return {};

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "files.h"
+
 namespace vkformer::cli {
 
 namespace {
@@ -57,7 +59,7 @@ TaskRecord RecordReader::read(TextInput input) const {
     record.fields[plain_key_] = std::move(input.text);
     return record;
   }
-  Json fields = Json::parse(input.text, nullptr, false);
+  Json fields = parse_json(input.text);
   if (fields.is_object()) {
     record.fields = std::move(fields);
   } else {

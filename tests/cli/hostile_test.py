@@ -86,6 +86,19 @@ class HostileTest(unittest.TestCase):
             self.assertEqual(result.returncode, 1, result.stdout)
             self.assertIn("tokenizer.json", result.stderr)
 
+    def test_json_that_nests_a_million_deep(self):
+        for text in (b'{"a":' * 10**6 + b"1" + b"}" * 10**6,
+                     b'{"pairs":' + b"[" * 10**6 + b"]" * 10**6 + b"}"):
+            case = os.path.dirname(self.model)
+            for deep in ("case.json", "inputs.json"):
+                for name in ("case.json", "inputs.json"):
+                    with open(os.path.join(case, name), "wb") as file:
+                        file.write(text if name == deep else b"{}")
+                result = run("case", case, "--output", os.path.join(case, "out.json"),
+                             environment=NO_DRIVER)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(deep, result.stderr)
+
 
 if __name__ == "__main__":
     cli_support.PROGRAM, cli_support.MODEL = sys.argv[1:3]

@@ -113,8 +113,9 @@ Status World::carry_out(int stage, Outputs& outputs) {
     return {};
   }
   if (stage == kSlices) return slices(outputs);
-  if (stage == kSlicedGeneration) return sliced_generation(outputs);
   if (stage == kRecord) return record(outputs);
+  if (model_->info().head != "language") return {};
+  if (stage == kSlicedGeneration) return sliced_generation(outputs);
   GenerateOptions options = session_->generation_defaults();
   options.beams = 2;
   options.max_new_tokens = 6;

@@ -39,8 +39,9 @@ class World {
     kStages
   };
   static const char* name_of(int stage);
-  // Carries out one stage; the ones before it have been. An error inside the slices of a pass that
-  // did not stop it is in `passed_over` afterwards.
+  // Carries out one stage; the ones before it have been. Models that generate nothing pass over the
+  // stages that do. An error inside the slices of a pass that did not stop it is in `passed_over`
+  // afterwards.
   Status carry_out(int stage, Outputs& outputs);
   std::optional<Error> passed_over;
 

@@ -215,6 +215,24 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("a step too long for one dispatch gives the same bits, and skips the same slots") {
+    for (bool parts : {false, true}) {
+      StepCase c;
+      if (parts) {
+        c.lines = 2500;
+        c.heads = c.kv_heads = 1;
+        c.position = 2490;
+      }
+      const StepGraph step = make_graph(c, make_step_problem(c), false);
+      for (const TierDevice& device : tier_devices()) {
+        CAPTURE(device.tier);
+        const auto live = static_cast<uint32_t>(c.slot_rows.size());
+        const Tensor whole = run_step(device, step.graph, step.inputs, live).at("y");
+        CHECK(run_step(device, step.graph, step.inputs, live, 1e12).at("y").bytes == whole.bytes);
+      }
+    }
+  }
+
   TEST_CASE("a step over head widths") {
     for (int64_t width : {1, 8, 40, 64, 80, 128, 256}) {
       StepCase c;

@@ -196,6 +196,32 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("linear over slots, cut between panels, gives the bits of the whole") {
+    for (const TierDevice& device : tier_devices()) {
+      for (MatrixFormat format : kMatrixFormats) {
+        LinearCase c{.x = random_array({7, 37}, 19), .n = 200, .format = format, .bias = true};
+        c.residual = true;
+        PreparedLinear linear = prepare_linear(c, 23);
+        linear.op.graph.set_step(7);
+        GraphRunOptions options;
+        options.poison = GraphRunOptions::Poison::kOn;
+        options.caps = device.device->caps();
+        if (device.wide) options.caps->device_class = DeviceClass::kDiscrete;
+        CAPTURE(device.tier);
+        TensorMap whole;
+        for (const auto& [limit, dispatches] : {std::pair{1e9, 1}, {70000.0, 2}, {1.0, 4}}) {
+          options.caps->max_dispatch_flops = limit;
+          const auto ran = run_graph(device.device, linear.op.graph, linear.op.inputs, options);
+          REQUIRE_MESSAGE(ran.ok(), ran.error().message);
+          CHECK(ran->dispatches == dispatches);
+          if (dispatches == 1) whole = ran->outputs;
+          CHECK(ran->outputs.at("y").bytes == whole.at("y").bytes);
+        }
+        check_close(whole.at("y"), linear.expected, tolerance_for(DType::kF32, 37));
+      }
+    }
+  }
+
   TEST_CASE("matmul passes NaN and infinity on, also from B and C") {
     for (const TierDevice& device : tier_devices()) {
       Case c = make_case({2, 5, 7}, {2, 7, 9}, 37);

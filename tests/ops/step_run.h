@@ -22,13 +22,16 @@ inline Tensor make_state(const std::vector<uint32_t>& rows, uint32_t position) {
 }
 
 // Binds every external tensor, runs, and returns all of them. Those not given hold NaN before.
+// Dispatches count as `longer` times what they are: too long ones are recorded at their capacity
+// (plan/slicing.h, is_indirect).
 inline TensorMap run_step(const TierDevice& on, const Graph& graph, const TensorMap& given,
-                          uint32_t live_slots) {
+                          uint32_t live_slots, double longer = 1) {
   VulkanDevice& device = *on.device;
   DeviceCaps caps = device.caps();
   if (on.wide) caps.device_class = DeviceClass::kDiscrete;
-  const Result<Plan> plan = make_plan(graph, caps, Precision::kF32);
+  Result<Plan> plan = make_plan(graph, caps, Precision::kF32);
   REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+  for (Dispatch& d : plan->dispatches) d.flops *= longer;
   std::vector<Buffer> buffers(plan->buffers.size());
   RecordingInputs bound;
   bound.memory.resize(plan->buffers.size());

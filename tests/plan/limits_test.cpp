@@ -1,5 +1,6 @@
 // Whole plans against the limits of the baseline: nothing may ask for more than a phone has.
 #include "ops/op.h"
+#include "plan/slicing.h"
 #include "support/golden_graphs.h"
 #include "support/operator_check.h"
 
@@ -93,6 +94,22 @@ TEST_SUITE("cpu") {
     const Plan encode = plan_of(model.prompt(shape), caps);
     CHECK_FALSE(encode.is_step());
     for (const Dispatch& d : encode.dispatches) CHECK(d.live_axis == -1);
+  }
+
+  TEST_CASE("no dispatch of a decoding step is longer than the device's limit") {
+    const GoldenGraphs model = golden_graphs("marian-base");
+    const StepShape shape{.batch = 16, .beams = 4, .source = 16, .capacity = 32};
+    DeviceCaps caps = caps_of_tier(Tier::kBaseline);
+    const Plan whole = plan_of(model.step(shape), caps);
+    // One panel of 64 columns of a product of 64 rows with a weight of 32: the least of a product.
+    caps.max_dispatch_flops = 2.0 * 64 * 64 * 32;
+    const Plan plan = plan_of(model.step(shape), caps);
+    CHECK(plan.dispatches.size() > whole.dispatches.size());
+    CHECK(plan.flops() == doctest::Approx(whole.flops()));
+    for (const PlanPiece& piece : all_pieces(plan, caps.max_dispatch_flops)) {
+      CAPTURE(plan.dispatches[piece.dispatch].label);
+      CHECK(piece.part.flops <= caps.max_dispatch_flops);
+    }
   }
 
   TEST_CASE("a tensor beyond the device's range is refused by name") {

@@ -95,6 +95,9 @@ TEST_SUITE("cpu") {
     std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x10\x06\0\0\0",
                     29);
     check_refused(decode_picture(std::as_bytes(std::span(png)), "bomb"), "bomb");
+    std::string bmp("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\0\x30\0\0\xc9\x09\0\0\1\0\x18", 29);
+    bmp += std::string(25, '\0');
+    check_refused(decode_picture(std::as_bytes(std::span(bmp)), "bomb"), "take 92344320 bytes");
     const std::string pnm = "P6 2000000000 2000000000 255\n";
     check_refused(decode_picture(std::as_bytes(std::span(pnm)), "bomb"), "PNM");
     std::string wav(

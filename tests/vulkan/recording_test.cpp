@@ -101,6 +101,14 @@ TEST_SUITE("gpu") {
     words = read_words(*device, two, 640);
     CHECK(mismatches(std::span(words).first(192), 1) == 0);
     CHECK(mismatches(std::span(words).subspan(192), 0, 0) == 0);
+    SUBCASE("but not of what is longer than the device's limit: that runs at capacity, in parts") {
+      for (Dispatch& d : plan.dispatches) d.flops = 2.5 * device->caps().max_dispatch_flops;
+      const Recording split = record(device, plan, inputs);
+      CHECK(split.direct_workgroups() == 20);
+      run(*device, split);
+      CHECK(mismatches(read_words(*device, one, 640), 1) == 0);
+      CHECK(mismatches(read_words(*device, two, 640), 1) == 0);
+    }
     SUBCASE("too few arguments are an error") {
       inputs.indirect_args.bytes = 12;
       const auto bad = Recording::create(device, plan, inputs);
