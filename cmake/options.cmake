@@ -16,8 +16,11 @@ option(VKFORMER_WERROR "Make warnings errors" OFF)
 
 set(VKFORMER_FAMILIES all CACHE STRING
     "Model families to build: all, or files of runtime/model without .cpp, such as bert;marian")
-set(VKFORMER_TIER fp16 CACHE STRING "Highest tier to build kernels for: baseline, subgroup or fp16")
-set_property(CACHE VKFORMER_TIER PROPERTY STRINGS baseline subgroup fp16)
+set(VKFORMER_TIER matrix CACHE STRING
+    "Highest tier to build kernels for: baseline, subgroup, fp16 or matrix")
+set_property(CACHE VKFORMER_TIER PROPERTY STRINGS baseline subgroup fp16 matrix)
+set(VKFORMER_SPIRV_DIR "" CACHE PATH
+    "Folder of tools/build_spirv: kernels that this machine's glslangValidator cannot compile")
 option(VKFORMER_INT64 "Build the kernels that software devices profit from (64-bit loads)" ON)
 
 if(NOT VKFORMER_BUILD_SHARED AND NOT VKFORMER_BUILD_STATIC)
@@ -38,9 +41,9 @@ if(VKFORMER_TIER STREQUAL "baseline")
   list(APPEND VKFORMER_ABSENT_FEATURES subgroup fp16)
 elseif(VKFORMER_TIER STREQUAL "subgroup")
   list(APPEND VKFORMER_ABSENT_FEATURES fp16)
-elseif(NOT VKFORMER_TIER STREQUAL "fp16")
+elseif(NOT VKFORMER_TIER MATCHES "^(fp16|matrix)$")
   message(FATAL_ERROR
-    "VKFORMER_TIER is [${VKFORMER_TIER}]; it must be baseline, subgroup or fp16.")
+    "VKFORMER_TIER is [${VKFORMER_TIER}]; it must be baseline, subgroup, fp16 or matrix.")
 endif()
 if(NOT VKFORMER_INT64)
   list(APPEND VKFORMER_ABSENT_FEATURES int64)

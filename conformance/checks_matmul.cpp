@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "conformance/content.h"
+#include "conformance/matrix_rounding.h"
 #include "reference/conv.h"
 #include "reference/matmul.h"
 
@@ -31,18 +32,23 @@ std::string product_text(const Product& p) {
 
 struct ProductForm {
   const char* name;
-  bool half;  // weights
+  MatrixFormat weights;
   bool bias;
   const char* activation;
   Precision precision;
 };
 constexpr ProductForm kForms[] = {
-    {"f32", false, false, "none", Precision::kF32},
-    {"f32-bias-gelu", false, true, "gelu", Precision::kF32},
-    {"f16", true, false, "none", Precision::kF32},
-    {"f16-bias-relu", true, true, "relu", Precision::kF32},
-    {"precision-f16", false, false, "none", Precision::kF16},
-    {"f16-precision-f16", true, false, "none", Precision::kF16},
+    {"f32", MatrixFormat::kF32, false, "none", Precision::kF32},
+    {"f32-bias-gelu", MatrixFormat::kF32, true, "gelu", Precision::kF32},
+    {"f16", MatrixFormat::kF16, false, "none", Precision::kF32},
+    {"f16-bias-relu", MatrixFormat::kF16, true, "relu", Precision::kF32},
+    {"precision-f16", MatrixFormat::kF32, false, "none", Precision::kF16},
+    {"f16-precision-f16", MatrixFormat::kF16, false, "none", Precision::kF16},
+    {"bf16", MatrixFormat::kBF16, false, "none", Precision::kF32},
+    {"q8-bias-relu", MatrixFormat::kQ8, true, "relu", Precision::kF32},
+    {"q8-precision-f16", MatrixFormat::kQ8, false, "none", Precision::kF16},
+    {"q4", MatrixFormat::kQ4, false, "none", Precision::kF32},
+    {"q4m", MatrixFormat::kQ4M, false, "none", Precision::kF32},
 };
 
 Result<CheckCase> product_case(const Product& p, const ProductForm& form, Content content) {
@@ -50,13 +56,16 @@ Result<CheckCase> product_case(const Product& p, const ProductForm& form, Conten
   Array a = scaled(random_array({p.m, p.k}, 1, content), half ? 0.5 : 1);
   Array b = random_array({p.k, p.n}, 2);
   const Array bias = random_array({p.n}, 3);
-  if (half) a = reference::round_to_f16(std::move(a));
-  if (half || form.half) b = reference::round_to_f16(std::move(b));
+  // Not what is beyond f16: that is to be multiplied as it is.
+  if (half && content == Content::kNormal) a = reference::round_to_f16(std::move(a));
+  if (half) b = reference::round_to_f16(std::move(b));
+  const Array given = b;
+  b = round_to_format(std::move(b), form.weights);
   reference::MatmulOptions options;
   VKF_ASSIGN(options.activation,
              reference::activation_from_name(
                  form.activation == std::string("none") ? "identity" : form.activation));
-  TensorMap inputs{{"A", floats(a)}, {"B", floats(b)}};
+  TensorMap inputs{{"A", floats(a)}, {"B", floats(given)}};
   if (form.bias) {
     options.bias = &bias;
     inputs.emplace("C", floats(bias));
@@ -69,7 +78,7 @@ Result<CheckCase> product_case(const Product& p, const ProductForm& form, Conten
   VKF_ASSIGN(
       CheckCase made,
       call_case({"gemm", std::string(R"({"activation": ")") + form.activation + "\"}",
-                 std::move(inputs), form.half ? "f16" : "f32"},
+                 std::move(inputs), format_name(form.weights)},
                 {{"Y", {std::move(y), reference::tolerance_for(arithmetic, p.k), magnitude}}}));
   made.precision = form.precision;
   return made;
@@ -136,7 +145,7 @@ void add_matmul_checks(CheckList& list) {
   }
   for (const Content content : {Content::kWide, Content::kTiny, Content::kSpecial}) {
     for (const Product& p : {Product{1, 65, 33}, Product{6, 65, 33}, Product{40, 65, 33}}) {
-      for (const ProductForm& form : {kForms[0], kForms[2]}) {
+      for (const ProductForm& form : {kForms[0], kForms[2], kForms[5]}) {
         list.add("matmul",
                  std::string(form.name) + "-" + content_name(content) + "/" + product_text(p), true,
                  [=] { return product_case(p, form, content); });

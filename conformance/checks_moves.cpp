@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/narrow.h"
 #include "conformance/content.h"
+#include "conformance/matrix_rounding.h"
 #include "image/picture_processor.h"
 #include "image/picture_tables.h"
 #include "ops/move_columns.h"
@@ -51,14 +52,14 @@ Result<CheckCase> gather_case(const Shape& shape, bool added, Content content) {
                    {{"Y", {std::move(y), added ? terms(1) : Tolerance{}, magnitude_of(x)}}});
 }
 
-Result<CheckCase> embedding_case(const Shape& shape, bool half, bool positions) {
-  Array table = random_array({shape[0] + 5, shape[1]}, 1);
-  if (half) table = reference::round_to_f16(std::move(table));
+Result<CheckCase> embedding_case(const Shape& shape, MatrixFormat format, bool positions) {
+  const Array given = random_array({shape[0] + 5, shape[1]}, 1);
+  const Array table = round_to_format(given, format, MatrixOrder::kOutIn);
   const Array ids = random_ids({3, shape[0]}, 2, shape[0] + 5);
   const Array places = random_array({shape[0] + 2, shape[1]}, 3);
   reference::EmbeddingOptions options;
   options.scale = 1.25;
-  TensorMap inputs{{"ids", integers(ids)}, {"table", floats(table)}};
+  TensorMap inputs{{"ids", integers(ids)}, {"table", floats(given)}};
   if (positions) {
     options.position_table = &places;
     options.position_offset = 2;
@@ -67,7 +68,7 @@ Result<CheckCase> embedding_case(const Shape& shape, bool half, bool positions) 
   VKF_ASSIGN(Array y, reference::embedding(table, ids, options));
   return call_case(
       {"embedding", positions ? R"({"scale": 1.25, "position_offset": 2})" : R"({"scale": 1.25})",
-       std::move(inputs), half ? "f16" : "f32"},
+       std::move(inputs), format_name(format)},
       {{"Y", {std::move(y), terms(1), 4}}});
 }
 
@@ -161,11 +162,11 @@ void add_move_checks(CheckList& list) {
     list.add("move_columns", "plain/" + at, quick, [=] {
       return columns_case({shape[0], shape[1] + 5}, 3, shape[1]);
     });
-    for (const bool half : {false, true}) {
+    for (const MatrixFormat format : kMatrixFormats) {
       for (const bool positions : {false, true}) {
         list.add("embedding",
-                 std::string(half ? "f16" : "f32") + (positions ? "-positions/" : "/") + at, quick,
-                 [=] { return embedding_case(shape, half, positions); });
+                 std::string(format_name(format)) + (positions ? "-positions/" : "/") + at, quick,
+                 [=] { return embedding_case(shape, format, positions); });
       }
     }
   }

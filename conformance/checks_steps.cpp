@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "base/narrow.h"
 #include "conformance/content.h"
+#include "conformance/matrix_rounding.h"
+#include "conformance/packed_cache.h"
 #include "ops/additive_attention.h"
 #include "ops/attention_step.h"
 #include "ops/embedding.h"
@@ -46,6 +48,29 @@ struct KeyValue {
   uint32_t position, sinks;
 };
 
+const char* cache_name(CacheFormat format) {
+  if (format == CacheFormat::kF32) return "";
+  return format == CacheFormat::kF16 ? "f16-" : "q8-";
+}
+
+// Whole numbers up to 127, which are met in every run of 32: any format keeps all of them exactly.
+Array exact_lines(const Shape& shape, uint64_t seed) {
+  Array array = random_ids(shape, seed, 255);
+  for (int64_t i = 0; i < array.size(); ++i) {
+    array[i] = i % shape.back() % 32 == 0 ? -127 : array[i] - 127;
+  }
+  return array;
+}
+
+// A cache (R, lines, width) as it is stored, and what is expected of it.
+Tensor stored(const Array& cache, CacheFormat format) {
+  return format == CacheFormat::kF32 ? floats(cache) : packed_cache(floats(cache), format);
+}
+Result<Expected> expected_cache(const Array& cache, CacheFormat format) {
+  VKF_ASSIGN(Array words, reference::from_tensor(stored(cache, format)));
+  return Expected{std::move(words)};
+}
+
 // Which line of a cache a position has.
 int64_t line_of(const KeyValue& c, int64_t position) {
   return position < c.lines ? position : c.sinks + (position - c.sinks) % (c.lines - c.sinks);
@@ -74,6 +99,41 @@ Result<CheckCase> append_case(const KeyValue& c) {
     }
   }
   made.expected.emplace("cache", Expected{std::move(cache)});
+  return made;
+}
+
+// Keys and values packed to halves or bytes, as they lie next to each other in a row.
+Result<CheckCase> append_packed_case(const KeyValue& c, CacheFormat format, int64_t tokens) {
+  const int64_t width = c.k + c.v;
+  const Array x = exact_lines(tokens > 0 ? Shape{kSlots, tokens, width} : Shape{kSlots, width}, 1);
+  Array cache = exact_lines({kSlots, c.lines, width}, 2);
+  CheckCase made = step_case();
+  std::vector<uint32_t> list(VKF_STATE_WORDS + VKF_MAX_SLOTS, 0u);
+  if (tokens > 0) {
+    made = CheckCase{};
+    list[0] = list[1] = u32(kSlots);
+    list[2] = u32(tokens);
+    for (uint32_t row = 0; row < kSlots; ++row) list[VKF_STATE_WORDS + row] = row;
+  }
+  const TensorId from = made.op.bind("x", floats(x));
+  const TensorId state = made.op.bind("state", tokens > 0 ? words(list) : state_of(c.position));
+  const TensorId to = made.op.bind("cache", stored(cache, format));
+  const KvAppendAttrs attrs{.k_offset = 0,
+                            .v_offset = u32(c.k),
+                            .k_width = u32(c.k),
+                            .v_width = u32(c.v),
+                            .positions = 4096,
+                            .sinks = c.sinks};
+  VKF_CHECK(add_kv_append(made.op.graph, from, state, to, attrs));
+  const auto live = tokens > 0 ? kSlots * tokens : static_cast<int64_t>(kLiveRows.size());
+  for (int64_t i = 0; i < live; ++i) {
+    const int64_t row = tokens > 0 ? i / tokens : kLiveRows[static_cast<size_t>(i)];
+    const int64_t line = line_of(c, tokens > 0 ? i % tokens : c.position);
+    std::copy_n(x.data.begin() + i * width, width,
+                cache.data.begin() + (row * c.lines + line) * width);
+  }
+  VKF_ASSIGN(Expected expected, expected_cache(cache, format));
+  made.expected.emplace("cache", std::move(expected));
   return made;
 }
 
@@ -148,6 +208,7 @@ struct AttentionStep {
   int64_t lines, heads, kv_heads, width, value_width;
   uint32_t position;
   bool self;  // else over an encoder's keys
+  CacheFormat cache = CacheFormat::kF32;
 };
 
 // The keys and values that a live slot sees, from a cache (lines of rows, Hkv (E + Ev)).
@@ -177,11 +238,15 @@ Result<Array> seen(const AttentionStep& c, const Array& q, const Array& kv, int6
 Result<CheckCase> attention_step_case(const AttentionStep& c) {
   const int64_t line = c.kv_heads * (c.width + c.value_width);
   const Array q = random_array({kSlots, c.heads * c.width}, 1);
-  const Array kv = random_array({kSlots, c.lines, line}, 2);
+  Array kv = random_array({kSlots, c.lines, line}, 2);
+  const Tensor lines = stored(kv, c.cache);
+  if (c.cache != CacheFormat::kF32) {
+    VKF_ASSIGN(kv, reference::from_tensor(unpacked_cache(lines, c.cache, line)));
+  }
   CheckCase made = step_case();
   AttentionStepInputs in;
   in.q = made.op.bind("q", floats(q));
-  in.kv = made.op.bind("kv", floats(kv));
+  in.kv = made.op.bind("kv", lines);
   in.state = made.op.bind("state", state_of(c.position));
   AttentionStepAttrs attrs;
   attrs.source = c.self ? AttentionStepAttrs::Source::kSelf : AttentionStepAttrs::Source::kCross;
@@ -332,6 +397,13 @@ void add_step_checks(CheckList& list) {
     list.add("kv_append", "slots/" + at, c.lines == 9, [=] { return append_case(c); });
     const int64_t tokens = std::min<int64_t>(c.lines, 33);
     list.add("kv_append", "prompt/" + at, c.lines == 9, [=] { return prompt_case(c, tokens); });
+    for (const CacheFormat format : kPackedCaches) {
+      const std::string how = cache_name(format) + at;
+      list.add("kv_append", "slots-" + how, c.lines == 9,
+               [=] { return append_packed_case(c, format, 0); });
+      list.add("kv_append", "prompt-" + how, c.lines == 9,
+               [=] { return append_packed_case(c, format, tokens); });
+    }
   }
   for (const RotaryStep& c :
        {RotaryStep{1, 1, 2, 2, 1, 0}, RotaryStep{3, 1, 32, 16, 20, 19},
@@ -351,6 +423,12 @@ void add_step_checks(CheckList& list) {
       AttentionStep cross = c;
       cross.self = false;
       list.add("attention", "step-cross/" + at, quick, [=] { return attention_step_case(cross); });
+      for (const CacheFormat format : kPackedCaches) {
+        AttentionStep packed = c;
+        packed.cache = format;
+        list.add("attention", std::string("step-self-") + cache_name(format) + at, quick,
+                 [=] { return attention_step_case(packed); });
+      }
     }
   }
   for (const Shape& s : {Shape{1, 1, 1}, Shape{9, 33, 17}, Shape{65, 64, 129}}) {

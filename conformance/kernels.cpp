@@ -31,6 +31,9 @@ std::string why_not(KernelId kernel, const DeviceCaps& caps) {
   const uint32_t needs = kVariants[static_cast<size_t>(kernel)].features;
   if ((needs & kFeature_subgroup) != 0 && !caps.subgroup()) return "needs the subgroup tier";
   if ((needs & kFeature_fp16) != 0 && !caps.fp16()) return "needs the fp16 tier";
+  if ((needs & kFeature_matrix) != 0 && !caps.matrix()) {
+    return "needs the matrix tier, and SPIR-V of a compiler that knows cooperative matrices";
+  }
   if ((needs & kFeature_int64) != 0 && !caps.int64()) return "needs 64-bit integers in shaders";
   return {};
 }

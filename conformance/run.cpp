@@ -86,7 +86,7 @@ class Run {
       rows = static_cast<uint32_t>(shape[shape.size() - 2]);
     }
     std::set<std::string> plans;
-    for (const Variation& variation : variations_of(caps_, rows)) {
+    for (const Variation& variation : variations_of(caps_, rows, made->precision)) {
       GraphRunOptions run;
       run.caps = variation.caps;
       run.precision = made->precision;

@@ -56,7 +56,7 @@ constexpr Way kWays[] = {
 
 }  // namespace
 
-std::vector<Variation> variations_of(const DeviceCaps& caps, uint32_t rows) {
+std::vector<Variation> variations_of(const DeviceCaps& caps, uint32_t rows, Precision precision) {
   std::vector<Variation> list;
   for (int tier = static_cast<int>(caps.tier); tier >= 0; --tier) {
     const DeviceCaps own = at_tier(caps, static_cast<Tier>(tier));
@@ -66,7 +66,7 @@ std::vector<Variation> variations_of(const DeviceCaps& caps, uint32_t rows) {
       if (!way.apply(varied)) continue;
       list.push_back({name, name + way.name, varied});
       if (rows == 0) continue;
-      for (const MatmulChoice& choice : matmul_candidates(varied, rows)) {
+      for (const MatmulChoice& choice : matmul_candidates(varied, rows, precision)) {
         DeviceCaps tuned = varied;
         tuned.tuned_matmul = {std::vector{choice}, std::vector{choice}};
         std::string text = choice_text(choice);

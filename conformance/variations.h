@@ -16,6 +16,6 @@ struct Variation {
 };
 
 // `rows`: of a matrix product, whose every kernel is tried; 0: none.
-std::vector<Variation> variations_of(const DeviceCaps& caps, uint32_t rows);
+std::vector<Variation> variations_of(const DeviceCaps& caps, uint32_t rows, Precision precision);
 
 }  // namespace vkformer::conformance

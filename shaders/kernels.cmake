@@ -105,6 +105,8 @@ vkf_kernel(matmul_strided__f32_f32_f32_subgroup_literal matmul_wide.comp UNROLLE
            DEFINES VKF_LITERAL=1 VKF_STRIDED=1)
 vkf_kernel(matmul_tiled__f32_f32_f32 matmul_tiled.comp)
 vkf_kernel(matmul_tiled__f32_f16_f32 matmul_tiled.comp DEFINES VKF_WEIGHT_F16=1)
+# By cooperative matrices, weights in any format.
+vkf_kernel(matmul_units__f32_any_f32_matrix matmul_units.comp FEATURES matrix)
 
 # The same for weights in blocks: bfloat16 and quantised (params/weight_blocks.h).
 vkf_kernel(matmul_rows__f32_blocks_f32 matmul_rows.comp DEFINES VKF_BLOCKS=1)
@@ -137,6 +139,7 @@ vkf_kernel(picture_values_run__u32_none_f32 picture_values.comp)
 vkf_kernel(roofline_fma__f32 roofline_fma.comp)
 vkf_kernel(roofline_fma__f16_fp16 roofline_fma.comp FEATURES fp16)
 vkf_kernel(roofline_fma__u32 roofline_fma.comp DEFINES VKF_INTEGER=1)
+vkf_kernel(roofline_units__f16_matrix roofline_units.comp FEATURES matrix)
 vkf_kernel(roofline_copy__f32 roofline_copy.comp)
 vkf_kernel(roofline_copy__f32_int64 roofline_copy.comp FEATURES int64)
 

@@ -23,7 +23,6 @@ layout(constant_id = 8) const uint kAlongK = 0;  // 1 where b_row_stride is 1 (B
 layout(constant_id = 9) const uint kFormat = 3;
 #endif
 
-#include "activation.glsl"
 #include "f16_words.glsl"
 #include "matmul.h"
 
@@ -33,6 +32,7 @@ layout(binding = 1) readonly buffer B { float b[]; };
 layout(binding = 1) readonly buffer BWords { uint b_words[]; };
 layout(binding = 2) readonly buffer C { float c[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
+#include "matmul_finish.glsl"
 
 const uint kLanesM = kBlockM / kTileM;
 const uint kLanesN = kBlockN / kTileN;
@@ -88,41 +88,11 @@ void load_b_block(uint column0, uint k0) {
   }
 }
 
-uint epilogue() { return kActivation == 255u ? p.activation : kActivation; }
-bool has_gate() { return (epilogue() & kActivationGate) != 0u; }
-
 // Column j of an invocation in its block. Neighbours lie kLanesN apart, so that neighbouring
 // invocations read neighbouring words; a gate and what it lets through stay together.
 uint own_column(uint lane, uint j) {
   if (has_gate()) return 2u * ((j >> 1) * kLanesN + lane) + (j & 1u);
   return j * kLanesN + lane;
-}
-
-void finish_pair(uint row, uint column, float gate, float x) {
-  if (row >= p.m || column >= p.n) return;
-  float bias_gate = 0.0, bias = 0.0;
-  if (p.bias_offset != kMatmulNone) {
-    bias_gate = b[p.bias_offset + column];
-    bias = b[p.bias_offset + column + 1u];
-  }
-  y[p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride + column / 2u] =
-      apply_activation(p.alpha * gate + bias_gate, epilogue() & (kActivationGate - 1u)) *
-      (p.alpha * x + bias);
-}
-
-void finish(uint row, uint column, float sum) {
-  if (row >= p.m || column >= p.n) return;
-  const uint kind = epilogue();
-  float x = p.alpha * sum;
-  if (p.bias_offset != kMatmulNone) x += b[p.bias_offset + column];
-  float addend = 0.0;
-  if (p.c_offset != kMatmulNone) {
-    addend = p.beta * c[p.c_offset + gl_WorkGroupID.z * p.c_batch_stride + row * p.c_row_stride +
-                        column];
-  }
-  const float v = p.c_after == 0u ? apply_activation(x + addend, kind)
-                                  : apply_activation(x, kind) + addend;
-  y[p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride + column] = v;
 }
 
 void main() {

@@ -17,6 +17,7 @@ namespace vkformer {
 struct Roofline {
   double fma_gflops = 0;      // f32 multiply-adds, two operations each, 10^9 per second
   double fma_f16_gflops = 0;  // the same in f16; 0 below tier fp16
+  double units_gflops = 0;    // f16 products with f32 sums by matrix units; 0 below tier matrix
   double fma_int_gops = 0;    // the same of 32-bit integers
   double copy_gbytes = 0;     // bytes read plus written, 10^9 per second
   double dispatch_us = 0;     // one empty dispatch among many that may overlap, microseconds

@@ -42,7 +42,7 @@ struct ConformanceCheck {
   // "softmax/masked/2x3x5x33/subgroup-wide": operator, case, size, tier and variation. Stable.
   std::string name;
   std::string op;    // ops/op_list.def, or "model"
-  std::string tier;  // "baseline", "subgroup" or "fp16"
+  std::string tier;  // "baseline", "subgroup", "fp16" or "matrix"
   // "passed", "failed", "expected failure (never)", "expected failure (not yet)" or "unexpected
   // pass".
   std::string outcome;

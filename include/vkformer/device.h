@@ -32,7 +32,7 @@ struct DeviceOptions {
   // "best" (discrete, then integrated, then software), an index as `vkformer devices` prints it,
   // a UUID as DeviceInfo has it, or a part of the device's or driver's name, case-insensitive.
   std::string device = "best";
-  // Highest tier to use: "best", "baseline", "subgroup" or "fp16".
+  // Highest tier to use: "best", "baseline", "subgroup", "fp16" or "matrix".
   std::string tier = "best";
   // A profile to clamp limits and features to: "" (none), "android-2021", "android-2022",
   // "vulkan-minimum", "moltenvk", "adreno", "mali", "intel" or "amd".
@@ -90,7 +90,7 @@ class VKFORMER_API Device {
 
   // The device as chosen, with its clamped limits.
   DeviceInfo info() const;
-  // The tier in use: "baseline", "subgroup" or "fp16".
+  // The tier in use: "baseline", "subgroup", "fp16" or "matrix".
   std::string tier() const;
   // Bytes of device memory held by vkformer objects on this device.
   uint64_t memory_in_use() const;

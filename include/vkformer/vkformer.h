@@ -178,7 +178,7 @@ typedef struct vkf_device_options {
   uint32_t validation;
   // "best" (the default), an index as `vkformer devices` prints it, or a part of a name.
   const char* device;
-  // Highest tier to use: "best" (the default), "baseline", "subgroup" or "fp16".
+  // Highest tier to use: "best" (the default), "baseline", "subgroup", "fp16" or "matrix".
   const char* tier;
   // Limits to clamp to: "" (the default), "android-2022" or "vulkan-minimum".
   const char* limits;
@@ -277,7 +277,7 @@ VKFORMER_API void vkf_device_free(vkf_device* device);
 // The device as chosen, with its clamped limits. [any]
 VKFORMER_API vkf_status vkf_device_get_info(const vkf_device* device, vkf_device_info* info,
                                             vkf_error* error);
-// The tier in use: "baseline", "subgroup" or "fp16". [any]
+// The tier in use: "baseline", "subgroup", "fp16" or "matrix". [any]
 VKFORMER_API const char* vkf_device_tier(const vkf_device* device);
 // Bytes of device memory held by vkformer's objects on this device. [any]
 VKFORMER_API uint64_t vkf_device_memory_in_use(const vkf_device* device);

@@ -1,5 +1,6 @@
 #include "vkformer/device.h"
 
+#include "session/matrix_proof.h"
 #include "vkformer/vulkan_interop.h"
 #include "vulkan/device.h"
 
@@ -12,6 +13,7 @@ Result<std::vector<DeviceInfo>> list_devices() {
 Result<Device> Device::create(const DeviceOptions& options) {
   auto made = VulkanDevice::create(options);
   if (!made) return made.error();
+  prove_matrix_units(*made, (*made)->caps());
   return Device(std::move(made).value());
 }
 
@@ -34,6 +36,7 @@ uint64_t Device::memory_allocated() const {
 Result<Device> adopt_device(const AdoptedDevice& adopted, const DeviceOptions& options) {
   auto made = VulkanDevice::adopt(adopted, options);
   if (!made) return made.error();
+  prove_matrix_units(*made, (*made)->caps());
   return Device(std::move(made).value());
 }
 

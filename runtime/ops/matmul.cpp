@@ -209,7 +209,7 @@ uint64_t operand_batch(const Shape& operand, const Shape& batch, uint64_t index)
 }
 
 void emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b) {
-  const MatmulChoice choice = pick_matmul(problem, context.caps);
+  const MatmulChoice choice = pick_matmul(problem, context.caps, context.precision);
   Dispatch d = launch_matmul(node, problem, context.caps, context.precision, choice);
   // An absent addend still needs a buffer behind its binding; any readable one serves.
   const TensorId addend = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];

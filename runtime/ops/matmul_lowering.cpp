@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
-constexpr size_t kFormatConstant = 9;  // number of kFormat, in the variants for blocks
+constexpr size_t kFormatConstant = 9;  // number of kFormat, in the variants that have one
 
 uint32_t ceil_div(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
@@ -157,6 +157,22 @@ void launch_tiled(Dispatch& d, const MatmulProblem& problem, const MatmulChoice&
   set_live(d, problem, 1, block);
 }
 
+void launch_units(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
+                  const MatmulChoice& choice) {
+  const MatmulParams& p = problem.params;
+  const MatrixUnit& unit = caps.matrix_units[choice.lanes];
+  const UnitsGroup group = units_group(choice);
+  const uint32_t block = choice.rows;
+  const uint32_t invocations = group.count() * caps.subgroup_size;
+  d.kernel = KernelId::matmul_units__f32_any_f32_matrix;
+  d.spec = {
+      invocations,   block,        block,  aligned_a(p), p.activation,
+      unit.m,        unit.n,       unit.k, invocations,  static_cast<uint32_t>(problem.format),
+      group.along_m, group.along_n};
+  d.groups = {ceil_div(p.n, block), ceil_div(p.m, block), problem.batch};
+  set_live(d, problem, 1, block);
+}
+
 // The tile of matmul_wide where the table's choice for so many rows is none of its own.
 MatmulChoice software_tile(uint32_t m, const DeviceCaps& caps) {
   if (!caps.subgroup()) return {kAnyRows, MatmulStrategy::kWide, 14, 2};
@@ -183,8 +199,9 @@ void launch_half(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
 
 void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, bool half,
             const MatmulChoice& choice) {
-  const bool tiled =
-      choice.strategy == MatmulStrategy::kTiled || choice.strategy == MatmulStrategy::kStrided;
+  const bool tiled = choice.strategy == MatmulStrategy::kTiled ||
+                     choice.strategy == MatmulStrategy::kStrided ||
+                     choice.strategy == MatmulStrategy::kUnits;
   if (half && !tiled && !in_blocks(problem.format)) return launch_half(d, problem, caps, choice);
   switch (choice.strategy) {
     case MatmulStrategy::kRows:
@@ -209,24 +226,30 @@ void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, b
           problem.format, {KernelId::matmul_tiled__f32_f32_f32, KernelId::matmul_tiled__f32_f16_f32,
                            KernelId::matmul_tiled__f32_blocks_f32});
       return launch_tiled(d, problem, choice);
+    case MatmulStrategy::kUnits:
+      return launch_units(d, problem, caps, choice);
   }
 }
 
 }  // namespace
 
-MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps) {
+MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
+                         Precision precision) {
   const bool software = caps.device_class == DeviceClass::kSoftware;
   const uint32_t m = problem.params.m;
+  const MatmulChoice tiled{kAnyRows, MatmulStrategy::kTiled,
+                           static_cast<uint8_t>(m <= 32 ? 32 : 64)};
   if (!packed_like(problem) || problem.params.a_col_stride != 1) {
-    if (!software)
-      return {kAnyRows, MatmulStrategy::kTiled, static_cast<uint8_t>(m <= 32 ? 32 : 64)};
+    if (!software) return tiled;
     MatmulChoice tile = software_tile(m, caps);
     tile.strategy = MatmulStrategy::kStrided;
     return tile;
   }
-  const MatmulChoice choice = matmul_choice(caps, m, problem.format);
-  if (choice.strategy != MatmulStrategy::kStream || in_panels(problem)) return choice;
-  return software_tile(m, caps);
+  const MatmulChoice choice = matmul_choice(caps, m, problem.format, precision);
+  const bool needs_panels =
+      choice.strategy == MatmulStrategy::kStream || choice.strategy == MatmulStrategy::kUnits;
+  if (!needs_panels || in_panels(problem)) return choice;
+  return software ? software_tile(m, caps) : tiled;
 }
 
 Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,
@@ -235,7 +258,7 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
   d.label = node.label;
   launch(d, problem, caps, half_arithmetic(caps, precision), choice);
   d.set_push(problem.params);
-  if (in_blocks(problem.format)) {
+  if (in_blocks(problem.format) && choice.strategy != MatmulStrategy::kUnits) {
     d.spec.resize(kFormatConstant);
     d.spec.push_back(static_cast<uint32_t>(problem.format));
   }

@@ -24,7 +24,8 @@ struct MatmulProblem {
 
 // The only heuristic: depends on M (in a step the capacity) and the operands' layouts, never on how
 // many rows are live. Packed weights go by the table (matmul_table.h).
-MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps);
+MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
+                         Precision precision = Precision::kF32);
 
 // Kernel, specialization and groups of one problem; bindings are the caller's.
 Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,

@@ -1,10 +1,13 @@
 #include "ops/matmul_table.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace vkformer {
 namespace {
 
+constexpr uint32_t kUnitsDepth = 32;    // of a block of matmul_units
 constexpr uint32_t kFewRows = 8;        // at most, of a tile of matmul_rows and matmul_stream
 constexpr uint32_t kStreamedRows = 16;  // two tiles of matmul_stream; more gain nothing
 
@@ -32,6 +35,53 @@ std::vector<MatmulChoice> gpu_table() {
       {4, kRows, 0, 16, 8}, {kFewRows, kRows, 0, 16, 4}, {32, kTiled, 32}, {kAnyRows, kTiled, 64}};
 }
 
+// The unit that does most in one operation and can be used, of blocks of so many rows and columns.
+std::optional<MatmulChoice> units_choice(const DeviceCaps& caps, uint8_t block) {
+  std::optional<MatmulChoice> best;
+  uint32_t most = 0;
+  for (size_t i = 0; i < std::min<size_t>(caps.matrix_units.size(), 255); ++i) {
+    const MatrixUnit& u = caps.matrix_units[i];
+    const MatmulChoice choice{kAnyRows, kUnits, block, static_cast<uint8_t>(i)};
+    if (!can_run(choice, caps) || u.m * u.n * u.k <= most) continue;
+    best = choice;
+    most = u.m * u.n * u.k;
+  }
+  return best;
+}
+
+// Unmeasured, as gpu_table.
+std::vector<MatmulChoice> units_table(const DeviceCaps& caps) {
+  std::vector<MatmulChoice> table = gpu_table();
+  table.resize(2);  // few rows stream the weight
+  constexpr std::pair<uint32_t, uint8_t> kBlocks[] = {{32, 32}, {256, 64}, {kAnyRows, 128}};
+  for (const auto& [rows, block] : kBlocks) {
+    std::optional<MatmulChoice> choice = units_choice(caps, block);
+    if (!choice) choice = units_choice(caps, 32);
+    if (!choice) return gpu_table();
+    choice->max_rows = rows;
+    table.push_back(*choice);
+  }
+  return table;
+}
+
+// Whether blocks of matmul_units are whole shares of whole units, and fit.
+bool units_fit(const MatmulChoice& c, const DeviceCaps& caps) {
+  if (!caps.matrix() || c.lanes >= caps.matrix_units.size()) return false;
+  const MatrixUnit& u = caps.matrix_units[c.lanes];
+  const uint32_t block = c.rows;
+  if ((block != 32 && block != 64 && block != 128) || u.m == 0 || u.n == 0 || u.k == 0)
+    return false;
+  const UnitsGroup group = units_group(c);
+  const bool whole = block / group.along_m % u.m == 0 && block / group.along_n % u.n == 0 &&
+                     kUnitsDepth % u.k == 0 && u.n % 4 == 0 && u.k % 4 == 0;
+  // Blocks of A and B in halves, one tile of sums a subgroup, and one word.
+  const uint32_t halves = block * (kUnitsDepth + 8) + kUnitsDepth * (block + 8);
+  const uint32_t shared = 2 * halves + 4 * group.count() * u.m * u.n + 4;
+  const uint32_t invocations = group.count() * caps.subgroup_size;
+  return whole && shared <= caps.limits.max_shared_bytes &&
+         invocations <= std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
+}
+
 void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
                    const DeviceCaps& caps) {
   const auto same = [&](MatmulChoice c) {
@@ -47,20 +97,30 @@ uint8_t large_tile_rows(const DeviceCaps& caps) {
   return caps.fast_uniform_loads && !caps.streams_uniform_loads ? 16 : 32;
 }
 
-std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps) {
-  return caps.device_class == DeviceClass::kSoftware ? software_table(caps) : gpu_table();
+UnitsGroup units_group(const MatmulChoice& choice) {
+  if (choice.rows == 128) return {2, 4};
+  return {choice.rows == 64 ? 2u : 1u, 2};
 }
 
-MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format) {
+std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps, Precision precision) {
+  if (caps.device_class == DeviceClass::kSoftware) return software_table(caps);
+  const bool units = precision == Precision::kF16 && caps.matrix();
+  return units ? units_table(caps) : gpu_table();
+}
+
+MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format,
+                           Precision precision) {
   if (!in_blocks(format)) {
     for (const MatmulChoice& choice : caps.tuned_matmul[format == MatrixFormat::kF16 ? 1 : 0]) {
-      if (m <= choice.max_rows && can_run(choice, caps)) return choice;
+      const bool exact = choice.strategy != kUnits || precision == Precision::kF16;
+      if (m <= choice.max_rows && exact && can_run(choice, caps)) return choice;
     }
   }
-  for (const MatmulChoice& choice : matmul_table(caps)) {
+  const std::vector<MatmulChoice> table = matmul_table(caps, precision);
+  for (const MatmulChoice& choice : table) {
     if (m <= choice.max_rows) return choice;
   }
-  return matmul_table(caps).back();
+  return table.back();
 }
 
 bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
@@ -84,16 +144,19 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
              caps.subgroup() && caps.subgroup_size == 4;
     case kTiled:
       return c.rows == 32 || c.rows == 64;
+    case kUnits:
+      return units_fit(c, caps);
     case kStrided:
       return false;  // for other layouts; nobody chooses it
   }
   return false;
 }
 
-std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m) {
+std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
+                                            Precision precision) {
   DeviceCaps untuned = caps;
   untuned.tuned_matmul = {};
-  std::vector<MatmulChoice> list{matmul_choice(untuned, m, MatrixFormat::kF32)};
+  std::vector<MatmulChoice> list{matmul_choice(untuned, m, MatrixFormat::kF32, precision)};
   const bool software = caps.device_class == DeviceClass::kSoftware;
   if (m <= kFewRows) {
     for (const auto& [lanes, slices] :
@@ -115,6 +178,12 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m) 
   if (!software) {
     add_candidate(list, {m, kTiled, 32}, caps);
     add_candidate(list, {m, kTiled, 64}, caps);
+  }
+  if (precision != Precision::kF16) return list;
+  for (size_t unit = 0; unit < caps.matrix_units.size(); ++unit) {
+    for (const uint8_t block : {32, 64, 128}) {
+      add_candidate(list, {m, kUnits, block, static_cast<uint8_t>(unit)}, caps);
+    }
   }
   return list;
 }

@@ -12,11 +12,20 @@
 namespace vkformer {
 
 // The rows for a device, by ascending max_rows; the last one holds for any number. What was tuned
-// is left out.
-std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps);
+// is left out. With f16 products GPUs of the matrix tier take their units for all but a few rows.
+std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps,
+                                       Precision precision = Precision::kF32);
 
 // What holds for a product of M rows: tuned, of weights in f32 and f16, or by the table.
-MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format);
+MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format,
+                           Precision precision = Precision::kF32);
+
+// How a workgroup of matmul_units is made up: of how many subgroups along M and N.
+struct UnitsGroup {
+  uint32_t along_m = 1, along_n = 2;
+  uint32_t count() const { return along_m * along_n; }
+};
+UnitsGroup units_group(const MatmulChoice& choice);
 
 // Rows of matmul_wide's tile for large products on a software device with subgroups. Mesa 23 to 25
 // takes seconds to compile 32.
@@ -26,6 +35,7 @@ uint8_t large_tile_rows(const DeviceCaps& caps);
 bool can_run(const MatmulChoice& choice, const DeviceCaps& caps);
 
 // What is worth trying for products of M rows on that device, the table's own choice first.
-std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m);
+std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
+                                            Precision precision = Precision::kF32);
 
 }  // namespace vkformer

@@ -36,16 +36,18 @@ const char* tier_name(Tier tier) {
       return "subgroup";
     case Tier::kFp16:
       return "fp16";
+    case Tier::kMatrix:
+      return "matrix";
   }
   return "";
 }
 
 Result<Tier> tier_from_name(std::string_view name) {
-  for (Tier tier : {Tier::kBaseline, Tier::kSubgroup, Tier::kFp16}) {
+  for (Tier tier : {Tier::kBaseline, Tier::kSubgroup, Tier::kFp16, Tier::kMatrix}) {
     if (name == tier_name(tier)) return tier;
   }
   return invalid_argument("[tier] '" + std::string(name) +
-                          "' is no tier; use baseline, subgroup, fp16 or best");
+                          "' is no tier; use baseline, subgroup, fp16, matrix or best");
 }
 
 Result<DeviceProfile> device_profile(std::string_view name) {

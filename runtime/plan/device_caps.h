@@ -16,9 +16,15 @@
 namespace vkformer {
 
 // What kernels may use. Each tier includes the ones before it.
-enum class Tier : uint8_t { kBaseline, kSubgroup, kFp16 };
+enum class Tier : uint8_t { kBaseline, kSubgroup, kFp16, kMatrix };
 const char* tier_name(Tier tier);
-Result<Tier> tier_from_name(std::string_view name);  // "baseline", "subgroup", "fp16"
+Result<Tier> tier_from_name(std::string_view name);  // "baseline", "subgroup", "fp16", "matrix"
+
+// A size of cooperative matrix that a subgroup multiplies, f16 with sums in f32.
+struct MatrixUnit {
+  uint32_t m = 0, n = 0, k = 0;
+  bool operator==(const MatrixUnit&) const = default;
+};
 
 enum class DeviceClass : uint8_t { kSoftware, kIntegrated, kDiscrete, kOther };
 
@@ -53,6 +59,7 @@ struct DeviceCaps {
   bool streams_uniform_loads = false;
   // Software devices whose compiler leaves loops and arrays of specialized size in memory.
   bool wants_literal_tiles = false;
+  std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
   bool has_int64 = false;  // 64-bit integers in shaders: wider loads on software devices
   // An indirect dispatch begins where the last one with a base began, unless one without came
   // between; a quirk.
@@ -68,6 +75,7 @@ struct DeviceCaps {
   bool subgroup() const { return tier >= Tier::kSubgroup; }
   bool int64() const { return has_int64 && tier >= Tier::kSubgroup; }
   bool fp16() const { return tier >= Tier::kFp16; }
+  bool matrix() const { return tier >= Tier::kMatrix && !matrix_units.empty(); }
 };
 
 // What a family of devices has: a row of device_profiles.def.

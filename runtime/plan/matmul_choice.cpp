@@ -5,7 +5,7 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kNames[] = {"rows", "stream", "wide", "literal", "strided", "tiled"};
+constexpr const char* kNames[] = {"rows", "stream", "wide", "literal", "strided", "tiled", "units"};
 
 }  // namespace
 

@@ -18,6 +18,7 @@ enum class MatmulStrategy : uint8_t {
   kLiteral,  // the same with a tile that is written into the SPIR-V; subgroups of 4
   kStrided,  // software devices, any strides of f32 operands: the same tiles, element loads
   kTiled,    // GPUs, any strides: shared-memory tiles
+  kUnits,    // cooperative matrices, only where halves may be multiplied
 };
 
 // Numbers that a strategy does not use are 0.
@@ -25,7 +26,8 @@ struct MatmulChoice {
   uint32_t max_rows = 0;  // rows of the largest product that it holds for
   MatmulStrategy strategy = MatmulStrategy::kRows;
   uint8_t rows = 0;    // of a tile or block
-  uint8_t lanes = 0;   // kRows: groups of 8 columns of a workgroup; kWide: groups of an invocation
+  uint8_t lanes = 0;   // kRows: groups of 8 columns of a workgroup; kWide: groups of an invocation;
+                       // kUnits: which of DeviceCaps::matrix_units
   uint8_t slices = 0;  // kRows: parts of K, summed in order
 
   bool operator==(const MatmulChoice&) const = default;

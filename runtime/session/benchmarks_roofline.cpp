@@ -17,6 +17,13 @@ struct Launch {
   uint32_t groups;
 };
 
+// What a kernel of multiply-adds does in one iteration of all its invocations.
+struct Work {
+  KernelId kernel = KernelId::roofline_fma__f32;
+  std::vector<uint32_t> spec;  // behind the local size
+  double operations = 0;
+};
+
 Launch fma_launch(const DeviceCaps& caps) {
   if (caps.device_class == DeviceClass::kSoftware) {
     return {std::clamp(caps.subgroup_size, 4u, 64u), 256};
@@ -36,32 +43,43 @@ constexpr uint32_t kChains = 3;
 
 // Multiply-adds in registers. The dispatch names no operations, so that it is not split: its length
 // is bounded by how `fma_gflops` grows it.
-Plan fma_plan(const DeviceCaps& caps, KernelId kernel, uint32_t iterations) {
+Plan fma_plan(const DeviceCaps& caps, const Work& work, uint32_t iterations) {
   const Launch launch = fma_launch(caps);
   Plan plan;
   Dispatch d;
-  d.kernel = kernel;
+  d.kernel = work.kernel;
   d.label = "roofline multiply-add";
   d.bindings = {{add_buffer(plan, "roofline sum", 16), Access::kWrite}};
   d.spec = {launch.local_size};
+  d.spec.insert(d.spec.end(), work.spec.begin(), work.spec.end());
   d.groups = {launch.groups, 1, 1};
   d.set_push(RooflineFmaParams{iterations, 0.9375f, 0.0625f, -1.0f});
   plan.dispatches.push_back(std::move(d));
   return plan;
 }
 
-double fma_operations(const DeviceCaps& caps, uint32_t iterations) {
+Work fma_work(const DeviceCaps& caps, KernelId kernel) {
   const Launch launch = fma_launch(caps);
-  return 2.0 * 4 * kChains * VKF_ROOFLINE_STEPS * iterations * launch.local_size * launch.groups;
+  return {kernel, {}, 2.0 * 4 * kChains * VKF_ROOFLINE_STEPS * launch.local_size * launch.groups};
 }
 
-Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device, KernelId kernel) {
+// Four sums of a subgroup of roofline_units.
+Work units_work(const DeviceCaps& caps, const MatrixUnit& unit) {
+  const Launch launch = fma_launch(caps);
+  const double subgroups =
+      static_cast<double>(launch.local_size) / caps.subgroup_size * launch.groups;
+  return {KernelId::roofline_units__f16_matrix,
+          {unit.m, unit.n, unit.k},
+          2.0 * 4 * unit.m * unit.n * unit.k * subgroups};
+}
+
+Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device, const Work& work) {
   constexpr double kLongEnoughMs = 25;
   constexpr uint32_t kMostIterations = 1u << 20;
   uint32_t iterations = 1;
   for (;;) {
     VKF_ASSIGN(const TimedPlan plan,
-               TimedPlan::create(device, fma_plan(device->caps(), kernel, iterations),
+               TimedPlan::create(device, fma_plan(device->caps(), work, iterations),
                                  RecordingInputs::Profile::kOn));
     // The very first run may compile, and a busy machine may stretch one.
     std::vector<RunTime> probes;
@@ -73,7 +91,7 @@ Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device, KernelId 
     if (probe >= kLongEnoughMs || iterations >= kMostIterations) {
       VKF_ASSIGN(const std::vector<RunTime> times, plan.run_warm(kRepeats));
       const double ms = least_time(times, &RunTime::device);
-      return fma_operations(device->caps(), iterations) * 1e-6 / ms;
+      return work.operations * iterations * 1e-6 / ms;
     }
     const double growth = std::clamp(1.2 * kLongEnoughMs / probe, 2.0, 8.0);
     iterations = std::min(kMostIterations, static_cast<uint32_t>(iterations * growth));
@@ -147,10 +165,18 @@ Result<Roofline> run_roofline(const std::shared_ptr<VulkanDevice>& device) {
   if (!device) return invalid_argument("[roofline] The device is empty; make a Device first.");
   constexpr uint32_t kChain = 512;  // dispatches
   Roofline roofline;
-  VKF_ASSIGN(roofline.fma_gflops, fma_gflops(device, KernelId::roofline_fma__f32));
-  VKF_ASSIGN(roofline.fma_int_gops, fma_gflops(device, KernelId::roofline_fma__u32));
+  VKF_ASSIGN(roofline.fma_gflops,
+             fma_gflops(device, fma_work(device->caps(), KernelId::roofline_fma__f32)));
+  VKF_ASSIGN(roofline.fma_int_gops,
+             fma_gflops(device, fma_work(device->caps(), KernelId::roofline_fma__u32)));
   if (device->caps().fp16()) {
-    VKF_ASSIGN(roofline.fma_f16_gflops, fma_gflops(device, KernelId::roofline_fma__f16_fp16));
+    VKF_ASSIGN(roofline.fma_f16_gflops,
+               fma_gflops(device, fma_work(device->caps(), KernelId::roofline_fma__f16_fp16)));
+  }
+  for (const MatrixUnit& unit : device->caps().matrix_units) {
+    if (!device->caps().matrix()) break;
+    VKF_ASSIGN(const double gflops, fma_gflops(device, units_work(device->caps(), unit)));
+    roofline.units_gflops = std::max(roofline.units_gflops, gflops);
   }
   VKF_ASSIGN(roofline.copy_gbytes, copy_gbytes(device));
   VKF_ASSIGN(roofline.submit_us, chain_us(device, 1, Words::kSame, 51));

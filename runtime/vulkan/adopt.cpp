@@ -4,6 +4,7 @@
 
 #include "vkformer/vulkan_interop.h"
 #include "vulkan/device_impl.h"
+#include "vulkan/matrix_units.h"
 
 namespace vkformer {
 namespace {
@@ -12,6 +13,8 @@ struct EnabledFeatures {
   bool fp16 = false;
   bool int64 = false;
   bool timeline = false;
+  bool memory_model = false;
+  bool matrix = false;
 };
 
 EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
@@ -25,6 +28,13 @@ EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
       const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(next);
       enabled.fp16 |= v->shaderFloat16 == VK_TRUE;
       enabled.timeline |= v->timelineSemaphore == VK_TRUE;
+      enabled.memory_model |= v->vulkanMemoryModel == VK_TRUE;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES) {
+      const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(next);
+      enabled.memory_model |= v->vulkanMemoryModel == VK_TRUE;
+    } else if (next->sType == MatrixFeatures::kType) {
+      const auto* v = reinterpret_cast<const MatrixFeatures*>(next);
+      enabled.matrix |= v->cooperativeMatrix == VK_TRUE;
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES) {
       const auto* v = reinterpret_cast<const VkPhysicalDeviceShaderFloat16Int8Features*>(next);
       enabled.fp16 |= v->shaderFloat16 == VK_TRUE;
@@ -85,6 +95,8 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
       s.fp16 && enabled.fp16 && (core || names(adopted, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME));
   s.timeline = s.timeline && enabled.timeline &&
                (core || names(adopted, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME));
+  s.matrix = s.matrix && s.fp16 && enabled.matrix && enabled.memory_model &&
+             names(adopted, kMatrixExtension);
   if (!enabled.fp16) s.info.notes.push_back("the application did not enable shaderFloat16");
   if (!enabled.timeline) {
     s.info.notes.push_back("the application did not enable timelineSemaphore; fences are used");

@@ -18,6 +18,8 @@ Result<InstanceApi> InstanceApi::load(PFN_vkGetInstanceProcAddr get, VkInstance 
   if (!api.name) return missing("vk" #name);
   VKF_INSTANCE_FUNCTIONS(VKF_LOAD)
 #undef VKF_LOAD
+  api.GetInstanceProcAddr = get;
+  api.instance = instance;
   return api;
 }
 

@@ -88,6 +88,8 @@ namespace vkformer {
 
 struct InstanceApi {
   VKF_INSTANCE_FUNCTIONS(VKF_MEMBER)
+  PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;  // what it was loaded with
+  VkInstance instance = VK_NULL_HANDLE;
   // A missing function is an error that names it.
   static Result<InstanceApi> load(PFN_vkGetInstanceProcAddr get, VkInstance instance);
 };

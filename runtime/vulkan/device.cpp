@@ -6,6 +6,7 @@
 
 #include "vulkan/demotion_file.h"
 #include "vulkan/device_impl.h"
+#include "vulkan/matrix_units.h"
 #include "vulkan/memory_left.h"
 #include "vulkan/recording.h"
 #include "vulkan/tuning_file.h"
@@ -125,6 +126,12 @@ Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
     fp16.pNext = features.pNext;
     features.pNext = &fp16;
     if (!core) extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
+  }
+  MatrixChain matrix;
+  if (s.caps.matrix()) {
+    matrix.set(VK_TRUE);
+    features.pNext = matrix.before(features.pNext);
+    extensions.push_back(kMatrixExtension);
   }
   if (s.timeline) {
     semaphore.timelineSemaphore = VK_TRUE;

@@ -34,7 +34,8 @@ const char* access_name(Access access) {
 Status check_kernel(std::string_view name, uint32_t features, const KernelInterface& interface,
                     std::span<const uint32_t> spec, const DeviceCaps& caps) {
   const bool tier_ok = ((features & kFeature_subgroup) == 0 || caps.subgroup()) &&
-                       ((features & kFeature_fp16) == 0 || caps.fp16());
+                       ((features & kFeature_fp16) == 0 || caps.fp16()) &&
+                       ((features & kFeature_matrix) == 0 || caps.matrix());
   if (!tier_ok) {
     return unsupported(quoted(name) + " needs a higher tier than '" + tier_name(caps.tier) +
                        "', the one in use; choose another kernel");

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "vulkan/context.h"
+#include "vulkan/matrix_units.h"
 
 namespace vkformer {
 namespace {
@@ -115,15 +116,23 @@ void ask_features(const InstanceApi& api, Snapshot& s) {
     *tail = &fp16;
     tail = &fp16.pNext;
   }
-  if (core || s.offers(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) *tail = &timeline;
+  if (core || s.offers(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) {
+    *tail = &timeline;
+    tail = &timeline.pNext;
+  }
+  MatrixChain matrix;
+  if (core && s.offers(kMatrixExtension)) *tail = matrix.before(nullptr);
   api.GetPhysicalDeviceFeatures2(s.physical, &all);
   s.fp16 = fp16.shaderFloat16 == VK_TRUE;
   s.caps.has_int64 = all.features.shaderInt64 == VK_TRUE;
   s.timeline = timeline.timelineSemaphore == VK_TRUE;
+  if (!matrix.whole()) return;
+  s.caps.matrix_units = matrix_units_of(api.GetInstanceProcAddr, api.instance, s.physical);
+  s.matrix = s.fp16 && !s.caps.matrix_units.empty();
 }
 
 // What the device has and this build lacks kernels for (VKFORMER_TIER, VKFORMER_INT64).
-void leave_out_absent([[maybe_unused]] Snapshot& s) {
+void leave_out_absent(Snapshot& s) {
 #ifdef VKFORMER_WITHOUT_SUBGROUP
   s.subgroup = false;
   s.info.notes.push_back("vkformer was built without the kernels of the subgroup tier");
@@ -132,6 +141,12 @@ void leave_out_absent([[maybe_unused]] Snapshot& s) {
   s.fp16 = false;
   s.info.notes.push_back("vkformer was built without the kernels of the fp16 tier");
 #endif
+  const std::string missing = missing_matrix_kernels();
+  if (s.matrix && !missing.empty()) {
+    s.matrix = false;
+    s.info.notes.push_back("has matrix units (" + units_text(s.caps.matrix_units) + "), but " +
+                           missing);
+  }
 #ifdef VKFORMER_WITHOUT_INT64
   s.caps.has_int64 = false;
 #endif
@@ -186,6 +201,10 @@ void describe(Snapshot& s) {
   }
   if (!s.subgroup) s.info.notes.push_back("lacks the subgroup operations of the subgroup tier");
   if (!s.fp16) s.info.notes.push_back("lacks shaderFloat16, so no fp16 tier");
+  if (s.matrix) {
+    s.info.notes.push_back("matrix units of f16 with sums in f32: " +
+                           units_text(s.caps.matrix_units));
+  }
   if (!s.timeline) s.info.notes.push_back("lacks timeline semaphores; fences are used");
   const int family = s.compute_family();
   if (family >= 0 && s.families[static_cast<size_t>(family)].timestampValidBits == 0) {
@@ -233,7 +252,8 @@ int Snapshot::compute_family() const {
 
 Tier Snapshot::best_tier() const {
   if (!subgroup) return Tier::kBaseline;
-  return fp16 ? Tier::kFp16 : Tier::kSubgroup;
+  if (!fp16) return Tier::kSubgroup;
+  return matrix ? Tier::kMatrix : Tier::kFp16;
 }
 
 Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical,

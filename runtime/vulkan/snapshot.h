@@ -26,12 +26,13 @@ struct Snapshot {
   bool fp16 = false;
   bool timeline = false;
   bool subgroup = false;
+  bool matrix = false;   // the matrix tier's features; units are in caps
   std::string unusable;  // why no Device can be made of it; empty if one can
 
   bool offers(const char* extension) const;
   // First queue family with compute, or -1.
   int compute_family() const;
-  // The tier that follows from subgroup and fp16.
+  // The tier that follows from subgroup, fp16 and matrix.
   Tier best_tier() const;
 };
 

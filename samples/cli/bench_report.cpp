@@ -237,6 +237,7 @@ void add_roofline_rows(const Roofline& roofline, std::vector<BenchRow>& rows) {
   };
   add("multiply-add f32", roofline.fma_gflops, "GFLOP/s");
   if (roofline.fma_f16_gflops > 0) add("multiply-add f16", roofline.fma_f16_gflops, "GFLOP/s");
+  if (roofline.units_gflops > 0) add("matrix units", roofline.units_gflops, "GFLOP/s");
   add("multiply-add u32", roofline.fma_int_gops, "Gop/s");
   add("copy", roofline.copy_gbytes, "GB/s");
   add("empty dispatch", roofline.dispatch_us, "us");

@@ -15,7 +15,7 @@ void add_device_options(CLI::App& command, CommonOptions& common) {
                   "best, an index of `vkformer devices`, or a part of a name")
       ->group("Device");
   command.add_option("--tier", common.device.tier, "highest tier to use")
-      ->check(CLI::IsMember({"best", "baseline", "subgroup", "fp16"}))
+      ->check(CLI::IsMember({"best", "baseline", "subgroup", "fp16", "matrix"}))
       ->group("Device");
   command.add_option("--limits", common.device.limits, "clamp the device's limits to a profile")
       ->check(CLI::IsMember({"android-2021", "android-2022", "vulkan-minimum", "moltenvk", "adreno",

@@ -165,9 +165,15 @@ void load_group(uint group, uint k, out vec4 low, out vec4 high) {
 #endif
 
 // One step of K. The _fp16 variants round both factors and the product to f16; the sum stays f32.
+// What is beyond 65,504, a factor or the product, or NaN, is multiplied in f32: a half would be
+// infinite or, where conversions round towards zero, silently too small.
 vec4 multiply_add(float x, vec4 w, vec4 sum) {
 #if VKF_FP16
-  return sum + vec4(float16_t(x) * f16vec4(w));
+  const vec4 exact = x * w;
+  uvec4 top = max(floatBitsToUint(w) & 0x7fffffffu, floatBitsToUint(exact) & 0x7fffffffu);
+  top = max(top, uvec4(floatBitsToUint(x) & 0x7fffffffu));
+  const bvec4 wide = greaterThan(top, uvec4(0x477fe000u));
+  return sum + mix(vec4(float16_t(x) * f16vec4(w)), exact, wide);
 #else
   return fma(vec4(x), w, sum);
 #endif

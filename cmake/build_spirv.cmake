@@ -1,0 +1,28 @@
+# Compiles the kernels that need a newer glslangValidator than many systems have, for builds with
+# VKFORMER_SPIRV_DIR. Run by tools/build_spirv:
+#
+#   cmake -DGLSLANG=glslangValidator -DOUTPUT=folder -P cmake/build_spirv.cmake
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/matrix_spirv.cmake)
+set(shaders ${CMAKE_CURRENT_LIST_DIR}/../shaders)
+file(REAL_PATH ${shaders} shaders)
+file(MAKE_DIRECTORY ${OUTPUT})
+vkformer_probe_matrix(known ${GLSLANG} ${OUTPUT})
+file(REMOVE ${OUTPUT}/matrix_probe.comp ${OUTPUT}/matrix_probe.spv)
+if(NOT known)
+  message(FATAL_ERROR "[${GLSLANG}] does not know GL_KHR_cooperative_matrix, or does not run; give "
+    "the path of glslangValidator 13 or newer.")
+endif()
+
+function(vkf_kernel name source)
+  cmake_parse_arguments(arg "UNROLLED" "" "FEATURES;DEFINES" ${ARGN})
+  if(NOT "matrix" IN_LIST arg_FEATURES)
+    return()
+  endif()
+  vkformer_matrix_command(command ${GLSLANG} ${source} ${shaders} ${OUTPUT}/${name}.spv)
+  execute_process(COMMAND ${command} COMMAND_ERROR_IS_FATAL ANY)
+  vkformer_shader_hash(hash ${source} ${shaders})
+  file(WRITE ${OUTPUT}/${name}.sha256 "${hash}\n")
+  message(STATUS "${OUTPUT}/${name}.spv")
+endfunction()
+include(${shaders}/kernels.cmake)

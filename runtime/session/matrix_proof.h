@@ -1,0 +1,19 @@
+// Whether a device's matrix units compute what they should: asked once, before anyone uses them.
+#pragma once
+
+#include <memory>
+
+#include "plan/device_caps.h"
+#include "vkformer/export.h"
+#include "vulkan/device.h"
+
+namespace vkformer {
+
+// Multiplies integers by every choice with matrix units that the table has for a device of these
+// capabilities (the device's own, or what a test makes of them), and compares every bit. A kernel
+// that fails is left out of all plans of this device from then on, with a note and a warning. To be
+// called before the device is shared between threads.
+VKFORMER_API void prove_matrix_units(const std::shared_ptr<VulkanDevice>& device,
+                                     const DeviceCaps& caps);
+
+}  // namespace vkformer

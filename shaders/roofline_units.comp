@@ -1,0 +1,42 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+// computes: sum = factor * factor + sum, over and over, by matrix units, in registers only
+// shapes:   Y (1), written by nobody: the store depends on a value that never comes out
+// mapping:  a subgroup owns four independent sums of kUnitM x kUnitN; workgroups differ in nothing
+// bounds:   nothing is ragged
+// requires: cooperative matrices of kUnitM x kUnitN x kUnitK, f16 to f32, and whole subgroups; what
+//           the device's units do at best, no model uses it
+layout(local_size_x = 128, local_size_x_id = 0) in;
+layout(constant_id = 1) const uint kUnitM = 16;
+layout(constant_id = 2) const uint kUnitN = 16;
+layout(constant_id = 3) const uint kUnitK = 16;
+
+#include "roofline.h"
+
+layout(push_constant) uniform Params { RooflineFmaParams p; };
+layout(binding = 0) writeonly buffer Y { float y[]; };
+
+void main() {
+  const coopmat<float16_t, gl_ScopeSubgroup, kUnitM, kUnitK, gl_MatrixUseA> left =
+      coopmat<float16_t, gl_ScopeSubgroup, kUnitM, kUnitK, gl_MatrixUseA>(float16_t(p.scale));
+  const coopmat<float16_t, gl_ScopeSubgroup, kUnitK, kUnitN, gl_MatrixUseB> right =
+      coopmat<float16_t, gl_ScopeSubgroup, kUnitK, kUnitN, gl_MatrixUseB>(float16_t(p.shift));
+  coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator> a, b, c, d;
+  a = coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator>(0.0);
+  b = a + a;
+  c = a + b;
+  d = a + c;
+  for (uint n = 0u; n < p.iterations; ++n) {
+    a = coopMatMulAdd(left, right, a);
+    b = coopMatMulAdd(left, right, b);
+    c = coopMatMulAdd(left, right, c);
+    d = coopMatMulAdd(left, right, d);
+  }
+  // absent is negative; what comes out is not. Were the sums the same, one would do: each has its
+  // own part in it.
+  const float value = a[0] + 2.0 * b[0] + 3.0 * c[0] + 4.0 * d[0];
+  if (value == p.absent) y[0] = value;
+}
