@@ -12,22 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include "must.h"
 #include "vkformer/session.h"
 
 namespace {
 
 using vkformer::Advance;
-
-[[noreturn]] void fail(const vkformer::Error& error) {
-  std::fprintf(stderr, "%s\n", error.message.c_str());
-  std::exit(1);
-}
-
-template <class T>
-T value_or_exit(vkformer::Result<T> result) {
-  if (!result) fail(result.error());
-  return std::move(result).value();
-}
+using vkformer::bench::fail;
+using vkformer::bench::value_or_exit;
 
 void check(const vkformer::Status& status) {
   if (!status) fail(status.error());

@@ -69,7 +69,8 @@ enum class TokenVerdict : uint8_t {
   kCancel,  // the generation ends with ErrorCode::kCancelled
 };
 // Called on the thread that generates, between two submits, for the tokens of each sequence in
-// order.
+// order. In a GenerationBatch that is the thread which takes the step, and `input` the request's
+// number.
 using OnToken = std::function<TokenVerdict(const NewToken& token)>;
 
 // Settings of Hugging Face's generate(). Absent values come from the model's own
@@ -142,6 +143,8 @@ struct GenerationCounters {
   int64_t recordings = 0;  // recordings made; 0 when all were reused
   // Bytes of the caches of keys and values that a decoder writes to in its steps.
   int64_t cache_bytes = 0;
+  // Tokens of prompts whose keys an earlier call left (SessionOptions::prefix_reuse).
+  int64_t reused_tokens = 0;
   // Workgroups launched by each step, in order; recorded with steps_per_submit = 1 only.
   std::vector<int64_t> step_workgroups;
 };

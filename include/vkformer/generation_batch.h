@@ -33,6 +33,8 @@ class BatchState;
 struct BatchOptions {
   int rows = 8;      // requests that run together
   int capacity = 0;  // tokens of a row, prompt included; 0: the model's positions, at most 1,024
+  // Of an encoder-decoder: tokens of a request's input; 0: as many as the model takes, at most 512.
+  int source = 0;
   // Tokens of one step, at least `rows`. What a row computes does not depend on the others, but may
   // depend, in its last bits, on this number, which kernels are chosen by.
   int step_tokens = 16;
@@ -50,8 +52,10 @@ struct BatchOptions {
 };
 
 struct BatchRequest {
-  std::vector<int64_t> prompt;  // tokens, at least one
-  // Settings as of Session::generate, with one beam and one sequence; the context is the batch's.
+  // Tokens, at least one: a prompt, or the input of an encoder-decoder.
+  std::vector<int64_t> prompt;
+  // Settings as of Session::generate, with one beam; the context is the batch's. Each sequence is a
+  // row of its own. on_token is called in step().
   GenerateOptions options;
   std::string client;  // who asks: turns are shared out fairly among clients
 };
@@ -69,6 +73,7 @@ struct BatchWork {
 // What happened to a request in a step.
 struct BatchUpdate {
   uint64_t request = 0;
+  size_t sequence = 0;  // of the request's, each of which runs and ends by itself
   enum class State : uint8_t { kRunning, kFinished, kCancelled, kFailed } state = State::kRunning;
   std::vector<int64_t> tokens;  // that came, an end token included
   double score = 0;             // sum of the log-probabilities of all tokens so far
@@ -86,15 +91,15 @@ struct BatchCounters {
 
 class VKFORMER_API GenerationBatch {
  public:
-  // A model that is one decoder with a cache of keys and values.
+  // A model that generates behind tokens, by a decoder with a cache of keys and values.
   static Result<GenerationBatch> create(const Model& model, const BatchOptions& options = {});
   GenerationBatch(GenerationBatch&&) noexcept;
   GenerationBatch& operator=(GenerationBatch&&) noexcept;
   ~GenerationBatch();
 
-  // The model's own settings.
+  // The model's own settings, but for beams and searches that a batch does not have.
   GenerateOptions generation_defaults() const;
-  // The request's number, from 1. kOutOfMemory: the queue is full; take steps first.
+  // The request's number, at least 1. kOutOfMemory: the queue is full; take steps first.
   Result<uint64_t> submit(const BatchRequest& request);
   // Ends a request that waits or runs; the next step tells of it. An error names a number that is
   // neither.

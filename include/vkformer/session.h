@@ -29,6 +29,11 @@ struct SessionOptions {
   int steps_per_submit = 8;
   // How a generation's keys and values are stored: "f32", "f16" or "q8" (8 bits, a scale for 32).
   std::string cache = "f32";
+  // Without beams, contrastive search and slices, a model that is one decoder keeps the keys of its
+  // texts, and a prompt that begins like one of them is read from where they part. It then
+  // generates by the steps of a GenerationBatch: the same bits whatever is reused, but in the last
+  // ones not those of kOff, whose prompt is a pass of its own; and a submit for every step.
+  enum class PrefixReuse : uint8_t { kOff, kOn } prefix_reuse = PrefixReuse::kOff;
   // Time every dispatch; see Session::last_profile.
   enum class Profile : uint8_t { kOff, kOn } profile = Profile::kOff;
 };
@@ -115,7 +120,8 @@ class VKFORMER_API Session {
   // generate_masked() give.
 
   // Begins a pass, or a generation, which advance() or record() then carry out. One at a time:
-  // until finish or cancel, nothing else runs in this session.
+  // until finish or cancel, nothing else runs in this session. With on_token or a grammar each
+  // token's steps wait for the host, in calls of advance or record; on_token is called in these.
   Status start(const TensorMap& inputs, const RunOptions& options = {});
   Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
   // Submits the next slice, of at most so many microseconds of GPU time by an estimate that

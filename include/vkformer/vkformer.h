@@ -521,6 +521,8 @@ typedef struct vkf_session_options {
   int32_t steps_per_submit;  // decoding steps per submit; 0: 8
   uint32_t profile;          // 1: time every dispatch, for vkf_session_profile
   const char* cache;         // a generation's keys and values: "f32" (the default), "f16" or "q8"
+  uint32_t prefix_reuse;     // 1: prompts are read from where they part from earlier texts
+  uint32_t reserved;
 } vkf_session_options;
 
 // Bits of vkf_run_options::flags.
@@ -665,6 +667,7 @@ typedef struct vkf_generation_counters {
   int64_t recordings;       // recordings made; 0 when all were reused
   int64_t cache_bytes;      // of keys and values that a decoder writes to in its steps
   vkf_ids step_workgroups;  // of each step, in order; with steps_per_submit = 1 only
+  int64_t reused_tokens;    // of prompts, whose keys an earlier call left
 } vkf_generation_counters;
 
 typedef struct vkf_dispatch_time {
@@ -733,11 +736,13 @@ typedef struct vkf_batch_options {
   int32_t context;            // keys that a row keeps; 0: all
   int32_t sinks;              // first keys of a context that stay; 0: 4, -1: none
   const vkf_model* draft;     // a smaller model that guesses; null: none
+  int32_t source;             // tokens of an encoder's input; 0: the model's, at most 512
+  int32_t reserved;
 } vkf_batch_options;
 typedef struct vkf_batch_request {
   uint32_t struct_size;
   uint32_t reserved;
-  vkf_ids prompt;
+  vkf_ids prompt;                       // or the input of an encoder-decoder
   const vkf_generate_options* options;  // null: the model's own, with one beam
   const char* client;                   // who asks; null: nobody in particular
 } vkf_batch_request;
@@ -760,6 +765,7 @@ typedef struct vkf_batch_update {
   int64_t guessed_tokens;
   int64_t accepted_tokens;  // of the guessed ones
   const char* error;        // why it failed, or null
+  uint64_t sequence;        // of the request's, each of which runs and ends by itself
 } vkf_batch_update;
 typedef struct vkf_batch_counters {
   uint32_t struct_size;
@@ -779,7 +785,7 @@ typedef struct vkf_batch_counters {
 VKFORMER_API vkf_status vkf_batch_create(const vkf_model* model, const vkf_batch_options* options,
                                          vkf_batch** batch, vkf_error* error);
 VKFORMER_API void vkf_batch_free(vkf_batch* batch);
-// The request's number, from 1. VKF_OUT_OF_MEMORY: the queue is full; take steps first. [any]
+// The request's number, at least 1. VKF_OUT_OF_MEMORY: the queue is full; take steps first. [any]
 VKFORMER_API vkf_status vkf_batch_submit(vkf_batch* batch, const vkf_batch_request* given,
                                          uint64_t* request, vkf_error* error);
 // Ends a request that waits or runs; the next step tells of it. [any]

@@ -20,6 +20,7 @@ BatchOptions batch_options(const vkf_batch_options* options) {
   };
   set(made.rows, given.rows);
   set(made.capacity, given.capacity);
+  set(made.source, given.source);
   set(made.step_tokens, given.step_tokens);
   set(made.waiting, given.waiting);
   set(made.waiting_of_client, given.waiting_of_client);
@@ -72,7 +73,6 @@ vkf_status vkf_batch_submit(vkf_batch* batch, const vkf_batch_request* given, ui
     BatchRequest made{.prompt = read_ids(c.prompt, "prompt"),
                       .options = batch->batch.generation_defaults(),
                       .client = text_or(c.client, "")};
-    made.options.beams = made.options.return_sequences = 1;
     made.options = generate_options(std::move(made.options), c.options);
     *request = take(batch->batch.submit(made));
   });
@@ -123,6 +123,7 @@ vkf_status vkf_updates_get(const vkf_updates* updates, size_t index, vkf_batch_u
     vkf_batch_update c{};
     c.state = static_cast<int32_t>(from.state);
     c.request = from.request;
+    c.sequence = from.sequence;
     c.tokens = view_ids(from.tokens);
     c.score = from.score;
     set_work(from.work, c);

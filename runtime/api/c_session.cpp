@@ -18,6 +18,7 @@ SessionOptions session_options(const vkf_session_options* options) {
   if (given.steps_per_submit != 0) made.steps_per_submit = given.steps_per_submit;
   if (given.profile != 0) made.profile = SessionOptions::Profile::kOn;
   made.cache = text_or(given.cache, "f32");
+  if (given.prefix_reuse != 0) made.prefix_reuse = SessionOptions::PrefixReuse::kOn;
   return made;
 }
 
@@ -321,6 +322,7 @@ vkf_status vkf_session_counters(vkf_session* session, vkf_generation_counters* c
     c.submits = from.submits;
     c.recordings = from.recordings;
     c.cache_bytes = from.cache_bytes;
+    c.reused_tokens = from.reused_tokens;
     c.step_workgroups = view_ids(from.step_workgroups);
     return write_struct(counters, c, "counters");
   });

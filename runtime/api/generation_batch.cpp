@@ -17,7 +17,11 @@ GenerationBatch::~GenerationBatch() = default;
 GenerateOptions GenerationBatch::generation_defaults() const {
   // A session that runs nothing costs nothing.
   const Result<Session> session = Session::create(Model(state_->model()));
-  return session ? session->generation_defaults() : GenerateOptions();
+  GenerateOptions o = session ? session->generation_defaults() : GenerateOptions();
+  o.beams = o.beam_groups = o.return_sequences = 1;
+  o.contrastive_tokens = 0;
+  o.diversity = 0;
+  return o;
 }
 
 Result<uint64_t> GenerationBatch::submit(const BatchRequest& request) {

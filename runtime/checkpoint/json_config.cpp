@@ -197,29 +197,54 @@ Result<std::vector<std::vector<int64_t>>> read_lists(const json& value, const st
   return lists;
 }
 
-// [[["global", "local"], 2]] -> global, local, global, local.
-Result<std::vector<std::string>> read_repeated(const json& value, const std::string& label,
-                                               size_t most) {
+// Calls `take` with both halves of every pair in a list, and a label for messages.
+template <class Take>
+Status for_pairs(const json& value, const std::string& label, const char* what, Take take) {
   if (!value.is_array()) {
     return invalid_file(label + " is " + kind_of(value) + ", where a list of pairs must be.");
   }
-  std::vector<std::string> all;
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string element = label + ", element " + std::to_string(i) + ",";
     if (!value[i].is_array() || value[i].size() != 2) {
-      return invalid_file(element + " is " + kind_of(value[i]) +
-                          ", where a pair of names and a count must be.");
+      return invalid_file(element + " is " + kind_of(value[i]) + ", where a pair of " + what +
+                          " must be.");
     }
-    VKF_ASSIGN(const auto names, read_list<StringReader>(value[i][0], element));
-    VKF_ASSIGN(const int64_t count, read_value<IntReader>(value[i][1], element));
+    VKF_CHECK(take(value[i][0], value[i][1], element));
+  }
+  return {};
+}
+
+// [[["global", "local"], 2]] -> global, local, global, local.
+Result<std::vector<std::string>> read_repeated(const json& value, const std::string& label,
+                                               size_t most) {
+  std::vector<std::string> all;
+  const auto repeat = [&](const json& list, const json& times,
+                          const std::string& element) -> Status {
+    VKF_ASSIGN(const auto names, read_list<StringReader>(list, element));
+    VKF_ASSIGN(const int64_t count, read_value<IntReader>(times, element));
     if (count < 0 || (!names.empty() && static_cast<uint64_t>(count) > most / names.size()) ||
         all.size() + names.size() * static_cast<size_t>(names.empty() ? 0 : count) > most) {
       return invalid_file(element + " repeats its names " + std::to_string(count) +
                           " times; there may be " + std::to_string(most) + " names in all.");
     }
-    if (names.empty()) continue;
+    if (names.empty()) return {};
     for (int64_t n = 0; n < count; ++n) all.insert(all.end(), names.begin(), names.end());
-  }
+    return {};
+  };
+  VKF_CHECK(for_pairs(value, label, "names and a count", repeat));
+  return all;
+}
+
+// [[[5, 7], -2.5]]
+Result<JsonConfig::WeightedLists> read_weighted(const json& value, const std::string& label) {
+  JsonConfig::WeightedLists all;
+  const auto add = [&](const json& list, const json& weight, const std::string& element) -> Status {
+    VKF_ASSIGN(auto ids, read_list<IntReader>(list, element));
+    VKF_ASSIGN(const double number, read_value<DoubleReader>(weight, element));
+    all.emplace_back(std::move(ids), number);
+    return {};
+  };
+  VKF_CHECK(for_pairs(value, label, "integers and a number", add));
   return all;
 }
 
@@ -411,6 +436,11 @@ Result<std::vector<std::vector<int64_t>>> JsonConfig::get_nullable_int_lists_or(
     const std::string& key, const std::vector<std::vector<int64_t>>& fallback) const {
   return lookup<std::vector<std::vector<int64_t>>>(node_.get(), key, &fallback,
                                                    read_lists<IntOrNullReader>);
+}
+
+Result<JsonConfig::WeightedLists> JsonConfig::get_weighted_lists_or(
+    const std::string& key, const WeightedLists& fallback) const {
+  return lookup<WeightedLists>(node_.get(), key, &fallback, read_weighted);
 }
 
 Result<std::vector<std::string>> JsonConfig::get_repeated_names_or(

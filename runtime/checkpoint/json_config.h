@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vkformer/result.h"
@@ -68,6 +69,10 @@ class JsonConfig {
   // The same where a number may be null, which is -1 here: forced_decoder_ids.
   Result<std::vector<std::vector<int64_t>>> get_nullable_int_lists_or(
       const std::string& key, const std::vector<std::vector<int64_t>>& fallback) const;
+  // A list of pairs, each a list of integers and a number, such as sequence_bias.
+  using WeightedLists = std::vector<std::pair<std::vector<int64_t>, double>>;
+  Result<WeightedLists> get_weighted_lists_or(const std::string& key,
+                                              const WeightedLists& fallback) const;
   // A list of pairs, each a list of names and how often it follows itself, such as
   // [[["global", "local"], 2]]: the names in a row, of which there may be `most`.
   Result<std::vector<std::string>> get_repeated_names_or(const std::string& key,

@@ -73,6 +73,25 @@ Status read_choice(const JsonConfig& config, const JsonConfig& generation, Gener
   VKF_ASSIGN(const int64_t ngram,
              from("no_repeat_ngram_size").get_int_or("no_repeat_ngram_size", 0));
   facts.penalties.no_repeat_ngram = static_cast<int>(std::clamp<int64_t>(ngram, 0, kMost));
+  VKF_ASSIGN(const auto biases, from("sequence_bias").get_weighted_lists_or("sequence_bias", {}));
+  for (const auto& [tokens, bias] : biases) facts.penalties.biases.push_back({tokens, bias});
+  return {};
+}
+
+// Searches: contrastive where nothing is drawn and there are no beams, as transformers has it.
+Status read_search(const JsonConfig& config, const JsonConfig& generation, GenerationFacts& facts) {
+  const auto from = [&](const std::string& key) -> const JsonConfig& {
+    return holder(config, generation, key);
+  };
+  VKF_ASSIGN(facts.beams, from("num_beams").get_int_or("num_beams", 1));
+  VKF_ASSIGN(facts.return_sequences,
+             from("num_return_sequences").get_int_or("num_return_sequences", 1));
+  VKF_ASSIGN(facts.beam_groups, from("num_beam_groups").get_int_or("num_beam_groups", 1));
+  VKF_ASSIGN(facts.diversity, from("diversity_penalty").get_double_or("diversity_penalty", 0.0));
+  VKF_ASSIGN(facts.contrast, from("penalty_alpha").get_double_or("penalty_alpha", 0.0));
+  const int candidates = facts.sampling.top_k;
+  const bool plain = facts.beams == 1 && facts.choice == TokenChoice::kBest;
+  if (plain && facts.contrast > 0 && candidates > 1) facts.contrastive_tokens = candidates;
   return {};
 }
 
@@ -174,7 +193,7 @@ Result<GenerationFacts> read_generation(const JsonConfig& config, const JsonConf
   VKF_ASSIGN(facts.forced_eos, optional_int(from("forced_eos_token_id"), "forced_eos_token_id"));
   VKF_CHECK(read_suppressed(config, generation, facts));
   VKF_CHECK(read_choice(config, generation, facts));
-  VKF_ASSIGN(facts.beams, from("num_beams").get_int_or("num_beams", 1));
+  VKF_CHECK(read_search(config, generation, facts));
   VKF_ASSIGN(facts.max_new_tokens, from("max_new_tokens").get_int_or("max_new_tokens", 0));
   if (facts.max_new_tokens == 0) {
     VKF_ASSIGN(int64_t length, from("max_length").get_int_or("max_length", 0));

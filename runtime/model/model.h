@@ -94,6 +94,9 @@ struct ModelFacts {
   // Whether a generation may forget keys (StepShape::context). kNo: it has no cache of a decoder
   // alone; kInTable: yes, but no longer than a table of positions; kFree: as long as one likes.
   enum class Rolling : uint8_t { kNo, kInTable, kFree } rolling = Rolling::kNo;
+  // Whether a step may take any tokens of any rows (StepShape::slots): all that a decoder carries
+  // on are keys and values by position.
+  enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
 };
 
 // Token-choice settings as generation_config.json and config.json give them.
@@ -119,6 +122,11 @@ struct GenerationFacts {
   TokenChoice choice = TokenChoice::kBest;
   SamplingOptions sampling;
   PenaltyOptions penalties;
+  int64_t return_sequences = 1;
+  int64_t beam_groups = 1;
+  double diversity = 0.0;
+  int64_t contrastive_tokens = 0;  // 0: no contrastive search
+  double contrast = 0.0;
 };
 
 // Which tensors a forward pass shall hand out besides the main outputs.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "params/decode_state.h"
+#include "session/token_choice.h"
 
 namespace vkformer {
 namespace {
@@ -11,29 +13,37 @@ namespace {
 // Positions of a row where nobody says how many.
 constexpr int64_t kUsualCapacity = 1024;
 constexpr int64_t kMostPositions = int64_t{1} << 20;
+// Tokens of an encoder's input where nobody says how many, and what they are rounded up to.
+constexpr int64_t kUsualSource = 512;
+constexpr int64_t kSourceStep = 16;
+
+bool has_encoder(const ModelFacts& facts) {
+  return facts.kind == ModelKind::kEncoderDecoder;
+}
 
 Status check_family(const ModelFacts& facts, const char* what) {
-  if (facts.kind != ModelKind::kDecoder || facts.rolling == ModelFacts::Rolling::kNo) {
-    return unsupported("[" + std::string(what) + "] a " + facts.architecture +
-                       " is no decoder alone with a cache of keys and values, which rows of a "
-                       "batch share; use Session::generate");
+  const bool reads_tokens = !has_encoder(facts) || facts.source == SourceKind::kTokens;
+  if (facts.slots == ModelFacts::Slots::kNo || !reads_tokens) {
+    return unsupported(
+        message({"[", what, "] a ", facts.architecture,
+                 " does not generate behind tokens by a decoder with a cache of keys and "
+                 "values, which rows of a batch share; use Session::generate"}));
   }
   if (facts.head != HeadKind::kLanguage) {
-    return unsupported("[" + std::string(what) + "] a " + facts.architecture +
-                       " has no language head and generates nothing");
+    return unsupported(message(
+        {"[", what, "] a ", facts.architecture, " has no language head and generates nothing"}));
   }
   if (facts.prompts != ModelFacts::Prompts::kExact) return {};
-  return unsupported("[" + std::string(what) + "] the rotary frequencies of this " +
-                     facts.architecture +
-                     " depend on the length of a prompt, which differs from row to row; use "
-                     "Session::generate");
+  return unsupported(
+      message({"[", what, "] the rotary frequencies of this ", facts.architecture,
+               " depend on the length of a prompt, which differs from row to row; use "
+               "Session::generate"}));
 }
 
 Status check_range(const char* name, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return {};
-  return invalid_argument("[" + std::string(name) + "] is " + std::to_string(value) +
-                          ", but must lie between " + std::to_string(least) + " and " +
-                          std::to_string(most));
+  return invalid_argument(
+      message({"[", name, "] is ", value, ", but must lie between ", least, " and ", most}));
 }
 
 Status check_options(const BatchOptions& o, const ModelFacts& facts) {
@@ -43,11 +53,18 @@ Status check_options(const BatchOptions& o, const ModelFacts& facts) {
   VKF_CHECK(check_range("waiting", o.waiting, 1, kMost));
   VKF_CHECK(check_range("waiting_of_client", o.waiting_of_client, 0, kMost));
   VKF_CHECK(check_range("running_of_client", o.running_of_client, 0, kMost));
+  VKF_CHECK(check_range("source", o.source, 0, has_encoder(facts) ? facts.max_source : 0));
   VKF_CHECK(check_range("guesses", o.guesses, 1, 64));
   VKF_CHECK(check_range("lookup", o.lookup, 0, 64));
   const bool rolls = o.context && facts.rolling == ModelFacts::Rolling::kFree;
   VKF_CHECK(check_range("capacity", o.capacity, 0, rolls ? kMostPositions : facts.max_target));
   if (!o.context) return {};
+  if (has_encoder(facts)) {
+    return unsupported(
+        message({"[context] a ", facts.architecture,
+                 " is no decoder alone: what its decoder keeps ends with the model's ",
+                 facts.max_target, " positions; leave context away"}));
+  }
   VKF_CHECK(check_range("context", *o.context, 1, facts.max_target));
   return check_range("sinks", o.sinks, 0, *o.context - 1);
 }
@@ -70,10 +87,16 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
   if (options.draft) {
     const ModelFacts& small = options.draft->impl()->family().facts();
     VKF_CHECK(check_family(small, "draft"));
+    if (has_encoder(small)) {
+      return unsupported(
+          message({"[draft] a ", small.architecture,
+                   " reads an input of its own; a draft is one decoder, which guesses by "
+                   "what was generated"}));
+    }
     if (small.target_vocab != facts.target_vocab) {
-      return invalid_argument("[draft] knows " + std::to_string(small.target_vocab) +
-                              " tokens, but the model " + std::to_string(facts.target_vocab) +
-                              "; a draft needs the same vocabulary");
+      return invalid_argument(
+          message({"[draft] knows ", small.target_vocab, " tokens, but the model ",
+                   facts.target_vocab, "; a draft needs the same vocabulary"}));
     }
   }
   std::unique_ptr<BatchState> state(new BatchState(std::move(model), options));
@@ -86,6 +109,12 @@ Status BatchState::record() {
   StepShape shape{.batch = options_.rows, .beams = 1};
   shape.slots = options_.step_tokens;
   shape.ahead = shape.slots - 1;
+  if (has_encoder(facts)) {
+    const int64_t source =
+        options_.source > 0 ? options_.source : std::min(facts.max_source, kUsualSource);
+    shape.source =
+        std::min((source + kSourceStep - 1) / kSourceStep * kSourceStep, facts.max_source);
+  }
   shape.capacity =
       options_.capacity > 0 ? options_.capacity : std::min(facts.max_target, kUsualCapacity);
   if (options_.context && *options_.context < shape.capacity) {
@@ -93,6 +122,7 @@ Status BatchState::record() {
     shape.sinks = options_.sinks;
   }
   VKF_ASSIGN(pass_, SlotPass::create(model_, shape));
+  if (has_encoder(facts)) encoder_.emplace(model_, *pass_);
   counters_.cache_bytes = pass_->cache_bytes();
   if (!options_.draft) return {};
   VKF_ASSIGN(draft_, DraftModel::create(options_.draft->impl(), shape));
@@ -100,59 +130,95 @@ Status BatchState::record() {
   return {};
 }
 
-Result<std::unique_ptr<BatchState::Request>> BatchState::read_request(
-    const BatchRequest& given) const {
-  const int64_t capacity = pass_->shape().capacity;
-  const auto tokens = static_cast<int64_t>(given.prompt.size());
-  const int64_t room = capacity - tokens;
-  if (tokens == 0) {
+Result<std::vector<int64_t>> BatchState::read_prompt(
+    const BatchRequest& given, std::shared_ptr<const EncoderInput>& source) const {
+  if (given.prompt.empty()) {
     return invalid_argument("[prompt] has no token, but a request needs at least one");
   }
+  std::vector<int64_t> prompt = given.prompt;
+  if (encoder_) {
+    VKF_ASSIGN(source, encoder_->read(given.prompt, given.options, prompt));
+  }
+  const int64_t capacity = pass_->shape().capacity;
+  const auto tokens = static_cast<int64_t>(prompt.size());
   const int64_t wanted = given.options.max_new_tokens;
-  if (room < 1 || wanted > room) {
-    return invalid_argument("[prompt] has " + std::to_string(tokens) + " tokens and " +
-                            std::to_string(wanted) +
-                            " more are wanted, but a row of this batch has room for " +
-                            std::to_string(capacity) + "; shorten it or make the capacity larger");
+  if (tokens >= capacity || wanted > capacity - tokens) {
+    return invalid_argument(message({"[prompt] has ", tokens, " tokens and ", wanted,
+                                     " more are wanted, but a row of this batch has room for ",
+                                     capacity, "; shorten it or make the capacity larger"}));
   }
-  VKF_ASSIGN(RequestChoice choice, RequestChoice::create(given.options, pass_->vocab()));
-  auto request = std::make_unique<Request>(Request{.choice = std::move(choice)});
-  request->client = given.client;
-  for (int64_t token : given.prompt) {
-    if (token < 0 || token >= pass_->vocab()) {
-      return invalid_argument("[prompt] names the token " + std::to_string(token) +
-                              ", but the vocabulary has ids 0 to " +
-                              std::to_string(pass_->vocab() - 1));
-    }
-    request->text.push_back(static_cast<uint32_t>(token));
+  for (int64_t token : prompt) {
+    VKF_CHECK(check_token_id(encoder_ ? "decoder_prompt" : "prompt", token, pass_->vocab()));
   }
-  request->prompt = request->text.size();
-  request->most = static_cast<size_t>(wanted > 0 ? wanted : std::min(room, kUsualCapacity));
-  return request;
+  return prompt;
+}
+
+Result<std::vector<std::unique_ptr<BatchState::Request>>> BatchState::read_request(
+    const BatchRequest& given) const {
+  const GenerateOptions& o = given.options;
+  std::shared_ptr<const EncoderInput> source;
+  VKF_ASSIGN(const std::vector<int64_t> prompt, read_prompt(given, source));
+  VKF_CHECK(check_range("return_sequences", o.return_sequences, 1, options_.waiting));
+  const int64_t room = pass_->shape().capacity - static_cast<int64_t>(prompt.size());
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int sequence = 0; sequence < o.return_sequences; ++sequence) {
+    VKF_ASSIGN(RequestChoice choice,
+               RequestChoice::create(o, pass_->vocab(), static_cast<uint32_t>(sequence)));
+    auto request = std::make_unique<Request>(std::move(choice));
+    request->client = given.client;
+    request->on_token = o.on_token;
+    request->constraint = o.grammar;
+    request->source = source;
+    request->text.assign(prompt.begin(), prompt.end());
+    request->prompt = prompt.size();
+    request->most = static_cast<size_t>(o.max_new_tokens > 0 ? o.max_new_tokens
+                                                             : std::min(room, kUsualCapacity));
+    request->update.sequence = static_cast<size_t>(sequence);
+    requests.push_back(std::move(request));
+  }
+  return requests;
 }
 
 Result<uint64_t> BatchState::submit(const BatchRequest& given) {
-  VKF_ASSIGN(std::unique_ptr<Request> request, read_request(given));
+  VKF_ASSIGN(std::vector<std::unique_ptr<Request>> requests, read_request(given));
   const std::lock_guard held(lock_);
-  VKF_CHECK(queue_.add({next_id_, given.client}, untold_.size()));
-  request->id = request->update.request = next_id_;
-  waiting_.emplace(next_id_, std::move(request));
-  return next_id_++;
+  const uint64_t first = next_id_;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Status added = queue_.add({first + i, given.client}, untold_.size());
+    if (added) continue;
+    // All of them wait, or none.
+    for (size_t k = 0; k < i; ++k) queue_.remove(first + k);
+    return added.error();
+  }
+  for (std::unique_ptr<Request>& request : requests) {
+    request->id = next_id_;
+    request->update.request = first;
+    waiting_.emplace(next_id_++, std::move(request));
+  }
+  return first;
 }
 
 Status BatchState::cancel(uint64_t id) {
   const std::lock_guard held(lock_);
-  if (queue_.remove(id)) {
-    waiting_.erase(id);
-    untold_.push_back({.request = id, .state = BatchUpdate::State::kCancelled});
-    return {};
+  bool known = false;
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const auto waits = it++;
+    const BatchUpdate& update = waits->second->update;
+    if (update.request != id) continue;
+    known = true;
+    untold_.push_back(
+        {.request = id, .sequence = update.sequence, .state = BatchUpdate::State::kCancelled});
+    queue_.remove(waits->first);
+    waiting_.erase(waits);
   }
-  if (running_.count(id) == 0) {
-    return not_found("[cancel] " + std::to_string(id) +
-                     " is no request that waits or runs; it has ended, or never was");
+  for (const auto& [own, request] : running_) {
+    if (request != id) continue;
+    known = true;
+    cancelled_.insert(own);
   }
-  cancelled_.insert(id);
-  return {};
+  if (known) return {};
+  return not_found(
+      message({"[cancel] ", id, " is no request that waits or runs; it has ended, or never was"}));
 }
 
 bool BatchState::idle() const {

@@ -1,7 +1,9 @@
 // One step of a batch: who joins, who gets which of its slots, and what came of it.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "base/message.h"
 #include "session/batch_state.h"
 #include "session/token_lookup.h"
 
@@ -33,13 +35,15 @@ class Leaving {
 // Why no token can be taken, if so.
 Status check_chosen(const ChosenToken& chosen, size_t position) {
   if (std::isnan(chosen.log_probability)) {
-    return Error{ErrorCode::kDriver,
-                 "[batch] the logits became NaN at position " + std::to_string(position) +
-                     "; the weights hold NaN or infinity, or this driver computes wrong results"};
+    return Error{
+        ErrorCode::kDriver,
+        message({"[batch] the logits became NaN at position ", position,
+                 "; the weights hold NaN or infinity, or this driver computes wrong results"})};
   }
   if (chosen.token != VKF_NO_TOKEN) return {};
-  return invalid_argument("[batch] at position " + std::to_string(position) +
-                          " every token is forbidden by the request's settings; forbid fewer");
+  return invalid_argument(
+      message({"[batch] at position ", position,
+               " every token is forbidden by the request's settings; forbid fewer"}));
 }
 
 }  // namespace
@@ -63,18 +67,26 @@ void BatchState::end_cancelled(std::vector<BatchUpdate>& updates) {
   }
 }
 
-BatchState::Row& BatchState::best_row(std::span<const uint32_t> text, size_t& shared) {
+// The prompt's last token is always fed: the first new one is chosen behind it.
+BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
   const CacheReach reach{.lines = pass_->least_lines(), .ahead = pass_->shape().ahead};
   const bool reuse = options_.prefix_reuse == BatchOptions::PrefixReuse::kOn;
+  const auto text = std::span(request.text).first(request.prompt - 1);
   Row* best = nullptr;
+  size_t most = 0;
   for (Row& row : rows_) {
     if (row.request != nullptr) continue;
-    const size_t has = reuse ? row.kept.shared(text, reach) : 0;
-    const bool better = best == nullptr || has > shared || (has == shared && row.used < best->used);
+    const bool fits = reuse && (!request.source || row.source == request.source->tokens);
+    const size_t has = fits ? row.kept.shared(text, reach) : 0;
+    // An encoder's keys are worth as much as they are.
+    const size_t worth = has + (fits ? row.source.size() : 0);
+    const bool better = best == nullptr || worth > most || (worth == most && row.used < best->used);
     if (!better) continue;
     best = &row;
+    most = worth;
     shared = has;
   }
+  if (!reuse || (request.source && best->source != request.source->tokens)) best->source.clear();
   return *best;
 }
 
@@ -84,16 +96,27 @@ void BatchState::let_join() {
     if (!next) return;
     std::unique_ptr<Request> request = std::move(waiting_.at(next->id));
     waiting_.erase(next->id);
-    running_.insert(next->id);
-    // The prompt's last token is always fed: the first new one is chosen behind it.
+    running_.emplace(next->id, request->update.request);
     size_t shared = 0;
-    Row& row = best_row(std::span(request->text).first(request->prompt - 1), shared);
+    Row& row = best_row(*request, shared);
     row.kept.trim(shared);
     request->update.work.reused_tokens = static_cast<int64_t>(shared);
     counters_.work.reused_tokens += static_cast<int64_t>(shared);
+    if (request->constraint) request->grammar.emplace(request->constraint);
     row.request = std::move(request);
     joined_.push_back(static_cast<uint32_t>(&row - rows_.data()));
   }
+}
+
+Status BatchState::encode_sources() {
+  for (uint32_t r : joined_) {
+    Request& request = *rows_[r].request;
+    if (!request.source || rows_[r].source == request.source->tokens) continue;
+    VKF_CHECK(encoder_->encode(*request.source, r));
+    rows_[r].source = request.source->tokens;
+    request.encoded = rows_[r].source.size();
+  }
+  return {};
 }
 
 // Every running row gets a slot; what is left of them goes to prompts, the first that came first.
@@ -137,16 +160,52 @@ Status BatchState::add_guesses(std::vector<Turn>& turns) {
                       .guesses = most,
                       .choice = &request.choice});
   }
-  if (draft_ == nullptr) return {};
-  VKF_ASSIGN(std::vector<std::vector<uint32_t>> guesses, draft_->guess(wishes));
-  for (size_t i = 0; i < wishers.size(); ++i) wishers[i]->guesses = std::move(guesses[i]);
+  if (draft_ != nullptr) {
+    VKF_ASSIGN(std::vector<std::vector<uint32_t>> guesses, draft_->guess(wishes));
+    for (size_t i = 0; i < wishers.size(); ++i) wishers[i]->guesses = std::move(guesses[i]);
+  }
+  for (Turn& turn : turns) trim_guesses(*rows_[turn.row].request, turn.guesses);
   return {};
 }
 
-Result<std::vector<ChosenToken>> BatchState::run(const std::vector<Turn>& turns) {
+// What is forced is no part of the text.
+Status BatchState::accept(const Request& request, size_t generated, uint32_t token,
+                          GrammarText& grammar) {
+  if (request.choice.forced(generated, request.most) == token) return {};
+  return grammar.accept(token);
+}
+
+void BatchState::trim_guesses(const Request& request, std::vector<uint32_t>& guesses) {
+  if (!request.grammar) return;
+  GrammarText grammar = *request.grammar;
+  for (size_t i = 0; i < guesses.size(); ++i) {
+    if (accept(request, request.generated() + i, guesses[i], grammar)) continue;
+    guesses.resize(i);
+  }
+}
+
+void BatchState::choose_behind(const Turn& turn, std::vector<FedToken>& fed,
+                               std::vector<SlotChoice>& choices, std::vector<Place>& places) const {
+  const Request& request = *rows_[turn.row].request;
+  std::vector<uint32_t> text = request.text;
+  Place place{.request = &request, .generated = request.generated(), .grammar = request.grammar};
+  choices.push_back(request.choice.at(text, place.generated));
+  places.push_back(place);
+  for (uint32_t guess : turn.guesses) {
+    // trim_guesses has left those that it accepts.
+    if (place.grammar) (void)accept(request, place.generated, guess, *place.grammar);
+    ++place.generated;
+    fed.push_back({turn.row, static_cast<uint32_t>(text.size()), guess});
+    text.push_back(guess);
+    choices.push_back(request.choice.at(text, place.generated));
+    places.push_back(place);
+  }
+}
+
+Result<std::vector<BatchState::Place>> BatchState::run(const std::vector<Turn>& turns) {
   std::vector<FedToken> fed, unchosen;
   std::vector<SlotChoice> choices;
-  std::vector<uint32_t> text;
+  std::vector<Place> places;
   for (const Turn& turn : turns) {
     const Request& request = *rows_[turn.row].request;
     const size_t chosen_from = turn.reads_all ? request.text.size() - 1 : request.text.size();
@@ -154,43 +213,90 @@ Result<std::vector<ChosenToken>> BatchState::run(const std::vector<Turn>& turns)
       (at < chosen_from ? unchosen : fed)
           .push_back({turn.row, static_cast<uint32_t>(at), request.text[at]});
     }
-    if (!turn.reads_all) continue;
-    text.assign(request.text.begin(), request.text.end());
-    choices.push_back(request.choice.at(text, request.generated()));
-    for (uint32_t guess : turn.guesses) {
-      fed.push_back({turn.row, static_cast<uint32_t>(text.size()), guess});
-      text.push_back(guess);
-      choices.push_back(request.choice.at(text, text.size() - request.prompt));
-    }
+    if (turn.reads_all) choose_behind(turn, fed, choices, places);
   }
   fed.insert(fed.end(), unchosen.begin(), unchosen.end());
-  return pass_->run(fed, choices);
+  const auto mask = [&](std::span<SlotChoice> all) -> Status {
+    for (size_t i = 0; i < all.size(); ++i) {
+      Place& place = places[i];
+      if (!place.grammar) continue;
+      if (all[i].allowed.empty()) all[i].allowed.assign((pass_->vocab() + 31) / 32, ~0u);
+      const auto left = static_cast<int64_t>(place.request->most - place.generated);
+      place.masked = place.grammar->mask(left, all[i].allowed);
+    }
+    return {};
+  };
+  const bool masks = std::any_of(places.begin(), places.end(),
+                                 [](const Place& place) { return place.grammar.has_value(); });
+  VKF_ASSIGN(const std::vector<ChosenToken> chosen,
+             pass_->run(fed, choices, masks ? CompleteChoices(mask) : CompleteChoices()));
+  for (size_t i = 0; i < chosen.size(); ++i) places[i].chosen = chosen[i];
+  return places;
 }
 
-bool BatchState::take_token(Request& request, const ChosenToken& chosen, BatchWork& gained) {
+void BatchState::follow(Request& request, double log_probability) {
   BatchUpdate& update = request.update;
+  if (!request.on_token) return;
+  switch (request.on_token({.input = static_cast<size_t>(update.request),
+                            .sequence = update.sequence,
+                            .id = request.text.back(),
+                            .log_probability = log_probability})) {
+    case TokenVerdict::kGoOn:
+      return;
+    case TokenVerdict::kEnd:
+      update.state = State::kFinished;
+      return;
+    case TokenVerdict::kCancel:
+      update.state = State::kCancelled;
+  }
+}
+
+// Takes a token into the text and its grammar.
+Status BatchState::add_token(Request& request, uint32_t token, double log_probability,
+                             BatchWork& gained) {
+  if (request.grammar) {
+    VKF_CHECK(accept(request, request.generated(), token, *request.grammar));
+  }
+  request.text.push_back(token);
+  request.update.tokens.push_back(token);
+  request.update.score += log_probability;
+  ++gained.new_tokens;
+  follow(request, log_probability);
+  if (request.update.state != State::kRunning) return {};
+  if (request.left() > 0 && !request.choice.ends(token)) return {};
+  request.update.state = State::kFinished;
+  if (!request.grammar || request.grammar->may_end()) return {};
+  return invalid_argument(message({"[grammar] the text cannot be completed within max_new_tokens, ",
+                                   request.most, "; allow more"}));
+}
+
+bool BatchState::take_token(Request& request, const Place& place, BatchWork& gained) {
+  BatchUpdate& update = request.update;
+  const float found = place.chosen.log_probability;
   const std::optional<uint32_t> forced = request.choice.forced(request.generated(), request.most);
-  const Status usable = check_chosen(chosen, request.text.size());
-  if (!usable && (!forced || std::isnan(chosen.log_probability))) {
-    update.state = State::kFailed;
-    update.error = usable.error();
+  Status usable = check_chosen(place.chosen, request.text.size());
+  if (!place.masked && !std::isnan(found)) usable = place.masked;
+  if (forced && !std::isnan(found)) usable = {};
+  if (usable && !forced && place.grammar && place.grammar->complete()) {
+    update.state = State::kFinished;
     return false;
   }
-  const uint32_t token = forced.value_or(chosen.token);
-  request.text.push_back(token);
-  update.tokens.push_back(token);
-  // A forced token is certain.
-  update.score += forced ? 0.0 : static_cast<double>(chosen.log_probability);
-  ++gained.new_tokens;
-  if (request.left() > 0 && !request.choice.ends(token)) return true;
-  update.state = State::kFinished;
+  if (usable) {
+    // A forced token is certain.
+    usable = add_token(request, forced.value_or(place.chosen.token),
+                       forced ? 0.0 : static_cast<double>(found), gained);
+  }
+  if (usable) return update.state == State::kRunning;
+  update.state = State::kFailed;
+  update.error = usable.error();
   return false;
 }
 
-BatchWork BatchState::take_tokens(const Turn& turn, std::span<const ChosenToken> chosen) {
+BatchWork BatchState::take_tokens(const Turn& turn, std::span<const Place> places) {
   Row& row = rows_[turn.row];
   Request& request = *row.request;
-  BatchWork gained;
+  BatchWork gained{.prompt_tokens =
+                       static_cast<int64_t>(std::exchange(request.encoded, size_t{0}))};
   row.used = steps_;
   for (size_t at = turn.begin; at < turn.begin + turn.fed; ++at) {
     gained.prompt_tokens += at < request.prompt ? 1 : 0;
@@ -198,8 +304,8 @@ BatchWork BatchState::take_tokens(const Turn& turn, std::span<const ChosenToken>
   }
   row.kept.wrote(turn.begin + turn.fed + turn.guesses.size());
   gained.guessed_tokens = static_cast<int64_t>(turn.guesses.size());
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    if (!take_token(request, chosen[i], gained)) break;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!take_token(request, places[i], gained)) break;
     if (i == turn.guesses.size() || request.text.back() != turn.guesses[i]) break;
     row.kept.append(turn.guesses[i]);
     ++gained.accepted_tokens;
@@ -213,13 +319,18 @@ BatchWork BatchState::take_tokens(const Turn& turn, std::span<const ChosenToken>
 
 Status BatchState::take_step(std::vector<Turn>& turns, std::vector<BatchWork>& gained) {
   ++steps_;
+  VKF_CHECK(encode_sources());
   VKF_CHECK(add_guesses(turns));
-  VKF_ASSIGN(const std::vector<ChosenToken> chosen, run(turns));
+  VKF_ASSIGN(const std::vector<Place> places, run(turns));
   size_t next = 0;
   for (const Turn& turn : turns) {
     const size_t count = turn.reads_all ? 1 + turn.guesses.size() : 0;
-    gained.push_back(take_tokens(turn, std::span(chosen).subspan(next, count)));
+    gained.push_back(take_tokens(turn, std::span(places).subspan(next, count)));
     next += count;
+    Row& row = rows_[turn.row];
+    if (row.request->update.state != State::kFailed || !row.request->source) continue;
+    row.source.clear();
+    VKF_CHECK(encoder_->clear(turn.row));
   }
   return {};
 }

@@ -29,6 +29,7 @@ class DraftModel {
 
   uint32_t vocab() const { return pass_->vocab(); }
   int64_t steps() const { return steps_; }
+  int64_t submits() const { return pass_->submits(); }
   int64_t cache_bytes() const { return pass_->cache_bytes(); }
 
  private:

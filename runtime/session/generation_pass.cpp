@@ -1,6 +1,7 @@
 #include "session/generation_pass.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -24,10 +25,7 @@ Result<uint32_t> early_stopping_code(const std::string& name) {
 
 Status set_bit(std::vector<uint32_t>& words, size_t first, int64_t token, uint32_t vocab,
                const char* name) {
-  if (token < 0 || token >= vocab) {
-    return invalid_argument(message(
-        {"[", name, "] names the token ", token, ", but the vocabulary has ids 0 to ", vocab - 1}));
-  }
+  VKF_CHECK(check_token_id(name, token, vocab));
   words[first + static_cast<size_t>(token / 32)] |= 1u << (token % 32);
   return {};
 }
@@ -43,7 +41,8 @@ Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
     std::shared_ptr<const LoadedModel> model, const GenerationKey& key) {
   std::unique_ptr<GenerationPass> pass(new GenerationPass(std::move(model), key));
   pass->params_ = search_params(pass->model_->family(), key);
-  VKF_CHECK(pass->record_prompt());
+  VKF_ASSIGN(pass->prompt_,
+             record_prompt(*pass->model_, key.shape, pass->buffers_, pass->prompt_feeds_));
   VKF_CHECK(pass->record_step());
   pass->keep_constants();
   return pass;
@@ -79,18 +78,21 @@ int64_t GenerationInputs::longest() const {
   return static_cast<int64_t>(tokens);
 }
 
-Status GenerationPass::record_prompt() {
-  ModelBuilder builder(prompt_graph_, model_->weights());
-  VKF_CHECK(model_->family().build_prompt(builder, key_.shape));
-  if (prompt_graph_.nodes().empty()) return {};
-  const auto& device = model_->device();
-  VKF_ASSIGN(Plan plan, make_plan(prompt_graph_, device->caps(), model_->precision()));
-  VKF_CHECK(buffers_.allocate(*device, plan));
-  VKF_CHECK(buffers_.upload_words(*device, prompt_graph_, builder.words()));
-  prompt_feeds_ = builder.feeds();
-  VKF_ASSIGN(Recording recording, Recording::create(device, plan, buffers_.bind(plan, *model_)));
-  prompt_ = std::make_unique<Recording>(std::move(recording));
-  return {};
+Result<std::unique_ptr<Recording>> record_prompt(const LoadedModel& model, const StepShape& shape,
+                                                 ExternalBuffers& buffers, PromptFeeds& feeds) {
+  ModelBuilder builder(feeds.graph, model.weights());
+  VKF_CHECK(model.family().build_prompt(builder, shape));
+  std::unique_ptr<Recording> made;
+  if (feeds.graph.nodes().empty()) return made;
+  const auto& device = model.device();
+  VKF_ASSIGN(Plan plan, make_plan(feeds.graph, device->caps(), model.precision()));
+  VKF_CHECK(buffers.allocate(*device, plan));
+  VKF_CHECK(buffers.upload_words(*device, feeds.graph, builder.words()));
+  feeds.feeds = builder.feeds();
+  const RecordingInputs inputs = buffers.bind(plan, model);
+  VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
+  made = std::make_unique<Recording>(std::move(recording));
+  return made;
 }
 
 Status GenerationPass::record_step() {
@@ -104,12 +106,7 @@ Status GenerationPass::record_step() {
   RecordingInputs inputs = buffers_.bind(plan, *model_);
   Buffer& args = buffers_.at("args");
   inputs.indirect_args = {&args, 0, args.bytes()};
-  // What grammars mask begins with token_scores.
-  const auto masked = std::find_if(
-      plan.dispatches.begin(), plan.dispatches.end(),
-      [](const auto& d) { return d.kernel == KernelId::token_scores_row__f32_u32_f32; });
-  if (masked != plan.dispatches.end())
-    inputs.cut = static_cast<uint32_t>(masked - plan.dispatches.begin());
+  inputs.cut = scores_of(plan);
   VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
   step_ = std::make_unique<Recording>(std::move(recording));
   return {};
@@ -130,7 +127,8 @@ Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
   const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
   const int64_t tokens = key_.shape.prompt - 1;
   if (tokens == 0) {
-    return buffers_.upload_feeds(*model_->device(), prompt_graph_, prompt_feeds_, inputs.words);
+    return buffers_.upload_feeds(*model_->device(), prompt_feeds_.graph, prompt_feeds_.feeds,
+                                 inputs.words);
   }
   FeedWords words = inputs.words;
   TokenRows rows{.batch = key_.shape.batch, .tokens = tokens};
@@ -146,7 +144,7 @@ Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
   }
   words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
   words["token_type_ids"].assign(rows.ids.size(), 0u);
-  return buffers_.upload_feeds(*model_->device(), prompt_graph_, prompt_feeds_, words);
+  return buffers_.upload_feeds(*model_->device(), prompt_feeds_.graph, prompt_feeds_.feeds, words);
 }
 
 Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
@@ -185,7 +183,8 @@ Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
     const std::vector<int64_t>& prompt = inputs.prompts[item];
     const size_t tokens = layout.tokens(row) + static_cast<size_t>(start_of(inputs, item));
     for (size_t t = 0; t < prompt.size(); ++t) words[tokens + t] = static_cast<uint32_t>(prompt[t]);
-    words[layout.score(row)] = bits_of(row % params_.beams == 0 ? 0.0f : kIdleBeamScore);
+    words[layout.score(row)] =
+        std::bit_cast<uint32_t>(row % params_.beams == 0 ? 0.0f : kIdleBeamScore);
     // The prompt's keys lie in the item's first row, those of later positions in the row itself.
     const auto own = ancestry.begin() + static_cast<ptrdiff_t>(row * params_.capacity);
     std::fill_n(own, params_.capacity, static_cast<uint32_t>(row));
@@ -260,37 +259,41 @@ int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
   return total;
 }
 
-Status GenerationPass::decode(int64_t max_steps, int steps_per_submit, TokenWatch* watch,
-                              GenerationCounters& counters) {
+Status GenerationPass::decode(int steps_per_submit, GenerationCounters& counters) {
   VulkanDevice& device = *model_->device();
-  const bool masked = watch != nullptr && watch->masks_tokens();
+  const bool masked = watch_ && watch_->masks_tokens();
   uint32_t live_slots = params_.batch * params_.beams;
   const int64_t before = counters.steps;  // of rows that ran apart
-  int64_t submitted = 0;
-  while (live_slots > 0 && submitted < max_steps) {
-    const int64_t steps = masked ? 1 : std::min<int64_t>(steps_per_submit, max_steps - submitted);
+  for (bool first = true; live_slots > 0 && steps_left_ > 0; first = false) {
+    const int64_t steps = masked ? 1 : std::min<int64_t>(steps_per_submit, steps_left_);
     if (masked) {
-      VKF_CHECK(masked_step(*watch, submitted == 0, counters));
+      VKF_CHECK(masked_step(first, counters));
     } else {
       std::vector<const Recording*> list;
-      if (prompt_ != nullptr && submitted == 0) list.push_back(prompt_.get());
+      if (prompt_ != nullptr && first) list.push_back(prompt_.get());
       list.insert(list.end(), static_cast<size_t>(steps), step_.get());
       VKF_ASSIGN(uint64_t value, device.submit(list));
       VKF_CHECK(device.wait(value));
       ++counters.submits;
     }
-    submitted += steps;
+    steps_left_ -= steps;
     if (masked || steps_per_submit == 1)
       counters.step_workgroups.push_back(step_workgroups(live_slots));
     VKF_ASSIGN(const auto state, read_state());
     live_slots = state[1];
     counters.steps = before + state[3];
-    if (watch != nullptr) VKF_CHECK(follow(*watch, state[2], live_slots));
+    if (watch_) VKF_CHECK(follow(state[2], live_slots));
   }
   return {};
 }
 
-Status GenerationPass::masked_step(TokenWatch& watch, bool first, GenerationCounters& counters) {
+Status GenerationPass::upload_masks() {
+  VKF_ASSIGN(const std::vector<uint32_t> masks, watch_->masks());
+  return model_->device()->upload(*run_.choice, 4 * choice_allowed_at(params_, 0),
+                                  std::as_bytes(std::span(masks)));
+}
+
+Status GenerationPass::masked_step(bool first, GenerationCounters& counters) {
   VulkanDevice& device = *model_->device();
   if (first && prompt_ != nullptr) {
     const Recording* prompt = prompt_.get();
@@ -298,24 +301,22 @@ Status GenerationPass::masked_step(TokenWatch& watch, bool first, GenerationCoun
     ++counters.submits;
   }
   VKF_CHECK(device.submit_part(*step_, RecordingPart::kBeforeCut));
-  VKF_ASSIGN(const std::vector<uint32_t> masks, watch.masks());
-  VKF_CHECK(device.upload(*run_.choice, 4 * choice_allowed_at(params_, 0),
-                          std::as_bytes(std::span(masks))));
+  VKF_CHECK(upload_masks());
   VKF_ASSIGN(const uint64_t value, device.submit_part(*step_, RecordingPart::kBehindCut));
   counters.submits += 2;
   return device.wait(value);
 }
 
-Status GenerationPass::follow(TokenWatch& watch, uint32_t position, uint32_t& live_slots) {
+Status GenerationPass::follow(uint32_t position, uint32_t& live_slots) {
   if (position + 1 <= static_cast<uint32_t>(prompt_end_)) return {};
   const SearchLayout layout{params_};
   std::vector<uint32_t> words(search_words(params_));
   VulkanDevice& device = *model_->device();
   VKF_CHECK(device.download(*run_.search, 0, std::as_writable_bytes(std::span<uint32_t>(words))));
-  VKF_ASSIGN(const std::vector<uint32_t> ended, watch.read(words, position + 1));
+  VKF_ASSIGN(const std::vector<uint32_t> ended, watch_->read(words, position + 1));
   for (uint32_t item : ended) {
     // The next step still chooses a token for it, and then packs it away.
-    const std::array<uint32_t, 3> stopped = {0, 0, watch.ended_at(item)};
+    const std::array<uint32_t, 3> stopped = {0, 0, watch_->ended_at(item)};
     VKF_CHECK(
         device.upload(*run_.search, 4 * layout.item(item), std::as_bytes(std::span(stopped))));
   }
@@ -333,18 +334,29 @@ Result<std::array<uint32_t, 4>> GenerationPass::read_state() {
 
 Result<uint32_t> GenerationPass::live_slots() {
   VKF_ASSIGN(const auto state, read_state());
-  return state[1];
+  uint32_t live = state[1];
+  if (watch_) VKF_CHECK(follow(state[2], live));
+  return live;
 }
 
-std::vector<SlicedUnit> GenerationPass::units(int64_t new_tokens) {
+Result<std::vector<SlicedUnit>> GenerationPass::next_units(int steps_per_submit) {
   const DeviceCaps& caps = model_->device()->caps();
   std::vector<SlicedUnit> list;
-  if (prompt_ != nullptr) {
+  if (steps_left_ == 0) return list;
+  if (prompt_ != nullptr && steps_left_ == steps()) {
     if (!prompt_costs_) prompt_costs_.emplace(prompt_->plan(), first_rate(caps));
     list.push_back({prompt_.get(), &*prompt_costs_, 1});
   }
   if (!step_costs_) step_costs_.emplace(step_->plan(), first_rate(caps));
-  list.push_back({step_.get(), &*step_costs_, steps(new_tokens)});
+  int64_t count = steps_left_;
+  if (watch_ && watch_->masks_tokens()) {
+    VKF_CHECK(upload_masks());
+    count = 1;
+  } else if (watch_) {
+    count = std::min<int64_t>(count, steps_per_submit);
+  }
+  steps_left_ -= count;
+  list.push_back({step_.get(), &*step_costs_, count});
   return list;
 }
 
@@ -367,8 +379,7 @@ Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item)
   }
 }
 
-Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
-                                           const TokenWatch* watch) {
+Result<Generation> GenerationPass::collect(const GenerationInputs& inputs) {
   const SearchLayout layout{params_};
   std::vector<uint32_t> words(search_words(params_));
   VKF_CHECK(model_->device()->download(*run_.search, 0,
@@ -380,10 +391,10 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
     VKF_CHECK(check_item(words, i));
     if (key_.single()) {
       size_t length = words[item + VKF_ITEM_LENGTH];
-      if (watch != nullptr && watch->ended_at(i) != 0) length = watch->ended_at(i);
+      if (watch_ && watch_->ended_at(i) != 0) length = watch_->ended_at(i);
       Hypothesis found{ids_from(words, layout.tokens(i) + start, length - start)};
       for (size_t t = static_cast<size_t>(prompt_end_); t < length; ++t) {
-        found.log_probabilities.push_back(float_of(words[layout.sequence(i, 0) + t]));
+        found.log_probabilities.push_back(std::bit_cast<float>(words[layout.sequence(i, 0) + t]));
         found.score += static_cast<double>(found.log_probabilities.back());
       }
       result[i].push_back(std::move(found));
@@ -393,17 +404,24 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs,
       const size_t at = layout.finished(i, place);
       result[i].push_back(
           {ids_from(words, layout.sequence(i, place) + start, words[at + 1] - start),
-           static_cast<double>(float_of(words[at])),
+           static_cast<double>(std::bit_cast<float>(words[at])),
            {}});
     }
   }
+  if (watch_) VKF_CHECK(watch_->check_complete());
   return result;
 }
 
 Status GenerationPass::begin(const GenerationInputs& inputs, const GenerateOptions& options,
                              int64_t new_tokens, GenerationCounters& counters) {
   prompt_end_ = std::max(key_.shape.prompt, inputs.longest());
+  new_tokens_ = new_tokens;
+  steps_left_ = steps();
   counters.cache_bytes += cache_bytes_;
+  watch_.reset();
+  if (options.on_token || options.grammar) {
+    watch_.emplace(options, params_, inputs.items, static_cast<uint32_t>(prompt_end_), new_tokens);
+  }
   return prepare(inputs, options, new_tokens);
 }
 
@@ -411,15 +429,8 @@ Result<Generation> GenerationPass::run(const GenerationInputs& inputs,
                                        const GenerateOptions& options, int64_t new_tokens,
                                        int steps_per_submit, GenerationCounters& counters) {
   VKF_CHECK(begin(inputs, options, new_tokens, counters));
-  std::optional<TokenWatch> watch;
-  if (options.on_token || options.grammar) {
-    watch.emplace(options, params_, inputs.items, static_cast<uint32_t>(prompt_end_), new_tokens);
-  }
-  TokenWatch* const follower = watch ? &*watch : nullptr;
-  VKF_CHECK(decode(steps(new_tokens), steps_per_submit, follower, counters));
-  VKF_ASSIGN(Generation found, collect(inputs, follower));
-  if (watch) VKF_CHECK(watch->check_complete());
-  return found;
+  VKF_CHECK(decode(steps_per_submit, counters));
+  return collect(inputs);
 }
 
 }  // namespace vkformer

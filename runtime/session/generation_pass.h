@@ -47,6 +47,15 @@ struct GenerationInputs {
   int64_t longest() const;  // prompt, tokens
 };
 
+// What the prompt of a generation is fed with, in terms of its graph.
+struct PromptFeeds {
+  Graph graph;
+  std::vector<HostFeed> feeds;
+};
+// What comes before the first step, with external tensors in `buffers`; null: nothing.
+Result<std::unique_ptr<Recording>> record_prompt(const LoadedModel& model, const StepShape& shape,
+                                                 ExternalBuffers& buffers, PromptFeeds& feeds);
+
 class GenerationPass {
  public:
   static Result<std::unique_ptr<GenerationPass>> create(std::shared_ptr<const LoadedModel> model,
@@ -58,19 +67,23 @@ class GenerationPass {
   Result<Generation> run(const GenerationInputs& inputs, const GenerateOptions& options,
                          int64_t new_tokens, int steps_per_submit, GenerationCounters& counters);
 
-  // The same in slices: begin, the units until none is live, collect.
+  // The same in slices: begin, the units until none is live, collect. Keeps the options.
   Status begin(const GenerationInputs& inputs, const GenerateOptions& options, int64_t new_tokens,
                GenerationCounters& counters);
-  std::vector<SlicedUnit> units(int64_t new_tokens);
-  // Slots that are still being decoded, of what has run; waits for it.
+  // What comes next: all of it, or where the host follows the tokens so many steps, for a grammar
+  // one, whose masks are written. Nothing where no step is left.
+  Result<std::vector<SlicedUnit>> next_units(int steps_per_submit);
+  // Slots that are still being decoded, of what has run; waits for it, and hands new tokens on.
   Result<uint32_t> live_slots();
+  bool followed() const { return watch_.has_value(); }
+  // Steps of the whole generation at most.
+  int64_t steps() const { return prompt_end_ - key_.shape.prompt + new_tokens_; }
   // Sequences, best first.
-  Result<Generation> collect(const GenerationInputs& inputs) { return collect(inputs, nullptr); }
+  Result<Generation> collect(const GenerationInputs& inputs);
 
  private:
   GenerationPass(std::shared_ptr<const LoadedModel> model, const GenerationKey& key)
       : model_(std::move(model)), key_(key) {}
-  Status record_prompt();
   Status record_step();
   Status prepare(const GenerationInputs& inputs, const GenerateOptions& options,
                  int64_t new_tokens);
@@ -82,14 +95,13 @@ class GenerationPass {
   // Rows and rules; what is masked at each step follows.
   Status prepare_choice(const GenerationInputs& inputs, const GenerateOptions& options,
                         std::vector<uint32_t> suppress);
-  Status decode(int64_t max_steps, int steps_per_submit, TokenWatch* watch,
-                GenerationCounters& counters);
+  Status decode(int steps_per_submit, GenerationCounters& counters);
   // One step that keeps to a grammar: the masks are computed while its logits are.
-  Status masked_step(TokenWatch& watch, bool first, GenerationCounters& counters);
+  Status masked_step(bool first, GenerationCounters& counters);
+  Status upload_masks();
   // Hands new tokens on and ends the items that shall; `position` is the last one with a token.
-  Status follow(TokenWatch& watch, uint32_t position, uint32_t& live_slots);
+  Status follow(uint32_t position, uint32_t& live_slots);
   Status check_item(std::span<const uint32_t> search, size_t item) const;
-  Result<Generation> collect(const GenerationInputs& inputs, const TokenWatch* watch);
   Result<std::array<uint32_t, 4>> read_state();
   int64_t step_workgroups(uint32_t live_slots) const;
   // What is the same in every run.
@@ -98,8 +110,6 @@ class GenerationPass {
   Status upload(Buffer& buffer, const std::vector<T>& values) {
     return model_->device()->upload(buffer, 0, std::as_bytes(std::span(values)));
   }
-  // Steps that feed the rest of the prompts and then make so many tokens.
-  int64_t steps(int64_t new_tokens) const { return prompt_end_ - key_.shape.prompt + new_tokens; }
   // Positions by which item i's prompt ends before the others'.
   int64_t start_of(const GenerationInputs& inputs, size_t item) const;
   // Tokens of item i's prompt that are fed before a step chooses one: all but for what is longer
@@ -109,9 +119,13 @@ class GenerationPass {
   std::shared_ptr<const LoadedModel> model_;
   GenerationKey key_;
   SearchParams params_{};
-  int64_t prompt_end_ = 1;  // position of the first generated token in this run
-  Graph prompt_graph_;
-  std::vector<HostFeed> prompt_feeds_;
+  // Of this run: the position of the first generated token, how many there are at most, steps that
+  // were not begun, and who follows the tokens.
+  int64_t prompt_end_ = 1;
+  int64_t new_tokens_ = 0;
+  int64_t steps_left_ = 0;
+  std::optional<TokenWatch> watch_;
+  PromptFeeds prompt_feeds_;
   ExternalBuffers buffers_;
   // Of those, what every run writes or reads.
   struct RunBuffers {

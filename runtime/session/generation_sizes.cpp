@@ -52,10 +52,8 @@ Result<CacheFormat> cache_format_from(const std::string& name) {
                           "' is no format of keys and values; use f32, f16 or q8");
 }
 
-namespace {
-
-Result<GenerationInputs> read_items(const ModelFamily& family, const TensorMap& inputs,
-                                    const GenerateOptions& options, StepShape& shape) {
+Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const TensorMap& inputs,
+                                            const GenerateOptions& options, StepShape& shape) {
   const ModelFacts& facts = family.facts();
   GenerationInputs result;
   if (facts.kind == ModelKind::kDecoder) {
@@ -100,8 +98,6 @@ Result<GenerationInputs> read_items(const ModelFamily& family, const TensorMap& 
   return result;
 }
 
-}  // namespace
-
 size_t items_per_input(const GenerateOptions& options) {
   const int items = options.beams == 1 ? options.return_sequences : options.beam_groups;
   return static_cast<size_t>(items);
@@ -134,9 +130,9 @@ Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times) {
 Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
                                                 const GenerateOptions& options, StepShape& shape) {
   const auto times = static_cast<int64_t>(items_per_input(options));
-  if (times == 1) return read_items(family, inputs, options, shape);
+  if (times == 1) return read_single_inputs(family, inputs, options, shape);
   VKF_ASSIGN(const TensorMap all, repeated_inputs(inputs, times));
-  return read_items(family, all, options, shape);
+  return read_single_inputs(family, all, options, shape);
 }
 
 Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt, GenerationKey key,

@@ -15,7 +15,11 @@ Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times);
 // "f32", "f16" or "q8", as SessionOptions::cache says it.
 Result<CacheFormat> cache_format_from(const std::string& name);
 
-// Prompts and the encoder's input of a generation, and the sizes they ask for.
+// Prompts and the encoder's input of a generation, one of each input however many sequences are
+// wanted, and the sizes they ask for.
+Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const TensorMap& inputs,
+                                            const GenerateOptions& options, StepShape& shape);
+// The same for every sequence or beam group.
 Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
                                                 const GenerateOptions& options, StepShape& shape);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/message.h"
+#include "params/decode_state.h"
 #include "session/token_choice.h"
 
 namespace vkformer {
@@ -13,17 +15,17 @@ std::optional<uint32_t> token_or_none(int64_t token) {
 }
 
 Status check_batched(const GenerateOptions& o) {
-  if (o.beams != 1 || o.return_sequences != 1) {
-    return unsupported("[submit] beams is " + std::to_string(o.beams) + " and return_sequences " +
-                       std::to_string(o.return_sequences) +
-                       ", but a request of a batch is one row; use 1 of each, or "
-                       "Session::generate");
-  }
-  if (o.grammar != nullptr || o.on_token || o.contrastive_tokens > 0) {
+  if (o.beams != 1 || o.contrastive_tokens > 0) {
     return unsupported(
-        "[submit] a request has a grammar, on_token or contrastive search, which rows of a batch "
-        "do "
-        "not know; leave them away, look at what step() tells, or use Session::generate");
+        message({"[submit] beams is ", o.beams, " and contrastive_tokens ", o.contrastive_tokens,
+                 ", but every sequence of a batch is one row that goes on by itself; use 1 "
+                 "and 0, or Session::generate"}));
+  }
+  const int sequences = o.choice == TokenChoice::kDrawn ? int{VKF_MAX_SLOTS} : 1;
+  if (o.return_sequences < 1 || o.return_sequences > sequences) {
+    return invalid_argument(
+        message({"[return_sequences] is ", o.return_sequences, ", but must lie between 1 and ",
+                 sequences, "; several differ only where tokens are drawn"}));
   }
   if (o.context) {
     return invalid_argument(
@@ -31,9 +33,9 @@ Status check_batched(const GenerateOptions& o) {
         "a request");
   }
   if (o.min_new_tokens >= 0 && o.max_new_tokens >= 0) return {};
-  return invalid_argument("[submit] min_new_tokens is " + std::to_string(o.min_new_tokens) +
-                          " and max_new_tokens " + std::to_string(o.max_new_tokens) +
-                          ", but neither may be negative");
+  return invalid_argument(
+      message({"[submit] min_new_tokens is ", o.min_new_tokens, " and max_new_tokens ",
+               o.max_new_tokens, ", but neither may be negative"}));
 }
 
 }  // namespace
@@ -42,24 +44,20 @@ Status RequestChoice::forbid(const char* name, const std::vector<int64_t>& token
                              std::vector<uint32_t>& allowed) const {
   if (!tokens.empty() && allowed.empty()) allowed.assign((vocab_ + 31) / 32, ~0u);
   for (int64_t token : tokens) {
-    if (token < 0 || token >= vocab_) {
-      return invalid_argument("[" + std::string(name) + "] names the token " +
-                              std::to_string(token) + ", but the vocabulary has ids 0 to " +
-                              std::to_string(vocab_ - 1));
-    }
+    VKF_CHECK(check_token_id(name, token, vocab_));
     allowed[static_cast<size_t>(token / 32)] &= ~(1u << (token % 32));
   }
   return {};
 }
 
-Result<RequestChoice> RequestChoice::create(const GenerateOptions& o, uint32_t vocab) {
+Result<RequestChoice> RequestChoice::create(const GenerateOptions& o, uint32_t vocab,
+                                            uint32_t sequence) {
   VKF_CHECK(check_batched(o));
   VKF_CHECK(check_choice(o, vocab));
   RequestChoice made;
   made.vocab_ = vocab;
-  std::vector<uint32_t> scratch;
-  VKF_CHECK(made.forbid("forced_bos", {std::max<int64_t>(o.forced_bos, 0)}, scratch));
-  VKF_CHECK(made.forbid("forced_eos", {std::max<int64_t>(o.forced_eos, 0)}, scratch));
+  if (o.forced_bos >= 0) VKF_CHECK(check_token_id("forced_bos", o.forced_bos, vocab));
+  if (o.forced_eos >= 0) VKF_CHECK(check_token_id("forced_eos", o.forced_eos, vocab));
   VKF_CHECK(made.forbid("suppress", o.suppress, made.later_));
   made.unending_ = made.first_allowed_ = made.later_;
   VKF_CHECK(made.forbid("eos", o.eos, made.unending_));
@@ -70,20 +68,15 @@ Result<RequestChoice> RequestChoice::create(const GenerateOptions& o, uint32_t v
   made.first_ = token_or_none(o.forced_bos);
   made.last_ = token_or_none(o.forced_eos);
   made.min_new_ = static_cast<size_t>(o.min_new_tokens);
-  made.plain_.settings = choice_row(o, 0, 0);
+  made.plain_.settings = choice_row(o, sequence, 0);
   const std::vector<TokenRule> rules = token_rules(o.penalties);
-  const PenaltyOptions& p = o.penalties;
-  made.looks_back_ = p.repetition != 1 || p.presence != 0 || p.frequency != 0 ||
-                     p.no_repeat_ngram != 0 ||
-                     std::any_of(rules.begin(), rules.end(),
-                                 [](const TokenRule& r) { return r.tokens.size() > 1; });
+  made.looks_back_ = looks_back(o.penalties);
   if (rules.empty()) return made;
-  made.plain_.rules = rule_list(rules);
-  if (made.plain_.rules.size() <= kSlotRuleWords) return made;
-  return invalid_argument("[logit_bias] and bad_words take " +
-                          std::to_string(made.plain_.rules.size()) +
-                          " words, but a request of a batch has room for " +
-                          std::to_string(kSlotRuleWords) + "; use fewer");
+  made.plain_.rules = std::make_shared<const std::vector<uint32_t>>(rule_list(rules));
+  if (made.plain_.rules->size() <= kSlotRuleWords) return made;
+  return invalid_argument(
+      message({"[logit_bias] and bad_words take ", made.plain_.rules->size(),
+               " words, but a request of a batch has room for ", kSlotRuleWords, "; use fewer"}));
 }
 
 SlotChoice RequestChoice::at(std::span<const uint32_t> text, size_t n) const {

@@ -11,8 +11,10 @@ namespace vkformer {
 
 class RequestChoice {
  public:
-  // Refuses settings that the vocabulary of `vocab` tokens or a batch does not have.
-  static Result<RequestChoice> create(const GenerateOptions& options, uint32_t vocab);
+  // Refuses settings that the vocabulary of `vocab` tokens or a batch does not have. `sequence` is
+  // which of the request's it is for.
+  static Result<RequestChoice> create(const GenerateOptions& options, uint32_t vocab,
+                                      uint32_t sequence);
 
   // For the token behind `text`, which is the n-th that is generated, from 0.
   SlotChoice at(std::span<const uint32_t> text, size_t n) const;

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "params/search.h"
 
@@ -22,17 +21,5 @@ struct SearchLayout {
     return finished(p.batch, 0) + (item_index * p.beams + place) * p.capacity;
   }
 };
-
-inline uint32_t bits_of(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, 4);
-  return bits;
-}
-
-inline float float_of(uint32_t bits) {
-  float value = 0;
-  std::memcpy(&value, &bits, 4);
-  return value;
-}
 
 }  // namespace vkformer

@@ -134,10 +134,10 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
 }
 
 Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
-  if (options.on_token || options.grammar || options.contrastive_tokens != 0) {
+  if (options.contrastive_tokens != 0) {
     return unsupported(
-        "[start_generation] the steps of a slice run without the host, so that on_token, a grammar "
-        "and contrastive search cannot follow them; use generate");
+        "[start_generation] every token of contrastive search is a pass of its own, whose slices "
+        "nobody plans; use generate");
   }
   Started work{.options = options};
   VKF_ASSIGN(work.jobs, plan_generation(inputs, options));
@@ -151,8 +151,20 @@ Status SessionState::start_generation(const TensorMap& inputs, const GenerateOpt
 Status SessionState::begin_job() {
   const GenerationJob& job = started_->jobs[started_->job];
   VKF_CHECK(job.pass->begin(job.inputs, started_->options, job.new_tokens, counters_));
-  sliced_->start(job.pass->units(job.new_tokens), {});
+  started_->share = started_->before = 0;
+  VKF_CHECK(begin_steps());
   return {};
+}
+
+Result<bool> SessionState::begin_steps() {
+  Started& work = *started_;
+  GenerationPass& pass = *work.jobs[work.job].pass;
+  VKF_ASSIGN(std::vector<SlicedUnit> units, pass.next_units(options_.steps_per_submit));
+  if (units.empty()) return false;
+  work.before += work.share;
+  work.share = static_cast<double>(units.back().times) / static_cast<double>(pass.steps());
+  sliced_->start(std::move(units), {});
+  return true;
 }
 
 Status SessionState::follow_jobs() {
@@ -170,8 +182,14 @@ Status SessionState::follow_job() {
   // The state of the rows is whole between steps, once these have run.
   if (!sliced_->idle() || !sliced_->between_rounds()) return {};
   GenerationJob& job = work.jobs[work.job];
+  // Who follows tokens looks where the steps end that may run without the host.
+  if (job.pass->followed() && !sliced_->check_submitted()) return {};
   VKF_ASSIGN(const uint32_t live, job.pass->live_slots());
   if (live > 0 && !sliced_->check_submitted()) return {};
+  if (live > 0 && job.pass->followed()) {
+    VKF_ASSIGN(const bool more, begin_steps());
+    if (more) return {};
+  }
   VKF_ASSIGN(Generation generated, job.pass->collect(job.inputs));
   scatter(generated, job.inputs.items, work.generation);
   sliced_->skip_rest();
@@ -188,7 +206,9 @@ Advance SessionState::with_jobs(Advance advance) const {
     return advance;
   }
   const bool last = started_->job + 1 == jobs;
-  if (!last) advance.progress = Advance::Progress::kRunning;
+  advance.fraction = std::min(1.0, started_->before + started_->share * advance.fraction);
+  if (!last || started_->jobs[started_->job].pass->followed())
+    advance.progress = Advance::Progress::kRunning;
   // The last job is done when follow_jobs has seen it.
   if (advance.progress == Advance::Progress::kDone) {
     advance.progress = Advance::Progress::kSubmitted;

@@ -138,10 +138,12 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
 // whether there were any.
 bool SessionState::give_way(const Result<uint64_t>& wanted_bytes) {
   if (!wanted_bytes.ok() || !fits_alone(*model_, *wanted_bytes)) return false;
-  const bool any = !forward_.empty() || !generation_.empty() || !images_.empty();
+  const bool any =
+      !forward_.empty() || !generation_.empty() || !images_.empty() || kept_.batch != nullptr;
   forward_.clear();
   generation_.clear();
   images_.clear();
+  kept_ = {};
   return any;
 }
 
@@ -233,6 +235,11 @@ GenerateOptions SessionState::generation_defaults() const {
   o.choice = g.choice;
   o.sampling = g.sampling;
   o.penalties = g.penalties;
+  o.return_sequences = static_cast<int>(std::clamp<int64_t>(g.return_sequences, 1, VKF_MAX_SLOTS));
+  o.beam_groups = static_cast<int>(std::clamp<int64_t>(g.beam_groups, 1, VKF_MAX_BEAMS));
+  o.diversity = g.diversity;
+  o.contrastive_tokens = static_cast<int>(g.contrastive_tokens);
+  if (g.contrastive_tokens > 0) o.contrast = g.contrast;
   // A prompt with a token still to be chosen is the caller's to complete.
   const auto& prompt = g.decoder_prompt;
   if (std::find(prompt.begin(), prompt.end(), -1) == prompt.end()) o.decoder_prompt = prompt;
@@ -314,6 +321,12 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
     counters_ = {};
     VKF_CHECK(check_generate(options));
     return generate_contrastive(inputs, options);
+  }
+  if (keeps_texts(options)) {
+    VKF_CHECK(check_idle());
+    counters_ = {};
+    VKF_CHECK(check_generate(options));
+    return generate_kept(inputs, options);
   }
   VKF_ASSIGN(std::vector<GenerationJob> jobs, plan_generation(inputs, options));
   Generation result;

@@ -10,6 +10,7 @@
 #include "session/forward_pass.h"
 #include "session/generation_sizes.h"
 #include "session/image_inputs.h"
+#include "vkformer/generation_batch.h"
 
 namespace vkformer {
 
@@ -77,6 +78,8 @@ class SessionState {
     GenerateOptions options;
     std::vector<GenerationJob> jobs;
     size_t job = 0;  // the current one
+    // Shares of its steps: those that have run, and those that are being submitted.
+    double before = 0, share = 0;
     Generation generation;
   };
   Status make_sliced();
@@ -88,6 +91,8 @@ class SessionState {
   Status begin_pass(std::vector<SliceImage> copies);
   Result<std::shared_ptr<ImageInputs>> image_inputs(const ImageInputsKey& key);
   Status begin_job();
+  // The next steps of the current job; false where none is left.
+  Result<bool> begin_steps();
   // Ends a job whose rows are all finished and begins the next.
   Status follow_jobs();
   Status follow_job();
@@ -102,6 +107,12 @@ class SessionState {
   bool give_way(const Result<uint64_t>& wanted_bytes);
   Result<std::shared_ptr<ForwardPass>> forward_pass(const ForwardKey& key);
   Result<std::shared_ptr<GenerationPass>> generation_pass(const GenerationKey& key);
+  // Whether a generation runs in rows that keep their keys, and makes them (session_kept.cpp).
+  bool keeps_texts(const GenerateOptions& options) const;
+  Status make_kept(int64_t rows, int64_t tokens, const GenerateOptions& options);
+  struct KeptCall;
+  Status run_kept(KeptCall& call);
+  Result<Generation> generate_kept(const TensorMap& inputs, const GenerateOptions& options);
   Status check_generate(const GenerateOptions& options) const;
   // Rows of different lengths run apart where prompts are exact, so that a row is generated as it
   // is alone.
@@ -119,6 +130,10 @@ class SessionState {
   std::list<std::shared_ptr<ForwardPass>> forward_;
   std::list<std::shared_ptr<GenerationPass>> generation_;
   std::list<std::shared_ptr<ImageInputs>> images_;
+  struct KeptRows {
+    std::shared_ptr<BatchState> batch;  // or null
+    BatchOptions options;
+  } kept_;
   GenerationCounters counters_;
   std::atomic<bool> busy_{false};
   std::optional<Started> started_;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/message.h"
 #include "ops/token_sample.h"
 #include "params/decode_state.h"
+#include "session/token_choice.h"
 
 namespace vkformer {
 namespace {
@@ -38,6 +40,7 @@ Result<TensorId> add_choice(Graph& graph, TensorId logits, const SearchParams& p
 SlotPass::SlotPass(std::shared_ptr<const LoadedModel> model, const StepShape& shape)
     : model_(std::move(model)), shape_(shape) {
   params_ = search_params(model_->family(), shape_);
+  rules_.resize(static_cast<size_t>(shape_.slots));
 }
 
 Result<std::unique_ptr<SlotPass>> SlotPass::create(std::shared_ptr<const LoadedModel> model,
@@ -63,6 +66,7 @@ Status SlotPass::record() {
   VKF_ASSIGN(args_, device->make_buffer(12 * commands, MemoryUse::kDevice, "args"));
   RecordingInputs inputs = buffers_.bind(plan, *model_);
   inputs.indirect_args = {&*args_, 0, args_->bytes()};
+  inputs.cut = scores_of(plan);
   VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
   recording_ = std::make_unique<Recording>(std::move(recording));
   find_commands();
@@ -131,50 +135,81 @@ Status SlotPass::upload_tokens(std::span<const FedToken> fed, size_t chosen) {
   return model_->device()->upload(*args_, 0, std::as_bytes(std::span(args)));
 }
 
-Status SlotPass::upload_choice(uint32_t slot, uint32_t start, const SlotChoice& c) {
-  const auto rules_at =
-      static_cast<uint32_t>(choice_rules_at(params_)) + slot * uint32_t{kSlotRuleWords};
-  ChoiceRow row = c.settings;
-  row.masked = c.allowed.empty() ? 0u : 1u;
-  row.rules = c.rules.empty() ? 0u : rules_at;
-  const auto words = std::bit_cast<std::array<uint32_t, VKF_CHOICE_WORDS>>(row);
-  VKF_CHECK(upload_words("choice", uint64_t{slot} * VKF_CHOICE_WORDS, words));
-  VKF_CHECK(upload_words("choice", choice_allowed_at(params_, slot), c.allowed));
-  VKF_CHECK(upload_words("choice", rules_at, c.rules));
-  return upload_words("search", uint64_t{slot} * params_.capacity + start, c.history);
+// The settings of all slots, and behind them what is masked where any is, in one piece.
+Status SlotPass::upload_settings(std::span<const SlotChoice> choices) {
+  const uint64_t rules_at = choice_rules_at(params_);
+  std::vector<uint32_t> words;
+  for (uint32_t slot = 0; slot < choices.size(); ++slot) {
+    const SlotChoice& c = choices[slot];
+    ChoiceRow row = c.settings;
+    row.masked = c.allowed.empty() ? 0u : 1u;
+    row.rules = c.rules ? static_cast<uint32_t>(rules_at) + slot * kSlotRuleWords : 0u;
+    const auto settings = std::bit_cast<std::array<uint32_t, VKF_CHOICE_WORDS>>(row);
+    words.insert(words.end(), settings.begin(), settings.end());
+  }
+  for (uint32_t slot = 0; slot < choices.size(); ++slot) {
+    const std::vector<uint32_t>& allowed = choices[slot].allowed;
+    if (allowed.empty()) continue;
+    // Between lie the settings of slots that choose nothing, and a list of suppressed tokens that
+    // nobody fills, because every slot's own mask says more.
+    words.resize(choice_allowed_at(params_, slot));
+    words.insert(words.end(), allowed.begin(), allowed.end());
+  }
+  VKF_CHECK(upload_words("choice", 0, words));
+  for (uint32_t slot = 0; slot < choices.size(); ++slot) {
+    const auto& rules = choices[slot].rules;
+    if (!rules || rules_[slot] == rules) continue;
+    VKF_CHECK(upload_words("choice", rules_at + uint64_t{slot} * kSlotRuleWords, *rules));
+    rules_[slot] = rules;
+  }
+  return {};
 }
 
+// Histories end together, each in its slot's row; one that nobody looks at ends where it begins.
 Status SlotPass::upload_choices(std::span<const FedToken> fed,
                                 std::span<const SlotChoice> choices) {
   if (choices.empty()) return {};
   uint32_t position = 0;
   for (size_t i = 0; i < choices.size(); ++i) position = std::max(position, fed[i].position);
-  std::vector<uint32_t> state(VKF_STATE_WORDS);
+  std::vector<uint32_t> state(VKF_STATE_WORDS), histories;
+  uint64_t first = 0;
   state[0] = state[1] = static_cast<uint32_t>(choices.size());
   state[2] = position;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    const auto slot = static_cast<uint32_t>(i);
-    // Histories end together; one that nobody looks at ends where it begins.
-    const uint32_t start = position + 1 - static_cast<uint32_t>(choices[i].history.size());
+  for (uint32_t slot = 0; slot < choices.size(); ++slot) {
+    const std::vector<uint32_t>& history = choices[slot].history;
+    const uint32_t start = position + 1 - static_cast<uint32_t>(history.size());
     state.push_back(slot | (start << VKF_SLOT_ROW_BITS));
-    VKF_CHECK(upload_choice(slot, start, choices[i]));
+    if (history.empty()) continue;
+    const uint64_t at = uint64_t{slot} * params_.capacity + start;
+    if (histories.empty()) first = at;
+    histories.resize(at - first);
+    histories.insert(histories.end(), history.begin(), history.end());
   }
+  VKF_CHECK(upload_settings(choices));
+  VKF_CHECK(upload_words("search", first, histories));
   return upload_words("choice_state", 0, state);
 }
 
 Result<std::vector<ChosenToken>> SlotPass::run(std::span<const FedToken> fed,
-                                               std::span<const SlotChoice> choices) {
+                                               std::span<SlotChoice> choices,
+                                               const CompleteChoices& complete) {
   if (fed.empty() || fed.size() > static_cast<size_t>(shape_.slots) ||
       choices.size() > fed.size()) {
-    return internal_error("[slots] " + std::to_string(fed.size()) + " tokens with " +
-                          std::to_string(choices.size()) + " choices do not fit into " +
-                          std::to_string(shape_.slots) + " slots");
+    return internal_error(message({"[slots] ", fed.size(), " tokens with ", choices.size(),
+                                   " choices do not fit into ", shape_.slots, " slots"}));
   }
   VulkanDevice& device = *model_->device();
   VKF_CHECK(upload_tokens(fed, choices.size()));
+  if (complete) {
+    VKF_CHECK(device.submit_part(*recording_, RecordingPart::kBeforeCut));
+    VKF_CHECK(complete(choices));
+  }
   VKF_CHECK(upload_choices(fed, choices));
   const Recording* list[] = {recording_.get()};
-  VKF_ASSIGN(const uint64_t value, device.submit(list));
+  VKF_ASSIGN(const uint64_t value, complete
+                                       ? device.submit_part(*recording_, RecordingPart::kBehindCut)
+                                       : device.submit(list));
+  submits_ += complete ? 2 : 1;
   VKF_CHECK(device.wait(value));
   std::vector<ChosenToken> chosen(choices.size());
   if (chosen.empty()) return chosen;

@@ -4,6 +4,7 @@
 // the same kernels, whose sums depend on the sizes recorded and on the slot's own position.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "ops/token_candidates.h"
@@ -30,9 +31,13 @@ struct SlotChoice {
   std::vector<uint32_t> allowed;
   // Tokens of the row up to the fed one; empty where no setting looks at them.
   std::vector<uint32_t> history;
-  std::vector<uint32_t>
-      rules;  // a list as params/sampling.h has it, at most kSlotRuleWords; empty: none
+  // A list as params/sampling.h has it, at most kSlotRuleWords; null: none. It stays as it is: a
+  // slot that goes on with the same one does not upload it again.
+  std::shared_ptr<const std::vector<uint32_t>> rules;
 };
+
+// Completes choices while the GPU is at the layers before them: masks of grammars.
+using CompleteChoices = std::function<Status(std::span<SlotChoice> choices)>;
 
 struct ChosenToken {
   uint32_t token = 0;
@@ -41,21 +46,25 @@ struct ChosenToken {
 
 class SlotPass {
  public:
-  // `shape`: rows, capacity, slots and what of the context is kept; of a model that is one decoder.
+  // `shape`: rows, capacity, slots, what of the context is kept, and keys of an encoder.
   static Result<std::unique_ptr<SlotPass>> create(std::shared_ptr<const LoadedModel> model,
                                                   const StepShape& shape);
 
   // Feeds at most shape.slots tokens and chooses what comes behind the first of them, one for
-  // each of `choices`. A NaN among a slot's logits is its log-probability; where no token may be
-  // chosen, the token is VKF_NO_TOKEN.
-  Result<std::vector<ChosenToken>> run(std::span<const FedToken> fed,
-                                       std::span<const SlotChoice> choices);
+  // each of `choices`, which `complete` may still change in their course; it costs a submit more. A
+  // NaN among a slot's logits is its log-probability; where no token may be chosen, the token is
+  // VKF_NO_TOKEN.
+  Result<std::vector<ChosenToken>> run(std::span<const FedToken> fed, std::span<SlotChoice> choices,
+                                       const CompleteChoices& complete = {});
+  // An external tensor of the step.
+  Buffer& buffer(const std::string& name) { return buffers_.at(name); }
 
   const StepShape& shape() const { return shape_; }
   uint32_t vocab() const { return params_.vocab; }
   // Lines that every layer's cache has for a row at least.
   int64_t least_lines() const { return least_lines_; }
   int64_t cache_bytes() const { return cache_bytes_; }
+  int64_t submits() const { return submits_; }
 
  private:
   SlotPass(std::shared_ptr<const LoadedModel> model, const StepShape& shape);
@@ -66,7 +75,7 @@ class SlotPass {
   Status write_constants();
   Status upload_tokens(std::span<const FedToken> fed, size_t chosen);
   Status upload_choices(std::span<const FedToken> fed, std::span<const SlotChoice> choices);
-  Status upload_choice(uint32_t slot, uint32_t start, const SlotChoice& choice);
+  Status upload_settings(std::span<const SlotChoice> choices);
   Status upload_words(const std::string& name, uint64_t word, std::span<const uint32_t> values);
 
   struct Command {
@@ -82,9 +91,12 @@ class SlotPass {
   ExternalBuffers buffers_;
   std::optional<Buffer> args_;
   std::vector<Command> commands_;
+  // By slot: the rules that lie on the GPU.
+  std::vector<std::shared_ptr<const std::vector<uint32_t>>> rules_;
   std::unique_ptr<Recording> recording_;
   int64_t least_lines_ = 0;
   int64_t cache_bytes_ = 0;
+  int64_t submits_ = 0;
 };
 
 }  // namespace vkformer

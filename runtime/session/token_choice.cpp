@@ -1,5 +1,6 @@
 #include "session/token_choice.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,9 +10,9 @@
 namespace vkformer {
 namespace {
 
+// Those that count tokens.
 bool has_penalties(const PenaltyOptions& p) {
-  return p.repetition != 1 || p.presence != 0 || p.frequency != 0 || p.no_repeat_ngram != 0 ||
-         !p.biases.empty() || !p.bad_words.empty();
+  return p.repetition != 1 || p.presence != 0 || p.frequency != 0 || p.no_repeat_ngram != 0;
 }
 
 struct Range {
@@ -43,11 +44,7 @@ Status check_tokens(const char* name, const std::vector<int64_t>& tokens, int64_
     return invalid_argument(
         message({"[", name, "] has an entry without tokens; name at least one"}));
   }
-  for (int64_t token : tokens) {
-    if (token >= 0 && token < vocab) continue;
-    return invalid_argument(message(
-        {"[", name, "] names the token ", token, ", but the vocabulary has ids 0 to ", vocab - 1}));
-  }
+  for (int64_t token : tokens) VKF_CHECK(check_token_id(name, token, vocab));
   return {};
 }
 
@@ -74,8 +71,33 @@ Status check_penalties(const PenaltyOptions& p, int64_t vocab) {
 
 }  // namespace
 
+uint32_t scores_of(const Plan& plan) {
+  for (uint32_t i = 0; i < plan.dispatches.size(); ++i) {
+    if (plan.dispatches[i].kernel == KernelId::token_scores_row__f32_u32_f32) return i;
+  }
+  return 0;
+}
+
 bool needs_choice(const GenerateOptions& o) {
-  return o.choice == TokenChoice::kDrawn || has_penalties(o.penalties) || o.grammar != nullptr;
+  const PenaltyOptions& p = o.penalties;
+  return o.choice == TokenChoice::kDrawn || has_penalties(p) || !p.biases.empty() ||
+         !p.bad_words.empty() || o.grammar != nullptr;
+}
+
+bool looks_back(const PenaltyOptions& p) {
+  const auto several = [](const auto& words) {
+    return std::any_of(words.begin(), words.end(),
+                       [](const std::vector<int64_t>& word) { return word.size() > 1; });
+  };
+  return has_penalties(p) || several(p.bad_words) ||
+         std::any_of(p.biases.begin(), p.biases.end(),
+                     [](const TokenBias& bias) { return bias.tokens.size() > 1; });
+}
+
+Status check_token_id(const char* name, int64_t token, int64_t vocab) {
+  if (token >= 0 && token < vocab) return {};
+  return invalid_argument(message(
+      {"[", name, "] names the token ", token, ", but the vocabulary has ids 0 to ", vocab - 1}));
 }
 
 Status check_choice(const GenerateOptions& o, int64_t vocab) {

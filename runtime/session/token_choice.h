@@ -11,9 +11,19 @@
 
 namespace vkformer {
 
+// The dispatch of a step's plan from which on grammars mask tokens; 0: none.
+uint32_t scores_of(const Plan& plan);
+
 // Whether logits are processed beyond what token_candidates does: tokens are drawn, cost something
 // or keep to a grammar.
 bool needs_choice(const GenerateOptions& options);
+
+// That a vocabulary of so many tokens has one that the option [name] names.
+Status check_token_id(const char* name, int64_t token, int64_t vocab);
+
+// Whether the tokens that came before count for the next one: penalties, or rules of several
+// tokens.
+bool looks_back(const PenaltyOptions& penalties);
 
 // That the settings of choice make sense for a vocabulary of so many tokens.
 Status check_choice(const GenerateOptions& options, int64_t vocab);

@@ -1,6 +1,7 @@
 #include "session/token_watch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "base/message.h"
@@ -13,13 +14,9 @@ TokenWatch::TokenWatch(const GenerateOptions& options, const SearchParams& param
   const auto sequences = static_cast<size_t>(options.return_sequences);
   for (size_t place : items) {
     Row row{.input = place / sequences, .sequence = place % sequences, .seen = prompt_end};
-    if (options.grammar) row.state = options.grammar->start();
+    if (options.grammar) row.grammar.emplace(options.grammar);
     rows_.push_back(std::move(row));
   }
-}
-
-bool TokenWatch::is_end(int64_t id) const {
-  return std::find(options_.eos.begin(), options_.eos.end(), id) != options_.eos.end();
 }
 
 Status TokenWatch::follow(Row& row, int64_t id, float log_probability) {
@@ -27,9 +24,7 @@ Status TokenWatch::follow(Row& row, int64_t id, float log_probability) {
   const bool forced_last = row.seen + 1 == prompt_end_ + new_tokens_ && id == options_.forced_eos;
   ++row.seen;
   // What is forced is no part of the text.
-  if (row.state && !forced_first && !forced_last) {
-    VKF_ASSIGN(row.state, options_.grammar->accept(*row.state, static_cast<int32_t>(id)));
-  }
+  if (row.grammar && !forced_first && !forced_last) VKF_CHECK(row.grammar->accept(id));
   if (!options_.on_token) return {};
   const TokenVerdict verdict =
       options_.on_token({row.input, row.sequence, id, static_cast<double>(log_probability)});
@@ -46,13 +41,13 @@ Result<std::vector<uint32_t>> TokenWatch::read(std::span<const uint32_t> search,
     const size_t item = layout_.item(i);
     if (row.ended_at != 0 || search[item + VKF_ITEM_STATUS] != 0) continue;
     const bool runs = search[item + VKF_ITEM_ACTIVE] != 0;
-    if (row.complete) {
+    if (row.grammar && row.grammar->complete()) {
       row.ended_at = row.seen;
     } else {
       const uint32_t end = runs ? length : search[item + VKF_ITEM_LENGTH];
       while (row.seen < end && row.ended_at == 0) {
         VKF_CHECK(follow(row, search[layout_.tokens(i) + row.seen],
-                         float_of(search[layout_.sequence(i, 0) + row.seen])));
+                         std::bit_cast<float>(search[layout_.sequence(i, 0) + row.seen])));
       }
     }
     if (runs && row.ended_at != 0) ended.push_back(i);
@@ -60,32 +55,14 @@ Result<std::vector<uint32_t>> TokenWatch::read(std::span<const uint32_t> search,
   return ended;
 }
 
-Status TokenWatch::add_mask(Row& row, std::span<uint32_t> words) {
-  const int64_t left = new_tokens_ - (int64_t{row.seen} - prompt_end_);
-  const auto allowed = options_.grammar->allowed_within(*row.state, left - 1);
-  if (!allowed) {
-    if (!row.state->may_end() || row.state->has_ended()) return allowed.error();
-    // Complete, and no token stands for the end of a text.
-    row.complete = true;
-    std::fill(words.begin(), words.end(), UINT32_MAX);
-    return {};
-  }
-  if (allowed->size() != words.size()) {
-    return invalid_argument(message({"[grammar] its vocabulary takes ", allowed->size(),
-                                     " words of 32 tokens, but the model's logits take ",
-                                     words.size(), "; make it for the width of the logits"}));
-  }
-  std::copy(allowed->begin(), allowed->end(), words.begin());
-  return {};
-}
-
 Result<std::vector<uint32_t>> TokenWatch::masks() {
   const size_t each = (size_t{layout_.p.vocab} + 31) / 32;
   std::vector<uint32_t> words(each * rows_.size(), UINT32_MAX);
   for (size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
-    if (row.ended_at != 0 || row.complete || row.state->has_ended()) continue;
-    VKF_CHECK(add_mask(row, std::span(words).subspan(i * each, each)));
+    if (row.ended_at != 0) continue;
+    const int64_t left = new_tokens_ - (int64_t{row.seen} - prompt_end_);
+    VKF_CHECK(row.grammar->mask(left, std::span(words).subspan(i * each, each)));
   }
   return words;
 }
@@ -93,7 +70,7 @@ Result<std::vector<uint32_t>> TokenWatch::masks() {
 Status TokenWatch::check_complete() const {
   for (const Row& row : rows_) {
     // A caller who ends a text wants it as it is.
-    if (!row.state || row.state->may_end() || row.ended_at != 0) continue;
+    if (!row.grammar || row.grammar->may_end() || row.ended_at != 0) continue;
     return invalid_argument(
         message({"[grammar] the text of input ", row.input,
                  " cannot be completed within max_new_tokens, ", new_tokens_, "; allow more"}));

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "session/grammar_text.h"
 #include "session/search_layout.h"
 #include "vkformer/generation.h"
-#include "vkformer/grammar.h"
 #include "vkformer/result.h"
 
 namespace vkformer {
@@ -37,12 +37,9 @@ class TokenWatch {
     size_t input, sequence;
     uint32_t seen;          // positions
     uint32_t ended_at = 0;  // positions
-    bool complete = false;  // by the grammar, with nothing that could follow
-    std::optional<GrammarState> state;
+    std::optional<GrammarText> grammar;
   };
   Status follow(Row& row, int64_t id, float log_probability);
-  Status add_mask(Row& row, std::span<uint32_t> words);
-  bool is_end(int64_t id) const;
 
   const GenerateOptions& options_;
   SearchLayout layout_;

@@ -1,5 +1,7 @@
 #include "tasks/choice_settings.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/message.h"
 
@@ -39,6 +41,18 @@ Status take_words(const TaskModel& task, const TextOptions& options, PenaltyOpti
   return {};
 }
 
+// What the model says of one way of searching gives way where the caller chose another.
+void give_way(const TextOptions& o, GenerateOptions& settings) {
+  const bool drawn = settings.choice == TokenChoice::kDrawn;
+  if (!o.contrastive_tokens && (drawn || settings.beams > 1)) settings.contrastive_tokens = 0;
+  if (!o.beam_groups && (drawn || settings.beams % settings.beam_groups != 0))
+    settings.beam_groups = 1;
+  if (!o.diversity && settings.beam_groups == 1) settings.diversity = 0;
+  const bool one_row = drawn && settings.beams == 1;
+  if (!o.return_sequences && !one_row)
+    settings.return_sequences = std::min(settings.return_sequences, settings.beams);
+}
+
 }  // namespace
 
 Status take_choice(const TaskModel& task, const TextOptions& o, GenerateOptions& settings) {
@@ -62,6 +76,7 @@ Status take_choice(const TaskModel& task, const TextOptions& o, GenerateOptions&
   take(settings.diversity, o.diversity);
   take(settings.contrastive_tokens, o.contrastive_tokens);
   take(settings.contrast, o.contrast);
+  give_way(o, settings);
   return take_words(task, o, p);
 }
 

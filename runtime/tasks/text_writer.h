@@ -9,7 +9,7 @@
 
 #include "tasks/task_model.h"
 #include "text/decode_stage.h"
-#include "text/stop_strings.h"
+#include "vkformer/stop_strings.h"
 
 namespace vkformer {
 

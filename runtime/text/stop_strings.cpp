@@ -1,4 +1,4 @@
-#include "text/stop_strings.h"
+#include "vkformer/stop_strings.h"
 
 #include <algorithm>
 #include <utility>

@@ -113,6 +113,15 @@ Status Transfer::download(VkBuffer from, uint64_t offset, std::span<std::byte> d
   return {};
 }
 
+Status Transfer::copy(std::span<const TransferCopy> copies) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  VKF_CHECK(begin());
+  for (const TransferCopy& c : copies) {
+    context_.api.CmdCopyBuffer(commands_, c.from, c.to, 1, &c.range);
+  }
+  return submit_and_wait();
+}
+
 Status Transfer::fill(VkBuffer to, uint64_t offset, uint64_t bytes, uint32_t word) {
   std::lock_guard<std::mutex> lock(mutex_);
   VKF_CHECK(begin());

@@ -1,6 +1,7 @@
 #include "batch_texts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "files.h"
 #include "text_inputs.h"
@@ -44,7 +45,11 @@ constexpr const char* kFields[] = {"id",
                                    "repetition_penalty",
                                    "presence_penalty",
                                    "frequency_penalty",
-                                   "no_repeat_ngram"};
+                                   "no_repeat_ngram",
+                                   "return_sequences",
+                                   "stop",
+                                   "grammar",
+                                   "json_schema"};
 
 Status check_keys(const Json& fields) {
   for (const auto& [key, value] : fields.items()) {
@@ -64,7 +69,8 @@ Status read_settings(const Json& fields, GenerateOptions& o) {
   for (const WholeField& f : {WholeField{"max_new_tokens", &o.max_new_tokens},
                               {"min_new_tokens", &o.min_new_tokens},
                               {"top_k", &s.top_k},
-                              {"no_repeat_ngram", &p.no_repeat_ngram}}) {
+                              {"no_repeat_ngram", &p.no_repeat_ngram},
+                              {"return_sequences", &o.return_sequences}}) {
     if (!fields.contains(f.key)) continue;
     const Json& value = fields[f.key];
     const bool whole = value.is_number_integer() && value >= 0 && value <= 1 << 20;
@@ -148,6 +154,7 @@ void add_batch_options(CLI::App& command, BatchFlags& flags) {
   };
   add("--rows", b.rows, "requests that run together");
   add("--step-tokens", b.step_tokens, "tokens of a step, at least --rows");
+  add("--source", b.source, "tokens of an encoder's input; 0: the model's, at most 512");
   add("--waiting", b.waiting, "requests that wait at most");
   add("--waiting-of-client", b.waiting_of_client, "of one client; 0: all of them");
   add("--running-of-client", b.running_of_client, "rows of one client; 0: all of them");
@@ -185,7 +192,10 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   const int64_t capacity = options.capacity > 0
                                ? options.capacity
                                : std::min<int64_t>(model->info().max_target, kUsualCapacity);
-  return BatchTexts(std::move(*batch), std::move(tokenizer), capacity);
+  BatchTexts texts(std::move(*batch), std::move(tokenizer), capacity);
+  texts.encoder_ = model->info().kind == "encoder-decoder";
+  texts.vocab_ = model->info().target_vocab;
+  return texts;
 }
 
 Result<std::vector<int64_t>> BatchTexts::prompt_of(const Json& fields) const {
@@ -223,55 +233,130 @@ Result<std::optional<DecodeStream>> BatchTexts::stream_behind(
   return stream;
 }
 
-Status BatchTexts::submit(const Json& fields) {
+Result<std::vector<std::string>> BatchTexts::stops_of(const Json& fields) const {
+  std::vector<std::string> stops;
+  if (!fields.contains("stop")) return stops;
+  const Json& given = fields["stop"];
+  const Json list = given.is_string() ? Json::array({given}) : given;
+  const bool texts = list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& one) {
+                       return one.is_string();
+                     });
+  if (!texts || tokenizer_ == nullptr) {
+    return bad_request("stop", "must be a text or a list of texts, and needs a tokenizer.json");
+  }
+  return list.get<std::vector<std::string>>();
+}
+
+Status BatchTexts::read_grammar(const Json& fields, GenerateOptions& o) {
+  const bool schema = fields.contains("json_schema");
+  if (!schema && !fields.contains("grammar")) return {};
+  const char* key = schema ? "json_schema" : "grammar";
+  const Json& given = fields[key];
+  if (tokenizer_ == nullptr || (schema && fields.contains("grammar")) ||
+      (!schema && !given.is_string())) {
+    return bad_request(key,
+                       "must be the only one of grammar, a text, and json_schema, and needs a "
+                       "tokenizer.json");
+  }
+  const std::string text = given.is_string() ? given.get<std::string>() : json_text(given);
+  if (constraint_ == nullptr || constraint_text_ != key + text) {
+    const Result<Grammar> grammar =
+        schema ? Grammar::from_json_schema(text) : Grammar::from_gbnf(text);
+    if (!grammar) return grammar.error().with_context(key);
+    if (!vocabulary_) {
+      const std::vector<int32_t> ends(o.eos.begin(), o.eos.end());
+      Result<GrammarVocabulary> made = GrammarVocabulary::create(*tokenizer_, vocab_, ends);
+      if (!made) return made.error();
+      vocabulary_ = std::move(*made);
+    }
+    Result<GrammarConstraint> made = GrammarConstraint::create(*grammar, *vocabulary_);
+    if (!made) return made.error();
+    constraint_ = std::make_shared<GrammarConstraint>(std::move(*made));
+    constraint_text_ = key + text;
+  }
+  o.grammar = constraint_;
+  return {};
+}
+
+Status BatchTexts::check_id(const Json& fields) const {
   if (!fields.contains("id") || !(fields["id"].is_string() || fields["id"].is_number())) {
     return bad_request("id", "must name the request by a text or a number");
   }
-  if (const Status known = check_keys(fields); !known) return known.error();
   for (const auto& [number, story] : stories_) {
-    if (story.id == fields["id"]) {
-      return bad_request("id", json_text(story.id) + " is a request that has not ended yet");
+    if (story->id == fields["id"]) {
+      return bad_request("id", json_text(story->id) + " is a request that has not ended yet");
     }
   }
-  BatchRequest request{.options = batch_.generation_defaults()};
-  request.options.beams = request.options.return_sequences = 1;
+  return {};
+}
+
+Result<std::shared_ptr<BatchTexts::Story>> BatchTexts::read(const Json& fields,
+                                                            BatchRequest& request) {
+  if (const Status good = check_id(fields); !good) return good.error();
+  if (const Status known = check_keys(fields); !known) return known.error();
   Result<std::vector<int64_t>> prompt = prompt_of(fields);
   if (!prompt) return prompt.error();
   request.prompt = std::move(*prompt);
-  request.options.max_new_tokens = usual_tokens(request.prompt.size());
-  if (const Status read = read_settings(fields, request.options); !read) return read.error();
+  GenerateOptions& o = request.options;
+  o.max_new_tokens = usual_tokens(encoder_ ? 1 : request.prompt.size());
+  if (const Status read = read_settings(fields, o); !read) return read.error();
+  if (const Status read = read_grammar(fields, o); !read) return read.error();
   if (fields.contains("client")) {
     if (!fields["client"].is_string()) return bad_request("client", "must be a text");
     request.client = fields["client"].get<std::string>();
   }
+  const Result<std::vector<std::string>> stops = stops_of(fields);
+  if (!stops) return stops.error();
+  auto story = std::make_shared<Story>(Story{.id = fields["id"], .lines = {}, .error = {}});
+  for (int sequence = 0; sequence < o.return_sequences; ++sequence) {
+    Result<std::optional<DecodeStream>> stream =
+        stream_behind(encoder_ ? std::vector<int64_t>() : request.prompt);
+    if (!stream) return stream.error();
+    story->lines.push_back({.stream = std::move(*stream), .stops = StopStrings(*stops)});
+  }
+  return story;
+}
+
+Status BatchTexts::submit(const Json& fields) {
+  BatchRequest request{.options = batch_.generation_defaults()};
+  const Result<std::shared_ptr<Story>> story = read(fields, request);
+  if (!story) return story.error();
+  request.options.on_token = [story = *story](const NewToken& token) { return story->take(token); };
   const Result<uint64_t> number = batch_.submit(request);
   if (!number) return number.error();
-  Result<std::optional<DecodeStream>> stream = stream_behind(request.prompt);
-  if (!stream) return stream.error();
-  stories_.emplace(*number, Story{.id = fields["id"], .stream = std::move(*stream)});
+  stories_.emplace(*number, *story);
   return {};
 }
 
 Status BatchTexts::cancel(const Json& id) {
   for (const auto& [number, story] : stories_) {
-    if (story.id == id) return batch_.cancel(number);
+    if (story->id == id) return batch_.cancel(number);
   }
   return Error{ErrorCode::kNotFound,
                "[cancel] there is no request " + json_text(id) + " that waits or runs"};
 }
 
-Result<std::string> BatchTexts::text_of(Story& story, const BatchUpdate& update) const {
-  std::string text;
-  if (!story.stream) return text;
-  for (const int64_t id : update.tokens) {
-    const Result<std::string> piece = story.stream->push(static_cast<int32_t>(id));
-    if (!piece) return piece.error();
-    text += *piece;
+TokenVerdict BatchTexts::Story::take(const NewToken& token) {
+  Line& line = lines[token.sequence];
+  line.ids.push_back(token.id);
+  if (!line.stream) return TokenVerdict::kGoOn;
+  const Result<std::string> piece = line.stream->push(static_cast<int32_t>(token.id));
+  if (!piece) {
+    error = piece.error();
+    return TokenVerdict::kCancel;
   }
-  if (update.state == BatchUpdate::State::kRunning) return text;
-  const Result<std::string> rest = story.stream->finish();
+  line.piece += line.stops.push(*piece);
+  return line.stops.stopped() ? TokenVerdict::kEnd : TokenVerdict::kGoOn;
+}
+
+// What is left of a text whose last token came.
+Status BatchTexts::finish(Line& line) {
+  if (!line.stream || line.stops.stopped()) return {};
+  const Result<std::string> rest = line.stream->finish();
   if (!rest) return rest.error();
-  return text + *rest;
+  line.piece += line.stops.push(*rest);
+  if (!line.stops.stopped()) line.piece += line.stops.finish();
+  return {};
 }
 
 Result<std::vector<Json>> BatchTexts::step() {
@@ -279,28 +364,28 @@ Result<std::vector<Json>> BatchTexts::step() {
   if (!updates) return updates.error();
   std::vector<Json> events;
   for (const BatchUpdate& update : *updates) {
-    Story& story = stories_.at(update.request);
-    const Result<std::string> piece = text_of(story, update);
-    if (!piece) return piece.error();
-    story.text += *piece;
-    story.ids.insert(story.ids.end(), update.tokens.begin(), update.tokens.end());
-    Json event;
-    event["id"] = story.id;
-    if (update.state == BatchUpdate::State::kRunning) {
-      event["event"] = "text";
-      if (story.stream) event["text"] = *piece;
-      event["ids"] = update.tokens;
-      events.push_back(std::move(event));
-      continue;
+    const std::shared_ptr<Story> story = stories_.at(update.request);
+    if (story->error) return *story->error;
+    Line& line = story->lines[update.sequence];
+    const bool runs = update.state == BatchUpdate::State::kRunning;
+    if (!runs) {
+      if (const Status finished = finish(line); !finished) return finished.error();
     }
-    event["event"] = "end";
-    event["reason"] = reason_of(update.state);
-    if (story.stream) event["text"] = story.text;
-    event["ids"] = story.ids;
-    event["score"] = update.score;
-    add_work(update.work, event);
-    if (update.state == BatchUpdate::State::kFailed) event["error"] = update.error.message;
-    stories_.erase(update.request);
+    const std::string piece = std::exchange(line.piece, {});
+    line.text += piece;
+    Json event;
+    event["id"] = story->id;
+    if (story->lines.size() > 1) event["sequence"] = update.sequence;
+    event["event"] = runs ? "text" : "end";
+    if (!runs) event["reason"] = reason_of(update.state);
+    if (line.stream) event["text"] = runs ? piece : line.text;
+    event["ids"] = runs ? update.tokens : line.ids;
+    if (!runs) {
+      event["score"] = update.score;
+      add_work(update.work, event);
+      if (update.state == BatchUpdate::State::kFailed) event["error"] = update.error.message;
+      if (++story->ended == story->lines.size()) stories_.erase(update.request);
+    }
     events.push_back(std::move(event));
   }
   return events;

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include "command_line.h"
 #include "vkformer/generation_batch.h"
+#include "vkformer/grammar.h"
+#include "vkformer/stop_strings.h"
 #include "vkformer/tokenizer.h"
 
 namespace vkformer::cli {
@@ -44,12 +47,20 @@ class BatchTexts {
   Json work() const;
 
  private:
-  // What came of a request so far.
+  // What came of a sequence so far.
+  struct Line {
+    std::optional<DecodeStream> stream;
+    StopStrings stops;
+    std::string piece = {};  // that nobody was told yet
+    std::string text = {};
+    std::vector<int64_t> ids = {};
+  };
   struct Story {
     Json id;
-    std::optional<DecodeStream> stream;
-    std::string text;
-    std::vector<int64_t> ids;
+    std::vector<Line> lines;     // by sequence
+    std::optional<Error> error;  // of its texts
+    size_t ended = 0;            // sequences
+    TokenVerdict take(const NewToken& token);
   };
 
   BatchTexts(GenerationBatch batch, std::shared_ptr<const Tokenizer> tokenizer, int64_t capacity)
@@ -59,13 +70,21 @@ class BatchTexts {
   int usual_tokens(size_t prompt) const;
   Result<std::vector<int64_t>> prompt_of(const Json& fields) const;
   Result<std::optional<DecodeStream>> stream_behind(const std::vector<int64_t>& prompt) const;
-  // Text of the update's tokens, or with the last one all that is left of it.
-  Result<std::string> text_of(Story& story, const BatchUpdate& update) const;
+  Result<std::vector<std::string>> stops_of(const Json& fields) const;
+  Status read_grammar(const Json& fields, GenerateOptions& options);
+  Status check_id(const Json& fields) const;
+  Result<std::shared_ptr<Story>> read(const Json& fields, BatchRequest& request);
+  static Status finish(Line& line);
 
   GenerationBatch batch_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // null: none
   int64_t capacity_ = 0;                        // tokens of a row
-  std::map<uint64_t, Story> stories_;
+  bool encoder_ = false;                        // prompts are inputs of an encoder
+  int64_t vocab_ = 0;                           // tokens
+  std::optional<GrammarVocabulary> vocabulary_;
+  std::string constraint_text_;  // what the last constraint was made of
+  std::shared_ptr<GrammarConstraint> constraint_;
+  std::map<uint64_t, std::shared_ptr<Story>> stories_;
 };
 
 }  // namespace vkformer::cli

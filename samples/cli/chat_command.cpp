@@ -101,7 +101,11 @@ Status Chat::answer() {
   std::fflush(stdout);
   if (!generated) return generated.error();
   GeneratedText& found = (*generated)[0][0];
-  if (!quiet_) print_message(clock.report(found.ids.size()));
+  if (!quiet_) {
+    print_message(clock.report(found.ids.size()) + ", " +
+                  std::to_string(generator_.counters().reused_tokens) +
+                  " tokens of the prompt kept");
+  }
   messages_.push_back({"assistant", std::move(found.text)});
   return {};
 }
@@ -248,6 +252,7 @@ int run_chat(const CommonOptions& common, ChatCommandOptions& options) {
   if (!device) return report_device(device.error());
   TaskOptions task;
   task.model = options.load;
+  task.session.prefix_reuse = SessionOptions::PrefixReuse::kOn;
   Result<TextGenerator> generator = [&] {
     const Progress loading("loading " + options.model, common.progress());
     return TextGenerator::load(*device, ModelSource::directory(options.model), task);

@@ -141,6 +141,7 @@ Json request_of(const std::string& text, const TextOptions& o) {
   add("presence_penalty", o.presence_penalty);
   add("frequency_penalty", o.frequency_penalty);
   add("no_repeat_ngram", o.no_repeat_ngram);
+  if (!o.stop.empty()) fields["stop"] = o.stop;
   return fields;
 }
 
@@ -148,13 +149,13 @@ Json request_of(const std::string& text, const TextOptions& o) {
 std::string guess_error(const GenerateCommandOptions& options) {
   const TextOptions& t = options.text;
   const bool plain = t.beams.value_or(1) == 1 && t.return_sequences.value_or(1) == 1 &&
-                     t.stop.empty() && t.bad_words.empty() && t.biases.empty() && !t.grammar &&
-                     t.prefix.empty() && t.task.empty() && t.source_language.empty() &&
-                     t.target_language.empty() && options.stream != "on" &&
-                     !options.log_probabilities && !options.task.truncate;
+                     t.bad_words.empty() && t.biases.empty() && !t.grammar && t.prefix.empty() &&
+                     t.task.empty() && t.source_language.empty() && t.target_language.empty() &&
+                     options.stream != "on" && !options.log_probabilities && !options.task.truncate;
   if (plain) return "";
-  return "[generate] --draft and --lookup take one sequence per text, lengths, sampling, penalties "
-         "and --context; leave the other options away.";
+  return "[generate] --draft and --lookup take one sequence per text, lengths, sampling, "
+         "penalties, "
+         "--stop and --context; leave the other options away.";
 }
 
 // The rows of a step have room for the guesses of each.

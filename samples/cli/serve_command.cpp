@@ -132,7 +132,7 @@ void add_serve_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "serve", "Generate for many requests at once: JSON lines on stdin and stdout.");
   const auto flags = std::make_shared<BatchFlags>();
-  command->add_option("MODEL", flags->model, "model directory of a decoder")->required();
+  command->add_option("MODEL", flags->model, "model directory")->required();
   add_batch_options(*command, *flags);
   add_guess_options(*command, *flags);
   add_model_options(*command, flags->load);
@@ -143,6 +143,8 @@ void add_serve_command(CLI::App& app, CommandLine& line) {
       "  echo '{\"id\": 1, \"text\": \"ROMEO:\", \"max_new_tokens\": 50}' | vkformer serve "
       "models/shakespeare\n"
       "  vkformer serve models/shakespeare --rows 4 --waiting 8 --lookup 3 < requests.jsonl\n"
+      "  echo '{\"id\": \"w\", \"text\": \"attention\"}' | vkformer serve models/g2p-en --source "
+      "32\n"
       "A line {\"cancel\": ID} ends a request.\n");
   command->callback(
       [&line, flags] { line.run = [&line, flags] { return run_serve(line.common, *flags); }; });

@@ -2,18 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <map>
-#include <memory>
 
+#include "support/c_handles.h"
 #include "support/golden.h"
-#include "support/test_device.h"
 #include "vkformer/generation_batch.h"
-#include "vkformer/vkformer.h"
 
 namespace vkformer::testing {
 namespace {
-
-template <class Handle>
-using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
 
 struct CBatch {
   Owned<vkf_error> error{vkf_error_create(), vkf_error_free};
@@ -25,16 +20,7 @@ struct CBatch {
   std::string message() const { return vkf_error_message(error.get()); }
 
   void load(const std::string& directory) {
-    const DeviceOptions wanted = test_device_options();
-    vkf_device_options options{};
-    options.struct_size = sizeof(options);
-    options.device = wanted.device.c_str();
-    options.tier = wanted.tier.c_str();
-    options.limits = wanted.limits.c_str();
-    options.cache_directory = "none";
-    vkf_device* made = nullptr;
-    check(vkf_device_create(&options, &made, error.get()));
-    device.reset(made);
+    check(make_c_device(device, error.get()));
     vkf_model* loaded = nullptr;
     check(vkf_model_load(device.get(), directory.c_str(), nullptr, &loaded, error.get()));
     model.reset(loaded);

@@ -4,20 +4,16 @@
 
 #include <cstring>
 #include <functional>
-#include <memory>
 
-#include "support/test_device.h"
+#include "support/c_handles.h"
 #include "vkformer/tasks.h"
-#include "vkformer/vkformer.h"
 
 using namespace vkformer;
+using testing::Owned;
 
 namespace {
 
 const std::string kGolden = std::string(VKFORMER_SOURCE_DIR) + "/tests/tasks/golden/";
-
-template <class Handle>
-using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
 
 // A device and a task of the C interface, and the error that its calls fill.
 struct CTask {
@@ -26,18 +22,9 @@ struct CTask {
   Owned<vkf_task> task{nullptr, vkf_task_free};
 
   vkf_status load(const char* folder, const char* name) {
-    const DeviceOptions wanted = test_device_options();
-    vkf_device_options options{};
-    options.struct_size = sizeof(options);
-    options.device = wanted.device.c_str();
-    options.tier = wanted.tier.c_str();
-    options.limits = wanted.limits.c_str();
-    options.cache_directory = "none";
-    vkf_device* made = nullptr;
     vkf_source* source = nullptr;
     vkf_task* loaded = nullptr;
-    vkf_status status = vkf_device_create(&options, &made, error.get());
-    device.reset(made);
+    vkf_status status = testing::make_c_device(device, error.get());
     if (status == VKF_OK) {
       status = vkf_source_directory((kGolden + folder).c_str(), &source, error.get());
     }

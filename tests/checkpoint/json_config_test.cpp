@@ -119,6 +119,21 @@ TEST_SUITE("cpu") {
                                                    {{1, 2}, {}, {3}});
   }
 
+  TEST_CASE("json_config: lists with a number each") {
+    const JsonConfig config = parsed(
+        R"({"b": [[[5, 7], -2.5], [[1], 3]], "none": [], "flat": [5, 7], "half": [[[5]]],
+            "words": [[["a"], 1]], "text": [[[1], "x"]], "one": {"a": 1}})");
+    using Lists = JsonConfig::WeightedLists;
+    check_equal<Lists>(config.get_weighted_lists_or("b", {}), {{{5, 7}, -2.5}, {{1}, 3.0}});
+    check_equal<Lists>(config.get_weighted_lists_or("none", {{{1}, 1.0}}), {});
+    check_equal<Lists>(config.get_weighted_lists_or("absent", {{{1}, 1.0}}), {{{1}, 1.0}});
+    check_refused(config.get_weighted_lists_or("flat", {}), {"[flat]", "element 0", "a pair"});
+    check_refused(config.get_weighted_lists_or("half", {}), {"[half]", "element 0", "a pair"});
+    check_refused(config.get_weighted_lists_or("words", {}), {"[words]", "element 0", "[a]"});
+    check_refused(config.get_weighted_lists_or("text", {}), {"[text]", "a number must be"});
+    check_refused(config.get_weighted_lists_or("one", {}), {"[one]", "list of pairs"});
+  }
+
   TEST_CASE("json_config: nested objects name their whole path and keep their content alive") {
     JsonConfig inner;
     {

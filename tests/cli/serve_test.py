@@ -5,6 +5,7 @@
 
 MODEL is models/shakespeare: a token is a byte."""
 import json
+import os
 import subprocess
 import sys
 import unittest
@@ -138,6 +139,52 @@ class ServeTest(unittest.TestCase):
         end = self.ends(events)["a"]
         self.assertEqual(end["reason"], "cancelled")
         self.assertLess(len(end["ids"]), 900)
+
+    def test_stop_strings_grammars_and_sequences(self):
+        free = self.ends(self.serve([request("a", "ROMEO:\n", 40)]))["a"]["text"]
+        stop = free[20:23]
+        stopped = self.serve([request("a", "ROMEO:\n", 40, stop=[stop, "never comes"]),
+                              request("b", "ROMEO:\n", 9, stop="")], "--lookup", "3")
+        self.assertEqual(self.ends(stopped)["a"]["text"], free[:free.index(stop)])
+        pieces = [e["text"] for e in stopped if e["event"] == "text" and e["id"] == "a"]
+        self.assertTrue(free[:free.index(stop)].startswith("".join(pieces)))
+        self.assertEqual(self.ends(stopped)["b"]["text"], free[:9])
+        schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 99999}},
+                  "required": ["n"], "additionalProperties": False}
+        events = self.serve(
+            [request("g", "ROMEO:\n", 30, grammar='root ::= [a-f]+ "."', temperature=1.5, seed=4,
+                     return_sequences=3),
+             request("j", "ROMEO:\n", 60, json_schema=schema, temperature=2, seed=5),
+             request("k", "ROMEO:\n", 60, json_schema=json.dumps(schema)),
+             request("f", "ROMEO:\n", 40)], "--rows", "3")
+        ends = [e for e in events if e["event"] == "end"]
+        drawn = {e["sequence"]: e["text"] for e in ends if e["id"] == "g"}
+        self.assertEqual(sorted(drawn), [0, 1, 2])
+        for text in drawn.values():
+            self.assertRegex(text, r"\A[a-f]+\.\Z")
+        self.assertGreater(len(set(drawn.values())), 1)
+        for name in "jk":
+            value = json.loads(self.ends(events)[name]["text"])
+            self.assertIsInstance(value["n"], int)
+        self.assertEqual(self.ends(events)["f"]["text"], free)
+        generated = self.generate("ROMEO:\n", "--max-new-tokens", "40", "--stop", stop,
+                                  "--lookup", "3")
+        self.assertEqual(generated[0]["text"], free[:free.index(stop)])
+
+    def test_words_of_an_encoder_decoder_run_together(self):
+        model = os.path.join(os.path.dirname(cli_support.MODEL), "g2p-en")
+        words = ["attention", "is", "all", "you", "need", "transformer", "a", "phoneme"]
+        lines = [{"id": w, "text": w} for w in words]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        result = run_on_device("serve", model, "--rows", "3", "--source", "32", text=text)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        ends = self.ends([json.loads(line) for line in result.stdout.splitlines()])
+        alone = run_on_device("generate", model, *words, "--beams", "1", "--json")
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        for line in map(json.loads, alone.stdout.splitlines()):
+            end = ends[line["input"]]
+            self.assertEqual([end["text"], end["ids"]], [line["text"], line["ids"]])
+            self.assertAlmostEqual(end["score"], line["score"], places=4)
 
     def test_options_that_do_not_fit(self):
         for arguments, words in ((["--rows", "0"], "[rows] is 0"),

@@ -159,7 +159,12 @@ TEST_SUITE("cpu") {
                              {"forced_bos_token_id", 7},
                              {"suppress_tokens", {8, 9}},
                              {"begin_suppress_tokens", {10}},
-                             {"bad_words_ids", Json::array({{11}, {12}})}};
+                             {"bad_words_ids", Json::array({{11}, {12}})},
+                             {"num_return_sequences", 3},
+                             {"num_beam_groups", 2},
+                             {"diversity_penalty", 1.5},
+                             {"penalty_alpha", 0.6},
+                             {"sequence_bias", Json::array({{{5, 7}, -2.5}, {{6}, 4}})}};
     Json config = kMarian;
     config["eos_token_id"] = 1;
     config["num_beams"] = 2;
@@ -179,6 +184,22 @@ TEST_SUITE("cpu") {
     CHECK(g.begin_suppress == std::vector<int64_t>{10});
     CHECK(g.choice == TokenChoice::kBest);
     CHECK(g.sampling.top_k == 50);
+    CHECK(g.return_sequences == 3);
+    CHECK(g.beam_groups == 2);
+    CHECK(g.diversity == 1.5);
+    // Beams search otherwise.
+    CHECK(g.contrastive_tokens == 0);
+    REQUIRE(g.penalties.biases.size() == 2);
+    CHECK(g.penalties.biases[0].tokens == std::vector<int64_t>{5, 7});
+    CHECK(g.penalties.biases[0].bias == -2.5);
+    CHECK(g.penalties.biases[1].tokens == std::vector<int64_t>{6});
+  }
+
+  TEST_CASE("what generation_config.json says of draws, bad words and contrastive search") {
+    const auto contrasts = load(kMarian, {{"penalty_alpha", 0.6}, {"top_k", 4}});
+    REQUIRE_MESSAGE(contrasts.ok(), contrasts.error().message);
+    CHECK((*contrasts)->generation().contrastive_tokens == 4);
+    CHECK((*contrasts)->generation().contrast == 0.6);
     const auto drawn = load(kMarian, {{"bad_words_ids", Json::array({{1, 2}, {0}, {6}})},
                                       {"eos_token_id", 0},
                                       {"do_sample", true},

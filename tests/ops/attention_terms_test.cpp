@@ -1,17 +1,12 @@
 // Score terms that sessions make themselves: a bias by distance, ALiBi by the positions that a mask
 // leaves, and a bias that repeats over the batch. The reference gets the same as a plain bias.
 #include <algorithm>
+#include <bit>
 
 #include "ops/attention_cases.h"
 
 namespace vkformer::testing {
 namespace {
-
-uint32_t bits_of(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, 4);
-  return bits;
-}
 
 // Runs a case whose terms are `words`; the reference sees `bias` (any broadcast of B, H, T, S) and
 // the masks of `c`.
@@ -54,7 +49,7 @@ TEST_SUITE("gpu") {
         const int64_t columns = 2 * reach + 1;
         const std::vector<float> table = *noise.tensor({c.heads, columns}, 2.0f).to_floats();
         std::vector<uint32_t> words = {7, static_cast<uint32_t>(reach)};
-        for (float value : table) words.push_back(bits_of(value));
+        for (float value : table) words.push_back(std::bit_cast<uint32_t>(value));
         std::vector<float> bias;
         for (int64_t h = 0; h < c.heads; ++h) {
           for (int64_t i = 0; i < c.queries; ++i) {
@@ -86,7 +81,7 @@ TEST_SUITE("gpu") {
     params.slopes_offset = static_cast<uint32_t>(words.size());
     params.flags = VKF_TERM_CAUSAL | VKF_TERM_KEY_POSITIONS;
     const std::vector<float> slopes = {0.5f, 0.25f, 0.125f, 0.0625f};
-    for (float slope : slopes) words.push_back(bits_of(slope));
+    for (float slope : slopes) words.push_back(std::bit_cast<uint32_t>(slope));
     std::vector<float> positions;
     for (int64_t at = 0; at < c.batch * c.keys; ++at) {
       if (at % c.keys == 0) positions.push_back(0);
@@ -113,7 +108,7 @@ TEST_SUITE("gpu") {
     const std::vector<float> table =
         *noise.tensor({slices, c.heads, c.queries, c.keys}, 2.0f).to_floats();
     std::vector<uint32_t> words = {static_cast<uint32_t>(slices)};
-    for (float value : table) words.push_back(bits_of(value));
+    for (float value : table) words.push_back(std::bit_cast<uint32_t>(value));
     const size_t slice = table.size() / static_cast<size_t>(slices);
     std::vector<float> bias;
     for (int64_t b = 0; b < c.batch; ++b) {

@@ -84,7 +84,7 @@ class ChoiceRun {
     const std::vector<uint32_t> chosen = words_of(all.at("candidates"));
     for (size_t i = 0; i < chosen.size(); i += 2) {
       found.words.push_back(chosen[i]);
-      found.values.push_back(float_of_bits(chosen[i]));
+      found.values.push_back(std::bit_cast<float>(chosen[i]));
       found.tokens.push_back(chosen[i + 1]);
     }
     return found;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -39,10 +40,7 @@ struct Product {
 };
 
 inline uint32_t bits_of_float(double value) {
-  const auto rounded = static_cast<float>(value);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &rounded, 4);
-  return bits;
+  return std::bit_cast<uint32_t>(static_cast<float>(value));
 }
 
 // Matrices of `rows` x `columns`, rows `gap` elements apart; transposed ones are stored so.

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <functional>
 #include <optional>
 #include <random>
 #include <vector>
 
 #include "ops/token_candidates.h"
+#include "session/search_layout.h"
 
 namespace vkformer::testing {
 
@@ -55,32 +56,6 @@ inline FakeModel random_model(uint32_t vocab, uint32_t seed, double scale = 2) {
     for (float& value : logits) value = static_cast<float>(normal(engine));
     return logits;
   };
-}
-
-// Word offsets in the search buffer, as params/search.h lists its parts.
-struct SearchWords {
-  SearchParams p;
-  size_t rows() const { return size_t{p.batch} * p.beams; }
-  size_t token(size_t row, size_t t) const { return row * p.capacity + t; }
-  size_t score(size_t row) const { return rows() * p.capacity + row; }
-  size_t item(size_t i) const { return score(rows()) + 4 * i; }
-  size_t finished(size_t i, size_t place) const {
-    return item(p.batch) + 2 * (i * p.beams + place);
-  }
-  size_t sequence(size_t i, size_t place) const {
-    return finished(p.batch, 0) + (i * p.beams + place) * p.capacity;
-  }
-};
-
-inline float float_of_bits(uint32_t bits) {
-  float value = 0;
-  std::memcpy(&value, &bits, 4);
-  return value;
-}
-inline uint32_t bits_of(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, 4);
-  return bits;
 }
 
 struct FoundSequence {

@@ -2,6 +2,7 @@
 // and token_candidates, greedy_select or beam_select and step_advance do the rest, step by step.
 #pragma once
 
+#include <cstring>
 #include <memory>
 
 #include "ops/beam_select.h"
@@ -159,9 +160,9 @@ class SearchRun {
     state[2] = static_cast<uint32_t>(case_.prompt.size()) - 1;
     for (uint32_t row = 0; row < rows; ++row) {
       for (size_t t = 0; t < case_.prompt.size(); ++t) {
-        search[layout_.token(row, t)] = static_cast<uint32_t>(case_.prompt[t]);
+        search[layout_.tokens(row) + t] = static_cast<uint32_t>(case_.prompt[t]);
       }
-      search[layout_.score(row)] = bits_of(row % p.beams == 0 ? 0.0f : -1e9f);
+      search[layout_.score(row)] = std::bit_cast<uint32_t>(row % p.beams == 0 ? 0.0f : -1e9f);
       ancestry.insert(ancestry.end(), p.capacity, row);
       state[16 + row] = row;
     }
@@ -209,7 +210,7 @@ class SearchRun {
     for (uint32_t slot = 0; slot < state[1]; ++slot) {
       const uint32_t row = state[16 + slot];
       std::vector<int64_t> prefix;
-      for (uint32_t t = 0; t < length; ++t) prefix.push_back(search[layout_.token(row, t)]);
+      for (uint32_t t = 0; t < length; ++t) prefix.push_back(search[layout_.tokens(row) + t]);
       CHECK(ids[slot] == prefix.back());
       fed_[row][length - 1] = prefix.back();
       const std::vector<float> values = case_.model(row / p.beams, prefix);
@@ -221,7 +222,7 @@ class SearchRun {
       for (uint32_t t = 0; t < length; ++t) {
         const uint32_t from = ancestry[size_t{row} * p.capacity + t];
         REQUIRE(from / p.beams == row / p.beams);
-        CHECK(fed_[from][t] == search[layout_.token(row, t)]);
+        CHECK(fed_[from][t] == search[layout_.tokens(row) + t]);
       }
     }
     write(graph_.logits, logits);
@@ -241,14 +242,14 @@ class SearchRun {
       found[i].length = words[item + VKF_ITEM_LENGTH];
       CHECK(words[item + VKF_ITEM_ACTIVE] == 0);
       if (p.beams == 1) {
-        found[i].sequences = {
-            {ids(layout_.token(i, 0), found[i].length), float_of_bits(words[layout_.score(i)])}};
+        found[i].sequences = {{ids(layout_.tokens(i), found[i].length),
+                               std::bit_cast<float>(words[layout_.score(i)])}};
         continue;
       }
       for (uint32_t place = 0; place < words[item + VKF_ITEM_FINISHED]; ++place) {
         const size_t at = layout_.finished(i, place);
         found[i].sequences.push_back(
-            {ids(layout_.sequence(i, place), words[at + 1]), float_of_bits(words[at])});
+            {ids(layout_.sequence(i, place), words[at + 1]), std::bit_cast<float>(words[at])});
       }
       std::stable_sort(
           found[i].sequences.begin(), found[i].sequences.end(),
@@ -259,7 +260,7 @@ class SearchRun {
 
   SearchCase case_;
   std::shared_ptr<VulkanDevice> device_;
-  SearchWords layout_;
+  SearchLayout layout_;
   SearchGraph graph_;
   Plan plan_;
   std::vector<Buffer> buffers_;

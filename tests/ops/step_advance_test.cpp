@@ -18,7 +18,7 @@ After advance(const TierDevice& device, uint32_t beams, const std::vector<uint32
                        .capacity = 9,
                        .vocab = 50,
                        .candidates = 2 * beams};
-  const SearchWords layout{p};
+  const SearchLayout layout{p};
   Graph graph;
   graph.set_step(p.batch * beams);
   const SearchTensors t = add_search_externals(graph, p);
@@ -26,7 +26,7 @@ After advance(const TierDevice& device, uint32_t beams, const std::vector<uint32
   std::vector<uint32_t> search(search_words(p), 0u);
   for (uint32_t i = 0; i < p.batch; ++i) search[layout.item(i) + VKF_ITEM_ACTIVE] = active[i];
   for (size_t row = 0; row < layout.rows(); ++row) {
-    search[layout.token(row, position + 1)] = static_cast<uint32_t>(row + 10);
+    search[layout.tokens(row) + position + 1] = static_cast<uint32_t>(row + 10);
   }
   std::vector<uint32_t> rows;
   for (uint32_t item : before) {

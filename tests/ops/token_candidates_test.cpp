@@ -43,7 +43,7 @@ std::vector<std::vector<Candidate>> run(const TierDevice& device, const SearchCa
   const std::vector<uint32_t> words = words_of(all.at("candidates"));
   std::vector<std::vector<Candidate>> found(rows);
   for (size_t i = 0; i < words.size(); i += 2) {
-    found[i / 2 / k].push_back({float_of_bits(words[i]), words[i + 1]});
+    found[i / 2 / k].push_back({std::bit_cast<float>(words[i]), words[i + 1]});
   }
   return found;
 }
@@ -159,7 +159,7 @@ TEST_SUITE("gpu") {
         CHECK(std::isfinite(found[0][0].value));
         CHECK(std::isnan(found[1][0].value));
         CHECK(std::isnan(found[2][0].value));
-        CHECK(bits_of(found[3][0].value) == 0x7fc0dead);
+        CHECK(std::bit_cast<uint32_t>(found[3][0].value) == 0x7fc0dead);
         CHECK(found[3][1].token == 0x7fc0dead);
       }
     }

@@ -2,27 +2,13 @@
 // share.
 #pragma once
 
-#include <map>
-#include <random>
-#include <string>
-
-#include "support/golden_generation.h"
-#include "support/test_device.h"
+#include "session/generation_case.h"
 #include "vkformer/generation_batch.h"
 
 namespace vkformer::testing {
 
 using Tokens = std::vector<int64_t>;
 using State = BatchUpdate::State;
-
-inline const Model& batch_model(const std::string& name) {
-  static std::map<std::string, Model> loaded;
-  const auto known = loaded.find(name);
-  if (known != loaded.end()) return known->second;
-  auto model = Model::load(*test_device(), golden_case(name).path("model"));
-  REQUIRE_MESSAGE(model.ok(), model.error().message);
-  return loaded.emplace(name, std::move(model).value()).first->second;
-}
 
 inline GenerationBatch make_batch(const Model& model, const BatchOptions& options) {
   auto batch = GenerationBatch::create(model, options);
@@ -98,6 +84,7 @@ inline Tokens joined(Tokens first, const Tokens& then) {
   return first;
 }
 
+// Prompt, or what a decoder starts with, and what was generated.
 inline Tokens plain_text(const Model& model, const BatchRequest& request) {
   auto session = Session::create(model);
   REQUIRE(session.ok());

@@ -7,28 +7,8 @@
 namespace vkformer::testing {
 namespace {
 
-// Padded, so that one recording does.
-Result<reference::PrefixStates> states_behind(Session& session, const std::vector<int64_t>& ids) {
-  constexpr size_t kTokens = 24;
-  std::vector<int64_t> padded = ids, mask(ids.size(), 1);
-  padded.resize(kTokens, 3);
-  mask.resize(kTokens, 0);
-  TensorMap inputs;
-  inputs["input_ids"] = Tensor::from_ints({1, kTokens}, padded);
-  inputs["attention_mask"] = Tensor::from_ints({1, kTokens}, mask);
-  const auto outputs = session.run(inputs);
-  if (!outputs) return outputs.error();
-  const auto logits = outputs->at("logits").to_floats();
-  const auto hidden = outputs->at("last_hidden_state").to_floats();
-  const auto vocab = static_cast<ptrdiff_t>(outputs->at("logits").shape.back());
-  const auto width = static_cast<ptrdiff_t>(outputs->at("last_hidden_state").shape.back());
-  const auto last = logits->begin() + (static_cast<ptrdiff_t>(ids.size()) - 1) * vocab;
-  reference::PrefixStates states{{last, last + vocab}, {}};
-  for (ptrdiff_t t = 0; t < static_cast<ptrdiff_t>(ids.size()); ++t) {
-    const auto row = hidden->begin() + t * width;
-    states.hidden.emplace_back(row, row + width);
-  }
-  return states;
+reference::PrefixStates states_behind(Session& session, const std::vector<int64_t>& ids) {
+  return {logits_behind(session, ids), pass_output(session, ids, "last_hidden_state")};
 }
 
 }  // namespace
@@ -110,7 +90,8 @@ TEST_SUITE("model") {
     for (const char* name : {"gpt2-base", "llama-gqa"}) {
       CAPTURE(name);
       Session session = make_session(golden_model(name));
-      const auto states = [&](const std::vector<int64_t>& prefix) {
+      const auto states =
+          [&](const std::vector<int64_t>& prefix) -> Result<reference::PrefixStates> {
         return states_behind(session, prefix);
       };
       const Rows prompts = {{5, 17, 42, 9}, {7, 7}};

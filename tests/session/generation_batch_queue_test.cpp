@@ -9,7 +9,7 @@ namespace vkformer::testing {
 TEST_SUITE("model") {
   TEST_CASE("requests are cancelled while they wait and while they run") {
     if (!have_test_device()) return;
-    const Model& model = batch_model("llama-gqa");
+    const Model& model = golden_model("llama-gqa");
     const BatchOptions options{.rows = 1, .capacity = 60, .step_tokens = 4};
     GenerationBatch batch = make_batch(model, options);
     Stories stories;
@@ -38,7 +38,7 @@ TEST_SUITE("model") {
 
   TEST_CASE("clients that ask for little are not held up by one that asks for much") {
     if (!have_test_device()) return;
-    const Model& model = batch_model("llama-gqa");
+    const Model& model = golden_model("llama-gqa");
     BatchOptions options{.rows = 2, .capacity = 40, .step_tokens = 4};
     options.running_of_client = 1;
     GenerationBatch batch = make_batch(model, options);
@@ -61,7 +61,7 @@ TEST_SUITE("model") {
 
   TEST_CASE("requests are submitted and cancelled from other threads while steps are taken") {
     if (!have_test_device()) return;
-    const Model& model = batch_model("llama-gqa");
+    const Model& model = golden_model("llama-gqa");
     const BatchOptions options{.rows = 3, .capacity = 24, .step_tokens = 6, .waiting = 4};
     GenerationBatch batch = make_batch(model, options);
     const BatchRequest request = request_for(batch, random_tokens(model, 4, 41), 6);
@@ -99,35 +99,40 @@ TEST_SUITE("model") {
 
   TEST_CASE("what a batch cannot do is refused with a sentence") {
     if (!have_test_device()) return;
-    const Model& model = batch_model("llama-gqa");
+    const Model& model = golden_model("llama-gqa");
     const auto refused = [&](const Model& of, BatchOptions options, const std::string& part) {
       CAPTURE(part);
       const auto batch = GenerationBatch::create(of, options);
       REQUIRE_FALSE(batch.ok());
       CHECK_MESSAGE(batch.error().message.find(part) != std::string::npos, batch.error().message);
     };
-    refused(batch_model("linear_transformer-steps"), {}, "no decoder alone with a cache");
-    refused(batch_model("marian-base"), {}, "no decoder alone with a cache");
-    refused(batch_model("gpt2-bare"), {}, "no language head");
-    refused(batch_model("llama-longrope"), {}, "depend on the length of a prompt");
+    refused(golden_model("linear_transformer-steps"), {}, "does not generate behind tokens");
+    refused(golden_model("whisper-base"), {}, "does not generate behind tokens");
+    refused(golden_model("gpt2-bare"), {}, "no language head");
+    refused(golden_model("llama-longrope"), {}, "depend on the length of a prompt");
     refused(model, {.rows = 0}, "[rows] is 0, but must lie between 1");
     refused(model, {.rows = 9, .step_tokens = 8}, "[step_tokens] is 8, but must lie between 9");
     refused(model, {.capacity = 129}, "[capacity] is 129, but must lie between 0 and 128");
     refused(model, {.waiting = 0}, "[waiting] is 0");
+    refused(model, {.source = 16}, "[source] is 16, but must lie between 0 and 0");
+    refused(golden_model("marian-base"), {.source = 1 << 20}, "[source] is 1048576");
+    BatchOptions rolls;
+    rolls.context = 8;
+    refused(golden_model("marian-base"), rolls, "[context] a Marian");
     BatchOptions options;
     options.context = 8;
     options.sinks = 8;
     refused(model, options, "[sinks] is 8, but must lie between 0 and 7");
     options = {};
-    options.draft = batch_model("gpt2-base");
+    options.draft = golden_model("gpt2-base");
     refused(model, options, "[draft] knows 80 tokens, but the model 90");
-    options.draft = batch_model("marian-base");
+    options.draft = golden_model("marian-base");
     refused(model, options, "[draft] a Marian");
   }
 
   TEST_CASE("what a request cannot have is refused with a sentence") {
     if (!have_test_device()) return;
-    const Model& model = batch_model("llama-gqa");
+    const Model& model = golden_model("llama-gqa");
     const BatchOptions options{.rows = 1, .capacity = 16, .step_tokens = 2, .waiting = 1};
     GenerationBatch batch = make_batch(model, options);
     const BatchRequest good = request_for(batch, {3, 4, 5}, 4);
@@ -137,7 +142,7 @@ TEST_SUITE("model") {
     check_refused(batch, request_for(batch, random_tokens(model, 10, 1), 7), "and 7 more");
     BatchRequest bad = good;
     bad.options.beams = 2;
-    check_refused(batch, bad, "a request of a batch is one row");
+    check_refused(batch, bad, "every sequence of a batch is one row");
     bad = good;
     bad.options.context = 5;
     check_refused(batch, bad, "belongs to the whole batch");
@@ -145,8 +150,12 @@ TEST_SUITE("model") {
     bad.options.suppress = {90};
     check_refused(batch, bad, "[suppress] names the token 90");
     bad = good;
-    bad.options.on_token = [](const NewToken&) { return TokenVerdict::kGoOn; };
-    check_refused(batch, bad, "which rows of a batch do not know");
+    bad.options.contrastive_tokens = 4;
+    check_refused(batch, bad, "contrastive_tokens 4");
+    bad = good;
+    bad.options.return_sequences = 2;
+    bad.options.choice = TokenChoice::kDrawn;
+    check_refused(batch, bad, "[return_sequences] is 2, but must lie between 1 and 1");
     bad = good;
     bad.options.choice = TokenChoice::kDrawn;
     bad.options.sampling.top_p = 2;

@@ -15,7 +15,7 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     for (const char* name : kDecoders) {
       CAPTURE(name);
-      const Model& model = batch_model(name);
+      const Model& model = golden_model(name);
       const BatchOptions options{.rows = 3, .capacity = 40, .step_tokens = 7};
       GenerationBatch together = make_batch(model, options);
       BatchOptions plain = options;
@@ -48,7 +48,7 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     for (const char* name : kDecoders) {
       CAPTURE(name);
-      const Model& model = batch_model(name);
+      const Model& model = golden_model(name);
       BatchOptions options{.rows = 2, .capacity = 44, .step_tokens = 5};
       GenerationBatch keeps = make_batch(model, options);
       options.prefix_reuse = BatchOptions::PrefixReuse::kOff;
@@ -90,7 +90,7 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     for (const char* name : kDecoders) {
       CAPTURE(name);
-      const Model& model = batch_model(name);
+      const Model& model = golden_model(name);
       BatchOptions options{.rows = 2, .capacity = 64, .step_tokens = 11};
       GenerationBatch plain = make_batch(model, options);
       options.lookup = 3;
@@ -120,7 +120,7 @@ TEST_SUITE("model") {
 
   TEST_CASE("several rows share what is left of a step for their guesses") {
     if (!have_test_device()) return;
-    const Model& model = batch_model("llama-gqa");
+    const Model& model = golden_model("llama-gqa");
     BatchOptions options{.rows = 3, .capacity = 48, .step_tokens = 9};
     GenerationBatch plain = make_batch(model, options);
     options.draft = model;
@@ -148,7 +148,7 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     for (const char* name : {"llama-gqa", "gptneox-parallel", "bloom-alibi"}) {
       CAPTURE(name);
-      const Model& model = batch_model(name);
+      const Model& model = golden_model(name);
       BatchOptions options{.rows = 2, .capacity = 90, .step_tokens = 6};
       options.context = 12;
       options.sinks = 3;
@@ -176,10 +176,10 @@ TEST_SUITE("model") {
 
   TEST_CASE("a smaller draft of another family guesses for many rows") {
     if (!have_test_device()) return;
-    const Model& model = batch_model("gpt2-sharded");
+    const Model& model = golden_model("gpt2-sharded");
     BatchOptions options{.rows = 2, .capacity = 50, .step_tokens = 8};
     GenerationBatch plain = make_batch(model, options);
-    options.draft = batch_model("bloom-alibi");
+    options.draft = golden_model("bloom-alibi");
     options.guesses = 2;
     GenerationBatch guesses = make_batch(model, options);
     for (uint32_t seed : {3u, 4u}) {
@@ -191,7 +191,7 @@ TEST_SUITE("model") {
 
   TEST_CASE("end tokens, forced tokens and forbidden ones count in a batch as they do alone") {
     if (!have_test_device()) return;
-    const Model& model = batch_model("gpt2-base");
+    const Model& model = golden_model("gpt2-base");
     BatchOptions options{.rows = 2, .capacity = 40, .step_tokens = 6};
     options.lookup = 2;
     options.draft = model;
@@ -216,7 +216,7 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     for (const char* name : {"gpt2-base", "llama-gqa"}) {
       CAPTURE(name);
-      const Model& model = batch_model(name);
+      const Model& model = golden_model(name);
       BatchOptions options{.rows = 3, .capacity = 48, .step_tokens = 9};
       GenerationBatch plain = make_batch(model, options);
       options.draft = model;

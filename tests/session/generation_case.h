@@ -10,6 +10,7 @@
 
 #include "support/golden_generation.h"
 #include "support/test_device.h"
+#include "vkformer/grammar.h"
 
 namespace vkformer::testing {
 
@@ -81,8 +82,10 @@ inline void check_refused(Session& session, const GenerateOptions& options,
   CHECK_MESSAGE(refused.error().message.find(part) != std::string::npos, refused.error().message);
 }
 
-// The logits behind a prefix, as the full pass gives them; padded, so that one recording does.
-inline std::vector<double> logits_behind(Session& session, const std::vector<int64_t>& ids) {
+// An output of the full pass over a prefix, token by token; padded, so that one recording does.
+inline std::vector<std::vector<double>> pass_output(Session& session,
+                                                    const std::vector<int64_t>& ids,
+                                                    const std::string& name) {
   constexpr size_t kTokens = 24;
   REQUIRE(ids.size() <= kTokens);
   std::vector<int64_t> padded = ids, mask(ids.size(), 1);
@@ -93,11 +96,35 @@ inline std::vector<double> logits_behind(Session& session, const std::vector<int
   inputs["attention_mask"] = Tensor::from_ints({1, kTokens}, mask);
   const auto outputs = session.run(inputs);
   REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-  const auto logits = outputs->at("logits").to_floats();
-  REQUIRE(logits.ok());
-  const auto vocab = static_cast<ptrdiff_t>(outputs->at("logits").shape.back());
-  const auto row = logits->begin() + (static_cast<ptrdiff_t>(ids.size()) - 1) * vocab;
-  return {row, row + vocab};
+  const auto values = outputs->at(name).to_floats();
+  REQUIRE(values.ok());
+  const auto width = static_cast<ptrdiff_t>(outputs->at(name).shape.back());
+  std::vector<std::vector<double>> rows;
+  for (ptrdiff_t t = 0; t < static_cast<ptrdiff_t>(ids.size()); ++t) {
+    const auto row = values->begin() + t * width;
+    rows.emplace_back(row, row + width);
+  }
+  return rows;
+}
+
+// The logits behind a prefix.
+inline std::vector<double> logits_behind(Session& session, const std::vector<int64_t>& ids) {
+  return pass_output(session, ids, "logits").back();
+}
+
+// A text of one token or more under a constraint, by tokens that stand for one byte each.
+inline std::shared_ptr<GrammarConstraint> constraint_of(const std::string& gbnf, int64_t vocab,
+                                                        const std::vector<int32_t>& ends) {
+  std::vector<std::string> bytes(static_cast<size_t>(vocab));
+  for (size_t id = 0; id < bytes.size(); ++id)
+    bytes[id] = std::string(1, static_cast<char>(' ' + id));
+  auto grammar = Grammar::from_gbnf(gbnf);
+  REQUIRE_MESSAGE(grammar.ok(), grammar.error().message);
+  auto vocabulary = GrammarVocabulary::from_bytes(bytes, ends);
+  REQUIRE_MESSAGE(vocabulary.ok(), vocabulary.error().message);
+  auto made = GrammarConstraint::create(*grammar, *vocabulary);
+  REQUIRE_MESSAGE(made.ok(), made.error().message);
+  return std::make_shared<GrammarConstraint>(std::move(*made));
 }
 
 // Pearson's statistic against its value at one in a million (Wilson and Hilferty 1931); cells that

@@ -2,9 +2,7 @@
 #include <limits>
 #include <thread>
 
-#include "support/golden.h"
-#include "support/test_device.h"
-#include "vkformer/session.h"
+#include "session/generation_case.h"
 #include "vulkan/device_impl.h"
 
 namespace vkformer::testing {
@@ -47,6 +45,48 @@ int advance_to_end(Session& session, double budget) {
   }
   FAIL("no end");
   return 0;
+}
+
+// Settings of a generation whose tokens are seen, and what was seen.
+struct Followed {
+  GenerateOptions options;
+  std::vector<std::pair<size_t, int64_t>> seen = {};  // input and token
+  size_t most = 1000;  // tokens of all inputs, behind which the first one's end as follows
+  TokenVerdict verdict = TokenVerdict::kEnd;
+
+  explicit Followed(Loaded& loaded) : options(loaded.session.generation_defaults()) {
+    loaded.inputs.erase("decoder_input_ids");
+    loaded.inputs.erase("decoder_attention_mask");
+    options.beams = 1;
+    options.max_new_tokens = 13;
+    options.eos.clear();
+    options.forced_bos = options.forced_eos = -1;
+    options.choice = TokenChoice::kDrawn;
+    options.on_token = [this](const NewToken& token) {
+      seen.emplace_back(token.input, token.id);
+      return token.input == 0 && seen.size() >= most ? verdict : TokenVerdict::kGoOn;
+    };
+  }
+  Followed(const Followed&) = delete;
+  Followed& operator=(const Followed&) = delete;
+};
+
+Generation run_slices(Loaded& loaded, const GenerateOptions& options, double budget) {
+  const Status started = loaded.session.start_generation(loaded.inputs, options);
+  REQUIRE_MESSAGE(started.ok(), started.error().message);
+  double fraction = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const auto advance = loaded.session.advance(budget);
+    REQUIRE_MESSAGE(advance.ok(), advance.error().message);
+    CHECK(advance->fraction >= fraction);
+    fraction = advance->fraction;
+    if (advance->progress == Advance::Progress::kDone) break;
+    std::this_thread::yield();
+  }
+  CHECK(fraction == 1.0);
+  auto sliced = loaded.session.finish_generation();
+  REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);
+  return std::move(sliced).value();
 }
 
 void check_refused(const Status& status, const char* part) {
@@ -100,30 +140,53 @@ TEST_SUITE("model") {
         REQUIRE_MESSAGE(whole.ok(), whole.error().message);
         for (double budget : {50.0, 3000.0, std::numeric_limits<double>::infinity()}) {
           CAPTURE(budget);
-          const Status started = loaded.session.start_generation(loaded.inputs, options);
-          REQUIRE_MESSAGE(started.ok(), started.error().message);
-          double fraction = 0;
-          for (int i = 0; i < 100000; ++i) {
-            const auto advance = loaded.session.advance(budget);
-            REQUIRE_MESSAGE(advance.ok(), advance.error().message);
-            CHECK(advance->fraction >= fraction);
-            fraction = advance->fraction;
-            if (advance->progress == Advance::Progress::kDone) break;
-            std::this_thread::yield();
-          }
-          const auto sliced = loaded.session.finish_generation();
-          REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);
-          REQUIRE(sliced->size() == whole->size());
-          for (size_t i = 0; i < whole->size(); ++i) {
-            REQUIRE((*sliced)[i].size() == (*whole)[i].size());
-            for (size_t k = 0; k < (*whole)[i].size(); ++k) {
-              CHECK((*sliced)[i][k].ids == (*whole)[i][k].ids);
-              CHECK((*sliced)[i][k].score == (*whole)[i][k].score);
-            }
+          testing::check_same(run_slices(loaded, options, budget), *whole);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("who follows a generation in slices sees and does what one in one go does") {
+    if (!have_test_device()) return;
+    for (const std::string name : {"gpt2-batch", "marian-base"}) {
+      CAPTURE(name);
+      Loaded loaded = load(name);
+      const int64_t vocab = golden_model(name).info().target_vocab;
+      for (const char* gbnf : {"", "root ::= \"(\" [0-9A-F]+ \")\""}) {
+        CAPTURE(gbnf);
+        Followed followed(loaded);
+        const auto constrain = [&] {
+          followed.options.grammar = *gbnf == 0 ? nullptr : constraint_of(gbnf, vocab, {});
+          followed.seen.clear();
+        };
+        for (size_t most : {size_t{1000}, size_t{4}}) {
+          followed.most = most;
+          constrain();
+          const auto whole = loaded.session.generate_masked(loaded.inputs, followed.options);
+          REQUIRE_MESSAGE(whole.ok(), whole.error().message);
+          const auto told = followed.seen;
+          for (double budget : {50.0, std::numeric_limits<double>::infinity()}) {
+            constrain();
+            testing::check_same(run_slices(loaded, followed.options, budget), *whole);
+            CHECK(followed.seen == told);
           }
         }
       }
     }
+  }
+
+  TEST_CASE("who follows a generation in slices may cancel it") {
+    if (!have_test_device()) return;
+    Loaded loaded = load("gpt2-batch");
+    Followed followed(loaded);
+    followed.most = 4;
+    followed.verdict = TokenVerdict::kCancel;
+    REQUIRE(loaded.session.start_generation(loaded.inputs, followed.options).ok());
+    Result<Advance> advance = loaded.session.advance(1000);
+    for (int i = 0; i < 100000 && advance.ok(); ++i) advance = loaded.session.advance(1000);
+    REQUIRE_FALSE(advance.ok());
+    CHECK(advance.error().code == ErrorCode::kCancelled);
+    check_refused(loaded.session.advance(1000), "nothing was started");
   }
 
   TEST_CASE("progress says when the GPU has finished, and how long slices took") {

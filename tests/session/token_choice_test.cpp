@@ -2,7 +2,6 @@
 // golden models: against probabilities and searches in double, made of the model's own logits.
 #include "reference/beam_search.h"
 #include "session/generation_case.h"
-#include "vkformer/grammar.h"
 
 namespace vkformer::testing {
 namespace {
@@ -14,21 +13,6 @@ GenerateOptions drawn(const Session& session, int max_new_tokens) {
   options.choice = TokenChoice::kDrawn;
   options.sampling = {};
   return options;
-}
-
-// A text of one token or more under a constraint, by tokens that stand for one byte each.
-std::shared_ptr<GrammarConstraint> constraint_of(const std::string& gbnf, int64_t vocab,
-                                                 const std::vector<int32_t>& ends) {
-  std::vector<std::string> bytes(static_cast<size_t>(vocab));
-  for (size_t id = 0; id < bytes.size(); ++id)
-    bytes[id] = std::string(1, static_cast<char>(' ' + id));
-  auto grammar = Grammar::from_gbnf(gbnf);
-  REQUIRE_MESSAGE(grammar.ok(), grammar.error().message);
-  auto vocabulary = GrammarVocabulary::from_bytes(bytes, ends);
-  REQUIRE_MESSAGE(vocabulary.ok(), vocabulary.error().message);
-  auto made = GrammarConstraint::create(*grammar, *vocabulary);
-  REQUIRE_MESSAGE(made.ok(), made.error().message);
-  return std::make_shared<GrammarConstraint>(std::move(*made));
 }
 
 std::string text_of(const Hypothesis& found, size_t prompt, const std::vector<int64_t>& eos) {
@@ -273,8 +257,8 @@ TEST_SUITE("model") {
       o.beams = 2;
       o.on_token = [](const NewToken&) { return TokenVerdict::kGoOn; };
     });
-    GenerateOptions options = drawn(session, 4);
-    options.on_token = [](const NewToken&) { return TokenVerdict::kGoOn; };
+    GenerateOptions options = options_for(session, 1, 4, {});
+    options.contrastive_tokens = 4;
     TensorMap inputs;
     inputs["input_ids"] = Tensor::from_ints({1, 2}, std::vector<int64_t>{3, 4});
     CHECK_FALSE(session.start_generation(inputs, options).ok());

@@ -6,6 +6,7 @@ DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, Decod
     : facts_(std::move(facts)), generation_(std::move(generation)), block_(std::move(block)) {
   facts_.rolling = block_.embedding.positions.empty() ? ModelFacts::Rolling::kFree
                                                       : ModelFacts::Rolling::kInTable;
+  facts_.slots = ModelFacts::Slots::kYes;
 }
 
 Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,

@@ -4,7 +4,9 @@ namespace vkformer {
 
 EncoderDecoderFamily::EncoderDecoderFamily(ModelFacts facts, GenerationFacts generation,
                                            EncoderDecoderConfig block)
-    : facts_(std::move(facts)), generation_(std::move(generation)), block_(std::move(block)) {}
+    : facts_(std::move(facts)), generation_(std::move(generation)), block_(std::move(block)) {
+  facts_.slots = ModelFacts::Slots::kYes;
+}
 
 Result<Memory> EncoderDecoderFamily::encode(ModelBuilder& b, const ForwardShape& shape,
                                             const ForwardTaps& taps) const {

@@ -1,5 +1,6 @@
-// Ends a text where the first of several strings is complete, while it still arrives in pieces:
-// what may be the beginning of one is held back.
+// StopStrings: ends a text where the first of several strings is complete, while it still arrives
+// in pieces: what may be the beginning of one is held back. For who decodes tokens without a task,
+// such as those of a GenerationBatch.
 //
 // Threading: one thread at a time. Lifetime: owns what it needs.
 #pragma once
@@ -8,9 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "vkformer/export.h"
+
 namespace vkformer {
 
-class StopStrings {
+class VKFORMER_API StopStrings {
  public:
   // Empty strings end nothing.
   explicit StopStrings(std::vector<std::string> stops);

@@ -1,0 +1,131 @@
+// The part of SessionState that generates in rows which keep their keys, so that a prompt that
+// begins like an earlier text is read from where they part: a batch of its own.
+#include <algorithm>
+#include <bit>
+
+#include "base/message.h"
+#include "session/batch_state.h"
+#include "session/session_state.h"
+
+namespace vkformer {
+namespace {
+
+constexpr int64_t kMostRows = 16;
+// Positions that rows have at least, so that a conversation does not outgrow them at once.
+constexpr int64_t kLeastCapacity = 256;
+constexpr int kMostWaiting = 1 << 20;
+
+}  // namespace
+
+// What becomes of the requests of one call.
+struct SessionState::KeptCall {
+  const GenerateOptions& options;
+  std::map<uint64_t, size_t> inputs;  // by the number of the request
+  Generation found;
+  Status status;
+
+  TokenVerdict take(size_t input, const NewToken& token) {
+    if (!status) return TokenVerdict::kCancel;
+    Hypothesis& to = found[input][token.sequence];
+    to.ids.push_back(token.id);
+    to.log_probabilities.push_back(static_cast<float>(token.log_probability));
+    if (!options.on_token) return TokenVerdict::kGoOn;
+    const TokenVerdict verdict =
+        options.on_token({input, token.sequence, token.id, token.log_probability});
+    if (verdict == TokenVerdict::kCancel) {
+      status = cancelled(message({"[generate] the caller asked to stop behind token ",
+                                  to.log_probabilities.size(), " of input ", input}));
+    }
+    return verdict;
+  }
+
+  void end(const BatchUpdate& update) {
+    const size_t input = inputs.at(update.request);
+    found[input][update.sequence].score = update.score;
+    if (update.state != BatchUpdate::State::kFailed || !status) return;
+    status = update.error.with_context("input " + std::to_string(input));
+  }
+};
+
+bool SessionState::keeps_texts(const GenerateOptions& o) const {
+  const ModelFacts& facts = model_->family().facts();
+  // Turned keys go into a packed cache by way of one line a row, where a step has several tokens.
+  return options_.prefix_reuse == SessionOptions::PrefixReuse::kOn && options_.cache == "f32" &&
+         o.beams == 1 && facts.kind == ModelKind::kDecoder &&
+         facts.slots == ModelFacts::Slots::kYes && facts.head == HeadKind::kLanguage &&
+         facts.prompts == ModelFacts::Prompts::kRounded;
+}
+
+Status SessionState::make_kept(int64_t rows, int64_t tokens, const GenerateOptions& o) {
+  const bool fits = kept_.batch != nullptr && kept_.options.rows >= rows &&
+                    kept_.options.capacity >= tokens && kept_.options.context == o.context &&
+                    kept_.options.sinks == o.sinks;
+  if (fits) return {};
+  const ModelFacts& facts = model_->family().facts();
+  const auto most = static_cast<uint64_t>(std::max(tokens, generation_limit(facts, o)));
+  const auto wanted = static_cast<uint64_t>(std::max(tokens, kLeastCapacity));
+  BatchOptions options{.rows = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(rows)))};
+  options.capacity = static_cast<int>(std::min(std::bit_ceil(wanted), most));
+  options.step_tokens = std::max(options.step_tokens, options.rows);
+  options.waiting = kMostWaiting;
+  options.context = o.context;
+  options.sinks = o.sinks;
+  kept_ = {};
+  VKF_ASSIGN(kept_.batch, BatchState::create(model_, options));
+  kept_.options = std::move(options);
+  ++counters_.recordings;
+  return {};
+}
+
+Status SessionState::run_kept(KeptCall& call) {
+  BatchState& batch = *kept_.batch;
+  const BatchCounters before = batch.counters();
+  const int64_t submits = batch.submits();
+  while (!batch.idle()) {
+    for (const auto& [number, input] : call.inputs) {
+      // Those that have ended are not known any more.
+      if (!call.status) (void)batch.cancel(number);
+    }
+    VKF_ASSIGN(const std::vector<BatchUpdate> updates, batch.step());
+    for (const BatchUpdate& update : updates) call.end(update);
+  }
+  const BatchCounters after = batch.counters();
+  counters_.steps = after.work.steps - before.work.steps;
+  counters_.submits = batch.submits() - submits;
+  counters_.reused_tokens = after.work.reused_tokens - before.work.reused_tokens;
+  counters_.cache_bytes = after.cache_bytes;
+  return {};
+}
+
+Result<Generation> SessionState::generate_kept(const TensorMap& inputs,
+                                               const GenerateOptions& options) {
+  StepShape shape;
+  VKF_ASSIGN(const GenerationInputs read,
+             read_single_inputs(model_->family(), inputs, options, shape));
+  VKF_ASSIGN(const GenerationSizes sizes,
+             generation_sizes(model_->family().facts(), read.longest(), {.shape = shape}, options));
+  const int64_t texts = shape.batch * options.return_sequences;
+  VKF_CHECK(make_kept(std::min(texts, kMostRows), read.longest() + sizes.new_tokens, options));
+  KeptCall call{.options = options, .inputs = {}, .found = {}, .status = {}};
+  call.found.resize(read.prompts.size());
+  BatchRequest request{.prompt = {}, .options = options, .client = {}};
+  request.options.context.reset();
+  request.options.max_new_tokens = static_cast<int>(sizes.new_tokens);
+  for (size_t i = 0; call.status && i < read.prompts.size(); ++i) {
+    request.prompt = read.prompts[i];
+    request.options.on_token = [&call, i](const NewToken& token) { return call.take(i, token); };
+    call.found[i].resize(static_cast<size_t>(options.return_sequences));
+    for (Hypothesis& one : call.found[i]) one.ids = request.prompt;
+    const Result<uint64_t> number = kept_.batch->submit(request);
+    if (number) call.inputs.emplace(*number, i);
+    if (!number) call.status = number.error();
+  }
+  const Status ran = run_kept(call);
+  // After an error of the device a batch is of no more use.
+  if (!ran) kept_ = {};
+  VKF_CHECK(ran);
+  VKF_CHECK(call.status);
+  return std::move(call.found);
+}
+
+}  // namespace vkformer
