@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "plan/device_caps.h"
-#include "vkformer/export.h"
 #include "vulkan/device.h"
 
 namespace vkformer {
@@ -13,7 +12,6 @@ namespace vkformer {
 // capabilities (the device's own, or what a test makes of them), and compares every bit. A kernel
 // that fails is left out of all plans of this device from then on, with a note and a warning. To be
 // called before the device is shared between threads.
-VKFORMER_API void prove_matrix_units(const std::shared_ptr<VulkanDevice>& device,
-                                     const DeviceCaps& caps);
+void prove_matrix_units(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps);
 
 }  // namespace vkformer

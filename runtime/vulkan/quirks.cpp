@@ -1,16 +1,26 @@
 #include "vulkan/quirks.h"
 
+#include <vulkan/vulkan_core.h>
+
 namespace vkformer {
 
 std::span<const Quirk> known_quirks() {
-  // Seen in generation by slices: the first step's indirect dispatches left out workgroups when the
-  // last piece of the prompt before them, in the same command buffer, had a base.
+  // The first was seen in generation by slices: the first step's indirect dispatches left out
+  // workgroups when the last piece of the prompt before them, in the same command buffer, had a
+  // base. The second with LP_NATIVE_VECTOR_WIDTH=512 in Mesa 26.2.6, even in a kernel of nothing
+  // else.
   static const Quirk kKnown[] = {
       {.date = "2026-11-22",
        .reason = "vkCmdDispatchIndirect begins at the base of the vkCmdDispatchBase before it, so "
                  "that workgroups are left out; an empty vkCmdDispatch between them resets it.",
        .driver_part = "llvmpipe",
        .keeps_dispatch_base = true},
+      {.date = "2026-11-22",
+       .reason = "Cooperative matrices crash in subgroups of 16.",
+       .driver_part = "llvmpipe",
+       .first_version = VK_MAKE_API_VERSION(0, 26, 0, 0),
+       .subgroup_size = 16,
+       .max_tier = Tier::kFp16},
   };
   return kKnown;
 }
@@ -22,6 +32,7 @@ void apply_quirks(std::span<const Quirk> quirks, const DriverIdentity& driver, D
     if (driver.driver.find(quirk.driver_part) == std::string::npos) continue;
     if (driver.driver_version < quirk.first_version) continue;
     if (driver.driver_version > quirk.last_version) continue;
+    if (quirk.subgroup_size != 0 && quirk.subgroup_size != caps.subgroup_size) continue;
     if (quirk.max_tier && caps.tier > *quirk.max_tier) caps.tier = *quirk.max_tier;
     if (quirk.limits) caps.limits = clamp_limits(caps.limits, *quirk.limits);
     caps.keeps_dispatch_base |= quirk.keeps_dispatch_base;

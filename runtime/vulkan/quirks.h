@@ -25,6 +25,7 @@ struct Quirk {
   std::string driver_part;  // must occur in DriverIdentity::driver
   uint32_t first_version = 0;
   uint32_t last_version = ~0u;
+  uint32_t subgroup_size = 0;  // 0 = any
   std::optional<Tier> max_tier;
   std::optional<DeviceLimits> limits;
   bool keeps_dispatch_base = false;  // DeviceCaps has it

@@ -38,6 +38,20 @@ TEST_SUITE("cpu") {
     }
   }
 
+  TEST_CASE("a quirk of one subgroup size leaves devices of others alone") {
+    Quirk quirk;
+    quirk.subgroup_size = 16;
+    quirk.max_tier = Tier::kSubgroup;
+    for (const uint32_t size : {8u, 16u, 32u}) {
+      DeviceCaps caps;
+      caps.tier = Tier::kFp16;
+      caps.subgroup_size = size;
+      std::vector<std::string> notes;
+      apply_quirks({&quirk, 1}, {}, caps, notes);
+      CHECK(caps.tier == (size == 16 ? Tier::kSubgroup : Tier::kFp16));
+    }
+  }
+
   TEST_CASE("a quirk never raises a tier, and every known one is dated and explained") {
     Quirk quirk;
     quirk.max_tier = Tier::kFp16;
