@@ -1,32 +1,27 @@
-// What each way of choosing tokens costs: tokens per second, submits per token and microseconds of
-// the calling thread's own work per token, interleaved so that a noisy machine is fair to all.
+// What each way of generating costs: tokens per second, submits per token and microseconds of the
+// calling thread's own work per token, interleaved so that a noisy machine is fair to all.
 //
-//   vkformer_generation_features MODEL [TOKENS [ROUNDS]] > table.md
+//   vkformer_generation_features MODEL [TOKENS [ROUNDS [DRAFT]]] > table.md
 //
-// MODEL is a decoder with a tokenizer, such as models/shakespeare.
+// MODEL is a decoder with a tokenizer, such as models/shakespeare; DRAFT guesses for it (MODEL).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "must.h"
+#include "vkformer/generation_batch.h"
 #include "vkformer/tasks.h"
+#include "vkformer/tokenizer.h"
 
 namespace {
 
-[[noreturn]] void fail(const vkformer::Error& error) {
-  std::fprintf(stderr, "%s\n", error.message.c_str());
-  std::exit(1);
-}
-
-template <class T>
-T value_or_exit(vkformer::Result<T> result) {
-  if (!result) fail(result.error());
-  return std::move(result).value();
-}
+using vkformer::bench::value_or_exit;
 
 double wall_seconds() {
   using Seconds = std::chrono::duration<double>;
@@ -41,10 +36,16 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+// What a run made.
+struct Counts {
+  double tokens = 0;
+  double submits = 0;
+};
+
 struct Feature {
-  const char* name;
-  std::function<void(vkformer::TextOptions&)> set;
-  std::vector<double> rates, host, submits;
+  std::string name;
+  std::function<Counts()> run;
+  std::vector<double> rates = {}, host = {}, submits = {};
 };
 
 double median(std::vector<double> values) {
@@ -52,23 +53,96 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void measure(vkformer::TextGenerator& generator, Feature& feature, int tokens) {
-  const std::string prompt = "First Citizen:\n";
+void measure(Feature& feature) {
+  const double wall = wall_seconds();
+  const double thread = thread_seconds();
+  const Counts made = feature.run();
+  feature.rates.push_back(made.tokens / (wall_seconds() - wall));
+  feature.host.push_back(1e6 * (thread_seconds() - thread) / made.tokens);
+  feature.submits.push_back(made.submits / made.tokens);
+}
+
+// What the features are measured with.
+struct Setting {
+  vkformer::Device device;
+  vkformer::Model model;
+  vkformer::Model draft;
+  vkformer::TextGenerator generator;
+  vkformer::TextGenerator keeps;  // the keys of its texts
+  std::vector<int64_t> prompt;    // tokens
+  int tokens = 0;
+};
+
+constexpr const char* kPrompt = "First Citizen:\n";
+// Bytes of a conversation, so long that reading it again shows.
+constexpr size_t kConversation = 400;
+
+using SetText = std::function<void(vkformer::TextOptions&)>;
+
+Counts generate(vkformer::TextGenerator& generator, const std::string& prompt, int tokens,
+                const SetText& set) {
   vkformer::TextOptions options;
   options.beams = 1;
   options.max_new_tokens = tokens;
-  feature.set(options);
-  const double wall = wall_seconds();
-  const double thread = thread_seconds();
+  set(options);
   const auto texts = value_or_exit(generator.generate({&prompt, 1}, options));
-  double count = 0;
-  for (const auto& text : texts[0]) count += static_cast<double>(text.ids.size());
-  feature.rates.push_back(count / (wall_seconds() - wall));
-  feature.host.push_back(1e6 * (thread_seconds() - thread) / count);
-  feature.submits.push_back(static_cast<double>(generator.counters().submits) / count);
+  Counts made{.submits = static_cast<double>(generator.counters().submits)};
+  for (const auto& text : texts[0]) made.tokens += static_cast<double>(text.ids.size());
+  return made;
 }
 
-std::vector<Feature> features() {
+// Requests that run together, each with a beginning of its own.
+Counts batch(const Setting& s, vkformer::GenerationBatch& requests, int count) {
+  const vkformer::BatchCounters before = requests.counters();
+  for (int i = 0; i < count; ++i) {
+    vkformer::BatchRequest request{.prompt = s.prompt, .options = requests.generation_defaults()};
+    request.prompt.push_back(request.prompt[static_cast<size_t>(i) % request.prompt.size()]);
+    request.options.max_new_tokens = s.tokens;
+    (void)value_or_exit(requests.submit(request));
+  }
+  while (!requests.idle()) (void)value_or_exit(requests.step());
+  const vkformer::BatchCounters after = requests.counters();
+  const auto steps = after.work.steps - before.work.steps + after.draft_steps - before.draft_steps;
+  return {static_cast<double>(after.work.new_tokens - before.work.new_tokens),
+          static_cast<double>(steps)};
+}
+
+void add_batches(Setting& s, std::vector<Feature>& list) {
+  const auto add = [&](const char* name, int rows, auto change) {
+    vkformer::BatchOptions options{.rows = rows};
+    options.prefix_reuse = vkformer::BatchOptions::PrefixReuse::kOff;
+    change(options);
+    const auto made = std::make_shared<vkformer::GenerationBatch>(
+        value_or_exit(vkformer::GenerationBatch::create(s.model, options)));
+    list.push_back({name, [&s, made, rows] { return batch(s, *made, rows); }});
+  };
+  using Options = vkformer::BatchOptions;
+  add("batch, 1 request", 1, [](Options&) {});
+  add("batch, 8 requests together", 8, [](Options&) {});
+  add("batch, 1 request, lookup", 1, [](Options& o) { o.lookup = 6; });
+  add("batch, 1 request, draft", 1, [&](Options& o) { o.draft = s.draft; });
+  // Answers of a conversation that is sent whole each time, and read anew or kept.
+  const auto talk = [&](const char* name, vkformer::TextGenerator& generator) {
+    const auto said = std::make_shared<std::string>();
+    while (said->size() < kConversation) *said += kPrompt;
+    list.push_back({name, [&s, &generator, said] {
+                      std::string answer;
+                      const Counts made =
+                          generate(generator, *said, s.tokens, [&](vkformer::TextOptions& o) {
+                            o.on_text = [&](const vkformer::TextPiece& piece) {
+                              answer += piece.text;
+                              return vkformer::TokenVerdict::kGoOn;
+                            };
+                          });
+                      *said += answer + kPrompt;
+                      return made;
+                    }});
+  };
+  talk("conversation of 400 tokens, read", s.generator);
+  talk("conversation of 400 tokens, kept", s.keeps);
+}
+
+std::vector<std::pair<const char*, SetText>> choices() {
   using Options = vkformer::TextOptions;
   static const auto grammar = value_or_exit(vkformer::Grammar::from_gbnf(
       "root ::= line+\nline ::= [A-Z] [a-z ,;']{3,60} [.!?] \"\\n\"\n"));
@@ -111,18 +185,35 @@ std::vector<Feature> features() {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: vkformer_generation_features MODEL [TOKENS [ROUNDS]]\n");
+    std::fprintf(stderr, "usage: vkformer_generation_features MODEL [TOKENS [ROUNDS [DRAFT]]]\n");
     return 2;
   }
-  const int tokens = argc > 2 ? std::atoi(argv[2]) : 96;
+  const std::string path = argv[1];
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 5;
   const auto device = value_or_exit(vkformer::Device::create());
-  auto generator = value_or_exit(
-      vkformer::TextGenerator::load(device, vkformer::ModelSource::directory(argv[1])));
-  std::vector<Feature> list = features();
+  const auto source = vkformer::ModelSource::directory(path);
+  vkformer::TaskOptions keeps;
+  keeps.session.prefix_reuse = vkformer::SessionOptions::PrefixReuse::kOn;
+  Setting setting{device,
+                  value_or_exit(vkformer::Model::load(device, path)),
+                  value_or_exit(vkformer::Model::load(device, argc > 4 ? argv[4] : path)),
+                  value_or_exit(vkformer::TextGenerator::load(device, source)),
+                  value_or_exit(vkformer::TextGenerator::load(device, source, keeps)),
+                  {},
+                  argc > 2 ? std::atoi(argv[2]) : 96};
+  const auto tokenizer = value_or_exit(vkformer::Tokenizer::load(path));
+  const auto encoding = value_or_exit(tokenizer.encode(kPrompt));
+  setting.prompt.assign(encoding.ids.begin(), encoding.ids.end());
+  std::vector<Feature> list;
+  for (const auto& [name, set] : choices()) {
+    list.push_back({name, [&setting, set = set] {
+                      return generate(setting.generator, kPrompt, setting.tokens, set);
+                    }});
+  }
+  add_batches(setting, list);
   for (int round = 0; round <= rounds; ++round) {
     for (Feature& feature : list) {
-      measure(generator, feature, tokens);
+      measure(feature);
       // The first round records and compiles.
       if (round == 0) feature.rates.clear(), feature.host.clear(), feature.submits.clear();
     }
@@ -131,7 +222,7 @@ int main(int argc, char** argv) {
   std::printf("|---|---|---|---|---|\n");
   const double greedy = median(list[0].rates);
   for (const Feature& feature : list) {
-    std::printf("| %s | %.1f | %.2f | %.2f | %.0f |\n", feature.name, median(feature.rates),
+    std::printf("| %s | %.1f | %.2f | %.2f | %.0f |\n", feature.name.c_str(), median(feature.rates),
                 median(feature.rates) / greedy, median(feature.submits), median(feature.host));
   }
   return 0;

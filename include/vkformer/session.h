@@ -30,9 +30,10 @@ struct SessionOptions {
   // How a generation's keys and values are stored: "f32", "f16" or "q8" (8 bits, a scale for 32).
   std::string cache = "f32";
   // Without beams, contrastive search and slices, a model that is one decoder keeps the keys of its
-  // texts, and a prompt that begins like one of them is read from where they part. It then
-  // generates by the steps of a GenerationBatch: the same bits whatever is reused, but in the last
-  // ones not those of kOff, whose prompt is a pass of its own; and a submit for every step.
+  // texts (in a cache of f32), and a prompt that begins like one of them is read from where they
+  // part. It then generates by the steps of a GenerationBatch: the same bits whatever is reused,
+  // but in the last ones not those of kOff, whose prompt is a pass of its own; a submit for each
+  // step.
   enum class PrefixReuse : uint8_t { kOff, kOn } prefix_reuse = PrefixReuse::kOff;
   // Time every dispatch; see Session::last_profile.
   enum class Profile : uint8_t { kOff, kOn } profile = Profile::kOff;
