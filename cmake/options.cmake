@@ -11,7 +11,6 @@ option(VKFORMER_BUILD_SHARED "Build the shared library" ON)
 option(VKFORMER_BUILD_STATIC "Build the static library" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_INSTALL "Make install rules and packages" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_FUZZ "Build the fuzz targets as libFuzzer programs (preset fuzz, clang)" OFF)
-set(VKFORMER_TEST_OPTIONS "" CACHE STRING "Compiler options of the test program alone")
 option(VKFORMER_WERROR "Make warnings errors" OFF)
 
 set(VKFORMER_FAMILIES all CACHE STRING
