@@ -102,19 +102,16 @@ Result<CheckCase> append_case(const KeyValue& c) {
   return made;
 }
 
-// Keys and values packed to halves or bytes, as they lie next to each other in a row.
-Result<CheckCase> append_packed_case(const KeyValue& c, CacheFormat format, int64_t tokens) {
+// Keys and values that lie next to each other in a row of x (R, T, width), or (R, width) with
+// `tokens` 0, put into a cache (R, lines, width) of that format.
+Result<CheckCase> append_lines(const KeyValue& c, CacheFormat format, int64_t tokens,
+                               const Array& x, Array cache) {
   const int64_t width = c.k + c.v;
-  const Array x = exact_lines(tokens > 0 ? Shape{kSlots, tokens, width} : Shape{kSlots, width}, 1);
-  Array cache = exact_lines({kSlots, c.lines, width}, 2);
-  CheckCase made = step_case();
+  CheckCase made = tokens > 0 ? CheckCase{} : step_case();
   std::vector<uint32_t> list(VKF_STATE_WORDS + VKF_MAX_SLOTS, 0u);
-  if (tokens > 0) {
-    made = CheckCase{};
-    list[0] = list[1] = u32(kSlots);
-    list[2] = u32(tokens);
-    for (uint32_t row = 0; row < kSlots; ++row) list[VKF_STATE_WORDS + row] = row;
-  }
+  list[0] = list[1] = u32(kSlots);
+  list[2] = u32(tokens);
+  for (uint32_t row = 0; row < kSlots; ++row) list[VKF_STATE_WORDS + row] = row;
   const TensorId from = made.op.bind("x", floats(x));
   const TensorId state = made.op.bind("state", tokens > 0 ? words(list) : state_of(c.position));
   const TensorId to = made.op.bind("cache", stored(cache, format));
@@ -137,32 +134,19 @@ Result<CheckCase> append_packed_case(const KeyValue& c, CacheFormat format, int6
   return made;
 }
 
+// Packed to halves or bytes, which hold these numbers exactly.
+Result<CheckCase> append_packed_case(const KeyValue& c, CacheFormat format, int64_t tokens) {
+  const int64_t width = c.k + c.v;
+  const Shape shape = tokens > 0 ? Shape{kSlots, tokens, width} : Shape{kSlots, width};
+  return append_lines(c, format, tokens, exact_lines(shape, 1),
+                      exact_lines({kSlots, c.lines, width}, 2));
+}
+
 // A prompt of `tokens` + 1 tokens, the last of which is the first step's.
 Result<CheckCase> prompt_case(const KeyValue& c, int64_t tokens) {
-  const Array x = random_array({kSlots, tokens, c.k + c.v}, 1);
-  Array cache = random_array({kSlots, c.lines, c.k + c.v}, 2);
-  CheckCase made;
-  const TensorId from = made.op.bind("x", floats(x));
-  std::vector<uint32_t> list(VKF_STATE_WORDS + VKF_MAX_SLOTS, 0u);
-  list[0] = list[1] = u32(kSlots);
-  list[2] = u32(tokens);
-  for (uint32_t row = 0; row < kSlots; ++row) list[VKF_STATE_WORDS + row] = row;
-  const TensorId state = made.op.bind("state", words(list));
-  const TensorId to = made.op.bind("cache", floats(cache));
-  const KvAppendAttrs attrs{.k_offset = 0,
-                            .v_offset = u32(c.k),
-                            .k_width = u32(c.k),
-                            .v_width = u32(c.v),
-                            .positions = 4096,
-                            .sinks = c.sinks};
-  VKF_CHECK(add_kv_append(made.op.graph, from, state, to, attrs));
   const int64_t width = c.k + c.v;
-  for (int64_t row = 0; row < kSlots * tokens; ++row) {
-    const int64_t to_line = row / tokens * c.lines + line_of(c, row % tokens);
-    for (int64_t i = 0; i < width; ++i) cache[to_line * width + i] = x[row * width + i];
-  }
-  made.expected.emplace("cache", Expected{std::move(cache)});
-  return made;
+  return append_lines(c, CacheFormat::kF32, tokens, random_array({kSlots, tokens, width}, 1),
+                      random_array({kSlots, c.lines, width}, 2));
 }
 
 struct RotaryStep {

@@ -16,6 +16,12 @@ inline GenerationBatch make_batch(const Model& model, const BatchOptions& option
   return std::move(batch).value();
 }
 
+// The same without keys of earlier requests, to run them alone in.
+inline GenerationBatch make_forgetting_batch(const Model& model, BatchOptions options) {
+  options.prefix_reuse = BatchOptions::PrefixReuse::kOff;
+  return make_batch(model, options);
+}
+
 inline Tokens random_tokens(const Model& model, size_t count, uint32_t seed) {
   std::mt19937 engine(seed);
   std::uniform_int_distribution<int64_t> token(3, model.info().target_vocab - 1);

@@ -29,9 +29,7 @@ TEST_SUITE("model") {
       const Model& model = golden_model(name);
       const BatchOptions options{.rows = 3, .capacity = 24, .source = 30, .step_tokens = 5};
       GenerationBatch together = make_batch(model, options);
-      BatchOptions plain = options;
-      plain.prefix_reuse = BatchOptions::PrefixReuse::kOff;
-      GenerationBatch alone = make_batch(model, plain);
+      GenerationBatch alone = make_forgetting_batch(model, options);
       std::vector<BatchRequest> requests;
       std::vector<uint64_t> ids;
       Stories stories;
@@ -56,10 +54,9 @@ TEST_SUITE("model") {
   TEST_CASE("an input that comes again is not encoded again, and a decoder's prompt is reused") {
     if (!have_test_device()) return;
     const Model& model = golden_model("bart-base");
-    BatchOptions options{.rows = 2, .capacity = 32, .source = 20, .step_tokens = 6};
+    const BatchOptions options{.rows = 2, .capacity = 32, .source = 20, .step_tokens = 6};
     GenerationBatch batch = make_batch(model, options);
-    options.prefix_reuse = BatchOptions::PrefixReuse::kOff;
-    GenerationBatch forgets = make_batch(model, options);
+    GenerationBatch forgets = make_forgetting_batch(model, options);
     BatchRequest request = request_for(batch, random_source(model, 13, 1), 8);
     request.options.forced_bos = -1;
     const Told first = run_alone(batch, request);

@@ -18,9 +18,7 @@ TEST_SUITE("model") {
       const Model& model = golden_model(name);
       const BatchOptions options{.rows = 3, .capacity = 40, .step_tokens = 7};
       GenerationBatch together = make_batch(model, options);
-      BatchOptions plain = options;
-      plain.prefix_reuse = BatchOptions::PrefixReuse::kOff;
-      GenerationBatch alone = make_batch(model, plain);
+      GenerationBatch alone = make_forgetting_batch(model, options);
       std::vector<BatchRequest> requests;
       std::vector<uint64_t> ids;
       Stories stories;
@@ -49,10 +47,9 @@ TEST_SUITE("model") {
     for (const char* name : kDecoders) {
       CAPTURE(name);
       const Model& model = golden_model(name);
-      BatchOptions options{.rows = 2, .capacity = 44, .step_tokens = 5};
+      const BatchOptions options{.rows = 2, .capacity = 44, .step_tokens = 5};
       GenerationBatch keeps = make_batch(model, options);
-      options.prefix_reuse = BatchOptions::PrefixReuse::kOff;
-      GenerationBatch forgets = make_batch(model, options);
+      GenerationBatch forgets = make_forgetting_batch(model, options);
       const BatchRequest first = request_for(keeps, random_tokens(model, 9, 3), 8);
       const Told said = run_alone(keeps, first);
       CHECK(said.work.reused_tokens == 0);
