@@ -303,6 +303,22 @@ typedef struct vkf_tuned_choice {
   double winner_ms;
 } vkf_tuned_choice;
 typedef struct vkf_tune_report vkf_tune_report;
+// What the device does at best, by shaders that do nothing else.
+typedef struct vkf_roofline {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double fma_gflops;      // f32 multiply-adds, two operations each, 10^9 per second
+  double fma_f16_gflops;  // the same in f16; 0 below tier fp16
+  double units_gflops;    // f16 products with f32 sums by matrix units; 0 below tier matrix
+  double fma_int_gops;    // the same of 32-bit integers
+  double copy_gbytes;     // bytes read plus written, 10^9 per second
+  double dispatch_us;     // one empty dispatch among many that may overlap, microseconds
+  double barrier_us;      // what a barrier before each of them adds
+  double submit_us;       // one submit and wait, microseconds
+} vkf_roofline;
+// Wants the device for itself. [any]
+VKFORMER_API vkf_status vkf_device_roofline(const vkf_device* device, vkf_roofline* roofline,
+                                            vkf_error* error);
 // Wants the device for itself. [any]
 VKFORMER_API vkf_status vkf_device_tune(const vkf_device* device, const vkf_tune_options* options,
                                         vkf_tune_report** report, vkf_error* error);
@@ -506,6 +522,25 @@ VKFORMER_API void vkf_load_cancel(vkf_load* load);
 VKFORMER_API vkf_status vkf_load_wait(vkf_load* load, vkf_model** model, vkf_error* error);
 // Cancels, and waits for the thread.
 VKFORMER_API void vkf_load_free(vkf_load* load);
+
+typedef struct vkf_quantise_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* weights;  // "q8" (the default), "q4", "q4m", "bf16", "f16"
+} vkf_quantise_options;
+typedef struct vkf_quantise_report {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t tensors;   // of the model
+  int64_t matrices;  // of them in the new format
+  uint64_t bytes_before;
+  uint64_t bytes_after;
+} vkf_quantise_report;
+// Writes the model of the directory `model`, with smaller matrices, into the directory `target`,
+// which is made where it is missing and then loads as the model did. `report` may be null. [any]
+VKFORMER_API vkf_status vkf_quantise_model(const char* model, const char* target,
+                                           const vkf_quantise_options* options,
+                                           vkf_quantise_report* report, vkf_error* error);
 
 // ---- Sessions
 
@@ -992,6 +1027,22 @@ VKFORMER_API vkf_status vkf_decode_stream_push(vkf_decode_stream* stream, int64_
 VKFORMER_API vkf_status vkf_decode_stream_finish(vkf_decode_stream* stream, vkf_bytes** text,
                                                  vkf_error* error);
 VKFORMER_API void vkf_decode_stream_free(vkf_decode_stream* stream);
+
+// Ends a text where the first of several strings is complete, while it still arrives in pieces:
+// what may be the beginning of one is held back.
+typedef struct vkf_stop_strings vkf_stop_strings;
+// [any]
+VKFORMER_API vkf_status vkf_stop_strings_create(const char* const* stops, size_t count,
+                                                vkf_stop_strings** made, vkf_error* error);
+// The text that is certain with this piece; nothing once a string was found. [one]
+VKFORMER_API vkf_status vkf_stop_strings_push(vkf_stop_strings* stops, const char* piece,
+                                              vkf_bytes** text, vkf_error* error);
+// What was held back, where no string came. [one]
+VKFORMER_API vkf_status vkf_stop_strings_finish(vkf_stop_strings* stops, vkf_bytes** text,
+                                                vkf_error* error);
+// 1: one of the strings came, and the text ends before it. [one]
+VKFORMER_API int vkf_stop_strings_stopped(const vkf_stop_strings* stops);
+VKFORMER_API void vkf_stop_strings_free(vkf_stop_strings* stops);
 
 // ---- Grammars and chat templates
 

@@ -1,4 +1,5 @@
 #include "api/c_interop.h"
+#include "vkformer/benchmark.h"
 #include "vkformer/tuning.h"
 
 struct vkf_devices {
@@ -234,4 +235,21 @@ const char* vkf_tune_report_file(const vkf_tune_report* report) {
 
 void vkf_tune_report_free(vkf_tune_report* report) {
   delete report;
+}
+
+vkf_status vkf_device_roofline(const vkf_device* device, vkf_roofline* roofline, vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{device, "device"}, {roofline, "roofline"}});
+    const Roofline found = take(measure_roofline(device->device));
+    vkf_roofline c{};
+    c.fma_gflops = found.fma_gflops;
+    c.fma_f16_gflops = found.fma_f16_gflops;
+    c.units_gflops = found.units_gflops;
+    c.fma_int_gops = found.fma_int_gops;
+    c.copy_gbytes = found.copy_gbytes;
+    c.dispatch_us = found.dispatch_us;
+    c.barrier_us = found.barrier_us;
+    c.submit_us = found.submit_us;
+    write_struct(roofline, c, "roofline");
+  });
 }

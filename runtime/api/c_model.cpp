@@ -1,5 +1,6 @@
 #include "api/c_support.h"
 #include "vkformer/model.h"
+#include "vkformer/quantise.h"
 #include "vkformer/tasks.h"
 
 struct vkf_families {
@@ -267,4 +268,23 @@ vkf_status vkf_load_wait(vkf_load* load, vkf_model** model, vkf_error* error) {
 
 void vkf_load_free(vkf_load* load) {
   delete load;
+}
+
+vkf_status vkf_quantise_model(const char* model, const char* target,
+                              const vkf_quantise_options* options, vkf_quantise_report* report,
+                              vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{model, "model"}, {target, "target"}});
+    const vkf_quantise_options given = read_struct(options, "quantise options");
+    QuantiseOptions read;
+    read.weights = text_or(given.weights, "q8");
+    const QuantiseReport made = take(quantise_model(model, target, read));
+    if (report == nullptr) return;
+    vkf_quantise_report c{};
+    c.tensors = made.tensors;
+    c.matrices = made.matrices;
+    c.bytes_before = made.bytes_before;
+    c.bytes_after = made.bytes_after;
+    write_struct(report, c, "quantise report");
+  });
 }

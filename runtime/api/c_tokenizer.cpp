@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "api/c_support.h"
+#include "vkformer/stop_strings.h"
 #include "vkformer/tokenizer.h"
 
 // One text's tokens, split into the arrays of the C interface.
@@ -13,6 +14,10 @@ struct CEncoding {
 
 struct vkf_encodings {
   std::vector<CEncoding> items;
+};
+
+struct vkf_stop_strings {
+  vkformer::StopStrings stops;
 };
 
 struct vkf_decode_stream {
@@ -281,4 +286,34 @@ vkf_status vkf_decode_stream_finish(vkf_decode_stream* stream, vkf_bytes** text,
 
 void vkf_decode_stream_free(vkf_decode_stream* stream) {
   delete stream;
+}
+
+vkf_status vkf_stop_strings_create(const char* const* stops, size_t count, vkf_stop_strings** made,
+                                   vkf_error* error) {
+  return make_handle(made, error, [&] {
+    return handle(vkf_stop_strings{StopStrings(read_texts(stops, count, "stop strings"))});
+  });
+}
+
+vkf_status vkf_stop_strings_push(vkf_stop_strings* stops, const char* piece, vkf_bytes** text,
+                                 vkf_error* error) {
+  return make_handle(text, error, [&] {
+    need_all({{stops, "stop strings"}, {piece, "piece"}});
+    return bytes_of(stops->stops.push(piece));
+  });
+}
+
+vkf_status vkf_stop_strings_finish(vkf_stop_strings* stops, vkf_bytes** text, vkf_error* error) {
+  return make_handle(text, error, [&] {
+    need(stops, "stop strings");
+    return bytes_of(stops->stops.finish());
+  });
+}
+
+int vkf_stop_strings_stopped(const vkf_stop_strings* stops) {
+  return stops != nullptr && stops->stops.stopped() ? 1 : 0;
+}
+
+void vkf_stop_strings_free(vkf_stop_strings* stops) {
+  delete stops;
 }

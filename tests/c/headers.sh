@@ -34,7 +34,9 @@ check_compiler() {
     done
   done
   for standard in c99 c11; do
-    compile '#include <vkformer/vkformer.h>' "$2" -x c -std="$standard" -pedantic -Wpadded
+    for header in vkformer vkformer_conformance; do
+      compile "#include <vkformer/$header.h>" "$2" -x c -std="$standard" -pedantic -Wpadded
+    done
   done
   compile $'#include <vkformer/vkformer.h>\n#include <vkformer/vulkan_interop.h>' "$1" -x c++ -std=c++20
 }

@@ -131,6 +131,7 @@ static void test_null_handles(void) {
   vkf_tokenizer_free(NULL);
   vkf_encodings_free(NULL);
   vkf_decode_stream_free(NULL);
+  vkf_stop_strings_free(NULL);
   vkf_picture_free(NULL);
   vkf_picture_processor_free(NULL);
   vkf_sound_free(NULL);
@@ -147,6 +148,7 @@ static void test_null_handles(void) {
   CHECK(vkf_devices_count(NULL) == 0 && vkf_device_tier(NULL)[0] == '\0');
   CHECK(vkf_device_memory_in_use(NULL) == 0 && vkf_model_weight_bytes(NULL) == 0);
   CHECK(vkf_families_count(NULL) == 0 && vkf_load_done(NULL) == 0);
+  CHECK(vkf_stop_strings_stopped(NULL) == 0);
   CHECK(vkf_generation_inputs(NULL) == 0 && vkf_generation_count(NULL, 0) == 0);
   CHECK(vkf_profile_count(NULL) == 0 && vkf_encodings_count(NULL) == 0);
   CHECK(vkf_tokenizer_vocab_size(NULL) == 0 && vkf_sound_count(NULL) == 0);
@@ -537,6 +539,50 @@ static void test_descriptions(const char* model) {
   vkf_description_free(description);
 }
 
+static void test_stop_strings(void) {
+  const char* stops[2] = {"END", "\nQ:"};
+  const char* missing[1] = {NULL};
+  vkf_stop_strings* made = NULL;
+  vkf_bytes* text = NULL;
+  FAILS(vkf_stop_strings_create(missing, 1, &made, error), VKF_INVALID_ARGUMENT, "stop strings");
+  OK(vkf_stop_strings_create(stops, 2, &made, error));
+  OK(vkf_stop_strings_push(made, "one E", &text, error));
+  CHECK(strcmp(vkf_bytes_text(text), "one ") == 0); /* E may be the beginning of END */
+  vkf_bytes_free(text);
+  OK(vkf_stop_strings_push(made, "N\nQ", &text, error));
+  CHECK(strcmp(vkf_bytes_text(text), "EN") == 0 && vkf_stop_strings_stopped(made) == 0);
+  vkf_bytes_free(text);
+  OK(vkf_stop_strings_push(made, ": two", &text, error));
+  CHECK(vkf_bytes_size(text) == 0 && vkf_stop_strings_stopped(made) == 1);
+  vkf_bytes_free(text);
+  OK(vkf_stop_strings_finish(made, &text, error));
+  CHECK(vkf_bytes_size(text) == 0);
+  vkf_bytes_free(text);
+  FAILS(vkf_stop_strings_push(made, NULL, &text, error), VKF_INVALID_ARGUMENT, "piece");
+  vkf_stop_strings_free(made);
+}
+
+/* Into a folder beside the test, and read back. */
+static void test_quantise(const char* model) {
+  vkf_quantise_options options = {0};
+  vkf_quantise_report report = {0};
+  vkf_description* description = NULL;
+  options.struct_size = sizeof options;
+  report.struct_size = sizeof report;
+  FAILS(vkf_quantise_model(NULL, "there", NULL, NULL, error), VKF_INVALID_ARGUMENT, "model");
+  FAILS(vkf_quantise_model("/nonexistent", "c_quantised", NULL, NULL, error), VKF_NOT_FOUND,
+        "/nonexistent");
+  options.weights = "q3";
+  FAILS(vkf_quantise_model(model, "c_quantised", &options, NULL, error), VKF_INVALID_ARGUMENT,
+        "q3");
+  options.weights = "q4";
+  OK(vkf_quantise_model(model, "c_quantised", &options, &report, error));
+  CHECK(report.matrices > 10 && report.tensors > report.matrices);
+  CHECK(report.bytes_after < report.bytes_before && report.bytes_after > 0);
+  OK(vkf_describe_directory("c_quantised", &description, error));
+  vkf_description_free(description);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: values_test MODEL\n");
@@ -554,6 +600,8 @@ int main(int argc, char** argv) {
   test_views();
   test_heads();
   test_descriptions(argv[1]);
+  test_stop_strings();
+  test_quantise(argv[1]);
   vkf_error_free(error);
   return summary("values_test");
 }
