@@ -50,7 +50,7 @@ constexpr Way kWays[] = {
      [](DeviceCaps& c) {
        c.device_class = DeviceClass::kSoftware;
        c.wants_literal_tiles = true;
-       return c.subgroup() && c.subgroup_size == 4;
+       return c.subgroup() && c.subgroup_size == 4 && c.has_quads;
      }},
 };
 

@@ -70,13 +70,15 @@ void main() {
     }
   }
 #else
+  const uint start = group_start(group0 + lane);
+  const uint step = group_step();
   const uint whole = p.k & ~3u;
   for (uint k = 4u * slice; k < whole; k += 4u * kSlices) {
     vec4 x[kRows];
     [[unroll]] for (uint i = 0u; i < kRows; ++i) x[i] = load_row(a_row[i], k);
     [[unroll]] for (uint s = 0u; s < 4u; ++s) {
       vec4 w_low, w_high;
-      load_group(group0 + lane, k + s, w_low, w_high);
+      load_group(start, (k + s) * step, w_low, w_high);
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         low[i] = multiply_add(x[i][s], w_low, low[i]);
         high[i] = multiply_add(x[i][s], w_high, high[i]);
@@ -85,7 +87,7 @@ void main() {
   }
   for (uint k = whole + slice; k < p.k; k += kSlices) {
     vec4 w_low, w_high;
-    load_group(group0 + lane, k, w_low, w_high);
+    load_group(start, k * step, w_low, w_high);
     [[unroll]] for (uint i = 0u; i < kRows; ++i) {
       const float x = load_row_at(a_row[i], k);
       low[i] = multiply_add(x, w_low, low[i]);

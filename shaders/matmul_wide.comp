@@ -11,18 +11,18 @@
 //           variants take any offset and stride of A and B; with VKF_BLOCKS B is a packed weight
 //           of kFormat
 // requires: kRows * kGroups * kLanes <= 512; shaderInt64 in the _int64 variants; in the _subgroup
-//           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32 with
-//           subgroups of 4
+//           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32,
+//           aligned, with subgroups of 4 and quad operations
 layout(local_size_x = 8, local_size_x_id = 0) in;
 #if VKF_LITERAL
 // Some compilers neither unroll a loop nor take an array apart whose size is specialized.
-const uint kLanes = 4u, kRows = 8u, kGroups = 1u;
+const uint kLanes = 4u, kRows = 8u, kGroups = 1u, kAlignedA = 1u;
 #else
 layout(constant_id = 0) const uint kLanes = 8;
 layout(constant_id = 1) const uint kRows = 14;
 layout(constant_id = 2) const uint kGroups = 2;
-#endif
 layout(constant_id = 3) const uint kAlignedA = 1;
+#endif
 layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
 #if VKF_BLOCKS
 layout(constant_id = 9) const uint kFormat = 3;
@@ -32,7 +32,7 @@ layout(constant_id = 9) const uint kFormat = 3;
 layout(push_constant) uniform Params { MatmulParams p; };
 #include "matmul_operands.glsl"
 #if VKF_LITERAL
-#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_KHR_shader_subgroup_quad : require
 #elif VKF_SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
@@ -41,6 +41,19 @@ const uint kQuads = 2u * kGroups;
 shared vec4 tile[kRows * kQuads * kLanes];
 
 // Four steps of K of one row. No function: arrays that are handed to one are copied.
+#if VKF_LITERAL
+// One sum after the other: a compiler that allocates registers in the order of the code keeps it.
+#define ADD_ROW(row_, x_)                                                                \
+  {                                                                                      \
+    const vec4 x = x_;                                                                   \
+    [[unroll]] for (uint c = 0u; c < 4u * kQuads; ++c) {                                 \
+      const uint q = c / 4u;                                                             \
+      float v = sum[(row_) * kQuads + q][c % 4u];                                        \
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) v = fma(x[s], w[s * kQuads + q][c % 4u], v); \
+      sum[(row_) * kQuads + q][c % 4u] = v;                                              \
+    }                                                                                    \
+  }
+#else
 #define ADD_ROW(row_, x_)                                                                      \
   {                                                                                            \
     const vec4 x = x_;                                                                         \
@@ -50,13 +63,14 @@ shared vec4 tile[kRows * kQuads * kLanes];
       sum[(row_) * kQuads + q] = v;                                                            \
     }                                                                                          \
   }
+#endif
 
 #if !VKF_BLOCKS
 // What a quad of columns of a row adds to its sum beyond the whole fours of K.
 vec4 add_rest(vec4 sum, uint row, uint group, uint q) {
   for (uint k = p.k & ~3u; k < p.k; ++k) {
     vec4 low, high;
-    load_group(group, k, low, high);
+    load_group(group_start(group), k * group_step(), low, high);
     sum = multiply_add(load_row_at(row, k), (q & 1u) == 0u ? low : high, sum);
   }
   return sum;
@@ -106,13 +120,16 @@ void main() {
     }
 #else
 #define LOAD_ROW load_row
+  uint start[kGroups];
+  [[unroll]] for (uint j = 0u; j < kGroups; ++j) start[j] = group_start(group0 + j * kLanes);
+  const uint step = group_step();
   const uint whole = p.k & ~3u;
   for (uint k = 0u; k < whole; k += 4u) {
     vec4 w[4 * kQuads];
     [[unroll]] for (uint s = 0u; s < 4u; ++s) {
       [[unroll]] for (uint j = 0u; j < kGroups; ++j) {
         const uint q = s * kQuads + 2u * j;
-        load_group(group0 + j * kLanes, k + s, w[q], w[q + 1u]);
+        load_group(start[j], (k + s) * step, w[q], w[q + 1u]);
       }
     }
 #endif
@@ -121,11 +138,13 @@ void main() {
     [[unroll]] for (uint i = 0u; i < kSlots; ++i) mine[i] = LOAD_ROW(my_row[i], k);
 #endif
 #if VKF_LITERAL
+    // A swap within the quad is one instruction where a broadcast is a dozen. Lane l adds to sum
+    // i + j what belongs to row i + (l ^ j).
     [[unroll]] for (uint i = 0u; i < kRows; i += 4u) {
-      ADD_ROW(i, subgroupBroadcast(mine[i / 4u], 0u))
-      ADD_ROW(i + 1u, subgroupBroadcast(mine[i / 4u], 1u))
-      ADD_ROW(i + 2u, subgroupBroadcast(mine[i / 4u], 2u))
-      ADD_ROW(i + 3u, subgroupBroadcast(mine[i / 4u], 3u))
+      ADD_ROW(i, mine[i / 4u])
+      ADD_ROW(i + 1u, subgroupQuadSwapHorizontal(mine[i / 4u]))
+      ADD_ROW(i + 2u, subgroupQuadSwapVertical(mine[i / 4u]))
+      ADD_ROW(i + 3u, subgroupQuadSwapDiagonal(mine[i / 4u]))
     }
 #else
     [[unroll]] for (uint i = 0u; i < kRows; ++i) {
@@ -143,7 +162,16 @@ void main() {
 
   // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
   // epilogue unrolled over the tile would be more code than the product.
-  [[unroll]] for (uint i = 0u; i < kRows * kQuads; ++i) tile[i * kLanes + lane] = sum[i];
+#if VKF_LITERAL
+#define ROW_OF_SUM(i) ((i) & ~3u | (i) & 3u ^ gl_SubgroupInvocationID & 3u)
+#else
+#define ROW_OF_SUM(i) (i)
+#endif
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+      tile[(ROW_OF_SUM(i) * kQuads + q) * kLanes + lane] = sum[i * kQuads + q];
+    }
+  }
   for (uint q = 0u; q < kQuads; ++q) {
     const uint group = group0 + (q >> 1) * kLanes;
     const uint column = 8u * group + 4u * (q & 1u);

@@ -216,6 +216,9 @@ void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, b
       d.kernel = wide_kernel(problem.format, caps);
       return launch_wide(d, problem, caps, choice, caps.subgroup());
     case MatmulStrategy::kLiteral:
+      if (choice.rows > 1 && aligned_a(problem.params) == 0) {  // its tiles load A by fours
+        return launch(d, problem, caps, half, software_tile(problem.params.m, caps));
+      }
       d.kernel = literal_kernel(problem.format, choice.rows == 1);
       if (choice.rows == 1) return launch_single(d, problem);
       return launch_wide(d, problem, caps, {kAnyRows, MatmulStrategy::kWide, 8, 1}, true);

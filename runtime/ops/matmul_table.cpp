@@ -141,7 +141,7 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
     }
     case kLiteral:
       return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.wants_literal_tiles &&
-             caps.subgroup() && caps.subgroup_size == 4;
+             caps.subgroup() && caps.subgroup_size == 4 && caps.has_quads;
     case kTiled:
       return c.rows == 32 || c.rows == 64;
     case kUnits:

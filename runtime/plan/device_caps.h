@@ -59,6 +59,7 @@ struct DeviceCaps {
   bool streams_uniform_loads = false;
   // Software devices whose compiler leaves loops and arrays of specialized size in memory.
   bool wants_literal_tiles = false;
+  bool has_quads = false;  // subgroup operations within quads, which literal tiles need
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
   bool has_int64 = false;  // 64-bit integers in shaders: wider loads on software devices
   // An indirect dispatch begins where the last one with a base began, unless one without came

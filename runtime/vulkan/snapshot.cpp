@@ -281,6 +281,7 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     s.subgroup = (chain.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                  (chain.subgroup.supportedOperations & kSubgroupNeeds) == kSubgroupNeeds &&
                  s.caps.subgroup_size >= 4;
+    s.caps.has_quads = (chain.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_QUAD_BIT) != 0;
     leave_out_absent(s);
     describe_driver(chain, s);
     describe_compiler(s.caps);

@@ -65,12 +65,15 @@ float load_row_at(uint row, uint k) {
 #endif
 }
 
-// Columns 8 * group .. 8 * group + 7 of row k of B. The caller keeps the group inside.
+// Columns 8 * group .. 8 * group + 7 of row k of B: load_group(group_start(group),
+// k * group_step(), ...).
 
 #if VKF_STRIDED
 layout(binding = 1) readonly buffer BWords { uint b_words[]; };
-float load_b(uint k, uint column) {
-  const uint i = p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + k * p.b_row_stride +
+uint group_start(uint group) { return 8u * group; }
+uint group_step() { return p.b_row_stride; }
+float load_b(uint row, uint column) {
+  const uint i = p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + row +
                  min(column, p.n - 1u) * p.b_col_stride;
 #if VKF_WEIGHT_F16
   return unpack_f16_at(b_words[i >> 1], i);
@@ -78,10 +81,10 @@ float load_b(uint k, uint column) {
   return b[i];
 #endif
 }
-void load_group(uint group, uint k, out vec4 low, out vec4 high) {
+void load_group(uint start, uint row, out vec4 low, out vec4 high) {
   [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-    low[e] = load_b(k, 8u * group + e);
-    high[e] = load_b(k, 8u * group + 4u + e);
+    low[e] = load_b(row, start + e);
+    high[e] = load_b(row, start + 4u + e);
   }
 }
 #elif VKF_BLOCKS
@@ -125,41 +128,42 @@ WeightRun load_run(GroupPlace at, uint block, uint run) {
   return words;
 }
 #else
-// The part that depends on the lane stays apart from the part that depends on k, so that it is
-// computed once: every stride is a multiple of 8.
-uint group_at(uint group, uint k) {
+// Of row 0 of a group, in groups. Apart from what depends on k: it has divisions, which some
+// compilers neither hoist nor turn into shifts.
+uint group_start(uint group) {
   const uint g = min(group, (p.n + 7u) / 8u - 1u);
-  const uint in_panels =
-      g / (kPanelColumns / 8u) * (p.b_panel_stride >> 3) + g % (kPanelColumns / 8u);
-  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride + k * p.b_row_stride) >> 3) + in_panels;
+  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride) >> 3) +
+         g / (kPanelColumns / 8u) * (p.b_panel_stride >> 3) + g % (kPanelColumns / 8u);
 }
+// From a row to the next: every stride is a multiple of 8.
+uint group_step() { return p.b_row_stride >> 3; }
 #if VKF_WEIGHT_F16 && VKF_INT64
 layout(binding = 1) readonly buffer BGroup { u64vec2 b_group[]; };
-void load_group(uint group, uint k, out vec4 low, out vec4 high) {
-  const u64vec2 v = b_group[group_at(group, k)];
+void load_group(uint start, uint row, out vec4 low, out vec4 high) {
+  const u64vec2 v = b_group[start + row];
   low = unpack_f16x4(unpackUint2x32(v.x));
   high = unpack_f16x4(unpackUint2x32(v.y));
 }
 #elif VKF_WEIGHT_F16
 layout(binding = 1) readonly buffer BGroup { uvec4 b_group[]; };
-void load_group(uint group, uint k, out vec4 low, out vec4 high) {
-  const uvec4 v = b_group[group_at(group, k)];
+void load_group(uint start, uint row, out vec4 low, out vec4 high) {
+  const uvec4 v = b_group[start + row];
   low = unpack_f16x4(v.xy);
   high = unpack_f16x4(v.zw);
 }
 #elif VKF_INT64
 layout(binding = 1) readonly buffer BGroup { u64vec4 b_group[]; };
-void load_group(uint group, uint k, out vec4 low, out vec4 high) {
-  const u64vec4 v = b_group[group_at(group, k)];
+void load_group(uint start, uint row, out vec4 low, out vec4 high) {
+  const u64vec4 v = b_group[start + row];
   low = vec4(unpack_pair(v.x), unpack_pair(v.y));
   high = vec4(unpack_pair(v.z), unpack_pair(v.w));
 }
 #else
 layout(binding = 1) readonly buffer BGroup { vec4 b_group[]; };
-void load_group(uint group, uint k, out vec4 low, out vec4 high) {
-  const uint i = 2u * group_at(group, k);
-  low = b_group[i];
-  high = b_group[i + 1u];
+void load_group(uint start, uint row, out vec4 low, out vec4 high) {
+  const uint at = 2u * (start + row);
+  low = b_group[at];
+  high = b_group[at + 1u];
 }
 #endif
 #endif
@@ -210,11 +214,8 @@ vec4 finish(vec4 sum, vec4 bias, vec4 addend) {
   const vec4 x = p.alpha * sum + bias + (p.c_after == 0u ? addend : vec4(0.0));
   // A loop, and not four calls: every call is inlined, and the activations are most of the SPIR-V.
   vec4 v = x;
-  if (has_gate()) {
-    for (uint e = 0u; e < 2u; ++e) v[e] = apply_activation(x[2u * e], kind) * x[2u * e + 1u];
-    return v;
-  }
   for (uint e = 0u; e < 4u; ++e) v[e] = apply_activation(x[e], kind);
+  if (has_gate()) return vec4(v.xz * x.yw, 0.0, 0.0);
   return p.c_after == 0u ? v : v + addend;
 }
 
@@ -227,12 +228,14 @@ void store_quad(uint row, uint column, vec4 v) {
     return;
   }
   const uint at = first + column;
+#if !VKF_LITERAL  // there a store of four is four stores
   if ((at & 3u) == 0u && column + 3u < p.n) {
     y4[at >> 2] = v;
-  } else {
-    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-      if (column + e < p.n) y[at + e] = v[e];
-    }
+    return;
+  }
+#endif
+  [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+    if (column + e < p.n) y[at + e] = v[e];
   }
 }
 #endif

@@ -242,7 +242,7 @@ TEST_SUITE("cpu") {
     DeviceCaps streams = software;
     streams.streams_uniform_loads = streams.has_int64 = true;
     DeviceCaps literal = software;
-    literal.wants_literal_tiles = true;
+    literal.wants_literal_tiles = literal.has_quads = true;
     literal.subgroup_size = 4;
     const DeviceCaps discrete = caps_of_tier(Tier::kSubgroup);
     for (uint32_t m : {1u, 3u, 4u, 8u, 9u, 100u}) {
