@@ -218,6 +218,13 @@ void describe(Snapshot& s) {
   if (s.matrix) {
     s.info.notes.push_back("matrix units of f16 with sums in f32: " +
                            units_text(s.caps.matrix_units));
+    s.info.notes.push_back(s.offers("VK_KHR_shader_bfloat16")
+                               ? "offers VK_KHR_shader_bfloat16, but vkformer has no kernels for "
+                                 "matrix units of bf16"
+                               : "lacks VK_KHR_shader_bfloat16, so no matrix units of bf16");
+    if (s.offers("VK_NV_cooperative_matrix2")) {
+      s.info.notes.push_back("offers VK_NV_cooperative_matrix2, for which vkformer has no kernels");
+    }
   }
   if (!s.timeline) s.info.notes.push_back("lacks timeline semaphores; fences are used");
   const int family = s.compute_family();
