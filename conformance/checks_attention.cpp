@@ -35,11 +35,13 @@ enum Term : uint32_t {
   kSoftcap = 32,
   kFreeMask = 64,
   kRelative = 128,
+  kHalves = 256,  // precision f16
 };
 struct Form {
   const char* name;
   uint32_t terms;
 };
+constexpr uint32_t kAllMasks = kCausal | kKeyMask | kWindow | kBias | kAlibi | kFreeMask;
 constexpr Form kForms[] = {{"plain", 0},
                            {"causal", kCausal},
                            {"key-mask", kKeyMask},
@@ -49,7 +51,10 @@ constexpr Form kForms[] = {{"plain", 0},
                            {"softcap", kSoftcap},
                            {"mask", kFreeMask},
                            {"relative", kRelative},
-                           {"all", kCausal | kKeyMask | kWindow | kBias | kAlibi | kFreeMask}};
+                           {"all", kAllMasks},
+                           {"precision-f16", kHalves},
+                           {"softcap-precision-f16", kHalves | kSoftcap | kCausal},
+                           {"all-precision-f16", kHalves | kAllMasks}};
 
 // Everything an attention is given; the reference looks into it.
 struct Arrays {
@@ -113,12 +118,20 @@ Result<CheckCase> attention_case(const char* op, const Sizes& s, uint32_t terms_
   a.q = random_array({s.batch, s.heads, s.queries, s.width}, 1);
   a.k = random_array({s.batch, s.kv_heads, s.keys, s.width}, 2);
   a.v = random_array({s.batch, s.kv_heads, s.keys, s.value_width}, 3, values);
+  const bool halves = (terms_asked & kHalves) != 0;
+  for (Array* factor : {&a.q, &a.k, &a.v}) {
+    // Not what is beyond f16: that is to be multiplied as it is.
+    if (halves && (factor != &a.v || values == Content::kNormal)) {
+      *factor = reference::round_to_f16(std::move(*factor));
+    }
+  }
   reference::AttentionOptions options;
   TensorMap inputs{{"Q", floats(a.q)}, {"K", floats(a.k)}, {"V", floats(a.v)}};
   std::string attributes;
   add_terms(s, terms_asked, a, options, inputs, attributes);
   VKF_ASSIGN(reference::AttentionOutputs y, reference::attention_weights(a.q, a.k, a.v, options));
-  const Tolerance bound = terms(s.keys + 2 * s.width);
+  const Tolerance bound =
+      halves ? reference::tolerance_for(DType::kF16, s.keys) : terms(s.keys + 2 * s.width);
   const double magnitude = values == Content::kWide ? 1e5 : 1;
   std::map<std::string, Expected> expected;
   expected.emplace("output", Expected{std::move(y.output), bound, magnitude});
@@ -126,7 +139,10 @@ Result<CheckCase> attention_case(const char* op, const Sizes& s, uint32_t terms_
     expected.emplace("weights", Expected{std::move(y.weights), bound});
     expected.emplace("entropy", Expected{std::move(y.entropy), bound});
   }
-  return call_case({op, "{" + attributes + "}", std::move(inputs)}, std::move(expected));
+  VKF_ASSIGN(CheckCase made,
+             call_case({op, "{" + attributes + "}", std::move(inputs)}, std::move(expected)));
+  if (halves) made.precision = Precision::kF16;
+  return made;
 }
 
 }  // namespace
@@ -138,15 +154,20 @@ void add_attention_checks(CheckList& list) {
       for (const Form& form : kForms) {
         // "all" has those that are left out.
         const bool many = form.terms == kBias || form.terms == kFreeMask || form.terms == kKeyMask;
-        const bool quick = s.queries == 7 ? !many : is_quick(s) && form.terms == 0;
+        const bool halves = (form.terms & kHalves) != 0;
+        if (halves && (weights || s.queries < 9)) continue;  // what no kernel of halves takes
+        const bool quick = s.queries == 7 ? !many : is_quick(s) && (form.terms & ~kHalves) == 0;
         list.add(op, form.name + ("/" + sizes_text(s)), quick && (!weights || form.terms == 0),
                  [=, &form] { return attention_case(op, s, form.terms, Content::kNormal); });
       }
     }
     for (const Content content : {Content::kWide, Content::kTiny, Content::kSpecial}) {
-      list.add(op, std::string("values-") + content_name(content), true, [=] {
-        return attention_case(op, {2, 2, 2, 33, 40, 32, 32}, kKeyMask, content);
-      });
+      const std::string name = std::string("values-") + content_name(content);
+      constexpr Sizes kOne = {2, 2, 2, 33, 40, 32, 32};
+      list.add(op, name, true, [=] { return attention_case(op, kOne, kKeyMask, content); });
+      if (weights) continue;
+      list.add(op, name + "-precision-f16", true,
+               [=] { return attention_case(op, kOne, kKeyMask | kHalves, content); });
     }
   }
 }

@@ -150,3 +150,5 @@ vkf_kernel(attention_decode_lanes__f32_packed_f32_subgroup_int64 attention_decod
            FEATURES subgroup int64 DEFINES VKF_PACKED=1)
 vkf_kernel(attention_merge__f32_none_f32 attention_merge.comp)
 vkf_kernel(lsh_hash_token__f32_f32_u32_subgroup lsh_hash.comp FEATURES subgroup)
+# Attention by cooperative matrices.
+vkf_kernel(attention_units__f32_f32_f32_matrix attention_units.comp FEATURES matrix)

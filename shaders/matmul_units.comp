@@ -29,6 +29,7 @@ layout(constant_id = 9) const uint kFormat = 0;  // of B: 0 f32, 1 f16, else wei
 layout(constant_id = 10) const uint kSubgroupsM = 2;
 layout(constant_id = 11) const uint kSubgroupsN = 2;
 
+#include "f16_range.glsl"
 #include "f16_words.glsl"
 #include "matmul.h"
 
@@ -99,12 +100,6 @@ vec4 load_b(uint k, uint column) {
   }
   return v;
 }
-
-// Beyond 65,504, or NaN: such an element is left out of the units' product and multiplied in f32.
-bvec4 beyond_f16(vec4 v) {
-  return greaterThan(floatBitsToUint(v) & 0x7fffffffu, uvec4(0x477fe000u));
-}
-bool beyond_f16(float v) { return (floatBitsToUint(v) & 0x7fffffffu) > 0x477fe000u; }
 
 f16vec4 narrowed(vec4 v, uint step) {
   const bvec4 wide = beyond_f16(v);

@@ -264,6 +264,8 @@ typedef struct vkf_device_requirements {
   uint32_t extension_count;
   const char* extensions[4];           // device extensions; the names never go away
   const char* low_priority_extension;  // with which that queue can be made of low priority; or null
+  uint32_t cooperative_matrix;         // 1: worth enabling, with vulkanMemoryModel
+  uint32_t subgroup_size_control;      // 1: the same, with computeFullSubgroups
 } vkf_device_requirements;
 // Of `host` only get_instance_proc_addr, instance, physical_device and api_version count. [any]
 VKFORMER_API vkf_status vkf_device_require(const vkf_adopted_device* host,

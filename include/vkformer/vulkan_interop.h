@@ -27,6 +27,11 @@ struct DeviceRequirements {
   VkBool32 shader_float16 = VK_FALSE;      // faster `precision f16`
   VkBool32 timeline_semaphore = VK_FALSE;  // lighter synchronisation; SemaphoreUse::value
   VkBool32 shader_int64 = VK_FALSE;        // wider loads on software devices
+  // cooperativeMatrix with vulkanMemoryModel: `precision f16` on matrix units.
+  VkBool32 cooperative_matrix = VK_FALSE;
+  // subgroupSizeControl with computeFullSubgroups: without both, matrix units stay off on devices
+  // whose subgroups may have several sizes.
+  VkBool32 subgroup_size_control = VK_FALSE;
   // A family for vkformer's own queue: computing beside the graphics queue where there is one.
   uint32_t queue_family = 0;
   // The extension with which that queue can be made of VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR, so that it
@@ -52,7 +57,8 @@ struct AdoptedDevice {
   // Version the application gave in VkApplicationInfo::apiVersion; at least 1.1.
   uint32_t api_version = VK_API_VERSION_1_1;
   // The features that were enabled, as passed to vkCreateDevice: the chain may hold
-  // VkPhysicalDeviceVulkan11Features, Vulkan12Features, ShaderFloat16Int8, TimelineSemaphore.
+  // VkPhysicalDeviceVulkan11Features, Vulkan12Features, Vulkan13Features, ShaderFloat16Int8,
+  // TimelineSemaphore, VulkanMemoryModel, SubgroupSizeControl, CooperativeMatrixFeaturesKHR.
   // Null: none are assumed.
   const VkPhysicalDeviceFeatures2* enabled_features = nullptr;
   // The device extensions that were enabled.

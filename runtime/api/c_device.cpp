@@ -1,6 +1,7 @@
 #include "api/c_interop.h"
 #include "vkformer/benchmark.h"
 #include "vkformer/tuning.h"
+#include "vulkan/matrix_units.h"
 
 struct vkf_devices {
   std::vector<vkformer::DeviceInfo> infos;
@@ -98,7 +99,8 @@ AdoptedDevice adopted_device(const vkf_adopted_device* adopted) {
 const char* lasting_name(const std::string& name) {
   for (const char* known :
        {VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME,
-        VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME}) {
+        VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME,
+        kMatrixExtension, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME}) {
     if (name == known) return known;
   }
   return nullptr;
@@ -121,6 +123,8 @@ vkf_status vkf_device_require(const vkf_adopted_device* host, vkf_device_require
     c.shader_float16 = found.shader_float16;
     c.timeline_semaphore = found.timeline_semaphore;
     c.shader_int64 = found.shader_int64;
+    c.cooperative_matrix = found.cooperative_matrix;
+    c.subgroup_size_control = found.subgroup_size_control;
     for (const std::string& name : found.extensions) {
       c.extensions[c.extension_count++] = lasting_name(name);
     }

@@ -7,6 +7,7 @@
 #include "base/message.h"
 #include "ops/attention_loads.h"
 #include "ops/attention_step.h"
+#include "ops/attention_units.h"
 #include "ops/key_walk.h"
 #include "ops/row_kernel.h"
 #include "ops/score_kinds.h"
@@ -355,7 +356,12 @@ std::optional<Strategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs&
                    a.relative.kinds, counts_keys(a) ? 1u : 0u, round, elements_of_load(a)}};
 }
 
-Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a) {
+Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
+                               Precision precision) {
+  if (const auto units = attention_units(caps, a, precision)) {
+    return Strategy{KernelId::attention_units__f32_f32_f32_matrix, units->rows(),
+                    attention_units_spec(caps, a, *units)};
+  }
   if (std::optional<Strategy> lanes = pick_lanes(caps, a)) return *std::move(lanes);
   const uint32_t rows = a.queries == 1 ? 1 : kQueriesPerGroup;
   const bool quads = starts_in_quads(a);
@@ -394,7 +400,7 @@ Status lower_attention(LowerContext& context, const Node& node) {
     return lower_attention_step(context, node, *step);
   }
   const AttentionAttrs& a = std::get<AttentionAttrs>(form);
-  VKF_ASSIGN(const Strategy strategy, pick_strategy(context.caps, a));
+  VKF_ASSIGN(const Strategy strategy, pick_strategy(context.caps, a, context.precision));
   Dispatch d = make_dispatch(node, strategy.kernel);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},

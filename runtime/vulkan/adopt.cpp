@@ -15,6 +15,7 @@ struct EnabledFeatures {
   bool timeline = false;
   bool memory_model = false;
   bool matrix = false;
+  bool subgroup_sizes = false;
 };
 
 EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
@@ -32,6 +33,12 @@ EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES) {
       const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(next);
       enabled.memory_model |= v->vulkanMemoryModel == VK_TRUE;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES) {
+      const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkan13Features*>(next);
+      enabled.subgroup_sizes |= v->subgroupSizeControl && v->computeFullSubgroups;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES) {
+      const auto* v = reinterpret_cast<const VkPhysicalDeviceSubgroupSizeControlFeatures*>(next);
+      enabled.subgroup_sizes |= v->subgroupSizeControl && v->computeFullSubgroups;
     } else if (next->sType == MatrixFeatures::kType) {
       const auto* v = reinterpret_cast<const MatrixFeatures*>(next);
       enabled.matrix |= v->cooperativeMatrix == VK_TRUE;
@@ -97,6 +104,10 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
                (core || names(adopted, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME));
   s.matrix = s.matrix && s.fp16 && enabled.matrix && enabled.memory_model &&
              names(adopted, kMatrixExtension);
+  s.sizes_subgroups = s.sizes_subgroups && enabled.subgroup_sizes &&
+                      (s.version >= VK_API_VERSION_1_3 ||
+                       names(adopted, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
+  s.leave_out_unsized_units();
   if (!enabled.fp16) s.info.notes.push_back("the application did not enable shaderFloat16");
   if (!enabled.timeline) {
     s.info.notes.push_back("the application did not enable timelineSemaphore; fences are used");
@@ -154,6 +165,14 @@ Result<DeviceRequirements> device_requirements(PFN_vkGetInstanceProcAddr get, Vk
   found.shader_int64 = s.caps.has_int64 ? VK_TRUE : VK_FALSE;
   found.shader_float16 = s.fp16 ? VK_TRUE : VK_FALSE;
   found.timeline_semaphore = s.timeline ? VK_TRUE : VK_FALSE;
+  found.cooperative_matrix = s.matrix ? VK_TRUE : VK_FALSE;
+  if (s.matrix) found.extensions.push_back(kMatrixExtension);
+  if (s.matrix && s.sizes_subgroups) {
+    found.subgroup_size_control = VK_TRUE;
+    if (s.version < VK_API_VERSION_1_3) {
+      found.extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+    }
+  }
   if (s.fp16 && !core) found.extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
   if (s.timeline && !core) found.extensions.push_back(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);
   found.queue_family = static_cast<uint32_t>(s.compute_family());

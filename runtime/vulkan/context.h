@@ -29,6 +29,7 @@ struct Context {
   VkQueue queue = VK_NULL_HANDLE;
   uint32_t queue_family = 0;
   DeviceCaps caps;
+  bool sizes_subgroups = false;  // pipelines of matrix units ask for full subgroups of caps' size
   VkPhysicalDeviceProperties properties{};
   VkPhysicalDeviceMemoryProperties memory{};
   uint32_t timestamp_bits = 0;  // valid bits of the queue family; 0 = no timestamps

@@ -108,6 +108,25 @@ const char* priority_extension(const Snapshot& s, const DeviceOptions& options) 
   return nullptr;
 }
 
+// What the matrix tier enables.
+struct MatrixEnabling {
+  MatrixChain matrix;
+  SubgroupSizes sizes;
+
+  // Puts the features in front of `next`.
+  void* before(void* next, const Snapshot& s, std::vector<const char*>& extensions) {
+    matrix.set(VK_TRUE);
+    extensions.push_back(kMatrixExtension);
+    if (!s.sizes_subgroups) return matrix.before(next);
+    sizes.set(VK_TRUE);
+    sizes.features.pNext = next;
+    if (s.version < VK_API_VERSION_1_3) {
+      extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+    }
+    return matrix.before(&sizes.features);
+  }
+};
+
 // Creates the VkDevice with nothing enabled beyond what the tier, the timeline and the queue use.
 Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
                                const DeviceOptions& options,
@@ -127,12 +146,8 @@ Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
     features.pNext = &fp16;
     if (!core) extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
   }
-  MatrixChain matrix;
-  if (s.caps.matrix()) {
-    matrix.set(VK_TRUE);
-    features.pNext = matrix.before(features.pNext);
-    extensions.push_back(kMatrixExtension);
-  }
+  MatrixEnabling matrix;
+  if (s.caps.matrix()) features.pNext = matrix.before(features.pNext, s, extensions);
   if (s.timeline) {
     semaphore.timelineSemaphore = VK_TRUE;
     semaphore.pNext = features.pNext;
@@ -243,6 +258,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
                                  const DeviceTweaks& tweaks) {
   context.physical = s.physical;
   context.caps = s.caps;
+  context.sizes_subgroups = s.caps.matrix() && s.sizes_subgroups;
   context.properties = s.properties;
   context.memory = s.memory;
   context.timestamp_bits = s.families[context.queue_family].timestampValidBits;

@@ -25,6 +25,17 @@ using GetMatrixProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, Ma
 
 }  // namespace
 
+bool SubgroupSizes::can_ask_for(uint32_t size) const {
+  return features.subgroupSizeControl && features.computeFullSubgroups &&
+         (range.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+         range.minSubgroupSize <= size && size <= range.maxSubgroupSize;
+}
+
+bool SubgroupSizes::may_differ_from(uint32_t size) const {
+  return range.maxSubgroupSize != 0 &&
+         (range.minSubgroupSize != size || range.maxSubgroupSize != size);
+}
+
 std::vector<MatrixUnit> matrix_units_of(PFN_vkGetInstanceProcAddr get, VkInstance instance,
                                         VkPhysicalDevice physical) {
   const auto ask = reinterpret_cast<GetMatrixProperties>(

@@ -38,6 +38,22 @@ struct MatrixChain {
   bool whole() const { return model.vulkanMemoryModel && matrix.cooperativeMatrix; }
 };
 
+// How many lanes subgroups have: pipelines of matrix units ask for the size that the device states
+// and for full subgroups, where a driver might choose others (VK_EXT_subgroup_size_control, core
+// from Vulkan 1.3 on).
+struct SubgroupSizes {
+  VkPhysicalDeviceSubgroupSizeControlFeatures features{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+  VkPhysicalDeviceSubgroupSizeControlProperties range{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+
+  void set(VkBool32 value) { features.subgroupSizeControl = features.computeFullSubgroups = value; }
+  // Whether compute pipelines can ask for full subgroups of that size.
+  bool can_ask_for(uint32_t size) const;
+  // Whether they may have another size if they do not ask. A device without the extension has one.
+  bool may_differ_from(uint32_t size) const;
+};
+
 // The units of f16 with sums in f32 that subgroups multiply in compute shaders. Empty where the
 // function is missing or fails.
 std::vector<MatrixUnit> matrix_units_of(PFN_vkGetInstanceProcAddr get, VkInstance instance,

@@ -201,8 +201,9 @@ Result<const PipelineStore::Kernel*> PipelineStore::kernel(KernelId id) {
   return static_cast<const Kernel*>(slot.get());
 }
 
-Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const std::string& name,
+Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const KernelInfo& about,
                                                 std::span<const uint32_t> spec) {
+  const std::string name(about.name);
   std::vector<VkSpecializationMapEntry> entries;
   for (uint32_t id : kernel.interface.spec_ids) {
     if (id < spec.size()) entries.push_back({id, id * 4u, 4});
@@ -220,6 +221,13 @@ Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const std:
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = entries.empty() ? nullptr : &values;
   info.layout = kernel.layout;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+  size.requiredSubgroupSize = context_.caps.subgroup_size;
+  if (context_.sizes_subgroups && (about.features & kFeature_matrix) != 0) {
+    info.stage.pNext = &size;
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  }
   VkPipeline pipeline = VK_NULL_HANDLE;
   VKF_CHECK(context_.check(context_.api.CreateComputePipelines(context_.device, cache_, 1, &info,
                                                                context_.allocator, &pipeline),
@@ -243,7 +251,7 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   }
   const KernelInfo& info = kernel_info(id);
   VKF_CHECK(check_kernel(info.name, info.features, found->interface, spec, context_.caps));
-  VKF_ASSIGN(VkPipeline made, make_pipeline(*found, kernel_name(id), spec));
+  VKF_ASSIGN(VkPipeline made, make_pipeline(*found, info, spec));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [it, inserted] = pipelines_.try_emplace(key, made);
   if (!inserted) context_.api.DestroyPipeline(context_.device, made, context_.allocator);

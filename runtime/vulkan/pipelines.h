@@ -57,7 +57,7 @@ class PipelineStore {
   Result<Kernel> make_kernel(KernelId id);
   Status make_layouts(Kernel& kernel, const std::string& name);
   void destroy_kernel(const Kernel& kernel);
-  Result<VkPipeline> make_pipeline(const Kernel& kernel, const std::string& name,
+  Result<VkPipeline> make_pipeline(const Kernel& kernel, const KernelInfo& about,
                                    std::span<const uint32_t> spec);
 
   Context& context_;

@@ -73,6 +73,11 @@ double dispatch_flops(DeviceClass device_class) {
   }
 }
 
+// Whether a device can be asked which sizes subgroups may have.
+bool knows_subgroup_sizes(const Snapshot& s) {
+  return s.version >= VK_API_VERSION_1_3 || s.offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+}
+
 // The property structures that a Vulkan 1.1 device, or a newer one, can be asked for.
 struct PropertyChain {
   VkPhysicalDeviceProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -84,6 +89,7 @@ struct PropertyChain {
   VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
   VkPhysicalDeviceMaintenance4Properties maintenance4{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+  SubgroupSizes sizes;
   bool has_driver = false;
   bool has_maintenance4 = false;
 
@@ -99,12 +105,16 @@ struct PropertyChain {
       *tail = &driver;
       tail = &driver.pNext;
     }
-    if (has_maintenance4) *tail = &maintenance4;
+    if (has_maintenance4) {
+      *tail = &maintenance4;
+      tail = &maintenance4.pNext;
+    }
+    if (knows_subgroup_sizes(s)) *tail = &sizes.range;
     api.GetPhysicalDeviceProperties2(s.physical, &all);
   }
 };
 
-void ask_features(const InstanceApi& api, Snapshot& s) {
+void ask_features(const InstanceApi& api, Snapshot& s, SubgroupSizes& sizes) {
   VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   VkPhysicalDeviceShaderFloat16Int8Features fp16{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
@@ -119,6 +129,10 @@ void ask_features(const InstanceApi& api, Snapshot& s) {
   if (core || s.offers(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) {
     *tail = &timeline;
     tail = &timeline.pNext;
+  }
+  if (knows_subgroup_sizes(s)) {
+    *tail = &sizes.features;
+    tail = &sizes.features.pNext;
   }
   MatrixChain matrix;
   if (core && s.offers(kMatrixExtension)) *tail = matrix.before(nullptr);
@@ -204,6 +218,13 @@ void describe(Snapshot& s) {
   if (s.matrix) {
     s.info.notes.push_back("matrix units of f16 with sums in f32: " +
                            units_text(s.caps.matrix_units));
+    s.info.notes.push_back(s.offers("VK_KHR_shader_bfloat16")
+                               ? "offers VK_KHR_shader_bfloat16, but vkformer has no kernels for "
+                                 "matrix units of bf16"
+                               : "lacks VK_KHR_shader_bfloat16, so no matrix units of bf16");
+    if (s.offers("VK_NV_cooperative_matrix2")) {
+      s.info.notes.push_back("offers VK_NV_cooperative_matrix2, for which vkformer has no kernels");
+    }
   }
   if (!s.timeline) s.info.notes.push_back("lacks timeline semaphores; fences are used");
   const int family = s.compute_family();
@@ -256,6 +277,15 @@ Tier Snapshot::best_tier() const {
   return matrix ? Tier::kMatrix : Tier::kFp16;
 }
 
+void Snapshot::leave_out_unsized_units() {
+  if (!matrix || sizes_subgroups || !varies_subgroups) return;
+  matrix = false;
+  info.notes.push_back("has matrix units (" + units_text(caps.matrix_units) +
+                       ") for subgroups of " + std::to_string(caps.subgroup_size) +
+                       ", but subgroups may have other sizes and subgroupSizeControl with "
+                       "computeFullSubgroups is not there to ask for that one");
+}
+
 Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical,
                                uint32_t instance_version, int index) {
   Snapshot s;
@@ -275,14 +305,17 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
   if (s.version >= VK_API_VERSION_1_1) {
     PropertyChain chain;
     chain.ask(api, s);
-    ask_features(api, s);
+    ask_features(api, s, chain.sizes);
     s.caps.limits = limits_of(chain);
     s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);
+    s.sizes_subgroups = chain.sizes.can_ask_for(s.caps.subgroup_size);
+    s.varies_subgroups = chain.sizes.may_differ_from(s.caps.subgroup_size);
     s.subgroup = (chain.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                  (chain.subgroup.supportedOperations & kSubgroupNeeds) == kSubgroupNeeds &&
                  s.caps.subgroup_size >= 4;
     s.caps.has_quads = (chain.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_QUAD_BIT) != 0;
     leave_out_absent(s);
+    s.leave_out_unsized_units();
     describe_driver(chain, s);
     describe_compiler(s.caps);
   }

@@ -26,14 +26,18 @@ struct Snapshot {
   bool fp16 = false;
   bool timeline = false;
   bool subgroup = false;
-  bool matrix = false;   // the matrix tier's features; units are in caps
-  std::string unusable;  // why no Device can be made of it; empty if one can
+  bool matrix = false;            // the matrix tier's features; units are in caps
+  bool sizes_subgroups = false;   // pipelines can ask for full subgroups of the device's size
+  bool varies_subgroups = false;  // they may have another size where they do not ask
+  std::string unusable;           // why no Device can be made of it; empty if one can
 
   bool offers(const char* extension) const;
   // First queue family with compute, or -1.
   int compute_family() const;
   // The tier that follows from subgroup, fp16 and matrix.
   Tier best_tier() const;
+  // Leaves out matrix units where subgroups may not have the size for which a device lists them.
+  void leave_out_unsized_units();
 };
 
 // `instance_version` as the instance was made with; `index` among the machine's devices.

@@ -1,0 +1,92 @@
+#include "ops/attention_units.h"
+
+#include <algorithm>
+
+#include "ops/attention_loads.h"
+#include "ops/score_kinds.h"
+
+namespace vkformer {
+namespace {
+
+constexpr uint32_t kLeastWidth = 32, kMostWidth = 128;  // of E and Ev
+constexpr uint32_t kLeastQueries = 9;  // as for products: fewer would leave most of a unit idle
+constexpr uint32_t kKeys = 32;         // of a tile
+constexpr uint32_t kMostSubgroups = 4;
+
+uint32_t padded(uint32_t width, uint32_t unit) {
+  return (width + unit - 1) / unit * unit;
+}
+
+// What the kernel knows: no relative positions, no sparse terms, no report.
+bool is_known(const AttentionAttrs& a) {
+  const auto fits = [](uint32_t width) { return width >= kLeastWidth && width <= kMostWidth; };
+  return fits(a.head_width) && fits(a.value_width) && a.relative.kinds == 0 &&
+         a.report == AttentionAttrs::Report::kValues &&
+         (score_kinds(a.terms) & VKF_KIND_SPARSE) == 0;
+}
+
+// As the shader lays it out: tiles of queries, keys and weights in halves, scores, sums, one number
+// a row, and four words.
+uint32_t shared_bytes(const AttentionAttrs& a, const AttentionUnits& u) {
+  const uint32_t depth = padded(a.head_width, u.unit.k);
+  const uint32_t columns = padded(a.value_width, u.unit.n);
+  const uint32_t halves =
+      u.rows() * (depth + 8) + kKeys * (std::max(depth, columns) + 8) + u.rows() * (kKeys + 8);
+  const uint32_t floats = u.rows() * (kKeys + 4) + u.rows() * u.unit.n + u.rows() + 4;
+  return 2 * halves + 4 * floats;
+}
+
+bool can_use(const DeviceCaps& caps, const AttentionAttrs& a, const AttentionUnits& u) {
+  const MatrixUnit& unit = u.unit;
+  if (unit.m == 0 || unit.m > 64 || unit.n == 0 || unit.k == 0) return false;
+  const bool whole = (u.parts & (u.parts - 1)) == 0 && kKeys % unit.n == 0 && kKeys % unit.k == 0 &&
+                     unit.n % 4 == 0 && unit.k % 4 == 0 && caps.subgroup_size % u.parts == 0 &&
+                     unit.m * u.parts % caps.subgroup_size == 0;
+  return whole && shared_bytes(a, u) <= caps.limits.max_shared_bytes &&
+         u.subgroups * caps.subgroup_size <=
+             std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
+}
+
+}  // namespace
+
+// Unmeasured, as all tables of GPUs. The unit that does most in one operation; more subgroups share
+// the tiles of keys and values, as long as there are queries for them.
+std::optional<AttentionUnits> attention_units(const DeviceCaps& caps, const AttentionAttrs& a,
+                                              Precision precision) {
+  if (precision != Precision::kF16 || !caps.matrix() || !is_known(a)) return std::nullopt;
+  if (caps.device_class == DeviceClass::kSoftware || a.queries < kLeastQueries) return std::nullopt;
+  std::optional<AttentionUnits> best;
+  uint32_t most = 0;
+  for (const MatrixUnit& unit : caps.matrix_units) {
+    const uint32_t work = unit.m * unit.n * unit.k;
+    if (work <= most) continue;
+    for (uint32_t subgroups = kMostSubgroups; subgroups > 0; subgroups /= 2) {
+      if (subgroups > 1 && subgroups / 2 * unit.m >= a.queries) continue;
+      const uint32_t lanes = unit.m == 0 ? 1 : caps.subgroup_size / unit.m;
+      const AttentionUnits units{unit, subgroups, std::max(2u, lanes)};
+      if (!can_use(caps, a, units)) continue;
+      best = units;
+      most = work;
+      break;
+    }
+  }
+  return best;
+}
+
+std::vector<uint32_t> attention_units_spec(const DeviceCaps& caps, const AttentionAttrs& a,
+                                           const AttentionUnits& u) {
+  return {u.subgroups * caps.subgroup_size,
+          u.subgroups,
+          caps.subgroup_size,
+          u.parts,
+          u.unit.m,
+          u.unit.n,
+          u.unit.k,
+          a.head_width,
+          a.value_width,
+          score_kinds(a.terms),
+          softcap_bits(a.softcap),
+          elements_of_load(a) >= 4 ? 1u : 0u};
+}
+
+}  // namespace vkformer

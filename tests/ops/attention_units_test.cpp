@@ -1,0 +1,382 @@
+// Attention by cooperative matrices: every unit that the device lists, forced, against the
+// double-precision reference; its table; and the self-check that stands before its use.
+#include "ops/attention_units.h"
+
+#include "base/half.h"
+#include "conformance/planted.h"
+#include "ops/attention_cases.h"
+#include "params/score_kinds.h"
+#include "reference/multi_head_attention.h"
+#include "session/matrix_proof.h"
+
+namespace vkformer::testing {
+namespace {
+
+constexpr KernelId kUnitsKernel = KernelId::attention_units__f32_f32_f32_matrix;
+
+// The test device, where it has matrix units and this build kernels for them; else says why not.
+std::shared_ptr<VulkanDevice> units_device() {
+  if (!have_test_device()) return nullptr;
+  std::shared_ptr<VulkanDevice> device = test_device()->impl();
+  if (device->caps().matrix()) return device;
+  MESSAGE("skipped: the device runs at tier " << std::string(tier_name(device->caps().tier))
+                                              << ", but matrix units need matrix");
+  return nullptr;
+}
+
+// As a GPU with that unit only.
+DeviceCaps as_gpu(const VulkanDevice& device, const MatrixUnit& unit) {
+  DeviceCaps caps = device.caps();
+  caps.device_class = DeviceClass::kDiscrete;
+  caps.matrix_units = {unit};
+  return caps;
+}
+
+float as_half(float value) {
+  return float_from_half(half_from_float(value));
+}
+
+// Elements that a half can hold become one, so that their products are exact on both sides.
+void round_inputs(AttentionProblem& p) {
+  for (Tensor* tensor : {&p.q, &p.k, &p.v}) {
+    std::vector<float> values = *tensor->to_floats();
+    for (float& value : values) {
+      if (std::abs(value) <= 65504.0f) value = as_half(value);
+    }
+    *tensor = Tensor::from_floats(tensor->shape, values);
+  }
+}
+
+AttentionProblem make_half_problem(const AttentionCase& c) {
+  AttentionProblem p = make_problem(c);
+  round_inputs(p);
+  return p;
+}
+
+void set_element(Tensor& tensor, size_t index, float value) {
+  std::memcpy(tensor.bytes.data() + 4 * index, &value, 4);
+}
+
+PreparedOperator prepare(const AttentionCase& c, const AttentionProblem& p, float softcap = 0) {
+  const ScoreTerms terms = make_terms(c, p);
+  PreparedOperator op;
+  AttentionInputs inputs;
+  inputs.q = op.bind("q", p.q);
+  inputs.kv = op.bind("kv", join_kv(p.k, p.v));
+  if (c.terms != AttentionCase::kNone) inputs.terms = op.bind("terms", terms.words);
+  AttentionAttrs attrs = make_attrs(c, terms.params);
+  attrs.softcap = softcap;
+  Result<TensorId> y = add_attention(op.graph, inputs, attrs);
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  op.name_output(*y, "y");
+  return op;
+}
+
+Tensor run_units(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
+                 const PreparedOperator& op) {
+  GraphRunOptions options;
+  options.precision = Precision::kF16;
+  options.poison = GraphRunOptions::Poison::kOn;
+  options.guards = GraphRunOptions::Guards::kOn;
+  options.repeats = 2;
+  options.caps = caps;
+  auto report = run_graph(device, op.graph, op.inputs, options);
+  REQUIRE_MESSAGE(report.ok(), report.error().message);
+  CHECK(report->kernels == std::vector<KernelId>{kUnitsKernel});
+  return report->outputs.at("y");
+}
+
+void check_problem(const AttentionCase& c, const AttentionProblem& p, double magnitude = 1) {
+  const auto device = units_device();
+  if (!device) return;
+  const Array expected = reference_outputs(c, p).output;
+  Tolerance tolerance = tolerance_for(DType::kF16, c.keys + c.head_width);
+  tolerance.absolute *= magnitude;
+  for (const MatrixUnit& unit : device->caps().matrix_units) {
+    INFO(c.text(), " by ", unit.m, "x", unit.n, "x", unit.k);
+    check_close(run_units(device, as_gpu(*device, unit), prepare(c, p)), expected, tolerance);
+  }
+}
+
+void check_case(const AttentionCase& c) {
+  check_problem(c, make_half_problem(c));
+}
+
+// Words of row `row` of the first head.
+std::vector<uint32_t> row_words(const Tensor& y, size_t row) {
+  const size_t width = static_cast<size_t>(y.shape.back());
+  const std::vector<uint32_t> words = words_of(y);
+  return {words.begin() + static_cast<std::ptrdiff_t>(row * width),
+          words.begin() + static_cast<std::ptrdiff_t>((row + 1) * width)};
+}
+
+DeviceCaps invented(std::vector<MatrixUnit> units) {
+  DeviceCaps caps = caps_of_tier(Tier::kMatrix);
+  caps.device_class = DeviceClass::kDiscrete;
+  caps.limits.max_invocations = 1024;
+  caps.limits.max_group_size = {1024, 1024, 64};
+  caps.limits.max_shared_bytes = 49152;
+  caps.matrix_units = std::move(units);
+  return caps;
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("attention by matrix units over lengths around units, tiles and workgroups") {
+    for (const int64_t queries : {9, 16, 17, 31, 33, 65}) {
+      for (const int64_t keys : {1, 31, 32, 33, 97}) {
+        check_case({.queries = queries, .keys = keys, .head_width = 32, .value_width = 32});
+      }
+    }
+  }
+
+  TEST_CASE("attention by matrix units over head widths, which may differ for values") {
+    constexpr int64_t kHeadWidths[][2] = {{33, 47}, {64, 64}, {100, 36}, {32, 128}, {128, 128}};
+    for (const auto& [head_width, value_width] : kHeadWidths) {
+      check_case({.batch = 2,
+                  .heads = 6,
+                  .kv_heads = 3,
+                  .queries = 21,
+                  .keys = 45,
+                  .head_width = head_width,
+                  .value_width = value_width});
+    }
+  }
+
+  TEST_CASE("attention by matrix units with every mask and bias, alone and together") {
+    for (const uint32_t terms : {0u, 1u, 2u, 4u, 8u, 15u}) {
+      AttentionCase c{.batch = 2,
+                      .heads = 2,
+                      .kv_heads = 1,
+                      .queries = 37,
+                      .keys = 70,
+                      .head_width = 32,
+                      .value_width = 32,
+                      .terms = terms};
+      check_case(c);
+      c.masks.causal = true;
+      check_case(c);
+      c.masks.causal_offset = 33;
+      c.masks.window_left = 5;
+      check_case(c);
+    }
+  }
+
+  TEST_CASE("attention by matrix units with windows that leave tiles and rows empty") {
+    AttentionCase c{.queries = 133, .keys = 133, .head_width = 32, .value_width = 32};
+    c.masks.causal = true;
+    c.masks.window_left = 3;
+    check_case(c);
+    c.masks.causal_offset = -100;
+    check_case(c);
+    c.masks.causal_offset = 5000;
+    check_case(c);
+    c.masks.causal_offset = -5000;
+    check_case(c);
+    c.masks.causal = false;
+    c.masks.causal_offset = 0;
+    c.masks.window_right = 40;
+    check_case(c);
+  }
+
+  TEST_CASE("attention by matrix units: a query without an allowed key gives zeros") {
+    AttentionCase c{.queries = 11,
+                    .keys = 40,
+                    .head_width = 32,
+                    .value_width = 32,
+                    .terms = AttentionCase::kKeyMask};
+    AttentionProblem p = make_half_problem(c);
+    std::fill(p.key_mask->bytes.begin(), p.key_mask->bytes.end(), std::byte{0});
+    set_element(p.v, 3, kNan);
+    set_element(p.k, 5, kInfinity);
+    check_problem(c, p);
+  }
+
+  TEST_CASE("attention by matrix units: NaN and infinity reach the rows that see them only") {
+    for (const float special : {kNan, kInfinity, -kInfinity}) {
+      for (const int place : {0, 1, 2}) {
+        AttentionCase c{.queries = 50, .keys = 50, .head_width = 32, .value_width = 32};
+        c.masks.causal = true;
+        AttentionProblem p = make_half_problem(c);
+        // Element 2 of token 37 of q, k or v.
+        set_element(place == 0 ? p.q : place == 1 ? p.k : p.v, 37 * 32 + 2, special);
+        INFO("special ", special, " in ", place);
+        check_problem(c, p);
+      }
+    }
+  }
+
+  TEST_CASE("attention by matrix units multiplies what is beyond f16 as f32") {
+    const auto device = units_device();
+    if (!device) return;
+    const AttentionCase c{
+        .queries = 40, .keys = 70, .head_width = 40, .value_width = 36, .scale = 1e-6f};
+    const AttentionProblem plain = make_half_problem(c);
+    AttentionProblem p = plain;
+    set_element(p.q, 7 * 40 + 39, 2e6f);
+    set_element(p.k, 66 * 40 + 3, -3e6f);
+    check_problem(c, p);
+    set_element(p.v, 69 * 36 + 35, 1e30f);
+    set_element(p.v, 2 * 36, -65520.0f);
+    check_problem(c, p, 1e28);
+    // Queries that meet nothing of that size have the bits that they had.
+    for (const MatrixUnit& unit : device->caps().matrix_units) {
+      p = plain;
+      set_element(p.q, 7 * 40 + 39, 2e6f);
+      const DeviceCaps caps = as_gpu(*device, unit);
+      const Tensor wide = run_units(device, caps, prepare(c, p));
+      const Tensor narrow = run_units(device, caps, prepare(c, plain));
+      for (const size_t row : {0u, 6u, 8u, 39u}) {
+        CHECK(row_words(wide, row) == row_words(narrow, row));
+      }
+    }
+  }
+
+  TEST_CASE("attention by matrix units with temperatures, large scores and a soft cap") {
+    for (const float temperature : {1e-3f, 1e3f}) {
+      check_case({.queries = 9,
+                  .keys = 66,
+                  .head_width = 32,
+                  .value_width = 32,
+                  .temperature = temperature});
+    }
+    check_case({.queries = 9, .keys = 66, .head_width = 32, .value_width = 32, .spread = 30.0f});
+    const auto device = units_device();
+    if (!device) return;
+    const AttentionCase c{.queries = 20, .keys = 35, .head_width = 32, .value_width = 32};
+    const AttentionProblem p = make_half_problem(c);
+    reference::AttentionOptions options;
+    options.softcap = 0.4;
+    const auto expected =
+        reference::attention_weights(*reference::from_tensor(p.q), *reference::from_tensor(p.k),
+                                     *reference::from_tensor(p.v), options);
+    REQUIRE(expected.ok());
+    for (const MatrixUnit& unit : device->caps().matrix_units) {
+      check_close(run_units(device, as_gpu(*device, unit), prepare(c, p, 0.4f)), expected->output,
+                  tolerance_for(DType::kF16, 67));
+    }
+  }
+
+  TEST_CASE("a row of attention by matrix units has the same bits whatever else there is") {
+    const auto device = units_device();
+    if (!device) return;
+    AttentionCase c{.queries = 70, .keys = 70, .head_width = 32, .value_width = 32};
+    c.masks.causal = true;
+    c.masks.window_left = 40;
+    const AttentionProblem all = make_half_problem(c);
+    for (const MatrixUnit& unit : device->caps().matrix_units) {
+      const DeviceCaps caps = as_gpu(*device, unit);
+      const Tensor whole = run_units(device, caps, prepare(c, all));
+      for (const int64_t tokens : {9, 16, 35, 69}) {
+        AttentionCase fewer = c;
+        fewer.queries = fewer.keys = tokens;
+        AttentionProblem p = all;
+        for (Tensor* tensor : {&p.q, &p.k, &p.v}) {
+          tensor->shape[2] = tokens;
+          tensor->bytes.resize(static_cast<size_t>(tokens) * 32 * 4);
+        }
+        const Tensor part = run_units(device, caps, prepare(fewer, p));
+        for (size_t row = 0; row < static_cast<size_t>(tokens); ++row) {
+          CAPTURE(row);
+          CHECK(row_words(part, row) == row_words(whole, row));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("attention whose matrix units compute wrongly fails its self-check and is left out") {
+    if (!units_device()) return;
+    // Every product becomes a sum, that of scores and the scale too.
+    std::vector<uint32_t> faulty = kernel_spirv(kUnitsKernel);
+    for (const size_t place : places_of(faulty, kFMul)) {
+      faulty[place] = (faulty[place] & 0xffff0000u) | kFAdd;
+    }
+    const auto gpu = [](const Device& device) {
+      DeviceCaps caps = device.impl()->caps();
+      caps.device_class = DeviceClass::kDiscrete;
+      caps.limits.max_shared_bytes = 16384;
+      return caps;
+    };
+    const auto kernel_of = [&](const Device& device) {
+      const AttentionCase c{.queries = 20, .keys = 20, .head_width = 32, .value_width = 32};
+      const PreparedOperator op = prepare(c, make_half_problem(c));
+      const auto plan = make_plan(op.graph, gpu(device), Precision::kF16);
+      REQUIRE(plan.ok());
+      return plan->dispatches.at(0).kernel;
+    };
+    const Device right = planted_device({}, "none");
+    prove_matrix_units(right.impl(), gpu(right));
+    CHECK(right.impl()->caps().demoted.empty());
+    CHECK(kernel_of(right) == kUnitsKernel);
+    const Device wrong = planted_device({{kUnitsKernel, faulty}}, "none");
+    CHECK(kernel_of(wrong) == kUnitsKernel);
+    prove_matrix_units(wrong.impl(), gpu(wrong));
+    CHECK(wrong.impl()->caps().demoted == std::vector<KernelId>{kUnitsKernel});
+    CHECK(kernel_of(wrong) != kUnitsKernel);
+    CHECK(wrong.info().notes.back().find("self-check") != std::string::npos);
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("attention of halves takes matrix units on GPUs that have them, the largest first") {
+    const DeviceCaps caps = invented({{16, 8, 8}, {16, 16, 16}, {16, 8, 16}});
+    const auto pick = [&](const DeviceCaps& on, auto change) {
+      AttentionCase c{.queries = 200, .keys = 200, .head_width = 64, .value_width = 64};
+      AttentionAttrs a = make_attrs(c, no_score_terms());
+      Precision precision = Precision::kF16;
+      change(a, precision);
+      return attention_units(on, a, precision);
+    };
+    using A = AttentionAttrs;
+    const auto same = [](A&, Precision&) {};
+    CHECK(pick(caps, same) == AttentionUnits{{16, 16, 16}, 4, 2});
+    CHECK(pick(caps, [](A& a, Precision&) { a.queries = 20; })->subgroups == 2);
+    CHECK(pick(caps, [](A& a, Precision&) { a.queries = 9; })->subgroups == 1);
+    CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.queries = 8; }));
+    CHECK_FALSE(pick(caps, [](A&, Precision& p) { p = Precision::kF32; }));
+    CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.head_width = 129; }));
+    CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.value_width = 31; }));
+    CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.relative.kinds = VKF_RELATIVE_KEYS; }));
+    CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.report = A::Report::kVisitedKeys; }));
+    CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.terms.flags |= VKF_TERM_DOCUMENTS; }));
+    DeviceCaps other = caps;
+    other.tier = Tier::kFp16;
+    CHECK_FALSE(pick(other, same));
+    other = caps;
+    other.device_class = DeviceClass::kSoftware;
+    CHECK_FALSE(pick(other, same));
+    // Fewer queries share a tile of keys where shared memory holds no more of them.
+    other = caps;
+    other.limits.max_shared_bytes = 28672;
+    CHECK(pick(other, same)->subgroups == 2);
+    other.limits.max_shared_bytes = 1024;
+    CHECK_FALSE(pick(other, same));
+    other = caps;
+    other.limits.max_invocations = 64;
+    CHECK(pick(other, same)->subgroups == 2);
+    CHECK_FALSE(pick(invented({{64, 64, 64}, {3, 3, 3}, {0, 0, 0}, {16, 16, 0}}), same));
+  }
+
+  TEST_CASE("attention by matrix units: every lane of every subgroup has a part of a row") {
+    for (const uint32_t subgroup : {4u, 8u, 16u, 32u, 64u}) {
+      for (const MatrixUnit& unit :
+           {MatrixUnit{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}, {32, 8, 16}}) {
+        DeviceCaps caps = invented({unit});
+        caps.subgroup_size = subgroup;
+        const AttentionCase c{.queries = 99, .keys = 70, .head_width = 96, .value_width = 80};
+        const AttentionAttrs a = make_attrs(c, no_score_terms());
+        const auto units = attention_units(caps, a, Precision::kF16);
+        REQUIRE(units);
+        const std::vector<uint32_t> spec = attention_units_spec(caps, a, *units);
+        CHECK(spec[0] == spec[1] * subgroup);
+        CHECK(units->rows() == spec[1] * unit.m);
+        const uint32_t step = subgroup / units->parts;
+        CHECK(step * units->parts == subgroup);
+        CHECK(unit.m % step == 0);
+      }
+    }
+  }
+}
+
+}  // namespace vkformer::testing
