@@ -18,6 +18,7 @@ struct GenerateCommandOptions {
   BatchFlags guesses;
   std::string stream = "auto";
   bool log_probabilities = false;
+  std::optional<std::string> continuation;  // to be scored instead of generating
 };
 
 Json text_fields_of(const GeneratedText& generated, bool log_probabilities) {
@@ -56,8 +57,40 @@ Result<std::vector<Json>> generate(TextGenerator& generator, const std::vector<J
   return answers;
 }
 
-// `input<TAB>text`, and what else was found.
+// What the model thinks of a given continuation of every input.
+Result<std::vector<Json>> score(TextGenerator& generator, const std::vector<Json>& inputs,
+                                const GenerateCommandOptions& options) {
+  const std::string& continuation = *options.continuation;
+  if (generator.info().kind != "decoder") {
+    return Error{ErrorCode::kUnsupported,
+                 "[continuation] this model translates: what it writes need not be what its "
+                 "tokenizer reads; use Session::score with ids."};
+  }
+  Result<std::vector<std::string>> texts = text_fields(inputs, "text");
+  if (!texts) return texts.error();
+  for (std::string& text : *texts) text.insert(0, options.text.prefix);
+  const auto scores =
+      generator.score(*texts, std::vector<std::string>(texts->size(), continuation));
+  if (!scores) return scores.error();
+  std::vector<Json> answers;
+  for (const std::vector<float>& list : *scores) {
+    Json fields = {{"text", continuation}, {"score", 0.0}, {"log_probabilities", Json::array()}};
+    double sum = 0;
+    for (const float value : list) {
+      sum += static_cast<double>(value);
+      fields["log_probabilities"].push_back(short_float(value));
+    }
+    fields["score"] = sum;
+    answers.push_back(std::move(fields));
+  }
+  return answers;
+}
+
+// `input<TAB>text`, and what else was found; of a given continuation its score.
 std::string plain_line(const Json& line) {
+  if (!line.contains("ids")) {
+    return line["input"].get<std::string>() + '\t' + json_text(line["score"]);
+  }
   std::string text = line["input"].get<std::string>() + '\t' + line["text"].get<std::string>();
   if (!line.contains("sequences")) return text;
   for (size_t i = 1; i < line["sequences"].size(); ++i) {
@@ -68,6 +101,7 @@ std::string plain_line(const Json& line) {
 
 // Whether a text is to be seen while it is written: asked for, or one on a terminal.
 bool streams(const CommonOptions& common, const GenerateCommandOptions& options) {
+  if (options.continuation) return false;
   if (options.stream != "auto") return options.stream == "on";
   return isatty(STDOUT_FILENO) != 0 && options.task.arguments.size() == 1 && !common.json &&
          options.task.output.empty() && options.text.beams.value_or(1) == 1 &&
@@ -261,8 +295,6 @@ int stream_guesses(const CommonOptions& common, const GenerateCommandOptions& op
 
 // Texts through a batch whose tokens are guessed: fewer steps, the same texts.
 int run_guesses(const CommonOptions& common, GenerateCommandOptions& options) {
-  const std::string usage = guess_error(options);
-  if (!usage.empty()) return report_usage(usage);
   fit_batch(options);
   if (streams(common, options)) return stream_guesses(common, options);
   return run_task_command(
@@ -276,20 +308,33 @@ int run_guesses(const CommonOptions& common, GenerateCommandOptions& options) {
       });
 }
 
+bool guesses(const GenerateCommandOptions& options) {
+  return !options.guesses.draft.empty() || options.guesses.batch.lookup > 0;
+}
+
+// Why these options do not go together; empty: they do.
+std::string usage_error(const CommonOptions& common, const GenerateCommandOptions& options) {
+  if (options.continuation && (guesses(options) || options.stream == "on")) {
+    return "[generate] --continuation generates nothing; leave --stream, --draft and --lookup "
+           "away.";
+  }
+  if (options.stream == "on") {
+    const std::string error = stream_error(common, options);
+    if (!error.empty()) return error;
+  }
+  if (guesses(options)) return guess_error(options);
+  const BatchOptions& batch = options.guesses.batch;
+  if (batch.capacity == 0 && batch.guesses == BatchOptions().guesses) return "";
+  return "[generate] --guesses and --capacity are settings of --draft and --lookup; give one of "
+         "these, too.";
+}
+
 int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
   const Status choice = finish_choice(options.choice, options.text);
   if (!choice) return report(choice.error());
-  if (options.stream == "on") {
-    const std::string usage = stream_error(common, options);
-    if (!usage.empty()) return report_usage(usage);
-  }
-  const BatchOptions& batch = options.guesses.batch;
-  if (!options.guesses.draft.empty() || batch.lookup > 0) return run_guesses(common, options);
-  if (batch.capacity != 0 || batch.guesses != BatchOptions().guesses) {
-    return report_usage(
-        "[generate] --guesses and --capacity are settings of --draft and --lookup; give one of "
-        "these, too.");
-  }
+  const std::string usage = usage_error(common, options);
+  if (!usage.empty()) return report_usage(usage);
+  if (guesses(options)) return run_guesses(common, options);
   if (streams(common, options)) return run_stream(common, options);
   return run_task_command(
       common, options.task, {.command = "generate", .renamed = "input", .plain = plain_line},
@@ -299,7 +344,8 @@ int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
         if (!loaded) return loaded.error();
         const auto generator = std::make_shared<TextGenerator>(std::move(*loaded));
         return AnswerInputs([generator, &options](const std::vector<Json>& inputs) {
-          return generate(*generator, inputs, options);
+          return options.continuation ? score(*generator, inputs, options)
+                                      : generate(*generator, inputs, options);
         });
       });
 }
@@ -329,6 +375,8 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       ->default_str("on");
   command->add_flag("--log-probabilities", options->log_probabilities,
                     "with --json: of every token, by the model's logits");
+  command->add_option("--continuation", options->continuation,
+                      "generate nothing: the log-probabilities of this text behind every input");
   CLI::Option* context = command->add_option(
       "--context", options->text.context,
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");

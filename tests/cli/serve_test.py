@@ -155,6 +155,24 @@ class ServeTest(unittest.TestCase):
         plain = self.generate("First", "Third", *arguments)
         self.assertEqual([lines[0]["text"], lines[2]["text"]], [p["text"] for p in plain])
 
+    def test_a_given_continuation_has_the_scores_of_the_same_text_written(self):
+        written = self.generate("ROMEO:", "--max-new-tokens", "25", "--log-probabilities")[0]
+        for prompt, options in (("ROMEO:", []), ("MEO:", ["--prefix", "RO"])):
+            given = self.generate(prompt, "--continuation", written["text"], *options)[0]
+            self.assertEqual(given["text"], written["text"])
+            self.assertAlmostEqual(given["score"], written["score"], places=3)
+            for a, b in zip(given["log_probabilities"], written["log_probabilities"], strict=True):
+                self.assertAlmostEqual(a, b, places=4)
+        model = os.path.join(os.path.dirname(cli_support.MODEL), "g2p-en")
+        for arguments, code, words in (
+                ([cli_support.MODEL, "", "--continuation", "x"], 1, "[text 1] has no tokens"),
+                ([cli_support.MODEL, "x", "--continuation", "x", "--lookup", "2"], 2,
+                 "generates nothing"),
+                ([model, "word", "--continuation", "x"], 3, "[continuation] this model translates")):
+            result = run_on_device("generate", *arguments)
+            self.assertEqual(result.returncode, code)
+            self.assertIn(words, result.stderr)
+
     def test_guesses_of_a_stream(self):
         arguments = ["ROMEO:\nWhat say you? What", "--max-new-tokens", "30", "--stream", "on"]
         plain = run_on_device("generate", cli_support.MODEL, *arguments)
