@@ -213,8 +213,7 @@ std::string guess_error(const GenerateCommandOptions& options) {
       !t.task.empty() || !t.source_language.empty() || !t.target_language.empty();
   if (!searches && !translates && !options.task.truncate && options.task.cache == "f32") return "";
   return "[generate] --draft and --lookup guess the tokens that come next, which goes with "
-         "anything "
-         "but --beams, --beam-groups, --diversity, --contrastive-tokens, --task, "
+         "anything but --beams, --beam-groups, --diversity, --contrastive-tokens, --task, "
          "--source-language, --target-language, --truncate and --cache; leave these away.";
 }
 
