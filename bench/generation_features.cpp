@@ -1,9 +1,10 @@
 // What each way of generating costs: tokens per second, submits per token and microseconds of the
 // calling thread's own work per token, interleaved so that a noisy machine is fair to all.
 //
-//   vkformer_generation_features MODEL [TOKENS [ROUNDS [DRAFT]]] > table.md
+//   vkformer_generation_features MODEL [TOKENS [ROUNDS [DRAFT [NAME]]]] > table.md
 //
 // MODEL is a decoder with a tokenizer, such as models/shakespeare; DRAFT guesses for it (MODEL).
+// Beside greedy search only what has NAME in its name is measured.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -68,14 +69,14 @@ struct Setting {
   vkformer::Model model;
   vkformer::Model draft;
   vkformer::TextGenerator generator;
-  vkformer::TextGenerator keeps;  // the keys of its texts
-  std::vector<int64_t> prompt;    // tokens
+  vkformer::ModelSource source;
+  std::vector<int64_t> prompt;  // tokens
   int tokens = 0;
 };
 
 constexpr const char* kPrompt = "First Citizen:\n";
-// Bytes of a conversation, so long that reading it again shows.
-constexpr size_t kConversation = 400;
+// Bytes that conversations begin with.
+constexpr size_t kConversations[] = {100, 400, 1600};
 
 using SetText = std::function<void(vkformer::TextOptions&)>;
 
@@ -122,13 +123,17 @@ void add_batches(Setting& s, std::vector<Feature>& list) {
   add("batch, 1 request, lookup", 1, [](Options& o) { o.lookup = 6; });
   add("batch, 1 request, draft", 1, [&](Options& o) { o.draft = s.draft; });
   // Answers of a conversation that is sent whole each time, and read anew or kept.
-  const auto talk = [&](const char* name, vkformer::TextGenerator& generator) {
+  const auto talk = [&](size_t bytes, const char* how, vkformer::TaskOptions options) {
+    // Its own, which keeps the keys of no other conversation.
+    const auto generator = std::make_shared<vkformer::TextGenerator>(
+        value_or_exit(vkformer::TextGenerator::load(s.device, s.source, options)));
     const auto said = std::make_shared<std::string>();
-    while (said->size() < kConversation) *said += kPrompt;
-    list.push_back({name, [&s, &generator, said] {
+    while (said->size() < bytes) *said += kPrompt;
+    const std::string name = "conversation of " + std::to_string(bytes) + " tokens, " + how;
+    list.push_back({name, [&s, generator, said] {
                       std::string answer;
                       const Counts made =
-                          generate(generator, *said, s.tokens, [&](vkformer::TextOptions& o) {
+                          generate(*generator, *said, s.tokens, [&](vkformer::TextOptions& o) {
                             o.on_text = [&](const vkformer::TextPiece& piece) {
                               answer += piece.text;
                               return vkformer::TokenVerdict::kGoOn;
@@ -138,8 +143,12 @@ void add_batches(Setting& s, std::vector<Feature>& list) {
                       return made;
                     }});
   };
-  talk("conversation of 400 tokens, read", s.generator);
-  talk("conversation of 400 tokens, kept", s.keeps);
+  vkformer::TaskOptions keeps;
+  keeps.session.prefix_reuse = vkformer::SessionOptions::PrefixReuse::kOn;
+  for (size_t bytes : kConversations) {
+    talk(bytes, "read", {});
+    talk(bytes, "kept", keeps);
+  }
 }
 
 std::vector<std::pair<const char*, SetText>> choices() {
@@ -185,20 +194,19 @@ std::vector<std::pair<const char*, SetText>> choices() {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: vkformer_generation_features MODEL [TOKENS [ROUNDS [DRAFT]]]\n");
+    std::fprintf(stderr,
+                 "usage: vkformer_generation_features MODEL [TOKENS [ROUNDS [DRAFT [NAME]]]]\n");
     return 2;
   }
   const std::string path = argv[1];
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 5;
   const auto device = value_or_exit(vkformer::Device::create());
   const auto source = vkformer::ModelSource::directory(path);
-  vkformer::TaskOptions keeps;
-  keeps.session.prefix_reuse = vkformer::SessionOptions::PrefixReuse::kOn;
   Setting setting{device,
                   value_or_exit(vkformer::Model::load(device, path)),
                   value_or_exit(vkformer::Model::load(device, argc > 4 ? argv[4] : path)),
                   value_or_exit(vkformer::TextGenerator::load(device, source)),
-                  value_or_exit(vkformer::TextGenerator::load(device, source, keeps)),
+                  source,
                   {},
                   argc > 2 ? std::atoi(argv[2]) : 96};
   const auto tokenizer = value_or_exit(vkformer::Tokenizer::load(path));
@@ -211,6 +219,11 @@ int main(int argc, char** argv) {
                     }});
   }
   add_batches(setting, list);
+  const std::string wanted = argc > 5 ? argv[5] : "";
+  list.erase(
+      std::remove_if(list.begin() + 1, list.end(),
+                     [&](const Feature& f) { return f.name.find(wanted) == std::string::npos; }),
+      list.end());
   for (int round = 0; round <= rounds; ++round) {
     for (Feature& feature : list) {
       measure(feature);

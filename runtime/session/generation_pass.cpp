@@ -367,10 +367,10 @@ Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item)
     case 0:
       return {};
     case VKF_STATUS_NO_TOKEN:
-      return invalid_argument(
-          message({"[generate] no token is allowed for input ", item, place,
-                   ": suppressed, biased and bad tokens, min_new_tokens and the grammar "
-                   "leave none; allow more"}));
+      return invalid_argument(message(
+          {"[generate] no token is allowed for input ", item, place,
+           ": suppressed, biased and bad tokens, repeated n-grams, min_new_tokens and the grammar "
+           "leave none; allow more"}));
     default:
       return Error{
           ErrorCode::kDriver,

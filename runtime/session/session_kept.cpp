@@ -10,7 +10,10 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kMostRows = 16;
+// Tokens of a step, and rows at most. One number for all calls: what a text gets must not depend on
+// how many others a call has. More would read prompts sooner, but kernels for more tokens compute
+// rows that nobody wants where a conversation goes on by one token at a time.
+constexpr int kStepTokens = 8;
 // Positions that rows have at least, so that a conversation does not outgrow them at once.
 constexpr int64_t kLeastCapacity = 256;
 constexpr int kMostWaiting = 1 << 20;
@@ -66,7 +69,7 @@ Status SessionState::make_kept(int64_t rows, int64_t tokens, const GenerateOptio
   const auto wanted = static_cast<uint64_t>(std::max(tokens, kLeastCapacity));
   BatchOptions options{.rows = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(rows)))};
   options.capacity = static_cast<int>(std::min(std::bit_ceil(wanted), most));
-  options.step_tokens = std::max(options.step_tokens, options.rows);
+  options.step_tokens = kStepTokens;
   options.waiting = kMostWaiting;
   options.context = o.context;
   options.sinks = o.sinks;
@@ -105,7 +108,8 @@ Result<Generation> SessionState::generate_kept(const TensorMap& inputs,
   VKF_ASSIGN(const GenerationSizes sizes,
              generation_sizes(model_->family().facts(), read.longest(), {.shape = shape}, options));
   const int64_t texts = shape.batch * options.return_sequences;
-  VKF_CHECK(make_kept(std::min(texts, kMostRows), read.longest() + sizes.new_tokens, options));
+  VKF_CHECK(
+      make_kept(std::min<int64_t>(texts, kStepTokens), read.longest() + sizes.new_tokens, options));
   KeptCall call{.options = options, .inputs = {}, .found = {}, .status = {}};
   call.found.resize(read.prompts.size());
   BatchRequest request{.prompt = {}, .options = options, .client = {}};

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "files.h"
+#include "request_fields.h"
+#include "task_command.h"
 #include "text_inputs.h"
 
 namespace vkformer::cli {
@@ -14,92 +16,6 @@ constexpr int kUsualTokens = 256;
 constexpr int64_t kUsualCapacity = 1024;  // as BatchOptions has it
 constexpr const char* kBatch = "Batch";
 constexpr const char* kGuesses = "Guesses (they change the number of steps, never the text)";
-
-Error bad_request(const std::string& key, const std::string& what) {
-  return {ErrorCode::kInvalidArgument, "[" + key + "] " + what};
-}
-
-// Settings of a request: where they go, and what they may be.
-struct WholeField {
-  const char* key;
-  int* setting;
-};
-struct NumberField {
-  const char* key;
-  double* setting;
-  bool draws;  // whether it says that tokens are drawn
-};
-
-constexpr const char* kFields[] = {"id",
-                                   "text",
-                                   "ids",
-                                   "client",
-                                   "max_new_tokens",
-                                   "min_new_tokens",
-                                   "temperature",
-                                   "top_k",
-                                   "top_p",
-                                   "min_p",
-                                   "typical_p",
-                                   "seed",
-                                   "repetition_penalty",
-                                   "presence_penalty",
-                                   "frequency_penalty",
-                                   "no_repeat_ngram",
-                                   "return_sequences",
-                                   "stop",
-                                   "grammar",
-                                   "json_schema"};
-
-Status check_keys(const Json& fields) {
-  for (const auto& [key, value] : fields.items()) {
-    const auto same = [&key = key](const char* known) { return key == known; };
-    if (std::any_of(std::begin(kFields), std::end(kFields), same)) continue;
-    std::string names;
-    for (const char* name : kFields) names += (names.empty() ? "" : ", ") + std::string(name);
-    return bad_request(key, "is no field of a request; there are " + names);
-  }
-  return {};
-}
-
-// As `generate` has its options: whatever shapes the draw says that there is one.
-Status read_settings(const Json& fields, GenerateOptions& o) {
-  SamplingOptions& s = o.sampling;
-  PenaltyOptions& p = o.penalties;
-  for (const WholeField& f : {WholeField{"max_new_tokens", &o.max_new_tokens},
-                              {"min_new_tokens", &o.min_new_tokens},
-                              {"top_k", &s.top_k},
-                              {"no_repeat_ngram", &p.no_repeat_ngram},
-                              {"return_sequences", &o.return_sequences}}) {
-    if (!fields.contains(f.key)) continue;
-    const Json& value = fields[f.key];
-    const bool whole = value.is_number_integer() && value >= 0 && value <= 1 << 20;
-    if (!whole) {
-      return bad_request(f.key,
-                         "must be a whole number from 0 to 1,048,576; got " + json_text(value));
-    }
-    *f.setting = value.get<int>();
-  }
-  bool draws = fields.contains("top_k");
-  for (const NumberField& f : {NumberField{"temperature", &s.temperature, true},
-                               {"top_p", &s.top_p, true},
-                               {"min_p", &s.min_p, true},
-                               {"typical_p", &s.typical_p, true},
-                               {"repetition_penalty", &p.repetition, false},
-                               {"presence_penalty", &p.presence, false},
-                               {"frequency_penalty", &p.frequency, false}}) {
-    if (!fields.contains(f.key)) continue;
-    const Json& value = fields[f.key];
-    if (!value.is_number()) return bad_request(f.key, "must be a number; got " + json_text(value));
-    *f.setting = value.get<double>();
-    draws = draws || f.draws;
-  }
-  if (draws) o.choice = s.temperature == 0 ? TokenChoice::kBest : TokenChoice::kDrawn;
-  if (!fields.contains("seed")) return {};
-  if (!fields["seed"].is_number_unsigned()) return bad_request("seed", "must be a whole number");
-  s.seed = fields["seed"].get<uint64_t>();
-  return {};
-}
 
 void add_work(const BatchWork& work, Json& event) {
   event["steps"] = work.steps;
@@ -175,6 +91,11 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   const Result<Model> model = load_model(common, device, flags.model, flags.load);
   if (!model) return model.error();
   BatchOptions options = flags.batch;
+  const int64_t positions = model->info().max_target;
+  if (options.capacity == 0 && flags.room > kUsualCapacity) {
+    const bool ends = !options.context.has_value();
+    options.capacity = static_cast<int>(ends ? std::min(flags.room, positions) : flags.room);
+  }
   if (flags.forget) options.prefix_reuse = BatchOptions::PrefixReuse::kOff;
   if (!flags.draft.empty()) {
     const Result<Model> draft = load_model(common, device, flags.draft, flags.load);
@@ -189,12 +110,15 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
     if (!loaded) return loaded.error();
     tokenizer = std::make_shared<const Tokenizer>(std::move(*loaded));
   }
-  const int64_t capacity = options.capacity > 0
-                               ? options.capacity
-                               : std::min<int64_t>(model->info().max_target, kUsualCapacity);
+  const int64_t capacity =
+      options.capacity > 0 ? options.capacity : std::min(positions, kUsualCapacity);
   BatchTexts texts(std::move(*batch), std::move(tokenizer), capacity);
   texts.encoder_ = model->info().kind == "encoder-decoder";
+  texts.positions_ = positions;
   texts.vocab_ = model->info().target_vocab;
+  // A session that runs nothing costs nothing.
+  if (const Result<Session> session = Session::create(*model); session)
+    texts.beams_ = session->generation_defaults().beams;
   return texts;
 }
 
@@ -231,20 +155,6 @@ Result<std::optional<DecodeStream>> BatchTexts::stream_behind(
     if (!before) return before.error();
   }
   return stream;
-}
-
-Result<std::vector<std::string>> BatchTexts::stops_of(const Json& fields) const {
-  std::vector<std::string> stops;
-  if (!fields.contains("stop")) return stops;
-  const Json& given = fields["stop"];
-  const Json list = given.is_string() ? Json::array({given}) : given;
-  const bool texts = list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& one) {
-                       return one.is_string();
-                     });
-  if (!texts || tokenizer_ == nullptr) {
-    return bad_request("stop", "must be a text or a list of texts, and needs a tokenizer.json");
-  }
-  return list.get<std::vector<std::string>>();
 }
 
 Status BatchTexts::read_grammar(const Json& fields, GenerateOptions& o) {
@@ -293,21 +203,28 @@ Status BatchTexts::check_id(const Json& fields) const {
 Result<std::shared_ptr<BatchTexts::Story>> BatchTexts::read(const Json& fields,
                                                             BatchRequest& request) {
   if (const Status good = check_id(fields); !good) return good.error();
-  if (const Status known = check_keys(fields); !known) return known.error();
+  if (const Status known = check_fields(fields); !known) return known.error();
   Result<std::vector<int64_t>> prompt = prompt_of(fields);
   if (!prompt) return prompt.error();
   request.prompt = std::move(*prompt);
   GenerateOptions& o = request.options;
   o.max_new_tokens = usual_tokens(encoder_ ? 1 : request.prompt.size());
   if (const Status read = read_settings(fields, o); !read) return read.error();
+  if (const Status read = read_words(fields, tokenizer_.get(), o.penalties); !read)
+    return read.error();
   if (const Status read = read_grammar(fields, o); !read) return read.error();
   if (fields.contains("client")) {
     if (!fields["client"].is_string()) return bad_request("client", "must be a text");
     request.client = fields["client"].get<std::string>();
   }
-  const Result<std::vector<std::string>> stops = stops_of(fields);
+  const Result<std::vector<std::string>> stops = texts_of(fields, "stop", tokenizer_.get());
   if (!stops) return stops.error();
   auto story = std::make_shared<Story>(Story{.id = fields["id"], .lines = {}, .error = {}});
+  if (fields.contains("log_probabilities")) {
+    const Json& wanted = fields["log_probabilities"];
+    if (!wanted.is_boolean()) return bad_request("log_probabilities", "must be true or false");
+    story->log_probabilities = wanted.get<bool>();
+  }
   for (int sequence = 0; sequence < o.return_sequences; ++sequence) {
     Result<std::optional<DecodeStream>> stream =
         stream_behind(encoder_ ? std::vector<int64_t>() : request.prompt);
@@ -339,6 +256,9 @@ Status BatchTexts::cancel(const Json& id) {
 TokenVerdict BatchTexts::Story::take(const NewToken& token) {
   Line& line = lines[token.sequence];
   line.ids.push_back(token.id);
+  if (log_probabilities) {
+    line.log_probabilities.push_back(short_float(static_cast<float>(token.log_probability)));
+  }
   if (!line.stream) return TokenVerdict::kGoOn;
   const Result<std::string> piece = line.stream->push(static_cast<int32_t>(token.id));
   if (!piece) {
@@ -382,6 +302,7 @@ Result<std::vector<Json>> BatchTexts::step() {
     event["ids"] = runs ? update.tokens : line.ids;
     if (!runs) {
       event["score"] = update.score;
+      if (story->log_probabilities) event["log_probabilities"] = line.log_probabilities;
       add_work(update.work, event);
       if (update.state == BatchUpdate::State::kFailed) event["error"] = update.error.message;
       if (++story->ended == story->lines.size()) stories_.erase(update.request);
@@ -397,29 +318,65 @@ int BatchTexts::usual_tokens(size_t prompt) const {
   return static_cast<int>(std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualTokens));
 }
 
-Result<std::vector<Json>> BatchTexts::answer(const std::vector<Json>& requests) {
-  std::vector<Json> answers(requests.size());
+// What generate's texts have where nobody says: not less because a row is small.
+int64_t BatchTexts::wanted_tokens(const std::vector<int64_t>& prompt) const {
+  const int own = batch_.generation_defaults().max_new_tokens;
+  const int64_t room = positions_ - (encoder_ ? 1 : static_cast<int64_t>(prompt.size()));
+  return std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualTokens);
+}
+
+Status BatchTexts::submit_as(size_t id, Json fields) {
+  fields["id"] = id;
+  if (!fields.contains("max_new_tokens")) {
+    const Result<std::vector<int64_t>> prompt = prompt_of(fields);
+    if (!prompt) return prompt.error();
+    fields["max_new_tokens"] = wanted_tokens(*prompt);
+  }
+  return submit(fields);
+}
+
+void BatchTexts::abandon() {
+  for (const auto& [number, story] : stories_) (void)batch_.cancel(number);
+  // An error is of the device, so that there is nothing left to wait for.
+  while (!idle() && batch_.step()) continue;
+  stories_.clear();
+}
+
+Result<std::vector<std::vector<Json>>> BatchTexts::answer(const std::vector<Json>& requests,
+                                                          const OnPiece& on_piece) {
+  auto answers = run_requests(requests, on_piece);
+  if (!answers) abandon();
+  return answers;
+}
+
+Result<std::vector<std::vector<Json>>> BatchTexts::run_requests(const std::vector<Json>& requests,
+                                                                const OnPiece& on_piece) {
+  std::vector<std::vector<Json>> answers(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i)
+    answers[i].resize(requests[i].value("return_sequences", size_t{1}));
   size_t submitted = 0;
   while (submitted < requests.size() || !idle()) {
     while (submitted < requests.size()) {
-      Json fields = requests[submitted];
-      fields["id"] = submitted;
-      const Status taken = submit(fields);
-      if (!taken && taken.error().code == ErrorCode::kOutOfMemory) break;
+      const Status taken = submit_as(submitted, requests[submitted]);
+      if (!taken && taken.error().code == ErrorCode::kOutOfMemory && !idle()) break;
       if (!taken) return taken.error();
       ++submitted;
     }
     const Result<std::vector<Json>> events = step();
     if (!events) return events.error();
-    for (const Json& event : *events) {
-      if (event["event"] == "end") answers[event["id"].get<size_t>()] = event;
+    for (Json event : *events) {
+      if (event.contains("error")) {
+        return Error{ErrorCode::kInvalidArgument, event["error"].get<std::string>()};
+      }
+      const Json id = event["id"];
+      if (on_piece && on_piece(event) == TokenVerdict::kEnd && event["event"] == "text") {
+        if (const Status ended = cancel(id); !ended) return ended.error();
+      }
+      if (event["event"] != "end") continue;
+      Json& answer = answers[id.get<size_t>()][event.value("sequence", size_t{0})];
+      for (const char* key : {"id", "event", "reason", "sequence"}) event.erase(key);
+      answer = std::move(event);
     }
-  }
-  for (Json& answer : answers) {
-    if (answer.contains("error")) {
-      return Error{ErrorCode::kDriver, answer["error"].get<std::string>()};
-    }
-    for (const char* key : {"id", "event", "reason"}) answer.erase(key);
   }
   return answers;
 }

@@ -17,6 +17,7 @@ struct BatchFlags {
   std::string model;
   std::string draft;  // model directory; empty: none
   bool forget = false;
+  int64_t room = 0;  // tokens that a row should have where --capacity does not say
   BatchOptions batch;
   ModelOptions load;
 };
@@ -40,9 +41,16 @@ class BatchTexts {
   // One step, as events: text that came, and ends.
   Result<std::vector<Json>> step();
   bool idle() const { return batch_.idle(); }
-  // Runs requests, which need no ids, until all have ended: of each what its end tells. Nothing
-  // else may be running.
-  Result<std::vector<Json>> answer(const std::vector<Json>& requests);
+  // Whether texts go on from their prompts.
+  bool reads_on() const { return !encoder_; }
+  // Beams of the model's own settings, which a batch does not have.
+  int usual_beams() const { return beams_; }
+  // Told of an event of answer(); kEnd ends its text there.
+  using OnPiece = std::function<TokenVerdict(const Json& event)>;
+  // Runs requests, which need no ids, until all have ended: of each, and of its sequences, what
+  // their ends tell. Nothing else may be running. After an error none of them is there any more.
+  Result<std::vector<std::vector<Json>>> answer(const std::vector<Json>& requests,
+                                                const OnPiece& on_piece = {});
   // All work so far, as an event.
   Json work() const;
 
@@ -54,12 +62,14 @@ class BatchTexts {
     std::string piece = {};  // that nobody was told yet
     std::string text = {};
     std::vector<int64_t> ids = {};
+    std::vector<double> log_probabilities = {};
   };
   struct Story {
     Json id;
-    std::vector<Line> lines;     // by sequence
-    std::optional<Error> error;  // of its texts
-    size_t ended = 0;            // sequences
+    std::vector<Line> lines;         // by sequence
+    std::optional<Error> error;      // of its texts
+    size_t ended = 0;                // sequences
+    bool log_probabilities = false;  // whether they were asked for
     TokenVerdict take(const NewToken& token);
   };
 
@@ -70,17 +80,24 @@ class BatchTexts {
   int usual_tokens(size_t prompt) const;
   Result<std::vector<int64_t>> prompt_of(const Json& fields) const;
   Result<std::optional<DecodeStream>> stream_behind(const std::vector<int64_t>& prompt) const;
-  Result<std::vector<std::string>> stops_of(const Json& fields) const;
   Status read_grammar(const Json& fields, GenerateOptions& options);
   Status check_id(const Json& fields) const;
   Result<std::shared_ptr<Story>> read(const Json& fields, BatchRequest& request);
   static Status finish(Line& line);
+  int64_t wanted_tokens(const std::vector<int64_t>& prompt) const;
+  Status submit_as(size_t id, Json fields);
+  Result<std::vector<std::vector<Json>>> run_requests(const std::vector<Json>& requests,
+                                                      const OnPiece& on_piece);
+  // Ends all that waits or runs.
+  void abandon();
 
   GenerationBatch batch_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // null: none
   int64_t capacity_ = 0;                        // tokens of a row
+  int64_t positions_ = 0;                       // of the model
   bool encoder_ = false;                        // prompts are inputs of an encoder
   int64_t vocab_ = 0;                           // tokens
+  int beams_ = 1;                               // of the model's own settings
   std::optional<GrammarVocabulary> vocabulary_;
   std::string constraint_text_;  // what the last constraint was made of
   std::shared_ptr<GrammarConstraint> constraint_;

@@ -68,7 +68,7 @@ void add_choice_options(CLI::App& command, TextOptions& text, ChoiceCommandOptio
       ->group(kTexts);
 }
 
-Status finish_choice(const ChoiceCommandOptions& options, TextOptions& text) {
+Status finish_choice(ChoiceCommandOptions& options, TextOptions& text) {
   for (const std::string& option : options.biases) {
     Result<TextBias> bias = bias_of(option);
     if (!bias) return bias.error();
@@ -76,12 +76,13 @@ Status finish_choice(const ChoiceCommandOptions& options, TextOptions& text) {
   }
   const std::string& path = options.grammar.empty() ? options.json_schema : options.grammar;
   if (!path.empty()) {
-    const Result<std::string> content = read_text_file(path);
+    Result<std::string> content = read_text_file(path);
     if (!content) return content.error();
     Result<Grammar> grammar = options.grammar.empty() ? Grammar::from_json_schema(*content)
                                                       : Grammar::from_gbnf(*content);
     if (!grammar) return grammar.error().with_context(path);
     text.grammar = std::move(*grammar);
+    options.constraint = std::move(*content);
   }
   if (!text.seed) text.seed = std::random_device()();
   return {};

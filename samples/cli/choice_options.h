@@ -13,12 +13,13 @@ struct ChoiceCommandOptions {
   std::string grammar;      // file with GBNF
   std::string json_schema;  // file
   std::vector<std::string> biases;
+  std::string constraint;  // what the file of grammar or json_schema holds, once read
 };
 
 // --temperature and the rest of sampling, penalties, --stop, --grammar, --json-schema.
 void add_choice_options(CLI::App& command, TextOptions& text, ChoiceCommandOptions& options);
 // Reads what the files hold and the biases say, and picks a seed where none was given.
-Status finish_choice(const ChoiceCommandOptions& options, TextOptions& text);
+Status finish_choice(ChoiceCommandOptions& options, TextOptions& text);
 
 // Measures a text while it is written.
 class TextClock {

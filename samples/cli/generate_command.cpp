@@ -18,6 +18,7 @@ struct GenerateCommandOptions {
   BatchFlags guesses;
   std::string stream = "auto";
   bool log_probabilities = false;
+  std::optional<std::string> continuation;  // to be scored instead of generating
 };
 
 Json text_fields_of(const GeneratedText& generated, bool log_probabilities) {
@@ -56,8 +57,40 @@ Result<std::vector<Json>> generate(TextGenerator& generator, const std::vector<J
   return answers;
 }
 
-// `input<TAB>text`, and what else was found.
+// What the model thinks of a given continuation of every input.
+Result<std::vector<Json>> score(TextGenerator& generator, const std::vector<Json>& inputs,
+                                const GenerateCommandOptions& options) {
+  const std::string& continuation = *options.continuation;
+  if (generator.info().kind != "decoder") {
+    return Error{ErrorCode::kUnsupported,
+                 "[continuation] this model translates: what it writes need not be what its "
+                 "tokenizer reads; use Session::score with ids."};
+  }
+  Result<std::vector<std::string>> texts = text_fields(inputs, "text");
+  if (!texts) return texts.error();
+  for (std::string& text : *texts) text.insert(0, options.text.prefix);
+  const auto scores =
+      generator.score(*texts, std::vector<std::string>(texts->size(), continuation));
+  if (!scores) return scores.error();
+  std::vector<Json> answers;
+  for (const std::vector<float>& list : *scores) {
+    Json fields = {{"text", continuation}, {"score", 0.0}, {"log_probabilities", Json::array()}};
+    double sum = 0;
+    for (const float value : list) {
+      sum += static_cast<double>(value);
+      fields["log_probabilities"].push_back(short_float(value));
+    }
+    fields["score"] = sum;
+    answers.push_back(std::move(fields));
+  }
+  return answers;
+}
+
+// `input<TAB>text`, and what else was found; of a given continuation its score.
 std::string plain_line(const Json& line) {
+  if (!line.contains("ids")) {
+    return line["input"].get<std::string>() + '\t' + json_text(line["score"]);
+  }
   std::string text = line["input"].get<std::string>() + '\t' + line["text"].get<std::string>();
   if (!line.contains("sequences")) return text;
   for (size_t i = 1; i < line["sequences"].size(); ++i) {
@@ -68,6 +101,7 @@ std::string plain_line(const Json& line) {
 
 // Whether a text is to be seen while it is written: asked for, or one on a terminal.
 bool streams(const CommonOptions& common, const GenerateCommandOptions& options) {
+  if (options.continuation) return false;
   if (options.stream != "auto") return options.stream == "on";
   return isatty(STDOUT_FILENO) != 0 && options.task.arguments.size() == 1 && !common.json &&
          options.task.output.empty() && options.text.beams.value_or(1) == 1 &&
@@ -84,10 +118,29 @@ std::string stream_error(const CommonOptions& common, const GenerateCommandOptio
   return "[generate] --stream on shows one text; leave --return-sequences away.";
 }
 
+// Shows a text while it is written, until the user asks to stop.
+class TextDisplay {
+ public:
+  // A continuation reads on from its prompt; into a file goes what was generated.
+  explicit TextDisplay(const std::string& prompt) {
+    if (isatty(STDOUT_FILENO) != 0) std::fputs(prompt.c_str(), stdout);
+  }
+
+  TokenVerdict show(std::string_view piece) {
+    clock.piece();
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    std::fflush(stdout);
+    return interrupt_.raised() ? TokenVerdict::kEnd : TokenVerdict::kGoOn;
+  }
+
+  TextClock clock;
+
+ private:
+  Interrupt interrupt_;
+};
+
 // One text, shown while it is written, with its rate on stderr.
 int run_stream(const CommonOptions& common, const GenerateCommandOptions& options) {
-  const std::string usage = stream_error(common, options);
-  if (!usage.empty()) return report_usage(usage);
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
   TaskOptions task;
@@ -101,36 +154,29 @@ int run_stream(const CommonOptions& common, const GenerateCommandOptions& option
   const std::string& prompt = options.task.arguments[0];
   TextOptions text = options.text;
   text.beams = text.beams.value_or(1);
-  // A continuation reads on from its prompt; into a file goes what was generated.
-  if (isatty(STDOUT_FILENO) != 0 && generator->info().kind == "decoder")
-    std::fputs(prompt.c_str(), stdout);
-  const Interrupt interrupt;
-  TextClock clock;
-  text.on_text = [&](const TextPiece& piece) {
-    clock.piece();
-    std::fwrite(piece.text.data(), 1, piece.text.size(), stdout);
-    std::fflush(stdout);
-    return interrupt.raised() ? TokenVerdict::kEnd : TokenVerdict::kGoOn;
-  };
+  TextDisplay display(generator->info().kind == "decoder" ? prompt : "");
+  text.on_text = [&](const TextPiece& piece) { return display.show(piece.text); };
   const auto generated = generator->generate({&prompt, 1}, text);
   std::fputs("\n", stdout);
   if (!generated) return report(generated.error());
   const auto& found = (*generated)[0];
   if (!common.quiet) {
-    print_message(clock.report(found.empty() ? 0 : found[0].ids.size()) + ", seed " +
+    print_message(display.clock.report(found.empty() ? 0 : found[0].ids.size()) + ", seed " +
                   std::to_string(*text.seed));
   }
   return kExitOk;
 }
 
-// A request of a batch with the settings of the command line that it knows.
-Json request_of(const std::string& text, const TextOptions& o) {
-  Json fields = {{"text", text}};
+// A request of a batch with the settings of the command line.
+Json request_of(const std::string& text, const GenerateCommandOptions& options) {
+  const TextOptions& o = options.text;
+  Json fields = {{"text", o.prefix + text}};
   const auto add = [&](const char* key, const auto& setting) {
     if (setting) fields[key] = *setting;
   };
   add("max_new_tokens", o.max_new_tokens);
   add("min_new_tokens", o.min_new_tokens);
+  add("return_sequences", o.return_sequences);
   add("temperature", o.temperature);
   add("top_k", o.top_k);
   add("top_p", o.top_p);
@@ -141,63 +187,153 @@ Json request_of(const std::string& text, const TextOptions& o) {
   add("presence_penalty", o.presence_penalty);
   add("frequency_penalty", o.frequency_penalty);
   add("no_repeat_ngram", o.no_repeat_ngram);
+  if (!o.bad_words.empty()) fields["bad_words"] = o.bad_words;
+  for (const TextBias& bias : o.biases) {
+    Json& sum = fields["logit_bias"][bias.text];
+    sum = bias.bias + (sum.is_null() ? 0.0 : sum.get<double>());
+  }
   if (!o.stop.empty()) fields["stop"] = o.stop;
+  if (!options.choice.grammar.empty()) fields["grammar"] = options.choice.constraint;
+  if (!options.choice.json_schema.empty()) fields["json_schema"] = options.choice.constraint;
+  if (options.log_probabilities) fields["log_probabilities"] = true;
   return fields;
 }
+
+// Tokens of a prompt or text whose length nobody knows yet, and those that a tokenizer adds, with
+// room to spare.
+constexpr size_t kUsualLength = 1024;
+constexpr int64_t kSpecialTokens = 8;
 
 // Why tokens cannot be guessed with these options; empty: they can.
 std::string guess_error(const GenerateCommandOptions& options) {
   const TextOptions& t = options.text;
-  const bool plain = t.beams.value_or(1) == 1 && t.return_sequences.value_or(1) == 1 &&
-                     t.bad_words.empty() && t.biases.empty() && !t.grammar && t.prefix.empty() &&
-                     t.task.empty() && t.source_language.empty() && t.target_language.empty() &&
-                     options.stream != "on" && !options.log_probabilities && !options.task.truncate;
-  if (plain) return "";
-  return "[generate] --draft and --lookup take one sequence per text, lengths, sampling, "
-         "penalties, "
-         "--stop and --context; leave the other options away.";
+  const bool searches = t.beams.value_or(1) != 1 || t.beam_groups.value_or(1) != 1 || t.diversity ||
+                        t.contrastive_tokens.value_or(0) != 0;
+  const bool translates =
+      !t.task.empty() || !t.source_language.empty() || !t.target_language.empty();
+  if (!searches && !translates && !options.task.truncate && options.task.cache == "f32") return "";
+  return "[generate] --draft and --lookup guess the tokens that come next, which goes with "
+         "anything but --beams, --beam-groups, --diversity, --contrastive-tokens, --task, "
+         "--source-language, --target-language, --truncate and --cache; leave these away.";
 }
 
 // The rows of a step have room for the guesses of each.
 void fit_batch(GenerateCommandOptions& options) {
   BatchOptions& batch = options.guesses.batch;
-  const size_t texts = options.task.arguments.size();
+  const size_t texts = options.task.arguments.size() *
+                       static_cast<size_t>(options.text.return_sequences.value_or(1));
   batch.rows = texts == 0 ? 4 : static_cast<int>(std::min<size_t>(texts, 4));
   batch.step_tokens = std::max(16, batch.rows * (1 + batch.guesses));
+  batch.waiting = std::max(batch.waiting, options.text.return_sequences.value_or(1));
+  size_t longest = options.task.input.empty() ? 0 : kUsualLength;
+  for (const std::string& text : options.task.arguments) longest = std::max(longest, text.size());
+  options.guesses.room = static_cast<int64_t>(longest + options.text.prefix.size()) +
+                         kSpecialTokens + options.text.max_new_tokens.value_or(kUsualLength);
   batch.context = options.text.context;
   batch.sinks = options.text.sinks.value_or(batch.sinks);
   options.guesses.model = options.task.model;
   options.guesses.load = options.task.load;
 }
 
+Result<std::shared_ptr<BatchTexts>> open_guesses(const CommonOptions& common, const Device& device,
+                                                 const GenerateCommandOptions& options) {
+  Result<BatchTexts> opened = BatchTexts::open(common, device, options.guesses);
+  if (!opened) return opened.error();
+  if (opened->usual_beams() > 1 && !options.text.beams) {
+    return Error{ErrorCode::kUnsupported,
+                 "[beams] the settings of this model say " + std::to_string(opened->usual_beams()) +
+                     " beams, which --draft and --lookup do not go with; give --beams 1."};
+  }
+  return std::make_shared<BatchTexts>(std::move(*opened));
+}
+
+Result<std::vector<Json>> guess(BatchTexts& texts, const std::vector<Json>& inputs,
+                                const GenerateCommandOptions& options) {
+  const Result<std::vector<std::string>> prompts = text_fields(inputs, "text");
+  if (!prompts) return prompts.error();
+  std::vector<Json> requests;
+  for (const std::string& prompt : *prompts) requests.push_back(request_of(prompt, options));
+  const Result<std::vector<std::vector<Json>>> ends = texts.answer(requests);
+  if (!ends) return ends.error();
+  std::vector<Json> answers;
+  for (const std::vector<Json>& sequences : *ends) {
+    Json fields = sequences[0];
+    if (sequences.size() > 1) fields["sequences"] = sequences;
+    answers.push_back(std::move(fields));
+  }
+  return answers;
+}
+
+// One text whose tokens are guessed, shown while it is written.
+int stream_guesses(const CommonOptions& common, const GenerateCommandOptions& options) {
+  const Result<Device> device = open_device(common);
+  if (!device) return report_device(device.error());
+  const auto texts = open_guesses(common, *device, options);
+  if (!texts) return report(texts.error());
+  const std::string& prompt = options.task.arguments[0];
+  TextDisplay display((*texts)->reads_on() ? prompt : "");
+  size_t shown = 0;  // bytes
+  const auto ends = (*texts)->answer({request_of(prompt, options)}, [&](const Json& event) {
+    // An end tells the whole text.
+    const bool all = event["event"] == "end";
+    const std::string piece = event["text"].get<std::string>().substr(all ? shown : 0);
+    shown += piece.size();
+    return display.show(piece);
+  });
+  std::fputs("\n", stdout);
+  if (!ends) return report(ends.error());
+  const Json& end = (*ends)[0][0];
+  if (!common.quiet) {
+    print_message(display.clock.report(end["ids"].size()) + ", " + json_text(end["steps"]) +
+                  " steps, " + json_text(end["accepted_tokens"]) + " of " +
+                  json_text(end["guessed_tokens"]) + " guesses right, seed " +
+                  std::to_string(*options.text.seed));
+  }
+  return kExitOk;
+}
+
 // Texts through a batch whose tokens are guessed: fewer steps, the same texts.
 int run_guesses(const CommonOptions& common, GenerateCommandOptions& options) {
-  const std::string usage = guess_error(options);
-  if (!usage.empty()) return report_usage(usage);
   fit_batch(options);
+  if (streams(common, options)) return stream_guesses(common, options);
   return run_task_command(
       common, options.task, {.command = "generate", .renamed = "input", .plain = plain_line},
       [&](const Device& device, const ModelSource&, const TaskOptions&) -> Result<AnswerInputs> {
-        Result<BatchTexts> opened = BatchTexts::open(common, device, options.guesses);
-        if (!opened) return opened.error();
-        const auto texts = std::make_shared<BatchTexts>(std::move(*opened));
-        return AnswerInputs(
-            [texts, &options](const std::vector<Json>& inputs) -> Result<std::vector<Json>> {
-              const Result<std::vector<std::string>> prompts = text_fields(inputs, "text");
-              if (!prompts) return prompts.error();
-              std::vector<Json> requests;
-              for (const std::string& prompt : *prompts)
-                requests.push_back(request_of(prompt, options.text));
-              return texts->answer(requests);
-            });
+        const auto texts = open_guesses(common, device, options);
+        if (!texts) return texts.error();
+        return AnswerInputs([texts = *texts, &options](const std::vector<Json>& inputs) {
+          return guess(*texts, inputs, options);
+        });
       });
+}
+
+bool guesses(const GenerateCommandOptions& options) {
+  return !options.guesses.draft.empty() || options.guesses.batch.lookup > 0;
+}
+
+// Why these options do not go together; empty: they do.
+std::string usage_error(const CommonOptions& common, const GenerateCommandOptions& options) {
+  if (options.continuation && (guesses(options) || options.stream == "on")) {
+    return "[generate] --continuation generates nothing; leave --stream, --draft and --lookup "
+           "away.";
+  }
+  if (options.stream == "on") {
+    const std::string error = stream_error(common, options);
+    if (!error.empty()) return error;
+  }
+  if (guesses(options)) return guess_error(options);
+  const BatchOptions& batch = options.guesses.batch;
+  if (batch.capacity == 0 && batch.guesses == BatchOptions().guesses) return "";
+  return "[generate] --guesses and --capacity are settings of --draft and --lookup; give one of "
+         "these, too.";
 }
 
 int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
   const Status choice = finish_choice(options.choice, options.text);
   if (!choice) return report(choice.error());
-  if (!options.guesses.draft.empty() || options.guesses.batch.lookup > 0)
-    return run_guesses(common, options);
+  const std::string usage = usage_error(common, options);
+  if (!usage.empty()) return report_usage(usage);
+  if (guesses(options)) return run_guesses(common, options);
   if (streams(common, options)) return run_stream(common, options);
   return run_task_command(
       common, options.task, {.command = "generate", .renamed = "input", .plain = plain_line},
@@ -207,7 +343,8 @@ int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
         if (!loaded) return loaded.error();
         const auto generator = std::make_shared<TextGenerator>(std::move(*loaded));
         return AnswerInputs([generator, &options](const std::vector<Json>& inputs) {
-          return generate(*generator, inputs, options);
+          return options.continuation ? score(*generator, inputs, options)
+                                      : generate(*generator, inputs, options);
         });
       });
 }
@@ -237,6 +374,8 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       ->default_str("on");
   command->add_flag("--log-probabilities", options->log_probabilities,
                     "with --json: of every token, by the model's logits");
+  command->add_option("--continuation", options->continuation,
+                      "generate nothing: the log-probabilities of this text behind every input");
   CLI::Option* context = command->add_option(
       "--context", options->text.context,
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import cli_support
@@ -88,9 +89,100 @@ class ServeTest(unittest.TestCase):
                 self.assertEqual([f["text"] for f in found], [p["text"] for p in plain])
                 self.assertEqual([f["input"] for f in found], texts)
                 self.assertGreater(sum(f.get("accepted_tokens", 0) for f in found), 0)
-        result = run_on_device("generate", cli_support.MODEL, "x", "--lookup", "3", "--beams", "2")
+        for wrong in (["--beams", "2"], ["--contrastive-tokens", "4"], ["--cache", "q8"]):
+            result = run_on_device("generate", cli_support.MODEL, "x", "--lookup", "3", *wrong)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("leave these away", result.stderr)
+        result = run_on_device("generate", cli_support.MODEL, "x", "--guesses", "3")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("--draft and --lookup take", result.stderr)
+        self.assertIn("settings of --draft and --lookup", result.stderr)
+
+    def test_guesses_go_with_everything_that_chooses_tokens(self):
+        texts = ["The king said: the king said:", "What say you? What say"]
+        schema = {"type": "object", "properties": {
+            "name": {"type": "string", "maxLength": 6}, "n": {"type": "integer", "maximum": 77},
+            "ok": {"type": "boolean"}}, "required": ["name", "n", "ok"],
+            "additionalProperties": False}
+        with tempfile.TemporaryDirectory() as directory:
+            files = [os.path.join(directory, name) for name in ("lines.gbnf", "schema.json")]
+            for path, content in zip(files, (
+                    'root ::= line+\nline ::= [A-Z] [a-z ,]{3,20} [.!?] "\\n"\n',
+                    json.dumps(schema))):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(content)
+            cases = [
+                ["--grammar", files[0]],
+                ["--json-schema", files[1], "--repetition-penalty", "1.2", "--logit-bias", '"=2'],
+                ["--logit-bias", "e=-4", "--logit-bias", " th=2", "--logit-bias", "e=1"],
+                ["--no-repeat-ngram", "4", "--bad-word", "king", "--presence-penalty", "0.3"],
+                ["--temperature", "1.1", "--seed", "6", "--num-sequences", "3", "--grammar",
+                 files[0]],
+                ["--prefix", "ROMEO: ", "--stop", "th"]]
+            for case in cases:
+                arguments = [*texts, "--max-new-tokens", "60", "--log-probabilities", *case]
+                plain = self.generate(*arguments)
+                for guesses in (["--lookup", "4"],
+                                ["--draft", cli_support.MODEL, "--guesses", "3"]):
+                    found = self.generate(*arguments, *guesses)
+                    self.compare(plain, found)
+                    for one in found:
+                        self.assertLess(one["steps"], one["new_tokens"] + one["prompt_tokens"])
+            value = json.loads(self.generate("X", "--json-schema", files[1], "--lookup", "3")[0]
+                               ["text"])
+            self.assertLessEqual(value["n"], 77)
+
+    def compare(self, plain, found):
+        self.assertEqual(len(plain), len(found))
+        for one, other in zip(plain, found):
+            self.assertEqual(len(one.get("sequences", [])), len(other.get("sequences", [])))
+            for a, b in zip([one, *one.get("sequences", [])],
+                            [other, *other.get("sequences", [])]):
+                self.assertEqual([a["text"], a["ids"]], [b["text"], b["ids"]])
+                self.assertEqual(len(a["log_probabilities"]), len(b["log_probabilities"]))
+                for p, q in zip(a["log_probabilities"], b["log_probabilities"]):
+                    self.assertAlmostEqual(p, q, places=4)
+
+    def test_an_error_of_one_text_leaves_the_others(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "input")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("First\n" + "x" * 300 + "\nThird\n")
+            arguments = ["--max-new-tokens", "9"]
+            result = run_on_device("generate", cli_support.MODEL, "--file", path, "--keep-going",
+                                   "--json", "--lookup", "3", "--capacity", "64", *arguments)
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertIn("has room for 64", lines[1]["error"])
+        plain = self.generate("First", "Third", *arguments)
+        self.assertEqual([lines[0]["text"], lines[2]["text"]], [p["text"] for p in plain])
+
+    def test_a_given_continuation_has_the_scores_of_the_same_text_written(self):
+        written = self.generate("ROMEO:", "--max-new-tokens", "25", "--log-probabilities")[0]
+        for prompt, options in (("ROMEO:", []), ("MEO:", ["--prefix", "RO"])):
+            given = self.generate(prompt, "--continuation", written["text"], *options)[0]
+            self.assertEqual(given["text"], written["text"])
+            self.assertAlmostEqual(given["score"], written["score"], places=3)
+            for a, b in zip(given["log_probabilities"], written["log_probabilities"], strict=True):
+                self.assertAlmostEqual(a, b, places=4)
+        model = os.path.join(os.path.dirname(cli_support.MODEL), "g2p-en")
+        for arguments, code, words in (
+                ([cli_support.MODEL, "", "--continuation", "x"], 1, "[text 1] has no tokens"),
+                ([cli_support.MODEL, "x", "--continuation", "x", "--lookup", "2"], 2,
+                 "generates nothing"),
+                ([model, "word", "--continuation", "x"], 3, "[continuation] this model translates")):
+            result = run_on_device("generate", *arguments)
+            self.assertEqual(result.returncode, code)
+            self.assertIn(words, result.stderr)
+
+    def test_guesses_of_a_stream(self):
+        arguments = ["ROMEO:\nWhat say you? What", "--max-new-tokens", "30", "--stream", "on"]
+        plain = run_on_device("generate", cli_support.MODEL, *arguments)
+        found = run_on_device("generate", cli_support.MODEL, *arguments, "--lookup", "3")
+        self.assertEqual(found.returncode, 0, found.stderr)
+        self.assertEqual(found.stdout, plain.stdout)
+        self.assertRegex(found.stderr, r"30 tokens in .* tokens/s.* \d+ steps, \d+ of \d+ guesses")
+        # More than the usual row has room for.
+        long = self.generate("x", "--max-new-tokens", "1100", "--lookup", "2")
+        self.assertEqual(len(long[0]["ids"]), 1100)
 
     def test_a_conversation_is_read_from_where_it_goes_on(self):
         # One row: the second request waits for the first one to end.
@@ -102,6 +194,23 @@ class ServeTest(unittest.TestCase):
         forgot = self.ends(self.serve(lines, "--rows", "1", "--forget"))
         self.assertEqual(forgot["b"]["reused_tokens"], 0)
         self.assertEqual(forgot["b"]["score"], ends["b"]["score"])
+
+    def test_words_and_log_probabilities_of_requests(self):
+        lines = [request("a", "ROMEO:\n", 20, bad_words="the", logit_bias={"e": -50, " t": 1},
+                         log_probabilities=True),
+                 request("b", "ROMEO:\n", 5, bad_words=[""]),
+                 request("c", "ROMEO:\n", 5, logit_bias=["e"])]
+        events = self.serve(lines)
+        end = self.ends(events)["a"]
+        self.assertNotIn("e", end["text"])
+        self.assertAlmostEqual(sum(end["log_probabilities"]), end["score"], places=3)
+        generated = self.generate("ROMEO:\n", "--max-new-tokens", "20", "--bad-word", "the",
+                                  "--logit-bias", "e=-50", "--logit-bias", " t=1")
+        self.assertEqual(generated[0]["text"], end["text"])
+        refused = [e["error"] for e in events if e["event"] == "refused"]
+        self.assertEqual(len(refused), 2)
+        self.assertIn("'' has no tokens", refused[0])
+        self.assertIn("an object of texts and numbers", refused[1])
 
     def test_more_requests_than_the_queue_holds_wait(self):
         lines = [request(i, "x" * (1 + i % 3), 2 + i % 4) for i in range(20)]
