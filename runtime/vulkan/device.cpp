@@ -128,8 +128,7 @@ struct MatrixEnabling {
 };
 
 // Creates the VkDevice with nothing enabled beyond what the tier, the timeline and the queue use.
-Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
-                               const DeviceOptions& options,
+Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const DeviceOptions& options,
                                const VkAllocationCallbacks* allocator) {
   const bool core = s.version >= VK_API_VERSION_1_2;
   std::vector<const char*> extensions;
@@ -178,6 +177,7 @@ Result<VkDevice> create_device(const InstanceApi& api, const Snapshot& s,
     // Not every system grants every priority; without one the queue is as any other.
     queue.pNext = nullptr;
     result = api.CreateDevice(s.physical, &info, allocator, &device);
+    if (result == VK_SUCCESS) s.info.notes.push_back("grants no queue of low priority");
   }
   if (result != VK_SUCCESS) return vk_error(result, "[" + s.caps.name + "] vkCreateDevice");
   return device;

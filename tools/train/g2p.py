@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Trains models/g2p-en: English spelling to ARPAbet phonemes, a small Marian encoder-decoder.
 
-    tools/train/g2p.py cmudict.dict build/g2p-en-f32
+    tools/train/g2p.py cmudict.dict build/g2p-en-first
+    tools/train/g2p.py cmudict.dict build/g2p-en-f32 --start build/g2p-en-first
     tools/train/to_f16.py build/g2p-en-f32 models/g2p-en
 
-Needs PyTorch and transformers; about an hour on one core. Everything that needs neither is in
-g2p_data.py. Writes a Hugging Face model directory in f32, with tokenizer.json, split.json and the
-model's own greedy and beam outputs for the test words.
+Needs PyTorch and transformers; about an hour on one core with bf16 arithmetic. Stops and goes
+on: a run that is started again with the same target continues from its last checkpoint. Everything
+that needs neither library is in g2p_data.py. Writes a Hugging Face model directory in f32, with
+tokenizer.json, split.json and the model's own greedy and beam outputs for the test words.
 """
 import argparse
 import math
@@ -18,16 +20,18 @@ import torch
 from transformers import MarianConfig, MarianMTModel
 
 import g2p_data
+import optimizers
 
-EPOCHS = 14
-BATCH_PAIRS = 160
-BETAS = (0.9, 0.98)
-WEIGHT_DECAY = 0.01
-PEAK_RATE = 1.5e-3
-WARM_UP_STEPS = 800
-FINAL_RATE_SHARE = 0.01
+EPOCHS = 22
+DECAY_EPOCHS = 6  # the last ones, in which the rate goes straight to nothing
+BATCH_PAIRS = 320
+WEIGHT_DECAY = 0.02
+MUON_RATE = 3e-3
+ADAM_RATE = 2e-3
+WARM_UP_STEPS = 400
 LABEL_SMOOTHING = 0.1
-GRADIENT_NORM = 1.0
+DROPOUT = 0.15
+AVERAGE_DECAY = 0.998
 SEED = 7
 BEAM_WORDS = 400
 MAX_NEW_TOKENS = 32
@@ -39,11 +43,11 @@ def make_model(vocabulary):
     config = MarianConfig(
         vocab_size=len(vocabulary), decoder_vocab_size=len(vocabulary), d_model=192,
         encoder_layers=4, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
-        encoder_ffn_dim=768, decoder_ffn_dim=768, activation_function="relu", dropout=0.1,
+        encoder_ffn_dim=768, decoder_ffn_dim=768, activation_function="relu", dropout=DROPOUT,
         attention_dropout=0.0, activation_dropout=0.0, max_position_embeddings=64,
         scale_embedding=True, share_encoder_decoder_embeddings=True, tie_word_embeddings=True,
         pad_token_id=pad, eos_token_id=end, decoder_start_token_id=pad, bos_token_id=None,
-        forced_eos_token_id=None)
+        forced_eos_token_id=None, attn_implementation="eager")
     return MarianMTModel(config)
 
 
@@ -62,15 +66,6 @@ def padded(rows, fill):
     return torch.tensor([row + [fill] * (width - len(row)) for row in rows])
 
 
-def learning_rate(step, total):
-    """Linear warm-up, then a cosine down to FINAL_RATE_SHARE of the peak."""
-    if step < WARM_UP_STEPS:
-        return PEAK_RATE * (step + 1) / WARM_UP_STEPS
-    progress = (step - WARM_UP_STEPS) / max(1, total - WARM_UP_STEPS)
-    cosine = 0.5 * (1 + math.cos(math.pi * progress))
-    return PEAK_RATE * (FINAL_RATE_SHARE + (1 - FINAL_RATE_SHARE) * cosine)
-
-
 def loss_of(model, pairs, pad, smoothing):
     sources = padded([source for source, _ in pairs], pad)
     labels = padded([target for _, target in pairs], IGNORED)
@@ -83,31 +78,45 @@ def loss_of(model, pairs, pad, smoothing):
                                              ignore_index=IGNORED, label_smoothing=smoothing)
 
 
-def train(model, pairs, dev_pairs, pad, epochs):
-    optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, betas=BETAS,
-                                  weight_decay=WEIGHT_DECAY)
-    shuffle = random.Random(SEED)
-    total = epochs * math.ceil(len(pairs) / BATCH_PAIRS)
-    step, start = 0, time.time()
-    for epoch in range(epochs):
+def rate_share(epochs_done, epochs):
+    return min(1.0, (epochs - epochs_done) / min(DECAY_EPOCHS, epochs))
+
+
+def is_hidden(name):
+    return "layers." in name
+
+
+@torch.no_grad()
+def dev_loss(model, dev_pairs, pad):
+    chunks = [dev_pairs[i:i + BATCH_PAIRS] for i in range(0, len(dev_pairs), BATCH_PAIRS)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return sum(loss_of(model, chunk, pad, 0.0).item() for chunk in chunks) / len(chunks)
+
+
+def train(model, pairs, dev_pairs, pad, target, epochs):
+    """Gives the averaged weights. An epoch's order depends on its number alone."""
+    optimizer = optimizers.Optimizers(model, is_hidden, MUON_RATE, ADAM_RATE, WEIGHT_DECAY)
+    average = optimizers.Average(model, AVERAGE_DECAY)
+    run = optimizers.Run(target, model, optimizer, average)
+    steps = math.ceil(len(pairs) / BATCH_PAIRS)
+    step, start = run.resume(), time.time()
+    for epoch in range(step // steps, epochs):
         model.train()
-        losses = []
-        for batch in make_batches(pairs, shuffle):
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(step, total)
-            loss = loss_of(model, [pairs[i] for i in batch], pad, LABEL_SMOOTHING)
-            optimizer.zero_grad()
+        losses = 0.0
+        for batch in make_batches(pairs, random.Random(SEED + epoch)):
+            optimizer.set_share(rate_share(step / steps, epochs) * min(1.0, step / WARM_UP_STEPS))
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = loss_of(model, [pairs[i] for i in batch], pad, LABEL_SMOOTHING)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM)
             optimizer.step()
-            losses.append(loss.item())
             step += 1
-        model.eval()
-        with torch.no_grad():
-            chunks = [dev_pairs[i:i + BATCH_PAIRS] for i in range(0, len(dev_pairs), BATCH_PAIRS)]
-            dev = sum(loss_of(model, chunk, pad, 0.0).item() for chunk in chunks) / len(chunks)
-        print(f"epoch {epoch + 1}/{epochs}  step {step}  loss {sum(losses) / len(losses):.4f}  "
-              f"dev loss {dev:.4f}  {time.time() - start:.0f} s", flush=True)
+            average.update(model, step)
+            losses += loss.item()
+        run.save(step)
+        print(f"epoch {epoch + 1}/{epochs}  step {step}  loss {losses / steps:.4f}  "
+              f"dev loss {dev_loss(average.model, dev_pairs, pad):.4f}  "
+              f"{time.time() - start:.0f} s", flush=True)
+    return average.model
 
 
 @torch.no_grad()
@@ -133,6 +142,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cmudict", help="cmudict.dict of the CMU Pronouncing Dictionary")
     parser.add_argument("target", type=Path, help="model directory to write")
+    parser.add_argument("--start", type=Path, help="model directory whose weights to start from")
     parser.add_argument("--epochs", type=int, default=EPOCHS, help=f"default {EPOCHS}")
     parser.add_argument("--pairs", type=int, help="train on the first N pairs only, as a trial")
     parser.add_argument("--test-words", type=int, default=g2p_data.TEST_WORDS,
@@ -149,11 +159,21 @@ def main():
     pairs = g2p_data.training_pairs(words, split["train"], vocabulary)[:arguments.pairs]
     dev_pairs = g2p_data.training_pairs(words, split["dev"], vocabulary)
     model = make_model(vocabulary)
+    if arguments.start:
+        model.load_state_dict(MarianMTModel.from_pretrained(arguments.start).float().state_dict())
     print(f"{len(pairs)} training pairs, {len(vocabulary)} tokens, "
           f"{sum(p.numel() for p in model.parameters())} parameters")
-    train(model, pairs, dev_pairs, vocabulary["<pad>"], arguments.epochs)
+    model = train(model, pairs, dev_pairs, vocabulary["<pad>"], arguments.target, arguments.epochs)
+    dev = pronounce(model, vocabulary, split["dev"], beams=1)
+    rates = g2p_data.error_rates({word: tuple(text.split()) for word, text in dev.items()}, words)
+    print(f"development words wrong: {100 * rates['word_error_rate']:.2f}%, without stress "
+          f"{100 * rates['word_error_rate_without_stress']:.2f}%")
 
     arguments.target.mkdir(parents=True, exist_ok=True)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            # As to_f16.py stores them, so that what is measured is what is shipped.
+            parameter.copy_(parameter.half())
     model.save_pretrained(arguments.target)
     g2p_data.write_json(arguments.target / "tokenizer.json",
                         g2p_data.tokenizer_json(vocabulary), indent=2)
