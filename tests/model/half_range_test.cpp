@@ -7,6 +7,7 @@
 #include "support/operator_check.h"
 #include "vkformer/operators.h"
 #include "vkformer/session.h"
+#include "vulkan/device_impl.h"
 
 namespace vkformer::testing {
 namespace {
@@ -98,6 +99,43 @@ TEST_SUITE("model") {
         check_near(half, expected, 0.02f);
       }
     }
+  }
+
+  TEST_CASE("a model whose products and attention run on matrix units gives what f32 gives") {
+    if (!have_test_device()) return;
+    const Tier tier = test_device()->impl()->caps().tier;
+    if (tier != Tier::kMatrix) {
+      MESSAGE("skipped: the device runs at tier " << std::string(tier_name(tier))
+                                                  << ", but matrix units need matrix");
+      return;
+    }
+    // As a GPU with room for the smallest blocks only, which compile soonest.
+    const auto device = make_test_device(test_device_options(), test_device_tweaks());
+    REQUIRE_MESSAGE(device.ok(), device.error().message);
+    DeviceCaps& caps = device->impl()->impl().context.caps;
+    caps.device_class = DeviceClass::kDiscrete;
+    caps.limits.max_shared_bytes = 16384;
+    // Longer than the model's window of 128 bytes.
+    std::vector<int64_t> ids;
+    for (int64_t i = 0; i < 2 * 150; ++i) ids.push_back(32 + i * i % 90);
+    const auto logits = [&](const char* precision) {
+      const auto model =
+          Model::load(*device, std::string(VKFORMER_SOURCE_DIR) + "/models/shakespeare",
+                      {.precision = precision});
+      REQUIRE_MESSAGE(model.ok(), model.error().message);
+      const auto plan = model->plan_text({.batch = 2, .target = 150});
+      REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+      for (const char* kernel : {"attention_units__", "matmul_units__"}) {
+        CAPTURE(kernel);
+        CHECK((plan->find(kernel) != std::string::npos) == (precision == std::string("f16")));
+      }
+      auto session = Session::create(*model);
+      REQUIRE_MESSAGE(session.ok(), session.error().message);
+      const auto outputs = session->run({{"input_ids", Tensor::from_ints({2, 150}, ids)}});
+      REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+      return *outputs->at("logits").to_floats();
+    };
+    check_near(logits("f16"), logits("f32"), 0.02f);
   }
 }
 

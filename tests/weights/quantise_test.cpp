@@ -53,8 +53,9 @@ TEST_SUITE("cpu") {
       const auto values = normal_weights(6400, 1, scale);
       CHECK(relative_error(values, MatrixFormat::kBF16) < 0.003);
       CHECK(relative_error(values, MatrixFormat::kQ8) < 0.006);
-      CHECK(relative_error(values, MatrixFormat::kQ4) < 0.09);
-      CHECK(relative_error(values, MatrixFormat::kQ4M) < 0.08);
+      // Without fitting the scales they are 0.085 and 0.072.
+      CHECK(relative_error(values, MatrixFormat::kQ4) < 0.084);
+      CHECK(relative_error(values, MatrixFormat::kQ4M) < 0.0715);
     }
   }
 
