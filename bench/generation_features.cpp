@@ -1,5 +1,6 @@
-// What each way of generating costs: tokens per second, submits per token and microseconds of the
-// calling thread's own work per token, interleaved so that a noisy machine is fair to all.
+// What each way of generating costs: tokens per second, submits per token, microseconds of the
+// calling thread's own work per token, and of all threads' (a driver that computes on the CPU has
+// its own), interleaved so that a noisy machine is fair to all.
 //
 //   vkformer_generation_features MODEL [TOKENS [ROUNDS [DRAFT [NAME]]]] > table.md
 //
@@ -29,11 +30,11 @@ double wall_seconds() {
   return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of this thread, which records, submits and reads; a driver that computes on the CPU has threads
-// of its own.
-double thread_seconds() {
+// Of processors: CLOCK_THREAD_CPUTIME_ID of this thread, which records, submits and reads;
+// CLOCK_PROCESS_CPUTIME_ID of all.
+double busy_seconds(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
@@ -46,7 +47,7 @@ struct Counts {
 struct Feature {
   std::string name;
   std::function<Counts()> run;
-  std::vector<double> rates = {}, host = {}, submits = {};
+  std::vector<double> rates = {}, host = {}, all = {}, submits = {};
 };
 
 double median(std::vector<double> values) {
@@ -56,10 +57,12 @@ double median(std::vector<double> values) {
 
 void measure(Feature& feature) {
   const double wall = wall_seconds();
-  const double thread = thread_seconds();
+  const double thread = busy_seconds(CLOCK_THREAD_CPUTIME_ID);
+  const double all = busy_seconds(CLOCK_PROCESS_CPUTIME_ID);
   const Counts made = feature.run();
   feature.rates.push_back(made.tokens / (wall_seconds() - wall));
-  feature.host.push_back(1e6 * (thread_seconds() - thread) / made.tokens);
+  feature.host.push_back(1e6 * (busy_seconds(CLOCK_THREAD_CPUTIME_ID) - thread) / made.tokens);
+  feature.all.push_back(1e6 * (busy_seconds(CLOCK_PROCESS_CPUTIME_ID) - all) / made.tokens);
   feature.submits.push_back(made.submits / made.tokens);
 }
 
@@ -228,15 +231,18 @@ int main(int argc, char** argv) {
     for (Feature& feature : list) {
       measure(feature);
       // The first round records and compiles.
-      if (round == 0) feature.rates.clear(), feature.host.clear(), feature.submits.clear();
+      if (round > 0) continue;
+      for (auto* of : {&feature.rates, &feature.host, &feature.all, &feature.submits}) of->clear();
     }
   }
-  std::printf("| | tokens/s | of greedy | submits per token | host us per token |\n");
-  std::printf("|---|---|---|---|---|\n");
+  std::printf(
+      "| | tokens/s | of greedy | submits per token | host us per token | all us per token |\n");
+  std::printf("|---|---|---|---|---|---|\n");
   const double greedy = median(list[0].rates);
   for (const Feature& feature : list) {
-    std::printf("| %s | %.1f | %.2f | %.2f | %.0f |\n", feature.name.c_str(), median(feature.rates),
-                median(feature.rates) / greedy, median(feature.submits), median(feature.host));
+    std::printf("| %s | %.1f | %.2f | %.2f | %.0f | %.0f |\n", feature.name.c_str(),
+                median(feature.rates), median(feature.rates) / greedy, median(feature.submits),
+                median(feature.host), median(feature.all));
   }
   return 0;
 }

@@ -80,7 +80,7 @@ BatchState::BatchState(std::shared_ptr<const LoadedModel> model, const BatchOpti
               .running_of_client = static_cast<size_t>(options.running_of_client)}) {}
 
 Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const LoadedModel> model,
-                                                       const BatchOptions& options) {
+                                                       const BatchOptions& options, int64_t back) {
   const ModelFacts& facts = model->family().facts();
   VKF_CHECK(check_family(facts, "batch"));
   VKF_CHECK(check_options(options, facts));
@@ -100,15 +100,15 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
     }
   }
   std::unique_ptr<BatchState> state(new BatchState(std::move(model), options));
-  VKF_CHECK(state->record());
+  VKF_CHECK(state->record(back));
   return state;
 }
 
-Status BatchState::record() {
+Status BatchState::record(int64_t back) {
   const ModelFacts& facts = model_->family().facts();
   StepShape shape{.batch = options_.rows, .beams = 1};
   shape.slots = options_.step_tokens;
-  shape.ahead = shape.slots - 1;
+  shape.ahead = shape.slots - 1 + back;
   if (has_encoder(facts)) {
     const int64_t source =
         options_.source > 0 ? options_.source : std::min(facts.max_source, kUsualSource);

@@ -16,8 +16,10 @@ namespace vkformer {
 
 class BatchState {
  public:
+  // `back`: tokens that a row can go back at least, beside those of a step, where keys give way to
+  // newer ones.
   static Result<std::unique_ptr<BatchState>> create(std::shared_ptr<const LoadedModel> model,
-                                                    const BatchOptions& options);
+                                                    const BatchOptions& options, int64_t back = 0);
 
   const std::shared_ptr<const LoadedModel>& model() const { return model_; }
   Result<uint64_t> submit(const BatchRequest& request);
@@ -71,7 +73,7 @@ class BatchState {
   };
 
   BatchState(std::shared_ptr<const LoadedModel> model, const BatchOptions& options);
-  Status record();
+  Status record(int64_t back);
   // The tokens that it starts with; of an encoder-decoder, its input too.
   Result<std::vector<int64_t>> read_prompt(const BatchRequest& given,
                                            std::shared_ptr<const EncoderInput>& source) const;

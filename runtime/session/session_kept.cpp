@@ -16,6 +16,9 @@ namespace {
 constexpr int kStepTokens = 8;
 // Positions that rows have at least, so that a conversation does not outgrow them at once.
 constexpr int64_t kLeastCapacity = 256;
+// Tokens that a row goes back where keys give way to newer ones: a last message and its answer,
+// which may be asked for again in other words.
+constexpr int64_t kBack = 256;
 constexpr int kMostWaiting = 1 << 20;
 
 }  // namespace
@@ -74,7 +77,7 @@ Status SessionState::make_kept(int64_t rows, int64_t tokens, const GenerateOptio
   options.context = o.context;
   options.sinks = o.sinks;
   kept_ = {};
-  VKF_ASSIGN(kept_.batch, BatchState::create(model_, options));
+  VKF_ASSIGN(kept_.batch, BatchState::create(model_, options, kBack));
   kept_.options = std::move(options);
   ++counters_.recordings;
   return {};

@@ -103,6 +103,32 @@ TEST_SUITE("model") {
     CHECK(keeps.counters().reused_tokens == 0);
   }
 
+  TEST_CASE("where keys give way to newer ones, a text goes back by a message and its answer") {
+    if (!have_test_device()) return;
+    const Model& model = golden_model("llama-gqa");
+    Session keeps = keeping_session(model);
+    GenerateOptions options = options_for(keeps, 1, 330, {});
+    options.context = 12;
+    options.sinks = 3;
+    const std::vector<int64_t> prompt = {5, 17, 42, 9, 33};
+    const std::vector<int64_t> text = generate(keeps, {prompt}, options)[0][0].ids;
+    REQUIRE(text.size() == prompt.size() + 330);
+    options.max_new_tokens = 25;
+    // Of what was fed, up to 256 tokens and those of a step come again, or all of them.
+    for (const auto& [kept, reused] : {std::pair<size_t, int64_t>{300, 300}, {110, 110}, {20, 0}}) {
+      CAPTURE(kept);
+      const std::vector<int64_t> begin(text.begin(), text.begin() + static_cast<ptrdiff_t>(kept));
+      const std::vector<int64_t> edited = joined(begin, {(text[kept] + 1) % 50, 7, 12});
+      const Generation found = generate(keeps, {edited}, options);
+      CHECK(keeps.counters().reused_tokens == reused);
+      Session fresh = keeping_session(model);
+      const Generation anew = generate(fresh, {edited}, options);
+      check_same(found, anew);
+      CHECK(found[0][0].log_probabilities == anew[0][0].log_probabilities);
+      (void)generate(keeps, {text}, options);
+    }
+  }
+
   TEST_CASE("a context that rolls, and who follows or stops a text that is kept") {
     if (!have_test_device()) return;
     const Model& model = golden_model("llama-gqa");
