@@ -77,6 +77,25 @@ vec4 add_rest(vec4 sum, uint row, uint group, uint q) {
 }
 #endif
 
+// What lies in the tile becomes Y.
+void store_tile(uint row0, uint group0, uint a_base) {
+  for (uint q = 0u; q < kQuads; ++q) {
+    const uint group = group0 + (q >> 1) * kLanes;
+    const uint column = 8u * group + 4u * (q & 1u);
+    const vec4 bias = load_bias(column);
+    for (uint i = 0u; i < kRows && row0 + i < p.m; ++i) {
+      if (column < p.n) {
+        const uint row = a_base + (row0 + i) * p.a_row_stride;
+        vec4 v = tile[(i * kQuads + q) * kLanes + gl_LocalInvocationID.x];
+#if !VKF_BLOCKS
+        v = add_rest(v, row, group, q);
+#endif
+        store_quad(row0 + i, column, finish(v, bias, load_addend(row0 + i, column)));
+      }
+    }
+  }
+}
+
 void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint row0 = gl_WorkGroupID.x * kRows;
@@ -162,30 +181,15 @@ void main() {
 
   // The sums pass through shared memory, each lane to itself, so that what follows is a loop: the
   // epilogue unrolled over the tile would be more code than the product.
-#if VKF_LITERAL
-#define ROW_OF_SUM(i) ((i) & ~3u | (i) & 3u ^ gl_SubgroupInvocationID & 3u)
-#else
-#define ROW_OF_SUM(i) (i)
-#endif
   [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
-      tile[(ROW_OF_SUM(i) * kQuads + q) * kLanes + lane] = sum[i * kQuads + q];
-    }
-  }
-  for (uint q = 0u; q < kQuads; ++q) {
-    const uint group = group0 + (q >> 1) * kLanes;
-    const uint column = 8u * group + 4u * (q & 1u);
-    const vec4 bias = load_bias(column);
-    for (uint i = 0u; i < kRows && row0 + i < p.m; ++i) {
-      if (column < p.n) {
-        const uint row = a_base + (row0 + i) * p.a_row_stride;
-#if VKF_BLOCKS
-        const vec4 v = tile[(i * kQuads + q) * kLanes + lane];
+#if VKF_LITERAL
+    const uint row = (i & ~3u) | ((i ^ gl_SubgroupInvocationID) & 3u);
 #else
-        const vec4 v = add_rest(tile[(i * kQuads + q) * kLanes + lane], row, group, q);
+    const uint row = i;
 #endif
-        store_quad(row0 + i, column, finish(v, bias, load_addend(row0 + i, column)));
-      }
+    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+      tile[(row * kQuads + q) * kLanes + lane] = sum[i * kQuads + q];
     }
   }
+  store_tile(row0, group0, a_base);
 }
