@@ -51,6 +51,11 @@ constexpr ProductForm kForms[] = {
     {"q4m", MatrixFormat::kQ4M, false, "none", Precision::kF32},
 };
 
+// Products of normal numbers; a sum of so many of them is of the order of the root.
+double magnitude_of_sum(int64_t terms, Content content) {
+  return std::sqrt(static_cast<double>(terms)) * (content == Content::kWide ? 1e5 : 1);
+}
+
 Result<CheckCase> product_case(const Product& p, const ProductForm& form, Content content) {
   const bool half = form.precision == Precision::kF16;
   Array a = scaled(random_array({p.m, p.k}, 1, content), half ? 0.5 : 1);
@@ -72,9 +77,7 @@ Result<CheckCase> product_case(const Product& p, const ProductForm& form, Conten
   }
   VKF_ASSIGN(Array y, reference::matmul(a, b, options));
   const DType arithmetic = half ? DType::kF16 : DType::kF32;
-  // Products of normal numbers; a sum of k of them is of the order of sqrt(k).
-  const double magnitude =
-      std::sqrt(static_cast<double>(p.k)) * (content == Content::kWide ? 1e5 : 1);
+  const double magnitude = magnitude_of_sum(p.k, content);
   VKF_ASSIGN(
       CheckCase made,
       call_case({"gemm", std::string(R"({"activation": ")") + form.activation + "\"}",
@@ -100,7 +103,7 @@ Result<CheckCase> strided_case(const Product& p, bool trans_a, bool trans_b) {
                                  (trans_a ? R"(, "trans_a": true)" : "") +
                                  (trans_b ? R"(, "trans_b": true)" : "") + "}";
   return call_case({"gemm", attributes, {{"A", floats(a)}, {"B", floats(b)}, {"C", floats(c)}}},
-                   {{"Y", {std::move(y), terms(p.k), std::sqrt(static_cast<double>(p.k))}}});
+                   {{"Y", {std::move(y), terms(p.k), magnitude_of_sum(p.k, Content::kNormal)}}});
 }
 
 struct Window {
@@ -120,11 +123,10 @@ Result<CheckCase> conv_case(const Window& c, Content content) {
   const std::string attributes = R"({"stride": )" + std::to_string(c.stride) + R"(, "padding": )" +
                                  std::to_string(c.padding) + R"(, "groups": )" +
                                  std::to_string(c.groups) + "}";
+  const int64_t count = element_count(c.w) / c.w[0] + 1;  // of a sum's terms
   return call_case(
       {"conv2d", attributes, {{"X", floats(x)}, {"W", floats(w)}, {"bias", floats(bias)}}},
-      {{"Y",
-        {std::move(y), terms(element_count(c.w) / c.w[0] + 1),
-         content == Content::kWide ? 1e5 : 1}}});
+      {{"Y", {std::move(y), terms(count), magnitude_of_sum(count, content)}}});
 }
 
 }  // namespace
