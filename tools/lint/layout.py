@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: the rooms of docs/architecture.md, and the public API's edge."""
+"""Checks who includes whom: the rooms of docs/architecture.md, and the public API's edge; and that
+no folder lies beside those of the project."""
 import re
 import sys
 
@@ -28,6 +29,8 @@ ROOMS = {
     "tasks": ALL - {"api", "vulkan"},
     "api": ALL,
 }
+TOP = {"bench", "build", "cmake", "conformance", "docs", "include", "models", "runtime", "samples",
+       "shaders", "tests", "tools"}
 VULKAN_ROOMS = {"vulkan", "api"}
 INTEROP = "vkformer/vulkan_interop.h"
 C_HEADERS = {"stdint.h", "stddef.h", "stdbool.h"}
@@ -102,10 +105,16 @@ def check(path, quoted, target):
     return None
 
 
+def strays(names):
+    """Sentences on folders beside those of the project: what a run left behind is soon committed."""
+    return [f"{name}:1: is no folder of the project; remove it, or name it in tools/lint/layout.py."
+            for name in sorted(names) if name not in TOP and not name.startswith(".")]
+
+
 def main():
     sources = files("runtime", "conformance", "include", "samples", "tests", "bench", "shaders",
                     suffixes={".h", ".cpp", ".def", ".comp", ".glsl", ".c"})
-    findings = []
+    findings = strays(path.name for path in ROOT.iterdir() if path.is_dir())
     for path in sources:
         for number, quoted, target in includes(path):
             problem = check(path, quoted, target)
