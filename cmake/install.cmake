@@ -70,6 +70,13 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
 else()
   set(VKFORMER_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
+# What libvkformer.so carries, a program links itself where there is only libvkformer.a.
+set(VKFORMER_PC_LIBS_PRIVATE " -lutf8proc -lpcre2-8 -lzstd -lpthread -ldl")
+set(VKFORMER_PC_LIBS "")
+if(NOT VKFORMER_BUILD_SHARED)
+  set(VKFORMER_PC_LIBS "${VKFORMER_PC_LIBS_PRIVATE}")
+  set(VKFORMER_PC_LIBS_PRIVATE "")
+endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/vkformer.pc.in
   ${PROJECT_BINARY_DIR}/install/vkformer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/install/vkformer.pc COMPONENT development
