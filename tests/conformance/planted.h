@@ -43,6 +43,14 @@ inline std::vector<uint32_t> with_fault(KernelId kernel, uint16_t from, uint16_t
   return words;
 }
 
+// The kernel with every instruction `from` turned into `to`.
+inline std::vector<uint32_t> with_faults(KernelId kernel, uint16_t from, uint16_t to) {
+  std::vector<uint32_t> words = kernel_spirv(kernel);
+  for (const size_t place : places_of(words, from))
+    words[place] = (words[place] & 0xffff0000u) | to;
+  return words;
+}
+
 // A folder for caches that is empty, and goes with the object.
 struct CacheFolder {
   std::string path;

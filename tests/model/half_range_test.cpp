@@ -4,6 +4,7 @@
 #include "reference/attention.h"
 #include "reference/matmul.h"
 #include "support/matrix_rounding.h"
+#include "support/matrix_units.h"
 #include "support/operator_check.h"
 #include "vkformer/operators.h"
 #include "vkformer/session.h"
@@ -102,13 +103,7 @@ TEST_SUITE("model") {
   }
 
   TEST_CASE("a model whose products and attention run on matrix units gives what f32 gives") {
-    if (!have_test_device()) return;
-    const Tier tier = test_device()->impl()->caps().tier;
-    if (tier != Tier::kMatrix) {
-      MESSAGE("skipped: the device runs at tier " << std::string(tier_name(tier))
-                                                  << ", but matrix units need matrix");
-      return;
-    }
+    if (!units_device()) return;
     // As a GPU with room for the smallest blocks only, which compile soonest.
     const auto device = make_test_device(test_device_options(), test_device_tweaks());
     REQUIRE_MESSAGE(device.ok(), device.error().message);

@@ -3,26 +3,15 @@
 #include "ops/attention_units.h"
 
 #include "base/half.h"
-#include "conformance/planted.h"
 #include "ops/attention_cases.h"
 #include "params/score_kinds.h"
 #include "reference/multi_head_attention.h"
-#include "session/matrix_proof.h"
+#include "support/matrix_units.h"
 
 namespace vkformer::testing {
 namespace {
 
 constexpr KernelId kUnitsKernel = KernelId::attention_units__f32_f32_f32_matrix;
-
-// The test device, where it has matrix units and this build kernels for them; else says why not.
-std::shared_ptr<VulkanDevice> units_device() {
-  if (!have_test_device()) return nullptr;
-  std::shared_ptr<VulkanDevice> device = test_device()->impl();
-  if (device->caps().matrix()) return device;
-  MESSAGE("skipped: the device runs at tier " << std::string(tier_name(device->caps().tier))
-                                              << ", but matrix units need matrix");
-  return nullptr;
-}
 
 // As a GPU with that unit only.
 DeviceCaps as_gpu(const VulkanDevice& device, const MatrixUnit& unit) {
@@ -108,16 +97,6 @@ std::vector<uint32_t> row_words(const Tensor& y, size_t row) {
   const std::vector<uint32_t> words = words_of(y);
   return {words.begin() + static_cast<std::ptrdiff_t>(row * width),
           words.begin() + static_cast<std::ptrdiff_t>((row + 1) * width)};
-}
-
-DeviceCaps invented(std::vector<MatrixUnit> units) {
-  DeviceCaps caps = caps_of_tier(Tier::kMatrix);
-  caps.device_class = DeviceClass::kDiscrete;
-  caps.limits.max_invocations = 1024;
-  caps.limits.max_group_size = {1024, 1024, 64};
-  caps.limits.max_shared_bytes = 49152;
-  caps.matrix_units = std::move(units);
-  return caps;
 }
 
 }  // namespace
@@ -287,40 +266,19 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("attention whose matrix units compute wrongly fails its self-check and is left out") {
     if (!units_device()) return;
-    // Every product becomes a sum, that of scores and the scale too.
-    std::vector<uint32_t> faulty = kernel_spirv(kUnitsKernel);
-    for (const size_t place : places_of(faulty, kFMul)) {
-      faulty[place] = (faulty[place] & 0xffff0000u) | kFAdd;
-    }
-    const auto gpu = [](const Device& device) {
-      DeviceCaps caps = device.impl()->caps();
-      caps.device_class = DeviceClass::kDiscrete;
-      caps.limits.max_shared_bytes = 16384;
-      return caps;
-    };
-    const auto kernel_of = [&](const Device& device) {
+    check_self_check(kUnitsKernel, 16384, [](const DeviceCaps& caps) {
       const AttentionCase c{.queries = 20, .keys = 20, .head_width = 32, .value_width = 32};
       const PreparedOperator op = prepare(c, make_half_problem(c));
-      const auto plan = make_plan(op.graph, gpu(device), Precision::kF16);
+      const auto plan = make_plan(op.graph, caps, Precision::kF16);
       REQUIRE(plan.ok());
       return plan->dispatches.at(0).kernel;
-    };
-    const Device right = planted_device({}, "none");
-    prove_matrix_units(right.impl(), gpu(right));
-    CHECK(right.impl()->caps().demoted.empty());
-    CHECK(kernel_of(right) == kUnitsKernel);
-    const Device wrong = planted_device({{kUnitsKernel, faulty}}, "none");
-    CHECK(kernel_of(wrong) == kUnitsKernel);
-    prove_matrix_units(wrong.impl(), gpu(wrong));
-    CHECK(wrong.impl()->caps().demoted == std::vector<KernelId>{kUnitsKernel});
-    CHECK(kernel_of(wrong) != kUnitsKernel);
-    CHECK(wrong.info().notes.back().find("self-check") != std::string::npos);
+    });
   }
 }
 
 TEST_SUITE("cpu") {
   TEST_CASE("attention of halves takes matrix units on GPUs that have them, the largest first") {
-    const DeviceCaps caps = invented({{16, 8, 8}, {16, 16, 16}, {16, 8, 16}});
+    const DeviceCaps caps = caps_with_units({{16, 8, 8}, {16, 16, 16}, {16, 8, 16}});
     const auto pick = [&](const DeviceCaps& on, auto change) {
       AttentionCase c{.queries = 200, .keys = 200, .head_width = 64, .value_width = 64};
       AttentionAttrs a = make_attrs(c, no_score_terms());
@@ -355,14 +313,14 @@ TEST_SUITE("cpu") {
     other = caps;
     other.limits.max_invocations = 64;
     CHECK(pick(other, same)->subgroups == 2);
-    CHECK_FALSE(pick(invented({{64, 64, 64}, {3, 3, 3}, {0, 0, 0}, {16, 16, 0}}), same));
+    CHECK_FALSE(pick(caps_with_units({{64, 64, 64}, {3, 3, 3}, {0, 0, 0}, {16, 16, 0}}), same));
   }
 
   TEST_CASE("attention by matrix units: every lane of every subgroup has a part of a row") {
     for (const uint32_t subgroup : {4u, 8u, 16u, 32u, 64u}) {
       for (const MatrixUnit& unit :
            {MatrixUnit{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}, {32, 8, 16}}) {
-        DeviceCaps caps = invented({unit});
+        DeviceCaps caps = caps_with_units({unit});
         caps.subgroup_size = subgroup;
         const AttentionCase c{.queries = 99, .keys = 70, .head_width = 96, .value_width = 80};
         const AttentionAttrs a = make_attrs(c, no_score_terms());

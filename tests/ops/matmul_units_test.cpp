@@ -1,10 +1,9 @@
 // Matrix products by cooperative matrices: every unit that the device lists and every block,
 // forced, against the double-precision reference; and the self-check that stands before their use.
-#include "conformance/planted.h"
 #include "ops/matmul_run.h"
 #include "params/activation.h"
 #include "reference/gated_activation.h"
-#include "session/matrix_proof.h"
+#include "support/matrix_units.h"
 
 namespace vkformer::testing {
 namespace {
@@ -33,16 +32,6 @@ ProductCase case_of(size_t i, MatrixFormat weight) {
   c.activation = i == 5 || i == 12 ? ActivationKind::kGelu : ActivationKind::kNone;
   c.seed = static_cast<uint32_t>(2000 + i);
   return c;
-}
-
-// The test device, where it has matrix units and this build kernels for them; else says why not.
-std::shared_ptr<VulkanDevice> units_device() {
-  if (!have_test_device()) return nullptr;
-  std::shared_ptr<VulkanDevice> device = test_device()->impl();
-  if (device->caps().matrix()) return device;
-  MESSAGE("skipped: the device runs at tier " << std::string(tier_name(device->caps().tier))
-                                              << ", but matrix units need matrix");
-  return nullptr;
 }
 
 // Every unit with every block that fits.
@@ -74,16 +63,6 @@ std::vector<uint32_t> check_run(const std::shared_ptr<VulkanDevice>& device, con
 void set_a(const ProductCase& c, Product& product, uint32_t row, uint32_t step, double value) {
   product.a.data[size_t{row} * c.k + step] = value;
   product.a_words = place(product.a, c.a_offset, c.a_gap, false).words;
-}
-
-DeviceCaps invented(std::vector<MatrixUnit> units) {
-  DeviceCaps caps = caps_of_tier(Tier::kMatrix);
-  caps.device_class = DeviceClass::kDiscrete;
-  caps.limits.max_invocations = 1024;
-  caps.limits.max_group_size = {1024, 1024, 64};
-  caps.limits.max_shared_bytes = 49152;
-  caps.matrix_units = std::move(units);
-  return caps;
 }
 
 }  // namespace
@@ -181,44 +160,21 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("matrix units that compute wrongly fail their self-check and are left out") {
     if (!units_device()) return;
-    const KernelId kernel = KernelId::matmul_units__f32_any_f32_matrix;
-    // Every product becomes a sum, that of alpha and the units' own too.
-    std::vector<uint32_t> faulty = kernel_spirv(kernel);
-    for (const size_t place : places_of(faulty, kFMul)) {
-      faulty[place] = (faulty[place] & 0xffff0000u) | kFAdd;
-    }
-    // As a GPU with room for the smallest blocks only, which compile soonest.
-    const auto as_gpu = [](const Device& device) {
-      DeviceCaps caps = device.impl()->caps();
-      caps.device_class = DeviceClass::kDiscrete;
-      caps.limits.max_shared_bytes = 8192;
-      return caps;
-    };
-    const auto plan_of = [&](const Device& device) {
+    check_self_check(KernelId::matmul_units__f32_any_f32_matrix, 8192, [](const DeviceCaps& caps) {
       Graph graph;
       const TensorId x = graph.add_external("x", DType::kF32, {70, 40});
       const TensorId words = graph.add_external("weight", DType::kU32, {64 * 40});
       REQUIRE(add_linear(graph, x, {.tensor = words, .n = 60, .k = 40}, {}).ok());
-      const auto plan = make_plan(graph, as_gpu(device), Precision::kF16);
+      const auto plan = make_plan(graph, caps, Precision::kF16);
       REQUIRE(plan.ok());
       return plan->dispatches.at(0).kernel;
-    };
-    const Device right = planted_device({}, "none");
-    prove_matrix_units(right.impl(), as_gpu(right));
-    CHECK(right.impl()->caps().demoted.empty());
-    CHECK(plan_of(right) == kernel);
-    const Device wrong = planted_device({{kernel, faulty}}, "none");
-    CHECK(plan_of(wrong) == kernel);
-    prove_matrix_units(wrong.impl(), as_gpu(wrong));
-    CHECK(wrong.impl()->caps().demoted == std::vector<KernelId>{kernel});
-    CHECK(plan_of(wrong) != kernel);
-    CHECK(wrong.info().notes.back().find("self-check") != std::string::npos);
+    });
   }
 }
 
 TEST_SUITE("cpu") {
   TEST_CASE("products of halves take matrix units on GPUs that have them, the largest first") {
-    const DeviceCaps caps = invented({{16, 8, 8}, {16, 16, 16}, {16, 8, 16}});
+    const DeviceCaps caps = caps_with_units({{16, 8, 8}, {16, 16, 16}, {16, 8, 16}});
     MatmulProblem problem = make_product({.m = 300, .n = 12, .k = 20}).problem;
     const auto pick = [&](const DeviceCaps& on, uint32_t m, Precision precision) {
       problem.params.m = m;
@@ -241,8 +197,8 @@ TEST_SUITE("cpu") {
     CHECK(pick(other, 300, Precision::kF16) == MatmulChoice{kAnyRows, kUnits, 32, 1});
     other.limits.max_invocations = 32;
     CHECK(pick(other, 300, Precision::kF16).strategy == kTiled);
-    CHECK(pick(invented({{64, 64, 64}, {3, 3, 3}, {0, 0, 0}}), 300, Precision::kF16).strategy ==
-          kTiled);
+    CHECK(pick(caps_with_units({{64, 64, 64}, {3, 3, 3}, {0, 0, 0}}), 300, Precision::kF16)
+              .strategy == kTiled);
     // Not in panels: another layout.
     problem.params.b_row_stride = 72;
     CHECK(pick(caps, 300, Precision::kF16).strategy == kTiled);
@@ -250,7 +206,8 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("launches by matrix units cover every element with whole subgroups") {
     for (const uint32_t subgroup : {4u, 8u, 16u, 32u, 64u}) {
-      DeviceCaps caps = invented({{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}});
+      DeviceCaps caps =
+          caps_with_units({{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}});
       caps.subgroup_size = subgroup;
       int tried = 0;
       for (const MatmulChoice& choice : matmul_candidates(caps, 200, Precision::kF16)) {
@@ -264,7 +221,7 @@ TEST_SUITE("cpu") {
       }
       CHECK(tried == 15);
     }
-    for (const MatmulChoice& choice : matmul_candidates(invented({{16, 16, 16}}), 200)) {
+    for (const MatmulChoice& choice : matmul_candidates(caps_with_units({{16, 16, 16}}), 200)) {
       CHECK(choice.strategy != kUnits);
     }
   }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "support/test_device.h"
+#include "support/matrix_units.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/host_device.h"
 
@@ -103,15 +103,6 @@ Device varying_device(const Loader& loader, bool controls) {
   return *device;
 }
 
-bool has_units() {
-  if (!have_test_device()) return false;
-  const Tier tier = test_device()->impl()->caps().tier;
-  if (tier == Tier::kMatrix) return true;
-  MESSAGE("skipped: the device runs at tier " << std::string(tier_name(tier))
-                                              << ", but matrix units need matrix");
-  return false;
-}
-
 bool notes_have(const DeviceInfo& info, const std::string& part) {
   return std::any_of(info.notes.begin(), info.notes.end(),
                      [&](const std::string& note) { return note.find(part) != std::string::npos; });
@@ -121,7 +112,7 @@ bool notes_have(const DeviceInfo& info, const std::string& part) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("pipelines of matrix units ask for full subgroups of the device's size") {
-    if (!has_units()) return;
+    if (!testing::units_device()) return;
     const auto loader = Loader::open();
     REQUIRE(loader);
     const Device device = varying_device(*loader, true);
@@ -138,7 +129,7 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("matrix units stay off where subgroups may have another size than theirs") {
-    if (!has_units()) return;
+    if (!testing::units_device()) return;
     const auto loader = Loader::open();
     REQUIRE(loader);
     const Device device = varying_device(*loader, false);
@@ -147,7 +138,7 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("an adopted device has matrix units if what they need was enabled") {
-    if (!has_units()) return;
+    if (!testing::units_device()) return;
     const HostDevice host(VK_API_VERSION_1_3);
     between = {};
     between.get = host.loader->get_instance_proc_addr();
