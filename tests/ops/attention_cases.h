@@ -161,4 +161,25 @@ inline reference::AttentionOutputs reference_outputs(const AttentionCase& c,
   return *out;
 }
 
+inline void set_element(Tensor& tensor, size_t index, float value) {
+  std::memcpy(tensor.bytes.data() + 4 * index, &value, 4);
+}
+
+// The operator with its inputs bound; `softcap` 0: none.
+inline PreparedOperator prepare_attention(const AttentionCase& c, const AttentionProblem& p,
+                                          float softcap = 0) {
+  const ScoreTerms terms = make_terms(c, p);
+  PreparedOperator op;
+  AttentionInputs inputs;
+  inputs.q = op.bind("q", p.q);
+  inputs.kv = op.bind("kv", join_kv(p.k, p.v));
+  if (c.terms != AttentionCase::kNone) inputs.terms = op.bind("terms", terms.words);
+  AttentionAttrs attrs = make_attrs(c, terms.params);
+  attrs.softcap = softcap;
+  Result<TensorId> y = add_attention(op.graph, inputs, attrs);
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  op.name_output(*y, "y");
+  return op;
+}
+
 }  // namespace vkformer::testing

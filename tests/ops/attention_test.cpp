@@ -6,21 +6,8 @@
 namespace vkformer::testing {
 namespace {
 
-PreparedOperator prepare(const AttentionCase& c, const AttentionProblem& p) {
-  const ScoreTerms terms = make_terms(c, p);
-  PreparedOperator op;
-  AttentionInputs inputs;
-  inputs.q = op.bind("q", p.q);
-  inputs.kv = op.bind("kv", join_kv(p.k, p.v));
-  if (c.terms != AttentionCase::kNone) inputs.terms = op.bind("terms", terms.words);
-  Result<TensorId> y = add_attention(op.graph, inputs, make_attrs(c, terms.params));
-  REQUIRE_MESSAGE(y.ok(), y.error().message);
-  op.name_output(*y, "y");
-  return op;
-}
-
 void check_problem(const AttentionCase& c, const AttentionProblem& p) {
-  const PreparedOperator op = prepare(c, p);
+  const PreparedOperator op = prepare_attention(c, p);
   const Array expected = reference_outputs(c, p).output;
   for (const TierDevice& device : tier_devices()) {
     INFO(device.tier, ", ", c.text());
@@ -31,10 +18,6 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p) {
 
 void check_case(const AttentionCase& c) {
   check_problem(c, make_problem(c));
-}
-
-void set_element(Tensor& tensor, size_t index, float value) {
-  std::memcpy(tensor.bytes.data() + 4 * index, &value, 4);
 }
 
 // (B, T, 3 D): q, k and v of a problem with equal heads and widths side by side.
@@ -145,7 +128,7 @@ TEST_SUITE("gpu") {
     std::fill(p.key_mask->bytes.begin(), p.key_mask->bytes.end(), std::byte{0});
     set_element(p.v, 3, kNan);
     for (const TierDevice& device : tier_devices()) {
-      const Tensor y = run_poisoned(device, prepare(c, p)).at("y");
+      const Tensor y = run_poisoned(device, prepare_attention(c, p)).at("y");
       check_close(y, reference::filled(y.shape, 0.0), {});
     }
   }

@@ -42,25 +42,6 @@ AttentionProblem make_half_problem(const AttentionCase& c) {
   return p;
 }
 
-void set_element(Tensor& tensor, size_t index, float value) {
-  std::memcpy(tensor.bytes.data() + 4 * index, &value, 4);
-}
-
-PreparedOperator prepare(const AttentionCase& c, const AttentionProblem& p, float softcap = 0) {
-  const ScoreTerms terms = make_terms(c, p);
-  PreparedOperator op;
-  AttentionInputs inputs;
-  inputs.q = op.bind("q", p.q);
-  inputs.kv = op.bind("kv", join_kv(p.k, p.v));
-  if (c.terms != AttentionCase::kNone) inputs.terms = op.bind("terms", terms.words);
-  AttentionAttrs attrs = make_attrs(c, terms.params);
-  attrs.softcap = softcap;
-  Result<TensorId> y = add_attention(op.graph, inputs, attrs);
-  REQUIRE_MESSAGE(y.ok(), y.error().message);
-  op.name_output(*y, "y");
-  return op;
-}
-
 Tensor run_units(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
                  const PreparedOperator& op) {
   GraphRunOptions options;
@@ -83,7 +64,8 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p, double mag
   tolerance.absolute *= magnitude;
   for (const MatrixUnit& unit : device->caps().matrix_units) {
     INFO(c.text(), " by ", unit.m, "x", unit.n, "x", unit.k);
-    check_close(run_units(device, as_gpu(*device, unit), prepare(c, p)), expected, tolerance);
+    check_close(run_units(device, as_gpu(*device, unit), prepare_attention(c, p)), expected,
+                tolerance);
   }
 }
 
@@ -204,8 +186,8 @@ TEST_SUITE("gpu") {
       p = plain;
       set_element(p.q, 7 * 40 + 39, 2e6f);
       const DeviceCaps caps = as_gpu(*device, unit);
-      const Tensor wide = run_units(device, caps, prepare(c, p));
-      const Tensor narrow = run_units(device, caps, prepare(c, plain));
+      const Tensor wide = run_units(device, caps, prepare_attention(c, p));
+      const Tensor narrow = run_units(device, caps, prepare_attention(c, plain));
       for (const size_t row : {0u, 6u, 8u, 39u}) {
         CHECK(row_words(wide, row) == row_words(narrow, row));
       }
@@ -232,8 +214,8 @@ TEST_SUITE("gpu") {
                                      *reference::from_tensor(p.v), options);
     REQUIRE(expected.ok());
     for (const MatrixUnit& unit : device->caps().matrix_units) {
-      check_close(run_units(device, as_gpu(*device, unit), prepare(c, p, 0.4f)), expected->output,
-                  tolerance_for(DType::kF16, 67));
+      check_close(run_units(device, as_gpu(*device, unit), prepare_attention(c, p, 0.4f)),
+                  expected->output, tolerance_for(DType::kF16, 67));
     }
   }
 
@@ -246,7 +228,7 @@ TEST_SUITE("gpu") {
     const AttentionProblem all = make_half_problem(c);
     for (const MatrixUnit& unit : device->caps().matrix_units) {
       const DeviceCaps caps = as_gpu(*device, unit);
-      const Tensor whole = run_units(device, caps, prepare(c, all));
+      const Tensor whole = run_units(device, caps, prepare_attention(c, all));
       for (const int64_t tokens : {9, 16, 35, 69}) {
         AttentionCase fewer = c;
         fewer.queries = fewer.keys = tokens;
@@ -255,7 +237,7 @@ TEST_SUITE("gpu") {
           tensor->shape[2] = tokens;
           tensor->bytes.resize(static_cast<size_t>(tokens) * 32 * 4);
         }
-        const Tensor part = run_units(device, caps, prepare(fewer, p));
+        const Tensor part = run_units(device, caps, prepare_attention(fewer, p));
         for (size_t row = 0; row < static_cast<size_t>(tokens); ++row) {
           CAPTURE(row);
           CHECK(row_words(part, row) == row_words(whole, row));
@@ -268,7 +250,7 @@ TEST_SUITE("gpu") {
     if (!units_device()) return;
     check_self_check(kUnitsKernel, 16384, [](const DeviceCaps& caps) {
       const AttentionCase c{.queries = 20, .keys = 20, .head_width = 32, .value_width = 32};
-      const PreparedOperator op = prepare(c, make_half_problem(c));
+      const PreparedOperator op = prepare_attention(c, make_half_problem(c));
       const auto plan = make_plan(op.graph, caps, Precision::kF16);
       REQUIRE(plan.ok());
       return plan->dispatches.at(0).kernel;
