@@ -12,6 +12,8 @@ option(VKFORMER_BUILD_STATIC "Build the static library" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_INSTALL "Make install rules and packages" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_FUZZ "Build the fuzz targets as libFuzzer programs (preset fuzz, clang)" OFF)
 option(VKFORMER_WERROR "Make warnings errors" OFF)
+option(VKFORMER_PRECOMPILE "Parse the standard library's headers once a target"
+       ${PROJECT_IS_TOP_LEVEL})
 
 set(VKFORMER_FAMILIES all CACHE STRING
     "Model families to build: all, or files of runtime/model without .cpp, such as bert;marian")
