@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "conformance/content.h"
+#include "conformance/matrix_rounding.h"
 #include "ops/recurrent_cell.h"
 #include "reference/additive_attention.h"
 #include "reference/matmul.h"
@@ -24,14 +25,14 @@ Array last_of(const Array& y, int64_t width) {
   return last;
 }
 
-Result<CheckCase> layer_case(const Shape& s, bool lstm, bool half) {
+Result<CheckCase> layer_case(const Shape& s, bool lstm, MatrixFormat format) {
   const int64_t width = s[3], gates = (lstm ? 4 : 3) * width;
   const double scale = 1 / std::sqrt(static_cast<double>(width));
   const Array x = random_array({s[0], s[1], s[2]}, 1);
-  Array w_ih = scaled(random_array({gates, s[2]}, 2), scale);
-  Array w_hh = scaled(random_array({gates, width}, 3), scale);
-  if (half) w_ih = reference::round_to_f16(std::move(w_ih));
-  if (half) w_hh = reference::round_to_f16(std::move(w_hh));
+  const Array given_ih = scaled(random_array({gates, s[2]}, 2), scale);
+  const Array given_hh = scaled(random_array({gates, width}, 3), scale);
+  const Array w_ih = round_to_format(given_ih, format, MatrixOrder::kOutIn);
+  const Array w_hh = round_to_format(given_hh, format, MatrixOrder::kOutIn);
   const Array b_ih = random_array({gates}, 4), b_hh = random_array({gates}, 5);
   reference::MatmulOptions product;
   product.trans_b = true;
@@ -50,11 +51,11 @@ Result<CheckCase> layer_case(const Shape& s, bool lstm, bool half) {
   return call_case({lstm ? "lstm" : "gru",
                     "{}",
                     {{"X", floats(x)},
-                     {"weight_ih", floats(w_ih)},
-                     {"weight_hh", floats(w_hh)},
+                     {"weight_ih", floats(given_ih)},
+                     {"weight_hh", floats(given_hh)},
                      {"bias_ih", floats(b_ih)},
                      {"bias_hh", floats(b_hh)}},
-                    half ? "f16" : "f32"},
+                    format_name(format)},
                    std::move(expected));
 }
 
@@ -124,10 +125,11 @@ Result<CheckCase> alignment_case(const Shape& s, bool masked) {
 void add_recurrent_checks(CheckList& list) {
   for (const Shape& s : kLayers) {
     for (const bool lstm : {false, true}) {
-      for (const bool half : {false, true}) {
-        list.add("recurrence",
-                 std::string(lstm ? "lstm" : "gru") + (half ? "-f16/" : "/") + size_text(s),
-                 s[3] == 31, [=] { return layer_case(s, lstm, half); });
+      for (const MatrixFormat format : kMatrixFormats) {
+        const std::string stored =
+            format == MatrixFormat::kF32 ? "" : std::string("-") + format_name(format);
+        list.add("recurrence", (lstm ? "lstm" : "gru") + stored + "/" + size_text(s), s[3] == 31,
+                 [=] { return layer_case(s, lstm, format); });
       }
       list.add("recurrent_cell", std::string(lstm ? "lstm/" : "gru/") + size_text({s[0], s[3]}),
                s[3] == 31, [=] { return cell_case(s[0], s[3], lstm); });

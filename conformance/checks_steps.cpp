@@ -266,26 +266,34 @@ Result<CheckCase> attention_step_case(const AttentionStep& c) {
   return made;
 }
 
-Result<CheckCase> embedding_step_case(int64_t width, bool half) {
-  Array table = random_array({11, width}, 1);
-  if (half) table = reference::round_to_f16(std::move(table));
+Result<CheckCase> embedding_step_case(int64_t width, MatrixFormat format) {
+  const Array given = random_array({11, width}, 1);
+  const Array table = round_to_format(given, format, MatrixOrder::kOutIn);
   const Array places = random_array({40, width}, 2);
   const std::vector<uint32_t> ids = {3, 10, 0, 7, 7};
   CheckCase made = step_case();
   EmbeddingInputs in;
   in.ids = made.op.bind("ids", words(ids));
-  OperatorOptions options;
-  options.weights = half ? "f16" : "f32";
-  const OperatorCall call{"embedding", "{}", {{"table", floats(table)}}};
-  VKF_ASSIGN(const OperatorArguments arguments, OperatorArguments::parse(call, options));
-  VKF_ASSIGN(Tensor stored, arguments.weights("table"));
-  in.table = made.op.bind("table", std::move(stored));
-  in.positions = made.op.bind("positions", floats(places));
-  in.state = made.op.bind("state", state_of(17));
   EmbeddingAttrs attrs;
   attrs.vocabulary = 11;
   attrs.width = u32(width);
   attrs.scale = 0.5f;
+  if (in_blocks(format)) {
+    VKF_ASSIGN(const std::vector<float> values, floats(given).to_floats());
+    VKF_ASSIGN(const PackedMatrix packed, pack_matrix(values, {11, width}, {}, format));
+    in.table = made.op.bind("table", words(packed.words));
+    attrs.format = format;
+    attrs.panel_stride = panel_stride(format, attrs.width);
+  } else {
+    const OperatorCall call{"embedding", "{}", {{"table", floats(given)}}};
+    OperatorOptions options;
+    options.weights = format_name(format);
+    VKF_ASSIGN(const OperatorArguments arguments, OperatorArguments::parse(call, options));
+    VKF_ASSIGN(Tensor stored, arguments.weights("table"));
+    in.table = made.op.bind("table", std::move(stored));
+  }
+  in.positions = made.op.bind("positions", floats(places));
+  in.state = made.op.bind("state", state_of(17));
   VKF_ASSIGN(const TensorId y, add_embedding(made.op.graph, in, attrs));
   made.op.name_output(y, "y");
   Array expected = reference::filled(made.op.graph.tensor(y).shape, kUntouched);
@@ -420,10 +428,12 @@ void add_step_checks(CheckList& list) {
              [=] { return alignment_step_case(s[0], s[1], s[2]); });
   }
   for (const int64_t width : {int64_t{1}, int64_t{31}, int64_t{33}, int64_t{768}}) {
-    list.add("embedding", "step-f32/" + std::to_string(width), width == 33,
-             [=] { return embedding_step_case(width, false); });
-    list.add("embedding", "step-f16/" + std::to_string(width + width % 2), width == 33,
-             [=] { return embedding_step_case(width + width % 2, true); });
+    for (const MatrixFormat format : kMatrixFormats) {
+      const int64_t stored = format == MatrixFormat::kF16 ? width + width % 2 : width;
+      list.add("embedding",
+               std::string("step-") + format_name(format) + "/" + std::to_string(stored),
+               width == 33, [=] { return embedding_step_case(stored, format); });
+    }
     for (const uint32_t position : {0u, 1u, 2u}) {
       list.add("move_columns", "step/" + size_text({width, position}), width == 33,
                [=] { return state_case(width, position); });
