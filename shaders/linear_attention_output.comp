@@ -16,6 +16,7 @@ layout(constant_id = 2) const uint kValueWidth = 64;  // Ev
 layout(constant_id = 3) const uint kCausal = 0;
 layout(constant_id = 4) const uint kFades = 0;   // 1: keys' features are exponents
 layout(constant_id = 5) const uint kHasOne = 0;  // 1: the last feature is the constant one
+layout(constant_id = 6) const uint kDirect = 0;  // 1: no query tile; a software device reads F once for all lanes
 const uint kColumns = (kValueWidth + kLocalSize - 1u) / kLocalSize;
 const uint kTile = 64u;  // features
 
@@ -39,6 +40,7 @@ float total[kRows];
 
 // Features n0 ... of the tile's queries; zeros beyond the last query or feature.
 void load_queries(uint base, uint rows, uint n0) {
+  if (kDirect != 0u) return;
   barrier();
   for (uint i = gl_LocalInvocationID.x; i < kRows * kTile; i += kLocalSize) {
     const uint n = n0 + i % kTile;
@@ -46,6 +48,11 @@ void load_queries(uint base, uint rows, uint n0) {
     query_tile[i] = read ? f[base + i / kTile * p.features + n] : 0.0;
   }
   barrier();
+}
+
+// Feature n0 + n of query r, of the tile that was loaded last.
+float query_feature(uint base, uint rows, uint r, uint n0, uint n) {
+  return kDirect != 0u ? f[base + min(r, rows - 1u) * p.features + n0 + n] : query_tile[r * kTile + n];
 }
 
 void add_state(uint queries, uint rows, uint state) {
@@ -61,7 +68,7 @@ void add_state(uint queries, uint rows, uint state) {
         v[c] = states[row + min(gl_LocalInvocationID.x + c * kLocalSize, kValueWidth - 1u)];
       }
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-        const float weight = query_tile[r * kTile + n];
+        const float weight = query_feature(queries, rows, r, n0, n);
         total[r] += weight * one;
         [[unroll]] for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] += weight * v[c];
       }
@@ -80,7 +87,9 @@ void weigh_key(uint queries, uint rows, uint key, bool inside, float peak) {
       float value = inside ? f[key + n0 + n] : 0.0;
       const bool one = kHasOne != 0u && n0 + n + 1u == p.features;
       if (kFades != 0u && !one) value = exp_nonpositive(value - peak);
-      [[unroll]] for (uint r = 0u; r < kRows; ++r) weight[r] += query_tile[r * kTile + n] * value;
+      [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+        weight[r] += query_feature(queries, rows, r, n0, n) * value;
+      }
     }
   }
   const uint lane = gl_LocalInvocationID.x;

@@ -15,6 +15,7 @@ layout(constant_id = 2) const uint kValueWidth = 64;  // Ev
 layout(constant_id = 3) const uint kFades = 0;        // 1: features are exponents, and keys have peaks
 layout(constant_id = 4) const uint kHasOne = 0;       // 1: the last feature is the constant one
 layout(constant_id = 5) const uint kHasMask = 0;
+layout(constant_id = 6) const uint kDirect = 0;  // 1: no tile; a software device reads F once for all lanes
 const uint kColumns = (kValueWidth + kLocalSize - 1u) / kLocalSize;
 const uint kTile = 16u;  // keys
 
@@ -86,23 +87,28 @@ void main() {
   [[unroll]] for (uint i = 0u; i < kFeatures * kColumns; ++i) sum[i] = 0.0;
   [[unroll]] for (uint n = 0u; n < kFeatures; ++n) total[n] = 0.0;
   for (uint tile = first; tile < end; tile += kTile) {
-    load_features(base, uvec2(tile, end), n0, peak);
-    barrier();
+    if (kDirect == 0u) {
+      load_features(base, uvec2(tile, end), n0, peak);
+      barrier();
+    }
     const uint keys = min(kTile, end - tile);
     for (uint j = 0u; j < keys; ++j) {
       if (!is_kept(item, tile + j)) continue;
       const uint row = from + (tile + j) * p.v.row_stride;
+      const uint key = base + (tile + j) * p.f_token_stride;
       float v[kColumns];
       [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
         v[c] = x[row + min(lane + c * kLocalSize, kValueWidth - 1u)];
       }
       [[unroll]] for (uint n = 0u; n < kFeatures; ++n) {
-        const float weight = feature_tile[j * kFeatures + n];
+        const uint feature = min(n0 + n, p.features - 1u);
+        const float weight =
+            kDirect != 0u ? f[key + feature * p.f_feature_stride] : feature_tile[j * kFeatures + n];
         total[n] += weight;
         [[unroll]] for (uint c = 0u; c < kColumns; ++c) sum[n * kColumns + c] += weight * v[c];
       }
     }
-    barrier();
+    if (kDirect == 0u) barrier();
   }
   const uint line = kValueWidth + 1u;
   const uint to = p.out_offset + (local * p.chunks + chunk) * (p.features * line + 2u);

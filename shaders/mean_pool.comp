@@ -1,13 +1,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // computes: y = mean of x over the kept tokens, zeros without any; y / max(|y|, 1e-12) if asked
 // shapes:   X (B, T, D), Mask (B, ceil(T/32)) words, bit t % 32 = token t kept -> Y (B, D)
-// mapping:  one workgroup `span` columns of a batch row (z: which); an invocation takes every kLocalSize-th of them
+// mapping:  one workgroup `span` columns of a batch row (z: which); an invocation takes every kLocalSize-th of them,
+//           kColumns at a time
 // bounds:   T and D may be anything; a token left out is never read; Mask may be unused
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kHasMask = 0;
+layout(constant_id = 2) const uint kColumns = 1;  // that an invocation sums at a time
 
 #include "reduce.glsl"
 #include "rows.glsl"
@@ -18,39 +21,48 @@ layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer Mask { uint mask[]; };
 layout(binding = 2) writeonly buffer Y { float y[]; };
 
-bool is_kept(uint batch, uint token) {
-  if (kHasMask == 0u) return true;
+// The means of the columns `column` + c * kLocalSize; those beyond the last are the last one's.
+void column_means(uint batch, uint column, out float means[kColumns]) {
+  [[unroll]] for (uint c = 0u; c < kColumns; ++c) means[c] = 0.0;
   const uint words = (p.tokens + 31u) >> 5u;
-  return (mask[batch * words + (token >> 5u)] & (1u << (token & 31u))) != 0u;
-}
-
-float column_mean(uint batch, uint column) {
-  float sum = 0.0;
   uint count = 0u;
-  for (uint token = 0u; token < p.tokens; ++token) {
-    if (!is_kept(batch, token)) continue;
-    sum += x[(batch * p.tokens + token) * p.width + column];
-    ++count;
+  for (uint word = 0u; word < words; ++word) {
+    const uint kept = kHasMask == 0u ? 0xffffffffu : mask[batch * words + word];
+    const uint end = min(p.tokens, (word + 1u) << 5u);
+    for (uint token = word << 5u; token < end; ++token) {
+      if ((kept & (1u << (token & 31u))) == 0u) continue;
+      const uint row = (batch * p.tokens + token) * p.width;
+      [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+        means[c] += x[row + min(column + c * kLocalSize, p.width - 1u)];
+      }
+      ++count;
+    }
   }
-  return count == 0u ? 0.0 : sum / float(count);
+  [[unroll]] for (uint c = 0u; c < kColumns; ++c) means[c] = count == 0u ? 0.0 : means[c] / float(count);
 }
 
 void main() {
   const uint batch = row_group_index();
   if (batch >= p.batch) return;
-  const uint first = gl_WorkGroupID.z * p.span;
-  const uint end = min(p.width, first + p.span);
+  const uint first = gl_WorkGroupID.z * p.span + gl_LocalInvocationID.x;
+  const uint end = min(p.width, (gl_WorkGroupID.z + 1u) * p.span);
+  float means[kColumns];
   float divisor = 1.0;
   if (p.normalize != 0u) {
     float squares = 0.0;
-    for (uint d = first + gl_LocalInvocationID.x; d < end; d += kLocalSize) {
-      const float mean = column_mean(batch, d);
-      squares += mean * mean;
+    for (uint d = first; d < end; d += kLocalSize * kColumns) {
+      column_means(batch, d, means);
+      [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+        if (d + c * kLocalSize < end) squares += means[c] * means[c];
+      }
     }
     divisor = sqrt(workgroup_sum(squares));
     if (divisor < 1e-12) divisor = 1e-12;
   }
-  for (uint d = first + gl_LocalInvocationID.x; d < end; d += kLocalSize) {
-    y[batch * p.width + d] = column_mean(batch, d) / divisor;
+  for (uint d = first; d < end; d += kLocalSize * kColumns) {
+    column_means(batch, d, means);
+    [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+      if (d + c * kLocalSize < end) y[batch * p.width + d + c * kLocalSize] = means[c] / divisor;
+    }
   }
 }

@@ -17,6 +17,8 @@ void emit_chunks(LowerContext& context, const Node& node, const StateSum& s) {
   const uint32_t lanes = attention_local_size(context.caps, s.value_width);
   const uint32_t features = features_at_once(context.caps);
   const bool masked = s.mask != ~0u;
+  // Exponents are turned into features once, for all lanes.
+  const bool direct = context.caps.device_class == DeviceClass::kSoftware && !s.fades;
   Dispatch d = make_dispatch(node, KernelId::linear_attention_state__f32_f32_f32);
   d.bindings = {{s.x, Access::kRead},
                 {s.features, Access::kRead},
@@ -27,7 +29,7 @@ void emit_chunks(LowerContext& context, const Node& node, const StateSum& s) {
       s.direct() ? s.scan.total_offset + s.state.first_unit * s.scan.state_words : 0;
   d.set_push(params);
   d.spec = {lanes,           features, s.value_width, s.fades ? 1u : 0u, s.has_one ? 1u : 0u,
-            masked ? 1u : 0u};
+            masked ? 1u : 0u, direct ? 1u : 0u};
   const uint64_t blocks = (params.features + features - 1) / features;
   set_row_groups(context, d, uint64_t{params.units} * params.chunks * blocks, 1);
   const double pairs = static_cast<double>(params.units) * params.keys;

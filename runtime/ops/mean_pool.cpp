@@ -40,7 +40,7 @@ struct PassBuffers {
 };
 
 void add_pass(LowerContext& context, const Node& node, const PassBuffers& buffers,
-              const MeanPoolParams& params, uint32_t lanes) {
+              const MeanPoolParams& params, uint32_t lanes, uint32_t columns) {
   const bool masked = buffers.mask != kNoTensor;
   Dispatch d =
       make_dispatch(node, context.caps.subgroup() ? KernelId::mean_pool_row__f32_none_f32_subgroup
@@ -49,7 +49,7 @@ void add_pass(LowerContext& context, const Node& node, const PassBuffers& buffer
                 {masked ? buffers.mask : buffers.x, Access::kRead},
                 {buffers.y, Access::kWrite}};
   d.set_push(params);
-  d.spec = {lanes, masked ? 1u : 0u};
+  d.spec = {lanes, masked ? 1u : 0u, columns};
   set_row_groups(context, d, params.batch, 1);
   d.groups[2] = std::max(1u, (params.width + params.span - 1) / std::max(1u, params.span));
   const double outputs = static_cast<double>(params.batch) * params.width;
@@ -60,8 +60,9 @@ void add_pass(LowerContext& context, const Node& node, const PassBuffers& buffer
 
 }  // namespace
 
-// Means first, each invocation one column, so that its rounds are the tokens alone; then, as means
-// of one token, their lengths.
+// Means first, each invocation some columns, so that its rounds are the tokens alone; then, as
+// means of one token, their lengths. A software device goes through the tokens for several columns
+// at once; a GPU would rather have more invocations.
 Status lower_mean_pool(LowerContext& context, const Node& node) {
   const TensorDesc& x = context.desc(node.inputs[0]);
   MeanPoolParams params{.batch = static_cast<uint32_t>(x.shape[0]),
@@ -76,13 +77,14 @@ Status lower_mean_pool(LowerContext& context, const Node& node) {
   const bool normalize = attrs_of<MeanPoolAttrs>(node).normalize == MeanPoolAttrs::Normalize::kOn;
   uint32_t means = node.outputs[0];
   if (normalize) means = context.add_scratch("mean_pool.means", 4ull * params.batch * params.width);
-  params.span = lanes;
-  add_pass(context, node, {node.inputs[0], node.inputs[1], means}, params, lanes);
+  const uint32_t columns = context.caps.device_class == DeviceClass::kSoftware ? 8 : 1;
+  params.span = lanes * columns;
+  add_pass(context, node, {node.inputs[0], node.inputs[1], means}, params, lanes, columns);
   if (!normalize) return {};
   params.tokens = 1;
   params.normalize = 1;
   params.span = params.width;
-  add_pass(context, node, {means, kNoTensor, node.outputs[0]}, params, lanes);
+  add_pass(context, node, {means, kNoTensor, node.outputs[0]}, params, lanes, 1);
   return {};
 }
 
