@@ -195,8 +195,12 @@ void emit_output(const Launch& l) {
   d.set_push(params);
   const uint64_t keys = causal ? s.chunk : 0;
   const OutputTile tile = output_tile(l.context.caps, a, s, keys);
-  d.spec = {tile.lanes,       tile.rows,           a.value_width,
-            causal ? 1u : 0u, l.fades() ? 1u : 0u, l.has_one() ? 1u : 0u,
+  d.spec = {tile.lanes,
+            tile.rows,
+            a.value_width,
+            causal ? 1u : 0u,
+            l.fades() ? 1u : 0u,
+            l.has_one() ? 1u : 0u,
             l.context.caps.device_class == DeviceClass::kSoftware ? 1u : 0u};
   set_row_groups(l.context, d, uint64_t{l.units} * round_up(a.queries, tile.rows), 1);
   const double ratio = static_cast<double>(a.value_width) / s.features;

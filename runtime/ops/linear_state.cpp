@@ -28,8 +28,13 @@ void emit_chunks(LowerContext& context, const Node& node, const StateSum& s) {
   params.out_offset =
       s.direct() ? s.scan.total_offset + s.state.first_unit * s.scan.state_words : 0;
   d.set_push(params);
-  d.spec = {lanes,           features, s.value_width, s.fades ? 1u : 0u, s.has_one ? 1u : 0u,
-            masked ? 1u : 0u, direct ? 1u : 0u};
+  d.spec = {lanes,
+            features,
+            s.value_width,
+            s.fades ? 1u : 0u,
+            s.has_one ? 1u : 0u,
+            masked ? 1u : 0u,
+            direct ? 1u : 0u};
   const uint64_t blocks = (params.features + features - 1) / features;
   set_row_groups(context, d, uint64_t{params.units} * params.chunks * blocks, 1);
   const double pairs = static_cast<double>(params.units) * params.keys;
