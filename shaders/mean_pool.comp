@@ -21,22 +21,24 @@ layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer Mask { uint mask[]; };
 layout(binding = 2) writeonly buffer Y { float y[]; };
 
-// The means of the columns `column` + c * kLocalSize; those beyond the last are the last one's.
+bool is_kept(uint batch, uint token) {
+  if (kHasMask == 0u) return true;
+  const uint words = (p.tokens + 31u) >> 5u;
+  return (mask[batch * words + (token >> 5u)] & (1u << (token & 31u))) != 0u;
+}
+
+// The means of the columns `column` + c * kLocalSize; those beyond the last are the last one's. One
+// loop: what goes round inside another counts for a software device's limit (leaves_loops).
 void column_means(uint batch, uint column, out float means[kColumns]) {
   [[unroll]] for (uint c = 0u; c < kColumns; ++c) means[c] = 0.0;
-  const uint words = (p.tokens + 31u) >> 5u;
   uint count = 0u;
-  for (uint word = 0u; word < words; ++word) {
-    const uint kept = kHasMask == 0u ? 0xffffffffu : mask[batch * words + word];
-    const uint end = min(p.tokens, (word + 1u) << 5u);
-    for (uint token = word << 5u; token < end; ++token) {
-      if ((kept & (1u << (token & 31u))) == 0u) continue;
-      const uint row = (batch * p.tokens + token) * p.width;
-      [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
-        means[c] += x[row + min(column + c * kLocalSize, p.width - 1u)];
-      }
-      ++count;
+  for (uint token = 0u; token < p.tokens; ++token) {
+    if (!is_kept(batch, token)) continue;
+    const uint row = (batch * p.tokens + token) * p.width;
+    [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+      means[c] += x[row + min(column + c * kLocalSize, p.width - 1u)];
     }
+    ++count;
   }
   [[unroll]] for (uint c = 0u; c < kColumns; ++c) means[c] = count == 0u ? 0.0 : means[c] / float(count);
 }
