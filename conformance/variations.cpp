@@ -28,6 +28,13 @@ constexpr Way kWays[] = {
        c.device_class = DeviceClass::kDiscrete;
        return other;
      }},
+    {"-no-matrix2",
+     [](DeviceCaps& c) {
+       const bool other = c.matrix2();
+       c.device_class = DeviceClass::kDiscrete;
+       c.has_matrix2 = false;
+       return other;
+     }},
     {"-software",
      [](DeviceCaps& c) {
        const bool other = c.device_class != DeviceClass::kSoftware;

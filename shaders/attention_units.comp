@@ -92,6 +92,7 @@ float highest[kLaneRows];
 float total[kLaneRows];  // of this lane's keys
 
 #include "attention_unit_tiles.glsl"
+#include "attention_unit_scores.glsl"
 
 // scores = q k^T for this subgroup's rows.
 void multiply_keys() {
@@ -116,26 +117,6 @@ void multiply_keys() {
   }
 }
 
-// The products of a query and a key that the units left out.
-float wide_products(uint q_row, uint k_row) {
-  float sum = 0.0;
-  for (uint e = 0u; e < kWidth; ++e) {
-    const float x = q[q_row + e], k = kv[k_row + e];
-    if (beyond_f16(x) || beyond_f16(k)) sum = fma(x, k, sum);
-  }
-  return sum;
-}
-
-// A score from its product, with what the units left out; -inf where masked. place: batch item,
-// head and query.
-float finished(float product, uvec3 place, uint key, uvec2 rows, bool wide) {
-  if (key >= p.keys || !score_allowed(p.terms, place.x, place.y, place.z, key)) {
-    return negative_infinity();
-  }
-  if (wide) product += wide_products(rows.x, rows.y + key * p.k.row_stride);
-  return soft_capped(product * p.scale) + score_bias(p.terms, place.x, place.y, place.z, key);
-}
-
 // The softmax of this lane's rows over a tile: scores become weights.
 void weigh(uvec2 place, uint first, uint tile, uvec2 base) {
   const bool wide = wide_queries != 0u || wide_keys == tile + 1u;
@@ -146,7 +127,9 @@ void weigh(uvec2 place, uint first, uint tile, uvec2 base) {
     float now = highest[i];
     for (uint n = lane_part(); n < kKeys; n += kParts) {
       const uint at = row * kPitchScores + n;
-      scores[at] = finished(scores[at], query, tile * kKeys + n, rows, wide);
+      const uint key = tile * kKeys + n;
+      if (wide && key < p.keys) scores[at] += wide_products(rows.x, rows.y + key * p.k.row_stride);
+      scores[at] = finished(scores[at], query, key);
       now = keep_max(now, scores[at]);
     }
     for (uint step = 1u; step < kParts; step *= 2u) {
@@ -166,19 +149,6 @@ void weigh(uvec2 place, uint first, uint tile, uvec2 base) {
     }
     if (lane_part() == 0u) of_row[row] = fade;
   }
-}
-
-// The weighted values of a column that the units left out.
-float wide_weighted(uint row, uint column, uint base, uint tile) {
-  float sum = 0.0;
-  if (column >= kValueWidth) return sum;
-  for (uint n = 0u; n < kKeys; ++n) {
-    const float weight = scores[row * kPitchScores + n];
-    if (is_masked_weight(weight)) continue;
-    const float value = kv[base + (tile * kKeys + n) * p.v.row_stride + column];
-    if (beyond_f16(value)) sum = fma(weight, value, sum);
-  }
-  return sum;
 }
 
 // The sums of a tile of columns lie in `scratch`: y, once each is divided by its row's total.

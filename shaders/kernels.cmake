@@ -152,3 +152,4 @@ vkf_kernel(attention_merge__f32_none_f32 attention_merge.comp)
 vkf_kernel(lsh_hash_token__f32_f32_u32_subgroup lsh_hash.comp FEATURES subgroup)
 # Attention by cooperative matrices.
 vkf_kernel(attention_units__f32_f32_f32_matrix attention_units.comp FEATURES matrix)
+vkf_kernel(attention_units_nv__f32_f32_f32_matrix2 attention_units_nv.comp FEATURES matrix matrix2)

@@ -266,6 +266,9 @@ typedef struct vkf_device_requirements {
   const char* low_priority_extension;  // with which that queue can be made of low priority; or null
   uint32_t cooperative_matrix;         // 1: worth enabling, with vulkanMemoryModel
   uint32_t subgroup_size_control;      // 1: the same, with computeFullSubgroups
+  // 1: the same for cooperativeMatrixReductions, -Conversions and -PerElementOperations, with
+  // maintenance4
+  uint32_t cooperative_matrix2;
 } vkf_device_requirements;
 // Of `host` only get_instance_proc_addr, instance, physical_device and api_version count. [any]
 VKFORMER_API vkf_status vkf_device_require(const vkf_adopted_device* host,

@@ -29,6 +29,9 @@ struct DeviceRequirements {
   VkBool32 shader_int64 = VK_FALSE;        // wider loads on software devices
   // cooperativeMatrix with vulkanMemoryModel: `precision f16` on matrix units.
   VkBool32 cooperative_matrix = VK_FALSE;
+  // cooperativeMatrixReductions, cooperativeMatrixConversions and
+  // cooperativeMatrixPerElementOperations with maintenance4: attention's scores stay in those units.
+  VkBool32 cooperative_matrix2 = VK_FALSE;
   // subgroupSizeControl with computeFullSubgroups: without both, matrix units stay off on devices
   // whose subgroups may have several sizes.
   VkBool32 subgroup_size_control = VK_FALSE;

@@ -17,6 +17,7 @@ enum KernelFeature : uint32_t {
   kFeature_fp16 = 1u << 1,
   kFeature_int64 = 1u << 2,
   kFeature_matrix = 1u << 3,
+  kFeature_matrix2 = 1u << 4,
 };
 
 // Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; the list is shaders/kernels.cmake.

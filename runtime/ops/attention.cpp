@@ -359,8 +359,7 @@ std::optional<Strategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs&
 Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
                                Precision precision) {
   if (const auto units = attention_units(caps, a, precision)) {
-    return Strategy{KernelId::attention_units__f32_f32_f32_matrix, units->rows(),
-                    attention_units_spec(caps, a, *units)};
+    return Strategy{units->kernel(), units->rows(), attention_units_spec(caps, a, *units)};
   }
   if (std::optional<Strategy> lanes = pick_lanes(caps, a)) return *std::move(lanes);
   const uint32_t rows = a.queries == 1 ? 1 : kQueriesPerGroup;

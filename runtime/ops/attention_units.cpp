@@ -25,29 +25,43 @@ bool is_known(const AttentionAttrs& a) {
          (score_kinds(a.terms) & VKF_KIND_SPARSE) == 0;
 }
 
-// As the shader lays it out: tiles of queries, keys and weights in halves, scores, sums, one number
-// a row, and four words.
+// As the shaders lay it out: tiles of queries and keys in halves, scores, sums, and four words;
+// where scores do not stay in the units, weights in halves and one number a row too.
 uint32_t shared_bytes(const AttentionAttrs& a, const AttentionUnits& u) {
   const uint32_t depth = padded(a.head_width, u.unit.k);
   const uint32_t columns = padded(a.value_width, u.unit.n);
-  const uint32_t halves =
-      u.rows() * (depth + 8) + kKeys * (std::max(depth, columns) + 8) + u.rows() * (kKeys + 8);
-  const uint32_t floats = u.rows() * (kKeys + 4) + u.rows() * u.unit.n + u.rows() + 4;
+  uint32_t halves = u.rows() * (depth + 8) + kKeys * (std::max(depth, columns) + 8);
+  uint32_t floats = u.rows() * (kKeys + 4) + u.rows() * u.unit.n + 4;
+  if (!u.in_units) {
+    halves += u.rows() * (kKeys + 8);
+    floats += u.rows();
+  }
   return 2 * halves + 4 * floats;
+}
+
+// Every lane has an equal part of a row of scores.
+bool shares_rows(const DeviceCaps& caps, const AttentionUnits& u) {
+  return (u.parts & (u.parts - 1)) == 0 && caps.subgroup_size % u.parts == 0 &&
+         u.unit.m * u.parts % caps.subgroup_size == 0;
 }
 
 bool can_use(const DeviceCaps& caps, const AttentionAttrs& a, const AttentionUnits& u) {
   const MatrixUnit& unit = u.unit;
   if (unit.m == 0 || unit.m > 64 || unit.n == 0 || unit.k == 0) return false;
-  const bool whole = (u.parts & (u.parts - 1)) == 0 && kKeys % unit.n == 0 && kKeys % unit.k == 0 &&
-                     unit.n % 4 == 0 && unit.k % 4 == 0 && caps.subgroup_size % u.parts == 0 &&
-                     unit.m * u.parts % caps.subgroup_size == 0;
-  return whole && shared_bytes(a, u) <= caps.limits.max_shared_bytes &&
+  const bool whole =
+      kKeys % unit.n == 0 && kKeys % unit.k == 0 && unit.n % 4 == 0 && unit.k % 4 == 0;
+  return whole && (u.in_units || shares_rows(caps, u)) &&
+         shared_bytes(a, u) <= caps.limits.max_shared_bytes &&
          u.subgroups * caps.subgroup_size <=
              std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
 }
 
 }  // namespace
+
+KernelId AttentionUnits::kernel() const {
+  return in_units ? KernelId::attention_units_nv__f32_f32_f32_matrix2
+                  : KernelId::attention_units__f32_f32_f32_matrix;
+}
 
 // Unmeasured, as all tables of GPUs. The unit that does most in one operation; more subgroups share
 // the tiles of keys and values, as long as there are queries for them.
@@ -63,7 +77,9 @@ std::optional<AttentionUnits> attention_units(const DeviceCaps& caps, const Atte
     for (uint32_t subgroups = kMostSubgroups; subgroups > 0; subgroups /= 2) {
       if (subgroups > 1 && subgroups / 2 * unit.m >= a.queries) continue;
       const uint32_t lanes = unit.m == 0 ? 1 : caps.subgroup_size / unit.m;
-      const AttentionUnits units{unit, subgroups, std::max(2u, lanes)};
+      // Weights become factors as they are, so a unit's sums must have the shape of its factors.
+      const bool in_units = caps.matrix2() && unit.n == unit.k;
+      const AttentionUnits units{unit, subgroups, in_units ? 1 : std::max(2u, lanes), in_units};
       if (!can_use(caps, a, units)) continue;
       best = units;
       most = work;
@@ -75,6 +91,18 @@ std::optional<AttentionUnits> attention_units(const DeviceCaps& caps, const Atte
 
 std::vector<uint32_t> attention_units_spec(const DeviceCaps& caps, const AttentionAttrs& a,
                                            const AttentionUnits& u) {
+  if (u.in_units) {
+    return {u.subgroups * caps.subgroup_size,
+            u.subgroups,
+            u.subgroups * caps.subgroup_size,
+            u.unit.m,
+            u.unit.n,
+            a.head_width,
+            a.value_width,
+            score_kinds(a.terms),
+            softcap_bits(a.softcap),
+            elements_of_load(a) >= 4 ? 1u : 0u};
+  }
   return {u.subgroups * caps.subgroup_size,
           u.subgroups,
           caps.subgroup_size,

@@ -1,5 +1,5 @@
-// Attention by matrix units (shaders/attention_units.comp): when it is chosen, and how it is
-// launched.
+// Attention by matrix units (shaders/attention_units.comp, and attention_units_nv.comp with
+// VK_NV_cooperative_matrix2): when it is chosen, and how it is launched.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,10 @@ namespace vkformer {
 struct AttentionUnits {
   MatrixUnit unit;
   uint32_t subgroups = 1;
-  uint32_t parts = 1;  // lanes that share the softmax of a row
+  uint32_t parts = 1;     // lanes that share the softmax of a row
+  bool in_units = false;  // scores and weights stay in the units' registers
 
+  KernelId kernel() const;
   uint32_t rows() const { return subgroups * unit.m; }  // queries of a workgroup
   bool operator==(const AttentionUnits&) const = default;
 };

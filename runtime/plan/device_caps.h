@@ -61,6 +61,9 @@ struct DeviceCaps {
   bool wants_literal_tiles = false;
   bool has_quads = false;  // subgroup operations within quads, which literal tiles need
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
+  // Subgroups reduce, convert and work on elements of their matrices (VK_NV_cooperative_matrix2);
+  // counts in the matrix tier only.
+  bool has_matrix2 = false;
   bool has_int64 = false;  // 64-bit integers in shaders: wider loads on software devices
   // An indirect dispatch begins where the last one with a base began, unless one without came
   // between; a quirk.
@@ -77,6 +80,7 @@ struct DeviceCaps {
   bool int64() const { return has_int64 && tier >= Tier::kSubgroup; }
   bool fp16() const { return tier >= Tier::kFp16; }
   bool matrix() const { return tier >= Tier::kMatrix && !matrix_units.empty(); }
+  bool matrix2() const { return has_matrix2 && matrix(); }
 };
 
 // What a family of devices has: a row of device_profiles.def.

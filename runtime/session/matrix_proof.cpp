@@ -200,11 +200,13 @@ std::string fault_of(const std::shared_ptr<VulkanDevice>& device, const DeviceCa
   return {};
 }
 
-std::string attention_fault(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps) {
+std::string attention_fault(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
+                            KernelId kernel) {
   std::vector<AttentionUnits> seen;
   for (const int64_t queries : {9, 17, 33, 65}) {
     const auto units = attention_units(caps, AttentionProof{queries}.attrs(), Precision::kF16);
-    if (!units || std::find(seen.begin(), seen.end(), *units) != seen.end()) continue;
+    if (!units || units->kernel() != kernel) continue;
+    if (std::find(seen.begin(), seen.end(), *units) != seen.end()) continue;
     seen.push_back(*units);
     const std::string fault = fault_of(device, caps, queries);
     if (!fault.empty()) return fault;
@@ -212,7 +214,8 @@ std::string attention_fault(const std::shared_ptr<VulkanDevice>& device, const D
   return {};
 }
 
-std::string matmul_fault(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps) {
+std::string matmul_fault(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
+                         KernelId) {
   for (const MatmulChoice& choice : matmul_table(caps, Precision::kF16)) {
     if (choice.strategy != MatmulStrategy::kUnits) continue;
     const std::string fault = fault_of(device, caps, choice);
@@ -221,14 +224,15 @@ std::string matmul_fault(const std::shared_ptr<VulkanDevice>& device, const Devi
   return {};
 }
 
-using FindFault = std::string (*)(const std::shared_ptr<VulkanDevice>&, const DeviceCaps&);
+using FindFault = std::string (*)(const std::shared_ptr<VulkanDevice>&, const DeviceCaps&,
+                                  KernelId);
 
 void prove(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps, KernelId kernel,
            FindFault find_fault) {
   VulkanDevice::Impl& impl = device->impl();
   std::vector<KernelId>& demoted = impl.context.caps.demoted;
   if (std::find(demoted.begin(), demoted.end(), kernel) != demoted.end()) return;
-  const std::string fault = find_fault(device, caps);
+  const std::string fault = find_fault(device, caps, kernel);
   if (fault.empty()) return;
   demoted.push_back(kernel);
   impl.info.notes.push_back("the matrix units are not used in " +
@@ -242,7 +246,11 @@ void prove(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps, 
 
 void prove_matrix_units(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps) {
   prove(device, caps, KernelId::matmul_units__f32_any_f32_matrix, matmul_fault);
-  prove(device, caps, KernelId::attention_units__f32_f32_f32_matrix, attention_fault);
+  prove(device, caps, KernelId::attention_units_nv__f32_f32_f32_matrix2, attention_fault);
+  // Where the one before does not take its place.
+  DeviceCaps left = caps;
+  left.has_matrix2 = caps.has_matrix2 && device->caps().demoted.empty();
+  prove(device, left, KernelId::attention_units__f32_f32_f32_matrix, attention_fault);
 }
 
 }  // namespace vkformer

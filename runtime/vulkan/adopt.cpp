@@ -15,6 +15,8 @@ struct EnabledFeatures {
   bool timeline = false;
   bool memory_model = false;
   bool matrix = false;
+  bool matrix2 = false;
+  bool maintenance4 = false;
   bool subgroup_sizes = false;
 };
 
@@ -36,6 +38,12 @@ EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES) {
       const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkan13Features*>(next);
       enabled.subgroup_sizes |= v->subgroupSizeControl && v->computeFullSubgroups;
+      enabled.maintenance4 |= v->maintenance4 == VK_TRUE;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES) {
+      const auto* v = reinterpret_cast<const VkPhysicalDeviceMaintenance4Features*>(next);
+      enabled.maintenance4 |= v->maintenance4 == VK_TRUE;
+    } else if (next->sType == Matrix2Features::kType) {
+      enabled.matrix2 |= Matrix2Chain::whole(*reinterpret_cast<const Matrix2Features*>(next));
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES) {
       const auto* v = reinterpret_cast<const VkPhysicalDeviceSubgroupSizeControlFeatures*>(next);
       enabled.subgroup_sizes |= v->subgroupSizeControl && v->computeFullSubgroups;
@@ -104,6 +112,8 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
                (core || names(adopted, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME));
   s.matrix = s.matrix && s.fp16 && enabled.matrix && enabled.memory_model &&
              names(adopted, kMatrixExtension);
+  s.caps.has_matrix2 = s.caps.has_matrix2 && enabled.matrix2 && enabled.maintenance4 &&
+                       names(adopted, kMatrix2Extension);
   s.sizes_subgroups = s.sizes_subgroups && enabled.subgroup_sizes &&
                       (s.version >= VK_API_VERSION_1_3 ||
                        names(adopted, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
@@ -167,6 +177,10 @@ Result<DeviceRequirements> device_requirements(PFN_vkGetInstanceProcAddr get, Vk
   found.timeline_semaphore = s.timeline ? VK_TRUE : VK_FALSE;
   found.cooperative_matrix = s.matrix ? VK_TRUE : VK_FALSE;
   if (s.matrix) found.extensions.push_back(kMatrixExtension);
+  if (s.matrix && s.caps.has_matrix2) {
+    found.cooperative_matrix2 = VK_TRUE;
+    found.extensions.push_back(kMatrix2Extension);
+  }
   if (s.matrix && s.sizes_subgroups) {
     found.subgroup_size_control = VK_TRUE;
     if (s.version < VK_API_VERSION_1_3) {

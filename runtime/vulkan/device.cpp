@@ -111,12 +111,18 @@ const char* priority_extension(const Snapshot& s, const DeviceOptions& options) 
 // What the matrix tier enables.
 struct MatrixEnabling {
   MatrixChain matrix;
+  Matrix2Chain matrix2;
   SubgroupSizes sizes;
 
   // Puts the features in front of `next`.
   void* before(void* next, const Snapshot& s, std::vector<const char*>& extensions) {
     matrix.set(VK_TRUE);
     extensions.push_back(kMatrixExtension);
+    if (s.caps.matrix2()) {
+      matrix2.set(VK_TRUE);
+      extensions.push_back(kMatrix2Extension);
+      next = matrix2.before(next);
+    }
     if (!s.sizes_subgroups) return matrix.before(next);
     sizes.set(VK_TRUE);
     sizes.features.pNext = next;

@@ -64,15 +64,20 @@ std::string units_text(const std::vector<MatrixUnit>& units) {
   return text;
 }
 
-std::string missing_matrix_kernels() {
+std::string missing_matrix_kernels(KernelFeature feature) {
   std::string names;
   for (uint16_t i = 0; i < static_cast<uint16_t>(KernelId::kCount); ++i) {
     const KernelInfo& info = kernel_info(static_cast<KernelId>(i));
-    if ((info.features & kFeature_matrix) == 0 || info.words != 0) continue;
+    const uint32_t of_units = info.features & (kFeature_matrix | kFeature_matrix2);
+    const bool asked = feature == kFeature_matrix2 ? (of_units & kFeature_matrix2) != 0
+                                                   : of_units == kFeature_matrix;
+    if (!asked || info.words != 0) continue;
     names += (names.empty() ? "" : ", ") + std::string(info.name);
   }
   if (names.empty()) return {};
-  return "vkformer was built without " + names + ": " + VKFORMER_MATRIX_MISSING;
+  const std::string why = VKFORMER_MATRIX_MISSING;
+  return "vkformer was built without " + names + ": " +
+         (why.empty() ? "its compiler, or VKFORMER_SPIRV_DIR, does not know them" : why);
 }
 
 }  // namespace vkformer

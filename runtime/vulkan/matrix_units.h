@@ -1,17 +1,19 @@
-// Cooperative matrices (VK_KHR_cooperative_matrix): what a device has of them, and how they are
-// enabled. Headers before Vulkan 1.3.255 lack the extension, so its structures are ours here, with
-// the values of the registry.
+// Cooperative matrices (VK_KHR_cooperative_matrix, VK_NV_cooperative_matrix2): what a device has of
+// them, and how they are enabled. Headers before Vulkan 1.3.255 lack the extension, those before
+// 1.3.300 the second, so their structures are ours here, with the values of the registry.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
 
 #include <string>
 
+#include "kernels/catalogue.h"
 #include "plan/device_caps.h"
 
 namespace vkformer {
 
 inline constexpr const char* kMatrixExtension = "VK_KHR_cooperative_matrix";
+inline constexpr const char* kMatrix2Extension = "VK_NV_cooperative_matrix2";
 
 struct MatrixFeatures {
   static constexpr auto kType = static_cast<VkStructureType>(1000506000);
@@ -38,6 +40,43 @@ struct MatrixChain {
   bool whole() const { return model.vulkanMemoryModel && matrix.cooperativeMatrix; }
 };
 
+struct Matrix2Features {
+  static constexpr auto kType = static_cast<VkStructureType>(1000593000);
+  VkStructureType sType = kType;
+  void* pNext = nullptr;
+  VkBool32 cooperativeMatrixWorkgroupScope = VK_FALSE;
+  VkBool32 cooperativeMatrixFlexibleDimensions = VK_FALSE;
+  VkBool32 cooperativeMatrixReductions = VK_FALSE;
+  VkBool32 cooperativeMatrixConversions = VK_FALSE;
+  VkBool32 cooperativeMatrixPerElementOperations = VK_FALSE;
+  VkBool32 cooperativeMatrixTensorAddressing = VK_FALSE;
+  VkBool32 cooperativeMatrixBlockLoads = VK_FALSE;
+};
+
+// What kernels of matrix2 use: functions of subgroups' matrices, and local sizes by id in SPIR-V
+// 1.6, which Vulkan 1.3 takes.
+struct Matrix2Chain {
+  VkPhysicalDeviceMaintenance4Features maintenance4{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES};
+  Matrix2Features matrix;
+
+  // Puts both in front of `next`.
+  void* before(void* next) {
+    matrix.pNext = next;
+    maintenance4.pNext = &matrix;
+    return &maintenance4;
+  }
+  void set(VkBool32 value) {
+    maintenance4.maintenance4 = matrix.cooperativeMatrixReductions =
+        matrix.cooperativeMatrixConversions = matrix.cooperativeMatrixPerElementOperations = value;
+  }
+  static bool whole(const Matrix2Features& f) {
+    return f.cooperativeMatrixReductions && f.cooperativeMatrixConversions &&
+           f.cooperativeMatrixPerElementOperations;
+  }
+  bool whole() const { return maintenance4.maintenance4 && whole(matrix); }
+};
+
 // How many lanes subgroups have: pipelines of matrix units ask for the size that the device states
 // and for full subgroups, where a driver might choose others (VK_EXT_subgroup_size_control, core
 // from Vulkan 1.3 on).
@@ -62,7 +101,8 @@ std::vector<MatrixUnit> matrix_units_of(PFN_vkGetInstanceProcAddr get, VkInstanc
 // "8x8x8, 16x16x16"
 std::string units_text(const std::vector<MatrixUnit>& units);
 
-// Names the kernels that this build lacks and says why; empty where it has them all.
-std::string missing_matrix_kernels();
+// Names the kernels of matrix units that this build lacks and says why; empty where it has them
+// all. `feature`: those that need it, kFeature_matrix2, or kFeature_matrix and not that.
+std::string missing_matrix_kernels(KernelFeature feature);
 
 }  // namespace vkformer

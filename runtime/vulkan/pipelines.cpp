@@ -36,6 +36,11 @@ Status check_kernel(std::string_view name, uint32_t features, const KernelInterf
   const bool tier_ok = ((features & kFeature_subgroup) == 0 || caps.subgroup()) &&
                        ((features & kFeature_fp16) == 0 || caps.fp16()) &&
                        ((features & kFeature_matrix) == 0 || caps.matrix());
+  if ((features & kFeature_matrix2) != 0 && !caps.matrix2()) {
+    return unsupported(quoted(name) +
+                       " needs VK_NV_cooperative_matrix2, which is not in use; choose another "
+                       "kernel");
+  }
   if (!tier_ok) {
     return unsupported(quoted(name) + " needs a higher tier than '" + tier_name(caps.tier) +
                        "', the one in use; choose another kernel");

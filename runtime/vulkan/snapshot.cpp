@@ -135,7 +135,11 @@ void ask_features(const InstanceApi& api, Snapshot& s, SubgroupSizes& sizes) {
     tail = &sizes.features.pNext;
   }
   MatrixChain matrix;
-  if (core && s.offers(kMatrixExtension)) *tail = matrix.before(nullptr);
+  Matrix2Chain matrix2;
+  if (core && s.offers(kMatrixExtension)) {
+    const bool both = s.version >= VK_API_VERSION_1_3 && s.offers(kMatrix2Extension);
+    *tail = matrix.before(both ? matrix2.before(nullptr) : nullptr);
+  }
   api.GetPhysicalDeviceFeatures2(s.physical, &all);
   s.fp16 = fp16.shaderFloat16 == VK_TRUE;
   s.caps.has_int64 = all.features.shaderInt64 == VK_TRUE;
@@ -143,6 +147,7 @@ void ask_features(const InstanceApi& api, Snapshot& s, SubgroupSizes& sizes) {
   if (!matrix.whole()) return;
   s.caps.matrix_units = matrix_units_of(api.GetInstanceProcAddr, api.instance, s.physical);
   s.matrix = s.fp16 && !s.caps.matrix_units.empty();
+  s.caps.has_matrix2 = matrix2.whole();
 }
 
 // What the device has and this build lacks kernels for (VKFORMER_TIER, VKFORMER_INT64).
@@ -155,11 +160,16 @@ void leave_out_absent(Snapshot& s) {
   s.fp16 = false;
   s.info.notes.push_back("vkformer was built without the kernels of the fp16 tier");
 #endif
-  const std::string missing = missing_matrix_kernels();
+  const std::string missing = missing_matrix_kernels(kFeature_matrix);
   if (s.matrix && !missing.empty()) {
     s.matrix = false;
     s.info.notes.push_back("has matrix units (" + units_text(s.caps.matrix_units) + "), but " +
                            missing);
+  }
+  const std::string missing2 = missing_matrix_kernels(kFeature_matrix2);
+  if (s.matrix && s.caps.has_matrix2 && !missing2.empty()) {
+    s.caps.has_matrix2 = false;
+    s.info.notes.push_back("offers VK_NV_cooperative_matrix2, but " + missing2);
   }
 #ifdef VKFORMER_WITHOUT_INT64
   s.caps.has_int64 = false;
@@ -222,8 +232,8 @@ void describe(Snapshot& s) {
                                ? "offers VK_KHR_shader_bfloat16, but vkformer has no kernels for "
                                  "matrix units of bf16"
                                : "lacks VK_KHR_shader_bfloat16, so no matrix units of bf16");
-    if (s.offers("VK_NV_cooperative_matrix2")) {
-      s.info.notes.push_back("offers VK_NV_cooperative_matrix2, for which vkformer has no kernels");
+    if (s.caps.has_matrix2) {
+      s.info.notes.push_back("attention keeps its scores in the units (VK_NV_cooperative_matrix2)");
     }
   }
   if (!s.timeline) s.info.notes.push_back("lacks timeline semaphores; fences are used");

@@ -32,8 +32,9 @@ class TempDir {
     std::filesystem::remove_all(path_, ignored);
   }
 
-  std::string path() const { return path_.string(); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  // With slashes on every system, as our own paths have them.
+  std::string path() const { return path_.generic_string(); }
+  std::string file(const std::string& name) const { return (path_ / name).generic_string(); }
   // Writes a file of that name and gives its path.
   std::string write(const std::string& name, std::string_view content) const {
     std::ofstream stream(path_ / name, std::ios::binary | std::ios::trunc);

@@ -120,7 +120,7 @@ TEST_SUITE("model") {
       REQUIRE_MESSAGE(model.ok(), model.error().message);
       const auto plan = model->plan_text({.batch = 2, .target = 150});
       REQUIRE_MESSAGE(plan.ok(), plan.error().message);
-      for (const char* kernel : {"attention_units__", "matmul_units__"}) {
+      for (const char* kernel : {"attention_units", "matmul_units"}) {
         CAPTURE(kernel);
         CHECK((plan->find(kernel) != std::string::npos) == (precision == std::string("f16")));
       }

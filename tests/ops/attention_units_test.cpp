@@ -7,18 +7,35 @@
 #include "params/score_kinds.h"
 #include "reference/multi_head_attention.h"
 #include "support/matrix_units.h"
+#include "vulkan/matrix_units.h"
 
 namespace vkformer::testing {
 namespace {
 
 constexpr KernelId kUnitsKernel = KernelId::attention_units__f32_f32_f32_matrix;
+constexpr KernelId kInUnitsKernel = KernelId::attention_units_nv__f32_f32_f32_matrix2;
 
-// As a GPU with that unit only.
-DeviceCaps as_gpu(const VulkanDevice& device, const MatrixUnit& unit) {
-  DeviceCaps caps = device.caps();
-  caps.device_class = DeviceClass::kDiscrete;
-  caps.matrix_units = {unit};
-  return caps;
+// The device as GPUs with one of its units only, and if it has VK_NV_cooperative_matrix2, without.
+std::vector<DeviceCaps> gpus_of(const VulkanDevice& device) {
+  std::vector<DeviceCaps> list;
+  for (const MatrixUnit& unit : device.caps().matrix_units) {
+    DeviceCaps caps = device.caps();
+    caps.device_class = DeviceClass::kDiscrete;
+    caps.matrix_units = {unit};
+    if (caps.matrix2()) list.push_back(caps);
+    caps.has_matrix2 = false;
+    list.push_back(caps);
+  }
+  return list;
+}
+
+KernelId kernel_on(const DeviceCaps& caps) {
+  const MatrixUnit& unit = caps.matrix_units[0];
+  return caps.matrix2() && unit.n == unit.k ? kInUnitsKernel : kUnitsKernel;
+}
+
+std::string text_of(const DeviceCaps& caps) {
+  return units_text(caps.matrix_units) + (caps.matrix2() ? " with matrix2" : "");
 }
 
 float as_half(float value) {
@@ -52,7 +69,7 @@ Tensor run_units(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& 
   options.caps = caps;
   auto report = run_graph(device, op.graph, op.inputs, options);
   REQUIRE_MESSAGE(report.ok(), report.error().message);
-  CHECK(report->kernels == std::vector<KernelId>{kUnitsKernel});
+  CHECK(report->kernels == std::vector<KernelId>{kernel_on(caps)});
   return report->outputs.at("y");
 }
 
@@ -62,10 +79,9 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p, double mag
   const Array expected = reference_outputs(c, p).output;
   Tolerance tolerance = tolerance_for(DType::kF16, c.keys + c.head_width);
   tolerance.absolute *= magnitude;
-  for (const MatrixUnit& unit : device->caps().matrix_units) {
-    INFO(c.text(), " by ", unit.m, "x", unit.n, "x", unit.k);
-    check_close(run_units(device, as_gpu(*device, unit), prepare_attention(c, p)), expected,
-                tolerance);
+  for (const DeviceCaps& caps : gpus_of(*device)) {
+    INFO(c.text(), " by ", text_of(caps));
+    check_close(run_units(device, caps, prepare_attention(c, p)), expected, tolerance);
   }
 }
 
@@ -182,10 +198,9 @@ TEST_SUITE("gpu") {
     set_element(p.v, 2 * 36, -65520.0f);
     check_problem(c, p, 1e28);
     // Queries that meet nothing of that size have the bits that they had.
-    for (const MatrixUnit& unit : device->caps().matrix_units) {
+    for (const DeviceCaps& caps : gpus_of(*device)) {
       p = plain;
       set_element(p.q, 7 * 40 + 39, 2e6f);
-      const DeviceCaps caps = as_gpu(*device, unit);
       const Tensor wide = run_units(device, caps, prepare_attention(c, p));
       const Tensor narrow = run_units(device, caps, prepare_attention(c, plain));
       for (const size_t row : {0u, 6u, 8u, 39u}) {
@@ -213,9 +228,9 @@ TEST_SUITE("gpu") {
         reference::attention_weights(*reference::from_tensor(p.q), *reference::from_tensor(p.k),
                                      *reference::from_tensor(p.v), options);
     REQUIRE(expected.ok());
-    for (const MatrixUnit& unit : device->caps().matrix_units) {
-      check_close(run_units(device, as_gpu(*device, unit), prepare_attention(c, p, 0.4f)),
-                  expected->output, tolerance_for(DType::kF16, 67));
+    for (const DeviceCaps& caps : gpus_of(*device)) {
+      check_close(run_units(device, caps, prepare_attention(c, p, 0.4f)), expected->output,
+                  tolerance_for(DType::kF16, 67));
     }
   }
 
@@ -226,8 +241,7 @@ TEST_SUITE("gpu") {
     c.masks.causal = true;
     c.masks.window_left = 40;
     const AttentionProblem all = make_half_problem(c);
-    for (const MatrixUnit& unit : device->caps().matrix_units) {
-      const DeviceCaps caps = as_gpu(*device, unit);
+    for (const DeviceCaps& caps : gpus_of(*device)) {
       const Tensor whole = run_units(device, caps, prepare_attention(c, all));
       for (const int64_t tokens : {9, 16, 35, 69}) {
         AttentionCase fewer = c;
@@ -247,14 +261,22 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("attention whose matrix units compute wrongly fails its self-check and is left out") {
-    if (!units_device()) return;
-    check_self_check(kUnitsKernel, 16384, [](const DeviceCaps& caps) {
-      const AttentionCase c{.queries = 20, .keys = 20, .head_width = 32, .value_width = 32};
-      const PreparedOperator op = prepare_attention(c, make_half_problem(c));
-      const auto plan = make_plan(op.graph, caps, Precision::kF16);
-      REQUIRE(plan.ok());
-      return plan->dispatches.at(0).kernel;
-    });
+    const auto device = units_device();
+    if (!device) return;
+    for (const bool matrix2 : {false, true}) {
+      if (matrix2 && !device->caps().matrix2()) continue;
+      CAPTURE(matrix2);
+      check_self_check(
+          matrix2 ? kInUnitsKernel : kUnitsKernel, 16384,
+          [](const DeviceCaps& caps) {
+            const AttentionCase c{.queries = 20, .keys = 20, .head_width = 32, .value_width = 32};
+            const PreparedOperator op = prepare_attention(c, make_half_problem(c));
+            const auto plan = make_plan(op.graph, caps, Precision::kF16);
+            REQUIRE(plan.ok());
+            return plan->dispatches.at(0).kernel;
+          },
+          [&](DeviceCaps& caps) { caps.has_matrix2 = matrix2; });
+    }
   }
 }
 
@@ -273,6 +295,11 @@ TEST_SUITE("cpu") {
     CHECK(pick(caps, same) == AttentionUnits{{16, 16, 16}, 4, 2});
     CHECK(pick(caps, [](A& a, Precision&) { a.queries = 20; })->subgroups == 2);
     CHECK(pick(caps, [](A& a, Precision&) { a.queries = 9; })->subgroups == 1);
+    DeviceCaps second = caps;
+    second.has_matrix2 = true;
+    CHECK(pick(second, same) == AttentionUnits{{16, 16, 16}, 4, 1, true});
+    second.matrix_units = {{16, 8, 16}};
+    CHECK_FALSE(pick(second, same)->in_units);
     CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.queries = 8; }));
     CHECK_FALSE(pick(caps, [](A&, Precision& p) { p = Precision::kF32; }));
     CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.head_width = 129; }));

@@ -43,14 +43,19 @@ inline DeviceCaps as_small_gpu(const Device& device, uint32_t shared_bytes) {
 }
 
 // With every product in it turned into a sum, the self-check leaves the kernel out, and without it
-// not; kernel_of: what a plan for such a device begins with.
-inline void check_self_check(KernelId kernel, uint32_t shared_bytes,
-                             const std::function<KernelId(const DeviceCaps&)>& kernel_of) {
-  const auto kernel_on = [&](const Device& device) {
-    return kernel_of(as_small_gpu(device, shared_bytes));
+// not; kernel_of: what a plan for such a device begins with; change: what else that device is.
+inline void check_self_check(
+    KernelId kernel, uint32_t shared_bytes,
+    const std::function<KernelId(const DeviceCaps&)>& kernel_of,
+    const std::function<void(DeviceCaps&)>& change = [](DeviceCaps&) {}) {
+  const auto as_gpu = [&](const Device& device) {
+    DeviceCaps caps = as_small_gpu(device, shared_bytes);
+    change(caps);
+    return caps;
   };
+  const auto kernel_on = [&](const Device& device) { return kernel_of(as_gpu(device)); };
   const auto prove = [&](const Device& device) {
-    prove_matrix_units(device.impl(), as_small_gpu(device, shared_bytes));
+    prove_matrix_units(device.impl(), as_gpu(device));
   };
   const Device right = planted_device({}, "none");
   prove(right);

@@ -2,10 +2,10 @@
 #include <vulkan/vulkan_core.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "support/test_device.h"
@@ -18,35 +18,39 @@ namespace {
 
 // Host memory that remembers what it gave out.
 struct CountedMemory {
+  struct Block {
+    size_t bytes;
+    std::align_val_t alignment;
+  };
   std::mutex mutex;
-  std::map<void*, size_t> given;
+  std::map<void*, Block> given;
   int allocations = 0;
   int unknown = 0;  // freed, but never given out
 
   void* allocate(size_t bytes, size_t alignment) {
-    const size_t step = std::max(alignment, sizeof(void*));
-    void* memory = std::aligned_alloc(step, (bytes + step - 1) / step * step);
+    const std::align_val_t step{std::max(alignment, sizeof(void*))};
+    void* memory = ::operator new(bytes, step);
     const std::lock_guard<std::mutex> lock(mutex);
     ++allocations;
-    given[memory] = bytes;
+    given[memory] = {bytes, step};
     return memory;
   }
 
   void free(void* memory) {
     if (memory == nullptr) return;
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (given.erase(memory) == 0) {
-        ++unknown;
-        return;
-      }
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto block = given.find(memory);
+    if (block == given.end()) {
+      ++unknown;
+      return;
     }
-    std::free(memory);
+    ::operator delete(memory, block->second.alignment);
+    given.erase(block);
   }
 
   size_t bytes_of(void* memory) {
     const std::lock_guard<std::mutex> lock(mutex);
-    return given[memory];
+    return given.at(memory).bytes;
   }
 };
 

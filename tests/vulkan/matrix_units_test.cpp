@@ -176,6 +176,52 @@ TEST_SUITE("gpu") {
       }
     }
   }
+
+  TEST_CASE("an adopted device keeps scores in matrix units if what that needs was enabled") {
+    const auto own = testing::units_device();
+    if (!own) return;
+    const HostDevice host(VK_API_VERSION_1_3);
+    const auto found = device_requirements(host.loader->get_instance_proc_addr(), host.instance,
+                                           host.physical, VK_API_VERSION_1_3);
+    REQUIRE_MESSAGE(found.ok(), found.error().message);
+    CHECK((found->cooperative_matrix2 == VK_TRUE) == own->caps().has_matrix2);
+    CHECK(std::count(found->extensions.begin(), found->extensions.end(), kMatrix2Extension) ==
+          (own->caps().has_matrix2 ? 1 : 0));
+    MatrixChain matrix;
+    matrix.set(VK_TRUE);
+    SubgroupSizes sizes;
+    sizes.set(VK_TRUE);
+    Matrix2Chain second;
+    VkPhysicalDeviceVulkan12Features core12 = host.enabled12;
+    core12.vulkanMemoryModel = VK_TRUE;
+    VkPhysicalDeviceFeatures2 enabled{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    enabled.pNext = &core12;
+    core12.pNext = &matrix.matrix;
+    matrix.matrix.pNext = &sizes.features;
+    sizes.features.pNext = second.before(nullptr);
+    AdoptedDevice adopted = host.adopted();
+    adopted.enabled_features = &enabled;
+    const auto has_matrix2 = [&] {
+      const auto device = VulkanDevice::adopt(adopted, no_cache());
+      REQUIRE_MESSAGE(device.ok(), device.error().message);
+      CHECK((*device)->caps().tier == Tier::kMatrix);
+      return (*device)->caps().has_matrix2;
+    };
+    second.set(VK_TRUE);
+    adopted.enabled_extensions = {kMatrixExtension, kMatrix2Extension};
+    CHECK(has_matrix2() == own->caps().has_matrix2);
+    second.maintenance4.maintenance4 = VK_FALSE;
+    CHECK_FALSE(has_matrix2());
+    second.set(VK_TRUE);
+    second.matrix.cooperativeMatrixReductions = VK_FALSE;
+    CHECK_FALSE(has_matrix2());
+    second.set(VK_TRUE);
+    adopted.enabled_extensions = {kMatrixExtension};
+    CHECK_FALSE(has_matrix2());
+    adopted.enabled_extensions = {kMatrixExtension, kMatrix2Extension};
+    adopted.api_version = VK_API_VERSION_1_2;
+    CHECK_FALSE(has_matrix2());
+  }
 }
 
 TEST_SUITE("cpu") {
