@@ -107,15 +107,19 @@ float scored(const in uint32_t row, const in uint32_t column, const in float pro
              const in uvec3 place, const in uint key) {
   return finished(product, uvec3(place.xy, min(place.z + row, p.queries - 1u)), key + column);
 }
-// base: where the head's rows begin in y.
+// first: query and column of the unit's first element, and where the head's rows begin in y.
 float written(const in uint32_t row, const in uint32_t column, const in float sum,
-              const in float total, const in uint query, const in uint first_column,
-              const in uint base) {
+              const in float total, const in uvec3 first) {
   const float result = online_result(sum, total);
-  if (query + row < p.queries && first_column + column < kValueWidth) {
-    y[base + (query + row) * p.y.row_stride + first_column + column] = result;
-  }
+  const uint query = first.x + row, e = first.y + column;
+  if (query < p.queries && e < kValueWidth) y[first.z + query * p.y.row_stride + e] = result;
   return result;
+}
+
+void begin(uint q_base, uint first) {
+  if (gl_LocalInvocationID.x == 0u) wide_queries = wide_keys = wide_values = 0u;
+  barrier();
+  load_queries(q_base, first);
 }
 
 // Fills this subgroup's rows of `scores` with the products that the units left out. base: where
@@ -127,6 +131,15 @@ void multiply_wide(uvec2 base, uint first_row, uint first, uint tile) {
     scores[(first_row + row) * kPitchScores + n] =
         key < p.keys ? wide_products(base.x + query * p.q.row_stride, base.y + key * p.k.row_stride)
                      : 0.0;
+  }
+}
+
+// Fills this subgroup's `scratch` with the weighted values of columns from `column` on that the
+// units left out.
+void weigh_wide(uint first_row, uint column, uint base, uint tile) {
+  for (uint e = gl_SubgroupInvocationID; e < kUnit; e += gl_SubgroupSize) {
+    scratch[gl_SubgroupID * kUnit + e] =
+        wide_weighted(first_row + e / kUnitN, column + e % kUnitN, base, tile);
   }
 }
 
@@ -146,9 +159,7 @@ void main() {
   UNIT_SUMS sum[kTiles];
   [[unroll]] for (uint i = 0u; i < kTiles; ++i) sum[i] = UNIT_SUMS(0.0);
   UNIT_SUMS highest = UNIT_SUMS(kLowestFloat), total = UNIT_SUMS(0.0);
-  if (gl_LocalInvocationID.x == 0u) wide_queries = wide_keys = wide_values = 0u;
-  barrier();
-  load_queries(q_base, first);
+  begin(q_base, first);
   const uvec2 keys = key_range(p.terms, first, min(first + kRows, p.queries) - 1u);
   for (uint tile = keys.x / kKeys; keys.x < keys.y && tile * kKeys < keys.y; ++tile) {
     if (load_tile(p.k, k_base, tile, kWidth, kDepth)) atomicMax(wide_keys, tile + 1u);
@@ -216,10 +227,7 @@ void main() {
     }
     barrier();  // the values have been read, and the weights written
     [[dont_unroll]] for (uint i = wide_value ? 0u : kTiles; i < kTiles; ++i) {
-      for (uint e = gl_SubgroupInvocationID; e < kUnit; e += gl_SubgroupSize) {
-        scratch[gl_SubgroupID * kUnit + e] =
-            wide_weighted(first_row + e / kUnitN, i * kUnitN + e % kUnitN, v_base, tile);
-      }
+      weigh_wide(first_row, i * kUnitN, v_base, tile);
       barrier();
       UNIT_SUMS more;
       coopMatLoad(more, scratch, gl_SubgroupID * kUnit, kUnitN, gl_CooperativeMatrixLayoutRowMajor);
@@ -231,6 +239,7 @@ void main() {
     }
   }
   [[unroll]] for (uint i = 0u; i < kTiles; ++i) {
-    coopMatPerElementNV(sum[i], sum[i], written, total, first + first_row, i * kUnitN, y_base);
+    coopMatPerElementNV(sum[i], sum[i], written, total,
+                        uvec3(first + first_row, i * kUnitN, y_base));
   }
 }

@@ -269,6 +269,7 @@ typedef struct vkf_device_requirements {
   // 1: the same for cooperativeMatrixReductions, -Conversions and -PerElementOperations, with
   // maintenance4
   uint32_t cooperative_matrix2;
+  uint32_t reserved;
 } vkf_device_requirements;
 // Of `host` only get_instance_proc_addr, instance, physical_device and api_version count. [any]
 VKFORMER_API vkf_status vkf_device_require(const vkf_adopted_device* host,

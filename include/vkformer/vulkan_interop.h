@@ -30,7 +30,8 @@ struct DeviceRequirements {
   // cooperativeMatrix with vulkanMemoryModel: `precision f16` on matrix units.
   VkBool32 cooperative_matrix = VK_FALSE;
   // cooperativeMatrixReductions, cooperativeMatrixConversions and
-  // cooperativeMatrixPerElementOperations with maintenance4: attention's scores stay in those units.
+  // cooperativeMatrixPerElementOperations with maintenance4: attention's scores stay in those
+  // units.
   VkBool32 cooperative_matrix2 = VK_FALSE;
   // subgroupSizeControl with computeFullSubgroups: without both, matrix units stay off on devices
   // whose subgroups may have several sizes.
