@@ -82,7 +82,7 @@ shared uint wide_queries, wide_keys, wide_values;
 #define UNIT_LEFT coopmat<float16_t, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseA>
 #define UNIT_RIGHT coopmat<float16_t, gl_ScopeSubgroup, kUnitN, kUnitN, gl_MatrixUseB>
 
-// Of two elements of a row.
+// Of two elements of a row. A NaN may come out as the higher one; its row becomes NaN in any case.
 float added(const in float a, const in float b) { return a + b; }
 float higher(const in float a, const in float b) { return keep_max(a, b); }
 
