@@ -120,7 +120,8 @@ TEST_SUITE("model") {
       REQUIRE_MESSAGE(model.ok(), model.error().message);
       const auto plan = model->plan_text({.batch = 2, .target = 150});
       REQUIRE_MESSAGE(plan.ok(), plan.error().message);
-      for (const char* kernel : {"attention_units", "matmul_units"}) {
+      const char* attention = caps.matrix2() ? "attention_units_nv__" : "attention_units__";
+      for (const char* kernel : {attention, "matmul_units__"}) {
         CAPTURE(kernel);
         CHECK((plan->find(kernel) != std::string::npos) == (precision == std::string("f16")));
       }

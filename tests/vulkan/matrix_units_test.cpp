@@ -108,6 +108,29 @@ bool notes_have(const DeviceInfo& info, const std::string& part) {
                      [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
+// What an application that adopts says it has enabled: all that matrix units use. Taken at its
+// word; nothing of it runs here.
+struct UnitsEnabled {
+  MatrixChain matrix;
+  Matrix2Chain second;
+  SubgroupSizes sizes;
+  VkPhysicalDeviceVulkan12Features core12;
+  VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+
+  explicit UnitsEnabled(const HostDevice& host) : core12(host.enabled12) {
+    matrix.set(VK_TRUE);
+    second.set(VK_TRUE);
+    sizes.set(VK_TRUE);
+    core12.vulkanMemoryModel = VK_TRUE;
+    all.pNext = &core12;
+    core12.pNext = &matrix.matrix;
+    matrix.matrix.pNext = &sizes.features;
+    sizes.features.pNext = second.before(nullptr);
+  }
+  UnitsEnabled(const UnitsEnabled&) = delete;
+  UnitsEnabled& operator=(const UnitsEnabled&) = delete;
+};
+
 }  // namespace
 
 TEST_SUITE("gpu") {
@@ -148,24 +171,15 @@ TEST_SUITE("gpu") {
     CHECK(found->cooperative_matrix == VK_TRUE);
     CHECK(found->subgroup_size_control == VK_TRUE);
     CHECK(std::count(found->extensions.begin(), found->extensions.end(), kMatrixExtension) == 1);
-    // What is said to be enabled is taken at its word; nothing of it runs here.
-    MatrixChain matrix;
-    matrix.set(VK_TRUE);
-    SubgroupSizes sizes;
-    VkPhysicalDeviceVulkan12Features core12 = host.enabled12;
-    core12.vulkanMemoryModel = VK_TRUE;
-    VkPhysicalDeviceFeatures2 enabled{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-    enabled.pNext = &core12;
-    core12.pNext = &matrix.matrix;
-    matrix.matrix.pNext = &sizes.features;
+    UnitsEnabled enabled(host);
     AdoptedDevice adopted = host.adopted();
-    adopted.enabled_features = &enabled;
+    adopted.enabled_features = &enabled.all;
     adopted.enabled_extensions = {kMatrixExtension};
     for (const bool varies : {false, true}) {
       for (const VkBool32 controls : {VK_FALSE, VK_TRUE}) {
         CAPTURE(varies);
         CAPTURE(controls);
-        sizes.set(controls);
+        enabled.sizes.set(controls);
         adopted.get_instance_proc_addr =
             varies ? instance_function : host.loader->get_instance_proc_addr();
         const auto device = VulkanDevice::adopt(adopted, no_cache());
@@ -187,27 +201,16 @@ TEST_SUITE("gpu") {
     CHECK((found->cooperative_matrix2 == VK_TRUE) == own->caps().has_matrix2);
     CHECK(std::count(found->extensions.begin(), found->extensions.end(), kMatrix2Extension) ==
           (own->caps().has_matrix2 ? 1 : 0));
-    MatrixChain matrix;
-    matrix.set(VK_TRUE);
-    SubgroupSizes sizes;
-    sizes.set(VK_TRUE);
-    Matrix2Chain second;
-    VkPhysicalDeviceVulkan12Features core12 = host.enabled12;
-    core12.vulkanMemoryModel = VK_TRUE;
-    VkPhysicalDeviceFeatures2 enabled{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-    enabled.pNext = &core12;
-    core12.pNext = &matrix.matrix;
-    matrix.matrix.pNext = &sizes.features;
-    sizes.features.pNext = second.before(nullptr);
+    UnitsEnabled enabled(host);
+    Matrix2Chain& second = enabled.second;
     AdoptedDevice adopted = host.adopted();
-    adopted.enabled_features = &enabled;
+    adopted.enabled_features = &enabled.all;
     const auto has_matrix2 = [&] {
       const auto device = VulkanDevice::adopt(adopted, no_cache());
       REQUIRE_MESSAGE(device.ok(), device.error().message);
       CHECK((*device)->caps().tier == Tier::kMatrix);
       return (*device)->caps().has_matrix2;
     };
-    second.set(VK_TRUE);
     adopted.enabled_extensions = {kMatrixExtension, kMatrix2Extension};
     CHECK(has_matrix2() == own->caps().has_matrix2);
     second.maintenance4.maintenance4 = VK_FALSE;
