@@ -133,7 +133,8 @@ struct NanOrigin {
   std::string tensor;
   int64_t element = 0;
 };
-// Looks at what every dispatch writes while `work` runs, which uses that device.
+// Looks at what every dispatch writes while `work` runs, which uses that device. An error of `work`
+// is given back where no NaN was written.
 VKFORMER_API Result<NanOrigin> find_nan(const Device& device, const std::function<Status()>& work);
 
 }  // namespace vkformer

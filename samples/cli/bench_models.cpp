@@ -187,7 +187,7 @@ class ModelBench {
       return {};
     };
     const int64_t many = 1 + run.new_tokens;
-    Work prompt, step, all;
+    Work prompt, step;
     const Status first = first_time(run.name, prompt, step, [&] { return generate(1); });
     if (!first) return first;
     const Status warm = generate(many);

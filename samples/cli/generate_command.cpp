@@ -103,6 +103,7 @@ std::string plain_line(const Json& line) {
 bool streams(const CommonOptions& common, const GenerateCommandOptions& options) {
   if (options.continuation) return false;
   if (options.stream != "auto") return options.stream == "on";
+  if (options.task.nan_check) return false;
   return isatty(STDOUT_FILENO) != 0 && options.task.arguments.size() == 1 && !common.json &&
          options.task.output.empty() && options.text.beams.value_or(1) == 1 &&
          options.text.return_sequences.value_or(1) == 1;
@@ -110,9 +111,9 @@ bool streams(const CommonOptions& common, const GenerateCommandOptions& options)
 
 std::string stream_error(const CommonOptions& common, const GenerateCommandOptions& options) {
   if (options.task.arguments.size() != 1 || !options.task.input.empty() ||
-      !options.task.output.empty() || common.json) {
+      !options.task.output.empty() || common.json || options.task.nan_check) {
     return "[generate] --stream on writes one text to stdout; give one TEXT, without --input, "
-           "--output and --json.";
+           "--output, --json and --nan-check.";
   }
   if (options.text.return_sequences.value_or(1) == 1) return "";
   return "[generate] --stream on shows one text; leave --return-sequences away.";

@@ -147,6 +147,20 @@ Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress
   }
 }
 
+// Fails for inputs on whose way to an answer a NaN is written.
+AnswerInputs without_nan(const Device& device, AnswerInputs answer) {
+  return [&device, answer = std::move(answer)](
+             const std::vector<Json>& inputs) -> Result<std::vector<Json>> {
+    Result<std::vector<Json>> answers = std::vector<Json>{};
+    const Status clean = run_nan_check(device, [&]() -> Status {
+      answers = answer(inputs);
+      return answers ? Status{} : answers.error();
+    });
+    if (!clean) return clean.error();
+    return answers;
+  };
+}
+
 std::string usage_error(const TaskCommandOptions& options, const TaskFormat& format) {
   const std::string command = "[" + std::string(format.command) + "]";
   if (options.arguments.empty() == options.input.empty()) {
@@ -177,6 +191,7 @@ void add_task_options(CLI::App& command, TaskCommandOptions& options, CommonOpti
   command.add_flag("--keep-going", options.keep_going,
                    "write an input's error into its line instead of stopping");
   command.add_flag("--progress", options.progress, "progress even if stderr is no terminal");
+  add_nan_check(command, options.nan_check);
   add_model_options(command, options.load);
   add_output_options(command, common);
   add_device_options(command, common);
@@ -250,6 +265,7 @@ int run_task_command(const CommonOptions& common, const TaskCommandOptions& opti
     return open(*device, ModelSource::directory(options.model), task);
   }();
   if (!answer) return report(answer.error());
+  if (options.nan_check) answer = without_nan(*device, std::move(*answer));
   const auto existing =
       options.resume ? LineWriter::Existing::kContinue : LineWriter::Existing::kReplace;
   Result<LineWriter> writer = LineWriter::open(options.output, existing);

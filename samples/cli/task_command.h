@@ -18,6 +18,7 @@ struct TaskCommandOptions {
   bool resume = false;
   bool keep_going = false;
   bool progress = false;
+  bool nan_check = false;
   ModelOptions load;
   std::string cache = "f32";  // of a generation
 };

@@ -49,7 +49,8 @@ TEST_SUITE("cpu") {
     const auto back = read_tensor_file(dir.file("all.safetensors"));
     REQUIRE(back.ok());
     REQUIRE(back->size() == tensors.size());
-    for (const auto& [name, tensor] : tensors) {
+    for (const auto& [bound_name, tensor] : tensors) {
+      const auto& name = bound_name;
       CAPTURE(name);
       REQUIRE(back->contains(name));
       CHECK(back->at(name).dtype == tensor.dtype);
@@ -66,7 +67,8 @@ TEST_SUITE("cpu") {
     REQUIRE(write_safetensors(dir.file("x"), tensors).ok());
     const auto file = SafetensorsFile::open(dir.file("x"));
     REQUIRE(file.ok());
-    for (const auto& [name, view] : file->tensors()) {
+    for (const auto& [bound_name, view] : file->tensors()) {
+      const auto& name = bound_name;
       const auto offset = static_cast<size_t>(view.bytes.data() - file->bytes().data());
       CAPTURE(name);
       CHECK(offset % dtype_size(view.dtype) == 0);

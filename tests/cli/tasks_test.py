@@ -6,7 +6,9 @@
 TASK_MODELS is tests/tasks/golden. What the models answer is tested there; here it is how inputs
 come in and lines go out."""
 import json
+import math
 import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -139,6 +141,19 @@ class CommandsTest(TaskTest):
         result = run_on_device("generate", model("translations"), *wanted["texts"], "--task", "go")
         self.assertEqual(result.stdout, "".join(
             "%s\t%s\n" % pair for pair in zip(wanted["texts"], wanted["found"])))
+
+    def test_nan_check_names_the_operator(self):
+        texts = expected("texts")["texts"]
+        count = ("--max-new-tokens", "5", "--json")
+        self.assertEqual(self.answer("generate", model("texts"), *texts, *count, "--nan-check"),
+                         self.answer("generate", model("texts"), *texts, *count))
+        broken = self.path("broken")
+        shutil.copytree(model("texts"), broken)
+        tensors = cli_support.read_tensors(broken + "/model.safetensors")
+        tensors["transformer.h.0.mlp.c_proj.weight"][2][3] = math.nan
+        cli_support.write_tensors(broken + "/model.safetensors", tensors)
+        self.fail_with(1, "generate", broken, texts[0], *count, "--nan-check",
+                       words=("wrote the first NaN", "decoder.0.ffn.down"))
 
     def test_transcribe_and_caption(self):
         wanted = expected("speech")

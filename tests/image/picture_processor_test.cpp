@@ -60,7 +60,8 @@ TEST_SUITE("cpu") {
     const TensorMap golden = golden_pictures();
     const RgbPicture source = to_picture(golden.at("source"));
     int cases = 0;
-    for (const auto& [name, tensor] : golden) {
+    for (const auto& [bound_name, tensor] : golden) {
+      const auto& name = bound_name;
       if (!name.starts_with("config.")) continue;
       CAPTURE(name);
       ++cases;

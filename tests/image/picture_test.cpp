@@ -46,7 +46,8 @@ TEST_SUITE("cpu") {
   TEST_CASE("picture: files are decoded to the pixels of the reference") {
     const TensorMap golden = golden_pictures();
     int files = 0;
-    for (const auto& [name, tensor] : golden) {
+    for (const auto& [bound_name, tensor] : golden) {
+      const auto& name = bound_name;
       if (!name.starts_with("file.")) continue;
       CAPTURE(name);
       ++files;
@@ -134,7 +135,8 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("picture: a file cut short anywhere is an error, never half a picture") {
-    for (const auto& [name, tensor] : golden_pictures()) {
+    for (const auto& [bound_name, tensor] : golden_pictures()) {
+      const auto& name = bound_name;
       if (!name.starts_with("file.") || name.ends_with(".gif")) continue;
       CAPTURE(name);
       // A bitmap of 13 columns ends with a byte of padding, which nobody misses.

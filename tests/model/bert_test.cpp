@@ -37,12 +37,13 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("bert: the class name says which head there is") {
-    for (const auto& [name, head] :
+    for (const auto& [bound_name, head] :
          {std::pair{"BertModel", HeadKind::kNone}, std::pair{"BertForMaskedLM", HeadKind::kMasked},
           std::pair{"BertForPreTraining", HeadKind::kMasked},
           std::pair{"BertForSequenceClassification", HeadKind::kSequence},
           std::pair{"BertForTokenClassification", HeadKind::kTokens},
           std::pair{"BertForQuestionAnswering", HeadKind::kSpans}}) {
+      const auto& name = bound_name;
       CAPTURE(name);
       CHECK(facts_of(as(name)).head == head);
     }

@@ -106,12 +106,13 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("cvt: weights that do not fit the configuration are refused by tensor") {
-    for (const auto& [key, value, tensor] :
+    for (const auto& [bound_key, value, tensor] :
          {std::tuple{"depth", Json::array({1, 3}), "stages.1.layers.2."},
           std::tuple{"depth", Json::array({1, 1}), "stages.1.layers.1."},
           std::tuple{"patch_sizes", Json::array({5, 3}), "projection.weight"},
           std::tuple{"mlp_ratio", Json::array({2, 3}), "stages.1.layers.0.intermediate"},
           std::tuple{"cls_token", Json::array({false, false}), "no error"}}) {
+      const auto& key = bound_key;
       CAPTURE(key);
       ChangedModel model("cvt-base");
       model.config[key] = value;

@@ -124,11 +124,12 @@ TEST_SUITE("cpu") {
       model.rename(then, now);
     }
     model.check_resolves();
-    for (const auto& [key, value, tensor] :
+    for (const auto& [bound_key, value, tensor] :
          {std::tuple{"window_size", 5, "relative_position_bias_table"},
           std::tuple{"patch_size", 2, "projection.weight"},
           std::tuple{"mlp_ratio", 3, "encoder.layers.0.blocks.0.intermediate"},
           std::tuple{"num_channels", 1, "projection.weight"}}) {
+      const auto& key = bound_key;
       CAPTURE(key);
       ChangedModel changed("swin-base");
       changed.config[key] = value;

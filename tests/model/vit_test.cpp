@@ -114,7 +114,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("vit: weights that do not fit the configuration are refused by tensor") {
-    for (const auto& [key, value, tensor] :
+    for (const auto& [bound_key, value, tensor] :
          {std::tuple{"hidden_size", 36, "position_embeddings"},
           std::tuple{"image_size", 40, "position_embeddings"},
           std::tuple{"num_channels", 1, "projection.weight"},
@@ -124,6 +124,7 @@ TEST_SUITE("cpu") {
           std::tuple{"num_hidden_layers", 1, "encoder.layer.1."},
           std::tuple{"head_dim", 4, "attention.query"},
           std::tuple{"pooler_output_size", 8, "pooler.dense.weight"}}) {
+      const auto& key = bound_key;
       CAPTURE(key);
       ChangedModel model("vit-base");
       model.config[key] = value;

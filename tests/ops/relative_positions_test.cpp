@@ -37,8 +37,9 @@ int64_t bucket_by_powers(int64_t n, int64_t side, int64_t most) {
 
 TEST_SUITE("cpu") {
   TEST_CASE("t5_bucket meets its bounds exactly, by whole numbers") {
-    for (const auto& [side, most] : std::vector<std::pair<int64_t, int64_t>>{
+    for (const auto& [side, bound_most] : std::vector<std::pair<int64_t, int64_t>>{
              {16, 128}, {8, 20}, {8, 4096}, {4, 32}, {6, 100}, {2, 9}, {3, 16}, {5, 54}, {12, 6}}) {
+      const auto& most = bound_most;
       if (most <= side / 2) continue;
       const T5Buckets back{Direction::kBack, side, most};
       const T5Buckets both{Direction::kBoth, 2 * side, most};

@@ -83,7 +83,8 @@ TEST_SUITE("model") {
       options.attentions = RunOptions::Attentions::kOn;
       const TensorMap both = outputs_of(session, golden, options);
       size_t maps = 0;
-      for (const auto& [output, tensor] : both) {
+      for (const auto& [bound_output, tensor] : both) {
+        const auto& output = bound_output;
         const size_t at = output.find("attentions.");
         if (at == std::string::npos) continue;
         ++maps;

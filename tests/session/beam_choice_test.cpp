@@ -22,8 +22,10 @@ TEST_SUITE("model") {
       const auto next = [&](const std::vector<int64_t>& prefix) -> Result<std::vector<double>> {
         return logits_behind(session, prefix);
       };
-      for (const auto& [beams, groups, diversity] :
+      for (const auto& [bound_beams, bound_groups, diversity] :
            {std::tuple{4, 2, 1.5}, {4, 4, 0.7}, {6, 3, 4.0}, {4, 2, 0.0}}) {
+        const auto& beams = bound_beams;
+        const auto& groups = bound_groups;
         CAPTURE(beams);
         CAPTURE(groups);
         reference::SearchOptions wanted;
@@ -95,7 +97,8 @@ TEST_SUITE("model") {
         return states_behind(session, prefix);
       };
       const Rows prompts = {{5, 17, 42, 9}, {7, 7}};
-      for (const auto& [k, contrast] : {std::pair{4, 0.6}, {2, 0.9}, {7, 0.3}}) {
+      for (const auto& [bound_k, contrast] : {std::pair{4, 0.6}, {2, 0.9}, {7, 0.3}}) {
+        const auto& k = bound_k;
         CAPTURE(k);
         GenerateOptions options = options_for(session, 1, 8, {4, 11});
         options.contrastive_tokens = k;

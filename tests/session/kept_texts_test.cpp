@@ -115,7 +115,9 @@ TEST_SUITE("model") {
     REQUIRE(text.size() == prompt.size() + 330);
     options.max_new_tokens = 25;
     // Of what was fed, up to 256 tokens and those of a step come again, or all of them.
-    for (const auto& [kept, reused] : {std::pair<size_t, int64_t>{300, 300}, {110, 110}, {20, 0}}) {
+    for (const auto& [bound_kept, reused] :
+         {std::pair<size_t, int64_t>{300, 300}, {110, 110}, {20, 0}}) {
+      const auto& kept = bound_kept;
       CAPTURE(kept);
       const std::vector<int64_t> begin(text.begin(), text.begin() + static_cast<ptrdiff_t>(kept));
       const std::vector<int64_t> edited = joined(begin, {(text[kept] + 1) % 50, 7, 12});

@@ -27,11 +27,12 @@ std::vector<float> row(const Tensor& hidden, int64_t index) {
 TEST_SUITE("model") {
   TEST_CASE("tokens beyond the last learned position take the last one, where that is asked for") {
     if (!have_test_device()) return;
-    for (const auto& [name, most] : {std::pair{"bert-base", 48},
-                                     {"gpt2-base", 64},
-                                     {"roberta-base", 46},
-                                     {"opt-base", 32},
-                                     {"electra-base", 48}}) {
+    for (const auto& [bound_name, most] : {std::pair{"bert-base", 48},
+                                           {"gpt2-base", 64},
+                                           {"roberta-base", 46},
+                                           {"opt-base", 32},
+                                           {"electra-base", 48}}) {
+      const auto& name = bound_name;
       CAPTURE(name);
       const GoldenCase golden = golden_case(name);
       const auto model = Model::load(*test_device(), golden.path("model"));

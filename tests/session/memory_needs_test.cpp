@@ -74,7 +74,7 @@ void check_run(const Run& run, const DeviceTweaks& tweaks) {
   CHECK(needs->arena_bound > 0);
 }
 
-constexpr Run kRuns[] = {
+const Run kRuns[] = {
     {"bert-base", {.batch = 3, .tokens = 17}},
     {"bart-base", {.batch = 2, .tokens = 9}},
     {"vit-base", {.batch = 2}},

@@ -74,7 +74,8 @@ TEST_SUITE("model") {
         const TensorMap at_load = outputs_of(golden.path("model"), weights, inputs);
         const TensorMap stored = outputs_of(target.path(), "stored", inputs);
         REQUIRE(at_load.size() == stored.size());
-        for (const auto& [output, tensor] : stored) {
+        for (const auto& [bound_output, tensor] : stored) {
+          const auto& output = bound_output;
           CAPTURE(output);
           CHECK(tensor.bytes == at_load.at(output).bytes);
         }
@@ -94,7 +95,8 @@ TEST_SUITE("model") {
       const TensorMap inputs = golden.tensors("inputs.safetensors");
       const TensorMap exact = outputs_of(golden.path("model"), "f32", inputs);
       double before = 0;
-      for (const auto& [weights, product] : kOneProduct) {
+      for (const auto& [bound_weights, product] : kOneProduct) {
+        const auto& weights = bound_weights;
         CAPTURE(name);
         CAPTURE(weights);
         const TensorMap rounded = outputs_of(golden.path("model"), weights, inputs);

@@ -26,7 +26,8 @@ Loaded load(const std::string& name) {
 
 void check_same(const TensorMap& expected, const TensorMap& got) {
   REQUIRE(expected.size() == got.size());
-  for (const auto& [name, tensor] : expected) {
+  for (const auto& [bound_name, tensor] : expected) {
+    const auto& name = bound_name;
     REQUIRE(got.count(name) == 1);
     CHECK_MESSAGE(tensor.bytes == got.at(name).bytes, name);
   }

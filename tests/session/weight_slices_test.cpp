@@ -159,7 +159,8 @@ TEST_SUITE("model") {
       // Less than one panel: every matrix is sliced as finely as it can be.
       const TensorMap sliced = run_outputs(golden, 1, sliced_beams);
       REQUIRE(whole.size() == sliced.size());
-      for (const auto& [output, tensor] : whole) {
+      for (const auto& [bound_output, tensor] : whole) {
+        const auto& output = bound_output;
         CAPTURE(output);
         CHECK(sliced.at(output).bytes == tensor.bytes);
       }

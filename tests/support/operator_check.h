@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -74,28 +75,37 @@ struct TierDevice {
 // The test device (test_device.h) in every tier that it has, up to VKFORMER_TEST_TIER, and on
 // a software device with wide workgroups too; with
 // VKFORMER_TEST_VALIDATION set, under the validation layer. Empty, with a reason, without a device.
-inline const std::vector<TierDevice>& tier_devices() {
-  static const std::vector<TierDevice> devices = [] {
-    std::vector<TierDevice> list;
-    if (!have_test_device()) return list;
-    const Tier highest = test_device()->impl()->caps().tier;
-    for (Tier tier : {Tier::kBaseline, Tier::kSubgroup}) {
-      if (tier > highest) continue;
-      DeviceOptions options = test_device_options();
-      options.tier = tier_name(tier);
-      if (!test_environment("VKFORMER_TEST_VALIDATION").empty()) {
-        options.validation = DeviceOptions::Validation::kOn;
-      }
-      auto device = make_test_device(options, test_device_tweaks());
-      REQUIRE_MESSAGE(device.ok(), device.error().message);
-      list.push_back({options.tier, device->impl()});
-      if (device->impl()->caps().device_class == DeviceClass::kSoftware) {
-        list.push_back({options.tier + ", wide", device->impl(), true});
-      }
+inline std::vector<TierDevice> make_tier_devices() {
+  std::vector<TierDevice> list;
+  if (!have_test_device()) return list;
+  const Tier highest = test_device()->impl()->caps().tier;
+  for (Tier tier : {Tier::kBaseline, Tier::kSubgroup}) {
+    if (tier > highest) continue;
+    DeviceOptions options = test_device_options();
+    options.tier = tier_name(tier);
+    if (!test_environment("VKFORMER_TEST_VALIDATION").empty()) {
+      options.validation = DeviceOptions::Validation::kOn;
     }
-    return list;
-  }();
+    auto device = make_test_device(options, test_device_tweaks());
+    REQUIRE_MESSAGE(device.ok(), device.error().message);
+    list.push_back({options.tier, device->impl()});
+    if (device->impl()->caps().device_class == DeviceClass::kSoftware) {
+      list.push_back({options.tier + ", wide", device->impl(), true});
+    }
+  }
+  return list;
+}
+
+inline std::optional<std::vector<TierDevice>>& shared_tier_devices() {
+  static std::optional<std::vector<TierDevice>> devices;
   return devices;
+}
+
+// make_tier_devices(), shared by the tests.
+inline const std::vector<TierDevice>& tier_devices() {
+  std::optional<std::vector<TierDevice>>& devices = shared_tier_devices();
+  if (!devices) devices = make_tier_devices();
+  return *devices;
 }
 
 // Runs the prepared graph three times over poisoned memory; the bits must agree.

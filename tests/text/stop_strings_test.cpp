@@ -36,7 +36,8 @@ TEST_SUITE("cpu") {
                                                          {"", ""},
                                                          {"END", ""},
                                                          {"half an EN", "half an EN"}};
-    for (const auto& [text, expected] : texts) {
+    for (const auto& [bound_text, expected] : texts) {
+      const auto& text = bound_text;
       CAPTURE(text);
       for (const std::vector<size_t>& sizes : {std::vector<size_t>{1}, {2}, {3}, {1, 4}, {100}}) {
         bool stopped = false;

@@ -87,7 +87,8 @@ struct Seer {
     const auto outputs = session->finish();
     REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
     CHECK(outputs->size() == wanted.size());
-    for (const auto& [name, tensor] : wanted) {
+    for (const auto& [bound_name, tensor] : wanted) {
+      const auto& name = bound_name;
       REQUIRE(outputs->count(name) == 1);
       CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
     }

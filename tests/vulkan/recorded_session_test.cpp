@@ -62,7 +62,8 @@ TEST_SUITE("model") {
       }
       const auto outputs = guest.session->finish();
       REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-      for (const auto& [name, tensor] : guest.expected) {
+      for (const auto& [bound_name, tensor] : guest.expected) {
+        const auto& name = bound_name;
         CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
       }
     }
@@ -141,7 +142,8 @@ TEST_SUITE("model") {
     queue.wait_for(timeline, 7);
     const auto outputs = guest.session->finish();
     REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    for (const auto& [name, tensor] : guest.expected) {
+    for (const auto& [bound_name, tensor] : guest.expected) {
+      const auto& name = bound_name;
       CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
     }
   }
@@ -165,7 +167,8 @@ TEST_SUITE("model") {
     CHECK(advance->progress == Advance::Progress::kDone);
     const auto outputs = guest.session->finish();
     REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    for (const auto& [name, tensor] : guest.expected) {
+    for (const auto& [bound_name, tensor] : guest.expected) {
+      const auto& name = bound_name;
       CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
     }
   }
@@ -191,7 +194,8 @@ TEST_SUITE("model") {
     rest.submit_and_wait();
     const auto outputs = guest.session->finish();
     REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-    for (const auto& [name, tensor] : guest.expected) {
+    for (const auto& [bound_name, tensor] : guest.expected) {
+      const auto& name = bound_name;
       CHECK_MESSAGE(tensor.bytes == outputs->at(name).bytes, name);
     }
   }

@@ -87,7 +87,8 @@ TEST_SUITE("cpu") {
         {"wide 16 1 0", "wide 16 1x 0"},
         {"vkformer tuning 1", "vkformer tuning 2"},
     };
-    for (const auto& [from, to] : changes) {
+    for (const auto& [from, bound_to] : changes) {
+      const auto& to = bound_to;
       CAPTURE(to);
       const auto parsed = parse_tuning(resigned(text, from, to), kKey);
       REQUIRE_FALSE(parsed.ok());
