@@ -318,12 +318,15 @@ std::vector<Check> all_checks() {
 
 }  // namespace conformance
 
-std::vector<std::string> conformance_checks(ConformanceOptions::Extent extent) {
+std::vector<std::string> conformance_checks(const ConformanceOptions& options) {
   std::vector<std::string> list;
+  const auto add = [&](const std::string& name) {
+    if (wanted(options, name)) list.push_back(name);
+  };
   for (const Check& check : all_checks()) {
-    if (check.quick || extent == ConformanceOptions::Extent::kFull) list.push_back(check.name);
+    if (check.quick || options.extent == ConformanceOptions::Extent::kFull) add(check.name);
   }
-  for (const ModelCheck& check : model_checks()) list.push_back(check.name);
+  for (const ModelCheck& check : model_checks()) add(check.name);
   return list;
 }
 

@@ -130,6 +130,7 @@ void dot_apart(uint h, int distance) {
 // Scale, terms and masks of the scores of a key (its index, position and entry); -inf where masked.
 void finish_scores(KeyWalk walk, uvec2 place, uint first, uint tile, uvec3 key) {
   const bool exists = tile + gl_LocalInvocationID.x < walk.count;
+  bool masked = false;
   for (uint r = 0u; r < kRows; ++r) {
     const uint i = min(first + r, p.queries - 1u);
     float value = soft_capped(score[r] * p.scale) + score_bias(p.terms, place.x, place.y, i, key.x);
@@ -139,9 +140,10 @@ void finish_scores(KeyWalk walk, uvec2 place, uint first, uint tile, uvec3 key) 
       value += walk_bias(walk, key.z);
     }
     if (!allowed) value = negative_infinity();
-    if (exists && is_negative_infinity(value)) masked_tile = tile;
+    masked = masked || (exists && is_negative_infinity(value));
     score[r] = value;
   }
+  if (masked) atomicExchange(masked_tile, tile);  // plain stores of several invocations would race
 }
 
 // row_highest and row_fade from the scores of all invocations.

@@ -77,8 +77,8 @@ struct ConformanceReport {
   }
 };
 
-// Names of all checks of that extent, without tier and variation.
-VKFORMER_API std::vector<std::string> conformance_checks(ConformanceOptions::Extent extent);
+// Names of the checks of that extent that the filters let through, without tier and variation.
+VKFORMER_API std::vector<std::string> conformance_checks(const ConformanceOptions& options = {});
 VKFORMER_API Result<ConformanceReport> run_conformance(const Device& device,
                                                        const ConformanceOptions& options = {});
 

@@ -98,7 +98,7 @@ Status read_lists(ConformanceCommandOptions& options) {
 }
 
 int list_checks(const ConformanceCommandOptions& options) {
-  for (const std::string& name : conformance_checks(options.run.extent)) print_line(name);
+  for (const std::string& name : conformance_checks(options.run)) print_line(name);
   return kExitOk;
 }
 
@@ -191,7 +191,7 @@ void add_check_options(CLI::App& command, ConformanceCommandOptions& options) {
   command.add_flag("--demote", options.demote,
                    "leave kernels that fail out from now on, on this device and driver");
   command.add_flag("--forget", options.forget, "take back what --demote did");
-  command.add_flag("--list", options.list, "print the names of the checks");
+  command.add_flag("--list", options.list, "print the names of the checks, those of --filter only");
   CLI::Option* json = command.add_option("--json", options.json,
                                          "write JSON to FILE, or print it where none is named");
   json->expected(0, 1)->type_name("[FILE]");

@@ -1,4 +1,5 @@
 // What a dispatch may not say, and the sentences that tell it so.
+#include <algorithm>
 #include <functional>
 
 #include "support/test_device.h"
@@ -89,8 +90,10 @@ TEST_SUITE("gpu") {
     const auto device = made->impl();
     CHECK(made->tier() == "baseline");
     CHECK(made->info().max_invocations == 32);
-    REQUIRE_FALSE(made->info().notes.empty());
-    CHECK(has(made->info().notes.back(), "workaround of 2000-01-01"));
+    const std::vector<std::string>& notes = made->info().notes;
+    CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+      return has(note, "workaround of 2000-01-01");
+    }));
     std::string m = message_for(device, [](Plan&, RecordingInputs&) {});
     CHECK(has(m, "workgroup of 64 invocations, but this device allows 32"));
     m = message_for(device, [](Plan& plan, RecordingInputs&) {
