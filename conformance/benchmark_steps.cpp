@@ -53,7 +53,7 @@ class StepGraph {
   TensorId words(const char* name, Shape shape, const std::vector<uint32_t>& values) {
     const TensorId id = graph().add_external(name, DType::kU32, std::move(shape));
     TensorContent content{id, std::vector<std::byte>(values.size() * 4)};
-    std::memcpy(content.bytes.data(), values.data(), content.bytes.size());
+    if (!values.empty()) std::memcpy(content.bytes.data(), values.data(), content.bytes.size());
     out_.contents.push_back(std::move(content));
     return id;
   }

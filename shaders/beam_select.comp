@@ -94,7 +94,7 @@ void pick_candidates(uint first_slot, uint first_row, uint length) {
     uvec2 best = no_best();
     for (uint c = gl_LocalInvocationID.x; c < p.beams * p.candidates; c += kLocalSize) {
       const float score = candidate_rank(first_slot, first_row, c, length);
-      if (is_nan(score)) nan_seen = 1u;
+      if (is_nan(score)) atomicOr(nan_seen, 1u);
       const uvec2 candidate = uvec2(order_key(score), c);
       const bool after = k == 0u || is_better(last, candidate);
       if (after && is_better(candidate, best)) best = candidate;
