@@ -99,9 +99,8 @@ void dot_distance(uint h, int distance) {
 void dot_shifted(uint h, int distance) {
   const uint lane = gl_LocalInvocationID.x;
   if (lane >= kLocalSize - kRows) {
-    for (uint r = 0u; r < kRows; ++r) {
+    for (uint r = 0u; r < kRows; ++r)
       weight_tile[r * kPitch + lane - (kLocalSize - kRows)] = carried[r];
-    }
   }
   dot_distance(h, distance);
   for (uint r = 0u; r < kRows; ++r) {
@@ -276,9 +275,8 @@ void main() {
   }
   const uint out_base = place.x * p.y.batch_stride + place.y * p.y.head_stride;
   if (kCounting != 0u) {
-    for (uint i = first + gl_LocalInvocationID.x; i <= last; i += kLocalSize) {
+    for (uint i = first + gl_LocalInvocationID.x; i <= last; i += kLocalSize)
       y[out_base + i * p.y.row_stride] = float(walk.count);
-    }
     return;
   }
   if (kRelative != 0u && kSparse == 0u) {
