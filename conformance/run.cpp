@@ -39,6 +39,21 @@ bool wanted(const ConformanceOptions& options, const std::string& name) {
   });
 }
 
+struct ChosenChecks {
+  std::vector<Check> checks;
+  std::vector<ModelCheck> models;
+};
+
+// Those of the extent that the filters let through.
+ChosenChecks chosen_checks(const ConformanceOptions& options) {
+  const bool full = options.extent == ConformanceOptions::Extent::kFull;
+  ChosenChecks chosen{all_checks(), model_checks()};
+  std::erase_if(chosen.checks,
+                [&](const Check& c) { return (!full && !c.quick) || !wanted(options, c.name); });
+  std::erase_if(chosen.models, [&](const ModelCheck& c) { return !wanted(options, c.name); });
+  return chosen;
+}
+
 class Run {
  public:
   Run(const Device& device, const ConformanceOptions& options)
@@ -53,12 +68,7 @@ class Run {
 
   Result<ConformanceReport> run() {
     const Clock::time_point begin = Clock::now();
-    const bool full = options_.extent == ConformanceOptions::Extent::kFull;
-    std::vector<Check> checks = all_checks();
-    std::erase_if(checks,
-                  [&](const Check& c) { return (!full && !c.quick) || !wanted(options_, c.name); });
-    std::vector<ModelCheck> models = model_checks();
-    std::erase_if(models, [&](const ModelCheck& c) { return !wanted(options_, c.name); });
+    const auto [checks, models] = chosen_checks(options_);
     const int all = static_cast<int>(checks.size() + models.size());
     int done = 0;
     for (const Check& check : checks) {
@@ -319,14 +329,10 @@ std::vector<Check> all_checks() {
 }  // namespace conformance
 
 std::vector<std::string> conformance_checks(const ConformanceOptions& options) {
+  const ChosenChecks chosen = chosen_checks(options);
   std::vector<std::string> list;
-  const auto add = [&](const std::string& name) {
-    if (wanted(options, name)) list.push_back(name);
-  };
-  for (const Check& check : all_checks()) {
-    if (check.quick || options.extent == ConformanceOptions::Extent::kFull) add(check.name);
-  }
-  for (const ModelCheck& check : model_checks()) add(check.name);
+  for (const Check& check : chosen.checks) list.push_back(check.name);
+  for (const ModelCheck& check : chosen.models) list.push_back(check.name);
   return list;
 }
 
