@@ -14,6 +14,7 @@
 #include "vkformer/device.h"
 #include "vkformer/export.h"
 #include "vkformer/model_source.h"
+#include "vkformer/tensor.h"
 
 namespace vkformer {
 
@@ -112,6 +113,10 @@ struct SessionSizes {
   int64_t new_tokens = 0;  // of a generation; 0: a forward pass
   int64_t beams = 1;
   std::string cache = "f32";  // of the session: SessionOptions::cache
+  // As Session::run or generate takes them, instead of batch and tokens; values do not matter.
+  // Models that read arrays (ModelInfo::source) need them, for no number of tokens says their
+  // sizes.
+  TensorMap inputs;
 };
 
 // Device memory, in bytes.

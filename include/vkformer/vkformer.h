@@ -491,6 +491,8 @@ typedef struct vkf_session_sizes {
   int64_t tokens;      // of each, or of each prompt; 0: 32
   int64_t new_tokens;  // of a generation; 0: a forward pass
   int64_t beams;       // 0: 1
+  // Instead of batch and tokens; models that read arrays need them. Null: none.
+  const vkf_tensors* inputs;
 } vkf_session_sizes;
 // Device memory, in bytes.
 typedef struct vkf_memory_needs {

@@ -217,6 +217,7 @@ vkf_status vkf_model_memory_needs(const vkf_device* device, const vkf_source* so
     if (given.tokens != 0) read.tokens = given.tokens;
     if (given.beams != 0) read.beams = given.beams;
     read.new_tokens = given.new_tokens;
+    if (given.inputs != nullptr) read.inputs = given.inputs->map;
     const MemoryNeeds found =
         take(memory_needs(device->device, source->source, model_options(options), read));
     vkf_memory_needs c{};

@@ -34,8 +34,9 @@ int64_t side(int64_t fixed) {
   return fixed > 0 ? fixed : kUsualSide;
 }
 
-// Inputs of these sizes, as a caller would give them.
-Result<TensorMap> zero_inputs(const ModelFacts& facts, const SessionSizes& s) {
+// The caller's, or zeros of these sizes.
+Result<TensorMap> inputs_of(const ModelFacts& facts, const SessionSizes& s) {
+  if (!s.inputs.empty()) return s.inputs;
   TensorMap inputs;
   const GridFacts& grid = facts.grid;
   switch (facts.source) {
@@ -57,13 +58,15 @@ Result<TensorMap> zero_inputs(const ModelFacts& facts, const SessionSizes& s) {
     case SourceKind::kArrays:
       break;
   }
-  return unsupported("[memory] a " + facts.architecture +
-                     " reads arrays of its own, whose sizes a number of tokens does not say");
+  return unsupported(
+      "[memory] a " + facts.architecture +
+      " reads arrays of its own, whose sizes a number of tokens does not say; give the "
+      "inputs themselves");
 }
 
 Status add_forward(const ModelFamily& family, const std::vector<PackedWeight>& weights,
                    const SessionSizes& sizes, MemoryTally& tally) {
-  VKF_ASSIGN(const TensorMap inputs, zero_inputs(family.facts(), sizes));
+  VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
   VKF_ASSIGN(const ForwardInputs read, read_forward_inputs(family, inputs));
   Graph graph;
   ModelBuilder builder(graph, weights);
@@ -76,7 +79,7 @@ Status add_forward(const ModelFamily& family, const std::vector<PackedWeight>& w
 
 Status add_generation(const ModelFamily& family, const std::vector<PackedWeight>& weights,
                       const SessionSizes& sizes, MemoryTally& tally) {
-  VKF_ASSIGN(const TensorMap inputs, zero_inputs(family.facts(), sizes));
+  VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
   GenerateOptions options;
   options.beams = static_cast<int>(sizes.beams);
   options.max_new_tokens = static_cast<int>(sizes.new_tokens);

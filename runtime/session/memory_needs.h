@@ -36,7 +36,7 @@ class MemoryTally {
   std::set<std::string> counted_;
 };
 
-// Reads configuration and tensor headers only; inputs are zeros of these sizes.
+// Reads configuration and tensor headers only; what inputs hold does not matter.
 Result<MemoryNeeds> memory_needs_of(VulkanDevice& device, const FileStore& files,
                                     const ModelOptions& options, const SessionSizes& sizes);
 

@@ -3,7 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "output.h"
 #include "progress.h"
@@ -47,6 +50,17 @@ void add_examples(CLI::App& command, const std::string& examples);
 void add_nan_check(CLI::App& command, bool& wanted);
 // Runs `work`, one dispatch at a time; an error names the first operator that wrote a NaN.
 Status run_nan_check(const Device& device, const std::function<Status()>& work);
+// The Result that `work` gives, or that error.
+template <class Work>
+std::invoke_result_t<Work> without_nan(const Device& device, const Work& work) {
+  std::optional<std::invoke_result_t<Work>> result;
+  const Status clean = run_nan_check(device, [&]() -> Status {
+    result = work();
+    return *result ? Status{} : result->error();
+  });
+  if (!clean) return clean.error();
+  return std::move(*result);
+}
 
 Result<Device> open_device(const CommonOptions& common);
 // Loads with a progress line.

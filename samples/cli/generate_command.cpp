@@ -99,24 +99,19 @@ std::string plain_line(const Json& line) {
   return text;
 }
 
-// Whether a text is to be seen while it is written: asked for, or one on a terminal.
-bool streams(const CommonOptions& common, const GenerateCommandOptions& options) {
-  if (options.continuation) return false;
-  if (options.stream != "auto") return options.stream == "on";
-  if (options.task.nan_check) return false;
-  return isatty(STDOUT_FILENO) != 0 && options.task.arguments.size() == 1 && !common.json &&
-         options.task.output.empty() && options.text.beams.value_or(1) == 1 &&
+// Whether the answer is one text on stdout and nothing else.
+bool answers_one_text(const CommonOptions& common, const GenerateCommandOptions& options) {
+  return options.task.arguments.size() == 1 && options.task.input.empty() &&
+         options.task.output.empty() && !common.json && !options.task.nan_check &&
          options.text.return_sequences.value_or(1) == 1;
 }
 
-std::string stream_error(const CommonOptions& common, const GenerateCommandOptions& options) {
-  if (options.task.arguments.size() != 1 || !options.task.input.empty() ||
-      !options.task.output.empty() || common.json || options.task.nan_check) {
-    return "[generate] --stream on writes one text to stdout; give one TEXT, without --input, "
-           "--output, --json and --nan-check.";
-  }
-  if (options.text.return_sequences.value_or(1) == 1) return "";
-  return "[generate] --stream on shows one text; leave --return-sequences away.";
+// Whether a text is to be seen while it is written: asked for, or the answer on a terminal.
+bool streams(const CommonOptions& common, const GenerateCommandOptions& options) {
+  if (options.continuation) return false;
+  if (options.stream != "auto") return options.stream == "on";
+  return isatty(STDOUT_FILENO) != 0 && answers_one_text(common, options) &&
+         options.text.beams.value_or(1) == 1;
 }
 
 // Shows a text while it is written, until the user asks to stop.
@@ -318,9 +313,9 @@ std::string usage_error(const CommonOptions& common, const GenerateCommandOption
     return "[generate] --continuation generates nothing; leave --stream, --draft and --lookup "
            "away.";
   }
-  if (options.stream == "on") {
-    const std::string error = stream_error(common, options);
-    if (!error.empty()) return error;
+  if (options.stream == "on" && !answers_one_text(common, options)) {
+    return "[generate] --stream on writes one text to stdout; give one TEXT, without --input, "
+           "--output, --json, --nan-check and --return-sequences.";
   }
   if (guesses(options)) return guess_error(options);
   const BatchOptions& batch = options.guesses.batch;

@@ -16,6 +16,7 @@ struct InspectOptions {
   bool tensors = false;
   bool memory = false;
   SessionSizes sizes;
+  std::string inputs;  // path
   HeadsOptions heads;
 };
 
@@ -86,10 +87,16 @@ void print_info(const ModelInfo& info, bool with_tensors) {
 }
 
 int run_memory(const CommonOptions& common, const InspectOptions& options) {
+  SessionSizes sizes = options.sizes;
+  if (!options.inputs.empty()) {
+    Result<TensorMap> inputs = read_tensor_file(options.inputs);
+    if (!inputs) return report(inputs.error());
+    sizes.inputs = std::move(*inputs);
+  }
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
-  const Result<MemoryNeeds> needs = memory_needs(*device, ModelSource::directory(options.model),
-                                                 options.heads.load, options.sizes);
+  const Result<MemoryNeeds> needs =
+      memory_needs(*device, ModelSource::directory(options.model), options.heads.load, sizes);
   if (!needs) return report(needs.error());
   const std::pair<const char*, uint64_t> parts[] = {
       {"weights", needs->weights}, {"arena", needs->arena},     {"cache", needs->cache},
@@ -98,8 +105,12 @@ int run_memory(const CommonOptions& common, const InspectOptions& options) {
     Json json;
     json["model"] = options.model;
     json["device"] = device->info().name;
-    json["batch"] = options.sizes.batch;
-    json["tokens"] = options.sizes.tokens;
+    if (options.inputs.empty()) {
+      json["batch"] = options.sizes.batch;
+      json["tokens"] = options.sizes.tokens;
+    } else {
+      json["inputs"] = options.inputs;
+    }
     json["new_tokens"] = options.sizes.new_tokens;
     json["beams"] = options.sizes.beams;
     for (const auto& [name, bytes] : parts) json[std::string(name) + "_bytes"] = bytes;
@@ -117,7 +128,7 @@ int run_inspect(const CommonOptions& common, const InspectOptions& options) {
   const HeadsOptions& heads = options.heads;
   if (heads.asked) return run_heads(common, options.model, heads);
   if (!heads.inputs.empty() || !heads.picture.empty() || !heads.ids.empty()) {
-    return report_usage("inspect looks at inputs only with --attention.");
+    return report_usage("inspect looks at inputs only with --attention, or --memory --inputs.");
   }
   if (options.memory) return run_memory(common, options);
   const Result<ModelInfo> info = inspect_model(options.model);
@@ -142,11 +153,18 @@ void add_inspect_command(CLI::App& app, CommandLine& line) {
   command->add_flag("--tensors", options->tensors, "list every tensor");
   CLI::Option* memory = command->add_flag("--memory", options->memory,
                                           "device memory that the model and one session will take");
+  CLI::Option* inputs =
+      command
+          ->add_option("--inputs", options->inputs,
+                       "safetensors file, as of run; its tensors' sizes count, not what they hold")
+          ->needs(memory);
   command->add_option("--batch", options->sizes.batch, "inputs at once")
       ->check(CLI::Range(1, 1 << 20))
+      ->excludes(inputs)
       ->needs(memory);
   command->add_option("--tokens", options->sizes.tokens, "tokens of each input; default 32")
       ->check(CLI::Range(1, 1 << 20))
+      ->excludes(inputs)
       ->needs(memory);
   command
       ->add_option("--new-tokens", options->sizes.new_tokens,

@@ -47,18 +47,11 @@ int run_pass(const CommonOptions& common, const RunCommandOptions& options) {
   if (options.attentions) taps.attentions = RunOptions::Attentions::kOn;
   if (options.hidden_states) taps.hidden_states = RunOptions::HiddenStates::kOn;
   if (options.clamp_positions) taps.long_inputs = RunOptions::LongInputs::kClamp;
-  Result<TensorMap> outputs = TensorMap{};
-  const auto run = [&]() -> Status {
+  const auto run = [&] {
     const Progress progress("running " + options.model, common.progress());
-    outputs = session->run(*inputs, taps);
-    return outputs ? Status{} : outputs.error();
+    return session->run(*inputs, taps);
   };
-  if (options.nan_check) {
-    const Status clean = run_nan_check(*device, run);
-    if (!clean) return report(clean.error());
-  } else {
-    (void)run();
-  }
+  const Result<TensorMap> outputs = options.nan_check ? without_nan(*device, run) : run();
   if (!outputs) return report(outputs.error());
   const Status written = write_tensor_file(options.outputs, *outputs);
   if (!written) return report(written.error());

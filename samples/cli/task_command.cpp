@@ -147,20 +147,6 @@ Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress
   }
 }
 
-// Fails for inputs on whose way to an answer a NaN is written.
-AnswerInputs without_nan(const Device& device, AnswerInputs answer) {
-  return [&device, answer = std::move(answer)](
-             const std::vector<Json>& inputs) -> Result<std::vector<Json>> {
-    Result<std::vector<Json>> answers = std::vector<Json>{};
-    const Status clean = run_nan_check(device, [&]() -> Status {
-      answers = answer(inputs);
-      return answers ? Status{} : answers.error();
-    });
-    if (!clean) return clean.error();
-    return answers;
-  };
-}
-
 std::string usage_error(const TaskCommandOptions& options, const TaskFormat& format) {
   const std::string command = "[" + std::string(format.command) + "]";
   if (options.arguments.empty() == options.input.empty()) {
@@ -265,7 +251,11 @@ int run_task_command(const CommonOptions& common, const TaskCommandOptions& opti
     return open(*device, ModelSource::directory(options.model), task);
   }();
   if (!answer) return report(answer.error());
-  if (options.nan_check) answer = without_nan(*device, std::move(*answer));
+  if (options.nan_check) {
+    *answer = [&device, checked = std::move(*answer)](const std::vector<Json>& inputs) {
+      return without_nan(*device, [&] { return checked(inputs); });
+    };
+  }
   const auto existing =
       options.resume ? LineWriter::Existing::kContinue : LineWriter::Existing::kReplace;
   Result<LineWriter> writer = LineWriter::open(options.output, existing);

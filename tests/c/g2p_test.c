@@ -555,9 +555,12 @@ static void test_operators(const vkf_device* device) {
 /* What is known before a model is loaded. `model` is the directory's. */
 static void test_memory_needs(const vkf_device* device, const char* directory,
                               const vkf_model* model) {
+  static const int64_t row[3] = {5, 6, 1};
+  vkf_ids ids = {NULL, 3};
   vkf_session_sizes sizes = {0};
-  vkf_memory_needs pass = {0}, generation = {0};
+  vkf_memory_needs pass = {0}, generation = {0}, given = {0};
   vkf_source* source = NULL;
+  vkf_tensors* inputs = NULL;
   OK(vkf_source_directory(directory, &source, error));
   sizes.struct_size = sizeof sizes;
   pass.struct_size = sizeof pass;
@@ -570,6 +573,18 @@ static void test_memory_needs(const vkf_device* device, const char* directory,
   CHECK(generation.weights == pass.weights && generation.cache > 0);
   CHECK(generation.total == generation.weights + generation.arena + generation.cache +
                                 generation.tensors + generation.staging);
+  ids.ids = row;
+  sizes.tokens = 3;
+  OK(vkf_model_memory_needs(device, source, NULL, &sizes, &generation, error));
+  OK(vkf_tensors_create(&inputs, error));
+  set_ids(inputs, "input_ids", ids);
+  sizes.tokens = 0;
+  sizes.inputs = inputs;
+  given.struct_size = sizeof given;
+  OK(vkf_model_memory_needs(device, source, NULL, &sizes, &given, error));
+  CHECK(given.total == generation.total);
+  sizes.inputs = NULL;
+  vkf_tensors_free(inputs);
   sizes.batch = -1;
   FAILS(vkf_model_memory_needs(device, source, NULL, &sizes, &pass, error), VKF_INVALID_ARGUMENT,
         "-1");

@@ -9,6 +9,7 @@ namespace {
 struct Run {
   const char* golden;
   SessionSizes sizes;
+  bool own_inputs = false;  // those of the golden case
 };
 
 // Token ids that every golden vocabulary has.
@@ -38,13 +39,15 @@ TensorMap inputs_of(const ModelInfo& info, const SessionSizes& sizes, const Gold
 }
 
 // Bytes that the device holds once a session has run that much.
-uint64_t held_after(const Device& device, const Run& run, const GoldenCase& golden) {
+uint64_t held_after(const Device& device, const Run& run, const SessionSizes& sizes,
+                    const GoldenCase& golden) {
   const auto model = Model::load(device, golden.path("model"));
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   auto session = Session::create(*model);
   REQUIRE(session.ok());
   if (run.sizes.new_tokens == 0) {
-    const auto outputs = session->run(inputs_of(model->info(), run.sizes, golden));
+    const auto outputs =
+        session->run(sizes.inputs.empty() ? inputs_of(model->info(), sizes, golden) : sizes.inputs);
     REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
     return device.memory_in_use();
   }
@@ -63,13 +66,14 @@ void check_run(const Run& run, const DeviceTweaks& tweaks) {
   const GoldenCase golden = golden_case(run.golden);
   const auto device = make_test_device(test_device_options(), tweaks);
   REQUIRE_MESSAGE(device.ok(), device.error().message);
-  const auto needs =
-      memory_needs(*device, ModelSource::directory(golden.path("model")), {}, run.sizes);
+  SessionSizes sizes = run.sizes;
+  if (run.own_inputs) sizes.inputs = golden.tensors("inputs.safetensors");
+  const auto needs = memory_needs(*device, ModelSource::directory(golden.path("model")), {}, sizes);
   REQUIRE_MESSAGE(needs.ok(), needs.error().message);
   CHECK(device->memory_in_use() == 0);
   CHECK(needs->total ==
         needs->weights + needs->arena + needs->cache + needs->tensors + needs->staging);
-  CHECK(held_after(*device, run, golden) == needs->total);
+  CHECK(held_after(*device, run, sizes, golden) == needs->total);
   CHECK((needs->cache > 0) == (run.sizes.new_tokens > 0));
   CHECK(needs->arena_bound > 0);
 }
@@ -84,6 +88,11 @@ const Run kRuns[] = {
     {"bart-base", {.batch = 2, .tokens = 11, .new_tokens = 6, .beams = 2}},
     {"t5-gated", {.batch = 1, .tokens = 9, .new_tokens = 5}},
     {"marian-base", {.batch = 1, .tokens = 9, .new_tokens = 5, .beams = 4}},
+    {"bert-base", {}, true},
+    {"perceiver-bare", {}, true},
+    {"perceiver-pictures", {}, true},
+    {"gato-acts", {}, true},
+    {"wav2vec2-conformer-relative", {}, true},
 };
 
 }  // namespace
@@ -106,6 +115,7 @@ TEST_SUITE("model") {
       REQUIRE_FALSE(needs.ok());
       return needs.error().message;
     };
+    CHECK(message("perceiver-bare", {}).find("give the inputs themselves") != std::string::npos);
     CHECK(message("bert-base", {.batch = 0}).find("batch 0") != std::string::npos);
     CHECK(message("bert-base", {.new_tokens = 5}).find("generates nothing") != std::string::npos);
     CHECK(message("bert-base", {.tokens = 100000}).find("100000") != std::string::npos);

@@ -1,9 +1,10 @@
 // Small program of tools/setup and tools/test, apart from the library on purpose.
 //
 //   vulkan_probe           prints one line per Vulkan device; exit code 1 if there is none
-//   vulkan_probe --faulty  makes two mistakes that the validation layer must report: a buffer of
-//                          size zero, and two fills of one buffer without a barrier between them.
-//                          tools/test fails when it does not see both: a silent layer proves
+//   vulkan_probe --faulty  makes three mistakes that the validation layer must report: a buffer of
+//                          size zero, two fills of one buffer without a barrier between them, and,
+//                          against best practices, an allocation for one small buffer alone.
+//                          tools/test fails when it does not see all: a silent layer proves
 //                          nothing.
 #include <vulkan/vulkan.h>
 
