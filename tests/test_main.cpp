@@ -2,12 +2,10 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#include "support/operator_check.h"
-#include "support/test_device.h"
+#include "support/kept.h"
 
 int main(int argc, char** argv) {
   const int code = doctest::Context(argc, argv).run();
-  vkformer::testing::shared_tier_devices().reset();
-  vkformer::shared_device().reset();
+  vkformer::testing::let_go_of_kept();
   return code;
 }

@@ -264,7 +264,7 @@ typedef struct vkf_device_requirements {
   uint32_t extension_count;
   const char* extensions[4];           // device extensions; the names never go away
   const char* low_priority_extension;  // with which that queue can be made of low priority; or null
-  uint32_t cooperative_matrix;         // 1: worth enabling, with vulkanMemoryModel
+  uint32_t cooperative_matrix;         // 1: worth enabling, with vulkanMemoryModel and -DeviceScope
   uint32_t subgroup_size_control;      // 1: the same, with computeFullSubgroups
   // 1: the same for cooperativeMatrixReductions, -Conversions and -PerElementOperations, with
   // maintenance4

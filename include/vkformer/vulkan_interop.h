@@ -27,7 +27,8 @@ struct DeviceRequirements {
   VkBool32 shader_float16 = VK_FALSE;      // faster `precision f16`
   VkBool32 timeline_semaphore = VK_FALSE;  // lighter synchronisation; SemaphoreUse::value
   VkBool32 shader_int64 = VK_FALSE;        // wider loads on software devices
-  // cooperativeMatrix with vulkanMemoryModel: `precision f16` on matrix units.
+  // cooperativeMatrix with vulkanMemoryModel and vulkanMemoryModelDeviceScope: `precision f16` on
+  // matrix units.
   VkBool32 cooperative_matrix = VK_FALSE;
   // cooperativeMatrixReductions, cooperativeMatrixConversions and
   // cooperativeMatrixPerElementOperations with maintenance4: attention's scores stay in those

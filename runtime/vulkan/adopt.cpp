@@ -14,6 +14,7 @@ struct EnabledFeatures {
   bool int64 = false;
   bool timeline = false;
   bool memory_model = false;
+  bool device_scope = false;  // of that model
   bool matrix = false;
   bool matrix2 = false;
   bool maintenance4 = false;
@@ -32,9 +33,11 @@ EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
       enabled.fp16 |= v->shaderFloat16 == VK_TRUE;
       enabled.timeline |= v->timelineSemaphore == VK_TRUE;
       enabled.memory_model |= v->vulkanMemoryModel == VK_TRUE;
+      enabled.device_scope |= v->vulkanMemoryModelDeviceScope == VK_TRUE;
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES) {
       const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(next);
       enabled.memory_model |= v->vulkanMemoryModel == VK_TRUE;
+      enabled.device_scope |= v->vulkanMemoryModelDeviceScope == VK_TRUE;
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES) {
       const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkan13Features*>(next);
       enabled.subgroup_sizes |= v->subgroupSizeControl && v->computeFullSubgroups;
@@ -110,7 +113,7 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
       s.fp16 && enabled.fp16 && (core || names(adopted, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME));
   s.timeline = s.timeline && enabled.timeline &&
                (core || names(adopted, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME));
-  s.matrix = s.matrix && s.fp16 && enabled.matrix && enabled.memory_model &&
+  s.matrix = s.matrix && s.fp16 && enabled.matrix && enabled.memory_model && enabled.device_scope &&
              names(adopted, kMatrixExtension);
   s.caps.has_matrix2 = s.caps.has_matrix2 && enabled.matrix2 && enabled.maintenance4 &&
                        names(adopted, kMatrix2Extension);
@@ -121,6 +124,11 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
   if (!enabled.fp16) s.info.notes.push_back("the application did not enable shaderFloat16");
   if (!enabled.timeline) {
     s.info.notes.push_back("the application did not enable timelineSemaphore; fences are used");
+  }
+  if (enabled.memory_model && !enabled.device_scope) {
+    s.info.notes.push_back(
+        "the application enabled vulkanMemoryModel without vulkanMemoryModelDeviceScope, which "
+        "atomics then need by the specification; enable both or neither");
   }
   return s;
 }

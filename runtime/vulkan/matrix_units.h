@@ -24,7 +24,8 @@ struct MatrixFeatures {
 };
 
 // The features of the matrix tier in a chain: to ask for, and to enable. The memory model is what
-// the kernels' SPIR-V is written in.
+// the kernels' SPIR-V is written in; once it is enabled, the atomics of every other kernel need its
+// device scope, too.
 struct MatrixChain {
   VkPhysicalDeviceVulkanMemoryModelFeatures model{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
@@ -36,8 +37,13 @@ struct MatrixChain {
     model.pNext = &matrix;
     return &model;
   }
-  void set(VkBool32 value) { model.vulkanMemoryModel = matrix.cooperativeMatrix = value; }
-  bool whole() const { return model.vulkanMemoryModel && matrix.cooperativeMatrix; }
+  void set(VkBool32 value) {
+    model.vulkanMemoryModel = model.vulkanMemoryModelDeviceScope = matrix.cooperativeMatrix = value;
+  }
+  bool whole() const {
+    return model.vulkanMemoryModel && model.vulkanMemoryModelDeviceScope &&
+           matrix.cooperativeMatrix;
+  }
 };
 
 struct Matrix2Features {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/golden_generation.h"
+#include "support/kept.h"
 #include "support/test_device.h"
 #include "vkformer/grammar.h"
 
@@ -17,7 +18,8 @@ namespace vkformer::testing {
 using Rows = std::vector<std::vector<int64_t>>;
 
 inline const Model& golden_model(const std::string& name) {
-  static std::map<std::string, Model> loaded;
+  static Kept<std::map<std::string, Model>> kept;
+  auto& loaded = kept.get([] { return std::map<std::string, Model>(); });
   const auto known = loaded.find(name);
   if (known != loaded.end()) return known->second;
   auto model = Model::load(*test_device(), golden_case(name).path("model"));

@@ -17,6 +17,7 @@
 #include "reference/tolerance.h"
 #include "session/graph_runner.h"
 #include "session/operator_arguments.h"
+#include "support/kept.h"
 #include "support/test_device.h"
 
 namespace vkformer::testing {
@@ -96,16 +97,10 @@ inline std::vector<TierDevice> make_tier_devices() {
   return list;
 }
 
-inline std::optional<std::vector<TierDevice>>& shared_tier_devices() {
-  static std::optional<std::vector<TierDevice>> devices;
-  return devices;
-}
-
 // make_tier_devices(), shared by the tests.
 inline const std::vector<TierDevice>& tier_devices() {
-  std::optional<std::vector<TierDevice>>& devices = shared_tier_devices();
-  if (!devices) devices = make_tier_devices();
-  return *devices;
+  static Kept<std::vector<TierDevice>> devices;
+  return devices.get(make_tier_devices);
 }
 
 // Runs the prepared graph three times over poisoned memory; the bits must agree.

@@ -9,9 +9,9 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
-#include <optional>
 #include <string>
 
+#include "support/kept.h"
 #include "vkformer/device.h"
 #include "vulkan/device.h"
 #include "vulkan/tweaks.h"
@@ -52,18 +52,10 @@ inline Result<Device> make_test_device(const DeviceOptions& options, const Devic
   return Device(std::move(made).value());
 }
 
-// What tests share. test_main.cpp lets go of it before main returns: when our globals are destroyed
-// those of a validation layer may be gone.
-inline std::optional<Result<Device>>& shared_device() {
-  static std::optional<Result<Device>> device;
-  return device;
-}
-
-// The shared device. Made at the first call.
+// The device that tests share.
 inline Result<Device> test_device() {
-  std::optional<Result<Device>>& shared = shared_device();
-  if (!shared) shared = make_test_device(test_device_options(), test_device_tweaks());
-  return *shared;
+  static testing::Kept<Result<Device>> device;
+  return device.get([] { return make_test_device(test_device_options(), test_device_tweaks()); });
 }
 
 // True where there is a device; else says why not, as a failure where one was asked for by name.

@@ -9,10 +9,11 @@ namespace vkformer::testing {
 namespace {
 
 TextGenerator& shakespeare() {
-  static TextGenerator generator = value_of(TextGenerator::load(
-      *test_device(),
-      ModelSource::directory(std::string(VKFORMER_SOURCE_DIR) + "/models/shakespeare")));
-  return generator;
+  static Kept<TextGenerator> generator;
+  return generator.get([] {
+    const std::string directory = std::string(VKFORMER_SOURCE_DIR) + "/models/shakespeare";
+    return value_of(TextGenerator::load(*test_device(), ModelSource::directory(directory)));
+  });
 }
 
 bool is_utf8(std::string_view text) {

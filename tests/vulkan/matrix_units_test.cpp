@@ -121,7 +121,7 @@ struct UnitsEnabled {
     matrix.set(VK_TRUE);
     second.set(VK_TRUE);
     sizes.set(VK_TRUE);
-    core12.vulkanMemoryModel = VK_TRUE;
+    core12.vulkanMemoryModel = core12.vulkanMemoryModelDeviceScope = VK_TRUE;
     all.pNext = &core12;
     core12.pNext = &matrix.matrix;
     matrix.matrix.pNext = &sizes.features;
@@ -189,6 +189,20 @@ TEST_SUITE("gpu") {
         CHECK(notes_have((*device)->info(), "subgroupSizeControl") == off);
       }
     }
+  }
+
+  TEST_CASE("an adopted device without the memory model's device scope has no matrix units") {
+    if (!testing::units_device()) return;
+    const HostDevice host(VK_API_VERSION_1_3);
+    UnitsEnabled enabled(host);
+    enabled.core12.vulkanMemoryModelDeviceScope = VK_FALSE;
+    AdoptedDevice adopted = host.adopted();
+    adopted.enabled_features = &enabled.all;
+    adopted.enabled_extensions = {kMatrixExtension};
+    const auto device = VulkanDevice::adopt(adopted, no_cache());
+    REQUIRE_MESSAGE(device.ok(), device.error().message);
+    CHECK((*device)->caps().tier == Tier::kFp16);
+    CHECK(notes_have((*device)->info(), "vulkanMemoryModelDeviceScope"));
   }
 
   TEST_CASE("an adopted device keeps scores in matrix units if what that needs was enabled") {
