@@ -1226,7 +1226,8 @@ VKFORMER_API vkf_status vkf_log_mel_load(const char* directory, vkf_log_mel** fe
 // [any]
 VKFORMER_API vkf_status vkf_log_mel_get_info(const vkf_log_mel* features, vkf_log_mel_info* info,
                                              vkf_error* error);
-// Tensors with the "input_features" of one stretch of sound (1,M,T), M mel bands. [any]
+// Tensors with the "input_features" of one stretch of sound (1,M,T), M mel bands; another rate is
+// resampled. [any]
 VKFORMER_API vkf_status vkf_log_mel_run(const vkf_log_mel* features, const vkf_sound* sound,
                                         vkf_tensors** tensors, vkf_error* error);
 VKFORMER_API void vkf_log_mel_free(vkf_log_mel* features);

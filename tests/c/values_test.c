@@ -1,5 +1,5 @@
 /* What needs no Vulkan driver: versions of structs, errors, tensors, tokenizers, pictures, sound,
- * descriptions. values_test MODEL_DIRECTORY */
+ * descriptions. values_test MODEL PICTURE_MODEL SOUND_MODEL, directories each */
 #include <math.h>
 
 #include "check.h"
@@ -392,6 +392,78 @@ static void test_pictures(void) {
   vkf_picture_free(picture);
 }
 
+/* The settings that a model's directory states; `directory` is of a model for 32 x 32 pixels. */
+static void test_processor_of_model(const char* directory) {
+  const uint8_t white[3] = {255, 255, 255};
+  const vkf_picture* batch[2];
+  float values[2 * 3 * 32 * 32];
+  vkf_pixels pixels = {0};
+  vkf_tensor view = {0};
+  vkf_picture* picture = NULL;
+  vkf_picture_processor* processor = NULL;
+  vkf_tensors* tensors = NULL;
+  pixels.struct_size = sizeof pixels;
+  view.struct_size = sizeof view;
+  pixels.format = VKF_RGB8;
+  pixels.bytes = white;
+  pixels.byte_count = sizeof white;
+  pixels.width = pixels.height = 1;
+  OK(vkf_picture_from_pixels(&pixels, &picture, error));
+  OK(vkf_picture_processor_load(directory, &processor, error));
+  batch[0] = batch[1] = picture;
+  OK(vkf_picture_processor_run(processor, batch, 2, &tensors, error));
+  OK(vkf_tensors_get(tensors, "pixel_values", &view, error));
+  CHECK(view.rank == 4 && view.shape[0] == 2 && view.shape[1] == 3 && view.shape[3] == 32);
+  OK(vkf_tensors_get_floats(tensors, "pixel_values", values, 2 * 3 * 32 * 32, error));
+  CHECK(fabs(values[0] - 1) < 1e-6 && fabs(values[2 * 3 * 32 * 32 - 1] - 1) < 1e-6);
+  vkf_tensors_free(tensors);
+  vkf_picture_processor_free(processor);
+  vkf_picture_free(picture);
+  FAILS(vkf_picture_processor_load("/nonexistent", &processor, error), VKF_NOT_FOUND,
+        "/nonexistent");
+  FAILS(vkf_picture_processor_load(NULL, &processor, error), VKF_INVALID_ARGUMENT, "directory");
+}
+
+/* `directory` is of a model that hears 16 bands of a second, 100 frames. */
+static void test_log_mel(const char* directory) {
+  static float wave[16000];
+  static float silence[16 * 100];
+  static float tone[16 * 100];
+  vkf_log_mel_info info = {0};
+  vkf_log_mel* features = NULL;
+  vkf_sound* sound = NULL;
+  vkf_tensors* tensors = NULL;
+  size_t i;
+  info.struct_size = sizeof info;
+  OK(vkf_log_mel_load(directory, &features, error));
+  OK(vkf_log_mel_get_info(features, &info, error));
+  CHECK(info.sampling_rate == 16000 && info.chunk_samples == 16000);
+  CHECK(info.mel_bands == 16 && info.frames == 100);
+  OK(vkf_sound_create(wave, 16000, 16000, &sound, error));
+  OK(vkf_log_mel_run(features, sound, &tensors, error));
+  OK(vkf_tensors_get_floats(tensors, "input_features", silence, 16 * 100, error));
+  /* log10 of the floor 1e-10, plus 4, by 4 (Radford et al., 2022). */
+  for (i = 0; i < 16 * 100; ++i) CHECK(fabs(silence[i] + 1.5) < 1e-4);
+  vkf_tensors_free(tensors);
+  vkf_sound_free(sound);
+  for (i = 0; i < 16000; ++i) wave[i] = (float)sin((double)i * 0.1);
+  OK(vkf_sound_create(wave, 16000, 16000, &sound, error));
+  OK(vkf_log_mel_run(features, sound, &tensors, error));
+  OK(vkf_tensors_get_floats(tensors, "input_features", tone, 16 * 100, error));
+  /* 255 Hz: a low band is louder than the highest. */
+  CHECK(tone[1 * 100 + 50] > tone[15 * 100 + 50] + 0.5f);
+  vkf_tensors_free(tensors);
+  vkf_sound_free(sound);
+  /* Another rate is resampled. */
+  OK(vkf_sound_create(wave, 800, 8000, &sound, error));
+  OK(vkf_log_mel_run(features, sound, &tensors, error));
+  OK(vkf_tensors_get_floats(tensors, "input_features", tone, 16 * 100, error));
+  vkf_tensors_free(tensors);
+  FAILS(vkf_log_mel_run(features, NULL, &tensors, error), VKF_INVALID_ARGUMENT, "sound");
+  vkf_sound_free(sound);
+  vkf_log_mel_free(features);
+}
+
 static void test_sound(void) {
   float wave[800];
   vkf_sound* sound = NULL;
@@ -584,8 +656,8 @@ static void test_quantise(const char* model) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fprintf(stderr, "usage: values_test MODEL\n");
+  if (argc != 4) {
+    fprintf(stderr, "usage: values_test MODEL PICTURE_MODEL SOUND_MODEL\n");
     return 2;
   }
   error = vkf_error_create();
@@ -596,7 +668,9 @@ int main(int argc, char** argv) {
   test_tensors();
   test_tokenizer(argv[1]);
   test_pictures();
+  test_processor_of_model(argv[2]);
   test_sound();
+  test_log_mel(argv[3]);
   test_views();
   test_heads();
   test_descriptions(argv[1]);
