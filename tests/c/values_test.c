@@ -329,6 +329,16 @@ static void test_tokenizer(const char* model) {
   vkf_encodings_free(encodings);
 }
 
+static vkf_pixels square_of(int32_t format, const uint8_t* bytes, size_t count, int32_t side) {
+  vkf_pixels pixels = {0};
+  pixels.struct_size = sizeof pixels;
+  pixels.format = format;
+  pixels.bytes = bytes;
+  pixels.byte_count = count;
+  pixels.width = pixels.height = side;
+  return pixels;
+}
+
 static void test_pictures(void) {
   const uint8_t red[2 * 2 * 4] = {255, 0, 0, 9, 255, 0, 0, 9, 255, 0, 0, 9, 255, 0, 0, 9};
   const float patches[4] = {0, 1, 0.5f, 0.25f};
@@ -340,16 +350,11 @@ static void test_pictures(void) {
   vkf_picture_processor* processor = NULL;
   vkf_tensors* tensors = NULL;
   vkf_bytes* png = NULL;
-  vkf_pixels pixels = {0};
+  vkf_pixels pixels = square_of(VKF_RGBA8, red, sizeof red, 2);
   vkf_picture_settings settings = {0};
   vkf_overlay overlay = {0};
-  pixels.struct_size = sizeof pixels;
   settings.struct_size = sizeof settings;
   overlay.struct_size = sizeof overlay;
-  pixels.format = VKF_RGBA8;
-  pixels.bytes = red;
-  pixels.byte_count = sizeof red;
-  pixels.width = pixels.height = 2;
   OK(vkf_picture_from_pixels(&pixels, &picture, error));
   OK(vkf_picture_get(picture, &pixels, error));
   CHECK(pixels.format == VKF_RGB8 && pixels.byte_count == 12 && pixels.stride == 6);
@@ -397,17 +402,12 @@ static void test_processor_of_model(const char* directory) {
   const uint8_t white[3] = {255, 255, 255};
   const vkf_picture* batch[2];
   float values[2 * 3 * 32 * 32];
-  vkf_pixels pixels = {0};
+  vkf_pixels pixels = square_of(VKF_RGB8, white, sizeof white, 1);
   vkf_tensor view = {0};
   vkf_picture* picture = NULL;
   vkf_picture_processor* processor = NULL;
   vkf_tensors* tensors = NULL;
-  pixels.struct_size = sizeof pixels;
   view.struct_size = sizeof view;
-  pixels.format = VKF_RGB8;
-  pixels.bytes = white;
-  pixels.byte_count = sizeof white;
-  pixels.width = pixels.height = 1;
   OK(vkf_picture_from_pixels(&pixels, &picture, error));
   OK(vkf_picture_processor_load(directory, &processor, error));
   batch[0] = batch[1] = picture;
@@ -424,6 +424,18 @@ static void test_processor_of_model(const char* directory) {
   FAILS(vkf_picture_processor_load(NULL, &processor, error), VKF_INVALID_ARGUMENT, "directory");
 }
 
+/* (16,100) of a sound. */
+static void hear(const vkf_log_mel* features, const float* wave, size_t count, int32_t rate,
+                 float heard[16 * 100]) {
+  vkf_sound* sound = NULL;
+  vkf_tensors* tensors = NULL;
+  OK(vkf_sound_create(wave, count, rate, &sound, error));
+  OK(vkf_log_mel_run(features, sound, &tensors, error));
+  OK(vkf_tensors_get_floats(tensors, "input_features", heard, 16 * 100, error));
+  vkf_tensors_free(tensors);
+  vkf_sound_free(sound);
+}
+
 /* `directory` is of a model that hears 16 bands of a second, 100 frames. */
 static void test_log_mel(const char* directory) {
   static float wave[16000];
@@ -431,7 +443,6 @@ static void test_log_mel(const char* directory) {
   static float tone[16 * 100];
   vkf_log_mel_info info = {0};
   vkf_log_mel* features = NULL;
-  vkf_sound* sound = NULL;
   vkf_tensors* tensors = NULL;
   size_t i;
   info.struct_size = sizeof info;
@@ -439,28 +450,16 @@ static void test_log_mel(const char* directory) {
   OK(vkf_log_mel_get_info(features, &info, error));
   CHECK(info.sampling_rate == 16000 && info.chunk_samples == 16000);
   CHECK(info.mel_bands == 16 && info.frames == 100);
-  OK(vkf_sound_create(wave, 16000, 16000, &sound, error));
-  OK(vkf_log_mel_run(features, sound, &tensors, error));
-  OK(vkf_tensors_get_floats(tensors, "input_features", silence, 16 * 100, error));
+  hear(features, wave, 16000, 16000, silence);
   /* log10 of the floor 1e-10, plus 4, by 4 (Radford et al., 2022). */
   for (i = 0; i < 16 * 100; ++i) CHECK(fabs(silence[i] + 1.5) < 1e-4);
-  vkf_tensors_free(tensors);
-  vkf_sound_free(sound);
   for (i = 0; i < 16000; ++i) wave[i] = (float)sin((double)i * 0.1);
-  OK(vkf_sound_create(wave, 16000, 16000, &sound, error));
-  OK(vkf_log_mel_run(features, sound, &tensors, error));
-  OK(vkf_tensors_get_floats(tensors, "input_features", tone, 16 * 100, error));
+  hear(features, wave, 16000, 16000, tone);
   /* 255 Hz: a low band is louder than the highest. */
   CHECK(tone[1 * 100 + 50] > tone[15 * 100 + 50] + 0.5f);
-  vkf_tensors_free(tensors);
-  vkf_sound_free(sound);
   /* Another rate is resampled. */
-  OK(vkf_sound_create(wave, 800, 8000, &sound, error));
-  OK(vkf_log_mel_run(features, sound, &tensors, error));
-  OK(vkf_tensors_get_floats(tensors, "input_features", tone, 16 * 100, error));
-  vkf_tensors_free(tensors);
+  hear(features, wave, 800, 8000, tone);
   FAILS(vkf_log_mel_run(features, NULL, &tensors, error), VKF_INVALID_ARGUMENT, "sound");
-  vkf_sound_free(sound);
   vkf_log_mel_free(features);
 }
 

@@ -25,6 +25,7 @@ Tensor ids_of(const SessionSizes& sizes) {
 }
 
 TensorMap inputs_of(const ModelInfo& info, const SessionSizes& sizes, const GoldenCase& golden) {
+  if (!sizes.inputs.empty()) return sizes.inputs;
   TensorMap inputs;
   if (info.source == "tokens") {
     inputs["input_ids"] = ids_of(sizes);
@@ -39,15 +40,13 @@ TensorMap inputs_of(const ModelInfo& info, const SessionSizes& sizes, const Gold
 }
 
 // Bytes that the device holds once a session has run that much.
-uint64_t held_after(const Device& device, const Run& run, const SessionSizes& sizes,
-                    const GoldenCase& golden) {
+uint64_t held_after(const Device& device, const Run& run, const GoldenCase& golden) {
   const auto model = Model::load(device, golden.path("model"));
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   auto session = Session::create(*model);
   REQUIRE(session.ok());
   if (run.sizes.new_tokens == 0) {
-    const auto outputs =
-        session->run(sizes.inputs.empty() ? inputs_of(model->info(), sizes, golden) : sizes.inputs);
+    const auto outputs = session->run(inputs_of(model->info(), run.sizes, golden));
     REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
     return device.memory_in_use();
   }
@@ -61,19 +60,19 @@ uint64_t held_after(const Device& device, const Run& run, const SessionSizes& si
   return device.memory_in_use();
 }
 
-void check_run(const Run& run, const DeviceTweaks& tweaks) {
+void check_run(Run run, const DeviceTweaks& tweaks) {
   CAPTURE(run.golden);
   const GoldenCase golden = golden_case(run.golden);
   const auto device = make_test_device(test_device_options(), tweaks);
   REQUIRE_MESSAGE(device.ok(), device.error().message);
-  SessionSizes sizes = run.sizes;
-  if (run.own_inputs) sizes.inputs = golden.tensors("inputs.safetensors");
-  const auto needs = memory_needs(*device, ModelSource::directory(golden.path("model")), {}, sizes);
+  if (run.own_inputs) run.sizes.inputs = golden.tensors("inputs.safetensors");
+  const auto needs =
+      memory_needs(*device, ModelSource::directory(golden.path("model")), {}, run.sizes);
   REQUIRE_MESSAGE(needs.ok(), needs.error().message);
   CHECK(device->memory_in_use() == 0);
   CHECK(needs->total ==
         needs->weights + needs->arena + needs->cache + needs->tensors + needs->staging);
-  CHECK(held_after(*device, run, sizes, golden) == needs->total);
+  CHECK(held_after(*device, run, golden) == needs->total);
   CHECK((needs->cache > 0) == (run.sizes.new_tokens > 0));
   CHECK(needs->arena_bound > 0);
 }

@@ -1,5 +1,8 @@
-// Inputs beyond the positions that a model knows: refused, or clamped to the last.
+// Positions: those that a caller gives, and inputs beyond what a model knows, which are refused or
+// clamped to the last.
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "support/golden.h"
 #include "support/test_device.h"
@@ -20,6 +23,29 @@ std::vector<float> row(const Tensor& hidden, int64_t index) {
   const std::vector<float> all = hidden.to_floats().value();
   const auto width = hidden.shape.back();
   return {all.begin() + index * width, all.begin() + (index + 1) * width};
+}
+
+// The same token at each of these positions.
+TensorMap placed(const std::vector<int64_t>& positions) {
+  const auto tokens = static_cast<int64_t>(positions.size());
+  TensorMap inputs = repeated(tokens);
+  inputs["position_ids"] = Tensor::from_ints({1, tokens}, positions);
+  return inputs;
+}
+
+std::vector<std::vector<float>> embedded_rows(Session& session, const TensorMap& inputs) {
+  const auto outputs = session.run(inputs, {.hidden_states = RunOptions::HiddenStates::kOn});
+  REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+  const Tensor& hidden = outputs->at("hidden_states.0");
+  std::vector<std::vector<float>> rows;
+  for (int64_t i = 0; i < hidden.shape[1]; ++i) rows.push_back(row(hidden, i));
+  return rows;
+}
+
+std::string refusal(Session& session, const TensorMap& inputs) {
+  const auto outputs = session.run(inputs);
+  REQUIRE_FALSE(outputs.ok());
+  return outputs.error().message;
 }
 
 }  // namespace
@@ -67,6 +93,45 @@ TEST_SUITE("model") {
     REQUIRE(session.ok());
     const RunOptions options{.long_inputs = RunOptions::LongInputs::kClamp};
     CHECK_FALSE(session->run(repeated(4096), options).ok());
+  }
+
+  TEST_CASE("position_ids choose the rows of learned positions") {
+    if (!have_test_device()) return;
+    struct Case {
+      const char* golden;
+      int64_t first;  // position of the first token
+      int64_t last;   // that the model knows
+    };
+    for (const Case& c : {Case{"bert-base", 0, 47}, Case{"gpt2-base", 0, 63},
+                          Case{"electra-base", 0, 47}, Case{"roberta-base", 2, 47}}) {
+      CAPTURE(c.golden);
+      const auto model = Model::load(*test_device(), golden_case(c.golden).path("model"));
+      REQUIRE_MESSAGE(model.ok(), model.error().message);
+      auto session = Session::create(*model);
+      REQUIRE(session.ok());
+      std::vector<int64_t> counted(9);
+      std::iota(counted.begin(), counted.end(), c.first);
+      auto rows = embedded_rows(*session, repeated(9));
+      CHECK(embedded_rows(*session, placed(counted)) == rows);
+      std::reverse(counted.begin(), counted.end());
+      std::reverse(rows.begin(), rows.end());
+      CHECK(embedded_rows(*session, placed(counted)) == rows);
+      // Any row of the table may be named, also one that no token would get by counting.
+      counted[3] = c.last;
+      counted[5] = 0;
+      for (const std::vector<float>& row : embedded_rows(*session, placed(counted))) {
+        for (float value : row) CHECK(std::isfinite(value));
+      }
+      counted[3] = c.last + 1;
+      CHECK(refusal(*session, placed(counted)).find("0 to " + std::to_string(c.last)) !=
+            std::string::npos);
+      counted[3] = -1;
+      CHECK(refusal(*session, placed(counted)).find("[position_ids] holds -1") !=
+            std::string::npos);
+      TensorMap short_row = repeated(9);
+      short_row["position_ids"] = Tensor::from_ints({1, 2}, std::vector<int64_t>{0, 1});
+      CHECK(refusal(*session, short_row).find("[position_ids] has shape") != std::string::npos);
+    }
   }
 }
 
