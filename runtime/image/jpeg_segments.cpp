@@ -17,6 +17,10 @@ constexpr uint8_t kQuantization = 0xDB, kLineCount = 0xDC, kRestartInterval = 0x
 constexpr uint8_t kJfif = 0xE0, kAdobe = 0xEE;
 // Progressive files of real encoders have about ten scans; each one costs a pass over the picture.
 constexpr int kMaxScans = 256;
+constexpr uint64_t kMaxScannedPixels = uint64_t{1} << 30;
+// A block of 8 x 8 takes a bit at least, and with the oddest sampling (4 x 1 beside 1 x 4) eight
+// blocks are all there is of 32 x 32 pixels.
+constexpr uint64_t kMaxPixelsPerByte = 1024;
 
 bool is_restart(uint8_t marker) {
   return marker >= 0xD0 && marker <= 0xD7;
@@ -45,7 +49,6 @@ class JpegSegments {
   Result<std::vector<std::byte>> run() {
     at_ = 2;
     put(0xD8);
-    int scans = 0;
     while (true) {
       const uint8_t marker = next_marker();
       if (marker == 0) return cut();
@@ -59,12 +62,15 @@ class JpegSegments {
       at_ += size;
       VKF_CHECK(segment(marker, body));
       if (marker != kStartOfScan) continue;
-      if (++scans > kMaxScans) {
+      if (++scans_ > kMaxScans) {
         return broken("it has more than " + std::to_string(kMaxScans) + " scans");
       }
+      const size_t before = out_.size();
       if (!scan_data()) return cut();
+      scan_bytes_ += out_.size() - before;
     }
     put(kEndOfImage);
+    VKF_CHECK(check_cost());
     return std::move(out_);
   }
 
@@ -108,6 +114,12 @@ class JpegSegments {
                          ", and only baseline (0, 1) and progressive (2) ones can be read; save "
                          "it as PNG.");
     }
+    // Precision, height, width.
+    if (starts_frame(marker) && body.size() >= 5) {
+      const uint64_t height = static_cast<uint64_t>(body[1]) << 8 | static_cast<uint64_t>(body[2]);
+      const uint64_t width = static_cast<uint64_t>(body[3]) << 8 | static_cast<uint64_t>(body[4]);
+      pixels_ = std::max(pixels_, width * height);
+    }
     if (marker == kHuffmanTables) {
       VKF_CHECK(check_huffman(body));
     }
@@ -122,6 +134,20 @@ class JpegSegments {
     }
     if (marker == kAdobe && starts_with(body, "Adobe") && body.size() >= kAdobeFields) {
       put_segment(marker, body.first(kAdobeFields));
+    }
+    return {};
+  }
+
+  // The decoder behind makes pixels of data that are not there, for as long as the frame says.
+  Status check_cost() const {
+    if (pixels_ > kMaxPixelsPerByte * scan_bytes_) {
+      return broken("it claims " + std::to_string(pixels_) + " pixels, and its scans have " +
+                    std::to_string(scan_bytes_) + " bytes, too few for so many");
+    }
+    if (pixels_ * static_cast<uint64_t>(scans_) > kMaxScannedPixels) {
+      return broken(std::to_string(scans_) + " scans of " + std::to_string(pixels_) +
+                    " pixels are over the limit of " + std::to_string(kMaxScannedPixels) +
+                    " in all");
     }
     return {};
   }
@@ -169,6 +195,9 @@ class JpegSegments {
   Bytes file_;
   const std::string& name_;
   size_t at_ = 0;
+  uint64_t pixels_ = 0;  // that the frame claims
+  uint64_t scan_bytes_ = 0;
+  int scans_ = 0;
   std::vector<std::byte> out_;
 };
 

@@ -178,6 +178,14 @@ TEST_SUITE("cpu") {
     std::string many = whole.substr(0, scan);
     for (int i = 0; i < 300; ++i) many += whole.substr(scan, whole.size() - scan - 2);
     refuse(many + "\xff\xd9", ErrorCode::kInvalidFile, "256 scans");
+    std::string large = whole;  // height and width follow marker, length and precision
+    large.replace(whole.find("\xff\xc0") + 5, 4, "\x1f\xff\x1f\xff");
+    refuse(large, ErrorCode::kInvalidFile, "too few for so many");
+    std::string slow = large.substr(0, scan);
+    for (int i = 0; i < 17; ++i) {
+      slow += whole.substr(scan, whole.size() - scan - 2) + std::string(4096, '\1');
+    }
+    refuse(slow + "\xff\xd9", ErrorCode::kInvalidFile, "17 scans");
   }
 
   TEST_CASE("picture: thumbnails and comments of a JPEG change nothing") {

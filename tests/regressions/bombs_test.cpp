@@ -98,6 +98,11 @@ TEST_SUITE("cpu") {
     std::string bmp("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\0\x30\0\0\xc9\x09\0\0\1\0\x18", 29);
     bmp += std::string(25, '\0');
     check_refused(decode_picture(std::as_bytes(std::span(bmp)), "bomb"), "take 92344320 bytes");
+    // A frame of 65,535 x 512 pixels in one component, and a scan of a byte.
+    const std::string jpeg(
+        "\xff\xd8\xff\xc2\0\x0b\x08\xff\xff\x02\0\1\1\x11\0\xff\xda\0\x08\1\1\0\0\0\0\0\xff\xd9",
+        28);
+    check_refused(decode_picture(std::as_bytes(std::span(jpeg)), "bomb"), "claims 33553920 pixels");
     const std::string pnm = "P6 2000000000 2000000000 255\n";
     check_refused(decode_picture(std::as_bytes(std::span(pnm)), "bomb"), "PNM");
     std::string wav(
