@@ -17,8 +17,8 @@ layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: non
 layout(constant_id = 7) const uint kRelative = 0;     // VKF_RELATIVE_*; then kLocalSize >= kRows
 layout(constant_id = 8) const uint kCounting = 0;     // 1: y (B, H, T) is how many keys are visited
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;  // of one invocation
-// Spreads rows over banks; distances need columns for the rows above.
-const uint kPitch = kLocalSize + 1 + (kRelative & VKF_RELATIVE_KEYS) * kRows;
+// Fours of weights, and one more to spread rows over banks; distances need columns for the rows above.
+const uint kPitch = ((kLocalSize + (kRelative & VKF_RELATIVE_KEYS) * kRows) / 4 + 1) * 4;
 
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
@@ -86,45 +86,7 @@ void dot_rows(uint base, uint bias) {
   }
 }
 
-// score[r] = (q_r + c) . r_d for row 0's distance d.
-void dot_distance(uint h, int distance) {
-  for (uint r = 0u; r < kRows; ++r) score[r] = 0.0;
-  dot_rows(relative_key(p.relative, VKF_TERM_HEADS, h, distance),
-           relative_bias(p.relative, VKF_TERM_HEADS, h) + VKF_TERM_HEADS * kWidth);
-}
-
-// The same, each row with its own distance, for keys that lie one behind the other. An invocation
-// multiplies the row of its key's distance from query 0 with all queries; query r of the key takes
-// the product that the invocation r places before it made, or made of the last tile.
-void dot_shifted(uint h, int distance) {
-  const uint lane = gl_LocalInvocationID.x;
-  if (lane >= kLocalSize - kRows) {
-    for (uint r = 0u; r < kRows; ++r)
-      weight_tile[r * kPitch + lane - (kLocalSize - kRows)] = carried[r];
-  }
-  dot_distance(h, distance);
-  for (uint r = 0u; r < kRows; ++r) {
-    carried[r] = score[r];
-    weight_tile[r * kPitch + kRows + lane] = score[r];
-  }
-  barrier();
-  for (uint r = 0u; r < kRows; ++r) score[r] = weight_tile[r * kPitch + kRows + lane - r];
-  barrier();
-}
-
-// The same for a key anywhere.
-void dot_apart(uint h, int distance) {
-  const uint bias = relative_bias(p.relative, VKF_TERM_HEADS, h) + VKF_TERM_HEADS * kWidth;
-  for (uint r = 0u; r < kRows; ++r) {
-    const uint base = relative_key(p.relative, VKF_TERM_HEADS, h, distance - int(r));
-    float value = 0.0;
-    for (uint e = 0u; e < kWidth; ++e) {
-      const float c = kRelativeBiases ? kv[bias + e] : 0.0;
-      value += (q_tile[r * kWidth + e] + c) * kv[base + e];
-    }
-    score[r] = value;
-  }
-}
+#include "tile_distances.glsl"
 
 // Scale, terms and masks of the scores of a key (its index, position and entry); -inf where masked.
 void finish_scores(KeyWalk walk, uvec2 place, uint first, uint tile, uvec3 key) {
@@ -169,41 +131,40 @@ void update_highest() {
   barrier();
 }
 
+// Of the values of key `begin + n`, or of key_tile[n], the c-th that is this invocation's.
+float value_at(uint base, uint begin, uint n, uint c) {
+  const uint row = base + (kSparse != 0u ? key_tile[n] : begin + n) * p.v.row_stride;
+  return kv[row + min(gl_LocalInvocationID.x + c * kLocalSize, kValueWidth - 1u)];
+}
+
 // sum += weights (kRows, count) times values (count, Ev), from key `begin` on or those of key_tile.
+// Masked values may be NaN, and their weights of 0 would not hide it: they are passed over.
 void add_values(uint base, uint begin, uint count, bool masked) {
-  float value[kColumns];
-  for (uint n = 0u; n < count; ++n) {
-    const uint row = base + (kSparse != 0u ? key_tile[n] : begin + n) * p.v.row_stride;
-    for (uint c = 0u; c < kColumns; ++c) {
-      const uint column = min(gl_LocalInvocationID.x + c * kLocalSize, kValueWidth - 1u);
-      value[c] = kv[row + column];
+  // Four keys at a time, so that their weights are one load for a row.
+  float value[4u * kColumns];
+  const uint fours = masked ? 0u : count / 4u;
+  for (uint four = 0u; four < fours; ++four) {
+    for (uint i = 0u; i < 4u; ++i) {
+      for (uint c = 0u; c < kColumns; ++c) {
+        value[i * kColumns + c] = value_at(base, begin, 4u * four + i, c);
+      }
     }
+    for (uint r = 0u; r < kRows; ++r) {
+      const uint at = r * kPitch + 4u * four;
+      const vec4 weight = vec4(weight_tile[at], weight_tile[at + 1u], weight_tile[at + 2u],
+                               weight_tile[at + 3u]);
+      for (uint i = 0u; i < 4u; ++i) {
+        for (uint c = 0u; c < kColumns; ++c) {
+          sum[r * kColumns + c] += weight[i] * value[i * kColumns + c];
+        }
+      }
+    }
+  }
+  for (uint n = 4u * fours; n < count; ++n) {
+    for (uint c = 0u; c < kColumns; ++c) value[c] = value_at(base, begin, n, c);
     for (uint r = 0u; r < kRows; ++r) {
       const float weight = weight_tile[r * kPitch + n];
       if (masked && is_masked_weight(weight)) continue;
-      for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] += weight * value[c];
-    }
-  }
-}
-
-// sum += weights times the rows of values by distance. Keys that lie one behind the other share a
-// row: query r reads the one of its key `begin + n + r - (kRows - 1)`.
-void add_relative_values(uint h, uint begin, uint count, int first) {
-  float value[kColumns];
-  for (uint n = 0u; n < count + (kSparse != 0u ? 0u : kRows - 1u); ++n) {
-    for (uint r = 0u; r < kRows; ++r) {
-      if (kSparse != 0u || r == 0u) {
-        const int distance = kSparse != 0u ? int(key_tile[n]) - int(r)
-                                           : int(begin + n) - int(kRows - 1u);
-        const uint row = relative_value(p.relative, VKF_TERM_HEADS, h, distance - first);
-        for (uint c = 0u; c < kColumns; ++c) {
-          value[c] = kv[row + min(gl_LocalInvocationID.x + c * kLocalSize, kValueWidth - 1u)];
-        }
-      }
-      const uint key = kSparse != 0u ? n : n + r - (kRows - 1u);
-      if (key >= count) continue;
-      const float weight = weight_tile[r * kPitch + key];
-      if (is_masked_weight(weight)) continue;
       for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] += weight * value[c];
     }
   }
@@ -238,11 +199,7 @@ void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
   }
   barrier();
   const uint count = min(kLocalSize, walk.count - tile);
-  if (masked_tile == tile) {
-    add_values(base.y, walk.begin + tile, count, true);
-  } else {
-    add_values(base.y, walk.begin + tile, count, false);
-  }
+  add_values(base.y, walk.begin + tile, count, masked_tile == tile);
   if (kRelativeValues) {
     add_relative_values(place.y, walk.begin + tile, count, int(first) + p.terms.causal_offset);
   }

@@ -73,7 +73,8 @@ vkf_kernel(greedy_select_slot__u32 greedy_select.comp)
 vkf_kernel(beam_select_item__u32 beam_select.comp)
 vkf_kernel(step_advance_all__u32 step_advance.comp)
 
-# Matrix products: rows (1-8 rows), wide (software devices), tiled (GPUs, any strides).
+# Matrix products: rows (1-8 rows), wide (software devices), tiled (GPUs, any strides), and parts,
+# which ends products that tiled took in parts of K.
 vkf_kernel(matmul_rows__f32_f32_f32 matmul_rows.comp)
 vkf_kernel(matmul_rows__f32_f16_f32 matmul_rows.comp DEFINES VKF_WEIGHT_F16=1)
 vkf_kernel(matmul_rows__f32_f32_f32_int64 matmul_rows.comp FEATURES int64)
@@ -105,6 +106,7 @@ vkf_kernel(matmul_strided__f32_f32_f32_subgroup_literal matmul_wide.comp UNROLLE
            DEFINES VKF_LITERAL=1 VKF_STRIDED=1)
 vkf_kernel(matmul_tiled__f32_f32_f32 matmul_tiled.comp)
 vkf_kernel(matmul_tiled__f32_f16_f32 matmul_tiled.comp DEFINES VKF_WEIGHT_F16=1)
+vkf_kernel(matmul_parts__f32_any_f32 matmul_parts.comp)
 # By cooperative matrices, weights in any format.
 vkf_kernel(matmul_units__f32_any_f32_matrix matmul_units.comp FEATURES matrix)
 

@@ -1,53 +1,63 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
-// shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N)
-// mapping:  a workgroup owns kBlockM x kBlockN and walks K by kBlockK through shared memory; an
-//           invocation kTileM x kTileN of it; x counts column tiles, y row tiles, z batches
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C; with kParts > 1
+//           sums of parts of K alone, for matmul_parts
+// shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N), or
+//           (batch, kParts, M, N) with rows that begin at multiples of 4
+// mapping:  a workgroup owns kBlock x kBlock and walks its part of K by kDepth through shared memory:
+//           while one half is multiplied, the next loads are under way to the other; an invocation
+//           kTileM x kTileN of it; x counts column blocks, y row blocks, z batches and in them parts
 // bounds:   M, N, K, every offset and every stride of A and B may be anything (transposes too);
-//           with VKF_BLOCKS B is a packed weight of kFormat
-// requires: kBlockM / kTileM * kBlockN / kTileN = the local size <= 128;
-//           kBlockK * (kBlockM + kBlockN + 2) words of shared memory <= 16 KiB
+//           kWideA and kWideB promise fours of neighbouring elements at multiples of 4; with
+//           VKF_BLOCKS B is a packed weight of kFormat
+// requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
+//           shared memory <= 16 KiB
 layout(local_size_x = 128, local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kBlockM = 64;
-layout(constant_id = 2) const uint kBlockN = 64;
-layout(constant_id = 3) const uint kBlockK = 16;
+layout(constant_id = 1) const uint kBlock = 64;
+layout(constant_id = 2) const uint kTileM = 8;
+layout(constant_id = 3) const uint kTileN = 4;
 layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
-layout(constant_id = 5) const uint kTileM = 8;
-layout(constant_id = 6) const uint kTileN = 4;
-// Which axis neighbouring invocations read along; a matter of speed only.
-layout(constant_id = 7) const uint kAlongM = 0;  // 1 where a_row_stride is 1 (A transposed)
-layout(constant_id = 8) const uint kAlongK = 0;  // 1 where b_row_stride is 1 (B transposed)
+// How neighbouring invocations and loads go; a matter of speed only.
+layout(constant_id = 5) const uint kAlongM = 0;  // 1 where a_row_stride is 1 (A transposed)
+layout(constant_id = 6) const uint kAlongK = 0;  // 1 where b_row_stride is 1 (B transposed)
+layout(constant_id = 7) const uint kWide = 0;    // kWideA, kWideB
+layout(constant_id = 8) const uint kParts = 1;
 #if VKF_BLOCKS
 layout(constant_id = 9) const uint kFormat = 3;
 #endif
+const uint kWideA = 1u, kWideB = 2u;
 
 #include "f16_words.glsl"
 #include "matmul.h"
 
 layout(push_constant) uniform Params { MatmulParams p; };
 layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 0) readonly buffer A4 { vec4 a4[]; };
 layout(binding = 1) readonly buffer B { float b[]; };
+layout(binding = 1) readonly buffer B4 { vec4 b4[]; };
 layout(binding = 1) readonly buffer BWords { uint b_words[]; };
+layout(binding = 1) readonly buffer BPairs { uvec2 b_pairs[]; };
 layout(binding = 2) readonly buffer C { float c[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
-#include "matmul_finish.glsl"
+layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
+#include "matmul_finish_quad.glsl"
 
-const uint kLanesM = kBlockM / kTileM;
-const uint kLanesN = kBlockN / kTileN;
-const uint kInvocations = kLanesM * kLanesN;
-const uint kPitchM = kBlockM + 1u;  // odd, so that a column's words fall into different banks
-const uint kPitchN = kBlockN + 1u;
-shared float a_block[kBlockK * kPitchM];
-shared float b_block[kBlockK * kPitchN];
+const uint kDepth = 8u;  // so every invocation loads four elements of A and of B at a time
+const uint kInvocations = 2u * kBlock;
+const uint kLanesM = kBlock / kTileM;
+const uint kLanesN = kBlock / kTileN;
+const uint kQuads = kTileN / 4u;
+// Two halves. A by rows, fours along K; B by steps of K, fours of columns.
+shared vec4 a_block[2u * kInvocations];
+shared vec4 b_block[2u * kInvocations];
 
 #if VKF_BLOCKS
 uint block_word(uint i) { return b_words[i]; }
 #include "weight_block_at.glsl"
 #endif
 
-float load_b(uint base, uint k, uint column) {
+float load_b_at(uint base, uint k, uint column) {
   const uint panel = base + column / kPanelColumns * p.b_panel_stride;
 #if VKF_BLOCKS
   return block_weight(panel, k, column % kPanelColumns);
@@ -61,77 +71,105 @@ float load_b(uint base, uint k, uint column) {
 #endif
 }
 
-// What lies outside the matrix is a zero that was never loaded: it may be a NaN in memory.
-void load_a_block(uint row0, uint k0) {
-  const uint base = p.a_offset + gl_WorkGroupID.z * p.a_batch_stride;
-  for (uint t = gl_LocalInvocationID.x; t < kBlockM * kBlockK; t += kInvocations) {
-    const uint r = kAlongM != 0u ? t % kBlockM : t / kBlockK;
-    const uint s = kAlongM != 0u ? t / kBlockM : t % kBlockK;
-    float v = 0.0;
-    if (row0 + r < p.m && k0 + s < p.k) {
-      v = a[base + (row0 + r) * p.a_row_stride + (k0 + s) * p.a_col_stride];
-    }
-    a_block[s * kPitchM + r] = v;
+// Elements k..k+3 of a row of A. From `end` on they are zeros that were never loaded: memory there
+// may hold a NaN. Rows beyond the matrix repeat the last one; nothing of theirs is stored.
+vec4 load_a(uint base, uint row, uint k, uint end) {
+  const uint at = base + min(row, p.m - 1u) * p.a_row_stride + k * p.a_col_stride;
+  if ((kWide & kWideA) != 0u && k + 4u <= end) return a4[at >> 2];
+  vec4 v = vec4(0.0);
+  [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+    if (k + e < end) v[e] = a[at + e * p.a_col_stride];
   }
+  return v;
 }
 
-void load_b_block(uint column0, uint k0) {
-  const uint base = p.b_offset + gl_WorkGroupID.z * p.b_batch_stride;
-  for (uint t = gl_LocalInvocationID.x; t < kBlockN * kBlockK; t += kInvocations) {
-    const uint q = kAlongK != 0u ? t / kBlockK : t % kBlockN;
-    const uint s = kAlongK != 0u ? t % kBlockK : t / kBlockN;
-    float v = 0.0;
-    if (column0 + q < p.n && k0 + s < p.k) {
-      v = load_b(base, k0 + s, column0 + q);
-    }
-    b_block[s * kPitchN + q] = v;
+// Columns column..column+3 of step k of B, likewise.
+vec4 load_b(uint base, uint column, uint k, uint end) {
+  vec4 v = vec4(0.0);
+  if (k >= end) return v;
+#if !VKF_BLOCKS
+  if ((kWide & kWideB) != 0u) {
+    const uint first = min(column, (p.n - 1u) & ~3u);
+    const uint i = base + first / kPanelColumns * p.b_panel_stride + k * p.b_row_stride +
+                   first % kPanelColumns;
+#if VKF_WEIGHT_F16
+    return unpack_f16x4(b_pairs[i >> 2]);
+#else
+    return b4[i >> 2];
+#endif
   }
-}
-
-// Column j of an invocation in its block. Neighbours lie kLanesN apart, so that neighbouring
-// invocations read neighbouring words; a gate and what it lets through stay together.
-uint own_column(uint lane, uint j) {
-  if (has_gate()) return 2u * ((j >> 1) * kLanesN + lane) + (j & 1u);
-  return j * kLanesN + lane;
+#endif
+  [[unroll]] for (uint e = 0u; e < 4u; ++e) v[e] = load_b_at(base, k, min(column + e, p.n - 1u));
+  return v;
 }
 
 void main() {
-  const uint lane_m = gl_LocalInvocationID.x / kLanesN;
-  const uint lane_n = gl_LocalInvocationID.x % kLanesN;
-  const uint row0 = gl_WorkGroupID.y * kBlockM;
-  const uint column0 = gl_WorkGroupID.x * kBlockN;
+  const uint lane = gl_LocalInvocationID.x;
+  const uint lane_m = lane / kLanesN;
+  const uint lane_n = lane % kLanesN;
+  const uint row0 = gl_WorkGroupID.y * kBlock;
+  const uint column0 = gl_WorkGroupID.x * kBlock;
+  const uint batch = gl_WorkGroupID.z / kParts;
+  const uint part_steps = ((p.k + kDepth - 1u) / kDepth + kParts - 1u) / kParts * kDepth;
+  const uint begin = min(gl_WorkGroupID.z % kParts * part_steps, p.k);
+  const uint end = min(begin + part_steps, p.k);
+  // What this invocation loads: a row of A and where in kDepth, a step of K and columns of B. Both
+  // lie at `lane` in their blocks but where neighbours go along the other axis.
+  const uint a_row = kAlongM != 0u ? lane % kBlock : lane / 2u;
+  const uint a_k = 4u * (kAlongM != 0u ? lane / kBlock : lane % 2u);
+  const uint b_column = 4u * (kAlongK != 0u ? lane / kDepth : lane % (kBlock / 4u));
+  const uint b_k = kAlongK != 0u ? lane % kDepth : lane / (kBlock / 4u);
+  const uint a_place = 2u * a_row + a_k / 4u;
+  const uint b_place = b_k * (kBlock / 4u) + b_column / 4u;
+  const uint a_base = p.a_offset + batch * p.a_batch_stride;
+  const uint b_base = p.b_offset + batch * p.b_batch_stride;
 
-  float sum[kTileM * kTileN];
-  [[unroll]] for (uint i = 0u; i < kTileM * kTileN; ++i) sum[i] = 0.0;
-  for (uint k0 = 0u; k0 < p.k; k0 += kBlockK) {
-    load_a_block(row0, k0);
-    load_b_block(column0, k0);
-    barrier();
-    for (uint s = 0u; s < kBlockK; ++s) {
-      // Rows and columns of one invocation lie kLanes apart, so that neighbours read neighbours.
-      float w[kTileN];
-      [[unroll]] for (uint j = 0u; j < kTileN; ++j) {
-        w[j] = b_block[s * kPitchN + own_column(lane_n, j)];
+  vec4 sum[kTileM * kQuads];
+  [[unroll]] for (uint i = 0u; i < kTileM * kQuads; ++i) sum[i] = vec4(0.0);
+  vec4 next_a = load_a(a_base, row0 + a_row, begin + a_k, end);
+  vec4 next_b = load_b(b_base, column0 + b_column, begin + b_k, end);
+  uint half_block = 0u;
+  for (uint k0 = begin; k0 < end; k0 += kDepth) {
+    a_block[half_block + a_place] = next_a;
+    b_block[half_block + b_place] = next_b;
+    barrier();  // one a round: who writes this half again has seen the barrier of the other
+    if (k0 + kDepth < end) {
+      next_a = load_a(a_base, row0 + a_row, k0 + kDepth + a_k, end);
+      next_b = load_b(b_base, column0 + b_column, k0 + kDepth + b_k, end);
+    }
+    // Rows and quads of one invocation lie kLanes apart, so that neighbours read neighbours.
+    [[unroll]] for (uint run = 0u; run < kDepth / 4u; ++run) {
+      vec4 w[4u * kQuads];
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+        [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+          w[s * kQuads + q] =
+              b_block[half_block + (4u * run + s) * (kBlock / 4u) + q * kLanesN + lane_n];
+        }
       }
       [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
-        const float x = a_block[s * kPitchM + i * kLanesM + lane_m];
-        [[unroll]] for (uint j = 0u; j < kTileN; ++j) {
-          sum[i * kTileN + j] = fma(x, w[j], sum[i * kTileN + j]);
+        const vec4 x = a_block[half_block + 2u * (i * kLanesM + lane_m) + run];
+        [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+          [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+            sum[i * kQuads + q] = fma(vec4(x[s]), w[s * kQuads + q], sum[i * kQuads + q]);
+          }
         }
       }
     }
-    barrier();
+    half_block ^= kInvocations;
   }
-  [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
-    if (has_gate()) {
-      [[unroll]] for (uint j = 0u; j < kTileN; j += 2u) {
-        finish_pair(row0 + i * kLanesM + lane_m, column0 + own_column(lane_n, j),
-                    sum[i * kTileN + j], sum[i * kTileN + j + 1u]);
+  [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+    const uint column = column0 + 4u * (q * kLanesN + lane_n);
+    if (column >= p.n) continue;
+    const vec4 bias = kParts > 1u ? vec4(0.0) : load_bias(column);
+    [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
+      const uint row = row0 + i * kLanesM + lane_m;
+      if (row >= p.m) continue;
+      if (kParts > 1u) {
+        y4[(p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride + column) >> 2] =
+            sum[i * kQuads + q];
+        continue;
       }
-      continue;
-    }
-    [[unroll]] for (uint j = 0u; j < kTileN; ++j) {
-      finish(row0 + i * kLanesM + lane_m, column0 + j * kLanesN + lane_n, sum[i * kTileN + j]);
+      store_quad(row, column, finish(sum[i * kQuads + q], bias, load_addend(row, column)));
     }
   }
 }

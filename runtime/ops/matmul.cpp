@@ -210,14 +210,25 @@ uint64_t operand_batch(const Shape& operand, const Shape& batch, uint64_t index)
 
 void emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b) {
   const MatmulChoice choice = pick_matmul(problem, context.caps, context.precision);
-  Dispatch d = launch_matmul(node, problem, context.caps, context.precision, choice);
+  const uint32_t parts = parts_of_k(problem, context.caps, choice);
+  Dispatch d = launch_matmul(node, problem, context.caps, context.precision, choice, parts);
   // An absent addend still needs a buffer behind its binding; any readable one serves.
   const TensorId addend = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
+  const uint32_t sums =
+      parts == 1 ? node.outputs[0]
+                 : context.add_scratch("matmul.parts", parts_layout(problem, parts).bytes);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {b, Access::kRead},
                 {addend, Access::kRead},
-                {node.outputs[0], Access::kWrite}};
+                {sums, Access::kWrite}};
   context.plan.dispatches.push_back(std::move(d));
+  if (parts == 1) return;
+  Dispatch last = launch_parts(node, problem, parts);
+  last.bindings = {{sums, Access::kRead},
+                   {b, Access::kRead},
+                   {addend, Access::kRead},
+                   {node.outputs[0], Access::kWrite}};
+  context.plan.dispatches.push_back(std::move(last));
 }
 
 // Columns of one dispatch of a packed weight. In a step the GPU counts the rows, so that nobody can

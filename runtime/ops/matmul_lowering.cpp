@@ -6,6 +6,7 @@ namespace vkformer {
 namespace {
 
 constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
+constexpr uint32_t kWideSums = 512;    // groups of 8 sums of a tile of matmul_wide
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
 constexpr size_t kFormatConstant = 9;  // number of kFormat, in the variants that have one
 
@@ -32,6 +33,20 @@ bool in_panels(const MatmulProblem& problem) {
 
 uint32_t aligned_a(const MatmulParams& p) {
   return p.a_offset % 4 == 0 && p.a_row_stride % 4 == 0 && p.a_batch_stride % 4 == 0 ? 1 : 0;
+}
+
+uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice) {
+  return problem.params.n <= 32 ? 32 : choice.rows;
+}
+
+uint64_t blocks_of(const MatmulProblem& problem, uint32_t block) {
+  const MatmulParams& p = problem.params;
+  return uint64_t{ceil_div(p.n, block)} * ceil_div(p.m, block) * problem.batch;
+}
+
+// Unmeasured. A discrete GPU has some tens of units that want a block each, others a handful.
+uint64_t blocks_wanted(const DeviceCaps& caps) {
+  return caps.device_class == DeviceClass::kDiscrete ? 24 : 8;
 }
 
 bool half_arithmetic(const DeviceCaps& caps, Precision precision) {
@@ -120,10 +135,13 @@ void launch_wide(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
   const MatmulParams& p = problem.params;
   // With shuffles the workgroup is one subgroup; without, a lane group of the usual vector width.
   const uint32_t lanes = shuffles ? caps.subgroup_size : std::clamp(caps.subgroup_size, 4u, 8u);
-  d.spec = {lanes, tile.rows, tile.lanes, aligned_a(p), p.activation};
-  d.groups = {ceil_div(p.m, tile.rows), ceil_div(p.n, lanes * tile.lanes * kGroupColumns),
+  // The sums pass through 16 KiB of shared memory. Subgroups beyond 16 are those of GPUs that stand
+  // in for a software device, because their own kernels are demoted.
+  const uint32_t rows = std::min<uint32_t>(tile.rows, kWideSums / (lanes * tile.lanes));
+  d.spec = {lanes, rows, tile.lanes, aligned_a(p), p.activation};
+  d.groups = {ceil_div(p.m, rows), ceil_div(p.n, lanes * tile.lanes * kGroupColumns),
               problem.batch};
-  set_live(d, problem, 0, tile.rows);
+  set_live(d, problem, 0, rows);
 }
 
 void launch_strided(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
@@ -137,23 +155,32 @@ void launch_strided(Dispatch& d, const MatmulProblem& problem, const DeviceCaps&
   launch_wide(d, problem, caps, tile, caps.subgroup());
 }
 
-void launch_tiled(Dispatch& d, const MatmulProblem& problem, const MatmulChoice& choice) {
+// Fours of neighbouring elements at multiples of 4, in A (1) and B (2), as matmul_tiled asks for.
+uint32_t wide_operands(const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;
-  const bool small = choice.rows <= 32 || p.n <= 32;
-  const uint32_t block = small ? 32 : 64;
-  const uint32_t tile_m = small ? 4 : 8;
-  const uint32_t tile_n = 4;
-  const uint32_t invocations = block / tile_m * (block / tile_n);
-  d.spec = {invocations,
+  const bool a = p.a_col_stride == 1 && aligned_a(p) != 0;
+  const bool b = p.b_col_stride == 1 && p.b_offset % 4 == 0 && p.b_row_stride % 4 == 0 &&
+                 p.b_batch_stride % 4 == 0 && p.b_panel_stride % 4 == 0 &&
+                 (in_panels(problem) || p.n % 4 == 0);
+  return (a ? 1u : 0u) | (b ? 2u : 0u);
+}
+
+void launch_tiled(Dispatch& d, const MatmulProblem& problem, const MatmulChoice& choice,
+                  uint32_t parts) {
+  const MatmulParams& p = problem.params;
+  const uint32_t block = tiled_block(problem, choice);
+  const uint32_t tile_m = block == 32 ? 4 : 8;
+  const uint32_t tile_n = block == 128 ? 8 : 4;
+  d.spec = {2 * block,
             block,
-            block,
-            16u,
-            p.activation,
             tile_m,
             tile_n,
+            parts > 1 ? 0u : p.activation,
             p.a_row_stride == 1 && p.a_col_stride != 1 ? 1u : 0u,
-            p.b_row_stride == 1 && p.b_col_stride != 1 ? 1u : 0u};
-  d.groups = {ceil_div(p.n, block), ceil_div(p.m, block), problem.batch};
+            p.b_row_stride == 1 && p.b_col_stride != 1 ? 1u : 0u,
+            wide_operands(problem),
+            parts};
+  d.groups = {ceil_div(p.n, block), ceil_div(p.m, block), problem.batch * parts};
   set_live(d, problem, 1, block);
 }
 
@@ -198,7 +225,7 @@ void launch_half(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
 }
 
 void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, bool half,
-            const MatmulChoice& choice) {
+            const MatmulChoice& choice, uint32_t parts) {
   const bool tiled = choice.strategy == MatmulStrategy::kTiled ||
                      choice.strategy == MatmulStrategy::kStrided ||
                      choice.strategy == MatmulStrategy::kUnits;
@@ -217,7 +244,7 @@ void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, b
       return launch_wide(d, problem, caps, choice, caps.subgroup());
     case MatmulStrategy::kLiteral:
       if (choice.rows > 1 && aligned_a(problem.params) == 0) {  // its tiles load A by fours
-        return launch(d, problem, caps, half, software_tile(problem.params.m, caps));
+        return launch(d, problem, caps, half, software_tile(problem.params.m, caps), 1);
       }
       d.kernel = literal_kernel(problem.format, choice.rows == 1);
       if (choice.rows == 1) return launch_single(d, problem);
@@ -228,10 +255,23 @@ void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, b
       d.kernel = variant_of(
           problem.format, {KernelId::matmul_tiled__f32_f32_f32, KernelId::matmul_tiled__f32_f16_f32,
                            KernelId::matmul_tiled__f32_blocks_f32});
-      return launch_tiled(d, problem, choice);
+      return launch_tiled(d, problem, choice, parts);
     case MatmulStrategy::kUnits:
       return launch_units(d, problem, caps, choice);
   }
+}
+
+// The table's block for a GPU, or a smaller one where that would leave much of it without work.
+MatmulChoice tiled_choice(const MatmulProblem& problem, const DeviceCaps& caps) {
+  MatmulChoice choice{kAnyRows, MatmulStrategy::kTiled, 32};
+  for (const MatmulChoice& row : matmul_table(caps)) {
+    if (row.strategy != MatmulStrategy::kTiled || problem.params.m > row.max_rows) continue;
+    choice = row;
+    break;
+  }
+  while (choice.rows > 32 && blocks_of(problem, choice.rows) < blocks_wanted(caps))
+    choice.rows /= 2;
+  return choice;
 }
 
 }  // namespace
@@ -240,10 +280,8 @@ MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
                          Precision precision) {
   const bool software = caps.device_class == DeviceClass::kSoftware;
   const uint32_t m = problem.params.m;
-  const MatmulChoice tiled{kAnyRows, MatmulStrategy::kTiled,
-                           static_cast<uint8_t>(m <= 32 ? 32 : 64)};
   if (!packed_like(problem) || problem.params.a_col_stride != 1) {
-    if (!software) return tiled;
+    if (!software) return tiled_choice(problem, caps);
     MatmulChoice tile = software_tile(m, caps);
     tile.strategy = MatmulStrategy::kStrided;
     return tile;
@@ -251,26 +289,79 @@ MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
   const MatmulChoice choice = matmul_choice(caps, m, problem.format, precision);
   const bool needs_panels =
       choice.strategy == MatmulStrategy::kStream || choice.strategy == MatmulStrategy::kUnits;
-  if (!needs_panels || in_panels(problem)) return choice;
-  return software ? software_tile(m, caps) : tiled;
+  if (needs_panels && !in_panels(problem)) {
+    return software ? software_tile(m, caps) : tiled_choice(problem, caps);
+  }
+  const bool tuned = !in_blocks(problem.format) &&
+                     !caps.tuned_matmul[problem.format == MatrixFormat::kF16 ? 1 : 0].empty();
+  const bool tiled = choice.strategy == MatmulStrategy::kTiled && !tuned;
+  return tiled ? tiled_choice(problem, caps) : choice;
+}
+
+uint32_t parts_of_k(const MatmulProblem& problem, const DeviceCaps& caps,
+                    const MatmulChoice& choice) {
+  constexpr uint32_t kMostParts = 8, kLeastSteps = 256;  // fewer are not worth the second pass
+  if (choice.strategy != MatmulStrategy::kTiled) return 1;
+  const MatmulParams& p = problem.params;
+  const uint64_t blocks = blocks_of(problem, tiled_block(problem, choice));
+  const uint64_t wanted = blocks_wanted(caps);
+  if (blocks == 0 || blocks >= wanted || p.m > caps.limits.max_group_count[1]) return 1;
+  const uint32_t parts = std::min({static_cast<uint32_t>(wanted / blocks), p.k / kLeastSteps,
+                                   kMostParts, caps.limits.max_group_count[2] / problem.batch});
+  return std::max(parts, 1u);
+}
+
+PartsLayout parts_layout(const MatmulProblem& problem, uint32_t parts) {
+  const uint32_t row_stride = ceil_div(problem.params.n, 4) * 4;
+  const uint32_t matrix = row_stride * problem.params.m;
+  return {row_stride, matrix, uint64_t{4} * problem.batch * parts * matrix};
 }
 
 Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,
-                       Precision precision, const MatmulChoice& choice) {
+                       Precision precision, const MatmulChoice& choice, uint32_t parts) {
   Dispatch d;
   d.label = node.label;
-  launch(d, problem, caps, half_arithmetic(caps, precision), choice);
-  d.set_push(problem.params);
+  launch(d, problem, caps, half_arithmetic(caps, precision), choice, parts);
+  MatmulParams params = problem.params;
+  if (parts > 1) {
+    const PartsLayout layout = parts_layout(problem, parts);
+    params.y_offset = 0;
+    params.y_row_stride = layout.row_stride;
+    params.y_batch_stride = layout.matrix;
+  }
+  d.set_push(params);
   if (in_blocks(problem.format) && choice.strategy != MatmulStrategy::kUnits) {
     d.spec.resize(kFormatConstant);
     d.spec.push_back(static_cast<uint32_t>(problem.format));
   }
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
-  d.bytes =
-      4.0 * (products + static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
-      4.0 / kPanelColumns * problem.params.n *
-          static_cast<double>(panel_words(problem.format, problem.params.k));
+  d.bytes = 4.0 * (parts * products +
+                   static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
+            4.0 / kPanelColumns * problem.params.n *
+                static_cast<double>(panel_words(problem.format, problem.params.k));
+  return d;
+}
+
+Dispatch launch_parts(const Node& node, const MatmulProblem& problem, uint32_t parts) {
+  constexpr uint32_t kLocalSize = 64;
+  const PartsLayout layout = parts_layout(problem, parts);
+  MatmulParams p = problem.params;
+  p.k = parts;
+  p.a_offset = 0;
+  p.a_row_stride = layout.row_stride;
+  p.a_col_stride = layout.matrix;
+  p.a_batch_stride = parts * layout.matrix;
+  Dispatch d;
+  d.label = node.label;
+  d.kernel = KernelId::matmul_parts__f32_any_f32;
+  d.spec = {kLocalSize, p.activation};
+  d.groups = {ceil_div(p.n, 4 * kLocalSize), p.m, problem.batch};
+  set_live(d, problem, 1, 1);
+  d.set_push(p);
+  const double products = static_cast<double>(problem.batch) * p.m * p.n;
+  d.flops = products * parts;
+  d.bytes = 4.0 * products * (parts + 1.0);
   return d;
 }
 

@@ -27,8 +27,24 @@ struct MatmulProblem {
 MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
                          Precision precision = Precision::kF32);
 
-// Kernel, specialization and groups of one problem; bindings are the caller's.
+// In how many parts of K matmul_tiled takes a product whose blocks are too few to fill the device;
+// 1: as a whole. The parts are sums of their own, which matmul_parts adds in order.
+uint32_t parts_of_k(const MatmulProblem& problem, const DeviceCaps& caps,
+                    const MatmulChoice& choice);
+
+// Where the sums of parts lie: rows that begin at multiples of 4, one matrix after the other.
+struct PartsLayout {
+  uint32_t row_stride, matrix;  // elements
+  uint64_t bytes;               // of all
+};
+PartsLayout parts_layout(const MatmulProblem& problem, uint32_t parts);
+
+// Kernel, specialization and groups of one problem; bindings are the caller's. With more than one
+// part Y is the sums of parts.
 Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,
-                       Precision precision, const MatmulChoice& choice);
+                       Precision precision, const MatmulChoice& choice, uint32_t parts = 1);
+
+// What makes Y of the sums of parts.
+Dispatch launch_parts(const Node& node, const MatmulProblem& problem, uint32_t parts);
 
 }  // namespace vkformer

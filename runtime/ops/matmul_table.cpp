@@ -30,9 +30,12 @@ std::vector<MatmulChoice> software_table(const DeviceCaps& caps) {
 }
 
 // Unmeasured. Few rows need more invocations than columns give: slices of K, summed in order.
-std::vector<MatmulChoice> gpu_table() {
-  return {
-      {4, kRows, 0, 16, 8}, {kFewRows, kRows, 0, 16, 4}, {32, kTiled, 32}, {kAnyRows, kTiled, 64}};
+std::vector<MatmulChoice> gpu_table(const DeviceCaps& caps) {
+  std::vector<MatmulChoice> table = {
+      {4, kRows, 0, 16, 8}, {kFewRows, kRows, 0, 16, 4}, {32, kTiled, 32}, {256, kTiled, 64}};
+  const MatmulChoice large{kAnyRows, kTiled, 128};
+  table.push_back(can_run(large, caps) ? large : MatmulChoice{kAnyRows, kTiled, 64});
+  return table;
 }
 
 // The unit that does most in one operation and can be used, of blocks of so many rows and columns.
@@ -51,13 +54,13 @@ std::optional<MatmulChoice> units_choice(const DeviceCaps& caps, uint8_t block) 
 
 // Unmeasured, as gpu_table.
 std::vector<MatmulChoice> units_table(const DeviceCaps& caps) {
-  std::vector<MatmulChoice> table = gpu_table();
+  std::vector<MatmulChoice> table = gpu_table(caps);
   table.resize(2);  // few rows stream the weight
   constexpr std::pair<uint32_t, uint8_t> kBlocks[] = {{32, 32}, {256, 64}, {kAnyRows, 128}};
   for (const auto& [rows, block] : kBlocks) {
     std::optional<MatmulChoice> choice = units_choice(caps, block);
     if (!choice) choice = units_choice(caps, 32);
-    if (!choice) return gpu_table();
+    if (!choice) return gpu_table(caps);
     choice->max_rows = rows;
     table.push_back(*choice);
   }
@@ -105,7 +108,7 @@ UnitsGroup units_group(const MatmulChoice& choice) {
 std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps, Precision precision) {
   if (caps.device_class == DeviceClass::kSoftware) return software_table(caps);
   const bool units = precision == Precision::kF16 && caps.matrix();
-  return units ? units_table(caps) : gpu_table();
+  return units ? units_table(caps) : gpu_table(caps);
 }
 
 MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format,
@@ -143,7 +146,8 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
       return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.wants_literal_tiles &&
              caps.subgroup() && caps.subgroup_size == 4 && caps.has_quads;
     case kTiled:
-      return c.rows == 32 || c.rows == 64;
+      return c.rows == 32 || c.rows == 64 ||
+             (c.rows == 128 && std::min(most, caps.limits.max_group_size[0]) >= 256);
     case kUnits:
       return units_fit(c, caps);
     case kStrided:
@@ -178,6 +182,7 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
   if (!software) {
     add_candidate(list, {m, kTiled, 32}, caps);
     add_candidate(list, {m, kTiled, 64}, caps);
+    add_candidate(list, {m, kTiled, 128}, caps);
   }
   if (precision != Precision::kF16) return list;
   for (size_t unit = 0; unit < caps.matrix_units.size(); ++unit) {

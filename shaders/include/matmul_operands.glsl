@@ -1,11 +1,10 @@
 // needs: MatmulParams p, kAlignedA, kActivation, VKF_WEIGHT_F16, VKF_INT64,
-//        VKF_FP16, VKF_STRIDED; with VKF_BLOCKS kFormat (includes activation.glsl).
-// Bindings and loads that matmul_wide and matmul_rows share, and what follows the sum. A group is 8
+//        VKF_FP16, VKF_STRIDED; with VKF_BLOCKS kFormat (includes matmul_finish_quad.glsl).
+// Bindings and loads that matmul_wide, matmul_rows and matmul_stream share. A group is 8
 // neighbouring columns of one row of B, fetched in one load where the variant can: software devices
 // spend most of their time on loads and pay for them by the lane and component, not by the byte.
 #ifndef VKF_MATMUL_OPERANDS_GLSL
 #define VKF_MATMUL_OPERANDS_GLSL
-#include "activation.glsl"
 #include "f16_words.glsl"
 #if VKF_INT64
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
@@ -183,59 +182,5 @@ vec4 multiply_add(float x, vec4 w, vec4 sum) {
 #endif
 }
 
-vec4 load_bias(uint column) {
-  vec4 bias = vec4(0.0);
-  if (p.bias_offset != kMatmulNone) {
-    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-      if (column + e < p.n) bias[e] = b[p.bias_offset + column + e];
-    }
-  }
-  return bias;
-}
-
-// beta C, or zeros.
-vec4 load_addend(uint row, uint column) {
-  vec4 addend = vec4(0.0);
-  if (p.c_offset != kMatmulNone) {
-    const uint at = p.c_offset + gl_WorkGroupID.z * p.c_batch_stride + row * p.c_row_stride;
-    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-      if (column + e < p.n) addend[e] = p.beta * c[at + column + e];
-    }
-  }
-  return addend;
-}
-
-uint epilogue() { return kActivation == 255u ? p.activation : kActivation; }
-bool has_gate() { return (epilogue() & kActivationGate) != 0u; }
-
-// Of a gated product two results, in x and y.
-vec4 finish(vec4 sum, vec4 bias, vec4 addend) {
-  const uint kind = epilogue() & (kActivationGate - 1u);
-  const vec4 x = p.alpha * sum + bias + (p.c_after == 0u ? addend : vec4(0.0));
-  // A loop, and not four calls: every call is inlined, and the activations are most of the SPIR-V.
-  vec4 v = x;
-  for (uint e = 0u; e < 4u; ++e) v[e] = apply_activation(x[e], kind);
-  if (has_gate()) return vec4(v.xz * x.yw, 0.0, 0.0);
-  return p.c_after == 0u ? v : v + addend;
-}
-
-void store_quad(uint row, uint column, vec4 v) {
-  const uint first = p.y_offset + gl_WorkGroupID.z * p.y_batch_stride + row * p.y_row_stride;
-  if (has_gate()) {
-    [[unroll]] for (uint e = 0u; e < 2u; ++e) {
-      if (column + 2u * e < p.n) y[first + column / 2u + e] = v[e];
-    }
-    return;
-  }
-  const uint at = first + column;
-#if !VKF_LITERAL  // there a store of four is four stores
-  if ((at & 3u) == 0u && column + 3u < p.n) {
-    y4[at >> 2] = v;
-    return;
-  }
-#endif
-  [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-    if (column + e < p.n) y[at + e] = v[e];
-  }
-}
+#include "matmul_finish_quad.glsl"
 #endif

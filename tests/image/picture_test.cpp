@@ -129,6 +129,8 @@ TEST_SUITE("cpu") {
     refuse(std::string("RIFF\0\0\0\0WEBPVP8 ", 16), ErrorCode::kUnsupported, "WebP");
     refuse(std::string("II*\0\0\0\0\0", 8), ErrorCode::kUnsupported, "TIFF");
     refuse("BM", ErrorCode::kInvalidFile, "BMP");
+    refuse(std::string("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\0\x10\0\0\0\x10", 26),
+           ErrorCode::kInvalidFile, "in its header, after 26 bytes");
     refuse("\xff\xd8\xff", ErrorCode::kInvalidFile, "JPEG");
     refuse("\x89PNG\r\n\x1a\n", ErrorCode::kInvalidFile, "PNG");
     refuse("GIF89a", ErrorCode::kInvalidFile, "GIF");

@@ -69,6 +69,20 @@ MatmulChoice software_rows(const DeviceCaps& caps) {
   return choice_of(kRows, 0, caps.subgroup_size == 4 ? 4 : 8, 1);
 }
 
+// Blocks of every size that a GPU may take, and products in parts of K.
+void add_tiled_runs(std::vector<ProductRun>& runs, const DeviceCaps& caps) {
+  add_run(runs, caps, Precision::kF32, choice_of(kTiled, 32));
+  add_run(runs, caps, Precision::kF32, choice_of(kTiled, 64), "large");
+  if (can_run(choice_of(kTiled, 128), caps)) {
+    add_run(runs, caps, Precision::kF32, choice_of(kTiled, 128), "largest");
+  }
+  for (const auto& [block, parts] : {std::pair{32, 3}, {64, 2}}) {
+    add_run(runs, caps, Precision::kF32, choice_of(kTiled, static_cast<uint8_t>(block)),
+            "in parts");
+    runs.back().parts = static_cast<uint32_t>(parts);
+  }
+}
+
 // The kernels that one driver's compiler asks for, on every device that can run them.
 void add_special_runs(std::vector<ProductRun>& runs, DeviceCaps caps) {
   caps.wants_literal_tiles = caps.streams_uniform_loads = true;
@@ -108,8 +122,7 @@ std::vector<ProductRun> packed_runs(const DeviceCaps& caps) {
     add_packed_runs(runs, caps, Precision::kF16);
   } else {
     add_packed_runs(runs, caps, Precision::kF32);
-    add_run(runs, caps, Precision::kF32, choice_of(kTiled, 32));
-    add_run(runs, caps, Precision::kF32, choice_of(kTiled, 64), "large");
+    add_tiled_runs(runs, caps);
   }
   return runs;
 }
@@ -127,8 +140,7 @@ std::vector<ProductRun> strided_runs(const DeviceCaps& caps) {
       add_run(runs, plain, Precision::kF32, choice_of(kStrided, 8, 1), "literal");
     }
   }
-  add_run(runs, caps, Precision::kF32, choice_of(kTiled, 32));
-  add_run(runs, caps, Precision::kF32, choice_of(kTiled, 64), "large");
+  add_tiled_runs(runs, caps);
   return runs;
 }
 
@@ -259,6 +271,60 @@ TEST_SUITE("cpu") {
       problem.params.a_col_stride = 2;
       CHECK(pick_matmul(problem, discrete).strategy == kTiled);
       CHECK(pick_matmul(problem, software).strategy == kStrided);
+    }
+  }
+
+  TEST_CASE("matmul takes smaller blocks, then parts of K, where a GPU would lack work") {
+    struct Row {
+      uint32_t m, n, k;
+      uint32_t block, parts;
+    };
+    constexpr Row kRows[] = {
+        {512, 3072, 768, 128, 1}, {512, 768, 768, 128, 1}, {256, 768, 3072, 64, 1},
+        {128, 768, 3072, 64, 1},  {64, 768, 768, 32, 1},   {16, 768, 768, 32, 1},
+        {16, 384, 1536, 32, 2},   {16, 384, 384, 32, 1},   {16, 32, 8192, 32, 8},
+        {1500, 24, 8192, 32, 1},
+    };
+    DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
+    caps.device_class = DeviceClass::kDiscrete;
+    caps.limits.max_invocations = caps.limits.max_group_size[0] = 256;
+    for (const Row& row : kRows) {
+      CAPTURE(row.m);
+      CAPTURE(row.n);
+      CAPTURE(row.k);
+      const ProductCase c{.m = row.m, .n = row.n, .k = row.k};
+      MatmulProblem problem{.params = {.m = c.m, .n = c.n, .k = c.k}};
+      problem.params.a_col_stride = problem.params.b_col_stride = 1;
+      problem.params.b_row_stride = kPanelColumns;
+      problem.params.b_panel_stride = kPanelColumns * c.k;
+      const MatmulChoice choice = pick_matmul(problem, caps);
+      REQUIRE(choice.strategy == kTiled);
+      CHECK(launch_matmul({}, problem, caps, Precision::kF32, choice).spec[1] == row.block);
+      CHECK(parts_of_k(problem, caps, choice) == row.parts);
+      caps.device_class = DeviceClass::kIntegrated;
+      CHECK(parts_of_k(problem, caps, pick_matmul(problem, caps)) <= row.parts);
+      caps.device_class = DeviceClass::kDiscrete;
+    }
+    // The baseline's limits have no place for the largest one.
+    CHECK(pick_matmul({.params = {.m = 512, .n = 3072, .k = 768}}, caps_of_tier(Tier::kBaseline))
+              .rows == 64);
+  }
+
+  TEST_CASE("tiles of matmul_wide fit 16 KiB of shared memory with subgroups of any size") {
+    DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
+    caps.device_class = DeviceClass::kSoftware;
+    for (uint32_t size : {4u, 8u, 16u, 32u, 64u, 128u}) {
+      caps.subgroup_size = size;
+      for (const Layout layout : {Layout::kPacked, Layout::kStrided}) {
+        const ProductCase c{.m = 100, .n = 100, .k = 20, .layout = layout};
+        const MatmulProblem problem = make_product(c).problem;
+        const Dispatch d =
+            launch_matmul({}, problem, caps, Precision::kF32, pick_matmul(problem, caps));
+        CAPTURE(size);
+        CHECK(d.spec[1] > 0);
+        CHECK(d.spec[0] * d.spec[1] * d.spec[2] * 2 * 16 <= 16384);
+        CHECK(d.groups[0] * d.spec[1] >= c.m);
+      }
     }
   }
 
