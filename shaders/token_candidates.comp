@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: log-probabilities of the next token, score processing, and the K best of a slot
 // shapes:   Logits (slots, V), Suppress (2, ceil(V/32)), Choice (params/sampling.h) -> Candidates (slots, K, 2): f32 bits, token
-// mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token
+// mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token and keeps its best
 // bounds:   any V; places beyond it hold token 0 at -inf; slots beyond the live ones are skipped
 // requires: nothing (baseline)
 layout(local_size_x_id = 0) in;
@@ -55,14 +55,29 @@ float processed(uint token, uint length, float value) {
   return value;
 }
 
+uint base, length;
+float peak, log_sum;
+ChoiceRow choice_of_row;
+
+float scored(uint token) { return processed(token, length, (logits[base + token] - peak) - log_sum); }
+
+uvec2 candidate_at(uint token) {
+  float value = scored(token);
+  if (kDrawn != 0u && length >= s.prompt_length) {
+    value += gumbel(choice_of_row, length - s.prompt_length, token);
+  }
+  return uvec2(order_key(value), token);
+}
+#include "row_kept.glsl"
+
 void main() {
   const uint slot = gl_WorkGroupID.x;
   const uint lane = gl_LocalInvocationID.x;
   if (slot >= state.live_slots) return;
-  const uint base = slot * p.vocab;
-  const uint length = state.position + 1u;
+  base = slot * p.vocab;
+  length = state.position + 1u;
 
-  float peak = logits[base];
+  peak = logits[base];
   for (uint v = lane; v < p.vocab; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
   peak = kNormalise != 0u ? workgroup_max(peak) : 0.0;
   float sum = 0.0;
@@ -75,27 +90,17 @@ void main() {
     }
   }
   sum = workgroup_sum(sum);
-  const float log_sum = kNormalise != 0u ? log_of_sum(sum) : sum;
+  log_sum = kNormalise != 0u ? log_of_sum(sum) : sum;
 
-  ChoiceRow c;
-  if (kDrawn != 0u) c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
-  uvec2 last = no_best();
+  if (kDrawn != 0u) choice_of_row = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
+  keep_best(false, no_best(), p.vocab);
   for (uint k = 0u; k < p.candidates; ++k) {
-    uvec2 best = no_best();
-    for (uint v = lane; v < p.vocab; v += kLocalSize) {
-      float value = processed(v, length, (logits[base + v] - peak) - log_sum);
-      if (kDrawn != 0u && length >= s.prompt_length) value += gumbel(c, length - s.prompt_length, v);
-      const uvec2 candidate = uvec2(order_key(value), v);
-      const bool after = k == 0u || is_better(last, candidate);
-      if (after && is_better(candidate, best)) best = candidate;
-    }
-    last = workgroup_best(best);
+    const uvec2 best = next_best(p.vocab);
     if (lane == 0u) {
       // A NaN anywhere makes the sum NaN: report it as the score, so that the search stops there.
       const bool found = k < p.vocab;
-      const uint token = found ? last.y : 0u;
-      const float scored = processed(token, length, (logits[base + token] - peak) - log_sum);
-      const float value = found ? scored : negative_infinity();
+      const uint token = found ? best.y : 0u;
+      const float value = found ? scored(token) : negative_infinity();
       const uint at = (slot * p.candidates + k) * 2u;
       candidates[at] = floatBitsToUint(is_nan(log_sum) ? log_sum : value);
       candidates[at + 1u] = token;

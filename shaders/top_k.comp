@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: the K largest elements, best first, equal ones by ascending index; a NaN is the largest
 // shapes:   X (R, V) -> Y (R, K, 2): the value's bits, its index
-// mapping:  one workgroup a row, K passes over it, each finding the best after the one before
+// mapping:  one workgroup a row; an invocation takes every kLocalSize-th element and keeps its best
 // bounds:   V may be anything from K on; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 layout(local_size_x_id = 0) in;
@@ -16,23 +16,21 @@ layout(push_constant) uniform Params { RowParams p; };
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) writeonly buffer Y { uint y[]; };
 
+uint row_base;
+uvec2 candidate_at(uint i) { return uvec2(order_key(x[row_base + i]), i); }
+#include "row_kept.glsl"
+
 void main() {
   const uint row = row_group_index();
   if (row >= p.rows) return;
-  uvec2 previous = uvec2(0u);
+  row_base = row * p.width;
+  keep_best(false, no_best(), p.width);
   for (uint k = 0u; k < p.best; ++k) {
-    uvec2 best = no_best();
-    for (uint i = gl_LocalInvocationID.x; i < p.width; i += kLocalSize) {
-      const uvec2 candidate = uvec2(order_key(x[row * p.width + i]), i);
-      if (k > 0u && !is_better(previous, candidate)) continue;
-      if (is_better(candidate, best)) best = candidate;
-    }
-    best = workgroup_best(best);
+    const uvec2 best = next_best(p.width);
     if (gl_LocalInvocationID.x == 0u) {
       const uint slot = (row * p.best + k) * 2u;
-      y[slot] = floatBitsToUint(x[row * p.width + best.y]);
+      y[slot] = floatBitsToUint(x[row_base + best.y]);
       y[slot + 1u] = best.y;
     }
-    previous = best;
   }
 }

@@ -48,6 +48,17 @@ TEST_SUITE("gpu") {
     check_case(random_array({2, 50257}, 4), 40);
   }
 
+  TEST_CASE("top_k finds the best where one invocation has them all") {
+    Array x = random_array({2, 5000}, 5);
+    for (int64_t i = 0; i < 20; ++i) {
+      x[128 * i] = 1000.0 + static_cast<double>(i * 7 % 20);
+      x[5000 + 3 + 128 * i] = i % 4 == 0 ? kNan : 1000.0;
+    }
+    check_case(x, 12);
+    x[5000] = kNan;
+    check_case(x, 24);
+  }
+
   TEST_CASE("top_k orders equals by index and puts NaN first") {
     Array x = reference::filled({4, 65}, 1.0);
     x[10] = 2.0;
