@@ -145,26 +145,53 @@ std::string roofline_reason(const std::string& op) {
     const char* why;
   };
   constexpr const char* kSmall = "a small copy: the dispatch itself is the cost";
-  constexpr const char* kSelection = "passes over the row, one for each of the best tokens";
   constexpr const char* kExponential = "an exponential or erf for each element";
+  constexpr const char* kPasses = "three passes over a row: mean, variance, result";
+  constexpr const char* kSingles = "single elements, which drivers on a CPU load lane by lane";
+  constexpr const char* kDown = "sums down the sequence, whose elements lie a row apart";
   constexpr Reason kReasons[] = {
       {"activation", kExponential},
       {"additive_attention", "a tanh for every query, key and column"},
+      {"argmax", kSingles},
+      {"attention", "an exponential for every pair, between two products"},
+      {"attention_weights", "three passes over every row of weights, one with an exponential"},
       {"beam_select", "sequential choices among a few dozen candidates; one workgroup an item"},
+      {"chunk_attention", "an exponential for every pair; every query loads its keys for itself"},
+      {"combine", kSingles},
+      {"conv", "a weight is used for four outputs, and each of them loads its element"},
+      {"embedding", kSingles},
       {"gated_activation", kExponential},
+      {"gather_rows", kSingles},
       {"greedy_select", "one invocation a row writes a few words"},
+      {"group_norm", kPasses},
       {"inverse_start", "a maximum over all matrices before anything can be written"},
       {"kv_append", kSmall},
-      {"matmul", "drivers on a CPU make every load with a computed address lane by lane"},
+      {"layer_norm", kPasses},
+      {"linear_attention", "features, sums of chunks and their scan pass through memory"},
+      {"log_softmax", "three passes over a row, one with an exponential"},
+      {"lsh_hash", "a few dozen columns for each token, then the largest of them"},
       {"lsh_sort", "radix passes that wait for each other"},
+      {"matmul", "drivers on a CPU make every load with a computed address lane by lane"},
+      {"mean_pool", kDown},
+      {"mix_rounds", "an exponential for each round of every element"},
+      {"move_columns", kSmall},
+      {"picture_values",
+       "a filter along lines, then one along columns: several pixels for each of its own"},
       {"recurrence", "every token waits for the one before"},
       {"recurrent_cell", kSmall},
+      {"rms_norm", "two passes over a row"},
+      {"rotary", kSingles},
       {"rotary_append", kSmall},
+      {"row_entropy", "a logarithm for each element"},
+      {"segment_means", kDown},
+      {"sequence_projection", "values are loaded again for every few rows of the projection"},
+      {"softmax", kExponential},
       {"step_advance", "one workgroup packs the live rows and writes the next step's sizes"},
-      {"token_candidates", kSelection},
+      {"token_candidates", "three passes over a row: the largest, the sum, the best"},
       {"token_sample", "a dozen passes over the row, which find thresholds digit by digit"},
       {"token_scores", "a pass to clear marks, one to set them by history, one to use them"},
-      {"top_k", kSelection},
+      {"top_k", "the best of a row are kept in order while it is read"},
+      {"unfold", "single elements, each found by its place in the picture"},
   };
   for (const Reason& reason : kReasons) {
     if (op == reason.op) return reason.why;
