@@ -201,6 +201,7 @@ inline std::vector<uint32_t> run_product(const std::shared_ptr<VulkanDevice>& de
     REQUIRE(device->upload(*buffer, 0, std::as_bytes(std::span(*image))).ok());
     buffers.push_back(std::move(*buffer));
   }
+  plan_barriers(plan);
   for (const Buffer& buffer : buffers) bound.memory.push_back({&buffer, 0, buffer.bytes()});
   const auto recording = Recording::create(device, plan, bound);
   REQUIRE_MESSAGE(recording.ok(), how.name << ": " << recording.error().message);
