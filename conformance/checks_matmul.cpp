@@ -15,33 +15,14 @@ struct Product {
   int64_t m, n, k;
 };
 // Weights of 64 columns are in panels as they stand, f32 ones too. Rows 1 to 9, around tiles of 8,
-// 14, 16, 32 and 64, panels of 64 columns, odd depths; 1,500 rows.
-constexpr Product kProducts[] = {{1, 1, 1},
-                                 {1, 7, 3},
-                                 {1, 64, 65},
-                                 {2, 64, 33},
-                                 {3, 63, 64},
-                                 {4, 65, 127},
-                                 {5, 8, 128},
-                                 {6, 200, 31},
-                                 {7, 129, 65},
-                                 {8, 130, 257},
-                                 {9, 64, 64},
-                                 {13, 66, 40},
-                                 {14, 71, 9},
-                                 {15, 64, 16},
-                                 {16, 97, 129},
-                                 {17, 33, 32},
-                                 {31, 128, 63},
-                                 {32, 127, 100},
-                                 {33, 65, 66},
-                                 {63, 64, 17},
-                                 {64, 65, 33},
-                                 {65, 200, 47},
-                                 {200, 200, 200},
-                                 {1500, 67, 21},
-                                 // So few blocks and so many steps that GPUs take K in parts.
-                                 {12, 70, 1025}};
+// 14, 16, 32 and 64, panels of 64 columns, odd depths; 1,500 rows; and so few
+// blocks and so many steps that GPUs take K in parts.
+constexpr Product kProducts[] = {
+    {1, 1, 1},    {1, 7, 3},     {1, 64, 65},     {2, 64, 33},    {3, 63, 64},
+    {4, 65, 127}, {5, 8, 128},   {6, 200, 31},    {7, 129, 65},   {8, 130, 257},
+    {9, 64, 64},  {13, 66, 40},  {14, 71, 9},     {15, 64, 16},   {16, 97, 129},
+    {17, 33, 32}, {31, 128, 63}, {32, 127, 100},  {33, 65, 66},   {63, 64, 17},
+    {64, 65, 33}, {65, 200, 47}, {200, 200, 200}, {1500, 67, 21}, {12, 70, 1025}};
 
 bool is_quick(const Product& p) {
   return p.m == 5 || p.m == 33 || p.m == 12 || (p.n == 64 && p.m <= 2);

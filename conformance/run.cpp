@@ -90,13 +90,8 @@ class Run {
   Status run_check(const Check& check) {
     auto made = check.make();
     if (!made) return made.error().with_context(check.name);
-    uint32_t rows = 0;
-    if (check.op == "matmul") {
-      const Shape& shape = made->expected.begin()->second.values.shape;
-      rows = static_cast<uint32_t>(shape[shape.size() - 2]);
-    }
     std::set<std::string> plans;
-    for (const Variation& variation : variations_of(caps_, rows, made->precision)) {
+    for (const Variation& variation : variations_of(caps_, check, *made)) {
       GraphRunOptions run;
       run.caps = variation.caps;
       run.precision = made->precision;

@@ -63,7 +63,13 @@ constexpr Way kWays[] = {
 
 }  // namespace
 
-std::vector<Variation> variations_of(const DeviceCaps& caps, uint32_t rows, Precision precision) {
+std::vector<Variation> variations_of(const DeviceCaps& caps, const Check& check,
+                                     const CheckCase& made) {
+  uint32_t rows = 0;
+  if (check.op == "matmul") {
+    const Shape& shape = made.expected.begin()->second.values.shape;
+    rows = static_cast<uint32_t>(shape[shape.size() - 2]);
+  }
   std::vector<Variation> list;
   for (int tier = static_cast<int>(caps.tier); tier >= 0; --tier) {
     const DeviceCaps own = at_tier(caps, static_cast<Tier>(tier));
@@ -73,7 +79,7 @@ std::vector<Variation> variations_of(const DeviceCaps& caps, uint32_t rows, Prec
       if (!way.apply(varied)) continue;
       list.push_back({name, name + way.name, varied});
       if (rows == 0) continue;
-      for (const MatmulChoice& choice : matmul_candidates(varied, rows, precision)) {
+      for (const MatmulChoice& choice : matmul_candidates(varied, rows, made.precision)) {
         DeviceCaps tuned = varied;
         tuned.tuned_matmul = {std::vector{choice}, std::vector{choice}};
         std::string text = choice_text(choice);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/check.h"
 #include "plan/device_caps.h"
 
 namespace vkformer::conformance {
@@ -15,7 +16,8 @@ struct Variation {
   DeviceCaps caps;
 };
 
-// `rows`: of a matrix product, whose every kernel is tried; 0: none.
-std::vector<Variation> variations_of(const DeviceCaps& caps, uint32_t rows, Precision precision);
+// Of a check and what it made: a matrix product is tried with every kernel for its rows.
+std::vector<Variation> variations_of(const DeviceCaps& caps, const Check& check,
+                                     const CheckCase& made);
 
 }  // namespace vkformer::conformance

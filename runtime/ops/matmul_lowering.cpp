@@ -6,7 +6,6 @@ namespace vkformer {
 namespace {
 
 constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
-constexpr uint32_t kWideSums = 512;    // groups of 8 sums of a tile of matmul_wide
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
 constexpr size_t kFormatConstant = 9;  // number of kFormat, in the variants that have one
 
@@ -135,8 +134,8 @@ void launch_wide(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
   const MatmulParams& p = problem.params;
   // With shuffles the workgroup is one subgroup; without, a lane group of the usual vector width.
   const uint32_t lanes = shuffles ? caps.subgroup_size : std::clamp(caps.subgroup_size, 4u, 8u);
-  // The sums pass through 16 KiB of shared memory. Subgroups beyond 16 are those of GPUs that stand
-  // in for a software device, because their own kernels are demoted.
+  // Subgroups beyond 16 are those of GPUs that stand in for a software device, because their own
+  // kernels are demoted.
   const uint32_t rows = std::min<uint32_t>(tile.rows, kWideSums / (lanes * tile.lanes));
   d.spec = {lanes, rows, tile.lanes, aligned_a(p), p.activation};
   d.groups = {ceil_div(p.m, rows), ceil_div(p.n, lanes * tile.lanes * kGroupColumns),

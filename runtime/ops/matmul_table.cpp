@@ -140,7 +140,7 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
       const uint32_t lanes = caps.subgroup() ? caps.subgroup_size : software_lanes(caps);
       // Registers: a GPU has none for such tiles.
       return caps.device_class == DeviceClass::kSoftware && c.rows > 0 && c.lanes > 0 &&
-             lanes <= most && uint32_t{c.rows} * c.lanes * lanes <= 512;
+             lanes <= most && uint32_t{c.rows} * c.lanes * lanes <= kWideSums;
     }
     case kLiteral:
       return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.wants_literal_tiles &&

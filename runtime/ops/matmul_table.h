@@ -27,6 +27,9 @@ struct UnitsGroup {
 };
 UnitsGroup units_group(const MatmulChoice& choice);
 
+// Groups of 8 sums that a tile of matmul_wide may have: they pass through 16 KiB of shared memory.
+inline constexpr uint32_t kWideSums = 512;
+
 // Rows of matmul_wide's tile for large products on a software device with subgroups. Mesa 23 to 25
 // takes seconds to compile 32.
 uint8_t large_tile_rows(const DeviceCaps& caps);

@@ -8,7 +8,6 @@
 // on stderr before it is made, so that what RADV_DEBUG=shaderstats prints there has a heading. The
 // device: VKFORMER_TEST_DEVICE, _TIER, _LIMITS.
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <string>
 
@@ -17,16 +16,12 @@
 #include "conformance/kernels.h"
 #include "conformance/variations.h"
 #include "ops/op.h"
+#include "support/test_options.h"
 #include "vulkan/device_impl.h"
 
 using namespace vkformer;
 
 namespace {
-
-std::string environment(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
 
 class Compiler {
  public:
@@ -86,12 +81,7 @@ void make_checks(Compiler& compiler, const DeviceCaps& caps) {
       compiler.refuse(check.name, made.error());
       continue;
     }
-    uint32_t rows = 0;
-    if (check.op == "matmul") {
-      const Shape& shape = made->expected.begin()->second.values.shape;
-      rows = static_cast<uint32_t>(shape[shape.size() - 2]);
-    }
-    for (const auto& variation : conformance::variations_of(caps, rows, made->precision)) {
+    for (const auto& variation : conformance::variations_of(caps, check, *made)) {
       const auto plan = make_plan(made->op.graph, variation.caps, made->precision);
       if (plan) compiler.make(check.name + "/" + variation.name, *plan);
       if (!plan) compiler.refuse(check.name + "/" + variation.name, plan.error());
@@ -115,11 +105,7 @@ int main(int count, char** list) {
       return 2;
     }
   }
-  DeviceOptions options;
-  options.device = environment("VKFORMER_TEST_DEVICE", "best");
-  options.tier = environment("VKFORMER_TEST_TIER", "best");
-  options.limits = environment("VKFORMER_TEST_LIMITS", "");
-  options.cache_directory = "none";
+  DeviceOptions options = test_device_options();
   options.compile_threads = 0;
   // Hardware that is not there has nothing to wait for.
   DeviceTweaks tweaks;

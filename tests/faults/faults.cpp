@@ -14,6 +14,7 @@
 
 #include "faults/world.h"
 #include "support/fault_entry_points.h"
+#include "support/test_options.h"
 
 using namespace vkformer;
 using namespace vkformer::testing;
@@ -32,11 +33,6 @@ struct Tally {
   uint64_t lost = 0;      // devices
   uint64_t failures = 0;
 };
-
-std::string environment(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
 
 bool makes_pipelines(Call call) {
   return call == Call::kCreateShaderModule || call == Call::kCreateDescriptorSetLayout ||
@@ -227,12 +223,9 @@ bool read_arguments(int count, char** list, Arguments& read) {
   settings.inputs = settings.prompts = std::move(inputs).value();
   settings.prompts.erase("decoder_input_ids");
   settings.prompts.erase("decoder_attention_mask");
-  settings.device.device = environment("VKFORMER_TEST_DEVICE", "best");
-  settings.device.tier = environment("VKFORMER_TEST_TIER", "best");
-  settings.device.limits = environment("VKFORMER_TEST_LIMITS", "");
+  settings.device = test_device_options();
   // Which call is the n-th must not depend on threads.
   settings.device.compile_threads = 0;
-  settings.device.cache_directory = "none";
   settings.tweaks.get_instance_proc_addr = FaultTable::get_instance_proc_addr;
   for (int i = 2; i < count; ++i) {
     const std::string word = list[i];

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/test_options.h"
 #include "vkformer/session.h"
 
 using namespace vkformer;
@@ -24,11 +25,6 @@ namespace {
 constexpr int64_t kReports = 10;
 // What allocators and drivers may keep after the first tenth of a run, bytes of the process.
 constexpr int64_t kMayGrow = 4 << 20;
-
-std::string environment(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
 
 // The value, or the end of the program.
 template <class T>
@@ -185,13 +181,8 @@ int main(int count, char** list) {
         "usage: vkformer_soak GOLDEN_CASE [--generations N] [--sessions N] [--threads N]\n");
     return 2;
   }
-  DeviceOptions options;
-  options.device = environment("VKFORMER_TEST_DEVICE", "best");
-  options.tier = environment("VKFORMER_TEST_TIER", "best");
-  options.limits = environment("VKFORMER_TEST_LIMITS", "");
-  options.cache_directory = "none";
   const std::string golden = list[1];
-  const Device device = must(Device::create(options));
+  const Device device = must(Device::create(test_device_options()));
   Soak soak{device, must(Model::load(device, golden + "/model")),
             must(read_tensor_file(golden + "/inputs.safetensors"))};
   soak.prompts.erase("decoder_input_ids");

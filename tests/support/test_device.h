@@ -1,39 +1,20 @@
-// The device that GPU tests run on, one per process. The environment chooses it:
-//   VKFORMER_TEST_DEVICE    DeviceOptions::device; when set, a missing device fails the test
-//   VKFORMER_TEST_TIER      DeviceOptions::tier
-//   VKFORMER_TEST_LIMITS    DeviceOptions::limits
+// The device that GPU tests run on, one per process. The environment chooses it: what
+// test_options.h lists (where it names a device, a missing one fails the test), and
 //   VKFORMER_TEST_TIMELINE  "fences": without timeline semaphores
 //   VKFORMER_TEST_MEMORY    "staged": as if device memory were not mapped
 #pragma once
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "support/kept.h"
+#include "support/test_options.h"
 #include "vkformer/device.h"
 #include "vulkan/device.h"
 #include "vulkan/tweaks.h"
 
 namespace vkformer {
-
-inline std::string test_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-// What the environment asks for; no pipeline cache, so that every test compiles what it uses.
-inline DeviceOptions test_device_options() {
-  DeviceOptions options;
-  const std::string device = test_environment("VKFORMER_TEST_DEVICE");
-  const std::string tier = test_environment("VKFORMER_TEST_TIER");
-  if (!device.empty()) options.device = device;
-  if (!tier.empty()) options.tier = tier;
-  options.limits = test_environment("VKFORMER_TEST_LIMITS");
-  options.cache_directory = "none";
-  return options;
-}
 
 inline DeviceTweaks test_device_tweaks() {
   DeviceTweaks tweaks;

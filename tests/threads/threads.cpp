@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/test_options.h"
 #include "vkformer/attention.h"
 #include "vkformer/attention_view.h"
 #include "vkformer/audio.h"
@@ -60,11 +61,6 @@ void together(const std::function<void(int thread)>& work) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-}
-
-std::string environment(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
 const std::vector<std::string> kWords = {"attention", "is", "all", "you", "need"};
@@ -262,10 +258,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string directory = argv[1];
-  DeviceOptions options;
-  options.device = environment("VKFORMER_TEST_DEVICE", "best");
-  options.tier = environment("VKFORMER_TEST_TIER", "best");
-  options.limits = environment("VKFORMER_TEST_LIMITS", "");
+  DeviceOptions options = test_device_options();
+  options.cache_directory.clear();  // the cache is shared, too
   std::atomic<int> messages{0};
   options.log = [&](LogLevel, const std::string&) { ++messages; };
   {
