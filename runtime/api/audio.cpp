@@ -6,6 +6,7 @@
 #include "audio/resample.h"
 #include "audio/wav.h"
 #include "base/check.h"
+#include "base/message.h"
 #include "base/within_memory.h"
 #include "checkpoint/mapped_file.h"
 
@@ -32,7 +33,7 @@ Result<Sound> decode_wav_bytes(std::span<const std::byte> bytes, const std::stri
     Sound sound{std::move(wav.samples), wav.sampling_rate};
     if (sampling_rate == kRateOfFile || sampling_rate == sound.sampling_rate) return sound;
     auto resampled = resample_sound(sound, sampling_rate);
-    if (!resampled) return resampled.error().with_context("[" + name + "]");
+    if (!resampled) return resampled.error().with_context(message({"[", name, "]"}));
     return resampled;
   });
 }

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "api/c_interop.h"
+#include "base/message.h"
 #include "vkformer/attention.h"
 #include "vkformer/operators.h"
 #include "vkformer/vulkan_interop.h"
@@ -56,9 +57,9 @@ const std::map<std::string, OperatorTensor>& side_of(const vkf_recorded_operator
 MultiHeadAttentionOptions attention_options(const vkf_attention_options* options) {
   const vkf_attention_options given = read_needed(options, "attention options");
   if (given.projection < VKF_PROJECT_SEPARATE || given.projection > VKF_PROJECT_SHARED_BY_HEADS) {
-    refuse(invalid_argument("[projection] is " + std::to_string(given.projection) +
-                            "; choices run from 0 (VKF_PROJECT_SEPARATE) to 2 "
-                            "(VKF_PROJECT_SHARED_BY_HEADS)."));
+    refuse(invalid_argument(message(
+        {"[projection] is ", given.projection,
+         "; choices run from 0 (VKF_PROJECT_SEPARATE) to 2 (VKF_PROJECT_SHARED_BY_HEADS)."})));
   }
   MultiHeadAttentionOptions made;
   made.d_model = given.d_model;

@@ -4,6 +4,8 @@
 #include <exception>
 #include <new>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -53,7 +55,7 @@ vkf_status report(vkf_error* error, const CallBody& body) noexcept {
 
 void need(const void* pointer, const char* name) {
   if (pointer == nullptr) {
-    refuse(invalid_argument(std::string("[") + name + "] is null; give one."));
+    refuse(invalid_argument(message({"[", name, "] is null; give one."})));
   }
 }
 
@@ -68,10 +70,10 @@ uint32_t size_of(const void* given, const StructShape& shape) {
   uint32_t size = 0;
   std::memcpy(&size, given, sizeof(size));
   if (size >= shape.alignment && size % shape.alignment == 0 && size <= kLargestStruct) return size;
-  refuse(invalid_argument(std::string("[") + shape.name + "] has a struct_size of " +
-                          std::to_string(size) +
-                          " bytes, which no version of it has; set it to sizeof the struct (" +
-                          std::to_string(shape.known_bytes) + " here)."));
+  refuse(
+      invalid_argument(message({"[", shape.name, "] has a struct_size of ", size,
+                                " bytes, which no version of it has; set it to sizeof the struct (",
+                                shape.known_bytes, " here)."})));
 }
 
 }  // namespace
@@ -82,10 +84,10 @@ void read_shared(const void* given, void* known, const StructShape& shape) {
   const auto* bytes = static_cast<const char*>(given);
   for (size_t i = shape.known_bytes; i < size; ++i) {
     if (bytes[i] == 0) continue;
-    refuse(unsupported(std::string("[") + shape.name + "] has a struct_size of " +
-                       std::to_string(size) + " bytes and byte " + std::to_string(i) +
-                       " is set, but this library knows " + std::to_string(shape.known_bytes) +
-                       "; leave what is newer zero, or link a newer library."));
+    refuse(
+        unsupported(message({"[", shape.name, "] has a struct_size of ", size, " bytes and byte ",
+                             i, " is set, but this library knows ", shape.known_bytes,
+                             "; leave what is newer zero, or link a newer library."})));
   }
   std::memcpy(known, given, std::min<size_t>(size, shape.known_bytes));
 }
@@ -109,8 +111,8 @@ std::vector<std::string> read_texts(const char* const* texts, size_t count, cons
   copies.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     if (texts[i] == nullptr) {
-      refuse(invalid_argument(std::string("[") + name + "] number " + std::to_string(i) + " of " +
-                              std::to_string(count) + " is null; give a text, perhaps \"\"."));
+      refuse(invalid_argument(message(
+          {"[", name, "] number ", i, " of ", count, " is null; give a text, perhaps \"\"."})));
     }
     copies.emplace_back(texts[i]);
   }
@@ -126,16 +128,15 @@ std::vector<const char*> pointers_to(const std::vector<std::string>& strings) {
 
 void check_index(size_t index, size_t count, const char* what) {
   if (index < count) return;
-  refuse(invalid_argument(std::string("[") + what + "] " + std::to_string(index) +
-                          " is asked for, but there are " + std::to_string(count) +
-                          ", counted from 0."));
+  refuse(invalid_argument(message(
+      {"[", what, "] ", index, " is asked for, but there are ", count, ", counted from 0."})));
 }
 
 void check_bits(uint32_t flags, uint32_t known, const char* name) {
   if ((flags & ~known) == 0) return;
-  refuse(unsupported(std::string("[") + name + "] " + std::to_string(flags) +
-                     " has bits that this library does not know; it knows those of " +
-                     std::to_string(known) + "."));
+  refuse(unsupported(
+      message({"[", name, "] ", flags,
+               " has bits that this library does not know; it knows those of ", known, "."})));
 }
 
 std::unique_ptr<vkf_bytes> bytes_of(Result<std::string> text) {

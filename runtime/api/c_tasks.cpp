@@ -2,6 +2,7 @@
 #include <variant>
 
 #include "api/c_support.h"
+#include "base/message.h"
 #include "vkformer/tasks.h"
 
 struct vkf_task {
@@ -82,8 +83,8 @@ template <class T>
 T* task_as(vkf_task* task, const char* name) {
   need(task, "task");
   if (T* found = std::get_if<T>(&task->task)) return found;
-  refuse(invalid_argument(std::string("[task] this one was loaded for something else; ") + name +
-                          " can do this."));
+  refuse(invalid_argument(message(
+      {std::string("[task] this one was loaded for something else; "), name, " can do this."})));
 }
 
 void set_text_choice(const vkf_choice_options& c, TextOptions& made) {
@@ -256,7 +257,7 @@ vkf_status vkf_task_load(const vkf_device* device, const vkf_source* source, con
       }
       known += (known.empty() ? "" : ", ") + std::string(entry.name);
     }
-    refuse(not_found(std::string("[task] '") + name + "' is not one of " + known + "."));
+    refuse(not_found(message({"[task] '", name, "' is not one of ", known, "."})));
   });
 }
 
@@ -290,8 +291,9 @@ vkf_status vkf_task_embed(vkf_task* task, const char* const* texts, size_t count
     const std::vector<std::string> copies = read_texts(texts, count, "texts");
     const vkf_embed_options given = read_struct(options, "embed options");
     if (given.pooling < VKF_POOL_MODEL || given.pooling > VKF_POOL_LAST) {
-      refuse(invalid_argument("[pooling] is " + std::to_string(given.pooling) +
-                              "; choices run from 0 (VKF_POOL_MODEL) to 3 (VKF_POOL_LAST)."));
+      refuse(invalid_argument(
+          message({"[pooling] is ", given.pooling,
+                   "; choices run from 0 (VKF_POOL_MODEL) to 3 (VKF_POOL_LAST)."})));
     }
     EmbedOptions read;
     read.pooling = static_cast<Pooling>(given.pooling);

@@ -1,6 +1,7 @@
 #include <iterator>
 
 #include "api/c_support.h"
+#include "base/message.h"
 #include "vkformer/tensor.h"
 
 namespace vkformer {
@@ -15,9 +16,8 @@ const Tensor* find(const vkf_tensors* tensors, const char* name) {
   need_all({{tensors, "tensors"}, {name, "name"}});
   const auto found = tensors->map.find(name);
   if (found != tensors->map.end()) return &found->second;
-  refuse(not_found(std::string("[") + name + "] is none of these " +
-                   std::to_string(tensors->map.size()) +
-                   " tensors; vkf_tensors_name lists their names."));
+  refuse(not_found(message({"[", name, "] is none of these ", tensors->map.size(),
+                            " tensors; vkf_tensors_name lists their names."})));
 }
 
 Tensor copy_tensor(const vkf_tensor& given, const char* name) {
@@ -25,17 +25,17 @@ Tensor copy_tensor(const vkf_tensor& given, const char* name) {
   tensor.dtype = dtype_from(given.dtype);
   if (given.rank != 0) need(given.shape, "shape");
   if (given.rank > 16) {
-    refuse(invalid_argument(std::string("[") + name + "] has " + std::to_string(given.rank) +
-                            " dimensions; give at most 16."));
+    refuse(invalid_argument(
+        message({"[", name, "] has ", given.rank, " dimensions; give at most 16."})));
   }
   if (given.rank != 0) tensor.shape.assign(given.shape, given.shape + given.rank);
   const int64_t count = element_count(tensor.shape);
   const size_t size = dtype_size(tensor.dtype);
   if (count < 0 || given.bytes % size != 0 || given.bytes / size != static_cast<uint64_t>(count)) {
-    refuse(invalid_argument(std::string("[") + name + "] of dtype " + dtype_name(tensor.dtype) +
-                            " and shape " + shape_text(tensor.shape) + " is given " +
-                            std::to_string(given.bytes) +
-                            " bytes, which do not fit; give one value for each element."));
+    refuse(
+        invalid_argument(message({"[", name, "] of dtype ", dtype_name(tensor.dtype), " and shape ",
+                                  shape_text(tensor.shape), " is given ", given.bytes,
+                                  " bytes, which do not fit; give one value for each element."})));
   }
   if (given.bytes == 0) return tensor;
   need(given.data, "data");
@@ -46,11 +46,11 @@ Tensor copy_tensor(const vkf_tensor& given, const char* name) {
 
 template <class T>
 void copy_values(const Result<std::vector<T>>& values, T* out, size_t count, const char* name) {
-  if (!values) refuse(values.error().with_context(std::string("[") + name + "]"));
+  if (!values) refuse(values.error().with_context(message({"[", name, "]"})));
   if (values->size() != count) {
-    refuse(invalid_argument(std::string("[") + name + "] has " + std::to_string(values->size()) +
-                            " elements, but there is room for " + std::to_string(count) +
-                            "; give room for exactly as many."));
+    refuse(invalid_argument(
+        message({"[", name, "] has ", values->size(), " elements, but there is room for ", count,
+                 "; give room for exactly as many."})));
   }
   if (count == 0) return;
   need(out, "values");
@@ -61,9 +61,9 @@ void copy_values(const Result<std::vector<T>>& values, T* out, size_t count, con
 
 DType dtype_from(vkf_dtype dtype) {
   if (dtype >= VKF_F32 && dtype <= VKF_BOOL) return kTypes[dtype];
-  refuse(invalid_argument("[dtype] " + std::to_string(dtype) + " is no element type; give " +
-                          std::to_string(VKF_F32) + " (VKF_F32) to " + std::to_string(VKF_BOOL) +
-                          " (VKF_BOOL)."));
+  refuse(invalid_argument(message({"[dtype] ", static_cast<int>(dtype),
+                                   " is no element type; give ", static_cast<int>(VKF_F32),
+                                   " (VKF_F32) to ", static_cast<int>(VKF_BOOL), " (VKF_BOOL)."})));
 }
 
 vkf_dtype dtype_to(DType dtype) {

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "api/c_support.h"
+#include "base/message.h"
 #include "vkformer/stop_strings.h"
 #include "vkformer/tokenizer.h"
 
@@ -32,8 +33,8 @@ constexpr uint32_t kEncodeBits = VKF_ENCODE_NO_SPECIAL_TOKENS | VKF_ENCODE_TRUNC
                                  VKF_ENCODE_PAD_LEFT | VKF_ENCODE_PAD_ID;
 
 Error no_choice(const char* name, int32_t value, const char* choices) {
-  refuse(invalid_argument(std::string("[") + name + "] is " + std::to_string(value) +
-                          ", which is none of " + choices + "."));
+  refuse(
+      invalid_argument(message({"[", name, "] is ", value, ", which is none of ", choices, "."})));
 }
 
 TruncationOptions truncation(const vkf_encode_options& given) {
@@ -130,8 +131,8 @@ SpecialTokens decode_flags(uint32_t flags) {
 
 int32_t narrow_id(int64_t id) {
   if (id >= 0 && id <= std::numeric_limits<int32_t>::max()) return static_cast<int32_t>(id);
-  refuse(invalid_argument("[id] " + std::to_string(id) +
-                          " is no token id; they run from 0 to 2147483647."));
+  refuse(
+      invalid_argument(message({"[id] ", id, " is no token id; they run from 0 to 2147483647."})));
 }
 
 }  // namespace
@@ -234,7 +235,7 @@ vkf_status vkf_tokenizer_token_to_id(const vkf_tokenizer* tokenizer, const char*
   return guard(error, [&] {
     need_all({{tokenizer, "tokenizer"}, {token, "token"}, {id, "id"}});
     const std::optional<int32_t> found = tokenizer->tokenizer->token_to_id(token);
-    if (!found) refuse(not_found(std::string("[") + token + "] is no token of this tokenizer."));
+    if (!found) refuse(not_found(message({"[", token, "] is no token of this tokenizer."})));
     *id = *found;
   });
 }
@@ -245,7 +246,7 @@ vkf_status vkf_tokenizer_id_to_token(const vkf_tokenizer* tokenizer, int64_t id,
     need(tokenizer, "tokenizer");
     const int32_t narrow = narrow_id(id);
     std::optional<std::string> found = tokenizer->tokenizer->id_to_token(narrow);
-    if (!found) refuse(not_found("[id] " + std::to_string(id) + " names no token."));
+    if (!found) refuse(not_found(message({"[id] ", id, " names no token."})));
     return bytes_of(std::move(*found));
   });
 }

@@ -1,5 +1,6 @@
 // Seeing attention through the C interface.
 #include "api/c_support.h"
+#include "base/message.h"
 #include "vkformer/attention_view.h"
 
 struct vkf_maps {
@@ -44,8 +45,8 @@ MapsHandle maps_handle(Result<AttentionMaps> made) {
 vkf_view_options view_options(const vkf_view_options* options) {
   const vkf_view_options given = read_struct(options, "view options");
   if (given.range == VKF_ZERO_TO_ONE || given.range == VKF_ZERO_TO_MAX) return given;
-  refuse(invalid_argument("[range] is " + std::to_string(given.range) +
-                          "; give 0 (VKF_ZERO_TO_ONE) or 1 (VKF_ZERO_TO_MAX)."));
+  refuse(invalid_argument(
+      message({"[range] is ", given.range, "; give 0 (VKF_ZERO_TO_ONE) or 1 (VKF_ZERO_TO_MAX)."})));
 }
 
 HeatMapRange range_of(const vkf_view_options& given) {
@@ -62,9 +63,8 @@ std::vector<float> matrix(const float* values, int32_t rows, int32_t columns) {
   // More than any picture shows, and far from what overflows.
   constexpr int32_t kMost = 65536;
   if (rows < 0 || columns < 0 || rows > kMost || columns > kMost) {
-    refuse(invalid_argument("[values] of " + std::to_string(rows) + " rows and " +
-                            std::to_string(columns) + " columns; give 0 to " +
-                            std::to_string(kMost) + " of each."));
+    refuse(invalid_argument(message({"[values] of ", rows, " rows and ", columns,
+                                     " columns; give 0 to ", kMost, " of each."})));
   }
   const size_t count = static_cast<size_t>(rows) * static_cast<size_t>(columns);
   if (count == 0) return std::vector<float>();

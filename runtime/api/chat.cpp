@@ -1,6 +1,7 @@
 #include "vkformer/chat.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "base/within_memory.h"
 #include "chat/chat_template.h"
 #include "checkpoint/file_store.h"
@@ -77,8 +78,8 @@ Result<std::string> ChatTemplate::render_json(std::string_view messages,
   return within_memory(kNoMemory, [&]() -> Result<std::string> {
     VKF_ASSIGN(const JsonTree list, parse_json_tree(messages, "messages"));
     if (!list.is_array()) {
-      return invalid_argument(std::string("[messages] is ") + list.type_name() +
-                              "; it must be an array of messages.");
+      return invalid_argument(message(
+          {std::string("[messages] is "), list.type_name(), "; it must be an array of messages."}));
     }
     return set_->render(list, options);
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "base/within_memory.h"
 #include "grammar/compiled_grammar.h"
 #include "grammar/gbnf.h"
@@ -26,8 +27,8 @@ Result<std::shared_ptr<const GrammarTokens>> make_tokens(std::vector<std::string
                                                          std::span<const int32_t> end_ids) {
   for (const int32_t id : end_ids) {
     if (id < 0 || static_cast<size_t>(id) >= bytes.size()) {
-      return invalid_argument("[end_ids] has the token id " + std::to_string(id) +
-                              ", but the vocabulary ends at " + std::to_string(bytes.size()) + ".");
+      return invalid_argument(message(
+          {"[end_ids] has the token id ", id, ", but the vocabulary ends at ", bytes.size(), "."}));
     }
     bytes[static_cast<size_t>(id)].clear();
   }
@@ -79,8 +80,8 @@ Result<bool> Grammar::matches(std::string_view text) const {
 Result<GrammarVocabulary> GrammarVocabulary::create(const Tokenizer& tokenizer, int64_t size,
                                                     std::span<const int32_t> end_ids) {
   if (size < 1 || size > kMostTokens) {
-    return invalid_argument("[size] is " + std::to_string(size) + "; a vocabulary has from 1 to " +
-                            std::to_string(kMostTokens) + " tokens.");
+    return invalid_argument(
+        message({"[size] is ", size, "; a vocabulary has from 1 to ", kMostTokens, " tokens."}));
   }
   return within_memory(kNoMemory, [&]() -> Result<GrammarVocabulary> {
     std::vector<std::string> bytes;
@@ -96,9 +97,8 @@ Result<GrammarVocabulary> GrammarVocabulary::create(const Tokenizer& tokenizer, 
 Result<GrammarVocabulary> GrammarVocabulary::from_bytes(std::span<const std::string> bytes,
                                                         std::span<const int32_t> end_ids) {
   if (bytes.empty() || bytes.size() > static_cast<size_t>(kMostTokens)) {
-    return invalid_argument("[bytes] has " + std::to_string(bytes.size()) +
-                            " tokens; a vocabulary has from 1 to " + std::to_string(kMostTokens) +
-                            ".");
+    return invalid_argument(message(
+        {"[bytes] has ", bytes.size(), " tokens; a vocabulary has from 1 to ", kMostTokens, "."}));
   }
   return within_memory(kNoMemory, [&]() -> Result<GrammarVocabulary> {
     VKF_ASSIGN(auto tokens, make_tokens({bytes.begin(), bytes.end()}, end_ids));
@@ -132,8 +132,8 @@ Result<GrammarState> GrammarConstraint::accept(const GrammarState& state, int32_
     const GrammarTokens& tokens = masks_->tokens();
     const std::string name = "[token] " + std::to_string(token);
     if (token < 0 || static_cast<size_t>(token) >= tokens.trie.vocab_size()) {
-      return invalid_argument(name + " is not in the vocabulary, which ends at " +
-                              std::to_string(tokens.trie.vocab_size()) + ".");
+      return invalid_argument(message(
+          {name, " is not in the vocabulary, which ends at ", tokens.trie.vocab_size(), "."}));
     }
     const bool ends =
         std::find(tokens.end_ids.begin(), tokens.end_ids.end(), token) != tokens.end_ids.end();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "base/within_memory.h"
 #include "image/picture.h"
 #include "image/picture_processor.h"
@@ -74,8 +75,9 @@ Result<Tensor> PictureProcessor::process(std::span<const Picture> pictures) cons
     images.reserve(pictures.size());
     for (const Picture& picture : pictures) {
       if (picture.image_ == nullptr) {
-        return invalid_argument("Picture [" + std::to_string(images.size()) +
-                                "] of the batch was moved away; give one that holds pixels.");
+        return invalid_argument(
+            message({"Picture [", images.size(),
+                     "] of the batch was moved away; give one that holds pixels."}));
       }
       images.push_back(picture.image_.get());
     }

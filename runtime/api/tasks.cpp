@@ -1,6 +1,7 @@
 #include "vkformer/tasks.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "base/within_memory.h"
 #include "tasks/task_model.h"
 
@@ -40,8 +41,8 @@ Result<TextClassifier> TextClassifier::load(const Device& device, const ModelSou
                                             const TaskOptions& options) {
   VKF_ASSIGN(TextClassifier made, load_task<TextClassifier>(device, source, "classify", options));
   if (made.info().source == "tokens") return made;
-  return unsupported("[classify] a " + made.info().architecture + " reads " + made.info().source +
-                     ", no texts; load it as a PictureClassifier");
+  return unsupported(message({"[classify] a ", made.info().architecture, " reads ",
+                              made.info().source, ", no texts; load it as a PictureClassifier"}));
 }
 
 bool TextClassifier::finds_entities() const {
@@ -63,8 +64,8 @@ Result<PictureClassifier> PictureClassifier::load(const Device& device, const Mo
   VKF_ASSIGN(PictureClassifier made,
              load_task<PictureClassifier>(device, source, "classify", options));
   if (made.info().source == "pictures") return made;
-  return unsupported("[classify] a " + made.info().architecture + " reads " + made.info().source +
-                     ", no pictures; load it as a TextClassifier");
+  return unsupported(message({"[classify] a ", made.info().architecture, " reads ",
+                              made.info().source, ", no pictures; load it as a TextClassifier"}));
 }
 
 Result<std::vector<std::vector<LabelScore>>> PictureClassifier::classify(

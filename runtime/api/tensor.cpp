@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/message.h"
 #include "checkpoint/safetensors.h"
 
 namespace vkformer {
@@ -118,10 +119,9 @@ Status check_size(const Tensor& tensor) {
       tensor.bytes.size() / size == static_cast<uint64_t>(count)) {
     return {};
   }
-  return invalid_argument("A tensor of dtype [" + std::string(dtype_name(tensor.dtype)) +
-                          "] and shape [" + shape_text(tensor.shape) + "] holds " +
-                          std::to_string(tensor.bytes.size()) +
-                          " bytes, which do not fit; give one value for each element.");
+  return invalid_argument(message({"A tensor of dtype [", dtype_name(tensor.dtype), "] and shape [",
+                                   shape_text(tensor.shape), "] holds ", tensor.bytes.size(),
+                                   " bytes, which do not fit; give one value for each element."}));
 }
 
 template <class Stored, class Wide, class Convert>
@@ -142,9 +142,9 @@ Result<std::vector<int64_t>> ints_from_u64(const Tensor& tensor) {
   const std::vector<int64_t> values = widen_ints<uint64_t>(tensor);
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] >= 0) continue;
-    return invalid_argument("Element " + std::to_string(i) + " of a [U64] tensor is " +
-                            std::to_string(static_cast<uint64_t>(values[i])) +
-                            ", above the largest 64-bit signed integer; read its bytes instead.");
+    return invalid_argument(
+        message({"Element ", i, " of a [U64] tensor is ", static_cast<uint64_t>(values[i]),
+                 ", above the largest 64-bit signed integer; read its bytes instead."}));
   }
   return values;
 }
@@ -185,8 +185,8 @@ Result<std::vector<float>> Tensor::to_floats() const {
     case DType::kBF16:
       return widen<uint16_t, float>(*this, float_from_bfloat);
     default:
-      return invalid_argument("A tensor of dtype [" + std::string(dtype_name(dtype)) +
-                              "] holds no floats; call to_ints instead.");
+      return invalid_argument(message(
+          {"A tensor of dtype [", dtype_name(dtype), "] holds no floats; call to_ints instead."}));
   }
 }
 
@@ -212,8 +212,8 @@ Result<std::vector<int64_t>> Tensor::to_ints() const {
     case DType::kBool:
       return widen<uint8_t, int64_t>(*this, [](uint8_t v) -> int64_t { return v != 0; });
     default:
-      return invalid_argument("A tensor of dtype [" + std::string(dtype_name(dtype)) +
-                              "] holds no integers; call to_floats instead.");
+      return invalid_argument(message({"A tensor of dtype [", dtype_name(dtype),
+                                       "] holds no integers; call to_floats instead."}));
   }
 }
 

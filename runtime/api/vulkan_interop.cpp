@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "session/appended_operator.h"
 #include "session/session_state.h"
 #include "vulkan/context.h"
@@ -36,7 +37,8 @@ Result<std::map<std::string, TensorPlace>> tensor_places(
   std::map<std::string, TensorPlace> places;
   for (const auto& [name, range] : buffers) {
     if (range.buffer == VK_NULL_HANDLE) {
-      return invalid_argument("[" + name + "] is given no buffer; leave it out or give one");
+      return invalid_argument(
+          message({"[", name, "] is given no buffer; leave it out or give one"}));
     }
     auto view = std::make_shared<Buffer>(
         view_foreign_buffer(range.buffer, range.offset + range.bytes, name));
@@ -55,13 +57,13 @@ Result<SourceImage> source_image(const ImageInput& input, size_t index) {
       input.format == VK_FORMAT_B8G8R8A8_UNORM || input.format == VK_FORMAT_B8G8R8A8_SRGB;
   if (!plain && !swapped) {
     return unsupported(
-        who + "has VkFormat " + std::to_string(input.format) +
-        ", but must have R8G8B8A8 or B8G8R8A8, UNORM or SRGB; copy it to such a one");
+        message({who, "has VkFormat ", static_cast<int>(input.format),
+                 ", but must have R8G8B8A8 or B8G8R8A8, UNORM or SRGB; copy it to such a one"}));
   }
   if (input.layout == VK_IMAGE_LAYOUT_UNDEFINED || input.layout == VK_IMAGE_LAYOUT_PREINITIALIZED) {
-    return invalid_argument(who + "is in VkImageLayout " + std::to_string(input.layout) +
-                            ", to which it cannot return; give the layout that it has when it is "
-                            "read");
+    return invalid_argument(
+        message({who, "is in VkImageLayout ", static_cast<int>(input.layout),
+                 ", to which it cannot return; give the layout that it has when it is read"}));
   }
   const SliceImage image{.image = handle_bits(input.image),
                          .layout = input.layout,
@@ -76,8 +78,8 @@ Status add_uses(const std::vector<SemaphoreUse>& uses, std::vector<uint64_t>& ha
                 std::vector<uint64_t>& values) {
   for (const SemaphoreUse& use : uses) {
     if (use.semaphore == VK_NULL_HANDLE) {
-      return invalid_argument("[advance] semaphore " + std::to_string(handles.size()) +
-                              " is null; leave it out or make one");
+      return invalid_argument(
+          message({"[advance] semaphore ", handles.size(), " is null; leave it out or make one"}));
     }
     handles.push_back(handle_bits(use.semaphore));
     values.push_back(use.value);
@@ -112,7 +114,8 @@ Status RecordedOperator::bind(const std::map<std::string, BufferRange>& buffers)
   std::map<std::string, BufferSpan> places;
   for (const auto& [name, range] : buffers) {
     if (range.buffer == VK_NULL_HANDLE) {
-      return invalid_argument("[" + name + "] is given no buffer; leave it out or give one");
+      return invalid_argument(
+          message({"[", name, "] is given no buffer; leave it out or give one"}));
     }
     Buffer& view = impl_->views[name];
     view = view_foreign_buffer(range.buffer, range.offset + range.bytes, name);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -176,9 +177,9 @@ void run_any_pass(const Pass& pass) {
 
 Result<FrameFft> FrameFft::plan(int64_t length) {
   if (length < 1 || length > kMostLength) {
-    return unsupported("A Fourier transform of [" + std::to_string(length) +
-                       "] values was asked for; this build does 1 to " +
-                       std::to_string(kMostLength) + ".");
+    return unsupported(
+        message({"A Fourier transform of [", length,
+                 "] values was asked for; this build does 1 to ", kMostLength, "."}));
   }
   FrameFft fft(static_cast<size_t>(length));
   int64_t rest = length;
@@ -189,9 +190,10 @@ Result<FrameFft> FrameFft::plan(int64_t length) {
     } else {
       factor = factor == 4 ? 2 : factor == 2 ? 3 : factor + 2;
       if (factor > kMostFactor) {
-        return unsupported("A Fourier transform of [" + std::to_string(length) +
-                           "] values was asked for, a multiple of a prime beyond the limit of " +
-                           std::to_string(kMostFactor) + "; use a length with small factors.");
+        return unsupported(
+            message({"A Fourier transform of [", length,
+                     "] values was asked for, a multiple of a prime beyond the limit of ",
+                     kMostFactor, "; use a length with small factors."}));
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -53,26 +54,23 @@ Status check_settings(const LogMelSettings& settings) {
   };
   for (const Limit& limit : limits) {
     if (limit.value >= limit.least && limit.value <= limit.most) continue;
-    return invalid_file("[" + std::string(limit.key) + "] of the feature extractor is " +
-                        std::to_string(limit.value) + "; it must be " +
-                        std::to_string(limit.least) + " to " + std::to_string(limit.most) + ".");
+    return invalid_file(message({"[", limit.key, "] of the feature extractor is ", limit.value,
+                                 "; it must be ", limit.least, " to ", limit.most, "."}));
   }
   const int64_t samples = settings.chunk_length * settings.sampling_rate;
   if (samples <= settings.fft_length / 2 || samples < settings.hop_length) {
-    return invalid_file("[chunk_length] of the feature extractor gives " + std::to_string(samples) +
-                        " samples, too few for its n_fft of " +
-                        std::to_string(settings.fft_length) + " and hop_length of " +
-                        std::to_string(settings.hop_length) + ".");
+    return invalid_file(message({"[chunk_length] of the feature extractor gives ", samples,
+                                 " samples, too few for its n_fft of ", settings.fft_length,
+                                 " and hop_length of ", settings.hop_length, "."}));
   }
   const int64_t frames = samples / settings.hop_length;
   if (samples > kMostValues || frames > kMostValues / settings.mel_bands ||
       frames > kMostFrameValues / settings.fft_length) {
-    return invalid_file("[chunk_length] of the feature extractor gives " + std::to_string(samples) +
-                        " samples and " + std::to_string(frames) + " frames of " +
-                        std::to_string(settings.fft_length) + " samples and " +
-                        std::to_string(settings.mel_bands) + " bands; the limits are " +
-                        std::to_string(kMostValues) + " samples or values and " +
-                        std::to_string(kMostFrameValues) + " samples of frames.");
+    return invalid_file(
+        message({"[chunk_length] of the feature extractor gives ", samples, " samples and ", frames,
+                 " frames of ", settings.fft_length, " samples and ", settings.mel_bands,
+                 " bands; the limits are ", kMostValues, " samples or values and ",
+                 kMostFrameValues, " samples of frames."}));
   }
   if (!std::isfinite(settings.padding_value)) {
     return invalid_file("[padding_value] of the feature extractor is not finite.");
@@ -94,8 +92,8 @@ Result<LogMel> LogMel::create(const LogMelSettings& settings) {
   // The last frame that fits is dropped, as in the original.
   made.frames_ = (padded - length) / settings.hop_length;
   if (made.frames_ < 1) {
-    return invalid_file("[hop_length] of the feature extractor leaves no frame of its " +
-                        std::to_string(made.samples()) + " samples.");
+    return invalid_file(message({"[hop_length] of the feature extractor leaves no frame of its ",
+                                 made.samples(), " samples."}));
   }
   for (int64_t i = 0; i < length; ++i) {
     const double angle =
@@ -140,8 +138,8 @@ Result<std::vector<float>> LogMel::framed_sound(std::span<const float> sound) co
   const auto given = sound.first(std::min(sound.size(), count));
   for (size_t i = 0; i < given.size(); ++i) {
     if (std::isfinite(given[i])) continue;
-    return invalid_argument("Sample [" + std::to_string(i) +
-                            "] of the sound is NaN or infinite; samples must be finite numbers.");
+    return invalid_argument(message(
+        {"Sample [", i, "] of the sound is NaN or infinite; samples must be finite numbers."}));
   }
   std::vector<float> padded(count + 2 * margin, static_cast<float>(settings_.padding_value));
   const size_t begin = settings_.pads_left ? count - given.size() : 0;

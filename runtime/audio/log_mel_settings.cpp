@@ -1,6 +1,7 @@
 #include "audio/log_mel_settings.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/json_config.h"
 
 namespace vkformer {
@@ -26,8 +27,8 @@ Result<LogMelSettings> read_settings(const JsonConfig& config) {
   VKF_ASSIGN(const auto type,
              config.get_string_or("feature_extractor_type", "WhisperFeatureExtractor"));
   if (type != "WhisperFeatureExtractor") {
-    return unsupported("[" + config.where() + "] describes a feature extractor of type [" + type +
-                       "]; this build knows WhisperFeatureExtractor.");
+    return unsupported(message({"[", config.where(), "] describes a feature extractor of type [",
+                                type, "]; this build knows WhisperFeatureExtractor."}));
   }
   LogMelSettings settings;
   VKF_ASSIGN(settings.mel_bands, config.get_int_or("feature_size", settings.mel_bands));
@@ -38,8 +39,8 @@ Result<LogMelSettings> read_settings(const JsonConfig& config) {
   VKF_ASSIGN(settings.padding_value, config.get_double_or("padding_value", settings.padding_value));
   VKF_ASSIGN(const auto side, config.get_string_or("padding_side", "right"));
   if (side != "right" && side != "left") {
-    return invalid_file("[" + config.where() + "] has the padding_side [" + side +
-                        "]; it must be left or right.");
+    return invalid_file(message(
+        {"[", config.where(), "] has the padding_side [", side, "]; it must be left or right."}));
   }
   settings.pads_left = side == "left";
   return settings;
@@ -51,7 +52,7 @@ Result<LogMel> load_log_mel(const FileStore& files) {
   VKF_ASSIGN(const JsonConfig config, load_feature_config(files));
   VKF_ASSIGN(const LogMelSettings settings, read_settings(config));
   auto made = LogMel::create(settings);
-  if (!made) return made.error().with_context("[" + config.where() + "]");
+  if (!made) return made.error().with_context(message({"[", config.where(), "]"}));
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -99,10 +100,9 @@ void copy_padded(std::span<const float> samples, int64_t first, std::vector<floa
 
 Status check_rate(int32_t rate, const char* what) {
   if (rate >= kLeastSamplingRate && rate <= kMostSamplingRate) return {};
-  return invalid_argument("The sampling rate to resample " + std::string(what) + " is [" +
-                          std::to_string(rate) + "] Hz; it must be " +
-                          std::to_string(kLeastSamplingRate) + " to " +
-                          std::to_string(kMostSamplingRate) + ".");
+  return invalid_argument(
+      message({"The sampling rate to resample ", what, " is [", rate, "] Hz; it must be ",
+               kLeastSamplingRate, " to ", kMostSamplingRate, "."}));
 }
 
 }  // namespace
@@ -112,8 +112,8 @@ Result<std::vector<float>> resample(std::span<const float> samples, int32_t from
   VKF_CHECK(check_rate(from, "from"));
   VKF_CHECK(check_rate(to, "to"));
   if (samples.size() > INT32_MAX) {
-    return invalid_argument("The sound to resample has [" + std::to_string(samples.size()) +
-                            "] samples; the limit is 2147483647, resample it in parts.");
+    return invalid_argument(message({"The sound to resample has [", samples.size(),
+                                     "] samples; the limit is 2147483647, resample it in parts."}));
   }
   const int64_t divisor = std::gcd(from, to);
   const int64_t step = from / divisor;  // old samples a step of `scale` new ones
@@ -121,9 +121,8 @@ Result<std::vector<float>> resample(std::span<const float> samples, int32_t from
   const auto count = static_cast<int64_t>(samples.size());
   const int64_t new_count = (count * scale + step - 1) / step;
   if (new_count > INT32_MAX) {
-    return invalid_argument("The sound would have [" + std::to_string(new_count) + "] samples at " +
-                            std::to_string(to) +
-                            " Hz; the limit is 2147483647, resample it in parts.");
+    return invalid_argument(message({"The sound would have [", new_count, "] samples at ", to,
+                                     " Hz; the limit is 2147483647, resample it in parts."}));
   }
   const double lower = std::min(1.0, static_cast<double>(to) / static_cast<double>(from));
   const PhaseTable table(kCutoff * lower, std::min(scale, kMostPhases));

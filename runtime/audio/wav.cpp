@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -60,7 +61,7 @@ struct Format {
 
 Result<Format> parse_format(Bytes chunk, const std::string& name) {
   const auto damaged = [&](const std::string& what) {
-    return invalid_file("[" + name + "] The format chunk of the WAV file " + what);
+    return invalid_file(message({"[", name, "] The format chunk of the WAV file ", what}));
   };
   if (chunk.size() < 16) {
     return damaged("has " + std::to_string(chunk.size()) + " bytes; it needs at least 16.");
@@ -78,23 +79,23 @@ Result<Format> parse_format(Bytes chunk, const std::string& name) {
     }
     kind = read_16(chunk, 24);
     if (std::memcmp(chunk.data() + 26, kSubformatTail.data(), kSubformatTail.size()) != 0) {
-      return unsupported("[" + name +
-                         "] The WAV file has a subformat that is no number; convert "
-                         "it to PCM or float samples.");
+      return unsupported(message({"[", name,
+                                  "] The WAV file has a subformat that is no number; convert it to "
+                                  "PCM or float samples."}));
     }
   }
   if (kind != kFormatPcm && kind != kFormatFloat) {
     return unsupported(
-        "[" + name + "] The WAV file has the sample format " + std::to_string(kind) +
-        "; this build reads 1 (PCM) and 3 (float), convert the file to one of them.");
+        message({"[", name, "] The WAV file has the sample format ", kind,
+                 "; this build reads 1 (PCM) and 3 (float), convert the file to one of them."}));
   }
   format.is_float = kind == kFormatFloat;
   format.sample_bytes = (bits + 7) / 8;
   const bool good_bits = format.is_float ? bits == 32 || bits == 64 : bits >= 1 && bits <= 32;
   if (!good_bits) {
-    return unsupported("[" + name + "] The WAV file has " + std::to_string(bits) +
-                       " bits a sample; this build reads " +
-                       (format.is_float ? "floats of 32 or 64 bits." : "integers of 1 to 32."));
+    return unsupported(
+        message({"[", name, "] The WAV file has ", bits, " bits a sample; this build reads ",
+                 (format.is_float ? "floats of 32 or 64 bits." : "integers of 1 to 32.")}));
   }
   if (format.channels == 0) return damaged("names 0 channels; it needs at least 1.");
   if (format.sampling_rate == 0 || format.sampling_rate > INT32_MAX) {
@@ -118,9 +119,9 @@ struct Chunks {
 
 Result<Chunks> find_chunks(Bytes bytes, const std::string& name) {
   if (bytes.size() < 12 || tag_at(bytes, 8) != "WAVE" || tag_at(bytes, 0) != "RIFF") {
-    return invalid_file("[" + name +
-                        "] is no RIFF/WAVE file: its first 12 bytes are not RIFF, a "
-                        "size and WAVE. Convert it to a WAV file.");
+    return invalid_file(message({"[", name,
+                                 "] is no RIFF/WAVE file: its first 12 bytes are not RIFF, a size "
+                                 "and WAVE. Convert it to a WAV file."}));
   }
   Chunks found;
   size_t at = 12;
@@ -129,10 +130,10 @@ Result<Chunks> find_chunks(Bytes bytes, const std::string& name) {
     const size_t size = read_32(bytes, at + 4);
     at += 8;
     if (size > bytes.size() - at) {
-      return invalid_file("[" + name + "] The chunk [" + tag_text(tag) +
-                          "] of the WAV file claims " + std::to_string(size) + " bytes, but only " +
-                          std::to_string(bytes.size() - at) +
-                          " follow; the file was cut short, fetch or record it again.");
+      return invalid_file(
+          message({"[", name, "] The chunk [", tag_text(tag), "] of the WAV file claims ", size,
+                   " bytes, but only ", bytes.size() - at,
+                   " follow; the file was cut short, fetch or record it again."}));
     }
     const Bytes chunk = bytes.subspan(at, size);
     if (tag == "fmt " && !found.format) found.format = chunk;
@@ -143,8 +144,8 @@ Result<Chunks> find_chunks(Bytes bytes, const std::string& name) {
   for (const auto& [chunk, tag] :
        {std::pair(found.format, "fmt "), std::pair(found.data, "data")}) {
     if (!chunk) {
-      return invalid_file("[" + name + "] The WAV file has no chunk [" + tag +
-                          "]; it was cut short or is damaged.");
+      return invalid_file(message(
+          {"[", name, "] The WAV file has no chunk [", tag, "]; it was cut short or is damaged."}));
     }
   }
   return found;
@@ -173,10 +174,10 @@ Result<WavSound> decode_wav(std::span<const std::byte> bytes, const std::string&
   const Bytes data = *chunks.data;
   const size_t frame_bytes = size_t{format.channels} * format.sample_bytes;
   if (data.size() % frame_bytes != 0) {
-    return invalid_file("[" + name + "] The data chunk of the WAV file has " +
-                        std::to_string(data.size()) + " bytes, which is no multiple of the " +
-                        std::to_string(frame_bytes) +
-                        " that one sample of every channel takes; the file was cut short.");
+    return invalid_file(
+        message({"[", name, "] The data chunk of the WAV file has ", data.size(),
+                 " bytes, which is no multiple of the ", frame_bytes,
+                 " that one sample of every channel takes; the file was cut short."}));
   }
   WavSound sound;
   sound.sampling_rate = static_cast<int32_t>(format.sampling_rate);

@@ -10,6 +10,9 @@ void MessagePart::append_to(std::string& sentence) const {
     case kWhole:
       sentence += std::to_string(whole_);
       break;
+    case kNatural:
+      sentence += std::to_string(natural_);
+      break;
     case kReal:
       sentence += std::to_string(real_);
       break;

@@ -10,15 +10,26 @@
 
 namespace vkformer {
 
+// Numbers; of characters, truths and enumerations no part is made, since the number that they are
+// is not what a sentence means by them.
+template <class T>
+concept WholeNumber = std::signed_integral<T> && !std::same_as<T, char>;
+template <class T>
+concept NaturalNumber =
+    std::unsigned_integral<T> && !std::same_as<T, char> && !std::same_as<T, bool>;
+
 class MessagePart {
  public:
   MessagePart(const char* text) : kind_(kEndsWithZero), text_(text) {}
   MessagePart(std::string_view text) : kind_(text.size()), text_(text.data()) {}
   MessagePart(const std::string& text) : MessagePart(std::string_view(text)) {}
-  template <std::integral T>
-  MessagePart(T number) : kind_(kWhole), whole_(static_cast<int64_t>(number)) {}
+  template <WholeNumber T>
+  MessagePart(T number) : kind_(kWhole), whole_(number) {}
+  template <NaturalNumber T>
+  MessagePart(T number) : kind_(kNatural), natural_(number) {}
   // With six decimals, as std::to_string has it.
-  MessagePart(double number) : kind_(kReal), real_(number) {}
+  template <std::floating_point T>
+  MessagePart(T number) : kind_(kReal), real_(static_cast<double>(number)) {}
 
   void append_to(std::string& sentence) const;
 
@@ -26,12 +37,14 @@ class MessagePart {
   // What is no length of a text.
   static constexpr size_t kEndsWithZero = SIZE_MAX;
   static constexpr size_t kWhole = SIZE_MAX - 1;
-  static constexpr size_t kReal = SIZE_MAX - 2;
+  static constexpr size_t kNatural = SIZE_MAX - 2;
+  static constexpr size_t kReal = SIZE_MAX - 3;
 
   size_t kind_;
   union {
     const char* text_;
     int64_t whole_;
+    uint64_t natural_;
     double real_;
   };
 };

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "chat/fault.h"
 #include "chat/renderer.h"
 
@@ -37,8 +38,8 @@ const std::string* token_text(const JsonTree& value) {
 Result<Value> json_value(std::string_view text, const std::string& name, bool is_list) {
   VKF_ASSIGN(const JsonTree tree, parse_json_tree(text, name));
   if (is_list ? !tree.is_array() : !tree.is_object()) {
-    return invalid_argument("[" + name + "] is " + tree.type_name() + "; it must be " +
-                            (is_list ? "an array." : "an object."));
+    return invalid_argument(message({"[", name, "] is ", tree.type_name(), "; it must be ",
+                                     (is_list ? "an array." : "an object.")}));
   }
   return within_template([&] { return Value::from_json(tree); });
 }
@@ -89,18 +90,19 @@ Result<std::unique_ptr<ChatTemplateSet>> ChatTemplateSet::from_config(std::strin
       const JsonTree* name = entry.find("name");
       const JsonTree* source = entry.find("template");
       if (name == nullptr || source == nullptr || !name->is_string() || !source->is_string()) {
-        return invalid_file("[" + label +
-                            "] chat_template is a list of objects, each with a name and a "
-                            "template; one of them has not both.");
+        return invalid_file(message({"[", label,
+                                     "] chat_template is a list of objects, each with a name and a "
+                                     "template; one of them has not both."}));
       }
       auto added = set->add(name->text, source->text);
       if (!added) return added.error().with_context("Template " + name->text);
     }
   }
   if (set->templates_.empty()) {
-    return not_found("[" + label +
-                     "] has no chat_template, and the model has no chat_template.jinja: it was not "
-                     "trained to chat, or its template must be given by hand.");
+    return not_found(
+        message({"[", label,
+                 "] has no chat_template, and the model has no chat_template.jinja: it was not "
+                 "trained to chat, or its template must be given by hand."}));
   }
   VKF_CHECK(set->add_special_tokens(config, label));
   return set;
@@ -130,8 +132,8 @@ Result<const chat::Node*> ChatTemplateSet::choose(const ChatOptions& options) co
   if (found != nullptr) return found;
   std::string known;
   for (const std::string& name : names()) known += (known.empty() ? "" : ", ") + name;
-  return not_found("[template_name] '" + options.template_name + "' is none of the templates (" +
-                   known + "); name one of them.");
+  return not_found(message({"[template_name] '", options.template_name,
+                            "' is none of the templates (", known, "); name one of them."}));
 }
 
 Result<std::string> ChatTemplateSet::render(const JsonTree& messages,

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "base/utf8_step.h"
 #include "chat/fault.h"
 #include "text/utf8.h"
@@ -231,7 +232,7 @@ class JsonWriter {
 
 void fail(const std::string& complaint, int line) {
   const std::string place = line > 0 ? "line " + std::to_string(line) + ": " : "";
-  throw Fault{invalid_argument("[chat template] " + place + complaint)};
+  throw Fault{invalid_argument(message({"[chat template] ", place, complaint}))};
 }
 
 void check_text_size(size_t size) {

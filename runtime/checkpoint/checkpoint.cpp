@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/json_config.h"
 #include "checkpoint/message_text.h"
 
@@ -29,8 +30,8 @@ Status check_shard_name(const std::string& name, const std::string& index_path) 
                        name.find_first_of("/\\:") != std::string::npos ||
                        name.find('\0') != std::string::npos;
   if (!escapes) return {};
-  return invalid_file("File [" + index_path + "] names the shard " + bracketed(name) +
-                      ", which is not a plain file name of the model's directory.");
+  return invalid_file(message({"File [", index_path, "] names the shard ", bracketed(name),
+                               ", which is not a plain file name of the model's directory."}));
 }
 
 // The one *.safetensors file of a store that has neither of the usual names.
@@ -40,12 +41,12 @@ Result<std::string> only_file(const FileStore& files) {
   const std::string wanted = std::string("[") + kSingleName + "] or [" + kIndexName + "]";
   if (found.empty()) {
     return not_found(
-        "Directory [" + files.label() + "] has neither " + wanted +
-        " nor another *.safetensors file; convert the model's weights to safetensors.");
+        message({"Directory [", files.label(), "] has neither ", wanted,
+                 " nor another *.safetensors file; convert the model's weights to safetensors."}));
   }
-  return not_found("Directory [" + files.label() + "] has " + std::to_string(found.size()) +
-                   " *.safetensors files but neither " + wanted +
-                   "; give the path of the one to open.");
+  return not_found(message({"Directory [", files.label(), "] has ", found.size(),
+                            " *.safetensors files but neither ", wanted,
+                            "; give the path of the one to open."}));
 }
 
 }  // namespace
@@ -79,8 +80,9 @@ Result<Checkpoint> Checkpoint::open_unguarded(const std::string& model_dir) {
     return file_error(model_dir, "cannot be examined", code.default_error_condition().value());
   }
   if (!fs::exists(status)) {
-    return not_found("The checkpoint [" + model_dir +
-                     "] does not exist; give a model's directory or a *.safetensors file.");
+    return not_found(
+        message({"The checkpoint [", model_dir,
+                 "] does not exist; give a model's directory or a *.safetensors file."}));
   }
   if (!fs::is_directory(status)) {
     const fs::path parent = given.parent_path();
@@ -113,7 +115,7 @@ Status Checkpoint::join_quantised() {
     if (values == nullptr || scales == nullptr) continue;
     if (values->dtype != DType::kI8 && values->dtype != DType::kU8) continue;
     auto joined = join_blocks(name, *values, *scales, find(minima_name(name)));
-    if (!joined) return joined.error().with_context("File [" + file_of(name) + "]");
+    if (!joined) return joined.error().with_context(message({"File [", file_of(name), "]"}));
     QuantisedTensor& kept = quantised_[name];
     kept = std::move(joined).value();
     kept.view.blocks = &kept.blocks;
@@ -138,7 +140,8 @@ Status Checkpoint::add_shards(const FileStore& files) {
   const std::string index_path = files.label_of(kIndexName);
   VKF_ASSIGN(const JsonConfig index, JsonConfig::load_from(files, kIndexName));
   if (!index.has("weight_map")) {
-    return invalid_file("File [" + index_path + "] has no [weight_map]; it lists no shards.");
+    return invalid_file(
+        message({"File [", index_path, "] has no [weight_map]; it lists no shards."}));
   }
   const JsonConfig weight_map = index.object("weight_map");
   VKF_CHECK(weight_map.status());
@@ -157,9 +160,9 @@ Status Checkpoint::add_shards(const FileStore& files) {
     }
     const TensorView* view = files_[position->second].find(name);
     if (view == nullptr) {
-      return invalid_file("File [" + index_path + "] places tensor " + bracketed(name) +
-                          " in the shard " + bracketed(shard) +
-                          ", which does not hold it; download the model anew.");
+      return invalid_file(
+          message({"File [", index_path, "] places tensor ", bracketed(name), " in the shard ",
+                   bracketed(shard), ", which does not hold it; download the model anew."}));
     }
     // Views keep their address when files_ grows: moving a map moves no element.
     entries_.emplace(name, Entry{view, position->second});

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/inner_link.h"
 #include "checkpoint/message_text.h"
 
@@ -59,7 +60,7 @@ class MemoryStore : public FileStore {
   Result<MappedFile> open(const std::string& name) const override {
     const auto found = files_.find(name);
     if (found != files_.end()) return MappedFile::borrow(found->second, label_of(name));
-    return not_found("File [" + label_of(name) + "] is not among those in memory.");
+    return not_found(message({"File [", label_of(name), "] is not among those in memory."}));
   }
   Result<std::vector<std::string>> safetensors_names() const override {
     std::vector<std::string> found;
@@ -97,10 +98,12 @@ class ReaderStore : public FileStore {
 
 Result<MappedFile> ReaderStore::open(const std::string& name) const {
   if (!reader_.size || !reader_.read) {
-    return invalid_argument("[" + name_ + "] is a reader without a size or a read function.");
+    return invalid_argument(
+        message({"[", name_, "] is a reader without a size or a read function."}));
   }
   const std::optional<uint64_t> size = reader_.size(name);
-  if (!size) return not_found("File [" + label_of(name) + "] is not known to the host's reader.");
+  if (!size)
+    return not_found(message({"File [", label_of(name), "] is not known to the host's reader."}));
   std::vector<std::byte> bytes;
   try {
     if (*size > std::numeric_limits<size_t>::max() / 2) throw std::bad_alloc();
@@ -114,9 +117,9 @@ Result<MappedFile> ReaderStore::open(const std::string& name) const {
     const auto count = static_cast<size_t>(std::min(kReadBytes, *size - offset));
     const std::span<std::byte> part(bytes.data() + offset, count);
     if (reader_.read(name, offset, part)) continue;
-    return invalid_file("File [" + label_of(name) +
-                        "] could not be read: the host's reader failed " + "at byte " +
-                        std::to_string(offset) + " of " + std::to_string(*size) + ".");
+    return invalid_file(
+        message({"File [", label_of(name), "] could not be read: the host's reader failed ",
+                 "at byte ", offset, " of ", *size, "."}));
   }
   return MappedFile::from_bytes(std::move(bytes), label_of(name));
 }
@@ -135,8 +138,8 @@ Status check_inner_name(const std::string& name, const std::string& named_by) {
                  name.find('\0') != std::string::npos;
   for (const fs::path& part : fs::path(name)) escapes = escapes || part == "..";
   if (!escapes) return {};
-  return invalid_file("File [" + named_by + "] names the file " + bracketed(name) +
-                      ", which is not inside the model's directory.");
+  return invalid_file(message({"File [", named_by, "] names the file ", bracketed(name),
+                               ", which is not inside the model's directory."}));
 }
 
 std::shared_ptr<const FileStore> make_directory_store(std::string directory) {

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/mapped_file.h"
 #include "checkpoint/message_text.h"
 
@@ -27,9 +28,9 @@ Status check_inner_link(const std::string& directory, const std::string& path) {
   if (inside(root)) return {};
   if (snapshots.filename() == "snapshots" && inside(snapshots.parent_path() / "blobs")) return {};
   const std::u8string leads = real.u8string();
-  return invalid_file("File [" + path + "] is a link to " +
-                      bracketed(std::string(leads.begin(), leads.end())) +
-                      ", which is not inside the model's directory; copy the file into it.");
+  return invalid_file(message(
+      {"File [", path, "] is a link to ", bracketed(std::string(leads.begin(), leads.end())),
+       ", which is not inside the model's directory; copy the file into it."}));
 }
 
 }  // namespace vkformer

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/file_store.h"
 #include "checkpoint/message_text.h"
 
@@ -151,8 +152,8 @@ template <class Reader>
 Result<typename Reader::Value> read_value(const json& value, const std::string& label) {
   auto result = Reader::read(value);
   if (result) return std::move(*result);
-  return invalid_file(label + " is " + kind_of(value) + ", where " + Reader::kExpected +
-                      " must be.");
+  return invalid_file(
+      message({label, " is ", kind_of(value), ", where ", Reader::kExpected, " must be."}));
 }
 
 template <class Reader>
@@ -183,13 +184,14 @@ struct IntOrNullReader {
 template <class Reader>
 Result<std::vector<std::vector<int64_t>>> read_lists(const json& value, const std::string& label) {
   if (!value.is_array()) {
-    return invalid_file(label + " is " + kind_of(value) + ", where a list of lists must be.");
+    return invalid_file(
+        message({label, " is ", kind_of(value), ", where a list of lists must be."}));
   }
   std::vector<std::vector<int64_t>> lists;
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string element = label + ", element " + std::to_string(i) + ",";
     if (!value[i].is_array()) {
-      return invalid_file(element + " is " + kind_of(value[i]) + ", where a list must be.");
+      return invalid_file(message({element, " is ", kind_of(value[i]), ", where a list must be."}));
     }
     VKF_ASSIGN(auto list, read_list<Reader>(value[i], element));
     lists.push_back(std::move(list));
@@ -201,13 +203,14 @@ Result<std::vector<std::vector<int64_t>>> read_lists(const json& value, const st
 template <class Take>
 Status for_pairs(const json& value, const std::string& label, const char* what, Take take) {
   if (!value.is_array()) {
-    return invalid_file(label + " is " + kind_of(value) + ", where a list of pairs must be.");
+    return invalid_file(
+        message({label, " is ", kind_of(value), ", where a list of pairs must be."}));
   }
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string element = label + ", element " + std::to_string(i) + ",";
     if (!value[i].is_array() || value[i].size() != 2) {
-      return invalid_file(element + " is " + kind_of(value[i]) + ", where a pair of " + what +
-                          " must be.");
+      return invalid_file(
+          message({element, " is ", kind_of(value[i]), ", where a pair of ", what, " must be."}));
     }
     VKF_CHECK(take(value[i][0], value[i][1], element));
   }
@@ -224,8 +227,8 @@ Result<std::vector<std::string>> read_repeated(const json& value, const std::str
     VKF_ASSIGN(const int64_t count, read_value<IntReader>(times, element));
     if (count < 0 || (!names.empty() && static_cast<uint64_t>(count) > most / names.size()) ||
         all.size() + names.size() * static_cast<size_t>(names.empty() ? 0 : count) > most) {
-      return invalid_file(element + " repeats its names " + std::to_string(count) +
-                          " times; there may be " + std::to_string(most) + " names in all.");
+      return invalid_file(message({element, " repeats its names ", count, " times; there may be ",
+                                   most, " names in all."}));
     }
     if (names.empty()) return {};
     for (int64_t n = 0; n < count; ++n) all.insert(all.end(), names.begin(), names.end());
@@ -279,8 +282,8 @@ namespace {
 // The tree of a text, its size and depth within limits.
 Result<std::shared_ptr<const json>> parse_tree(std::string_view text, const std::string& label) {
   if (text.size() > kMaxBytes) {
-    return invalid_file(label + "has " + std::to_string(text.size()) + " bytes, above the limit " +
-                        std::to_string(kMaxBytes) + " for a configuration.");
+    return invalid_file(message({label, "has ", text.size(), " bytes, above the limit ", kMaxBytes,
+                                 " for a configuration."}));
   }
   // The parser would take a zero byte for the end and ignore what follows.
   if (text.find('\0') != std::string_view::npos) {
@@ -305,7 +308,7 @@ Result<JsonConfig> JsonConfig::parse(std::string_view text, const std::string& w
   const std::string label = "File [" + where + "] ";
   VKF_ASSIGN(std::shared_ptr<const json> root, parse_tree(text, label));
   if (!root->is_object()) {
-    return invalid_file(label + "holds " + kind_of(*root) + ", where an object must be.");
+    return invalid_file(message({label, "holds ", kind_of(*root), ", where an object must be."}));
   }
   auto node = std::make_shared<Node>();
   node->object = root.get();
@@ -329,13 +332,13 @@ Result<std::vector<JsonConfig>> JsonConfig::load_list(const FileStore& files,
   VKF_ASSIGN(std::shared_ptr<const json> root,
              parse_tree({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label));
   if (!root->is_array()) {
-    return invalid_file(label + "holds " + kind_of(*root) + ", where a list must be.");
+    return invalid_file(message({label, "holds ", kind_of(*root), ", where a list must be."}));
   }
   std::vector<JsonConfig> list;
   for (size_t i = 0; i < root->size(); ++i) {
     if (!(*root)[i].is_object()) {
-      return invalid_file(label + "has " + kind_of((*root)[i]) + " as entry " + std::to_string(i) +
-                          ", where an object must be.");
+      return invalid_file(message(
+          {label, "has ", kind_of((*root)[i]), " as entry ", i, ", where an object must be."}));
     }
     auto node = std::make_shared<Node>();
     node->root = root;
@@ -377,8 +380,8 @@ JsonConfig JsonConfig::object(const std::string& key) const {
   nested->prefix = node_->prefix + key + ".";
   const json* found = node_->find(key);
   if (found != nullptr && !found->is_object()) {
-    nested->broken = invalid_file("File [" + node_->where + "]: key " + node_->key_text(key) +
-                                  " is " + kind_of(*found) + ", where an object must be.");
+    nested->broken = invalid_file(message({"File [", node_->where, "]: key ", node_->key_text(key),
+                                           " is ", kind_of(*found), ", where an object must be."}));
   } else {
     nested->object = found;
   }

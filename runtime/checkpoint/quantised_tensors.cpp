@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -31,8 +32,8 @@ std::string minima_name(const std::string& name) {
 Result<QuantisedTensor> join_blocks(const std::string& name, const TensorView& values,
                                     const TensorView& scales, const TensorView* minima) {
   const auto error = [&](const std::string& what) {
-    return invalid_file("[" + name + "] is a quantised matrix, but " + what +
-                        "; write it with vkformer quantize.");
+    return invalid_file(message(
+        {"[", name, "] is a quantised matrix, but ", what, "; write it with vkformer quantize."}));
   };
   const bool bytes = values.dtype == DType::kI8;
   if (values.shape.size() < 2 || scales.shape.size() != 2 || scales.dtype != DType::kBF16) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/message_text.h"
 #include "checkpoint/replace_file.h"
 
@@ -280,18 +281,19 @@ bool HeaderReader::end_array() {
 Status check_entry(const HeaderEntry& entry, uint64_t data_size) {
   const std::string range =
       "bytes " + std::to_string(entry.begin) + " to " + std::to_string(entry.end);
-  if (entry.begin > entry.end) return invalid_file("spans " + range + ", which runs backwards.");
+  if (entry.begin > entry.end)
+    return invalid_file(message({"spans ", range, ", which runs backwards."}));
   if (entry.end > data_size) {
-    return invalid_file("spans " + range + " of the data, but the file has only " +
-                        std::to_string(data_size) + " bytes of it; it may be cut short.");
+    return invalid_file(message({"spans ", range, " of the data, but the file has only ", data_size,
+                                 " bytes of it; it may be cut short."}));
   }
   const std::string described =
       "of dtype " + std::string(dtype_name(entry.dtype)) + " and shape " + shape_text(entry.shape);
   const std::optional<uint64_t> wanted = checked_bytes(entry.dtype, entry.shape);
   if (!wanted) return invalid_file(described + " has a size beyond 63 bits.");
   if (*wanted != entry.end - entry.begin) {
-    return invalid_file(described + " needs " + std::to_string(*wanted) + " bytes but spans " +
-                        std::to_string(entry.end - entry.begin) + ".");
+    return invalid_file(message(
+        {described, " needs ", *wanted, " bytes but spans ", entry.end - entry.begin, "."}));
   }
   return {};
 }
@@ -314,34 +316,35 @@ Status check_layout(const HeaderEntries& entries, uint64_t data_size) {
   uint64_t covered = 0;
   for (const auto* item : sorted) {
     if (item->second.begin != covered) {
-      return invalid_file("tensor " + bracketed(item->first) + " starts at byte " +
-                          std::to_string(item->second.begin) + " of the data, which " +
-                          (item->second.begin < covered ? "overlaps" : "leaves a hole behind") +
-                          " the tensor before it, ending at byte " + std::to_string(covered) + ".");
+      return invalid_file(
+          message({"tensor ", bracketed(item->first), " starts at byte ", item->second.begin,
+                   " of the data, which ",
+                   (item->second.begin < covered ? "overlaps" : "leaves a hole behind"),
+                   " the tensor before it, ending at byte ", covered, "."}));
     }
     covered = item->second.end;
   }
   if (covered == data_size) return {};
-  return invalid_file("the tensors cover " + std::to_string(covered) + " bytes of data, but " +
-                      std::to_string(data_size) + " follow the header; there must be no others.");
+  return invalid_file(message({"the tensors cover ", covered, " bytes of data, but ", data_size,
+                               " follow the header; there must be no others."}));
 }
 
 // The JSON text of the header, after the checks on its length.
 Result<std::string_view> header_text(std::span<const std::byte> bytes) {
   if (bytes.size() < kLengthBytes) {
-    return invalid_file("it has " + std::to_string(bytes.size()) +
-                        " bytes, fewer than the 8 of the header's length.");
+    return invalid_file(
+        message({"it has ", bytes.size(), " bytes, fewer than the 8 of the header's length."}));
   }
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
   if (length > kMaxSafetensorsHeader) {
-    return invalid_file("its header claims " + std::to_string(length) + " bytes, above the limit " +
-                        std::to_string(kMaxSafetensorsHeader) + "; it may be no safetensors file.");
+    return invalid_file(message({"its header claims ", length, " bytes, above the limit ",
+                                 kMaxSafetensorsHeader, "; it may be no safetensors file."}));
   }
   if (length > bytes.size() - kLengthBytes) {
-    return invalid_file("its header claims " + std::to_string(length) + " bytes, but only " +
-                        std::to_string(bytes.size() - kLengthBytes) +
-                        " follow; the file may be cut short.");
+    return invalid_file(
+        message({"its header claims ", length, " bytes, but only ", bytes.size() - kLengthBytes,
+                 " follow; the file may be cut short."}));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes,
                               static_cast<size_t>(length));
@@ -410,16 +413,15 @@ Status check_writable(const NamedTensor& item) {
     return invalid_argument("tensor [__metadata__] has a name that the format keeps for itself.");
   }
   if (tensor.shape.size() > kMaxTensorRank) {
-    return invalid_argument("tensor " + bracketed(name) + " has " +
-                            std::to_string(tensor.shape.size()) + " dimensions; the limit is " +
-                            std::to_string(kMaxTensorRank) + ".");
+    return invalid_argument(message({"tensor ", bracketed(name), " has ", tensor.shape.size(),
+                                     " dimensions; the limit is ", kMaxTensorRank, "."}));
   }
   const std::optional<uint64_t> wanted = checked_bytes(tensor.dtype, tensor.shape);
   if (dtype_size(tensor.dtype) != 0 && wanted && *wanted == tensor.bytes.size()) return {};
-  return invalid_argument("tensor " + bracketed(name) + " of dtype " + dtype_name(tensor.dtype) +
-                          " and shape " + shape_text(tensor.shape) + " holds " +
-                          std::to_string(tensor.bytes.size()) +
-                          " bytes; give one value for each element.");
+  return invalid_argument(
+      message({"tensor ", bracketed(name), " of dtype ", dtype_name(tensor.dtype), " and shape ",
+               shape_text(tensor.shape), " holds ", tensor.bytes.size(),
+               " bytes; give one value for each element."}));
 }
 
 // The length and the JSON, padded with spaces so that the data starts at a multiple of 8 bytes.
@@ -458,9 +460,9 @@ Status write_safetensors(const std::string& path, const TensorMap& tensors) {
     });
     const std::string header = header_of(order);
     if (header.size() - kLengthBytes > kMaxSafetensorsHeader) {
-      return invalid_argument(context + ": its header would have " + std::to_string(header.size()) +
-                              " bytes, above the limit " + std::to_string(kMaxSafetensorsHeader) +
-                              "; write fewer tensors to a file.");
+      return invalid_argument(
+          message({context, ": its header would have ", header.size(), " bytes, above the limit ",
+                   kMaxSafetensorsHeader, "; write fewer tensors to a file."}));
     }
     std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(header))};
     for (const auto* item : order) pieces.push_back(item->second.bytes);

@@ -1,6 +1,7 @@
 #include "grammar/compiled_grammar.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "grammar/rule_automaton.h"
 #include "grammar/tree_facts.h"
 
@@ -14,10 +15,10 @@ Status check_rules(const GrammarTree& tree, const TreeFacts& facts, const std::v
   for (size_t i = 0; i < tree.rules.size(); ++i) {
     const GrammarRule& rule = tree.rules[i];
     if (!used[i] || facts.matches_something[rule.body]) continue;
-    return invalid_argument("[" + rule.name + "] (" + rule.place +
-                            ") can never end: no text of finite length matches it. Give it an "
-                            "alternative that needs neither the rule itself nor what is "
-                            "impossible.");
+    return invalid_argument(
+        message({"[", rule.name, "] (", rule.place,
+                 ") can never end: no text of finite length matches it. Give it an alternative "
+                 "that needs neither the rule itself nor what is impossible."}));
   }
   return {};
 }
@@ -82,9 +83,9 @@ Result<CompiledGrammar> CompiledGrammar::compile(const GrammarTree& tree) {
     VKF_ASSIGN(const Automaton exact, determinise(automaton, budget));
     append(exact, static_cast<uint32_t>(rule), out);
     if (out.states.size() >= kMostStates) {
-      return invalid_argument("[grammar] needs more than the limit of " +
-                              std::to_string(kMostStates) +
-                              " automaton states; use smaller repetitions and fewer alternatives.");
+      return invalid_argument(
+          message({"[grammar] needs more than the limit of ", kMostStates,
+                   " automaton states; use smaller repetitions and fewer alternatives."}));
     }
   }
   for (CallEdge& edge : out.call_edges) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/utf8.h"
 
 namespace vkformer {
@@ -42,15 +43,16 @@ class GbnfParser {
     while (!at_end()) VKF_CHECK(parse_rule());
     for (size_t i = 0; i < tree_.rules.size(); ++i) {
       if (defined_[i]) continue;
-      return invalid_argument("[" + tree_.rules[i].name + "] is used in " + tree_.rules[i].place +
-                              " of the grammar, but no rule has this name; add one, `" +
-                              tree_.rules[i].name + " ::= ...`.");
+      return invalid_argument(
+          message({"[", tree_.rules[i].name, "] is used in ", tree_.rules[i].place,
+                   " of the grammar, but no rule has this name; add one, `", tree_.rules[i].name,
+                   " ::= ...`."}));
     }
     const auto found = indices_.find(root);
     if (found == indices_.end()) {
-      return invalid_argument("[" + root + "] is no rule of the grammar, which has " +
-                              std::to_string(tree_.rules.size()) +
-                              " rules; the whole text must match one of this name.");
+      return invalid_argument(
+          message({"[", root, "] is no rule of the grammar, which has ", tree_.rules.size(),
+                   " rules; the whole text must match one of this name."}));
     }
     tree_.root = found->second;
     return {};
@@ -74,7 +76,7 @@ class GbnfParser {
     return "line " + std::to_string(line_) + ", column " + std::to_string(at_ - line_begin_ + 1);
   }
   Error error(const std::string& complaint) {
-    return invalid_argument("[grammar] " + place() + ": " + complaint);
+    return invalid_argument(message({"[grammar] ", place(), ": ", complaint}));
   }
   // What stands here, for messages.
   std::string shown() const {
@@ -136,9 +138,9 @@ class GbnfParser {
     VKF_ASSIGN(const std::string name, parse_name());
     VKF_ASSIGN(const uint32_t index, rule_index(name));
     if (defined_[index]) {
-      return invalid_argument("[" + name + "] is defined in " + tree_.rules[index].place +
-                              " and again in " + where +
-                              " of the grammar; join both with `|` or rename one.");
+      return invalid_argument(
+          message({"[", name, "] is defined in ", tree_.rules[index].place, " and again in ", where,
+                   " of the grammar; join both with `|` or rename one."}));
     }
     tree_.rules[index].place = where;
     defined_[index] = true;
@@ -355,8 +357,8 @@ class GbnfParser {
 
 Result<GrammarTree> parse_gbnf(std::string_view text, const std::string& root) {
   if (text.size() > kMostBytes) {
-    return invalid_argument("[grammar] has " + std::to_string(text.size()) +
-                            " bytes; the limit is " + std::to_string(kMostBytes) + ".");
+    return invalid_argument(
+        message({"[grammar] has ", text.size(), " bytes; the limit is ", kMostBytes, "."}));
   }
   VKF_ASSIGN(const auto chars, decode_utf8(text, "grammar"));
   GrammarTree tree;

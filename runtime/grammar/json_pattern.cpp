@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/utf8.h"
 
 namespace vkformer {
@@ -63,8 +64,8 @@ class PatternParser {
 
  private:
   Error error(const std::string& complaint) const {
-    return unsupported("[" + place_ + "] The pattern " + complaint + " at character " +
-                       std::to_string(at_ + 1) + ".");
+    return unsupported(
+        message({"[", place_, "] The pattern ", complaint, " at character ", at_ + 1, "."}));
   }
   bool at_end() const { return at_ >= text_.size(); }
   char32_t peek() const { return at_end() ? U'\0' : text_[at_]; }

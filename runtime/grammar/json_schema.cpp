@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "grammar/json_formats.h"
 #include "grammar/json_pattern.h"
 #include "grammar/json_pieces.h"
@@ -455,8 +456,8 @@ class SchemaCompiler {
 
 Result<GrammarTree> parse_json_schema(std::string_view schema) {
   if (schema.size() > kMostBytes) {
-    return invalid_argument("[schema] has " + std::to_string(schema.size()) +
-                            " bytes; the limit is " + std::to_string(kMostBytes) + ".");
+    return invalid_argument(
+        message({"[schema] has ", schema.size(), " bytes; the limit is ", kMostBytes, "."}));
   }
   VKF_ASSIGN(const JsonTree document, parse_json_tree(schema, "JSON schema"));
   GrammarTree tree;

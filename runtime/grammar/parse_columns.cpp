@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -47,10 +48,10 @@ ParseColumns::~ParseColumns() = default;
 Status ParseColumns::status() const {
   if (!is_full_) return {};
   return invalid_argument(
-      "[grammar] The text nests too deeply or can be read in too many ways: matching it needs more "
-      "than the limit of " +
-      std::to_string(kMostItems) + " places, or " + std::to_string(kMostColumnItems) +
-      " at one byte; make the grammar less ambiguous or the text shorter.");
+      message({"[grammar] The text nests too deeply or can be read in too many ways: matching it "
+               "needs more than the limit of ",
+               kMostItems, " places, or ", kMostColumnItems,
+               " at one byte; make the grammar less ambiguous or the text shorter."}));
 }
 
 ParseColumn* ParseColumns::start() {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "grammar/byte_paths.h"
 
 namespace vkformer {
@@ -152,8 +153,9 @@ Result<Automaton> RuleBuilder::build(uint32_t node) {
   add_state();
   const uint32_t end = add(node, 0);
   if (is_full()) {
-    return invalid_argument("[grammar] needs more than the limit of " + std::to_string(room_) +
-                            " automaton states; use smaller repetitions and fewer alternatives.");
+    return invalid_argument(
+        message({"[grammar] needs more than the limit of ", room_,
+                 " automaton states; use smaller repetitions and fewer alternatives."}));
   }
   automaton_.states[end].may_end = true;
   return std::move(automaton_);

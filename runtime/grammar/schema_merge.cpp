@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -123,11 +124,12 @@ JsonTypes type_of(const JsonTree& value) {
 }
 
 Error SchemaPlace::not_supported(const std::string& keyword, const std::string& complaint) const {
-  return unsupported("[" + keyword + "] at " + pointer + " of the JSON schema " + complaint);
+  return unsupported(message({"[", keyword, "] at ", pointer, " of the JSON schema ", complaint}));
 }
 
 Error SchemaPlace::malformed(const std::string& keyword, const std::string& complaint) const {
-  return invalid_argument("[" + keyword + "] at " + pointer + " of the JSON schema " + complaint);
+  return invalid_argument(
+      message({"[", keyword, "] at ", pointer, " of the JSON schema ", complaint}));
 }
 
 Result<bool> only_describes(const SchemaPlace& place, const std::string& keyword) {
@@ -334,8 +336,9 @@ Result<std::vector<JsonTree>> SchemaMerger::expand_here(const SchemaPlace& place
     return schema.boolean ? Trees{JsonTree::of_object()} : Trees();
   }
   if (!schema.is_object()) {
-    return invalid_argument("[" + place.pointer + "] of the JSON schema is " + schema.type_name() +
-                            "; a schema is an object, true or false.");
+    return invalid_argument(
+        message({"[", place.pointer, "] of the JSON schema is ", schema.type_name(),
+                 "; a schema is an object, true or false."}));
   }
   if (levels_ > kMostDepth) {
     return place.not_supported("$ref",

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "image/attention_maps.h"
 #include "image/heat_map.h"
 
@@ -41,16 +42,16 @@ float largest_value(const AttentionMaps& maps) {
 
 Status check_options(const AttentionGridOptions& options) {
   if (options.cell_size < 0 || options.cell_size > kMaxHeatMapSide) {
-    return invalid_argument("The attention grid's [cell_size] is " + to_string(options.cell_size) +
-                            " pixels; give 0 for an automatic size, or 1 to " +
-                            to_string(kMaxHeatMapSide) + ".");
+    return invalid_argument(message(
+        {"The attention grid's [cell_size] is ", to_string(options.cell_size),
+         " pixels; give 0 for an automatic size, or 1 to ", to_string(kMaxHeatMapSide), "."}));
   }
   if (options.range == HeatMapRange::kZeroToOne || options.range == HeatMapRange::kZeroToMax) {
     return {};
   }
-  return invalid_argument("The attention grid's [range] is " +
-                          to_string(static_cast<int>(options.range)) +
-                          ", which is not a HeatMapRange; use kZeroToOne or kZeroToMax.");
+  return invalid_argument(
+      message({"The attention grid's [range] is ", static_cast<int>(options.range),
+               ", which is not a HeatMapRange; use kZeroToOne or kZeroToMax."}));
 }
 
 Status check_size(const AttentionMaps& maps, const AttentionGridLayout& at) {
@@ -59,12 +60,12 @@ Status check_size(const AttentionMaps& maps, const AttentionGridLayout& at) {
       at.width * at.height <= kMaxHeatMapPixels) {
     return {};
   }
-  return invalid_argument(
-      "The [attention grid] of " + to_string(at.down) + " x " + to_string(at.across) + " maps of " +
-      to_string(maps.rows) + " rows and " + to_string(maps.columns) + " columns would be " +
-      to_string(at.width) + " x " + to_string(at.height) + " pixels, over the limit of " +
-      to_string(kMaxHeatMapSide) + " a side and " + to_string(kMaxHeatMapPixels) +
-      " in all; choose smaller cells, or one layer or head.");
+  return invalid_argument(message(
+      {"The [attention grid] of ", to_string(at.down), " x ", to_string(at.across), " maps of ",
+       to_string(maps.rows), " rows and ", to_string(maps.columns), " columns would be ",
+       to_string(at.width), " x ", to_string(at.height), " pixels, over the limit of ",
+       to_string(kMaxHeatMapSide), " a side and ", to_string(kMaxHeatMapPixels),
+       " in all; choose smaller cells, or one layer or head."}));
 }
 
 void draw_map(std::span<const float> values, const AttentionMaps& maps, float top, int64_t cell,

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "base/utf8_step.h"
 #include "image/attention_maps.h"
 #include "image/attention_page.h"
@@ -113,9 +114,9 @@ std::string color_table() {
 }
 
 Error too_large(size_t bytes, const AttentionPageOptions& options) {
-  return invalid_argument("The attention [page] would take " + to_string(bytes) +
-                          " bytes, over the limit of " + to_string(options.most_bytes) +
-                          "; show fewer layers, one head, or a shorter input.");
+  return invalid_argument(
+      message({"The attention [page] would take ", bytes, " bytes, over the limit of ",
+               options.most_bytes, "; show fewer layers, one head, or a shorter input."}));
 }
 
 // What weights and labels take at least, found before anything large is made.

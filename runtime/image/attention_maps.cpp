@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -18,17 +19,17 @@ size_t map_size(const AttentionMaps& maps) {
 
 Status check_labels(const char* name, const std::vector<std::string>& labels, int count) {
   if (labels.empty() || labels.size() == static_cast<size_t>(count)) return {};
-  return invalid_argument(std::string("The attention maps' [") + name + "] has " +
-                          to_string(labels.size()) + " entries for " + to_string(count) +
-                          " of them; give one for each, or none for numbers.");
+  return invalid_argument(
+      message({"The attention maps' [", name, "] has ", labels.size(), " entries for ", count,
+               " of them; give one for each, or none for numbers."}));
 }
 
 // What outputs of a kind are called, without the layer's number.
 Result<std::string> output_prefix(const std::string& kind) {
   if (kind == "self") return std::string("attentions.");
   if (kind == "encoder" || kind == "decoder" || kind == "cross") return kind + "_attentions.";
-  return invalid_argument("The kind of attention is [" + kind +
-                          "], but must be self, encoder, decoder or cross.");
+  return invalid_argument(message(
+      {"The kind of attention is [", kind, "], but must be self, encoder, decoder or cross."}));
 }
 
 // The layer in the name of an output, or -1 where it is another output.
@@ -47,13 +48,13 @@ Status add_layer(const std::string& name, const Tensor& tensor, int64_t item, in
   const bool usable = shape.size() == 4 && element_count(shape) > 0 &&
                       *std::max_element(shape.begin(), shape.end()) <= INT32_MAX;
   if (!usable) {
-    return invalid_argument("[" + name + "] has shape " + shape_text(shape) +
-                            ", but a map needs (B,H,T,S) with at least one of each.");
+    return invalid_argument(message({"[", name, "] has shape ", shape_text(shape),
+                                     ", but a map needs (B,H,T,S) with at least one of each."}));
   }
   if (item < 0 || item >= shape[0]) {
-    return invalid_argument("[" + name + "] has maps of " + to_string(shape[0]) +
-                            " items, but that of item " + to_string(item) +
-                            " was asked for, counted from 0.");
+    return invalid_argument(
+        message({"[", name, "] has maps of ", shape[0], " items, but that of item ", item,
+                 " was asked for, counted from 0."}));
   }
   const auto [heads, rows, columns] = std::array{
       static_cast<int>(shape[1]), static_cast<int>(shape[2]), static_cast<int>(shape[3])};
@@ -62,9 +63,9 @@ Status add_layer(const std::string& name, const Tensor& tensor, int64_t item, in
     maps.rows = rows;
     maps.columns = columns;
   } else if (heads != maps.heads || rows != maps.rows || columns != maps.columns) {
-    return unsupported("[" + name + "] has shape " + shape_text(shape) + ", but the layer before " +
-                       to_string(maps.heads) + " heads of " + to_string(maps.rows) + " x " +
-                       to_string(maps.columns) + "; show one layer at a time.");
+    return unsupported(message({"[", name, "] has shape ", shape_text(shape),
+                                ", but the layer before ", maps.heads, " heads of ", maps.rows,
+                                " x ", maps.columns, "; show one layer at a time."}));
   }
   VKF_ASSIGN(const std::vector<float> values, tensor.to_floats());
   const size_t size = map_size(maps) * static_cast<size_t>(heads);
@@ -161,18 +162,18 @@ Status check_measurements(std::span<const AttentionMeasurements> passes) {
                       maps.first_head == first.first_head &&
                       maps.layers.size() == first.layers.size();
     if (!same || pass.entropies.size() != maps.layers.size()) {
-      return invalid_argument("The [passes] have " + to_string(maps.layers.size()) + " and " +
-                              to_string(first.layers.size()) + " layers of " +
-                              to_string(maps.heads) + " and " + to_string(first.heads) +
-                              " heads and entropies of " + to_string(pass.entropies.size()) +
-                              " layers; give passes of the same kind, layers and heads.");
+      return invalid_argument(message(
+          {"The [passes] have ", to_string(maps.layers.size()), " and ",
+           to_string(first.layers.size()), " layers of ", to_string(maps.heads), " and ",
+           to_string(first.heads), " heads and entropies of ", to_string(pass.entropies.size()),
+           " layers; give passes of the same kind, layers and heads."}));
     }
     const size_t size = static_cast<size_t>(maps.heads) * static_cast<size_t>(maps.rows);
     for (const std::vector<float>& entropy : pass.entropies) {
       if (entropy.size() == size) continue;
-      return invalid_argument("The [entropies] of a layer are " + to_string(entropy.size()) +
-                              " numbers, but its scores have " + to_string(maps.heads) +
-                              " heads of " + to_string(maps.rows) + " rows; give one a row.");
+      return invalid_argument(message({"The [entropies] of a layer are ", entropy.size(),
+                                       " numbers, but its scores have ", maps.heads, " heads of ",
+                                       maps.rows, " rows; give one a row."}));
     }
   }
   return {};
@@ -180,17 +181,17 @@ Status check_measurements(std::span<const AttentionMeasurements> passes) {
 
 Status check_thresholds(const AttentionHeadOptions& options) {
   if (!(options.temperature > 0) || !std::isfinite(options.temperature)) {
-    return invalid_argument("The [temperature] is " + to_string(options.temperature) +
-                            ", but must be above 0.");
+    return invalid_argument(message(
+        {"The [temperature] is ", to_string(options.temperature), ", but must be above 0."}));
   }
   const auto share = [](double value) { return value >= 0 && value <= 1; };
   if (share(options.collapsed) && share(options.saturated) &&
       options.saturated < options.collapsed) {
     return {};
   }
-  return invalid_argument("The thresholds [saturated] and [collapsed] are " +
-                          to_string(options.saturated) + " and " + to_string(options.collapsed) +
-                          ", but must be shares from 0 to 1, the first one the smaller.");
+  return invalid_argument(
+      message({"The thresholds [saturated] and [collapsed] are ", options.saturated, " and ",
+               options.collapsed, ", but must be shares from 0 to 1, the first one the smaller."}));
 }
 
 AttentionHead judge(const RowSums& sums, const AttentionHeadOptions& options) {
@@ -212,21 +213,20 @@ AttentionHead judge(const RowSums& sums, const AttentionHeadOptions& options) {
 
 Status check_attention_maps(const AttentionMaps& maps) {
   if (maps.heads < 1 || maps.rows < 1 || maps.columns < 1 || maps.layers.empty()) {
-    return invalid_argument("The attention maps [" + maps.kind + "] are empty: they have " +
-                            to_string(maps.layers.size()) + " layers, " + to_string(maps.heads) +
-                            " heads, " + to_string(maps.rows) + " rows and " +
-                            to_string(maps.columns) + " columns; give at least one of each.");
+    return invalid_argument(
+        message({"The attention maps [", maps.kind, "] are empty: they have ", maps.layers.size(),
+                 " layers, ", maps.heads, " heads, ", maps.rows, " rows and ", maps.columns,
+                 " columns; give at least one of each."}));
   }
   for (const AttentionLayer& layer : maps.layers) {
     // Divided, since three sizes may be more than 64 bits hold.
     const size_t size = layer.values.size();
     const auto heads = static_cast<size_t>(maps.heads);
     if (size % heads == 0 && size / heads == map_size(maps)) continue;
-    return invalid_argument("The attention maps' layer [" + to_string(layer.layer) + "] has " +
-                            to_string(size) + " values, but " + to_string(maps.heads) +
-                            " heads of " + to_string(maps.rows) + " rows and " +
-                            to_string(maps.columns) +
-                            " columns are another number; make the sizes agree.");
+    return invalid_argument(message(
+        {"The attention maps' layer [", to_string(layer.layer), "] has ", to_string(size),
+         " values, but ", to_string(maps.heads), " heads of ", to_string(maps.rows), " rows and ",
+         to_string(maps.columns), " columns are another number; make the sizes agree."}));
   }
   VKF_CHECK(check_labels("row_labels", maps.row_labels, maps.rows));
   return check_labels("column_labels", maps.column_labels, maps.columns);
@@ -251,8 +251,9 @@ Result<AttentionMaps> collect_maps(const TensorMap& outputs, const std::string& 
     if (const int layer = layer_of(name, prefix); layer >= 0) found.emplace_back(layer, &name);
   }
   if (found.empty()) {
-    return not_found("There is no output [" + prefix +
-                     "l]; run with attentions on, and ask for a kind that the model has.");
+    return not_found(
+        message({"There is no output [", prefix,
+                 "l]; run with attentions on, and ask for a kind that the model has."}));
   }
   std::sort(found.begin(), found.end());
   AttentionMaps maps{.kind = kind};
@@ -283,15 +284,15 @@ Result<AttentionMaps> average_heads(const AttentionMaps& maps) {
 Result<AttentionMaps> roll_out(const AttentionMaps& maps) {
   VKF_CHECK(check_attention_maps(maps));
   if (maps.rows != maps.columns) {
-    return invalid_argument("[rollout] needs self-attention, but the maps [" + maps.kind +
-                            "] have " + to_string(maps.rows) + " rows and " +
-                            to_string(maps.columns) + " columns.");
+    return invalid_argument(
+        message({"[rollout] needs self-attention, but the maps [", maps.kind, "] have ", maps.rows,
+                 " rows and ", maps.columns, " columns."}));
   }
   for (size_t i = 1; i < maps.layers.size(); ++i) {
     if (maps.layers[i].layer == maps.layers[i - 1].layer + 1) continue;
-    return invalid_argument("[rollout] needs layers that follow each other, but layer " +
-                            to_string(maps.layers[i].layer) + " comes behind layer " +
-                            to_string(maps.layers[i - 1].layer) + "; give all of them.");
+    return invalid_argument(
+        message({"[rollout] needs layers that follow each other, but layer ", maps.layers[i].layer,
+                 " comes behind layer ", maps.layers[i - 1].layer, "; give all of them."}));
   }
   const auto tokens = static_cast<size_t>(maps.rows);
   std::vector<double> flow;

@@ -5,53 +5,50 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "image/canvas.h"
 
 namespace vkformer {
 namespace {
 
-using std::to_string;
-
 Status check_map(const PatchMap& map) {
   if (map.rows < 1 || map.columns < 1) {
-    return invalid_argument("The attention overlay has [" + to_string(map.rows) + "] rows and [" +
-                            to_string(map.columns) +
-                            "] columns of patches; give at least one of each.");
+    return invalid_argument(
+        message({"The attention overlay has [", map.rows, "] rows and [", map.columns,
+                 "] columns of patches; give at least one of each."}));
   }
   const int64_t count = int64_t{map.rows} * map.columns;
   if (map.values.size() != static_cast<uint64_t>(count)) {
-    return invalid_argument("The attention overlay's [values] hold " +
-                            to_string(map.values.size()) + " weights, but " + to_string(map.rows) +
-                            " rows of " + to_string(map.columns) + " patches are " +
-                            to_string(count) + "; give one a patch.");
+    return invalid_argument(message({"The attention overlay's [values] hold ", map.values.size(),
+                                     " weights, but ", map.rows, " rows of ", map.columns,
+                                     " patches are ", count, "; give one a patch."}));
   }
   for (size_t i = 0; i < map.values.size(); ++i) {
     if (std::isfinite(map.values[i])) continue;
-    return invalid_argument("The attention overlay's weight [" + to_string(i) +
-                            "] is not finite; there is no colour for it.");
+    return invalid_argument(message(
+        {"The attention overlay's weight [", i, "] is not finite; there is no colour for it."}));
   }
   return {};
 }
 
 Status check_options(const AttentionOverlayOptions& options) {
   if (!(options.strength >= 0 && options.strength <= 1)) {
-    return invalid_argument("The attention overlay's [strength] is " + to_string(options.strength) +
-                            ", but must lie between 0 and 1.");
+    return invalid_argument(message({"The attention overlay's [strength] is ", options.strength,
+                                     ", but must lie between 0 and 1."}));
   }
   if (options.range != HeatMapRange::kZeroToOne && options.range != HeatMapRange::kZeroToMax) {
-    return invalid_argument("The attention overlay's [range] is " +
-                            to_string(static_cast<int>(options.range)) +
-                            ", which is not a HeatMapRange; use kZeroToOne or kZeroToMax.");
+    return invalid_argument(
+        message({"The attention overlay's [range] is ", static_cast<int>(options.range),
+                 ", which is not a HeatMapRange; use kZeroToOne or kZeroToMax."}));
   }
   const PictureRegion& r = options.region;
   const bool finite = std::isfinite(r.left) && std::isfinite(r.top) && std::isfinite(r.width) &&
                       std::isfinite(r.height);
   const bool whole = r.width == 0 && r.height == 0;
   if (finite && (whole || (r.width > 0 && r.height > 0))) return {};
-  return invalid_argument("The attention overlay's [region] is " + to_string(r.width) + " x " +
-                          to_string(r.height) + " pixels at " + to_string(r.left) + ", " +
-                          to_string(r.top) +
-                          ", but must have finite numbers and positive sizes, or none at all.");
+  return invalid_argument(message(
+      {"The attention overlay's [region] is ", r.width, " x ", r.height, " pixels at ", r.left,
+       ", ", r.top, ", but must have finite numbers and positive sizes, or none at all."}));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -202,8 +203,8 @@ void paint(const Frame& frame, std::span<const uint8_t> indices, const Palette& 
 
 Result<RgbPicture> decode_gif(std::span<const std::byte> bytes, const std::string& name) {
   const auto broken = [&](const std::string& why) {
-    return invalid_file("Picture " + name + " is a damaged GIF file: " + why +
-                        "; give one that is whole.");
+    return invalid_file(
+        message({"Picture ", name, " is a damaged GIF file: ", why, "; give one that is whole."}));
   };
   ByteReader reader(bytes);
   reader.skip(6);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/replace_file.h"
 #include "image/canvas.h"
 
@@ -27,35 +28,34 @@ constexpr int64_t kMinBarHeight = 130, kMaxBarHeight = 640;
 
 Status check_labels(const char* name, const std::vector<std::string>& labels, int count) {
   if (labels.empty() || labels.size() == static_cast<size_t>(count)) return {};
-  return invalid_argument(std::string("The heat map's [") + name + "] has " +
-                          to_string(labels.size()) + " entries for " + to_string(count) +
-                          " of them; give one for each, or none for numbers.");
+  return invalid_argument(
+      message({"The heat map's [", name, "] has ", labels.size(), " entries for ", count,
+               " of them; give one for each, or none for numbers."}));
 }
 
 Status check_heat_map(const HeatMap& map, const HeatMapOptions& options) {
   if (map.rows < 1 || map.columns < 1) {
-    return invalid_argument("The heat map's [values] are empty: it has " + to_string(map.rows) +
-                            " rows and " + to_string(map.columns) +
-                            " columns; give at least one of each.");
+    return invalid_argument(
+        message({"The heat map's [values] are empty: it has ", map.rows, " rows and ", map.columns,
+                 " columns; give at least one of each."}));
   }
   const int64_t count = int64_t{map.rows} * map.columns;
   if (map.values.size() != static_cast<uint64_t>(count)) {
-    return invalid_argument("The heat map's [values] hold " + to_string(map.values.size()) +
-                            " numbers, but " + to_string(map.rows) + " rows of " +
-                            to_string(map.columns) + " columns are " + to_string(count) +
-                            "; make the sizes agree.");
+    return invalid_argument(
+        message({"The heat map's [values] hold ", map.values.size(), " numbers, but ", map.rows,
+                 " rows of ", map.columns, " columns are ", count, "; make the sizes agree."}));
   }
   VKF_CHECK(check_labels("row_labels", map.row_labels, map.rows));
   VKF_CHECK(check_labels("column_labels", map.column_labels, map.columns));
   if (options.cell_size < 0 || options.cell_size > kMaxHeatMapSide) {
-    return invalid_argument("The heat map's [cell_size] is " + to_string(options.cell_size) +
-                            " pixels; give 0 for an automatic size, or 1 to " +
-                            to_string(kMaxHeatMapSide) + ".");
+    return invalid_argument(
+        message({"The heat map's [cell_size] is ", options.cell_size,
+                 " pixels; give 0 for an automatic size, or 1 to ", kMaxHeatMapSide, "."}));
   }
   if (options.range != HeatMapRange::kZeroToOne && options.range != HeatMapRange::kZeroToMax) {
-    return invalid_argument("The heat map's [range] is " +
-                            to_string(static_cast<int>(options.range)) +
-                            ", which is not a HeatMapRange; use kZeroToOne or kZeroToMax.");
+    return invalid_argument(
+        message({"The heat map's [range] is ", static_cast<int>(options.range),
+                 ", which is not a HeatMapRange; use kZeroToOne or kZeroToMax."}));
   }
   return {};
 }
@@ -267,12 +267,10 @@ Result<HeatMapLayout> lay_out_heat_map(const HeatMap& map, const HeatMapOptions&
   place(map, options, at);
   if (at.width > kMaxHeatMapSide || at.height > kMaxHeatMapSide ||
       at.width * at.height > kMaxHeatMapPixels) {
-    return invalid_argument("The [heat map] of " + to_string(map.rows) + " rows and " +
-                            to_string(map.columns) + " columns would be " + to_string(at.width) +
-                            " x " + to_string(at.height) + " pixels, over the limit of " +
-                            to_string(kMaxHeatMapSide) + " a side and " +
-                            to_string(kMaxHeatMapPixels) +
-                            " in all; choose a smaller cell size or draw a part of the map.");
+    return invalid_argument(message(
+        {"The [heat map] of ", map.rows, " rows and ", map.columns, " columns would be ", at.width,
+         " x ", at.height, " pixels, over the limit of ", kMaxHeatMapSide, " a side and ",
+         kMaxHeatMapPixels, " in all; choose a smaller cell size or draw a part of the map."}));
   }
   return at;
 }

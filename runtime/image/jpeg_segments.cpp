@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -89,8 +90,8 @@ class JpegSegments {
     out_.insert(out_.end(), body.begin(), body.end());
   }
   Error broken(const std::string& why) const {
-    return invalid_file("Picture " + name_ + " is a damaged JPEG file: " + why +
-                        "; give one that is whole.");
+    return invalid_file(message(
+        {"Picture ", name_, " is a damaged JPEG file: ", why, "; give one that is whole."}));
   }
   Error cut() const { return broken("it ends before its end marker"); }
 
@@ -109,10 +110,9 @@ class JpegSegments {
 
   Status segment(uint8_t marker, Bytes body) {
     if (starts_frame(marker) && marker > 0xC2) {
-      return unsupported("Picture " + name_ + " is a JPEG file of kind " +
-                         std::to_string(marker - 0xC0) +
-                         ", and only baseline (0, 1) and progressive (2) ones can be read; save "
-                         "it as PNG.");
+      return unsupported(message(
+          {"Picture ", name_, " is a JPEG file of kind ", marker - 0xC0,
+           ", and only baseline (0, 1) and progressive (2) ones can be read; save it as PNG."}));
     }
     // Precision, height, width.
     if (starts_frame(marker) && body.size() >= 5) {

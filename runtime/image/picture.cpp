@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/mapped_file.h"
 #include "checkpoint/message_text.h"
 #include "image/gif.h"
@@ -59,9 +60,9 @@ Result<Format> format_of(std::string_view file, const std::string& name) {
       found = foreign.name;
     }
   }
-  return unsupported("Picture " + name + " is " + found +
-                     "; only PNG, JPEG, BMP, GIF and PNM can be read, so convert it to one of "
-                     "them.");
+  return unsupported(
+      message({"Picture ", name, " is ", found,
+               "; only PNG, JPEG, BMP, GIF and PNM can be read, so convert it to one of them."}));
 }
 
 uint32_t big_endian(std::string_view bytes) {
@@ -90,8 +91,8 @@ uint32_t crc32(std::string_view bytes) {
 // Unknown ones that it cannot do without end here: stb would write their name into shared memory.
 Status check_png_chunks(std::string_view file, const std::string& name) {
   const auto broken = [&](const std::string& why) {
-    return invalid_file("Picture " + name + " is a damaged PNG file: " + why +
-                        "; give one that is whole.");
+    return invalid_file(
+        message({"Picture ", name, " is a damaged PNG file: ", why, "; give one that is whole."}));
   };
   constexpr std::array<std::string_view, 4> kKnown = {"IHDR", "PLTE", "IDAT", "IEND"};
   size_t at = kPngSignature.size();
@@ -129,9 +130,9 @@ Status check_bmp_length(std::string_view file, const std::string& name) {
   const bool core =
       little_endian(file.substr(std::min(kFileHeader, file.size()), 4)) == kCoreHeader;
   if (file.size() < kFileHeader + (core ? kCoreHeader : kInfoHeader)) {
-    return invalid_file("Picture " + name +
-                        " is a damaged BMP file: it ends in its header, after " +
-                        to_string(file.size()) + " bytes; give one that is whole.");
+    return invalid_file(
+        message({"Picture ", name, " is a damaged BMP file: it ends in its header, after ",
+                 file.size(), " bytes; give one that is whole."}));
   }
   const uint64_t width = little_endian(file.substr(18, core ? 2 : 4));
   const uint64_t signed_height = little_endian(core ? file.substr(20, 2) : file.substr(22, 4));
@@ -144,9 +145,8 @@ Status check_bmp_length(std::string_view file, const std::string& name) {
   // The last row may lack what fills it up to a whole word.
   const uint64_t needed = (width * bits + 31) / 32 * 4 * (height - 1) + (width * bits + 7) / 8;
   if (needed <= file.size()) return {};
-  return invalid_file("Picture " + name + " is a damaged BMP file: its pixels take " +
-                      to_string(needed) + " bytes, but it has " + to_string(file.size()) +
-                      "; give one that is whole.");
+  return invalid_file(message({"Picture ", name, " is a damaged BMP file: its pixels take ", needed,
+                               " bytes, but it has ", file.size(), "; give one that is whole."}));
 }
 
 // Places of red, green and blue in a pixel, and its bytes.
@@ -175,24 +175,25 @@ PixelLayout layout_of(PixelFormat format) {
 Status check_picture_size(int64_t width, int64_t height, const std::string& what) {
   const std::string size = to_string(width) + " x " + to_string(height) + " pixels";
   if (width < 1 || height < 1) {
-    return invalid_argument("Picture " + what + " has " + size +
-                            "; give one of at least one pixel each way.");
+    return invalid_argument(
+        message({"Picture ", what, " has ", size, "; give one of at least one pixel each way."}));
   }
   if (width > kMaxPictureSide || height > kMaxPictureSide || width * height > kMaxPicturePixels) {
-    return invalid_argument("Picture " + what + " has " + size + ", over the limit of " +
-                            to_string(kMaxPictureSide) + " a side and " +
-                            to_string(kMaxPicturePixels) + " in all; make it smaller.");
+    return invalid_argument(
+        message({"Picture ", what, " has ", size, ", over the limit of ", kMaxPictureSide,
+                 " a side and ", kMaxPicturePixels, " in all; make it smaller."}));
   }
   return {};
 }
 
 Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::string& name) {
   const std::string what = bracketed(name);
-  if (bytes.empty()) return invalid_file("Picture " + what + " is empty; give a whole file.");
+  if (bytes.empty())
+    return invalid_file(message({"Picture ", what, " is empty; give a whole file."}));
   if (bytes.size() > kMaxPictureFile) {
-    return invalid_argument("Picture " + what + " has " + to_string(bytes.size()) +
-                            " bytes, over the limit of " + to_string(kMaxPictureFile) +
-                            "; make it smaller.");
+    return invalid_argument(
+        message({"Picture ", what, " has ", bytes.size(), " bytes, over the limit of ",
+                 kMaxPictureFile, "; make it smaller."}));
   }
   const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   VKF_ASSIGN(const Format format, format_of(file, what));
@@ -222,25 +223,25 @@ Result<RgbPicture> load_picture(const std::string& path) {
 Result<RgbPicture> copy_frame(const PixelView& frame) {
   VKF_CHECK(check_picture_size(frame.width, frame.height, "[frame]"));
   if (frame.format > PixelFormat::kGrey8) {
-    return invalid_argument("The [frame] has pixel format " +
-                            to_string(static_cast<int>(frame.format)) +
-                            ", which does not exist; give one of PixelFormat.");
+    return invalid_argument(
+        message({"The [frame] has pixel format ", static_cast<int>(frame.format),
+                 ", which does not exist; give one of PixelFormat."}));
   }
   const PixelLayout layout = layout_of(frame.format);
   const int64_t row_bytes = int64_t{frame.width} * layout.bytes;
   const int64_t stride = frame.stride == 0 ? row_bytes : frame.stride;
   constexpr int64_t kMaxStride = int64_t{1} << 30;
   if (stride < row_bytes || stride > kMaxStride) {
-    return invalid_argument("The [frame] has a stride of " + to_string(stride) + " bytes, but a " +
-                            "row takes " + to_string(row_bytes) + " and a stride is at most " +
-                            to_string(kMaxStride) + "; give the bytes from one row to the next.");
+    return invalid_argument(message({"The [frame] has a stride of ", stride, " bytes, but a ",
+                                     "row takes ", row_bytes, " and a stride is at most ",
+                                     kMaxStride, "; give the bytes from one row to the next."}));
   }
   const auto needed = static_cast<uint64_t>(stride * (frame.height - 1) + row_bytes);
   if (frame.bytes.size() < needed) {
-    return invalid_argument("The [frame] holds " + to_string(frame.bytes.size()) + " bytes, but " +
-                            to_string(frame.height) + " rows of " + to_string(frame.width) +
-                            " pixels take " + to_string(needed) +
-                            "; make width, height, stride and format agree with the bytes.");
+    return invalid_argument(message(
+        {"The [frame] holds ", to_string(frame.bytes.size()), " bytes, but ",
+         to_string(frame.height), " rows of ", to_string(frame.width), " pixels take ",
+         to_string(needed), "; make width, height, stride and format agree with the bytes."}));
   }
   RgbPicture picture;
   picture.width = frame.width;

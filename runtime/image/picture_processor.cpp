@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/file_store.h"
 #include "checkpoint/message_text.h"
 #include "image/resize.h"
@@ -41,11 +42,11 @@ constexpr std::array kClasses = {
 constexpr std::string_view kConvNext = "ConvNext";
 
 Error wrong_value(const JsonConfig& config, const std::string& key, const std::string& problem) {
-  return invalid_file("File " + bracketed(config.where()) + ": [" + key + "] " + problem);
+  return invalid_file(message({"File ", bracketed(config.where()), ": [", key, "] ", problem}));
 }
 
 Error not_supported(const JsonConfig& config, const std::string& key, const std::string& problem) {
-  return unsupported("File " + bracketed(config.where()) + ": [" + key + "] " + problem);
+  return unsupported(message({"File ", bracketed(config.where()), ": [", key, "] ", problem}));
 }
 
 // "ViTImageProcessorFast" and "ViTFeatureExtractor" are both "ViT".
@@ -292,9 +293,9 @@ Result<PictureSize> common_size(std::span<const PictureSize> pictures,
         settings.crop_width > 0 ? PictureSize{settings.crop_width, settings.crop_height} : resized;
     if (i == 0) common = size;
     if (size != common) {
-      return invalid_argument("Picture " + name + " comes to " + text_of(size) +
-                              " pixels and the first one to " + text_of(common) +
-                              "; process pictures of other proportions apart, or crop them.");
+      return invalid_argument(message(
+          {"Picture ", name, " comes to ", text_of(size), " pixels and the first one to ",
+           text_of(common), "; process pictures of other proportions apart, or crop them."}));
     }
   }
   return common;
@@ -341,9 +342,9 @@ Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
   const auto directory = make_directory_store(model_dir);
   const auto file = JsonConfig::load_from(*directory, "preprocessor_config.json");
   if (!file && file.error().code == ErrorCode::kNotFound) {
-    return not_found("Model directory " + bracketed(model_dir) +
-                     " has no [preprocessor_config.json], which says how pictures are resized and "
-                     "scaled; add it, or give PictureSettings.");
+    return not_found(message({"Model directory ", bracketed(model_dir),
+                              " has no [preprocessor_config.json], which says how pictures are "
+                              "resized and scaled; add it, or give PictureSettings."}));
   }
   if (!file) return file.error();
   std::string model_type;
@@ -358,10 +359,10 @@ Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
 
 Status check_picture_settings(const PictureSettings& settings) {
   if (settings.fit > PictureFit::kShortestEdge || settings.resampling > Resampling::kHamming) {
-    return invalid_argument("The picture settings' [fit] is " +
-                            to_string(static_cast<int>(settings.fit)) + " and [resampling] " +
-                            to_string(static_cast<int>(settings.resampling)) +
-                            "; give one of PictureFit and one of Resampling.");
+    return invalid_argument(
+        message({"The picture settings' [fit] is ", static_cast<int>(settings.fit),
+                 " and [resampling] ", static_cast<int>(settings.resampling),
+                 "; give one of PictureFit and one of Resampling."}));
   }
   if (settings.fit == PictureFit::kStretch) {
     VKF_CHECK(check_picture_size(settings.width, settings.height, "settings' [width, height]"));
@@ -376,15 +377,15 @@ Status check_picture_settings(const PictureSettings& settings) {
   for (size_t i = 0; i < 3; ++i) {
     const auto deviation = static_cast<float>(settings.image_std[i]);
     if (!std::isfinite(settings.image_mean[i]) || !std::isfinite(deviation) || deviation == 0.0f) {
-      return invalid_argument("The picture settings' [image_mean, image_std] of channel " +
-                              to_string(i) + " are " + to_string(settings.image_mean[i]) + " and " +
-                              to_string(settings.image_std[i]) +
-                              "; give finite numbers, and an image_std other than 0.");
+      return invalid_argument(
+          message({"The picture settings' [image_mean, image_std] of channel ", i, " are ",
+                   settings.image_mean[i], " and ", settings.image_std[i],
+                   "; give finite numbers, and an image_std other than 0."}));
     }
   }
   if (std::isfinite(settings.rescale)) return {};
-  return invalid_argument("The picture settings' [rescale] is " + to_string(settings.rescale) +
-                          "; give a finite number such as 1/255.");
+  return invalid_argument(message({"The picture settings' [rescale] is ", settings.rescale,
+                                   "; give a finite number such as 1/255."}));
 }
 
 Result<Tensor> make_pixel_values(std::span<const RgbPicture* const> pictures,
@@ -398,9 +399,9 @@ Result<Tensor> make_pixel_values(std::span<const RgbPicture* const> pictures,
   const int64_t each = size.width * size.height * 3;
   const auto count = static_cast<int64_t>(pictures.size());
   if (count > kMaxPixelValues / each) {
-    return invalid_argument("The batch of [pictures] has " + to_string(count) + " of " +
-                            text_of(size) + " pixels, over the limit of " +
-                            to_string(kMaxPixelValues) + " values; process fewer at a time.");
+    return invalid_argument(message({"The batch of [pictures] has ", count, " of ", text_of(size),
+                                     " pixels, over the limit of ", kMaxPixelValues,
+                                     " values; process fewer at a time."}));
   }
   Tensor tensor = Tensor::zeros(DType::kF32, {count, 3, size.height, size.width});
   std::byte* out = tensor.bytes.data();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -108,8 +109,8 @@ std::vector<uint8_t> scale_table(int64_t maximum) {
 
 Result<RgbPicture> decode_pnm(std::span<const std::byte> bytes, const std::string& name) {
   const auto broken = [&](const std::string& why) {
-    return invalid_file("Picture " + name + " is a damaged PNM file: " + why +
-                        "; give one that is whole.");
+    return invalid_file(
+        message({"Picture ", name, " is a damaged PNM file: ", why, "; give one that is whole."}));
   };
   PnmReader reader(bytes);
   reader.skip(1);

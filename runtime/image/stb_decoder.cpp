@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "image/picture.h"
 
 // Internal functions only: a host may link its own copy of stb. Sides are checked against our own
@@ -30,8 +31,6 @@
 
 namespace vkformer {
 namespace {
-
-using std::to_string;
 
 // Feeds stb, and remembers whether it asked for bytes behind the end: it takes zeros for them and
 // decodes a shortened file without a word.
@@ -67,17 +66,17 @@ Error stb_error(const char* format, const std::string& name) {
     return {ErrorCode::kOutOfMemory, "Picture " + name + " does not fit into memory."};
   }
   if (text == "too large") {
-    return invalid_argument("Picture " + name + " is larger than " + to_string(kMaxPictureSide) +
-                            " pixels a side, the limit; make it smaller.");
+    return invalid_argument(message({"Picture ", name, " is larger than ", kMaxPictureSide,
+                                     " pixels a side, the limit; make it smaller."}));
   }
   constexpr std::array kKinds = {"BMP RLE", "BMP JPEG/PNG", "only 8-bit", "no header height"};
   if (std::find(kKinds.begin(), kKinds.end(), text) != kKinds.end()) {
-    return unsupported("Picture " + name + " is a " + format +
-                       " file of a kind that cannot be read (" + std::string(text) +
-                       "); save it as PNG.");
+    return unsupported(
+        message({"Picture ", name, " is a ", format, " file of a kind that cannot be read (", text,
+                 "); save it as PNG."}));
   }
-  return invalid_file("Picture " + name + " is a damaged " + format + " file (" +
-                      std::string(text) + "); give one that is whole.");
+  return invalid_file(message(
+      {"Picture ", name, " is a damaged ", format, " file (", text, "); give one that is whole."}));
 }
 
 }  // namespace
@@ -98,14 +97,13 @@ Result<RgbPicture> decode_with_stb(std::span<const std::byte> bytes, const char*
       &stbi_image_free);
   if (pixels == nullptr && !feed.past_end) return stb_error(format, name);
   if (feed.past_end) {
-    return invalid_file("Picture " + name + " is a damaged " + format +
-                        " file: it ends before its last pixel; give one that is whole.");
+    return invalid_file(message({"Picture ", name, " is a damaged ", format,
+                                 " file: it ends before its last pixel; give one that is whole."}));
   }
   if (decoded_width != width || decoded_height != height) {
-    return invalid_file("Picture " + name + " is a damaged " + format + " file: it claims " +
-                        to_string(width) + " x " + to_string(height) + " pixels and holds " +
-                        to_string(decoded_width) + " x " + to_string(decoded_height) +
-                        "; give one that is whole.");
+    return invalid_file(message({"Picture ", name, " is a damaged ", format, " file: it claims ",
+                                 width, " x ", height, " pixels and holds ", decoded_width, " x ",
+                                 decoded_height, "; give one that is whole."}));
   }
   RgbPicture picture;
   picture.width = width;

@@ -2,6 +2,8 @@
 
 #include <zstd.h>
 
+#include "base/message.h"
+
 #define VKF_KERNEL_GROUP(group)                   \
   extern const uint8_t kSpirvGroup_##group[];     \
   extern const uint32_t kSpirvGroupBytes_##group; \
@@ -44,7 +46,7 @@ std::vector<uint32_t> kernel_spirv(KernelId id) {
 
 Result<KernelInterface> kernel_interface(KernelId id) {
   auto result = reflect_spirv(kernel_spirv(id));
-  if (!result) return result.error().with_context("[" + std::string(kernel_info(id).name) + "]");
+  if (!result) return result.error().with_context(message({"[", kernel_info(id).name, "]"}));
   return result;
 }
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -68,7 +70,7 @@ constexpr uint32_t kClassPushConstant = 9;
 constexpr uint32_t kClassStorageBuffer = 12;
 
 Error malformed(const std::string& what) {
-  return invalid_file("[SPIR-V] " + what + "; compile the shader again");
+  return invalid_file(message({"[SPIR-V] ", what, "; compile the shader again"}));
 }
 
 // One instruction; operand(i) past its end is an absent value, never a read.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "model/blocks/bert_layers.h"
 #include "model/config_reading.h"
 
@@ -43,9 +44,9 @@ Status share_layers(const JsonConfig& config, BertConfig& bert) {
   VKF_ASSIGN(int64_t groups, get_size_or(config, "num_hidden_groups", 1, kMostLayers));
   VKF_ASSIGN(int64_t inner, get_size_or(config, "inner_group_num", 1, kMostLayers));
   if (steps * inner > kMostLayers || groups * inner > kMostLayers) {
-    return invalid_file("[inner_group_num] in " + config.where() + " is " + std::to_string(inner) +
-                        ", which makes more than " + std::to_string(kMostLayers) + " layers of " +
-                        std::to_string(steps) + " steps and " + std::to_string(groups) + " groups");
+    return invalid_file(
+        message({"[inner_group_num] in ", config.where(), " is ", inner, ", which makes more than ",
+                 kMostLayers, " layers of ", steps, " steps and ", groups, " groups"}));
   }
   // In double, as the models were trained: a quotient that is not exact may round either way.
   const double share = static_cast<double>(steps) / static_cast<double>(groups);

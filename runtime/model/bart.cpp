@@ -1,5 +1,6 @@
 #include "model/bart.h"
 
+#include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"
 #include "model/weight_rows.h"
@@ -58,18 +59,18 @@ Status refuse_variants(const JsonConfig& config, bool pre_norm) {
   for (const char* key : kNormSwitches) {
     VKF_ASSIGN(bool set, config.get_bool_or(key, pre_norm));
     if (set != pre_norm) {
-      return unsupported("[" + std::string(key) + "] is " + (set ? "true" : "false") + " in " +
-                         config.where() + "; a BART has false there and an mBART true");
+      return unsupported(message({"[", key, "] is ", (set ? "true" : "false"), " in ",
+                                  config.where(), "; a BART has false there and an mBART true"}));
     }
   }
   VKF_ASSIGN(bool normed, config.get_bool_or("normalize_embedding", true));
   VKF_ASSIGN(bool fixed, config.get_bool_or("static_position_embeddings", false));
   if (normed && !fixed) return {};
-  return unsupported("[" +
-                     std::string(normed ? "static_position_embeddings" : "normalize_embedding") +
-                     "] in " + config.where() +
-                     " asks for a variant that is not supported: BART and mBART have learned "
-                     "positions and a norm after the embeddings");
+  return unsupported(
+      message({"[", std::string(normed ? "static_position_embeddings" : "normalize_embedding"),
+               "] in ", config.where(),
+               " asks for a variant that is not supported: BART and mBART have learned positions "
+               "and a norm after the embeddings"}));
 }
 
 Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const std::string& family,

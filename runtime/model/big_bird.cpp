@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/stack_attention.h"
 #include "model/config_reading.h"
@@ -97,19 +98,17 @@ Status BigBirdForm::read_patterns(const TensorMap& inputs, ForwardInputs& result
     std::vector<int64_t> random;
     if (found != inputs.end()) {
       if (found->second.shape != wanted) {
-        return invalid_argument("[" + name + "] has shape " + shape_text(found->second.shape) +
-                                ", but for " + std::to_string(n) + " blocks of " +
-                                std::to_string(c_.block) +
-                                " tokens it must be (H, blocks - 2, "
-                                "num_random_blocks) = " +
-                                shape_text(wanted));
+        return invalid_argument(message(
+            {"[", name, "] has shape ", shape_text(found->second.shape), ", but for ", n,
+             " blocks of ", c_.block,
+             " tokens it must be (H, blocks - 2, num_random_blocks) = ", shape_text(wanted)}));
       }
       VKF_ASSIGN(random, found->second.to_ints());
     }
     for (int64_t block : random) {
       if (block >= 0 && block < n) continue;
-      return invalid_argument("[" + name + "] holds block " + std::to_string(block) +
-                              ", but there are blocks 0 to " + std::to_string(n - 1));
+      return invalid_argument(
+          message({"[", name, "] holds block ", block, ", but there are blocks 0 to ", n - 1}));
     }
     std::vector<uint32_t>& words = result.words["block_map." + std::to_string(l)];
     words = pack_block_map(static_cast<uint32_t>(c_.block), seen_blocks(n, c_.heads, random));
@@ -128,8 +127,9 @@ Status BigBirdForm::read_question(const TensorMap& inputs, ForwardInputs& result
   const auto given = inputs.find("question_lengths");
   if (given != inputs.end()) {
     if (given->second.shape != Shape{batch, 1} && given->second.shape != Shape{batch}) {
-      return invalid_argument("[question_lengths] has shape " + shape_text(given->second.shape) +
-                              ", but must be (B, 1) = " + shape_text({batch, 1}));
+      return invalid_argument(
+          message({"[question_lengths] has shape ", shape_text(given->second.shape),
+                   ", but must be (B, 1) = ", shape_text({batch, 1})}));
     }
     VKF_ASSIGN(lengths, given->second.to_ints());
   }
@@ -249,21 +249,20 @@ Result<BigBirdConfig> read_form(const JsonConfig& config, const BertConfig& bert
                   .activation = bert.block.stack.activation};
   VKF_ASSIGN(std::string type, config.get_string_or("attention_type", "block_sparse"));
   if (type != "block_sparse" && type != "original_full") {
-    return unsupported("[attention_type] is '" + type + "' in " + config.where() +
-                       "; only 'block_sparse' and 'original_full' are supported");
+    return unsupported(message({"[attention_type] is '", type, "' in ", config.where(),
+                                "; only 'block_sparse' and 'original_full' are supported"}));
   }
   c.sparse = type == "block_sparse";
   VKF_ASSIGN(c.block, get_size_or(config, "block_size", 64, kMostPositions));
   VKF_ASSIGN(c.random, config.get_int_or("num_random_blocks", 3));
   if (c.random < 0 || c.random > kMostPositions) {
-    return invalid_file("[num_random_blocks] in " + config.where() + " is " +
-                        std::to_string(c.random) + ", but must be 0 to " +
-                        std::to_string(kMostPositions));
+    return invalid_file(message({"[num_random_blocks] in ", config.where(), " is ", c.random,
+                                 ", but must be 0 to ", kMostPositions}));
   }
   VKF_ASSIGN(c.separator, config.get_int_or("sep_token_id", 66));
   if (c.head == HeadKind::kSpans && bert.facts.source_tokens.types < 2) {
-    return unsupported("[type_vocab_size] is 1 in " + config.where() +
-                       ", but question answering needs 2: question and context");
+    return unsupported(message({"[type_vocab_size] is 1 in ", config.where(),
+                                ", but question answering needs 2: question and context"}));
   }
   return c;
 }

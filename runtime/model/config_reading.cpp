@@ -121,7 +121,7 @@ Result<ActivationKind> get_activation(const JsonConfig& config, const std::strin
                                       const std::string& fallback) {
   VKF_ASSIGN(std::string name, config.get_string_or(key, fallback));
   auto kind = activation_from_name(name);
-  if (!kind) return kind.error().with_context("[" + key + "] in " + config.where());
+  if (!kind) return kind.error().with_context(message({"[", key, "] in ", config.where()}));
   return *kind;
 }
 

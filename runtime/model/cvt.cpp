@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "model/blocks/heads.h"
 #include "model/blocks/picture_embedding.h"
 #include "model/blocks/picture_layers.h"
@@ -295,11 +296,10 @@ Result<GridSize> positions_of(const ConvWindow& window, const GridSize& grid, si
   if (height >= 0 && width >= 0) {
     return GridSize{height / window.stride_height + 1, width / window.stride_width + 1};
   }
-  return invalid_argument("[stage " + std::to_string(stage) + "] of the picture reads " +
-                          std::to_string(grid.height) + " x " + std::to_string(grid.width) +
-                          " positions by a kernel of " + std::to_string(window.kernel_height) +
-                          " a side, which does not fit, even with its padding; give a larger " +
-                          "picture");
+  return invalid_argument(
+      message({"[stage ", stage, "] of the picture reads ", grid.height, " x ", grid.width,
+               " positions by a kernel of ", window.kernel_height,
+               " a side, which does not fit, even with its padding; give a larger ", "picture"}));
 }
 
 Status Cvt::build_forward(ModelBuilder& b, const ForwardShape& shape,
@@ -340,9 +340,8 @@ class StageLists {
     VKF_CHECK(check_count(key, values.size()));
     for (int64_t value : values) {
       if (value >= least && value <= most) continue;
-      return invalid_file("[" + key + "] in " + config_.where() + " holds " +
-                          std::to_string(value) + ", but must lie between " +
-                          std::to_string(least) + " and " + std::to_string(most));
+      return invalid_file(message({"[", key, "] in ", config_.where(), " holds ", value,
+                                   ", but must lie between ", least, " and ", most}));
     }
     return values;
   }
@@ -359,9 +358,9 @@ class StageLists {
   }
   Status check_count(const std::string& key, size_t count) const {
     if (count == stages_) return {};
-    return invalid_file("[" + key + "] in " + config_.where() + " has " + std::to_string(count) +
-                        " values, but [depth] has " + std::to_string(stages_) +
-                        " stages; give one for each");
+    return invalid_file(
+        message({"[", key, "] in ", config_.where(), " has ", count, " values, but [depth] has ",
+                 stages_, " stages; give one for each"}));
   }
 
  private:
@@ -390,10 +389,10 @@ Status read_windows(const JsonConfig& config, const StageLists& lists,
   for (size_t s = 0; s < stages.size(); ++s) {
     // A query for every token, because their outputs are added to the tokens.
     if (stride_q[s] != 1 || 2 * padding_q[s] + 1 != kernel[s]) {
-      return unsupported("[stride_q] in " + config.where() + " is " + std::to_string(stride_q[s]) +
-                         " and [padding_q] " + std::to_string(padding_q[s]) + " for a kernel of " +
-                         std::to_string(kernel[s]) + " in stage " + std::to_string(s) +
-                         "; supported is a stride of 1 with a padding that keeps the grid's size");
+      return unsupported(
+          message({"[stride_q] in ", config.where(), " is ", stride_q[s], " and [padding_q] ",
+                   padding_q[s], " for a kernel of ", kernel[s], " in stage ", s,
+                   "; supported is a stride of 1 with a padding that keeps the grid's size"}));
     }
     stages[s].patches.rows = "stage." + std::to_string(s) + ".patches";
     stages[s].patches.norm = stages[s].patches.rows + ".norm";
@@ -419,16 +418,15 @@ Status read_sizes(const JsonConfig& config, const StageLists& lists,
     VKF_CHECK(head_width(config, width[s], heads[s]));
     const double ffn = static_cast<double>(width[s]) * ratio[s];
     if (!(ffn >= 1 && ffn <= static_cast<double>(kMostWidth))) {
-      return invalid_file(
-          "[mlp_ratio] in " + config.where() + " makes the feed-forward layers of " + "stage " +
-          std::to_string(s) + " " + std::to_string(ffn) +
-          " wide, but the width must lie between 1 and " + std::to_string(kMostWidth));
+      return invalid_file(message({"[mlp_ratio] in ", config.where(),
+                                   " makes the feed-forward layers of ", "stage ", s, " ", ffn,
+                                   " wide, but the width must lie between 1 and ", kMostWidth}));
     }
     if (class_token[s] && width[s] != width.back()) {
       return unsupported(
-          "[cls_token] in " + config.where() + " gives stage " + std::to_string(s) + " of width " +
-          std::to_string(width[s]) + " a class token of the last stage's width, " +
-          std::to_string(width.back()) + "; only a stage of that width can have one");
+          message({"[cls_token] in ", config.where(), " gives stage ", s, " of width ", width[s],
+                   " a class token of the last stage's width, ", width.back(),
+                   "; only a stage of that width can have one"}));
     }
     stage.channels = s == 0 ? channels : width[s - 1];
     stage.width = width[s];
@@ -444,8 +442,8 @@ Status read_sizes(const JsonConfig& config, const StageLists& lists,
 Result<std::vector<CvtStage>> read_stages(const JsonConfig& config) {
   VKF_ASSIGN(std::vector<int64_t> depth, config.get_int_list_or("depth", {1, 2, 10}));
   if (depth.empty() || depth.size() > kMostStages) {
-    return invalid_file("[depth] in " + config.where() + " lists " + std::to_string(depth.size()) +
-                        " stages, but there must be 1 to " + std::to_string(kMostStages));
+    return invalid_file(message({"[depth] in ", config.where(), " lists ", depth.size(),
+                                 " stages, but there must be 1 to ", kMostStages}));
   }
   const StageLists lists(config, depth.size());
   std::vector<CvtStage> stages(depth.size());
@@ -457,8 +455,8 @@ Result<std::vector<CvtStage>> read_stages(const JsonConfig& config) {
   VKF_CHECK(lists.check_count("qkv_projection_method", methods.size()));
   for (const std::string& method : methods) {
     if (method == "dw_bn") continue;
-    return unsupported("[qkv_projection_method] in " + config.where() + " is '" + method +
-                       "'; the cvt family supports dw_bn");
+    return unsupported(message({"[qkv_projection_method] in ", config.where(), " is '", method,
+                                "'; the cvt family supports dw_bn"}));
   }
   return stages;
 }

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/heads.h"
 #include "model/blocks/picture_embedding.h"
@@ -374,8 +375,8 @@ Status read_stack(const JsonConfig& config, StackConfig& s) {
   VKF_ASSIGN(s.epsilon, get_epsilon(config, "layer_norm_eps", 1e-5));
   VKF_ASSIGN(const std::string activation, config.get_string_or("hidden_act", "geglu"));
   if (activation == "geglu") return {};
-  return unsupported("[hidden_act] in " + config.where() + " is '" + activation +
-                     "'; the gato family supports geglu");
+  return unsupported(message({"[hidden_act] in ", config.where(), " is '", activation,
+                              "'; the gato family supports geglu"}));
 }
 
 }  // namespace

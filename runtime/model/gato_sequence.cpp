@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -20,8 +22,8 @@ Result<const Tensor*> find_input(const TensorMap& inputs, const std::string& nam
   const auto found = inputs.find(name);
   if (found == inputs.end()) return static_cast<const Tensor*>(nullptr);
   if (found->second.shape.size() == rank) return &found->second;
-  return invalid_argument("[" + name + "] has shape " + shape_text(found->second.shape) +
-                          ", but must have " + std::to_string(rank) + " dimensions");
+  return invalid_argument(message({"[", name, "] has shape ", shape_text(found->second.shape),
+                                   ", but must have ", rank, " dimensions"}));
 }
 
 // The same size wherever it is said.
@@ -30,8 +32,8 @@ Status agree(const std::string& name, const char* what, int64_t given, int64_t& 
     known = given;
     return {};
   }
-  return invalid_argument("[" + name + "] has " + std::to_string(given) + " " + what +
-                          ", but another input has " + std::to_string(known));
+  return invalid_argument(
+      message({"[", name, "] has ", given, " ", what, ", but another input has ", known}));
 }
 
 class GatoReader {
@@ -76,9 +78,9 @@ Status GatoReader::read_pixel_sizes() {
   if (s[2] != tokens_.channels || s[3] < patch || s[4] < patch || s[3] % patch != 0 ||
       s[4] % patch != 0) {
     return invalid_argument(
-        "[pixel_values] has shape " + shape_text(s) + ", but this model takes (B, steps, " +
-        std::to_string(tokens_.channels) + ", height, width) with whole patches of " +
-        std::to_string(patch) + " pixels a side; resize the pictures to that");
+        message({"[pixel_values] has shape ", shape_text(s), ", but this model takes (B, steps, ",
+                 tokens_.channels, ", height, width) with whole patches of ", patch,
+                 " pixels a side; resize the pictures to that"}));
   }
   sizes_.height = s[3];
   sizes_.width = s[4];
@@ -113,9 +115,8 @@ Status GatoReader::read_sizes() {
     sizes_.acted_steps = actions->shape[1];
     sizes_.actions = actions->shape[2];
     if (sizes_.acted_steps > sizes_.steps) {
-      return invalid_argument("[continuous_actions] has " + std::to_string(sizes_.acted_steps) +
-                              " time steps, but the observations have " +
-                              std::to_string(sizes_.steps));
+      return invalid_argument(message({"[continuous_actions] has ", sizes_.acted_steps,
+                                       " time steps, but the observations have ", sizes_.steps}));
     }
   }
   sizes_.batch = batch_;
@@ -131,8 +132,8 @@ Status GatoReader::read_ids(const std::string& name, std::vector<int64_t>& ids) 
   VKF_ASSIGN(ids, found->second.to_ints());
   for (int64_t id : ids) {
     if (id >= 0 && id < tokens_.text) continue;
-    return invalid_argument("[" + name + "] holds " + std::to_string(id) +
-                            ", but this model knows 0 to " + std::to_string(tokens_.text - 1));
+    return invalid_argument(
+        message({"[", name, "] holds ", id, ", but this model knows 0 to ", tokens_.text - 1}));
   }
   return {};
 }
@@ -145,7 +146,8 @@ Status GatoReader::read_bins(const std::string& name, std::vector<int64_t>& ids)
   VKF_ASSIGN(const std::vector<float> values, found->second.to_floats());
   for (const float value : values) {
     if (std::isnan(value)) {
-      return invalid_argument("[" + name + "] holds a NaN, which has no bin; pass numbers");
+      return invalid_argument(
+          message({"[", name, "] holds a NaN, which has no bin; pass numbers"}));
     }
     const double x = encoded ? mu_law_encode(value, tokens_.law) : static_cast<double>(value);
     ids.push_back(tokens_.text + mu_law_bin(x, tokens_.law));
@@ -234,25 +236,24 @@ Result<GatoSizes> read_gato_inputs(const GatoTokens& tokens, int64_t most, const
   // Empty tensors can claim any size.
   for (const int64_t size : {s.text, s.steps, s.seen(), s.actions}) {
     if (size <= most && s.batch <= kMostRows) continue;
-    return invalid_argument("[text_ids], observations and actions have " + std::to_string(s.batch) +
-                            " rows and up to " + std::to_string(size) +
-                            " tokens or time steps, but this model has positions for " +
-                            std::to_string(most) + " tokens, and at most " +
-                            std::to_string(kMostRows) + " rows run together");
+    return invalid_argument(
+        message({"[text_ids], observations and actions have ", s.batch, " rows and up to ", size,
+                 " tokens or time steps, but this model has positions for ", most,
+                 " tokens, and at most ", kMostRows, " rows run together"}));
   }
   if (s.seen() > tokens.most_seen) {
-    return invalid_argument("[pixel_values] and observations make " + std::to_string(s.seen()) +
-                            " tokens a time step, but this model has embeddings for " +
-                            std::to_string(tokens.most_seen) +
-                            "; use smaller pictures or fewer observations");
+    return invalid_argument(
+        message({"[pixel_values] and observations make ", s.seen(),
+                 " tokens a time step, but this model has embeddings for ", tokens.most_seen,
+                 "; use smaller pictures or fewer observations"}));
   }
   // The last action that is chosen needs no position of its own.
   const int64_t chosen = s.acts() ? s.context() + s.actions - 1 : 0;
   const int64_t needed = std::max(s.tokens(), chosen);
   if (needed > most) {
-    return invalid_argument("[text_ids], observations and actions make a sequence of " +
-                            std::to_string(needed) + " tokens, but this model has positions for " +
-                            std::to_string(most) + "; drop the oldest time steps");
+    return invalid_argument(message({"[text_ids], observations and actions make a sequence of ",
+                                     needed, " tokens, but this model has positions for ", most,
+                                     "; drop the oldest time steps"}));
   }
   VKF_CHECK(reader.fill(words));
   return s;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
@@ -97,8 +98,8 @@ Result<std::unique_ptr<ModelFamily>> load_gpt2(const ModelFiles& files) {
   const JsonConfig& config = files.config;
   VKF_ASSIGN(bool cross, config.get_bool_or("add_cross_attention", false));
   if (cross) {
-    return unsupported("[add_cross_attention] is true in " + config.where() +
-                       "; GPT-2 is supported without an encoder");
+    return unsupported(message({"[add_cross_attention] is true in ", config.where(),
+                                "; GPT-2 is supported without an encoder"}));
   }
   ModelFacts facts{.family = "gpt2"};
   DecoderConfig block;

@@ -1,5 +1,6 @@
 #include "model/gpt_neo.h"
 
+#include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
@@ -45,16 +46,16 @@ Status read_kinds(const JsonConfig& config, StackConfig& stack) {
   VKF_ASSIGN(std::vector<std::string> layers, config.get_string_list_or("attention_layers", usual));
   VKF_ASSIGN(layers, config.get_repeated_names_or("attention_types", layers, kMostLayers));
   if (static_cast<int64_t>(layers.size()) != stack.layers) {
-    return invalid_file("[attention_types] in " + config.where() + " describes " +
-                        std::to_string(layers.size()) + " layers, but num_layers is " +
-                        std::to_string(stack.layers) + "; they must be as many");
+    return invalid_file(
+        message({"[attention_types] in ", config.where(), " describes ", layers.size(),
+                 " layers, but num_layers is ", stack.layers, "; they must be as many"}));
   }
   VKF_ASSIGN(int64_t window, get_size_or(config, "window_size", 256, INT32_MAX));
   stack.kinds = {AttentionKind{}, AttentionKind{.window_left = window - 1}};
   for (const std::string& layer : layers) {
     if (layer != "global" && layer != "local") {
-      return unsupported("[attention_types] in " + config.where() + " has '" + layer +
-                         "'; global and local are supported");
+      return unsupported(message({"[attention_types] in ", config.where(), " has '", layer,
+                                  "'; global and local are supported"}));
     }
     stack.kind_of.push_back(layer == "local" ? 1 : 0);
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
 #include "model/rope_reading.h"
@@ -72,8 +73,8 @@ Result<uint32_t> read_rotary_width(const JsonConfig& config, int64_t head) {
   VKF_ASSIGN(double older, config.get_double_or("rotary_pct", 0.25));
   VKF_ASSIGN(double part, rotary_scope(config).get_double_or("partial_rotary_factor", older));
   if (!(part >= 0.0 && part <= 1.0)) {
-    return invalid_file("[partial_rotary_factor] in " + config.where() + " is " +
-                        std::to_string(part) + ", but must lie between 0 and 1");
+    return invalid_file(message({"[partial_rotary_factor] in ", config.where(), " is ", part,
+                                 ", but must lie between 0 and 1"}));
   }
   return static_cast<uint32_t>(std::floor(static_cast<double>(head) * part));
 }

@@ -1,5 +1,6 @@
 #include "model/linformer.h"
 
+#include "base/message.h"
 #include "model/blocks/linear_layers.h"
 #include "model/config_reading.h"
 
@@ -23,9 +24,9 @@ Result<Sharing> read_sharing(const JsonConfig& config) {
   for (const SharingName& known : kSharings) {
     if (name == known.name) return known.sharing;
   }
-  return unsupported("[sharing] in " + config.where() + " is '" + name +
-                     "'; a Linformer shares its projections by none, headwise, key-value or "
-                     "layerwise");
+  return unsupported(
+      message({"[sharing] in ", config.where(), " is '", name,
+               "'; a Linformer shares its projections by none, headwise, key-value or layerwise"}));
 }
 
 }  // namespace
@@ -37,8 +38,9 @@ Result<std::unique_ptr<ModelFamily>> load_linformer(const ModelFiles& files) {
   VKF_ASSIGN(mixing.projected, get_size(files.config, "projection_dim", 1 << 16));
   VKF_ASSIGN(mixing.sharing, read_sharing(files.config));
   if (read.facts.kind == ModelKind::kDecoder) {
-    return unsupported("[causal] is true in " + files.config.where() +
-                       ", but a Linformer mixes all tokens before it attends and cannot be causal");
+    return unsupported(
+        message({"[causal] is true in ", files.config.where(),
+                 ", but a Linformer mixes all tokens before it attends and cannot be causal"}));
   }
   return make_linear_model(std::move(read));
 }

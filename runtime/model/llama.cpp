@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
 #include "model/rope_reading.h"
@@ -107,9 +108,8 @@ Status read_heads(const JsonConfig& config, int64_t width, StackConfig& stack) {
     VKF_ASSIGN(stack.head_width, head_width(config, stack.width, stack.heads));
   }
   if (stack.heads % stack.kv_heads == 0) return {};
-  return invalid_file("[num_key_value_heads] in " + config.where() + " is " +
-                      std::to_string(stack.kv_heads) + ", but must divide the " +
-                      std::to_string(stack.heads) + " attention heads");
+  return invalid_file(message({"[num_key_value_heads] in ", config.where(), " is ", stack.kv_heads,
+                               ", but must divide the ", stack.heads, " attention heads"}));
 }
 
 Status read_stack(const JsonConfig& config, const LlamaDefaults& defaults, StackConfig& stack) {
@@ -137,8 +137,8 @@ Result<RotarySetup> read_rotary_setup(const JsonConfig& config, const StackConfi
   for (const JsonConfig& scope : {config, rotary_scope(config)}) {
     VKF_ASSIGN(double part, scope.get_double_or("partial_rotary_factor", 1.0));
     if (part != 1.0) {
-      return unsupported("[partial_rotary_factor] in " + config.where() + " is " +
-                         std::to_string(part) + "; this family turns whole heads (1.0)");
+      return unsupported(message({"[partial_rotary_factor] in ", config.where(), " is ", part,
+                                  "; this family turns whole heads (1.0)"}));
     }
   }
   VKF_ASSIGN(setup.scaling, read_model_rotary(config, {.max_positions = max_positions}));
@@ -170,14 +170,13 @@ Status read_layer_types(const JsonConfig& config, StackConfig& stack, Slides sli
   }
   VKF_ASSIGN(std::vector<std::string> types, config.get_string_list_or("layer_types", counted));
   if (static_cast<int64_t>(types.size()) != stack.layers) {
-    return invalid_file("[layer_types] in " + config.where() + " has " +
-                        std::to_string(types.size()) + " entries for " +
-                        std::to_string(stack.layers) + " layers; they must be as many");
+    return invalid_file(message({"[layer_types] in ", config.where(), " has ", types.size(),
+                                 " entries for ", stack.layers, " layers; they must be as many"}));
   }
   for (const std::string& type : types) {
     if (type != "full_attention" && type != "sliding_attention") {
-      return unsupported("[layer_types] in " + config.where() + " has '" + type +
-                         "'; full_attention and sliding_attention are supported");
+      return unsupported(message({"[layer_types] in ", config.where(), " has '", type,
+                                  "'; full_attention and sliding_attention are supported"}));
     }
     stack.kind_of.push_back(type == "sliding_attention" ? 1 : 0);
   }
@@ -192,9 +191,9 @@ Status read_qwen2_windows(const JsonConfig& config, DecoderConfig& block) {
   VKF_ASSIGN(int64_t first, config.get_int_or("max_window_layers", 28));
   VKF_CHECK(read_layer_types(config, stack, [&](int64_t i) { return slides && i >= first; }));
   if (!slides && std::count(stack.kind_of.begin(), stack.kind_of.end(), 1) > 0) {
-    return invalid_file("[layer_types] in " + config.where() +
-                        " has sliding_attention, but use_sliding_window is not true or "
-                        "sliding_window is missing; set both");
+    return invalid_file(message({"[layer_types] in ", config.where(),
+                                 " has sliding_attention, but use_sliding_window is not true or "
+                                 "sliding_window is missing; set both"}));
   }
   if (!slides) return {};
   VKF_ASSIGN(int64_t window, get_size(config, "sliding_window", INT32_MAX));
@@ -207,15 +206,15 @@ Result<float> read_cap(const JsonConfig& config, const std::string& key) {
   VKF_ASSIGN(double given, config.get_double_or(key, 0.0));
   const auto cap = static_cast<float>(given);
   if (!config.has(key) || (cap > 0 && softcap_error(cap).empty())) return cap;
-  return invalid_file("[" + key + "] in " + config.where() + " is " + std::to_string(given) +
-                      ", but must be above 0 and a normal number, or null for none");
+  return invalid_file(message({"[", key, "] in ", config.where(), " is ", given,
+                               ", but must be above 0 and a normal number, or null for none"}));
 }
 
 Status refuse_both_ways(const JsonConfig& config) {
   VKF_ASSIGN(bool both, config.get_bool_or("use_bidirectional_attention", false));
   if (!both) return {};
-  return unsupported("[use_bidirectional_attention] in " + config.where() +
-                     " is true; this family runs as a causal decoder (false)");
+  return unsupported(message({"[use_bidirectional_attention] in ", config.where(),
+                              " is true; this family runs as a causal decoder (false)"}));
 }
 
 Status read_gemma(const JsonConfig& config, DecoderConfig& block) {
@@ -234,8 +233,8 @@ Status read_gemma2(const JsonConfig& config, DecoderConfig& block) {
   VKF_ASSIGN(block.logit_cap, read_cap(config, "final_logit_softcapping"));
   VKF_ASSIGN(double scalar, config.get_double_or("query_pre_attn_scalar", 256.0));
   if (!(scalar > 0) || !std::isfinite(scalar)) {
-    return invalid_file("[query_pre_attn_scalar] in " + config.where() + " is " +
-                        std::to_string(scalar) + ", but must be above 0");
+    return invalid_file(message(
+        {"[query_pre_attn_scalar] in ", config.where(), " is ", scalar, ", but must be above 0"}));
   }
   stack.scales = {static_cast<float>(1.0 / std::sqrt(scalar))};
   VKF_CHECK(read_layer_types(config, stack, [](int64_t i) { return i % 2 == 0; }));

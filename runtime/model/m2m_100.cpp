@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"
 #include "model/weight_rows.h"
@@ -76,9 +77,10 @@ Result<std::unique_ptr<ModelFamily>> load_m2m_100(const ModelFiles& files) {
   facts.max_target = facts.max_source;
   VKF_ASSIGN(int64_t pad, config.get_int_or("pad_token_id", 1));
   if (pad < 0 || pad >= facts.source_vocab) {
-    return invalid_file("[pad_token_id] in " + config.where() + " is " + std::to_string(pad) +
-                        ", but positions are counted from it, so that it must be a token: 0 to " +
-                        std::to_string(facts.source_vocab - 1));
+    return invalid_file(
+        message({"[pad_token_id] in ", config.where(), " is ", pad,
+                 ", but positions are counted from it, so that it must be a token: 0 to ",
+                 facts.source_vocab - 1}));
   }
   facts.source_tokens = {.positions = TokenFacts::Positions::kFromIds, .pad = pad};
   facts.target_tokens = facts.source_tokens;

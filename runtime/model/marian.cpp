@@ -1,5 +1,6 @@
 #include "model/marian.h"
 
+#include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
@@ -45,8 +46,8 @@ Status refuse_variants(const JsonConfig& config) {
   for (const char* key : {"normalize_before", "normalize_embedding", "add_final_layer_norm"}) {
     VKF_ASSIGN(bool set, config.get_bool_or(key, false));
     if (set) {
-      return unsupported("[" + std::string(key) + "] is true in " + config.where() +
-                         "; this Marian variant is not supported");
+      return unsupported(message(
+          {"[", key, "] is true in ", config.where(), "; this Marian variant is not supported"}));
     }
   }
   return {};

@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 
@@ -13,13 +14,13 @@ Status ModelFamily::read_inputs(const TensorMap&, ForwardInputs&) const {
 }
 
 Status ModelFamily::build_prompt(ModelBuilder&, const StepShape&) const {
-  return unsupported("[generate] a " + facts().architecture +
-                     " does not generate text; load a model with a language head");
+  return unsupported(message({"[generate] a ", facts().architecture,
+                              " does not generate text; load a model with a language head"}));
 }
 
 Result<TensorId> ModelFamily::build_step(ModelBuilder&, const StepShape&) const {
-  return unsupported("[generate] a " + facts().architecture +
-                     " does not generate text; load a model with a language head");
+  return unsupported(message({"[generate] a ", facts().architecture,
+                              " does not generate text; load a model with a language head"}));
 }
 
 }  // namespace vkformer

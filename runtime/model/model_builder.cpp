@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -35,7 +37,7 @@ Result<TensorId> ModelBuilder::constant(const std::string& name, WeightLayout la
     }
     return id;
   }
-  return internal_error("[" + name + "] is not in the family's weight table");
+  return internal_error(message({"[", name, "] is not in the family's weight table"}));
 }
 
 TensorId ModelBuilder::add_constant(size_t index) {

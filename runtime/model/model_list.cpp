@@ -1,5 +1,6 @@
 // The explicit list of model families: one row each.
 #include "base/check.h"
+#include "base/message.h"
 #include "model/albert.h"
 #include "model/bart.h"
 #include "model/bert.h"
@@ -164,8 +165,8 @@ Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& store) {
   }
   std::string known;
   for (const std::string& name : family_names()) known += (known.empty() ? "" : ", ") + name;
-  return unsupported("[model_type] '" + type + "' of " + files.config.where() +
-                     " is not supported yet; supported are " + known);
+  return unsupported(message({"[model_type] '", type, "' of ", files.config.where(),
+                              " is not supported yet; supported are ", known}));
 }
 
 }  // namespace vkformer

@@ -1,5 +1,6 @@
 #include "model/modernbert.h"
 
+#include "base/message.h"
 #include "model/blocks/bert_layers.h"
 #include "model/config_reading.h"
 #include "model/rope_reading.h"
@@ -114,21 +115,20 @@ Status read_layer_kinds(const JsonConfig& config, StackConfig& stack) {
     types.emplace_back(i % every == 0 ? "full_attention" : "sliding_attention");
   }
   if (static_cast<int64_t>(types.size()) != stack.layers) {
-    return invalid_file("[layer_types] in " + config.where() + " lists " +
-                        std::to_string(types.size()) + " layers, but num_hidden_layers is " +
-                        std::to_string(stack.layers));
+    return invalid_file(message({"[layer_types] in ", config.where(), " lists ", types.size(),
+                                 " layers, but num_hidden_layers is ", stack.layers}));
   }
   for (const std::string& type : types) {
     if (type != "full_attention" && type != "sliding_attention") {
-      return unsupported("[layer_types] in " + config.where() + " names '" + type +
-                         "'; supported are full_attention and sliding_attention");
+      return unsupported(message({"[layer_types] in ", config.where(), " names '", type,
+                                  "'; supported are full_attention and sliding_attention"}));
     }
     stack.kind_of.push_back(type == "full_attention" ? kFull : kSliding);
   }
   VKF_ASSIGN(int64_t window, config.get_int_or("local_attention", 128));
   if (window < 0 || window > 2 * kMostPositions) {
-    return invalid_file("[local_attention] in " + config.where() + " is " + std::to_string(window) +
-                        ", but must lie between 0 and " + std::to_string(2 * kMostPositions));
+    return invalid_file(message({"[local_attention] in ", config.where(), " is ", window,
+                                 ", but must lie between 0 and ", 2 * kMostPositions}));
   }
   stack.kinds = {{.rotary = kFull},
                  {.window_left = window / 2, .window_right = window / 2, .rotary = kSliding}};
@@ -172,8 +172,8 @@ Status read_stack(const JsonConfig& config, StackConfig& stack) {
   VKF_ASSIGN(stack.epsilon, get_epsilon(config, "norm_eps", 1e-5));
   VKF_ASSIGN(int64_t head, head_width(config, stack.width, stack.heads));
   if (head % 2 != 0) {
-    return invalid_file("[num_attention_heads] in " + config.where() + " makes heads " +
-                        std::to_string(head) + " wide; rotary positions turn an even number");
+    return invalid_file(message({"[num_attention_heads] in ", config.where(), " makes heads ", head,
+                                 " wide; rotary positions turn an even number"}));
   }
   return read_layer_kinds(config, stack);
 }
@@ -212,8 +212,8 @@ Result<HeadConfig::Input> read_pooling(const JsonConfig& config) {
   VKF_ASSIGN(std::string pooling, config.get_string_or("classifier_pooling", "cls"));
   if (pooling == "cls") return HeadConfig::Input::kToken;
   if (pooling == "mean") return HeadConfig::Input::kMaskedMean;
-  return unsupported("[classifier_pooling] in " + config.where() + " is '" + pooling +
-                     "'; supported are cls and mean");
+  return unsupported(message({"[classifier_pooling] in ", config.where(), " is '", pooling,
+                              "'; supported are cls and mean"}));
 }
 
 // Every head is dense, activation, norm, output.

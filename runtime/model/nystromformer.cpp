@@ -1,5 +1,6 @@
 #include "model/nystromformer.h"
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/nystrom_attention.h"
@@ -117,11 +118,9 @@ Result<WeightTable> Nystromformer::weight_table(const Checkpoint& checkpoint) co
 Result<int64_t> Nystromformer::padded_length(int64_t tokens) const {
   const int64_t padded = setup_.padded(tokens);
   if (tokens <= padded) return padded;
-  return invalid_argument("[input_ids] has " + std::to_string(tokens) +
-                          " tokens a row, but this model's segment_means_seq_len cuts " +
-                          std::to_string(padded) + " tokens into " +
-                          std::to_string(setup_.landmarks) +
-                          " landmarks; shorten or split the input");
+  return invalid_argument(message(
+      {"[input_ids] has ", tokens, " tokens a row, but this model's segment_means_seq_len cuts ",
+       padded, " tokens into ", setup_.landmarks, " landmarks; shorten or split the input"}));
 }
 
 Status Nystromformer::read_inputs(const TensorMap&, ForwardInputs& result) const {
@@ -177,9 +176,9 @@ Result<TensorId> Nystromformer::convolve(const Pass& pass, const std::string& ro
 Status Nystromformer::show_weights(const Pass& pass, const NystromInputs& inputs,
                                    const NystromResult& result, const std::string& name) const {
   if (pass.taps.raw_scores == Tap::kOn) {
-    return unsupported("[" + name +
-                       "] is a product of three matrices of weights here and has no raw scores; "
-                       "ask for probabilities");
+    return unsupported(message({"[", name,
+                                "] is a product of three matrices of weights here and has no raw "
+                                "scores; ask for probabilities"}));
   }
   VKF_ASSIGN(const TensorId all,
              add_nystrom_weights(pass.b.graph(), inputs, attention_of(pass), result));
@@ -287,16 +286,15 @@ Result<LandmarkSetup> read_setup(const JsonConfig& config) {
   VKF_ASSIGN(setup.pad, config.get_int_or("pad_token_id", 1));
   if (setup.segmented % setup.landmarks != 0) {
     return invalid_file(
-        "[num_landmarks] in " + config.where() + " is " + std::to_string(setup.landmarks) +
-        ", which does not divide segment_means_seq_len, " + std::to_string(setup.segmented));
+        message({"[num_landmarks] in ", config.where(), " is ", setup.landmarks,
+                 ", which does not divide segment_means_seq_len, ", setup.segmented}));
   }
   constexpr int64_t kMostTaps = 4095;
   setup.states_kernel = config.has("conv_kernel_size");
   VKF_ASSIGN(setup.kernel, config.get_int_or("conv_kernel_size", 65));
   if (setup.kernel < 1 || setup.kernel > kMostTaps || setup.kernel % 2 == 0) {
-    return invalid_file("[conv_kernel_size] in " + config.where() + " is " +
-                        std::to_string(setup.kernel) + ", but must be odd and lie between 1 and " +
-                        std::to_string(kMostTaps));
+    return invalid_file(message({"[conv_kernel_size] in ", config.where(), " is ", setup.kernel,
+                                 ", but must be odd and lie between 1 and ", kMostTaps}));
   }
   VKF_ASSIGN(const bool own, config.get_bool_or("inv_coeff_init_option", false));
   if (own) setup.maximum = InverseStartAttrs::Maximum::kOwn;
@@ -311,14 +309,13 @@ Result<std::unique_ptr<ModelFamily>> load_nystromformer(const ModelFiles& files)
   VKF_ASSIGN(BertConfig bert, read_bert_config(files, defaults, "NystromformerModel"));
   VKF_ASSIGN(LandmarkSetup setup, read_setup(files.config));
   if (setup.pad < 0 || setup.pad >= bert.facts.source_vocab) {
-    return invalid_file("[pad_token_id] in " + files.config.where() + " is " +
-                        std::to_string(setup.pad) + ", but vocab_size is " +
-                        std::to_string(bert.facts.source_vocab));
+    return invalid_file(message({"[pad_token_id] in ", files.config.where(), " is ", setup.pad,
+                                 ", but vocab_size is ", bert.facts.source_vocab}));
   }
   if (setup.approximate() && setup.segmented > bert.facts.max_source) {
-    return invalid_file("[segment_means_seq_len] in " + files.config.where() + " is " +
-                        std::to_string(setup.segmented) + ", but max_position_embeddings is " +
-                        std::to_string(bert.facts.max_source));
+    return invalid_file(
+        message({"[segment_means_seq_len] in ", files.config.where(), " is ", setup.segmented,
+                 ", but max_position_embeddings is ", bert.facts.max_source}));
   }
   bert.names = nystromformer_names(bert.block.stack.layers);
   bert.block.embedding.position_offset = kFirstPosition;

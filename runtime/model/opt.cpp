@@ -1,5 +1,6 @@
 #include "model/opt.h"
 
+#include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
@@ -53,15 +54,14 @@ void Opt::add_rows(const std::string& prefix, WeightTable& table) const {
 Status refuse_variants(const JsonConfig& config, int64_t width) {
   VKF_ASSIGN(int64_t embedding, get_size_or(config, "word_embed_proj_dim", width, kMostWidth));
   if (embedding != width) {
-    return unsupported("[word_embed_proj_dim] in " + config.where() + " is " +
-                       std::to_string(embedding) + " and hidden_size " + std::to_string(width) +
-                       "; embeddings of another width than the layers (OPT-350m) are not "
-                       "supported");
+    return unsupported(message(
+        {"[word_embed_proj_dim] in ", config.where(), " is ", embedding, " and hidden_size ", width,
+         "; embeddings of another width than the layers (OPT-350m) are not supported"}));
   }
   VKF_ASSIGN(bool affine, config.get_bool_or("layer_norm_elementwise_affine", true));
   if (affine) return {};
-  return unsupported("[layer_norm_elementwise_affine] is false in " + config.where() +
-                     "; norms without gain and bias are not supported");
+  return unsupported(message({"[layer_norm_elementwise_affine] is false in ", config.where(),
+                              "; norms without gain and bias are not supported"}));
 }
 
 Status read_stack(const JsonConfig& config, StackConfig& stack) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/message.h"
 #include "model/blocks/latent_layer.h"
 #include "model/blocks/picture_embedding.h"
 #include "model/blocks/text_embedding.h"
@@ -135,8 +136,8 @@ Result<WeightTable> Perceiver::weight_table(const Checkpoint& checkpoint) const 
 Status Perceiver::read_rows(const Tensor& tensor, ForwardInputs& result) const {
   const Shape& s = tensor.shape;
   if (s.size() != 3 || s[0] < 1 || s[1] < 1 || s[2] != config_.model) {
-    return invalid_argument("[inputs] has shape " + shape_text(s) + ", but must be (B, S, " +
-                            std::to_string(config_.model) + "), the d_model of this model");
+    return invalid_argument(message({"[inputs] has shape ", shape_text(s), ", but must be (B, S, ",
+                                     config_.model, "), the d_model of this model"}));
   }
   VKF_ASSIGN(const std::vector<float> values, tensor.to_floats());
   result.words["inputs"] = float_words(values);
@@ -148,16 +149,15 @@ Status Perceiver::read_rows(const Tensor& tensor, ForwardInputs& result) const {
 Status Perceiver::read_words(const Tensor& tensor, ForwardInputs& result) const {
   const Shape& s = tensor.shape;
   if (s.size() != 2 || s[0] < 1 || s[1] < 1 || s[1] > facts_.max_source) {
-    return invalid_argument("[inputs] has shape " + shape_text(s) +
-                            ", but must be (B, S) with at most " +
-                            std::to_string(facts_.max_source) + " tokens a row");
+    return invalid_argument(
+        message({"[inputs] has shape ", shape_text(s), ", but must be (B, S) with at most ",
+                 facts_.max_source, " tokens a row"}));
   }
   VKF_ASSIGN(const std::vector<int64_t> ids, tensor.to_ints());
   for (const int64_t id : ids) {
     if (id >= 0 && id < facts_.source_vocab) continue;
-    return invalid_argument("[inputs] holds " + std::to_string(id) +
-                            ", but this model knows 0 to " +
-                            std::to_string(facts_.source_vocab - 1));
+    return invalid_argument(
+        message({"[inputs] holds ", id, ", but this model knows 0 to ", facts_.source_vocab - 1}));
   }
   result.words["input_ids"].assign(ids.begin(), ids.end());
   result.shape.batch = s[0];
@@ -173,10 +173,9 @@ Status Perceiver::read_pixels(const Tensor& tensor, ForwardInputs& result) const
   if (side > 0) fits = fits && s[2] == side && s[3] == side;
   if (!fits) {
     const std::string size = side > 0 ? std::to_string(side) : std::string("any");
-    return invalid_argument("[inputs] has shape " + shape_text(s) + ", but must be (B, " +
-                            std::to_string(kColors) + ", " + size + ", " + size +
-                            ") with at most " + std::to_string(kMostPixels) +
-                            " pixels; resize the picture to that");
+    return invalid_argument(message({"[inputs] has shape ", shape_text(s), ", but must be (B, ",
+                                     kColors, ", ", size, ", ", size, ") with at most ",
+                                     kMostPixels, " pixels; resize the picture to that"}));
   }
   VKF_ASSIGN(const std::vector<float> values, tensor.to_floats());
   result.words["pixel_values"] = float_words(values);
@@ -207,8 +206,9 @@ Status Perceiver::read_inputs(const TensorMap& inputs, ForwardInputs& result) co
   const auto mask = inputs.find("attention_mask");
   if (mask != inputs.end()) {
     if (mask->second.shape != Shape{batch, tokens}) {
-      return invalid_argument("[attention_mask] has shape " + shape_text(mask->second.shape) +
-                              ", but the inputs have " + shape_text({batch, tokens}));
+      return invalid_argument(
+          message({"[attention_mask] has shape ", shape_text(mask->second.shape),
+                   ", but the inputs have ", shape_text({batch, tokens})}));
     }
     VKF_ASSIGN(const std::vector<int64_t> values, mask->second.to_ints());
     for (size_t i = 0; i < kept.size(); ++i) kept[i] = values[i] != 0 ? 1 : 0;
@@ -378,8 +378,9 @@ Status read_class(const JsonConfig& config, ModelFacts& facts, PerceiverConfig& 
   std::string names;
   for (const PerceiverClass& known : kClasses)
     names += (names.empty() ? "" : ", ") + std::string(known.name);
-  return unsupported("[architectures] of " + config.where() + " names '" + facts.architecture +
-                     "', which the perceiver family does not have; supported are " + names);
+  return unsupported(
+      message({"[architectures] of ", config.where(), " names '", facts.architecture,
+               "', which the perceiver family does not have; supported are ", names}));
 }
 
 // A size that may be null, which is 0 here.
@@ -414,8 +415,8 @@ Status read_layers(const JsonConfig& config, int64_t width, PerceiverConfig& c) 
   VKF_ASSIGN(const std::string shaped,
              config.get_string_or("cross_attention_shape_for_attention", "kv"));
   if (shaped != "kv" && shaped != "q") {
-    return invalid_file("[cross_attention_shape_for_attention] in " + config.where() + " is '" +
-                        shaped + "', but must be kv or q");
+    return invalid_file(message({"[cross_attention_shape_for_attention] in ", config.where(),
+                                 " is '", shaped, "', but must be kv or q"}));
   }
   LatentLayer& cross = c.cross;
   cross = {.rows = "cross", .from = "encoder.cross_attention.", .width = width, .input = c.input};
@@ -436,9 +437,9 @@ Status read_layers(const JsonConfig& config, int64_t width, PerceiverConfig& c) 
              get_size_or(config, "num_self_attends_per_block", 26, kMostLayers));
   VKF_ASSIGN(c.blocks, get_size_or(config, "num_blocks", 1, kMostLayers));
   if (c.blocks * count > kMostLayers) {
-    return invalid_file("[num_blocks] in " + config.where() + " is " + std::to_string(c.blocks) +
-                        " and [num_self_attends_per_block] " + std::to_string(count) +
-                        ", which is more than " + std::to_string(kMostLayers) + " layers in all");
+    return invalid_file(message({"[num_blocks] in ", config.where(), " is ", c.blocks,
+                                 " and [num_self_attends_per_block] ", count,
+                                 ", which is more than ", kMostLayers, " layers in all"}));
   }
   for (int64_t i = 0; i < count; ++i) {
     self.rows = "layers." + std::to_string(i);

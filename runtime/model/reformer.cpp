@@ -1,5 +1,6 @@
 #include "model/reformer.h"
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/padded_tokens.h"
@@ -179,10 +180,10 @@ Status Reformer::read_rotations(const TensorMap& inputs, int64_t padded,
     if (found == inputs.end() || !config_.hashes(padded)) continue;
     if (config_.kinds[static_cast<size_t>(i)] != Kind::kLsh) continue;
     if (found->second.shape != rotation_shape(padded)) {
-      return invalid_argument("[" + name + "] has shape " + shape_text(found->second.shape) +
-                              ", but " + std::to_string(padded) + " tokens need " +
-                              shape_text(rotation_shape(padded)) +
-                              ": heads, head width, hashes, half the buckets");
+      return invalid_argument(
+          message({"[", name, "] has shape ", shape_text(found->second.shape), ", but ", padded,
+                   " tokens need ", shape_text(rotation_shape(padded)),
+                   ": heads, head width, hashes, half the buckets"}));
     }
     VKF_ASSIGN(const std::vector<float> values, found->second.to_floats());
     result.words[name] = float_words(values);
@@ -194,10 +195,9 @@ Status Reformer::read_rotations(const TensorMap& inputs, int64_t padded,
 Result<int64_t> Reformer::padded_length(int64_t tokens) const {
   const int64_t padded = config_.padded(tokens);
   if (padded <= facts_.max_source) return padded;
-  return invalid_argument("[input_ids] has " + std::to_string(tokens) +
-                          " tokens a row, which whole chunks make " + std::to_string(padded) +
-                          ", but this model has positions for " +
-                          std::to_string(facts_.max_source) + "; shorten or split the input");
+  return invalid_argument(message(
+      {"[input_ids] has ", tokens, " tokens a row, which whole chunks make ", padded,
+       ", but this model has positions for ", facts_.max_source, "; shorten or split the input"}));
 }
 
 Status Reformer::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {
@@ -310,9 +310,9 @@ Result<TensorId> Reformer::rotations_of(const Pass& pass, int64_t layer) const {
   // Far beyond any model's, and little enough to draw.
   constexpr int64_t kMostRotations = int64_t{1} << 26;
   if (element_count(shape) > kMostRotations) {
-    return unsupported("[" + name + "] would have shape " + shape_text(shape) + ", more than " +
-                       std::to_string(kMostRotations) +
-                       " numbers; check num_buckets and num_hashes in the configuration");
+    return unsupported(message(
+        {"[", name, "] would have shape ", shape_text(shape), ", more than ", kMostRotations,
+         " numbers; check num_buckets and num_hashes in the configuration"}));
   }
   const auto count = static_cast<size_t>(element_count(shape));
   return pass.b.host_floats(drawn, shape, seeded_normals(static_cast<uint64_t>(seed), count));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/message.h"
 #include "model/blocks/bert_layers.h"
 #include "model/config_reading.h"
 #include "ops/lsh_hash.h"
@@ -18,8 +19,8 @@ Result<int64_t> get_count(const JsonConfig& config, const std::string& key, int6
                           int64_t most) {
   VKF_ASSIGN(const int64_t value, config.get_int_or(key, fallback));
   if (value >= 0 && value <= most) return value;
-  return invalid_file("[" + key + "] in " + config.where() + " is " + std::to_string(value) +
-                      ", but must lie between 0 and " + std::to_string(most));
+  return invalid_file(message(
+      {"[", key, "] in ", config.where(), " is ", value, ", but must lie between 0 and ", most}));
 }
 
 Result<ReformerChunks> read_chunks(const JsonConfig& config, const std::string& kind) {
@@ -35,14 +36,13 @@ Status read_kinds(const JsonConfig& config, ReformerConfig& r) {
   const std::vector<std::string> usual = {"local", "lsh", "local", "lsh", "local", "lsh"};
   VKF_ASSIGN(const std::vector<std::string> names, config.get_string_list_or("attn_layers", usual));
   if (names.empty() || static_cast<int64_t>(names.size()) > kMostLayers) {
-    return invalid_file("[attn_layers] in " + config.where() + " lists " +
-                        std::to_string(names.size()) + " layers, but must list from 1 to " +
-                        std::to_string(kMostLayers));
+    return invalid_file(message({"[attn_layers] in ", config.where(), " lists ", names.size(),
+                                 " layers, but must list from 1 to ", kMostLayers}));
   }
   for (const std::string& name : names) {
     if (name != "local" && name != "lsh") {
-      return unsupported("[attn_layers] in " + config.where() + " names '" + name +
-                         "'; supported are local and lsh");
+      return unsupported(message({"[attn_layers] in ", config.where(), " names '", name,
+                                  "'; supported are local and lsh"}));
     }
     r.kinds.push_back(name == "lsh" ? Kind::kLsh : Kind::kLocal);
   }
@@ -50,8 +50,8 @@ Status read_kinds(const JsonConfig& config, ReformerConfig& r) {
   VKF_ASSIGN(const int64_t stated,
              get_size_or(config, "num_hidden_layers", r.stack.layers, kMostLayers));
   if (stated == r.stack.layers) return {};
-  return invalid_file("[num_hidden_layers] in " + config.where() + " is " + std::to_string(stated) +
-                      ", but attn_layers lists " + std::to_string(r.stack.layers) + " layers");
+  return invalid_file(message({"[num_hidden_layers] in ", config.where(), " is ", stated,
+                               ", but attn_layers lists ", r.stack.layers, " layers"}));
 }
 
 Status read_sizes(const JsonConfig& config, StackConfig& stack) {
@@ -87,43 +87,42 @@ Status read_axial(const JsonConfig& config, ReformerConfig& r) {
   VKF_ASSIGN(r.axial_shape, config.get_int_list_or("axial_pos_shape", {64, 64}));
   VKF_ASSIGN(r.axial_widths, config.get_int_list_or("axial_pos_embds_dim", {64, 192}));
   if (r.axial_shape.size() != 2 || r.axial_widths.size() != 2) {
-    return unsupported("[axial_pos_shape] in " + config.where() + " has " +
-                       std::to_string(r.axial_shape.size()) + " axes and axial_pos_embds_dim " +
-                       std::to_string(r.axial_widths.size()) + "; supported are 2 of both");
+    return unsupported(message({"[axial_pos_shape] in ", config.where(), " has ",
+                                r.axial_shape.size(), " axes and axial_pos_embds_dim ",
+                                r.axial_widths.size(), "; supported are 2 of both"}));
   }
   for (size_t axis = 0; axis < 2; ++axis) {
     if (r.axial_shape[axis] >= 1 && r.axial_shape[axis] <= kMostPositions &&
         r.axial_widths[axis] >= 1 && r.axial_widths[axis] < r.stack.width) {
       continue;
     }
-    return invalid_file("[axial_pos_shape] in " + config.where() + " has axis " +
-                        std::to_string(axis) + " of " + std::to_string(r.axial_shape[axis]) +
-                        " positions, " + std::to_string(r.axial_widths[axis]) +
-                        " wide; there must be from 1 to " + std::to_string(kMostPositions) +
-                        ", narrower than hidden_size, " + std::to_string(r.stack.width));
+    return invalid_file(message({"[axial_pos_shape] in ", config.where(), " has axis ", axis,
+                                 " of ", r.axial_shape[axis], " positions, ", r.axial_widths[axis],
+                                 " wide; there must be from 1 to ", kMostPositions,
+                                 ", narrower than hidden_size, ", r.stack.width}));
   }
   const int64_t sum = r.axial_widths[0] + r.axial_widths[1];
   if (sum == r.stack.width) return {};
-  return invalid_file("[axial_pos_embds_dim] in " + config.where() + " adds up to " +
-                      std::to_string(sum) + ", but hidden_size is " +
-                      std::to_string(r.stack.width));
+  return invalid_file(message({"[axial_pos_embds_dim] in ", config.where(), " adds up to ", sum,
+                               ", but hidden_size is ", r.stack.width}));
 }
 
 Status check_causal(const JsonConfig& config, const ReformerConfig& r, HeadKind head) {
   if (head == HeadKind::kMasked && r.causal) {
-    return invalid_file("[is_decoder] is true in " + config.where() +
-                        ", but masked words need a model that sees everything");
+    return invalid_file(message({"[is_decoder] is true in ", config.where(),
+                                 ", but masked words need a model that sees everything"}));
   }
   if (head != HeadKind::kLanguage) return {};
   if (!r.causal) {
-    return invalid_file("[is_decoder] is false in " + config.where() +
-                        ", but a language head needs a causal model");
+    return invalid_file(message({"[is_decoder] is false in ", config.where(),
+                                 ", but a language head needs a causal model"}));
   }
   const int64_t after =
       std::max(r.has(Kind::kLocal) ? r.local.after : 0, r.has(Kind::kLsh) ? r.lsh.after : 0);
   if (after == 0) return {};
-  return invalid_file("[num_chunks_after] in " + config.where() + " is " + std::to_string(after) +
-                      ", but a causal model with a language head sees 0 chunks after its own");
+  return invalid_file(
+      message({"[num_chunks_after] in ", config.where(), " is ", after,
+               ", but a causal model with a language head sees 0 chunks after its own"}));
 }
 
 }  // namespace
@@ -177,8 +176,8 @@ Result<ModelFacts> read_reformer_facts(const ModelFiles& files, const ReformerCo
     facts.max_source = std::min(facts.max_source, r.axial_shape[0] * r.axial_shape[1]);
   }
   if (r.pad < 0 || r.pad >= facts.source_vocab) {
-    return invalid_file("[pad_token_id] in " + config.where() + " is " + std::to_string(r.pad) +
-                        ", but vocab_size is " + std::to_string(facts.source_vocab));
+    return invalid_file(message({"[pad_token_id] in ", config.where(), " is ", r.pad,
+                                 ", but vocab_size is ", facts.source_vocab}));
   }
   VKF_ASSIGN(facts.architecture, get_architecture(config, "ReformerModel"));
   if (facts.architecture == "ReformerModelWithLMHead") {
@@ -187,10 +186,10 @@ Result<ModelFacts> read_reformer_facts(const ModelFiles& files, const ReformerCo
     VKF_ASSIGN(facts.head, read_encoder_head(config, facts.architecture));
   }
   if (facts.head == HeadKind::kTokens) {
-    return unsupported("[architectures] of " + config.where() + " names '" + facts.architecture +
-                       "', whose head this family does not have; supported are the bare model and "
-                       "heads for language, masked words, sequence classification and question "
-                       "answering");
+    return unsupported(
+        message({"[architectures] of ", config.where(), " names '", facts.architecture,
+                 "', whose head this family does not have; supported are the bare model and heads "
+                 "for language, masked words, sequence classification and question answering"}));
   }
   VKF_CHECK(check_causal(config, r, facts.head));
   if (facts.head == HeadKind::kLanguage || facts.head == HeadKind::kMasked) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "model/blocks/recurrent.h"
 #include "model/blocks/recurrent_decoder.h"
 #include "model/blocks/text_embedding.h"
@@ -159,10 +160,10 @@ Status check_decoder_mask(const TensorMap& inputs) {
   const int64_t tokens = found->second.shape[1];
   for (size_t i = 1; i < mask.size(); ++i) {
     if (static_cast<int64_t>(i) % tokens == 0 || mask[i] == 0 || mask[i - 1] != 0) continue;
-    return invalid_argument("[decoder_attention_mask] keeps token " +
-                            std::to_string(static_cast<int64_t>(i) % tokens) +
-                            " of a row behind one that it hides, but a recurrent decoder reads "
-                            "every token before it; pad decoder_input_ids on the right");
+    return invalid_argument(
+        message({"[decoder_attention_mask] keeps token ", static_cast<int64_t>(i) % tokens,
+                 " of a row behind one that it hides, but a recurrent decoder reads every token "
+                 "before it; pad decoder_input_ids on the right"}));
   }
   return {};
 }
@@ -286,7 +287,7 @@ Result<CellKind> read_cell(const JsonConfig& config) {
              config.get_string_or(config.has("cell_type") ? "cell_type" : "cell", "gru"));
   if (name == "gru") return CellKind::kGru;
   if (name == "lstm") return CellKind::kLstm;
-  return unsupported("[cell] in " + config.where() + " is '" + name + "'; use gru or lstm");
+  return unsupported(message({"[cell] in ", config.where(), " is '", name, "'; use gru or lstm"}));
 }
 
 Result<Kind> read_kind(const JsonConfig& config) {
@@ -301,21 +302,21 @@ Result<Kind> read_kind(const JsonConfig& config) {
   for (const auto& [known, kind] : kKinds) {
     if (name == known) return kind;
   }
-  return unsupported("[attention] in " + config.where() + " is '" + name +
-                     "'; use bahdanau, luong_dot, luong_general, luong_concat, luong_location or "
-                     "none");
+  return unsupported(
+      message({"[attention] in ", config.where(), " is '", name,
+               "'; use bahdanau, luong_dot, luong_general, luong_concat, luong_location or none"}));
 }
 
 Status read_window(const JsonConfig& config, AlignmentConfig& a) {
   VKF_ASSIGN(std::string name, config.get_string_or("attention_window", "global"));
   if (name == "global") return {};
   if (name != "local-m" && name != "local-p") {
-    return unsupported("[attention_window] in " + config.where() + " is '" + name +
-                       "'; use global, local-m or local-p");
+    return unsupported(message({"[attention_window] in ", config.where(), " is '", name,
+                                "'; use global, local-m or local-p"}));
   }
   if (a.kind == Kind::kNone) {
-    return invalid_argument("[attention_window] in " + config.where() + " is '" + name +
-                            "', but attention is 'none', which looks at nothing");
+    return invalid_argument(message({"[attention_window] in ", config.where(), " is '", name,
+                                     "', but attention is 'none', which looks at nothing"}));
   }
   a.window = name == "local-m" ? Window::kMonotonic : Window::kPredictive;
   VKF_ASSIGN(a.reach, get_size(config, "window_size", kMostPositions));
@@ -333,10 +334,9 @@ Result<AlignmentConfig> read_alignment(const JsonConfig& config, int64_t width, 
     VKF_ASSIGN(a.width, get_size(config, "location_size", kMostPositions));
   }
   if (a.kind == Kind::kDot && width != memory) {
-    return invalid_argument("[attention] in " + config.where() +
-                            " is 'luong_dot', but the decoder's states have " +
-                            std::to_string(width) + " columns and the encoder's " +
-                            std::to_string(memory) + "; they must be the same");
+    return invalid_argument(message(
+        {"[attention] in ", config.where(), " is 'luong_dot', but the decoder's states have ",
+         width, " columns and the encoder's ", memory, "; they must be the same"}));
   }
   return a;
 }
@@ -355,8 +355,9 @@ Result<RnnConfig> read_config(const JsonConfig& config) {
   VKF_ASSIGN(bool feeding, config.get_bool_or("input_feeding", false));
   if (feeding) c.decoder.feeding = RecurrentDecoder::Feeding::kYes;
   if (feeding && !c.decoder.aligned()) {
-    return invalid_argument("[input_feeding] in " + config.where() +
-                            " is true, but attention is 'none', so there is nothing to feed");
+    return invalid_argument(
+        message({"[input_feeding] in ", config.where(),
+                 " is true, but attention is 'none', so there is nothing to feed"}));
   }
   return c;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "model/config_reading.h"
 
 namespace vkformer {
@@ -71,8 +72,9 @@ Result<RotaryScaling> read_model_rotary(const JsonConfig& config, const RotaryDe
   const JsonConfig scope = rotary_scope(config);
   for (const char* layers : {"full_attention", "sliding_attention"}) {
     if (scope.has(layers)) {
-      return unsupported("[rope_parameters] in " + config.where() + " has rotary positions for [" +
-                         layers + "] alone; this family turns all layers alike");
+      return unsupported(
+          message({"[rope_parameters] in ", config.where(), " has rotary positions for [", layers,
+                   "] alone; this family turns all layers alike"}));
     }
   }
   RotaryDefaults filled = defaults;

@@ -1,6 +1,7 @@
 #include "model/sentence_files.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -11,8 +12,9 @@ Result<SentenceFacts::Pooling> read_pooling(const JsonConfig& pooling) {
   for (const char* key : kOthers) {
     VKF_ASSIGN(bool set, pooling.get_bool_or(key, false));
     if (set) {
-      return unsupported("[" + std::string(key) + "] is set in " + pooling.where() +
-                         "; supported are pooling_mode_mean_tokens and pooling_mode_cls_token");
+      return unsupported(
+          message({"[", key, "] is set in ", pooling.where(),
+                   "; supported are pooling_mode_mean_tokens and pooling_mode_cls_token"}));
     }
   }
   VKF_ASSIGN(std::string mode, pooling.get_string_or("pooling_mode", ""));
@@ -21,8 +23,9 @@ Result<SentenceFacts::Pooling> read_pooling(const JsonConfig& pooling) {
   if (first != mean) {
     return first ? SentenceFacts::Pooling::kFirst : SentenceFacts::Pooling::kMean;
   }
-  return unsupported("[pooling] " + pooling.where() +
-                     " asks for neither or both of mean and cls pooling; one is supported");
+  return unsupported(
+      message({"[pooling] ", pooling.where(),
+               " asks for neither or both of mean and cls pooling; one is supported"}));
 }
 
 }  // namespace
@@ -38,8 +41,9 @@ Result<SentenceFacts> read_sentence_files(const FileStore& files) {
     VKF_ASSIGN(std::string folder, module.get_string_or("path", ""));
     if (type.ends_with(".Normalize")) facts.normalize = SentenceFacts::Normalize::kYes;
     if (type.ends_with(".Dense")) {
-      return unsupported("[modules.json] in " + files.label() +
-                         " adds a dense layer after the pooling, which is not supported");
+      return unsupported(
+          message({"[modules.json] in ", files.label(),
+                   " adds a dense layer after the pooling, which is not supported"}));
     }
     if (!type.ends_with(".Pooling")) continue;
     const std::string name = folder + "/config.json";

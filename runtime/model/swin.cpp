@@ -1,6 +1,7 @@
 #include "model/swin.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "model/blocks/heads.h"
 #include "model/blocks/picture_layers.h"
 #include "model/blocks/shifted_windows.h"
@@ -169,11 +170,9 @@ Result<TensorId> Swin::embed(ModelBuilder& b, const ForwardShape& shape,
   VKF_ASSIGN(TensorId x, add_patch_conv(b, pixels, {}, conv));
   if (e.positions.empty()) return x;
   if (grid.count() != e.tokens()) {
-    return invalid_argument("[pixel_values] makes " + std::to_string(grid.count()) +
-                            " patches, but this model has positions for " +
-                            std::to_string(e.tokens()) + "; resize the picture to " +
-                            std::to_string(e.picture.height) + " x " +
-                            std::to_string(e.picture.width));
+    return invalid_argument(message(
+        {"[pixel_values] makes ", grid.count(), " patches, but this model has positions for ",
+         e.tokens(), "; resize the picture to ", e.picture.height, " x ", e.picture.width}));
   }
   std::vector<uint32_t> rows;
   for (int64_t i = 0; i < shape.batch * grid.count(); ++i) rows.push_back(static_cast<uint32_t>(i));
@@ -189,20 +188,18 @@ Result<WindowGrid> Swin::grid_of(const GridSize& tokens, int64_t stage, int64_t 
   const int64_t side = std::min(tokens.height, tokens.width);
   const std::string where = "[stage " + std::to_string(stage) + "] of the picture ";
   if (side < config_.window) {
-    return invalid_argument(where + "has " + std::to_string(tokens.height) + " x " +
-                            std::to_string(tokens.width) + " tokens, but a window of this model " +
-                            "is " + std::to_string(config_.window) +
-                            " tokens a side; give a larger picture");
+    return invalid_argument(message({where, "has ", tokens.height, " x ", tokens.width,
+                                     " tokens, but a window of this model ", "is ", config_.window,
+                                     " tokens a side; give a larger picture"}));
   }
   WindowGrid grid{.tokens = tokens, .window = config_.window};
   if (block % 2 == 1 && side > config_.window) grid.shift = config_.window / 2;
   const int64_t slices = grid.shift > 0 ? grid.windows() : 1;
   const int64_t slice = config_.stage_heads(stage) * grid.area() * grid.area();
   if (slices > kMostBiases / slice) {
-    return unsupported(where + "needs " + std::to_string(slices) + " windows with " +
-                       std::to_string(slice) + " biases each, but at most " +
-                       std::to_string(kMostBiases) +
-                       " are supported in all; give a smaller picture");
+    return unsupported(
+        message({where, "needs ", slices, " windows with ", slice, " biases each, but at most ",
+                 kMostBiases, " are supported in all; give a smaller picture"}));
   }
   return grid;
 }
@@ -324,9 +321,9 @@ Result<PictureEmbedding> read_embedding(const JsonConfig& config) {
   if (!absolute) return e;
   e.positions = "positions";
   if (e.tokens() >= 1 && e.tokens() <= kMostPositions) return e;
-  return invalid_file("[image_size] in " + config.where() + " makes " + std::to_string(e.tokens()) +
-                      " patches of [patch_size], but there must be between 1 and " +
-                      std::to_string(kMostPositions));
+  return invalid_file(
+      message({"[image_size] in ", config.where(), " makes ", e.tokens(),
+               " patches of [patch_size], but there must be between 1 and ", kMostPositions}));
 }
 
 // Depth, heads and feed-forward width of every stage.
@@ -335,10 +332,9 @@ Status read_stages(const JsonConfig& config, SwinConfig& c) {
   VKF_ASSIGN(c.heads, config.get_int_list_or("num_heads", {3, 6, 12, 24}));
   VKF_ASSIGN(double ratio, config.get_double_or("mlp_ratio", 4.0));
   if (c.depths.empty() || c.stages() > kMostStages || c.depths.size() != c.heads.size()) {
-    return invalid_file("[depths] in " + config.where() + " lists " +
-                        std::to_string(c.depths.size()) + " stages and [num_heads] " +
-                        std::to_string(c.heads.size()) + "; there must be as many, 1 to " +
-                        std::to_string(kMostStages));
+    return invalid_file(message({"[depths] in ", config.where(), " lists ", c.depths.size(),
+                                 " stages and [num_heads] ", c.heads.size(),
+                                 "; there must be as many, 1 to ", kMostStages}));
   }
   for (int64_t s = 0; s < c.stages(); ++s) {
     const int64_t d = c.stage_width(s);
@@ -346,12 +342,10 @@ Status read_stages(const JsonConfig& config, SwinConfig& c) {
     const bool fits = c.depth(s) >= 1 && c.depth(s) <= kMostLayers && c.stage_heads(s) >= 1 &&
                       d <= kMostWidth && ffn >= 1 && ffn <= static_cast<double>(kMostWidth);
     if (!fits) {
-      return invalid_file(
-          "[depths] in " + config.where() + " and what goes with it give stage " +
-          std::to_string(s) + " " + std::to_string(c.depth(s)) + " blocks, " +
-          std::to_string(c.stage_heads(s)) + " heads, a width of " + std::to_string(d) +
-          " and a feed-forward width of " + std::to_string(ffn) + "; blocks must be 1 to " +
-          std::to_string(kMostLayers) + ", the rest 1 to " + std::to_string(kMostWidth));
+      return invalid_file(message(
+          {"[depths] in ", config.where(), " and what goes with it give stage ", s, " ", c.depth(s),
+           " blocks, ", c.stage_heads(s), " heads, a width of ", d, " and a feed-forward width of ",
+           ffn, "; blocks must be 1 to ", kMostLayers, ", the rest 1 to ", kMostWidth}));
     }
     VKF_CHECK(head_width(config, d, c.stage_heads(s)));
     c.ffn.push_back(static_cast<int64_t>(ffn));

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "model/blocks/encoder_decoder.h"
 #include "model/blocks/encoder_only.h"
 #include "model/blocks/seq2seq_reading.h"
@@ -56,9 +57,9 @@ Status read_distances(const Checkpoint& checkpoint, const T5Buckets& sizes, Stac
   const int64_t reach = reach_of(t5);
   const int64_t distances = 2 * reach + 1;
   if (distances * stack.heads > kMostBiases) {
-    return unsupported("[relative_attention_max_distance] gives " + std::to_string(distances) +
-                       " biases for each of " + std::to_string(stack.heads) +
-                       " heads, but at most " + std::to_string(kMostBiases) + " in all are kept");
+    return unsupported(
+        message({"[relative_attention_max_distance] gives ", distances, " biases for each of ",
+                 stack.heads, " heads, but at most ", kMostBiases, " in all are kept"}));
   }
   stack.distance.reach = reach;
   stack.distance.values.resize(static_cast<size_t>(distances * stack.heads));
@@ -199,10 +200,9 @@ Result<StackConfig> read_stack(const JsonConfig& config, const T5Defaults& defau
   VKF_ASSIGN(stack.head_width, get_size_or(config, "d_kv", 64, kMostHeadWidth));
   VKF_ASSIGN(stack.ffn, get_size_or(config, "d_ff", defaults.ffn, kMostWidth));
   if (stack.heads * stack.head_width > kMostWidth) {
-    return invalid_file("[num_heads] in " + config.where() + " is " + std::to_string(stack.heads) +
-                        " with a d_kv of " + std::to_string(stack.head_width) +
-                        ", but heads side by side may be at most " + std::to_string(kMostWidth) +
-                        " wide");
+    return invalid_file(message({"[num_heads] in ", config.where(), " is ", stack.heads,
+                                 " with a d_kv of ", stack.head_width,
+                                 ", but heads side by side may be at most ", kMostWidth, " wide"}));
   }
   stack.norm = StackConfig::Norm::kRms;
   VKF_ASSIGN(stack.epsilon, get_epsilon(config, "layer_norm_epsilon", 1e-6));
@@ -276,8 +276,8 @@ Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const std::st
   const JsonConfig& config = files.config;
   VKF_ASSIGN(bool lone_decoder, config.get_bool_or("is_decoder", false));
   if (lone_decoder) {
-    return unsupported("[is_decoder] is true in " + config.where() +
-                       "; a T5 decoder without its encoder is not supported");
+    return unsupported(message({"[is_decoder] is true in ", config.where(),
+                                "; a T5 decoder without its encoder is not supported"}));
   }
   ModelFacts facts{.family = family, .sentence = files.sentence};
   VKF_ASSIGN(facts.architecture,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "model/blocks/encoder_decoder.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
@@ -139,8 +140,8 @@ Result<std::unique_ptr<ModelFamily>> load_transformer(const ModelFiles& files) {
   VKF_ASSIGN(ModelFacts facts, read_facts(config));
   VKF_ASSIGN(std::string encoding, config.get_string_or("position_encoding", "sinusoidal"));
   if (encoding != "sinusoidal") {
-    return unsupported("[position_encoding] in " + config.where() + " is '" + encoding +
-                       "'; the transformer family supports sinusoidal");
+    return unsupported(message({"[position_encoding] in ", config.where(), " is '", encoding,
+                                "'; the transformer family supports sinusoidal"}));
   }
   EncoderDecoderConfig block{.head = "head"};
   Sharing sharing;

@@ -1,5 +1,6 @@
 #include "model/vision_encoder_decoder.h"
 
+#include "base/message.h"
 #include "model/blocks/encoder_decoder.h"
 #include "model/blocks/named_decoder.h"
 #include "model/blocks/seq2seq_reading.h"
@@ -78,8 +79,8 @@ Result<VitEncoder> read_encoder(const JsonConfig& config) {
         nested, type == "vit" ? VitEncoder::Tokens::kClass : VitEncoder::Tokens::kDistillation,
         "encoder", "encoder_");
   }
-  return unsupported("[encoder.model_type] in " + config.where() + " is '" + type +
-                     "'; supported are vit and deit");
+  return unsupported(message({"[encoder.model_type] in ", config.where(), " is '", type,
+                              "'; supported are vit and deit"}));
 }
 
 Status read_decoder(const JsonConfig& config, const VitEncoder& encoder, ModelFacts& facts,
@@ -88,22 +89,22 @@ Status read_decoder(const JsonConfig& config, const VitEncoder& encoder, ModelFa
   VKF_CHECK(nested.status());
   VKF_ASSIGN(std::string type, nested.get_string("model_type"));
   if (type != "gpt2") {
-    return unsupported("[decoder.model_type] in " + config.where() + " is '" + type +
-                       "'; supported is gpt2");
+    return unsupported(message(
+        {"[decoder.model_type] in ", config.where(), " is '", type, "'; supported is gpt2"}));
   }
   VKF_ASSIGN(bool cross, nested.get_bool_or("add_cross_attention", true));
   if (!cross) {
-    return unsupported("[decoder.add_cross_attention] is false in " + config.where() +
-                       "; a decoder that cannot see its encoder is not supported");
+    return unsupported(message({"[decoder.add_cross_attention] is false in ", config.where(),
+                                "; a decoder that cannot see its encoder is not supported"}));
   }
   VKF_CHECK(read_gpt2_stack(nested, block.decoder));
   block.decoder.taps = "decoder_";
   block.decoder.cross = StackConfig::Cross::kYes;
   if (nested.has("cross_attention_hidden_size") && encoder.stack.width != block.decoder.width) {
-    return unsupported("[decoder.cross_attention_hidden_size] in " + config.where() +
-                       " leaves out the projection between an encoder of width " +
-                       std::to_string(encoder.stack.width) + " and a GPT-2 of width " +
-                       std::to_string(block.decoder.width) + ", which needs one");
+    return unsupported(
+        message({"[decoder.cross_attention_hidden_size] in ", config.where(),
+                 " leaves out the projection between an encoder of width ", encoder.stack.width,
+                 " and a GPT-2 of width ", block.decoder.width, ", which needs one"}));
   }
   block.head = "head";
   block.target.positions = "positions";

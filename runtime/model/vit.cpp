@@ -1,6 +1,7 @@
 #include "model/vit.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
 #include "ops/combine.h"
@@ -24,9 +25,9 @@ Result<PictureEmbedding> read_picture(const JsonConfig& config, VitEncoder::Toke
   e.positions = rows + ".positions";
   e.class_tokens = tokens == VitEncoder::Tokens::kDistillation ? 2 : 1;
   if (e.grid().count() >= 1 && e.tokens() <= kMostPositions) return e;
-  return invalid_file("[image_size] in " + config.where() + " makes " +
-                      std::to_string(e.grid().count()) + " patches of [patch_size], but there " +
-                      "must be between 1 and " + std::to_string(kMostPositions - e.class_tokens));
+  return invalid_file(message({"[image_size] in ", config.where(), " makes ", e.grid().count(),
+                               " patches of [patch_size], but there ", "must be between 1 and ",
+                               kMostPositions - e.class_tokens}));
 }
 
 // "encoder.layer", or "layers" as version 5 of the library calls it.
@@ -55,8 +56,8 @@ Result<std::vector<HeadConfig>> read_heads(const JsonConfig& config, const Model
 Status check_tokens(const JsonConfig& config, const ModelFacts& facts, VitEncoder::Tokens tokens) {
   const bool teacher = facts.architecture.ends_with("WithTeacher");
   if (!teacher || tokens == VitEncoder::Tokens::kDistillation) return {};
-  return unsupported("[architectures] in " + config.where() + " is " + facts.architecture +
-                     ", but a " + facts.family + " has no token for a teacher; use deit");
+  return unsupported(message({"[architectures] in ", config.where(), " is ", facts.architecture,
+                              ", but a ", facts.family, " has no token for a teacher; use deit"}));
 }
 
 }  // namespace

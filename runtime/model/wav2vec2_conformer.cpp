@@ -1,5 +1,6 @@
 #include "model/wav2vec2_conformer.h"
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/picture_layers.h"
 #include "model/blocks/relative_attention.h"
@@ -202,9 +203,8 @@ Result<int64_t> Wav2Vec2Conformer::samples_of(int64_t frames) const {
   for (size_t i = c_.convs.size(); i-- > 0;) {
     samples = (samples - 1) * c_.convs[i].stride + c_.convs[i].kernel;
     if (samples < 1 || samples > kMostSamples) {
-      return invalid_argument("[input_values] would have more than " +
-                              std::to_string(kMostSamples) + " samples to make " +
-                              std::to_string(frames) + " frames; ask for fewer");
+      return invalid_argument(message({"[input_values] would have more than ", kMostSamples,
+                                       " samples to make ", frames, " frames; ask for fewer"}));
     }
   }
   return samples;
@@ -216,8 +216,8 @@ Status Wav2Vec2Conformer::read_mask(const Tensor& mask, int64_t samples,
   const int64_t batch = result.shape.batch;
   const int64_t frames = result.shape.source;
   if (mask.shape != Shape{batch, samples}) {
-    return invalid_argument("[attention_mask] has shape " + shape_text(mask.shape) +
-                            ", but [input_values] has " + shape_text({batch, samples}));
+    return invalid_argument(message({"[attention_mask] has shape ", shape_text(mask.shape),
+                                     ", but [input_values] has ", shape_text({batch, samples})}));
   }
   VKF_ASSIGN(const std::vector<int64_t> values, mask.to_ints());
   std::vector<uint8_t> kept(static_cast<size_t>(batch * frames), 0);
@@ -229,9 +229,9 @@ Status Wav2Vec2Conformer::read_mask(const Tensor& mask, int64_t samples,
       length += values[static_cast<size_t>(b * samples + i)] != 0;
     const int64_t own = frames_of(length);
     if (own < 1) {
-      return invalid_argument("[attention_mask] keeps " + std::to_string(length) +
-                              " samples of row " + std::to_string(b) +
-                              ", which are too few for one frame of this model's convolutions");
+      return invalid_argument(
+          message({"[attention_mask] keeps ", length, " samples of row ", b,
+                   ", which are too few for one frame of this model's convolutions"}));
     }
     masked = masked || own < frames;
     for (int64_t t = 0; t < own; ++t) {
@@ -253,10 +253,10 @@ Status Wav2Vec2Conformer::read_inputs(const TensorMap& inputs, ForwardInputs& re
   const bool fits = s.size() == 2 && s[0] >= 1 && s[1] >= 1 && s[1] <= kMostSamples;
   const int64_t frames = fits ? frames_of(s[1]) : 0;
   if (frames < 1) {
-    return invalid_argument("[input_values] has shape " + shape_text(s) +
-                            ", but must be (B, samples) with enough samples for one frame of " +
-                            "this model's convolutions and at most " +
-                            std::to_string(kMostSamples));
+    return invalid_argument(
+        message({"[input_values] has shape ", shape_text(s),
+                 ", but must be (B, samples) with enough samples for one frame of ",
+                 "this model's convolutions and at most ", kMostSamples}));
   }
   VKF_ASSIGN(const std::vector<float> values, found->second.to_floats());
   result.words["input_values"] = float_words(values);

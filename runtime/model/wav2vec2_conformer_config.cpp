@@ -1,6 +1,7 @@
 #include "model/wav2vec2_conformer_config.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "model/config_reading.h"
 
 namespace vkformer {
@@ -18,21 +19,19 @@ Status read_convs(const JsonConfig& config, ConformerConfig& c) {
   if (widths.empty() || widths.size() > kMostConvolutions || kernels.size() != widths.size() ||
       strides.size() != widths.size()) {
     return invalid_file(
-        "[conv_dim] in " + config.where() + " has " + std::to_string(widths.size()) +
-        " values, [conv_kernel] " + std::to_string(kernels.size()) + " and [conv_stride] " +
-        std::to_string(strides.size()) + ", but there must be as many of each, from 1 to " +
-        std::to_string(kMostConvolutions));
+        message({"[conv_dim] in ", config.where(), " has ", widths.size(),
+                 " values, [conv_kernel] ", kernels.size(), " and [conv_stride] ", strides.size(),
+                 ", but there must be as many of each, from 1 to ", kMostConvolutions}));
   }
   int64_t in = 1;
   for (size_t i = 0; i < widths.size(); ++i) {
     const bool fits = widths[i] >= 1 && widths[i] <= kMostWidth && kernels[i] >= 1 &&
                       kernels[i] <= kMostKernel && strides[i] >= 1 && strides[i] <= kMostKernel;
     if (!fits) {
-      return invalid_file(
-          "[conv_dim] in " + config.where() + " has a convolution of " + std::to_string(widths[i]) +
-          " channels with a kernel of " + std::to_string(kernels[i]) + " and a stride of " +
-          std::to_string(strides[i]) + ", but must lie between 1 and " +
-          std::to_string(kMostWidth) + " channels and " + std::to_string(kMostKernel) + " samples");
+      return invalid_file(message({"[conv_dim] in ", config.where(), " has a convolution of ",
+                                   widths[i], " channels with a kernel of ", kernels[i],
+                                   " and a stride of ", strides[i], ", but must lie between 1 and ",
+                                   kMostWidth, " channels and ", kMostKernel, " samples"}));
     }
     c.convs.push_back({in, widths[i], kernels[i], strides[i]});
     in = widths[i];
@@ -43,8 +42,8 @@ Status read_convs(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(const std::string norm, config.get_string_or("feat_extract_norm", "group"));
   if (norm == "layer") c.norm = ConformerConfig::ConvNorm::kLayer;
   if (norm == "layer" || norm == "group") return {};
-  return invalid_file("[feat_extract_norm] in " + config.where() + " is '" + norm +
-                      "', but must be group or layer");
+  return invalid_file(message(
+      {"[feat_extract_norm] in ", config.where(), " is '", norm, "', but must be group or layer"}));
 }
 
 Status read_layers(const JsonConfig& config, ConformerConfig& c) {
@@ -57,8 +56,8 @@ Status read_layers(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(c.epsilon, get_epsilon(config, "layer_norm_eps", 1e-5));
   VKF_ASSIGN(c.kernel, get_size_or(config, "conv_depthwise_kernel_size", 31, kMostKernel));
   if (c.kernel % 2 == 0) {
-    return invalid_file("[conv_depthwise_kernel_size] in " + config.where() + " is " +
-                        std::to_string(c.kernel) + ", but must be odd, so that it has a middle");
+    return invalid_file(message({"[conv_depthwise_kernel_size] in ", config.where(), " is ",
+                                 c.kernel, ", but must be odd, so that it has a middle"}));
   }
   VKF_ASSIGN(c.base, config.get_double_or("rotary_embedding_base", 10000.0));
   c.positions = Positions::kByFile;
@@ -69,8 +68,8 @@ Status read_layers(const JsonConfig& config, ConformerConfig& c) {
                                    : Positions::kNone;
   const int64_t pairs = c.positions == Positions::kRelative ? c.width : head;
   if (c.positions == Positions::kNone || pairs % 2 == 0) return {};
-  return invalid_file("[position_embeddings_type] in " + config.where() + " is '" + type +
-                      "', which turns pairs of columns, but there are " + std::to_string(pairs));
+  return invalid_file(message({"[position_embeddings_type] in ", config.where(), " is '", type,
+                               "', which turns pairs of columns, but there are ", pairs}));
 }
 
 Status read_head(const JsonConfig& config, ModelFacts& facts, ConformerConfig& c) {
@@ -78,8 +77,8 @@ Status read_head(const JsonConfig& config, ModelFacts& facts, ConformerConfig& c
   for (const char* key : {"add_adapter", "use_weighted_layer_sum"}) {
     VKF_ASSIGN(const bool on, config.get_bool_or(key, false));
     if (!on) continue;
-    return unsupported("[" + std::string(key) + "] is true in " + config.where() +
-                       "; the wav2vec2-conformer family does not have it");
+    return unsupported(message({"[", key, "] is true in ", config.where(),
+                                "; the wav2vec2-conformer family does not have it"}));
   }
   if (facts.architecture == "Wav2Vec2ConformerModel") return {};
   facts.head = HeadKind::kTokens;
@@ -95,9 +94,10 @@ Status read_head(const JsonConfig& config, ModelFacts& facts, ConformerConfig& c
     c.head = "classifier";
     return {};
   }
-  return unsupported("[architectures] of " + config.where() + " names '" + facts.architecture +
-                     "', whose head this family does not have; supported are the bare model, "
-                     "Wav2Vec2ConformerForCTC and Wav2Vec2ConformerForAudioFrameClassification");
+  return unsupported(
+      message({"[architectures] of ", config.where(), " names '", facts.architecture,
+               "', whose head this family does not have; supported are the bare model, "
+               "Wav2Vec2ConformerForCTC and Wav2Vec2ConformerForAudioFrameClassification"}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"
 #include "model/weight_rows.h"
@@ -127,9 +128,9 @@ Status read_prompt(const ModelFiles& files, GenerationFacts& facts) {
   facts.decoder_prompt = {facts.decoder_start};
   for (size_t i = 0; i < forced.size(); ++i) {
     if (forced[i].size() != 2 || forced[i][0] != static_cast<int64_t>(i) + 1) {
-      return invalid_file("[" + key + "] in " + from.where() + " has no [" + std::to_string(i + 1) +
-                          ", token] as element " + std::to_string(i) +
-                          "; it must force the positions from 1 on, one after the other");
+      return invalid_file(
+          message({"[", key, "] in ", from.where(), " has no [", i + 1, ", token] as element ", i,
+                   "; it must force the positions from 1 on, one after the other"}));
     }
     facts.decoder_prompt.push_back(forced[i][1]);
   }

@@ -1,5 +1,6 @@
 #include "ops/embedding.h"
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/decode_state.h"
 #include "params/embedding.h"
@@ -40,21 +41,19 @@ Status check_table(const TensorDesc& table, const EmbeddingAttrs& a, uint32_t ro
     const uint64_t words = matrix_words(a.format, rows, a.width);
     if (a.panel_stride == panel_stride(a.format, a.width) && words <= table_elements(table))
       return {};
-    return op_error(OpId::k_embedding,
-                    "The table has " + std::to_string(table_elements(table)) + " words, but " +
-                        std::to_string(rows) + " rows of width " + std::to_string(a.width) +
-                        " in " + format_name(a.format) + " take " + std::to_string(words) + ".");
+    return op_error(
+        OpId::k_embedding,
+        message({"The table has ", table_elements(table), " words, but ", rows, " rows of width ",
+                 a.width, " in ", format_name(a.format), " take ", words, "."}));
   }
   const uint64_t last = (rows - 1ull) / kPanelColumns * a.panel_stride +
                         (rows - 1ull) % kPanelColumns * a.row_stride +
                         (a.width - 1ull) * a.col_stride;
   if (last < table_elements(table) && last <= 0xffffffffull) return {};
-  return op_error(OpId::k_embedding, "The strides (" + std::to_string(a.row_stride) + ", " +
-                                         std::to_string(a.col_stride) + ") put the last of " +
-                                         std::to_string(rows) + " rows of width " +
-                                         std::to_string(a.width) + " at element " +
-                                         std::to_string(last) + ", but the table has " +
-                                         std::to_string(table_elements(table)) + " elements.");
+  return op_error(OpId::k_embedding,
+                  message({"The strides (", a.row_stride, ", ", a.col_stride, ") put the last of ",
+                           rows, " rows of width ", a.width, " at element ", last,
+                           ", but the table has ", table_elements(table), " elements."}));
 }
 
 // The tensors of a sliced table: as many as its rows need, each large enough.
@@ -62,10 +61,9 @@ Status check_slices(const Graph& graph, const EmbeddingInputs& inputs, const Emb
   const uint64_t have = 1 + inputs.slices.size();
   const uint64_t wanted = (a.vocabulary + uint64_t{a.slice_rows} - 1) / a.slice_rows;
   if (have != wanted) {
-    return op_error(OpId::k_embedding, "The table has " + std::to_string(have) +
-                                           " tensors, but its " + std::to_string(a.vocabulary) +
-                                           " rows by " + std::to_string(a.slice_rows) + " are " +
-                                           std::to_string(wanted) + ".");
+    return op_error(OpId::k_embedding,
+                    message({"The table has ", have, " tensors, but its ", a.vocabulary,
+                             " rows by ", a.slice_rows, " are ", wanted, "."}));
   }
   for (uint32_t s = 0; s < inputs.slices.size(); ++s) {
     VKF_CHECK(check_table(graph.tensor(inputs.slices[s]), a, slice_rows(a, s + 1)));
@@ -79,9 +77,9 @@ Status check_state(const TensorDesc& state) {
                                                 dtype_size(state.dtype);
   constexpr uint64_t kNeeded = sizeof(DecodeState) + 16ull * VKF_SLOT_QUADS;
   if (bytes >= kNeeded) return {};
-  return op_error(OpId::k_embedding, "The decoding state has " + std::to_string(bytes) +
-                                         " bytes, but must have at least " +
-                                         std::to_string(kNeeded) + ": the state and its slots.");
+  return op_error(OpId::k_embedding,
+                  message({"The decoding state has ", bytes, " bytes, but must have at least ",
+                           kNeeded, ": the state and its slots."}));
 }
 
 KernelId pick(const TensorDesc& table, const EmbeddingAttrs& attrs, bool step) {
@@ -105,13 +103,13 @@ uint32_t embedding_planes(const EmbeddingAttrs& attrs) {
 Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& table,
                                    const EmbeddingAttrs& attrs) {
   if (ids.dtype != DType::kU32) {
-    return op_error(OpId::k_embedding, "ids is " + std::string(dtype_name(ids.dtype)) + " " +
-                                           shape_text(ids.shape) + ", but must be U32.");
+    return op_error(OpId::k_embedding, message({"ids is ", dtype_name(ids.dtype), " ",
+                                                shape_text(ids.shape), ", but must be U32."}));
   }
   const bool words = table.dtype == DType::kU32 && in_blocks(attrs.format);
   if (!words && table.dtype != DType::kF32 && table.dtype != DType::kF16) {
-    return op_error(OpId::k_embedding, "table is " + std::string(dtype_name(table.dtype)) +
-                                           ", but must be F32, F16 or words of blocks.");
+    return op_error(OpId::k_embedding, message({"table is ", dtype_name(table.dtype),
+                                                ", but must be F32, F16 or words of blocks."}));
   }
   const EmbeddingAttrs a = with_defaults(attrs, ids.shape);
   if (a.vocabulary == 0) {
@@ -121,9 +119,9 @@ Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& tabl
   Shape shape = ids.shape;
   if (const uint32_t planes = embedding_planes(attrs); planes > 1) {
     if (shape.empty() || shape[0] != planes) {
-      return op_error(OpId::k_embedding,
-                      "ids has shape " + shape_text(shape) + ", but its first axis must be the " +
-                          std::to_string(planes) + " planes: ids, positions and types.");
+      return op_error(OpId::k_embedding, message({"ids has shape ", shape_text(shape),
+                                                  ", but its first axis must be the ", planes,
+                                                  " planes: ids, positions and types."}));
     }
     shape.erase(shape.begin());
   }
@@ -137,10 +135,9 @@ Status check_embedding_positions(const TensorDesc& positions, const EmbeddingAtt
       positions.shape[0] >= static_cast<int64_t>(attrs.types)) {
     return {};
   }
-  return op_error(OpId::k_embedding,
-                  "positions has shape " + shape_text(positions.shape) +
-                      ", but must be (P + types, D) with D = " + std::to_string(attrs.width) +
-                      " and " + std::to_string(attrs.types) + " types.");
+  return op_error(OpId::k_embedding, message({"positions has shape ", shape_text(positions.shape),
+                                              ", but must be (P + types, D) with D = ", attrs.width,
+                                              " and ", attrs.types, " types."}));
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #include "ops/kv_append.h"
 
+#include "base/message.h"
 #include "ops/cache_format.h"
 #include "ops/row_kernel.h"
 #include "params/attention.h"
@@ -14,9 +15,9 @@ constexpr OpId kOp = OpId::k_kv_append;
 Status check_prompt(const TensorDesc& x, const TensorDesc& cache, const KvAppendAttrs& a) {
   const int64_t positions = a.positions == 0 ? cache.shape[1] : int64_t{a.positions};
   if (x.shape[0] * a.beams <= cache.shape[0] && x.shape[1] <= positions) return {};
-  return op_error(kOp, "a prompt of " + shape_text(x.shape) + " with " + std::to_string(a.beams) +
-                           " rows an item does not fit into the cache " + shape_text(cache.shape) +
-                           " of " + std::to_string(positions) + " positions");
+  return op_error(kOp, message({"a prompt of ", shape_text(x.shape), " with ", a.beams,
+                                " rows an item does not fit into the cache ",
+                                shape_text(cache.shape), " of ", positions, " positions"}));
 }
 
 }  // namespace
@@ -26,23 +27,22 @@ Status check_kv_append(const TensorDesc& x, const TensorDesc& state, const Tenso
   const int64_t least = std::max(int64_t{a.k_offset} + a.k_width, int64_t{a.v_offset} + a.v_width);
   if (x.dtype != DType::kF32 || x.shape.size() < 2 || x.shape.size() > 3 || x.shape[0] < 1 ||
       x.shape[1] < 1 || x.shape.back() < least) {
-    return op_error(kOp, "x is " + std::string(dtype_name(x.dtype)) + " " + shape_text(x.shape) +
-                             ", but must be F32 (slots, at least " + std::to_string(least) +
-                             "), or (B, P, as much) for a prompt");
+    return op_error(kOp, message({"x is ", dtype_name(x.dtype), " ", shape_text(x.shape),
+                                  ", but must be F32 (slots, at least ", least,
+                                  "), or (B, P, as much) for a prompt"}));
   }
   const int64_t line = int64_t{a.k_width} + a.v_width;
   if (!cache_format(cache, line)) {
-    return op_error(kOp, "cache is " + std::string(dtype_name(cache.dtype)) + " " +
-                             shape_text(cache.shape) + ", but must be " + cache_wanted(line));
+    return op_error(kOp, message({"cache is ", dtype_name(cache.dtype), " ",
+                                  shape_text(cache.shape), ", but must be ", cache_wanted(line)}));
   }
   if (a.sinks >= cache.shape[1]) {
-    return op_error(kOp, std::to_string(a.sinks) +
-                             " sinks are to stay, but must be fewer than the " +
-                             std::to_string(cache.shape[1]) + " lines of the cache");
+    return op_error(kOp, message({a.sinks, " sinks are to stay, but must be fewer than the ",
+                                  cache.shape[1], " lines of the cache"}));
   }
   if (state.dtype != DType::kU32 || state.shape.size() != 1 || state.shape[0] < VKF_STATE_WORDS) {
-    return op_error(kOp, "state is " + std::string(dtype_name(state.dtype)) + " " +
-                             shape_text(state.shape) + ", but must be U32 (words)");
+    return op_error(kOp, message({"state is ", dtype_name(state.dtype), " ",
+                                  shape_text(state.shape), ", but must be U32 (words)"}));
   }
   return x.shape.size() == 3 ? check_prompt(x, cache, a) : Status();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/matmul_lowering.h"
 #include "ops/row_kernel.h"
 #include "ops/step_advance.h"
@@ -35,8 +36,8 @@ Result<Shape> broadcast_batch(const Shape& a, const Shape& b) {
     const int64_t x = axis(a);
     const int64_t y = axis(b);
     if (x != y && x != 1 && y != 1) {
-      return op_error(OpId::k_matmul, "the batch axes of a " + shape_text(a) + " and b " +
-                                          shape_text(b) + " do not broadcast");
+      return op_error(OpId::k_matmul, message({"the batch axes of a ", shape_text(a), " and b ",
+                                               shape_text(b), " do not broadcast"}));
     }
     batch[i] = std::max(x, y);
   }
@@ -45,17 +46,17 @@ Result<Shape> broadcast_batch(const Shape& a, const Shape& b) {
 
 Status check_f32(const char* name, const TensorDesc& t, size_t least_rank) {
   if (t.dtype == DType::kF32 && t.shape.size() >= least_rank) return {};
-  return op_error(OpId::k_matmul, std::string(name) + " is " + dtype_name(t.dtype) + " " +
-                                      shape_text(t.shape) + ", but must be F32 with at least " +
-                                      std::to_string(least_rank) + " dimension(s)");
+  return op_error(OpId::k_matmul,
+                  message({name, " is ", dtype_name(t.dtype), " ", shape_text(t.shape),
+                           ", but must be F32 with at least ", least_rank, " dimension(s)"}));
 }
 
 Status check_addend(const TensorDesc& c, const Shape& y) {
   VKF_CHECK(check_f32("c", c, 1));
   const Shape matrix(y.end() - 2, y.end());
   if (c.shape == y || c.shape == matrix || c.shape == Shape{y.back()}) return {};
-  return op_error(OpId::k_matmul, "c has shape " + shape_text(c.shape) +
-                                      ", but must be (N), (M, N) or y's " + shape_text(y));
+  return op_error(OpId::k_matmul, message({"c has shape ", shape_text(c.shape),
+                                           ", but must be (N), (M, N) or y's ", shape_text(y)}));
 }
 
 }  // namespace
@@ -79,9 +80,8 @@ Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const 
   const int64_t kb = b.shape[rb - (attrs.trans_b ? 1 : 2)];
   const int64_t n = b.shape[rb - (attrs.trans_b ? 2 : 1)];
   if (ka != kb) {
-    return op_error(OpId::k_matmul, "a " + shape_text(a.shape) + " has K = " + std::to_string(ka) +
-                                        ", but b " + shape_text(b.shape) +
-                                        " has K = " + std::to_string(kb));
+    return op_error(OpId::k_matmul, message({"a ", shape_text(a.shape), " has K = ", ka, ", but b ",
+                                             shape_text(b.shape), " has K = ", kb}));
   }
   VKF_ASSIGN(Shape shape, broadcast_batch(a.shape, b.shape));
   shape.push_back(m);
@@ -94,8 +94,8 @@ Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
                                 const TensorDesc* residual, MatmulAttrs::Gate gate) {
   VKF_CHECK(check_f32("x", x, 1));
   if (x.shape.back() != static_cast<int64_t>(weight.k)) {
-    return op_error(OpId::k_matmul, "x " + shape_text(x.shape) + " does not end with K = " +
-                                        std::to_string(weight.k) + " of the weight");
+    return op_error(OpId::k_matmul, message({"x ", shape_text(x.shape), " does not end with K = ",
+                                             weight.k, " of the weight"}));
   }
   Shape shape = x.shape;
   shape.back() = weight.n;
@@ -110,8 +110,8 @@ Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
     shape.back() /= 2;
   }
   if (residual != nullptr && residual->shape != shape) {
-    return op_error(OpId::k_matmul, "the residual has shape " + shape_text(residual->shape) +
-                                        ", but y has " + shape_text(shape));
+    return op_error(OpId::k_matmul, message({"the residual has shape ", shape_text(residual->shape),
+                                             ", but y has ", shape_text(shape)}));
   }
   return TensorDesc{"linear", DType::kF32, shape};
 }
@@ -144,8 +144,9 @@ Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
       attrs.residual == kNoTensor ? nullptr : &graph.tensor(attrs.residual);
   VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual, attrs.gate));
   if (graph.tensor(y).shape != out.shape) {
-    return op_error(OpId::k_matmul, "y has shape " + shape_text(graph.tensor(y).shape) +
-                                        ", but x and the weight give " + shape_text(out.shape));
+    return op_error(OpId::k_matmul,
+                    message({"y has shape ", shape_text(graph.tensor(y).shape),
+                             ", but x and the weight give ", shape_text(out.shape)}));
   }
   MatmulAttrs matmul{.alpha = attrs.alpha,
                      .activation = attrs.activation,
@@ -338,10 +339,10 @@ Status lower_matmul(LowerContext& context, const Node& node) {
   const auto k = static_cast<uint64_t>(a[a.size() - (attrs.matmul.trans_a ? 2 : 1)]);
   // Every kernel for software devices takes 4 steps of K in a round.
   if (leaves_loops(context.caps, k / 4 + 4)) {
-    return unsupported("[matmul] There is no kernel for K = " + std::to_string(k) +
-                       " on this software device, whose loops end after " +
-                       std::to_string(kMostSoftwareIterations) +
-                       " rounds; multiply parts of K and add them up");
+    return unsupported(
+        message({"[matmul] There is no kernel for K = ", k,
+                 " on this software device, whose loops end after ", kMostSoftwareIterations,
+                 " rounds; multiply parts of K and add them up"}));
   }
   if (attrs.weight.tensor != kNoTensor) {
     lower_linear(context, node, attrs);

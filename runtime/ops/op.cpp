@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/message.h"
+
 // clang-format off
 #define VKF_OP(name) namespace vkformer { Status lower_##name(LowerContext&, const Node&); }
 #include "ops/op_list.def"
@@ -83,20 +85,20 @@ Status lower_node(LowerContext& context, const Node& node) {
     const Status lowered = kOps[node.op].lower(lesser, node);
     if (lowered && !find_demoted(plan, static_cast<size_t>(dispatches), caps)) return {};
   }
-  return unsupported("[" + std::string(node.op_name) + "] Every kernel for this, such as " + name +
-                     ", gave wrong results on this device and driver; update the driver, or run "
-                     "`vkformer conformance --forget` and try again.");
+  return unsupported(message({"[", node.op_name, "] Every kernel for this, such as ", name,
+                              ", gave wrong results on this device and driver; update the driver, "
+                              "or run `vkformer conformance --forget` and try again."}));
 }
 
 Status check_ranges(const Plan& plan, const DeviceCaps& caps) {
   for (const PlanBuffer& b : plan.buffers) {
     if (b.bytes <= caps.limits.max_storage_range) continue;
     const bool weight = b.source == BufferSource::kConstant;
-    return unsupported("[" + b.name + "] needs " + std::to_string(b.bytes) +
-                       " bytes in one binding, but this device binds at most " +
-                       std::to_string(caps.limits.max_storage_range) + " bytes; " +
-                       (weight ? "load the model with f16 weights, which need half of it"
-                               : "use a smaller batch or a shorter sequence"));
+    return unsupported(message({"[", b.name, "] needs ", b.bytes,
+                                " bytes in one binding, but this device binds at most ",
+                                caps.limits.max_storage_range, " bytes; ",
+                                (weight ? "load the model with f16 weights, which need half of it"
+                                        : "use a smaller batch or a shorter sequence")}));
   }
   return {};
 }
@@ -131,8 +133,8 @@ Dispatch make_dispatch(const Node& node, KernelId kernel) {
   return dispatch;
 }
 
-Error op_error(OpId op, const std::string& message) {
-  return invalid_argument("[" + std::string(op_name(op)) + "] " + message);
+Error op_error(OpId op, const std::string& text) {
+  return invalid_argument(message({"[", op_name(op), "] ", text}));
 }
 
 uint64_t word_bytes(const Shape& shape) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/message.h"
 #include "ops/row_op.h"
 #include "params/picture.h"
 
@@ -14,8 +15,8 @@ constexpr uint32_t kMostSide = 16384;
 constexpr uint64_t kValueWords = uint64_t{3} * 256;
 constexpr uint64_t kEntryWords = 3;
 
-Error picture_error(size_t index, const std::string& message) {
-  return op_error(OpId::k_picture_values, "Picture " + std::to_string(index) + " " + message);
+Error picture_error(size_t index, const std::string& text) {
+  return op_error(OpId::k_picture_values, message({"Picture ", index, " ", text}));
 }
 
 uint64_t element_words(const TensorDesc& desc) {
@@ -24,9 +25,9 @@ uint64_t element_words(const TensorDesc& desc) {
 
 Status check_words(const char* role, const TensorDesc& desc) {
   if (desc.dtype == DType::kU32 && desc.shape.size() == 1) return {};
-  return op_error(OpId::k_picture_values, std::string(role) + " is " + dtype_name(desc.dtype) +
-                                              " " + shape_text(desc.shape) +
-                                              ", but must be U32 with one dimension.");
+  return op_error(OpId::k_picture_values,
+                  message({role, " is ", dtype_name(desc.dtype), " ", shape_text(desc.shape),
+                           ", but must be U32 with one dimension."}));
 }
 
 Status check_place(const PictureValuesAttrs& attrs, size_t index, uint64_t pixels,
@@ -63,10 +64,10 @@ Result<TensorDesc> check_picture_values(const TensorDesc& pixels, const TensorDe
   VKF_CHECK(check_words("pixels", pixels));
   VKF_CHECK(check_words("tables", tables));
   if (attrs.pictures.empty() || attrs.width == 0 || attrs.height == 0) {
-    return op_error(OpId::k_picture_values, "There are " + std::to_string(attrs.pictures.size()) +
-                                                " pictures of " + std::to_string(attrs.width) +
-                                                " x " + std::to_string(attrs.height) +
-                                                " pixels, but every number must be at least one.");
+    return op_error(
+        OpId::k_picture_values,
+        message({"There are ", attrs.pictures.size(), " pictures of ", attrs.width, " x ",
+                 attrs.height, " pixels, but every number must be at least one."}));
   }
   for (size_t i = 0; i < attrs.pictures.size(); ++i) {
     VKF_CHECK(check_place(attrs, i, element_words(pixels), element_words(tables)));

@@ -1,5 +1,6 @@
 #include "ops/recurrence.h"
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "ops/move_columns.h"
 #include "ops/row_op.h"
@@ -64,20 +65,20 @@ Result<TensorDesc> check_recurrence(const TensorDesc& gates, const LinearWeight&
   VKF_CHECK(check_floats(kOp, "gates", gates, 3));
   const uint32_t stacked = gates_of(attrs.cell);
   if (weight.k < 1 || weight.n != weight.k * stacked) {
-    return op_error(kOp, "the weight of the state is (" + std::to_string(weight.n) + ", " +
-                             std::to_string(weight.k) + "), but must be (" +
-                             std::to_string(stacked) + " Hd, Hd)");
+    return op_error(kOp, message({"the weight of the state is (", weight.n, ", ", weight.k,
+                                  "), but must be (", stacked, " Hd, Hd)"}));
   }
   if (gates.shape.size() != 3 || gates.shape[0] < 1 || gates.shape[1] < 1 ||
       gates.shape[2] != weight.n) {
-    return op_error(kOp, "gates has shape " + shape_text(gates.shape) + ", but must be (B, T, " +
-                             std::to_string(weight.n) + ") with at least one row and token");
+    return op_error(kOp,
+                    message({"gates has shape ", shape_text(gates.shape), ", but must be (B, T, ",
+                             weight.n, ") with at least one row and token"}));
   }
   const int64_t state = int64_t{weight.k} * states_of(attrs.cell);
   if (initial != nullptr) VKF_CHECK(check_floats(kOp, "initial", *initial, 2));
   if (initial != nullptr && initial->shape != Shape{gates.shape[0], state}) {
-    return op_error(kOp, "initial has shape " + shape_text(initial->shape) + ", but must be " +
-                             shape_text({gates.shape[0], state}));
+    return op_error(kOp, message({"initial has shape ", shape_text(initial->shape),
+                                  ", but must be ", shape_text({gates.shape[0], state})}));
   }
   return TensorDesc{"recurrence", DType::kF32, {gates.shape[0], gates.shape[1], state}};
 }

@@ -1,5 +1,6 @@
 #include "ops/rotary_append.h"
 
+#include "base/message.h"
 #include "ops/cache_format.h"
 #include "ops/kv_append.h"
 #include "ops/row_op.h"
@@ -30,22 +31,21 @@ Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& ta
                                        const RotaryAppendAttrs& a) {
   const uint64_t width = (uint64_t{a.heads} + 2 * uint64_t{a.kv_heads}) * a.head_width;
   if (a.kv_heads == 0 || x.shape.size() != 2 || static_cast<uint64_t>(x.shape[1]) != width) {
-    return op_error(kOp, "x has shape " + shape_text(x.shape) + ", but must be (slots, " +
-                             std::to_string(width) + "): " + std::to_string(a.heads) +
-                             " query heads and " + std::to_string(a.kv_heads) +
-                             " of keys and of values, each at least one and of width " +
-                             std::to_string(a.head_width));
+    return op_error(
+        kOp, message({"x has shape ", shape_text(x.shape), ", but must be (slots, ", width,
+                      "): ", a.heads, " query heads and ", a.kv_heads,
+                      " of keys and of values, each at least one and of width ", a.head_width}));
   }
   if (a.again_heads != 0 && a.again_heads != a.heads) {
-    return op_error(kOp, std::to_string(a.again_heads) +
-                             " query heads are to follow once more, but it must be all " +
-                             std::to_string(a.heads) + " or none");
+    return op_error(
+        kOp, message({a.again_heads, " query heads are to follow once more, but it must be all ",
+                      a.heads, " or none"}));
   }
   if (a.rotary_width == 0) {
-    return op_error(kOp,
-                    "The rotary width is 0, but must be even, above 0 and at most the head "
-                    "width " +
-                        std::to_string(a.head_width));
+    return op_error(
+        kOp,
+        message({"The rotary width is 0, but must be even, above 0 and at most the head width ",
+                 a.head_width}));
   }
   const RotaryAttrs turned{.heads = a.heads + a.kv_heads,
                            .head_width = a.head_width,
@@ -53,9 +53,9 @@ Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& ta
                            .pairs = a.pairs};
   VKF_CHECK(check_rotary(x, table, turned));
   if (x.shape[0] > VKF_MAX_SLOTS) {
-    return op_error(kOp, "x has shape " + shape_text(x.shape) +
-                             ", but a decoding step has at most " + std::to_string(VKF_MAX_SLOTS) +
-                             " slots, one a row");
+    return op_error(
+        kOp, message({"x has shape ", shape_text(x.shape), ", but a decoding step has at most ",
+                      VKF_MAX_SLOTS, " slots, one a row"}));
   }
   VKF_CHECK(check_kv_append(x, state, cache, append_attrs(a)));
   const int64_t queries = (int64_t{a.heads} + a.again_heads) * a.head_width;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -46,8 +48,8 @@ Result<Tier> tier_from_name(std::string_view name) {
   for (Tier tier : {Tier::kBaseline, Tier::kSubgroup, Tier::kFp16, Tier::kMatrix}) {
     if (name == tier_name(tier)) return tier;
   }
-  return invalid_argument("[tier] '" + std::string(name) +
-                          "' is no tier; use baseline, subgroup, fp16, matrix or best");
+  return invalid_argument(
+      message({"[tier] '", name, "' is no tier; use baseline, subgroup, fp16, matrix or best"}));
 }
 
 Result<DeviceProfile> device_profile(std::string_view name) {
@@ -56,8 +58,8 @@ Result<DeviceProfile> device_profile(std::string_view name) {
     if (name == profile.name) return profile;
     known += std::string(known.empty() ? "" : ", ") + profile.name;
   }
-  return invalid_argument("[limits] '" + std::string(name) + "' is no limit profile; known are " +
-                          known);
+  return invalid_argument(
+      message({"[limits] '", name, "' is no limit profile; known are ", known}));
 }
 
 std::span<const DeviceProfile> device_profiles() {

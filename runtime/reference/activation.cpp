@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -38,9 +39,9 @@ Result<ActivationKind> activation_from_name(std::string_view name) {
   if (name == "tanh") return ActivationKind::kTanh;
   if (name == "sigmoid") return ActivationKind::kSigmoid;
   if (name == "elu_plus_one") return ActivationKind::kEluPlusOne;
-  return invalid_argument("[activation] The kind \"" + std::string(name) +
-                          "\" is unknown; use gelu, gelu_tanh, quick_gelu, silu, relu, tanh, "
-                          "sigmoid, elu_plus_one or identity.");
+  return invalid_argument(message({"[activation] The kind \"", name,
+                                   "\" is unknown; use gelu, gelu_tanh, quick_gelu, silu, relu, "
+                                   "tanh, sigmoid, elu_plus_one or identity."}));
 }
 
 double activate(ActivationKind kind, double x) {

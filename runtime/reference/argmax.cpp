@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
@@ -18,8 +19,8 @@ int64_t argmax_row(std::span<const double> row) {
 Result<Array> argmax(const Array& x) {
   VKF_CHECK(check_array(x, "argmax", "x"));
   if (x.rank() < 1 || x.dim(-1) == 0) {
-    return invalid_argument("[argmax] x has shape " + shape_text(x.shape) +
-                            "; its last axis must have at least one element.");
+    return invalid_argument(message({"[argmax] x has shape ", shape_text(x.shape),
+                                     "; its last axis must have at least one element."}));
   }
   Array indices = filled(Shape(x.shape.begin(), x.shape.end() - 1), 0.0);
   const size_t width = static_cast<size_t>(x.dim(-1));

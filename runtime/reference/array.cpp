@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -56,9 +57,10 @@ Result<Array> from_tensor(const Tensor& tensor) {
   const size_t width = dtype_size(tensor.dtype);
   if (count < 0 || tensor.bytes.size() / width != static_cast<size_t>(count) ||
       tensor.bytes.size() % width != 0) {
-    return invalid_argument("[from_tensor] The tensor has " + std::to_string(tensor.bytes.size()) +
-                            " bytes, which does not fit its shape and dtype " +
-                            dtype_name(tensor.dtype) + "; make both describe the same elements.");
+    return invalid_argument(
+        message({"[from_tensor] The tensor has ", tensor.bytes.size(),
+                 " bytes, which does not fit its shape and dtype ", dtype_name(tensor.dtype),
+                 "; make both describe the same elements."}));
   }
   Array array{tensor.shape, std::vector<double>(static_cast<size_t>(count))};
   switch (tensor.dtype) {
@@ -129,18 +131,18 @@ Array round_to_bf16(Array array) {
 Status check_array(const Array& array, std::string_view op, std::string_view role) {
   const int64_t count = safe_count(array.shape);
   if (count == array.size()) return {};
-  return invalid_argument(label(op, role) + " holds " + std::to_string(array.size()) +
-                          " elements, but its shape asks for " +
-                          (count < 0 ? "an impossible number" : std::to_string(count)) +
-                          "; give as many elements as the shape has.");
+  return invalid_argument(
+      message({label(op, role), " holds ", array.size(), " elements, but its shape asks for ",
+               (count < 0 ? "an impossible number" : std::to_string(count)),
+               "; give as many elements as the shape has."}));
 }
 
 Status check_shape(const Array& array, const Shape& shape, std::string_view op,
                    std::string_view role) {
   VKF_CHECK(check_array(array, op, role));
   if (array.shape == shape) return {};
-  return invalid_argument(label(op, role) + " has shape " + shape_text(array.shape) +
-                          "; it must have shape " + shape_text(shape) + ".");
+  return invalid_argument(message({label(op, role), " has shape ", shape_text(array.shape),
+                                   "; it must have shape ", shape_text(shape), "."}));
 }
 
 Result<Array> broadcast_to(const Array& array, const Shape& shape, std::string_view op,
@@ -158,9 +160,9 @@ Result<Array> broadcast_to(const Array& array, const Shape& shape, std::string_v
     stride *= dim;
   }
   if (!fits) {
-    return invalid_argument(label(op, role) + " has shape " + shape_text(array.shape) +
-                            ", which does not broadcast to " + shape_text(shape) +
-                            "; every axis must be equal, 1 or absent.");
+    return invalid_argument(message({label(op, role), " has shape ", shape_text(array.shape),
+                                     ", which does not broadcast to ", shape_text(shape),
+                                     "; every axis must be equal, 1 or absent."}));
   }
   Array out = filled(shape, 0.0);
   for (int64_t flat = 0; flat < out.size(); ++flat) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "reference/softmax.h"
 
 namespace vkformer::reference {
@@ -21,21 +22,21 @@ Status check_heads(const Array& q, const Array& k, const Array& v) {
   const std::string shapes = "q has shape " + shape_text(q.shape) + ", k " + shape_text(k.shape) +
                              ", v " + shape_text(v.shape);
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) {
-    return invalid_argument("[attention] " + shapes +
-                            "; each needs four axes: batch, head, token, width.");
+    return invalid_argument(
+        message({"[attention] ", shapes, "; each needs four axes: batch, head, token, width."}));
   }
   if (q.dim(0) != k.dim(0) || q.dim(3) != k.dim(3)) {
-    return invalid_argument("[attention] " + shapes +
-                            "; q and k must agree in batch size and head width.");
+    return invalid_argument(
+        message({"[attention] ", shapes, "; q and k must agree in batch size and head width."}));
   }
   if (k.dim(0) != v.dim(0) || k.dim(1) != v.dim(1) || k.dim(2) != v.dim(2)) {
-    return invalid_argument("[attention] " + shapes +
-                            "; k and v must agree in batch size, heads and tokens.");
+    return invalid_argument(
+        message({"[attention] ", shapes, "; k and v must agree in batch size, heads and tokens."}));
   }
   if (k.dim(1) == 0 || q.dim(1) % k.dim(1) != 0) {
-    return invalid_argument("[attention] " + shapes +
-                            "; the number of query heads must be a multiple of the number of "
-                            "key/value heads.");
+    return invalid_argument(message(
+        {"[attention] ", shapes,
+         "; the number of query heads must be a multiple of the number of key/value heads."}));
   }
   return {};
 }
@@ -65,10 +66,9 @@ Status check_distance_rows(const Array* table, const char* name, int64_t heads, 
   const bool fits = (table->rank() == 2 || (table->rank() == 3 && table->dim(1) == heads)) &&
                     table->dim(0) % 2 == 1 && table->dim(table->rank() - 1) == width;
   if (fits) return {};
-  return invalid_argument("[attention] " + std::string(name) + " has shape " +
-                          shape_text(table->shape) + ", but must be (2R + 1, " +
-                          std::to_string(width) + ") or (2R + 1, " + std::to_string(heads) + ", " +
-                          std::to_string(width) + ").");
+  return invalid_argument(
+      message({"[attention] ", name, " has shape ", shape_text(table->shape),
+               ", but must be (2R + 1, ", width, ") or (2R + 1, ", heads, ", ", width, ")."}));
 }
 
 Status check_relative(const AttentionOptions& options, const Shape& shape, int64_t width,
@@ -82,8 +82,8 @@ Status check_relative(const AttentionOptions& options, const Shape& shape, int64
     VKF_CHECK(check_shape(*r.position_bias, {shape[1], width}, kOp, "position_bias"));
   }
   if (options.softcap >= 0.0 && std::isfinite(options.softcap)) return {};
-  return invalid_argument("[attention] softcap is " + std::to_string(options.softcap) +
-                          ", but must be above 0, or 0 for none.");
+  return invalid_argument(message(
+      {"[attention] softcap is ", options.softcap, ", but must be above 0, or 0 for none."}));
 }
 
 // The part of a product that positions add: a . k + (q + c) . r, element by element.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "reference/argmax.h"
 #include "reference/log_softmax.h"
 #include "reference/top_k.h"
@@ -51,15 +52,14 @@ Result<std::vector<double>> logits_after(const std::vector<int64_t>& prefix,
                                          const NextLogits& next_logits) {
   VKF_ASSIGN(std::vector<double> logits, next_logits(prefix));
   if (logits.empty()) {
-    return invalid_argument("[beam_search] The model gave no logits for a prefix of " +
-                            std::to_string(prefix.size()) + " tokens; it must give one per token.");
+    return invalid_argument(message({"[beam_search] The model gave no logits for a prefix of ",
+                                     prefix.size(), " tokens; it must give one per token."}));
   }
   for (size_t token = 0; token < logits.size(); ++token) {
     if (logits[token] < std::numeric_limits<double>::infinity()) continue;
-    return invalid_argument("[beam_search] The logit of token " + std::to_string(token) +
-                            " after " + std::to_string(prefix.size()) + " tokens is " +
-                            std::to_string(logits[token]) +
-                            "; it must be below infinity and not NaN.");
+    return invalid_argument(
+        message({"[beam_search] The logit of token ", token, " after ", prefix.size(),
+                 " tokens is ", logits[token], "; it must be below infinity and not NaN."}));
   }
   return logits;
 }
@@ -67,19 +67,18 @@ Result<std::vector<double>> logits_after(const std::vector<int64_t>& prefix,
 Status check_options(const SearchOptions& options) {
   if (options.max_new_tokens < 1 || options.num_beams < 1 || options.num_beams > kMaxBeams) {
     return invalid_argument(
-        "[beam_search] max_new_tokens is " + std::to_string(options.max_new_tokens) +
-        " and num_beams " + std::to_string(options.num_beams) +
-        "; both must be at least 1, and at most " + std::to_string(kMaxBeams) + " beams are kept.");
+        message({"[beam_search] max_new_tokens is ", options.max_new_tokens, " and num_beams ",
+                 options.num_beams, "; both must be at least 1, and at most ", kMaxBeams,
+                 " beams are kept."}));
   }
   if (options.groups < 1 || options.num_beams % options.groups != 0) {
-    return invalid_argument("[beam_search] " + std::to_string(options.num_beams) +
-                            " beams cannot be divided into " + std::to_string(options.groups) +
-                            " groups; the groups must be alike.");
+    return invalid_argument(
+        message({"[beam_search] ", options.num_beams, " beams cannot be divided into ",
+                 options.groups, " groups; the groups must be alike."}));
   }
   if (!(std::abs(options.length_penalty) <= kMaxLengthPenalty)) {
-    return invalid_argument("[beam_search] The length penalty is " +
-                            std::to_string(options.length_penalty) +
-                            "; it must be between -16 and 16.");
+    return invalid_argument(message({"[beam_search] The length penalty is ", options.length_penalty,
+                                     "; it must be between -16 and 16."}));
   }
   return {};
 }
@@ -94,9 +93,9 @@ Result<std::vector<Candidate>> extend(const std::vector<Hypothesis>& running, in
   for (const Hypothesis& beam : running) {
     VKF_ASSIGN(std::vector<double> scores, logits_after(beam.ids, next_logits));
     if (vocabulary != 0 && scores.size() != vocabulary) {
-      return invalid_argument("[beam_search] The model gave " + std::to_string(scores.size()) +
-                              " logits after giving " + std::to_string(vocabulary) +
-                              "; it must give the same number every time.");
+      return invalid_argument(
+          message({"[beam_search] The model gave ", scores.size(), " logits after giving ",
+                   vocabulary, "; it must give the same number every time."}));
     }
     vocabulary = scores.size();
     log_softmax_row(scores);

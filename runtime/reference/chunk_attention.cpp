@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -86,10 +87,9 @@ Result<Array> chunk_attention(const Array& q, const Array& k, const Array& v,
   VKF_CHECK(check_shape(k, q.shape, "chunk_attention", "k"));
   VKF_CHECK(check_array(v, "chunk_attention", "v"));
   if (q.rank() != 4 || v.rank() != 4 || options.chunk < 1 || q.dim(2) % options.chunk != 0) {
-    return invalid_argument("[chunk_attention] q " + shape_text(q.shape) + " and v " +
-                            shape_text(v.shape) +
-                            " must have four axes and a multiple of the chunk's " +
-                            std::to_string(options.chunk) + " tokens.");
+    return invalid_argument(message(
+        {"[chunk_attention] q ", shape_text(q.shape), " and v ", shape_text(v.shape),
+         " must have four axes and a multiple of the chunk's ", options.chunk, " tokens."}));
   }
   const Problem p{q, k, v, options, options.order ? options.order->dim(2) : 1};
   const int64_t width = v.dim(3) + 2;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
@@ -12,8 +13,9 @@ Result<Array> concat_columns(const Array& a, const Array& b) {
   const bool fit = a.rank() >= 1 && a.rank() == b.rank() &&
                    std::equal(a.shape.begin(), a.shape.end() - 1, b.shape.begin());
   if (!fit) {
-    return invalid_argument("[concat_columns] a has shape " + shape_text(a.shape) + " and b " +
-                            shape_text(b.shape) + "; they may differ in their last axis only.");
+    return invalid_argument(
+        message({"[concat_columns] a has shape ", shape_text(a.shape), " and b ",
+                 shape_text(b.shape), "; they may differ in their last axis only."}));
   }
   Array y;
   y.shape = a.shape;

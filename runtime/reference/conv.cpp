@@ -1,6 +1,7 @@
 #include "reference/conv.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -12,9 +13,9 @@ Status check_inputs(const Array& x, const Array& weight, const ConvOptions& o) {
                    x.dim(1) == weight.dim(1) * o.groups && weight.dim(0) % o.groups == 0 &&
                    o.window.stride_height > 0 && o.window.stride_width > 0;
   if (!fit) {
-    return invalid_argument("[conv] x " + shape_text(x.shape) + ", weight " +
-                            shape_text(weight.shape) + " and " + std::to_string(o.groups) +
-                            " groups do not belong together.");
+    return invalid_argument(
+        message({"[conv] x ", shape_text(x.shape), ", weight ", shape_text(weight.shape), " and ",
+                 o.groups, " groups do not belong together."}));
   }
   if (o.bias) VKF_CHECK(check_shape(*o.bias, {weight.dim(0)}, "conv", "bias"));
   return {};

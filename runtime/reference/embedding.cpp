@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -14,25 +15,24 @@ Result<int64_t> row_of(double id, const Array& table, std::string_view role) {
   if (id >= 0.0 && id < static_cast<double>(rows) && id == std::floor(id)) {
     return static_cast<int64_t>(id);
   }
-  return invalid_argument("[embedding] The " + std::string(role) + " " + std::to_string(id) +
-                          " is not a row of its table; rows go from 0 to " +
-                          std::to_string(rows - 1) + ".");
+  return invalid_argument(
+      message({"[embedding] The ", role, " ", id, " is not a row of its table; rows go from 0 to ",
+               rows - 1, "."}));
 }
 
 Status check_tables(const Array& table, const Array& ids, const EmbeddingOptions& options) {
   VKF_CHECK(check_array(table, "embedding", "table"));
   VKF_CHECK(check_array(ids, "embedding", "ids"));
   if (table.rank() != 2) {
-    return invalid_argument("[embedding] The table has shape " + shape_text(table.shape) +
-                            "; it must have two axes: row, width.");
+    return invalid_argument(message({"[embedding] The table has shape ", shape_text(table.shape),
+                                     "; it must have two axes: row, width."}));
   }
   if (!options.position_table) return {};
   VKF_CHECK(check_array(*options.position_table, "embedding", "position_table"));
   if (options.position_table->rank() != 2 || options.position_table->dim(1) != table.dim(1)) {
-    return invalid_argument("[embedding] The position table has shape " +
-                            shape_text(options.position_table->shape) +
-                            "; it must have two axes and the width of the table, " +
-                            std::to_string(table.dim(1)) + ".");
+    return invalid_argument(message(
+        {"[embedding] The position table has shape ", shape_text(options.position_table->shape),
+         "; it must have two axes and the width of the table, ", table.dim(1), "."}));
   }
   if (options.position_ids) {
     VKF_CHECK(check_shape(*options.position_ids, ids.shape, "embedding", "position_ids"));

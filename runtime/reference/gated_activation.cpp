@@ -1,14 +1,15 @@
 #include "reference/gated_activation.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
 Result<Array> gated_activation(const Array& x, ActivationKind kind) {
   VKF_CHECK(check_array(x, "gated_activation", "x"));
   if (x.rank() < 1 || x.dim(-1) % 2 != 0) {
-    return invalid_argument("[gated_activation] x has shape " + shape_text(x.shape) +
-                            "; its last axis must be even, to split into two halves.");
+    return invalid_argument(message({"[gated_activation] x has shape ", shape_text(x.shape),
+                                     "; its last axis must be even, to split into two halves."}));
   }
   const int64_t width = x.dim(-1) / 2;
   Shape shape = x.shape;

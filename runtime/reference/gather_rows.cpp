@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
@@ -14,9 +15,9 @@ Result<Array> gather_rows(const Array& x, const Array& indices, const Array* add
   if (addend) {
     VKF_CHECK(check_array(*addend, "gather_rows", "addend"));
     if (addend->rank() != 2 || addend->dim(0) < 1 || addend->dim(1) != width) {
-      return invalid_argument("[gather_rows] The addend has shape " + shape_text(addend->shape) +
-                              "; it must have two axes and the width of x, " +
-                              std::to_string(width) + ".");
+      return invalid_argument(
+          message({"[gather_rows] The addend has shape ", shape_text(addend->shape),
+                   "; it must have two axes and the width of x, ", width, "."}));
     }
   }
   Shape shape = indices.shape;

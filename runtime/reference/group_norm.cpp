@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
@@ -10,8 +11,8 @@ Result<Array> group_norm(const Array& x, const Array& gain, const Array& bias,
                          const GroupNormOptions& options) {
   VKF_CHECK(check_array(x, "group_norm", "x"));
   if (x.rank() != 3 || options.groups < 1 || x.dim(1) % options.groups != 0) {
-    return invalid_argument("[group_norm] x " + shape_text(x.shape) + " must be (B, C, T), C in " +
-                            std::to_string(options.groups) + " groups.");
+    return invalid_argument(message({"[group_norm] x ", shape_text(x.shape),
+                                     " must be (B, C, T), C in ", options.groups, " groups."}));
   }
   VKF_CHECK(check_shape(gain, {x.dim(1)}, "group_norm", "gain"));
   VKF_CHECK(check_shape(bias, {x.dim(1)}, "group_norm", "bias"));

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "reference/segment_means.h"
 
 namespace vkformer::reference {
@@ -65,8 +66,8 @@ Array subtract_from(double diagonal, const Array& x) {
 Result<Array> inverse_start(const Array& a, InverseMaximum maximum) {
   VKF_CHECK(check_array(a, "inverse_start", "a"));
   if (a.rank() != 3 || a.dim(1) != a.dim(2)) {
-    return invalid_argument("[inverse_start] a has shape " + shape_text(a.shape) +
-                            "; it must be (N, M, M).");
+    return invalid_argument(
+        message({"[inverse_start] a has shape ", shape_text(a.shape), "; it must be (N, M, M)."}));
   }
   const int64_t side = a.dim(1);
   std::vector<double> highest(static_cast<size_t>(a.dim(0)),

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -15,9 +16,9 @@ Status check_operands(const Array& q, const Array& k, const Array& v,
                       const LinearAttentionOptions& options) {
   VKF_CHECK(check_array(q, kOp, "q"));
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) {
-    return invalid_argument("[linear_attention] q " + shape_text(q.shape) + ", k " +
-                            shape_text(k.shape) + " and v " + shape_text(v.shape) +
-                            " must have four axes: batch, head, token, width.");
+    return invalid_argument(message({"[linear_attention] q ", shape_text(q.shape), ", k ",
+                                     shape_text(k.shape), " and v ", shape_text(v.shape),
+                                     " must have four axes: batch, head, token, width."}));
   }
   VKF_CHECK(check_shape(k, {q.dim(0), q.dim(1), k.dim(2), q.dim(3)}, kOp, "k"));
   VKF_CHECK(check_shape(v, {q.dim(0), q.dim(1), k.dim(2), v.dim(3)}, kOp, "v"));

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -47,8 +48,8 @@ Result<Array> lsh_hash(const Array& x, const Array& rotations, const LshHashOpti
   VKF_CHECK(check_array(x, "lsh_hash", "x"));
   VKF_CHECK(check_array(rotations, "lsh_hash", "rotations"));
   if (x.rank() != 4 || rotations.rank() != 4) {
-    return invalid_argument("[lsh_hash] x " + shape_text(x.shape) + " and rotations " +
-                            shape_text(rotations.shape) + " must both have four axes.");
+    return invalid_argument(message({"[lsh_hash] x ", shape_text(x.shape), " and rotations ",
+                                     shape_text(rotations.shape), " must both have four axes."}));
   }
   const int64_t heads = x.dim(1);
   const int64_t tokens = x.dim(2);

@@ -4,14 +4,15 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
 Result<Array> lsh_sort(const Array& buckets) {
   VKF_CHECK(check_array(buckets, "lsh_sort", "buckets"));
   if (buckets.rank() != 4) {
-    return invalid_argument("[lsh_sort] buckets has shape " + shape_text(buckets.shape) +
-                            "; it must be (B, H, R, S).");
+    return invalid_argument(message({"[lsh_sort] buckets has shape ", shape_text(buckets.shape),
+                                     "; it must be (B, H, R, S)."}));
   }
   const int64_t tokens = buckets.dim(3);
   Array y = buckets;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -22,24 +23,23 @@ Status check_masks(const Shape& shape, const MaskOptions& options, std::string_v
   if (options.global) {
     VKF_CHECK(check_shape(*options.global, keys, op, "global"));
     if (shape[2] != shape[3]) {
-      return invalid_argument("[" + std::string(op) + "] A global mask needs as many queries as " +
-                              "keys; there are " + std::to_string(shape[2]) + " queries and " +
-                              std::to_string(shape[3]) + " keys.");
+      return invalid_argument(
+          message({"[", op, "] A global mask needs as many queries as ", "keys; there are ",
+                   shape[2], " queries and ", shape[3], " keys."}));
     }
   }
   if (options.documents) {
     VKF_CHECK(check_shape(*options.documents, keys, op, "documents"));
     if (shape[2] != shape[3]) {
-      return invalid_argument("[" + std::string(op) + "] Documents need as many queries as keys.");
+      return invalid_argument(message({"[", op, "] Documents need as many queries as keys."}));
     }
   }
   if (options.prefix) VKF_CHECK(check_shape(*options.prefix, {shape[0]}, op, "prefix"));
   if (options.block_map) {
     const int64_t size = options.block_size;
     if (size < 1 || shape[2] % size != 0 || shape[3] % size != 0) {
-      return invalid_argument("[" + std::string(op) + "] Blocks of " + std::to_string(size) +
-                              " tokens do not divide " + std::to_string(shape[2]) +
-                              " queries and " + std::to_string(shape[3]) + " keys.");
+      return invalid_argument(message({"[", op, "] Blocks of ", size, " tokens do not divide ",
+                                       shape[2], " queries and ", shape[3], " keys."}));
     }
     const Shape blocks = {shape[0], shape[1], shape[2] / size, shape[3] / size};
     VKF_CHECK(broadcast_to(*options.block_map, blocks, op, "block_map"));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -17,9 +18,9 @@ Result<Shape> common_batch(const Array& a, const Array& b) {
     const int64_t in_a = back <= batch_a.size() ? batch_a[batch_a.size() - back] : 1;
     const int64_t in_b = back <= batch_b.size() ? batch_b[batch_b.size() - back] : 1;
     if (in_a != in_b && in_a != 1 && in_b != 1) {
-      return invalid_argument("[matmul] The batch axes of A " + shape_text(a.shape) + " and B " +
-                              shape_text(b.shape) +
-                              " differ; each pair must be equal, 1 or absent.");
+      return invalid_argument(
+          message({"[matmul] The batch axes of A ", shape_text(a.shape), " and B ",
+                   shape_text(b.shape), " differ; each pair must be equal, 1 or absent."}));
     }
     batch[batch.size() - back] = in_a == 1 ? in_b : in_a;
   }
@@ -64,15 +65,14 @@ Result<Array> matmul(const Array& a, const Array& b, const MatmulOptions& option
   VKF_CHECK(check_array(a, "matmul", "A"));
   VKF_CHECK(check_array(b, "matmul", "B"));
   if (a.rank() < 2 || b.rank() < 2) {
-    return invalid_argument("[matmul] A has shape " + shape_text(a.shape) + " and B " +
-                            shape_text(b.shape) + "; both need at least two axes.");
+    return invalid_argument(message({"[matmul] A has shape ", shape_text(a.shape), " and B ",
+                                     shape_text(b.shape), "; both need at least two axes."}));
   }
   const int64_t a_inner = options.trans_a ? a.dim(-2) : a.dim(-1);
   const int64_t b_inner = options.trans_b ? b.dim(-1) : b.dim(-2);
   if (a_inner != b_inner) {
-    return invalid_argument("[matmul] The inner size of op(A) is " + std::to_string(a_inner) +
-                            " and that of op(B) is " + std::to_string(b_inner) +
-                            "; they must be equal.");
+    return invalid_argument(message({"[matmul] The inner size of op(A) is ", a_inner,
+                                     " and that of op(B) is ", b_inner, "; they must be equal."}));
   }
   VKF_ASSIGN(const Shape batch, common_batch(a, b));
   VKF_ASSIGN(const Array wide_a, broadcast_to(a, with_matrix_axes(batch, a), "matmul", "A"));

@@ -4,14 +4,15 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
 Result<Array> mean_pool(const Array& x, const MeanPoolOptions& options) {
   VKF_CHECK(check_array(x, "mean_pool", "x"));
   if (x.rank() != 3) {
-    return invalid_argument("[mean_pool] x has shape " + shape_text(x.shape) +
-                            "; it must have three axes: batch, token, width.");
+    return invalid_argument(message({"[mean_pool] x has shape ", shape_text(x.shape),
+                                     "; it must have three axes: batch, token, width."}));
   }
   const int64_t tokens = x.dim(1);
   const int64_t width = x.dim(2);

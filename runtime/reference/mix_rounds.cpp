@@ -5,14 +5,15 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
 Result<Array> mix_rounds(const Array& x) {
   VKF_CHECK(check_array(x, "mix_rounds", "x"));
   if (x.rank() != 5 || x.dim(4) < 3) {
-    return invalid_argument("[mix_rounds] x has shape " + shape_text(x.shape) +
-                            "; it must be (B, H, R, S, Ev + 2).");
+    return invalid_argument(message(
+        {"[mix_rounds] x has shape ", shape_text(x.shape), "; it must be (B, H, R, S, Ev + 2)."}));
   }
   const int64_t heads = x.dim(1), rounds = x.dim(2), tokens = x.dim(3);
   const int64_t pitch = x.dim(4), width = pitch - 2;

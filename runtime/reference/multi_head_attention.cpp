@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "reference/matmul.h"
 
 namespace vkformer::reference {
@@ -20,8 +21,8 @@ struct Heads {
 // x W^T + b. x (..., K) -> (..., N).
 Result<Array> linear(const Array& x, const LinearWeights& weights, std::string_view role) {
   if (!weights.weight) {
-    return invalid_argument("[multi_head_attention] The " + std::string(role) +
-                            " projection has no weight; give one.");
+    return invalid_argument(
+        message({"[multi_head_attention] The ", role, " projection has no weight; give one."}));
   }
   MatmulOptions options;
   options.trans_b = true;
@@ -43,9 +44,9 @@ Array columns(const Array& x, int64_t first, int64_t count) {
 // As split_heads, or an error when the width does not divide.
 Result<Array> split(const Array& x, int64_t heads, std::string_view role) {
   if (x.dim(-1) % heads == 0) return split_heads(x, heads);
-  return invalid_argument("[multi_head_attention] The " + std::string(role) + " are " +
-                          std::to_string(x.dim(-1)) + " wide, which does not divide into " +
-                          std::to_string(heads) + " heads; change one of them.");
+  return invalid_argument(
+      message({"[multi_head_attention] The ", role, " are ", x.dim(-1),
+               " wide, which does not divide into ", heads, " heads; change one of them."}));
 }
 
 Result<Heads> project_separate(const Array& x, const Array& memory,
@@ -67,10 +68,9 @@ Result<Heads> project_merged(const Array& x, const Array& memory, const LinearWe
   VKF_ASSIGN(const Array from_memory, linear(memory, weights, "merged"));
   const int64_t rows = heads + 2 * key_heads;
   if (from_x.dim(-1) % rows != 0) {
-    return invalid_argument("[multi_head_attention] The merged projection has " +
-                            std::to_string(from_x.dim(-1)) +
-                            " outputs; they must be a multiple of heads + 2 key/value heads, " +
-                            std::to_string(rows) + ".");
+    return invalid_argument(
+        message({"[multi_head_attention] The merged projection has ", from_x.dim(-1),
+                 " outputs; they must be a multiple of heads + 2 key/value heads, ", rows, "."}));
   }
   const int64_t width = from_x.dim(-1) / rows;
   const int64_t key_columns = key_heads * width;
@@ -97,15 +97,15 @@ Status check_states(const Array& x, const Array& memory, int64_t heads, int64_t 
   VKF_CHECK(check_array(x, kOp, "x"));
   VKF_CHECK(check_array(memory, kOp, "memory"));
   if (x.rank() != 3 || memory.rank() != 3 || x.dim(0) != memory.dim(0)) {
-    return invalid_argument("[multi_head_attention] x has shape " + shape_text(x.shape) +
-                            " and the memory " + shape_text(memory.shape) +
-                            "; both need three axes, batch, token, width, and equal batches.");
+    return invalid_argument(
+        message({"[multi_head_attention] x has shape ", shape_text(x.shape), " and the memory ",
+                 shape_text(memory.shape),
+                 "; both need three axes, batch, token, width, and equal batches."}));
   }
   if (heads < 1 || key_heads < 1 || heads % key_heads != 0) {
-    return invalid_argument("[multi_head_attention] There are " + std::to_string(heads) +
-                            " heads and " + std::to_string(key_heads) +
-                            " key/value heads; both must be at least 1 and the first a multiple "
-                            "of the second.");
+    return invalid_argument(message(
+        {"[multi_head_attention] There are ", heads, " heads and ", key_heads,
+         " key/value heads; both must be at least 1 and the first a multiple of the second."}));
   }
   return {};
 }
@@ -160,9 +160,9 @@ Result<MultiHeadAttentionOutputs> multi_head_attention(const Array& x,
     }
     case ProjectionLayout::kSharedByHeads: {
       if (key_heads != heads) {
-        return invalid_argument("[multi_head_attention] A projection shared by all heads needs " +
-                                std::to_string(heads) + " key/value heads, not " +
-                                std::to_string(key_heads) + ".");
+        return invalid_argument(
+            message({"[multi_head_attention] A projection shared by all heads needs ", heads,
+                     " key/value heads, not ", key_heads, "."}));
       }
       VKF_ASSIGN(projected, project_shared(x, memory, weights, heads));
       break;

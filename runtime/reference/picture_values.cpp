@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -20,8 +21,9 @@ Result<Array> picture_values(const PictureValuesInputs& inputs) {
   VKF_CHECK(check_array(bytes, "picture_values", "bytes"));
   VKF_CHECK(check_shape(values, {3, 256}, "picture_values", "values"));
   if (bytes.rank() != 3 || columns.rank() != 2 || rows.rank() != 2) {
-    return invalid_argument("[picture_values] bytes has shape " + shape_text(bytes.shape) +
-                            "; it must be (H, W, 3), and both weights must be matrices.");
+    return invalid_argument(
+        message({"[picture_values] bytes has shape ", shape_text(bytes.shape),
+                 "; it must be (H, W, 3), and both weights must be matrices."}));
   }
   const int64_t from_height = bytes.dim(0), from_width = bytes.dim(1);
   const int64_t width = columns.dim(0), height = rows.dim(0);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -14,16 +15,16 @@ Status check(const Array& x, const Array& table, const Array& positions,
   VKF_CHECK(check_array(table, "rotary", "table"));
   VKF_CHECK(check_array(positions, "rotary", "positions"));
   if (table.rank() != 2 || table.dim(1) % 2 != 0 || table.dim(1) > options.head_width) {
-    return invalid_argument("[rotary] The table has shape " + shape_text(table.shape) +
-                            "; it must have two axes, the last one even and at most " +
-                            std::to_string(options.head_width) + ".");
+    return invalid_argument(message({"[rotary] The table has shape ", shape_text(table.shape),
+                                     "; it must have two axes, the last one even and at most ",
+                                     options.head_width, "."}));
   }
   if (x.rank() < 1 || options.heads * options.head_width > x.dim(-1) ||
       positions.size() * x.dim(-1) != x.size()) {
-    return invalid_argument("[rotary] x has shape " + shape_text(x.shape) +
-                            "; its last axis must hold " + std::to_string(options.heads) +
-                            " heads of width " + std::to_string(options.head_width) +
-                            " and it must have " + std::to_string(positions.size()) + " rows.");
+    return invalid_argument(
+        message({"[rotary] x has shape ", shape_text(x.shape), "; its last axis must hold ",
+                 options.heads, " heads of width ", options.head_width, " and it must have ",
+                 positions.size(), " rows."}));
   }
   return {};
 }

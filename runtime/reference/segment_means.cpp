@@ -1,15 +1,16 @@
 #include "reference/segment_means.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
 Result<Array> segment_means(const Array& x, int64_t segments) {
   VKF_CHECK(check_array(x, "segment_means", "x"));
   if (x.rank() != 4 || segments < 1 || x.dim(2) % segments != 0) {
-    return invalid_argument("[segment_means] x has shape " + shape_text(x.shape) +
-                            "; it must be (B, H, S, E) with S a multiple of " +
-                            std::to_string(segments) + ".");
+    return invalid_argument(
+        message({"[segment_means] x has shape ", shape_text(x.shape),
+                 "; it must be (B, H, S, E) with S a multiple of ", segments, "."}));
   }
   const int64_t width = x.dim(3);
   const int64_t length = x.dim(2) / segments;

@@ -1,6 +1,7 @@
 #include "reference/sequence_projection.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
@@ -10,9 +11,9 @@ Result<Array> sequence_projection(const Array& x, const Array& matrix, const Arr
   const bool per_head = matrix.rank() == 3;
   if (x.rank() != 4 || (matrix.rank() != 2 && !(per_head && matrix.dim(0) == x.dim(1))) ||
       matrix.dim(-1) < x.dim(2)) {
-    return invalid_argument("[sequence_projection] x " + shape_text(x.shape) + " and matrix " +
-                            shape_text(matrix.shape) +
-                            " must be (B, H, S, E) and (P, N) or (H, P, N) with N of at least S.");
+    return invalid_argument(message(
+        {"[sequence_projection] x ", shape_text(x.shape), " and matrix ", shape_text(matrix.shape),
+         " must be (B, H, S, E) and (P, N) or (H, P, N) with N of at least S."}));
   }
   const int64_t heads = x.dim(1), keys = x.dim(2), width = x.dim(3);
   const int64_t projected = matrix.dim(-2), reach = matrix.dim(-1);

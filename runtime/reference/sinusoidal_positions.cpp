@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -15,11 +16,10 @@ constexpr int64_t kMaxElements = int64_t{1} << 30;
 Result<Array> sinusoidal_positions(const SinusoidalPositionsOptions& options) {
   const int64_t width = options.width;
   if (options.length < 0 || width < 1 || options.length > kMaxElements / width) {
-    return invalid_argument("[sinusoidal_positions] The table is to have " +
-                            std::to_string(options.length) + " rows of width " +
-                            std::to_string(width) +
-                            "; the width must be above 0, the length not negative, and both "
-                            "together at most 2^30 elements.");
+    return invalid_argument(message(
+        {"[sinusoidal_positions] The table is to have ", options.length, " rows of width ", width,
+         "; the width must be above 0, the length not negative, and both "
+         "together at most 2^30 elements."}));
   }
   const bool transformer = options.spacing == SinusoidSpacing::kTransformer;
   const bool halves = options.layout == SinusoidLayout::kHalves;

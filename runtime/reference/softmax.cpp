@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 
@@ -31,16 +32,16 @@ void softmax_row(std::span<double> scores) {
 
 Status check_temperature(double temperature, std::string_view op) {
   if (temperature > 0.0 && std::isfinite(temperature)) return {};
-  return invalid_argument("[" + std::string(op) + "] The temperature is " +
-                          std::to_string(temperature) + "; it must be a finite number above 0.");
+  return invalid_argument(message(
+      {"[", op, "] The temperature is ", temperature, "; it must be a finite number above 0."}));
 }
 
 Result<Array> softmax(const Array& x, const SoftmaxOptions& options) {
   VKF_CHECK(check_array(x, "softmax", "x"));
   VKF_CHECK(check_temperature(options.temperature, "softmax"));
   if (x.rank() < 1 || x.rank() > 4) {
-    return invalid_argument("[softmax] x has shape " + shape_text(x.shape) +
-                            "; it must have one to four axes.");
+    return invalid_argument(message(
+        {"[softmax] x has shape ", shape_text(x.shape), "; it must have one to four axes."}));
   }
   Shape shape(4, 1);
   std::copy(x.shape.begin(), x.shape.end(), shape.end() - x.rank());

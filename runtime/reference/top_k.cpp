@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -32,9 +33,9 @@ std::vector<int64_t> top_k_row(std::span<const double> row, int64_t k) {
 Result<TopK> top_k(const Array& x, int64_t k) {
   VKF_CHECK(check_array(x, "top_k", "x"));
   if (x.rank() < 1 || k < 1 || k > x.dim(-1)) {
-    return invalid_argument("[top_k] k is " + std::to_string(k) + " and x has shape " +
-                            shape_text(x.shape) +
-                            "; k must be at least 1 and at most the size of the last axis.");
+    return invalid_argument(
+        message({"[top_k] k is ", k, " and x has shape ", shape_text(x.shape),
+                 "; k must be at least 1 and at most the size of the last axis."}));
   }
   const int64_t width = x.dim(-1);
   Shape shape = x.shape;

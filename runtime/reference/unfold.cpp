@@ -1,6 +1,7 @@
 #include "reference/unfold.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer::reference {
 namespace {
@@ -22,8 +23,9 @@ int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t p
 Result<Array> unfold(const Array& x, const WindowOptions& o) {
   VKF_CHECK(check_array(x, "unfold", "x"));
   if (x.rank() != 4) {
-    return invalid_argument("[unfold] x has shape " + shape_text(x.shape) +
-                            "; it must have four dimensions: batch, channels, height, width.");
+    return invalid_argument(
+        message({"[unfold] x has shape ", shape_text(x.shape),
+                 "; it must have four dimensions: batch, channels, height, width."}));
   }
   if (o.kernel_height < 1 || o.kernel_width < 1 || o.stride_height < 1 || o.stride_width < 1) {
     return invalid_argument("[unfold] Kernel and stride must be at least 1.");

@@ -1,6 +1,7 @@
 #include "session/appended_operator.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "ops/op.h"
 #include "session/operator_runner.h"
 
@@ -12,9 +13,9 @@ Result<AppendedOperator> AppendedOperator::create(std::shared_ptr<VulkanDevice> 
   made.device_ = std::move(device);
   VKF_ASSIGN(made.op_, prepare_operator_call(call, {}));
   if (made.op_.ready.empty() && made.op_.finish == nullptr) return made;
-  return unsupported("[" + call.name +
-                     "] is computed on the host, at least in part, and cannot be recorded into a "
-                     "command buffer; use run_operator");
+  return unsupported(message({"[", call.name,
+                              "] is computed on the host, at least in part, and cannot be recorded "
+                              "into a command buffer; use run_operator"}));
 }
 
 std::map<std::string, TensorDesc> AppendedOperator::tensors(bool outputs) const {
@@ -29,8 +30,8 @@ std::map<std::string, TensorDesc> AppendedOperator::tensors(bool outputs) const 
 Result<BufferSpan> AppendedOperator::own_input(const TensorDesc& desc, uint64_t bytes) {
   const auto value = op_.inputs.find(desc.name);
   if (value == op_.inputs.end()) {
-    return invalid_argument("[" + desc.name + "] is an output and has no buffer; bind one of " +
-                            std::to_string(bytes) + " bytes");
+    return invalid_argument(message(
+        {"[", desc.name, "] is an output and has no buffer; bind one of ", bytes, " bytes"}));
   }
   VKF_ASSIGN(Buffer buffer, device_->make_buffer(bytes, MemoryUse::kDevice, desc.name));
   std::vector<std::byte> padded = value->second.bytes;
@@ -45,8 +46,8 @@ Status AppendedOperator::bind(const std::map<std::string, BufferSpan>& places) {
   for (const auto& [name, span] : places) {
     const TensorId id = op_.graph.find_external(name);
     if (id == kNoTensor) {
-      return not_found("[" + name +
-                       "] is not a tensor of this operator; see inputs() and outputs()");
+      return not_found(
+          message({"[", name, "] is not a tensor of this operator; see inputs() and outputs()"}));
     }
   }
   VKF_ASSIGN(Plan plan, make_plan(op_.graph, device_->caps(), Precision::kF32));

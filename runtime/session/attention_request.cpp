@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/message.h"
 #include "ops/additive_attention.h"
 #include "ops/attention_step.h"
 #include "ops/attention_weights.h"
@@ -51,13 +52,13 @@ Status set_temperature(Graph& graph, float temperature) {
       continue;
     }
     if (std::string_view(node.op_name).find("attention") == std::string_view::npos) continue;
-    return unsupported("[temperature] is " + number_text(temperature) + ", but '" + node.label +
-                       "' is a " + node.op_name +
-                       ", which has no softmax with a temperature; leave it at 1");
+    return unsupported(
+        message({"[temperature] is ", number_text(temperature), ", but '", node.label, "' is a ",
+                 node.op_name, ", which has no softmax with a temperature; leave it at 1"}));
   }
   if (changed > 0) return {};
-  return unsupported("[temperature] is " + number_text(temperature) +
-                     ", but this model has no attention by softmax; leave it at 1");
+  return unsupported(message({"[temperature] is ", number_text(temperature),
+                              ", but this model has no attention by softmax; leave it at 1"}));
 }
 
 const Node* producer(const Graph& graph, TensorId tensor) {
@@ -78,8 +79,8 @@ Status check_probabilities(const Graph& graph, TensorId map) {
     node = producer(graph, node->inputs[0]);
   }
   if (node == nullptr || !is(OpId::k_matmul)) return {};
-  return unsupported("[entropy] was asked for, but the rows of [" + graph.tensor(map).name +
-                     "] are no probabilities in this kind of attention");
+  return unsupported(message({"[entropy] was asked for, but the rows of [", graph.tensor(map).name,
+                              "] are no probabilities in this kind of attention"}));
 }
 
 // An entropy for every map; maps that were only asked for because of it are outputs no longer.
@@ -110,8 +111,8 @@ Result<AttentionRequest> attention_request(const RunOptions& options) {
   const bool in_range =
       options.temperature >= kLeastTemperature && options.temperature <= kMostTemperature;
   if (!in_range) {
-    return invalid_argument("[temperature] is " + number_text(options.temperature) +
-                            ", but must lie between 1e-9 and 1e9");
+    return invalid_argument(message({"[temperature] is ", number_text(options.temperature),
+                                     ", but must lie between 1e-9 and 1e9"}));
   }
   const bool entropy = options.entropy == RunOptions::Entropy::kOn;
   if (entropy && options.attention_values == RunOptions::AttentionValues::kScores) {

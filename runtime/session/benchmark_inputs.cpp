@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/message.h"
 #include "weights/pack_matrix.h"
 #include "weights/quantise.h"
 
@@ -112,9 +113,8 @@ Status BenchmarkInputs::upload_to(TimedPlan& plan) const {
 Status check_benchmark_size(const char* benchmark, const char* option, int64_t value,
                             int64_t most) {
   if (value >= 1 && value <= most) return {};
-  return invalid_argument("[" + std::string(benchmark) + "] The option " + option + " is " +
-                          std::to_string(value) + ", but must be from 1 to " +
-                          std::to_string(most) + ".");
+  return invalid_argument(message({"[", benchmark, "] The option ", option, " is ", value,
+                                   ", but must be from 1 to ", most, "."}));
 }
 
 }  // namespace vkformer

@@ -1,6 +1,7 @@
 #include "session/benchmarks.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "ops/attention.h"
 #include "ops/layer_norm.h"
 #include "session/benchmark_inputs.h"
@@ -19,12 +20,12 @@ Status check_gemm(const GemmBenchmark& o) {
   VKF_CHECK(check_benchmark_size("gemm", "k", o.k, kMostSize));
   VKF_CHECK(check_benchmark_size("gemm", "repeats", o.repeats, kMostRepeats));
   if (!format_from_name(o.weights)) {
-    return invalid_argument("[gemm] The option weights is '" + o.weights +
-                            "', but must be f32, f16, bf16, q8, q4 or q4m.");
+    return invalid_argument(message({"[gemm] The option weights is '", o.weights,
+                                     "', but must be f32, f16, bf16, q8, q4 or q4m."}));
   }
   if (o.precision == "f32" || o.precision == "f16") return {};
-  return invalid_argument("[gemm] The option precision is '" + o.precision +
-                          "', but must be f32 or f16.");
+  return invalid_argument(
+      message({"[gemm] The option precision is '", o.precision, "', but must be f32 or f16."}));
 }
 
 Status check_encoder(const EncoderBenchmark& o) {
@@ -35,9 +36,9 @@ Status check_encoder(const EncoderBenchmark& o) {
   VKF_CHECK(check_benchmark_size("encoder", "ffn", o.ffn, kMostSize));
   VKF_CHECK(check_benchmark_size("encoder", "repeats", o.repeats, kMostRepeats));
   if (o.width % o.heads == 0 && o.width / o.heads <= kMaxHeadWidth) return {};
-  return invalid_argument("[encoder] The width " + std::to_string(o.width) +
-                          " must be a multiple of the " + std::to_string(o.heads) +
-                          " heads, and a head at most " + std::to_string(kMaxHeadWidth) + " wide.");
+  return invalid_argument(
+      message({"[encoder] The width ", o.width, " must be a multiple of the ", o.heads,
+               " heads, and a head at most ", kMaxHeadWidth, " wide."}));
 }
 
 AttentionAttrs encoder_attention(const EncoderBenchmark& o) {

@@ -1,5 +1,7 @@
 #include "session/external_buffers.h"
 
+#include "base/message.h"
+
 namespace vkformer {
 
 Status ExternalBuffers::allocate(VulkanDevice& device, const Plan& plan) {
@@ -8,9 +10,8 @@ Status ExternalBuffers::allocate(VulkanDevice& device, const Plan& plan) {
     const auto known = buffers_.find(b.name);
     if (known != buffers_.end()) {
       if (known->second->bytes() >= b.bytes) continue;
-      return internal_error("[" + b.name + "] is " + std::to_string(b.bytes) +
-                            " bytes in one pass and " + std::to_string(known->second->bytes()) +
-                            " in another that shares it");
+      return internal_error(message({"[", b.name, "] is ", b.bytes, " bytes in one pass and ",
+                                     known->second->bytes(), " in another that shares it"}));
     }
     VKF_ASSIGN(Buffer buffer, device.make_buffer(b.bytes, MemoryUse::kDevice, b.name));
     buffers_.emplace(b.name, std::make_unique<Buffer>(std::move(buffer)));
@@ -37,7 +38,7 @@ Result<std::vector<SliceWrite>> ExternalBuffers::feed_writes(const Graph& graph,
     const auto buffer = buffers_.find(name);
     if (buffer == buffers_.end()) continue;  // no operator reads it, or the application writes it
     const auto found = words.find(feed.what);
-    if (found == words.end()) return internal_error("[" + feed.what + "] is not fed");
+    if (found == words.end()) return internal_error(message({"[", feed.what, "] is not fed"}));
     writes.push_back(
         {buffer->second.get(), feed.word * 4, std::as_bytes(std::span(found->second))});
   }

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -38,8 +40,9 @@ Result<std::vector<int64_t>> matching_ints(const TensorMap& inputs, const std::s
                                            const TokenRows& rows) {
   const Tensor& tensor = inputs.at(name);
   if (tensor.shape != Shape{rows.batch, rows.tokens}) {
-    return invalid_argument("[" + name + "] has shape " + shape_text(tensor.shape) +
-                            ", but the token ids have " + shape_text({rows.batch, rows.tokens}));
+    return invalid_argument(
+        message({"[", name, "] has shape ", shape_text(tensor.shape), ", but the token ids have ",
+                 shape_text({rows.batch, rows.tokens})}));
   }
   return tensor.to_ints();
 }
@@ -47,8 +50,8 @@ Result<std::vector<int64_t>> matching_ints(const TensorMap& inputs, const std::s
 Status check_range(const std::string& name, const std::vector<int64_t>& values, int64_t end) {
   for (int64_t value : values) {
     if (value >= 0 && value < end) continue;
-    return invalid_argument("[" + name + "] holds " + std::to_string(value) +
-                            ", but this model knows 0 to " + std::to_string(end - 1));
+    return invalid_argument(
+        message({"[", name, "] holds ", value, ", but this model knows 0 to ", end - 1}));
   }
   return {};
 }
@@ -136,16 +139,16 @@ Status check_grid(const std::string& name, const Shape& shape, const GridFacts& 
   const std::string wanted = "(B, " + wanted_size(grid.channels) +
                              (pictures ? ", " + wanted_size(grid.height) : std::string()) + ", " +
                              wanted_size(grid.width) + ")";
-  return invalid_argument("[" + name + "] has shape " + shape_text(shape) +
-                          ", but this model takes " + wanted +
-                          (pictures ? "; resize the picture to that" : "; pad or cut to that"));
+  return invalid_argument(
+      message({"[", name, "] has shape ", shape_text(shape), ", but this model takes ", wanted,
+               (pictures ? "; resize the picture to that" : "; pad or cut to that")}));
 }
 
 Result<ForwardInputs> read_grid(const ModelFacts& facts, const TensorMap& inputs) {
   const bool pictures = facts.source == SourceKind::kPictures;
   const std::string name = pictures ? "pixel_values" : "input_features";
   const auto found = inputs.find(name);
-  if (found == inputs.end()) return not_found("[" + name + "] is missing from the inputs");
+  if (found == inputs.end()) return not_found(message({"[", name, "] is missing from the inputs"}));
   VKF_CHECK(check_grid(name, found->second.shape, facts.grid, pictures));
   VKF_ASSIGN(std::vector<float> values, found->second.to_floats());
   ForwardInputs result;
@@ -192,15 +195,14 @@ Result<ForwardInputs> read_forward_inputs(const ModelFamily& family, const Tenso
   VKF_CHECK(family.read_inputs(inputs, result));
   if (inputs.count("decoder_input_ids") == 0) return result;
   if (facts.kind != ModelKind::kEncoderDecoder) {
-    return invalid_argument("[decoder_input_ids] was given, but a " + facts.architecture +
-                            " has no decoder beside its one stack; pass input_ids");
+    return invalid_argument(message({"[decoder_input_ids] was given, but a ", facts.architecture,
+                                     " has no decoder beside its one stack; pass input_ids"}));
   }
   VKF_ASSIGN(TokenRows target, token_rows(inputs, "decoder_input_ids", "decoder_attention_mask",
                                           {facts.target_vocab, facts.max_target}));
   if (target.batch != result.shape.batch) {
-    return invalid_argument("[decoder_input_ids] has " + std::to_string(target.batch) +
-                            " rows, but the encoder's input has " +
-                            std::to_string(result.shape.batch));
+    return invalid_argument(message({"[decoder_input_ids] has ", target.batch,
+                                     " rows, but the encoder's input has ", result.shape.batch}));
   }
   result.shape.target = target.tokens;
   if (target.masked) result.decoder_mask = Tap::kOn;

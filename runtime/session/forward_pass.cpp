@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -39,7 +41,7 @@ Status check_places(const Graph& graph, const std::map<std::string, TensorPlace>
     for (const TensorDesc& desc : graph.tensors()) {
       if (desc.kind == TensorKind::kExternal) known += (known.empty() ? "" : ", ") + desc.name;
     }
-    return not_found("[" + name + "] is not a tensor of this pass; there are " + known);
+    return not_found(message({"[", name, "] is not a tensor of this pass; there are ", known}));
   }
   return {};
 }

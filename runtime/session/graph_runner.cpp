@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/message.h"
 #include "ops/op.h"
 #include "vulkan/recording.h"
 
@@ -41,9 +42,9 @@ Status upload_input(Run& run, size_t index) {
   const TensorDesc& desc = run.graph.tensors()[index];
   const Tensor& tensor = *run.input(index);
   if (tensor.dtype != desc.dtype || tensor.shape != desc.shape) {
-    return invalid_argument("[" + desc.name + "] is " + dtype_name(tensor.dtype) + " " +
-                            shape_text(tensor.shape) + ", but the graph expects " +
-                            dtype_name(desc.dtype) + " " + shape_text(desc.shape));
+    return invalid_argument(
+        message({"[", desc.name, "] is ", dtype_name(tensor.dtype), " ", shape_text(tensor.shape),
+                 ", but the graph expects ", dtype_name(desc.dtype), " ", shape_text(desc.shape)}));
   }
   std::vector<std::byte> padded = tensor.bytes;
   padded.resize(std::max<size_t>(4, (padded.size() + 3) / 4 * 4));
@@ -71,7 +72,8 @@ Status bind_all(Run& run) {
     PlanBuffer& planned = run.plan.buffers[i];
     run.bytes.push_back(planned.bytes);
     if (planned.source == BufferSource::kConstant) {
-      return invalid_argument("[" + planned.name + "] is a constant; run_graph takes none");
+      return invalid_argument(
+          message({"[", planned.name, "] is a constant; run_graph takes none"}));
     }
     if (run.guarded()) planned.source = BufferSource::kExternal;
     if (planned.source != BufferSource::kExternal) continue;

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "ops/picture_values.h"
 
 namespace vkformer {
@@ -44,9 +45,8 @@ Result<ImageInputsKey> image_inputs_key(const std::vector<SourceImage>& images,
   }
   const uint64_t pixels = pixels_of(key.sizes);
   if (pixels <= kMostPixels) return key;
-  return invalid_argument("[images] have " + std::to_string(pixels) +
-                          " pixels together, but at most " + std::to_string(kMostPixels) +
-                          " are copied; give fewer at a time");
+  return invalid_argument(message({"[images] have ", pixels, " pixels together, but at most ",
+                                   kMostPixels, " are copied; give fewer at a time"}));
 }
 
 Result<std::unique_ptr<ImageInputs>> ImageInputs::create(
@@ -65,9 +65,9 @@ Status ImageInputs::allocate(const std::shared_ptr<VulkanDevice>& device,
   const auto values = static_cast<uint64_t>(element_count(shape_));
   const uint64_t range = device->caps().limits.max_storage_range;
   if (std::max(pixel_count_, values) * kWordBytes > range) {
-    return unsupported("[images] have " + std::to_string(pixel_count_) + " pixels and come to " +
-                       std::to_string(values) + " values of 4 bytes, but this device binds " +
-                       std::to_string(range) + " bytes at once; give fewer or smaller images");
+    return unsupported(message({"[images] have ", pixel_count_, " pixels and come to ", values,
+                                " values of 4 bytes, but this device binds ", range,
+                                " bytes at once; give fewer or smaller images"}));
   }
   const auto make = [&](uint64_t words, const char* name) {
     return device->make_buffer(words * kWordBytes, MemoryUse::kDevice, name);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -95,7 +96,7 @@ Result<Tensor> OperatorArguments::floats(const std::string& name) const {
     return narrowed;
   }
   auto values = tensor->to_floats();
-  if (!values) return values.error().with_context("[" + call_->name + "] input " + name);
+  if (!values) return values.error().with_context(message({"[", call_->name, "] input ", name}));
   return Tensor::from_floats(tensor->shape, *values);
 }
 
@@ -121,7 +122,7 @@ Result<Tensor> OperatorArguments::weights(const std::string& name) const {
 Result<Tensor> OperatorArguments::ids(const std::string& name, int64_t limit) const {
   VKF_ASSIGN(const Tensor* tensor, require(name));
   auto values = tensor->to_ints();
-  if (!values) return values.error().with_context("[" + call_->name + "] input " + name);
+  if (!values) return values.error().with_context(message({"[", call_->name, "] input ", name}));
   Tensor narrowed = Tensor::zeros(DType::kU32, tensor->shape);
   for (size_t i = 0; i < values->size(); ++i) {
     const int64_t value = (*values)[i];
@@ -151,8 +152,8 @@ Result<int64_t> OperatorArguments::integer_or(const std::string& name, int64_t f
                std::to_string(low) + " to " + std::to_string(high) + ".");
 }
 
-Error OperatorArguments::error(const std::string& message) const {
-  return invalid_argument("[" + call_->name + "] " + message);
+Error OperatorArguments::error(const std::string& text) const {
+  return invalid_argument(message({"[", call_->name, "] ", text}));
 }
 
 TensorId PreparedOperator::bind(const std::string& name, Tensor tensor) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "session/graph_runner.h"
 #include "session/operator_adaptors.h"
 
@@ -11,16 +12,16 @@ namespace {
 
 Status check_option(const char* name, const std::string& value) {
   if (value == "f32" || value == "f16") return {};
-  return invalid_argument("[" + std::string(name) + "] The option is '" + value +
-                          "', but must be f32 or f16.");
+  return invalid_argument(
+      message({"[", name, "] The option is '", value, "', but must be f32 or f16."}));
 }
 
 Status check_options(const OperatorOptions& options) {
   VKF_CHECK(check_option("precision", options.precision));
   constexpr int kMostRepeats = 1000000;
   if (options.repeats >= 1 && options.repeats <= kMostRepeats) return {};
-  return invalid_argument("[repeats] The option is " + std::to_string(options.repeats) +
-                          ", but must be from 1 to " + std::to_string(kMostRepeats) + ".");
+  return invalid_argument(message({"[repeats] The option is ", options.repeats,
+                                   ", but must be from 1 to ", kMostRepeats, "."}));
 }
 
 Result<const OperatorAdaptor*> find_adaptor(const std::string& name) {
@@ -29,7 +30,7 @@ Result<const OperatorAdaptor*> find_adaptor(const std::string& name) {
     if (name == adaptor.name) return &adaptor;
     known += (known.empty() ? "" : ", ") + std::string(adaptor.name);
   }
-  return unsupported("[" + name + "] This operator is not known; use one of " + known + ".");
+  return unsupported(message({"[", name, "] This operator is not known; use one of ", known, "."}));
 }
 
 // The graph's outputs if every one of them is empty, else none.

@@ -1,5 +1,7 @@
 #include "session/plan_text.h"
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -11,10 +13,9 @@ Status check_sizes(const ModelFacts& facts, const PlanOptions& o) {
                     (!decodes || o.target <= facts.max_target);
   if (fits) return {};
   return invalid_argument(
-      "[plan] batch " + std::to_string(o.batch) + ", beams " + std::to_string(o.beams) +
-      ", source " + std::to_string(o.source) + ", target " + std::to_string(o.target) +
-      " do not fit the model, which takes up to " + std::to_string(facts.max_source) +
-      " source and " + std::to_string(facts.max_target) + " target tokens");
+      message({"[plan] batch ", o.batch, ", beams ", o.beams, ", source ", o.source, ", target ",
+               o.target, " do not fit the model, which takes up to ", facts.max_source,
+               " source and ", facts.max_target, " target tokens"}));
 }
 
 }  // namespace
@@ -38,7 +39,8 @@ Result<std::string> plan_text(const LoadedModel& model, const PlanOptions& o) {
   } else if (o.pass == "step") {
     VKF_CHECK(family.build_step(builder, step));
   } else {
-    return invalid_argument("[pass] '" + o.pass + "' is unknown; use forward, prompt or step");
+    return invalid_argument(
+        message({"[pass] '", o.pass, "' is unknown; use forward, prompt or step"}));
   }
   VKF_ASSIGN(Plan plan, make_plan(graph, model.device()->caps(), model.precision()));
   return graph.dump() + "\n" + plan.dump();

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "checkpoint/safetensors.h"
 #include "model/model.h"
 #include "weights/quantise_tensors.h"
@@ -14,8 +15,8 @@ namespace fs = std::filesystem;
 
 Error folder_error(const std::string& target, const std::string& what,
                    const std::error_code& code) {
-  return invalid_argument("[" + target + "] " + what + ": " + code.message() +
-                          "; choose another directory.");
+  return invalid_argument(
+      message({"[", target, "] ", what, ": ", code.message(), "; choose another directory."}));
 }
 
 // Weights at the top are written anew, in one file; those of modules in folders stay theirs.
@@ -45,9 +46,9 @@ Status make_target(const fs::path& from, const fs::path& to, const std::string& 
   if (code) return folder_error(target, "cannot be found", code);
   for (fs::path outer = inner; !code; outer = outer.parent_path()) {
     if (fs::equivalent(from, outer, code)) {
-      return invalid_argument("[" + target +
-                              "] is the model's directory or lies inside it; choose " +
-                              "another directory for the result.");
+      return invalid_argument(
+          message({"[", target, "] is the model's directory or lies inside it; choose ",
+                   "another directory for the result."}));
     }
     if (outer == outer.parent_path()) break;
   }
@@ -61,8 +62,9 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
                                           const QuantiseOptions& options) {
   const auto format = format_from_name(options.weights);
   if (!format || *format == MatrixFormat::kF32) {
-    return invalid_argument("[weights] '" + options.weights +
-                            "' is no format to quantise to; use q8, q4, q4m, bf16 or f16.");
+    return invalid_argument(
+        message({"[weights] '", options.weights,
+                 "' is no format to quantise to; use q8, q4, q4m, bf16 or f16."}));
   }
   const auto files = make_directory_store(model);
   VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, load_family(*files));

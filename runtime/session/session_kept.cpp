@@ -49,7 +49,7 @@ struct SessionState::KeptCall {
     const size_t input = inputs.at(update.request);
     found[input][update.sequence].score = update.score;
     if (update.state != BatchUpdate::State::kFailed || !status) return;
-    status = update.error.with_context("input " + std::to_string(input));
+    status = update.error.with_context(message({"input ", input}));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -75,9 +76,9 @@ Status SlicedWork::clear() {
 Status SlicedWork::check_submitted() const {
   if (at_.unit >= units_.size()) return {};
   const double left = total_ > 0 ? 100 * (1 - std::min(1.0, at_.work / total_)) : 100;
-  return invalid_argument("[finish] about " + std::to_string(static_cast<int>(std::ceil(left))) +
-                          " percent are still to be submitted; call advance or record until the "
-                          "progress is kSubmitted or kDone, or cancel");
+  return invalid_argument(message({"[finish] about ", static_cast<int>(std::ceil(left)),
+                                   " percent are still to be submitted; call advance or record "
+                                   "until the progress is kSubmitted or kDone, or cancel"}));
 }
 
 void SlicedWork::skip_rest() {

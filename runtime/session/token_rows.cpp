@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "ops/score_terms.h"
 
 namespace vkformer {
@@ -13,9 +14,9 @@ Status check_ids(const std::string& name, const Shape& shape, const std::vector<
     if (ids[i] >= 0 && ids[i] < vocab) continue;
     const auto column = static_cast<int64_t>(i) % shape[1];
     const auto row = static_cast<int64_t>(i) / shape[1];
-    return invalid_argument("[" + name + "] holds the id " + std::to_string(ids[i]) + " in row " +
-                            std::to_string(row) + ", column " + std::to_string(column) +
-                            ", but the vocabulary has ids 0 to " + std::to_string(vocab - 1));
+    return invalid_argument(
+        message({"[", name, "] holds the id ", ids[i], " in row ", row, ", column ", column,
+                 ", but the vocabulary has ids 0 to ", vocab - 1}));
   }
   return {};
 }
@@ -40,16 +41,16 @@ TokenRows TokenRows::padded(int64_t to_tokens, int64_t pad) const {
 Result<TokenRows> token_rows(const TensorMap& inputs, const std::string& name,
                              const std::string& mask_name, TokenLimits limits) {
   const auto found = inputs.find(name);
-  if (found == inputs.end()) return not_found("[" + name + "] is missing from the inputs");
+  if (found == inputs.end()) return not_found(message({"[", name, "] is missing from the inputs"}));
   const Tensor& tensor = found->second;
   if (tensor.shape.size() != 2 || tensor.shape[0] < 1 || tensor.shape[1] < 1) {
-    return invalid_argument("[" + name + "] has shape " + shape_text(tensor.shape) +
-                            ", but must be (B, T) with at least one row and one token");
+    return invalid_argument(message({"[", name, "] has shape ", shape_text(tensor.shape),
+                                     ", but must be (B, T) with at least one row and one token"}));
   }
   if (tensor.shape[1] > limits.most) {
-    return invalid_argument("[" + name + "] has " + std::to_string(tensor.shape[1]) +
-                            " tokens a row, but this model takes at most " +
-                            std::to_string(limits.most) + "; shorten or split the input");
+    return invalid_argument(message({"[", name, "] has ", tensor.shape[1],
+                                     " tokens a row, but this model takes at most ", limits.most,
+                                     "; shorten or split the input"}));
   }
   VKF_ASSIGN(std::vector<int64_t> ids, tensor.to_ints());
   VKF_CHECK(check_ids(name, tensor.shape, ids, limits.vocab));
@@ -59,8 +60,8 @@ Result<TokenRows> token_rows(const TensorMap& inputs, const std::string& name,
   const auto mask = inputs.find(mask_name);
   if (mask == inputs.end()) return rows;
   if (mask->second.shape != tensor.shape) {
-    return invalid_argument("[" + mask_name + "] has shape " + shape_text(mask->second.shape) +
-                            ", but " + name + " has " + shape_text(tensor.shape));
+    return invalid_argument(message({"[", mask_name, "] has shape ", shape_text(mask->second.shape),
+                                     ", but ", name, " has ", shape_text(tensor.shape)}));
   }
   VKF_ASSIGN(std::vector<int64_t> values, mask->second.to_ints());
   for (size_t i = 0; i < values.size(); ++i) rows.allowed[i] = values[i] != 0 ? 1 : 0;
@@ -72,8 +73,8 @@ Result<TensorMap> pad_rows(const std::vector<std::vector<int64_t>>& rows) {
   size_t longest = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].empty()) {
-      return invalid_argument("[inputs] row " + std::to_string(i) +
-                              " is empty; every input needs at least one token");
+      return invalid_argument(
+          message({"[inputs] row ", i, " is empty; every input needs at least one token"}));
     }
     longest = std::max(longest, rows[i].size());
   }

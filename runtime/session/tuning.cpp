@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/message.h"
 #include "ops/matmul_table.h"
 #include "session/benchmark_inputs.h"
 #include "session/timed_plan.h"
@@ -168,13 +169,12 @@ Result<Won> tune_class(const Timing& timing, const RowClass& rows, MatrixFormat 
 
 Status check_options(const TuneOptions& o) {
   if (!(o.ms_per_choice >= 0 && o.ms_per_choice <= 60000)) {
-    return invalid_argument("[tuning] The option ms_per_choice is " +
-                            std::to_string(o.ms_per_choice) +
-                            ", but must be from 0 to 60000 milliseconds.");
+    return invalid_argument(message({"[tuning] The option ms_per_choice is ", o.ms_per_choice,
+                                     ", but must be from 0 to 60000 milliseconds."}));
   }
   if (o.least_gain >= 0 && o.least_gain < 1) return {};
-  return invalid_argument("[tuning] The option least_gain is " + std::to_string(o.least_gain) +
-                          ", but must be a share from 0 to less than 1.");
+  return invalid_argument(message({"[tuning] The option least_gain is ", o.least_gain,
+                                   ", but must be a share from 0 to less than 1."}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "tasks/task_model.h"
 #include "text/utf8.h"
 
@@ -44,7 +45,7 @@ struct Span {
 };
 
 Error with_number(const Error& error, size_t index) {
-  return error.with_context("[question " + std::to_string(index + 1) + "]");
+  return error.with_context(message({"[question ", index + 1, "]"}));
 }
 
 bool holds_at(const std::vector<int32_t>& ids, size_t at, const std::vector<int32_t>& part) {
@@ -211,11 +212,10 @@ Status read_question(const TaskModel& task, const Question& question, const Answ
   const auto others = static_cast<int64_t>(pair.row.ids.size() - tokens);
   const int64_t room = window - others;
   if (window > limit || room < 1 || (static_cast<int64_t>(tokens) > room && room <= overlap)) {
-    return invalid_argument("[window] has " + std::to_string(window) + " tokens, of which " +
-                            std::to_string(others) + " are the question's and special ones and " +
-                            std::to_string(overlap) + " overlap; the model takes at most " +
-                            std::to_string(limit) +
-                            ", and a window must leave room for more than the overlap");
+    return invalid_argument(message({"[window] has ", window, " tokens, of which ", others,
+                                     " are the question's and special ones and ", overlap,
+                                     " overlap; the model takes at most ", limit,
+                                     ", and a window must leave room for more than the overlap"}));
   }
   const size_t first = reading.windows.size();
   add_windows(reading.pairs.size(), tokens, static_cast<size_t>(room), static_cast<size_t>(overlap),
@@ -229,10 +229,9 @@ Status read_question(const TaskModel& task, const Question& question, const Answ
 
 Status check_answer_options(const AnswerOptions& options) {
   if (options.max_answer_tokens >= 1 && options.top >= 1 && options.window >= 0) return {};
-  return invalid_argument(
-      "[answer] max_answer_tokens is " + std::to_string(options.max_answer_tokens) + ", top is " +
-      std::to_string(options.top) + " and window is " + std::to_string(options.window) +
-      "; the first two must be 1 or more, and window 0 or more");
+  return invalid_argument(message({"[answer] max_answer_tokens is ", options.max_answer_tokens,
+                                   ", top is ", options.top, " and window is ", options.window,
+                                   "; the first two must be 1 or more, and window 0 or more"}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
@@ -22,9 +23,9 @@ Result<ScoreKind> score_kind(const TaskModel& task, size_t classes) {
   if (type == "regression") return ScoreKind::kRaw;
   if (type == "multi_label_classification" || classes == 1) return ScoreKind::kSigmoid;
   if (type.empty() || type == "single_label_classification") return ScoreKind::kSoftmax;
-  return unsupported("[problem_type] in " + task.config.where() + " is '" + type +
-                     "'; supported are single_label_classification, multi_label_classification "
-                     "and regression");
+  return unsupported(message(
+      {"[problem_type] in ", task.config.where(), " is '", type,
+       "'; supported are single_label_classification, multi_label_classification and regression"}));
 }
 
 }  // namespace
@@ -56,9 +57,8 @@ Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::st
   if (!encoding) return encoding.error().with_context(name);
   const size_t tokens = encoding->ids.size();
   if (tokens > static_cast<size_t>(limit)) {
-    return invalid_argument(name + " has " + std::to_string(tokens) +
-                            " tokens, but the model takes at most " + std::to_string(limit) +
-                            "; shorten it, or ask for truncation");
+    return invalid_argument(message({name, " has ", tokens, " tokens, but the model takes at most ",
+                                     limit, "; shorten it, or ask for truncation"}));
   }
   if (tokens == 0) {
     return invalid_argument(name + " has no tokens; give a text that is not empty");
@@ -129,7 +129,7 @@ std::span<const float> TaskOutput::row(size_t index) const {
 Result<TaskOutput> task_output(const TensorMap& outputs, const std::string& name) {
   const auto found = outputs.find(name);
   if (found == outputs.end()) {
-    return unsupported("[" + name + "] is not among the outputs of this model");
+    return unsupported(message({"[", name, "] is not among the outputs of this model"}));
   }
   TaskOutput output{{}, found->second.shape};
   VKF_ASSIGN(output.values, found->second.to_floats());

@@ -19,7 +19,7 @@ Result<std::vector<int64_t>> tokens_of(const TaskModel& task, const char* name,
   plain.special_tokens = SpecialTokens::kExclude;
   const std::string_view view = text;
   auto encoding = task.tokenizer->encode({&view, 1}, plain);
-  if (!encoding) return encoding.error().with_context("[" + std::string(name) + "]");
+  if (!encoding) return encoding.error().with_context(message({"[", name, "]"}));
   if (encoding->ids.empty()) {
     return invalid_argument(
         message({"[", name, "] '", text, "' has no tokens; give a text that is not empty"}));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
@@ -44,7 +45,7 @@ std::vector<Entity> group_tokens(const std::vector<TokenLabel>& tokens, const st
 
 Status check_head(const TaskModel& task, HeadKind head, const char* use) {
   if (task.facts().head == head) return {};
-  return unsupported("[classify] a " + task.facts().architecture + " does not " + use);
+  return unsupported(message({"[classify] a ", task.facts().architecture, " does not ", use}));
 }
 
 }  // namespace

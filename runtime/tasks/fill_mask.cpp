@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
@@ -39,8 +40,8 @@ Result<std::vector<std::vector<Candidates>>> fill_masks(TaskModel& task,
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::vector<int32_t>& ids = encodings[i].ids;
     if (std::find(ids.begin(), ids.end(), mask) != ids.end()) continue;
-    return invalid_argument("[text " + std::to_string(i + 1) + "] has no " + task.mask_token +
-                            "; put one where a token is to be found");
+    return invalid_argument(message(
+        {"[text ", i + 1, "] has no ", task.mask_token, "; put one where a token is to be found"}));
   }
   std::vector<std::vector<Candidates>> filled(texts.size());
   const auto run = [&](std::span<const size_t> places) -> Status {

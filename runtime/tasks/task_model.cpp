@@ -2,6 +2,7 @@
 
 #include "audio/log_mel_settings.h"
 #include "base/check.h"
+#include "base/message.h"
 #include "image/picture_processor.h"
 
 namespace vkformer {
@@ -31,8 +32,8 @@ Result<PictureProcessor> load_pictures(const FileStore& files, const JsonConfig&
 
 Status check_options(const TaskOptions& options) {
   if (options.batch >= 1) return {};
-  return invalid_argument("[batch] is " + std::to_string(options.batch) +
-                          ", but at least one input must run at a time");
+  return invalid_argument(
+      message({"[batch] is ", options.batch, ", but at least one input must run at a time"}));
 }
 
 Status check_task(const ModelInfo& info, const std::string& task) {
@@ -41,9 +42,10 @@ Status check_task(const ModelInfo& info, const std::string& task) {
     if (name == task) return {};
     known += (known.empty() ? "" : ", ") + name;
   }
-  return unsupported("[" + task + "] is nothing that a " + info.architecture + " can do (" +
-                     info.kind + " of " + info.source + ", head: " + info.head + "); " +
-                     (known.empty() ? "run its passes with Session::run" : "it can " + known));
+  return unsupported(
+      message({"[", task, "] is nothing that a ", info.architecture, " can do (", info.kind, " of ",
+               info.source, ", head: ", info.head, "); ",
+               (known.empty() ? "run its passes with Session::run" : "it can " + known)}));
 }
 
 // The mask token as text: tokenizer_config.json has it as a string or as an object.
@@ -55,14 +57,15 @@ Result<std::string> find_mask_token(const TaskModel& task, const FileStore& file
     auto text = nested.status() ? nested.get_string("content") : from->get_string("mask_token");
     if (!text) return text.error();
     if (task.tokenizer->token_to_id(*text)) return text;
-    return invalid_file("[mask_token] in " + from->where() + " is '" + *text +
-                        "', which the tokenizer does not have");
+    return invalid_file(message({"[mask_token] in ", from->where(), " is '", *text,
+                                 "', which the tokenizer does not have"}));
   }
   for (const char* usual : {"[MASK]", "<mask>"}) {
     if (task.tokenizer->token_to_id(usual)) return std::string(usual);
   }
-  return unsupported("[mask_token] is in neither tokenizer_config.json nor the tokenizer of " +
-                     files.label() + "; name it in tokenizer_config.json");
+  return unsupported(
+      message({"[mask_token] is in neither tokenizer_config.json nor the tokenizer of ",
+               files.label(), "; name it in tokenizer_config.json"}));
 }
 
 Status load_processors(TaskModel& task, const FileStore& files) {

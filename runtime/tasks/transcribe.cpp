@@ -5,6 +5,7 @@
 
 #include "audio/resample.h"
 #include "base/check.h"
+#include "base/message.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
@@ -38,8 +39,8 @@ Result<int64_t> prompt_token(const GenerationFacts& facts, const std::string& na
     if (key != "notimestamps") known += (known.empty() ? "" : ", ") + key;
   }
   return invalid_argument(
-      "[" + std::string(what) + "] '" + name + "' is not in the model's generation_config.json; " +
-      (known.empty() ? "it is a model of one language and task" : "it knows " + known));
+      message({"[", what, "] '", name, "' is not in the model's generation_config.json; ",
+               (known.empty() ? "it is a model of one language and task" : "it knows " + known)}));
 }
 
 // What the caller asks for, or generation_config.json.
@@ -166,7 +167,7 @@ Result<HeardSound> read_sound(const TaskModel& task, const Sound& sound, size_t 
   HeardSound recording{sound.samples, {}, ""};
   if (sound.sampling_rate == rate) return recording;
   auto samples = resample(sound.samples, sound.sampling_rate, rate);
-  if (!samples) return samples.error().with_context("[sound " + std::to_string(index + 1) + "]");
+  if (!samples) return samples.error().with_context(message({"[sound ", index + 1, "]"}));
   recording.samples = std::move(samples).value();
   return recording;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -109,10 +110,9 @@ Status truncate_encodings(std::vector<Encoding>& parts, const TruncationOptions&
                           size_t added) {
   if (options.mode == TruncationMode::kOff) return {};
   if (options.max_length < 0 || static_cast<size_t>(options.max_length) < added) {
-    return invalid_argument("[truncation] The length limit is " +
-                            std::to_string(options.max_length) + " tokens, but the " +
-                            std::to_string(added) +
-                            " special tokens that get added do not fit; raise max_length.");
+    return invalid_argument(
+        message({"[truncation] The length limit is ", options.max_length, " tokens, but the ",
+                 added, " special tokens that get added do not fit; raise max_length."}));
   }
   const size_t room = static_cast<size_t>(options.max_length) - added;
   size_t total = 0;
@@ -131,9 +131,9 @@ Status truncate_encodings(std::vector<Encoding>& parts, const TruncationOptions&
   const size_t length = parts[target].ids.size();
   const size_t excess = total - room;
   if (length <= excess) {
-    return invalid_argument("[truncation] The text that may be cut has " + std::to_string(length) +
-                            " tokens, but " + std::to_string(excess) +
-                            " must go; raise max_length or use longest-first.");
+    return invalid_argument(
+        message({"[truncation] The text that may be cut has ", length, " tokens, but ", excess,
+                 " must go; raise max_length or use longest-first."}));
   }
   cut(parts[target], length - excess, options.side);
   return {};
@@ -144,10 +144,9 @@ Status pad_encodings(std::vector<Encoding>& rows, const PaddingOptions& options,
   if (options.mode == PaddingMode::kOff) return {};
   if (options.length < 0 || options.length > kMaxPaddedLength || options.multiple_of < 0 ||
       options.multiple_of > kMaxPaddedLength) {
-    return invalid_argument("[padding] The length is " + std::to_string(options.length) +
-                            " and the multiple " + std::to_string(options.multiple_of) +
-                            "; both must be from 0 to " + std::to_string(kMaxPaddedLength) +
-                            " tokens.");
+    return invalid_argument(
+        message({"[padding] The length is ", options.length, " and the multiple ",
+                 options.multiple_of, "; both must be from 0 to ", kMaxPaddedLength, " tokens."}));
   }
   auto length = static_cast<size_t>(options.length);
   if (options.mode == PaddingMode::kToLongest) {

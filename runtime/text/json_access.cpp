@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/utf8.h"
 
 namespace vkformer {
@@ -14,11 +15,11 @@ constexpr int kMaxDepth = 64;
 }  // namespace
 
 Error JsonRef::malformed(const std::string& complaint) const {
-  return invalid_file("[" + path_ + "] " + complaint);
+  return invalid_file(message({"[", path_, "] ", complaint}));
 }
 
 Error JsonRef::not_supported(const std::string& complaint) const {
-  return unsupported("[" + path_ + "] " + complaint);
+  return unsupported(message({"[", path_, "] ", complaint}));
 }
 
 Error JsonRef::wrong_type(std::string_view wanted) const {
@@ -110,20 +111,20 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& name
   try {
     json document = json::parse(text.begin(), text.end(), watch_depth, true);
     if (too_deep) {
-      return invalid_file("[" + name + "] nests deeper than the limit of " +
-                          std::to_string(kMaxDepth) + " levels; it is no tokenizer file.");
+      return invalid_file(message({"[", name, "] nests deeper than the limit of ", kMaxDepth,
+                                   " levels; it is no tokenizer file."}));
     }
     return document;
   } catch (const std::exception& fault) {
     if (too_deep) {
-      return invalid_file("[" + name + "] nests deeper than the limit of " +
-                          std::to_string(kMaxDepth) + " levels; it is no tokenizer file.");
+      return invalid_file(message({"[", name, "] nests deeper than the limit of ", kMaxDepth,
+                                   " levels; it is no tokenizer file."}));
     }
     // The parser quotes what it read last, which can be the rest of the file, and any bytes.
     std::string reason = std::string(fault.what()).substr(0, 200);
     for (char& c : reason) c = c >= ' ' && c <= '~' ? c : '?';
-    return invalid_file("[" + name + "] is not valid JSON (" + reason +
-                        "); the file is damaged or was cut short, fetch it again.");
+    return invalid_file(message({"[", name, "] is not valid JSON (", reason,
+                                 "); the file is damaged or was cut short, fetch it again."}));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "base/utf8_step.h"
 #include "text/utf8.h"
 
@@ -29,8 +30,8 @@ class TreeParser {
 
  private:
   Error error(const std::string& complaint) const {
-    return invalid_file("[" + name_ + "] is not valid JSON: " + complaint + " at byte " +
-                        std::to_string(at_) + " of " + std::to_string(text_.size()) + ".");
+    return invalid_file(message({"[", name_, "] is not valid JSON: ", complaint, " at byte ", at_,
+                                 " of ", text_.size(), "."}));
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_space() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/bpe_tables.h"
 #include "text/byte_pair_merger.h"
 #include "text/token_model.h"
@@ -241,9 +242,10 @@ Status BpeModel::general_symbols(Run& run, CharSpan word) const {
     if (!settings_.unknown) continue;  // the character is dropped
     const auto id = table_.id_of(*settings_.unknown);
     if (!id) {
-      return invalid_argument("The character [" + token +
-                              "] is not in the vocabulary, and neither is the unknown token [" +
-                              *settings_.unknown + "] that should stand for it.");
+      return invalid_argument(
+          message({"The character [", token,
+                   "] is not in the vocabulary, and neither is the unknown token [",
+                   *settings_.unknown, "] that should stand for it."}));
     }
     if (!settings_.fuse_unknown) flush();
     unknown = {*id, unknown.length + bytes};

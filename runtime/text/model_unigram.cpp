@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/char_trie.h"
 #include "text/token_model.h"
 #include "text/utf8.h"
@@ -221,9 +222,10 @@ class UnigramModel final : public TokenModel {
   }
 
   Error missing_unknown(char32_t c) const {
-    return invalid_argument("The character [" + encode_utf8({&c, 1}) +
-                            "] is not in the vocabulary, and the [model] of the tokenizer file "
-                            "names no unknown token (unk_id) that could stand for it.");
+    return invalid_argument(
+        message({"The character [", encode_utf8({&c, 1}),
+                 "] is not in the vocabulary, and the [model] of the tokenizer file names no "
+                 "unknown token (unk_id) that could stand for it."}));
   }
 
   // The pieces along the best path. Unknown pieces next to each other are one.

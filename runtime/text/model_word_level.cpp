@@ -1,5 +1,6 @@
 // WordLevel: each word is one token, or the unknown token.
 #include "base/check.h"
+#include "base/message.h"
 #include "text/token_model.h"
 #include "text/utf8.h"
 
@@ -18,9 +19,9 @@ class WordLevelModel final : public TokenModel {
       auto id = table_.id_of(token);
       if (!id) id = table_.id_of(unknown_);
       if (!id) {
-        return invalid_argument("The word [" + token +
-                                "] is not in the vocabulary, and neither is the unknown token [" +
-                                unknown_ + "] that should stand for it.");
+        return invalid_argument(message(
+            {"The word [", token, "] is not in the vocabulary, and neither is the unknown token [",
+             unknown_, "] that should stand for it."}));
       }
       sink.pieces.push_back({*id, word.begin, word.end});
       sink.pass_on();

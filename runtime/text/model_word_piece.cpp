@@ -2,6 +2,7 @@
 // token that it starts with, then the longest continuing token, and so on; one that cannot be cut
 // so is the unknown token.
 #include "base/check.h"
+#include "base/message.h"
 #include "text/char_trie.h"
 #include "text/token_model.h"
 #include "text/utf8.h"
@@ -34,9 +35,9 @@ class WordPieceModel final : public TokenModel {
       const auto id = table_.id_of(unknown_);
       if (!id) {
         return invalid_argument(
-            "The word [" + encode_utf8(text.substr(word.begin, word.end - word.begin)) +
-            "] cannot be made from the vocabulary, which lacks the unknown token [" + unknown_ +
-            "] that should stand for it, too.");
+            message({"The word [", encode_utf8(text.substr(word.begin, word.end - word.begin)),
+                     "] cannot be made from the vocabulary, which lacks the unknown token [",
+                     unknown_, "] that should stand for it, too."}));
       }
       pieces.push_back({*id, word.begin, word.end});
     }

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/message.h"
 #include "text/bert_text.h"
 #include "text/byte_level.h"
 #include "text/type_list.h"
@@ -77,8 +78,8 @@ class TemplateProcessor final : public PostProcessor {
   Result<std::vector<Encoding>> process(std::vector<Encoding> parts,
                                         SpecialTokens special_tokens) const override {
     if (parts.empty() || parts.size() > 2) {
-      return internal_error("[TemplateProcessing] got " + std::to_string(parts.size()) +
-                            " encodings; it lays out 1 or 2. Please report this.");
+      return internal_error(message({"[TemplateProcessing] got ", parts.size(),
+                                     " encodings; it lays out 1 or 2. Please report this."}));
     }
     std::vector<Encoding> out;
     const std::vector<Slot>& slots = parts.size() == 2 ? pair_ : single_;

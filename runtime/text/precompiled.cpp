@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/utf8.h"
 
 namespace vkformer {
@@ -123,14 +124,13 @@ class CharacterMap {
     }
     const size_t end = std::min(replacements_.find('\0', at), replacements_.size());
     auto chars = decode_utf8(std::string_view(replacements_).substr(at, end - at), "replacement");
-    if (!chars) return chars.error().with_context("[" + where_ + "]");
+    if (!chars) return chars.error().with_context(message({"[", where_, "]"}));
     return chars;
   }
 
   Error leads_outside(const std::string& what, size_t at, size_t size) const {
-    return invalid_file("[" + where_ + "] leads to place " + std::to_string(at) + " of a " + what +
-                        " of size " + std::to_string(size) +
-                        "; the file is damaged, fetch it again.");
+    return invalid_file(message({"[", where_, "] leads to place ", at, " of a ", what, " of size ",
+                                 size, "; the file is damaged, fetch it again."}));
   }
 
   std::string where_;

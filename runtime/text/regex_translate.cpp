@@ -8,6 +8,7 @@
 #include <pcre2.h>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/text_regex.h"
 
 namespace vkformer {
@@ -56,9 +57,8 @@ class Translator {
 
  private:
   Error refuse(const std::string& what) const {
-    return unsupported("[" + where_ + "] The regular expression [" + in_ + "] uses " + what +
-                       " at byte " + std::to_string(at_) +
-                       ", which this build cannot match faithfully.");
+    return unsupported(message({"[", where_, "] The regular expression [", in_, "] uses ", what,
+                                " at byte ", at_, ", which this build cannot match faithfully."}));
   }
 
   void open_class() {
@@ -180,9 +180,8 @@ class Translator {
 
 Result<std::string> translate_regex(const std::string& pattern, const std::string& where) {
   if (pattern.size() > kMaxPatternBytes) {
-    return unsupported("[" + where + "] The regular expression has " +
-                       std::to_string(pattern.size()) + " bytes; the limit is " +
-                       std::to_string(kMaxPatternBytes) + ".");
+    return unsupported(message({"[", where, "] The regular expression has ", pattern.size(),
+                                " bytes; the limit is ", kMaxPatternBytes, "."}));
   }
   return Translator(pattern, where).run();
 }

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/utf8.h"
 
 namespace vkformer {
@@ -60,9 +61,9 @@ Result<TextRegex> TextRegex::compile(const std::string& pattern, const std::stri
                                      translated.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
                                      &code, &at, context.get()));
   if (!compiled->code) {
-    return invalid_file("[" + where + "] The regular expression [" + pattern +
-                        "] does not compile: " + error_text(code) + " at offset " +
-                        std::to_string(at) + " of its translation [" + translated + "].");
+    return invalid_file(message({"[", where, "] The regular expression [", pattern,
+                                 "] does not compile: ", error_text(code), " at offset ", at,
+                                 " of its translation [", translated, "]."}));
   }
   return TextRegex(std::move(compiled));
 }
@@ -92,17 +93,17 @@ Result<std::vector<CharSpan>> TextRegex::find_all(std::u32string_view text) cons
                                   bytes.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
     if (count == PCRE2_ERROR_NOMATCH) break;
     if (count < 0) {
-      return unsupported("[" + compiled_->where + "] The regular expression gave up on a text of " +
-                         std::to_string(bytes.size()) + " bytes at byte " + std::to_string(at) +
-                         ": " + error_text(count) + ".");
+      return unsupported(
+          message({"[", compiled_->where, "] The regular expression gave up on a text of ",
+                   bytes.size(), " bytes at byte ", at, ": ", error_text(count), "."}));
     }
     const PCRE2_SIZE* ovector = pcre2_get_ovector_pointer(data.get());
     const size_t begin = ovector[0];
     const size_t end = ovector[1];
     // \K in a lookaround can put the ends outside what is left; no tokenizer means that.
     if (begin < at || end < begin) {
-      return unsupported("[" + compiled_->where +
-                         "] The regular expression moves its match backwards.");
+      return unsupported(
+          message({"[", compiled_->where, "] The regular expression moves its match backwards."}));
     }
     if (begin == end && end == last_end) {
       ++at;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "text/batching.h"
 #include "text/utf8.h"
 
@@ -22,19 +23,19 @@ Result<std::string> read_file(const std::filesystem::path& path) {
   std::error_code fault;
   const uintmax_t size = std::filesystem::file_size(path, fault);
   if (fault) {
-    return not_found("[" + name + "] The tokenizer file cannot be read (" + fault.message() +
-                     "); give a model directory or its tokenizer.json.");
+    return not_found(message({"[", name, "] The tokenizer file cannot be read (", fault.message(),
+                              "); give a model directory or its tokenizer.json."}));
   }
   if (size > kMaxFileBytes) {
-    return invalid_file("[" + name + "] The tokenizer file has " + std::to_string(size) +
-                        " bytes; the limit is " + std::to_string(kMaxFileBytes) + ".");
+    return invalid_file(message({"[", name, "] The tokenizer file has ", size,
+                                 " bytes; the limit is ", kMaxFileBytes, "."}));
   }
   std::ifstream file(path, std::ios::binary);
   std::string content(static_cast<size_t>(size), '\0');
   file.read(content.data(), static_cast<std::streamsize>(content.size()));
   if (!file || file.gcount() != static_cast<std::streamsize>(content.size())) {
-    return invalid_file("[" + name + "] Only " + std::to_string(file.gcount()) + " of " +
-                        std::to_string(size) + " bytes of the tokenizer file could be read.");
+    return invalid_file(message({"[", name, "] Only ", file.gcount(), " of ", size,
+                                 " bytes of the tokenizer file could be read."}));
   }
   return content;
 }
@@ -185,8 +186,8 @@ Status TokenizerEngine::encode_words(AlignedText text, int32_t type_id, TextMemo
 
 Result<Encoding> TokenizerEngine::encode_text(std::string_view text, int32_t type_id) const {
   if (text.size() > kMaxTextBytes) {
-    return invalid_argument("[text] has " + std::to_string(text.size()) + " bytes; the limit is " +
-                            std::to_string(kMaxTextBytes) + ", encode it in parts.");
+    return invalid_argument(message({"[text] has ", text.size(), " bytes; the limit is ",
+                                     kMaxTextBytes, ", encode it in parts."}));
   }
   TextMemory memory = memory_.take();
   VKF_ASSIGN(auto chars, decode_utf8(text, "text to encode", std::move(memory.chars)));
@@ -260,7 +261,7 @@ Result<std::vector<Encoding>> TokenizerEngine::encode_batch(std::span<const std:
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::array<std::string_view, 1> one = {texts[i]};
     auto row = encode_unpadded(one, options);
-    if (!row) return row.error().with_context("Text " + std::to_string(i) + " of the batch");
+    if (!row) return row.error().with_context(message({"Text ", i, " of the batch"}));
     rows.push_back(std::move(row).value());
   }
   VKF_CHECK(pad(rows, options.padding));
@@ -270,8 +271,7 @@ Result<std::vector<Encoding>> TokenizerEngine::encode_batch(std::span<const std:
 Result<const std::string*> TokenizerEngine::decoded_token(int32_t id,
                                                           SpecialTokens special_tokens) const {
   if (id < 0) {
-    return invalid_argument("[ids] has the token id " + std::to_string(id) +
-                            "; token ids are 0 or more.");
+    return invalid_argument(message({"[ids] has the token id ", id, "; token ids are 0 or more."}));
   }
   if (special_tokens == SpecialTokens::kExclude && added_.is_special(id)) return nullptr;
   return id_to_token(id);
@@ -282,8 +282,8 @@ Result<std::string> TokenizerEngine::decode(std::span<const int32_t> ids,
   std::vector<std::string> tokens;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0) {
-      return invalid_argument("[ids] has " + std::to_string(ids[i]) + " at index " +
-                              std::to_string(i) + "; token ids are 0 or more.");
+      return invalid_argument(
+          message({"[ids] has ", ids[i], " at index ", i, "; token ids are 0 or more."}));
     }
     VKF_ASSIGN(const std::string* token, decoded_token(ids[i], special_tokens));
     if (token != nullptr) tokens.push_back(*token);

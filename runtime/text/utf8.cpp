@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "base/utf8_step.h"
 
 namespace vkformer {
@@ -42,9 +43,8 @@ Result<std::u32string> decode_utf8(std::string_view bytes, std::string_view what
     }
     const Utf8Step step = utf8_step(bytes.substr(at));
     if (!step.valid) {
-      return invalid_argument("The " + std::string(what) + " is not valid UTF-8 at byte offset " +
-                              std::to_string(at) + " of " + std::to_string(bytes.size()) +
-                              "; convert it to UTF-8 first.");
+      return invalid_argument(message({"The ", what, " is not valid UTF-8 at byte offset ", at,
+                                       " of ", bytes.size(), "; convert it to UTF-8 first."}));
     }
     out[written++] = utf8_value(bytes.substr(at), step.length);
     at += step.length;

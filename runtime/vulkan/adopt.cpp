@@ -2,6 +2,7 @@
 // because Vulkan cannot be asked.
 #include <algorithm>
 
+#include "base/message.h"
 #include "vkformer/vulkan_interop.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/matrix_units.h"
@@ -77,8 +78,8 @@ Status check_handles(const AdoptedDevice& adopted) {
   if (!adopted.instance) missing = "instance";
   if (!adopted.get_instance_proc_addr) missing = "get_instance_proc_addr";
   if (missing) {
-    return invalid_argument(std::string("[adopted device] ") + missing +
-                            " is null; fill every handle of AdoptedDevice");
+    return invalid_argument(
+        message({"[adopted device] ", missing, " is null; fill every handle of AdoptedDevice"}));
   }
   if (adopted.api_version < VK_API_VERSION_1_1) {
     return invalid_argument(
@@ -96,15 +97,15 @@ Status check_handles(const AdoptedDevice& adopted) {
 Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceApi& api) {
   VKF_ASSIGN(Snapshot s, take_snapshot(api, adopted.physical_device, adopted.api_version, 0));
   if (s.version < VK_API_VERSION_1_1) {
-    return unsupported("[adopted device] '" + s.caps.name +
-                       "' offers Vulkan 1.0 only, but 1.1 is "
-                       "needed; choose another device");
+    return unsupported(
+        message({"[adopted device] '", s.caps.name,
+                 "' offers Vulkan 1.0 only, but 1.1 is needed; choose another device"}));
   }
   const size_t family = adopted.queue_family;
   if (family >= s.families.size() || (s.families[family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) {
-    return invalid_argument("[adopted device] queue family " + std::to_string(family) + " of " +
-                            std::to_string(s.families.size()) +
-                            " cannot compute; pass a queue of a family with VK_QUEUE_COMPUTE_BIT");
+    return invalid_argument(
+        message({"[adopted device] queue family ", family, " of ", s.families.size(),
+                 " cannot compute; pass a queue of a family with VK_QUEUE_COMPUTE_BIT"}));
   }
   const EnabledFeatures enabled = read_chain(adopted.enabled_features);
   const bool core = s.version >= VK_API_VERSION_1_2;
@@ -175,8 +176,8 @@ Result<DeviceRequirements> device_requirements(PFN_vkGetInstanceProcAddr get, Vk
   VKF_ASSIGN(const InstanceApi api, InstanceApi::load(get, instance));
   VKF_ASSIGN(const Snapshot s, take_snapshot(api, physical_device, api_version, 0));
   if (!s.unusable.empty()) {
-    return unsupported("[device requirements] '" + s.caps.name + "' cannot be used: " + s.unusable +
-                       "; choose another device");
+    return unsupported(message({"[device requirements] '", s.caps.name,
+                                "' cannot be used: ", s.unusable, "; choose another device"}));
   }
   DeviceRequirements found;
   const bool core = s.version >= VK_API_VERSION_1_2;

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -13,8 +15,9 @@ constexpr const char* kTitle = "vkformer demoted kernels 1 of 0.1.0";
 constexpr uintmax_t kMostBytes = 65536;
 
 Error unusable(const std::string& why) {
-  return invalid_file("[demotions] The file " + why +
-                      "; it is ignored. Make it anew with `vkformer conformance --demote`.");
+  return invalid_file(
+      message({"[demotions] The file ", why,
+               "; it is ignored. Make it anew with `vkformer conformance --demote`."}));
 }
 
 }  // namespace
@@ -63,14 +66,15 @@ Status write_demoted_kernels(const std::string& path, const PipelineCacheKey& ke
     std::error_code error;
     fs::remove(path, error);
     if (!error) return {};
-    return not_found("[demotions] The file " + path + " could not be removed; remove it by hand.");
+    return not_found(
+        message({"[demotions] The file ", path, " could not be removed; remove it by hand."}));
   }
   std::string text = std::string(kTitle) + "\n" + key_line(key) + "\n";
   for (const KernelId id : kernels) text += std::string(kernel_info(id).name) + "\n";
   text += "sum " + text_checksum(text) + "\n";
   if (replace_file(path, {std::as_bytes(std::span(text))})) return {};
-  return not_found("[demotions] The file " + path +
-                   " could not be written; give a cache directory that can.");
+  return not_found(message(
+      {"[demotions] The file ", path, " could not be written; give a cache directory that can."}));
 }
 
 }  // namespace vkformer

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/message.h"
 #include "vulkan/demotion_file.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/matrix_units.h"
@@ -87,13 +88,14 @@ Result<Snapshot> choose_device(const Instance& instance, const std::string& want
       known +=
           (known.empty() ? "" : ", ") + std::to_string(s.info.index) + " '" + s.caps.name + "'";
     }
-    return not_found("[device] no usable Vulkan device matches '" + wanted + "'; present are " +
-                     (known.empty() ? "none, install a Vulkan driver" : known));
+    return not_found(
+        message({"[device] no usable Vulkan device matches '", wanted, "'; present are ",
+                 (known.empty() ? "none, install a Vulkan driver" : known)}));
   }
   Snapshot chosen = std::move(list[static_cast<size_t>(found)]);
   if (!chosen.unusable.empty()) {
-    return unsupported("[device] '" + chosen.caps.name + "' cannot be used: " + chosen.unusable +
-                       "; choose another device");
+    return unsupported(message({"[device] '", chosen.caps.name,
+                                "' cannot be used: ", chosen.unusable, "; choose another device"}));
   }
   return chosen;
 }
@@ -201,7 +203,7 @@ void say_what_was_chosen(const Context& context, const DeviceInfo& info) {
 
 // Offsets and sizes of host copies.
 Status check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, const char* what) {
-  if (!buffer.valid()) return invalid_argument(std::string("[") + what + "] the buffer is empty");
+  if (!buffer.valid()) return invalid_argument(message({"[", what, "] the buffer is empty"}));
   const bool aligned = offset % 4 == 0 && bytes % 4 == 0;
   // Nothing is put together for the answer that nearly every copy gets.
   if (aligned && offset <= buffer.bytes() && bytes <= buffer.bytes() - offset) return {};
@@ -210,8 +212,8 @@ Status check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, const 
   if (!aligned) {
     return invalid_argument(who + " is not aligned to 4 bytes; round both to multiples of 4");
   }
-  return invalid_argument(who + " exceeds the buffer's " + std::to_string(buffer.bytes()) +
-                          " bytes; copy less");
+  return invalid_argument(
+      message({who, " exceeds the buffer's ", buffer.bytes(), " bytes; copy less"}));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <windows.h>
 #else
 #include <dlfcn.h>
+
+#include "base/message.h"
 #endif
 
 namespace vkformer {
@@ -51,8 +53,8 @@ Result<Loader> Loader::open() {
     if (get) return Loader(library, get);
     close_library(library);
   }
-  return not_found("[Vulkan] no Vulkan loader was found (tried " + tried +
-                   "); install the Vulkan loader and a driver");
+  return not_found(message({"[Vulkan] no Vulkan loader was found (tried ", tried,
+                            "); install the Vulkan loader and a driver"}));
 }
 
 Loader::Loader(Loader&& other) noexcept

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/message.h"
+
 namespace vkformer {
 
 // One VkDeviceMemory with its free ranges, by offset.
@@ -224,7 +226,7 @@ Status MemoryPool::place(PlacedBuffer& buffer, const VkMemoryRequirements& needs
   }
   VKF_ASSIGN(buffer.block, add_block(needs.size, kind, name));
   if (!buffer.block->take(needs.size, alignment, buffer.offset)) {
-    return internal_error("[" + name + "] a new memory block cannot hold its buffer");
+    return internal_error(message({"[", name, "] a new memory block cannot hold its buffer"}));
   }
   return {};
 }

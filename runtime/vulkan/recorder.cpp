@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "vulkan/command_buffers.h"
 
 namespace vkformer {
@@ -122,8 +123,8 @@ Status Recorder::bind_memory() {
     if (planned.source == BufferSource::kArena) {
       if (planned.offset > plan_.arena_bytes ||
           planned.bytes > plan_.arena_bytes - planned.offset) {
-        return internal_error("[" + planned.name + "] lies outside its arena of " +
-                              std::to_string(plan_.arena_bytes) + " bytes; run plan_memory first");
+        return internal_error(message({"[", planned.name, "] lies outside its arena of ",
+                                       plan_.arena_bytes, " bytes; run plan_memory first"}));
       }
       out_.spans[i] = {&out_.arena, planned.offset, planned.bytes};
       continue;
@@ -132,10 +133,9 @@ Status Recorder::bind_memory() {
     const BufferSpan& span = inputs_.memory[i];
     const uint64_t have = span.buffer->bytes();
     if (span.offset > have || span.bytes > have - span.offset || span.bytes < planned.bytes) {
-      return invalid_argument("[" + planned.name + "] needs " + std::to_string(planned.bytes) +
-                              " bytes, but is given " + std::to_string(span.bytes) + " at offset " +
-                              std::to_string(span.offset) + " of a buffer of " +
-                              std::to_string(have) + " bytes");
+      return invalid_argument(
+          message({"[", planned.name, "] needs ", planned.bytes, " bytes, but is given ",
+                   span.bytes, " at offset ", span.offset, " of a buffer of ", have, " bytes"}));
     }
     out_.spans[i] = {span.buffer, span.offset, planned.bytes > 0 ? planned.bytes : span.bytes};
   }
@@ -148,8 +148,8 @@ Result<VkDescriptorBufferInfo> Recorder::describe(const Dispatch& dispatch, size
   const uint32_t index = dispatch.bindings[binding].buffer;
   const std::string place = who(dispatch) + " binding " + std::to_string(binding);
   if (index >= plan_.buffers.size()) {
-    return internal_error(place + " names buffer " + std::to_string(index) + " of " +
-                          std::to_string(plan_.buffers.size()) + "; correct the lowering");
+    return internal_error(message(
+        {place, " names buffer ", index, " of ", plan_.buffers.size(), "; correct the lowering"}));
   }
   const std::string name = "[" + plan_.buffers[index].name + "] for " + place;
   const BufferSpan& span = out_.spans[index];
@@ -159,17 +159,16 @@ Result<VkDescriptorBufferInfo> Recorder::describe(const Dispatch& dispatch, size
   const bool storage = type == BindingType::kStorage;
   const uint64_t alignment = storage ? limits.storage_alignment : limits.uniform_alignment;
   if (span.offset % alignment != 0) {
-    return invalid_argument(name + " starts at offset " + std::to_string(span.offset) +
-                            ", which this device wants aligned to " + std::to_string(alignment) +
-                            " bytes; align it");
+    return invalid_argument(
+        message({name, " starts at offset ", span.offset, ", which this device wants aligned to ",
+                 alignment, " bytes; align it"}));
   }
   // Kernels read and write whole words; every buffer is padded to 16 bytes.
   uint64_t range = (span.bytes + 3) / 4 * 4;
   if (storage && range > limits.max_storage_range) {
-    return unsupported(name + " covers " + std::to_string(range) +
-                       " bytes, but one binding may cover " +
-                       std::to_string(limits.max_storage_range) +
-                       " on this device; use a smaller batch or sequence, or slice it");
+    return unsupported(message({name, " covers ", range, " bytes, but one binding may cover ",
+                                limits.max_storage_range,
+                                " on this device; use a smaller batch or sequence, or slice it"}));
   }
   if (!storage) range = std::min<uint64_t>(range, limits.max_uniform_range);
   return VkDescriptorBufferInfo{span.buffer->impl()->placed.handle, span.offset, range};
@@ -227,7 +226,7 @@ Status Recorder::bind_dispatches() {
   size_t storage = 0, uniform = 0, indirect = 0;
   for (const Dispatch& dispatch : plan_.dispatches) {
     auto pipeline = store.get(dispatch.kernel, dispatch.spec);
-    if (!pipeline) return pipeline.error().with_context("'" + dispatch.label + "'");
+    if (!pipeline) return pipeline.error().with_context(message({"'", dispatch.label, "'"}));
     VKF_CHECK(check_dispatch(dispatch, *pipeline->interface));
     for (const KernelBinding& b : pipeline->interface->bindings) {
       ++(b.type == BindingType::kStorage ? storage : uniform);
@@ -239,11 +238,10 @@ Status Recorder::bind_dispatches() {
   if (indirect > 0 &&
       (!args.buffer || args.bytes < indirect * kIndirectBytes || args.offset % 4 != 0 ||
        args.offset > args.buffer->bytes() || args.bytes > args.buffer->bytes() - args.offset)) {
-    return invalid_argument("[indirect arguments] " + std::to_string(indirect) +
-                            " dispatches need " + std::to_string(indirect * kIndirectBytes) +
-                            " bytes at a multiple of 4, but the span has " +
-                            std::to_string(args.bytes) + " bytes at offset " +
-                            std::to_string(args.offset) + "; bind enough");
+    return invalid_argument(
+        message({"[indirect arguments] ", indirect, " dispatches need ", indirect * kIndirectBytes,
+                 " bytes at a multiple of 4, but the span has ", args.bytes, " bytes at offset ",
+                 args.offset, "; bind enough"}));
   }
   VKF_CHECK(make_descriptor_pool(storage, uniform));
   for (size_t i = 0; i < bound_.size(); ++i) {
@@ -373,11 +371,10 @@ Status Recorder::check_part(const Dispatch& dispatch, const DispatchPart& part) 
   for (size_t axis = 0; axis < 3; ++axis) {
     const uint64_t end = uint64_t{part.base[axis]} + part.groups[axis];
     if (part.groups[axis] > 0 && end <= limits.max_group_count[axis]) continue;
-    return unsupported(who(dispatch) + " has " + std::to_string(part.groups[axis]) +
-                       " workgroups from " + std::to_string(part.base[axis]) + " along axis " +
-                       std::to_string(axis) + ", but this device allows 1 to " +
-                       std::to_string(limits.max_group_count[axis]) +
-                       "; use a smaller batch or sequence");
+    return unsupported(
+        message({who(dispatch), " has ", part.groups[axis], " workgroups from ", part.base[axis],
+                 " along axis ", axis, ", but this device allows 1 to ",
+                 limits.max_group_count[axis], "; use a smaller batch or sequence"}));
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/message.h"
 #include "vulkan/command_buffers.h"
 #include "vulkan/recorder.h"
 
@@ -130,8 +131,9 @@ Result<Slot*> SliceStream::Impl::next_slot() {
     SliceTimes unread;
     VKF_ASSIGN(const bool done, read(slot, unread));
     if (!done) {
-      return invalid_argument("[record] the last " + std::to_string(kSlots) +
-                              " slices that were recorded have not run; submit them first");
+      return invalid_argument(
+          message({"[record] the last ", kSlots,
+                   " slices that were recorded have not run; submit them first"}));
     }
     slot.slice = 0;
   }
@@ -188,8 +190,8 @@ void SliceStream::Impl::copy(VkCommandBuffer commands, const SliceImage& from) {
 Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Slice& slice) {
   const size_t pieces = piece_count(slice);
   if (pieces > kMostPieces) {
-    return internal_error("[slices] a slice has " + std::to_string(pieces) +
-                          " pieces, but at most " + std::to_string(kMostPieces) + " are timed");
+    return internal_error(message(
+        {"[slices] a slice has ", pieces, " pieces, but at most ", kMostPieces, " are timed"}));
   }
   const auto first = static_cast<uint32_t>(slices % kSlots) * kQueries;
   slot.queries = static_cast<uint32_t>(2 * pieces);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/message.h"
 #include "vulkan/slice_stream.h"
 
 namespace vkformer {
@@ -116,9 +117,9 @@ Status check_binary(const SubmitSemaphores& semaphores) {
   for (const auto* values : {&semaphores.wait_values, &semaphores.signal_values}) {
     for (uint64_t value : *values) {
       if (value == 0) continue;
-      return unsupported("[submit] a semaphore has the value " + std::to_string(value) +
-                         ", but timelineSemaphore is not enabled on this device; enable it, or "
-                         "use binary semaphores");
+      return unsupported(message({"[submit] a semaphore has the value ", value,
+                                  ", but timelineSemaphore is not enabled on this device; enable "
+                                  "it, or use binary semaphores"}));
     }
   }
   return {};
@@ -222,9 +223,9 @@ Status Timeline::wait(uint64_t value) {
   VKF_CHECK(context_.check_alive());
   if (value <= reached_.load()) return {};
   if (value > last_.load()) {
-    return invalid_argument("[timeline] value " + std::to_string(value) +
-                            " was never submitted; the last one is " +
-                            std::to_string(last_.load()) + ", wait for that or an earlier one");
+    return invalid_argument(
+        message({"[timeline] value ", value, " was never submitted; the last one is ", last_.load(),
+                 ", wait for that or an earlier one"}));
   }
   VKF_CHECK(kind_ == Kind::kSemaphore ? wait_semaphore(value) : wait_fence(value));
   uint64_t seen = reached_.load();

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -19,8 +21,8 @@ std::string key_line(const TuningKey& key) {
 }
 
 Error unusable(const std::string& why) {
-  return invalid_file("[tuning] The file " + why +
-                      "; it is ignored. Make it anew with `vkformer tune`.");
+  return invalid_file(
+      message({"[tuning] The file ", why, "; it is ignored. Make it anew with `vkformer tune`."}));
 }
 
 std::optional<uint32_t> number(const std::string& word, uint32_t most) {
@@ -111,8 +113,8 @@ Result<MatmulTuning> read_tuning(const std::string& path, const TuningKey& key) 
 Status write_tuning(const std::string& path, const TuningKey& key, const MatmulTuning& tuning) {
   const std::string text = tuning_text(key, tuning);
   if (replace_file(path, {std::as_bytes(std::span(text))})) return {};
-  return not_found("[tuning] The file " + path +
-                   " could not be written; give a cache directory that can.");
+  return not_found(message(
+      {"[tuning] The file ", path, " could not be written; give a cache directory that can."}));
 }
 
 }  // namespace vkformer

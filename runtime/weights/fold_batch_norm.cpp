@@ -3,12 +3,13 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
 
-Error error(const ConvWeight& conv, const std::string& message) {
-  return invalid_argument("[" + conv.name + "] " + message);
+Error error(const ConvWeight& conv, const std::string& text) {
+  return invalid_argument(message({"[", conv.name, "] ", text}));
 }
 
 Status check_size(const ConvWeight& conv, const char* what, std::span<const float> values) {

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/message.h"
 #include "weights/pack_matrix.h"
 #include "weights/quantise.h"
 #include "weights/read_floats.h"
@@ -18,8 +19,8 @@ void store_float(std::span<std::byte> out, size_t word, float value) {
 Status store_half(std::span<std::byte> out, size_t index, float value, const std::string& name) {
   const uint16_t bits = half_from_float(value);
   if ((bits & 0x7fff) == 0x7c00 && value - value == 0.0f) {
-    return unsupported("[" + name + "] holds " + std::to_string(value) +
-                       ", beyond the 65504 of f16; load the model with f32 weights");
+    return unsupported(message({"[", name, "] holds ", value,
+                                ", beyond the 65504 of f16; load the model with f32 weights"}));
   }
   std::memcpy(out.data() + index * 2, &bits, 2);
   return {};
@@ -100,9 +101,9 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, size_t 
     }
     const std::span<const float> some(values.data(), count);
     if (!fits_blocks(some, weight.format)) {
-      return unsupported("[" + weight.row.name + "] holds a weight that is no number below 1e38, " +
-                         "which " + format_name(weight.format) +
-                         " cannot store; load the model with f32 weights");
+      return unsupported(message(
+          {"[", weight.row.name, "] holds a weight that is no number below 1e38, ", "which ",
+           format_name(weight.format), " cannot store; load the model with f32 weights"}));
     }
     store_block(out, place, quantise_block(some, weight.format), weight.format);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "base/message.h"
 #include "weights/quantise.h"
 
 namespace vkformer {
@@ -34,8 +35,8 @@ Status pack_words(const MatrixView& matrix, MatrixFormat format, std::span<uint3
         continue;
       }
       if (std::isfinite(value) && std::fabs(value) >= 65520.0f) {
-        return unsupported("[weights] hold " + std::to_string(value) +
-                           ", beyond the 65504 of f16; use f32 weights");
+        return unsupported(
+            message({"[weights] hold ", value, ", beyond the 65504 of f16; use f32 weights"}));
       }
       words[index / 2] |= uint32_t{half_from_float(value)} << (index % 2 * 16);
     }
@@ -51,8 +52,8 @@ Status pack_in_blocks(const MatrixView& matrix, MatrixFormat format, std::span<u
       const std::span<float> some(values.data(), std::min<size_t>(kBlockSteps, k - first));
       for (size_t i = 0; i < some.size(); ++i) some[i] = matrix.at(first + i, column);
       if (!fits_blocks(some, format)) {
-        return unsupported("[weights] hold a value that is no number below 1e38, which " +
-                           std::string(format_name(format)) + " cannot store; use f32 weights");
+        return unsupported(message({"[weights] hold a value that is no number below 1e38, which ",
+                                    format_name(format), " cannot store; use f32 weights"}));
       }
       store_block(std::as_writable_bytes(words), {column, first / kBlockSteps, k},
                   quantise_block(some, format), format);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "base/message.h"
 #include "weights/quantise.h"
 #include "weights/read_floats.h"
 
@@ -60,8 +61,8 @@ Result<Tensor> narrowed(const Matrix& m, MatrixFormat format) {
     const float value = element_as_float(m.view, i);
     const uint16_t bits = half ? half_from_float(value) : bfloat_from_float(value);
     if (half && (bits & 0x7fff) == 0x7c00 && std::isfinite(value)) {
-      return unsupported("[" + m.name + "] holds " + std::to_string(value) +
-                         ", beyond the 65504 of f16; choose bf16 or q8");
+      return unsupported(message(
+          {"[", m.name, "] holds ", value, ", beyond the 65504 of f16; choose bf16 or q8"}));
     }
     store_bits(out, i, bits);
   }
@@ -123,8 +124,9 @@ Result<Parts> quantised(const Matrix& m, MatrixFormat format) {
       }
       const std::span<const float> some(values.data(), count);
       if (!fits_blocks(some, format)) {
-        return unsupported("[" + m.name + "] holds a weight that is no number below 1e38, which " +
-                           format_name(format) + " cannot store; choose bf16");
+        return unsupported(
+            message({"[", m.name, "] holds a weight that is no number below 1e38, which ",
+                     format_name(format), " cannot store; choose bf16"}));
       }
       store_values(m, format, {column, first, count}, quantise_block(some, format), parts);
     }

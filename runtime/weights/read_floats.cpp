@@ -1,6 +1,7 @@
 #include "weights/read_floats.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 
@@ -13,17 +14,17 @@ Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::
                                        const Shape& expected) {
   const TensorView* view = checkpoint.find(name);
   if (view == nullptr) {
-    return invalid_file("[" + name + "] is missing from " + checkpoint.directory() +
-                        "; the model needs it with shape " + shape_text(expected) + ".");
+    return invalid_file(message({"[", name, "] is missing from ", checkpoint.directory(),
+                                 "; the model needs it with shape ", shape_text(expected), "."}));
   }
   const std::string where = "[" + name + "] in " + checkpoint.file_of(name);
   if (!holds_floats(*view)) {
-    return invalid_file(where + " has dtype " + dtype_name(view->dtype) +
-                        ", but weights must be F16, BF16, F32 or F64.");
+    return invalid_file(message({where, " has dtype ", dtype_name(view->dtype),
+                                 ", but weights must be F16, BF16, F32 or F64."}));
   }
   if (view->shape != expected) {
-    return invalid_file(where + " has shape " + shape_text(view->shape) +
-                        ", but the configuration asks for " + shape_text(expected) + ".");
+    return invalid_file(message({where, " has shape ", shape_text(view->shape),
+                                 ", but the configuration asks for ", shape_text(expected), "."}));
   }
   std::vector<float> values(static_cast<size_t>(element_count(view->shape)));
   for (size_t i = 0; i < values.size(); ++i) values[i] = element_as_float(*view, i);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "params/matmul.h"
 #include "weights/quantise.h"
 #include "weights/read_floats.h"
@@ -36,15 +37,15 @@ std::string norm_name(const Checkpoint& checkpoint, const std::string& name) {
 }
 
 Error tensor_error(const Checkpoint& checkpoint, const std::string& name, const std::string& what) {
-  return invalid_file("[" + name + "] in " + checkpoint.file_of(name) + " " + what);
+  return invalid_file(message({"[", name, "] in ", checkpoint.file_of(name), " ", what}));
 }
 
 Result<const TensorView*> find_float(const Checkpoint& checkpoint, const std::string& name,
                                      const WeightRow& row) {
   const TensorView* view = checkpoint.find(name);
   if (view == nullptr) {
-    return invalid_file("[" + name + "] is missing from " + checkpoint.directory() +
-                        "; the model needs it as '" + row.name + "'");
+    return invalid_file(message({"[", name, "] is missing from ", checkpoint.directory(),
+                                 "; the model needs it as '", row.name, "'"}));
   }
   if (!holds_floats(*view)) {
     return tensor_error(checkpoint, name,

@@ -1,5 +1,6 @@
 #include "model/blocks/bert_layers.h"
 
+#include "base/message.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
 
@@ -116,14 +117,14 @@ Status refuse_variants(const JsonConfig& config) {
   for (const char* key : {"is_decoder", "add_cross_attention"}) {
     VKF_ASSIGN(bool set, config.get_bool_or(key, false));
     if (set) {
-      return unsupported("[" + std::string(key) + "] is true in " + config.where() +
-                         "; this family is supported as an encoder only");
+      return unsupported(message({"[", key, "] is true in ", config.where(),
+                                  "; this family is supported as an encoder only"}));
     }
   }
   VKF_ASSIGN(std::string positions, config.get_string_or("position_embedding_type", "absolute"));
   if (positions == "absolute") return {};
-  return unsupported("[position_embedding_type] is '" + positions + "' in " + config.where() +
-                     "; only 'absolute' is supported");
+  return unsupported(message({"[position_embedding_type] is '", positions, "' in ", config.where(),
+                              "; only 'absolute' is supported"}));
 }
 
 Status read_stack(const JsonConfig& config, const BertDefaults& d, StackConfig& stack) {
@@ -165,10 +166,10 @@ Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& 
   const HeadKind head = head_of(architecture);
   const bool unknown = head == HeadKind::kNone && architecture.find("For") != std::string::npos;
   if (head != HeadKind::kLanguage && !unknown) return head;
-  return unsupported("[architectures] of " + config.where() + " names '" + architecture +
-                     "', whose head this family does not have; supported are the bare model and "
-                     "heads for masked words, sequence and token classification, and question "
-                     "answering");
+  return unsupported(
+      message({"[architectures] of ", config.where(), " names '", architecture,
+               "', whose head this family does not have; supported are the bare model and heads "
+               "for masked words, sequence and token classification, and question answering"}));
 }
 
 Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults& defaults,
@@ -201,10 +202,9 @@ Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert) {
   VKF_ASSIGN(int64_t pad, config.get_int_or("pad_token_id", 1));
   const int64_t rows = facts.max_source;
   if (pad < 0 || pad >= rows - 1) {
-    return invalid_file("[pad_token_id] in " + config.where() + " is " + std::to_string(pad) +
-                        ", but positions begin behind it and max_position_embeddings is " +
-                        std::to_string(rows) + "; it must lie between 0 and " +
-                        std::to_string(rows - 2));
+    return invalid_file(message({"[pad_token_id] in ", config.where(), " is ", pad,
+                                 ", but positions begin behind it and max_position_embeddings is ",
+                                 rows, "; it must lie between 0 and ", rows - 2}));
   }
   facts.source_tokens.positions = TokenFacts::Positions::kFromIds;
   facts.source_tokens.pad = pad;

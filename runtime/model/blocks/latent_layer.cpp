@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/stack.h"
 #include "model/config_reading.h"
@@ -92,8 +93,8 @@ Result<TensorId> attend_wide(ModelBuilder& b, const LatentLayer& layer, const La
   Graph& g = b.graph();
   if (is_tapped(layer, run) && run.taps.raw_scores == Tap::kOn) {
     return unsupported(
-        "[" + run.map + "] scores before the softmax were asked for, but a head of " +
-        std::to_string(layer.qk) + " columns has none to show; ask for " + "probabilities");
+        message({"[", run.map, "] scores before the softmax were asked for, but a head of ",
+                 layer.qk, " columns has none to show; ask for ", "probabilities"}));
   }
   const bool same = g.tensor(x.q).shape.size() == 2;
   g.tensor(x.q).shape = {same ? 1 : run.batch, 1, run.queries, layer.qk};
@@ -117,20 +118,20 @@ Status check_latent_layer(const LatentLayer& layer, const std::string& where) {
   for (const int64_t width : {layer.qk, layer.v}) {
     const bool divides = width >= 1 && width % layer.heads == 0;
     if (!divides) {
-      return invalid_file("[qk_channels] or [v_channels] in " + where + " makes [" + layer.from +
-                          "] " + std::to_string(width) + " columns wide, which its " +
-                          std::to_string(layer.heads) + " heads do not divide");
+      return invalid_file(
+          message({"[qk_channels] or [v_channels] in ", where, " makes [", layer.from, "] ", width,
+                   " columns wide, which its ", layer.heads, " heads do not divide"}));
     }
     if (layer.heads == 1 || width / layer.heads <= kMostHeadWidth) continue;
-    return unsupported("[qk_channels] or [v_channels] in " + where + " makes the heads of [" +
-                       layer.from + "] " + std::to_string(width / layer.heads) +
-                       " columns wide, but at most " + std::to_string(kMostHeadWidth) +
-                       " are supported where there is more than one head");
+    return unsupported(
+        message({"[qk_channels] or [v_channels] in ", where, " makes the heads of [", layer.from,
+                 "] ", width / layer.heads, " columns wide, but at most ", kMostHeadWidth,
+                 " are supported where there is more than one head"}));
   }
   if (layer.input > 0 || layer.v == layer.width) return {};
-  return invalid_file("[v_channels] in " + where + " is " + std::to_string(layer.v) +
-                      ", but the latents of [" + layer.from + "] are " +
-                      std::to_string(layer.width) + " wide and its output is added to them");
+  return invalid_file(
+      message({"[v_channels] in ", where, " is ", layer.v, ", but the latents of [", layer.from,
+               "] are ", layer.width, " wide and its output is added to them"}));
 }
 
 void add_latent_layer_rows(const LatentLayer& layer, WeightTable& table) {

@@ -1,5 +1,6 @@
 #include "model/blocks/linear_layers.h"
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
@@ -184,9 +185,8 @@ Result<TensorId> LinearModel::attend_by_features(const Site& site, TensorId qkv)
   if (site.tapped()) {
     if (run.taps.raw_scores == Tap::kOn) {
       return unsupported(
-          "[attentions] scores before a softmax were asked for, but the weights of "
-          "a " +
-          facts_.architecture + " come from none; ask for probabilities");
+          message({"[attentions] scores before a softmax were asked for, but the weights of a ",
+                   facts_.architecture, " come from none; ask for probabilities"}));
     }
     a.maps = LinearAttentionAttrs::Maps::kChosen;
     a.first_head = site.first_head();

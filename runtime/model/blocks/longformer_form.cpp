@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/message.h"
 #include "model/blocks/stack_attention.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
@@ -87,8 +88,8 @@ Result<TensorId> join_maps(const LayerSite& site, TensorId local, TensorId globa
   const int64_t units = of_local[0] * of_local[1];
   const int64_t rows = of_local[2] + of_global[2];
   if (rows * tokens > int64_t{0x7fffffff}) {
-    return unsupported("[attentions] a map of " + std::to_string(tokens) +
-                       " tokens is too large for this family; use a shorter sequence");
+    return unsupported(message({"[attentions] a map of ", tokens,
+                                " tokens is too large for this family; use a shorter sequence"}));
   }
   g.tensor(local).shape = {units, of_local[2] * tokens};
   g.tensor(global).shape = {units, of_global[2] * tokens};
@@ -166,16 +167,15 @@ Result<std::vector<int64_t>> read_attention_windows(const JsonConfig& config, in
   VKF_ASSIGN(std::vector<int64_t> windows, config.get_int_list_or("attention_window", {512}));
   if (windows.size() == 1) windows.assign(static_cast<size_t>(layers), windows[0]);
   if (static_cast<int64_t>(windows.size()) != layers) {
-    return invalid_file("[attention_window] in " + config.where() + " has " +
-                        std::to_string(windows.size()) + " values, but there are " +
-                        std::to_string(layers) + " layers; give one, or one for each layer");
+    return invalid_file(
+        message({"[attention_window] in ", config.where(), " has ", windows.size(),
+                 " values, but there are ", layers, " layers; give one, or one for each layer"}));
   }
   for (size_t i = 0; i < windows.size(); ++i) {
     if (windows[i] > 0 && windows[i] % 2 == 0 && windows[i] <= kMostPositions) continue;
-    return invalid_file("[attention_window] in " + config.where() + " is " +
-                        std::to_string(windows[i]) + " in layer " + std::to_string(i) +
-                        ", but must be an even number of tokens from 2 to " +
-                        std::to_string(kMostPositions));
+    return invalid_file(
+        message({"[attention_window] in ", config.where(), " is ", windows[i], " in layer ", i,
+                 ", but must be an even number of tokens from 2 to ", kMostPositions}));
   }
   return windows;
 }
@@ -201,10 +201,10 @@ Status LongformerForm::default_flags(const TensorMap& inputs, const ForwardInput
     const auto separator = static_cast<uint32_t>(config_.separator);
     const auto found = std::count(begin, begin + given, separator);
     if (found != kSeparators) {
-      return invalid_argument("[global_attention_mask] is missing, and row " + std::to_string(b) +
-                              " of input_ids has " + std::to_string(found) + " separators (id " +
-                              std::to_string(config_.separator) +
-                              ") where question and context have 3: give the mask");
+      return invalid_argument(
+          message({"[global_attention_mask] is missing, and row ", b, " of input_ids has ", found,
+                   " separators (id ", config_.separator,
+                   ") where question and context have 3: give the mask"}));
     }
     const auto end = std::find(begin, begin + given, separator) - begin;
     std::fill_n(flags.begin() + b * tokens, end, uint8_t{1});
@@ -222,9 +222,9 @@ Result<std::vector<uint8_t>> LongformerForm::global_flags(const TensorMap& input
   } else {
     const Shape& ids = inputs.at("input_ids").shape;
     if (found->second.shape != ids) {
-      return invalid_argument("[global_attention_mask] has shape " +
-                              shape_text(found->second.shape) + ", but input_ids has " +
-                              shape_text(ids));
+      return invalid_argument(
+          message({"[global_attention_mask] has shape ", shape_text(found->second.shape),
+                   ", but input_ids has ", shape_text(ids)}));
     }
     VKF_ASSIGN(std::vector<int64_t> values, found->second.to_ints());
     for (size_t i = 0; i < values.size(); ++i) {

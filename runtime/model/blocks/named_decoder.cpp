@@ -1,5 +1,6 @@
 #include "model/blocks/named_decoder.h"
 
+#include "base/message.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
 
@@ -16,9 +17,9 @@ Status read_decoder_head(const JsonConfig& config, const std::string& fallback, 
     return {};
   }
   if (facts.head == HeadKind::kNone && bare) return {};
-  return unsupported("[architectures] in " + config.where() + " is " + facts.architecture +
-                     "; of this family the bare model and the one with a language head (" +
-                     fallback + ") are supported");
+  return unsupported(message({"[architectures] in ", config.where(), " is ", facts.architecture,
+                              "; of this family the bare model and the one with a language head (",
+                              fallback, ") are supported"}));
 }
 
 void set_decoder_facts(const DecoderConfig& block, int64_t vocabulary, int64_t most_tokens,

@@ -1,6 +1,7 @@
 #include "model/blocks/picture_embedding.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "model/weight_rows.h"
 #include "ops/gather_rows.h"
 #include "ops/unfold.h"
@@ -14,9 +15,9 @@ Result<GridSize> read_grid_size(const JsonConfig& config, const std::string& key
   bool fits = sizes.size() == 1 || sizes.size() == 2;
   for (int64_t size : sizes) fits = fits && size >= 1 && size <= most;
   if (fits) return GridSize{sizes.front(), sizes.back()};
-  return invalid_file("[" + key + "] in " + config.where() + " is " + shape_text(sizes) +
-                      ", but must be one size or a height and a width, each between 1 and " +
-                      std::to_string(most));
+  return invalid_file(
+      message({"[", key, "] in ", config.where(), " is ", shape_text(sizes),
+               ", but must be one size or a height and a width, each between 1 and ", most}));
 }
 
 TensorId add_pixel_values(ModelBuilder& b, int64_t channels, const ForwardShape& shape) {

@@ -1,6 +1,7 @@
 #include "model/blocks/picture_layers.h"
 
 #include "base/check.h"
+#include "base/message.h"
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
 #include "ops/attention_weights.h"
@@ -21,9 +22,10 @@ Status read_picture_head(const JsonConfig& config, const std::string& bare_class
   facts.head = head_of(facts.architecture);
   if (facts.architecture.find("ForImageClassification") == std::string::npos ||
       facts.head != HeadKind::kSequence) {
-    return unsupported("[architectures] of " + config.where() + " names '" + facts.architecture +
-                       "', whose head this family does not have; supported are the bare model and "
-                       "image classification");
+    return unsupported(
+        message({"[architectures] of ", config.where(), " names '", facts.architecture,
+                 "', whose head this family does not have; supported are the bare model and image "
+                 "classification"}));
   }
   VKF_ASSIGN(facts.labels, get_labels(config));
   return {};
@@ -76,10 +78,9 @@ Result<TensorId> add_seen_attention(ModelBuilder& b, const AttentionInputs& inpu
   const bool chosen = taps.attention_layer < 0 || taps.attention_layer == map;
   if (map >= 0 && chosen && taps.attentions == ForwardTaps::Tap::kOn) {
     if (taps.attention_head >= static_cast<int64_t>(attrs.heads)) {
-      return invalid_argument("[attentions." + std::to_string(map) + "] has " +
-                              std::to_string(attrs.heads) + " heads, but head " +
-                              std::to_string(taps.attention_head) +
-                              " was asked for; ask for one that it has or for another layer");
+      return invalid_argument(message(
+          {"[attentions.", map, "] has ", attrs.heads, " heads, but head ", taps.attention_head,
+           " was asked for; ask for one that it has or for another layer"}));
     }
     AttentionWeightsAttrs weights{.attention = attrs};
     if (taps.attention_head >= 0) {

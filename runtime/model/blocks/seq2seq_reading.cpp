@@ -1,6 +1,7 @@
 #include "model/blocks/seq2seq_reading.h"
 
 #include "base/check.h"
+#include "base/message.h"
 
 namespace vkformer {
 
@@ -11,9 +12,9 @@ Result<HeadKind> read_seq2seq_head(const JsonConfig& config, const std::string& 
   const bool half =
       architecture.ends_with("EncoderModel") || architecture.ends_with("DecoderModel");
   if (architecture.ends_with("Model") && !half) return HeadKind::kNone;
-  return unsupported("[architectures] in " + config.where() + " names a " + architecture +
-                     "; of this family a bare model and one for conditional generation are "
-                     "supported");
+  return unsupported(
+      message({"[architectures] in ", config.where(), " names a ", architecture,
+               "; of this family a bare model and one for conditional generation are supported"}));
 }
 
 Result<GenerationFacts> read_seq2seq_generation(const ModelFiles& files,

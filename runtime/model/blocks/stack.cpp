@@ -1,5 +1,6 @@
 #include "model/blocks/stack.h"
 
+#include "base/message.h"
 #include "model/blocks/stack_attention.h"
 #include "ops/combine.h"
 #include "ops/layer_norm.h"
@@ -101,7 +102,8 @@ Result<TensorId> add_named_norm(ModelBuilder& b, const StackConfig& c, const std
   b.graph().set_scope(name);
   VKF_ASSIGN(TensorId gain_bias, b.norm(name));
   if (c.norm == StackConfig::Norm::kRms) {
-    if (residual != kNoTensor) return internal_error("[" + name + "] rms_norm has no residual");
+    if (residual != kNoTensor)
+      return internal_error(message({"[", name, "] rms_norm has no residual"}));
     return add_rms_norm(b.graph(), x, gain_bias, {.epsilon = c.epsilon});
   }
   return add_layer_norm(b.graph(), {.x = x, .gain_bias = gain_bias, .residual = residual},

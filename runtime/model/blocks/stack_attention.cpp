@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "base/message.h"
 #include "base/narrow.h"
 #include "ops/attention_step.h"
 #include "ops/kv_append.h"
@@ -54,10 +55,10 @@ Result<std::vector<float>> turning_table(const StackRun& run, const RotarySetup&
   }
   const int64_t steady = steady_positions(rotary.scaling);
   if (steady > 0 && context > steady) {
-    return invalid_argument("[context] is " + std::to_string(context) + " keys, but beyond " +
-                            std::to_string(steady) +
-                            " tokens this model's rotary frequencies change with every token, and "
-                            "keys that stay would have old ones; use at most so many");
+    return invalid_argument(
+        message({"[context] is ", context, " keys, but beyond ", steady,
+                 " tokens this model's rotary frequencies change with every token, and keys that "
+                 "stay would have old ones; use at most so many"}));
   }
   // Differences of positions stay within the context, whatever the positions are.
   VKF_ASSIGN(const RotaryFrequencies frequencies,
