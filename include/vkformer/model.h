@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,19 @@ struct LoadProgress {
   uint64_t total_bytes = 0;
 };
 
+// Sizes of what a session shall run.
+struct SessionSizes {
+  int64_t batch = 1;    // inputs at once
+  int64_t tokens = 32;  // S of each, or of each prompt; pictures and sound have sizes of their own
+  int64_t new_tokens = 0;     // of a generation; 0: a forward pass
+  int64_t beams = 1;          // 0: all that the model's own settings of a generation say
+  std::string cache = "f32";  // of the session: SessionOptions::cache
+  // As Session::run or generate takes them, instead of batch and tokens; values do not matter.
+  // Models that read arrays (ModelInfo::source) need them, for no number of tokens says their
+  // sizes.
+  TensorMap inputs;
+};
+
 // How weights lie in device memory.
 struct ModelOptions {
   // "stored": f16 and quantised tensors stay so (widened in the shader), f32 and bf16 become f32.
@@ -40,6 +54,10 @@ struct ModelOptions {
   uint64_t most_weight_bytes = 0;
   // Called from the loading thread after every weight; false stops loading with kCancelled.
   std::function<bool(const LoadProgress&)> progress = nullptr;
+  // What the first session will run: its pipelines are made while the weights go up, and are there
+  // when load returns. Other sizes mostly share them. Of sizes that the model cannot run the log
+  // says so.
+  std::optional<SessionSizes> first_use = std::nullopt;
 };
 
 // One tensor of a checkpoint.
@@ -104,19 +122,6 @@ struct PlanOptions {
   // Which pass: "forward", "prompt" (what a generation does before its first step: the encoder, the
   // prompt) or "step" (one decoding step).
   std::string pass = "forward";
-};
-
-// Sizes of what a session shall run.
-struct SessionSizes {
-  int64_t batch = 1;    // inputs at once
-  int64_t tokens = 32;  // S of each, or of each prompt; pictures and sound have sizes of their own
-  int64_t new_tokens = 0;  // of a generation; 0: a forward pass
-  int64_t beams = 1;
-  std::string cache = "f32";  // of the session: SessionOptions::cache
-  // As Session::run or generate takes them, instead of batch and tokens; values do not matter.
-  // Models that read arrays (ModelInfo::source) need them, for no number of tokens says their
-  // sizes.
-  TensorMap inputs;
 };
 
 // Device memory, in bytes.

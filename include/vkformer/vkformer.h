@@ -442,6 +442,18 @@ VKFORMER_API vkf_status vkf_families_get(const vkf_families* families, size_t in
                                          vkf_family* family, vkf_error* error);
 VKFORMER_API void vkf_families_free(vkf_families* families);
 
+// Sizes of what a session shall run.
+typedef struct vkf_session_sizes {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t batch;       // inputs at once; 0: 1
+  int64_t tokens;      // of each, or of each prompt; 0: 32
+  int64_t new_tokens;  // of a generation; 0: a forward pass
+  int64_t beams;       // 0: 1; -1: all that the model's own settings of a generation say
+  // Instead of batch and tokens; models that read arrays need them. Null: none.
+  const vkf_tensors* inputs;
+} vkf_session_sizes;
+
 typedef struct vkf_model_options {
   uint32_t struct_size;
   uint32_t reserved;
@@ -451,6 +463,8 @@ typedef struct vkf_model_options {
   // Called from the loading thread after every weight, with bytes; 0 stops with VKF_CANCELLED.
   int (*progress)(void* data, uint64_t loaded, uint64_t total);
   void* progress_data;
+  // What the first session will run: its pipelines are made while the weights go up. Null: nothing.
+  const vkf_session_sizes* first_use;
 } vkf_model_options;
 
 typedef struct vkf_plan_options {
@@ -483,17 +497,6 @@ VKFORMER_API uint64_t vkf_model_weight_bytes(const vkf_model* model);
 VKFORMER_API vkf_status vkf_model_plan(const vkf_model* model, const vkf_plan_options* options,
                                        vkf_bytes** text, vkf_error* error);
 
-// Sizes of what a session shall run.
-typedef struct vkf_session_sizes {
-  uint32_t struct_size;
-  uint32_t reserved;
-  int64_t batch;       // inputs at once; 0: 1
-  int64_t tokens;      // of each, or of each prompt; 0: 32
-  int64_t new_tokens;  // of a generation; 0: a forward pass
-  int64_t beams;       // 0: 1
-  // Instead of batch and tokens; models that read arrays need them. Null: none.
-  const vkf_tensors* inputs;
-} vkf_session_sizes;
 // Device memory, in bytes.
 typedef struct vkf_memory_needs {
   uint32_t struct_size;

@@ -14,6 +14,21 @@ struct vkf_load {
 
 namespace vkformer {
 
+namespace {
+
+SessionSizes session_sizes(const vkf_session_sizes* sizes) {
+  const vkf_session_sizes given = read_struct(sizes, "session sizes");
+  SessionSizes read;
+  if (given.batch != 0) read.batch = given.batch;
+  if (given.tokens != 0) read.tokens = given.tokens;
+  if (given.beams != 0) read.beams = given.beams == -1 ? 0 : given.beams;
+  read.new_tokens = given.new_tokens;
+  if (given.inputs != nullptr) read.inputs = given.inputs->map;
+  return read;
+}
+
+}  // namespace
+
 ModelOptions model_options(const vkf_model_options* options) {
   const vkf_model_options given = read_struct(options, "model options");
   ModelOptions made;
@@ -25,6 +40,7 @@ ModelOptions model_options(const vkf_model_options* options) {
       return call(data, p.loaded_bytes, p.total_bytes) != 0;
     };
   }
+  if (given.first_use != nullptr) made.first_use = session_sizes(given.first_use);
   return made;
 }
 
@@ -211,15 +227,8 @@ vkf_status vkf_model_memory_needs(const vkf_device* device, const vkf_source* so
                                   vkf_memory_needs* needs, vkf_error* error) {
   return guard(error, [&] {
     need_all({{device, "device"}, {source, "source"}, {needs, "needs"}});
-    const vkf_session_sizes given = read_struct(sizes, "session sizes");
-    SessionSizes read;
-    if (given.batch != 0) read.batch = given.batch;
-    if (given.tokens != 0) read.tokens = given.tokens;
-    if (given.beams != 0) read.beams = given.beams;
-    read.new_tokens = given.new_tokens;
-    if (given.inputs != nullptr) read.inputs = given.inputs->map;
-    const MemoryNeeds found =
-        take(memory_needs(device->device, source->source, model_options(options), read));
+    const MemoryNeeds found = take(
+        memory_needs(device->device, source->source, model_options(options), session_sizes(sizes)));
     vkf_memory_needs c{};
     c.weights = found.weights;
     c.arena = found.arena;

@@ -48,8 +48,8 @@ Result<CacheFormat> cache_format_from(const std::string& name) {
   if (name == "f32") return CacheFormat::kF32;
   if (name == "f16") return CacheFormat::kF16;
   if (name == "q8") return CacheFormat::kQ8;
-  return invalid_argument("[cache] '" + name +
-                          "' is no format of keys and values; use f32, f16 or q8");
+  return invalid_argument(
+      message({"[cache] '", name, "' is no format of keys and values; use f32, f16 or q8"}));
 }
 
 Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const TensorMap& inputs,
@@ -96,6 +96,35 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
   result.prompts.assign(static_cast<size_t>(shape.batch),
                         options.decoder_prompt.empty() ? start : options.decoder_prompt);
   return result;
+}
+
+GenerateOptions generation_defaults(const ModelFamily& family) {
+  const GenerationFacts& g = family.generation();
+  GenerateOptions o;
+  o.beams = static_cast<int>(std::clamp<int64_t>(g.beams, 1, VKF_MAX_BEAMS));
+  o.max_new_tokens = static_cast<int>(std::clamp<int64_t>(g.max_new_tokens, 0, 1 << 20));
+  o.min_new_tokens = static_cast<int>(std::clamp<int64_t>(g.min_new_tokens, 0, 1 << 20));
+  o.length_penalty = g.length_penalty;
+  o.early_stopping = g.early_stopping;
+  o.eos = g.eos;
+  o.pad = g.pad;
+  o.decoder_start = g.decoder_start;
+  o.forced_bos = g.forced_bos.value_or(-1);
+  o.forced_eos = g.forced_eos.value_or(-1);
+  o.suppress = g.suppress;
+  o.begin_suppress = g.begin_suppress;
+  o.choice = g.choice;
+  o.sampling = g.sampling;
+  o.penalties = g.penalties;
+  o.return_sequences = static_cast<int>(std::clamp<int64_t>(g.return_sequences, 1, VKF_MAX_SLOTS));
+  o.beam_groups = static_cast<int>(std::clamp<int64_t>(g.beam_groups, 1, VKF_MAX_BEAMS));
+  o.diversity = g.diversity;
+  o.contrastive_tokens = static_cast<int>(g.contrastive_tokens);
+  if (g.contrastive_tokens > 0) o.contrast = g.contrast;
+  // A prompt with a token still to be chosen is the caller's to complete.
+  const auto& prompt = g.decoder_prompt;
+  if (std::find(prompt.begin(), prompt.end(), -1) == prompt.end()) o.decoder_prompt = prompt;
+  return o;
 }
 
 size_t items_per_input(const GenerateOptions& options) {

@@ -8,6 +8,9 @@ namespace vkformer {
 // Tokens that a prompt and what is generated from it may have together.
 int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options);
 
+// The settings that come with a model.
+GenerateOptions generation_defaults(const ModelFamily& family);
+
 // Items that an input becomes: sequences that are drawn, or groups of beams.
 size_t items_per_input(const GenerateOptions& options);
 // Each input so often, one after the other.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "model/family_traits.h"
 #include "session/fitting.h"
+#include "session/pipelines_ahead.h"
 
 namespace vkformer {
 namespace {
@@ -47,8 +49,8 @@ Result<WeightFormat> weight_format(const std::string& name) {
   if (const auto format = format_from_name(name)) {
     return static_cast<WeightFormat>(static_cast<int>(*format) + 1);
   }
-  return invalid_argument("[weights] '" + name +
-                          "' is no weight format; use stored, f32, f16, bf16, q8, q4 or q4m");
+  return invalid_argument(message(
+      {"[weights] '", name, "' is no weight format; use stored, f32, f16, bf16, q8, q4 or q4m"}));
 }
 
 // What one binding of the device holds, or less where the caller wants that.
@@ -60,7 +62,7 @@ uint64_t most_weight_bytes(const VulkanDevice& device, const ModelOptions& optio
 Result<Precision> precision_from(const std::string& name) {
   if (name == "f32") return Precision::kF32;
   if (name == "f16") return Precision::kF16;
-  return invalid_argument("[precision] '" + name + "' is no precision; use f32 or f16");
+  return invalid_argument(message({"[precision] '", name, "' is no precision; use f32 or f16"}));
 }
 
 WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights) {
@@ -110,7 +112,9 @@ Result<std::shared_ptr<const LoadedModel>> LoadedModel::load(std::shared_ptr<Vul
     model->chunks_.clear();  // they count as left
     return load_error(made.error(), owner, files, options);
   }
+  PipelinesAhead ahead(*model, options.first_use);
   VKF_CHECK(model->upload(*read.checkpoint, options));
+  ahead.finish();
   model->info_ = info_of(*model->family_, *read.checkpoint);
   return std::shared_ptr<const LoadedModel>(std::move(model));
 }
@@ -137,8 +141,8 @@ Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& opt
     VKF_CHECK(device_->upload(chunks_[chunk_of_[i]], spans_[i].offset, packed));
     done += packed.size();
     if (!options.progress || options.progress({done, weight_bytes_})) continue;
-    return cancelled("[load] was cancelled after " + std::to_string(done) + " of " +
-                     std::to_string(weight_bytes_) + " bytes of weights");
+    return cancelled(
+        message({"[load] was cancelled after ", done, " of ", weight_bytes_, " bytes of weights"}));
   }
   return {};
 }

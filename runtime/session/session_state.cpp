@@ -66,10 +66,9 @@ Status check_context(const ModelFacts& facts, const GenerateOptions& o) {
   const int context = *o.context;
   if (facts.rolling == ModelFacts::Rolling::kNo) return no_context(facts, context);
   if (context < 1 || o.sinks < 0 || o.sinks >= context) {
-    return invalid_argument(
-        message({"[context] is ", context, " keys and sinks ", o.sinks,
-                 ", but the context must be at least 1 and the sinks lie between 0 and "
-                 "one less than the context"}));
+    return invalid_argument(message({"[context] is ", context, " keys and sinks ", o.sinks,
+                                     ", but the context must be at least 1 and the sinks lie "
+                                     "between 0 and one less than the context"}));
   }
   if (context <= facts.max_target) return {};
   return invalid_argument(
@@ -106,8 +105,7 @@ Status check_beams(const GenerateOptions& o) {
   if (o.diversity >= 0 && o.diversity <= 1e9 && (grouped || o.diversity == 0)) return {};
   return invalid_argument(
       message({"[diversity] is ", o.diversity,
-               ", but must lie between 0 and 1e9, and needs beam groups where it is "
-               "not 0"}));
+               ", but must lie between 0 and 1e9, and needs beam groups where it is not 0"}));
 }
 
 Status check_sequences(const GenerateOptions& o) {
@@ -215,35 +213,6 @@ Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& o
   ForwardInputs read;
   VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, {}, read));
   return pass->run(read.words);
-}
-
-GenerateOptions SessionState::generation_defaults() const {
-  const GenerationFacts& g = model_->family().generation();
-  GenerateOptions o;
-  o.beams = static_cast<int>(std::clamp<int64_t>(g.beams, 1, VKF_MAX_BEAMS));
-  o.max_new_tokens = static_cast<int>(std::clamp<int64_t>(g.max_new_tokens, 0, 1 << 20));
-  o.min_new_tokens = static_cast<int>(std::clamp<int64_t>(g.min_new_tokens, 0, 1 << 20));
-  o.length_penalty = g.length_penalty;
-  o.early_stopping = g.early_stopping;
-  o.eos = g.eos;
-  o.pad = g.pad;
-  o.decoder_start = g.decoder_start;
-  o.forced_bos = g.forced_bos.value_or(-1);
-  o.forced_eos = g.forced_eos.value_or(-1);
-  o.suppress = g.suppress;
-  o.begin_suppress = g.begin_suppress;
-  o.choice = g.choice;
-  o.sampling = g.sampling;
-  o.penalties = g.penalties;
-  o.return_sequences = static_cast<int>(std::clamp<int64_t>(g.return_sequences, 1, VKF_MAX_SLOTS));
-  o.beam_groups = static_cast<int>(std::clamp<int64_t>(g.beam_groups, 1, VKF_MAX_BEAMS));
-  o.diversity = g.diversity;
-  o.contrastive_tokens = static_cast<int>(g.contrastive_tokens);
-  if (g.contrastive_tokens > 0) o.contrast = g.contrast;
-  // A prompt with a token still to be chosen is the caller's to complete.
-  const auto& prompt = g.decoder_prompt;
-  if (std::find(prompt.begin(), prompt.end(), -1) == prompt.end()) o.decoder_prompt = prompt;
-  return o;
 }
 
 Status SessionState::check_generate(const GenerateOptions& o) const {

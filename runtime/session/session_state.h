@@ -35,7 +35,9 @@ class SessionState {
   Result<Turn> turn();
 
   Result<TensorMap> run(const TensorMap& inputs, const RunOptions& options);
-  GenerateOptions generation_defaults() const;
+  GenerateOptions generation_defaults() const {
+    return vkformer::generation_defaults(model_->family());
+  }
   Result<Generation> generate(const TensorMap& inputs, const GenerateOptions& options);
   const GenerationCounters& counters() const { return counters_; }
   Result<std::vector<std::vector<float>>> score(

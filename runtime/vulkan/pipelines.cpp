@@ -6,6 +6,8 @@
 #include <set>
 #include <thread>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -42,22 +44,22 @@ Status check_kernel(std::string_view name, uint32_t features, const KernelInterf
                        "kernel");
   }
   if (!tier_ok) {
-    return unsupported(quoted(name) + " needs a higher tier than '" + tier_name(caps.tier) +
-                       "', the one in use; choose another kernel");
+    return unsupported(message({quoted(name), " needs a higher tier than '", tier_name(caps.tier),
+                                "', the one in use; choose another kernel"}));
   }
   const DeviceLimits& limits = caps.limits;
   const auto storage =
       std::count_if(interface.bindings.begin(), interface.bindings.end(),
                     [](const KernelBinding& b) { return b.type == BindingType::kStorage; });
   if (storage > static_cast<int64_t>(limits.max_storage_buffers)) {
-    return unsupported(quoted(name) + " binds " + std::to_string(storage) +
-                       " storage buffers, but this device allows " +
-                       std::to_string(limits.max_storage_buffers) + "; choose another kernel");
+    return unsupported(
+        message({quoted(name), " binds ", storage, " storage buffers, but this device allows ",
+                 limits.max_storage_buffers, "; choose another kernel"}));
   }
   if (interface.push_bytes > limits.max_push_bytes) {
-    return unsupported(quoted(name) + " has " + std::to_string(interface.push_bytes) +
-                       " bytes of push constants, but this device allows " +
-                       std::to_string(limits.max_push_bytes) + "; choose another kernel");
+    return unsupported(message({quoted(name), " has ", interface.push_bytes,
+                                " bytes of push constants, but this device allows ",
+                                limits.max_push_bytes, "; choose another kernel"}));
   }
   uint64_t invocations = 1;
   for (size_t axis = 0; axis < 3; ++axis) {
@@ -65,17 +67,16 @@ Status check_kernel(std::string_view name, uint32_t features, const KernelInterf
     const uint32_t id = interface.local_size_spec_id[axis];
     if (id < spec.size()) size = spec[id];
     if (size == 0 || size > limits.max_group_size[axis]) {
-      return unsupported(quoted(name) + " has a workgroup of " + std::to_string(size) +
-                         " invocations along axis " + std::to_string(axis) +
-                         ", but this device allows 1 to " +
-                         std::to_string(limits.max_group_size[axis]) + "; use a smaller one");
+      return unsupported(message(
+          {quoted(name), " has a workgroup of ", size, " invocations along axis ", axis,
+           ", but this device allows 1 to ", limits.max_group_size[axis], "; use a smaller one"}));
     }
     invocations *= size;
   }
   if (invocations > limits.max_invocations) {
-    return unsupported(quoted(name) + " has a workgroup of " + std::to_string(invocations) +
-                       " invocations, but this device allows " +
-                       std::to_string(limits.max_invocations) + "; use a smaller one");
+    return unsupported(message({quoted(name), " has a workgroup of ", invocations,
+                                " invocations, but this device allows ", limits.max_invocations,
+                                "; use a smaller one"}));
   }
   return {};
 }
@@ -84,20 +85,20 @@ Status check_dispatch(const Dispatch& dispatch, const KernelInterface& interface
   const std::string who =
       quoted(kernel_info(dispatch.kernel).name) + " in '" + dispatch.label + "'";
   if (dispatch.bindings.size() != interface.bindings.size()) {
-    return internal_error(who + " is given " + std::to_string(dispatch.bindings.size()) +
-                          " bindings, but its shader declares " +
-                          std::to_string(interface.bindings.size()) + "; correct the lowering");
+    return internal_error(
+        message({who, " is given ", dispatch.bindings.size(), " bindings, but its shader declares ",
+                 interface.bindings.size(), "; correct the lowering"}));
   }
   if (dispatch.push.size() != interface.push_bytes) {
-    return internal_error(who + " is given " + std::to_string(dispatch.push.size()) +
-                          " bytes of push constants, but its shader declares " +
-                          std::to_string(interface.push_bytes) + "; correct the lowering");
+    return internal_error(message({who, " is given ", dispatch.push.size(),
+                                   " bytes of push constants, but its shader declares ",
+                                   interface.push_bytes, "; correct the lowering"}));
   }
   // Defaults are never relied on: those of a constant and of a workgroup axis may differ.
   if (!interface.spec_ids.empty() && interface.spec_ids.back() >= dispatch.spec.size()) {
-    return internal_error(who + " is given " + std::to_string(dispatch.spec.size()) +
-                          " specialization constants, but its shader has one of id " +
-                          std::to_string(interface.spec_ids.back()) + "; correct the lowering");
+    return internal_error(message({who, " is given ", dispatch.spec.size(),
+                                   " specialization constants, but its shader has one of id ",
+                                   interface.spec_ids.back(), "; correct the lowering"}));
   }
   for (size_t i = 0; i < interface.bindings.size(); ++i) {
     const KernelBinding& binding = interface.bindings[i];
@@ -105,9 +106,10 @@ Status check_dispatch(const Dispatch& dispatch, const KernelInterface& interface
     if (binding.readonly) shader = Access::kRead;
     if (binding.writeonly && !binding.readonly) shader = Access::kWrite;
     if (dispatch.bindings[i].access == shader) continue;
-    return internal_error(who + " declares access '" + access_name(dispatch.bindings[i].access) +
-                          "' for binding " + std::to_string(i) + ", but its shader declares '" +
-                          access_name(shader) + "'; correct the lowering or the shader");
+    return internal_error(
+        message({who, " declares access '", access_name(dispatch.bindings[i].access),
+                 "' for binding ", i, ", but its shader declares '", access_name(shader),
+                 "'; correct the lowering or the shader"}));
   }
   return {};
 }
@@ -263,7 +265,8 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   return view(it->second);
 }
 
-void PipelineStore::make_ahead(std::span<const Dispatch> dispatches) {
+void PipelineStore::make_ahead(std::span<const Dispatch> dispatches,
+                               const std::atomic<bool>* stopped) {
   std::set<Key> missing;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -276,7 +279,10 @@ void PipelineStore::make_ahead(std::span<const Dispatch> dispatches) {
   std::atomic<size_t> next{0};
   const auto work = [&] {
     try {
-      for (size_t i = next++; i < list.size(); i = next++) (void)get(list[i].first, list[i].second);
+      for (size_t i = next++; i < list.size(); i = next++) {
+        if (stopped != nullptr && *stopped) return;
+        (void)get(list[i].first, list[i].second);
+      }
     } catch (const std::exception&) {
       // Out of host memory; a thread may not end with that.
     }

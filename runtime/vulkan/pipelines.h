@@ -2,6 +2,7 @@
 // specialization constants, with layouts reflected from the SPIR-V.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,9 +37,9 @@ class PipelineStore {
   // The pipeline of that kernel. Any thread; two that ask for the same one at once compile twice
   // and keep one.
   Result<Pipeline> get(KernelId kernel, std::span<const uint32_t> spec);
-  // Makes those that the dispatches need and that are not there, on several threads. What fails is
-  // left for `get` to say.
-  void make_ahead(std::span<const Dispatch> dispatches);
+  // Makes those that the dispatches need and that are not there, on several threads, until *stopped
+  // (null: nobody stops it). What fails is left for `get` to say.
+  void make_ahead(std::span<const Dispatch> dispatches, const std::atomic<bool>* stopped = nullptr);
   // Pipelines made so far.
   size_t made() const;
   Result<std::vector<std::byte>> cache_data() const;

@@ -324,12 +324,30 @@ std::string usage_error(const CommonOptions& common, const GenerateCommandOption
          "these, too.";
 }
 
+// What the first batch will run, as far as that is known before there is a tokenizer.
+SessionSizes first_use(const GenerateCommandOptions& options) {
+  constexpr int64_t kUsualTokens = 32;
+  constexpr int64_t kBytesPerToken = 4;
+  const TaskCommandOptions& task = options.task;
+  size_t longest = 0;
+  for (const std::string& text : task.arguments) longest = std::max(longest, text.size());
+  SessionSizes sizes;
+  sizes.batch = std::min<int64_t>(task.batch, static_cast<int64_t>(task.arguments.size()));
+  sizes.tokens = std::max(kUsualTokens, static_cast<int64_t>(longest) / kBytesPerToken);
+  sizes.new_tokens = options.text.max_new_tokens.value_or(kUsualTokens);
+  sizes.beams = options.text.beams.value_or(0);
+  sizes.cache = task.cache;
+  return sizes;
+}
+
 int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
   const Status choice = finish_choice(options.choice, options.text);
   if (!choice) return report(choice.error());
   const std::string usage = usage_error(common, options);
   if (!usage.empty()) return report_usage(usage);
   if (guesses(options)) return run_guesses(common, options);
+  if (!options.continuation && options.task.input.empty())
+    options.task.load.first_use = first_use(options);
   if (streams(common, options)) return run_stream(common, options);
   return run_task_command(
       common, options.task, {.command = "generate", .renamed = "input", .plain = plain_line},

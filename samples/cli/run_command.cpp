@@ -39,7 +39,9 @@ int run_pass(const CommonOptions& common, const RunCommandOptions& options) {
   if (!inputs) return report(inputs.error());
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
-  const Result<Model> model = load_model(common, *device, options.model, options.load);
+  ModelOptions load = options.load;
+  load.first_use = SessionSizes{.inputs = *inputs};
+  const Result<Model> model = load_model(common, *device, options.model, load);
   if (!model) return report(model.error());
   Result<Session> session = Session::create(*model);
   if (!session) return report(session.error());

@@ -37,7 +37,7 @@ class DeviceOptions(Structure):
 class ModelOptions(Structure):
     _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("weights", c_char_p),
                 ("precision", c_char_p), ("most_weight_bytes", c_uint64), ("progress", PROGRESS),
-                ("progress_data", c_void_p)]
+                ("progress_data", c_void_p), ("first_use", c_void_p)]
 
 
 class GenerateOptions(Structure):

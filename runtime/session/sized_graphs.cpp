@@ -1,0 +1,123 @@
+#include "session/sized_graphs.h"
+
+#include <algorithm>
+
+#include "base/message.h"
+#include "params/decode_state.h"
+#include "session/forward_inputs.h"
+#include "session/generation_sizes.h"
+
+namespace vkformer {
+namespace {
+
+// A picture's sides where neither the caller nor the model says more.
+constexpr int64_t kUsualSide = 224;
+
+Status check_sizes(const SessionSizes& s) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  const bool fits = s.batch >= 1 && s.batch <= kMost && s.tokens >= 1 && s.tokens <= kMost &&
+                    s.new_tokens >= 0 && s.new_tokens <= kMost && s.beams >= 0 && s.beams <= kMost;
+  if (fits && (s.new_tokens == 0 || s.batch * std::max<int64_t>(1, s.beams) <= VKF_MAX_SLOTS))
+    return {};
+  if (fits) {
+    return invalid_argument(
+        message({"[sizes] batch ", s.batch, " with ", s.beams, " beams are more than the ",
+                 VKF_MAX_SLOTS, " rows that can run together"}));
+  }
+  return invalid_argument(message(
+      {"[sizes] batch ", s.batch, ", tokens ", s.tokens, ", new tokens ", s.new_tokens,
+       " and beams ", s.beams, " are not all from 1 (new tokens and beams from 0) to ", kMost}));
+}
+
+int64_t side(int64_t fixed) {
+  return fixed > 0 ? fixed : kUsualSide;
+}
+
+// The caller's, or zeros of these sizes.
+Result<TensorMap> inputs_of(const ModelFacts& facts, const SessionSizes& s) {
+  if (!s.inputs.empty()) return s.inputs;
+  TensorMap inputs;
+  const GridFacts& grid = facts.grid;
+  switch (facts.source) {
+    case SourceKind::kTokens:
+      inputs["input_ids"] = Tensor::zeros(DType::kI64, {s.batch, s.tokens});
+      if (s.new_tokens == 0 && facts.kind == ModelKind::kEncoderDecoder) {
+        inputs["decoder_input_ids"] = Tensor::zeros(DType::kI64, {s.batch, s.tokens});
+      }
+      return inputs;
+    case SourceKind::kPictures:
+      inputs["pixel_values"] = Tensor::zeros(
+          DType::kF32,
+          {s.batch, std::max<int64_t>(1, grid.channels), side(grid.height), side(grid.width)});
+      return inputs;
+    case SourceKind::kFeatures:
+      inputs["input_features"] = Tensor::zeros(
+          DType::kF32, {s.batch, std::max<int64_t>(1, grid.channels), side(grid.width)});
+      return inputs;
+    case SourceKind::kArrays:
+      break;
+  }
+  return unsupported(
+      message({"[sizes] a ", facts.architecture,
+               " reads arrays of its own, whose sizes a number of tokens does not say; give the "
+               "inputs themselves"}));
+}
+
+GenerateOptions options_of(const ModelFamily& family, const SessionSizes& sizes) {
+  GenerateOptions options;
+  if (sizes.beams == 0) {
+    options = generation_defaults(family);
+  } else {
+    options.beams = static_cast<int>(sizes.beams);
+    options.eos = family.generation().eos;
+    options.decoder_start = family.generation().decoder_start;
+    options.decoder_prompt = family.generation().decoder_prompt;
+  }
+  options.max_new_tokens = static_cast<int>(sizes.new_tokens);
+  return options;
+}
+
+Result<std::vector<Graph>> forward_graph(const ModelFamily& family,
+                                         const std::vector<PackedWeight>& weights,
+                                         const SessionSizes& sizes) {
+  VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
+  VKF_ASSIGN(const ForwardInputs read, read_forward_inputs(family, inputs));
+  std::vector<Graph> graphs(1);
+  ModelBuilder builder(graphs[0], weights);
+  ForwardTaps taps;
+  taps.decoder_mask = read.decoder_mask;
+  taps.positions = read.positions;
+  VKF_CHECK(family.build_forward(builder, read.shape, taps));
+  return graphs;
+}
+
+}  // namespace
+
+Result<std::vector<Graph>> generation_graphs(const ModelFamily& family,
+                                             const std::vector<PackedWeight>& weights,
+                                             const GenerationKey& key) {
+  std::vector<Graph> graphs(2);
+  ModelBuilder prompt(graphs[0], weights), step(graphs[1], weights);
+  VKF_CHECK(family.build_prompt(prompt, key.shape));
+  VKF_CHECK(build_generation_step(step, family, key));
+  return graphs;
+}
+
+Result<std::vector<Graph>> sized_graphs(const ModelFamily& family,
+                                        const std::vector<PackedWeight>& weights,
+                                        const SessionSizes& sizes) {
+  VKF_CHECK(check_sizes(sizes));
+  if (sizes.new_tokens == 0) return forward_graph(family, weights, sizes);
+  VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
+  const GenerateOptions options = options_of(family, sizes);
+  GenerationKey key;
+  key.shape.beams = options.beams;
+  VKF_ASSIGN(key.shape.cache, cache_format_from(sizes.cache));
+  VKF_ASSIGN(const GenerationInputs read,
+             read_generation_inputs(family, inputs, options, key.shape));
+  VKF_ASSIGN(const GenerationSizes made,
+             generation_sizes(family.facts(), read.longest(), key, options));
+  return generation_graphs(family, weights, made.key);
+}
+
+}  // namespace vkformer
