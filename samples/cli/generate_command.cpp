@@ -326,14 +326,15 @@ std::string usage_error(const CommonOptions& common, const GenerateCommandOption
 
 // What the first batch will run, as far as that is known before there is a tokenizer.
 SessionSizes first_use(const GenerateCommandOptions& options) {
-  constexpr int64_t kUsualTokens = 32;
+  constexpr int kUsualTokens = 32;
+  // Of subwords; what reads letters reads short texts, and few tokens share their kernels.
   constexpr int64_t kBytesPerToken = 4;
   const TaskCommandOptions& task = options.task;
   size_t longest = 0;
   for (const std::string& text : task.arguments) longest = std::max(longest, text.size());
   SessionSizes sizes;
   sizes.batch = std::min<int64_t>(task.batch, static_cast<int64_t>(task.arguments.size()));
-  sizes.tokens = std::max(kUsualTokens, static_cast<int64_t>(longest) / kBytesPerToken);
+  sizes.tokens = std::max<int64_t>(1, static_cast<int64_t>(longest) / kBytesPerToken);
   sizes.new_tokens = options.text.max_new_tokens.value_or(kUsualTokens);
   sizes.beams = options.text.beams.value_or(0);
   sizes.cache = task.cache;
