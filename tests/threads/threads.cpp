@@ -106,17 +106,22 @@ void share_model(const Device& device, const Model& model, const Tokenizer& toke
   });
 }
 
-// model.h, model_source.h: loads of the same files, in the background too, watched by others.
+// model.h, model_source.h: loads of the same files, in the background too, watched by others, with
+// pipelines that are made meanwhile.
 void load_together(const Device& device, const std::string& directory) {
   const ModelSource source = ModelSource::directory(directory);
-  BackgroundLoad load = BackgroundLoad::start(device, source);
-  BackgroundLoad stopped = BackgroundLoad::start(device, source);
+  ModelOptions options, others;
+  options.first_use = SessionSizes{.batch = 5, .tokens = 20, .new_tokens = 9, .inputs = {}};
+  others.first_use = SessionSizes{.batch = 3, .new_tokens = 9, .beams = 3, .inputs = {}};
+  BackgroundLoad load = BackgroundLoad::start(device, source, options);
+  BackgroundLoad stopped = BackgroundLoad::start(device, source, others);
   together([&](int thread) {
     if (thread == 0) stopped.cancel();
     const LoadProgress progress = load.progress();
     check(progress.total_bytes == 0 || progress.loaded_bytes <= progress.total_bytes, "progress");
     check(must(load.wait()).weight_bytes() > 0 && load.done(), "waiting together");
-    if (thread == 1) check(must(Model::load_from(device, source)).weight_bytes() > 0, "a load");
+    if (thread == 1)
+      check(must(Model::load_from(device, source, others)).weight_bytes() > 0, "a load");
     const auto ended = stopped.wait();
     check(ended.ok() || ended.error().code == ErrorCode::kCancelled, "a load that may be stopped");
   });
