@@ -50,8 +50,8 @@ constexpr PixelFormat kFormats[] = {PixelFormat::kRgb8, PixelFormat::kBgr8, Pixe
 
 size_t choice(int32_t value, size_t count, const char* name) {
   if (value >= 0 && static_cast<size_t>(value) < count) return static_cast<size_t>(value);
-  refuse(invalid_argument(message(
-      {std::string("["), name, "] is ", value, "; choices run from 0 to ", count - 1, "."})));
+  refuse(invalid_argument(
+      message({"[", name, "] is ", value, "; choices run from 0 to ", count - 1, "."})));
 }
 
 PictureSettings picture_settings(const vkf_picture_settings* settings) {

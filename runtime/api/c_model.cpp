@@ -13,7 +13,6 @@ struct vkf_load {
 };
 
 namespace vkformer {
-
 namespace {
 
 SessionSizes session_sizes(const vkf_session_sizes* sizes) {
@@ -25,6 +24,17 @@ SessionSizes session_sizes(const vkf_session_sizes* sizes) {
   read.new_tokens = given.new_tokens;
   if (given.inputs != nullptr) read.inputs = given.inputs->map;
   return read;
+}
+
+PlanOptions plan_options(const vkf_plan_options* options) {
+  const vkf_plan_options given = read_struct(options, "plan options");
+  PlanOptions made;
+  if (given.batch != 0) made.batch = given.batch;
+  if (given.source != 0) made.source = given.source;
+  if (given.target != 0) made.target = given.target;
+  if (given.beams != 0) made.beams = given.beams;
+  made.pass = text_or(given.pass, "forward");
+  return made;
 }
 
 }  // namespace
@@ -51,20 +61,6 @@ std::unique_ptr<vkf_description> describe(const ModelInfo& info) {
   return self;
 }
 
-namespace {
-
-PlanOptions plan_options(const vkf_plan_options* options) {
-  const vkf_plan_options given = read_struct(options, "plan options");
-  PlanOptions made;
-  if (given.batch != 0) made.batch = given.batch;
-  if (given.source != 0) made.source = given.source;
-  if (given.target != 0) made.target = given.target;
-  if (given.beams != 0) made.beams = given.beams;
-  made.pass = text_or(given.pass, "forward");
-  return made;
-}
-
-}  // namespace
 }  // namespace vkformer
 
 using namespace vkformer;

@@ -83,8 +83,8 @@ template <class T>
 T* task_as(vkf_task* task, const char* name) {
   need(task, "task");
   if (T* found = std::get_if<T>(&task->task)) return found;
-  refuse(invalid_argument(message(
-      {std::string("[task] this one was loaded for something else; "), name, " can do this."})));
+  refuse(invalid_argument(
+      message({"[task] this one was loaded for something else; ", name, " can do this."})));
 }
 
 void set_text_choice(const vkf_choice_options& c, TextOptions& made) {

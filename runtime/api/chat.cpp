@@ -78,8 +78,8 @@ Result<std::string> ChatTemplate::render_json(std::string_view messages,
   return within_memory(kNoMemory, [&]() -> Result<std::string> {
     VKF_ASSIGN(const JsonTree list, parse_json_tree(messages, "messages"));
     if (!list.is_array()) {
-      return invalid_argument(message(
-          {std::string("[messages] is "), list.type_name(), "; it must be an array of messages."}));
+      return invalid_argument(
+          message({"[messages] is ", list.type_name(), "; it must be an array of messages."}));
     }
     return set_->render(list, options);
   });

@@ -118,8 +118,8 @@ Result<MappedFile> ReaderStore::open(const std::string& name) const {
     const std::span<std::byte> part(bytes.data() + offset, count);
     if (reader_.read(name, offset, part)) continue;
     return invalid_file(
-        message({"File [", label_of(name), "] could not be read: the host's reader failed ",
-                 "at byte ", offset, " of ", *size, "."}));
+        message({"File [", label_of(name), "] could not be read: the host's reader failed at byte ",
+                 offset, " of ", *size, "."}));
   }
   return MappedFile::from_bytes(std::move(bytes), label_of(name));
 }

@@ -42,9 +42,9 @@ float largest_value(const AttentionMaps& maps) {
 
 Status check_options(const AttentionGridOptions& options) {
   if (options.cell_size < 0 || options.cell_size > kMaxHeatMapSide) {
-    return invalid_argument(message(
-        {"The attention grid's [cell_size] is ", to_string(options.cell_size),
-         " pixels; give 0 for an automatic size, or 1 to ", to_string(kMaxHeatMapSide), "."}));
+    return invalid_argument(
+        message({"The attention grid's [cell_size] is ", options.cell_size,
+                 " pixels; give 0 for an automatic size, or 1 to ", kMaxHeatMapSide, "."}));
   }
   if (options.range == HeatMapRange::kZeroToOne || options.range == HeatMapRange::kZeroToMax) {
     return {};
@@ -60,12 +60,11 @@ Status check_size(const AttentionMaps& maps, const AttentionGridLayout& at) {
       at.width * at.height <= kMaxHeatMapPixels) {
     return {};
   }
-  return invalid_argument(message(
-      {"The [attention grid] of ", to_string(at.down), " x ", to_string(at.across), " maps of ",
-       to_string(maps.rows), " rows and ", to_string(maps.columns), " columns would be ",
-       to_string(at.width), " x ", to_string(at.height), " pixels, over the limit of ",
-       to_string(kMaxHeatMapSide), " a side and ", to_string(kMaxHeatMapPixels),
-       " in all; choose smaller cells, or one layer or head."}));
+  return invalid_argument(
+      message({"The [attention grid] of ", at.down, " x ", at.across, " maps of ", maps.rows,
+               " rows and ", maps.columns, " columns would be ", at.width, " x ", at.height,
+               " pixels, over the limit of ", kMaxHeatMapSide, " a side and ", kMaxHeatMapPixels,
+               " in all; choose smaller cells, or one layer or head."}));
 }
 
 void draw_map(std::span<const float> values, const AttentionMaps& maps, float top, int64_t cell,

@@ -163,9 +163,8 @@ Status check_measurements(std::span<const AttentionMeasurements> passes) {
                       maps.layers.size() == first.layers.size();
     if (!same || pass.entropies.size() != maps.layers.size()) {
       return invalid_argument(message(
-          {"The [passes] have ", to_string(maps.layers.size()), " and ",
-           to_string(first.layers.size()), " layers of ", to_string(maps.heads), " and ",
-           to_string(first.heads), " heads and entropies of ", to_string(pass.entropies.size()),
+          {"The [passes] have ", maps.layers.size(), " and ", first.layers.size(), " layers of ",
+           maps.heads, " and ", first.heads, " heads and entropies of ", pass.entropies.size(),
            " layers; give passes of the same kind, layers and heads."}));
     }
     const size_t size = static_cast<size_t>(maps.heads) * static_cast<size_t>(maps.rows);
@@ -181,8 +180,8 @@ Status check_measurements(std::span<const AttentionMeasurements> passes) {
 
 Status check_thresholds(const AttentionHeadOptions& options) {
   if (!(options.temperature > 0) || !std::isfinite(options.temperature)) {
-    return invalid_argument(message(
-        {"The [temperature] is ", to_string(options.temperature), ", but must be above 0."}));
+    return invalid_argument(
+        message({"The [temperature] is ", options.temperature, ", but must be above 0."}));
   }
   const auto share = [](double value) { return value >= 0 && value <= 1; };
   if (share(options.collapsed) && share(options.saturated) &&
@@ -223,10 +222,10 @@ Status check_attention_maps(const AttentionMaps& maps) {
     const size_t size = layer.values.size();
     const auto heads = static_cast<size_t>(maps.heads);
     if (size % heads == 0 && size / heads == map_size(maps)) continue;
-    return invalid_argument(message(
-        {"The attention maps' layer [", to_string(layer.layer), "] has ", to_string(size),
-         " values, but ", to_string(maps.heads), " heads of ", to_string(maps.rows), " rows and ",
-         to_string(maps.columns), " columns are another number; make the sizes agree."}));
+    return invalid_argument(
+        message({"The attention maps' layer [", layer.layer, "] has ", size, " values, but ",
+                 maps.heads, " heads of ", maps.rows, " rows and ", maps.columns,
+                 " columns are another number; make the sizes agree."}));
   }
   VKF_CHECK(check_labels("row_labels", maps.row_labels, maps.rows));
   return check_labels("column_labels", maps.column_labels, maps.columns);

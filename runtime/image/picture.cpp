@@ -232,16 +232,16 @@ Result<RgbPicture> copy_frame(const PixelView& frame) {
   const int64_t stride = frame.stride == 0 ? row_bytes : frame.stride;
   constexpr int64_t kMaxStride = int64_t{1} << 30;
   if (stride < row_bytes || stride > kMaxStride) {
-    return invalid_argument(message({"The [frame] has a stride of ", stride, " bytes, but a ",
-                                     "row takes ", row_bytes, " and a stride is at most ",
-                                     kMaxStride, "; give the bytes from one row to the next."}));
+    return invalid_argument(message(
+        {"The [frame] has a stride of ", stride, " bytes, but a row takes ", row_bytes,
+         " and a stride is at most ", kMaxStride, "; give the bytes from one row to the next."}));
   }
   const auto needed = static_cast<uint64_t>(stride * (frame.height - 1) + row_bytes);
   if (frame.bytes.size() < needed) {
-    return invalid_argument(message(
-        {"The [frame] holds ", to_string(frame.bytes.size()), " bytes, but ",
-         to_string(frame.height), " rows of ", to_string(frame.width), " pixels take ",
-         to_string(needed), "; make width, height, stride and format agree with the bytes."}));
+    return invalid_argument(
+        message({"The [frame] holds ", frame.bytes.size(), " bytes, but ", frame.height,
+                 " rows of ", frame.width, " pixels take ", needed,
+                 "; make width, height, stride and format agree with the bytes."}));
   }
   RgbPicture picture;
   picture.width = frame.width;

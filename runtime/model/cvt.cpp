@@ -299,7 +299,7 @@ Result<GridSize> positions_of(const ConvWindow& window, const GridSize& grid, si
   return invalid_argument(
       message({"[stage ", stage, "] of the picture reads ", grid.height, " x ", grid.width,
                " positions by a kernel of ", window.kernel_height,
-               " a side, which does not fit, even with its padding; give a larger ", "picture"}));
+               " a side, which does not fit, even with its padding; give a larger picture"}));
 }
 
 Status Cvt::build_forward(ModelBuilder& b, const ForwardShape& shape,
@@ -418,9 +418,9 @@ Status read_sizes(const JsonConfig& config, const StageLists& lists,
     VKF_CHECK(head_width(config, width[s], heads[s]));
     const double ffn = static_cast<double>(width[s]) * ratio[s];
     if (!(ffn >= 1 && ffn <= static_cast<double>(kMostWidth))) {
-      return invalid_file(message({"[mlp_ratio] in ", config.where(),
-                                   " makes the feed-forward layers of ", "stage ", s, " ", ffn,
-                                   " wide, but the width must lie between 1 and ", kMostWidth}));
+      return invalid_file(
+          message({"[mlp_ratio] in ", config.where(), " makes the feed-forward layers of stage ", s,
+                   " ", ffn, " wide, but the width must lie between 1 and ", kMostWidth}));
     }
     if (class_token[s] && width[s] != width.back()) {
       return unsupported(

@@ -189,7 +189,7 @@ Result<WindowGrid> Swin::grid_of(const GridSize& tokens, int64_t stage, int64_t 
   const std::string where = "[stage " + std::to_string(stage) + "] of the picture ";
   if (side < config_.window) {
     return invalid_argument(message({where, "has ", tokens.height, " x ", tokens.width,
-                                     " tokens, but a window of this model ", "is ", config_.window,
+                                     " tokens, but a window of this model is ", config_.window,
                                      " tokens a side; give a larger picture"}));
   }
   WindowGrid grid{.tokens = tokens, .window = config_.window};

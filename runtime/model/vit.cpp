@@ -26,7 +26,7 @@ Result<PictureEmbedding> read_picture(const JsonConfig& config, VitEncoder::Toke
   e.class_tokens = tokens == VitEncoder::Tokens::kDistillation ? 2 : 1;
   if (e.grid().count() >= 1 && e.tokens() <= kMostPositions) return e;
   return invalid_file(message({"[image_size] in ", config.where(), " makes ", e.grid().count(),
-                               " patches of [patch_size], but there ", "must be between 1 and ",
+                               " patches of [patch_size], but there must be between 1 and ",
                                kMostPositions - e.class_tokens}));
 }
 

@@ -253,10 +253,10 @@ Status Wav2Vec2Conformer::read_inputs(const TensorMap& inputs, ForwardInputs& re
   const bool fits = s.size() == 2 && s[0] >= 1 && s[1] >= 1 && s[1] <= kMostSamples;
   const int64_t frames = fits ? frames_of(s[1]) : 0;
   if (frames < 1) {
-    return invalid_argument(
-        message({"[input_values] has shape ", shape_text(s),
-                 ", but must be (B, samples) with enough samples for one frame of ",
-                 "this model's convolutions and at most ", kMostSamples}));
+    return invalid_argument(message({"[input_values] has shape ", shape_text(s),
+                                     ", but must be (B, samples) with enough samples for one frame "
+                                     "of this model's convolutions and at most ",
+                                     kMostSamples}));
   }
   VKF_ASSIGN(const std::vector<float> values, found->second.to_floats());
   result.words["input_values"] = float_words(values);

@@ -24,8 +24,8 @@ Status check_masks(const Shape& shape, const MaskOptions& options, std::string_v
     VKF_CHECK(check_shape(*options.global, keys, op, "global"));
     if (shape[2] != shape[3]) {
       return invalid_argument(
-          message({"[", op, "] A global mask needs as many queries as ", "keys; there are ",
-                   shape[2], " queries and ", shape[3], " keys."}));
+          message({"[", op, "] A global mask needs as many queries as keys; there are ", shape[2],
+                   " queries and ", shape[3], " keys."}));
     }
   }
   if (options.documents) {

@@ -46,9 +46,9 @@ Status make_target(const fs::path& from, const fs::path& to, const std::string& 
   if (code) return folder_error(target, "cannot be found", code);
   for (fs::path outer = inner; !code; outer = outer.parent_path()) {
     if (fs::equivalent(from, outer, code)) {
-      return invalid_argument(
-          message({"[", target, "] is the model's directory or lies inside it; choose ",
-                   "another directory for the result."}));
+      return invalid_argument(message({"[", target,
+                                       "] is the model's directory or lies inside it; choose "
+                                       "another directory for the result."}));
     }
     if (outer == outer.parent_path()) break;
   }

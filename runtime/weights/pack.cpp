@@ -101,9 +101,9 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, size_t 
     }
     const std::span<const float> some(values.data(), count);
     if (!fits_blocks(some, weight.format)) {
-      return unsupported(message(
-          {"[", weight.row.name, "] holds a weight that is no number below 1e38, ", "which ",
-           format_name(weight.format), " cannot store; load the model with f32 weights"}));
+      return unsupported(
+          message({"[", weight.row.name, "] holds a weight that is no number below 1e38, which ",
+                   format_name(weight.format), " cannot store; load the model with f32 weights"}));
     }
     store_block(out, place, quantise_block(some, weight.format), weight.format);
   }

@@ -94,7 +94,7 @@ Result<TensorId> attend_wide(ModelBuilder& b, const LatentLayer& layer, const La
   if (is_tapped(layer, run) && run.taps.raw_scores == Tap::kOn) {
     return unsupported(
         message({"[", run.map, "] scores before the softmax were asked for, but a head of ",
-                 layer.qk, " columns has none to show; ask for ", "probabilities"}));
+                 layer.qk, " columns has none to show; ask for probabilities"}));
   }
   const bool same = g.tensor(x.q).shape.size() == 2;
   g.tensor(x.q).shape = {same ? 1 : run.batch, 1, run.queries, layer.qk};
