@@ -63,6 +63,7 @@ void add_norm_checks(CheckList& list);
 void add_softmax_checks(CheckList& list);
 void add_move_checks(CheckList& list);
 void add_matmul_checks(CheckList& list);
+void add_normed_product_checks(CheckList& list);
 void add_conv_checks(CheckList& list);
 void add_attention_checks(CheckList& list);
 void add_linear_attention_checks(CheckList& list);

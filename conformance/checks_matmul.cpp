@@ -3,10 +3,16 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/narrow.h"
 #include "conformance/content.h"
 #include "conformance/matrix_rounding.h"
+#include "ops/layer_norm.h"
+#include "ops/matmul.h"
+#include "ops/rms_norm.h"
 #include "reference/conv.h"
+#include "reference/layer_norm.h"
 #include "reference/matmul.h"
+#include "reference/rms_norm.h"
 
 namespace vkformer::conformance {
 namespace {
@@ -108,6 +114,54 @@ Result<CheckCase> strided_case(const Product& p, bool trans_a, bool trans_b) {
                    {{"Y", {std::move(y), terms(p.k), magnitude_of_sum(p.k, Content::kNormal)}}});
 }
 
+// A norm in front of a product of a few rows, in a step: one dispatch where the product takes the
+// norm over (ops/norm_folding.h), else two.
+struct NormedProduct {
+  Product size;
+  enum class Norm : uint8_t { kRms, kLayer } norm;
+  MatrixFormat weights;
+};
+
+Result<CheckCase> normed_case(const NormedProduct& c, Content content) {
+  constexpr float kEpsilon = 1e-5f;
+  const Product& p = c.size;
+  const Array x = random_array({p.m, p.k}, 1, content);
+  const Array gain = random_array({p.k}, 2), bias = random_array({p.k}, 3);
+  const Array given = random_array({p.k, p.n}, 4);
+  CheckCase made;
+  made.op.graph.set_step(u32(p.m));
+  made.live_slots = u32(p.m);
+  Array gain_bias = gain;
+  gain_bias.shape = {2, p.k};
+  gain_bias.data.insert(gain_bias.data.end(), bias.data.begin(), bias.data.end());
+  const TensorId from = made.op.bind("x", floats(x));
+  const TensorId gains = made.op.bind("gains", floats(gain_bias));
+  VKF_ASSIGN(const std::vector<float> values, floats(given).to_floats());
+  VKF_ASSIGN(const PackedMatrix packed,
+             pack_matrix(values, {u32(p.n), u32(p.k), MatrixOrder::kInOut}, {}, c.weights));
+  const LinearWeight weight{.tensor = made.op.bind("weight", words(packed.words)),
+                            .n = u32(p.n),
+                            .k = u32(p.k),
+                            .bias_offset = packed.bias_offset,
+                            .format = c.weights};
+  Array normed;
+  TensorId h = kNoTensor;
+  if (c.norm == NormedProduct::Norm::kRms) {
+    VKF_ASSIGN(h, add_rms_norm(made.op.graph, from, gains, {kEpsilon}));
+    VKF_ASSIGN(normed, reference::rms_norm(x, {.epsilon = kEpsilon, .gain = &gain}));
+  } else {
+    VKF_ASSIGN(h, add_layer_norm(made.op.graph, {.x = from, .gain_bias = gains}, {kEpsilon}));
+    VKF_ASSIGN(normed,
+               reference::layer_norm(x, {.epsilon = kEpsilon, .gain = &gain, .bias = &bias}));
+  }
+  VKF_ASSIGN(const TensorId y, add_linear(made.op.graph, h, weight, {}));
+  made.op.name_output(y, "y");
+  VKF_ASSIGN(Array expected, reference::matmul(normed, round_to_format(given, c.weights)));
+  made.expected.emplace(
+      "y", Expected{std::move(expected), terms(p.k), magnitude_of_sum(p.k, Content::kNormal)});
+  return made;
+}
+
 struct Window {
   Shape x, w;
   int64_t stride, padding, groups;
@@ -153,6 +207,24 @@ void add_matmul_checks(CheckList& list) {
         list.add("matmul",
                  std::string(form.name) + "-" + content_name(content) + "/" + product_text(p), true,
                  [=] { return product_case(p, form, content); });
+      }
+    }
+  }
+}
+
+void add_normed_product_checks(CheckList& list) {
+  using enum NormedProduct::Norm;
+  for (const Product& p :
+       {Product{1, 64, 64}, Product{1, 200, 257}, Product{3, 65, 33}, Product{4, 70, 36}}) {
+    for (const auto norm : {kRms, kLayer}) {
+      for (const MatrixFormat format : kMatrixFormats) {
+        const NormedProduct c{p, norm, format};
+        const std::string how = std::string(norm == kRms ? "rms_norm-" : "layer_norm-") +
+                                format_name(format) + "/" + product_text(p);
+        list.add("matmul", "step-" + how, p.m == 4,
+                 [=] { return normed_case(c, Content::kNormal); });
+        list.add("matmul", "step-special-" + how, p.m == 3,
+                 [=] { return normed_case(c, Content::kSpecial); });
       }
     }
   }

@@ -311,6 +311,7 @@ std::vector<Check> all_checks() {
   add_softmax_checks(list);
   add_move_checks(list);
   add_matmul_checks(list);
+  add_normed_product_checks(list);
   add_conv_checks(list);
   add_attention_checks(list);
   add_linear_attention_checks(list);

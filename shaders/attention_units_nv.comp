@@ -1,12 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int32 : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_NV_cooperative_matrix2 : require
 // computes: what attention_units.comp does, with scores, weights and maxima in the registers of the
 //           units: reductions, conversions and functions of every element
 //           (VK_NV_cooperative_matrix2)
@@ -19,6 +12,13 @@
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitN, f16 to f32; kUnitN is a multiple of 4
 //           that divides 32; the local size is kSubgroups subgroups; shared memory as in
 //           attention_units.cpp
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int32 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_NV_cooperative_matrix2 : require
 layout(local_size_x = 128, local_size_x_id = 0) in;
 layout(constant_id = 1) const uint kSubgroups = 4;
 layout(constant_id = 2) const uint kLocalSize = 128;

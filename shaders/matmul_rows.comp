@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
-// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows;
+//           with kNorm Y = act(alpha norm(A) B + bias), C the gain (K) or gain and bias (2, K)
 // shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
 //           every kSlices-th block of 4 steps of K; x counts column tiles, y row tiles, z batches
@@ -10,6 +10,7 @@
 //           is a packed weight of kFormat
 // requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants;
 //           matmul_single is one row and four lanes
+#extension GL_EXT_control_flow_attributes : require
 layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices
 #if VKF_LITERAL
 // Some compilers neither unroll a loop nor take an array apart whose size is specialized.
@@ -29,9 +30,26 @@ layout(constant_id = 9) const uint kFormat = 3;
 #include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };
 #include "matmul_operands.glsl"
+#include "matmul_norm.glsl"
 
 const uint kInvocations = kColumnLanes * kSlices;
 shared vec4 part[2u * kRows * kInvocations];
+
+// Of all slices, added in order.
+vec2 moments_of_all(uint row, float centre) {
+  const uint slice = gl_LocalInvocationID.x / kColumnLanes;
+  vec2 sums = moments(row, centre, slice, kSlices);
+  if (kSlices > 1u) {
+    part[gl_LocalInvocationID.x].xy = sums;
+    barrier();
+    sums = vec2(0.0);
+    for (uint s = 0u; s < kSlices; ++s) {
+      sums += part[s * kColumnLanes + gl_LocalInvocationID.x % kColumnLanes].xy;
+    }
+    barrier();
+  }
+  return sums;
+}
 
 void main() {
   const uint lane = gl_LocalInvocationID.x % kColumnLanes;
@@ -48,6 +66,8 @@ void main() {
     low[i] = vec4(0.0);
     high[i] = vec4(0.0);
   }
+  RowNorm norm[kRows];
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) norm[i] = norm_of(a_row[i]);
 
 #if VKF_BLOCKS
   const GroupPlace place = place_of(group0 + lane);
@@ -56,8 +76,10 @@ void main() {
     for (uint run = 0u; run < 8u && block * kBlockSteps + 4u * run < p.k; ++run) {
       const WeightRun words = load_run(place, block, run);
       vec4 x[kRows];
+      const uint k = block * kBlockSteps + 4u * run;
+      const NormTerms terms = load_norm(k);
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        x[i] = load_row_inside(a_row[i], block * kBlockSteps + 4u * run);
+        x[i] = normed_inside(k, load_row_inside(a_row[i], k), norm[i], terms);
       }
       [[unroll]] for (uint s = 0u; s < 4u; ++s) {
         vec4 w_low, w_high;
@@ -75,7 +97,10 @@ void main() {
   const uint whole = p.k & ~3u;
   for (uint k = 4u * slice; k < whole; k += 4u * kSlices) {
     vec4 x[kRows];
-    [[unroll]] for (uint i = 0u; i < kRows; ++i) x[i] = load_row(a_row[i], k);
+    const NormTerms terms = load_norm(k);
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+      x[i] = normed(load_row(a_row[i], k), norm[i], terms);
+    }
     [[unroll]] for (uint s = 0u; s < 4u; ++s) {
       vec4 w_low, w_high;
       load_group(start, (k + s) * step, w_low, w_high);
@@ -89,7 +114,7 @@ void main() {
     vec4 w_low, w_high;
     load_group(start, k * step, w_low, w_high);
     [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-      const float x = load_row_at(a_row[i], k);
+      const float x = normed_at(k, load_row_at(a_row[i], k), norm[i]);
       low[i] = multiply_add(x, w_low, low[i]);
       high[i] = multiply_add(x, w_high, high[i]);
     }

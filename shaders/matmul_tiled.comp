@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C; with kParts > 1
 //           sums of parts of K alone, for matmul_parts
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N), or
@@ -13,6 +12,7 @@
 //           VKF_BLOCKS B is a packed weight of kFormat
 // requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
 //           shared memory <= 16 KiB
+#extension GL_EXT_control_flow_attributes : require
 layout(local_size_x = 128, local_size_x_id = 0) in;
 layout(constant_id = 1) const uint kBlock = 64;
 layout(constant_id = 2) const uint kTileM = 8;

@@ -1,10 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
-#extension GL_KHR_shader_subgroup_basic : require
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, by matrix units:
 //           factors rounded to f16, exact products, f32 sums (VK_KHR_cooperative_matrix)
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N)
@@ -16,6 +11,11 @@
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitK, f16 to f32; kSubgroupsM * kUnitM
 //           divides kBlockM, kSubgroupsN * kUnitN kBlockN, kUnitK kBlockK; kUnitN is even; the local
 //           size is kSubgroupsM * kSubgroupsN subgroups; shared memory as in units_shared_bytes()
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
 layout(local_size_x = 128, local_size_x_id = 0) in;
 layout(constant_id = 1) const uint kBlockM = 64;
 layout(constant_id = 2) const uint kBlockN = 64;

@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
 // shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x (kLanes * kGroups * 8) columns, an invocation kRows x
@@ -13,6 +12,7 @@
 // requires: kRows * kGroups * kLanes <= 512; shaderInt64 in the _int64 variants; in the _subgroup
 //           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32,
 //           aligned, with subgroups of 4 and quad operations
+#extension GL_EXT_control_flow_attributes : require
 layout(local_size_x = 8, local_size_x_id = 0) in;
 #if VKF_LITERAL
 // Some compilers neither unroll a loop nor take an array apart whose size is specialized.

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 // computes: y = mean of x over the kept tokens, zeros without any; y / max(|y|, 1e-12) if asked
 // shapes:   X (B, T, D), Mask (B, ceil(T/32)) words, bit t % 32 = token t kept -> Y (B, D)
 // mapping:  one workgroup `span` columns of a batch row (z: which); an invocation takes every kLocalSize-th of them,
 //           kColumns at a time
 // bounds:   T and D may be anything; a token left out is never read; Mask may be unused
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+#extension GL_EXT_control_flow_attributes : require
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kHasMask = 0;

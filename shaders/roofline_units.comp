@@ -1,8 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
 // computes: sum = factor * factor + sum, over and over, by matrix units, in registers only; a factor
 //           changes its sign each time, so that no product can be kept
 // shapes:   Y (1), written by nobody: the store depends on a value that never comes out
@@ -10,6 +7,9 @@
 // bounds:   nothing is ragged
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitK, f16 to f32, and whole subgroups; what
 //           the device's units do at best, no model uses it
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
 layout(local_size_x = 128, local_size_x_id = 0) in;
 layout(constant_id = 1) const uint kUnitM = 16;
 layout(constant_id = 2) const uint kUnitN = 16;

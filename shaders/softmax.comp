@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 // computes: y = softmax(x / temperature + bias) over the allowed keys; a row without one is zeros
 // shapes:   X (B, H, T, S), Terms (words of masks and biases) -> Y (B, H, T, S); rows = B * H * T
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th key
 // bounds:   S may be anything; rows beyond the last are skipped; a masked X is never used
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+#extension GL_EXT_control_flow_attributes : require
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kKinds = 0;  // VKF_KIND_* of the terms

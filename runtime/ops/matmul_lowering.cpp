@@ -106,7 +106,7 @@ void launch_rows(Dispatch& d, const MatmulProblem& problem, const MatmulChoice& 
   const uint32_t rows = std::min(p.m, kMostFewRows);
   const uint32_t lanes = choice.lanes;
   const uint32_t slices = choice.slices;
-  d.spec = {lanes * slices, rows, lanes, aligned_a(p), p.activation, slices};
+  d.spec = {lanes * slices, rows, lanes, aligned_a(p), p.activation, slices, kNormNone};
   d.groups = {ceil_div(p.n, lanes * kGroupColumns), ceil_div(p.m, rows), problem.batch};
   set_live(d, problem, 1, rows);
 }
@@ -124,7 +124,7 @@ void launch_stream(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& 
   const uint32_t rows = ceil_div(p.m, ceil_div(p.m, kMostFewRows));  // tiles of equal height
   const uint32_t lanes =
       caps.subgroup_size == 4 || caps.subgroup_size == 16 ? caps.subgroup_size : 8;
-  d.spec = {lanes, rows, 1, aligned_a(p), p.activation};
+  d.spec = {lanes, rows, 1, aligned_a(p), p.activation, 0, kNormNone};
   d.groups = {ceil_div(p.n, kPanelColumns), ceil_div(p.m, rows), problem.batch};
   set_live(d, problem, 1, rows);
 }

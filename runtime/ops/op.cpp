@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "ops/norm_folding.h"
+#include "ops/step_advance.h"
 
 // clang-format off
 #define VKF_OP(name) namespace vkformer { Status lower_##name(LowerContext&, const Node&); }
@@ -158,6 +160,8 @@ Result<Plan> make_plan(const Graph& graph, const DeviceCaps& caps, Precision pre
     if (!lowered) return lowered.error().with_context(node.label.empty() ? "plan" : node.label);
     for (size_t i = first; i < plan.dispatches.size(); ++i) plan.dispatches[i].op = node.op_name;
   }
+  fold_norms(plan, caps);
+  VKF_CHECK(count_step_dispatches(plan));
   VKF_CHECK(check_ranges(plan, caps));
   plan_memory(plan, std::max<uint64_t>(256, caps.limits.storage_alignment));
   plan_barriers(plan);

@@ -1,5 +1,7 @@
 #include "ops/step_advance.h"
 
+#include <algorithm>
+
 #include "base/message.h"
 #include "params/decode_state.h"
 
@@ -30,24 +32,33 @@ Status add_step_advance(Graph& graph, const SearchTensors& search) {
 }
 
 Status lower_step_advance(LowerContext& context, const Node& node) {
-  SearchParams p = attrs_of<SearchParams>(node);
-  for (const Dispatch& earlier : context.plan.dispatches) {
-    if (earlier.live_axis >= 0) ++p.arg_count;
-  }
-  if (p.arg_count > kMaxStepDispatches) {
-    return unsupported(message({"[step_advance] the step has ", p.arg_count,
-                                " dispatches over live rows, but at most ", kMaxStepDispatches,
-                                " are supported"}));
-  }
   Dispatch d = make_dispatch(node, KernelId::step_advance_all__u32);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.outputs[0], Access::kReadWrite},
                 {node.outputs[1], Access::kWrite},
                 {node.outputs[2], Access::kReadWrite}};
-  d.set_push(p);
+  d.set_push(attrs_of<SearchParams>(node));
   d.flops = context.graph.row_capacity();
   d.bytes = 8.0 * context.graph.row_capacity();
   context.plan.dispatches.push_back(std::move(d));
+  return {};
+}
+
+Status count_step_dispatches(Plan& plan) {
+  const auto count =
+      static_cast<uint32_t>(std::count_if(plan.dispatches.begin(), plan.dispatches.end(),
+                                          [](const Dispatch& d) { return d.live_axis >= 0; }));
+  if (count > kMaxStepDispatches) {
+    return unsupported(
+        message({"[step_advance] the step has ", count, " dispatches over live rows, but at most ",
+                 kMaxStepDispatches, " are supported"}));
+  }
+  for (Dispatch& d : plan.dispatches) {
+    if (d.kernel != KernelId::step_advance_all__u32) continue;
+    auto params = d.push_as<SearchParams>();
+    params.arg_count = count;
+    d.set_push(params);
+  }
   return {};
 }
 

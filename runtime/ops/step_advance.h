@@ -15,6 +15,10 @@ Status check_step_advance(const Graph& graph, const SearchTensors& search);
 Status add_step_advance(Graph& graph, const SearchTensors& search);
 Status lower_step_advance(LowerContext& context, const Node& node);
 
+// Tells step_advance of a finished plan how many indirect dispatches there are; an error where
+// there are too many.
+Status count_step_dispatches(Plan& plan);
+
 // The table half of args for a finished step plan: per indirect dispatch the live axis with the
 // slots per workgroup, and the three group counts.
 std::vector<uint32_t> step_arg_table(const Plan& plan);

@@ -14,7 +14,7 @@ namespace vkformer {
 
 // What the operators of a search share: its capacities and the tensors that hold its state.
 struct SearchTensors {
-  SearchParams params;            // arg_count is filled by step_advance
+  SearchParams params;            // arg_count is filled by count_step_dispatches
   TensorId search = kNoTensor;    // params/search.h lists the parts
   TensorId state = kNoTensor;     // DecodeState and slot rows, 4096 words
   TensorId settings = kNoTensor;  // SearchSettings

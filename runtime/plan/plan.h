@@ -2,6 +2,7 @@
 // memory offsets and barriers are derived here; the vulkan room only executes it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -55,6 +56,13 @@ struct Dispatch {
   void set_push(const T& params) {
     push.resize(sizeof(T));
     std::memcpy(push.data(), &params, sizeof(T));
+  }
+  // What set_push was given, of the same type.
+  template <class T>
+  T push_as() const {
+    T params{};
+    std::memcpy(&params, push.data(), std::min(sizeof(T), push.size()));
+    return params;
   }
 };
 

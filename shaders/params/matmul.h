@@ -8,11 +8,14 @@
 #ifdef __cplusplus
 inline constexpr uint32_t kMatmulNone = 0xffffffffu;
 inline constexpr uint32_t kPanelColumns = 64;
+inline constexpr uint32_t kNormNone = 0, kNormRms = 1, kNormLayer = 2;
 #else
 const uint kMatmulNone = 0xffffffffu;  // bias_offset or c_offset of an operand that is absent
-// A packed weight lies in panels: so many columns of B, all steps of k of which follow each other, so
-// that a workgroup streams memory instead of touching a new page with every step.
+// A packed weight lies in panels: so many columns of B, all steps of k of which follow each other,
+// so that a workgroup streams memory instead of touching a new page with every step.
 const uint kPanelColumns = 64u;
+// What kNorm of matmul_rows and matmul_stream may be: the norm of A's rows in front of the product.
+const uint kNormNone = 0u, kNormRms = 1u, kNormLayer = 2u;
 #endif
 
 struct MatmulParams {
@@ -45,8 +48,10 @@ struct MatmulParams {
   float_t alpha;
   float_t beta;
   uint_t activation;  // kActivation*, read where the kernel's constant leaves it open
+
+  float_t norm_epsilon;  // of the norm in front of a product of few rows (kNorm), else unused
 };
 #ifdef __cplusplus
-static_assert(sizeof(MatmulParams) == 92);
+static_assert(sizeof(MatmulParams) == 96);
 #endif
 #endif

@@ -93,11 +93,12 @@ class Optimizers:
             part.zero_grad(set_to_none=True)
 
     def state_dict(self):
-        return [part.state_dict() for part in self.parts]
+        # Without the rates, which set_share sets, and the other settings, which are the code's.
+        return [part.state_dict()["state"] for part in self.parts]
 
     def load_state_dict(self, states):
         for part, state in zip(self.parts, states):
-            part.load_state_dict(state)
+            part.load_state_dict({**part.state_dict(), "state": state})
 
 
 def rate_share(step, total, warm_up):
@@ -120,7 +121,8 @@ class Average:
         decay = min(self.decay, (1 + step) / (10 + step))
         ours = [p for p in self.model.parameters()]
         theirs = [p.detach() for p in model.parameters()]
-        torch._foreach_lerp_(ours, theirs, 1 - decay)
+        for average, latest in zip(ours, theirs):
+            average.lerp_(latest, 1 - decay)
 
 
 class Run:
