@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// computes: to = from
 // shapes:   From (N) -> To (N), N elements of 16 bytes, or of 32 in the _int64 variant
 // mapping:  a workgroup owns 64 kLocalSize consecutive bytes, an invocation every kLocalSize-th
 //           element of them
 // bounds:   nothing is ragged: the workgroups cover N exactly
 // requires: shaderInt64 in the _int64 variant; what the device reads and writes at best, no model
 //           uses it
-#extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #if VKF_INT64
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #define ELEMENT u64vec4
