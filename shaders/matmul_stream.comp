@@ -1,7 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows;
-//           with kNorm Y = act(alpha norm(A) B + bias), C the gain (K) or gain and bias (2, K)
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows
 // shapes:   A (batch, M, K), B (batch, K, N) packed, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x 64 columns, a panel of B, which it reads from end to end
 //           by loads that all lanes share; an invocation every kLanes-th quad of columns; x counts
@@ -23,7 +22,6 @@ layout(constant_id = 9) const uint kFormat = 3;
 #include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };
 #include "matmul_operands.glsl"
-#include "matmul_norm.glsl"
 
 layout(binding = 1) readonly buffer BStream { u64vec4 b_stream[]; };
 
@@ -101,8 +99,6 @@ vec4 own_quad(uint j) {
 }
 #endif
 
-vec2 moments_of_all(uint row, float centre) { return moments(row, centre, 0u, 1u); }
-
 void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint row0 = gl_WorkGroupID.y * kRows;
@@ -116,8 +112,6 @@ void main() {
     a_row[i] = p.a_offset + gl_WorkGroupID.z * p.a_batch_stride + row * p.a_row_stride;
     [[unroll]] for (uint j = 0u; j < kQuads; ++j) sum[i * kQuads + j] = vec4(0.0);
   }
-  RowNorm norm[kRows];
-  [[unroll]] for (uint i = 0u; i < kRows; ++i) norm[i] = norm_of(a_row[i]);
 
 #if VKF_BLOCKS
   for (uint block = 0u; block * kBlockSteps < p.k; ++block) {
@@ -136,10 +130,8 @@ void main() {
     for (uint run = 0u; run < 8u && block * kBlockSteps + 4u * run < p.k; ++run) {
       load_vectors(block_at + run * 4u * run_vectors(), 4u * run_vectors());
       vec4 x[kRows];
-      const uint k = block * kBlockSteps + 4u * run;
-      const NormTerms terms = load_norm(k);
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        x[i] = normed_inside(k, load_row_inside(a_row[i], k), norm[i], terms);
+        x[i] = load_row_inside(a_row[i], block * kBlockSteps + 4u * run);
       }
       [[unroll]] for (uint s = 0u; s < 4u; ++s) {
         [[unroll]] for (uint j = 0u; j < kQuads; ++j) {
@@ -159,10 +151,7 @@ void main() {
   const uint whole = p.k & ~3u;
   for (uint k = 0u; k < whole; k += 4u) {
     vec4 x[kRows];
-    const NormTerms terms = load_norm(k);
-    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-      x[i] = normed(load_row(a_row[i], k), norm[i], terms);
-    }
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) x[i] = load_row(a_row[i], k);
     [[unroll]] for (uint s = 0u; s < 4u; ++s) {
       load_vectors(b_at + s * kVectors, kVectors);
       vec4 w[kQuads];
@@ -180,7 +169,7 @@ void main() {
     vec4 w[kQuads];
     [[unroll]] for (uint j = 0u; j < kQuads; ++j) w[j] = own_quad(j);
     [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-      const float x = normed_at(k, load_row_at(a_row[i], k), norm[i]);
+      const float x = load_row_at(a_row[i], k);
       [[unroll]] for (uint j = 0u; j < kQuads; ++j) {
         sum[i * kQuads + j] = multiply_add(x, w[j], sum[i * kQuads + j]);
       }

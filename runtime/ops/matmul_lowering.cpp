@@ -124,7 +124,7 @@ void launch_stream(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& 
   const uint32_t rows = ceil_div(p.m, ceil_div(p.m, kMostFewRows));  // tiles of equal height
   const uint32_t lanes =
       caps.subgroup_size == 4 || caps.subgroup_size == 16 ? caps.subgroup_size : 8;
-  d.spec = {lanes, rows, 1, aligned_a(p), p.activation, 0, kNormNone};
+  d.spec = {lanes, rows, 1, aligned_a(p), p.activation};
   d.groups = {ceil_div(p.n, kPanelColumns), ceil_div(p.m, rows), problem.batch};
   set_live(d, problem, 1, rows);
 }

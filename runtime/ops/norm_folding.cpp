@@ -10,8 +10,7 @@
 namespace vkformer {
 namespace {
 
-constexpr size_t kRowsConstant = 1;  // numbers of kRows and kNorm in both shaders
-constexpr size_t kNormConstant = 6;
+constexpr size_t kNormConstant = 6;  // number of kNorm in matmul_rows.comp
 
 // What a dispatch of a norm does, if it is one that products know.
 struct Norm {
@@ -47,9 +46,6 @@ bool takes_norms(KernelId kernel) {
     case KernelId::matmul_rows__f32_blocks_f32_int64:
     case KernelId::matmul_rows__f32_f32_f32_fp16:
     case KernelId::matmul_rows__f32_f16_f32_fp16:
-    case KernelId::matmul_stream__f32_f32_f32_int64:
-    case KernelId::matmul_stream__f32_f16_f32_int64:
-    case KernelId::matmul_stream__f32_blocks_f32_int64:
       return true;
     default:
       return false;
@@ -65,20 +61,16 @@ bool takes(const Dispatch& d, const Norm& norm) {
          p.k == norm.params.width && p.a_row_stride == p.k && d.groups[2] == 1;
 }
 
-// Elements of x that all workgroups of a product read to normalise their rows.
-uint64_t elements_again(const Dispatch& d) {
-  return uint64_t{d.groups[0]} * d.groups[1] * d.spec[kRowsConstant] * d.push_as<MatmulParams>().k;
-}
-
-// Whether that is less work than a dispatch and a barrier, which take some microseconds. Measured
-// on lavapipe, where small models gain nothing and lose nothing; unmeasured on GPUs, whose products
-// of a few rows wait for their weights meanwhile.
+// Whether that is less work than a dispatch and a barrier, which take some microseconds. Unmeasured
+// but on software devices, where it gains nothing: there the norm stays, so that a row has the same
+// bits whatever the batch. GPUs have kernels of their own for so many rows in any case, and a
+// choice by the columns alone adds no other border between them.
 bool is_cheap(const Dispatch& d, const DeviceCaps& caps) {
-  constexpr uint64_t kMostSoftwareElements = 8192, kMostElements = 1 << 19;
-  constexpr uint32_t kMostRows = 4;
-  if (caps.device_class == DeviceClass::kSoftware)
-    return elements_again(d) <= kMostSoftwareElements;
-  return d.spec[kRowsConstant] <= kMostRows && elements_again(d) <= kMostElements;
+  constexpr uint32_t kMostRows = 4;                 // of the first row of the GPUs' table
+  constexpr uint64_t kMostElementsOfRow = 1 << 19;  // that all workgroups read again
+  const auto p = d.push_as<MatmulParams>();
+  return caps.device_class != DeviceClass::kSoftware && p.m <= kMostRows &&
+         uint64_t{d.groups[0]} * p.k <= kMostElementsOfRow;
 }
 
 bool binds(const Dispatch& d, uint32_t buffer) {
@@ -117,7 +109,7 @@ void take_over(Dispatch& d, const Norm& norm) {
   auto params = d.push_as<MatmulParams>();
   params.norm_epsilon = norm.params.epsilon;
   d.set_push(params);
-  d.flops += 8.0 * static_cast<double>(elements_again(d));
+  d.flops += 8.0 * d.groups[0] * params.m * params.k;
 }
 
 }  // namespace

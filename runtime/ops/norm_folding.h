@@ -6,9 +6,9 @@
 
 namespace vkformer {
 
-// Removes each dispatch of rms_norm or layer_norm whose result only products of a few rows read, if
-// these take it over: matmul_rows and matmul_stream, without an addend, whose binding the gain
-// needs. Every workgroup of them computes the norm again, so only where they are few.
+// Removes each dispatch of rms_norm or layer_norm whose result only products by matmul_rows read,
+// if these take it over: on GPUs, of few rows, without an addend, whose binding the gain needs.
+// Every workgroup of them computes the norm again, so only where they are few.
 void fold_norms(Plan& plan, const DeviceCaps& caps);
 
 }  // namespace vkformer

@@ -1,7 +1,7 @@
 // needs: MatmulParams p, kRows, kAlignedA, c[], load_row, load_row_at, load_a4's VKF_INT64.
 // A norm in front of a product of a few rows: kNorm says which, its gain (and bias) lie in C's
-// binding, as rms_norm and layer_norm have them. Every lane reads whole rows, which all lanes of a
-// slice share, so that nothing is exchanged but the sums of slices (moments_of_all, the shader's).
+// binding, as rms_norm and layer_norm have them. Lanes of a slice read the same part of a row, so that
+// nothing is exchanged but the sums of slices (moments_of_all, the shader's).
 #ifndef VKF_MATMUL_NORM_GLSL
 #define VKF_MATMUL_NORM_GLSL
 #if VKF_LITERAL

@@ -14,7 +14,7 @@ const uint kMatmulNone = 0xffffffffu;  // bias_offset or c_offset of an operand 
 // A packed weight lies in panels: so many columns of B, all steps of k of which follow each other,
 // so that a workgroup streams memory instead of touching a new page with every step.
 const uint kPanelColumns = 64u;
-// What kNorm of matmul_rows and matmul_stream may be: the norm of A's rows in front of the product.
+// What kNorm of matmul_rows may be: the norm of A's rows in front of the product.
 const uint kNormNone = 0u, kNormRms = 1u, kNormLayer = 2u;
 #endif
 

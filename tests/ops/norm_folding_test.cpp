@@ -198,7 +198,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("products of a step take the norm in front of them over") {
     DeviceCaps software = caps_of_tier(Tier::kBaseline);
     software.device_class = DeviceClass::kSoftware;
-    for (const DeviceCaps& caps : {caps_of_tier(Tier::kSubgroup), software}) {
+    for (const DeviceCaps& caps : {caps_of_tier(Tier::kSubgroup), caps_of_tier(Tier::kBaseline)}) {
       for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
         const Build build = [&](Graph& g, TensorId x, TensorId gains, const LinearWeight& w) {
           const TensorId h = add_norm(g, kind, x, gains);
@@ -208,6 +208,7 @@ TEST_SUITE("cpu") {
         CHECK(kernels_of(caps, build) == Names{"matmul", "matmul"});
         CHECK(kernels_of(caps, build, 4) == Names{"matmul", "matmul"});
         const Names apart{kind == NormKind::kRms ? "rms_norm" : "layer_norm", "matmul", "matmul"};
+        CHECK(kernels_of(software, build) == apart);
         CHECK(kernels_of(caps, build, 1, 192, false) == apart);  // a full pass
         CHECK(kernels_of(caps, build, 32) == apart);             // kernels for many rows
       }
@@ -218,11 +219,12 @@ TEST_SUITE("cpu") {
     const Build build = [&](Graph& g, TensorId x, TensorId gains, const LinearWeight& w) {
       output(g, add_linear(g, add_norm(g, NormKind::kRms, x, gains), w, {}).value(), "y");
     };
-    DeviceCaps software = caps_of_tier(Tier::kBaseline);
-    software.device_class = DeviceClass::kSoftware;
-    CHECK(kernels_of(software, build, 1, 32000) == Names{"rms_norm", "matmul"});
-    const DeviceCaps gpu = caps_of_tier(Tier::kSubgroup);
+    DeviceCaps gpu = caps_of_tier(Tier::kSubgroup);
+    gpu.limits.max_storage_range = 1 << 30;
     CHECK(kernels_of(gpu, build, 1, 32000) == Names{"matmul"});
+    CHECK(kernels_of(gpu, build, 4, 32000) == Names{"matmul"});
+    CHECK(kernels_of(gpu, build, 1, 2000000) == Names{"rms_norm", "matmul"});
+    CHECK(kernels_of(gpu, build, 4, 2000000) == Names{"rms_norm", "matmul"});
     CHECK(kernels_of(gpu, build, 8) == Names{"rms_norm", "matmul"});
   }
 
