@@ -128,7 +128,7 @@ class WithoutDeviceTest(CliTest):
     def test_inspect(self):
         info = json.loads(self.expect_ok(
             run("inspect", cli_support.MODEL, "--json", "--tensors", environment=NO_DRIVER)))
-        self.assertEqual((info["family"], info["width"]), ("marian", 192))
+        self.assertEqual((info["family"], info["width"]), ("marian", 256))
         self.assertEqual((info["encoder_layers"], info["decoder_layers"]), (4, 2))
         self.assertEqual(len(info["tensors"]), info["tensor_count"])
         self.assertIn("marian", self.expect_ok(run("inspect", cli_support.MODEL)))
