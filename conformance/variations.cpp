@@ -56,7 +56,7 @@ constexpr Way kWays[] = {
     {"-literal",
      [](DeviceCaps& c) {
        c.device_class = DeviceClass::kSoftware;
-       c.wants_literal_tiles = true;
+       c.wants_literals = true;
        return c.subgroup() && c.subgroup_size == 4 && c.has_quads;
      }},
 };

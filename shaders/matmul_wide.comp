@@ -49,7 +49,7 @@ shared vec4 tile[kRows * kQuads * kLanes];
     [[unroll]] for (uint c = 0u; c < 4u * kQuads; ++c) {                                 \
       const uint q = c / 4u;                                                             \
       float v = sum[(row_) * kQuads + q][c % 4u];                                        \
-      [[unroll]] for (uint s = 0u; s < 4u; ++s) v = fma(x[s], w[s * kQuads + q][c % 4u], v); \
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) v = fma(w[s * kQuads + q][c % 4u], x[s], v); \
       sum[(row_) * kQuads + q][c % 4u] = v;                                              \
     }                                                                                    \
   }

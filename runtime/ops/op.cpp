@@ -64,7 +64,7 @@ bool make_lesser(DeviceCaps& caps, const DeviceCaps& own, uint32_t way) {
   caps.tier = static_cast<Tier>(tier - way / 6);
   caps.device_class = way % 3 == 0 ? own.device_class : kClasses[way % 3 - 1];
   caps.has_int64 = own.has_int64 && way % 6 < 3;
-  caps.streams_uniform_loads = caps.wants_literal_tiles = caps.has_matrix2 = false;
+  caps.streams_uniform_loads = caps.wants_literals = caps.has_matrix2 = false;
   return true;
 }
 

@@ -57,8 +57,9 @@ struct DeviceCaps {
   // Those whose uniform loads are plain scalar code, also in loops: a weight that is read once
   // streams through them faster than through gathers.
   bool streams_uniform_loads = false;
-  // Software devices whose compiler leaves loops and arrays of specialized size in memory.
-  bool wants_literal_tiles = false;
+  // Software devices whose compiler leaves specialization constants open and does not unroll: it
+  // gets their values in the SPIR-V, and tiles of literal size.
+  bool wants_literals = false;
   bool has_quads = false;  // subgroup operations within quads, which literal tiles need
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
   // Subgroups reduce, convert and work on elements of their matrices (VK_NV_cooperative_matrix2);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/message.h"
+#include "kernels/specialize.h"
 
 namespace vkformer {
 namespace {
@@ -175,27 +176,39 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
       kernel.layout, quoted(name) + " vkCreatePipelineLayout");
 }
 
+std::vector<uint32_t> PipelineStore::words_of(KernelId id) const {
+  const auto planted = context_.planted.find(id);
+  return planted == context_.planted.end() ? kernel_spirv(id) : planted->second;
+}
+
+Result<VkShaderModule> PipelineStore::make_module(std::span<const uint32_t> words,
+                                                  const std::string& name) {
+  VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  info.codeSize = words.size_bytes();
+  info.pCode = words.data();
+  VkShaderModule module = VK_NULL_HANDLE;
+  VKF_CHECK(context_.check_made(
+      context_.api.CreateShaderModule(context_.device, &info, context_.allocator, &module), module,
+      quoted(name) + " vkCreateShaderModule"));
+  context_.set_name(VK_OBJECT_TYPE_SHADER_MODULE, handle_bits(module), name);
+  return module;
+}
+
 Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   const std::string name = kernel_name(id);
   Kernel kernel;
-  const auto planted = context_.planted.find(id);
-  const std::vector<uint32_t> words =
-      planted == context_.planted.end() ? kernel_spirv(id) : planted->second;
+  const std::vector<uint32_t> words = words_of(id);
   auto interface = reflect_spirv(words);
   if (!interface) return interface.error().with_context(quoted(name));
   kernel.interface = std::move(*interface);
-  VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  info.codeSize = words.size() * sizeof(uint32_t);
-  info.pCode = words.data();
-  Status status = context_.check_made(
-      context_.api.CreateShaderModule(context_.device, &info, context_.allocator, &kernel.module),
-      kernel.module, quoted(name) + " vkCreateShaderModule");
-  if (status) status = make_layouts(kernel, name);
+  if (!context_.caps.wants_literals) {
+    VKF_ASSIGN(kernel.module, make_module(words, name));
+  }
+  const Status status = make_layouts(kernel, name);
   if (!status) {
     destroy_kernel(kernel);
     return status.error();
   }
-  context_.set_name(VK_OBJECT_TYPE_SHADER_MODULE, handle_bits(kernel.module), name);
   return kernel;
 }
 
@@ -206,6 +219,18 @@ Result<const PipelineStore::Kernel*> PipelineStore::kernel(KernelId id) {
   VKF_ASSIGN(Kernel made, make_kernel(id));
   auto& slot = kernels_[id] = std::make_unique<Kernel>(std::move(made));
   return static_cast<const Kernel*>(slot.get());
+}
+
+Result<VkPipeline> PipelineStore::make_literal_pipeline(KernelId id, const Kernel& kernel,
+                                                        std::span<const uint32_t> spec) {
+  const std::string name = kernel_name(id);
+  auto words = specialize_spirv(words_of(id), spec);
+  if (!words) return words.error().with_context(quoted(name));
+  Kernel literal = kernel;
+  VKF_ASSIGN(literal.module, make_module(*words, name));
+  Result<VkPipeline> made = make_pipeline(literal, kernel_info(id), {});
+  context_.api.DestroyShaderModule(context_.device, literal.module, context_.allocator);
+  return made;
 }
 
 Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const KernelInfo& about,
@@ -258,7 +283,8 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   }
   const KernelInfo& info = kernel_info(id);
   VKF_CHECK(check_kernel(info.name, info.features, found->interface, spec, context_.caps));
-  VKF_ASSIGN(VkPipeline made, make_pipeline(*found, info, spec));
+  VKF_ASSIGN(VkPipeline made, context_.caps.wants_literals ? make_literal_pipeline(id, *found, spec)
+                                                           : make_pipeline(*found, info, spec));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [it, inserted] = pipelines_.try_emplace(key, made);
   if (!inserted) context_.api.DestroyPipeline(context_.device, made, context_.allocator);

@@ -47,7 +47,7 @@ class PipelineStore {
  private:
   struct Kernel {
     KernelInterface interface;
-    VkShaderModule module = VK_NULL_HANDLE;
+    VkShaderModule module = VK_NULL_HANDLE;  // none where each pipeline has one of its own
     VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;
   };
@@ -56,10 +56,15 @@ class PipelineStore {
   explicit PipelineStore(Context& context) : context_(context) {}
   Result<const Kernel*> kernel(KernelId id);
   Result<Kernel> make_kernel(KernelId id);
+  std::vector<uint32_t> words_of(KernelId id) const;
+  Result<VkShaderModule> make_module(std::span<const uint32_t> words, const std::string& name);
   Status make_layouts(Kernel& kernel, const std::string& name);
   void destroy_kernel(const Kernel& kernel);
   Result<VkPipeline> make_pipeline(const Kernel& kernel, const KernelInfo& about,
                                    std::span<const uint32_t> spec);
+  // The same with the values of its constants written into the SPIR-V.
+  Result<VkPipeline> make_literal_pipeline(KernelId id, const Kernel& kernel,
+                                           std::span<const uint32_t> spec);
 
   Context& context_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;

@@ -249,7 +249,7 @@ void describe(Snapshot& s) {
 // What is known of the compilers of software drivers (docs/devices.md).
 void describe_compiler(DeviceCaps& caps) {
   if (caps.device_class != DeviceClass::kSoftware) return;
-  caps.wants_literal_tiles = caps.driver.find("SwiftShader") != std::string::npos;
+  caps.wants_literals = caps.driver.find("SwiftShader") != std::string::npos;
   const size_t at = caps.driver.find("Mesa ");
   if (at == std::string::npos) return;
   const int version = std::atoi(caps.driver.c_str() + at + 5);

@@ -61,7 +61,7 @@ Device emulated_device(uint32_t size, DeviceClass device_class) {
   DeviceCaps& caps = device.impl()->impl().context.caps;
   caps.subgroup_size = size;
   caps.device_class = device_class;
-  caps.wants_literal_tiles = caps.streams_uniform_loads = caps.has_int64 = false;
+  caps.wants_literals = caps.streams_uniform_loads = caps.has_int64 = false;
   return device;
 }
 

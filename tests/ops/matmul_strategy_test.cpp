@@ -85,7 +85,7 @@ void add_tiled_runs(std::vector<ProductRun>& runs, const DeviceCaps& caps) {
 
 // The kernels that one driver's compiler asks for, on every device that can run them.
 void add_special_runs(std::vector<ProductRun>& runs, DeviceCaps caps) {
-  caps.wants_literal_tiles = caps.streams_uniform_loads = true;
+  caps.wants_literals = caps.streams_uniform_loads = true;
   add_run(runs, caps, Precision::kF32, choice_of(kLiteral, 1), "beside");
   for (const MatmulChoice& choice : {choice_of(kLiteral, 8), choice_of(kStream)}) {
     if (can_run(choice, caps)) add_run(runs, caps, Precision::kF32, choice);
@@ -132,10 +132,10 @@ std::vector<ProductRun> strided_runs(const DeviceCaps& caps) {
   if (caps.fp16()) return runs;  // no strided variant multiplies halves
   if (caps.device_class == DeviceClass::kSoftware) {
     DeviceCaps plain = caps;
-    plain.wants_literal_tiles = false;
+    plain.wants_literals = false;
     add_run(runs, plain, Precision::kF32,
             caps.subgroup() ? choice_of(kStrided, 8, 1) : choice_of(kStrided, 14, 2));
-    plain.wants_literal_tiles = true;
+    plain.wants_literals = true;
     if (can_run(choice_of(kLiteral, 8), plain)) {
       add_run(runs, plain, Precision::kF32, choice_of(kStrided, 8, 1), "literal");
     }
@@ -254,7 +254,7 @@ TEST_SUITE("cpu") {
     DeviceCaps streams = software;
     streams.streams_uniform_loads = streams.has_int64 = true;
     DeviceCaps literal = software;
-    literal.wants_literal_tiles = literal.has_quads = true;
+    literal.wants_literals = literal.has_quads = true;
     literal.subgroup_size = 4;
     const DeviceCaps discrete = caps_of_tier(Tier::kSubgroup);
     for (uint32_t m : {1u, 3u, 4u, 8u, 9u, 100u}) {
