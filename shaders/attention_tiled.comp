@@ -4,19 +4,30 @@
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H, T, Ev), each by its HeadLayout
 // mapping:  a workgroup owns kRows queries of one head; an invocation first one key of a tile, then every kLocalSize-th value column
 // bounds:   T, S, E and Ev may be ragged; E * kRows floats fit shared memory; kQuads needs rows of k that start at multiples of 4
-// requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// requires: nothing (baseline); subgroup arithmetic in the _subgroup variant; the literal variant has kQuads, no more value columns than invocations, subgroups of 4 with quad operations, and neither sparse terms, relative positions nor counting
+#extension GL_EXT_control_flow_attributes : require
 #include "attention.h"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
+#if VKF_LITERAL
+// Some compilers neither unroll a loop nor take an array apart whose size is specialized.
+const uint kRows = 8u, kColumns = 1u, kQuads = 1u, kSparse = 0u, kRelative = 0u, kCounting = 0u;
+#extension GL_KHR_shader_subgroup_quad : require
+#else
 layout(constant_id = 1) const uint kRows = 8;
+#endif
 layout(constant_id = 2) const uint kWidth = 64;       // E
 layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
+#if !VKF_LITERAL
 layout(constant_id = 4) const uint kQuads = 0;        // 1: read k four elements at a time
 layout(constant_id = 5) const uint kSparse = 0;       // 1: there are sparse terms
+#endif
 layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: none
+#if !VKF_LITERAL
 layout(constant_id = 7) const uint kRelative = 0;     // VKF_RELATIVE_*; then kLocalSize >= kRows
 layout(constant_id = 8) const uint kCounting = 0;     // 1: y (B, H, T) is how many keys are visited
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;  // of one invocation
+#endif
 // Fours of weights, and one more to spread rows over banks; distances need columns for the rows above.
 const uint kPitch = ((kLocalSize + (kRelative & VKF_RELATIVE_KEYS) * kRows) / 4 + 1) * 4;
 
@@ -54,6 +65,14 @@ float total[kRows];           // weights of this invocation's keys
 float sum[kRows * kColumns];  // of this invocation's value columns
 float carried[kRows];         // q . r for this invocation's distance in the last tile
 
+#if VKF_LITERAL
+#include "quad_rows.glsl"
+#define VKF_UNROLL [[unroll]]
+#else
+uint row_of(uint r) { return r; }
+#define VKF_UNROLL
+#endif
+
 void load_queries(uint base, uint first) {
   for (uint n = gl_LocalInvocationID.x; n < kRows * kWidth; n += kLocalSize) {
     const uint i = first + n / kWidth;
@@ -67,12 +86,16 @@ void dot_rows(uint base, uint bias) {
   if (kQuads != 0u) {
     for (uint e = 0u; e < kWidth; e += 4u) {
       const vec4 k = kv_quads[(base + e) >> 2u];
+#if VKF_LITERAL
+      VKF_ADD_ROWS(score, k, q_tile, kWidth, e)
+#else
       if (kRelativeBiases) shared_part += dot(kv_quads[(bias + e) >> 2u], k);
       for (uint r = 0u; r < kRows; ++r) {
         const uint at = r * kWidth + e;
         score[r] += q_tile[at] * k.x + q_tile[at + 1u] * k.y + q_tile[at + 2u] * k.z +
                     q_tile[at + 3u] * k.w;
       }
+#endif
     }
   } else {
     for (uint e = 0u; e < kWidth; ++e) {
@@ -92,8 +115,8 @@ void dot_rows(uint base, uint bias) {
 void finish_scores(KeyWalk walk, uvec2 place, uint first, uint tile, uvec3 key) {
   const bool exists = tile + gl_LocalInvocationID.x < walk.count;
   bool masked = false;
-  for (uint r = 0u; r < kRows; ++r) {
-    const uint i = min(first + r, p.queries - 1u);
+  VKF_UNROLL for (uint r = 0u; r < kRows; ++r) {
+    const uint i = min(first + row_of(r), p.queries - 1u);
     float value = soft_capped(score[r] * p.scale) + score_bias(p.terms, place.x, place.y, i, key.x);
     bool allowed = exists && score_allowed(p.terms, place.x, place.y, i, key.x);
     if (kSparse != 0u) {
@@ -110,7 +133,10 @@ void finish_scores(KeyWalk walk, uvec2 place, uint first, uint tile, uvec3 key) 
 // row_highest and row_fade from the scores of all invocations.
 void update_highest() {
   const uint lane = gl_LocalInvocationID.x;
-#ifdef VKF_SUBGROUP
+#if VKF_LITERAL
+  store_highest();
+  const uint count = gl_NumSubgroups;
+#elif defined(VKF_SUBGROUP)
   for (uint r = 0u; r < kRows; ++r) {
     const float highest = subgroupMax(keep_max(kLowestFloat, score[r]));
     if (subgroupElect()) weight_tile[r * kPitch + gl_SubgroupID] = highest;
@@ -144,11 +170,14 @@ void add_values(uint base, uint begin, uint count, bool masked) {
   float value[4u * kColumns];
   const uint fours = masked ? 0u : count / 4u;
   for (uint four = 0u; four < fours; ++four) {
-    for (uint i = 0u; i < 4u; ++i) {
-      for (uint c = 0u; c < kColumns; ++c) {
+    VKF_UNROLL for (uint i = 0u; i < 4u; ++i) {
+      VKF_UNROLL for (uint c = 0u; c < kColumns; ++c) {
         value[i * kColumns + c] = value_at(base, begin, 4u * four + i, c);
       }
     }
+#if VKF_LITERAL
+    VKF_ADD_ROWS(sum, value, weight_tile, kPitch, 4u * four)
+#else
     for (uint r = 0u; r < kRows; ++r) {
       const uint at = r * kPitch + 4u * four;
       const vec4 weight = vec4(weight_tile[at], weight_tile[at + 1u], weight_tile[at + 2u],
@@ -159,13 +188,15 @@ void add_values(uint base, uint begin, uint count, bool masked) {
         }
       }
     }
+#endif
   }
   for (uint n = 4u * fours; n < count; ++n) {
-    for (uint c = 0u; c < kColumns; ++c) value[c] = value_at(base, begin, n, c);
-    for (uint r = 0u; r < kRows; ++r) {
-      const float weight = weight_tile[r * kPitch + n];
-      if (masked && is_masked_weight(weight)) continue;
-      for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] += weight * value[c];
+    VKF_UNROLL for (uint c = 0u; c < kColumns; ++c) value[c] = value_at(base, begin, n, c);
+    VKF_UNROLL for (uint r = 0u; r < kRows; ++r) {
+      const float weight = weight_tile[row_of(r) * kPitch + n];
+      if (!masked || !is_masked_weight(weight)) {
+        VKF_UNROLL for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] += weight * value[c];
+      }
     }
   }
 }
@@ -180,7 +211,7 @@ void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
   }
   const int distance = int(key.x) - int(first) - p.terms.causal_offset;  // from query 0
   if (kRelative == 0u) {
-    for (uint r = 0u; r < kRows; ++r) score[r] = 0.0;
+    VKF_UNROLL for (uint r = 0u; r < kRows; ++r) score[r] = 0.0;
   } else if (kSparse != 0u) {
     dot_apart(place.y, distance);
   } else {
@@ -190,12 +221,12 @@ void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
   dot_rows(base.x + key.x * p.k.row_stride, relative_bias(p.relative, VKF_TERM_HEADS, place.y));
   finish_scores(walk, place, first, tile, key);
   update_highest();
-  for (uint r = 0u; r < kRows; ++r) {
-    const float weight = online_weight(score[r], row_highest[r], p.inverse_temperature);
-    const float fade = row_fade[r];
-    weight_tile[r * kPitch + lane] = weight;
+  VKF_UNROLL for (uint r = 0u; r < kRows; ++r) {
+    const float weight = online_weight(score[r], row_highest[row_of(r)], p.inverse_temperature);
+    const float fade = row_fade[row_of(r)];
+    weight_tile[row_of(r) * kPitch + lane] = weight;
     total[r] = total[r] * fade + (is_masked_weight(weight) ? 0.0 : weight);
-    for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] *= fade;
+    VKF_UNROLL for (uint c = 0u; c < kColumns; ++c) sum[r * kColumns + c] *= fade;
   }
   barrier();
   const uint count = min(kLocalSize, walk.count - tile);
@@ -220,8 +251,8 @@ void main() {
   load_queries(p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride, first);
   for (uint r = gl_LocalInvocationID.x; r < kRows; r += kLocalSize) row_highest[r] = kLowestFloat;
   if (gl_LocalInvocationID.x == 0u) masked_tile = ~0u;
-  for (uint r = 0u; r < kRows; ++r) total[r] = 0.0;
-  for (uint n = 0u; n < kRows * kColumns; ++n) sum[n] = 0.0;
+  VKF_UNROLL for (uint r = 0u; r < kRows; ++r) total[r] = 0.0;
+  VKF_UNROLL for (uint n = 0u; n < kRows * kColumns; ++n) sum[n] = 0.0;
   barrier();
   const uint last = min(first + kRows, p.queries) - 1u;
   KeyWalk walk;
@@ -244,13 +275,20 @@ void main() {
   for (uint tile = 0u; tile < walk.count; tile += kLocalSize) {
     attend_tile(walk, place, first, tile, base);
   }
-  for (uint r = 0u; r < kRows; ++r) {
+#if VKF_LITERAL
+  store_totals();
+#endif
+  VKF_UNROLL for (uint r = 0u; r < kRows; ++r) {
+#if VKF_LITERAL
+    const float weights = row_fade[row_of(r)];
+#else
     const float weights = workgroup_sum(total[r]);
-    for (uint c = 0u; c < kColumns; ++c) {
+#endif
+    const uint i = first + row_of(r);
+    VKF_UNROLL for (uint c = 0u; c < kColumns; ++c) {
       const uint column = gl_LocalInvocationID.x + c * kLocalSize;
-      if (first + r < p.queries && column < kValueWidth) {
-        y[out_base + (first + r) * p.y.row_stride + column] =
-            online_result(sum[r * kColumns + c], weights);
+      if (i < p.queries && column < kValueWidth) {
+        y[out_base + i * p.y.row_stride + column] = online_result(sum[r * kColumns + c], weights);
       }
     }
   }

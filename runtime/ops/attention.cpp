@@ -356,6 +356,14 @@ std::optional<Strategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs&
                    a.relative.kinds, counts_keys(a) ? 1u : 0u, round, elements_of_load(a)}};
 }
 
+// The tiled strategy with its rows handed round by quads, a value column to an invocation.
+bool takes_literal(const DeviceCaps& caps, const AttentionAttrs& a) {
+  const uint32_t most =
+      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
+  return caps.wants_literals && caps.subgroup() && caps.subgroup_size == 4 && caps.has_quads &&
+         a.value_width <= most && !is_sparse(a.terms) && a.relative.kinds == 0 && !counts_keys(a);
+}
+
 Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
                                Precision precision) {
   if (const auto units = attention_units(caps, a, precision)) {
@@ -369,6 +377,12 @@ Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
     return unsupported(message({"[attention] There is no kernel for ",
                                 std::max(a.keys, a.most_visited), " keys of width ", a.head_width,
                                 " on a software device; use a shorter sequence"}));
+  }
+  if (rows == kQueriesPerGroup && quads && takes_literal(caps, a)) {
+    const uint32_t lanes = std::max(local, std::bit_ceil(a.value_width));
+    return Strategy{KernelId::attention_literal__f32_f32_f32_subgroup,
+                    rows,
+                    {lanes, rows, a.head_width, a.value_width, 0, 0, softcap_bits(a.softcap)}};
   }
   return Strategy{
       caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup

@@ -251,6 +251,42 @@ TEST_SUITE("cpu") {
           std::string::npos);
   }
 
+  TEST_CASE("drivers that want literals hand rows round in quads where that is possible") {
+    DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
+    caps.device_class = DeviceClass::kSoftware;
+    caps.subgroup_size = 4;
+    caps.wants_literals = caps.has_quads = true;
+    const auto kernel = [&](const AttentionCase& c) {
+      Graph graph;
+      const int64_t width = 3 * int64_t{c.heads} * c.head_width;
+      const TensorId qkv = graph.add_external("qkv", DType::kF32, {c.batch, c.queries, width});
+      REQUIRE(add_attention(graph, {.q = qkv, .kv = qkv}, merged_attrs(c)).ok());
+      const auto plan = make_plan(graph, caps, Precision::kF32);
+      REQUIRE(plan.ok());
+      return std::string(kernel_info(plan->dispatches[0].kernel).name);
+    };
+    const AttentionCase c{
+        .batch = 2, .heads = 3, .kv_heads = 3, .queries = 17, .keys = 17, .head_width = 8};
+    const std::string literal = "attention_literal__f32_f32_f32_subgroup";
+    const std::string tiled = "attention_tiled__f32_f32_f32_subgroup";
+    CHECK(kernel(c) == literal);
+    AttentionCase other = c;
+    other.head_width = other.value_width = 6;  // rows of k do not start at multiples of 4
+    CHECK(kernel(other) == tiled);
+    other.head_width = other.value_width = 132;  // more columns than invocations
+    CHECK(kernel(other) == tiled);
+    other.head_width = other.value_width = 128;
+    CHECK(kernel(other) == literal);
+    AttentionCase one = c;
+    one.queries = one.keys = 1;
+    CHECK(kernel(one) == tiled);
+    caps.has_quads = false;
+    CHECK(kernel(c) == tiled);
+    caps.has_quads = true;
+    caps.wants_literals = false;
+    CHECK(kernel(c) == tiled);
+  }
+
   TEST_CASE("attention folds many heads and batch items over two axes") {
     AttentionCase c{.batch = 5000, .heads = 8, .kv_heads = 8};
     Graph graph;
