@@ -57,6 +57,7 @@ constexpr Way kWays[] = {
      [](DeviceCaps& c) {
        c.device_class = DeviceClass::kSoftware;
        c.wants_literals = true;
+       c.has_int64 = false;  // as in SwiftShader, whose kernels these are
        return c.subgroup() && c.subgroup_size == 4 && c.has_quads;
      }},
 };
