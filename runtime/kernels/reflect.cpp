@@ -8,12 +8,14 @@
 #include <string>
 
 #include "base/message.h"
+#include "kernels/spirv.h"
 
 namespace vkformer {
 namespace {
 
+using namespace spirv;
+
 constexpr uint32_t kMagic = 0x07230203;
-constexpr uint32_t kHeaderWords = 5;
 // More than any sane interface has; stops hostile modules early.
 constexpr uint64_t kMaxPushBytes = 65536;
 constexpr uint32_t kMaxBindings = 64;
@@ -21,32 +23,7 @@ constexpr int kMaxTypeVisits = 4096;
 constexpr int kMaxTypeDepth = 32;
 constexpr uint32_t kNone = ~0u;
 
-enum Op : uint32_t {
-  kOpEntryPoint = 15,
-  kOpExecutionMode = 16,
-  kOpTypeInt = 21,
-  kOpTypeFloat = 22,
-  kOpTypeVector = 23,
-  kOpTypeMatrix = 24,
-  kOpTypeArray = 28,
-  kOpTypeRuntimeArray = 29,
-  kOpTypeStruct = 30,
-  kOpTypePointer = 32,
-  kOpConstant = 43,
-  kOpConstantComposite = 44,
-  kOpSpecConstantTrue = 48,
-  kOpSpecConstantFalse = 49,
-  kOpSpecConstant = 50,
-  kOpSpecConstantComposite = 51,
-  kOpVariable = 59,
-  kOpDecorate = 71,
-  kOpMemberDecorate = 72,
-  kOpDecorationGroup = 73,
-  kOpExecutionModeId = 331,
-};
-
 enum Decoration : uint32_t {
-  kSpecId = 1,
   kBlock = 2,
   kBufferBlock = 3,
   kRowMajor = 4,

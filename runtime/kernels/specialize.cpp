@@ -6,46 +6,12 @@
 #include <set>
 
 #include "base/message.h"
+#include "kernels/spirv.h"
 
 namespace vkformer {
 namespace {
 
-constexpr size_t kHeaderWords = 5;
-constexpr uint32_t kSpecId = 1;  // the decoration
-
-enum Op : uint32_t {
-  kOpTypeBool = 20,
-  kOpConstantTrue = 41,
-  kOpConstantFalse = 42,
-  kOpConstant = 43,
-  kOpConstantComposite = 44,
-  kOpSpecConstantTrue = 48,
-  kOpSpecConstantFalse = 49,
-  kOpSpecConstant = 50,
-  kOpSpecConstantComposite = 51,
-  kOpSpecConstantOp = 52,
-  kOpDecorate = 71,
-  kOpIAdd = 128,
-  kOpISub = 130,
-  kOpIMul = 132,
-  kOpUDiv = 134,
-  kOpUMod = 137,
-  kOpLogicalOr = 166,
-  kOpLogicalAnd = 167,
-  kOpLogicalNot = 168,
-  kOpSelect = 169,
-  kOpIEqual = 170,
-  kOpINotEqual = 171,
-  kOpUGreaterThan = 172,
-  kOpUGreaterThanEqual = 174,
-  kOpULessThan = 176,
-  kOpULessThanEqual = 178,
-  kOpShiftRightLogical = 194,
-  kOpShiftLeftLogical = 196,
-  kOpBitwiseOr = 197,
-  kOpBitwiseAnd = 199,
-  kOpNot = 200,
-};
+using namespace spirv;
 
 // Of words and truth values. SPIR-V leaves divisions by 0 and shifts beyond 31 undefined.
 std::optional<uint32_t> computed(uint32_t op, std::span<const uint32_t> x) {

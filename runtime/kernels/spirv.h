@@ -1,0 +1,61 @@
+// Numbers of SPIR-V (Khronos specification, version 1.x) that more than one reader of modules here
+// knows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace vkformer::spirv {
+
+inline constexpr size_t kHeaderWords = 5;
+inline constexpr uint32_t kSpecId = 1;  // the decoration
+
+enum Op : uint32_t {
+  kOpEntryPoint = 15,
+  kOpExecutionMode = 16,
+  kOpTypeBool = 20,
+  kOpTypeInt = 21,
+  kOpTypeFloat = 22,
+  kOpTypeVector = 23,
+  kOpTypeMatrix = 24,
+  kOpTypeArray = 28,
+  kOpTypeRuntimeArray = 29,
+  kOpTypeStruct = 30,
+  kOpTypePointer = 32,
+  kOpConstantTrue = 41,
+  kOpConstantFalse = 42,
+  kOpConstant = 43,
+  kOpConstantComposite = 44,
+  kOpSpecConstantTrue = 48,
+  kOpSpecConstantFalse = 49,
+  kOpSpecConstant = 50,
+  kOpSpecConstantComposite = 51,
+  kOpSpecConstantOp = 52,
+  kOpVariable = 59,
+  kOpDecorate = 71,
+  kOpMemberDecorate = 72,
+  kOpDecorationGroup = 73,
+  kOpIAdd = 128,
+  kOpISub = 130,
+  kOpIMul = 132,
+  kOpUDiv = 134,
+  kOpUMod = 137,
+  kOpLogicalOr = 166,
+  kOpLogicalAnd = 167,
+  kOpLogicalNot = 168,
+  kOpSelect = 169,
+  kOpIEqual = 170,
+  kOpINotEqual = 171,
+  kOpUGreaterThan = 172,
+  kOpUGreaterThanEqual = 174,
+  kOpULessThan = 176,
+  kOpULessThanEqual = 178,
+  kOpShiftRightLogical = 194,
+  kOpShiftLeftLogical = 196,
+  kOpBitwiseOr = 197,
+  kOpBitwiseAnd = 199,
+  kOpNot = 200,
+  kOpExecutionModeId = 331,
+};
+
+}  // namespace vkformer::spirv
