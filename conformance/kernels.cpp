@@ -37,6 +37,10 @@ std::string why_not(KernelId kernel, const DeviceCaps& caps) {
   if ((needs & kFeature_matrix2) != 0 && !caps.matrix2()) {
     return "needs VK_NV_cooperative_matrix2, and SPIR-V of a compiler that knows it";
   }
+  if ((needs & kFeature_tables) != 0 && !caps.tables()) {
+    return "needs arrays of buffers (descriptor indexing), which only software devices are asked "
+           "for";
+  }
   if ((needs & kFeature_int64) != 0 && !caps.int64()) return "needs 64-bit integers in shaders";
   return {};
 }

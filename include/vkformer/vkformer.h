@@ -269,7 +269,10 @@ typedef struct vkf_device_requirements {
   // 1: the same for cooperativeMatrixReductions, -Conversions and -PerElementOperations, with
   // maintenance4
   uint32_t cooperative_matrix2;
-  uint32_t reserved;
+  // 1: the same for shaderStorageBufferArrayDynamicIndexing, runtimeDescriptorArray and
+  // descriptorBindingVariableDescriptorCount and -StorageBufferUpdateAfterBind, without
+  // robustBufferAccess
+  uint32_t descriptor_indexing;
 } vkf_device_requirements;
 // Of `host` only get_instance_proc_addr, instance, physical_device and api_version count. [any]
 VKFORMER_API vkf_status vkf_device_require(const vkf_adopted_device* host,

@@ -100,7 +100,8 @@ const char* lasting_name(const std::string& name) {
   for (const char* known :
        {VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME,
         VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME,
-        kMatrixExtension, kMatrix2Extension, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME}) {
+        kMatrixExtension, kMatrix2Extension, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
+        VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME}) {
     if (name == known) return known;
   }
   return nullptr;
@@ -126,6 +127,7 @@ vkf_status vkf_device_require(const vkf_adopted_device* host, vkf_device_require
     c.cooperative_matrix = found.cooperative_matrix;
     c.subgroup_size_control = found.subgroup_size_control;
     c.cooperative_matrix2 = found.cooperative_matrix2;
+    c.descriptor_indexing = found.descriptor_indexing;
     for (const std::string& name : found.extensions) {
       c.extensions[c.extension_count++] = lasting_name(name);
     }

@@ -18,6 +18,7 @@ enum KernelFeature : uint32_t {
   kFeature_int64 = 1u << 2,
   kFeature_matrix = 1u << 3,
   kFeature_matrix2 = 1u << 4,
+  kFeature_tables = 1u << 5,  // arrays of buffers, indexed (descriptor indexing)
 };
 
 // Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; the list is shaders/kernels.cmake.

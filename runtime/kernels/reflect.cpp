@@ -27,7 +27,6 @@ enum Decoration : uint32_t {
   kBlock = 2,
   kBufferBlock = 3,
   kRowMajor = 4,
-  kArrayStride = 6,
   kMatrixStride = 7,
   kBuiltIn = 11,
   kNonWritable = 24,
@@ -44,7 +43,6 @@ constexpr uint32_t kModeLocalSizeId = 38;
 constexpr uint32_t kClassUniformConstant = 0;
 constexpr uint32_t kClassUniform = 2;
 constexpr uint32_t kClassPushConstant = 9;
-constexpr uint32_t kClassStorageBuffer = 12;
 
 Error malformed(const std::string& what) {
   return invalid_file(message({"[SPIR-V] ", what, "; compile the shader again"}));
@@ -282,6 +280,25 @@ bool every_member_has(const Module& module, uint32_t type, const Instruction& in
   return true;
 }
 
+// Binding 0 of set 1: an array of buffers without a length, which are only read.
+Status add_table(const Module& module, const Instruction& variable, const Decorations& on,
+                 KernelInterface& out) {
+  const Instruction* pointer = module.find(variable.operand(0));
+  const Instruction* array = pointer ? module.find(pointer->operand(2)) : nullptr;
+  const uint32_t block = array ? array->operand(1) : kNone;
+  const Instruction* type = module.find(block);
+  const bool read =
+      type && (on.has(kNonWritable) || every_member_has(module, block, *type, kNonWritable));
+  if (on.get(kBinding).value_or(kNone) != 0 || variable.operand(2) != kClassStorageBuffer ||
+      !array || array->op != kOpTypeRuntimeArray || !type || type->op != kOpTypeStruct || !read) {
+    return malformed(
+        "descriptor set 1 may hold one array of readonly storage buffers, without a length, at "
+        "binding 0");
+  }
+  out.has_table = true;
+  return {};
+}
+
 // The block behind a buffer variable: a struct, not an array of descriptors.
 Result<uint32_t> block_of(const Module& module, const Instruction& variable) {
   const Instruction* pointer = module.find(variable.operand(0));
@@ -295,15 +312,18 @@ Result<uint32_t> block_of(const Module& module, const Instruction& variable) {
 
 Status add_binding(const Module& module, uint32_t id, const Instruction& variable,
                    KernelInterface& out) {
+  const Decorations& on = module.decorated(id);
+  const uint32_t set = on.get(kDescriptorSet).value_or(0);
+  if (set == 1) return add_table(module, variable, on, out);
   VKF_ASSIGN(const uint32_t block, block_of(module, variable));
   const Instruction& type = *module.find(block);
-  const Decorations& on = module.decorated(id);
   auto binding = on.get(kBinding);
   if (!binding || *binding >= kMaxBindings) {
     return malformed("a buffer variable has no binding below 64");
   }
-  if (on.get(kDescriptorSet).value_or(0) != 0) {
-    return malformed("binding " + std::to_string(*binding) + " is not in descriptor set 0");
+  if (set != 0) {
+    return malformed("binding " + std::to_string(*binding) +
+                     " is in neither descriptor set 0 nor 1");
   }
   KernelBinding found;
   found.binding = *binding;

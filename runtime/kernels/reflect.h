@@ -20,7 +20,8 @@ struct KernelBinding {
 };
 
 struct KernelInterface {
-  std::vector<KernelBinding> bindings;  // ascending, without gaps
+  std::vector<KernelBinding> bindings;  // of set 0, ascending, without gaps
+  bool has_table = false;  // binding 0 of set 1 is an array of buffers, as long as the host likes
   uint32_t push_bytes = 0;
   std::vector<uint32_t> spec_ids;  // ascending
   // Workgroup size as written; an axis set by a specialization constant has its id here, else ~0.

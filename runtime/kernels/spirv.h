@@ -8,11 +8,14 @@
 namespace vkformer::spirv {
 
 inline constexpr size_t kHeaderWords = 5;
-inline constexpr uint32_t kSpecId = 1;  // the decoration
+inline constexpr uint32_t kSpecId = 1;  // decorations
+inline constexpr uint32_t kArrayStride = 6;
+inline constexpr uint32_t kClassStorageBuffer = 12;
 
 enum Op : uint32_t {
   kOpEntryPoint = 15,
   kOpExecutionMode = 16,
+  kOpTypeVoid = 19,
   kOpTypeBool = 20,
   kOpTypeInt = 21,
   kOpTypeFloat = 22,
@@ -31,7 +34,10 @@ enum Op : uint32_t {
   kOpSpecConstant = 50,
   kOpSpecConstantComposite = 51,
   kOpSpecConstantOp = 52,
+  kOpFunction = 54,
   kOpVariable = 59,
+  kOpAccessChain = 65,
+  kOpInBoundsAccessChain = 66,
   kOpDecorate = 71,
   kOpMemberDecorate = 72,
   kOpDecorationGroup = 73,
@@ -55,6 +61,7 @@ enum Op : uint32_t {
   kOpBitwiseOr = 197,
   kOpBitwiseAnd = 199,
   kOpNot = 200,
+  kOpLabel = 248,
   kOpExecutionModeId = 331,
 };
 

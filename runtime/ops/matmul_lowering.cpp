@@ -34,6 +34,20 @@ uint32_t aligned_a(const MatmulParams& p) {
   return p.a_offset % 4 == 0 && p.a_row_stride % 4 == 0 && p.a_batch_stride % 4 == 0 ? 1 : 0;
 }
 
+// Whether matmul_slabs takes it: whole slabs, in the order of the table, and no more than it holds.
+bool in_slabs(const MatmulProblem& problem, const DeviceCaps& caps) {
+  constexpr uint32_t kSlab = kSlabSteps * kPanelColumns;  // elements
+  const MatmulParams& p = problem.params;
+  if (problem.format != MatrixFormat::kF32 || !in_panels(problem) || aligned_a(p) == 0)
+    return false;
+  const uint64_t panels = ceil_div(p.n, kPanelColumns);
+  const uint64_t end =
+      p.b_offset + uint64_t{problem.batch - 1} * p.b_batch_stride + panels * p.b_panel_stride;
+  return p.k % kSlabSteps == 0 && p.b_panel_stride == p.k * kPanelColumns &&
+         p.b_offset % kSlab == 0 && p.b_batch_stride % kSlab == 0 &&
+         end / kSlab <= caps.max_table_parts;
+}
+
 uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice) {
   return problem.params.n <= 32 ? 32 : choice.rows;
 }
@@ -143,6 +157,19 @@ void launch_wide(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
   set_live(d, problem, 0, rows);
 }
 
+void launch_slabs(Dispatch& d, const MatmulProblem& problem) {
+  constexpr uint32_t kTile = 4;  // rows
+  const MatmulParams& p = problem.params;
+  d.kernel = KernelId::matmul_slabs__f32_f32_f32_tables;
+  const uint32_t bias = p.bias_offset != kMatmulNone ? kTermBias : 0;
+  const uint32_t addend = p.c_offset != kMatmulNone ? kTermAddend : 0;
+  d.spec = {p.activation, bias | addend};
+  d.table_binding = 1;
+  d.table_part_bytes = kSlabSteps * kPanelColumns * 4;
+  d.groups = {ceil_div(p.m, kTile), ceil_div(p.n, kPanelColumns), problem.batch};
+  set_live(d, problem, 0, kTile);
+}
+
 void launch_strided(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
                     const MatmulChoice& tile) {
   if (can_run({kAnyRows, MatmulStrategy::kLiteral, 8}, caps)) {
@@ -206,6 +233,13 @@ MatmulChoice software_tile(uint32_t m, const DeviceCaps& caps) {
   return {kAnyRows, MatmulStrategy::kWide, large_tile_rows(caps), 1};
 }
 
+// What takes a product that is not in whole slabs.
+MatmulChoice unslabbed(const MatmulProblem& problem, const DeviceCaps& caps) {
+  const uint32_t m = problem.params.m;
+  const MatmulChoice literal{m, MatmulStrategy::kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)};
+  return can_run(literal, caps) ? literal : software_tile(m, caps);
+}
+
 // Halves are multiplied by matmul_rows and the plain tiles of matmul_wide, f32 and f16 weights
 // only.
 void launch_half(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
@@ -248,6 +282,10 @@ void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, b
       d.kernel = literal_kernel(problem.format, choice.rows == 1);
       if (choice.rows == 1) return launch_single(d, problem);
       return launch_wide(d, problem, caps, {kAnyRows, MatmulStrategy::kWide, 8, 1}, true);
+    case MatmulStrategy::kSlabs:
+      if (!in_slabs(problem, caps))
+        return launch(d, problem, caps, half, unslabbed(problem, caps), 1);
+      return launch_slabs(d, problem);
     case MatmulStrategy::kStrided:
       return launch_strided(d, problem, caps, choice);
     case MatmulStrategy::kTiled:

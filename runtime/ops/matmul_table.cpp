@@ -22,6 +22,7 @@ uint8_t software_lanes(const DeviceCaps& caps) {
 std::vector<MatmulChoice> software_table(const DeviceCaps& caps) {
   const MatmulChoice rows{kFewRows, kRows, 0, software_lanes(caps), 1};
   if (!caps.subgroup()) return {rows, {kAnyRows, kWide, 14, 2}};
+  if (can_run({kAnyRows, kSlabs, 4}, caps)) return {{kAnyRows, kSlabs, 4}};
   if (can_run({1, kLiteral, 1}, caps)) return {{1, kLiteral, 1}, {kAnyRows, kLiteral, 8}};
   const MatmulChoice many{kAnyRows, kWide, large_tile_rows(caps), 1};
   if (can_run({kStreamedRows, kStream}, caps)) return {{kStreamedRows, kStream}, many};
@@ -145,6 +146,8 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
     case kLiteral:
       return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.wants_literals &&
              caps.subgroup() && caps.subgroup_size == 4 && caps.has_quads;
+    case kSlabs:
+      return c.rows == 4 && caps.wants_literals && caps.tables();
     case kTiled:
       return c.rows == 32 || c.rows == 64 ||
              (c.rows == 128 && std::min(most, caps.limits.max_group_size[0]) >= 256);
@@ -172,6 +175,7 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
   }
   if (m <= kStreamedRows) add_candidate(list, {m, kStream}, caps);
   add_candidate(list, {m, kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)}, caps);
+  add_candidate(list, {m, kSlabs, 4}, caps);
   for (const auto& [rows, groups] : {std::pair{8, 1}, {16, 1}, {24, 1}, {32, 1}, {8, 2}, {14, 2}}) {
     // A tile of more than twice the rows computes more that nobody wants than it saves.
     if (static_cast<uint32_t>(rows) <= std::max(8u, 2 * m)) {

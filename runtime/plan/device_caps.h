@@ -65,6 +65,8 @@ struct DeviceCaps {
   // Subgroups reduce, convert and work on elements of their matrices (VK_NV_cooperative_matrix2);
   // counts in the matrix tier only.
   bool has_matrix2 = false;
+  // Buffers that a kernel's array may have (descriptor indexing); 0: kernels have none.
+  uint32_t max_table_parts = 0;
   bool has_int64 = false;  // 64-bit integers in shaders: wider loads on software devices
   // An indirect dispatch begins where the last one with a base began, unless one without came
   // between; a quirk.
@@ -81,6 +83,7 @@ struct DeviceCaps {
   bool int64() const { return has_int64 && tier >= Tier::kSubgroup; }
   bool fp16() const { return tier >= Tier::kFp16; }
   bool matrix() const { return tier >= Tier::kMatrix && !matrix_units.empty(); }
+  bool tables() const { return max_table_parts > 0 && tier >= Tier::kSubgroup; }
   bool matrix2() const { return has_matrix2 && matrix(); }
 };
 

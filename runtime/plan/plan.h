@@ -44,6 +44,10 @@ struct Dispatch {
   std::vector<BoundBuffer> bindings;
   std::vector<std::byte> push;  // at most 128 bytes
   std::vector<uint32_t> spec;   // values of the specialization constants 0, 1, 2, ...
+  // Of a kernel with a table (set 1), the binding whose buffer it has in parts, and how long a part
+  // is. Part i begins i parts behind the buffer's begin; only whole ones are there.
+  uint32_t table_binding = 0;
+  uint32_t table_part_bytes = 0;  // 0: the kernel has no table
   std::array<uint32_t, 3> groups = {1, 1, 1};
   // In a decoding step, the axis whose group count is ceil(live slots / slots_per_group) times
   // groups[axis]-independent 1, taken indirectly; -1 where the count does not depend on live slots.

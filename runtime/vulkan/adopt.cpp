@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "vkformer/vulkan_interop.h"
+#include "vulkan/buffer_tables.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/matrix_units.h"
 
@@ -20,6 +21,7 @@ struct EnabledFeatures {
   bool matrix2 = false;
   bool maintenance4 = false;
   bool subgroup_sizes = false;
+  bool tables = false;
 };
 
 EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
@@ -35,6 +37,10 @@ EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
       enabled.timeline |= v->timelineSemaphore == VK_TRUE;
       enabled.memory_model |= v->vulkanMemoryModel == VK_TRUE;
       enabled.device_scope |= v->vulkanMemoryModelDeviceScope == VK_TRUE;
+      enabled.tables |= TableFeatures::whole(*v);
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES) {
+      enabled.tables |= TableFeatures::whole(
+          *reinterpret_cast<const VkPhysicalDeviceDescriptorIndexingFeatures*>(next));
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES) {
       const auto* v = reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(next);
       enabled.memory_model |= v->vulkanMemoryModel == VK_TRUE;
@@ -62,6 +68,9 @@ EnabledFeatures read_chain(const VkPhysicalDeviceFeatures2* features) {
       enabled.timeline |= v->timelineSemaphore == VK_TRUE;
     }
   }
+  // Where buffers are robust, arrays of them would have to be, too, which few drivers offer.
+  enabled.tables = enabled.tables && features->features.shaderStorageBufferArrayDynamicIndexing &&
+                   !features->features.robustBufferAccess;
   return enabled;
 }
 
@@ -121,6 +130,9 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
   s.sizes_subgroups = s.sizes_subgroups && enabled.subgroup_sizes &&
                       (s.version >= VK_API_VERSION_1_3 ||
                        names(adopted, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
+  const bool indexes =
+      enabled.tables && (core || names(adopted, VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME));
+  if (!indexes) s.caps.max_table_parts = 0;
   s.leave_out_unsized_units();
   if (!enabled.fp16) s.info.notes.push_back("the application did not enable shaderFloat16");
   if (!enabled.timeline) {
@@ -195,6 +207,10 @@ Result<DeviceRequirements> device_requirements(PFN_vkGetInstanceProcAddr get, Vk
     if (s.version < VK_API_VERSION_1_3) {
       found.extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     }
+  }
+  found.descriptor_indexing = s.caps.max_table_parts > 0 ? VK_TRUE : VK_FALSE;
+  if (found.descriptor_indexing && !core) {
+    found.extensions.push_back(VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME);
   }
   if (s.fp16 && !core) found.extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
   if (s.timeline && !core) found.extensions.push_back(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/message.h"
+#include "vulkan/buffer_tables.h"
 #include "vulkan/demotion_file.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/matrix_units.h"
@@ -155,6 +156,14 @@ Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const Device
   }
   MatrixEnabling matrix;
   if (s.caps.matrix()) features.pNext = matrix.before(features.pNext, s, extensions);
+  TableFeatures tables;
+  if (s.caps.tables()) {
+    features.features.shaderStorageBufferArrayDynamicIndexing = VK_TRUE;
+    tables.set(VK_TRUE);
+    tables.indexing.pNext = features.pNext;
+    features.pNext = &tables.indexing;
+    if (!core) extensions.push_back(VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME);
+  }
   if (s.timeline) {
     semaphore.timelineSemaphore = VK_TRUE;
     semaphore.pNext = features.pNext;

@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "base/message.h"
+#include "kernels/buffer_chains.h"
 #include "kernels/specialize.h"
+#include "vulkan/buffer_tables.h"
 
 namespace vkformer {
 namespace {
@@ -47,6 +49,11 @@ Status check_kernel(std::string_view name, uint32_t features, const KernelInterf
   if (!tier_ok) {
     return unsupported(message({quoted(name), " needs a higher tier than '", tier_name(caps.tier),
                                 "', the one in use; choose another kernel"}));
+  }
+  if (interface.has_table && !caps.tables()) {
+    return unsupported(quoted(name) +
+                       " indexes an array of buffers (descriptor indexing), which this device or "
+                       "tier has not; choose another kernel");
   }
   const DeviceLimits& limits = caps.limits;
   const auto storage =
@@ -101,6 +108,15 @@ Status check_dispatch(const Dispatch& dispatch, const KernelInterface& interface
                                    " specialization constants, but its shader has one of id ",
                                    interface.spec_ids.back(), "; correct the lowering"}));
   }
+  const bool read = dispatch.table_binding < dispatch.bindings.size() &&
+                    dispatch.bindings[dispatch.table_binding].access == Access::kRead;
+  if (interface.has_table != (dispatch.table_part_bytes > 0) || (interface.has_table && !read)) {
+    return internal_error(message(
+        {who, " has parts of ", dispatch.table_part_bytes, " bytes of binding ",
+         dispatch.table_binding, " in its table, but its shader ",
+         (interface.has_table ? "reads one of a binding that is only read" : "declares none"),
+         "; correct the lowering"}));
+  }
   for (size_t i = 0; i < interface.bindings.size(); ++i) {
     const KernelBinding& binding = interface.bindings[i];
     Access shader = Access::kReadWrite;
@@ -134,6 +150,9 @@ PipelineStore::~PipelineStore() {
     context_.api.DestroyPipeline(context_.device, pipeline, context_.allocator);
   }
   for (const auto& [id, kernel] : kernels_) destroy_kernel(*kernel);
+  if (table_layout_) {
+    context_.api.DestroyDescriptorSetLayout(context_.device, table_layout_, context_.allocator);
+  }
   if (cache_ == context_.adopted_cache) return;
   if (cache_) context_.api.DestroyPipelineCache(context_.device, cache_, context_.allocator);
 }
@@ -167,8 +186,15 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                  (kernel.interface.push_bytes + 3) / 4 * 4};
   VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  info.setLayoutCount = 1;
-  info.pSetLayouts = &kernel.set_layout;
+  if (kernel.interface.has_table && context_.caps.tables()) {  // else check_kernel refuses it
+    if (!table_layout_) {
+      VKF_ASSIGN(table_layout_, make_table_layout(context_));
+    }
+    kernel.table_layout = table_layout_;
+  }
+  const std::array layouts = {kernel.set_layout, kernel.table_layout};
+  info.setLayoutCount = kernel.table_layout ? 2 : 1;
+  info.pSetLayouts = layouts.data();
   info.pushConstantRangeCount = push.size > 0 ? 1 : 0;
   info.pPushConstantRanges = &push;
   return context_.check_made(
@@ -227,7 +253,7 @@ Result<VkPipeline> PipelineStore::make_literal_pipeline(KernelId id, const Kerne
   auto words = specialize_spirv(words_of(id), spec);
   if (!words) return words.error().with_context(quoted(name));
   Kernel literal = kernel;
-  VKF_ASSIGN(literal.module, make_module(*words, name));
+  VKF_ASSIGN(literal.module, make_module(share_buffer_chains(*words), name));
   Result<VkPipeline> made = make_pipeline(literal, kernel_info(id), {});
   context_.api.DestroyShaderModule(context_.device, literal.module, context_.allocator);
   return made;
@@ -274,7 +300,8 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   VKF_ASSIGN(const Kernel* found, kernel(id));
   const Key key{id, {spec.begin(), spec.end()}};
   auto view = [&](VkPipeline handle) {
-    return Pipeline{handle, found->layout, found->set_layout, &found->interface};
+    return Pipeline{handle, found->layout, found->set_layout, found->table_layout,
+                    &found->interface};
   };
   {
     std::lock_guard<std::mutex> lock(mutex_);

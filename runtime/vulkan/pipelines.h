@@ -21,6 +21,7 @@ struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+  VkDescriptorSetLayout table_layout = VK_NULL_HANDLE;  // of set 1; null: the kernel has no table
   const KernelInterface* interface = nullptr;
 };
 
@@ -49,6 +50,7 @@ class PipelineStore {
     KernelInterface interface;
     VkShaderModule module = VK_NULL_HANDLE;  // none where each pipeline has one of its own
     VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+    VkDescriptorSetLayout table_layout = VK_NULL_HANDLE;  // the store's
     VkPipelineLayout layout = VK_NULL_HANDLE;
   };
   using Key = std::pair<KernelId, std::vector<uint32_t>>;
@@ -68,6 +70,8 @@ class PipelineStore {
 
   Context& context_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
+  VkDescriptorSetLayout table_layout_ =
+      VK_NULL_HANDLE;  // of every kernel with a table, once needed
   mutable std::mutex mutex_;
   std::map<KernelId, std::unique_ptr<Kernel>> kernels_;
   std::map<Key, VkPipeline> pipelines_;

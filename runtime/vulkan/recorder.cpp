@@ -231,7 +231,7 @@ Status Recorder::bind_dispatches() {
     for (const KernelBinding& b : pipeline->interface->bindings) {
       ++(b.type == BindingType::kStorage ? storage : uniform);
     }
-    bound_.push_back({*pipeline, VK_NULL_HANDLE, indirect});
+    bound_.push_back({*pipeline, VK_NULL_HANDLE, VK_NULL_HANDLE, indirect});
     if (dispatch.live_axis >= 0) ++indirect;
   }
   const BufferSpan& args = inputs_.indirect_args;
@@ -247,6 +247,23 @@ Status Recorder::bind_dispatches() {
   for (size_t i = 0; i < bound_.size(); ++i) {
     VKF_CHECK(write_set(plan_.dispatches[i], bound_[i]));
   }
+  return make_tables();
+}
+
+Status Recorder::make_tables() {
+  BufferTables tables(context_);
+  VkDescriptorSetLayout layout = VK_NULL_HANDLE;
+  std::vector<std::pair<BoundDispatch*, size_t>> wanted;
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    if (!bound_[i].pipeline.table_layout) continue;
+    const Dispatch& dispatch = plan_.dispatches[i];
+    layout = bound_[i].pipeline.table_layout;
+    VKF_ASSIGN(const VkDescriptorBufferInfo range,
+               describe(dispatch, dispatch.table_binding, BindingType::kStorage));
+    wanted.push_back({&bound_[i], tables.add({range, dispatch.table_part_bytes})});
+  }
+  VKF_ASSIGN(out_.tables, tables.make(layout));
+  for (const auto& [bound, number] : wanted) bound->table = tables.set(number);
   return {};
 }
 
@@ -357,8 +374,9 @@ void Recorder::bind(uint32_t index) {
   const std::vector<std::byte>& push = plan_.dispatches[index].push;
   api.CmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound.pipeline.handle);
   if (bound.set) {
+    const std::array sets = {bound.set, bound.table};
     api.CmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound.pipeline.layout, 0,
-                              1, &bound.set, 0, nullptr);
+                              bound.table ? 2 : 1, sets.data(), 0, nullptr);
   }
   if (!push.empty()) {
     api.CmdPushConstants(commands_, bound.pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,

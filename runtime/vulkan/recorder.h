@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/slicing.h"
+#include "vulkan/buffer_tables.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/recording.h"
 
@@ -19,6 +20,7 @@ struct Recording::Impl {
   Buffer arena;
   std::vector<BufferSpan> spans;  // per plan buffer; the arena's point into `arena`
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
+  VkDescriptorPool tables = VK_NULL_HANDLE;
   VkCommandPool commands = VK_NULL_HANDLE;
   VkQueryPool queries = VK_NULL_HANDLE;
   std::vector<SubmitChunk> chunks;
@@ -57,6 +59,7 @@ class Recorder {
   struct BoundDispatch {
     Pipeline pipeline;
     VkDescriptorSet set = VK_NULL_HANDLE;
+    VkDescriptorSet table = VK_NULL_HANDLE;
     uint64_t indirect = 0;  // its place among the indirect arguments
   };
   Status bind_memory();
@@ -65,6 +68,7 @@ class Recorder {
   Result<VkDescriptorBufferInfo> describe(const Dispatch& dispatch, size_t binding,
                                           BindingType type) const;
   Status write_set(const Dispatch& dispatch, BoundDispatch& bound);
+  Status make_tables();
   Status make_pools();
   Status begin_chunk();
   void see_all_before();

@@ -30,6 +30,7 @@ Recording::Impl::~Impl() {
   if (queries) api.DestroyQueryPool(handle, queries, allocator);
   if (commands) destroy_command_pool(owner.context, commands);
   if (descriptors) api.DestroyDescriptorPool(handle, descriptors, allocator);
+  if (tables) api.DestroyDescriptorPool(handle, tables, allocator);
 }
 
 Recording::Recording(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "vulkan/buffer_tables.h"
 #include "vulkan/context.h"
 #include "vulkan/matrix_units.h"
 
@@ -78,6 +79,11 @@ bool knows_subgroup_sizes(const Snapshot& s) {
   return s.version >= VK_API_VERSION_1_3 || s.offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
 }
 
+// Whether a device can be asked about arrays of buffers.
+bool knows_tables(const Snapshot& s) {
+  return s.version >= VK_API_VERSION_1_2 || s.offers(VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME);
+}
+
 // The property structures that a Vulkan 1.1 device, or a newer one, can be asked for.
 struct PropertyChain {
   VkPhysicalDeviceProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -89,6 +95,8 @@ struct PropertyChain {
   VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
   VkPhysicalDeviceMaintenance4Properties maintenance4{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+  VkPhysicalDeviceDescriptorIndexingProperties indexing{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES};
   SubgroupSizes sizes;
   bool has_driver = false;
   bool has_maintenance4 = false;
@@ -109,12 +117,17 @@ struct PropertyChain {
       *tail = &maintenance4;
       tail = &maintenance4.pNext;
     }
+    if (knows_tables(s)) {
+      *tail = &indexing;
+      tail = &indexing.pNext;
+    }
     if (knows_subgroup_sizes(s)) *tail = &sizes.range;
     api.GetPhysicalDeviceProperties2(s.physical, &all);
   }
 };
 
-void ask_features(const InstanceApi& api, Snapshot& s, SubgroupSizes& sizes) {
+void ask_features(const InstanceApi& api, Snapshot& s, PropertyChain& chain) {
+  SubgroupSizes& sizes = chain.sizes;
   VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   VkPhysicalDeviceShaderFloat16Int8Features fp16{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
@@ -134,6 +147,11 @@ void ask_features(const InstanceApi& api, Snapshot& s, SubgroupSizes& sizes) {
     *tail = &sizes.features;
     tail = &sizes.features.pNext;
   }
+  TableFeatures tables;
+  if (knows_tables(s)) {
+    *tail = &tables.indexing;
+    tail = &tables.indexing.pNext;
+  }
   MatrixChain matrix;
   Matrix2Chain matrix2;
   if (core && s.offers(kMatrixExtension)) {
@@ -144,6 +162,12 @@ void ask_features(const InstanceApi& api, Snapshot& s, SubgroupSizes& sizes) {
   s.fp16 = fp16.shaderFloat16 == VK_TRUE;
   s.caps.has_int64 = all.features.shaderInt64 == VK_TRUE;
   s.timeline = timeline.timelineSemaphore == VK_TRUE;
+  // What has kernels with tables is a software device; no other needs them enabled.
+  const bool indexes = TableFeatures::whole(tables.indexing) &&
+                       all.features.shaderStorageBufferArrayDynamicIndexing == VK_TRUE;
+  if (indexes && s.caps.device_class == DeviceClass::kSoftware) {
+    s.caps.max_table_parts = max_table_parts(chain.indexing);
+  }
   if (!matrix.whole()) return;
   s.caps.matrix_units = matrix_units_of(api.GetInstanceProcAddr, api.instance, s.physical);
   s.matrix = s.fp16 && !s.caps.matrix_units.empty();
@@ -171,6 +195,9 @@ void leave_out_absent(Snapshot& s) {
     s.caps.has_matrix2 = false;
     s.info.notes.push_back("offers VK_NV_cooperative_matrix2, but " + missing2);
   }
+#ifdef VKFORMER_WITHOUT_TABLES
+  s.caps.max_table_parts = 0;
+#endif
 #ifdef VKFORMER_WITHOUT_INT64
   s.caps.has_int64 = false;
 #endif
@@ -315,7 +342,7 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
   if (s.version >= VK_API_VERSION_1_1) {
     PropertyChain chain;
     chain.ask(api, s);
-    ask_features(api, s, chain.sizes);
+    ask_features(api, s, chain);
     s.caps.limits = limits_of(chain);
     s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);
     s.sizes_subgroups = chain.sizes.can_ask_for(s.caps.subgroup_size);
@@ -351,6 +378,7 @@ Status clamp_snapshot(Snapshot& s, const DeviceOptions& options,
     s.caps.limits = clamp_limits(s.caps.limits, profile.limits);
     s.caps.tier = std::min(s.caps.tier, profile.max_tier);
     s.caps.has_int64 = s.caps.has_int64 && profile.int64;
+    s.caps.max_table_parts = 0;
     s.timeline = s.timeline && profile.timeline;
   }
   mirror_limits(s);

@@ -1,13 +1,22 @@
-// needs: MatmulParams p, kActivation, b[], c[], y[], y4[] (includes activation.glsl).
+// needs: MatmulParams p, kActivation, b[], c[], y[], y4[] unless VKF_LITERAL; with VKF_SLABS kTerms
+//        (includes activation.glsl).
 // What follows the sums of four neighbouring columns of a row: alpha, bias, activation, gate and
 // addend, and the store. One element at a time: matmul_finish.glsl.
 #ifndef VKF_MATMUL_FINISH_QUAD_GLSL
 #define VKF_MATMUL_FINISH_QUAD_GLSL
 #include "activation.glsl"
 
+#if VKF_SLABS  // constants there, so that nothing is loaded for what is absent
+bool has_bias() { return (kTerms & kTermBias) != 0u; }
+bool has_addend() { return (kTerms & kTermAddend) != 0u; }
+#else
+bool has_bias() { return p.bias_offset != kMatmulNone; }
+bool has_addend() { return p.c_offset != kMatmulNone; }
+#endif
+
 vec4 load_bias(uint column) {
   vec4 bias = vec4(0.0);
-  if (p.bias_offset != kMatmulNone) {
+  if (has_bias()) {
     [[unroll]] for (uint e = 0u; e < 4u; ++e) {
       if (column + e < p.n) bias[e] = b[p.bias_offset + column + e];
     }
@@ -18,7 +27,7 @@ vec4 load_bias(uint column) {
 // beta C, or zeros.
 vec4 load_addend(uint row, uint column) {
   vec4 addend = vec4(0.0);
-  if (p.c_offset != kMatmulNone) {
+  if (has_addend()) {
     const uint at = p.c_offset + gl_WorkGroupID.z * p.c_batch_stride + row * p.c_row_stride;
     [[unroll]] for (uint e = 0u; e < 4u; ++e) {
       if (column + e < p.n) addend[e] = p.beta * c[at + column + e];

@@ -8,12 +8,16 @@
 #ifdef __cplusplus
 inline constexpr uint32_t kMatmulNone = 0xffffffffu;
 inline constexpr uint32_t kPanelColumns = 64;
+inline constexpr uint32_t kSlabSteps = 8;
+inline constexpr uint32_t kTermBias = 1, kTermAddend = 2;
 inline constexpr uint32_t kNormNone = 0, kNormRms = 1, kNormLayer = 2;
 #else
 const uint kMatmulNone = 0xffffffffu;  // bias_offset or c_offset of an operand that is absent
 // A packed weight lies in panels: so many columns of B, all steps of k of which follow each other,
 // so that a workgroup streams memory instead of touching a new page with every step.
 const uint kPanelColumns = 64u;
+const uint kTermBias = 1u, kTermAddend = 2u;  // of kTerms of matmul_slabs
+const uint kSlabSteps = 8u;  // of K, of a panel: what matmul_slabs reads behind one address
 // What kNorm of matmul_rows may be: the norm of A's rows in front of the product.
 const uint kNormNone = 0u, kNormRms = 1u, kNormLayer = 2u;
 #endif

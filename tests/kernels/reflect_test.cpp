@@ -150,6 +150,32 @@ TEST_SUITE("cpu") {
     CHECK(r->spec_ids == std::vector<uint32_t>{3, 7});
   }
 
+  TEST_CASE("an array of readonly buffers in set 1 is a table, and nothing else may lie there") {
+    // f32[] blocks in an array of type %15 behind variable %30, at that binding of set 1.
+    const auto table = [](uint32_t array_op, uint32_t binding, bool readonly, uint32_t storage) {
+      Assembler a;
+      a.entry().types().op(43, {11, 14, 3});
+      if (array_op == 29) a.op(29, {15, 12});
+      if (array_op == 28) a.op(28, {15, 12, 14});
+      if (readonly) a.op(72, {12, 0, 24});
+      a.op(71, {30, 34, 1}).op(71, {30, 33, binding});
+      return a.op(32, {31, storage, array_op == 0 ? 12u : 15u}).op(59, {31, 30, storage});
+    };
+    const auto found = table(29, 0, true, 12).reflect();
+    REQUIRE_MESSAGE(found, found.error().message);
+    CHECK(found->has_table);
+    CHECK(found->bindings.empty());
+    CHECK_FALSE(kernel_interface(KernelId::fill_words__u32)->has_table);
+    CHECK(kernel_interface(KernelId::matmul_slabs__f32_f32_f32_tables)->has_table);
+    for (const Assembler& a :
+         {table(29, 1, true, 12), table(29, 0, false, 12), table(28, 0, true, 12),
+          table(0, 0, true, 12), table(29, 0, true, 2)}) {
+      const auto refused = a.reflect();
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().message.find("one array of readonly") != std::string::npos);
+    }
+  }
+
   TEST_CASE("what cannot be used is refused with its reason") {
     auto says = [](const Assembler& a, const char* what) {
       const auto r = a.reflect();
@@ -164,10 +190,10 @@ TEST_SUITE("cpu") {
              .entry()
              .types()
              .op(71, {30, 33, 0})
-             .op(71, {30, 34, 1})
+             .op(71, {30, 34, 2})
              .op(32, {31, 12, 12})
              .op(59, {31, 30, 12}),
-         "descriptor set 0");
+         "neither descriptor set 0 nor 1");
     says(Assembler().entry().types().op(32, {31, 0, 12}).op(59, {31, 30, 0}), "images");
     says(Assembler().entry().types().op(71, {30, 33, 0}).op(32, {31, 12, 13}).op(59, {31, 30, 12}),
          "arrays of descriptors");

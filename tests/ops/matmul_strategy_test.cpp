@@ -87,7 +87,8 @@ void add_tiled_runs(std::vector<ProductRun>& runs, const DeviceCaps& caps) {
 void add_special_runs(std::vector<ProductRun>& runs, DeviceCaps caps) {
   caps.wants_literals = caps.streams_uniform_loads = true;
   add_run(runs, caps, Precision::kF32, choice_of(kLiteral, 1), "beside");
-  for (const MatmulChoice& choice : {choice_of(kLiteral, 8), choice_of(kStream)}) {
+  for (const MatmulChoice& choice :
+       {choice_of(kLiteral, 8), choice_of(kStream), choice_of(kSlabs, 4)}) {
     if (can_run(choice, caps)) add_run(runs, caps, Precision::kF32, choice);
   }
 }
@@ -265,6 +266,9 @@ TEST_SUITE("cpu") {
       CHECK(pick_matmul(problem, streams).strategy == (m <= 16 ? kStream : kWide));
       CHECK(pick_matmul(problem, literal).strategy == kLiteral);
       CHECK(pick_matmul(problem, literal).rows == (m == 1 ? 1 : 8));
+      DeviceCaps tables = literal;
+      tables.max_table_parts = 1000;
+      CHECK(pick_matmul(problem, tables).strategy == kSlabs);
       // Rows that do not lie in whole panels cannot be streamed.
       problem.params.b_row_stride = 72;
       CHECK(pick_matmul(problem, streams).strategy == kWide);

@@ -1,0 +1,69 @@
+// Tables: the parts of a buffer as an array of buffers in descriptor set 1, which a kernel indexes
+// (VK_EXT_descriptor_indexing, core from Vulkan 1.2 on).
+#pragma once
+
+#include <vulkan/vulkan_core.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vulkan/context.h"
+
+namespace vkformer {
+
+// What tables need, in a chain: to ask for, and to enable, with
+// shaderStorageBufferArrayDynamicIndexing beside it. Sets are written before they are bound, but
+// only those that might be updated later may have so many buffers.
+struct TableFeatures {
+  VkPhysicalDeviceDescriptorIndexingFeatures indexing{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES};
+
+  void set(VkBool32 value) {
+    indexing.runtimeDescriptorArray = indexing.descriptorBindingVariableDescriptorCount =
+        indexing.descriptorBindingStorageBufferUpdateAfterBind = value;
+  }
+  // Of either structure that states them.
+  template <class F>
+  static bool whole(const F& f) {
+    return f.runtimeDescriptorArray && f.descriptorBindingVariableDescriptorCount &&
+           f.descriptorBindingStorageBufferUpdateAfterBind;
+  }
+};
+
+// Parts that one table may have beside the kernel's other buffers.
+uint32_t max_table_parts(const VkPhysicalDeviceDescriptorIndexingProperties& limits);
+
+// The layout of set 1, for tables of any length.
+Result<VkDescriptorSetLayout> make_table_layout(Context& context);
+
+// The tables of one recording, each buffer once. `add` all of them, then `make`.
+class BufferTables {
+ public:
+  explicit BufferTables(Context& context) : context_(context) {}
+
+  struct Source {
+    VkDescriptorBufferInfo range;
+    uint32_t part_bytes;
+  };
+  // Its number, for set(); the same for the same source.
+  size_t add(const Source& source);
+  // A pool and the sets, written. Nothing where nothing was added; the pool is the caller's.
+  Result<VkDescriptorPool> make(VkDescriptorSetLayout layout);
+  VkDescriptorSet set(size_t number) const { return tables_[number].set; }
+
+ private:
+  struct Table {
+    Source source;
+    uint32_t parts;
+    VkDescriptorSet set;
+  };
+  Status allocate(VkDescriptorPool pool, VkDescriptorSetLayout layout);
+  void write(const Table& table) const;
+
+  Context& context_;
+  std::vector<Table> tables_;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,66 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
+// shapes:   A (batch, M, K), B (batch, K, N) in panels, C (batch, M, N) or (N) -> Y (batch, M, N)
+// mapping:  a workgroup owns 4 rows x one panel, an invocation one row of it; x counts fours of rows
+//           (neighbours share B), y panels, z batches. A slab, 8 steps of K of a panel, is a buffer of
+//           its own in set 1, so that every weight lies at a literal place behind one address
+// bounds:   M and N may be anything; K, b_offset and the strides of B are whole slabs; offset and
+//           strides of A are multiples of 4
+// requires: the bytes of B behind binding 1, slab by slab, in set 1
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_nonuniform_qualifier : require
+layout(local_size_x = 4) in;
+layout(constant_id = 0) const uint kActivation = 255;  // 255: as the push constants say
+layout(constant_id = 1) const uint kTerms = 3;         // kTermBias, kTermAddend: what is added
+
+#include "matmul.h"
+layout(push_constant) uniform Params { MatmulParams p; };
+layout(binding = 0) readonly buffer A4 { vec4 a4[]; };
+layout(binding = 1) readonly buffer B { float b[]; };
+layout(binding = 2) readonly buffer C { float c[]; };
+layout(binding = 3) writeonly buffer Y { float y[]; };
+layout(set = 1, binding = 0) readonly buffer Slab { float w[]; } slabs[];
+#define VKF_LITERAL 1
+#define VKF_SLABS 1  // for what is included
+#include "matmul_finish_quad.glsl"
+
+void main() {
+  const uint row = gl_WorkGroupID.x * 4u + gl_LocalInvocationID.x;
+  // Sums have to stay in memory, as registers are for A: hence the loop that is not unrolled, at the
+  // end. The one that goes through fours of them takes registers for itself and for what it needs from
+  // before, if the loop over K lies no deeper than it: hence the loop around that.
+  float sum[kPanelColumns];
+  [[unroll]] for (uint i = 0u; i < kPanelColumns; ++i) sum[i] = 0.0;
+  // Rows beyond the matrix repeat the last one; nothing of theirs is stored.
+  uint at = (p.a_offset + gl_WorkGroupID.z * p.a_batch_stride +
+             min(row, p.m - 1u) * p.a_row_stride) >> 2;
+  uint slab = (p.b_offset + gl_WorkGroupID.z * p.b_batch_stride +
+               gl_WorkGroupID.y * p.b_panel_stride) / (kSlabSteps * kPanelColumns);
+  const uint end = slab + p.k / kSlabSteps;
+  // One round at least. A test at the beginning would not do: this compiler goes through the body
+  // once more for lanes that have left, and what lies at a literal place is read for those, too.
+  do {
+    const uint stop = min(slab + 64u, end);
+    do {
+      vec4 x[kSlabSteps / 4u];
+      [[unroll]] for (uint i = 0u; i < kSlabSteps / 4u; ++i) x[i] = a4[at + i];
+      [[unroll]] for (uint i = 0u; i < kPanelColumns; ++i) {
+        float v = sum[i];
+        [[unroll]] for (uint s = 0u; s < kSlabSteps; ++s) {
+          v = fma(slabs[slab].w[s * kPanelColumns + i], x[s / 4u][s % 4u], v);
+        }
+        sum[i] = v;
+      }
+      ++slab;
+      at += kSlabSteps / 4u;
+    } while (slab < stop);
+  } while (slab < end);
+  if (row >= p.m) return;
+  for (uint i = 0u; i < kPanelColumns; i += 4u) {
+    const uint column = gl_WorkGroupID.y * kPanelColumns + i;
+    if (column >= p.n) break;
+    const vec4 v = vec4(sum[i], sum[i + 1u], sum[i + 2u], sum[i + 3u]);
+    store_quad(row, column, finish(v, load_bias(column), load_addend(row, column)));
+  }
+}
