@@ -11,6 +11,7 @@
 #include "reference/concat_columns.h"
 #include "reference/embedding.h"
 #include "reference/gather_rows.h"
+#include "reference/layer_norm.h"
 
 #include <cmath>
 
@@ -52,7 +53,9 @@ Result<CheckCase> gather_case(const Shape& shape, bool added, Content content) {
                    {{"Y", {std::move(y), added ? terms(1) : Tolerance{}, magnitude_of(x)}}});
 }
 
-Result<CheckCase> embedding_case(const Shape& shape, MatrixFormat format, bool positions) {
+enum class Extras : uint8_t { kNone, kPositions, kNorm };
+
+Result<CheckCase> embedding_case(const Shape& shape, MatrixFormat format, Extras extras) {
   const Array given = random_array({shape[0] + 5, shape[1]}, 1);
   const Array table = round_to_format(given, format, MatrixOrder::kOutIn);
   const Array ids = random_ids({3, shape[0]}, 2, shape[0] + 5);
@@ -60,16 +63,23 @@ Result<CheckCase> embedding_case(const Shape& shape, MatrixFormat format, bool p
   reference::EmbeddingOptions options;
   options.scale = 1.25;
   TensorMap inputs{{"ids", integers(ids)}, {"table", floats(given)}};
-  if (positions) {
+  if (extras != Extras::kNone) {
     options.position_table = &places;
     options.position_offset = 2;
     inputs.emplace("positions", floats(places));
   }
   VKF_ASSIGN(Array y, reference::embedding(table, ids, options));
+  const bool placed = extras != Extras::kNone, normed = extras == Extras::kNorm;
+  if (normed) {
+    const Array gain = random_array({shape[1]}, 4), bias = random_array({shape[1]}, 5);
+    inputs.emplace("norm_weight", floats(gain));
+    inputs.emplace("norm_bias", floats(bias));
+    VKF_ASSIGN(y, reference::layer_norm(y, {.gain = &gain, .bias = &bias}));
+  }
   return call_case(
-      {"embedding", positions ? R"({"scale": 1.25, "position_offset": 2})" : R"({"scale": 1.25})",
+      {"embedding", placed ? R"({"scale": 1.25, "position_offset": 2})" : R"({"scale": 1.25})",
        std::move(inputs), format_name(format)},
-      {{"Y", {std::move(y), terms(1), 4}}});
+      {{"Y", {std::move(y), terms(normed ? shape[1] : 1), 4}}});
 }
 
 // Angles in double, as the table's are made.
@@ -163,10 +173,11 @@ void add_move_checks(CheckList& list) {
       return columns_case({shape[0], shape[1] + 5}, 3, shape[1]);
     });
     for (const MatrixFormat format : kMatrixFormats) {
-      for (const bool positions : {false, true}) {
-        list.add("embedding",
-                 std::string(format_name(format)) + (positions ? "-positions/" : "/") + at, quick,
-                 [=] { return embedding_case(shape, format, positions); });
+      for (const auto& [extras, what] : {std::pair{Extras::kNone, "/"},
+                                         {Extras::kPositions, "-positions/"},
+                                         {Extras::kNorm, "-norm/"}}) {
+        list.add("embedding", std::string(format_name(format)) + what + at, quick,
+                 [=, e = extras] { return embedding_case(shape, format, e); });
       }
     }
   }

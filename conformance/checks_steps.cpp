@@ -18,6 +18,7 @@
 #include "params/decode_state.h"
 #include "reference/additive_attention.h"
 #include "reference/attention.h"
+#include "reference/layer_norm.h"
 #include "reference/rotary.h"
 
 namespace vkformer::conformance {
@@ -266,7 +267,7 @@ Result<CheckCase> attention_step_case(const AttentionStep& c) {
   return made;
 }
 
-Result<CheckCase> embedding_step_case(int64_t width, MatrixFormat format) {
+Result<CheckCase> embedding_step_case(int64_t width, MatrixFormat format, bool normed) {
   const Array given = random_array({11, width}, 1);
   const Array table = round_to_format(given, format, MatrixOrder::kOutIn);
   const Array places = random_array({40, width}, 2);
@@ -294,14 +295,26 @@ Result<CheckCase> embedding_step_case(int64_t width, MatrixFormat format) {
   }
   in.positions = made.op.bind("positions", floats(places));
   in.state = made.op.bind("state", state_of(17));
+  const Array gain = random_array({width}, 3), bias = random_array({width}, 4);
+  if (normed) {
+    Array gain_bias = gain;
+    gain_bias.shape = {2, width};
+    gain_bias.data.insert(gain_bias.data.end(), bias.data.begin(), bias.data.end());
+    in.gain_bias = made.op.bind("gain_bias", floats(gain_bias));
+  }
   VKF_ASSIGN(const TensorId y, add_embedding(made.op.graph, in, attrs));
   made.op.name_output(y, "y");
   Array expected = reference::filled(made.op.graph.tensor(y).shape, kUntouched);
-  for (int64_t i = 0; i < static_cast<int64_t>(kLiveRows.size()) * width; ++i) {
+  Array live = reference::filled({static_cast<int64_t>(kLiveRows.size()), width}, 0);
+  for (int64_t i = 0; i < live.size(); ++i) {
     const int64_t id = ids[static_cast<size_t>(i / width)];
-    expected[i] = table[id * width + i % width] * 0.5 + places[17 * width + i % width];
+    live[i] = table[id * width + i % width] * 0.5 + places[17 * width + i % width];
   }
-  made.expected.emplace("y", Expected{std::move(expected), terms(1), 4});
+  if (normed) {
+    VKF_ASSIGN(live, reference::layer_norm(live, {.gain = &gain, .bias = &bias}));
+  }
+  std::copy(live.data.begin(), live.data.end(), expected.data.begin());
+  made.expected.emplace("y", Expected{std::move(expected), terms(normed ? width : 1), 4});
   return made;
 }
 
@@ -430,9 +443,12 @@ void add_step_checks(CheckList& list) {
   for (const int64_t width : {int64_t{1}, int64_t{31}, int64_t{33}, int64_t{768}}) {
     for (const MatrixFormat format : kMatrixFormats) {
       const int64_t stored = format == MatrixFormat::kF16 ? width + width % 2 : width;
-      list.add("embedding",
-               std::string("step-") + format_name(format) + "/" + std::to_string(stored),
-               width == 33, [=] { return embedding_step_case(stored, format); });
+      for (const bool normed : {false, true}) {
+        const std::string name = std::string("step-") + format_name(format) +
+                                 (normed ? "-norm/" : "/") + std::to_string(stored);
+        list.add("embedding", name, width == 33,
+                 [=] { return embedding_step_case(stored, format, normed); });
+      }
     }
     for (const uint32_t position : {0u, 1u, 2u}) {
       list.add("move_columns", "step/" + size_text({width, position}), width == 33,

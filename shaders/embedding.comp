@@ -1,10 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = table[id] * scale + positions[position] + types[type]; NaN where one has no row
-// shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State -> Y (R, D)
+// computes: y = table[id] * scale + positions[position] + types[type], or its layer norm; NaN where one has no row
+// shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State, GainBias (2, D) -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
 // bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped; Positions may be unused
-// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of kFormat, VKF_STEP: position from State
+// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of kFormat, VKF_STEP: position from State;
+//           VKF_NORM: the norm, D <= kNormWidth, as gain and bias are a uniform block: phones have four storage buffers
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLocalSize = 64;
 layout(constant_id = 1) const uint kHasPositions = 0;
@@ -31,6 +32,14 @@ layout(binding = 4) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
+#endif
+
+#if VKF_NORM
+#ifdef VKF_STEP
+layout(binding = 5) uniform GainBias { vec4 gain_bias[2u * kNormWidth / 4u]; };
+#else
+layout(binding = 4) uniform GainBias { vec4 gain_bias[2u * kNormWidth / 4u]; };
+#endif
 #endif
 
 #if VKF_BLOCKS
@@ -64,25 +73,43 @@ uint row_position(uint row) {
 #endif
 }
 
+// Of the row in hand.
+uint slice_row, position, type;
+bool exists;
+
+float row_value(uint d) {
+  if (!exists) return make_nan();
+  float value = table_at(slice_row, d) * p.scale;
+  if (kHasPositions != 0u) value += positions[position * p.width + d];
+  if (kHasTypes != 0u) value += positions[(p.type_row + type) * p.width + d];
+  return value;
+}
+#if VKF_NORM
+#include "reduce.glsl"
+#include "layer_norm_row.glsl"
+#endif
+
 void main() {
   const uint row = row_group_index();
   if (row >= p.rows) return;
   const uint id = ids[row];
   // Another slice of the table has this row; ids without one are the first slice's.
-  const uint slice_row = id - p.first_id;
+  slice_row = id - p.first_id;
   if (id < p.vocabulary ? slice_row >= p.slice_rows : p.first_id != 0u) return;
-  const uint position = kHasPositions != 0u ? row_position(row) : 0u;
+  position = kHasPositions != 0u ? row_position(row) : 0u;
   // In a decoding step every token is of type 0.
-  const uint type = kHasTypes != 0u && p.type_plane != 0u ? ids[p.type_plane * p.rows + row] : 0u;
-  const bool exists = id < p.vocabulary && (kHasPositions == 0u || position < p.positions) &&
-                      (kHasTypes == 0u || type < p.types);
+  type = kHasTypes != 0u && p.type_plane != 0u ? ids[p.type_plane * p.rows + row] : 0u;
+  exists = id < p.vocabulary && (kHasPositions == 0u || position < p.positions) &&
+           (kHasTypes == 0u || type < p.types);
+#if VKF_NORM
+  const RowMoments moments = row_moments(p.width, p.norm_epsilon);
+#endif
   for (uint d = gl_LocalInvocationID.x; d < p.width; d += kLocalSize) {
-    float value = make_nan();
-    if (exists) {
-      value = table_at(slice_row, d) * p.scale;
-      if (kHasPositions != 0u) value += positions[position * p.width + d];
-      if (kHasTypes != 0u) value += positions[(p.type_row + type) * p.width + d];
-    }
+    float value = row_value(d);
+#if VKF_NORM
+    const uint b = p.width + d;
+    value = normed(value, moments) * gain_bias[d >> 2u][d & 3u] + gain_bias[b >> 2u][b & 3u];
+#endif
     y[row * p.width + d] = value;
   }
 }

@@ -19,33 +19,19 @@ layout(binding = 1) readonly buffer Residual { float residual[]; };
 layout(binding = 2) readonly buffer GainBias { float gain_bias[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 
-float input_at(uint index) {
+uint row_base = 0u;
+float row_value(uint column) {
+  const uint index = row_base + column;
   return kHasResidual != 0u ? x[index] + residual[index] : x[index];
 }
+#include "layer_norm_row.glsl"
 
 void main() {
   const uint row = row_group_index();
   if (row >= p.rows) return;
-  const uint base = row * p.width;
-  const float count = float(p.width);
-  float sum = 0.0;
-  for (uint i = gl_LocalInvocationID.x; i < p.width; i += kLocalSize) sum += input_at(base + i);
-  const float rough_mean = workgroup_sum(sum) / count;
-  // The corrected two-pass algorithm (Chan, Golub and LeVeque, 1983): what is left of the mean
-  // after the first pass also leaves the variance.
-  float differences = 0.0;
-  float squares = 0.0;
+  row_base = row * p.width;
+  const RowMoments moments = row_moments(p.width, p.epsilon);
   for (uint i = gl_LocalInvocationID.x; i < p.width; i += kLocalSize) {
-    const float difference = input_at(base + i) - rough_mean;
-    differences += difference;
-    squares += difference * difference;
-  }
-  const float rest = workgroup_sum(differences) / count;
-  float variance = workgroup_sum(squares) / count - rest * rest;
-  if (variance < 0.0) variance = 0.0;
-  const float scale = inversesqrt(variance + p.epsilon);
-  for (uint i = gl_LocalInvocationID.x; i < p.width; i += kLocalSize) {
-    const float centred = (input_at(base + i) - rough_mean) - rest;
-    y[base + i] = centred * scale * gain_bias[i] + gain_bias[p.width + i];
+    y[row_base + i] = normed(row_value(i), moments) * gain_bias[i] + gain_bias[p.width + i];
   }
 }

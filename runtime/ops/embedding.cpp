@@ -1,6 +1,9 @@
 #include "ops/embedding.h"
 
+#include <algorithm>
+
 #include "base/message.h"
+#include "ops/layer_norm.h"
 #include "ops/row_op.h"
 #include "params/decode_state.h"
 #include "params/embedding.h"
@@ -80,6 +83,19 @@ Status check_state(const TensorDesc& state) {
   return op_error(OpId::k_embedding,
                   message({"The decoding state has ", bytes, " bytes, but must have at least ",
                            kNeeded, ": the state and its slots."}));
+}
+
+KernelId pick_normed(const TensorDesc& table, const EmbeddingAttrs& attrs, bool step) {
+  if (in_blocks(attrs.format)) {
+    return step ? KernelId::embedding_normed_step__u32_blocks_f32
+                : KernelId::embedding_normed__u32_blocks_f32;
+  }
+  if (table.dtype == DType::kF16) {
+    return step ? KernelId::embedding_normed_step__u32_f16_f32
+                : KernelId::embedding_normed__u32_f16_f32;
+  }
+  return step ? KernelId::embedding_normed_step__u32_f32_f32
+              : KernelId::embedding_normed__u32_f32_f32;
 }
 
 KernelId pick(const TensorDesc& table, const EmbeddingAttrs& attrs, bool step) {
@@ -171,6 +187,9 @@ Result<TensorId> add_embedding(Graph& graph, const EmbeddingInputs& inputs, Embe
     VKF_CHECK(check_embedding_positions(graph.tensor(inputs.positions), attrs));
   }
   VKF_CHECK(check_combination(graph, inputs, attrs));
+  if (inputs.gain_bias != kNoTensor) {
+    VKF_CHECK(check_layer_norm(out, graph.tensor(inputs.gain_bias), {attrs.norm_epsilon}));
+  }
   attrs = with_defaults(attrs, ids.shape);
   VKF_CHECK(check_slices(graph, inputs, attrs));
   Node node = make_node(OpId::k_embedding, attrs,
@@ -178,7 +197,9 @@ Result<TensorId> add_embedding(Graph& graph, const EmbeddingInputs& inputs, Embe
                             " scale=" + number_text(attrs.scale) +
                             " offset=" + std::to_string(attrs.position_offset) +
                             (attrs.types > 0 ? " types=" + std::to_string(attrs.types) : ""));
-  node.inputs = {inputs.ids, inputs.table, inputs.positions, inputs.state};
+  if (inputs.gain_bias != kNoTensor)
+    node.attrs_text += " epsilon=" + number_text(attrs.norm_epsilon);
+  node.inputs = {inputs.ids, inputs.table, inputs.positions, inputs.state, inputs.gain_bias};
   node.inputs.insert(node.inputs.end(), inputs.slices.begin(), inputs.slices.end());
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -204,11 +225,21 @@ EmbeddingParams params_of(const LowerContext& context, const Node& node) {
   params.position_offset = attrs.position_offset;
   params.scale = attrs.scale;
   params.pad_id = attrs.pad_id;
+  params.norm_epsilon = attrs.norm_epsilon;
   if (node.inputs[3] == kNoTensor) {
     params.position_plane = attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0;
     params.type_plane = attrs.types > 0 ? embedding_planes(attrs) - 1 : 0;
   }
   return params;
+}
+
+constexpr size_t kFirstSlice = 5;  // of a node's inputs, the second tensor of a table in slices
+
+// Whether one dispatch can take the norm as well: its gain and bias are a uniform block.
+bool can_norm(const DeviceCaps& caps, KernelId kernel, uint32_t width) {
+  const auto& demoted = caps.demoted;
+  return width <= kNormWidth && caps.limits.max_uniform_range >= 8 * kNormWidth &&
+         std::find(demoted.begin(), demoted.end(), kernel) == demoted.end();
 }
 
 // Of one element of the table.
@@ -226,25 +257,37 @@ Status lower_embedding(LowerContext& context, const Node& node) {
   const bool has_positions = node.inputs[2] != kNoTensor;
   const bool step = node.inputs[3] != kNoTensor;
   EmbeddingParams params = params_of(context, node);
-  const auto slices = static_cast<uint32_t>(node.inputs.size() - 3);
+  const bool normed = node.inputs[4] != kNoTensor;
+  const KernelId fused = pick_normed(first, attrs, step);
+  const bool apart = normed && !can_norm(context.caps, fused, params.width);
+  // What a norm of its own reads: (rows, D).
+  const uint32_t sum = apart
+                           ? context.add_scratch("embedding.sum", 4ull * params.rows * params.width)
+                           : node.outputs[0];
+  const auto slices = static_cast<uint32_t>(node.inputs.size() - kFirstSlice + 1);
   const double elements = static_cast<double>(params.rows) * params.width / slices;
   for (uint32_t s = 0; s < slices; ++s) {
-    const TensorId table = node.inputs[s == 0 ? 1 : s + 3];
+    const TensorId table = node.inputs[s == 0 ? 1 : kFirstSlice + s - 1];
     params.first_id = s * attrs.slice_rows;
     params.slice_rows = slice_rows(attrs, s);
-    Dispatch d = make_dispatch(node, pick(first, attrs, step));
+    Dispatch d = make_dispatch(node, normed && !apart ? fused : pick(first, attrs, step));
     d.bindings = {{node.inputs[0], Access::kRead},
                   {table, Access::kRead},
                   {has_positions ? node.inputs[2] : table, Access::kRead},
-                  {node.outputs[0], Access::kWrite}};
+                  {sum, Access::kWrite}};
     if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
+    if (normed && !apart) d.bindings.push_back({node.inputs[4], Access::kRead});
     d.set_push(params);
     d.spec = {row_local_size(context.caps, params.width), has_positions ? 1u : 0u,
               attrs.types > 0 ? 1u : 0u, static_cast<uint32_t>(attrs.format)};
     set_row_groups(context, d, params.rows, 1);
-    d.flops = 2.0 * elements;
+    d.flops = (normed && !apart ? 11.0 : 2.0) * elements;
     d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_positions ? 4.0 : 0.0));
     context.plan.dispatches.push_back(std::move(d));
+  }
+  if (apart) {
+    append_layer_norm(context, node, {.x = sum, .gain_bias = node.inputs[4]},
+                      {.rows = params.rows, .width = params.width, .epsilon = attrs.norm_epsilon});
   }
   return {};
 }

@@ -1,6 +1,6 @@
-// embedding: y = table[id] * scale + positions[position] + types[type].
+// embedding: y = table[id] * scale + positions[position] + types[type], or the layer norm of that.
 //
-//   ids (..., T), table (V, D) by strides, positions (P, D) -> y (..., T, D)
+//   ids (..., T), table (V, D) by strides, positions (P, D), gain_bias (2, D) -> y (..., T, D)
 //
 // The position of row r is position_offset + r % T; or position_offset + what a second plane of ids
 // says; in a decoding step that passes `state` it is position_offset + DecodeState::position - the
@@ -40,6 +40,7 @@ struct EmbeddingAttrs {
   // Rows of the position table, its last ones, that are token types; 0: none. Without a state, ids
   // has a last plane (planes, ..., T) with the types.
   uint32_t types = 0;
+  float norm_epsilon = 1e-5f;  // of the norm, where there is one
 };
 
 struct EmbeddingInputs {
@@ -48,6 +49,7 @@ struct EmbeddingInputs {
   std::vector<TensorId> slices = {};  // of the table, after the first, which is `table`
   TensorId positions = kNoTensor;     // (P + types, D), F32, or absent
   TensorId state = kNoTensor;         // DecodeState, where positions come from it; needs positions
+  TensorId gain_bias = kNoTensor;     // (2, D) of a layer norm behind the sum, or absent
 };
 
 // Planes of ids that a full pass needs: ids, and positions and types where they are not counted.

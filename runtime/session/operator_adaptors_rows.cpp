@@ -29,20 +29,6 @@ Result<int64_t> width_of(const OperatorArguments& arguments, const Tensor& x) {
   return arguments.error("X is a scalar, but must have at least one dimension.");
 }
 
-// The input `name` (D), or D times `fallback` where it is absent.
-Result<std::vector<float>> parameter(const OperatorArguments& arguments, const std::string& name,
-                                     int64_t width, float fallback) {
-  if (arguments.find(name) == nullptr) {
-    return std::vector<float>(static_cast<size_t>(width), fallback);
-  }
-  VKF_ASSIGN(const Tensor tensor, arguments.floats(name));
-  if (tensor.shape != Shape{width}) {
-    return arguments.error(name + " has shape " + shape_text(tensor.shape) +
-                           ", but X's last dimension asks for " + shape_text({width}) + ".");
-  }
-  return tensor.to_floats();
-}
-
 Result<ActivationKind> kind_attribute(const OperatorArguments& arguments) {
   VKF_ASSIGN(const std::string name, arguments.attributes().get_string("kind"));
   return activation_from_name(name);
@@ -75,8 +61,8 @@ Result<PreparedOperator> prepare_layer_norm(const OperatorArguments& arguments) 
   VKF_ASSIGN(const float epsilon, arguments.number_or("eps", 1e-5));
   VKF_ASSIGN(Tensor x, arguments.floats("X"));
   VKF_ASSIGN(const int64_t width, width_of(arguments, x));
-  VKF_ASSIGN(std::vector<float> gain_bias, parameter(arguments, "weight", width, 1.0f));
-  VKF_ASSIGN(const std::vector<float> bias, parameter(arguments, "bias", width, 0.0f));
+  VKF_ASSIGN(std::vector<float> gain_bias, arguments.row_or("weight", width, 1.0f));
+  VKF_ASSIGN(const std::vector<float> bias, arguments.row_or("bias", width, 0.0f));
   gain_bias.insert(gain_bias.end(), bias.begin(), bias.end());
   PreparedOperator op;
   LayerNormInputs inputs;
@@ -96,7 +82,7 @@ Result<PreparedOperator> prepare_rms_norm(const OperatorArguments& arguments) {
   VKF_ASSIGN(const float epsilon, arguments.number_or("eps", 1e-6));
   VKF_ASSIGN(Tensor x, arguments.floats("X"));
   VKF_ASSIGN(const int64_t width, width_of(arguments, x));
-  VKF_ASSIGN(const std::vector<float> gain, parameter(arguments, "weight", width, 1.0f));
+  VKF_ASSIGN(const std::vector<float> gain, arguments.row_or("weight", width, 1.0f));
   PreparedOperator op;
   const TensorId x_id = op.bind("X", std::move(x));
   const TensorId gain_id = op.bind("weight", Tensor::from_floats({width}, gain));

@@ -80,7 +80,8 @@ Result<PreparedOperator> prepare_top_k(const OperatorArguments& arguments) {
 }
 
 Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
-  VKF_CHECK(arguments.check_names({"ids", "table", "positions"}, {"scale", "position_offset"}));
+  VKF_CHECK(arguments.check_names({"ids", "table", "positions", "norm_weight", "norm_bias"},
+                                  {"scale", "position_offset", "eps"}));
   constexpr int64_t kMaxOffset = int64_t{1} << 30;
   EmbeddingAttrs attrs;
   VKF_ASSIGN(attrs.scale, arguments.number_or("scale", 1.0));
@@ -113,6 +114,14 @@ Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
                              std::to_string(offset + tokens) + ".");
     }
     inputs.positions = op.bind("positions", std::move(positions));
+  }
+  if (arguments.find("norm_weight") != nullptr || arguments.find("norm_bias") != nullptr) {
+    const auto width = static_cast<int64_t>(attrs.width);
+    VKF_ASSIGN(attrs.norm_epsilon, arguments.number_or("eps", 1e-5));
+    VKF_ASSIGN(std::vector<float> norm, arguments.row_or("norm_weight", width, 1.0f));
+    VKF_ASSIGN(const std::vector<float> bias, arguments.row_or("norm_bias", width, 0.0f));
+    norm.insert(norm.end(), bias.begin(), bias.end());
+    inputs.gain_bias = op.bind("gain_bias", Tensor::from_floats({2, width}, norm));
   }
   inputs.ids = op.bind("ids", std::move(ids));
   inputs.table = op.bind("table", std::move(table));

@@ -136,6 +136,15 @@ Result<Tensor> OperatorArguments::ids(const std::string& name, int64_t limit) co
   return narrowed;
 }
 
+Result<std::vector<float>> OperatorArguments::row_or(const std::string& name, int64_t width,
+                                                     float fallback) const {
+  if (find(name) == nullptr) return std::vector<float>(static_cast<size_t>(width), fallback);
+  VKF_ASSIGN(const Tensor tensor, floats(name));
+  if (tensor.shape == Shape{width}) return tensor.to_floats();
+  return error(name + " has shape " + shape_text(tensor.shape) + ", but the rows' width asks for " +
+               shape_text({width}) + ".");
+}
+
 Result<float> OperatorArguments::number_or(const std::string& name, double fallback) const {
   VKF_ASSIGN(const double value, attributes_.get_double_or(name, fallback));
   if (std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max())) {

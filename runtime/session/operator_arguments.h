@@ -31,6 +31,9 @@ class OperatorArguments {
   Result<const Tensor*> require(const std::string& name) const;
   // The same as F32 (from F16, BF16, F32 or F64).
   Result<Tensor> floats(const std::string& name) const;
+  // The same of a row (width) that goes with X, or `fallback` in every column where it is not
+  // given.
+  Result<std::vector<float>> row_or(const std::string& name, int64_t width, float fallback) const;
   // How the options store weights.
   Result<MatrixFormat> weight_format() const;
   // The same as F32, or as F16 where the options store weights so; an error for other formats.

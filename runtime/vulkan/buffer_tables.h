@@ -20,9 +20,13 @@ struct TableFeatures {
   VkPhysicalDeviceDescriptorIndexingFeatures indexing{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES};
 
-  void set(VkBool32 value) {
+  // All of it, in front of what is enabled already.
+  void enable(VkPhysicalDeviceFeatures2& features) {
+    features.features.shaderStorageBufferArrayDynamicIndexing = VK_TRUE;
     indexing.runtimeDescriptorArray = indexing.descriptorBindingVariableDescriptorCount =
-        indexing.descriptorBindingStorageBufferUpdateAfterBind = value;
+        indexing.descriptorBindingStorageBufferUpdateAfterBind = VK_TRUE;
+    indexing.pNext = features.pNext;
+    features.pNext = &indexing;
   }
   // Of either structure that states them.
   template <class F>

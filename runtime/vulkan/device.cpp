@@ -158,10 +158,7 @@ Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const Device
   if (s.caps.matrix()) features.pNext = matrix.before(features.pNext, s, extensions);
   TableFeatures tables;
   if (s.caps.tables()) {
-    features.features.shaderStorageBufferArrayDynamicIndexing = VK_TRUE;
-    tables.set(VK_TRUE);
-    tables.indexing.pNext = features.pNext;
-    features.pNext = &tables.indexing;
+    tables.enable(features);
     if (!core) extensions.push_back(VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME);
   }
   if (s.timeline) {

@@ -2,6 +2,11 @@
 #ifndef VKFORMER_PARAMS_EMBEDDING_H
 #define VKFORMER_PARAMS_EMBEDDING_H
 #include "types.h"
+#ifdef __cplusplus
+inline constexpr uint32_t kNormWidth = 2048;
+#else
+const uint kNormWidth = 2048u;  // widest row whose norm's gain and bias fit a uniform block of 16 KiB
+#endif
 
 struct EmbeddingParams {
   uint_t rows;             // R, ids
@@ -21,8 +26,9 @@ struct EmbeddingParams {
   uint_t type_row;         // row of the position table where the types begin
   uint_t types;            // rows of the position table that are types
   uint_t pad_id;           // in a step, the id that stands one row before position 0; ~0: none
+  float_t norm_epsilon;    // of the norm behind it, in the variants that have one
 };
 #ifdef __cplusplus
-static_assert(sizeof(EmbeddingParams) == 68);
+static_assert(sizeof(EmbeddingParams) == 72);
 #endif
 #endif

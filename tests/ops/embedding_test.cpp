@@ -2,6 +2,7 @@
 
 #include "params/decode_state.h"
 #include "reference/embedding.h"
+#include "reference/layer_norm.h"
 #include "support/operator_check.h"
 
 namespace vkformer::testing {
@@ -16,7 +17,13 @@ struct Case {
   uint32_t offset = 0;
   bool half = false;
   bool transposed = false;  // stored (D, V)
+  Array gain, bias;         // (D) of a norm behind the sum, or empty
 };
+
+void add_norm(Case& c) {
+  c.gain = random_array({c.table.dim(1)}, 71);
+  c.bias = random_array({c.table.dim(1)}, 72);
+}
 
 Case make_case(int64_t vocabulary, int64_t width, const Shape& ids_shape, uint32_t seed) {
   Case c{random_array({vocabulary, width}, seed), {}, ids_shape, {}};
@@ -58,6 +65,12 @@ PreparedOperator prepare(const Case& c, const DecodeState* state) {
   if (!c.positions.data.empty()) {
     inputs.positions = op.bind("positions", reference::to_tensor(c.positions));
   }
+  if (!c.gain.data.empty()) {
+    Array both = c.gain;
+    both.shape = {2, c.table.dim(1)};
+    both.data.insert(both.data.end(), c.bias.data.begin(), c.bias.data.end());
+    inputs.gain_bias = op.bind("gain_bias", reference::to_tensor(both));
+  }
   if (state != nullptr) {
     std::vector<uint32_t> words(VKF_STATE_WORDS + 4 * VKF_SLOT_QUADS, 0u);
     std::memcpy(words.data(), state, sizeof(DecodeState));
@@ -81,14 +94,16 @@ Array expected(const Case& c, const DecodeState* state) {
     for (double& p : position_ids.data) p = state->position + c.offset;
     options.position_ids = &position_ids;
   }
-  return reference::embedding(table, ids, options).value();
+  const Array y = reference::embedding(table, ids, options).value();
+  if (c.gain.data.empty()) return y;
+  return reference::layer_norm(y, {.gain = &c.gain, .bias = &c.bias}).value();
 }
 
 void check_case(const Case& c) {
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
     check_close(run_poisoned(device, prepare(c, nullptr)).at("y"), expected(c, nullptr),
-                tolerance_for(DType::kF32, 1));
+                tolerance_for(DType::kF32, c.gain.data.empty() ? 1 : c.table.dim(1)));
   }
 }
 
@@ -165,6 +180,41 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("embedding with a norm agrees with both apart, in passes and steps, up to any width") {
+    DecodeState state{};
+    state.position = 7;
+    for (const int64_t width : {1, 2, 5, 63, 64, 65, 768, 2048, 2049}) {
+      Case c = make_case(19, width, {2, 5}, static_cast<uint32_t>(width));
+      c.positions = random_array({9, width}, 2);
+      c.scale = 1.5f;
+      c.offset = 1;
+      add_norm(c);
+      for (const bool half : {false, true}) {
+        c.half = half;
+        check_case(c);
+        for (const TierDevice& device : tier_devices()) {
+          check_close(run_poisoned(device, prepare(c, &state)).at("y"), expected(c, &state),
+                      tolerance_for(DType::kF32, width));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("embedding with a norm gives NaN rows where it would without, and no others") {
+    Case c = make_case(5, 70, {6}, 1);
+    c.positions = random_array({5, 70}, 2);
+    c.ids = {0, 4, 5, 0xffffffffu, 1, 1};
+    c.table[4 * 70 + 69] = kInfinity;
+    add_norm(c);
+    for (const TierDevice& device : tier_devices()) {
+      const auto y = run_poisoned(device, prepare(c, nullptr)).at("y").to_floats().value();
+      for (size_t row = 0; row < 6; ++row) {
+        const bool finite = row == 0 || row == 4;
+        for (size_t d = 0; d < 70; ++d) CHECK(std::isnan(y[row * 70 + d]) == !finite);
+      }
+    }
+  }
+
   TEST_CASE("embedding gives NaN rows for ids and positions without a row") {
     for (const TierDevice& device : tier_devices()) {
       Case c = make_case(5, 7, {6}, 1);
@@ -218,6 +268,43 @@ TEST_SUITE("cpu") {
     check_error(add_embedding(graph, inputs, attrs), "embedding", "without a position table");
     inputs.positions = graph.add_external("positions", DType::kF32, {8, 3});
     check_error(add_embedding(graph, inputs, attrs), "embedding", "16 bytes");
+  }
+
+  TEST_CASE(
+      "embedding takes the norm over unless it is too wide or its kernel gives wrong results") {
+    Case c = make_case(5, 2048, {4}, 1);
+    add_norm(c);
+    const DecodeState state{};
+    plan_with_kernel(prepare(c, nullptr).graph, Tier::kBaseline, "embedding_normed__u32_f32_f32");
+    c.positions = random_array({5, 2048}, 2);
+    const Plan step = plan_with_kernel(prepare(c, &state).graph, Tier::kSubgroup,
+                                       "embedding_normed_step__u32_f32_f32");
+    CHECK(step.dispatches.size() == 1);
+    CHECK(step.dispatches[0].bindings.size() == 6);
+    check_no_aliasing(step);
+    DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
+    const auto kernels = [&](const Graph& graph) {
+      const auto plan = make_plan(graph, caps, Precision::kF32);
+      REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+      check_no_aliasing(*plan);
+      std::vector<KernelId> list;
+      for (const Dispatch& d : plan->dispatches) list.push_back(d.kernel);
+      return list;
+    };
+    const std::vector<KernelId> apart = {KernelId::embedding_row__u32_f32_f32,
+                                         KernelId::layer_norm_row__f32_f32_f32_subgroup};
+    caps.demoted = {KernelId::embedding_normed__u32_f32_f32};
+    CHECK(kernels(prepare(c, nullptr).graph) == apart);
+    caps.demoted.clear();
+    Case wide = make_case(5, 2049, {4}, 1);
+    add_norm(wide);
+    CHECK(kernels(prepare(wide, nullptr).graph) == apart);
+    Graph graph;
+    EmbeddingInputs inputs{.ids = graph.add_external("ids", DType::kU32, {4}),
+                           .table = graph.add_external("table", DType::kF32, {5, 3})};
+    inputs.gain_bias = graph.add_external("gain_bias", DType::kF32, {2, 4});
+    check_error(add_embedding(graph, inputs, {.vocabulary = 5, .width = 3}), "layer_norm",
+                "(2, 3)");
   }
 
   TEST_CASE("embedding plans the kernel of its table and step, without aliasing") {

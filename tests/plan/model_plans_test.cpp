@@ -84,6 +84,19 @@ TEST_SUITE("cpu") {
     CHECK(counts("bart-base") == LayerCounts{12, 12});
   }
 
+  TEST_CASE("what a text begins with is one dispatch, norm and all") {
+    const auto first_two = [](const Plan& plan) {
+      return std::string(plan.dispatches[0].op) + ", " + plan.dispatches[1].op;
+    };
+    for (const char* name : {"bert-base", "distilbert-base", "electra-base", "longformer-bare",
+                             "albert-base", "nystromformer-short"}) {
+      CAPTURE(name);
+      CHECK(first_two(plan_of(golden_graphs(name).forward({2, 20}))) == "embedding, matmul");
+    }
+    const StepShape step{.batch = 2, .beams = 2, .source = 16, .capacity = 32, .prompt = 4};
+    CHECK(first_two(plan_of(golden_graphs("bart-base").step(step))) == "embedding, matmul");
+  }
+
   TEST_CASE("on a GPU the norms of a step are part of the products behind them") {
     const auto counts = [](const char* name) {
       return step_counts(name, "decoder.1.", DeviceClass::kDiscrete);

@@ -2,6 +2,7 @@
 #include "vkformer/vulkan_interop.h"
 
 #include "support/test_device.h"
+#include "vulkan/buffer_tables.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/fill_plan.h"
 #include "vulkan/host_device.h"
@@ -63,6 +64,46 @@ TEST_SUITE("gpu") {
       CHECK((found->timeline_semaphore == VK_TRUE) == snapshot->timeline);
     }
     CHECK_FALSE(device_requirements(nullptr, nullptr, nullptr, VK_API_VERSION_1_1).ok());
+  }
+
+  TEST_CASE("an adopted device has tables if all that they need was enabled, without robustness") {
+    if (!have_test_device()) return;
+    const HostDevice host(VK_API_VERSION_1_2);
+    const auto get = host.loader->get_instance_proc_addr();
+    const auto found = device_requirements(get, host.instance, host.physical, VK_API_VERSION_1_2);
+    REQUIRE_MESSAGE(found.ok(), found.error().message);
+    const auto snapshot = take_snapshot(host.api, host.physical, VK_API_VERSION_1_2, 0);
+    REQUIRE(snapshot.ok());
+    const bool offered = snapshot->caps.max_table_parts > 0;
+    CHECK((found->descriptor_indexing == VK_TRUE) == offered);
+    // What is stated is believed: no pipeline is made here.
+    AdoptedDevice adopted = host.adopted();
+    const auto parts = [&] {
+      const auto device = VulkanDevice::adopt(adopted, no_cache());
+      REQUIRE_MESSAGE(device.ok(), device.error().message);
+      return (*device)->caps().max_table_parts;
+    };
+    CHECK(parts() == 0);
+    VkPhysicalDeviceFeatures2 stated{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    TableFeatures tables;
+    tables.enable(stated);
+    adopted.enabled_features = &stated;
+    CHECK((parts() > 0) == offered);
+    stated.features.robustBufferAccess = VK_TRUE;
+    CHECK(parts() == 0);
+    stated.features.robustBufferAccess = VK_FALSE;
+    stated.features.shaderStorageBufferArrayDynamicIndexing = VK_FALSE;
+    CHECK(parts() == 0);
+    stated.features.shaderStorageBufferArrayDynamicIndexing = VK_TRUE;
+    tables.indexing.runtimeDescriptorArray = VK_FALSE;
+    CHECK(parts() == 0);
+    VkPhysicalDeviceVulkan12Features core{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    core.runtimeDescriptorArray = core.descriptorBindingVariableDescriptorCount =
+        core.descriptorBindingStorageBufferUpdateAfterBind = VK_TRUE;
+    stated.pNext = &core;
+    CHECK((parts() > 0) == offered);
+    core.descriptorBindingVariableDescriptorCount = VK_FALSE;
+    CHECK(parts() == 0);
   }
 
   TEST_CASE("what cannot be adopted is refused by name") {
