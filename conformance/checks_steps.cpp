@@ -392,9 +392,7 @@ Result<CheckCase> state_case(int64_t width, uint32_t position) {
   return made;
 }
 
-}  // namespace
-
-void add_step_checks(CheckList& list) {
+void add_cache_checks(CheckList& list) {
   for (const KeyValue& c :
        {KeyValue{1, 1, 1, 0, 0}, KeyValue{9, 8, 6, 8, 0}, KeyValue{9, 33, 31, 15, 2},
         KeyValue{64, 129, 64, 63, 0}, KeyValue{7, 768, 768, 1500, 3}}) {
@@ -410,6 +408,12 @@ void add_step_checks(CheckList& list) {
                [=] { return append_packed_case(c, format, tokens); });
     }
   }
+}
+
+}  // namespace
+
+void add_step_checks(CheckList& list) {
+  add_cache_checks(list);
   for (const RotaryStep& c :
        {RotaryStep{1, 1, 2, 2, 1, 0}, RotaryStep{3, 1, 32, 16, 20, 19},
         RotaryStep{4, 2, 66, 66, 70, 33}, RotaryStep{2, 2, 128, 128, 129, 128}}) {

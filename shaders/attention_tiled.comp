@@ -12,7 +12,6 @@ layout(constant_id = 0) const uint kLocalSize = 64;
 #if VKF_LITERAL
 // Some compilers neither unroll a loop nor take an array apart whose size is specialized.
 const uint kRows = 8u, kColumns = 1u, kQuads = 1u, kSparse = 0u, kRelative = 0u, kCounting = 0u;
-#extension GL_KHR_shader_subgroup_quad : require
 #else
 layout(constant_id = 1) const uint kRows = 8;
 #endif

@@ -360,8 +360,8 @@ std::optional<Strategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs&
 bool takes_literal(const DeviceCaps& caps, const AttentionAttrs& a) {
   const uint32_t most =
       std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
-  return caps.wants_literals && caps.subgroup() && caps.subgroup_size == 4 && caps.has_quads &&
-         a.value_width <= most && !is_sparse(a.terms) && a.relative.kinds == 0 && !counts_keys(a);
+  return caps.literal_tiles() && a.value_width <= most && !is_sparse(a.terms) &&
+         a.relative.kinds == 0 && !counts_keys(a);
 }
 
 Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,

@@ -144,8 +144,7 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
              lanes <= most && uint32_t{c.rows} * c.lanes * lanes <= kWideSums;
     }
     case kLiteral:
-      return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.wants_literals &&
-             caps.subgroup() && caps.subgroup_size == 4 && caps.has_quads;
+      return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.literal_tiles();
     case kSlabs:
       return c.rows == 4 && caps.wants_literals && caps.tables();
     case kTiled:

@@ -83,6 +83,10 @@ struct DeviceCaps {
   bool int64() const { return has_int64 && tier >= Tier::kSubgroup; }
   bool fp16() const { return tier >= Tier::kFp16; }
   bool matrix() const { return tier >= Tier::kMatrix && !matrix_units.empty(); }
+  // Kernels whose rows are handed round in quads, a subgroup to a tile.
+  bool literal_tiles() const {
+    return wants_literals && subgroup() && subgroup_size == 4 && has_quads;
+  }
   bool tables() const { return max_table_parts > 0 && tier >= Tier::kSubgroup; }
   bool matrix2() const { return has_matrix2 && matrix(); }
 };

@@ -1,4 +1,4 @@
-// needs: score[], total[], sum[], q_tile[], weight_tile[], kv_quads[], kRows, kPitch, kWidth and kLocalSize
+// needs: score[], total[], sum[], q_tile[], weight_tile[], kRows, kPitch, kWidth and kLocalSize
 // of attention_tiled.comp with kColumns 1, subgroups of 4.
 // Rows handed round in a quad: lane l keeps in place r what belongs to row r ^ l, so that a row of
 // shared memory is loaded by one lane of the four, and a swap brings it to the others.

@@ -2,9 +2,8 @@
 #include "ops/matmul.h"
 #include "reference/gated_activation.h"
 #include "reference/matmul.h"
-#include "support/matrix_rounding.h"
 #include "support/operator_check.h"
-#include "weights/pack_matrix.h"
+#include "support/packed_linear.h"
 
 namespace vkformer::testing {
 namespace {
@@ -38,27 +37,17 @@ Array expected_of(const Case& c, const Array& x, const Array& w, const Array& bi
 
 Prepared prepare(const Case& c, Array x) {
   const auto seed = static_cast<uint32_t>(c.n + c.k);
-  Array w = random_array({c.k, c.n}, seed, 1 / std::sqrt(static_cast<double>(c.k)));
-  const std::vector<float> values(w.data.begin(), w.data.end());
-  w = round_to_format(w, c.format);
-  const Array bias = random_array({c.n}, seed + 1);
-  std::vector<float> bias_values(bias.data.begin(), bias.data.end());
-  if (!c.bias) bias_values.clear();
-  const auto packed = pack_matrix(values, {c.n, c.k, MatrixOrder::kInOut}, bias_values, c.format);
-  REQUIRE(packed.ok());
+  const PackedLinear linear =
+      random_linear(c.k, c.n, c.format, c.bias ? StoredBias::kOn : StoredBias::kOff, seed);
   Prepared p;
-  const auto words = static_cast<int64_t>(packed->words.size());
-  const LinearWeight weight{.tensor = p.op.bind("weight", word_tensor(packed->words, {words})),
-                            .n = static_cast<uint32_t>(c.n),
-                            .k = static_cast<uint32_t>(c.k),
-                            .bias_offset = packed->bias_offset,
-                            .format = c.format};
+  LinearWeight weight = linear.weight;
+  weight.tensor = p.op.bind("weight", word_tensor(linear.words, linear.shape()));
   LinearAttrs attrs{.activation = c.kind};
   attrs.gate = MatmulAttrs::Gate::kPairs;
   const auto y = add_linear(p.op.graph, p.op.bind("x", reference::to_tensor(x)), weight, attrs);
   REQUIRE_MESSAGE(y.ok(), y.error().message);
   p.op.name_output(*y, "y");
-  p.expected = expected_of(c, x, w, bias);
+  p.expected = expected_of(c, x, linear.w, linear.bias);
   return p;
 }
 

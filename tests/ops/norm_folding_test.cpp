@@ -11,8 +11,7 @@
 #include "reference/layer_norm.h"
 #include "reference/matmul.h"
 #include "reference/rms_norm.h"
-#include "support/matrix_rounding.h"
-#include "weights/pack_matrix.h"
+#include "support/packed_linear.h"
 
 namespace vkformer::testing {
 namespace {
@@ -67,38 +66,26 @@ struct Step {
 Step make_step(const Case& c, const Array& x) {
   const auto seed = static_cast<uint32_t>(c.n + c.k);
   const Array gains = random_array({2, c.k}, seed + 2);
-  Array w = random_array({c.k, c.n}, seed, 1 / std::sqrt(static_cast<double>(c.k)));
-  const std::vector<float> values(w.data.begin(), w.data.end());
-  w = round_to_format(w, c.format);
-  const Array bias = random_array({c.n}, seed + 1);
-  std::vector<float> bias_values(bias.data.begin(), bias.data.end());
-  if (!c.bias) bias_values.clear();
-  const auto packed = pack_matrix(
-      values, {static_cast<uint32_t>(c.n), static_cast<uint32_t>(c.k), MatrixOrder::kInOut},
-      bias_values, c.format);
-  REQUIRE(packed.ok());
-  const auto words = static_cast<int64_t>(packed->words.size());
+  const PackedLinear linear =
+      random_linear(c.k, c.n, c.format, c.bias ? StoredBias::kOn : StoredBias::kOff, seed);
   Step step;
   Graph& graph = step.graph;
   graph.set_step(static_cast<uint32_t>(c.rows));
   const TensorId from = graph.add_external("x", DType::kF32, x.shape);
   const TensorId gain_id = graph.add_external("gains", DType::kF32, gains.shape);
-  const LinearWeight weight{.tensor = graph.add_external("weight", DType::kU32, {words}),
-                            .n = static_cast<uint32_t>(c.n),
-                            .k = static_cast<uint32_t>(c.k),
-                            .bias_offset = packed->bias_offset,
-                            .format = c.format};
+  LinearWeight weight = linear.weight;
+  weight.tensor = graph.add_external("weight", DType::kU32, linear.shape());
   const TensorId y = graph.add_external("y", DType::kF32, {c.rows, c.n});
   REQUIRE(add_linear_into(graph, add_norm(graph, c.norm, from, gain_id), weight,
                           {.activation = ActivationKind::kRelu}, y)
               .ok());
   step.given = {{"x", reference::to_tensor(x)},
                 {"gains", reference::to_tensor(gains)},
-                {"weight", word_tensor(packed->words, {words})}};
+                {"weight", word_tensor(linear.words, linear.shape())}};
   reference::MatmulOptions options;
-  if (c.bias) options.bias = &bias;
+  if (c.bias) options.bias = &linear.bias;
   options.activation = reference::activation_from_name("relu").value();
-  step.expected = reference::matmul(reference_norm(c.norm, x, gains), w, options).value();
+  step.expected = reference::matmul(reference_norm(c.norm, x, gains), linear.w, options).value();
   return step;
 }
 
