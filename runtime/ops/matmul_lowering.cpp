@@ -7,6 +7,7 @@ namespace {
 
 constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
+constexpr uint32_t kSlabRows = 4;      // rows of a tile of matmul_slabs
 constexpr size_t kFormatConstant = 9;  // number of kFormat, in the variants that have one
 
 uint32_t ceil_div(uint32_t a, uint32_t b) {
@@ -45,7 +46,8 @@ bool in_slabs(const MatmulProblem& problem, const DeviceCaps& caps) {
       p.b_offset + uint64_t{problem.batch - 1} * p.b_batch_stride + panels * p.b_panel_stride;
   return p.k % kSlabSteps == 0 && p.b_panel_stride == p.k * kPanelColumns &&
          p.b_offset % kSlab == 0 && p.b_batch_stride % kSlab == 0 &&
-         end / kSlab <= caps.max_table_parts;
+         end / kSlab <= caps.max_table_parts &&
+         ceil_div(p.m, kSlabRows) <= caps.limits.max_group_count[0];
 }
 
 uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice) {
@@ -158,7 +160,6 @@ void launch_wide(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
 }
 
 void launch_slabs(Dispatch& d, const MatmulProblem& problem) {
-  constexpr uint32_t kTile = 4;  // rows
   const MatmulParams& p = problem.params;
   d.kernel = KernelId::matmul_slabs__f32_f32_f32_tables;
   const uint32_t bias = p.bias_offset != kMatmulNone ? kTermBias : 0;
@@ -166,8 +167,8 @@ void launch_slabs(Dispatch& d, const MatmulProblem& problem) {
   d.spec = {p.activation, bias | addend};
   d.table_binding = 1;
   d.table_part_bytes = kSlabSteps * kPanelColumns * 4;
-  d.groups = {ceil_div(p.m, kTile), ceil_div(p.n, kPanelColumns), problem.batch};
-  set_live(d, problem, 0, kTile);
+  d.groups = {ceil_div(p.m, kSlabRows), ceil_div(p.n, kPanelColumns), problem.batch};
+  set_live(d, problem, 0, kSlabRows);
 }
 
 void launch_strided(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,

@@ -103,7 +103,7 @@ TEST_SUITE("gpu") {
     options.repeats = 1;
     const auto report = run_conformance(device, options);
     REQUIRE_MESSAGE(report.ok(), report.error().message);
-    CHECK(report->checks.size() > 20);
+    CHECK(report->checks.size() >= options.filters.size());
     for (const ConformanceCheck& check : report->checks) {
       CHECK_MESSAGE(!check.failed(), check.name);
     }

@@ -139,6 +139,7 @@ TEST_SUITE("cpu") {
     DeviceCaps just = caps;
     just.max_table_parts = 8;
     CHECK(launched(whole, just).kernel == kKernel);
+    other([](Problem&, DeviceCaps& of) { of.limits.max_group_count[0] = 2; });
     other([](Problem&, DeviceCaps& of) { of.tier = Tier::kBaseline; });
   }
 }
