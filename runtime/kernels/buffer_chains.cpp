@@ -19,51 +19,31 @@ class ChainSharer {
   explicit ChainSharer(std::span<const uint32_t> words) : words_(words), next_id_(words[3]) {}
 
   std::vector<uint32_t> run() {
-    for_each([&](uint32_t op, std::span<const uint32_t> in) { learn(op, in); });
     // Pointer types come to light with the chains, but stand in front of them.
     std::vector<uint32_t> functions;
-    bool inside = false;
-    for_each([&](uint32_t op, std::span<const uint32_t> in) {
-      inside = inside || op == kOpFunction;
-      if (inside) rewrite(functions, op, in);
+    size_t types_at = 0, functions_at = 0;  // words, of the first type and the first function
+    for_each_instruction(words_, [&](uint32_t op, std::span<const uint32_t> in) {
+      const auto at = static_cast<size_t>(in.data() - words_.data()) - 1;
+      if (types_at == 0 && op >= kOpTypeVoid && op <= kOpTypePointer) types_at = at;
+      if (functions_at == 0 && op == kOpFunction) functions_at = at;
+      if (functions_at == 0) return learn(op, in);
+      rewrite(functions, op, in);
     });
-    std::vector<uint32_t> out(words_.begin(), words_.begin() + kHeaderWords);
+    std::vector<uint32_t> out(words_.begin(), words_.begin() + static_cast<ptrdiff_t>(types_at));
     out[3] = next_id_;
-    bool decorated = false;
-    inside = false;
-    for_each([&](uint32_t op, std::span<const uint32_t> in) {
-      inside = inside || op == kOpFunction;
-      if (inside) return;
-      if (!decorated && op >= kOpTypeVoid && op <= kOpTypePointer) {
-        for (const auto& [member, type] : member_pointers_) {
-          put(out, kOpDecorate, std::array{type, kArrayStride, kStride});
-        }
-        decorated = true;
-      }
-      put(out, op, in);
-    });
     for (const auto& [member, type] : member_pointers_) {
-      put(out, kOpTypePointer, std::array{type, kClassStorageBuffer, member});
+      put_instruction(out, kOpDecorate, std::array{type, kArrayStride, kStride});
+    }
+    const std::span<const uint32_t> types = words_.subspan(types_at, functions_at - types_at);
+    out.insert(out.end(), types.begin(), types.end());
+    for (const auto& [member, type] : member_pointers_) {
+      put_instruction(out, kOpTypePointer, std::array{type, kClassStorageBuffer, member});
     }
     out.insert(out.end(), functions.begin(), functions.end());
     return out;
   }
 
  private:
-  template <class F>
-  void for_each(const F& f) const {
-    for (size_t at = kHeaderWords; at < words_.size();) {
-      const size_t count = words_[at] >> 16;
-      f(words_[at] & 0xffffu, words_.subspan(at + 1, count - 1));
-      at += count;
-    }
-  }
-
-  static void put(std::vector<uint32_t>& out, uint32_t op, std::span<const uint32_t> in) {
-    out.push_back(static_cast<uint32_t>(in.size() + 1) << 16 | op);
-    out.insert(out.end(), in.begin(), in.end());
-  }
-
   void learn(uint32_t op, std::span<const uint32_t> in) {
     switch (op) {
       case kOpTypePointer:
@@ -115,7 +95,7 @@ class ChainSharer {
     if (op == kOpLabel) shared_.clear();
     const bool chain = op == kOpAccessChain || op == kOpInBoundsAccessChain;
     const std::optional<Way> way = chain ? way_of(in) : std::nullopt;
-    if (!way) return put(out, op, in);
+    if (!way) return put_instruction(out, op, in);
     const std::span<const uint32_t> head = in.subspan(2, 1 + way->indices);
     const auto [base, added] = shared_.try_emplace({head.begin(), head.end()}, next_id_);
     if (added) {
@@ -124,11 +104,11 @@ class ChainSharer {
       if (first) ++next_id_;
       std::vector<uint32_t> words{type->second, base->second};
       words.insert(words.end(), head.begin(), head.end());
-      put(out, op, words);
+      put_instruction(out, op, words);
     }
     std::vector<uint32_t> words{in[0], in[1], base->second};
     words.insert(words.end(), in.begin() + 3 + static_cast<std::ptrdiff_t>(way->indices), in.end());
-    put(out, op, words);
+    put_instruction(out, op, words);
   }
 
   std::span<const uint32_t> words_;

@@ -112,10 +112,7 @@ class Specializer {
     return id != ids_.end() && id->second < values_.size() ? values_[id->second] : otherwise;
   }
 
-  void put(uint32_t op, std::span<const uint32_t> in) {
-    words.push_back(static_cast<uint32_t>(in.size() + 1) << 16 | op);
-    words.insert(words.end(), in.begin(), in.end());
-  }
+  void put(uint32_t op, std::span<const uint32_t> in) { put_instruction(words, op, in); }
 
   void put_constant(uint32_t type, uint32_t result, uint32_t value) {
     known_[result] = value;

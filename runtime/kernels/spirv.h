@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace vkformer::spirv {
 
@@ -64,5 +66,21 @@ enum Op : uint32_t {
   kOpLabel = 248,
   kOpExecutionModeId = 331,
 };
+
+// Calls f(op, operands) for every instruction. Precondition: a module that reflect_spirv takes.
+template <class F>
+void for_each_instruction(std::span<const uint32_t> words, const F& f) {
+  for (size_t at = kHeaderWords; at < words.size();) {
+    const size_t count = words[at] >> 16;
+    f(words[at] & 0xffffu, words.subspan(at + 1, count - 1));
+    at += count;
+  }
+}
+
+inline void put_instruction(std::vector<uint32_t>& out, uint32_t op,
+                            std::span<const uint32_t> operands) {
+  out.push_back(static_cast<uint32_t>(operands.size() + 1) << 16 | op);
+  out.insert(out.end(), operands.begin(), operands.end());
+}
 
 }  // namespace vkformer::spirv

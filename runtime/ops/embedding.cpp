@@ -85,29 +85,24 @@ Status check_state(const TensorDesc& state) {
                            kNeeded, ": the state and its slots."}));
 }
 
-KernelId pick_normed(const TensorDesc& table, const EmbeddingAttrs& attrs, bool step) {
-  if (in_blocks(attrs.format)) {
-    return step ? KernelId::embedding_normed_step__u32_blocks_f32
-                : KernelId::embedding_normed__u32_blocks_f32;
-  }
-  if (table.dtype == DType::kF16) {
-    return step ? KernelId::embedding_normed_step__u32_f16_f32
-                : KernelId::embedding_normed__u32_f16_f32;
-  }
-  return step ? KernelId::embedding_normed_step__u32_f32_f32
-              : KernelId::embedding_normed__u32_f32_f32;
-}
+// The kernels of full passes and of steps, by how the table is stored.
+struct Variants {
+  KernelId f32, f16, blocks;
+};
+constexpr Variants kPlain[] = {
+    {KernelId::embedding_row__u32_f32_f32, KernelId::embedding_row__u32_f16_f32,
+     KernelId::embedding_row__u32_blocks_f32},
+    {KernelId::embedding_step__u32_f32_f32, KernelId::embedding_step__u32_f16_f32,
+     KernelId::embedding_step__u32_blocks_f32}};
+constexpr Variants kNormed[] = {
+    {KernelId::embedding_normed__u32_f32_f32, KernelId::embedding_normed__u32_f16_f32,
+     KernelId::embedding_normed__u32_blocks_f32},
+    {KernelId::embedding_normed_step__u32_f32_f32, KernelId::embedding_normed_step__u32_f16_f32,
+     KernelId::embedding_normed_step__u32_blocks_f32}};
 
-KernelId pick(const TensorDesc& table, const EmbeddingAttrs& attrs, bool step) {
-  if (in_blocks(attrs.format)) {
-    return step ? KernelId::embedding_step__u32_blocks_f32
-                : KernelId::embedding_row__u32_blocks_f32;
-  }
-  const bool half = table.dtype == DType::kF16;
-  if (step) {
-    return half ? KernelId::embedding_step__u32_f16_f32 : KernelId::embedding_step__u32_f32_f32;
-  }
-  return half ? KernelId::embedding_row__u32_f16_f32 : KernelId::embedding_row__u32_f32_f32;
+KernelId pick(const Variants& variants, const TensorDesc& table, const EmbeddingAttrs& attrs) {
+  if (in_blocks(attrs.format)) return variants.blocks;
+  return table.dtype == DType::kF16 ? variants.f16 : variants.f32;
 }
 
 }  // namespace
@@ -258,30 +253,32 @@ Status lower_embedding(LowerContext& context, const Node& node) {
   const bool step = node.inputs[3] != kNoTensor;
   EmbeddingParams params = params_of(context, node);
   const bool normed = node.inputs[4] != kNoTensor;
-  const KernelId fused = pick_normed(first, attrs, step);
+  const KernelId fused = pick(kNormed[step ? 1 : 0], first, attrs);
   const bool apart = normed && !can_norm(context.caps, fused, params.width);
   // What a norm of its own reads: (rows, D).
   const uint32_t sum = apart
                            ? context.add_scratch("embedding.sum", 4ull * params.rows * params.width)
                            : node.outputs[0];
+  const bool with_norm = normed && !apart;
+  const KernelId kernel = with_norm ? fused : pick(kPlain[step ? 1 : 0], first, attrs);
   const auto slices = static_cast<uint32_t>(node.inputs.size() - kFirstSlice + 1);
   const double elements = static_cast<double>(params.rows) * params.width / slices;
   for (uint32_t s = 0; s < slices; ++s) {
     const TensorId table = node.inputs[s == 0 ? 1 : kFirstSlice + s - 1];
     params.first_id = s * attrs.slice_rows;
     params.slice_rows = slice_rows(attrs, s);
-    Dispatch d = make_dispatch(node, normed && !apart ? fused : pick(first, attrs, step));
+    Dispatch d = make_dispatch(node, kernel);
     d.bindings = {{node.inputs[0], Access::kRead},
                   {table, Access::kRead},
                   {has_positions ? node.inputs[2] : table, Access::kRead},
                   {sum, Access::kWrite}};
     if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
-    if (normed && !apart) d.bindings.push_back({node.inputs[4], Access::kRead});
+    if (with_norm) d.bindings.push_back({node.inputs[4], Access::kRead});
     d.set_push(params);
     d.spec = {row_local_size(context.caps, params.width), has_positions ? 1u : 0u,
               attrs.types > 0 ? 1u : 0u, static_cast<uint32_t>(attrs.format)};
     set_row_groups(context, d, params.rows, 1);
-    d.flops = (normed && !apart ? 11.0 : 2.0) * elements;
+    d.flops = (with_norm ? 11.0 : 2.0) * elements;
     d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_positions ? 4.0 : 0.0));
     context.plan.dispatches.push_back(std::move(d));
   }

@@ -4,9 +4,6 @@
 
 #include <vulkan/vulkan_core.h>
 
-#include <map>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "vulkan/context.h"

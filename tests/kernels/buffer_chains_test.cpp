@@ -6,6 +6,7 @@
 #include <set>
 
 #include "conformance/planted.h"
+#include "kernels/spirv_instructions.h"
 #include "vkformer/conformance.h"
 
 namespace vkformer::testing {
@@ -20,21 +21,6 @@ enum : uint32_t {
   kLabel = 248
 };
 constexpr uint32_t kStorageBuffer = 12;
-
-struct Instruction {
-  uint32_t op = 0;
-  std::vector<uint32_t> operands;
-  bool operator==(const Instruction&) const = default;
-};
-
-std::vector<Instruction> instructions(const std::vector<uint32_t>& words) {
-  std::vector<Instruction> all;
-  for (size_t at = 5; at < words.size(); at += words[at] >> 16) {
-    const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
-    all.push_back({words[at] & 0xffffu, {begin + 1, begin + (words[at] >> 16)}});
-  }
-  return all;
-}
 
 std::vector<Instruction> without_chains(const std::vector<uint32_t>& words) {
   std::vector<Instruction> kept;

@@ -8,25 +8,11 @@
 #include <random>
 
 #include "kernels/catalogue.h"
+#include "kernels/spirv_instructions.h"
 
 using namespace vkformer;
 
 namespace {
-
-struct Instruction {
-  uint32_t op = 0;
-  std::vector<uint32_t> operands;
-  bool operator==(const Instruction&) const = default;
-};
-
-std::vector<Instruction> instructions(std::span<const uint32_t> words) {
-  std::vector<Instruction> all;
-  for (size_t at = 5; at < words.size(); at += words[at] >> 16) {
-    const std::span<const uint32_t> operands = words.subspan(at + 1, (words[at] >> 16) - 1);
-    all.push_back({words[at] & 0xffffu, {operands.begin(), operands.end()}});
-  }
-  return all;
-}
 
 std::vector<uint32_t> module_of(std::initializer_list<Instruction> list) {
   std::vector<uint32_t> words = {0x07230203, 0x00010300, 0, 1000, 0};
