@@ -115,6 +115,9 @@ vkf_kernel(matmul_literal__f32_f16_f32_subgroup matmul_wide.comp UNROLLED FEATUR
 vkf_kernel(matmul_strided__f32_f32_f32_subgroup_literal matmul_wide.comp UNROLLED FEATURES subgroup
            DEFINES VKF_LITERAL=1 VKF_STRIDED=1)
 vkf_kernel(matmul_slabs__f32_f32_f32_tables matmul_slabs.comp UNROLLED FEATURES tables)
+vkf_kernel(matmul_stationary__f32_any_f32_tables matmul_stationary.comp UNROLLED FEATURES tables)
+vkf_kernel(matmul_stationary__f32_any_f32_tables_short matmul_stationary.comp UNROLLED
+           FEATURES tables DEFINES VKF_SHORT=1)
 vkf_kernel(matmul_tiled__f32_f32_f32 matmul_tiled.comp)
 vkf_kernel(matmul_tiled__f32_f16_f32 matmul_tiled.comp DEFINES VKF_WEIGHT_F16=1)
 vkf_kernel(matmul_parts__f32_any_f32 matmul_parts.comp)

@@ -21,8 +21,7 @@ layout(binding = 1) readonly buffer B { float b[]; };
 layout(binding = 2) readonly buffer C { float c[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 layout(set = 1, binding = 0) readonly buffer Slab { float w[]; } slabs[];
-#define VKF_LITERAL 1
-#define VKF_SLABS 1  // for what is included
+#define VKF_LITERAL 1  // for what is included
 #include "matmul_finish_quad.glsl"
 
 void main() {

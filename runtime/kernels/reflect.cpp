@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/message.h"
 #include "kernels/spirv.h"
@@ -370,8 +371,17 @@ Status read_variables(const Module& module, KernelInterface& out) {
   }
   std::sort(out.bindings.begin(), out.bindings.end(),
             [](const KernelBinding& a, const KernelBinding& b) { return a.binding < b.binding; });
+  bool table_found = !out.has_table;
   for (size_t i = 0; i < out.bindings.size(); ++i) {
     if (out.bindings[i].binding != i) {
+      // What a table is made of is bound, too, though nothing may read it except by the table.
+      if (!std::exchange(table_found, true)) {
+        KernelBinding whole;
+        whole.binding = static_cast<uint32_t>(i);
+        whole.readonly = true;
+        out.bindings.insert(out.bindings.begin() + static_cast<std::ptrdiff_t>(i), whole);
+        continue;
+      }
       return malformed("binding " + std::to_string(i) +
                        " is missing; number the bindings from 0 without gaps and use them all");
     }

@@ -216,14 +216,14 @@ void emit(LowerContext& context, const Node& node, const MatmulProblem& problem,
   // An absent addend still needs a buffer behind its binding; any readable one serves.
   const TensorId addend = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
   const uint32_t sums =
-      parts == 1 ? node.outputs[0]
+      parts == 0 ? node.outputs[0]
                  : context.add_scratch("matmul.parts", parts_layout(problem, parts).bytes);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {b, Access::kRead},
                 {addend, Access::kRead},
-                {sums, Access::kWrite}};
+                {sums, result_access(d)}};
   context.plan.dispatches.push_back(std::move(d));
-  if (parts == 1) return;
+  if (parts == 0) return;
   Dispatch last = launch_parts(node, problem, parts);
   last.bindings = {{sums, Access::kRead},
                    {b, Access::kRead},

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "params/activation.h"
+
 namespace vkformer {
 namespace {
 
 constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
 constexpr uint32_t kSlabRows = 4;      // rows of a tile of matmul_slabs
+constexpr uint32_t kHeldColumns = 32;  // columns of a workgroup of matmul_stationary
 constexpr size_t kFormatConstant = 9;  // number of kFormat, in the variants that have one
 
 uint32_t ceil_div(uint32_t a, uint32_t b) {
@@ -48,6 +51,19 @@ bool in_slabs(const MatmulProblem& problem, const DeviceCaps& caps) {
          p.b_offset % kSlab == 0 && p.b_batch_stride % kSlab == 0 &&
          end / kSlab <= caps.max_table_parts &&
          ceil_div(p.m, kSlabRows) <= caps.limits.max_group_count[0];
+}
+
+// The steps of K that matmul_stationary has weights of at a time: as many as rows are whole parts
+// of, in the order of the table. 0: it does not take the product.
+uint32_t held_steps(const MatmulProblem& problem, const DeviceCaps& caps) {
+  const MatmulParams& p = problem.params;
+  const uint32_t all = p.k | p.a_offset | p.a_row_stride | p.a_batch_stride;
+  const uint32_t steps = all % kHeldSteps == 0 ? kHeldSteps : kHeldSteps / 2;
+  const uint64_t end =
+      p.a_offset + uint64_t{problem.batch - 1} * p.a_batch_stride + uint64_t{p.m} * p.a_row_stride;
+  const bool fits = all % steps == 0 && end / steps <= caps.max_table_parts &&
+                    ceil_div(p.n, kHeldColumns) <= caps.limits.max_group_count[1];
+  return fits && !problem.rows_are_slots ? steps : 0;
 }
 
 uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice) {
@@ -159,16 +175,47 @@ void launch_wide(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
   set_live(d, problem, 0, rows);
 }
 
+// What the kernels with a table have as constants of what follows their sums.
+uint32_t terms_of(const MatmulParams& p) {
+  const uint32_t added = (p.bias_offset != kMatmulNone ? kTermBias : 0) |
+                         (p.c_offset != kMatmulNone ? kTermAddend : 0);
+  const bool plain = added == 0 && p.activation == kActivationNone && p.alpha == 1.0f;
+  return added | (plain ? 0 : kTermFinish);
+}
+
 void launch_slabs(Dispatch& d, const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;
   d.kernel = KernelId::matmul_slabs__f32_f32_f32_tables;
-  const uint32_t bias = p.bias_offset != kMatmulNone ? kTermBias : 0;
-  const uint32_t addend = p.c_offset != kMatmulNone ? kTermAddend : 0;
-  d.spec = {p.activation, bias | addend};
+  d.spec = {p.activation, terms_of(p)};
   d.table_binding = 1;
   d.table_part_bytes = kSlabSteps * kPanelColumns * 4;
   d.groups = {ceil_div(p.m, kSlabRows), ceil_div(p.n, kPanelColumns), problem.batch};
   set_live(d, problem, 0, kSlabRows);
+}
+
+void set_format(Dispatch& d, MatrixFormat format) {
+  d.spec.resize(kFormatConstant);
+  d.spec.push_back(static_cast<uint32_t>(format));
+}
+
+void launch_stationary(Dispatch& d, const MatmulProblem& problem, uint32_t steps, bool apart) {
+  // Holding weights takes as long as products of some 30 rows with them, so that a workgroup has
+  // many; but these should stay in a near cache, and every core wants a workgroup.
+  constexpr uint32_t kMostRows = 256, kFewestRows = 128, kGroupsWanted = 16;
+  constexpr uint32_t kRowsStep = 32;  // every number of rows is a pipeline of its own
+  const MatmulParams& p = problem.params;
+  const uint32_t across = ceil_div(p.n, kHeldColumns) * problem.batch;
+  const uint32_t blocks = std::max(ceil_div(p.m, kMostRows),
+                                   std::min(ceil_div(kGroupsWanted, across), p.m / kFewestRows));
+  const uint32_t rows =
+      blocks <= 1 ? kMostRows : ceil_div(ceil_div(p.m, blocks), kRowsStep) * kRowsStep;
+  d.kernel = steps == kHeldSteps ? KernelId::matmul_stationary__f32_any_f32_tables
+                                 : KernelId::matmul_stationary__f32_any_f32_tables_short;
+  d.spec = {apart ? kActivationNone : p.activation, apart ? 0 : terms_of(p), rows};
+  set_format(d, problem.format);
+  d.table_binding = 0;
+  d.table_part_bytes = steps * 4;
+  d.groups = {ceil_div(p.m, rows), ceil_div(p.n, kHeldColumns), problem.batch};
 }
 
 void launch_strided(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
@@ -202,12 +249,12 @@ void launch_tiled(Dispatch& d, const MatmulProblem& problem, const MatmulChoice&
             block,
             tile_m,
             tile_n,
-            parts > 1 ? 0u : p.activation,
+            parts > 0 ? kActivationNone : p.activation,
             p.a_row_stride == 1 && p.a_col_stride != 1 ? 1u : 0u,
             p.b_row_stride == 1 && p.b_col_stride != 1 ? 1u : 0u,
             wide_operands(problem),
-            parts};
-  d.groups = {ceil_div(p.n, block), ceil_div(p.m, block), problem.batch * parts};
+            std::max(parts, 1u)};
+  d.groups = {ceil_div(p.n, block), ceil_div(p.m, block), problem.batch * std::max(parts, 1u)};
   set_live(d, problem, 1, block);
 }
 
@@ -236,13 +283,22 @@ MatmulChoice software_tile(uint32_t m, const DeviceCaps& caps) {
 
 // What takes a product that is not in whole slabs.
 MatmulChoice unslabbed(const MatmulProblem& problem, const DeviceCaps& caps) {
+  constexpr uint32_t kLeastPassing = 6;  // rows from which on holding weights beats matmul_literal
   const uint32_t m = problem.params.m;
+  if (m >= kLeastPassing && held_steps(problem, caps) > 0) return {m, MatmulStrategy::kStationary};
   const MatmulChoice literal{m, MatmulStrategy::kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)};
   return can_run(literal, caps) ? literal : software_tile(m, caps);
 }
 
-// Halves are multiplied by matmul_rows and the plain tiles of matmul_wide, f32 and f16 weights
-// only.
+// Whether halves are multiplied: by matmul_rows and the plain tiles of matmul_wide.
+bool in_halves(const MatmulProblem& problem, const DeviceCaps& caps, Precision precision,
+               const MatmulChoice& choice) {
+  const bool tiled = choice.strategy == MatmulStrategy::kTiled ||
+                     choice.strategy == MatmulStrategy::kStrided ||
+                     choice.strategy == MatmulStrategy::kUnits;
+  return half_arithmetic(caps, precision) && !tiled && !in_blocks(problem.format);
+}
+
 void launch_half(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
                  const MatmulChoice& choice) {
   const bool weight_half = problem.format == MatrixFormat::kF16;
@@ -254,16 +310,11 @@ void launch_half(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
   }
   d.kernel = weight_half ? KernelId::matmul_rows__f32_f16_f32_fp16
                          : KernelId::matmul_rows__f32_f32_f32_fp16;
-  const MatmulChoice software{kAnyRows, MatmulStrategy::kRows, 0, 8, 1};
-  launch_rows(d, problem, choice.strategy == MatmulStrategy::kRows ? choice : software);
+  launch_rows(d, problem, choice);
 }
 
-void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, bool half,
+void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps,
             const MatmulChoice& choice, uint32_t parts) {
-  const bool tiled = choice.strategy == MatmulStrategy::kTiled ||
-                     choice.strategy == MatmulStrategy::kStrided ||
-                     choice.strategy == MatmulStrategy::kUnits;
-  if (half && !tiled && !in_blocks(problem.format)) return launch_half(d, problem, caps, choice);
   switch (choice.strategy) {
     case MatmulStrategy::kRows:
       d.kernel = rows_kernel(problem.format, caps.int64());
@@ -277,16 +328,13 @@ void launch(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& caps, b
       d.kernel = wide_kernel(problem.format, caps);
       return launch_wide(d, problem, caps, choice, caps.subgroup());
     case MatmulStrategy::kLiteral:
-      if (choice.rows > 1 && aligned_a(problem.params) == 0) {  // its tiles load A by fours
-        return launch(d, problem, caps, half, software_tile(problem.params.m, caps), 1);
-      }
       d.kernel = literal_kernel(problem.format, choice.rows == 1);
       if (choice.rows == 1) return launch_single(d, problem);
       return launch_wide(d, problem, caps, {kAnyRows, MatmulStrategy::kWide, 8, 1}, true);
     case MatmulStrategy::kSlabs:
-      if (!in_slabs(problem, caps))
-        return launch(d, problem, caps, half, unslabbed(problem, caps), 1);
       return launch_slabs(d, problem);
+    case MatmulStrategy::kStationary:
+      return launch_stationary(d, problem, held_steps(problem, caps), parts > 0);
     case MatmulStrategy::kStrided:
       return launch_strided(d, problem, caps, choice);
     case MatmulStrategy::kTiled:
@@ -325,28 +373,53 @@ MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
     return tile;
   }
   const MatmulChoice choice = matmul_choice(caps, m, problem.format, precision);
-  const bool needs_panels =
-      choice.strategy == MatmulStrategy::kStream || choice.strategy == MatmulStrategy::kUnits;
-  if (needs_panels && !in_panels(problem)) {
-    return software ? software_tile(m, caps) : tiled_choice(problem, caps);
-  }
   const bool tuned = !in_blocks(problem.format) &&
                      !caps.tuned_matmul[problem.format == MatrixFormat::kF16 ? 1 : 0].empty();
   const bool tiled = choice.strategy == MatmulStrategy::kTiled && !tuned;
-  return tiled ? tiled_choice(problem, caps) : choice;
+  return fitting_choice(problem, caps, precision, tiled ? tiled_choice(problem, caps) : choice);
+}
+
+MatmulChoice fitting_choice(const MatmulProblem& problem, const DeviceCaps& caps,
+                            Precision precision, const MatmulChoice& choice) {
+  const uint32_t m = problem.params.m;
+  const MatmulChoice tile = software_tile(m, caps);
+  if (in_halves(problem, caps, precision, choice)) {
+    const bool has =
+        choice.strategy == MatmulStrategy::kRows || choice.strategy == MatmulStrategy::kWide;
+    return has ? choice : MatmulChoice{kAnyRows, MatmulStrategy::kRows, 0, 8, 1};
+  }
+  switch (choice.strategy) {
+    case MatmulStrategy::kStream:
+    case MatmulStrategy::kUnits:
+      if (in_panels(problem)) return choice;
+      return caps.device_class == DeviceClass::kSoftware ? tile : tiled_choice(problem, caps);
+    case MatmulStrategy::kLiteral:  // tiles of it load A by fours
+      return choice.rows == 1 || aligned_a(problem.params) != 0 ? choice : tile;
+    case MatmulStrategy::kStationary:
+      if (held_steps(problem, caps) > 0) return choice;
+      return fitting_choice(problem, caps, precision, {m, MatmulStrategy::kSlabs, 4});
+    case MatmulStrategy::kSlabs:
+      if (in_slabs(problem, caps)) return choice;
+      return fitting_choice(problem, caps, precision, unslabbed(problem, caps));
+    default:
+      return choice;
+  }
 }
 
 uint32_t parts_of_k(const MatmulProblem& problem, const DeviceCaps& caps,
                     const MatmulChoice& choice) {
   constexpr uint32_t kMostParts = 8, kLeastSteps = 256;  // fewer are not worth the second pass
-  if (choice.strategy != MatmulStrategy::kTiled) return 1;
   const MatmulParams& p = problem.params;
+  if (choice.strategy == MatmulStrategy::kStationary) {
+    return (p.activation & kActivationGate) != 0 ? 1 : 0;  // Y has no room for a gate's sums
+  }
+  if (choice.strategy != MatmulStrategy::kTiled) return 0;
   const uint64_t blocks = blocks_of(problem, tiled_block(problem, choice));
   const uint64_t wanted = blocks_wanted(caps);
-  if (blocks == 0 || blocks >= wanted || p.m > caps.limits.max_group_count[1]) return 1;
+  if (blocks == 0 || blocks >= wanted || p.m > caps.limits.max_group_count[1]) return 0;
   const uint32_t parts = std::min({static_cast<uint32_t>(wanted / blocks), p.k / kLeastSteps,
                                    kMostParts, caps.limits.max_group_count[2] / problem.batch});
-  return std::max(parts, 1u);
+  return parts > 1 ? parts : 0;
 }
 
 PartsLayout parts_layout(const MatmulProblem& problem, uint32_t parts) {
@@ -359,9 +432,13 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
                        Precision precision, const MatmulChoice& choice, uint32_t parts) {
   Dispatch d;
   d.label = node.label;
-  launch(d, problem, caps, half_arithmetic(caps, precision), choice, parts);
+  if (in_halves(problem, caps, precision, choice)) {
+    launch_half(d, problem, caps, choice);
+  } else {
+    launch(d, problem, caps, choice, parts);
+  }
   MatmulParams params = problem.params;
-  if (parts > 1) {
+  if (parts > 0) {
     const PartsLayout layout = parts_layout(problem, parts);
     params.y_offset = 0;
     params.y_row_stride = layout.row_stride;
@@ -369,16 +446,21 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
   }
   d.set_push(params);
   if (in_blocks(problem.format) && choice.strategy != MatmulStrategy::kUnits) {
-    d.spec.resize(kFormatConstant);
-    d.spec.push_back(static_cast<uint32_t>(problem.format));
+    set_format(d, problem.format);
   }
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
-  d.bytes = 4.0 * (parts * products +
+  d.bytes = 4.0 * (std::max(parts, 1u) * products +
                    static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
             4.0 / kPanelColumns * problem.params.n *
                 static_cast<double>(panel_words(problem.format, problem.params.k));
   return d;
+}
+
+Access result_access(const Dispatch& product) {
+  // Only its rows are a table.
+  return product.table_part_bytes > 0 && product.table_binding == 0 ? Access::kReadWrite
+                                                                    : Access::kWrite;
 }
 
 Dispatch launch_parts(const Node& node, const MatmulProblem& problem, uint32_t parts) {

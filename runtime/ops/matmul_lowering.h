@@ -27,8 +27,13 @@ struct MatmulProblem {
 MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
                          Precision precision = Precision::kF32);
 
-// In how many parts of K matmul_tiled takes a product whose blocks are too few to fill the device;
-// 1: as a whole. The parts are sums of their own, which matmul_parts adds in order.
+// The choice, or what runs in its place where it does not take the product.
+MatmulChoice fitting_choice(const MatmulProblem& problem, const DeviceCaps& caps,
+                            Precision precision, const MatmulChoice& choice);
+
+// Of how many parts of K the sums are put down apart, for matmul_parts to add in order and make Y
+// of. 0: the product makes Y itself. matmul_tiled takes parts where its blocks are too few to fill
+// the device, matmul_stationary puts one down where Y has fewer columns than there are sums.
 uint32_t parts_of_k(const MatmulProblem& problem, const DeviceCaps& caps,
                     const MatmulChoice& choice);
 
@@ -39,10 +44,13 @@ struct PartsLayout {
 };
 PartsLayout parts_layout(const MatmulProblem& problem, uint32_t parts);
 
-// Kernel, specialization and groups of one problem; bindings are the caller's. With more than one
-// part Y is the sums of parts.
+// Kernel, specialization and groups of one problem that the choice fits; bindings are the
+// caller's. With parts Y is the sums of parts.
 Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const DeviceCaps& caps,
-                       Precision precision, const MatmulChoice& choice, uint32_t parts = 1);
+                       Precision precision, const MatmulChoice& choice, uint32_t parts = 0);
+
+// How the product uses its result: what matmul_stationary has summed up so far lies there.
+Access result_access(const Dispatch& product);
 
 // What makes Y of the sums of parts.
 Dispatch launch_parts(const Node& node, const MatmulProblem& problem, uint32_t parts);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr uint32_t kUnitsDepth = 32;    // of a block of matmul_units
 constexpr uint32_t kFewRows = 8;        // at most, of a tile of matmul_rows and matmul_stream
+constexpr uint32_t kLeastPassing = 32;  // rows from which on matmul_stationary beats matmul_slabs
 constexpr uint32_t kStreamedRows = 16;  // two tiles of matmul_stream; more gain nothing
 
 using enum MatmulStrategy;
@@ -22,7 +23,9 @@ uint8_t software_lanes(const DeviceCaps& caps) {
 std::vector<MatmulChoice> software_table(const DeviceCaps& caps) {
   const MatmulChoice rows{kFewRows, kRows, 0, software_lanes(caps), 1};
   if (!caps.subgroup()) return {rows, {kAnyRows, kWide, 14, 2}};
-  if (can_run({kAnyRows, kSlabs, 4}, caps)) return {{kAnyRows, kSlabs, 4}};
+  if (can_run({kAnyRows, kSlabs, 4}, caps)) {
+    return {{kLeastPassing - 1, kSlabs, 4}, {kAnyRows, kStationary}};
+  }
   if (can_run({1, kLiteral, 1}, caps)) return {{1, kLiteral, 1}, {kAnyRows, kLiteral, 8}};
   const MatmulChoice many{kAnyRows, kWide, large_tile_rows(caps), 1};
   if (can_run({kStreamedRows, kStream}, caps)) return {{kStreamedRows, kStream}, many};
@@ -147,6 +150,8 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
       return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.literal_tiles();
     case kSlabs:
       return c.rows == 4 && caps.wants_literals && caps.tables();
+    case kStationary:
+      return caps.wants_literals && caps.tables();
     case kTiled:
       return c.rows == 32 || c.rows == 64 ||
              (c.rows == 128 && std::min(most, caps.limits.max_group_size[0]) >= 256);
@@ -175,6 +180,7 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
   if (m <= kStreamedRows) add_candidate(list, {m, kStream}, caps);
   add_candidate(list, {m, kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)}, caps);
   add_candidate(list, {m, kSlabs, 4}, caps);
+  if (m > kFewRows) add_candidate(list, {m, kStationary}, caps);
   for (const auto& [rows, groups] : {std::pair{8, 1}, {16, 1}, {24, 1}, {32, 1}, {8, 2}, {14, 2}}) {
     // A tile of more than twice the rows computes more that nobody wants than it saves.
     if (static_cast<uint32_t>(rows) <= std::max(8u, 2 * m)) {

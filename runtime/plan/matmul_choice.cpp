@@ -5,8 +5,8 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kNames[] = {"rows",  "stream",  "wide",  "literal",
-                                  "slabs", "strided", "tiled", "units"};
+constexpr const char* kNames[] = {"rows",       "stream",  "wide",  "literal", "slabs",
+                                  "stationary", "strided", "tiled", "units"};
 
 }  // namespace
 

@@ -17,6 +17,8 @@ enum class MatmulStrategy : uint8_t {
   kWide,     // software devices: large register tiles, no shared memory
   kLiteral,  // the same with a tile that is written into the SPIR-V; subgroups of 4
   kSlabs,    // the same compiler, weights in f32: every 8 steps of a panel behind one address
+  // The same compiler, many rows: weights stay, rows pass, 128 steps of each behind one address.
+  kStationary,
   kStrided,  // software devices, any strides of f32 operands: the same tiles, element loads
   kTiled,    // GPUs, any strides: shared-memory tiles
   kUnits,    // cooperative matrices, only where halves may be multiplied

@@ -1,4 +1,4 @@
-// needs: MatmulParams p, kActivation, b[], c[], y[], y4[] unless VKF_LITERAL; with VKF_SLABS kTerms
+// needs: MatmulParams p, kActivation, b[], c[], y[], y4[] unless VKF_LITERAL; with VKF_TABLES kTerms
 //        (includes activation.glsl).
 // What follows the sums of four neighbouring columns of a row: alpha, bias, activation, gate and
 // addend, and the store. One element at a time: matmul_finish.glsl.
@@ -6,7 +6,7 @@
 #define VKF_MATMUL_FINISH_QUAD_GLSL
 #include "activation.glsl"
 
-#if VKF_SLABS  // constants there, so that nothing is loaded for what is absent
+#if VKF_TABLES  // constants there, so that nothing is loaded for what is absent
 bool has_bias() { return (kTerms & kTermBias) != 0u; }
 bool has_addend() { return (kTerms & kTermAddend) != 0u; }
 #else

@@ -86,7 +86,17 @@ void load_group(uint start, uint row, out vec4 low, out vec4 high) {
     high[e] = load_b(row, start + 4u + e);
   }
 }
-#elif VKF_BLOCKS
+#else
+// Of row 0 of a group, in groups. Apart from what depends on k: it has divisions, which some
+// compilers neither hoist nor turn into shifts.
+uint group_start(uint group) {
+  const uint g = min(group, (p.n + 7u) / 8u - 1u);
+  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride) >> 3) +
+         g / (kPanelColumns / 8u) * (p.b_panel_stride >> 3) + g % (kPanelColumns / 8u);
+}
+// From a row to the next: every stride is a multiple of 8.
+uint group_step() { return p.b_row_stride >> 3; }
+#if VKF_BLOCKS
 #include "weight_blocks.glsl"
 #if VKF_INT64
 layout(binding = 1) readonly buffer BVectors { u64vec2 b_vectors[]; };
@@ -126,17 +136,7 @@ WeightRun load_run(GroupPlace at, uint block, uint run) {
   }
   return words;
 }
-#else
-// Of row 0 of a group, in groups. Apart from what depends on k: it has divisions, which some
-// compilers neither hoist nor turn into shifts.
-uint group_start(uint group) {
-  const uint g = min(group, (p.n + 7u) / 8u - 1u);
-  return ((p.b_offset + gl_WorkGroupID.z * p.b_batch_stride) >> 3) +
-         g / (kPanelColumns / 8u) * (p.b_panel_stride >> 3) + g % (kPanelColumns / 8u);
-}
-// From a row to the next: every stride is a multiple of 8.
-uint group_step() { return p.b_row_stride >> 3; }
-#if VKF_WEIGHT_F16 && VKF_INT64
+#elif VKF_WEIGHT_F16 && VKF_INT64
 layout(binding = 1) readonly buffer BGroup { u64vec2 b_group[]; };
 void load_group(uint start, uint row, out vec4 low, out vec4 high) {
   const u64vec2 v = b_group[start + row];

@@ -9,15 +9,18 @@
 inline constexpr uint32_t kMatmulNone = 0xffffffffu;
 inline constexpr uint32_t kPanelColumns = 64;
 inline constexpr uint32_t kSlabSteps = 8;
-inline constexpr uint32_t kTermBias = 1, kTermAddend = 2;
+inline constexpr uint32_t kHeldSteps = 128;
+inline constexpr uint32_t kTermBias = 1, kTermAddend = 2, kTermFinish = 4;
 inline constexpr uint32_t kNormNone = 0, kNormRms = 1, kNormLayer = 2;
 #else
 const uint kMatmulNone = 0xffffffffu;  // bias_offset or c_offset of an operand that is absent
 // A packed weight lies in panels: so many columns of B, all steps of k of which follow each other,
 // so that a workgroup streams memory instead of touching a new page with every step.
 const uint kPanelColumns = 64u;
-const uint kTermBias = 1u, kTermAddend = 2u;  // of kTerms of matmul_slabs
-const uint kSlabSteps = 8u;  // of K, of a panel: what matmul_slabs reads behind one address
+// Of kTerms of the kernels with a table: what is added, and whether anything follows the sums.
+const uint kTermBias = 1u, kTermAddend = 2u, kTermFinish = 4u;
+const uint kSlabSteps = 8u;    // of K, of a panel: what matmul_slabs reads behind one address
+const uint kHeldSteps = 128u;  // of K, of a row: what matmul_stationary reads behind one address
 // What kNorm of matmul_rows may be: the norm of A's rows in front of the product.
 const uint kNormNone = 0u, kNormRms = 1u, kNormLayer = 2u;
 #endif

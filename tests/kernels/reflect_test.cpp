@@ -167,6 +167,10 @@ TEST_SUITE("cpu") {
     CHECK(found->bindings.empty());
     CHECK_FALSE(kernel_interface(KernelId::fill_words__u32)->has_table);
     CHECK(kernel_interface(KernelId::matmul_slabs__f32_f32_f32_tables)->has_table);
+    // Nothing reads what the table is made of except by the table, but it is bound.
+    const auto rows = kernel_interface(KernelId::matmul_stationary__f32_any_f32_tables);
+    REQUIRE(rows->bindings.size() == 4);
+    CHECK(rows->bindings[0].readonly);
     for (const Assembler& a :
          {table(29, 1, true, 12), table(29, 0, false, 12), table(28, 0, true, 12),
           table(0, 0, true, 12), table(29, 0, true, 2)}) {

@@ -78,8 +78,10 @@ TEST_SUITE("gpu") {
         const Case c{.rows = 9, .n = 18, .k = 5, .bias = true, .kind = kind};
         check_case(device, c, random_array({c.rows, c.k}, 23));
       }
-      const Case real{.rows = 17, .n = 2 * 688, .k = 256};
-      check_case(device, real, random_array({real.rows, real.k}, 29));
+      for (int64_t rows : {17, 34}) {
+        const Case real{.rows = rows, .n = 2 * 688, .k = 256, .bias = rows == 34};
+        check_case(device, real, random_array({real.rows, real.k}, 29));
+      }
     }
   }
 

@@ -168,22 +168,25 @@ struct ProductRun {
   Precision precision = Precision::kF32;
   MatmulChoice choice = {};
   bool beside = false;  // a variant besides the tier's own
-  uint32_t parts = 1;   // of K
+  uint32_t parts = 0;   // of K, with sums apart
 };
 
 // Y's memory after `runs` runs over poison, all with the same bits.
 inline std::vector<uint32_t> run_product(const std::shared_ptr<VulkanDevice>& device,
                                          const Product& p, const ProductRun& how, int runs = 2) {
   Plan plan;
+  const MatmulChoice choice = fitting_choice(p.problem, how.caps, how.precision, how.choice);
   plan.dispatches.push_back(
-      launch_matmul({}, p.problem, how.caps, how.precision, how.choice, how.parts));
-  const uint32_t result = how.parts > 1 ? 4 : 3;
-  plan.dispatches[0].bindings = {
-      {0, Access::kRead}, {1, Access::kRead}, {2, Access::kRead}, {result, Access::kWrite}};
+      launch_matmul({}, p.problem, how.caps, how.precision, choice, how.parts));
+  const uint32_t result = how.parts > 0 ? 4 : 3;
+  plan.dispatches[0].bindings = {{0, Access::kRead},
+                                 {1, Access::kRead},
+                                 {2, Access::kRead},
+                                 {result, result_access(plan.dispatches[0])}};
   const std::vector<uint32_t> poison(p.y_words, kGap);
   std::vector<uint32_t> sums;
   std::vector<const std::vector<uint32_t>*> images = {&p.a_words, &p.b_words, &p.c_words, &poison};
-  if (how.parts > 1) {
+  if (how.parts > 0) {
     sums.assign(parts_layout(p.problem, how.parts).bytes / 4, kGap);
     images.push_back(&sums);
     plan.dispatches.push_back(launch_parts({}, p.problem, how.parts));

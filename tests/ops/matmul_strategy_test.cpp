@@ -88,7 +88,7 @@ void add_special_runs(std::vector<ProductRun>& runs, DeviceCaps caps) {
   caps.wants_literals = caps.streams_uniform_loads = true;
   add_run(runs, caps, Precision::kF32, choice_of(kLiteral, 1), "beside");
   for (const MatmulChoice& choice :
-       {choice_of(kLiteral, 8), choice_of(kStream), choice_of(kSlabs, 4)}) {
+       {choice_of(kLiteral, 8), choice_of(kStream), choice_of(kSlabs, 4), choice_of(kStationary)}) {
     if (can_run(choice, caps)) add_run(runs, caps, Precision::kF32, choice);
   }
 }
@@ -268,7 +268,7 @@ TEST_SUITE("cpu") {
       CHECK(pick_matmul(problem, literal).rows == (m == 1 ? 1 : 8));
       DeviceCaps tables = literal;
       tables.max_table_parts = 1000;
-      CHECK(pick_matmul(problem, tables).strategy == kSlabs);
+      CHECK(pick_matmul(problem, tables).strategy == kLiteral);  // K is no whole slabs
       // Rows that do not lie in whole panels cannot be streamed.
       problem.params.b_row_stride = 72;
       CHECK(pick_matmul(problem, streams).strategy == kWide);
@@ -284,10 +284,10 @@ TEST_SUITE("cpu") {
       uint32_t block, parts;
     };
     constexpr Row kRows[] = {
-        {512, 3072, 768, 128, 1}, {512, 768, 768, 128, 1}, {256, 768, 3072, 64, 1},
-        {128, 768, 3072, 64, 1},  {64, 768, 768, 32, 1},   {16, 768, 768, 32, 1},
-        {16, 384, 1536, 32, 2},   {16, 384, 384, 32, 1},   {16, 32, 8192, 32, 8},
-        {1500, 24, 8192, 32, 1},
+        {512, 3072, 768, 128, 0}, {512, 768, 768, 128, 0}, {256, 768, 3072, 64, 0},
+        {128, 768, 3072, 64, 0},  {64, 768, 768, 32, 0},   {16, 768, 768, 32, 0},
+        {16, 384, 1536, 32, 2},   {16, 384, 384, 32, 0},   {16, 32, 8192, 32, 8},
+        {1500, 24, 8192, 32, 0},
     };
     DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
     caps.device_class = DeviceClass::kDiscrete;
