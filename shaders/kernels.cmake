@@ -47,6 +47,8 @@ vkf_kernel(attention_tiled__f32_f32_f32 attention_tiled.comp)
 vkf_kernel(attention_tiled__f32_f32_f32_subgroup attention_tiled.comp FEATURES subgroup)
 vkf_kernel(attention_literal__f32_f32_f32_subgroup attention_tiled.comp UNROLLED FEATURES subgroup
            DEFINES VKF_LITERAL=1)
+vkf_kernel(attention_stationary__f32_f32_f32_tables attention_stationary.comp UNROLLED
+           FEATURES tables)
 vkf_kernel(attention_lanes__f32_f32_f32_subgroup_int64 attention_lanes.comp FEATURES subgroup int64)
 vkf_kernel(attention_decode__f32_f32_f32 attention_decode.comp)
 vkf_kernel(attention_decode__f32_f32_f32_subgroup attention_decode.comp FEATURES subgroup)

@@ -287,6 +287,7 @@ struct Strategy {
   KernelId kernel{};
   uint32_t rows = 1;  // queries of a workgroup
   std::vector<uint32_t> spec;
+  uint32_t table_part_bytes = 0;  // of keys and values
 };
 
 // Lanes of the tiled strategy; 0: no kernel. Software devices stop a shader's loops after so many
@@ -364,12 +365,37 @@ bool takes_literal(const DeviceCaps& caps, const AttentionAttrs& a) {
          a.relative.kinds == 0 && !counts_keys(a);
 }
 
+// Keys and values pass by queries that stay, each row a buffer of its own: for the compiler that
+// wants literals, and heads of the one width that the kernel has literals for.
+std::optional<Strategy> pick_stationary(const DeviceCaps& caps, const AttentionAttrs& a) {
+  constexpr uint32_t kQueries = 4, kWidth = 64, kKeys = 4;
+  const auto whole = [](const HeadLayout& x) {
+    return (x.offset | x.batch_stride | x.head_stride | x.row_stride) % kWidth == 0;
+  };
+  const auto rows = [&](const HeadLayout& x) {
+    return (x.offset + uint64_t{a.batch} * x.batch_stride) / kWidth;
+  };
+  if (!caps.wants_literals || !caps.tables() || a.queries < kQueries || is_sparse(a.terms) ||
+      a.relative.kinds != 0 || counts_keys(a) || a.head_width != kWidth ||
+      a.value_width != kWidth || !whole(a.k) || !whole(a.v) ||
+      std::max(rows(a.k), rows(a.v)) > caps.max_table_parts) {
+    return std::nullopt;
+  }
+  uint32_t kinds = score_kinds(a.terms);
+  if (a.keys % kKeys != 0) kinds |= VKF_KIND_NEAR;  // the keys that a last round lacks are masked
+  return Strategy{KernelId::attention_stationary__f32_f32_f32_tables,
+                  kQueries,
+                  {kinds, softcap_bits(a.softcap)},
+                  kWidth * 4};
+}
+
 Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
                                Precision precision) {
   if (const auto units = attention_units(caps, a, precision)) {
     return Strategy{units->kernel(), units->rows(), attention_units_spec(caps, a, *units)};
   }
   if (std::optional<Strategy> lanes = pick_lanes(caps, a)) return *std::move(lanes);
+  if (std::optional<Strategy> stationary = pick_stationary(caps, a)) return *std::move(stationary);
   const uint32_t rows = a.queries == 1 ? 1 : kQueriesPerGroup;
   const bool quads = starts_in_quads(a);
   const uint32_t local = tiled_local_size(caps, a, quads);
@@ -421,6 +447,8 @@ Status lower_attention(LowerContext& context, const Node& node) {
                 {node.outputs[0], Access::kWrite}};
   d.set_push(kernel_params(a));
   d.spec = strategy.spec;
+  d.table_binding = 1;
+  d.table_part_bytes = strategy.table_part_bytes;
   const uint64_t units = uint64_t{a.batch} * a.heads;
   d.groups = {(a.queries + strategy.rows - 1) / strategy.rows,
               static_cast<uint32_t>(std::min<uint64_t>(units, kRowsPerGridLine)),

@@ -92,6 +92,7 @@ TEST_SUITE("gpu") {
     auto run = table_run(kHolding);
     if (!run) return;
     size_t i = 0;
+    const bool meant = test_device()->impl()->caps().wants_literals;  // others compile for seconds
     for (uint32_t m : {1u, 5u, 300u}) {  // of several blocks of rows, the last
       for (uint32_t n : {1u, 7u, 8u, 31u, 33u, 64u, 131u}) {
         for (uint32_t k : {64u, 128u, 192u, 384u}) {
@@ -100,7 +101,7 @@ TEST_SUITE("gpu") {
           c.a_offset = k % 128 * static_cast<uint32_t>(i % 3);
           c.a_gap = 128 * static_cast<uint32_t>(i % 2);
           run->parts = i % 6 == 5 ? 1 : 0;
-          check_table(*run, c, make_product(c));
+          if (meant || i % 5 == 0) check_table(*run, c, make_product(c));
           ++i;
         }
       }
