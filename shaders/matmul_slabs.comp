@@ -21,8 +21,7 @@ layout(binding = 1) readonly buffer B { float b[]; };
 layout(binding = 2) readonly buffer C { float c[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 layout(set = 1, binding = 0) readonly buffer Slab { float w[]; } slabs[];
-#define VKF_LITERAL 1  // for what is included
-#include "matmul_finish_quad.glsl"
+#include "matmul_finish.glsl"
 
 void main() {
   const uint row = gl_WorkGroupID.x * 4u + gl_LocalInvocationID.x;
@@ -56,10 +55,16 @@ void main() {
     } while (slab < stop);
   } while (slab < end);
   if (row >= p.m) return;
-  for (uint i = 0u; i < kPanelColumns; i += 4u) {
-    const uint column = gl_WorkGroupID.y * kPanelColumns + i;
-    if (column >= p.n) break;
-    const vec4 v = vec4(sum[i], sum[i + 1u], sum[i + 2u], sum[i + 3u]);
-    store_quad(row, column, finish(v, load_bias(column), load_addend(row, column)));
-  }
+  const uint column = gl_WorkGroupID.y * kPanelColumns;
+  const uint columns = min(p.n - column, kPanelColumns);
+  uint i = 0u;
+  do {
+    if (has_gate()) {
+      finish_pair(row, column + i, sum[i], sum[i + 1u]);
+      ++i;
+    } else {
+      finish(row, column + i, sum[i]);
+    }
+    ++i;
+  } while (i < columns);
 }

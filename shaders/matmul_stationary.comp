@@ -24,6 +24,7 @@ layout(push_constant) uniform Params { MatmulParams p; };
 #define VKF_BLOCKS 1
 const uint kAlignedA = 1u;
 #include "matmul_operands.glsl"
+#include "matmul_finish.glsl"
 layout(set = 1, binding = 0) readonly buffer Part { float a[]; } parts[];
 layout(binding = 3) buffer Sums { float sums[]; };  // Y, between the blocks of K
 
@@ -125,13 +126,14 @@ void main() {
     keep = 0xffffffffu;
   } while (k < p.k);
   if ((kTerms & kTermFinish) == 0u) return;
-  for (uint quad = column; quad < min(column + kColumns, p.n); quad += 4u) {
-    const vec4 bias = load_bias(quad);
-    for (uint row = first; row < end; ++row) {
-      const uint at = y_first + row * p.y_row_stride;
-      vec4 sum = vec4(0.0);
-      [[unroll]] for (uint e = 0u; e < 4u; ++e) sum[e] = sums[at + min(quad + e, p.n - 1u)];
-      store_quad(row, quad, finish(sum, bias, load_addend(row, quad)));
-    }
-  }
+  uint row = first;
+  do {
+    const uint at = y_first + row * p.y_row_stride;
+    uint e = 0u;
+    do {
+      finish(row, column + e, sums[at + min(column + e, p.n - 1u)]);
+      ++e;
+    } while (e < kColumns);
+    ++row;
+  } while (row < end);
 }

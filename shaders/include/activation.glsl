@@ -1,7 +1,8 @@
 // needs: nothing (includes params/activation.h).
 // Own exp, tanh and erfc: GLSL promises little for the first, nothing near the ends for the second,
 // and lacks the third. Every function takes any argument; a NaN comes out as the NaN it was, which
-// is settled by bits because comparisons with NaN are undefined in GLSL.
+// is settled by bits because comparisons with NaN are undefined in GLSL. Selections instead of branches:
+// software devices take both sides of a branch, and pay for it besides.
 #ifndef VKF_ACTIVATION_GLSL
 #define VKF_ACTIVATION_GLSL
 #include "activation.h"
@@ -20,15 +21,17 @@ void split_exp(float x, out float scale, out float rest) {
   s = s * r + 1.66666667e-1;
   s = s * r + 0.5;
   rest = s * r * r + r;
-  scale = uintBitsToFloat(uint(int(n) + 127) << 23);
+  scale = uintBitsToFloat(uint(int((n + 127.0) * 8388608.0)));  // exact; a shift is dear on SwiftShader
 }
 
 // Infinity above 88, 0 below -87 (where the value would be denormal).
 float exp_any(float x) {
+  // What is above 88 is e times what is one below.
+  const float near = mix(x, x - 1.0, x > 88.0);
   float scale, rest;
-  split_exp(x > -87.0 ? (x < 88.0 ? x : 88.0) : -87.0, scale, rest);
-  const float y = scale + scale * rest;
-  return x > 88.0 ? exp(x) : (x < -87.0 ? 0.0 : y);
+  split_exp(near > -87.0 ? (near < 88.0 ? near : 88.0) : -87.0, scale, rest);
+  const float y = (scale + scale * rest) * mix(1.0, 2.71828183, x > 88.0);
+  return mix(y, 0.0, x < -87.0);
 }
 
 // tanh(x) = e / (e + 2) with e = exp(2x) - 1, which keeps small arguments exact.
@@ -57,7 +60,7 @@ float erfc_positive(float z) {
   s = s * u + 0.558943510055542;
   s = s * u + 0.6871607303619385;
   s = s * u + 0.5107913613319397;
-  return z < 9.3 ? exp_any(-z * z) * t * s : 0.0;
+  return mix(0.0, exp_any(-z * z) * t * s, z < 9.3);
 }
 
 float sigmoid_any(float x) { return 1.0 / (1.0 + exp_any(-x)); }
@@ -65,7 +68,7 @@ float sigmoid_any(float x) { return 1.0 / (1.0 + exp_any(-x)); }
 // x Phi(x), from the tail of the smaller side so that a large negative x does not cancel.
 float gelu_erf(float x) {
   const float tail = erfc_positive(abs(x) * 0.70710678);
-  return 0.5 * x * (x > 0.0 ? 2.0 - tail : tail);
+  return 0.5 * x * mix(tail, 2.0 - tail, x > 0.0);
 }
 
 float gelu_tanh(float x) {
@@ -82,7 +85,7 @@ float apply_activation(float x, uint kind) {
   if (kind == kActivationQuickGelu) y = x * sigmoid_any(1.702 * x);
   if (kind == kActivationTanh) y = tanh_any(x);
   if (kind == kActivationSigmoid) y = sigmoid_any(x);
-  if (kind == kActivationEluPlusOne) y = x > 0.0 ? x + 1.0 : exp_any(x);
+  if (kind == kActivationEluPlusOne) y = mix(exp_any(x), x + 1.0, x > 0.0);
   return is_nan_bits(x) ? x : y;
 }
 #endif

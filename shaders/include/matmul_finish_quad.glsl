@@ -1,18 +1,10 @@
 // needs: MatmulParams p, kActivation, b[], c[], y[], y4[] unless VKF_LITERAL; with VKF_TABLES kTerms
-//        (includes activation.glsl).
+//        (includes matmul_terms.glsl).
 // What follows the sums of four neighbouring columns of a row: alpha, bias, activation, gate and
 // addend, and the store. One element at a time: matmul_finish.glsl.
 #ifndef VKF_MATMUL_FINISH_QUAD_GLSL
 #define VKF_MATMUL_FINISH_QUAD_GLSL
-#include "activation.glsl"
-
-#if VKF_TABLES  // constants there, so that nothing is loaded for what is absent
-bool has_bias() { return (kTerms & kTermBias) != 0u; }
-bool has_addend() { return (kTerms & kTermAddend) != 0u; }
-#else
-bool has_bias() { return p.bias_offset != kMatmulNone; }
-bool has_addend() { return p.c_offset != kMatmulNone; }
-#endif
+#include "matmul_terms.glsl"
 
 vec4 load_bias(uint column) {
   vec4 bias = vec4(0.0);
@@ -35,9 +27,6 @@ vec4 load_addend(uint row, uint column) {
   }
   return addend;
 }
-
-uint epilogue() { return kActivation == 255u ? p.activation : kActivation; }
-bool has_gate() { return (epilogue() & kActivationGate) != 0u; }
 
 // Of a gated product two results, in x and y.
 vec4 finish(vec4 sum, vec4 bias, vec4 addend) {
