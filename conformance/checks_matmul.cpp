@@ -21,14 +21,14 @@ struct Product {
   int64_t m, n, k;
 };
 // Weights of 64 columns are in panels as they stand, f32 ones too. Rows 1 to 9, around tiles of 8,
-// 14, 16, 32 and 64, panels of 64 columns, odd depths; 1,500 rows; and so few
-// blocks and so many steps that GPUs take K in parts.
+// 14, 16, 32 and 64, panels of 64 columns, odd depths; 1,500 rows; so few blocks
+// and so many steps that GPUs take K in parts; and whole parts of 128 and of 64 steps.
 constexpr Product kProducts[] = {
-    {1, 1, 1},    {1, 7, 3},     {1, 64, 65},     {2, 64, 33},    {3, 63, 64},
-    {4, 65, 127}, {5, 8, 128},   {6, 200, 31},    {7, 129, 65},   {8, 130, 257},
-    {9, 64, 64},  {13, 66, 40},  {14, 71, 9},     {15, 64, 16},   {16, 97, 129},
-    {17, 33, 32}, {31, 128, 63}, {32, 127, 100},  {33, 65, 66},   {63, 64, 17},
-    {64, 65, 33}, {65, 200, 47}, {200, 200, 200}, {1500, 67, 21}, {12, 70, 1025}};
+    {1, 1, 1},      {1, 7, 3},      {1, 64, 65},   {2, 64, 33},   {3, 63, 64},     {4, 65, 127},
+    {5, 8, 128},    {6, 200, 31},   {7, 129, 65},  {8, 130, 257}, {9, 64, 64},     {13, 66, 40},
+    {14, 71, 9},    {15, 64, 16},   {16, 97, 129}, {17, 33, 32},  {31, 128, 63},   {32, 127, 100},
+    {33, 65, 66},   {63, 64, 17},   {64, 65, 33},  {65, 200, 47}, {200, 200, 200}, {1500, 67, 21},
+    {12, 70, 1025}, {270, 66, 256}, {36, 40, 192}};
 
 bool is_quick(const Product& p) {
   return p.m == 5 || p.m == 33 || p.m == 12 || (p.n == 64 && p.m <= 2);
@@ -202,7 +202,8 @@ void add_matmul_checks(CheckList& list) {
     }
   }
   for (const Content content : {Content::kWide, Content::kTiny, Content::kSpecial}) {
-    for (const Product& p : {Product{1, 65, 33}, Product{6, 65, 33}, Product{40, 65, 33}}) {
+    for (const Product& p :
+         {Product{1, 65, 33}, Product{6, 65, 33}, Product{40, 65, 33}, Product{40, 65, 128}}) {
       for (const ProductForm& form : {kForms[0], kForms[2], kForms[5]}) {
         list.add("matmul",
                  std::string(form.name) + "-" + content_name(content) + "/" + product_text(p), true,

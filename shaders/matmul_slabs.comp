@@ -26,8 +26,8 @@ layout(set = 1, binding = 0) readonly buffer Slab { float w[]; } slabs[];
 void main() {
   const uint row = gl_WorkGroupID.x * 4u + gl_LocalInvocationID.x;
   // Sums have to stay in memory, as registers are for A: hence the loop that is not unrolled, at the
-  // end. The one that goes through fours of them takes registers for itself and for what it needs from
-  // before, if the loop over K lies no deeper than it: hence the loop around that.
+  // end. That one takes registers for itself and for what it needs from before, if the loop over K lies
+  // no deeper than it: hence the loop around that.
   float sum[kPanelColumns];
   [[unroll]] for (uint i = 0u; i < kPanelColumns; ++i) sum[i] = 0.0;
   // Rows beyond the matrix repeat the last one; nothing of theirs is stored.

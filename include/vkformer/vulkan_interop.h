@@ -39,7 +39,7 @@ struct DeviceRequirements {
   VkBool32 subgroup_size_control = VK_FALSE;
   // shaderStorageBufferArrayDynamicIndexing, runtimeDescriptorArray,
   // descriptorBindingVariableDescriptorCount and descriptorBindingStorageBufferUpdateAfterBind,
-  // without robustBufferAccess: several times faster products on one software device.
+  // without robustBufferAccess: several times faster products and attention on one software device.
   VkBool32 descriptor_indexing = VK_FALSE;
   // A family for vkformer's own queue: computing beside the graphics queue where there is one.
   uint32_t queue_family = 0;

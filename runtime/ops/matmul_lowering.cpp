@@ -63,7 +63,12 @@ uint32_t held_steps(const MatmulProblem& problem, const DeviceCaps& caps) {
       p.a_offset + uint64_t{problem.batch - 1} * p.a_batch_stride + uint64_t{p.m} * p.a_row_stride;
   const bool fits = all % steps == 0 && end / steps <= caps.max_table_parts &&
                     ceil_div(p.n, kHeldColumns) <= caps.limits.max_group_count[1];
-  return fits && !problem.rows_are_slots ? steps : 0;
+  // The sums of a gate lie apart (parts_of_k), where matmul_parts takes a row a group.
+  const bool gate = (p.activation & kActivationGate) != 0;
+  const uint64_t apart = uint64_t{16} * ceil_div(p.n, 4) * p.m * problem.batch;  // bytes
+  const bool fits_apart =
+      apart <= caps.limits.max_storage_range && p.m <= caps.limits.max_group_count[1];
+  return fits && (!gate || fits_apart) && !problem.rows_are_slots ? steps : 0;
 }
 
 uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice) {

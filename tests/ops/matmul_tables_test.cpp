@@ -235,6 +235,14 @@ TEST_SUITE("cpu") {
     CHECK(sums.spec[0] == kActivationNone);
     CHECK(sums.spec[1] == 0);
     CHECK(sums.push_as<MatmulParams>().y_row_stride == 1000);
+    no_table([&](Problem& p, DeviceCaps& of) {
+      gated(p, of);
+      of.limits.max_group_count[1] = 299;
+    });
+    no_table([&](Problem& p, DeviceCaps& of) {
+      gated(p, of);
+      of.limits.max_storage_range = 4 * 300 * 1000 - 1;
+    });
   }
 }
 
