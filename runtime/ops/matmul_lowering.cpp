@@ -288,9 +288,9 @@ MatmulChoice software_tile(uint32_t m, const DeviceCaps& caps) {
 
 // What takes a product that is not in whole slabs.
 MatmulChoice unslabbed(const MatmulProblem& problem, const DeviceCaps& caps) {
-  constexpr uint32_t kLeastPassing = 6;  // rows from which on holding weights beats matmul_literal
+  constexpr uint32_t kBeyondLiteral = 6;  // rows from which on matmul_stationary beats it
   const uint32_t m = problem.params.m;
-  if (m >= kLeastPassing && held_steps(problem, caps) > 0) return {m, MatmulStrategy::kStationary};
+  if (m >= kBeyondLiteral && held_steps(problem, caps) > 0) return {m, MatmulStrategy::kStationary};
   const MatmulChoice literal{m, MatmulStrategy::kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)};
   return can_run(literal, caps) ? literal : software_tile(m, caps);
 }

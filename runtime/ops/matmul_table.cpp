@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kUnitsDepth = 32;    // of a block of matmul_units
 constexpr uint32_t kFewRows = 8;        // at most, of a tile of matmul_rows and matmul_stream
-constexpr uint32_t kLeastPassing = 32;  // rows from which on matmul_stationary beats matmul_slabs
+constexpr uint32_t kBeyondSlabs = 32;   // rows from which on matmul_stationary beats matmul_slabs
 constexpr uint32_t kStreamedRows = 16;  // two tiles of matmul_stream; more gain nothing
 
 using enum MatmulStrategy;
@@ -24,7 +24,7 @@ std::vector<MatmulChoice> software_table(const DeviceCaps& caps) {
   const MatmulChoice rows{kFewRows, kRows, 0, software_lanes(caps), 1};
   if (!caps.subgroup()) return {rows, {kAnyRows, kWide, 14, 2}};
   if (can_run({kAnyRows, kSlabs, 4}, caps)) {
-    return {{kLeastPassing - 1, kSlabs, 4}, {kAnyRows, kStationary}};
+    return {{kBeyondSlabs - 1, kSlabs, 4}, {kAnyRows, kStationary}};
   }
   if (can_run({1, kLiteral, 1}, caps)) return {{1, kLiteral, 1}, {kAnyRows, kLiteral, 8}};
   const MatmulChoice many{kAnyRows, kWide, large_tile_rows(caps), 1};

@@ -161,6 +161,20 @@ inline reference::AttentionOutputs reference_outputs(const AttentionCase& c,
   return *out;
 }
 
+// check() of the case as it is, causal, causal at an offset with a window, and between two windows.
+template <class Check>
+void for_each_mask(AttentionCase c, const Check& check) {
+  check(c);
+  c.masks.causal = true;
+  check(c);
+  c.masks.causal_offset = 49;
+  c.masks.window_left = 5;
+  check(c);
+  c.masks.causal = false;
+  c.masks.window_right = 3;
+  check(c);
+}
+
 inline void set_element(Tensor& tensor, size_t index, float value) {
   std::memcpy(tensor.bytes.data() + 4 * index, &value, 4);
 }

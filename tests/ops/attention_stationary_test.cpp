@@ -77,15 +77,7 @@ TEST_SUITE("gpu") {
       AttentionCase c = sized(21, 70);
       c.batch = c.heads = c.kv_heads = 2;
       c.terms = terms;
-      check_case(c);
-      c.masks.causal = true;
-      check_case(c);
-      c.masks.causal_offset = 49;
-      c.masks.window_left = 5;
-      check_case(c);
-      c.masks.causal = false;
-      c.masks.window_right = 3;
-      check_case(c);
+      for_each_mask(c, check_case);
     }
     for (int64_t offset : {0, -200, 5000, -5000}) {  // whole rounds and rows are empty
       AttentionCase c = sized(130, 130);

@@ -97,15 +97,7 @@ TEST_SUITE("gpu") {
                       .head_width = 8,
                       .value_width = 8,
                       .terms = terms};
-      check_case(c);
-      c.masks.causal = true;
-      check_case(c);
-      c.masks.causal_offset = 49;
-      c.masks.window_left = 5;
-      check_case(c);
-      c.masks.causal = false;
-      c.masks.window_right = 3;
-      check_case(c);
+      for_each_mask(c, check_case);
     }
   }
 

@@ -10,6 +10,24 @@
 using namespace vkformer;
 using namespace vkformer::fill_plan;
 
+namespace {
+
+// What an application is told is worth enabling, and what the device itself says.
+struct Offer {
+  DeviceRequirements found;
+  Snapshot snapshot;
+};
+Offer offer_of(const HostDevice& host, uint32_t version) {
+  const auto get = host.loader->get_instance_proc_addr();
+  auto found = device_requirements(get, host.instance, host.physical, version);
+  REQUIRE_MESSAGE(found.ok(), found.error().message);
+  auto snapshot = take_snapshot(host.api, host.physical, version, 0);
+  REQUIRE(snapshot.ok());
+  return {*std::move(found), *std::move(snapshot)};
+}
+
+}  // namespace
+
 TEST_SUITE("gpu") {
   TEST_CASE("an application's device is adopted, used under its lock, and left alive") {
     if (!have_test_device()) return;
@@ -50,18 +68,14 @@ TEST_SUITE("gpu") {
     if (!have_test_device()) return;
     for (uint32_t version : {VK_API_VERSION_1_1, VK_API_VERSION_1_2}) {
       const HostDevice host(version);
-      const auto get = host.loader->get_instance_proc_addr();
-      const auto found = device_requirements(get, host.instance, host.physical, version);
-      REQUIRE_MESSAGE(found.ok(), found.error().message);
-      const auto snapshot = take_snapshot(host.api, host.physical, version, 0);
-      REQUIRE(snapshot.ok());
-      for (const std::string& name : found->extensions) CHECK(snapshot->offers(name.c_str()));
-      const bool prioritised = !found->low_priority_extension.empty();
-      CHECK(prioritised == (snapshot->offers("VK_KHR_global_priority") ||
-                            snapshot->offers("VK_EXT_global_priority")));
-      REQUIRE(found->queue_family < snapshot->families.size());
-      CHECK((snapshot->families[found->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0);
-      CHECK((found->timeline_semaphore == VK_TRUE) == snapshot->timeline);
+      const auto [found, snapshot] = offer_of(host, version);
+      for (const std::string& name : found.extensions) CHECK(snapshot.offers(name.c_str()));
+      const bool prioritised = !found.low_priority_extension.empty();
+      CHECK(prioritised == (snapshot.offers("VK_KHR_global_priority") ||
+                            snapshot.offers("VK_EXT_global_priority")));
+      REQUIRE(found.queue_family < snapshot.families.size());
+      CHECK((snapshot.families[found.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0);
+      CHECK((found.timeline_semaphore == VK_TRUE) == snapshot.timeline);
     }
     CHECK_FALSE(device_requirements(nullptr, nullptr, nullptr, VK_API_VERSION_1_1).ok());
   }
@@ -69,13 +83,9 @@ TEST_SUITE("gpu") {
   TEST_CASE("an adopted device has tables if all that they need was enabled, without robustness") {
     if (!have_test_device()) return;
     const HostDevice host(VK_API_VERSION_1_2);
-    const auto get = host.loader->get_instance_proc_addr();
-    const auto found = device_requirements(get, host.instance, host.physical, VK_API_VERSION_1_2);
-    REQUIRE_MESSAGE(found.ok(), found.error().message);
-    const auto snapshot = take_snapshot(host.api, host.physical, VK_API_VERSION_1_2, 0);
-    REQUIRE(snapshot.ok());
-    const bool offered = snapshot->caps.max_table_parts > 0;
-    CHECK((found->descriptor_indexing == VK_TRUE) == offered);
+    const auto [found, snapshot] = offer_of(host, VK_API_VERSION_1_2);
+    const bool offered = snapshot.caps.max_table_parts > 0;
+    CHECK((found.descriptor_indexing == VK_TRUE) == offered);
     // What is stated is believed: no pipeline is made here.
     AdoptedDevice adopted = host.adopted();
     const auto parts = [&] {
