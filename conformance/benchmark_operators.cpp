@@ -4,9 +4,9 @@
 
 #include "base/check.h"
 #include "conformance/kernels.h"
-#include "session/benchmark_inputs.h"
-#include "session/conformance_support.h"
-#include "session/timed_plan.h"
+#include "measure/benchmark_inputs.h"
+#include "measure/conformance_support.h"
+#include "measure/timed_plan.h"
 
 namespace vkformer {
 namespace {

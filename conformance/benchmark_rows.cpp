@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "conformance/benchmark_operators.h"
 #include "conformance/benchmark_steps.h"
-#include "session/benchmark_inputs.h"
-#include "session/operator_runner.h"
+#include "measure/benchmark_inputs.h"
+#include "operators/operator_runner.h"
 
 namespace vkformer {
 namespace {

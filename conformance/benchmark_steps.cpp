@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/narrow.h"
 #include "image/picture_tables.h"
+#include "measure/benchmark_inputs.h"
 #include "ops/attention_step.h"
 #include "ops/beam_select.h"
 #include "ops/chunk_attention.h"
@@ -18,7 +19,6 @@
 #include "ops/step_advance.h"
 #include "ops/token_sample.h"
 #include "params/decode_state.h"
-#include "session/benchmark_inputs.h"
 
 namespace vkformer {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "operators/operator_arguments.h"
 #include "plan/device_caps.h"
 #include "reference/array.h"
 #include "reference/tolerance.h"
-#include "session/operator_arguments.h"
 #include "vkformer/conformance.h"
 
 namespace vkformer::conformance {

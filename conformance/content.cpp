@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "session/operator_runner.h"
+#include "operators/operator_runner.h"
 
 namespace vkformer::conformance {
 

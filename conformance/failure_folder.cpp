@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "conformance/content.h"
 #include "conformance/kernels.h"
-#include "session/conformance_support.h"
+#include "measure/conformance_support.h"
 
 namespace vkformer {
 namespace conformance {

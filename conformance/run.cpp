@@ -8,9 +8,9 @@
 #include "conformance/kernels.h"
 #include "conformance/models.h"
 #include "conformance/variations.h"
-#include "session/conformance_support.h"
-#include "session/dispatch_watch.h"
-#include "session/graph_runner.h"
+#include "measure/conformance_support.h"
+#include "operators/graph_runner.h"
+#include "recording/dispatch_watch.h"
 
 namespace vkformer {
 

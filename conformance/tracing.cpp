@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "session/dispatch_watch.h"
+#include "recording/dispatch_watch.h"
 #include "vkformer/conformance.h"
 #include "vkformer/session.h"
 

@@ -1,7 +1,7 @@
 #include "vkformer/benchmark.h"
 
-#include "session/benchmark_profile.h"
-#include "session/benchmarks.h"
+#include "measure/benchmark_profile.h"
+#include "measure/benchmarks.h"
 
 namespace vkformer {
 

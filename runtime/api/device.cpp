@@ -1,6 +1,6 @@
 #include "vkformer/device.h"
 
-#include "session/matrix_proof.h"
+#include "measure/matrix_proof.h"
 #include "vkformer/vulkan_interop.h"
 #include "vulkan/device.h"
 

@@ -1,6 +1,6 @@
 #include "vkformer/generation_batch.h"
 
-#include "session/batch_state.h"
+#include "generate/batch_state.h"
 
 namespace vkformer {
 

@@ -5,10 +5,11 @@
 #include <optional>
 #include <thread>
 
+#include "load/loaded_model.h"
+#include "measure/plan_text.h"
 #include "model/family_traits.h"
-#include "session/loaded_model.h"
 #include "session/memory_needs.h"
-#include "session/plan_text.h"
+#include "session/model_loading.h"
 
 namespace vkformer {
 
@@ -49,7 +50,7 @@ Result<Model> Model::load(const Device& device, const std::string& directory,
 Result<Model> Model::load_from(const Device& device, const ModelSource& source,
                                const ModelOptions& options) {
   VKF_ASSIGN(std::shared_ptr<const LoadedModel> model,
-             LoadedModel::load(device.impl(), *source.store(), options));
+             load_model(device.impl(), *source.store(), options));
   return Model(std::move(model));
 }
 

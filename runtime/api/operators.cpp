@@ -1,6 +1,6 @@
 #include "vkformer/operators.h"
 
-#include "session/operator_runner.h"
+#include "operators/operator_runner.h"
 
 namespace vkformer {
 

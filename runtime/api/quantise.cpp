@@ -1,7 +1,7 @@
 #include "vkformer/quantise.h"
 
 #include "base/within_memory.h"
-#include "session/quantise_model.h"
+#include "load/quantise_model.h"
 
 namespace vkformer {
 

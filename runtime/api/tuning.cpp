@@ -1,6 +1,6 @@
 #include "vkformer/tuning.h"
 
-#include "session/tuning.h"
+#include "measure/tuning.h"
 
 namespace vkformer {
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "session/appended_operator.h"
+#include "operators/appended_operator.h"
 #include "session/session_state.h"
 #include "vulkan/context.h"
 #include "vulkan/foreign_buffer.h"

@@ -1,5 +1,5 @@
 // The table of choices for matrix products with packed weights: by class of device and, within it,
-// by rows. The tuner (session/tuning.h) puts rows of its own in their place.
+// by rows. The tuner (measure/tuning.h) puts rows of its own in their place.
 //
 // A choice depends on M and the weight's dtype alone. Where `slices` is 1, as in the table of
 // software devices, all strategies add a row up in one order, so it has the same bits whatever

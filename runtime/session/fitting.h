@@ -2,8 +2,8 @@
 // model.
 #pragma once
 
-#include "session/generation_sizes.h"
-#include "session/loaded_model.h"
+#include "generate/generation_sizes.h"
+#include "load/loaded_model.h"
 
 namespace vkformer {
 

@@ -3,10 +3,10 @@
 
 #include <optional>
 
+#include "recording/external_buffers.h"
+#include "recording/forward_inputs.h"
+#include "recording/sliced_work.h"
 #include "session/attention_request.h"
-#include "session/external_buffers.h"
-#include "session/forward_inputs.h"
-#include "session/sliced_work.h"
 #include "vkformer/session.h"
 
 namespace vkformer {

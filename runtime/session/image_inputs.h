@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "image/picture_tables.h"
-#include "session/external_buffers.h"
-#include "session/sliced_work.h"
+#include "recording/external_buffers.h"
+#include "recording/sliced_work.h"
 #include "vkformer/picture.h"
 
 namespace vkformer {

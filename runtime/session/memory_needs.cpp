@@ -1,7 +1,7 @@
 #include "session/memory_needs.h"
 
+#include "load/loaded_model.h"
 #include "ops/op.h"
-#include "session/loaded_model.h"
 #include "session/sized_graphs.h"
 
 namespace vkformer {

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "model/blocks/multi_head_attention.h"
-#include "session/graph_runner.h"
+#include "operators/graph_runner.h"
 
 namespace vkformer {
 namespace {

@@ -1,7 +1,7 @@
 // Token rows as inputs of full passes, for what is computed by passes instead of steps.
 #pragma once
 
-#include "session/generation_sizes.h"
+#include "generate/generation_sizes.h"
 
 namespace vkformer {
 

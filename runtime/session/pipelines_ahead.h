@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "session/loaded_model.h"
+#include "load/loaded_model.h"
 
 namespace vkformer {
 

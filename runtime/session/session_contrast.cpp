@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "base/message.h"
+#include "generate/token_choice.h"
 #include "session/pass_rows.h"
 #include "session/session_state.h"
-#include "session/token_choice.h"
 
 namespace vkformer {
 namespace {

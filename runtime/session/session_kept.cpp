@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/message.h"
-#include "session/batch_state.h"
+#include "generate/batch_state.h"
 #include "session/session_state.h"
 
 namespace vkformer {

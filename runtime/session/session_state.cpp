@@ -5,9 +5,9 @@
 #include <map>
 
 #include "base/message.h"
+#include "generate/token_choice.h"
 #include "params/decode_state.h"
 #include "session/fitting.h"
-#include "session/token_choice.h"
 
 namespace vkformer {
 namespace {

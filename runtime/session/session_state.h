@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "generate/generation_sizes.h"
 #include "session/forward_pass.h"
-#include "session/generation_sizes.h"
 #include "session/image_inputs.h"
 #include "vkformer/generation_batch.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "generate/generation_sizes.h"
 #include "params/decode_state.h"
-#include "session/forward_inputs.h"
-#include "session/generation_sizes.h"
+#include "recording/forward_inputs.h"
 
 namespace vkformer {
 namespace {

@@ -113,7 +113,7 @@ Result<std::shared_ptr<TaskModel>> load_task_model(const Device& device, const M
   const FileStore& files = *source.store();
   auto made = std::make_shared<TaskModel>();
   made->options = options;
-  VKF_ASSIGN(made->model, LoadedModel::load(device.impl(), files, options.model));
+  VKF_ASSIGN(made->model, load_model(device.impl(), files, options.model));
   VKF_CHECK(check_task(made->model->info(), task));
   VKF_ASSIGN(made->config, JsonConfig::load_from(files, "config.json"));
   VKF_ASSIGN(made->tokenizer_config, optional_config(files, "tokenizer_config.json"));

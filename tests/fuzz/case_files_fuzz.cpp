@@ -10,8 +10,8 @@
 #include "case_command.h"
 #include "checkpoint/safetensors.h"
 #include "files.h"
+#include "operators/operator_runner.h"
 #include "ops/op.h"
-#include "session/operator_runner.h"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "operators/operator_arguments.h"
+#include "operators/operator_runner.h"
 #include "ops/op.h"
-#include "session/operator_arguments.h"
-#include "session/operator_runner.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "operators/operator_adaptors.h"
 #include "ops/attention_cases.h"
 #include "ops/key_walk.h"
-#include "session/operator_adaptors.h"
 
 namespace vkformer::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "generate/search_layout.h"
 #include "ops/token_candidates.h"
-#include "session/search_layout.h"
 
 namespace vkformer::testing {
 

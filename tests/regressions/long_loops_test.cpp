@@ -2,12 +2,12 @@
 // (ops/row_kernel.h). Rows longer than that, whose last element decides.
 #include <algorithm>
 
+#include "operators/operator_runner.h"
 #include "reference/conv.h"
 #include "reference/layer_norm.h"
 #include "reference/log_softmax.h"
 #include "reference/mean_pool.h"
 #include "reference/softmax.h"
-#include "session/operator_runner.h"
 #include "support/operator_check.h"
 
 namespace vkformer::testing {

@@ -2,7 +2,7 @@
 #include <limits>
 #include <thread>
 
-#include "session/generation_case.h"
+#include "generate/generation_case.h"
 #include "vulkan/device_impl.h"
 
 namespace vkformer::testing {

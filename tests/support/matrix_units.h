@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "conformance/planted.h"
-#include "session/matrix_proof.h"
+#include "measure/matrix_proof.h"
 #include "support/operator_check.h"
 
 namespace vkformer::testing {

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "operators/graph_runner.h"
+#include "operators/operator_arguments.h"
 #include "ops/op.h"
 #include "reference/array.h"
 #include "reference/tolerance.h"
-#include "session/graph_runner.h"
-#include "session/operator_arguments.h"
 #include "support/kept.h"
 #include "support/test_device.h"
 

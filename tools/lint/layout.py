@@ -9,7 +9,7 @@ import sys
 from common import ROOT, files, relative, report
 
 ALL = {"base", "checkpoint", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
-       "session", "tasks", "text", "grammar", "chat", "image", "audio", "reference", "api"}
+       "load", "recording", "generate", "session", "operators", "measure", "tasks", "text", "grammar", "chat", "image", "audio", "reference", "api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
@@ -27,7 +27,13 @@ ROOMS = {
     "ops": {"graph", "plan", "kernels"},
     "model": {"ops", "graph", "weights", "checkpoint"},
     "vulkan": {"plan", "kernels"},
-    "session": ALL - {"api", "tasks"},
+    "load": {"checkpoint", "weights", "model", "vulkan"},
+    "recording": {"load", "model", "ops", "graph", "plan", "kernels", "vulkan"},
+    "generate": {"recording", "load", "model", "ops", "graph", "plan", "vulkan", "grammar"},
+    "operators": {"checkpoint", "weights", "model", "ops", "graph", "plan", "kernels", "vulkan"},
+    "session": {"generate", "recording", "load", "model", "ops", "graph", "plan", "kernels", "vulkan",
+                "checkpoint", "image", "audio", "operators", "text"},
+    "measure": ALL - {"api", "tasks"},
     "tasks": ALL - {"api", "vulkan"},
     "api": ALL,
 }

@@ -1,0 +1,134 @@
+// What a GenerationBatch holds: rows of a cache, the requests that run in them and those that wait.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "generate/draft_model.h"
+#include "generate/grammar_text.h"
+#include "generate/request_queue.h"
+#include "generate/source_encoder.h"
+#include "vkformer/generation_batch.h"
+
+namespace vkformer {
+
+class BatchState {
+ public:
+  // `back`: tokens that a row can go back at least, beside those of a step, where keys give way to
+  // newer ones.
+  static Result<std::unique_ptr<BatchState>> create(std::shared_ptr<const LoadedModel> model,
+                                                    const BatchOptions& options, int64_t back = 0);
+
+  const std::shared_ptr<const LoadedModel>& model() const { return model_; }
+  Result<uint64_t> submit(const BatchRequest& request);
+  Status cancel(uint64_t id);
+  Result<std::vector<BatchUpdate>> step();
+  bool idle() const;
+  BatchCounters counters() const;
+  // Of all steps so far. By the thread that takes them.
+  int64_t submits() const { return pass_->submits() + (draft_ ? draft_->submits() : 0); }
+
+ private:
+  // A sequence of a request that waits or runs.
+  struct Request {
+    explicit Request(RequestChoice own) : choice(std::move(own)) {}
+    uint64_t id = 0;  // its own; update.request is that of the request's first sequence
+    std::string client;
+    RequestChoice choice;
+    OnToken on_token;
+    std::shared_ptr<GrammarConstraint> constraint;  // or null; touched by step() alone
+    std::optional<GrammarText> grammar;             // once it runs
+    std::shared_ptr<const EncoderInput> source;     // of an encoder-decoder
+    size_t encoded = 0;          // tokens of it, once that was done and until it is counted
+    std::vector<uint32_t> text;  // prompt, then what was generated
+    size_t prompt = 0;           // tokens
+    size_t most = 0;             // tokens to generate at most
+    BatchUpdate update;          // what the next step tells of it
+    size_t generated() const { return text.size() - prompt; }
+    size_t left() const { return most - generated(); }
+  };
+  struct Row {
+    KeptRow kept;
+    std::vector<int64_t> source;  // that its keys of the encoder are of
+    uint64_t used = 0;            // step in which it last ran
+    std::unique_ptr<Request> request;
+  };
+  // What a row does in a step.
+  struct Turn {
+    uint32_t row = 0;
+    size_t begin = 0;  // of its text, in the cache already
+    size_t fed = 0;    // tokens of its text
+    std::vector<uint32_t> guesses;
+    bool reads_all = false;  // so that a token is chosen behind the last one
+  };
+  // A place where a token is chosen, and what became of it.
+  struct Place {
+    const Request* request = nullptr;
+    size_t generated = 0;                // tokens before it
+    std::optional<GrammarText> grammar;  // as it stands there
+    Status masked;                       // why no token can follow
+    ChosenToken chosen;
+  };
+
+  BatchState(std::shared_ptr<const LoadedModel> model, const BatchOptions& options);
+  Status record(int64_t back);
+  // The tokens that it starts with; of an encoder-decoder, its input too.
+  Result<std::vector<int64_t>> read_prompt(const BatchRequest& given,
+                                           std::shared_ptr<const EncoderInput>& source) const;
+  // One for each of its sequences.
+  Result<std::vector<std::unique_ptr<Request>>> read_request(const BatchRequest& given) const;
+
+  // The parts of a step (batch_step.cpp).
+  void end_cancelled(std::vector<BatchUpdate>& updates);
+  void let_join();
+  // The free row that has most of the text, or else was not used for longest.
+  Row& best_row(const Request& request, size_t& shared);
+  Status encode_sources();
+  std::vector<Turn> share_slots() const;
+  Status add_guesses(std::vector<Turn>& turns);
+  // Leaves out the guesses behind the first that a grammar does not allow.
+  static void trim_guesses(const Request& request, std::vector<uint32_t>& guesses);
+  // Feeds a turn's guesses behind its last token, and says how tokens are chosen behind each.
+  void choose_behind(const Turn& turn, std::vector<FedToken>& fed, std::vector<SlotChoice>& choices,
+                     std::vector<Place>& places) const;
+  // Where tokens were chosen, turn by turn.
+  Result<std::vector<Place>> run(const std::vector<Turn>& turns);
+  Status take_step(std::vector<Turn>& turns, std::vector<BatchWork>& gained);
+  // Takes what was chosen behind a turn's tokens, as far as its guesses were right.
+  BatchWork take_tokens(const Turn& turn, std::span<const Place> places);
+  // Takes one; false where nothing comes behind it.
+  static bool take_token(Request& request, const Place& place, BatchWork& gained);
+  // The grammar behind a token.
+  static Status accept(const Request& request, size_t generated, uint32_t token,
+                       GrammarText& grammar);
+  static Status add_token(Request& request, uint32_t token, double log_probability,
+                          BatchWork& gained);
+  // Hands the last token on.
+  static void follow(Request& request, double log_probability);
+  void tell(const std::vector<Turn>& turns, const std::vector<BatchWork>& gained,
+            std::vector<BatchUpdate>& updates);
+  void leave(Row& row, std::vector<BatchUpdate>& updates);
+
+  std::shared_ptr<const LoadedModel> model_;
+  BatchOptions options_;
+  std::unique_ptr<SlotPass> pass_;
+  std::optional<SourceEncoder> encoder_;  // of pass_
+  std::unique_ptr<DraftModel> draft_;
+  std::vector<Row> rows_;         // touched by step() alone, as what follows
+  std::vector<uint32_t> joined_;  // rows that run, in the order in which their requests joined
+  uint64_t steps_ = 0;
+
+  std::atomic<bool> stepping_ = false;
+  mutable std::mutex lock_;  // of all that follows
+  uint64_t next_id_ = 1;
+  RequestQueue queue_;
+  std::map<uint64_t, std::unique_ptr<Request>> waiting_;
+  std::map<uint64_t, uint64_t> running_;  // and the number of the request that each belongs to
+  std::set<uint64_t> cancelled_;
+  std::vector<BatchUpdate> untold_;  // of requests that ended while they waited
+  BatchCounters counters_;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,110 @@
+#include "generate/draft_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vkformer {
+
+Result<std::unique_ptr<DraftModel>> DraftModel::create(std::shared_ptr<const LoadedModel> model,
+                                                       const StepShape& shape) {
+  std::unique_ptr<DraftModel> made(new DraftModel());
+  StepShape own = shape;
+  const ModelFacts& facts = model->family().facts();
+  const bool rolls = own.context > 0 && facts.rolling == ModelFacts::Rolling::kFree;
+  if (!rolls) own.capacity = std::min(own.capacity, facts.max_target);
+  VKF_ASSIGN(made->pass_, SlotPass::create(std::move(model), own));
+  made->rows_.resize(static_cast<size_t>(shape.batch));
+  return made;
+}
+
+bool DraftModel::wants_more(const GuessWish& wish, size_t guesses) const {
+  return guesses < wish.guesses &&
+         static_cast<int64_t>(wish.text.size() + guesses) <= pass_->shape().capacity;
+}
+
+Status DraftModel::step(std::span<const GuessWish> wishes, std::span<const FedToken> fed,
+                        std::span<const size_t> chosen,
+                        std::vector<std::vector<uint32_t>>& guesses) {
+  if (fed.empty()) return {};
+  std::vector<SlotChoice> choices;
+  std::vector<uint32_t> text;
+  for (size_t i : chosen) {
+    const GuessWish& wish = wishes[i];
+    text.assign(wish.text.begin(), wish.text.end());
+    text.insert(text.end(), guesses[i].begin(), guesses[i].end());
+    choices.push_back(wish.choice->at(text, wish.generated + guesses[i].size()));
+  }
+  VKF_ASSIGN(const std::vector<ChosenToken> found, pass_->run(fed, choices));
+  ++steps_;
+  for (const FedToken& f : fed) rows_[f.row].wrote(f.position + 1);
+  for (size_t i = 0; i < found.size(); ++i) {
+    // A guess that is none ends the guessing; the large model says what is wrong.
+    const bool usable = !std::isnan(found[i].log_probability) && found[i].token < pass_->vocab();
+    if (usable) guesses[chosen[i]].push_back(found[i].token);
+  }
+  return {};
+}
+
+Status DraftModel::read_texts(std::span<const GuessWish> wishes,
+                              std::vector<std::vector<uint32_t>>& guesses) {
+  const StepShape& shape = pass_->shape();
+  const CacheReach reach{.lines = pass_->least_lines(), .ahead = shape.ahead};
+  std::vector<FedToken> last, before;
+  std::vector<size_t> chosen;
+  size_t rows_left = wishes.size();
+  auto room = static_cast<size_t>(shape.slots);
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    const GuessWish& wish = wishes[i];
+    --rows_left;
+    if (static_cast<int64_t>(wish.text.size()) > shape.capacity) continue;
+    KeptRow& row = rows_[wish.row];
+    const size_t most = wish.text.size() - 1;
+    row.trim(row.shared(wish.text.first(most), reach));
+    const size_t begin = row.size();
+    // A slot stays free for every row behind.
+    const size_t end = std::min(wish.text.size(), begin + (room - rows_left));
+    const bool read = end == wish.text.size();
+    // The last token is fed only where something is chosen behind it: nothing is gained before.
+    const size_t fed_end = read && wish.guesses == 0 ? most : end;
+    for (size_t at = begin; at < fed_end; ++at) {
+      const FedToken fed{wish.row, static_cast<uint32_t>(at), wish.text[at]};
+      const bool chooses = at + 1 == wish.text.size();
+      (chooses ? last : before).push_back(fed);
+      if (chooses) chosen.push_back(i);
+      row.append(wish.text[at]);
+    }
+    room -= fed_end - begin;
+  }
+  last.insert(last.end(), before.begin(), before.end());
+  return step(wishes, last, chosen, guesses);
+}
+
+Result<bool> DraftModel::go_on(std::span<const GuessWish> wishes,
+                               std::vector<std::vector<uint32_t>>& guesses) {
+  std::vector<FedToken> fed;
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    const GuessWish& wish = wishes[i];
+    if (guesses[i].empty() || !wants_more(wish, guesses[i].size())) continue;
+    KeptRow& row = rows_[wish.row];
+    const size_t at = wish.text.size() + guesses[i].size() - 1;
+    if (row.size() != at) continue;  // its last step gave no guess
+    fed.push_back({wish.row, static_cast<uint32_t>(at), guesses[i].back()});
+    chosen.push_back(i);
+    row.append(guesses[i].back());
+  }
+  VKF_CHECK(step(wishes, fed, chosen, guesses));
+  return !fed.empty();
+}
+
+Result<std::vector<std::vector<uint32_t>>> DraftModel::guess(std::span<const GuessWish> wishes) {
+  std::vector<std::vector<uint32_t>> guesses(wishes.size());
+  if (wishes.empty()) return guesses;
+  VKF_CHECK(read_texts(wishes, guesses));
+  for (bool more = true; more;) {
+    VKF_ASSIGN(more, go_on(wishes, guesses));
+  }
+  return guesses;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,436 @@
+#include "generate/generation_pass.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/message.h"
+#include "generate/token_choice.h"
+#include "ops/step_advance.h"
+#include "params/decode_state.h"
+
+namespace vkformer {
+namespace {
+
+constexpr float kIdleBeamScore = -1e9f;  // beams that start without a hypothesis of their own
+
+Result<uint32_t> early_stopping_code(const std::string& name) {
+  if (name == "false") return uint32_t{VKF_EARLY_STOPPING_NO};
+  if (name == "true") return uint32_t{VKF_EARLY_STOPPING_YES};
+  if (name == "never") return uint32_t{VKF_EARLY_STOPPING_NEVER};
+  return invalid_argument(
+      message({"[early_stopping] '", name, "' is unknown; use false, true or never"}));
+}
+
+Status set_bit(std::vector<uint32_t>& words, size_t first, int64_t token, uint32_t vocab,
+               const char* name) {
+  VKF_CHECK(check_token_id(name, token, vocab));
+  words[first + static_cast<size_t>(token / 32)] |= 1u << (token % 32);
+  return {};
+}
+
+std::vector<int64_t> ids_from(const std::vector<uint32_t>& words, size_t begin, size_t count) {
+  return {words.begin() + static_cast<ptrdiff_t>(begin),
+          words.begin() + static_cast<ptrdiff_t>(begin + count)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
+    std::shared_ptr<const LoadedModel> model, const GenerationKey& key) {
+  std::unique_ptr<GenerationPass> pass(new GenerationPass(std::move(model), key));
+  pass->params_ = search_params(pass->model_->family(), key);
+  VKF_ASSIGN(pass->prompt_,
+             record_prompt(*pass->model_, key.shape, pass->buffers_, pass->prompt_feeds_));
+  VKF_CHECK(pass->record_step());
+  pass->keep_constants();
+  return pass;
+}
+
+void GenerationPass::keep_constants() {
+  run_ = {&buffers_.at("decode_state"),
+          &buffers_.at("step_ids"),
+          &buffers_.at("search"),
+          &buffers_.at("settings"),
+          &buffers_.at("suppress"),
+          &buffers_.at("ancestry"),
+          &buffers_.at("args"),
+          key_.choice != GenerationKey::Choice::kPlain ? &buffers_.at("choice") : nullptr};
+  for (const PlanBuffer& b : step_->plan().buffers) {
+    if (b.name.starts_with("self_kv.")) cache_bytes_ += static_cast<int64_t>(b.bytes);
+  }
+  const uint32_t rows = params_.batch * params_.beams;
+  const std::vector<uint32_t> table = step_arg_table(step_->plan());
+  for (size_t i = 0; i < table.size(); i += 4) {
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      const uint32_t per_group = table[i] >> 2;
+      const bool live = (table[i] & 3u) == axis;
+      args_.push_back(live ? (rows + per_group - 1) / per_group : table[i + 1 + axis]);
+    }
+  }
+  args_.insert(args_.end(), table.begin(), table.end());
+}
+
+int64_t GenerationInputs::longest() const {
+  size_t tokens = 1;
+  for (const auto& prompt : prompts) tokens = std::max(tokens, prompt.size());
+  return static_cast<int64_t>(tokens);
+}
+
+Result<std::unique_ptr<Recording>> record_prompt(const LoadedModel& model, const StepShape& shape,
+                                                 ExternalBuffers& buffers, PromptFeeds& feeds) {
+  ModelBuilder builder(feeds.graph, model.weights());
+  VKF_CHECK(model.family().build_prompt(builder, shape));
+  std::unique_ptr<Recording> made;
+  if (feeds.graph.nodes().empty()) return made;
+  const auto& device = model.device();
+  VKF_ASSIGN(Plan plan, make_plan(feeds.graph, device->caps(), model.precision()));
+  VKF_CHECK(buffers.allocate(*device, plan));
+  VKF_CHECK(buffers.upload_words(*device, feeds.graph, builder.words()));
+  feeds.feeds = builder.feeds();
+  const RecordingInputs inputs = buffers.bind(plan, model);
+  VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
+  made = std::make_unique<Recording>(std::move(recording));
+  return made;
+}
+
+Status GenerationPass::record_step() {
+  Graph graph;
+  ModelBuilder builder(graph, model_->weights());
+  VKF_CHECK(build_generation_step(builder, model_->family(), key_));
+  const auto& device = model_->device();
+  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), model_->precision()));
+  VKF_CHECK(buffers_.allocate(*device, plan));
+  VKF_CHECK(buffers_.upload_words(*device, graph, builder.words()));
+  RecordingInputs inputs = buffers_.bind(plan, *model_);
+  Buffer& args = buffers_.at("args");
+  inputs.indirect_args = {&args, 0, args.bytes()};
+  inputs.cut = scores_of(plan);
+  VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
+  step_ = std::make_unique<Recording>(std::move(recording));
+  return {};
+}
+
+int64_t GenerationPass::start_of(const GenerationInputs& inputs, size_t item) const {
+  return prompt_end_ - static_cast<int64_t>(inputs.prompts[item].size());
+}
+
+size_t GenerationPass::fed_at_once(const GenerationInputs& inputs, size_t item) const {
+  return std::min(inputs.prompts[item].size(), static_cast<size_t>(key_.shape.prompt));
+}
+
+// The prompts without their last tokens, padded on the right: of the padding no keys are kept, and
+// families that sum a whole prompt mask it.
+Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
+  const ModelFacts& facts = model_->family().facts();
+  const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
+  const int64_t tokens = key_.shape.prompt - 1;
+  if (tokens == 0) {
+    return buffers_.upload_feeds(*model_->device(), prompt_feeds_.graph, prompt_feeds_.feeds,
+                                 inputs.words);
+  }
+  FeedWords words = inputs.words;
+  TokenRows rows{.batch = key_.shape.batch, .tokens = tokens};
+  const auto pad = static_cast<uint32_t>(facts.target_tokens.pad);
+  rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);
+  rows.allowed.assign(rows.ids.size(), 0);
+  for (size_t i = 0; i < inputs.prompts.size(); ++i) {
+    const auto fed = static_cast<ptrdiff_t>(fed_at_once(inputs, i)) - 1;
+    const auto prompt = inputs.prompts[i].begin();
+    std::fill_n(rows.allowed.begin() + static_cast<ptrdiff_t>(i) * tokens, fed, uint8_t{1});
+    std::transform(prompt, prompt + fed, rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
+                   [](int64_t id) { return static_cast<uint32_t>(id); });
+  }
+  words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
+  words["token_type_ids"].assign(rows.ids.size(), 0u);
+  return buffers_.upload_feeds(*model_->device(), prompt_feeds_.graph, prompt_feeds_.feeds, words);
+}
+
+Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
+  const uint32_t rows = params_.batch * params_.beams;
+  // Slots beyond the rows are never looked at.
+  std::vector<uint32_t> state(VKF_STATE_WORDS + size_t{rows}, 0u);
+  std::vector<uint32_t> first(rows);
+  state[0] = params_.batch;
+  state[1] = rows;
+  state[2] = static_cast<uint32_t>(key_.shape.prompt - 1);
+  for (uint32_t r = 0; r < rows; ++r) {
+    const size_t item = r / params_.beams;
+    const auto start = static_cast<uint32_t>(start_of(inputs, item));
+    state[VKF_STATE_WORDS + r] = r | (start << VKF_SLOT_ROW_BITS);
+    first[r] = static_cast<uint32_t>(inputs.prompts[item][fed_at_once(inputs, item) - 1]);
+  }
+  VKF_CHECK(upload(*run_.state, state));
+  return upload(*run_.ids, first);
+}
+
+Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOptions& options,
+                               int64_t new_tokens) {
+  VKF_CHECK(feed_prompts(inputs));
+  VKF_CHECK(prepare_settings(inputs, options, new_tokens));
+  VKF_CHECK(prepare_search(inputs));
+  VKF_CHECK(prepare_slots(inputs));
+  return upload(*run_.args, args_);
+}
+
+Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
+  const SearchLayout layout{params_};
+  std::vector<uint32_t> words(search_words(params_), 0u);
+  std::vector<uint32_t> ancestry(layout.rows() * params_.capacity);
+  for (size_t row = 0; row < layout.rows(); ++row) {
+    const size_t item = row / params_.beams;
+    const std::vector<int64_t>& prompt = inputs.prompts[item];
+    const size_t tokens = layout.tokens(row) + static_cast<size_t>(start_of(inputs, item));
+    for (size_t t = 0; t < prompt.size(); ++t) words[tokens + t] = static_cast<uint32_t>(prompt[t]);
+    words[layout.score(row)] =
+        std::bit_cast<uint32_t>(row % params_.beams == 0 ? 0.0f : kIdleBeamScore);
+    // The prompt's keys lie in the item's first row, those of later positions in the row itself.
+    const auto own = ancestry.begin() + static_cast<ptrdiff_t>(row * params_.capacity);
+    std::fill_n(own, params_.capacity, static_cast<uint32_t>(row));
+    std::fill_n(own, fed_at_once(inputs, item) - 1, static_cast<uint32_t>(item * params_.beams));
+  }
+  for (size_t i = 0; i < params_.batch; ++i) words[layout.item(i) + VKF_ITEM_ACTIVE] = 1;
+  VKF_CHECK(upload(*run_.search, words));
+  return upload(*run_.ancestry, ancestry);
+}
+
+Status GenerationPass::prepare_settings(const GenerationInputs& inputs,
+                                        const GenerateOptions& options, int64_t new_tokens) {
+  SearchSettings s{};
+  s.prompt_length = static_cast<uint32_t>(prompt_end_);
+  s.max_length = s.prompt_length + static_cast<uint32_t>(new_tokens);
+  s.min_length = s.prompt_length + static_cast<uint32_t>(options.min_new_tokens);
+  s.forced_first =
+      options.forced_bos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_bos);
+  s.forced_last = options.forced_eos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_eos);
+  VKF_ASSIGN(s.early_stopping, early_stopping_code(options.early_stopping));
+  s.length_penalty = static_cast<float>(options.length_penalty);
+  s.diversity = static_cast<float>(options.diversity);
+  s.eos_count = static_cast<uint32_t>(options.eos.size());
+  for (size_t i = 0; i < options.eos.size(); ++i) {
+    s.eos[i / 4].word[i % 4] = static_cast<uint32_t>(options.eos[i]);
+  }
+  const size_t half = (params_.vocab + 31) / 32;
+  std::vector<uint32_t> suppress(2 * half, 0u);
+  for (int64_t token : options.suppress)
+    VKF_CHECK(set_bit(suppress, 0, token, params_.vocab, "suppress"));
+  for (int64_t token : options.begin_suppress)
+    VKF_CHECK(set_bit(suppress, half, token, params_.vocab, "begin_suppress"));
+  VKF_CHECK(upload(*run_.suppress, suppress));
+  VKF_CHECK(model_->device()->upload(*run_.settings, 0, std::as_bytes(std::span(&s, 1))));
+  if (run_.choice == nullptr) return {};
+  return prepare_choice(inputs, options, std::move(suppress));
+}
+
+Status GenerationPass::prepare_choice(const GenerationInputs& inputs,
+                                      const GenerateOptions& options,
+                                      std::vector<uint32_t> suppress) {
+  std::vector<uint32_t> words;
+  const std::vector<TokenRule> rules = token_rules(options.penalties);
+  const auto rules_at = static_cast<uint32_t>(rules.empty() ? 0 : choice_rules_at(params_));
+  const auto sequences = static_cast<size_t>(options.return_sequences);
+  for (size_t row = 0; row < size_t{params_.batch} * params_.beams; ++row) {
+    // Beams are told apart where they draw; other rows by their place among an input's sequences.
+    const size_t stream =
+        params_.beams > 1 ? row % params_.beams : inputs.items[row / params_.beams] % sequences;
+    const ChoiceRow settings = choice_row(options, static_cast<uint32_t>(stream), rules_at);
+    words.resize(words.size() + VKF_CHOICE_WORDS);
+    std::memcpy(words.data() + words.size() - VKF_CHOICE_WORDS, &settings, sizeof settings);
+  }
+  words.insert(words.end(), suppress.begin(), suppress.end());
+  if (!rules.empty()) {
+    words.resize(rules_at, UINT32_MAX);  // what rows may choose, until a grammar says
+    const std::vector<uint32_t> list = rule_list(rules);
+    words.insert(words.end(), list.begin(), list.end());
+  }
+  return upload(*run_.choice, words);
+}
+
+int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
+  const double limit = model_->device()->caps().max_dispatch_flops;
+  auto total = static_cast<int64_t>(step_->direct_workgroups());
+  for (const Dispatch& d : step_->plan().dispatches) {
+    if (!is_indirect(d, limit)) continue;
+    int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
+    for (int axis = 0; axis < 3; ++axis) groups *= axis == d.live_axis ? 1 : d.groups[axis];
+    total += groups;
+  }
+  return total;
+}
+
+Status GenerationPass::decode(int steps_per_submit, GenerationCounters& counters) {
+  VulkanDevice& device = *model_->device();
+  const bool masked = watch_ && watch_->masks_tokens();
+  uint32_t live_slots = params_.batch * params_.beams;
+  const int64_t before = counters.steps;  // of rows that ran apart
+  for (bool first = true; live_slots > 0 && steps_left_ > 0; first = false) {
+    const int64_t steps = masked ? 1 : std::min<int64_t>(steps_per_submit, steps_left_);
+    if (masked) {
+      VKF_CHECK(masked_step(first, counters));
+    } else {
+      std::vector<const Recording*> list;
+      if (prompt_ != nullptr && first) list.push_back(prompt_.get());
+      list.insert(list.end(), static_cast<size_t>(steps), step_.get());
+      VKF_ASSIGN(uint64_t value, device.submit(list));
+      VKF_CHECK(device.wait(value));
+      ++counters.submits;
+    }
+    steps_left_ -= steps;
+    if (masked || steps_per_submit == 1)
+      counters.step_workgroups.push_back(step_workgroups(live_slots));
+    VKF_ASSIGN(const auto state, read_state());
+    live_slots = state[1];
+    counters.steps = before + state[3];
+    if (watch_) VKF_CHECK(follow(state[2], live_slots));
+  }
+  return {};
+}
+
+Status GenerationPass::upload_masks() {
+  VKF_ASSIGN(const std::vector<uint32_t> masks, watch_->masks());
+  return model_->device()->upload(*run_.choice, 4 * choice_allowed_at(params_, 0),
+                                  std::as_bytes(std::span(masks)));
+}
+
+Status GenerationPass::masked_step(bool first, GenerationCounters& counters) {
+  VulkanDevice& device = *model_->device();
+  if (first && prompt_ != nullptr) {
+    const Recording* prompt = prompt_.get();
+    VKF_CHECK(device.submit({&prompt, 1}));
+    ++counters.submits;
+  }
+  VKF_CHECK(device.submit_part(*step_, RecordingPart::kBeforeCut));
+  VKF_CHECK(upload_masks());
+  VKF_ASSIGN(const uint64_t value, device.submit_part(*step_, RecordingPart::kBehindCut));
+  counters.submits += 2;
+  return device.wait(value);
+}
+
+Status GenerationPass::follow(uint32_t position, uint32_t& live_slots) {
+  if (position + 1 <= static_cast<uint32_t>(prompt_end_)) return {};
+  const SearchLayout layout{params_};
+  std::vector<uint32_t> words(search_words(params_));
+  VulkanDevice& device = *model_->device();
+  VKF_CHECK(device.download(*run_.search, 0, std::as_writable_bytes(std::span<uint32_t>(words))));
+  VKF_ASSIGN(const std::vector<uint32_t> ended, watch_->read(words, position + 1));
+  for (uint32_t item : ended) {
+    // The next step still chooses a token for it, and then packs it away.
+    const std::array<uint32_t, 3> stopped = {0, 0, watch_->ended_at(item)};
+    VKF_CHECK(
+        device.upload(*run_.search, 4 * layout.item(item), std::as_bytes(std::span(stopped))));
+  }
+  live_slots -= std::min(live_slots, static_cast<uint32_t>(ended.size()) * params_.beams);
+  return {};
+}
+
+// The first words of the state: items, live slots, position, steps.
+Result<std::array<uint32_t, 4>> GenerationPass::read_state() {
+  std::array<uint32_t, 4> state{};
+  VKF_CHECK(model_->device()->download(*run_.state, 0,
+                                       std::as_writable_bytes(std::span<uint32_t>(state))));
+  return state;
+}
+
+Result<uint32_t> GenerationPass::live_slots() {
+  VKF_ASSIGN(const auto state, read_state());
+  uint32_t live = state[1];
+  if (watch_) VKF_CHECK(follow(state[2], live));
+  return live;
+}
+
+Result<std::vector<SlicedUnit>> GenerationPass::next_units(int steps_per_submit) {
+  const DeviceCaps& caps = model_->device()->caps();
+  std::vector<SlicedUnit> list;
+  if (steps_left_ == 0) return list;
+  if (prompt_ != nullptr && steps_left_ == steps()) {
+    if (!prompt_costs_) prompt_costs_.emplace(prompt_->plan(), first_rate(caps));
+    list.push_back({prompt_.get(), &*prompt_costs_, 1});
+  }
+  if (!step_costs_) step_costs_.emplace(step_->plan(), first_rate(caps));
+  int64_t count = steps_left_;
+  if (watch_ && watch_->masks_tokens()) {
+    VKF_CHECK(upload_masks());
+    count = 1;
+  } else if (watch_) {
+    count = std::min<int64_t>(count, steps_per_submit);
+  }
+  steps_left_ -= count;
+  list.push_back({step_.get(), &*step_costs_, count});
+  return list;
+}
+
+Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item) const {
+  const size_t at = SearchLayout{params_}.item(item);
+  const std::string place = " at position " + std::to_string(search[at + VKF_ITEM_LENGTH]);
+  switch (search[at + VKF_ITEM_STATUS]) {
+    case 0:
+      return {};
+    case VKF_STATUS_NO_TOKEN:
+      return invalid_argument(message(
+          {"[generate] no token is allowed for input ", item, place,
+           ": suppressed, biased and bad tokens, repeated n-grams, min_new_tokens and the grammar "
+           "leave none; allow more"}));
+    default:
+      return Error{
+          ErrorCode::kDriver,
+          message({"[generate] the logits of input ", item, " became NaN", place,
+                   "; the weights hold NaN or infinity, or this driver computes wrong results"})};
+  }
+}
+
+Result<Generation> GenerationPass::collect(const GenerationInputs& inputs) {
+  const SearchLayout layout{params_};
+  std::vector<uint32_t> words(search_words(params_));
+  VKF_CHECK(model_->device()->download(*run_.search, 0,
+                                       std::as_writable_bytes(std::span<uint32_t>(words))));
+  Generation result(params_.batch);
+  for (size_t i = 0; i < params_.batch; ++i) {
+    const size_t item = layout.item(i);
+    const auto start = static_cast<size_t>(start_of(inputs, i));
+    VKF_CHECK(check_item(words, i));
+    if (key_.single()) {
+      size_t length = words[item + VKF_ITEM_LENGTH];
+      if (watch_ && watch_->ended_at(i) != 0) length = watch_->ended_at(i);
+      Hypothesis found{ids_from(words, layout.tokens(i) + start, length - start)};
+      for (size_t t = static_cast<size_t>(prompt_end_); t < length; ++t) {
+        found.log_probabilities.push_back(std::bit_cast<float>(words[layout.sequence(i, 0) + t]));
+        found.score += static_cast<double>(found.log_probabilities.back());
+      }
+      result[i].push_back(std::move(found));
+      continue;
+    }
+    for (size_t place = 0; place < words[item + VKF_ITEM_FINISHED]; ++place) {
+      const size_t at = layout.finished(i, place);
+      result[i].push_back(
+          {ids_from(words, layout.sequence(i, place) + start, words[at + 1] - start),
+           static_cast<double>(std::bit_cast<float>(words[at])),
+           {}});
+    }
+  }
+  if (watch_) VKF_CHECK(watch_->check_complete());
+  return result;
+}
+
+Status GenerationPass::begin(const GenerationInputs& inputs, const GenerateOptions& options,
+                             int64_t new_tokens, GenerationCounters& counters) {
+  prompt_end_ = std::max(key_.shape.prompt, inputs.longest());
+  new_tokens_ = new_tokens;
+  steps_left_ = steps();
+  counters.cache_bytes += cache_bytes_;
+  watch_.reset();
+  if (options.on_token || options.grammar) {
+    watch_.emplace(options, params_, inputs.items, static_cast<uint32_t>(prompt_end_), new_tokens);
+  }
+  return prepare(inputs, options, new_tokens);
+}
+
+Result<Generation> GenerationPass::run(const GenerationInputs& inputs,
+                                       const GenerateOptions& options, int64_t new_tokens,
+                                       int steps_per_submit, GenerationCounters& counters) {
+  VKF_CHECK(begin(inputs, options, new_tokens, counters));
+  VKF_CHECK(decode(steps_per_submit, counters));
+  return collect(inputs);
+}
+
+}  // namespace vkformer

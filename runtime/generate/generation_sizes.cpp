@@ -1,0 +1,208 @@
+#include "generate/generation_sizes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/message.h"
+#include "generate/token_choice.h"
+#include "params/decode_state.h"
+#include "recording/forward_inputs.h"
+
+namespace vkformer {
+namespace {
+
+// Encoder lengths and cache capacities are rounded up, so that near sizes share a recording;
+// masked keys add exact zeros, so results do not change.
+constexpr int64_t kSourceBucket = 16;  // tokens
+constexpr int64_t kTargetBucket = 32;  // tokens
+constexpr int64_t kPromptBucket = 16;  // tokens
+constexpr uint32_t kRuleBucket = 256;  // words
+// New tokens where neither the caller nor the model says how many: a cache has a limit.
+constexpr int64_t kMostDefaultTokens = 1024;
+// Where keys give way to others no position is the last; histories and tables end somewhere.
+constexpr int64_t kMostRolledTokens = int64_t{1} << 20;
+
+int64_t round_up(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+// The real tokens of each row, without padding wherever it stands.
+std::vector<std::vector<int64_t>> unpadded(const TokenRows& rows) {
+  std::vector<std::vector<int64_t>> lists(static_cast<size_t>(rows.batch));
+  for (size_t i = 0; i < rows.ids.size(); ++i) {
+    if (rows.allowed[i] == 0) continue;
+    lists[i / static_cast<size_t>(rows.tokens)].push_back(rows.ids[i]);
+  }
+  return lists;
+}
+
+}  // namespace
+
+int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options) {
+  const bool rolls = options.context && facts.rolling == ModelFacts::Rolling::kFree;
+  return rolls ? kMostRolledTokens : facts.max_target;
+}
+
+Result<CacheFormat> cache_format_from(const std::string& name) {
+  if (name == "f32") return CacheFormat::kF32;
+  if (name == "f16") return CacheFormat::kF16;
+  if (name == "q8") return CacheFormat::kQ8;
+  return invalid_argument(
+      message({"[cache] '", name, "' is no format of keys and values; use f32, f16 or q8"}));
+}
+
+Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const TensorMap& inputs,
+                                            const GenerateOptions& options, StepShape& shape) {
+  const ModelFacts& facts = family.facts();
+  GenerationInputs result;
+  if (facts.kind == ModelKind::kDecoder) {
+    const int64_t most = std::max(facts.max_source, generation_limit(facts, options));
+    VKF_ASSIGN(TokenRows rows,
+               token_rows(inputs, "input_ids", "attention_mask", {facts.source_vocab, most}));
+    result.prompts = unpadded(rows);
+    for (size_t i = 0; i < result.prompts.size(); ++i) {
+      if (!result.prompts[i].empty()) continue;
+      return invalid_argument(
+          message({"[input_ids] row ", i,
+                   " has no token that its mask keeps; a prompt needs at least one"}));
+    }
+    shape.batch = rows.batch;
+    return result;
+  }
+  if (facts.kind == ModelKind::kEncoder) {
+    return unsupported(message({"[generate] a ", facts.architecture,
+                                " has no decoder and generates nothing; use Session::run"}));
+  }
+  ForwardInputs source;
+  if (facts.source == SourceKind::kTokens) {
+    VKF_ASSIGN(TokenRows rows, token_rows(inputs, "input_ids", "attention_mask",
+                                          {facts.source_vocab, facts.max_source}));
+    shape.source = std::min(round_up(rows.tokens, kSourceBucket), facts.max_source);
+    source.shape = {.batch = rows.batch, .source = shape.source};
+    source.words =
+        token_words(rows.padded(shape.source, facts.source_tokens.pad), facts.source_tokens, "");
+    source.words["token_type_ids"].assign(static_cast<size_t>(rows.batch * shape.source), 0u);
+  } else {
+    VKF_ASSIGN(source, read_source(facts, inputs));
+  }
+  shape.batch = source.shape.batch;
+  shape.height = source.shape.height;
+  shape.width = source.shape.width;
+  VKF_CHECK(family.read_inputs(inputs, source));
+  shape.more = source.shape.more;
+  result.words = std::move(source.words);
+  const std::vector<int64_t> start = {options.decoder_start};
+  result.prompts.assign(static_cast<size_t>(shape.batch),
+                        options.decoder_prompt.empty() ? start : options.decoder_prompt);
+  return result;
+}
+
+GenerateOptions generation_defaults(const ModelFamily& family) {
+  const GenerationFacts& g = family.generation();
+  GenerateOptions o;
+  o.beams = static_cast<int>(std::clamp<int64_t>(g.beams, 1, VKF_MAX_BEAMS));
+  o.max_new_tokens = static_cast<int>(std::clamp<int64_t>(g.max_new_tokens, 0, 1 << 20));
+  o.min_new_tokens = static_cast<int>(std::clamp<int64_t>(g.min_new_tokens, 0, 1 << 20));
+  o.length_penalty = g.length_penalty;
+  o.early_stopping = g.early_stopping;
+  o.eos = g.eos;
+  o.pad = g.pad;
+  o.decoder_start = g.decoder_start;
+  o.forced_bos = g.forced_bos.value_or(-1);
+  o.forced_eos = g.forced_eos.value_or(-1);
+  o.suppress = g.suppress;
+  o.begin_suppress = g.begin_suppress;
+  o.choice = g.choice;
+  o.sampling = g.sampling;
+  o.penalties = g.penalties;
+  o.return_sequences = static_cast<int>(std::clamp<int64_t>(g.return_sequences, 1, VKF_MAX_SLOTS));
+  o.beam_groups = static_cast<int>(std::clamp<int64_t>(g.beam_groups, 1, VKF_MAX_BEAMS));
+  o.diversity = g.diversity;
+  o.contrastive_tokens = static_cast<int>(g.contrastive_tokens);
+  if (g.contrastive_tokens > 0) o.contrast = g.contrast;
+  // A prompt with a token still to be chosen is the caller's to complete.
+  const auto& prompt = g.decoder_prompt;
+  if (std::find(prompt.begin(), prompt.end(), -1) == prompt.end()) o.decoder_prompt = prompt;
+  return o;
+}
+
+size_t items_per_input(const GenerateOptions& options) {
+  const int items = options.beams == 1 ? options.return_sequences : options.beam_groups;
+  return static_cast<size_t>(items);
+}
+
+Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times) {
+  TensorMap made;
+  for (const auto& [name, tensor] : inputs) {
+    const int64_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
+    if (rows > VKF_MAX_SLOTS / times) {
+      return invalid_argument(
+          message({"[generate] ", rows, " inputs with ", times,
+                   " sequences or beam groups each are more than the ", VKF_MAX_SLOTS,
+                   " rows that can run together; use smaller batches"}));
+    }
+    Tensor copy{tensor.dtype, tensor.shape, {}};
+    if (rows > 0) copy.shape[0] *= times;
+    const int64_t bytes = rows == 0 ? 0 : static_cast<int64_t>(tensor.bytes.size()) / rows;
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto begin = tensor.bytes.begin() + row * bytes;
+      for (int64_t time = 0; time < times; ++time) {
+        copy.bytes.insert(copy.bytes.end(), begin, begin + bytes);
+      }
+    }
+    made.emplace(name, std::move(copy));
+  }
+  return made;
+}
+
+Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
+                                                const GenerateOptions& options, StepShape& shape) {
+  const auto times = static_cast<int64_t>(items_per_input(options));
+  if (times == 1) return read_single_inputs(family, inputs, options, shape);
+  VKF_ASSIGN(const TensorMap all, repeated_inputs(inputs, times));
+  return read_single_inputs(family, all, options, shape);
+}
+
+Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt, GenerationKey key,
+                                         const GenerateOptions& options) {
+  const int64_t limit = generation_limit(facts, options);
+  const int64_t room = limit - prompt;
+  if (options.max_new_tokens > room || room < 1) {
+    return invalid_argument(
+        message({"[max_new_tokens] is ", options.max_new_tokens, " after a prompt of ", prompt,
+                 " tokens, but ",
+                 (limit > facts.max_target ? "one call takes " : "this model has positions for "),
+                 limit, " tokens in all"}));
+  }
+  const int64_t new_tokens =
+      options.max_new_tokens == 0 ? std::min(room, kMostDefaultTokens) : options.max_new_tokens;
+  const bool exact = prompt == 1 || facts.prompts == ModelFacts::Prompts::kExact;
+  key.shape.prompt = exact ? prompt : round_up(prompt, kPromptBucket);
+  // A context that no row fills changes nothing; a prompt beyond it is fed by steps from there on.
+  if (options.context && *options.context < prompt + new_tokens) {
+    key.shape.context = *options.context;
+    key.shape.sinks = options.sinks;
+    if (prompt > key.shape.context) key.shape.prompt = key.shape.context;
+  }
+  key.shape.capacity = round_up(std::max(prompt, key.shape.prompt) + new_tokens, kTargetBucket);
+  if (options.beams > 1) {
+    const auto ends = std::max(2u, 1 + static_cast<uint32_t>(options.eos.size()));
+    const auto beams = static_cast<uint32_t>(key.shape.beams);
+    key.groups = static_cast<uint32_t>(options.beam_groups);
+    key.picks = ends * beams;
+    // Tokens of other groups may fall behind what they cost.
+    key.candidates = key.picks + (key.groups - 1) * beams;
+  }
+  if (needs_choice(options)) {
+    const bool drawn_beams = options.beams > 1 && options.choice == TokenChoice::kDrawn &&
+                             options.sampling.temperature > 0;
+    key.choice = drawn_beams ? GenerationKey::Choice::kDrawnBeams : GenerationKey::Choice::kScored;
+    // Rounded up, so that other words reuse the recording.
+    const auto words = static_cast<uint32_t>(rule_list(token_rules(options.penalties)).size());
+    key.rule_words = words <= 1 ? 0 : std::bit_ceil(std::max(words, kRuleBucket));
+  }
+  return GenerationSizes{key, new_tokens};
+}
+
+}  // namespace vkformer

@@ -1,0 +1,90 @@
+// A decoding step with the choice of its tokens, as a graph.
+#include <algorithm>
+
+#include "generate/generation_pass.h"
+#include "ops/beam_select.h"
+#include "ops/greedy_select.h"
+#include "ops/step_advance.h"
+#include "ops/token_sample.h"
+
+namespace vkformer {
+namespace {
+
+SearchTensors add_search_tensors(Graph& graph, const SearchParams& p, const GenerationKey& key) {
+  const int64_t rows = int64_t{p.batch} * p.beams;
+  SearchTensors t{.params = p};
+  t.search = graph.add_external("search", DType::kU32, {static_cast<int64_t>(search_words(p))});
+  t.state = graph.find_external("decode_state");
+  t.settings = graph.add_external("settings", DType::kU32,
+                                  {static_cast<int64_t>(sizeof(SearchSettings) / 4)});
+  t.suppress = graph.add_external("suppress", DType::kU32, {2, (p.vocab + 31) / 32});
+  t.ancestry = graph.find_external("ancestry");
+  if (t.ancestry == kNoTensor)
+    t.ancestry = graph.add_external("ancestry", DType::kU32, {rows, p.capacity});
+  t.step_ids = graph.find_external("step_ids");
+  t.args = graph.add_external("args", DType::kU32, {int64_t{kMaxStepDispatches} * 7});
+  if (key.choice != GenerationKey::Choice::kPlain) {
+    t.choice = graph.add_external("choice", DType::kU32,
+                                  {static_cast<int64_t>(choice_words(p, key.rule_words))});
+  }
+  return t;
+}
+
+// What a step chooses among, by the settings of the choice buffer where there is one.
+Result<TensorId> add_candidates(Graph& graph, TensorId logits, const SearchTensors& search,
+                                const GenerationKey& key) {
+  if (search.choice == kNoTensor) return add_token_candidates(graph, logits, search);
+  if (key.single()) {
+    VKF_ASSIGN(const TensorId scores, add_token_scores(graph, logits, search, ScoresFrom::kLogits));
+    return add_token_sample(graph, scores, logits, search);
+  }
+  VKF_ASSIGN(const TensorId scores,
+             add_token_scores(graph, logits, search, ScoresFrom::kLogProbabilities));
+  constexpr auto kFrom = ScoresFrom::kLogProbabilities;
+  if (key.choice != GenerationKey::Choice::kDrawnBeams)
+    return add_token_candidates(graph, scores, search, kFrom);
+  VKF_ASSIGN(const TensorId left,
+             add_token_sample(graph, scores, logits, search, SampleOutput::kScores));
+  return add_token_candidates(graph, left, search, kFrom, BeamChoice::kDrawn);
+}
+
+// Groups of beams go on one after the other.
+Status add_beams(Graph& graph, TensorId candidates, const SearchTensors& search,
+                 const GenerationKey& key) {
+  const bool drawn = key.choice == GenerationKey::Choice::kDrawnBeams;
+  for (uint32_t group = 0; group < key.groups; ++group) {
+    VKF_CHECK(add_beam_select(graph, candidates, search,
+                              {.picks = key.picks,
+                               .groups = key.groups,
+                               .group = group,
+                               .choice = drawn ? BeamChoice::kDrawn : BeamChoice::kBest}));
+  }
+  return {};
+}
+
+}  // namespace
+
+SearchParams search_params(const ModelFamily& family, const GenerationKey& key) {
+  return {.batch = static_cast<uint32_t>(key.shape.batch),
+          .beams = static_cast<uint32_t>(key.shape.beams),
+          .capacity = static_cast<uint32_t>(key.shape.capacity),
+          .vocab = static_cast<uint32_t>(family.facts().target_vocab),
+          .candidates = key.candidates};
+}
+
+Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
+                             const GenerationKey& key) {
+  Graph& graph = builder.graph();
+  VKF_ASSIGN(TensorId logits, family.build_step(builder, key.shape));
+  graph.set_scope("search");
+  const SearchTensors search = add_search_tensors(graph, search_params(family, key), key);
+  VKF_ASSIGN(const TensorId candidates, add_candidates(graph, logits, search, key));
+  if (key.single()) {
+    VKF_CHECK(add_greedy_select(graph, candidates, search));
+  } else {
+    VKF_CHECK(add_beams(graph, candidates, search, key));
+  }
+  return add_step_advance(graph, search);
+}
+
+}  // namespace vkformer

@@ -1,0 +1,82 @@
+#include "generate/source_encoder.h"
+
+#include "base/message.h"
+#include "generate/generation_sizes.h"
+#include "recording/token_rows.h"
+#include "vulkan/buffer_copy.h"
+
+namespace vkformer {
+namespace {
+
+// Lengths of inputs that recordings are kept for.
+constexpr size_t kMostEncoders = 8;
+constexpr const char* kKeys = "cross_kv.";
+
+}  // namespace
+
+Result<std::shared_ptr<const EncoderInput>> SourceEncoder::read(
+    const std::vector<int64_t>& tokens, const GenerateOptions& options,
+    std::vector<int64_t>& prompt) const {
+  const int64_t most = slots_.shape().source;
+  if (static_cast<int64_t>(tokens.size()) > most) {
+    return invalid_argument(message({"[prompt] has ", tokens.size(),
+                                     " tokens, but an input of this batch has room for ", most,
+                                     "; shorten it or make the batch's source larger"}));
+  }
+  VKF_ASSIGN(const TensorMap inputs, pad_rows({tokens}));
+  const auto input = std::make_shared<EncoderInput>();
+  input->shape.beams = 1;
+  VKF_ASSIGN(GenerationInputs read,
+             read_single_inputs(model_->family(), inputs, options, input->shape));
+  input->words = std::move(read.words);
+  input->tokens = tokens;
+  prompt = std::move(read.prompts[0]);
+  return std::shared_ptr<const EncoderInput>(input);
+}
+
+Result<SourceEncoder::Encoder*> SourceEncoder::encoder_for(const StepShape& shape) {
+  for (auto it = encoders_.begin(); it != encoders_.end(); ++it) {
+    if (!(it->shape == shape)) continue;
+    encoders_.splice(encoders_.begin(), encoders_, it);
+    return &encoders_.front();
+  }
+  std::list<Encoder> made(1);
+  made.front().shape = shape;
+  Encoder& encoder = made.front();
+  VKF_ASSIGN(encoder.recording, record_prompt(*model_, shape, encoder.buffers, encoder.feeds));
+  encoders_.splice(encoders_.begin(), made);
+  if (encoders_.size() > kMostEncoders) encoders_.pop_back();
+  return &encoders_.front();
+}
+
+Status SourceEncoder::encode(const EncoderInput& input, uint32_t row) {
+  VulkanDevice& device = *model_->device();
+  VKF_ASSIGN(Encoder * encoder, encoder_for(input.shape));
+  VKF_CHECK(encoder->buffers.upload_feeds(device, encoder->feeds.graph, encoder->feeds.feeds,
+                                          input.words));
+  const Recording* list[] = {encoder->recording.get()};
+  VKF_CHECK(device.submit(list));
+  std::vector<BufferCopy> copies;
+  for (const PlanBuffer& b : encoder->recording->plan().buffers) {
+    if (!b.name.starts_with(kKeys)) continue;
+    const Buffer& to = slots_.buffer(b.name);
+    const uint64_t each = to.bytes() / static_cast<uint64_t>(slots_.shape().batch);
+    copies.push_back({{&encoder->buffers.at(b.name), 0, b.bytes}, &to, row * each});
+  }
+  std::vector<uint32_t> mask = input.words.at("key_mask");
+  mask.resize(static_cast<size_t>((slots_.shape().source + 31) / 32), 0u);
+  VKF_CHECK(device.upload(slots_.buffer("key_mask"), row * 4 * mask.size(),
+                          std::as_bytes(std::span(mask))));
+  return copy_buffers(device, copies);
+}
+
+Status SourceEncoder::clear(uint32_t row) {
+  for (int64_t layer = 0; layer < model_->family().facts().decoder_layers; ++layer) {
+    Buffer& keys = slots_.buffer(kKeys + std::to_string(layer));
+    const uint64_t each = keys.bytes() / static_cast<uint64_t>(slots_.shape().batch);
+    VKF_CHECK(model_->device()->fill(keys, row * each, each, 0));
+  }
+  return {};
+}
+
+}  // namespace vkformer

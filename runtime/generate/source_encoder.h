@@ -1,0 +1,50 @@
+// The encoder of an encoder-decoder, for requests of a batch: each is encoded by itself, so that it
+// gets the bits it would have got alone, and what its decoder looks at is put into its row.
+#pragma once
+
+#include <list>
+
+#include "generate/generation_pass.h"
+#include "generate/slot_pass.h"
+
+namespace vkformer {
+
+// An input and what a generation from it starts with.
+struct EncoderInput {
+  StepShape shape;  // of the encoder's pass
+  FeedWords words;
+  std::vector<int64_t> tokens;
+};
+
+class SourceEncoder {
+ public:
+  // Encodes for rows of `slots`, which have shape().source keys each. Keeps both.
+  SourceEncoder(std::shared_ptr<const LoadedModel> model, SlotPass& slots)
+      : model_(std::move(model)), slots_(slots) {}
+
+  // Checks an input; `prompt` gets the tokens that the decoder starts with.
+  Result<std::shared_ptr<const EncoderInput>> read(const std::vector<int64_t>& tokens,
+                                                   const GenerateOptions& options,
+                                                   std::vector<int64_t>& prompt) const;
+  // Encodes it for a row. Waits for it.
+  Status encode(const EncoderInput& input, uint32_t row);
+  // Writes zeros over a row whose keys may be NaN: whoever comes next masks what it does not use,
+  // but NaN goes through a mask.
+  Status clear(uint32_t row);
+
+ private:
+  // An encoder recorded for inputs of one length.
+  struct Encoder {
+    StepShape shape;
+    PromptFeeds feeds;
+    ExternalBuffers buffers;
+    std::unique_ptr<Recording> recording;
+  };
+  Result<Encoder*> encoder_for(const StepShape& shape);
+
+  std::shared_ptr<const LoadedModel> model_;
+  SlotPass& slots_;
+  std::list<Encoder> encoders_;  // the last used one first
+};
+
+}  // namespace vkformer

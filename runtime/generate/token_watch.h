@@ -1,0 +1,51 @@
+// Follows a generation between submits: hands every new token to the caller, keeps texts to a
+// grammar, and says which items end.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "generate/grammar_text.h"
+#include "generate/search_layout.h"
+#include "vkformer/generation.h"
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+class TokenWatch {
+ public:
+  // `items` are the places of the job's items among those of the call, of which each input has
+  // options.return_sequences. At most `new_tokens` come. Keeps the options.
+  TokenWatch(const GenerateOptions& options, const SearchParams& params,
+             const std::vector<size_t>& items, uint32_t prompt_end, int64_t new_tokens);
+
+  // Reads the search buffer behind a submit after which live items have `length` positions. Gives
+  // the items that end here though the search goes on with them.
+  Result<std::vector<uint32_t>> read(std::span<const uint32_t> search, uint32_t length);
+  // Words of the tokens that every row may choose next, (R, ceil(V/32)). Rows that cannot go on,
+  // because their text is complete, may choose anything; the next read() ends them.
+  Result<std::vector<uint32_t>> masks();
+  bool masks_tokens() const { return options_.grammar != nullptr; }
+  // Where an item ended before the search did: positions, or 0.
+  uint32_t ended_at(size_t item) const { return rows_[item].ended_at; }
+  // That every text is complete.
+  Status check_complete() const;
+
+ private:
+  struct Row {
+    size_t input, sequence;
+    uint32_t seen;          // positions
+    uint32_t ended_at = 0;  // positions
+    std::optional<GrammarText> grammar;
+  };
+  Status follow(Row& row, int64_t id, float log_probability);
+
+  const GenerateOptions& options_;
+  SearchLayout layout_;
+  uint32_t prompt_end_;
+  int64_t new_tokens_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace vkformer

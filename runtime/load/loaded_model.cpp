@@ -1,0 +1,148 @@
+#include "load/loaded_model.h"
+
+#include <algorithm>
+
+#include "base/message.h"
+#include "model/family_traits.h"
+
+namespace vkformer {
+namespace {
+
+// Weights share buffers of about this size; a larger weight has a buffer of its own.
+constexpr uint64_t kChunkBytes = 32ull << 20;
+
+const char* head_of_info(const ModelFacts& facts) {
+  if (facts.sentence.pooling != SentenceFacts::Pooling::kNone) return "sentence";
+  return head_name(facts.head);
+}
+
+ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
+  const ModelFacts& f = family.facts();
+  ModelInfo info{.family = f.family,
+                 .kind = kind_name(f.kind),
+                 .source = source_name(f.source),
+                 .head = head_of_info(f),
+                 .labels = f.labels,
+                 .architecture = f.architecture,
+                 .width = f.width,
+                 .encoder_layers = f.encoder_layers,
+                 .decoder_layers = f.decoder_layers,
+                 .encoder_heads = f.encoder_heads,
+                 .decoder_heads = f.decoder_heads,
+                 .source_vocab = f.source_vocab,
+                 .target_vocab = f.target_vocab,
+                 .max_source = f.max_source,
+                 .max_target = f.max_target,
+                 .prompt_tokens = family.generation().prompt_tokens};
+  for (const std::string& name : checkpoint.names()) {
+    const TensorView& view = *checkpoint.find(name);
+    info.parameters += element_count(view.shape);
+    info.tensors.push_back({name, dtype_name(view.dtype), view.shape, checkpoint.file_of(name)});
+  }
+  return info;
+}
+
+Result<WeightFormat> weight_format(const std::string& name) {
+  if (name == "stored") return WeightFormat::kAsStored;
+  if (const auto format = format_from_name(name)) {
+    return static_cast<WeightFormat>(static_cast<int>(*format) + 1);
+  }
+  return invalid_argument(message(
+      {"[weights] '", name, "' is no weight format; use stored, f32, f16, bf16, q8, q4 or q4m"}));
+}
+
+// What one binding of the device holds, or less where the caller wants that.
+uint64_t most_weight_bytes(const VulkanDevice& device, const ModelOptions& options) {
+  const uint64_t most = device.caps().limits.max_storage_range;
+  return options.most_weight_bytes > 0 ? std::min(most, options.most_weight_bytes) : most;
+}
+
+Result<Precision> precision_from(const std::string& name) {
+  if (name == "f32") return Precision::kF32;
+  if (name == "f16") return Precision::kF16;
+  return invalid_argument(message({"[precision] '", name, "' is no precision; use f32 or f16"}));
+}
+
+WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights) {
+  const uint64_t align = std::max<uint64_t>(256, device.caps().limits.storage_alignment);
+  WeightLayoutPlan layout;
+  for (const PackedWeight& weight : weights) {
+    const uint64_t bytes = (weight.bytes + align - 1) / align * align;
+    if (layout.chunks.empty() || layout.chunks.back() + bytes > kChunkBytes) {
+      layout.chunks.push_back(0);
+    }
+    layout.offsets.push_back(layout.chunks.back());
+    layout.chunk_of.push_back(static_cast<uint32_t>(layout.chunks.size() - 1));
+    layout.chunks.back() += bytes;
+  }
+  return layout;
+}
+
+}  // namespace
+
+Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileStore& files,
+                                        const ModelOptions& options) {
+  VKF_ASSIGN(WeightFormat format, weight_format(options.weights));
+  ModelWeights model;
+  VKF_ASSIGN(model.precision, precision_from(options.precision));
+  VKF_ASSIGN(model.family, load_family(files));
+  VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
+  VKF_CHECK(model.family->prepare(*model.checkpoint));
+  VKF_ASSIGN(WeightTable table, model.family->weight_table(*model.checkpoint));
+  VKF_ASSIGN(model.weights,
+             resolve_weights(table, *model.checkpoint, format, most_weight_bytes(device, options)));
+  model.layout = plan_chunks(device, model.weights);
+  return model;
+}
+
+Result<std::shared_ptr<LoadedModel>> LoadedModel::create(std::shared_ptr<VulkanDevice> device,
+                                                         ModelWeights& read) {
+  std::shared_ptr<LoadedModel> model(new LoadedModel());
+  model->device_ = std::move(device);
+  model->precision_ = read.precision;
+  model->info_ = info_of(*read.family, *read.checkpoint);
+  model->family_ = std::move(read.family);
+  model->weights_ = std::move(read.weights);
+  VKF_CHECK(model->make_chunks(read.layout));
+  return model;
+}
+
+Status LoadedModel::make_chunks(const WeightLayoutPlan& layout) {
+  for (uint64_t size : layout.chunks) {
+    VKF_ASSIGN(Buffer chunk, device_->make_buffer(size, MemoryUse::kDevice, "weights"));
+    chunks_.push_back(std::move(chunk));
+    weight_bytes_ += size;
+  }
+  chunk_of_ = layout.chunk_of;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    spans_.push_back({&chunks_[chunk_of_[i]], layout.offsets[i], weights_[i].bytes});
+  }
+  return {};
+}
+
+Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& options) {
+  std::vector<std::byte> packed;
+  uint64_t done = 0;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    packed.resize(weights_[i].bytes);
+    VKF_CHECK(pack_weight(weights_[i], checkpoint, packed));
+    VKF_CHECK(device_->upload(chunks_[chunk_of_[i]], spans_[i].offset, packed));
+    done += packed.size();
+    if (!options.progress || options.progress({done, weight_bytes_})) continue;
+    return cancelled(
+        message({"[load] was cancelled after ", done, " of ", weight_bytes_, " bytes of weights"}));
+  }
+  return {};
+}
+
+Result<ModelInfo> read_model_info(const std::string& directory) {
+  const auto files = make_directory_store(directory);
+  VKF_ASSIGN(std::unique_ptr<ModelFamily> family, load_family(*files));
+  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(*files));
+  VKF_CHECK(family->prepare(checkpoint));
+  VKF_ASSIGN(WeightTable table, family->weight_table(checkpoint));
+  VKF_CHECK(resolve_weights(table, checkpoint, WeightFormat::kAsStored));
+  return info_of(*family, checkpoint);
+}
+
+}  // namespace vkformer

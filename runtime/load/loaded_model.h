@@ -1,0 +1,66 @@
+// A model on a device: its family, its packed weights in device memory, its facts.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "model/model.h"
+#include "vkformer/model.h"
+#include "vulkan/recording.h"
+
+namespace vkformer {
+
+// Where each weight lies: in chunks of device memory.
+struct WeightLayoutPlan {
+  std::vector<uint64_t> chunks;    // bytes
+  std::vector<uint32_t> chunk_of;  // by weight
+  std::vector<uint64_t> offsets;   // by weight, bytes
+};
+
+// A model as its files say, before anything is on the device.
+struct ModelWeights {
+  std::unique_ptr<ModelFamily> family;
+  std::optional<Checkpoint> checkpoint;
+  std::vector<PackedWeight> weights;
+  WeightLayoutPlan layout;
+  Precision precision = Precision::kF32;
+};
+Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileStore& files,
+                                        const ModelOptions& options);
+
+class LoadedModel {
+ public:
+  // Memory for the weights of `read`, whose checkpoint stays there; upload fills it.
+  static Result<std::shared_ptr<LoadedModel>> create(std::shared_ptr<VulkanDevice> device,
+                                                     ModelWeights& read);
+  // Packs every weight and copies it to the device; `options` may watch and cancel.
+  Status upload(const Checkpoint& checkpoint, const ModelOptions& options);
+
+  const std::shared_ptr<VulkanDevice>& device() const { return device_; }
+  const ModelFamily& family() const { return *family_; }
+  const std::vector<PackedWeight>& weights() const { return weights_; }
+  // Memory of weight `index`.
+  BufferSpan weight_memory(uint32_t index) const { return spans_[index]; }
+  const ModelInfo& info() const { return info_; }
+  Precision precision() const { return precision_; }
+  uint64_t weight_bytes() const { return weight_bytes_; }
+
+ private:
+  LoadedModel() = default;
+  Status make_chunks(const WeightLayoutPlan& layout);
+
+  std::shared_ptr<VulkanDevice> device_;
+  std::unique_ptr<ModelFamily> family_;
+  std::vector<PackedWeight> weights_;
+  std::vector<Buffer> chunks_;
+  std::vector<uint32_t> chunk_of_;  // by weight
+  std::vector<BufferSpan> spans_;   // by weight
+  ModelInfo info_;
+  Precision precision_ = Precision::kF32;
+  uint64_t weight_bytes_ = 0;
+};
+
+// Facts of a directory without a device: the configuration is parsed and every tensor checked.
+Result<ModelInfo> read_model_info(const std::string& directory);
+
+}  // namespace vkformer

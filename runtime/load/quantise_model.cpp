@@ -1,0 +1,92 @@
+#include "load/quantise_model.h"
+
+#include <filesystem>
+
+#include "base/check.h"
+#include "base/message.h"
+#include "checkpoint/safetensors.h"
+#include "model/model.h"
+#include "weights/quantise_tensors.h"
+
+namespace vkformer {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error folder_error(const std::string& target, const std::string& what,
+                   const std::error_code& code) {
+  return invalid_argument(
+      message({"[", target, "] ", what, ": ", code.message(), "; choose another directory."}));
+}
+
+// Weights at the top are written anew, in one file; those of modules in folders stay theirs.
+bool is_weights(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
+}
+
+Status copy_files(const fs::path& from, const fs::path& to, const std::string& target) {
+  std::error_code code;
+  for (fs::directory_iterator file(from, code), end; !code && file != end; file.increment(code)) {
+    if (is_weights(file->path())) continue;
+    fs::copy(file->path(), to / file->path().filename(),
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing, code);
+    if (code) break;
+  }
+  if (code) return folder_error(target, "does not take a copy of the model's files", code);
+  return {};
+}
+
+// The target may not be the model or lie inside it: the copy of its files would have no end.
+Status make_target(const fs::path& from, const fs::path& to, const std::string& target) {
+  std::error_code code;
+  fs::create_directories(to, code);
+  if (code) return folder_error(target, "cannot be made", code);
+  const fs::path inner = fs::canonical(to, code);
+  if (code) return folder_error(target, "cannot be found", code);
+  for (fs::path outer = inner; !code; outer = outer.parent_path()) {
+    if (fs::equivalent(from, outer, code)) {
+      return invalid_argument(message({"[", target,
+                                       "] is the model's directory or lies inside it; choose "
+                                       "another directory for the result."}));
+    }
+    if (outer == outer.parent_path()) break;
+  }
+  if (code) return folder_error(target, "cannot be compared with the model's directory", code);
+  return {};
+}
+
+}  // namespace
+
+Result<QuantiseReport> quantise_directory(const std::string& model, const std::string& target,
+                                          const QuantiseOptions& options) {
+  const auto format = format_from_name(options.weights);
+  if (!format || *format == MatrixFormat::kF32) {
+    return invalid_argument(
+        message({"[weights] '", options.weights,
+                 "' is no format to quantise to; use q8, q4, q4m, bf16 or f16."}));
+  }
+  const auto files = make_directory_store(model);
+  VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, load_family(*files));
+  VKF_ASSIGN(const Checkpoint checkpoint, Checkpoint::open_store(*files));
+  VKF_CHECK(family->prepare(checkpoint));
+  VKF_ASSIGN(const WeightTable table, family->weight_table(checkpoint));
+  VKF_CHECK(resolve_weights(table, checkpoint, WeightFormat::kAsStored));
+  const fs::path from = path_from_utf8(model), to = path_from_utf8(target);
+  VKF_CHECK(make_target(from, to, target));
+  VKF_ASSIGN(const QuantisedCheckpoint made, quantise_checkpoint(table, checkpoint, *format));
+  VKF_CHECK(copy_files(from, to, target));
+  VKF_CHECK(write_safetensors(target + "/model.safetensors", made.tensors));
+  QuantiseReport report{.matrices = made.matrices, .bytes_after = made.bytes};
+  for (const std::string& name : checkpoint.names()) {
+    const TensorView& view = *checkpoint.find(name);
+    ++report.tensors;
+    report.bytes_before += view.bytes.size();
+    if (view.blocks != nullptr) {
+      report.bytes_before += view.blocks->scales.size() + view.blocks->minima.size();
+    }
+  }
+  return report;
+}
+
+}  // namespace vkformer

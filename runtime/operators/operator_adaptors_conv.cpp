@@ -1,0 +1,258 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "base/check.h"
+#include "operators/operator_adaptors.h"
+#include "ops/conv.h"
+#include "ops/group_norm.h"
+#include "ops/matmul.h"
+#include "ops/unfold.h"
+#include "weights/fold_batch_norm.h"
+#include "weights/pack_matrix.h"
+
+namespace vkformer {
+namespace {
+
+constexpr int64_t kMostPixels = (1 << 24) - 1;
+
+// A convolution by name, its inputs converted; of conv1d, as a picture of one row.
+struct Call {
+  Tensor x;                 // (B, C, H, W)
+  Tensor weight;            // (out, C/groups, kh, kw)
+  std::vector<float> bias;  // (out), or empty
+  ConvWindow window;
+  uint32_t groups = 1;
+};
+
+// The attribute `name` along height and width: one number for both, or [height, width].
+Result<std::vector<uint32_t>> pair_attribute(const OperatorArguments& arguments,
+                                             const std::string& name, int64_t fallback) {
+  VKF_ASSIGN(std::vector<int64_t> values, arguments.attributes().get_int_list_or(name, {fallback}));
+  if (values.size() == 1) values.push_back(values[0]);
+  std::vector<uint32_t> pair;
+  for (int64_t value : values) {
+    if (values.size() != 2 || value < 0 || value > kMostPixels) {
+      return arguments.error("The attribute " + name +
+                             " must be one or two numbers of pixels from 0 to " +
+                             std::to_string(kMostPixels) + ".");
+    }
+    pair.push_back(static_cast<uint32_t>(value));
+  }
+  if (pair.empty()) return arguments.error("The attribute " + name + " is an empty list.");
+  return pair;
+}
+
+Status read_window(const OperatorArguments& arguments, size_t axes, Call& call) {
+  VKF_ASSIGN(const std::vector<uint32_t> stride, pair_attribute(arguments, "stride", 1));
+  VKF_ASSIGN(const std::vector<uint32_t> padding, pair_attribute(arguments, "padding", 0));
+  for (size_t axis = 2; axis < 4; ++axis) {
+    const int64_t kernel = call.weight.shape[axis];
+    if (kernel >= 1 && kernel <= kMostPixels) continue;
+    return arguments.error("W " + shape_text(call.weight.shape) + " has a kernel of size " +
+                           std::to_string(kernel) + ", but it must be from 1 to " +
+                           std::to_string(kMostPixels) + ".");
+  }
+  call.window.kernel_height = static_cast<uint32_t>(call.weight.shape[2]);
+  call.window.kernel_width = static_cast<uint32_t>(call.weight.shape[3]);
+  call.window.stride_height = axes == 1 ? 1 : stride[0];
+  call.window.stride_width = stride[1];
+  call.window.pad_top = axes == 1 ? 0 : padding[0];
+  call.window.pad_left = padding[1];
+  return {};
+}
+
+// Reads X and W of `axes` spatial axes (1 or 2), bias and attributes.
+Result<Call> read_call(const OperatorArguments& arguments, size_t axes) {
+  VKF_CHECK(arguments.check_names({"X", "W", "bias"}, {"stride", "padding", "groups"}));
+  Call call;
+  VKF_ASSIGN(call.x, arguments.floats("X"));
+  VKF_ASSIGN(call.weight, arguments.floats("W"));
+  if (call.x.shape.size() != axes + 2 || call.weight.shape.size() != axes + 2) {
+    return arguments.error("X " + shape_text(call.x.shape) + " and W " +
+                           shape_text(call.weight.shape) + " must have " +
+                           std::to_string(axes + 2) + " dimensions, the channels second.");
+  }
+  if (axes == 1) {
+    call.x.shape.insert(call.x.shape.begin() + 2, 1);
+    call.weight.shape.insert(call.weight.shape.begin() + 2, 1);
+  }
+  VKF_ASSIGN(const int64_t groups, arguments.integer_or("groups", 1, 1, kMostPixels));
+  call.groups = static_cast<uint32_t>(groups);
+  if (call.x.shape[1] % groups != 0 || call.weight.shape[0] < 1 ||
+      call.weight.shape[0] % groups != 0 || call.x.shape[1] / groups != call.weight.shape[1]) {
+    return arguments.error("X " + shape_text(call.x.shape) + " in " + std::to_string(groups) +
+                           " groups does not fit W " + shape_text(call.weight.shape) +
+                           " (out, in/groups, ...); out and in must be multiples of groups.");
+  }
+  VKF_CHECK(read_window(arguments, axes, call));
+  if (arguments.find("bias") != nullptr) {
+    VKF_ASSIGN(const Tensor bias, arguments.floats("bias"));
+    if (bias.shape != Shape{call.weight.shape[0]}) {
+      return arguments.error("bias has shape " + shape_text(bias.shape) + ", but W asks for " +
+                             shape_text({call.weight.shape[0]}) + ".");
+    }
+    VKF_ASSIGN(call.bias, bias.to_floats());
+  }
+  return call;
+}
+
+// Y (B, OH, OW, out) or (B, OW, out) -> (B, out, OH, OW) or (B, out, OW).
+Result<TensorMap> put_channels_first(TensorMap outputs) {
+  Tensor& y = outputs["Y"];
+  Shape shape = y.shape;
+  std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  const auto channels = static_cast<size_t>(y.shape.back());
+  const auto pixels =
+      static_cast<size_t>(element_count(Shape(y.shape.begin() + 1, y.shape.end() - 1)));
+  Tensor moved = Tensor::zeros(y.dtype, std::move(shape));
+  for (size_t i = 0; i < y.bytes.size() / 4; ++i) {
+    const size_t plane = i / (channels * pixels) * channels + i % channels;
+    std::memcpy(moved.bytes.data() + 4 * (plane * pixels + i / channels % pixels),
+                y.bytes.data() + 4 * i, 4);
+  }
+  y = std::move(moved);
+  return outputs;
+}
+
+// As models do it: unfolded, then a packed linear layer, whose output has the channels last.
+Result<PreparedOperator> prepare_dense(const OperatorArguments& arguments, size_t axes, Call call) {
+  PreparedOperator op;
+  const Shape& w = call.weight.shape;
+  VKF_ASSIGN(const std::vector<float> values, call.weight.to_floats());
+  VKF_ASSIGN(const MatrixFormat format, arguments.weight_format());
+  const int64_t k = w[1] * w[2] * w[3];
+  const TensorId x = op.bind("X", std::move(call.x));
+  VKF_ASSIGN(const TensorId rows, add_unfold(op.graph, x, {.window = call.window}));
+  VKF_ASSIGN(const ConvSizes sizes,
+             conv_sizes(OpId::k_unfold, op.graph.tensor(x), {}, call.window, 0));
+  VKF_ASSIGN(const PackedMatrix packed,
+             pack_matrix(values, {w[0], k, MatrixOrder::kOutIn}, call.bias, format));
+  Tensor words = Tensor::zeros(DType::kU32, {static_cast<int64_t>(packed.words.size())});
+  std::memcpy(words.bytes.data(), packed.words.data(), words.bytes.size());
+  const LinearWeight weight{.tensor = op.bind("W", std::move(words)),
+                            .n = static_cast<uint32_t>(w[0]),
+                            .k = static_cast<uint32_t>(k),
+                            .bias_offset = packed.bias_offset,
+                            .format = format};
+  VKF_ASSIGN(const TensorId y, add_linear(op.graph, rows, weight, {}));
+  op.name_output(y, "Y");
+  Shape shape = {sizes.batch, sizes.picture.out_height, sizes.picture.out_width, w[0]};
+  if (axes == 1) shape.erase(shape.begin() + 1);
+  op.graph.tensor(y).shape = std::move(shape);
+  op.finish = put_channels_first;
+  return op;
+}
+
+Result<PreparedOperator> prepare_grouped(size_t axes, Call call) {
+  PreparedOperator op;
+  const Shape& w = call.weight.shape;
+  VKF_ASSIGN(const std::vector<float> values, call.weight.to_floats());
+  VKF_ASSIGN(const std::vector<float> table, pack_conv({"W", w[0], values, call.bias}));
+  ConvAttrs attrs;
+  attrs.source.order = ChannelOrder::kFirst;
+  attrs.out_order = ChannelOrder::kFirst;
+  attrs.window = call.window;
+  attrs.groups = call.groups;
+  const TensorId x = op.bind("X", std::move(call.x));
+  const TensorId table_id =
+      op.bind("W", Tensor::from_floats({w[0], w[1] * w[2] * w[3] + 1}, table));
+  VKF_ASSIGN(const TensorId y, add_conv(op.graph, x, table_id, attrs));
+  op.name_output(y, "Y");
+  Shape& shape = op.graph.tensor(y).shape;
+  if (axes == 1) shape.erase(shape.begin() + 2);
+  return op;
+}
+
+Result<PreparedOperator> prepare_conv(const OperatorArguments& arguments, size_t axes) {
+  VKF_ASSIGN(Call call, read_call(arguments, axes));
+  if (call.groups > 1) return prepare_grouped(axes, std::move(call));
+  return prepare_dense(arguments, axes, std::move(call));
+}
+
+// The input `name` (C), or C times `fallback` where it is absent.
+Result<std::vector<float>> channel_input(const OperatorArguments& arguments,
+                                         const std::string& name, int64_t channels,
+                                         std::optional<float> fallback) {
+  if (fallback && arguments.find(name) == nullptr) {
+    return std::vector<float>(static_cast<size_t>(channels), *fallback);
+  }
+  VKF_ASSIGN(const Tensor tensor, arguments.floats(name));
+  if (tensor.shape == Shape{channels}) return tensor.to_floats();
+  return arguments.error(name + " has shape " + shape_text(tensor.shape) +
+                         ", but the channels of X ask for " + shape_text({channels}) + ".");
+}
+
+}  // namespace
+
+Result<PreparedOperator> prepare_conv1d(const OperatorArguments& arguments) {
+  return prepare_conv(arguments, 1);
+}
+
+Result<PreparedOperator> prepare_conv2d(const OperatorArguments& arguments) {
+  return prepare_conv(arguments, 2);
+}
+
+// A depthwise convolution of one tap.
+Result<PreparedOperator> prepare_batch_norm(const OperatorArguments& arguments) {
+  VKF_CHECK(arguments.check_names({"X", "weight", "bias", "running_mean", "running_var"}, {"eps"}));
+  VKF_ASSIGN(const float epsilon, arguments.number_or("eps", 1e-5));
+  VKF_ASSIGN(Tensor x, arguments.floats("X"));
+  const Shape given = x.shape;
+  if (given.size() < 2) {
+    return arguments.error("X has shape " + shape_text(given) +
+                           ", but must have at least two dimensions, the channels second.");
+  }
+  const int64_t channels = given[1];
+  VKF_ASSIGN(const std::vector<float> gain, channel_input(arguments, "weight", channels, 1.0f));
+  VKF_ASSIGN(const std::vector<float> shift, channel_input(arguments, "bias", channels, 0.0f));
+  VKF_ASSIGN(const std::vector<float> mean, channel_input(arguments, "running_mean", channels, {}));
+  VKF_ASSIGN(const std::vector<float> variance,
+             channel_input(arguments, "running_var", channels, {}));
+  const std::vector<float> ones(static_cast<size_t>(channels), 1.0f);
+  VKF_ASSIGN(const std::vector<float> table,
+             fold_batch_norm({"batch_norm", channels, ones},
+                             {gain, shift, mean, variance, static_cast<double>(epsilon)}));
+  x.shape = {given[0], channels, element_count(Shape(given.begin() + 2, given.end()))};
+  ConvAttrs attrs;
+  attrs.source.order = ChannelOrder::kFirst;
+  attrs.out_order = ChannelOrder::kFirst;
+  attrs.groups = static_cast<uint32_t>(std::min(channels, kMostPixels));
+  PreparedOperator op;
+  const TensorId x_id = op.bind("X", std::move(x));
+  const TensorId table_id = op.bind("table", Tensor::from_floats({channels, 2}, table));
+  VKF_ASSIGN(const TensorId y, add_conv(op.graph, x_id, table_id, attrs));
+  op.name_output(y, "Y");
+  op.graph.tensor(y).shape = given;
+  return op;
+}
+
+Result<PreparedOperator> prepare_group_norm(const OperatorArguments& arguments) {
+  VKF_CHECK(arguments.check_names({"X", "weight", "bias"}, {"eps", "groups"}));
+  VKF_ASSIGN(const float epsilon, arguments.number_or("eps", 1e-5));
+  VKF_ASSIGN(const int64_t groups, arguments.integer_or("groups", 1, 1, kMostPixels));
+  VKF_ASSIGN(Tensor x, arguments.floats("X"));
+  const Shape given = x.shape;
+  if (given.size() < 2) {
+    return arguments.error("X has shape " + shape_text(given) +
+                           ", but must have at least two dimensions, the channels second.");
+  }
+  const int64_t channels = given[1];
+  VKF_ASSIGN(std::vector<float> gain_bias, channel_input(arguments, "weight", channels, 1.0f));
+  VKF_ASSIGN(const std::vector<float> bias, channel_input(arguments, "bias", channels, 0.0f));
+  gain_bias.insert(gain_bias.end(), bias.begin(), bias.end());
+  x.shape = {given[0], channels, element_count(Shape(given.begin() + 2, given.end()))};
+  GroupNormAttrs attrs;
+  attrs.groups = static_cast<uint32_t>(groups);
+  attrs.epsilon = epsilon;
+  attrs.order = ChannelOrder::kFirst;
+  PreparedOperator op;
+  const TensorId x_id = op.bind("X", std::move(x));
+  const TensorId gain_id = op.bind("gain_bias", Tensor::from_floats({2, channels}, gain_bias));
+  VKF_ASSIGN(const TensorId y, add_group_norm(op.graph, x_id, gain_id, attrs));
+  op.name_output(y, "Y");
+  op.graph.tensor(y).shape = given;
+  return op;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,96 @@
+#include "operators/operator_runner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/message.h"
+#include "operators/graph_runner.h"
+#include "operators/operator_adaptors.h"
+
+namespace vkformer {
+namespace {
+
+Status check_option(const char* name, const std::string& value) {
+  if (value == "f32" || value == "f16") return {};
+  return invalid_argument(
+      message({"[", name, "] The option is '", value, "', but must be f32 or f16."}));
+}
+
+Status check_options(const OperatorOptions& options) {
+  VKF_CHECK(check_option("precision", options.precision));
+  constexpr int kMostRepeats = 1000000;
+  if (options.repeats >= 1 && options.repeats <= kMostRepeats) return {};
+  return invalid_argument(message({"[repeats] The option is ", options.repeats,
+                                   ", but must be from 1 to ", kMostRepeats, "."}));
+}
+
+Result<const OperatorAdaptor*> find_adaptor(const std::string& name) {
+  std::string known;
+  for (const OperatorAdaptor& adaptor : operator_adaptors()) {
+    if (name == adaptor.name) return &adaptor;
+    known += (known.empty() ? "" : ", ") + std::string(adaptor.name);
+  }
+  return unsupported(message({"[", name, "] This operator is not known; use one of ", known, "."}));
+}
+
+// The graph's outputs if every one of them is empty, else none.
+TensorMap empty_outputs(const PreparedOperator& op) {
+  TensorMap outputs;
+  for (const TensorDesc& desc : op.graph.tensors()) {
+    if (desc.kind != TensorKind::kExternal || op.inputs.count(desc.name) != 0) continue;
+    if (element_count(desc.shape) != 0) return {};
+    outputs.emplace(desc.name, Tensor::zeros(desc.dtype, desc.shape));
+  }
+  return outputs;
+}
+
+Result<OperatorResult> run_prepared(const std::shared_ptr<VulkanDevice>& device,
+                                    PreparedOperator op, const OperatorOptions& options) {
+  OperatorResult result;
+  if (!op.ready.empty()) {
+    result.outputs = std::move(op.ready);
+    return result;
+  }
+  result.outputs = empty_outputs(op);
+  if (result.outputs.empty()) {
+    GraphRunOptions run;
+    run.precision = options.precision == "f16" ? Precision::kF16 : Precision::kF32;
+    run.repeats = options.repeats;
+    if (options.poison == OperatorOptions::Poison::kOn) run.poison = GraphRunOptions::Poison::kOn;
+    VKF_ASSIGN(GraphRunReport report, run_graph(device, op.graph, op.inputs, run));
+    result.outputs = std::move(report.outputs);
+    result.milliseconds = report.milliseconds;
+    result.scratch_bytes = report.scratch_bytes;
+    result.dispatches = report.dispatches;
+    result.flops = report.flops;
+    result.bytes = report.bytes;
+  }
+  if (op.finish != nullptr) {
+    VKF_ASSIGN(result.outputs, op.finish(std::move(result.outputs)));
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<PreparedOperator> prepare_operator_call(const OperatorCall& call,
+                                               const OperatorOptions& options) {
+  VKF_CHECK(check_options(options));
+  VKF_ASSIGN(const OperatorAdaptor* adaptor, find_adaptor(call.name));
+  VKF_ASSIGN(const OperatorArguments arguments, OperatorArguments::parse(call, options));
+  return adaptor->prepare(arguments);
+}
+
+Result<OperatorResult> run_operator_call(const std::shared_ptr<VulkanDevice>& device,
+                                         const OperatorCall& call, const OperatorOptions& options) {
+  VKF_ASSIGN(PreparedOperator op, prepare_operator_call(call, options));
+  return run_prepared(device, std::move(op), options);
+}
+
+std::vector<std::string> known_operators() {
+  std::vector<std::string> names;
+  for (const OperatorAdaptor& adaptor : operator_adaptors()) names.emplace_back(adaptor.name);
+  return names;
+}
+
+}  // namespace vkformer

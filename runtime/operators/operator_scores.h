@@ -1,0 +1,25 @@
+// Masks and biases of an OperatorCall over scores: what softmax and the attention operators share.
+#pragma once
+
+#include <array>
+
+#include "operators/operator_arguments.h"
+#include "ops/score_terms.h"
+
+namespace vkformer {
+
+// Packs the inputs key_mask (B, S), mask and bias (broadcast to (B, H, T, S)), global (B, T = S)
+// alibi_slopes (H), documents (B, T = S), prefix (B) and block_map (B|1, H|1, T / block, S /
+// block), and sets the causal and window fields from the attributes causal, causal_offset,
+// window_left and window_right; prefix may be an attribute too. `dims` is B, H, T, S.
+Result<ScoreTerms> pack_call_terms(const OperatorArguments& arguments,
+                                   const std::array<int64_t, 4>& dims);
+
+// Keys that a query visits with these terms, for AttentionAttrs::visited; 0: not less than windows
+// say.
+uint32_t visited_keys(const ScoreTerms& terms);
+
+// The shape with ones in front until it has `rank` dimensions; unchanged if it has as many.
+Shape padded_shape(Shape shape, size_t rank);
+
+}  // namespace vkformer

@@ -1,0 +1,29 @@
+// The inputs of a pass, checked and turned into the words that graphs are fed with.
+#pragma once
+
+#include <string>
+
+#include "model/model.h"
+#include "recording/token_rows.h"
+#include "vkformer/session.h"
+
+namespace vkformer {
+
+// What the model's encoder, or a model that is one stack, reads: input_ids, attention_mask,
+// token_type_ids, position_ids (B,S); pixel_values (B,C,H,W); input_features (B,mel,frames);
+// nothing where the family reads its own arrays (ModelFamily::read_inputs, which callers ask next).
+// Tensors of other names are not looked at.
+Result<ForwardInputs> read_source(
+    const ModelFacts& facts, const TensorMap& inputs,
+    RunOptions::LongInputs long_inputs = RunOptions::LongInputs::kRefuse);
+// The same, what the family reads itself and, where given, what the decoder reads:
+// decoder_input_ids, decoder_attention_mask.
+Result<ForwardInputs> read_forward_inputs(
+    const ModelFamily& family, const TensorMap& inputs,
+    RunOptions::LongInputs long_inputs = RunOptions::LongInputs::kRefuse);
+
+// The words of token rows: `prefix`input_ids, `prefix`key_mask, and the positions and key_positions
+// that follow from them.
+FeedWords token_words(const TokenRows& rows, const TokenFacts& facts, const std::string& prefix);
+
+}  // namespace vkformer

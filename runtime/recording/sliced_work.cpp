@@ -1,0 +1,201 @@
+#include "recording/sliced_work.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/message.h"
+
+namespace vkformer {
+namespace {
+
+// One slice in a hundred may take longer than this part of its budget: a slice that does makes the
+// later ones shorter, a hundred that do not make up for it.
+constexpr double kTooLong = 1.1;
+constexpr double kShorter = 0.95;
+constexpr double kLonger = 1.0005;
+constexpr double kLeastFill = 0.5;
+constexpr double kMostFill = 0.95;
+
+// Keeps the pieces, from the first on, that have at most `most` flops together; moves `position`
+// to the first that it leaves out.
+void limit_flops(const Plan& plan, double most, std::vector<PlanPiece>& pieces,
+                 PlanPosition& position) {
+  double flops = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    flops += pieces[i].part.flops;
+    if (i == 0 || flops <= most) continue;
+    position = begin_of(plan, pieces[i]);
+    pieces.resize(i);
+    return;
+  }
+}
+
+}  // namespace
+
+double first_rate(const DeviceCaps& caps) {
+  switch (caps.device_class) {
+    case DeviceClass::kSoftware:
+      return 1e3;
+    case DeviceClass::kDiscrete:
+      return 1e5;
+    case DeviceClass::kIntegrated:
+    case DeviceClass::kOther:
+      return 1e4;
+  }
+  return 1e3;
+}
+
+Result<std::unique_ptr<SlicedWork>> SlicedWork::create(std::shared_ptr<VulkanDevice> device) {
+  std::unique_ptr<SlicedWork> work(new SlicedWork(std::move(device)));
+  VKF_ASSIGN(work->stream_, SliceStream::create(work->device_));
+  return work;
+}
+
+void SlicedWork::start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes,
+                       std::vector<SliceImage> images) {
+  stream_->forget();
+  under_way_.clear();
+  unknown_ = false;
+  units_ = std::move(units);
+  writes_ = std::move(writes);
+  images_ = std::move(images);
+  at_ = {};
+  total_ = 0;
+  for (const SlicedUnit& unit : units_) {
+    total_ += unit.costs->total_work() * static_cast<double>(unit.times);
+  }
+}
+
+Status SlicedWork::clear() {
+  const Status waited = stream_->wait();
+  start({}, {});
+  return waited;
+}
+
+Status SlicedWork::check_submitted() const {
+  if (at_.unit >= units_.size()) return {};
+  const double left = total_ > 0 ? 100 * (1 - std::min(1.0, at_.work / total_)) : 100;
+  return invalid_argument(message({"[finish] about ", static_cast<int>(std::ceil(left)),
+                                   " percent are still to be submitted; call advance or record "
+                                   "until the progress is kSubmitted or kDone, or cancel"}));
+}
+
+void SlicedWork::skip_rest() {
+  at_ = {.unit = units_.size(), .work = at_.work};
+}
+
+// As many pieces as fit, over unit and round borders, at least one.
+Slice SlicedWork::next(double microseconds, Cursor& at, UnderWay& under_way) const {
+  Slice slice{.writes = writes_, .images = images_, .parts = {}};
+  under_way.budget = microseconds;
+  const double longest = device_->caps().max_dispatch_flops;
+  double left = microseconds * fill_;
+  double flops = longest * kDispatchesPerSubmit;
+  while (at.unit < units_.size() && under_way.pieces.size() < SliceStream::kMostPieces) {
+    const SlicedUnit& unit = units_[at.unit];
+    const Plan& plan = unit.recording->plan();
+    PlanPosition position = at.position;
+    const size_t room = SliceStream::kMostPieces - under_way.pieces.size();
+    std::vector<PlanPiece> pieces = next_slice(plan, *unit.costs, {left, longest, room}, position);
+    limit_flops(plan, flops, pieces, position);
+    double spent = 0;
+    for (const PlanPiece& piece : pieces) spent += unit.costs->microseconds(piece);
+    // next_slice gives one piece whatever it costs; only the first of a slice may exceed the
+    // budget.
+    if (!under_way.pieces.empty() && (spent > left || pieces.front().part.flops > flops)) break;
+    for (const PlanPiece& piece : pieces) {
+      at.work += unit.costs->work(piece);
+      flops -= piece.part.flops;
+      under_way.pieces.emplace_back(unit.costs, piece);
+    }
+    slice.parts.push_back({unit.recording, std::move(pieces)});
+    left -= spent;
+    at.position = position;
+    if (position.dispatch < plan.dispatches.size()) break;
+    at.position = {};
+    if (++at.round < unit.times) {
+      // Slices end between rounds where they can: what a round leaves is whole only there.
+      const size_t rest = SliceStream::kMostPieces - under_way.pieces.size();
+      const bool fits = unit.costs->total_microseconds() <= left && plan.flops() <= flops;
+      if (!fits || plan.dispatches.size() > rest) break;
+      continue;
+    }
+    at.round = 0;
+    ++at.unit;
+  }
+  return slice;
+}
+
+Status SlicedWork::collect() {
+  VKF_ASSIGN(const std::vector<SliceTimes> finished, stream_->finished());
+  for (const SliceTimes& times : finished) {
+    // Slices before it whose times were not read are over too.
+    while (!under_way_.empty() && under_way_.front().slice < times.slice) under_way_.pop_front();
+    if (under_way_.empty() || under_way_.front().slice != times.slice) continue;
+    const UnderWay& ran = under_way_.front();
+    if (times.microseconds > 0) {
+      last_microseconds_ = times.microseconds;
+      const bool long_one = times.microseconds > kTooLong * ran.budget;
+      fill_ = std::clamp(fill_ * (long_one ? kShorter : kLonger), kLeastFill, kMostFill);
+    }
+    double expected = 0;
+    for (const auto& [costs, piece] : ran.pieces) expected += costs->microseconds(piece);
+    for (size_t i = 0; i < ran.pieces.size(); ++i) {
+      const auto& [costs, piece] = ran.pieces[i];
+      // Without a time of its own, a piece has its share of the slice's.
+      const double share = expected > 0 ? costs->microseconds(piece) / expected : 0;
+      costs->observe(piece, i < times.pieces.size() ? times.pieces[i] : times.microseconds * share);
+    }
+    under_way_.pop_front();
+  }
+  return {};
+}
+
+Advance SlicedWork::state() const {
+  Advance result;
+  if (at_.unit >= units_.size()) {
+    result.progress = idle() ? Advance::Progress::kDone : Advance::Progress::kSubmitted;
+  }
+  result.fraction =
+      at_.unit >= units_.size() || total_ <= 0 ? 1.0 : std::min(1.0, at_.work / total_);
+  result.last_microseconds = last_microseconds_;
+  return result;
+}
+
+void SlicedWork::advance_to(const Cursor& at, UnderWay under_way) {
+  at_ = at;
+  writes_.clear();
+  images_.clear();
+  under_way_.push_back(std::move(under_way));
+}
+
+Result<Advance> SlicedWork::advance(double microseconds, const SubmitSemaphores& semaphores) {
+  UnderWay under_way;
+  Cursor at = at_;
+  const Slice slice = next(microseconds, at, under_way);
+  const bool synced = !semaphores.wait_handles.empty() || !semaphores.signal_handles.empty();
+  if (!slice.parts.empty() || synced) {
+    // A slice that was refused is still to come.
+    VKF_ASSIGN(under_way.slice, stream_->submit(slice, semaphores));
+    advance_to(at, std::move(under_way));
+  }
+  return state();
+}
+
+Result<Advance> SlicedWork::append(VkCommandBuffer_T* commands, double microseconds) {
+  UnderWay under_way;
+  Cursor at = at_;
+  const Slice slice = next(microseconds, at, under_way);
+  if (!slice.parts.empty()) {
+    VKF_ASSIGN(under_way.slice, stream_->append(commands, slice));
+    advance_to(at, std::move(under_way));
+    if (!stream_->timed()) {
+      unknown_ = true;
+      under_way_.clear();
+    }
+  }
+  return state();
+}
+
+}  // namespace vkformer

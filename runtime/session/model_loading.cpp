@@ -1,0 +1,21 @@
+#include "session/model_loading.h"
+
+#include "base/check.h"
+#include "session/fitting.h"
+#include "session/pipelines_ahead.h"
+
+namespace vkformer {
+
+Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevice> device,
+                                                      const FileStore& files,
+                                                      const ModelOptions& options) {
+  VKF_ASSIGN(ModelWeights read, read_model_weights(*device, files, options));
+  Result<std::shared_ptr<LoadedModel>> model = LoadedModel::create(device, read);
+  if (!model) return load_error(model.error(), *device, files, options);
+  PipelinesAhead ahead(**model, options.first_use);
+  VKF_CHECK((*model)->upload(*read.checkpoint, options));
+  ahead.finish();
+  return std::shared_ptr<const LoadedModel>(std::move(*model));
+}
+
+}  // namespace vkformer
