@@ -57,12 +57,12 @@ Status Session::start(const TensorMap& inputs, const RunOptions& options) {
 
 Result<Advance> Session::advance(double microseconds) {
   VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
-  return state_->advance(microseconds, {});
+  return state_->sliced().advance(microseconds, {});
 }
 
 Result<Advance> Session::record(VkCommandBuffer_T* commands, double microseconds) {
   VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
-  return state_->record(commands, microseconds);
+  return state_->sliced().record(commands, microseconds);
 }
 
 Status Session::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
@@ -72,17 +72,17 @@ Status Session::start_generation(const TensorMap& inputs, const GenerateOptions&
 
 Result<Generation> Session::finish_generation() {
   VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
-  return state_->finish_generation();
+  return state_->sliced().finish_generation();
 }
 
 Result<TensorMap> Session::finish() {
   VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
-  return state_->finish();
+  return state_->sliced().finish();
 }
 
 Status Session::cancel() {
   VKF_ASSIGN(const SessionState::Turn turn, state_->turn());
-  return state_->cancel();
+  return state_->sliced().cancel();
 }
 
 const GenerationCounters& Session::counters() const {

@@ -15,7 +15,6 @@ struct RecordedOperator::Impl {
   AppendedOperator op;
   std::map<std::string, OperatorTensor> inputs;
   std::map<std::string, OperatorTensor> outputs;
-  std::map<std::string, Buffer> views;
 };
 
 namespace {
@@ -96,7 +95,7 @@ RecordedOperator::~RecordedOperator() = default;
 
 Result<RecordedOperator> RecordedOperator::create(const Device& device, const OperatorCall& call) {
   VKF_ASSIGN(AppendedOperator op, AppendedOperator::create(device.impl(), call));
-  auto impl = std::make_unique<Impl>(Impl{std::move(op), {}, {}, {}});
+  auto impl = std::make_unique<Impl>(Impl{std::move(op), {}, {}});
   impl->inputs = described(impl->op.tensors(false));
   impl->outputs = described(impl->op.tensors(true));
   return RecordedOperator(std::move(impl));
@@ -111,16 +110,7 @@ const std::map<std::string, OperatorTensor>& RecordedOperator::outputs() const {
 }
 
 Status RecordedOperator::bind(const std::map<std::string, BufferRange>& buffers) {
-  std::map<std::string, BufferSpan> places;
-  for (const auto& [name, range] : buffers) {
-    if (range.buffer == VK_NULL_HANDLE) {
-      return invalid_argument(
-          message({"[", name, "] is given no buffer; leave it out or give one"}));
-    }
-    Buffer& view = impl_->views[name];
-    view = view_foreign_buffer(range.buffer, range.offset + range.bytes, name);
-    places[name] = {&view, range.offset, range.bytes};
-  }
+  VKF_ASSIGN(const auto places, tensor_places(buffers));
   return impl_->op.bind(places);
 }
 
@@ -158,7 +148,7 @@ Status forget_buffers(Session& session) {
 
 Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session) {
   VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-  VKF_ASSIGN(const auto tensors, session.impl().started_tensors());
+  VKF_ASSIGN(const auto tensors, session.impl().sliced().tensors());
   std::map<std::string, PassBuffer> result;
   for (const auto& [name, tensor] : tensors) {
     const BufferSpan& span = tensor.span;
@@ -174,7 +164,7 @@ Result<Advance> advance_between(Session& session, double microseconds,
   SubmitSemaphores semaphores;
   VKF_CHECK(add_uses(wait, semaphores.wait_handles, semaphores.wait_values));
   VKF_CHECK(add_uses(signal, semaphores.signal_handles, semaphores.signal_values));
-  return session.impl().advance(microseconds, semaphores);
+  return session.impl().sliced().advance(microseconds, semaphores);
 }
 
 }  // namespace vkformer

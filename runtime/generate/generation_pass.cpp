@@ -9,6 +9,7 @@
 #include "generate/token_choice.h"
 #include "ops/step_advance.h"
 #include "params/decode_state.h"
+#include "recording/forward_inputs.h"
 
 namespace vkformer {
 namespace {
@@ -41,22 +42,13 @@ Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
     std::shared_ptr<const LoadedModel> model, const GenerationKey& key) {
   std::unique_ptr<GenerationPass> pass(new GenerationPass(std::move(model), key));
   pass->params_ = search_params(pass->model_->family(), key);
-  VKF_ASSIGN(pass->prompt_,
-             record_prompt(*pass->model_, key.shape, pass->buffers_, pass->prompt_feeds_));
+  VKF_ASSIGN(pass->prompt_, record_prompt(*pass->model_, key.shape, pass->memory_));
   VKF_CHECK(pass->record_step());
-  pass->keep_constants();
+  pass->find_sizes();
   return pass;
 }
 
-void GenerationPass::keep_constants() {
-  run_ = {&buffers_.at("decode_state"),
-          &buffers_.at("step_ids"),
-          &buffers_.at("search"),
-          &buffers_.at("settings"),
-          &buffers_.at("suppress"),
-          &buffers_.at("ancestry"),
-          &buffers_.at("args"),
-          key_.choice != GenerationKey::Choice::kPlain ? &buffers_.at("choice") : nullptr};
+void GenerationPass::find_sizes() {
   for (const PlanBuffer& b : step_->plan().buffers) {
     if (b.name.starts_with("self_kv.")) cache_bytes_ += static_cast<int64_t>(b.bytes);
   }
@@ -72,26 +64,28 @@ void GenerationPass::keep_constants() {
   args_.insert(args_.end(), table.begin(), table.end());
 }
 
+HostAccess step_access() {
+  return {.writes = {"decode_state", "step_ids", "search", "settings", "suppress", "ancestry",
+                     "args", "choice"},
+          .reads = {"decode_state", "search"}};
+}
+
 int64_t GenerationInputs::longest() const {
   size_t tokens = 1;
   for (const auto& prompt : prompts) tokens = std::max(tokens, prompt.size());
   return static_cast<int64_t>(tokens);
 }
 
-Result<std::unique_ptr<Recording>> record_prompt(const LoadedModel& model, const StepShape& shape,
-                                                 ExternalBuffers& buffers, PromptFeeds& feeds) {
-  ModelBuilder builder(feeds.graph, model.weights());
+Result<std::optional<RecordedGraph>> record_prompt(const LoadedModel& model, const StepShape& shape,
+                                                   PassMemory& memory) {
+  Graph graph;
+  ModelBuilder builder(graph, model.weights());
   VKF_CHECK(model.family().build_prompt(builder, shape));
-  std::unique_ptr<Recording> made;
-  if (feeds.graph.nodes().empty()) return made;
-  const auto& device = model.device();
-  VKF_ASSIGN(Plan plan, make_plan(feeds.graph, device->caps(), model.precision()));
-  VKF_CHECK(buffers.allocate(*device, plan));
-  VKF_CHECK(buffers.upload_words(*device, feeds.graph, builder.words()));
-  feeds.feeds = builder.feeds();
-  const RecordingInputs inputs = buffers.bind(plan, model);
-  VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
-  made = std::make_unique<Recording>(std::move(recording));
+  std::optional<RecordedGraph> made;
+  if (graph.nodes().empty()) return made;
+  RecordedGraphOptions options{.model = &model, .precision = model.precision()};
+  options.host = step_access();
+  VKF_ASSIGN(made, RecordedGraph::build(memory, builder, options));
   return made;
 }
 
@@ -99,16 +93,11 @@ Status GenerationPass::record_step() {
   Graph graph;
   ModelBuilder builder(graph, model_->weights());
   VKF_CHECK(build_generation_step(builder, model_->family(), key_));
-  const auto& device = model_->device();
-  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), model_->precision()));
-  VKF_CHECK(buffers_.allocate(*device, plan));
-  VKF_CHECK(buffers_.upload_words(*device, graph, builder.words()));
-  RecordingInputs inputs = buffers_.bind(plan, *model_);
-  Buffer& args = buffers_.at("args");
-  inputs.indirect_args = {&args, 0, args.bytes()};
-  inputs.cut = scores_of(plan);
-  VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
-  step_ = std::make_unique<Recording>(std::move(recording));
+  RecordedGraphOptions options{.model = model_.get(), .precision = model_->precision()};
+  options.host = step_access();
+  options.indirect_args = "args";
+  options.cut_at = kScoresKernel;
+  VKF_ASSIGN(step_, RecordedGraph::build(memory_, builder, options));
   return {};
 }
 
@@ -127,8 +116,7 @@ Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
   const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
   const int64_t tokens = key_.shape.prompt - 1;
   if (tokens == 0) {
-    return buffers_.upload_feeds(*model_->device(), prompt_feeds_.graph, prompt_feeds_.feeds,
-                                 inputs.words);
+    return prompt_ ? prompt_->feed(memory_, inputs.words) : Status{};
   }
   FeedWords words = inputs.words;
   TokenRows rows{.batch = key_.shape.batch, .tokens = tokens};
@@ -144,7 +132,7 @@ Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
   }
   words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
   words["token_type_ids"].assign(rows.ids.size(), 0u);
-  return buffers_.upload_feeds(*model_->device(), prompt_feeds_.graph, prompt_feeds_.feeds, words);
+  return prompt_->feed(memory_, words);
 }
 
 Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
@@ -161,8 +149,8 @@ Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
     state[VKF_STATE_WORDS + r] = r | (start << VKF_SLOT_ROW_BITS);
     first[r] = static_cast<uint32_t>(inputs.prompts[item][fed_at_once(inputs, item) - 1]);
   }
-  VKF_CHECK(upload(*run_.state, state));
-  return upload(*run_.ids, first);
+  VKF_CHECK(memory_.write("decode_state", 0, state));
+  return memory_.write("step_ids", 0, first);
 }
 
 Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOptions& options,
@@ -171,7 +159,7 @@ Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOpt
   VKF_CHECK(prepare_settings(inputs, options, new_tokens));
   VKF_CHECK(prepare_search(inputs));
   VKF_CHECK(prepare_slots(inputs));
-  return upload(*run_.args, args_);
+  return memory_.write("args", 0, args_);
 }
 
 Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
@@ -191,8 +179,8 @@ Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
     std::fill_n(own, fed_at_once(inputs, item) - 1, static_cast<uint32_t>(item * params_.beams));
   }
   for (size_t i = 0; i < params_.batch; ++i) words[layout.item(i) + VKF_ITEM_ACTIVE] = 1;
-  VKF_CHECK(upload(*run_.search, words));
-  return upload(*run_.ancestry, ancestry);
+  VKF_CHECK(memory_.write("search", 0, words));
+  return memory_.write("ancestry", 0, ancestry);
 }
 
 Status GenerationPass::prepare_settings(const GenerationInputs& inputs,
@@ -217,9 +205,10 @@ Status GenerationPass::prepare_settings(const GenerationInputs& inputs,
     VKF_CHECK(set_bit(suppress, 0, token, params_.vocab, "suppress"));
   for (int64_t token : options.begin_suppress)
     VKF_CHECK(set_bit(suppress, half, token, params_.vocab, "begin_suppress"));
-  VKF_CHECK(upload(*run_.suppress, suppress));
-  VKF_CHECK(model_->device()->upload(*run_.settings, 0, std::as_bytes(std::span(&s, 1))));
-  if (run_.choice == nullptr) return {};
+  VKF_CHECK(memory_.write("suppress", 0, suppress));
+  const auto settings = std::bit_cast<std::array<uint32_t, sizeof s / 4>>(s);
+  VKF_CHECK(memory_.write("settings", 0, settings));
+  if (key_.choice == GenerationKey::Choice::kPlain) return {};
   return prepare_choice(inputs, options, std::move(suppress));
 }
 
@@ -239,17 +228,13 @@ Status GenerationPass::prepare_choice(const GenerationInputs& inputs,
     std::memcpy(words.data() + words.size() - VKF_CHOICE_WORDS, &settings, sizeof settings);
   }
   words.insert(words.end(), suppress.begin(), suppress.end());
-  if (!rules.empty()) {
-    words.resize(rules_at, UINT32_MAX);  // what rows may choose, until a grammar says
-    const std::vector<uint32_t> list = rule_list(rules);
-    words.insert(words.end(), list.begin(), list.end());
-  }
-  return upload(*run_.choice, words);
+  VKF_CHECK(memory_.write("choice", 0, words));
+  return rules.empty() ? Status{} : memory_.write("choice", rules_at, rule_list(rules));
 }
 
 int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
   const double limit = model_->device()->caps().max_dispatch_flops;
-  auto total = static_cast<int64_t>(step_->direct_workgroups());
+  auto total = static_cast<int64_t>(step_->recording().direct_workgroups());
   for (const Dispatch& d : step_->plan().dispatches) {
     if (!is_indirect(d, limit)) continue;
     int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
@@ -260,22 +245,21 @@ int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
 }
 
 Status GenerationPass::decode(int steps_per_submit, GenerationCounters& counters) {
-  VulkanDevice& device = *model_->device();
   const bool masked = watch_ && watch_->masks_tokens();
   uint32_t live_slots = params_.batch * params_.beams;
   const int64_t before = counters.steps;  // of rows that ran apart
+  const int64_t submits = memory_.submits();
   for (bool first = true; live_slots > 0 && steps_left_ > 0; first = false) {
     const int64_t steps = masked ? 1 : std::min<int64_t>(steps_per_submit, steps_left_);
     if (masked) {
-      VKF_CHECK(masked_step(first, counters));
+      VKF_CHECK(masked_step(first));
     } else {
-      std::vector<const Recording*> list;
-      if (prompt_ != nullptr && first) list.push_back(prompt_.get());
-      list.insert(list.end(), static_cast<size_t>(steps), step_.get());
-      VKF_ASSIGN(uint64_t value, device.submit(list));
-      VKF_CHECK(device.wait(value));
-      ++counters.submits;
+      std::vector<RecordingRange> list;
+      if (prompt_ && first) list.push_back(prompt_->all());
+      list.insert(list.end(), static_cast<size_t>(steps), step_->all());
+      VKF_CHECK(memory_.submit(list, results()));
     }
+    VKF_CHECK(memory_.wait());
     steps_left_ -= steps;
     if (masked || steps_per_submit == 1)
       counters.step_workgroups.push_back(step_workgroups(live_slots));
@@ -284,52 +268,57 @@ Status GenerationPass::decode(int steps_per_submit, GenerationCounters& counters
     counters.steps = before + state[3];
     if (watch_) VKF_CHECK(follow(state[2], live_slots));
   }
+  counters.submits += memory_.submits() - submits;
   return {};
 }
 
-Status GenerationPass::upload_masks() {
+Status GenerationPass::write_masks() {
   VKF_ASSIGN(const std::vector<uint32_t> masks, watch_->masks());
-  return model_->device()->upload(*run_.choice, 4 * choice_allowed_at(params_, 0),
-                                  std::as_bytes(std::span(masks)));
+  // Nothing before the cut reads them.
+  return memory_.write("choice", choice_allowed_at(params_, 0), masks,
+                       PassMemory::InFlight::kDoesNotRead);
 }
 
-Status GenerationPass::masked_step(bool first, GenerationCounters& counters) {
-  VulkanDevice& device = *model_->device();
-  if (first && prompt_ != nullptr) {
-    const Recording* prompt = prompt_.get();
-    VKF_CHECK(device.submit({&prompt, 1}));
-    ++counters.submits;
-  }
-  VKF_CHECK(device.submit_part(*step_, RecordingPart::kBeforeCut));
-  VKF_CHECK(upload_masks());
-  VKF_ASSIGN(const uint64_t value, device.submit_part(*step_, RecordingPart::kBehindCut));
-  counters.submits += 2;
-  return device.wait(value);
+// The host computes the masks while the GPU is at the layers.
+Status GenerationPass::masked_step(bool first) {
+  std::vector<RecordingRange> layers;
+  if (prompt_ && first) layers.push_back(prompt_->all());
+  layers.push_back(step_->part(RecordingPart::kBeforeCut));
+  VKF_CHECK(memory_.submit(layers, {}));
+  VKF_CHECK(write_masks());
+  const RecordingRange choice[] = {step_->part(RecordingPart::kAfterCut)};
+  return memory_.submit(choice, results());
 }
 
 Status GenerationPass::follow(uint32_t position, uint32_t& live_slots) {
   if (position + 1 <= static_cast<uint32_t>(prompt_end_)) return {};
   const SearchLayout layout{params_};
-  std::vector<uint32_t> words(search_words(params_));
-  VulkanDevice& device = *model_->device();
-  VKF_CHECK(device.download(*run_.search, 0, std::as_writable_bytes(std::span<uint32_t>(words))));
+  VKF_ASSIGN(const std::vector<uint32_t> words, read_search());
   VKF_ASSIGN(const std::vector<uint32_t> ended, watch_->read(words, position + 1));
   for (uint32_t item : ended) {
     // The next step still chooses a token for it, and then packs it away.
     const std::array<uint32_t, 3> stopped = {0, 0, watch_->ended_at(item)};
-    VKF_CHECK(
-        device.upload(*run_.search, 4 * layout.item(item), std::as_bytes(std::span(stopped))));
+    VKF_CHECK(memory_.write("search", layout.item(item), stopped));
   }
   live_slots -= std::min(live_slots, static_cast<uint32_t>(ended.size()) * params_.beams);
   return {};
 }
 
+std::vector<TensorPart> GenerationPass::results() const {
+  return {{"decode_state", 0, 4 * sizeof(uint32_t)}, {"search", 0, 4 * search_words(params_)}};
+}
+
 // The first words of the state: items, live slots, position, steps.
-Result<std::array<uint32_t, 4>> GenerationPass::read_state() {
+Result<std::array<uint32_t, 4>> GenerationPass::read_state() const {
   std::array<uint32_t, 4> state{};
-  VKF_CHECK(model_->device()->download(*run_.state, 0,
-                                       std::as_writable_bytes(std::span<uint32_t>(state))));
+  VKF_CHECK(memory_.read(results()[0], std::as_writable_bytes(std::span<uint32_t>(state))));
   return state;
+}
+
+Result<std::vector<uint32_t>> GenerationPass::read_search() const {
+  std::vector<uint32_t> words(search_words(params_));
+  VKF_CHECK(memory_.read(results()[1], std::as_writable_bytes(std::span<uint32_t>(words))));
+  return words;
 }
 
 Result<uint32_t> GenerationPass::live_slots() {
@@ -339,25 +328,27 @@ Result<uint32_t> GenerationPass::live_slots() {
   return live;
 }
 
-Result<std::vector<SlicedUnit>> GenerationPass::next_units(int steps_per_submit) {
+Result<SlicedPlan> GenerationPass::next_slices(int steps_per_submit) {
   const DeviceCaps& caps = model_->device()->caps();
-  std::vector<SlicedUnit> list;
-  if (steps_left_ == 0) return list;
-  if (prompt_ != nullptr && steps_left_ == steps()) {
+  SlicedPlan plan;
+  if (steps_left_ == 0) return plan;
+  if (prompt_ && steps_left_ == steps()) {
     if (!prompt_costs_) prompt_costs_.emplace(prompt_->plan(), first_rate(caps));
-    list.push_back({prompt_.get(), &*prompt_costs_, 1});
+    plan.units.push_back({&prompt_->recording(), &*prompt_costs_, 1});
   }
   if (!step_costs_) step_costs_.emplace(step_->plan(), first_rate(caps));
   int64_t count = steps_left_;
   if (watch_ && watch_->masks_tokens()) {
-    VKF_CHECK(upload_masks());
+    VKF_CHECK(write_masks());
     count = 1;
   } else if (watch_) {
     count = std::min<int64_t>(count, steps_per_submit);
   }
   steps_left_ -= count;
-  list.push_back({step_.get(), &*step_costs_, count});
-  return list;
+  plan.units.push_back({&step_->recording(), &*step_costs_, count});
+  plan.before = memory_.take_writes();
+  VKF_ASSIGN(plan.after, memory_.copies_of(results()));
+  return plan;
 }
 
 Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item) const {
@@ -381,9 +372,7 @@ Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item)
 
 Result<Generation> GenerationPass::collect(const GenerationInputs& inputs) {
   const SearchLayout layout{params_};
-  std::vector<uint32_t> words(search_words(params_));
-  VKF_CHECK(model_->device()->download(*run_.search, 0,
-                                       std::as_writable_bytes(std::span<uint32_t>(words))));
+  VKF_ASSIGN(const std::vector<uint32_t> words, read_search());
   Generation result(params_.batch);
   for (size_t i = 0; i < params_.batch; ++i) {
     const size_t item = layout.item(i);

@@ -7,7 +7,7 @@
 
 #include "generate/token_watch.h"
 #include "ops/token_candidates.h"
-#include "recording/external_buffers.h"
+#include "recording/recorded_graph.h"
 #include "recording/sliced_work.h"
 #include "vkformer/session.h"
 
@@ -47,14 +47,13 @@ struct GenerationInputs {
   int64_t longest() const;  // prompt, tokens
 };
 
-// What the prompt of a generation is fed with, in terms of its graph.
-struct PromptFeeds {
-  Graph graph;
-  std::vector<HostFeed> feeds;
-};
-// What comes before the first step, with external tensors in `buffers`; null: nothing.
-Result<std::unique_ptr<Recording>> record_prompt(const LoadedModel& model, const StepShape& shape,
-                                                 ExternalBuffers& buffers, PromptFeeds& feeds);
+// What the host does with the tensors that steps and prompts share; the caches are the GPU's own.
+HostAccess step_access();
+
+// What comes before the first step, with external tensors in `memory`; nothing where a generation
+// begins with a step.
+Result<std::optional<RecordedGraph>> record_prompt(const LoadedModel& model, const StepShape& shape,
+                                                   PassMemory& memory);
 
 class GenerationPass {
  public:
@@ -67,12 +66,12 @@ class GenerationPass {
   Result<Generation> run(const GenerationInputs& inputs, const GenerateOptions& options,
                          int64_t new_tokens, int steps_per_submit, GenerationCounters& counters);
 
-  // The same in slices: begin, the units until none is live, collect. Keeps the options.
+  // The same in slices: begin, the slices until none is live, collect. Keeps the options.
   Status begin(const GenerationInputs& inputs, const GenerateOptions& options, int64_t new_tokens,
                GenerationCounters& counters);
   // What comes next: all of it, or where the host follows the tokens so many steps, for a grammar
   // one, whose masks are written. Nothing where no step is left.
-  Result<std::vector<SlicedUnit>> next_units(int steps_per_submit);
+  Result<SlicedPlan> next_slices(int steps_per_submit);
   // Slots that are still being decoded, of what has run; waits for it, and hands new tokens on.
   Result<uint32_t> live_slots();
   bool followed() const { return watch_.has_value(); }
@@ -83,7 +82,7 @@ class GenerationPass {
 
  private:
   GenerationPass(std::shared_ptr<const LoadedModel> model, const GenerationKey& key)
-      : model_(std::move(model)), key_(key) {}
+      : model_(std::move(model)), key_(key), memory_(model_->device()) {}
   Status record_step();
   Status prepare(const GenerationInputs& inputs, const GenerateOptions& options,
                  int64_t new_tokens);
@@ -97,19 +96,18 @@ class GenerationPass {
                         std::vector<uint32_t> suppress);
   Status decode(int steps_per_submit, GenerationCounters& counters);
   // One step that keeps to a grammar: the masks are computed while its logits are.
-  Status masked_step(bool first, GenerationCounters& counters);
-  Status upload_masks();
+  Status masked_step(bool first);
+  Status write_masks();
   // Hands new tokens on and ends the items that shall; `position` is the last one with a token.
   Status follow(uint32_t position, uint32_t& live_slots);
   Status check_item(std::span<const uint32_t> search, size_t item) const;
-  Result<std::array<uint32_t, 4>> read_state();
+  // What the host reads after steps: the state and the search.
+  std::vector<TensorPart> results() const;
+  Result<std::array<uint32_t, 4>> read_state() const;
+  Result<std::vector<uint32_t>> read_search() const;
   int64_t step_workgroups(uint32_t live_slots) const;
-  // What is the same in every run.
-  void keep_constants();
-  template <class T>
-  Status upload(Buffer& buffer, const std::vector<T>& values) {
-    return model_->device()->upload(buffer, 0, std::as_bytes(std::span(values)));
-  }
+  // The group counts of indirect dispatches, and the bytes of the cache.
+  void find_sizes();
   // Positions by which item i's prompt ends before the others'.
   int64_t start_of(const GenerationInputs& inputs, size_t item) const;
   // Tokens of item i's prompt that are fed before a step chooses one: all but for what is longer
@@ -125,17 +123,11 @@ class GenerationPass {
   int64_t new_tokens_ = 0;
   int64_t steps_left_ = 0;
   std::optional<TokenWatch> watch_;
-  PromptFeeds prompt_feeds_;
-  ExternalBuffers buffers_;
-  // Of those, what every run writes or reads.
-  struct RunBuffers {
-    Buffer *state, *ids, *search, *settings, *suppress, *ancestry, *args;
-    Buffer* choice;  // null where the key's choice is plain
-  } run_{};
+  PassMemory memory_;
   std::vector<uint32_t> args_;  // (words): the sizes of the first step, then their table
   int64_t cache_bytes_ = 0;
-  std::unique_ptr<Recording> prompt_;  // null where there is nothing to do before the first step
-  std::unique_ptr<Recording> step_;
+  std::optional<RecordedGraph> prompt_;  // where there is something to do before the first step
+  std::optional<RecordedGraph> step_;
   std::optional<SliceCosts> prompt_costs_;
   std::optional<SliceCosts> step_costs_;
 };

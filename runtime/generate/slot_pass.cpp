@@ -5,6 +5,7 @@
 
 #include "base/message.h"
 #include "generate/token_choice.h"
+#include "ops/op.h"
 #include "ops/token_sample.h"
 #include "params/decode_state.h"
 
@@ -38,7 +39,7 @@ Result<TensorId> add_choice(Graph& graph, TensorId logits, const SearchParams& p
 }  // namespace
 
 SlotPass::SlotPass(std::shared_ptr<const LoadedModel> model, const StepShape& shape)
-    : model_(std::move(model)), shape_(shape) {
+    : model_(std::move(model)), shape_(shape), memory_(model_->device()) {
   params_ = search_params(model_->family(), shape_);
   rules_.resize(static_cast<size_t>(shape_.slots));
 }
@@ -57,24 +58,23 @@ Status SlotPass::record() {
   VKF_ASSIGN(const TensorId logits, model_->family().build_step(builder, shape_));
   VKF_ASSIGN(const TensorId chosen, add_choice(graph, logits, params_));
   builder.mark_output(chosen, "chosen");
-  const auto& device = model_->device();
-  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), model_->precision()));
-  VKF_CHECK(buffers_.allocate(*device, plan));
-  VKF_CHECK(buffers_.upload_words(*device, graph, builder.words()));
+  RecordedGraphOptions options{.model = model_.get(), .precision = model_->precision()};
+  options.host.writes = {"decode_state", "step_ids", "args",   "search",
+                         "choice_state", "settings", "choice", "key_mask"};
+  options.host.reads = {"chosen"};
+  VKF_ASSIGN(const Plan plan, make_plan(graph, model_->device()->caps(), model_->precision()));
   uint64_t commands = 0;
   for (const Dispatch& d : plan.dispatches) commands += d.live_axis >= 0 ? 1 : 0;
-  VKF_ASSIGN(args_, device->make_buffer(12 * commands, MemoryUse::kDevice, "args"));
-  RecordingInputs inputs = buffers_.bind(plan, *model_);
-  inputs.indirect_args = {&*args_, 0, args_->bytes()};
-  inputs.cut = scores_of(plan);
-  VKF_ASSIGN(Recording recording, Recording::create(device, std::move(plan), inputs));
-  recording_ = std::make_unique<Recording>(std::move(recording));
+  VKF_CHECK(memory_.add("args", 12 * commands, options.host));
+  options.indirect_args = "args";
+  options.cut_at = kScoresKernel;
+  VKF_ASSIGN(step_, RecordedGraph::build(memory_, builder, options));
   find_commands();
   return {};
 }
 
 void SlotPass::find_commands() {
-  const Plan& plan = recording_->plan();
+  const Plan& plan = step_->plan();
   std::vector<bool> is_cache(plan.buffers.size());
   least_lines_ = shape_.capacity;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -102,16 +102,16 @@ Status SlotPass::write_constants() {
   SearchSettings s{};
   s.max_length = VKF_NO_TOKEN;
   s.forced_first = s.forced_last = VKF_NO_TOKEN;
-  return model_->device()->upload(buffers_.at("settings"), 0, std::as_bytes(std::span(&s, 1)));
+  const auto words = std::bit_cast<std::array<uint32_t, sizeof s / 4>>(s);
+  return memory_.write("settings", 0, words);
 }
 
-Status SlotPass::upload_words(const std::string& name, uint64_t word,
-                              std::span<const uint32_t> values) {
-  if (values.empty()) return {};
-  return model_->device()->upload(buffers_.at(name), 4 * word, std::as_bytes(values));
+Status SlotPass::write_choice_words(const std::string& name, uint64_t word,
+                                    std::span<const uint32_t> values) {
+  return memory_.write(name, word, values, PassMemory::InFlight::kDoesNotRead);
 }
 
-Status SlotPass::upload_tokens(std::span<const FedToken> fed, size_t chosen) {
+Status SlotPass::write_tokens(std::span<const FedToken> fed, size_t chosen) {
   uint32_t position = 0;
   for (const FedToken& f : fed) position = std::max(position, f.position);
   const auto count = static_cast<uint32_t>(fed.size());
@@ -130,13 +130,13 @@ Status SlotPass::upload_tokens(std::span<const FedToken> fed, size_t chosen) {
       args.push_back(live ? (slots + c.slots_per_group - 1) / c.slots_per_group : c.groups[axis]);
     }
   }
-  VKF_CHECK(upload_words("decode_state", 0, state));
-  VKF_CHECK(upload_words("step_ids", 0, ids));
-  return model_->device()->upload(*args_, 0, std::as_bytes(std::span(args)));
+  VKF_CHECK(memory_.write("decode_state", 0, state));
+  VKF_CHECK(memory_.write("step_ids", 0, ids));
+  return memory_.write("args", 0, args);
 }
 
 // The settings of all slots, and behind them what is masked where any is, in one piece.
-Status SlotPass::upload_settings(std::span<const SlotChoice> choices) {
+Status SlotPass::write_settings(std::span<const SlotChoice> choices) {
   const uint64_t rules_at = choice_rules_at(params_);
   std::vector<uint32_t> words;
   for (uint32_t slot = 0; slot < choices.size(); ++slot) {
@@ -155,19 +155,18 @@ Status SlotPass::upload_settings(std::span<const SlotChoice> choices) {
     words.resize(choice_allowed_at(params_, slot));
     words.insert(words.end(), allowed.begin(), allowed.end());
   }
-  VKF_CHECK(upload_words("choice", 0, words));
+  VKF_CHECK(write_choice_words("choice", 0, words));
   for (uint32_t slot = 0; slot < choices.size(); ++slot) {
     const auto& rules = choices[slot].rules;
     if (!rules || rules_[slot] == rules) continue;
-    VKF_CHECK(upload_words("choice", rules_at + uint64_t{slot} * kSlotRuleWords, *rules));
+    VKF_CHECK(write_choice_words("choice", rules_at + uint64_t{slot} * kSlotRuleWords, *rules));
     rules_[slot] = rules;
   }
   return {};
 }
 
 // Histories end together, each in its slot's row; one that nobody looks at ends where it begins.
-Status SlotPass::upload_choices(std::span<const FedToken> fed,
-                                std::span<const SlotChoice> choices) {
+Status SlotPass::write_choices(std::span<const FedToken> fed, std::span<const SlotChoice> choices) {
   if (choices.empty()) return {};
   uint32_t position = 0;
   for (size_t i = 0; i < choices.size(); ++i) position = std::max(position, fed[i].position);
@@ -185,9 +184,9 @@ Status SlotPass::upload_choices(std::span<const FedToken> fed,
     histories.resize(at - first);
     histories.insert(histories.end(), history.begin(), history.end());
   }
-  VKF_CHECK(upload_settings(choices));
-  VKF_CHECK(upload_words("search", first, histories));
-  return upload_words("choice_state", 0, state);
+  VKF_CHECK(write_settings(choices));
+  VKF_CHECK(write_choice_words("search", first, histories));
+  return write_choice_words("choice_state", 0, state);
 }
 
 Result<std::vector<ChosenToken>> SlotPass::run(std::span<const FedToken> fed,
@@ -198,24 +197,24 @@ Result<std::vector<ChosenToken>> SlotPass::run(std::span<const FedToken> fed,
     return internal_error(message({"[slots] ", fed.size(), " tokens with ", choices.size(),
                                    " choices do not fit into ", shape_.slots, " slots"}));
   }
-  VulkanDevice& device = *model_->device();
-  VKF_CHECK(upload_tokens(fed, choices.size()));
-  if (complete) {
-    VKF_CHECK(device.submit_part(*recording_, RecordingPart::kBeforeCut));
-    VKF_CHECK(complete(choices));
-  }
-  VKF_CHECK(upload_choices(fed, choices));
-  const Recording* list[] = {recording_.get()};
-  VKF_ASSIGN(const uint64_t value, complete
-                                       ? device.submit_part(*recording_, RecordingPart::kBehindCut)
-                                       : device.submit(list));
-  submits_ += complete ? 2 : 1;
-  VKF_CHECK(device.wait(value));
   std::vector<ChosenToken> chosen(choices.size());
+  const TensorPart results[] = {{"chosen", 0, 8 * chosen.size()}};
+  VKF_CHECK(write_tokens(fed, choices.size()));
+  RecordingPart last = RecordingPart::kAll;
+  if (complete) {
+    const RecordingRange layers[] = {step_->part(RecordingPart::kBeforeCut)};
+    VKF_CHECK(memory_.submit(layers, {}));
+    VKF_CHECK(complete(choices));
+    last = RecordingPart::kAfterCut;
+  }
+  VKF_CHECK(write_choices(fed, choices));
+  const RecordingRange rest[] = {step_->part(last)};
+  VKF_CHECK(memory_.submit(rest, results));
+  // A step that only reads a prompt leaves nothing to wait for.
   if (chosen.empty()) return chosen;
+  VKF_CHECK(memory_.wait());
   std::vector<uint32_t> words(2 * chosen.size());
-  VKF_CHECK(device.download(buffers_.at("chosen"), 0,
-                            std::as_writable_bytes(std::span<uint32_t>(words))));
+  VKF_CHECK(memory_.read(results[0], std::as_writable_bytes(std::span<uint32_t>(words))));
   for (size_t i = 0; i < chosen.size(); ++i) {
     chosen[i] = {.token = words[2 * i + 1], .log_probability = std::bit_cast<float>(words[2 * i])};
   }

@@ -9,7 +9,7 @@
 
 #include "ops/token_candidates.h"
 #include "params/sampling.h"
-#include "recording/external_buffers.h"
+#include "recording/recorded_graph.h"
 
 namespace vkformer {
 
@@ -56,15 +56,15 @@ class SlotPass {
   // VKF_NO_TOKEN.
   Result<std::vector<ChosenToken>> run(std::span<const FedToken> fed, std::span<SlotChoice> choices,
                                        const CompleteChoices& complete = {});
-  // An external tensor of the step.
-  Buffer& buffer(const std::string& name) { return buffers_.at(name); }
+  // The step's external tensors.
+  PassMemory& memory() { return memory_; }
 
   const StepShape& shape() const { return shape_; }
   uint32_t vocab() const { return params_.vocab; }
   // Lines that every layer's cache has for a row at least.
   int64_t least_lines() const { return least_lines_; }
   int64_t cache_bytes() const { return cache_bytes_; }
-  int64_t submits() const { return submits_; }
+  int64_t submits() const { return memory_.submits(); }
 
  private:
   SlotPass(std::shared_ptr<const LoadedModel> model, const StepShape& shape);
@@ -73,10 +73,12 @@ class SlotPass {
   // chosen behind: all that comes after the last keys and values are in the cache.
   void find_commands();
   Status write_constants();
-  Status upload_tokens(std::span<const FedToken> fed, size_t chosen);
-  Status upload_choices(std::span<const FedToken> fed, std::span<const SlotChoice> choices);
-  Status upload_settings(std::span<const SlotChoice> choices);
-  Status upload_words(const std::string& name, uint64_t word, std::span<const uint32_t> values);
+  Status write_tokens(std::span<const FedToken> fed, size_t chosen);
+  Status write_choices(std::span<const FedToken> fed, std::span<const SlotChoice> choices);
+  Status write_settings(std::span<const SlotChoice> choices);
+  // What comes after the cut, which nothing in flight reads while a step's layers run.
+  Status write_choice_words(const std::string& name, uint64_t word,
+                            std::span<const uint32_t> values);
 
   struct Command {
     std::array<uint32_t, 3> groups = {1, 1, 1};
@@ -88,15 +90,13 @@ class SlotPass {
   std::shared_ptr<const LoadedModel> model_;
   StepShape shape_;
   SearchParams params_{};
-  ExternalBuffers buffers_;
-  std::optional<Buffer> args_;
+  PassMemory memory_;
   std::vector<Command> commands_;
   // By slot: the rules that lie on the GPU.
   std::vector<std::shared_ptr<const std::vector<uint32_t>>> rules_;
-  std::unique_ptr<Recording> recording_;
+  std::optional<RecordedGraph> step_;
   int64_t least_lines_ = 0;
   int64_t cache_bytes_ = 0;
-  int64_t submits_ = 0;
 };
 
 }  // namespace vkformer

@@ -3,7 +3,6 @@
 #include "base/message.h"
 #include "generate/generation_sizes.h"
 #include "recording/token_rows.h"
-#include "vulkan/buffer_copy.h"
 
 namespace vkformer {
 namespace {
@@ -40,39 +39,36 @@ Result<SourceEncoder::Encoder*> SourceEncoder::encoder_for(const StepShape& shap
     encoders_.splice(encoders_.begin(), encoders_, it);
     return &encoders_.front();
   }
-  std::list<Encoder> made(1);
-  made.front().shape = shape;
-  Encoder& encoder = made.front();
-  VKF_ASSIGN(encoder.recording, record_prompt(*model_, shape, encoder.buffers, encoder.feeds));
+  std::list<Encoder> made;
+  Encoder& encoder = made.emplace_back(model_->device());
+  encoder.shape = shape;
+  VKF_ASSIGN(encoder.graph, record_prompt(*model_, shape, encoder.memory));
   encoders_.splice(encoders_.begin(), made);
   if (encoders_.size() > kMostEncoders) encoders_.pop_back();
   return &encoders_.front();
 }
 
 Status SourceEncoder::encode(const EncoderInput& input, uint32_t row) {
-  VulkanDevice& device = *model_->device();
   VKF_ASSIGN(Encoder * encoder, encoder_for(input.shape));
-  VKF_CHECK(encoder->buffers.upload_feeds(device, encoder->feeds.graph, encoder->feeds.feeds,
-                                          input.words));
-  const Recording* list[] = {encoder->recording.get()};
-  VKF_CHECK(device.submit(list));
+  VKF_CHECK(encoder->graph->feed(encoder->memory, input.words));
+  PassMemory& slots = slots_.memory();
   std::vector<BufferCopy> copies;
-  for (const PlanBuffer& b : encoder->recording->plan().buffers) {
+  for (const PlanBuffer& b : encoder->graph->plan().buffers) {
     if (!b.name.starts_with(kKeys)) continue;
-    const Buffer& to = slots_.buffer(b.name);
+    const Buffer& to = slots.buffer(b.name);
     const uint64_t each = to.bytes() / static_cast<uint64_t>(slots_.shape().batch);
-    copies.push_back({{&encoder->buffers.at(b.name), 0, b.bytes}, &to, row * each});
+    copies.push_back({{&encoder->memory.buffer(b.name), 0, b.bytes}, &to, row * each});
   }
   std::vector<uint32_t> mask = input.words.at("key_mask");
   mask.resize(static_cast<size_t>((slots_.shape().source + 31) / 32), 0u);
-  VKF_CHECK(device.upload(slots_.buffer("key_mask"), row * 4 * mask.size(),
-                          std::as_bytes(std::span(mask))));
-  return copy_buffers(device, copies);
+  VKF_CHECK(slots.write("key_mask", row * mask.size(), mask));
+  const RecordingRange all[] = {encoder->graph->all()};
+  return encoder->memory.submit(all, {}, copies);
 }
 
 Status SourceEncoder::clear(uint32_t row) {
   for (int64_t layer = 0; layer < model_->family().facts().decoder_layers; ++layer) {
-    Buffer& keys = slots_.buffer(kKeys + std::to_string(layer));
+    const Buffer& keys = slots_.memory().buffer(kKeys + std::to_string(layer));
     const uint64_t each = keys.bytes() / static_cast<uint64_t>(slots_.shape().batch);
     VKF_CHECK(model_->device()->fill(keys, row * each, each, 0));
   }

@@ -26,7 +26,7 @@ class SourceEncoder {
   Result<std::shared_ptr<const EncoderInput>> read(const std::vector<int64_t>& tokens,
                                                    const GenerateOptions& options,
                                                    std::vector<int64_t>& prompt) const;
-  // Encodes it for a row. Waits for it.
+  // Encodes it for a row, before whatever is submitted next.
   Status encode(const EncoderInput& input, uint32_t row);
   // Writes zeros over a row whose keys may be NaN: whoever comes next masks what it does not use,
   // but NaN goes through a mask.
@@ -35,10 +35,10 @@ class SourceEncoder {
  private:
   // An encoder recorded for inputs of one length.
   struct Encoder {
+    explicit Encoder(const std::shared_ptr<VulkanDevice>& device) : memory(device) {}
     StepShape shape;
-    PromptFeeds feeds;
-    ExternalBuffers buffers;
-    std::unique_ptr<Recording> recording;
+    PassMemory memory;
+    std::optional<RecordedGraph> graph;
   };
   Result<Encoder*> encoder_for(const StepShape& shape);
 

@@ -71,13 +71,6 @@ Status check_penalties(const PenaltyOptions& p, int64_t vocab) {
 
 }  // namespace
 
-uint32_t scores_of(const Plan& plan) {
-  for (uint32_t i = 0; i < plan.dispatches.size(); ++i) {
-    if (plan.dispatches[i].kernel == KernelId::token_scores_row__f32_u32_f32) return i;
-  }
-  return 0;
-}
-
 bool needs_choice(const GenerateOptions& o) {
   const PenaltyOptions& p = o.penalties;
   return o.choice == TokenChoice::kDrawn || has_penalties(p) || !p.biases.empty() ||

@@ -11,8 +11,8 @@
 
 namespace vkformer {
 
-// The dispatch of a step's plan from which on grammars mask tokens; 0: none.
-uint32_t scores_of(const Plan& plan);
+// The kernel of a step from which on grammars mask tokens.
+inline constexpr KernelId kScoresKernel = KernelId::token_scores_row__f32_u32_f32;
 
 // Whether logits are processed beyond what token_candidates does: tokens are drawn, cost something
 // or keep to a grammar.

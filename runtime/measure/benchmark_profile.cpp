@@ -52,14 +52,15 @@ uint32_t ProfileRecorder::recorded(const Plan& plan) {
   return static_cast<uint32_t>(plans_.size());
 }
 
-void ProfileRecorder::finished(uint32_t number, std::span<const Recording::Span> spans,
+void ProfileRecorder::finished(const Ran& ran, std::span<const Recording::Span> spans,
                                double wall_ns) {
-  if (number == 0 || number > plans_.size()) return;
-  submits_.push_back({number, {spans.begin(), spans.end()}, wall_ns});
+  if (ran.number == 0 || ran.number > plans_.size()) return;
+  submits_.push_back({ran, {spans.begin(), spans.end()}, wall_ns});
 }
 
 void ProfileRecorder::append(const Submit& submit, double clock_start, Profile& profile) const {
-  const std::vector<ProfiledDispatch>& plan = plans_[submit.plan - 1];
+  const auto plan =
+      std::span(plans_[submit.ran.number - 1]).subspan(submit.ran.first, submit.ran.count);
   double weights = 0;
   for (const ProfiledDispatch& dispatch : plan) weights += weight_of(dispatch);
   double elapsed = 0;  // microseconds

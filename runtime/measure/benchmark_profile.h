@@ -12,13 +12,13 @@ namespace vkformer {
 class ProfileRecorder : public DispatchProfiler {
  public:
   uint32_t recorded(const Plan& plan) override;
-  void finished(uint32_t number, std::span<const Recording::Span> spans, double wall_ns) override;
+  void finished(const Ran& ran, std::span<const Recording::Span> spans, double wall_ns) override;
   // What came since the last call.
   Profile take();
 
  private:
   struct Submit {
-    uint32_t plan;  // its number
+    Ran ran;
     std::vector<Recording::Span> spans;
     double wall_ns;
   };

@@ -37,27 +37,18 @@ Result<TimedPlan> TimedPlan::create(std::shared_ptr<VulkanDevice> device, Plan p
                                     RecordingInputs::Profile profile) {
   VKF_CHECK(check_memory(plan, device->info().memory_bytes));
   TimedPlan self(std::move(device), std::move(plan));
-  RecordingInputs inputs{.profile = profile};
-  for (const PlanBuffer& b : self.plan_.buffers) {
-    auto& buffer = self.buffers_.emplace_back();
-    BufferSpan& span = inputs.memory.emplace_back();
-    if (b.source != BufferSource::kExternal) continue;
-    VKF_ASSIGN(Buffer made, self.device_->make_buffer(b.bytes, MemoryUse::kDevice, b.name));
-    buffer = std::make_unique<Buffer>(std::move(made));
-    span = {buffer.get(), 0, b.bytes};
-  }
-  VKF_ASSIGN(Recording recording, Recording::create(self.device_, self.plan_, inputs));
-  self.recording_ = std::make_unique<Recording>(std::move(recording));
+  VKF_ASSIGN(self.graph_,
+             RecordedGraph::from_plan(*self.memory_, self.plan_, {.profile = profile}));
   return self;
 }
 
 Status TimedPlan::upload(uint32_t buffer, std::span<const std::byte> bytes) {
-  return device_->upload(*buffers_[buffer], 0, bytes);
+  return device_->upload(this->buffer(buffer), 0, bytes);
 }
 
 Status TimedPlan::hash_into(uint32_t buffer, uint64_t bytes, uint64_t& state) const {
   std::vector<std::byte> content(bytes);
-  VKF_CHECK(device_->download(*buffers_[buffer], 0, content));
+  VKF_CHECK(device_->download(this->buffer(buffer), 0, content));
   for (std::byte b : content) state = (state ^ static_cast<uint64_t>(b)) * 0x100000001b3u;
   return {};
 }
@@ -93,17 +84,17 @@ std::vector<uint32_t> TimedPlan::outputs() const {
 
 Result<std::vector<float>> TimedPlan::read_floats(uint32_t buffer, uint64_t count) const {
   std::vector<float> values(count);
-  VKF_CHECK(device_->download(*buffers_[buffer], 0, std::as_writable_bytes(std::span(values))));
+  VKF_CHECK(device_->download(this->buffer(buffer), 0, std::as_writable_bytes(std::span(values))));
   return values;
 }
 
 Result<RunTime> TimedPlan::run() const {
-  const Recording* list[] = {recording_.get()};
+  const RecordingRange all[] = {graph_->all()};
   const auto begin = std::chrono::steady_clock::now();
-  VKF_ASSIGN(const uint64_t value, device_->submit(list));
-  VKF_CHECK(device_->wait(value));
+  VKF_CHECK(memory_->submit(all, {}));
+  VKF_CHECK(memory_->wait());
   const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - begin;
-  VKF_ASSIGN(const std::vector<double> times, recording_->dispatch_times());
+  VKF_ASSIGN(const std::vector<double> times, graph_->recording().dispatch_times());
   double device = 0;
   for (double nanoseconds : times) device += nanoseconds * 1e-6;
   // Some clocks are too coarse to see a short dispatch.

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "recording/recorded_graph.h"
 #include "vkformer/export.h"
-#include "vulkan/recording.h"
 
 namespace vkformer {
 
@@ -25,7 +26,7 @@ class VKFORMER_API TimedPlan {
                                   RecordingInputs::Profile profile);
 
   const Plan& plan() const { return plan_; }
-  const Recording& recording() const { return *recording_; }
+  const Recording& recording() const { return graph_->recording(); }
 
   // Sets the content of an external buffer; it may be shorter than the buffer.
   Status upload(uint32_t buffer, std::span<const std::byte> bytes);
@@ -43,14 +44,16 @@ class VKFORMER_API TimedPlan {
 
  private:
   TimedPlan(std::shared_ptr<VulkanDevice> device, Plan plan)
-      : device_(std::move(device)), plan_(std::move(plan)) {}
+      : device_(std::move(device)),
+        plan_(std::move(plan)),
+        memory_(std::make_unique<PassMemory>(device_)) {}
+  const Buffer& buffer(uint32_t index) const { return memory_->buffer(plan_.buffers[index].name); }
   Status hash_into(uint32_t buffer, uint64_t bytes, uint64_t& state) const;
 
   std::shared_ptr<VulkanDevice> device_;
   Plan plan_;
-  // By plan buffer; the recording points at them, so they must not move.
-  std::vector<std::unique_ptr<Buffer>> buffers_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<PassMemory> memory_;  // does not move: the recording points at it
+  std::optional<RecordedGraph> graph_;
 };
 
 // Median and least of one field over the runs. Precondition: not empty.

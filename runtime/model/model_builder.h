@@ -32,6 +32,7 @@ class ModelBuilder {
   ModelBuilder(Graph& graph, const std::vector<PackedWeight>& weights);
 
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
   // A packed matrix with its bias. The name must be a kLinear row of the family's table.
   Result<LinearWeight> linear(const std::string& name);
   // Norm parameters (2, D).

@@ -1,16 +1,16 @@
 #include "operators/appended_operator.h"
 
+#include <cstring>
+
 #include "base/check.h"
 #include "base/message.h"
 #include "operators/operator_runner.h"
-#include "ops/op.h"
 
 namespace vkformer {
 
 Result<AppendedOperator> AppendedOperator::create(std::shared_ptr<VulkanDevice> device,
                                                   const OperatorCall& call) {
-  AppendedOperator made;
-  made.device_ = std::move(device);
+  AppendedOperator made(std::move(device));
   VKF_ASSIGN(made.op_, prepare_operator_call(call, {}));
   if (made.op_.ready.empty() && made.op_.finish == nullptr) return made;
   return unsupported(message({"[", call.name,
@@ -27,50 +27,44 @@ std::map<std::string, TensorDesc> AppendedOperator::tensors(bool outputs) const 
   return found;
 }
 
-Result<BufferSpan> AppendedOperator::own_input(const TensorDesc& desc, uint64_t bytes) {
-  const auto value = op_.inputs.find(desc.name);
-  if (value == op_.inputs.end()) {
-    return invalid_argument(message(
-        {"[", desc.name, "] is an output and has no buffer; bind one of ", bytes, " bytes"}));
+Status AppendedOperator::write_inputs() {
+  for (const auto& [name, value] : op_.inputs) {
+    if (!memory_->has(name)) continue;
+    std::vector<uint32_t> words((value.bytes.size() + 3) / 4, 0u);
+    std::memcpy(words.data(), value.bytes.data(), value.bytes.size());
+    VKF_CHECK(memory_->write(name, 0, words));
   }
-  VKF_ASSIGN(Buffer buffer, device_->make_buffer(bytes, MemoryUse::kDevice, desc.name));
-  std::vector<std::byte> padded = value->second.bytes;
-  padded.resize(bytes);
-  VKF_CHECK(device_->upload(buffer, 0, padded));
-  own_.push_back(std::make_unique<Buffer>(std::move(buffer)));
-  return BufferSpan{own_.back().get(), 0, bytes};
+  return {};
 }
 
-Status AppendedOperator::bind(const std::map<std::string, BufferSpan>& places) {
-  if (recording_) return invalid_argument("[bind] was called before; make another operator");
-  for (const auto& [name, span] : places) {
+Status AppendedOperator::bind(const std::map<std::string, TensorPlace>& places) {
+  if (graph_) return invalid_argument("[bind] was called before; make another operator");
+  for (const auto& [name, place] : places) {
     const TensorId id = op_.graph.find_external(name);
     if (id == kNoTensor) {
       return not_found(
           message({"[", name, "] is not a tensor of this operator; see inputs() and outputs()"}));
     }
   }
-  VKF_ASSIGN(Plan plan, make_plan(op_.graph, device_->caps(), Precision::kF32));
-  RecordingInputs inputs;
-  inputs.memory.resize(plan.buffers.size());
-  for (size_t i = 0; i < op_.graph.tensors().size(); ++i) {
-    const TensorDesc& desc = op_.graph.tensors()[i];
-    if (desc.kind != TensorKind::kExternal) continue;
-    const auto place = places.find(desc.name);
-    if (place != places.end()) {
-      inputs.memory[i] = place->second;
-      continue;
-    }
-    VKF_ASSIGN(inputs.memory[i], own_input(desc, plan.buffers[i].bytes));
+  for (const auto& [name, desc] : tensors(true)) {
+    if (places.count(name) != 0) continue;
+    return invalid_argument(message(
+        {"[", name, "] is an output and has no buffer; bind one of ",
+         static_cast<uint64_t>(element_count(desc.shape)) * dtype_size(desc.dtype), " bytes"}));
   }
-  VKF_ASSIGN(recording_, Recording::prepare(device_, std::move(plan), inputs));
-  return {};
+  memory_->place(places);
+  RecordedGraphOptions options{.commands = RecordedGraphOptions::Commands::kPieces};
+  for (const auto& [name, value] : op_.inputs) options.host.writes.push_back(name);
+  VKF_ASSIGN(graph_, RecordedGraph::create(*memory_, op_.graph, options));
+  VKF_CHECK(write_inputs());
+  // The application's command buffer says nothing of our copies: they run now.
+  VKF_CHECK(memory_->submit({}, {}));
+  return memory_->wait();
 }
 
 Status AppendedOperator::append(VkCommandBuffer_T* commands) {
-  if (!recording_)
-    return invalid_argument("[record] needs bind() first, which says where tensors lie");
-  return recording_->append(commands);
+  if (!graph_) return invalid_argument("[record] needs bind() first, which says where tensors are");
+  return graph_->recording().append(commands);
 }
 
 }  // namespace vkformer

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "operators/operator_arguments.h"
-#include "vulkan/recording.h"
+#include "recording/recorded_graph.h"
 
 namespace vkformer {
 
@@ -17,17 +17,19 @@ class AppendedOperator {
 
   // External tensors of the graph that the call gives values for, and the others.
   std::map<std::string, TensorDesc> tensors(bool outputs) const;
-  // Memory of tensors by name; the views must outlive this object.
-  Status bind(const std::map<std::string, BufferSpan>& places);
+  // Memory of tensors by name.
+  Status bind(const std::map<std::string, TensorPlace>& places);
   Status append(VkCommandBuffer_T* commands);
 
  private:
-  Result<BufferSpan> own_input(const TensorDesc& desc, uint64_t bytes);
+  explicit AppendedOperator(std::shared_ptr<VulkanDevice> device)
+      : memory_(std::make_unique<PassMemory>(std::move(device))) {}
+  // Inputs that the application gave no buffer for, into our own.
+  Status write_inputs();
 
-  std::shared_ptr<VulkanDevice> device_;
+  std::unique_ptr<PassMemory> memory_;  // does not move: the recording points at it
   PreparedOperator op_;
-  std::vector<std::unique_ptr<Buffer>> own_;  // inputs that nobody else holds
-  std::optional<Recording> recording_;
+  std::optional<RecordedGraph> graph_;
 };
 
 }  // namespace vkformer

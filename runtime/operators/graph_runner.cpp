@@ -7,7 +7,7 @@
 
 #include "base/message.h"
 #include "ops/op.h"
-#include "vulkan/recording.h"
+#include "recording/recorded_graph.h"
 
 namespace vkformer {
 namespace {
@@ -23,11 +23,10 @@ struct Run {
   const TensorMap& inputs;
   const GraphRunOptions& options;
   Plan plan;
-  std::vector<uint64_t> bytes;   // of every plan buffer, without guards
-  std::vector<Buffer> buffers;   // by plan buffer; empty for those in the arena
-  std::vector<uint8_t> written;  // by plan buffer: by some dispatch
-  Buffer arguments;              // of indirect dispatches
-  RecordingInputs bound = {};
+  std::vector<uint64_t> bytes;                   // of every plan buffer, without guards
+  std::vector<std::shared_ptr<Buffer>> buffers;  // by plan buffer; null for those in the arena
+  std::vector<uint8_t> written;                  // by plan buffer: by some dispatch
+  PassMemory memory;
 
   bool guarded() const { return options.guards == GraphRunOptions::Guards::kOn; }
   uint64_t guard() const { return guarded() ? kGuardBytes : 0; }
@@ -48,7 +47,7 @@ Status upload_input(Run& run, size_t index) {
   }
   std::vector<std::byte> padded = tensor.bytes;
   padded.resize(std::max<size_t>(4, (padded.size() + 3) / 4 * 4));
-  return run.device.upload(run.buffers[index], run.guard(), padded);
+  return run.device.upload(*run.buffers[index], run.guard(), padded);
 }
 
 // Behind a tensor its binding goes on into the guard, so that what a shader writes too far lands
@@ -59,15 +58,16 @@ uint64_t bound_guard(const Run& run, size_t index) {
   return run.guarded() && fits ? kGuardBytes : 0;
 }
 
-Status bind_all(Run& run) {
+// Memory of every tensor that is bound, between guards where those are asked for.
+Status place_all(Run& run) {
   run.buffers.resize(run.plan.buffers.size());
-  run.bound.memory.resize(run.plan.buffers.size());
   run.written.resize(run.plan.buffers.size());
   for (const Dispatch& d : run.plan.dispatches) {
     for (const BoundBuffer& b : d.bindings) {
       if (b.access != Access::kRead) run.written[b.buffer] = 1;
     }
   }
+  std::map<std::string, TensorPlace> places;
   for (size_t i = 0; i < run.plan.buffers.size(); ++i) {
     PlanBuffer& planned = run.plan.buffers[i];
     run.bytes.push_back(planned.bytes);
@@ -75,20 +75,25 @@ Status bind_all(Run& run) {
       return invalid_argument(
           message({"[", planned.name, "] is a constant; run_graph takes none"}));
     }
-    if (run.guarded()) planned.source = BufferSource::kExternal;
+    if (run.guarded() && planned.source == BufferSource::kArena) {
+      planned.source = BufferSource::kExternal;
+      planned.name += " " + std::to_string(i);  // tensors of the arena may share a name
+    }
     if (planned.source != BufferSource::kExternal) continue;
     const uint64_t all = (planned.bytes + 3) / 4 * 4 + 2 * run.guard();
-    VKF_ASSIGN(run.buffers[i], run.device.make_buffer(all, MemoryUse::kDevice, planned.name));
-    if (run.guarded()) VKF_CHECK(run.device.fill(run.buffers[i], 0, all, kGuardWord));
+    VKF_ASSIGN(Buffer made, run.device.make_buffer(all, MemoryUse::kDevice, planned.name));
+    run.buffers[i] = std::make_shared<Buffer>(std::move(made));
+    if (run.guarded()) VKF_CHECK(run.device.fill(*run.buffers[i], 0, all, kGuardWord));
     if (run.input(i) != nullptr) VKF_CHECK(upload_input(run, i));
     planned.bytes += bound_guard(run, i);
-    run.bound.memory[i] = {&run.buffers[i], run.guard(), planned.bytes};
+    places[planned.name] = {run.buffers[i], i, run.guard(), planned.bytes};
   }
+  run.memory.place(places);
   return {};
 }
 
 // Group counts of what a decoding step dispatches indirectly.
-Status bind_arguments(Run& run) {
+Status write_arguments(Run& run, RecordedGraphOptions& options) {
   if (!run.plan.is_step()) return {};
   const uint32_t live = std::min(run.options.live_slots, run.plan.row_capacity);
   std::vector<uint32_t> groups;
@@ -99,22 +104,22 @@ Status bind_arguments(Run& run) {
     groups.insert(groups.end(), counts.begin(), counts.end());
   }
   groups.resize(std::max<size_t>(3, groups.size()));
-  VKF_ASSIGN(run.arguments,
-             run.device.make_buffer(groups.size() * 4, MemoryUse::kDevice, "indirect arguments"));
-  run.bound.indirect_args = {&run.arguments, 0, run.arguments.bytes()};
-  return run.device.upload(run.arguments, 0, std::as_bytes(std::span(groups)));
+  options.indirect_args = "indirect arguments";
+  options.host.writes = {options.indirect_args};
+  VKF_CHECK(run.memory.add(options.indirect_args, groups.size() * 4, options.host));
+  return run.memory.write(options.indirect_args, 0, groups);
 }
 
 // Before every run: what the last one wrote is as it was.
 Status prepare(Run& run, const Recording& recording) {
   const bool poison = run.options.poison == GraphRunOptions::Poison::kOn;
   for (size_t i = 0; i < run.buffers.size(); ++i) {
-    if (!run.buffers[i].valid()) continue;
+    if (run.buffers[i] == nullptr) continue;
     if (run.input(i) != nullptr) {
       if (run.written[i] != 0) VKF_CHECK(upload_input(run, i));
     } else if (poison) {
       const uint64_t bytes = (run.bytes[i] + 3) / 4 * 4;
-      VKF_CHECK(run.device.fill(run.buffers[i], run.guard(), bytes, kPoisonWord));
+      VKF_CHECK(run.device.fill(*run.buffers[i], run.guard(), bytes, kPoisonWord));
     }
   }
   return poison ? recording.fill_arena(kPoisonWord) : Status{};
@@ -123,7 +128,7 @@ Status prepare(Run& run, const Recording& recording) {
 Status check_guard(Run& run, size_t index, uint64_t offset) {
   std::array<uint32_t, kGuardBytes / 4> words{};
   VKF_CHECK(
-      run.device.download(run.buffers[index], offset, std::as_writable_bytes(std::span(words))));
+      run.device.download(*run.buffers[index], offset, std::as_writable_bytes(std::span(words))));
   const auto bad =
       std::find_if(words.begin(), words.end(), [](uint32_t word) { return word != kGuardWord; });
   if (bad == words.end()) return {};
@@ -151,7 +156,7 @@ Result<TensorMap> read_outputs(Run& run) {
     if (desc.kind != TensorKind::kExternal) continue;
     if (run.input(i) != nullptr && run.written[i] == 0) continue;
     Tensor tensor = Tensor::zeros(desc.dtype, desc.shape);
-    VKF_CHECK(run.device.download(run.buffers[i], run.guard(), tensor.bytes));
+    VKF_CHECK(run.device.download(*run.buffers[i], run.guard(), tensor.bytes));
     outputs.emplace(desc.name, std::move(tensor));
   }
   return outputs;
@@ -173,13 +178,13 @@ Status compare_runs(const TensorMap& first, const TensorMap& again, int run) {
   return {};
 }
 
-Result<double> run_once(VulkanDevice& device, const Recording& recording) {
+Result<double> run_once(PassMemory& memory, const RecordedGraph& graph) {
   const auto begin = std::chrono::steady_clock::now();
-  const Recording* list[] = {&recording};
-  VKF_ASSIGN(uint64_t value, device.submit(list));
-  VKF_CHECK(device.wait(value));
+  const RecordingRange all[] = {graph.all()};
+  VKF_CHECK(memory.submit(all, {}));
+  VKF_CHECK(memory.wait());
   const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - begin;
-  VKF_ASSIGN(std::vector<double> times, recording.dispatch_times());
+  VKF_ASSIGN(std::vector<double> times, graph.recording().dispatch_times());
   if (times.empty()) return wall.count();
   double sum = 0;
   for (double t : times) sum += t;
@@ -206,15 +211,17 @@ Result<GraphRunReport> run_graph(const std::shared_ptr<VulkanDevice>& device, co
     }
     return report;
   }
-  Run run{*device, graph, inputs, options, std::move(plan)};
-  VKF_CHECK(bind_all(run));
-  VKF_CHECK(bind_arguments(run));
-  if (options.repeats > 1) run.bound.profile = RecordingInputs::Profile::kOn;
-  VKF_ASSIGN(Recording recording, Recording::create(device, run.plan, run.bound));
+  Run run{*device, graph, inputs, options, std::move(plan), {}, {}, {}, PassMemory(device)};
+  VKF_CHECK(place_all(run));
+  RecordedGraphOptions recorded;
+  VKF_CHECK(write_arguments(run, recorded));
+  if (options.repeats > 1) recorded.profile = RecordingInputs::Profile::kOn;
+  VKF_ASSIGN(const RecordedGraph on_device,
+             RecordedGraph::from_plan(run.memory, run.plan, recorded));
   std::vector<double> times;
   for (int i = 0; i < std::max(1, options.repeats); ++i) {
-    VKF_CHECK(prepare(run, recording));
-    VKF_ASSIGN(double time, run_once(*device, recording));
+    VKF_CHECK(prepare(run, on_device.recording()));
+    VKF_ASSIGN(double time, run_once(run.memory, on_device));
     times.push_back(time);
     VKF_ASSIGN(TensorMap outputs, read_outputs(run));
     if (i > 0) VKF_CHECK(compare_runs(report.outputs, outputs, i));

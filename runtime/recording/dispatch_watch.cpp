@@ -14,7 +14,7 @@ class Watch : public DispatchProfiler {
       : device_(device), watcher_(std::move(watcher)) {}
 
   uint32_t recorded(const Plan&) override { return 0; }
-  void finished(uint32_t, std::span<const Recording::Span>, double) override {}
+  void finished(const Ran&, std::span<const Recording::Span>, double) override {}
   bool watches() const override { return true; }
 
   Status executed(const Recording& recording, uint32_t index) override {

@@ -52,29 +52,26 @@ Result<std::unique_ptr<SlicedWork>> SlicedWork::create(std::shared_ptr<VulkanDev
   return work;
 }
 
-void SlicedWork::start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes,
-                       std::vector<SliceImage> images) {
+void SlicedWork::start(SlicedPlan plan) {
   stream_->forget();
   under_way_.clear();
   unknown_ = false;
-  units_ = std::move(units);
-  writes_ = std::move(writes);
-  images_ = std::move(images);
+  plan_ = std::move(plan);
   at_ = {};
   total_ = 0;
-  for (const SlicedUnit& unit : units_) {
+  for (const SlicedUnit& unit : plan_.units) {
     total_ += unit.costs->total_work() * static_cast<double>(unit.times);
   }
 }
 
 Status SlicedWork::clear() {
   const Status waited = stream_->wait();
-  start({}, {});
+  start({});
   return waited;
 }
 
 Status SlicedWork::check_submitted() const {
-  if (at_.unit >= units_.size()) return {};
+  if (at_.unit >= plan_.units.size()) return {};
   const double left = total_ > 0 ? 100 * (1 - std::min(1.0, at_.work / total_)) : 100;
   return invalid_argument(message({"[finish] about ", static_cast<int>(std::ceil(left)),
                                    " percent are still to be submitted; call advance or record "
@@ -82,18 +79,22 @@ Status SlicedWork::check_submitted() const {
 }
 
 void SlicedWork::skip_rest() {
-  at_ = {.unit = units_.size(), .work = at_.work};
+  at_ = {.unit = plan_.units.size(), .work = at_.work};
 }
 
 // As many pieces as fit, over unit and round borders, at least one.
 Slice SlicedWork::next(double microseconds, Cursor& at, UnderWay& under_way) const {
-  Slice slice{.writes = writes_, .images = images_, .parts = {}};
+  Slice slice{.writes = plan_.writes,
+              .before = plan_.before,
+              .images = plan_.images,
+              .parts = {},
+              .after = {}};
   under_way.budget = microseconds;
   const double longest = device_->caps().max_dispatch_flops;
   double left = microseconds * fill_;
   double flops = longest * kDispatchesPerSubmit;
-  while (at.unit < units_.size() && under_way.pieces.size() < SliceStream::kMostPieces) {
-    const SlicedUnit& unit = units_[at.unit];
+  while (at.unit < plan_.units.size() && under_way.pieces.size() < SliceStream::kMostPieces) {
+    const SlicedUnit& unit = plan_.units[at.unit];
     const Plan& plan = unit.recording->plan();
     PlanPosition position = at.position;
     const size_t room = SliceStream::kMostPieces - under_way.pieces.size();
@@ -124,6 +125,7 @@ Slice SlicedWork::next(double microseconds, Cursor& at, UnderWay& under_way) con
     at.round = 0;
     ++at.unit;
   }
+  if (at.position == PlanPosition{}) slice.after = plan_.after;
   return slice;
 }
 
@@ -154,19 +156,20 @@ Status SlicedWork::collect() {
 
 Advance SlicedWork::state() const {
   Advance result;
-  if (at_.unit >= units_.size()) {
+  if (at_.unit >= plan_.units.size()) {
     result.progress = idle() ? Advance::Progress::kDone : Advance::Progress::kSubmitted;
   }
   result.fraction =
-      at_.unit >= units_.size() || total_ <= 0 ? 1.0 : std::min(1.0, at_.work / total_);
+      at_.unit >= plan_.units.size() || total_ <= 0 ? 1.0 : std::min(1.0, at_.work / total_);
   result.last_microseconds = last_microseconds_;
   return result;
 }
 
 void SlicedWork::advance_to(const Cursor& at, UnderWay under_way) {
   at_ = at;
-  writes_.clear();
-  images_.clear();
+  plan_.writes.clear();
+  plan_.before.clear();
+  plan_.images.clear();
   under_way_.push_back(std::move(under_way));
 }
 

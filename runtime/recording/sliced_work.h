@@ -19,17 +19,26 @@ struct SlicedUnit {
   int64_t times = 1;  // how often it runs in a row
 };
 
-// A cautious first guess for SliceCosts, in operations a microsecond.
+// What is carried out in slices.
+struct SlicedPlan {
+  std::vector<SlicedUnit> units;  // in order
+  // Before the first piece.
+  std::vector<SliceWrite> writes = {};
+  std::vector<BufferCopy> before = {};
+  std::vector<SliceImage> images = {};
+  // Of results, after every slice that ends where a unit has run a whole number of times.
+  std::vector<BufferCopy> after = {};
+};
+
+// A cautious first estimate for SliceCosts, in operations a microsecond.
 double first_rate(const DeviceCaps& caps);
 
 class SlicedWork {
  public:
   static Result<std::unique_ptr<SlicedWork>> create(std::shared_ptr<VulkanDevice> device);
 
-  // Begins anew, once what was submitted before has run. `writes` and copies of `images` are made
-  // before the first piece.
-  void start(std::vector<SlicedUnit> units, std::vector<SliceWrite> writes,
-             std::vector<SliceImage> images = {});
+  // Begins anew, once what was submitted before has run.
+  void start(SlicedPlan plan);
   // An error while something is left to submit.
   Status check_submitted() const;
   // Drops what was not submitted yet and waits for the rest.
@@ -78,9 +87,7 @@ class SlicedWork {
 
   std::shared_ptr<VulkanDevice> device_;
   std::unique_ptr<SliceStream> stream_;
-  std::vector<SlicedUnit> units_;
-  std::vector<SliceWrite> writes_;
-  std::vector<SliceImage> images_;
+  SlicedPlan plan_;
   Cursor at_;
   double total_ = 0;
   double fill_ = 0.85;    // part of a budget that slices aim at; follows what they took

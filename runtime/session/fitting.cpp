@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "session/forward_pass.h"
 #include "session/memory_needs.h"
 #include "vulkan/memory_left.h"
 
@@ -46,18 +47,19 @@ Error with_batch(const Error& error, const VulkanDevice& device, int64_t batch,
 
 Result<uint64_t> forward_bytes(const LoadedModel& model, const ForwardShape& shape,
                                const ForwardTaps& taps) {
-  Graph graph;
-  ModelBuilder builder(graph, model.weights());
+  SizedGraph sized;
+  ModelBuilder builder(sized.graph, model.weights());
   VKF_CHECK(model.family().build_forward(builder, shape, taps));
+  sized.host = forward_access(builder, {});
   MemoryTally tally(*model.device(), model.precision());
-  VKF_CHECK(tally.add(graph));
-  return tally.bytes();
+  VKF_CHECK(tally.add(sized));
+  return tally.needs().total;
 }
 
 Result<uint64_t> generation_bytes(const LoadedModel& model, const GenerationKey& key) {
   MemoryTally tally(*model.device(), model.precision());
   VKF_CHECK(tally.add_generation(model.family(), model.weights(), key));
-  return tally.bytes();
+  return tally.needs().total;
 }
 
 bool fits_alone(const LoadedModel& model, uint64_t bytes) {

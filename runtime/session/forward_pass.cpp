@@ -7,18 +7,6 @@
 namespace vkformer {
 namespace {
 
-// External tensors that the host does not write.
-std::vector<TensorId> outputs_of(const Graph& graph, const ModelBuilder& builder) {
-  std::vector<bool> written(graph.tensors().size(), false);
-  for (const HostFeed& feed : builder.feeds()) written[feed.tensor] = true;
-  for (const HostWords& words : builder.words()) written[words.tensor] = true;
-  std::vector<TensorId> outputs;
-  for (TensorId id = 0; id < graph.tensors().size(); ++id) {
-    if (graph.tensor(id).kind == TensorKind::kExternal && !written[id]) outputs.push_back(id);
-  }
-  return outputs;
-}
-
 // Whole numbers (I32) that the host knows and no operator reads, such as the ids of a sequence that
 // a family puts together: they are handed out as they were fed.
 void add_echoes(const Graph& graph, const std::vector<HostFeed>& feeds, const FeedWords& words,
@@ -48,57 +36,76 @@ Status check_places(const Graph& graph, const std::map<std::string, TensorPlace>
 
 }  // namespace
 
+// The host reads every external tensor that neither it nor the application writes.
+HostAccess forward_access(const ModelBuilder& builder,
+                          const std::map<std::string, TensorPlace>& places) {
+  HostAccess access = host_access(builder, {});
+  const auto written = [&](const std::string& name) {
+    return std::find(access.writes.begin(), access.writes.end(), name) != access.writes.end();
+  };
+  for (const TensorDesc& desc : builder.graph().tensors()) {
+    if (desc.kind != TensorKind::kExternal || places.count(desc.name) != 0) continue;
+    if (!written(desc.name)) access.reads.push_back(desc.name);
+  }
+  return access;
+}
+
 Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const LoadedModel> model,
                                                          const ForwardKey& key,
                                                          RecordingInputs::Profile profile) {
   std::unique_ptr<ForwardPass> pass(new ForwardPass(std::move(model), key));
   const LoadedModel& m = *pass->model_;
-  ModelBuilder builder(pass->graph_, m.weights());
+  Graph graph;
+  ModelBuilder builder(graph, m.weights());
   VKF_CHECK(m.family().build_forward(builder, key.shape, key.taps));
-  VKF_CHECK(apply_attention_request(pass->graph_, key.attention));
-  VKF_CHECK(check_places(pass->graph_, key.places));
-  VKF_ASSIGN(Plan plan, make_plan(pass->graph_, m.device()->caps(), m.precision()));
-  pass->buffers_.place(key.places);
-  VKF_CHECK(pass->buffers_.allocate(*m.device(), plan));
-  VKF_CHECK(pass->buffers_.upload_words(*m.device(), pass->graph_, builder.words()));
-  pass->feeds_ = builder.feeds();
-  pass->outputs_ = outputs_of(pass->graph_, builder);
-  RecordingInputs inputs = pass->buffers_.bind(plan, m);
-  inputs.profile = profile;
-  pass->costs_.emplace(plan, first_rate(m.device()->caps()));
-  VKF_ASSIGN(Recording recording, Recording::create(m.device(), std::move(plan), inputs));
-  pass->recording_ = std::make_unique<Recording>(std::move(recording));
+  VKF_CHECK(apply_attention_request(graph, key.attention));
+  VKF_CHECK(check_places(graph, key.places));
+  pass->memory_.place(key.places);
+  RecordedGraphOptions options{.model = &m, .precision = m.precision(), .profile = profile};
+  options.host = forward_access(builder, key.places);
+  for (const std::string& name : options.host.reads) {
+    const TensorDesc& desc = graph.tensor(graph.find_external(name));
+    const auto bytes = static_cast<uint64_t>(element_count(desc.shape)) * dtype_size(desc.dtype);
+    pass->outputs_.push_back({name, 0, bytes});
+  }
+  VKF_ASSIGN(pass->graph_, RecordedGraph::build(pass->memory_, builder, options));
+  pass->costs_.emplace(pass->graph_->plan(), first_rate(m.device()->caps()));
   return pass;
 }
 
 Result<TensorMap> ForwardPass::run(const FeedWords& words) {
-  VulkanDevice& device = *model_->device();
-  VKF_CHECK(buffers_.upload_feeds(device, graph_, feeds_, words));
-  const Recording* list[] = {recording_.get()};
-  VKF_ASSIGN(uint64_t value, device.submit(list));
-  VKF_CHECK(device.wait(value));
+  VKF_CHECK(graph_->feed(memory_, words));
+  const RecordingRange all[] = {graph_->all()};
+  VKF_CHECK(memory_.submit(all, outputs_));
+  VKF_CHECK(memory_.wait());
   return read_outputs(words);
 }
 
+Result<SlicedPlan> ForwardPass::sliced(std::vector<SliceWrite> writes) {
+  SlicedPlan plan{.units = {{&graph_->recording(), &*costs_, 1}}, .writes = std::move(writes)};
+  plan.before = memory_.take_writes();
+  VKF_ASSIGN(plan.after, memory_.copies_of(outputs_));
+  return plan;
+}
+
 Result<TensorMap> ForwardPass::read_outputs(const FeedWords& words) {
-  VulkanDevice& device = *model_->device();
   TensorMap outputs;
-  for (TensorId id : outputs_) {
-    const TensorDesc& desc = graph_.tensor(id);
-    if (buffers_.placed(desc.name)) continue;
+  for (const TensorPart& part : outputs_) {
+    const TensorDesc& desc = graph_->graph().tensor(graph_->graph().find_external(part.name));
     Tensor tensor = Tensor::zeros(desc.dtype, desc.shape);
-    VKF_CHECK(device.download(buffers_.at(desc.name), 0, tensor.bytes));
+    VKF_CHECK(memory_.read(part, tensor.bytes));
     outputs.emplace(desc.name, std::move(tensor));
   }
-  add_echoes(graph_, feeds_, words, outputs);
+  add_echoes(graph_->graph(), graph_->feeds(), words, outputs);
   return outputs;
 }
 
 std::map<std::string, PassTensor> ForwardPass::tensors() const {
   std::map<std::string, PassTensor> found;
-  const RecordingInputs bound = buffers_.bind(recording_->plan(), *model_);
-  for (TensorId id = 0; id < graph_.tensors().size(); ++id) {
-    const TensorDesc& desc = graph_.tensor(id);
+  const Graph& graph = graph_->graph();
+  const RecordingInputs bound = memory_.bind(graph_->plan(), model_.get());
+  for (TensorId id = 0; id < graph.tensors().size(); ++id) {
+    const TensorDesc& desc = graph.tensor(id);
     if (desc.kind == TensorKind::kExternal && bound.memory[id].buffer) {
       found[desc.name] = {desc, bound.memory[id]};
     }
@@ -108,9 +115,9 @@ std::map<std::string, PassTensor> ForwardPass::tensors() const {
 
 std::vector<DispatchTime> ForwardPass::profile() const {
   std::vector<DispatchTime> list;
-  const auto times = recording_->dispatch_times();
+  const auto times = graph_->recording().dispatch_times();
   if (!times) return list;
-  const std::vector<Dispatch>& dispatches = recording_->plan().dispatches;
+  const std::vector<Dispatch>& dispatches = graph_->plan().dispatches;
   for (size_t i = 0; i < times->size() && i < dispatches.size(); ++i) {
     const Dispatch& d = dispatches[i];
     list.push_back(

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "recording/external_buffers.h"
 #include "recording/forward_inputs.h"
+#include "recording/recorded_graph.h"
 #include "recording/sliced_work.h"
 #include "session/attention_request.h"
 #include "vkformer/session.h"
@@ -27,6 +27,10 @@ struct PassTensor {
   BufferSpan span;
 };
 
+// What the host does with the tensors of a full pass, of which the application placed some.
+HostAccess forward_access(const ModelBuilder& builder,
+                          const std::map<std::string, TensorPlace>& places);
+
 class ForwardPass {
  public:
   static Result<std::unique_ptr<ForwardPass>> create(std::shared_ptr<const LoadedModel> model,
@@ -39,26 +43,25 @@ class ForwardPass {
   Result<TensorMap> run(const FeedWords& words);
   std::vector<DispatchTime> profile() const;
 
-  // The same in slices: what to write first, what to run, and the outputs afterwards.
+  // The same in slices: what to carry out, and the outputs afterwards. `writes` may be empty where
+  // the feeds are not the host's.
   Result<std::vector<SliceWrite>> writes(const FeedWords& words) const {
-    return buffers_.feed_writes(graph_, feeds_, words);
+    return graph_->feed_writes(memory_, words);
   }
-  SlicedUnit unit() { return {recording_.get(), &*costs_, 1}; }
+  Result<SlicedPlan> sliced(std::vector<SliceWrite> writes);
   Result<TensorMap> read_outputs(const FeedWords& words);
   // External tensors by name, with their place in our memory or the application's.
   std::map<std::string, PassTensor> tensors() const;
 
  private:
   ForwardPass(std::shared_ptr<const LoadedModel> model, const ForwardKey& key)
-      : model_(std::move(model)), key_(key) {}
+      : model_(std::move(model)), key_(key), memory_(model_->device()) {}
 
   std::shared_ptr<const LoadedModel> model_;
   ForwardKey key_;
-  Graph graph_;
-  std::vector<HostFeed> feeds_;
-  std::vector<TensorId> outputs_;
-  ExternalBuffers buffers_;
-  std::unique_ptr<Recording> recording_;
+  PassMemory memory_;
+  std::optional<RecordedGraph> graph_;
+  std::vector<TensorPart> outputs_;
   std::optional<SliceCosts> costs_;
 };
 

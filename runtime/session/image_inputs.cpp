@@ -12,6 +12,9 @@ namespace {
 // As many as one picture may have.
 constexpr uint64_t kMostPixels = uint64_t{1} << 26;
 constexpr uint64_t kWordBytes = 4;
+constexpr const char* kPixelsName = "images";
+constexpr const char* kTablesName = "picture tables";
+constexpr const char* kValuesName = "pixel_values";
 
 auto fields(const PictureSettings& s) {
   return std::tie(s.fit, s.width, s.height, s.shortest_edge, s.resampling, s.crop_width,
@@ -52,16 +55,16 @@ Result<ImageInputsKey> image_inputs_key(const std::vector<SourceImage>& images,
 Result<std::unique_ptr<ImageInputs>> ImageInputs::create(
     const std::shared_ptr<VulkanDevice>& device, const ImageInputsKey& key) {
   VKF_ASSIGN(const PictureTables tables, make_picture_tables(key.sizes, key.settings));
-  std::unique_ptr<ImageInputs> made(new ImageInputs(key));
+  std::unique_ptr<ImageInputs> made(new ImageInputs(device, key));
   made->pixel_count_ = pixels_of(key.sizes);
   made->shape_ = {static_cast<int64_t>(key.sizes.size()), 3, tables.size.height, tables.size.width};
-  VKF_CHECK(made->allocate(device, tables));
-  VKF_CHECK(made->record(device, tables));
+  VKF_CHECK(made->make_values());
+  VKF_CHECK(made->record(tables));
   return made;
 }
 
-Status ImageInputs::allocate(const std::shared_ptr<VulkanDevice>& device,
-                             const PictureTables& tables) {
+Status ImageInputs::make_values() {
+  const auto& device = memory_.device();
   const auto values = static_cast<uint64_t>(element_count(shape_));
   const uint64_t range = device->caps().limits.max_storage_range;
   if (std::max(pixel_count_, values) * kWordBytes > range) {
@@ -69,18 +72,13 @@ Status ImageInputs::allocate(const std::shared_ptr<VulkanDevice>& device,
                                 " values of 4 bytes, but this device binds ", range,
                                 " bytes at once; give fewer or smaller images"}));
   }
-  const auto make = [&](uint64_t words, const char* name) {
-    return device->make_buffer(words * kWordBytes, MemoryUse::kDevice, name);
-  };
-  VKF_ASSIGN(pixels_, make(pixel_count_, "images"));
-  VKF_ASSIGN(tables_, make(tables.words.size(), "picture tables"));
-  VKF_ASSIGN(Buffer made, make(values, "pixel_values"));
+  VKF_ASSIGN(Buffer made,
+             device->make_buffer(values * kWordBytes, MemoryUse::kDevice, kValuesName));
   values_ = std::make_shared<Buffer>(std::move(made));
-  return device->upload(tables_, 0, std::as_bytes(std::span(tables.words)));
+  return {};
 }
 
-Status ImageInputs::record(const std::shared_ptr<VulkanDevice>& device,
-                           const PictureTables& tables) {
+Status ImageInputs::record(const PictureTables& tables) {
   PictureValuesAttrs attrs{
       static_cast<uint32_t>(tables.size.width), static_cast<uint32_t>(tables.size.height), {}};
   uint32_t first = 0;
@@ -96,22 +94,19 @@ Status ImageInputs::record(const std::shared_ptr<VulkanDevice>& device,
     first += static_cast<uint32_t>(key_.sizes[i].width * key_.sizes[i].height);
   }
   Graph graph;
-  graph.set_scope("pixel_values");
+  graph.set_scope(kValuesName);
   const auto words = static_cast<int64_t>(tables.words.size());
   const TensorId x =
-      graph.add_external("images", DType::kU32, {static_cast<int64_t>(pixel_count_)});
-  const TensorId t = graph.add_external("picture tables", DType::kU32, {words});
+      graph.add_external(kPixelsName, DType::kU32, {static_cast<int64_t>(pixel_count_)});
+  const TensorId t = graph.add_external(kTablesName, DType::kU32, {words});
   VKF_ASSIGN(const TensorId y, add_picture_values(graph, x, t, attrs));
   graph.tensor(y).kind = TensorKind::kExternal;
-  VKF_ASSIGN(Plan plan, make_plan(graph, device->caps(), Precision::kF32));
-  RecordingInputs inputs;
-  inputs.memory.resize(plan.buffers.size());
-  inputs.memory[x] = {&pixels_, 0, plan.buffers[x].bytes};
-  inputs.memory[t] = {&tables_, 0, plan.buffers[t].bytes};
-  inputs.memory[y] = {values_.get(), 0, plan.buffers[y].bytes};
-  costs_.emplace(plan, first_rate(device->caps()));
-  VKF_ASSIGN(recording_, Recording::prepare(device, std::move(plan), inputs));
-  return {};
+  memory_.place({{graph.tensor(y).name, place()}});
+  RecordedGraphOptions options{.commands = RecordedGraphOptions::Commands::kPieces};
+  options.host.writes = {kTablesName};
+  VKF_ASSIGN(graph_, RecordedGraph::create(memory_, std::move(graph), options));
+  costs_.emplace(graph_->plan(), first_rate(memory_.device()->caps()));
+  return memory_.write(kTablesName, 0, tables.words);
 }
 
 std::vector<SliceImage> ImageInputs::copies(const std::vector<SourceImage>& images) const {
@@ -119,7 +114,7 @@ std::vector<SliceImage> ImageInputs::copies(const std::vector<SourceImage>& imag
   uint64_t offset = 0;
   for (const SourceImage& source : images) {
     list.push_back(source.image);
-    list.back().to = &pixels_;
+    list.back().to = &memory_.buffer(kPixelsName);
     list.back().offset = offset;
     offset += kWordBytes * source.image.width * source.image.height;
   }

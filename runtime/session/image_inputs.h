@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "image/picture_tables.h"
-#include "recording/external_buffers.h"
+#include "recording/recorded_graph.h"
 #include "recording/sliced_work.h"
 #include "vkformer/picture.h"
 
@@ -36,22 +36,24 @@ class ImageInputs {
 
   // The copies that come first; `images` are those of the key's sizes.
   std::vector<SliceImage> copies(const std::vector<SourceImage>& images) const;
-  SlicedUnit unit() { return {&*recording_, &*costs_, 1}; }
+  SlicedUnit unit() { return {&graph_->recording(), &*costs_, 1}; }
+  // Of the tables, before the first unit.
+  std::vector<BufferCopy> take_writes() { return memory_.take_writes(); }
   // Where the pixel values are afterwards.
   TensorPlace place() const;
 
  private:
-  explicit ImageInputs(const ImageInputsKey& key) : key_(key) {}
-  Status allocate(const std::shared_ptr<VulkanDevice>& device, const PictureTables& tables);
-  Status record(const std::shared_ptr<VulkanDevice>& device, const PictureTables& tables);
+  ImageInputs(const std::shared_ptr<VulkanDevice>& device, const ImageInputsKey& key)
+      : key_(key), memory_(device) {}
+  Status make_values();
+  Status record(const PictureTables& tables);
 
   ImageInputsKey key_;
   Shape shape_;
   uint64_t pixel_count_ = 0;
-  Buffer pixels_;  // (P)
-  Buffer tables_;
+  PassMemory memory_;
   std::shared_ptr<Buffer> values_;  // (B, 3, height, width)
-  std::optional<Recording> recording_;
+  std::optional<RecordedGraph> graph_;
   std::optional<SliceCosts> costs_;
 };
 

@@ -8,31 +8,31 @@
 #include "checkpoint/file_store.h"
 #include "model/model.h"
 #include "plan/device_caps.h"
+#include "session/sized_graphs.h"
 #include "vkformer/model.h"
 #include "vulkan/device.h"
 
 namespace vkformer {
 
-struct GenerationKey;
-
 // Adds up what the recordings of one session bind.
 class MemoryTally {
  public:
-  MemoryTally(VulkanDevice& device, Precision precision) : device_(device), precision_(precision) {}
+  MemoryTally(VulkanDevice& device, Precision precision)
+      : device_(device), precision_(precision), blocks_(device) {}
 
   // Of tensors that several passes share, one is counted.
-  Status add(const Graph& graph);
+  Status add(const SizedGraph& sized);
   // Prompt and step.
   Status add_generation(const ModelFamily& family, const std::vector<PackedWeight>& weights,
                         const GenerationKey& key);
-  // Arena, cache and tensors.
-  const MemoryNeeds& needs() const { return needs_; }
-  uint64_t bytes() const { return needs_.arena + needs_.cache + needs_.tensors; }
+  // Arena, cache, tensors, and the blocks through which the host reaches those.
+  MemoryNeeds needs() const;
 
  private:
   VulkanDevice& device_;
   Precision precision_;
   MemoryNeeds needs_;
+  HostBlockSizes blocks_;
   std::set<std::string> counted_;
 };
 

@@ -45,11 +45,11 @@ void PipelinesAhead::make() {
 }
 
 Status PipelinesAhead::make_all() {
-  VKF_ASSIGN(const std::vector<Graph> graphs,
+  VKF_ASSIGN(const std::vector<SizedGraph> graphs,
              sized_graphs(model_.family(), model_.weights(), *sizes_));
   VulkanDevice& device = *model_.device();
-  for (const Graph& graph : graphs) {
-    VKF_ASSIGN(const Plan plan, make_plan(graph, device.caps(), model_.precision()));
+  for (const SizedGraph& sized : graphs) {
+    VKF_ASSIGN(const Plan plan, make_plan(sized.graph, device.caps(), model_.precision()));
     device.impl().pipelines->make_ahead(plan.dispatches, &stopped_);
   }
   return {};

@@ -1,12 +1,11 @@
 #include "session/session_state.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include "base/message.h"
-#include "generate/token_choice.h"
-#include "params/decode_state.h"
+#include "generate/continuation_scores.h"
+#include "generate/contrastive_search.h"
+#include "generate/option_checks.h"
 #include "session/fitting.h"
 
 namespace vkformer {
@@ -46,77 +45,25 @@ Status check_taps(const ModelFacts& facts, const RunOptions& options) {
                                    layers, " layers and ", heads, " heads, counted from 0"}));
 }
 
-// Why a family cannot forget keys.
-Error no_context(const ModelFacts& facts, int context) {
-  const std::string start =
-      "[context] is " + std::to_string(context) + " keys, but a " + facts.architecture;
-  if (facts.kind == ModelKind::kDecoder) {
-    return unsupported(start +
-                       " carries a state of constant size and keeps no keys that could give way; "
-                       "leave context away");
-  }
-  return unsupported(
-      message({start, " is no decoder alone: what its decoder keeps ends with the model's ",
-               facts.max_target, " positions; leave context away"}));
-}
-
-Status check_context(const ModelFacts& facts, const GenerateOptions& o) {
-  // An encoder generates nothing, which is said elsewhere.
-  if (!o.context || facts.kind == ModelKind::kEncoder) return {};
-  const int context = *o.context;
-  if (facts.rolling == ModelFacts::Rolling::kNo) return no_context(facts, context);
-  if (context < 1 || o.sinks < 0 || o.sinks >= context) {
-    return invalid_argument(message({"[context] is ", context, " keys and sinks ", o.sinks,
-                                     ", but the context must be at least 1 and the sinks lie "
-                                     "between 0 and one less than the context"}));
-  }
-  if (context <= facts.max_target) return {};
-  return invalid_argument(
-      message({"[context] is ", context, " keys, but this model has positions for ",
-               facts.max_target, " tokens; use at most so many"}));
-}
-
 bool out_of_memory(const Error& error) {
   return error.code == ErrorCode::kOutOfMemory;
 }
 
-Status check_token(const char* name, int64_t token, int64_t vocab) {
-  if (token >= 0 && token < vocab) return {};
-  return invalid_argument(
-      message({"[", name, "] is ", token, ", but the vocabulary has ids 0 to ", vocab - 1}));
-}
-
-Status check_beams(const GenerateOptions& o) {
-  if (o.beams < 1 || o.beams > VKF_MAX_BEAMS) {
-    return invalid_argument(
-        message({"[beams] is ", o.beams, ", but must lie between 1 and ", VKF_MAX_BEAMS}));
+// Barriers go by tensor, so no two may share bytes.
+Status check_no_overlap(const std::map<std::string, TensorPlace>& places) {
+  for (auto a = places.begin(); a != places.end(); ++a) {
+    for (auto b = std::next(a); b != places.end(); ++b) {
+      const TensorPlace& x = a->second;
+      const TensorPlace& y = b->second;
+      if (x.handle != y.handle || x.offset + x.bytes <= y.offset ||
+          y.offset + y.bytes <= x.offset) {
+        continue;
+      }
+      return invalid_argument(message({"[", a->first, "] and [", b->first,
+                                       "] overlap in one buffer; give each a place of its own"}));
+    }
   }
-  if (o.beam_groups < 1 || o.beams % o.beam_groups != 0) {
-    return invalid_argument(
-        message({"[beam_groups] is ", o.beam_groups, ", but ", o.beams,
-                 " beams must be divided evenly; use 1 to ", o.beams, " groups"}));
-  }
-  const bool grouped = o.beam_groups > 1;
-  if (grouped && o.choice == TokenChoice::kDrawn) {
-    return unsupported(
-        "[beam_groups] groups of beams and tokens drawn by chance exclude each other; use one of "
-        "them");
-  }
-  if (o.diversity >= 0 && o.diversity <= 1e9 && (grouped || o.diversity == 0)) return {};
-  return invalid_argument(
-      message({"[diversity] is ", o.diversity,
-               ", but must lie between 0 and 1e9, and needs beam groups where it is not 0"}));
-}
-
-Status check_sequences(const GenerateOptions& o) {
-  const bool drawn = o.beams == 1 && o.choice == TokenChoice::kDrawn;
-  const int most = drawn ? int{VKF_MAX_SLOTS} : o.beams;
-  if (o.return_sequences >= 1 && o.return_sequences <= most) return {};
-  return invalid_argument(message(
-      {"[return_sequences] is ", o.return_sequences, ", but must lie between 1 and ",
-       (drawn
-            ? std::to_string(most)
-            : "the number of beams, " + std::to_string(o.beams) + "; for more, draw the tokens")}));
+  return {};
 }
 
 }  // namespace
@@ -137,11 +84,11 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
 bool SessionState::give_way(const Result<uint64_t>& wanted_bytes) {
   if (!wanted_bytes.ok() || !fits_alone(*model_, *wanted_bytes)) return false;
   const bool any =
-      !forward_.empty() || !generation_.empty() || !images_.empty() || kept_.batch != nullptr;
+      !forward_.empty() || !generation_.empty() || !images_.empty() || !prefixes_.empty();
   forward_.clear();
   generation_.clear();
   images_.clear();
-  kept_ = {};
+  prefixes_.clear();
   return any;
 }
 
@@ -187,7 +134,7 @@ Result<SessionState::Turn> SessionState::turn() {
 Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
     const TensorMap& inputs, const RunOptions& options,
     const std::map<std::string, TensorPlace>& places, ForwardInputs& read) {
-  VKF_CHECK(check_idle());
+  VKF_CHECK(sliced_.check_idle());
   const ModelFacts& facts = model_->family().facts();
   VKF_CHECK(check_taps(facts, options));
   VKF_ASSIGN(read, read_forward_inputs(model_->family(), inputs, options.long_inputs));
@@ -215,89 +162,32 @@ Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& o
   return pass->run(read.words);
 }
 
-Status SessionState::check_generate(const GenerateOptions& o) const {
-  const int64_t vocab = model_->family().facts().target_vocab;
-  if (model_->family().facts().kind == ModelKind::kEncoderDecoder) {
-    VKF_CHECK(check_token("decoder_start", o.decoder_start, vocab));
-  }
-  for (int64_t token : o.decoder_prompt) VKF_CHECK(check_token("decoder_prompt", token, vocab));
-  if (o.forced_bos >= 0) VKF_CHECK(check_token("forced_bos", o.forced_bos, vocab));
-  if (o.forced_eos >= 0) VKF_CHECK(check_token("forced_eos", o.forced_eos, vocab));
-  for (int64_t eos : o.eos) VKF_CHECK(check_token("eos", eos, vocab));
-  VKF_CHECK(check_beams(o));
-  if (o.eos.size() > VKF_MAX_EOS) {
-    return invalid_argument(message(
-        {"[eos] has ", o.eos.size(), " tokens, but at most ", VKF_MAX_EOS, " are supported"}));
-  }
-  VKF_CHECK(check_sequences(o));
-  VKF_CHECK(check_choice(o, vocab));
-  if (o.max_new_tokens < 0 || o.min_new_tokens < 0 || !std::isfinite(o.length_penalty)) {
-    return invalid_argument(
-        "[generate] max_new_tokens and min_new_tokens must not be negative and length_penalty must "
-        "be finite");
-  }
-  return check_context(model_->family().facts(), o);
+RunPass SessionState::passes() {
+  return [this](const TensorMap& inputs) { return run(inputs, {}); };
 }
 
-Result<std::vector<SessionState::GenerationJob>> SessionState::plan_generation(
-    const TensorMap& inputs, const GenerateOptions& options) {
-  VKF_CHECK(check_idle());
+Status SessionState::begin_generation(const GenerateOptions& options) {
+  VKF_CHECK(sliced_.check_idle());
   counters_ = {};
-  VKF_CHECK(check_generate(options));
-  GenerationKey key;
-  key.shape.beams = options.beams / options.beam_groups;
-  VKF_ASSIGN(key.shape.cache, cache_format_from(options_.cache));
-  VKF_ASSIGN(GenerationInputs read,
-             read_generation_inputs(model_->family(), inputs, options, key.shape));
-  if (key.shape.batch * key.shape.beams > VKF_MAX_SLOTS) {
-    return invalid_argument(message({"[generate] ", key.shape.batch, " inputs with ",
-                                     key.shape.beams, " beams are more than the ", VKF_MAX_SLOTS,
-                                     " rows that can run together; use smaller batches"}));
-  }
-  const bool exact = model_->family().facts().prompts == ModelFacts::Prompts::kExact;
-  std::map<size_t, std::vector<size_t>> groups;  // by the length of their prompts; 0: any
-  for (size_t i = 0; i < read.prompts.size(); ++i) {
-    const size_t length = read.prompts[i].size();
-    const bool apart = exact || (options.context && length > static_cast<size_t>(*options.context));
-    groups[apart ? length : 0].push_back(i);
-  }
-  std::vector<GenerationJob> jobs;
-  for (auto& [length, items] : groups) {
-    GenerationInputs part;
-    for (size_t i : items) part.prompts.push_back(read.prompts[i]);
-    part.items = items;
-    // Those of a decoder behind an encoder are all as long, and its words stay together.
-    if (groups.size() == 1) part.words = std::move(read.words);
-    key.shape.batch = static_cast<int64_t>(items.size());
-    VKF_ASSIGN(GenerationJob job, plan_job(std::move(part), key, options));
-    jobs.push_back(std::move(job));
-  }
-  return jobs;
+  return check_generate_options(model_->family().facts(), options);
 }
 
-Result<SessionState::GenerationJob> SessionState::plan_job(GenerationInputs read, GenerationKey key,
-                                                           const GenerateOptions& options) {
-  VKF_ASSIGN(const GenerationSizes sizes,
-             generation_sizes(model_->family().facts(), read.longest(), key, options));
-  GenerationJob job{.inputs = std::move(read), .new_tokens = sizes.new_tokens};
-  VKF_ASSIGN(job.pass, generation_pass(sizes.key));
-  return job;
+Result<std::vector<GenerationJob>> SessionState::jobs_of(const TensorMap& inputs,
+                                                         const GenerateOptions& options) {
+  VKF_ASSIGN(const CacheFormat cache, cache_format_from(options_.cache));
+  return plan_jobs(model_->family(), cache, inputs, options,
+                   [this](const GenerationKey& key) { return generation_pass(key); });
 }
 
 Result<Generation> SessionState::generate(const TensorMap& inputs, const GenerateOptions& options) {
-  if (options.contrastive_tokens != 0) {
-    VKF_CHECK(check_idle());
-    counters_ = {};
-    VKF_CHECK(check_generate(options));
-    return generate_contrastive(inputs, options);
+  VKF_CHECK(begin_generation(options));
+  if (options.contrastive_tokens != 0)
+    return contrastive_search(model_->family(), inputs, options, passes());
+  if (options_.prefix_reuse == SessionOptions::PrefixReuse::kOn &&
+      PrefixCache::serves(model_->family().facts(), options, options_.cache)) {
+    return prefixes_.generate(inputs, options, counters_);
   }
-  if (keeps_texts(options)) {
-    VKF_CHECK(check_idle());
-    counters_ = {};
-    VKF_CHECK(check_generate(options));
-    return generate_kept(inputs, options);
-  }
-  VKF_ASSIGN(std::vector<GenerationJob> jobs, plan_generation(inputs, options));
+  VKF_ASSIGN(std::vector<GenerationJob> jobs, jobs_of(inputs, options));
   Generation result;
   for (GenerationJob& job : jobs) {
     VKF_ASSIGN(Generation generated, job.pass->run(job.inputs, options, job.new_tokens,
@@ -305,6 +195,58 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
     scatter(generated, job.inputs.items, result);
   }
   return by_input(std::move(result), options);
+}
+
+Result<std::vector<std::vector<float>>> SessionState::score(
+    const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations) {
+  VKF_CHECK(sliced_.check_idle());
+  return score_continuations(model_->family(), inputs, continuations, passes());
+}
+
+Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
+                           const std::map<std::string, TensorPlace>& places) {
+  VKF_CHECK(check_no_overlap(places));
+  ForwardInputs read;
+  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read));
+  return sliced_.start_pass(std::move(pass), std::move(read.words), {}, {});
+}
+
+Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options,
+                                     std::map<std::string, TensorPlace> places,
+                                     const std::vector<SourceImage>& images,
+                                     const PictureSettings& settings) {
+  VKF_CHECK(sliced_.check_idle());
+  constexpr const char* kName = "pixel_values";
+  if (inputs.count(kName) != 0 || places.count(kName) != 0) {
+    return invalid_argument(
+        "[pixel_values] are given beside the images that they are made of; leave one of them out");
+  }
+  VKF_ASSIGN(const ImageInputsKey key, image_inputs_key(images, settings));
+  VKF_ASSIGN(const std::shared_ptr<ImageInputs> made, image_inputs(key));
+  inputs[kName] = Tensor::zeros(DType::kF32, made->shape());
+  places[kName] = made->place();
+  VKF_CHECK(check_no_overlap(places));
+  ForwardInputs read;
+  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read));
+  return sliced_.start_pass(std::move(pass), std::move(read.words), made, made->copies(images));
+}
+
+Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
+  if (options.contrastive_tokens != 0) {
+    return unsupported(
+        "[start_generation] every token of contrastive search is a pass of its own, whose slices "
+        "nobody plans; use generate");
+  }
+  VKF_CHECK(begin_generation(options));
+  VKF_ASSIGN(std::vector<GenerationJob> jobs, jobs_of(inputs, options));
+  return sliced_.start_generation(std::move(jobs), options, options_.steps_per_submit, counters_);
+}
+
+Status SessionState::forget_buffers() {
+  VKF_CHECK(sliced_.check_idle());
+  forward_.remove_if([](const auto& pass) { return !pass->key().places.empty(); });
+  images_.clear();
+  return {};
 }
 
 std::vector<DispatchTime> SessionState::last_profile() const {

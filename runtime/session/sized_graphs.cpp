@@ -6,6 +6,7 @@
 #include "generate/generation_sizes.h"
 #include "params/decode_state.h"
 #include "recording/forward_inputs.h"
+#include "session/forward_pass.h"
 
 namespace vkformer {
 namespace {
@@ -77,35 +78,38 @@ GenerateOptions options_of(const ModelFamily& family, const SessionSizes& sizes)
   return options;
 }
 
-Result<std::vector<Graph>> forward_graph(const ModelFamily& family,
-                                         const std::vector<PackedWeight>& weights,
-                                         const SessionSizes& sizes) {
+Result<std::vector<SizedGraph>> forward_graph(const ModelFamily& family,
+                                              const std::vector<PackedWeight>& weights,
+                                              const SessionSizes& sizes) {
   VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
   VKF_ASSIGN(const ForwardInputs read, read_forward_inputs(family, inputs));
-  std::vector<Graph> graphs(1);
-  ModelBuilder builder(graphs[0], weights);
+  std::vector<SizedGraph> graphs(1);
+  ModelBuilder builder(graphs[0].graph, weights);
   ForwardTaps taps;
   taps.decoder_mask = read.decoder_mask;
   taps.positions = read.positions;
   VKF_CHECK(family.build_forward(builder, read.shape, taps));
+  graphs[0].host = forward_access(builder, {});
   return graphs;
 }
 
 }  // namespace
 
-Result<std::vector<Graph>> generation_graphs(const ModelFamily& family,
-                                             const std::vector<PackedWeight>& weights,
-                                             const GenerationKey& key) {
-  std::vector<Graph> graphs(2);
-  ModelBuilder prompt(graphs[0], weights), step(graphs[1], weights);
+Result<std::vector<SizedGraph>> generation_graphs(const ModelFamily& family,
+                                                  const std::vector<PackedWeight>& weights,
+                                                  const GenerationKey& key) {
+  std::vector<SizedGraph> graphs(2);
+  ModelBuilder prompt(graphs[0].graph, weights), step(graphs[1].graph, weights);
   VKF_CHECK(family.build_prompt(prompt, key.shape));
   VKF_CHECK(build_generation_step(step, family, key));
+  graphs[0].host = host_access(prompt, step_access());
+  graphs[1].host = host_access(step, step_access());
   return graphs;
 }
 
-Result<std::vector<Graph>> sized_graphs(const ModelFamily& family,
-                                        const std::vector<PackedWeight>& weights,
-                                        const SessionSizes& sizes) {
+Result<std::vector<SizedGraph>> sized_graphs(const ModelFamily& family,
+                                             const std::vector<PackedWeight>& weights,
+                                             const SessionSizes& sizes) {
   VKF_CHECK(check_sizes(sizes));
   if (sizes.new_tokens == 0) return forward_graph(family, weights, sizes);
   VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));

@@ -4,22 +4,28 @@
 
 #include <vector>
 
-#include "graph/graph.h"
 #include "model/model.h"
+#include "recording/pass_memory.h"
 #include "vkformer/model.h"
 
 namespace vkformer {
 
 struct GenerationKey;
 
+// A graph, and what the host does with its tensors.
+struct SizedGraph {
+  Graph graph;
+  HostAccess host;
+};
+
 // The forward pass, or prompt and step of a greedy generation or one with beams. What inputs hold
 // does not matter.
-Result<std::vector<Graph>> sized_graphs(const ModelFamily& family,
-                                        const std::vector<PackedWeight>& weights,
-                                        const SessionSizes& sizes);
-// Prompt and step.
-Result<std::vector<Graph>> generation_graphs(const ModelFamily& family,
+Result<std::vector<SizedGraph>> sized_graphs(const ModelFamily& family,
                                              const std::vector<PackedWeight>& weights,
-                                             const GenerationKey& key);
+                                             const SessionSizes& sizes);
+// Prompt and step.
+Result<std::vector<SizedGraph>> generation_graphs(const ModelFamily& family,
+                                                  const std::vector<PackedWeight>& weights,
+                                                  const GenerationKey& key);
 
 }  // namespace vkformer

@@ -8,7 +8,7 @@ namespace vkformer {
 Buffer::Impl::~Impl() {
   if (!device) return;
   VulkanDevice::Impl& owner = device->impl();
-  owner.timeline->wait_idle();
+  owner.timeline->settle(last_use.load());
   owner.memory->release(placed);
 }
 
@@ -18,6 +18,14 @@ uint64_t Buffer::bytes() const {
 
 std::byte* Buffer::mapped() const {
   return impl_ ? impl_->placed.mapped : nullptr;
+}
+
+uint64_t Buffer::last_use() const {
+  return impl_ ? impl_->last_use.load() : 0;
+}
+
+bool Buffer::host_cached() const {
+  return impl_ && impl_->placed.mapped && impl_->placed.host_cached;
 }
 
 VkBuffer vulkan_handle(const Buffer& buffer) {

@@ -7,9 +7,18 @@
 
 namespace vkformer {
 
+// By who writes and who reads; a GPU that shares its memory with the host has one kind for all.
 enum class MemoryUse : uint8_t {
-  kDevice,    // fastest for the GPU; mapped too where memory is shared with the host
-  kReadback,  // mapped, cached for the host where possible; small state the host polls
+  kDevice,       // written and read by the GPU
+  kHostWritten,  // written by the host before a submit, read by the GPU: device-local and mapped
+                 // if the device has enough of that, else as kDevice
+  kHost,         // mapped, cached for the host if possible: staging, and results on their way back
+};
+
+// What the host can do with memory of one use on a device.
+struct HostReach {
+  bool mapped = false;
+  bool cached = false;  // and reads it at the speed of its caches
 };
 
 // One VkBuffer placed in a block of device memory. Move-only; freed when the last owner goes,
@@ -24,6 +33,11 @@ class Buffer {
   bool valid() const { return impl_ != nullptr; }
   // Host address of the buffer's first byte where its memory is mapped, else null. Coherent.
   std::byte* mapped() const;
+  // Timeline value of the last submit that reads or writes the buffer.
+  uint64_t last_use() const;
+  // Whether the host reads mapped memory at the speed of its caches. Other mapped memory is for
+  // writing: reading it may be a hundred times slower.
+  bool host_cached() const;
 
   struct Impl;
   explicit Buffer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -304,6 +304,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
     }
   }
   VKF_ASSIGN(pipelines, PipelineStore::create(context, cached));
+  copies = std::make_unique<CopyCommands>(context, *timeline);
   VKF_ASSIGN(transfer, Transfer::create(context, *memory, *timeline));
   return {};
 }
@@ -347,6 +348,7 @@ void VulkanDevice::Impl::save_pipeline_cache() {
 VulkanDevice::Impl::~Impl() {
   if (timeline) timeline->wait_idle();
   save_pipeline_cache();
+  copies.reset();
   transfer.reset();
   pipelines.reset();
   memory.reset();
@@ -380,8 +382,11 @@ uint64_t memory_left(const VulkanDevice& device) {
   const uint64_t most = std::min(largest, context.memory_budget);
   return most - std::min(most, device.memory_allocated());
 }
+HostReach VulkanDevice::host_reach(MemoryUse use) const {
+  return impl_->memory->host_reach(use);
+}
 uint64_t VulkanDevice::staging_bytes() const {
-  if (impl_->memory->maps_device_memory()) return 0;
+  if (host_reach(MemoryUse::kDevice).mapped) return 0;
   return impl_->memory->placed_bytes(impl_->transfer->staging_bytes());
 }
 bool VulkanDevice::lost() const {
@@ -414,7 +419,7 @@ Status VulkanDevice::upload(const Buffer& buffer, uint64_t offset,
   VKF_CHECK(check_range(buffer, offset, data.size(), "upload"));
   if (data.empty()) return {};
   if (!buffer.mapped()) return impl_->transfer->upload(buffer.impl()->placed.handle, offset, data);
-  VKF_CHECK(impl_->timeline->wait(impl_->timeline->last_submitted()));
+  VKF_CHECK(impl_->timeline->wait(buffer.impl()->last_use.load()));
   std::memcpy(buffer.mapped() + offset, data.data(), data.size());
   return {};
 }
@@ -425,18 +430,18 @@ Status VulkanDevice::download(const Buffer& buffer, uint64_t offset, std::span<s
   if (!buffer.mapped()) {
     return impl_->transfer->download(buffer.impl()->placed.handle, offset, data);
   }
-  VKF_CHECK(impl_->timeline->wait(impl_->timeline->last_submitted()));
+  VKF_CHECK(impl_->timeline->wait(buffer.impl()->last_use.load()));
   std::memcpy(data.data(), buffer.mapped() + offset, data.size());
   return {};
 }
 
-Status VulkanDevice::fill(Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t word) {
+Status VulkanDevice::fill(const Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t word) {
   VKF_CHECK(check_range(buffer, offset, bytes, "fill"));
   if (bytes == 0) return {};
   if (!buffer.mapped()) {
     return impl_->transfer->fill(buffer.impl()->placed.handle, offset, bytes, word);
   }
-  VKF_CHECK(impl_->timeline->wait(impl_->timeline->last_submitted()));
+  VKF_CHECK(impl_->timeline->wait(buffer.impl()->last_use.load()));
   for (uint64_t at = 0; at < bytes; at += 4) {
     std::memcpy(buffer.mapped() + offset + at, &word, 4);
   }

@@ -17,6 +17,7 @@ struct DeviceTweaks;
 class DispatchProfiler;
 class Recording;
 enum class RecordingPart : uint8_t;
+struct Submission;
 
 class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
  public:
@@ -37,24 +38,25 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
   uint64_t memory_allocated() const;
   // What a buffer of that size adds to memory_in_use.
   uint64_t placed_bytes(uint64_t bytes) const;
+  // What the host can do with buffers of that use.
+  HostReach host_reach(MemoryUse use) const;
   // The buffer that host copies go through: 0 where the host sees device memory.
   uint64_t staging_bytes() const;
 
   // A buffer usable as storage, uniform, indirect, and transfer source and target, zero-filled.
   Result<Buffer> make_buffer(uint64_t bytes, MemoryUse use, const std::string& name);
 
-  // Copies between host memory and a buffer; synchronous, through mapped memory where the buffer
-  // has it, else through staging; both follow everything submitted before. To look at a mapped
-  // buffer while the GPU runs, use Buffer::mapped. `offset` and sizes in bytes, multiples of 4.
+  // Copies between host memory and a buffer; synchronous. A mapped buffer is written or read once
+  // the last submit that uses it has run; another one goes through staging and takes a submit and a
+  // wait. For what is written once, such as weights, and for tests: passes write their inputs
+  // through PassMemory. `offset` and sizes in bytes, multiples of 4.
   Status upload(const Buffer& buffer, uint64_t offset, std::span<const std::byte> data);
   Status download(const Buffer& buffer, uint64_t offset, std::span<std::byte> data);
-  Status fill(Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t word);
+  Status fill(const Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t word);
 
-  // Submits the recordings in order, as one batch (a recording may be named several times), and
-  // returns the timeline value that its completion signals.
-  Result<uint64_t> submit(std::span<const Recording* const> recordings);
-  // The same for one of the two parts of a recording that was cut.
-  Result<uint64_t> submit_part(const Recording& recording, RecordingPart part);
+  // Submits everything in order, as one batch, and returns the timeline value that its completion
+  // signals.
+  Result<uint64_t> submit(const Submission& submission);
   // Gets the time of every dispatch from now on, of what is recorded from now on; null: nobody.
   // Every recording is then a submit of its own that is waited for. Precondition: nobody else uses
   // the device meanwhile.
@@ -72,8 +74,9 @@ class VulkanDevice : public std::enable_shared_from_this<VulkanDevice> {
 
  private:
   explicit VulkanDevice(std::unique_ptr<Impl> impl);
-  Result<uint64_t> submit_apart(std::span<const Recording* const> recordings);
-  Result<uint64_t> submit_watched(std::span<const Recording* const> recordings);
+  Result<uint64_t> submit_now(const Submission& submission);
+  Result<uint64_t> submit_profiled(const Submission& submission);
+  Result<uint64_t> submit_watched(const Recording& recording, RecordingPart part);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "vulkan/context.h"
+#include "vulkan/copy_commands.h"
 #include "vulkan/device.h"
 #include "vulkan/instance.h"
 #include "vulkan/memory.h"
@@ -40,6 +41,7 @@ struct VulkanDevice::Impl {
   std::unique_ptr<MemoryPool> memory;
   std::unique_ptr<PipelineStore> pipelines;
   std::unique_ptr<Transfer> transfer;
+  std::unique_ptr<CopyCommands> copies;
   std::shared_ptr<DispatchProfiler> profiler;  // or null
 
   // From a clamped snapshot and a context whose handles and function table are set.
@@ -59,8 +61,11 @@ struct Buffer::Impl {
   PlacedBuffer placed;
   uint64_t bytes = 0;
   std::string name;
+  // Timeline value of the last submit that reads or writes the buffer. Host copies and the
+  // destructor wait for this value only, so that no session waits for another's work.
+  std::atomic<uint64_t> last_use{0};
 
-  // Waits until the device is done with everything submitted, then gives the memory back.
+  // Waits for the last use, then gives the memory back.
   ~Impl();
 };
 

@@ -36,6 +36,21 @@ uint64_t usual_block_bytes(const Context& context) {
   return context.memory_budget != UINT64_MAX ? kCountedBlockBytes : kBlockBytes;
 }
 
+// A GPU whose host-visible window onto its own memory is smaller than this (256 MiB are usual
+// without resizable BAR) shares the window with its driver and the application: it is left to them.
+constexpr uint64_t kWideWindow = 1ull << 30;
+
+// Of the largest device-local heap that the host can map, bytes; 0: there is none.
+uint64_t window_bytes(const VkPhysicalDeviceMemoryProperties& memory) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
+    constexpr VkMemoryPropertyFlags kWanted = kCoherent | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    if ((memory.memoryTypes[i].propertyFlags & kWanted) != kWanted) continue;
+    most = std::max<uint64_t>(most, memory.memoryHeaps[memory.memoryTypes[i].heapIndex].size);
+  }
+  return most;
+}
+
 uint64_t align_up(uint64_t value, uint64_t alignment) {
   return alignment <= 1 ? value : (value + alignment - 1) / alignment * alignment;
 }
@@ -79,6 +94,7 @@ MemoryPool::MemoryPool(Context& context, Mapping mapping) : context_(context), m
 Result<std::unique_ptr<MemoryPool>> MemoryPool::create(Context& context, Mapping mapping) {
   std::unique_ptr<MemoryPool> self(new MemoryPool(context, mapping));
   self->unified_ = context.memory.memoryHeapCount > 0;
+  self->wide_window_ = window_bytes(context.memory) >= kWideWindow;
   for (uint32_t i = 0; i < context.memory.memoryHeapCount; ++i) {
     const VkMemoryHeapFlags flags = context.memory.memoryHeaps[i].flags;
     if ((flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) == 0) self->unified_ = false;
@@ -105,9 +121,10 @@ Result<MemoryPool::Kind> MemoryPool::choose_kind(uint32_t type_bits, MemoryUse u
     VkMemoryPropertyFlags all, none;
   };
   std::vector<Wish> wishes;
-  if (use == MemoryUse::kReadback) {
+  const bool maps = mapping_ == Mapping::kMapWherePossible;
+  if (use == MemoryUse::kHost) {
     wishes = {{kCoherent | kCached, 0}, {kCoherent, 0}};
-  } else if (unified_ && mapping_ == Mapping::kMapWherePossible) {
+  } else if (maps && (unified_ || (use == MemoryUse::kHostWritten && wide_window_))) {
     wishes = {{kLocal | kCoherent, 0}, {kLocal, 0}, {0, 0}};
   } else {
     // On a discrete GPU the host-visible part of device memory is small; leave it to others.
@@ -121,8 +138,7 @@ Result<MemoryPool::Kind> MemoryPool::choose_kind(uint32_t type_bits, MemoryUse u
       if ((type_bits & (1u << i)) == 0 || (flags & kNever) != 0) continue;
       if ((flags & wish.all) != wish.all || (flags & wish.none) != 0) continue;
       const bool mappable = (flags & kCoherent) == kCoherent;
-      const bool wanted = use == MemoryUse::kReadback || mapping_ == Mapping::kMapWherePossible;
-      return Kind{i, mappable && wanted};
+      return Kind{i, mappable && (use == MemoryUse::kHost || maps)};
     }
   }
   return Error{ErrorCode::kDriver,
@@ -254,9 +270,15 @@ uint64_t MemoryPool::placed_bytes(uint64_t bytes) const {
   return needs.size;
 }
 
-bool MemoryPool::maps_device_memory() const {
-  const auto kind = choose_kind(~0u, MemoryUse::kDevice);
-  return kind && kind->mapped;
+HostReach MemoryPool::host_reach(MemoryUse use) const {
+  const auto kind = choose_kind(~0u, use);
+  if (!kind || !kind->mapped) return {};
+  return {true, host_cached(kind->type)};
+}
+
+bool MemoryPool::host_cached(uint32_t type) const {
+  return (context_.memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) !=
+         0;
 }
 
 Result<PlacedBuffer> MemoryPool::make(uint64_t bytes, MemoryUse use, const std::string& name) {
@@ -292,6 +314,7 @@ Result<PlacedBuffer> MemoryPool::make(uint64_t bytes, MemoryUse use, const std::
     return status.error();
   }
   if (buffer.block->mapped) buffer.mapped = buffer.block->mapped + buffer.offset;
+  buffer.host_cached = host_cached(buffer.block->type);
   context_.set_name(VK_OBJECT_TYPE_BUFFER, handle_bits(buffer.handle), name);
   return buffer;
 }

@@ -22,6 +22,7 @@ struct PlacedBuffer {
   uint64_t offset = 0;          // in the block, bytes
   uint64_t bytes = 0;           // taken from the block
   std::byte* mapped = nullptr;  // coherent host address, or null
+  bool host_cached = false;     // of a mapped one
 };
 
 class MemoryPool {
@@ -41,8 +42,8 @@ class MemoryPool {
 
   // What a buffer of that size takes of a block; at least the size.
   uint64_t placed_bytes(uint64_t bytes) const;
-  // Whether buffers for the GPU are mapped.
-  bool maps_device_memory() const;
+  // What the host can do with buffers of that use.
+  HostReach host_reach(MemoryUse use) const;
   // Bytes held by buffers, and by the blocks that they lie in.
   uint64_t bytes_in_use() const { return in_use_.load(); }
   uint64_t bytes_reserved() const { return reserved_.load(); }
@@ -59,6 +60,7 @@ class MemoryPool {
                const std::string& name);
   Result<MemoryBlock*> add_block(uint64_t bytes, Kind kind, const std::string& name);
   Result<std::unique_ptr<MemoryBlock>> allocate(uint64_t bytes, Kind kind, const std::string& name);
+  bool host_cached(uint32_t type) const;
   uint64_t budget_left() const;
   // Those kept against repeated allocation.
   void free_empty_blocks();
@@ -67,7 +69,8 @@ class MemoryPool {
 
   Context& context_;
   Mapping mapping_;
-  bool unified_ = false;  // every heap is device-local
+  bool unified_ = false;      // every heap is device-local
+  bool wide_window_ = false;  // the host can map at least 1 GiB of device-local memory
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<MemoryBlock>> blocks_;
   std::atomic<uint64_t> in_use_{0};

@@ -27,7 +27,20 @@ Recorder::Recorder(Recording::Impl& out, const Plan& plan, const RecordingInputs
 
 Status Recorder::prepare() {
   VKF_CHECK(bind_memory());
-  return bind_dispatches();
+  VKF_CHECK(bind_dispatches());
+  list_used_buffers();
+  return {};
+}
+
+void Recorder::list_used_buffers() {
+  std::vector<Buffer::Impl*>& used = out_.used;
+  for (const BufferSpan& span : out_.spans) {
+    if (span.buffer && span.buffer->valid()) used.push_back(span.buffer->impl().get());
+  }
+  const Buffer* args = inputs_.indirect_args.buffer;
+  if (args && args->valid()) used.push_back(args->impl().get());
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
 }
 
 // The barriers of the plan that stand before that dispatch are behind us.

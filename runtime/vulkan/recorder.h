@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "plan/slicing.h"
@@ -24,7 +25,7 @@ struct Recording::Impl {
   VkCommandPool commands = VK_NULL_HANDLE;
   VkQueryPool queries = VK_NULL_HANDLE;
   std::vector<SubmitChunk> chunks;
-  size_t cut_chunk = 0;  // the first one behind the cut
+  size_t cut_chunk = 0;  // the first one after the cut
   uint32_t dispatches = 0;
   uint32_t barriers = 0;
   uint64_t workgroups = 0;
@@ -34,7 +35,13 @@ struct Recording::Impl {
   Plan plan;
   RecordingInputs inputs;
   std::unique_ptr<Recorder> recorder;
+  std::vector<Buffer::Impl*> used;  // every buffer that its commands name, once
 
+  // Says that a submit of this timeline value runs commands of this recording.
+  void submitted(uint64_t value);
+  // The dispatches of a part: the first, and the first after it.
+  std::pair<uint32_t, uint32_t> dispatches_of(RecordingPart part) const;
+  std::span<const SubmitChunk> chunks_of(RecordingPart part) const;
   ~Impl();
 };
 
@@ -64,6 +71,7 @@ class Recorder {
   };
   Status bind_memory();
   Status bind_dispatches();
+  void list_used_buffers();
   Status make_descriptor_pool(size_t storage, size_t uniform);
   Result<VkDescriptorBufferInfo> describe(const Dispatch& dispatch, size_t binding,
                                           BindingType type) const;

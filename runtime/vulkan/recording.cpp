@@ -3,22 +3,37 @@
 #include <chrono>
 
 #include "vulkan/command_buffers.h"
+#include "vulkan/copy_commands.h"
 #include "vulkan/dispatch_profiler.h"
 #include "vulkan/recorder.h"
 #include "vulkan/slice_stream.h"
+#include "vulkan/submission.h"
 
 namespace vkformer {
 
-namespace {
-
-// Another thread's later submit must not be overtaken.
-void raise_to(std::atomic<uint64_t>& last, uint64_t value) {
-  uint64_t seen = last.load();
-  while (seen < value && !last.compare_exchange_weak(seen, value)) {
-  }
+void Recording::Impl::submitted(uint64_t value) {
+  raise_to(last_value, value);
+  for (Buffer::Impl* buffer : used) raise_to(buffer->last_use, value);
 }
 
-}  // namespace
+std::pair<uint32_t, uint32_t> Recording::Impl::dispatches_of(RecordingPart part) const {
+  const auto count = static_cast<uint32_t>(plan.dispatches.size());
+  switch (part) {
+    case RecordingPart::kBeforeCut:
+      return {0, inputs.cut};
+    case RecordingPart::kAfterCut:
+      return {inputs.cut, count};
+    case RecordingPart::kAll:
+      break;
+  }
+  return {0, count};
+}
+
+std::span<const SubmitChunk> Recording::Impl::chunks_of(RecordingPart part) const {
+  const std::span<const SubmitChunk> all = chunks;
+  if (part == RecordingPart::kBeforeCut) return all.first(cut_chunk);
+  return part == RecordingPart::kAfterCut ? all.subspan(cut_chunk) : all;
+}
 
 Recording::Impl::~Impl() {
   if (!device) return;
@@ -109,13 +124,13 @@ BufferSpan Recording::span_of(uint32_t index) const {
 }
 
 Result<std::vector<double>> Recording::dispatch_times() const {
-  VKF_ASSIGN(const std::vector<Span> spans, dispatch_spans());
+  VKF_ASSIGN(const std::vector<Span> spans, dispatch_spans(RecordingPart::kAll));
   std::vector<double> times;
   for (const Span& span : spans) times.push_back(span.ns);
   return times;
 }
 
-Result<std::vector<Recording::Span>> Recording::dispatch_spans() const {
+Result<std::vector<Recording::Span>> Recording::dispatch_spans(RecordingPart part) const {
   std::vector<Span> spans;
   if (!impl_->queries) return spans;
   VulkanDevice::Impl& owner = impl_->device->impl();
@@ -125,15 +140,16 @@ Result<std::vector<Recording::Span>> Recording::dispatch_spans() const {
   }
   VKF_CHECK(owner.timeline->wait(value));
   Context& context = owner.context;
-  const uint32_t count = 2 * impl_->dispatches;
+  const auto [first, end] = impl_->dispatches_of(part);
+  const uint32_t count = 2 * (end - first);
   std::vector<uint64_t> ticks(count);
   VKF_CHECK(context.check(
       context.api.GetQueryPoolResults(
-          context.device, impl_->queries, 0, count, ticks.size() * sizeof(uint64_t), ticks.data(),
-          sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+          context.device, impl_->queries, 2 * first, count, ticks.size() * sizeof(uint64_t),
+          ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
       "[recording] vkGetQueryPoolResults"));
   const uint64_t mask = context.timestamp_bits >= 64 ? ~0ull : (1ull << context.timestamp_bits) - 1;
-  for (uint32_t i = 0; i < impl_->dispatches; ++i) {
+  for (uint32_t i = 0; i < end - first; ++i) {
     const uint64_t ticked = (ticks[2 * i + 1] - ticks[2 * i]) & mask;
     spans.push_back({static_cast<double>(ticks[2 * i] & mask) * context.timestamp_period,
                      static_cast<double>(ticked) * context.timestamp_period});
@@ -149,67 +165,115 @@ std::shared_ptr<DispatchProfiler> VulkanDevice::profiler() const {
   return impl_->profiler;
 }
 
-Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordings) {
-  std::vector<SubmitChunk> chunks;
-  for (const Recording* recording : recordings) {
-    if (!recording || recording->impl().device.get() != this) {
+namespace {
+
+// The copies of a submission as command buffers, which come back to their owner with the value of
+// the submit, or with 0 where it never came to it.
+class CopyChunk {
+ public:
+  explicit CopyChunk(CopyCommands& owner) : owner_(owner) {}
+  CopyChunk(const CopyChunk&) = delete;
+  CopyChunk& operator=(const CopyChunk&) = delete;
+  ~CopyChunk() {
+    if (recorded_) owner_.submitted(*recorded_, value_);
+  }
+  Status record(std::span<const BufferCopy> copies, CopyCommands::When when,
+                std::vector<SubmitChunk>& chunks) {
+    if (copies.empty()) return {};
+    VKF_ASSIGN(recorded_, owner_.record(copies, when));
+    chunks.push_back(CopyCommands::chunk(*recorded_));
+    return {};
+  }
+  void submitted(uint64_t value) { value_ = value; }
+
+ private:
+  CopyCommands& owner_;
+  CopyCommands::Recorded* recorded_ = nullptr;
+  uint64_t value_ = 0;
+};
+
+}  // namespace
+
+Result<uint64_t> VulkanDevice::submit(const Submission& submission) {
+  for (const RecordingRange& range : submission.ranges) {
+    if (!range.recording || range.recording->impl().device.get() != this) {
       return invalid_argument(
           "[submit] a recording is null or was made on another device; submit it there");
     }
-    const auto& own = recording->impl().chunks;
+  }
+  return impl_->profiler == nullptr ? submit_now(submission) : submit_profiled(submission);
+}
+
+Result<uint64_t> VulkanDevice::submit_now(const Submission& submission) {
+  std::vector<SubmitChunk> chunks;
+  CopyChunk before(*impl_->copies), after(*impl_->copies);
+  VKF_CHECK(before.record(submission.before, CopyCommands::When::kBeforeKernels, chunks));
+  for (const RecordingRange& range : submission.ranges) {
+    const auto own = range.recording->impl().chunks_of(range.part);
     chunks.insert(chunks.end(), own.begin(), own.end());
   }
-  if (impl_->profiler != nullptr && impl_->profiler->watches()) return submit_watched(recordings);
-  if (impl_->profiler != nullptr && recordings.size() > 1) return submit_apart(recordings);
-  const auto begin = std::chrono::steady_clock::now();
+  VKF_CHECK(after.record(submission.after, CopyCommands::When::kAfterKernels, chunks));
   VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
-  for (const Recording* recording : recordings) {
-    raise_to(recording->impl().last_value, value);
-    raise_to(recording->impl().timed_value, value);
+  before.submitted(value);
+  after.submitted(value);
+  mark_used(submission.before, value);
+  mark_used(submission.after, value);
+  for (const RecordingRange& range : submission.ranges) {
+    range.recording->impl().submitted(value);
+    raise_to(range.recording->impl().timed_value, value);
   }
-  if (impl_->profiler == nullptr || recordings.empty()) return value;
-  VKF_CHECK(wait(value));
-  const std::chrono::duration<double, std::nano> wall = std::chrono::steady_clock::now() - begin;
-  VKF_ASSIGN(const std::vector<Recording::Span> spans, recordings.front()->dispatch_spans());
-  impl_->profiler->finished(recordings.front()->impl().profiled, spans, wall.count());
   return value;
 }
 
-Result<uint64_t> VulkanDevice::submit_part(const Recording& recording, RecordingPart part) {
-  Recording::Impl& own = recording.impl();
-  const std::span<const SubmitChunk> all = own.chunks;
-  const std::span<const SubmitChunk> chunks =
-      part == RecordingPart::kBeforeCut ? all.first(own.cut_chunk) : all.subspan(own.cut_chunk);
-  VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
-  raise_to(own.last_value, value);
-  return value;
-}
-
-Result<uint64_t> VulkanDevice::submit_apart(std::span<const Recording* const> recordings) {
+// Every range is a submit of its own that is waited for, or every dispatch where the profiler wants
+// to see what each wrote.
+Result<uint64_t> VulkanDevice::submit_profiled(const Submission& submission) {
+  const size_t count = submission.ranges.size();
+  if (count == 0) return submit_now(submission);
+  if (impl_->profiler->watches() && !submission.before.empty()) {
+    VKF_CHECK(submit_now({.before = submission.before}));
+  }
   uint64_t value = 0;
-  for (size_t i = 0; i < recordings.size(); ++i) {
-    VKF_ASSIGN(value, submit(recordings.subspan(i, 1)));
+  for (size_t i = 0; i < count; ++i) {
+    const RecordingRange& range = submission.ranges[i];
+    if (impl_->profiler->watches()) {
+      VKF_ASSIGN(value, submit_watched(*range.recording, range.part));
+      continue;
+    }
+    Submission one{.ranges = {&range, 1}};
+    if (i == 0) one.before = submission.before;
+    if (i + 1 == count) one.after = submission.after;
+    const auto begin = std::chrono::steady_clock::now();
+    VKF_ASSIGN(value, submit_now(one));
+    VKF_CHECK(wait(value));
+    const std::chrono::duration<double, std::nano> wall = std::chrono::steady_clock::now() - begin;
+    VKF_ASSIGN(const std::vector<Recording::Span> spans,
+               range.recording->dispatch_spans(range.part));
+    const Recording::Impl& recording = range.recording->impl();
+    const auto [first, end] = recording.dispatches_of(range.part);
+    impl_->profiler->finished({recording.profiled, first, end - first}, spans, wall.count());
   }
-  return value;
+  if (!impl_->profiler->watches() || submission.after.empty()) return value;
+  return submit_now({.after = submission.after});
 }
 
-Result<uint64_t> VulkanDevice::submit_watched(std::span<const Recording* const> recordings) {
+Result<uint64_t> VulkanDevice::submit_watched(const Recording& recording, RecordingPart part) {
   VKF_ASSIGN(const std::unique_ptr<SliceStream> stream, SliceStream::create(shared_from_this()));
-  for (const Recording* recording : recordings) {
-    Slice slice;
-    slice.parts = {{recording, {}}};
-    std::vector<PlanPiece>& now = slice.parts[0].pieces;
-    const std::vector<PlanPiece> pieces = all_pieces(recording->plan(), caps().max_dispatch_flops);
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      now.push_back(pieces[i]);
-      const bool last = i + 1 == pieces.size() || pieces[i + 1].dispatch != pieces[i].dispatch;
-      if (!last && now.size() < SliceStream::kMostPieces) continue;
-      VKF_CHECK(stream->submit(slice, {}));
-      VKF_CHECK(stream->wait());
-      stream->forget();
-      now.clear();
-      if (last) VKF_CHECK(impl_->profiler->executed(*recording, pieces[i].dispatch));
-    }
+  const auto [first, end] = recording.impl().dispatches_of(part);
+  Slice slice;
+  slice.parts = {{&recording, {}}};
+  std::vector<PlanPiece>& now = slice.parts[0].pieces;
+  const std::vector<PlanPiece> pieces = all_pieces(recording.plan(), caps().max_dispatch_flops);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].dispatch < first || pieces[i].dispatch >= end) continue;
+    now.push_back(pieces[i]);
+    const bool last = i + 1 == pieces.size() || pieces[i + 1].dispatch != pieces[i].dispatch;
+    if (!last && now.size() < SliceStream::kMostPieces) continue;
+    VKF_CHECK(stream->submit(slice, {}));
+    VKF_CHECK(stream->wait());
+    stream->forget();
+    now.clear();
+    if (last) VKF_CHECK(impl_->profiler->executed(recording, pieces[i].dispatch));
   }
   return impl_->timeline->last_submitted();
 }

@@ -26,8 +26,8 @@ struct RecordingInputs {
   enum class Profile : uint8_t { kOff, kOn } profile = Profile::kOff;
 };
 
-// The command buffers before RecordingInputs::cut, and those from it on.
-enum class RecordingPart : uint8_t { kBeforeCut, kBehindCut };
+// The whole of a recording, the dispatches before RecordingInputs::cut, or those from it on.
+enum class RecordingPart : uint8_t { kAll, kBeforeCut, kAfterCut };
 
 class Recording {
  public:
@@ -61,12 +61,12 @@ class Recording {
   // Nanoseconds per plan dispatch of the last finished submit; empty without profiling or where
   // the device has no timestamps.
   Result<std::vector<double>> dispatch_times() const;
-  // The same, with the device clock's time when each began.
+  // The same of one part, with the device clock's time when each dispatch began.
   struct Span {
     double start_ns = 0;  // since a moment of the device's own
     double ns = 0;
   };
-  Result<std::vector<Span>> dispatch_spans() const;
+  Result<std::vector<Span>> dispatch_spans(RecordingPart part) const;
 
   struct Impl;
   Impl& impl() const { return *impl_; }

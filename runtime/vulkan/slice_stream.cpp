@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "vulkan/command_buffers.h"
+#include "vulkan/copy_commands.h"
 #include "vulkan/recorder.h"
 
 namespace vkformer {
@@ -141,13 +142,14 @@ Result<Slot*> SliceStream::Impl::next_slot() {
 }
 
 void SliceStream::Impl::write(VkCommandBuffer commands, const Slice& slice) {
-  if (slice.writes.empty()) return;
-  constexpr VkPipelineStageFlags kEarlier = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
-                                            VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT |
-                                            VK_PIPELINE_STAGE_TRANSFER_BIT;
-  context().memory_barrier(commands, kEarlier,
-                           VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-                           VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+  if (slice.writes.empty() && slice.before.empty()) return;
+  constexpr VkPipelineStageFlags kEarlier =
+      VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+      VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  context().memory_barrier(
+      commands, kEarlier,
+      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+      VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
   for (const SliceWrite& w : slice.writes) {
     for (size_t at = 0; at < w.bytes.size(); at += kMostUpdate) {
       context().api.CmdUpdateBuffer(commands, w.buffer->impl()->placed.handle, w.offset + at,
@@ -199,6 +201,7 @@ Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Sli
     context().api.CmdResetQueryPool(commands, queries, first, slot.queries);
   }
   write(commands, slice);
+  for (const BufferCopy& one : slice.before) record_copy(context(), commands, one);
   for (const SliceImage& image : slice.images) copy(commands, image);
   PieceQueries timed{queries, first};
   for (const SlicePart& part : slice.parts) {
@@ -208,6 +211,11 @@ Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Sli
                            VK_ACCESS_SHADER_WRITE_BIT,
                            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
                            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+  for (const BufferCopy& one : slice.after) record_copy(context(), commands, one);
+  if (!slice.after.empty()) {
+    context().memory_barrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                             VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  }
   slot.slice = ++slices;
   return {};
 }
@@ -236,7 +244,10 @@ Result<uint64_t> SliceStream::submit(const Slice& slice, const SubmitSemaphores&
     return value.error();
   }
   slot->value = impl_->last_value = *value;
-  for (const SlicePart& part : slice.parts) part.recording->impl().last_value = *value;
+  for (const SlicePart& part : slice.parts) part.recording->impl().submitted(*value);
+  for (const SliceWrite& write : slice.writes) raise_to(write.buffer->impl()->last_use, *value);
+  mark_used(slice.before, *value);
+  mark_used(slice.after, *value);
   if (!impl_->queries) {
     // It was submitted, so a wait that fails must not make it pass for one that was refused.
     impl_->device->impl().timeline->settle(*value);

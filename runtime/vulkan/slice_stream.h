@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "vulkan/buffer_copy.h"
 #include "vulkan/recording.h"
 
 namespace vkformer {
@@ -37,8 +38,10 @@ struct SliceImage {
 
 struct Slice {
   std::vector<SliceWrite> writes;
+  std::vector<BufferCopy> before;  // of what the host wrote
   std::vector<SliceImage> images;
   std::vector<SlicePart> parts;
+  std::vector<BufferCopy> after;  // of what the host will read
 };
 
 // Measured times of a slice that the GPU has finished.

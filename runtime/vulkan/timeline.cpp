@@ -234,6 +234,18 @@ Status Timeline::wait(uint64_t value) {
   return {};
 }
 
+bool Timeline::reached(uint64_t value) {
+  if (value <= reached_.load()) return true;
+  if (kind_ == Kind::kFences) {
+    const std::lock_guard<std::mutex> lock(fence_mutex_);
+    retire_finished();
+    return value <= finished_;
+  }
+  uint64_t now = 0;
+  const VkResult asked = context_.api.GetSemaphoreCounterValue(context_.device, semaphore_, &now);
+  return asked == VK_SUCCESS && value <= now;
+}
+
 // Repeats a wait that a driver without memory cannot carry out. Where it never can, the device
 // counts as lost.
 template <class Wait>

@@ -35,6 +35,8 @@ class Timeline {
                           const SubmitSemaphores* semaphores = nullptr);
   // Blocks until `value` is reached; 0 is reached from the start.
   Status wait(uint64_t value);
+  // Whether `value` is reached, without waiting.
+  bool reached(uint64_t value);
   uint64_t last_submitted() const { return last_.load(); }
   // Waits for `value` before what the device may be using is given back or written over; goes on
   // waiting where a driver without memory fails to. A lost device counts as finished.

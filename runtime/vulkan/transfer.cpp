@@ -43,7 +43,7 @@ uint64_t Transfer::staging_bytes() const {
 Status Transfer::make_staging() {
   if (staging_) return {};
   VKF_ASSIGN(PlacedBuffer made,
-             memory_.make(staging_bytes(), MemoryUse::kReadback, "vkformer staging"));
+             memory_.make(staging_bytes(), MemoryUse::kHost, "vkformer staging"));
   if (!made.mapped) {
     memory_.release(made);
     return Error{ErrorCode::kDriver,
@@ -111,15 +111,6 @@ Status Transfer::download(VkBuffer from, uint64_t offset, std::span<std::byte> d
     offset += bytes;
   }
   return {};
-}
-
-Status Transfer::copy(std::span<const TransferCopy> copies) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  VKF_CHECK(begin());
-  for (const TransferCopy& c : copies) {
-    context_.api.CmdCopyBuffer(commands_, c.from, c.to, 1, &c.range);
-  }
-  return submit_and_wait();
 }
 
 Status Transfer::fill(VkBuffer to, uint64_t offset, uint64_t bytes, uint32_t word) {

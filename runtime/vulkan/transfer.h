@@ -12,11 +12,6 @@
 
 namespace vkformer {
 
-struct TransferCopy {
-  VkBuffer from, to;
-  VkBufferCopy range;
-};
-
 class Transfer {
  public:
   static Result<std::unique_ptr<Transfer>> create(Context& context, MemoryPool& memory,
@@ -33,8 +28,6 @@ class Transfer {
   Status upload(VkBuffer to, uint64_t offset, std::span<const std::byte> data);
   Status download(VkBuffer from, uint64_t offset, std::span<std::byte> data);
   Status fill(VkBuffer to, uint64_t offset, uint64_t bytes, uint32_t word);
-  // From buffer to buffer, all in one submit.
-  Status copy(std::span<const TransferCopy> copies);
 
  private:
   Transfer(Context& context, MemoryPool& memory, Timeline& timeline)

@@ -11,7 +11,7 @@
 #include "reference/matmul.h"
 #include "support/matrix_rounding.h"
 #include "support/operator_check.h"
-#include "vulkan/recording.h"
+#include "vulkan/submission.h"
 
 namespace vkformer::testing {
 
@@ -208,11 +208,11 @@ inline std::vector<uint32_t> run_product(const std::shared_ptr<VulkanDevice>& de
   for (const Buffer& buffer : buffers) bound.memory.push_back({&buffer, 0, buffer.bytes()});
   const auto recording = Recording::create(device, plan, bound);
   REQUIRE_MESSAGE(recording.ok(), how.name << ": " << recording.error().message);
-  const Recording* list[] = {&*recording};
+  const RecordingRange list[] = {{&*recording}};
   std::vector<uint32_t> first;
   for (int run = 0; run < runs; ++run) {
     REQUIRE(device->upload(buffers[3], 0, std::as_bytes(std::span(poison))).ok());
-    const auto value = device->submit(list);
+    const auto value = device->submit({.ranges = list});
     REQUIRE(value.ok());
     REQUIRE(device->wait(*value).ok());
     std::vector<uint32_t> words(p.y_words);

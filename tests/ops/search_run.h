@@ -133,8 +133,8 @@ class SearchRun {
 
  private:
   void submit() {
-    const Recording* list[] = {recording_.get()};
-    const auto value = device_->submit(list);
+    const RecordingRange list[] = {{recording_.get()}};
+    const auto value = device_->submit({.ranges = list});
     REQUIRE(value.ok());
     REQUIRE(device_->wait(*value).ok());
   }

@@ -6,7 +6,7 @@
 
 #include "params/decode_state.h"
 #include "support/operator_check.h"
-#include "vulkan/recording.h"
+#include "vulkan/submission.h"
 
 namespace vkformer::testing {
 
@@ -62,8 +62,8 @@ inline TensorMap run_step(const TierDevice& on, const Graph& graph, const Tensor
   bound.indirect_args = {&arguments, 0, arguments.bytes()};
   const Result<Recording> recording = Recording::create(on.device, *plan, bound);
   REQUIRE_MESSAGE(recording.ok(), recording.error().message);
-  const Recording* list[] = {&*recording};
-  const Result<uint64_t> value = device.submit(list);
+  const RecordingRange list[] = {{&*recording}};
+  const Result<uint64_t> value = device.submit({.ranges = list});
   REQUIRE(value.ok());
   REQUIRE(device.wait(*value).ok());
   TensorMap all;

@@ -67,7 +67,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("buffers start at zero and copies round-trip") {
     VKF_TEST_DEVICE(device);
-    for (MemoryUse use : {MemoryUse::kDevice, MemoryUse::kReadback}) {
+    for (MemoryUse use : {MemoryUse::kDevice, MemoryUse::kHost}) {
       // More than a staging buffer holds.
       Buffer buffer = make_words(*device, 5 << 20, "large", use);
       CHECK(mismatches(read_words(*device, buffer, 5 << 20), 0, 0) == 0);
@@ -131,8 +131,8 @@ TEST_SUITE("gpu") {
     inputs.memory = {whole(buffer)};
     const Recording recording = record(device, plan, inputs);
     device->impl().context.api.QueueSubmit = lose_submit;
-    const Recording* one[] = {&recording};
-    const auto submitted = device->submit(one);
+    const RecordingRange one[] = {{&recording}};
+    const auto submitted = device->submit({.ranges = one});
     REQUIRE_FALSE(submitted);
     CHECK(submitted.error().code == ErrorCode::kDeviceLost);
     CHECK(submitted.error().message.find("make a new Device") != std::string::npos);
@@ -172,9 +172,9 @@ TEST_SUITE("gpu") {
         inputs.memory = {whole(*buffer)};
         auto recording = Recording::create(device, plan, inputs);
         if (!recording) return;
-        const std::vector<const Recording*> batch(3, &*recording);
+        const std::vector<RecordingRange> batch(3, {&*recording});
         for (int i = 0; i < 20; ++i) {
-          auto value = device->submit(batch);
+          auto value = device->submit({.ranges = batch});
           if (!value || !device->wait(*value)) return;
         }
         std::vector<uint32_t> words(512);
@@ -192,8 +192,8 @@ TEST_SUITE("gpu") {
     const Status status = device->wait(~0ull);
     REQUIRE_FALSE(status);
     CHECK(status.error().code == ErrorCode::kInvalidArgument);
-    const Recording* none[] = {nullptr};
-    CHECK_FALSE(device->submit(none));
+    const RecordingRange none[] = {{}};
+    CHECK_FALSE(device->submit({.ranges = none}));
     const auto empty = device->submit({});
     REQUIRE(empty);
     CHECK(device->wait(*empty));

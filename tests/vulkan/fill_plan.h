@@ -9,7 +9,7 @@
 
 #include "params/fill.h"
 #include "plan/plan.h"
-#include "vulkan/recording.h"
+#include "vulkan/submission.h"
 
 namespace vkformer::fill_plan {
 
@@ -74,8 +74,8 @@ inline Recording record(const std::shared_ptr<VulkanDevice>& device, const Plan&
 
 // Submits `recording` that many times in one batch and waits.
 inline void run(VulkanDevice& device, const Recording& recording, size_t times = 1) {
-  const std::vector<const Recording*> batch(times, &recording);
-  auto value = device.submit(batch);
+  const std::vector<RecordingRange> batch(times, {&recording});
+  auto value = device.submit({.ranges = batch});
   if (!value) FAIL(value.error().message);
   const Status status = device.wait(*value);
   if (!status) FAIL(status.error().message);

@@ -38,9 +38,9 @@ TEST_SUITE("gpu") {
     const Recording recording = record(device, plan, inputs);
     // More submits in flight than there are fences.
     uint64_t first = 0, last = 0;
-    const Recording* one[] = {&recording};
+    const RecordingRange one[] = {{&recording}};
     for (int i = 0; i < 40; ++i) {
-      auto value = device->submit(one);
+      auto value = device->submit({.ranges = one});
       REQUIRE(value);
       CHECK(*value > last);
       last = *value;

@@ -1,5 +1,5 @@
 // Recording, submitting and reading back, on whatever device there is.
-#include "vulkan/recording.h"
+#include "vulkan/submission.h"
 
 #include "support/test_device.h"
 #include "vulkan/device_impl.h"
@@ -206,8 +206,8 @@ TEST_SUITE("gpu") {
       RecordingInputs inputs;
       inputs.memory = {whole(kept), {}};
       const Recording recording = record(device, plan, inputs);
-      const Recording* twice[] = {&recording, &recording};
-      REQUIRE(device->submit(twice));
+      const RecordingRange twice[] = {{&recording}, {&recording}};
+      REQUIRE(device->submit({.ranges = twice}));
     }
     CHECK(mismatches(read_words(*device, kept, 1 << 16), 4) == 0);
     kept = Buffer();

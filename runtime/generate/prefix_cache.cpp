@@ -1,30 +1,29 @@
-// The part of SessionState that generates in rows which keep their keys, so that a prompt that
-// begins like an earlier text is read from where they part: a batch of its own.
+#include "generate/prefix_cache.h"
+
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "base/message.h"
-#include "generate/batch_state.h"
-#include "session/session_state.h"
 
 namespace vkformer {
 namespace {
 
-// Tokens of a step, and rows at most. One number for all calls: what a text gets must not depend on
-// how many others a call has. More would read prompts sooner, but kernels for more tokens compute
-// rows that nobody wants where a conversation goes on by one token at a time.
+// Tokens of a step, and sequences at most. One number for all calls: what a text gets must not
+// depend on how many others a call has. More would read prompts sooner, but kernels for more tokens
+// compute rows that a conversation, which goes on by one token at a time, has no use for.
 constexpr int kStepTokens = 8;
-// Positions that rows have at least, so that a conversation does not outgrow them at once.
+// Positions that a sequence has at least, so that a conversation does not outgrow it at once.
 constexpr int64_t kLeastCapacity = 256;
-// Tokens that a row goes back where keys give way to newer ones: a last message and its answer,
-// which may be asked for again in other words.
+// Tokens that a sequence can go back where new keys take the place of old ones: a last message and
+// its answer, which may be asked for again in other words.
 constexpr int64_t kBack = 256;
 constexpr int kMostWaiting = 1 << 20;
 
 }  // namespace
 
 // What becomes of the requests of one call.
-struct SessionState::KeptCall {
+struct PrefixCache::Call {
   const GenerateOptions& options;
   std::map<uint64_t, size_t> inputs;  // by the number of the request
   Generation found;
@@ -39,7 +38,7 @@ struct SessionState::KeptCall {
     const TokenVerdict verdict =
         options.on_token({input, token.sequence, token.id, token.log_probability});
     if (verdict == TokenVerdict::kCancel) {
-      status = cancelled(message({"[generate] the caller asked to stop behind token ",
+      status = cancelled(message({"[generate] the caller asked to stop after token ",
                                   to.log_probabilities.size(), " of input ", input}));
     }
     return verdict;
@@ -53,67 +52,66 @@ struct SessionState::KeptCall {
   }
 };
 
-bool SessionState::keeps_texts(const GenerateOptions& o) const {
-  const ModelFacts& facts = model_->family().facts();
-  // Turned keys go into a packed cache by way of one line a row, where a step has several tokens.
-  return options_.prefix_reuse == SessionOptions::PrefixReuse::kOn && options_.cache == "f32" &&
-         o.beams == 1 && facts.kind == ModelKind::kDecoder &&
+bool PrefixCache::serves(const ModelFacts& facts, const GenerateOptions& o,
+                         const std::string& cache) {
+  // Rotated keys go into a packed cache by way of one line a row, where a step has several tokens.
+  return cache == "f32" && o.beams == 1 && facts.kind == ModelKind::kDecoder &&
          facts.slots == ModelFacts::Slots::kYes && facts.head == HeadKind::kLanguage &&
          facts.prompts == ModelFacts::Prompts::kRounded;
 }
 
-Status SessionState::make_kept(int64_t rows, int64_t tokens, const GenerateOptions& o) {
-  const bool fits = kept_.batch != nullptr && kept_.options.rows >= rows &&
-                    kept_.options.capacity >= tokens && kept_.options.context == o.context &&
-                    kept_.options.sinks == o.sinks;
+Status PrefixCache::make(int64_t sequences, int64_t tokens, const GenerateOptions& o,
+                         GenerationCounters& counters) {
+  const bool fits = batch_ != nullptr && made_for_.rows >= sequences &&
+                    made_for_.capacity >= tokens && made_for_.context == o.context &&
+                    made_for_.sinks == o.sinks;
   if (fits) return {};
   const ModelFacts& facts = model_->family().facts();
   const auto most = static_cast<uint64_t>(std::max(tokens, generation_limit(facts, o)));
   const auto wanted = static_cast<uint64_t>(std::max(tokens, kLeastCapacity));
-  BatchOptions options{.rows = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(rows)))};
+  BatchOptions options{.rows = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(sequences)))};
   options.capacity = static_cast<int>(std::min(std::bit_ceil(wanted), most));
   options.step_tokens = kStepTokens;
   options.waiting = kMostWaiting;
   options.context = o.context;
   options.sinks = o.sinks;
-  kept_ = {};
-  VKF_ASSIGN(kept_.batch, BatchState::create(model_, options, kBack));
-  kept_.options = std::move(options);
-  ++counters_.recordings;
+  batch_.reset();
+  VKF_ASSIGN(batch_, BatchState::create(model_, options, kBack));
+  made_for_ = std::move(options);
+  ++counters.recordings;
   return {};
 }
 
-Status SessionState::run_kept(KeptCall& call) {
-  BatchState& batch = *kept_.batch;
-  const BatchCounters before = batch.counters();
-  const int64_t submits = batch.submits();
-  while (!batch.idle()) {
+Status PrefixCache::run(Call& call, GenerationCounters& counters) {
+  const BatchCounters before = batch_->counters();
+  const int64_t submits = batch_->submits();
+  while (!batch_->idle()) {
     for (const auto& [number, input] : call.inputs) {
       // Those that have ended are not known any more.
-      if (!call.status) (void)batch.cancel(number);
+      if (!call.status) (void)batch_->cancel(number);
     }
-    VKF_ASSIGN(const std::vector<BatchUpdate> updates, batch.step());
+    VKF_ASSIGN(const std::vector<BatchUpdate> updates, batch_->step());
     for (const BatchUpdate& update : updates) call.end(update);
   }
-  const BatchCounters after = batch.counters();
-  counters_.steps = after.work.steps - before.work.steps;
-  counters_.submits = batch.submits() - submits;
-  counters_.reused_tokens = after.work.reused_tokens - before.work.reused_tokens;
-  counters_.cache_bytes = after.cache_bytes;
+  const BatchCounters after = batch_->counters();
+  counters.steps = after.work.steps - before.work.steps;
+  counters.submits = batch_->submits() - submits;
+  counters.reused_tokens = after.work.reused_tokens - before.work.reused_tokens;
+  counters.cache_bytes = after.cache_bytes;
   return {};
 }
 
-Result<Generation> SessionState::generate_kept(const TensorMap& inputs,
-                                               const GenerateOptions& options) {
+Result<Generation> PrefixCache::generate(const TensorMap& inputs, const GenerateOptions& options,
+                                         GenerationCounters& counters) {
   StepShape shape;
   VKF_ASSIGN(const GenerationInputs read,
              read_single_inputs(model_->family(), inputs, options, shape));
   VKF_ASSIGN(const GenerationSizes sizes,
              generation_sizes(model_->family().facts(), read.longest(), {.shape = shape}, options));
   const int64_t texts = shape.batch * options.return_sequences;
-  VKF_CHECK(
-      make_kept(std::min<int64_t>(texts, kStepTokens), read.longest() + sizes.new_tokens, options));
-  KeptCall call{.options = options, .inputs = {}, .found = {}, .status = {}};
+  VKF_CHECK(make(std::min<int64_t>(texts, kStepTokens), read.longest() + sizes.new_tokens, options,
+                 counters));
+  Call call{.options = options, .inputs = {}, .found = {}, .status = {}};
   call.found.resize(read.prompts.size());
   BatchRequest request{.prompt = {}, .options = options, .client = {}};
   request.options.context.reset();
@@ -123,13 +121,13 @@ Result<Generation> SessionState::generate_kept(const TensorMap& inputs,
     request.options.on_token = [&call, i](const NewToken& token) { return call.take(i, token); };
     call.found[i].resize(static_cast<size_t>(options.return_sequences));
     for (Hypothesis& one : call.found[i]) one.ids = request.prompt;
-    const Result<uint64_t> number = kept_.batch->submit(request);
+    const Result<uint64_t> number = batch_->submit(request);
     if (number) call.inputs.emplace(*number, i);
     if (!number) call.status = number.error();
   }
-  const Status ran = run_kept(call);
+  const Status ran = run(call, counters);
   // After an error of the device a batch is of no more use.
-  if (!ran) kept_ = {};
+  if (!ran) clear();
   VKF_CHECK(ran);
   VKF_CHECK(call.status);
   return std::move(call.found);

@@ -1,6 +1,5 @@
-// The part of SessionState that does contrastive search (Su et al. 2022, "A Contrastive Framework
-// for Neural Text Generation"). Every candidate's hidden state is compared with those of all tokens
-// before it, so each token takes a full pass over its candidates instead of a step.
+#include "generate/contrastive_search.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,8 +7,6 @@
 
 #include "base/message.h"
 #include "generate/token_choice.h"
-#include "session/pass_rows.h"
-#include "session/session_state.h"
 
 namespace vkformer {
 namespace {
@@ -125,39 +122,18 @@ Status check_contrast(const GenerateOptions& o) {
       "or forced tokens; leave them away");
 }
 
-}  // namespace
-
-Result<Generation> SessionState::generate_contrastive(const TensorMap& inputs,
-                                                      const GenerateOptions& options) {
-  VKF_CHECK(check_contrast(options));
-  StepShape shape;
-  VKF_ASSIGN(const GenerationInputs read,
-             read_generation_inputs(model_->family(), inputs, options, shape));
-  Generation result(read.prompts.size());
-  for (size_t i = 0; i < read.prompts.size(); ++i) {
-    const bool decoder = model_->family().facts().kind == ModelKind::kDecoder;
-    const TensorMap source = decoder ? TensorMap() : input_row(inputs, static_cast<int64_t>(i));
-    VKF_ASSIGN(const GenerationSizes sizes,
-               generation_sizes(model_->family().facts(),
-                                static_cast<int64_t>(read.prompts[i].size()), {}, options));
-    VKF_ASSIGN(Hypothesis found,
-               contrast_one(source, read.prompts[i], i, options, sizes.new_tokens));
-    result[i].push_back(std::move(found));
-  }
-  return result;
-}
-
-Result<Hypothesis> SessionState::contrast_one(const TensorMap& source,
-                                              const std::vector<int64_t>& prompt, size_t input,
-                                              const GenerateOptions& options, int64_t new_tokens) {
-  const ModelFacts& facts = model_->family().facts();
+// Of the encoder's inputs, if there are some, and a prompt.
+Result<Hypothesis> search_one(const ModelFacts& facts, const TensorMap& source,
+                              const std::vector<int64_t>& prompt, size_t input,
+                              const GenerateOptions& options, const RunPass& run) {
+  VKF_ASSIGN(const GenerationSizes sizes,
+             generation_sizes(facts, static_cast<int64_t>(prompt.size()), {}, options));
   const auto pass = [&](const std::vector<std::vector<int64_t>>& rows) -> Result<Context> {
     const int64_t length = padded_length(facts, static_cast<int64_t>(rows[0].size()));
     const auto count = static_cast<int64_t>(rows.size());
     VKF_CHECK(check_logits(facts, length * count, "contrastive_tokens"));
     VKF_ASSIGN(TensorMap repeated, repeated_inputs(source, count));
-    VKF_ASSIGN(const TensorMap outputs,
-               run(pass_inputs(facts, std::move(repeated), rows, length), {}));
+    VKF_ASSIGN(const TensorMap outputs, run(pass_inputs(facts, std::move(repeated), rows, length)));
     Context context{.length = static_cast<size_t>(length)};
     context.vocab = static_cast<size_t>(facts.target_vocab);
     context.width = static_cast<size_t>(outputs.at("last_hidden_state").shape.back());
@@ -168,7 +144,7 @@ Result<Hypothesis> SessionState::contrast_one(const TensorMap& source,
   Hypothesis found{.ids = prompt};
   VKF_ASSIGN(Context context, pass({prompt}));
   size_t row = 0;
-  for (int64_t t = 0; t < new_tokens; ++t) {
+  for (int64_t t = 0; t < sizes.new_tokens; ++t) {
     const std::vector<Likely> likely = likeliest(context.logits_at(row, found.ids.size() - 1),
                                                  options.contrastive_tokens, forbidden(options, t));
     std::vector<std::vector<int64_t>> rows(likely.size(), found.ids);
@@ -201,6 +177,24 @@ Result<Hypothesis> SessionState::contrast_one(const TensorMap& source,
     if (ends || verdict == TokenVerdict::kEnd) break;
   }
   return found;
+}
+
+}  // namespace
+
+Result<Generation> contrastive_search(const ModelFamily& family, const TensorMap& inputs,
+                                      const GenerateOptions& options, const RunPass& run) {
+  VKF_CHECK(check_contrast(options));
+  StepShape shape;
+  VKF_ASSIGN(const GenerationInputs read, read_generation_inputs(family, inputs, options, shape));
+  Generation result(read.prompts.size());
+  for (size_t i = 0; i < read.prompts.size(); ++i) {
+    const bool decoder = family.facts().kind == ModelKind::kDecoder;
+    const TensorMap source = decoder ? TensorMap() : input_row(inputs, static_cast<int64_t>(i));
+    VKF_ASSIGN(Hypothesis found,
+               search_one(family.facts(), source, read.prompts[i], i, options, run));
+    result[i].push_back(std::move(found));
+  }
+  return result;
 }
 
 }  // namespace vkformer

@@ -1,10 +1,9 @@
-// The part of SessionState that gives log-probabilities of continuations.
+#include "generate/continuation_scores.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/message.h"
-#include "session/pass_rows.h"
-#include "session/session_state.h"
 
 namespace vkformer {
 namespace {
@@ -56,13 +55,13 @@ Result<std::vector<float>> log_probabilities(const ScoredRow& row, std::span<con
 
 }  // namespace
 
-Result<std::vector<std::vector<float>>> SessionState::score(
-    const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations) {
-  VKF_CHECK(check_idle());
-  const ModelFacts& facts = model_->family().facts();
+Result<std::vector<std::vector<float>>> score_continuations(
+    const ModelFamily& family, const TensorMap& inputs,
+    const std::vector<std::vector<int64_t>>& continuations, const RunPass& run) {
+  const ModelFacts& facts = family.facts();
   StepShape shape;
   VKF_ASSIGN(const GenerationInputs read,
-             read_generation_inputs(model_->family(), inputs, generation_defaults(), shape));
+             read_generation_inputs(family, inputs, generation_defaults(family), shape));
   VKF_CHECK(check_continuations(continuations, read.prompts.size(), facts.target_vocab));
   std::vector<std::vector<float>> scores(continuations.size());
   for (size_t i = 0; i < continuations.size(); ++i) {
@@ -74,7 +73,7 @@ Result<std::vector<std::vector<float>>> SessionState::score(
     const bool decoder = facts.kind == ModelKind::kDecoder;
     TensorMap source = decoder ? TensorMap() : input_row(inputs, static_cast<int64_t>(i));
     const TensorMap given = pass_inputs(facts, std::move(source), {row.ids}, length);
-    VKF_ASSIGN(const TensorMap outputs, run(given, {}));
+    VKF_ASSIGN(const TensorMap outputs, run(given));
     VKF_ASSIGN(const std::vector<float> logits, outputs.at("logits").to_floats());
     VKF_ASSIGN(scores[i], log_probabilities(row, logits, facts.target_vocab));
   }

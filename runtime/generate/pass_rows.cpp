@@ -1,7 +1,8 @@
-#include "session/pass_rows.h"
-#include "base/message.h"
+#include "generate/pass_rows.h"
 
 #include <algorithm>
+
+#include "base/message.h"
 
 namespace vkformer {
 namespace {

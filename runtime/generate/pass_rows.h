@@ -1,9 +1,14 @@
 // Token rows as inputs of full passes, for what is computed by passes instead of steps.
 #pragma once
 
+#include <functional>
+
 #include "generate/generation_sizes.h"
 
 namespace vkformer {
+
+// A full pass of the session that generates: inputs by name to outputs by name.
+using RunPass = std::function<Result<TensorMap>(const TensorMap& inputs)>;
 
 // What a row of so many tokens is padded to, so that near lengths share a recording; families whose
 // arithmetic depends on the length are not padded.

@@ -1,8 +1,8 @@
-// The part of SessionState that carries work out in slices.
+#include "session/sliced_run.h"
+
 #include <algorithm>
 
 #include "base/message.h"
-#include "session/session_state.h"
 
 namespace vkformer {
 namespace {
@@ -14,63 +14,16 @@ Status nothing_started() {
   return invalid_argument("[session] nothing was started; call start first");
 }
 
-// Barriers go by tensor, so no two may share bytes.
-Status check_no_overlap(const std::map<std::string, TensorPlace>& places) {
-  for (auto a = places.begin(); a != places.end(); ++a) {
-    for (auto b = std::next(a); b != places.end(); ++b) {
-      const TensorPlace& x = a->second;
-      const TensorPlace& y = b->second;
-      if (x.handle != y.handle || x.offset + x.bytes <= y.offset ||
-          y.offset + y.bytes <= x.offset) {
-        continue;
-      }
-      return invalid_argument(message({"[", a->first, "] and [", b->first,
-                                       "] overlap in one buffer; give each a place of its own"}));
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
-void scatter(Generation& from, const std::vector<size_t>& items, Generation& to) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    to.resize(std::max(to.size(), items[i] + 1));
-    to[items[i]] = std::move(from[i]);
-  }
-}
-
-Generation by_input(Generation items, const GenerateOptions& options) {
-  const auto sequences = static_cast<size_t>(options.return_sequences);
-  const size_t parts = items_per_input(options);
-  Generation result(items.size() / parts);
-  for (size_t i = 0; i < items.size(); ++i) {
-    auto& found = result[i / parts];
-    std::move(items[i].begin(), items[i].end(), std::back_inserter(found));
-  }
-  if (options.beams == 1) return result;
-  for (auto& found : result) {
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
-    if (found.size() > sequences) found.resize(sequences);
-  }
-  return result;
-}
-
-Status SessionState::make_sliced() {
-  if (sliced_) return {};
-  VKF_ASSIGN(sliced_, SlicedWork::create(model_->device()));
-  return {};
-}
-
-Status SessionState::check_idle() const {
+Status SlicedRun::check_idle() const {
   if (!started_) return {};
   return invalid_argument(
       "[session] what was started is not finished; call finish or cancel first, or use another "
       "session of the same model");
 }
 
-Status SessionState::check_advance(double microseconds) const {
+Status SlicedRun::check_advance(double microseconds) const {
   if (!started_) return nothing_started();
   if (microseconds > 0) return {};
   return invalid_argument(
@@ -79,28 +32,33 @@ Status SessionState::check_advance(double microseconds) const {
                "time to spare"}));
 }
 
-Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
-                           const std::map<std::string, TensorPlace>& places) {
-  return start_pass(inputs, options, places, {}, {});
-}
-
-Status SessionState::start_pass(const TensorMap& inputs, const RunOptions& options,
-                                const std::map<std::string, TensorPlace>& places,
-                                std::shared_ptr<ImageInputs> images,
-                                std::vector<SliceImage> copies) {
-  VKF_CHECK(check_no_overlap(places));
-  ForwardInputs read;
-  Started work{.images = std::move(images)};
-  VKF_ASSIGN(work.pass, pass_for(inputs, options, places, read));
-  VKF_CHECK(make_sliced());
-  work.words = std::move(read.words);
+Status SlicedRun::start(Started work, const std::function<Status()>& begin) {
+  VKF_CHECK(check_idle());
+  if (!sliced_) {
+    VKF_ASSIGN(sliced_, SlicedWork::create(device_));
+  }
   started_ = std::move(work);
-  const Status begun = begin_pass(std::move(copies));
+  const Status begun = begin();
   if (!begun) started_.reset();
   return begun;
 }
 
-Status SessionState::begin_pass(std::vector<SliceImage> copies) {
+Status SlicedRun::start_pass(std::shared_ptr<ForwardPass> pass, FeedWords words,
+                             std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies) {
+  Started work{.pass = std::move(pass), .words = std::move(words), .images = std::move(images)};
+  return start(std::move(work), [&] { return begin_pass(std::move(copies)); });
+}
+
+Status SlicedRun::start_generation(std::vector<GenerationJob> jobs, const GenerateOptions& options,
+                                   int steps_per_submit, GenerationCounters& counters) {
+  Started work{.options = options,
+               .steps_per_submit = steps_per_submit,
+               .counters = &counters,
+               .jobs = std::move(jobs)};
+  return start(std::move(work), [&] { return begin_job(); });
+}
+
+Status SlicedRun::begin_pass(std::vector<SliceImage> copies) {
   VKF_ASSIGN(std::vector<SliceWrite> writes, started_->pass->writes(started_->words));
   size_t bytes = 0;
   for (const SliceWrite& write : writes) bytes += write.bytes.size();
@@ -109,65 +67,37 @@ Status SessionState::begin_pass(std::vector<SliceImage> copies) {
         message({"[start] the inputs are ", bytes, " bytes, but at most ", kMostWritten,
                  " are written by command buffers; give them as buffers"}));
   }
-  std::vector<SlicedUnit> units;
-  if (started_->images) units.push_back(started_->images->unit());
-  units.push_back(started_->pass->unit());
-  sliced_->start(std::move(units), std::move(writes), std::move(copies));
+  VKF_ASSIGN(SlicedPlan plan, started_->pass->sliced(std::move(writes)));
+  plan.images = std::move(copies);
+  if (started_->images) {
+    plan.units.insert(plan.units.begin(), started_->images->unit());
+    const std::vector<BufferCopy> tables = started_->images->take_writes();
+    plan.before.insert(plan.before.end(), tables.begin(), tables.end());
+  }
+  sliced_->start(std::move(plan));
   return {};
 }
 
-Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options,
-                                     std::map<std::string, TensorPlace> places,
-                                     const std::vector<SourceImage>& images,
-                                     const PictureSettings& settings) {
-  VKF_CHECK(check_idle());
-  constexpr const char* kName = "pixel_values";
-  if (inputs.count(kName) != 0 || places.count(kName) != 0) {
-    return invalid_argument(
-        "[pixel_values] are given beside the images that they are made of; leave one of them out");
-  }
-  VKF_ASSIGN(const ImageInputsKey key, image_inputs_key(images, settings));
-  VKF_ASSIGN(const std::shared_ptr<ImageInputs> made, image_inputs(key));
-  inputs[kName] = Tensor::zeros(DType::kF32, made->shape());
-  places[kName] = made->place();
-  return start_pass(inputs, options, places, made, made->copies(images));
-}
-
-Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
-  if (options.contrastive_tokens != 0) {
-    return unsupported(
-        "[start_generation] every token of contrastive search is a pass of its own, whose slices "
-        "nobody plans; use generate");
-  }
-  Started work{.options = options};
-  VKF_ASSIGN(work.jobs, plan_generation(inputs, options));
-  VKF_CHECK(make_sliced());
-  started_ = std::move(work);
-  const Status begun = begin_job();
-  if (!begun) started_.reset();
-  return begun;
-}
-
-Status SessionState::begin_job() {
+Status SlicedRun::begin_job() {
   const GenerationJob& job = started_->jobs[started_->job];
-  VKF_CHECK(job.pass->begin(job.inputs, started_->options, job.new_tokens, counters_));
+  VKF_CHECK(job.pass->begin(job.inputs, started_->options, job.new_tokens, *started_->counters));
   started_->share = started_->before = 0;
   VKF_CHECK(begin_steps());
   return {};
 }
 
-Result<bool> SessionState::begin_steps() {
+Result<bool> SlicedRun::begin_steps() {
   Started& work = *started_;
   GenerationPass& pass = *work.jobs[work.job].pass;
-  VKF_ASSIGN(std::vector<SlicedUnit> units, pass.next_units(options_.steps_per_submit));
-  if (units.empty()) return false;
+  VKF_ASSIGN(SlicedPlan plan, pass.next_slices(work.steps_per_submit));
+  if (plan.units.empty()) return false;
   work.before += work.share;
-  work.share = static_cast<double>(units.back().times) / static_cast<double>(pass.steps());
-  sliced_->start(std::move(units), {});
+  work.share = static_cast<double>(plan.units.back().times) / static_cast<double>(pass.steps());
+  sliced_->start(std::move(plan));
   return true;
 }
 
-Status SessionState::follow_jobs() {
+Status SlicedRun::follow_jobs() {
   const Status followed = follow_job();
   if (followed) return {};
   // What failed between two jobs cannot go on.
@@ -176,7 +106,7 @@ Status SessionState::follow_jobs() {
   return followed;
 }
 
-Status SessionState::follow_job() {
+Status SlicedRun::follow_job() {
   Started& work = *started_;
   if (work.job >= work.jobs.size() || !sliced_->begun()) return {};
   // The state of the rows is whole between steps, once these have run.
@@ -197,7 +127,7 @@ Status SessionState::follow_job() {
 }
 
 // A generation is done when its last job is.
-Advance SessionState::with_jobs(Advance advance) const {
+Advance SlicedRun::with_jobs(Advance advance) const {
   const size_t jobs = started_->jobs.size();
   if (jobs == 0) return advance;
   if (started_->job == jobs) {
@@ -218,7 +148,7 @@ Advance SessionState::with_jobs(Advance advance) const {
   return advance;
 }
 
-Result<Advance> SessionState::advance(double microseconds, const SubmitSemaphores& semaphores) {
+Result<Advance> SlicedRun::advance(double microseconds, const SubmitSemaphores& semaphores) {
   VKF_CHECK(check_advance(microseconds));
   VKF_CHECK(sliced_->collect());
   VKF_CHECK(follow_jobs());
@@ -226,7 +156,7 @@ Result<Advance> SessionState::advance(double microseconds, const SubmitSemaphore
   return with_jobs(advance);
 }
 
-Result<Advance> SessionState::record(VkCommandBuffer_T* commands, double microseconds) {
+Result<Advance> SlicedRun::record(VkCommandBuffer_T* commands, double microseconds) {
   VKF_CHECK(check_advance(microseconds));
   if (commands == nullptr) {
     return invalid_argument("[record] the command buffer is null; begin one first");
@@ -243,14 +173,14 @@ Result<Advance> SessionState::record(VkCommandBuffer_T* commands, double microse
 }
 
 // For what finish hands out; an error ends what was started.
-Status SessionState::wait_for_slices() {
+Status SlicedRun::wait_for_slices() {
   Status waited = sliced_->wait();
   if (waited) waited = sliced_->collect();
   if (!waited) (void)cancel();
   return waited;
 }
 
-Result<TensorMap> SessionState::finish() {
+Result<TensorMap> SlicedRun::finish() {
   if (!started_) return nothing_started().error();
   if (!started_->pass) {
     return invalid_argument("[finish] what was started is a generation; call finish_generation");
@@ -262,7 +192,7 @@ Result<TensorMap> SessionState::finish() {
   return work.pass->read_outputs(work.words);
 }
 
-Result<Generation> SessionState::finish_generation() {
+Result<Generation> SlicedRun::finish_generation() {
   if (!started_) return nothing_started().error();
   if (started_->pass) {
     return invalid_argument("[finish_generation] what was started is a pass; call finish");
@@ -281,20 +211,13 @@ Result<Generation> SessionState::finish_generation() {
   return result;
 }
 
-Status SessionState::forget_buffers() {
-  VKF_CHECK(check_idle());
-  forward_.remove_if([](const auto& pass) { return !pass->key().places.empty(); });
-  images_.clear();
-  return {};
-}
-
-Status SessionState::cancel() {
+Status SlicedRun::cancel() {
   if (!started_) return {};
   started_.reset();
   return sliced_->clear();
 }
 
-Result<std::map<std::string, PassTensor>> SessionState::started_tensors() const {
+Result<std::map<std::string, PassTensor>> SlicedRun::tensors() const {
   if (!started_) return nothing_started().error();
   if (!started_->pass) {
     return invalid_argument("[session] a generation hands out no buffers; read finish_generation");

@@ -1,0 +1,33 @@
+// One call's inputs as jobs: groups of inputs that run together through one pass.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "generate/generation_sizes.h"
+
+namespace vkformer {
+
+struct GenerationJob {
+  std::shared_ptr<GenerationPass> pass;
+  GenerationInputs inputs;
+  int64_t new_tokens = 0;  // at most
+};
+
+// The recorded pass for a key, from the session's cache.
+using PassForKey = std::function<Result<std::shared_ptr<GenerationPass>>(const GenerationKey& key)>;
+
+// Inputs whose prompts are exact or exceed the context run apart by length, so that each is
+// generated as it is alone.
+Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFormat cache,
+                                             const TensorMap& inputs,
+                                             const GenerateOptions& options,
+                                             const PassForKey& pass_for);
+
+// Puts each of `from` where `items` says in `to`, which grows.
+void scatter(Generation& from, const std::vector<size_t>& items, Generation& to);
+// Of items that are sequences or beam groups of an input, the sequences of each input.
+Generation by_input(Generation items, const GenerateOptions& options);
+
+}  // namespace vkformer

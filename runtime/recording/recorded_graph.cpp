@@ -1,0 +1,94 @@
+#include "recording/recorded_graph.h"
+
+#include "base/message.h"
+#include "ops/op.h"
+
+namespace vkformer {
+namespace {
+
+// The dispatch, or 0: no cut.
+uint32_t first_of(const Plan& plan, std::optional<KernelId> kernel) {
+  for (uint32_t i = 0; kernel && i < plan.dispatches.size(); ++i) {
+    if (plan.dispatches[i].kernel == *kernel) return i;
+  }
+  return 0;
+}
+
+}  // namespace
+
+HostAccess host_access(const ModelBuilder& builder, HostAccess besides) {
+  const Graph& graph = builder.graph();
+  for (const HostFeed& feed : builder.feeds())
+    besides.writes.push_back(graph.tensor(feed.tensor).name);
+  for (const HostWords& words : builder.words())
+    besides.writes.push_back(graph.tensor(words.tensor).name);
+  return besides;
+}
+
+Result<RecordedGraph> RecordedGraph::from_plan(PassMemory& memory, Plan plan,
+                                               const RecordedGraphOptions& options) {
+  VKF_CHECK(memory.allocate(plan, options.host));
+  RecordingInputs inputs = memory.bind(plan, options.model);
+  if (memory.has(options.indirect_args)) {
+    const Buffer& args = memory.buffer(options.indirect_args);
+    inputs.indirect_args = {&args, 0, args.bytes()};
+  }
+  inputs.cut = first_of(plan, options.cut_at);
+  inputs.profile = options.profile;
+  const bool replayed = options.commands == RecordedGraphOptions::Commands::kReplayed;
+  VKF_ASSIGN(Recording recording,
+             replayed ? Recording::create(memory.device(), std::move(plan), inputs)
+                      : Recording::prepare(memory.device(), std::move(plan), inputs));
+  RecordedGraph made;
+  made.recording_ = std::make_unique<Recording>(std::move(recording));
+  return made;
+}
+
+Result<RecordedGraph> RecordedGraph::create(PassMemory& memory, Graph graph,
+                                            const RecordedGraphOptions& options) {
+  VKF_ASSIGN(Plan plan, make_plan(graph, memory.device()->caps(), options.precision));
+  VKF_ASSIGN(RecordedGraph made, from_plan(memory, std::move(plan), options));
+  made.graph_ = std::move(graph);
+  return made;
+}
+
+Result<RecordedGraph> RecordedGraph::build(PassMemory& memory, const ModelBuilder& builder,
+                                           RecordedGraphOptions options) {
+  const Graph& graph = builder.graph();
+  options.host = host_access(builder, std::move(options.host));
+  VKF_ASSIGN(RecordedGraph made, create(memory, graph, options));
+  made.feeds_ = builder.feeds();
+  for (const HostWords& words : builder.words()) {
+    const std::string& name = graph.tensor(words.tensor).name;
+    if (!memory.has(name)) continue;  // no operator reads it
+    VKF_CHECK(memory.write(name, words.word, words.values));
+  }
+  return made;
+}
+
+Result<std::vector<SliceWrite>> RecordedGraph::feed_writes(const PassMemory& memory,
+                                                           const FeedWords& words) const {
+  std::vector<SliceWrite> writes;
+  for (const HostFeed& feed : feeds_) {
+    const std::string& name = graph_.tensor(feed.tensor).name;
+    if (!memory.has(name)) continue;
+    const auto found = words.find(feed.what);
+    if (found == words.end()) return internal_error(message({"[", feed.what, "] is not fed"}));
+    writes.push_back(
+        {&memory.buffer(name), feed.word * 4, std::as_bytes(std::span(found->second))});
+  }
+  return writes;
+}
+
+Status RecordedGraph::feed(PassMemory& memory, const FeedWords& words) const {
+  for (const HostFeed& feed : feeds_) {
+    const std::string& name = graph_.tensor(feed.tensor).name;
+    if (!memory.has(name)) continue;
+    const auto found = words.find(feed.what);
+    if (found == words.end()) return internal_error(message({"[", feed.what, "] is not fed"}));
+    VKF_CHECK(memory.write(name, feed.word, found->second));
+  }
+  return {};
+}
+
+}  // namespace vkformer

@@ -1,0 +1,68 @@
+// A pass or a generation that a session carries out in slices, each within a budget of GPU time.
+#pragma once
+
+#include <optional>
+
+#include "generate/generation_jobs.h"
+#include "session/forward_pass.h"
+#include "session/image_inputs.h"
+
+namespace vkformer {
+
+class SlicedRun {
+ public:
+  explicit SlicedRun(std::shared_ptr<VulkanDevice> device) : device_(std::move(device)) {}
+
+  // An error while something is started and not finished.
+  Status check_idle() const;
+  // A pass over `words`, whose pixel values are made of `images` where there are some, from copies.
+  Status start_pass(std::shared_ptr<ForwardPass> pass, FeedWords words,
+                    std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies);
+  // Jobs one after the other; `counters` outlives the run.
+  Status start_generation(std::vector<GenerationJob> jobs, const GenerateOptions& options,
+                          int steps_per_submit, GenerationCounters& counters);
+  // The next slice: to our own queue, or into a command buffer of the application.
+  Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
+  Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
+  Result<TensorMap> finish();
+  Result<Generation> finish_generation();
+  Status cancel();
+  // Tensors of the pass that was started, by name.
+  Result<std::map<std::string, PassTensor>> tensors() const;
+
+ private:
+  // What was started: a pass with its words, or the jobs of a generation.
+  struct Started {
+    std::shared_ptr<ForwardPass> pass;
+    FeedWords words;
+    std::shared_ptr<ImageInputs> images;  // or null
+    GenerateOptions options;
+    int steps_per_submit = 1;
+    GenerationCounters* counters = nullptr;
+    std::vector<GenerationJob> jobs;
+    size_t job = 0;  // the current one
+    // Shares of its steps: those that have run, and those that are being submitted.
+    double before = 0, share = 0;
+    Generation generation;
+  };
+  // Begins `work` by `begin`; nothing is started where that fails.
+  Status start(Started work, const std::function<Status()>& begin);
+  // The slices of a pass, after copies of images.
+  Status begin_pass(std::vector<SliceImage> copies);
+  Status begin_job();
+  // The next steps of the current job; false where none is left.
+  Result<bool> begin_steps();
+  // Ends a job whose rows are all finished and begins the next.
+  Status follow_jobs();
+  Status follow_job();
+  Advance with_jobs(Advance advance) const;
+  Status wait_for_slices();
+  Status check_advance(double microseconds) const;
+
+  std::shared_ptr<VulkanDevice> device_;
+  std::optional<Started> started_;
+  // After the passes, whose recordings its slices may still run.
+  std::unique_ptr<SlicedWork> sliced_;
+};
+
+}  // namespace vkformer

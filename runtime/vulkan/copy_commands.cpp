@@ -1,0 +1,118 @@
+#include "vulkan/copy_commands.h"
+
+#include <utility>
+
+#include "vulkan/command_buffers.h"
+#include "vulkan/device_impl.h"
+
+namespace vkformer {
+
+void record_copy(const Context& context, VkCommandBuffer commands, const BufferCopy& copy) {
+  const VkBufferCopy region{copy.from.offset, copy.offset, copy.from.bytes};
+  context.api.CmdCopyBuffer(commands, copy.from.buffer->impl()->placed.handle,
+                            copy.to->impl()->placed.handle, 1, &region);
+}
+
+void raise_to(std::atomic<uint64_t>& last, uint64_t value) {
+  uint64_t seen = last.load();
+  while (seen < value && !last.compare_exchange_weak(seen, value)) {
+  }
+}
+
+void mark_used(std::span<const BufferCopy> copies, uint64_t value) {
+  for (const BufferCopy& copy : copies) {
+    raise_to(copy.from.buffer->impl()->last_use, value);
+    raise_to(copy.to->impl()->last_use, value);
+  }
+}
+
+struct CopyCommands::Recorded {
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  uint64_t value = 0;
+  bool taken = false;  // between record and submitted
+};
+
+CopyCommands::CopyCommands(Context& context, Timeline& timeline)
+    : context_(context), timeline_(timeline) {}
+
+CopyCommands::~CopyCommands() {
+  for (const auto& one : all_) {
+    if (one->pool) destroy_command_pool(context_, one->pool);
+  }
+}
+
+SubmitChunk CopyCommands::chunk(const Recorded& recorded) {
+  return {recorded.commands, 0};
+}
+
+void CopyCommands::submitted(Recorded& recorded, uint64_t value) {
+  const std::lock_guard lock(mutex_);
+  recorded.value = value;
+  recorded.taken = false;
+}
+
+// One that has run, or a new one: nothing here waits.
+Result<CopyCommands::Recorded*> CopyCommands::take() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& one : all_) {
+    if (one->taken || !timeline_.reached(one->value)) continue;
+    one->taken = true;
+    return one.get();
+  }
+  auto made = std::make_unique<Recorded>();
+  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+  pool.queueFamilyIndex = context_.queue_family;
+  VKF_CHECK(context_.check_made(
+      context_.api.CreateCommandPool(context_.device, &pool, context_.allocator, &made->pool),
+      made->pool, "[copies] vkCreateCommandPool"));
+  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  info.commandPool = made->pool;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  const Status allocated =
+      context_.check(context_.api.AllocateCommandBuffers(context_.device, &info, &made->commands),
+                     "[copies] vkAllocateCommandBuffers");
+  if (!allocated) {
+    destroy_command_pool(context_, made->pool);
+    return allocated.error();
+  }
+  made->taken = true;
+  all_.push_back(std::move(made));
+  return all_.back().get();
+}
+
+Result<CopyCommands::Recorded*> CopyCommands::record(std::span<const BufferCopy> copies,
+                                                     When when) {
+  VKF_ASSIGN(Recorded * one, take());
+  const auto give_back = [&](const Status& status) {
+    submitted(*one, 0);
+    return status.error();
+  };
+  Status status = reset_command_pool(context_, one->pool, "[copies]");
+  if (!status) return give_back(status);
+  status = begin_commands(context_, one->commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+                          "[copies]");
+  if (!status) return give_back(status);
+  // Recordings begin and end with barriers against copies, so only hazards among kernels of earlier
+  // submits, the host's writes and these copies are left.
+  constexpr VkPipelineStageFlags kKernels =
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+  context_.memory_barrier(
+      one->commands, VK_PIPELINE_STAGE_HOST_BIT | kKernels | VK_PIPELINE_STAGE_TRANSFER_BIT,
+      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+      VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  for (const BufferCopy& copy : copies) record_copy(context_, one->commands, copy);
+  if (when == When::kAfterKernels) {
+    context_.memory_barrier(one->commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                            VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+                            VK_ACCESS_HOST_READ_BIT);
+  }
+  status =
+      context_.check(context_.api.EndCommandBuffer(one->commands), "[copies] vkEndCommandBuffer");
+  if (!status) return give_back(status);
+  return one;
+}
+
+}  // namespace vkformer
