@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "base/check.h"
 #include "operators/operator_adaptors.h"
 #include "ops/matmul.h"
@@ -43,9 +41,7 @@ Result<TensorId> add_packed(PreparedOperator& op, const OperatorArguments& argum
   VKF_ASSIGN(const PackedMatrix packed,
              pack_matrix(values, {n, k, attrs.trans_b ? MatrixOrder::kOutIn : MatrixOrder::kInOut},
                          bias, format));
-  Tensor words = Tensor::zeros(DType::kU32, {static_cast<int64_t>(packed.words.size())});
-  std::memcpy(words.bytes.data(), packed.words.data(), words.bytes.size());
-  const LinearWeight weight{.tensor = op.bind("weight", std::move(words)),
+  const LinearWeight weight{.tensor = op.bind("weight", packed_tensor(packed)),
                             .n = static_cast<uint32_t>(n),
                             .k = static_cast<uint32_t>(k),
                             .bias_offset = packed.bias_offset,
@@ -55,6 +51,11 @@ Result<TensorId> add_packed(PreparedOperator& op, const OperatorArguments& argum
 
 }  // namespace
 
+// gemm (Matrix product and attention)
+// attributes: `trans_a`, `trans_b` (false), `alpha` (1), `beta` (1), `activation` (none)
+// inputs:     A (..., M, K), *weight* B (..., K, N); optional C (N), (M, N) or the output's shape
+// outputs:    Y (..., M, N)
+// computes:   act(alpha · op(A) op(B) + beta · C); leading axes broadcast
 Result<PreparedOperator> prepare_gemm(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names({"A", "B", "C"},
                                   {"trans_a", "trans_b", "alpha", "beta", "activation"}));

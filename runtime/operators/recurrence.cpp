@@ -1,29 +1,19 @@
-// Adaptors of the recurrent operators: gru, lstm, additive_attention.
+#include "ops/recurrence.h"
+
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "operators/operator_adaptors.h"
-#include "ops/additive_attention.h"
 #include "ops/combine.h"
 #include "ops/concat_columns.h"
 #include "ops/gather_rows.h"
 #include "ops/move_columns.h"
-#include "ops/recurrence.h"
-#include "ops/score_terms.h"
 #include "weights/pack_matrix.h"
 
 namespace vkformer {
 namespace {
 
 constexpr uint32_t kNoRow = ~0u;  // gather_rows gives zeros for it
-constexpr int64_t kMostReach = 1 << 24;
-
-Tensor words_tensor(const std::vector<uint32_t>& words, Shape shape) {
-  Tensor tensor = Tensor::zeros(DType::kU32, std::move(shape));
-  if (!words.empty()) std::memcpy(tensor.bytes.data(), words.data(), tensor.bytes.size());
-  return tensor;
-}
 
 // weight_<side> (N, K) with bias_<side> (N), packed as a model's weights are.
 Result<LinearWeight> packed_weight(PreparedOperator& op, const OperatorArguments& arguments,
@@ -46,8 +36,7 @@ Result<LinearWeight> packed_weight(PreparedOperator& op, const OperatorArguments
   VKF_ASSIGN(const MatrixFormat format, arguments.weight_format());
   VKF_ASSIGN(const PackedMatrix packed,
              pack_matrix(values, {wanted[0], wanted[1], MatrixOrder::kOutIn}, bias, format));
-  const auto words = static_cast<int64_t>(packed.words.size());
-  return LinearWeight{.tensor = op.bind("weight_" + side, words_tensor(packed.words, {words})),
+  return LinearWeight{.tensor = op.bind("weight_" + side, packed_tensor(packed)),
                       .n = static_cast<uint32_t>(wanted[0]),
                       .k = static_cast<uint32_t>(wanted[1]),
                       .bias_offset = packed.bias_offset,
@@ -182,86 +171,30 @@ Result<PreparedOperator> prepare_layer(const OperatorArguments& arguments, CellK
   return op;
 }
 
-// Mask bits, then v.
-Result<Tensor> alignment_words(const OperatorArguments& arguments, const Tensor& kv,
-                               AdditiveAttentionAttrs& attrs) {
-  const int64_t batch = kv.shape[0];
-  const int64_t keys = kv.shape[1];
-  std::vector<uint32_t> words;
-  if (const Tensor* mask = arguments.find("key_mask")) {
-    if (mask->shape != Shape{batch, keys}) {
-      return arguments.error("key_mask has shape " + shape_text(mask->shape) +
-                             ", but must be (B, S) = " + shape_text({batch, keys}) + ".");
-    }
-    VKF_ASSIGN(const std::vector<int64_t> values, mask->to_ints());
-    std::vector<uint8_t> kept(values.size());
-    std::transform(values.begin(), values.end(), kept.begin(),
-                   [](int64_t v) { return static_cast<uint8_t>(v != 0); });
-    words = pack_key_mask(kept, batch, keys);
-    attrs.masked = true;
-  }
-  attrs.v_offset = static_cast<uint32_t>(words.size());
-  VKF_ASSIGN(const Tensor v, arguments.floats("v"));
-  if (v.shape != Shape{attrs.width}) {
-    return arguments.error("v has shape " + shape_text(v.shape) + ", but Q asks for " +
-                           shape_text({attrs.width}) + ".");
-  }
-  words.resize(words.size() + attrs.width);
-  std::memcpy(words.data() + attrs.v_offset, v.bytes.data(), v.bytes.size());
-  const auto count = static_cast<int64_t>(words.size());
-  return words_tensor(words, {count});
-}
-
 }  // namespace
 
+// gru (Recurrent layers)
+// attributes: `reverse` (false)
+// inputs:     X (B, T, in), *weight* weight_ih (3 Hd, in), *weight* weight_hh (3 Hd, Hd); optional
+//             bias_ih, bias_hh (3 Hd), h0 (B, Hd), mask (B, T)
+// outputs:    Y (B, T, Hd), h (B, Hd)
+// computes:   every state and the last one; gates r, z, n as in
+//             [recurrent_models.md](recurrent_models.md)
 Result<PreparedOperator> prepare_gru(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names(
       {"X", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "h0", "mask"}, {"reverse"}));
   return prepare_layer(arguments, CellKind::kGru);
 }
 
+// lstm (Recurrent layers)
+// attributes: `reverse` (false)
+// inputs:     the same with 4 Hd rows; optional c0 (B, Hd)
+// outputs:    Y, h, c (B, Hd)
+// computes:   gates i, f, g, o
 Result<PreparedOperator> prepare_lstm(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names(
       {"X", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "h0", "c0", "mask"}, {"reverse"}));
   return prepare_layer(arguments, CellKind::kLstm);
-}
-
-Result<PreparedOperator> prepare_additive_attention(const OperatorArguments& arguments) {
-  VKF_CHECK(arguments.check_names({"Q", "K", "V", "v", "key_mask"}, {"window"}));
-  VKF_ASSIGN(Tensor q, arguments.floats("Q"));
-  VKF_ASSIGN(Tensor k, arguments.floats("K"));
-  VKF_ASSIGN(Tensor v, arguments.floats("V"));
-  if (q.shape.size() != 3 || k.shape.size() != 3 || v.shape.size() != 3 ||
-      element_count(q.shape) == 0 || element_count(k.shape) == 0 || element_count(v.shape) == 0 ||
-      k.shape[0] != q.shape[0] || k.shape[2] != q.shape[2] || v.shape[0] != k.shape[0] ||
-      v.shape[1] != k.shape[1]) {
-    return arguments.error("Q, K and V have shapes " + shape_text(q.shape) + ", " +
-                           shape_text(k.shape) + " and " + shape_text(v.shape) +
-                           ", but must be (B, T, A), (B, S, A) and (B, S, C).");
-  }
-  AdditiveAttentionAttrs attrs{.width = static_cast<uint32_t>(q.shape[2]),
-                               .value_width = static_cast<uint32_t>(v.shape[2]),
-                               .queries = static_cast<uint32_t>(q.shape[1])};
-  if (arguments.attributes().has("window")) {
-    VKF_ASSIGN(const int64_t reach, arguments.integer_or("window", 1, 1, kMostReach));
-    attrs.window = AdditiveAttentionAttrs::Window::kMonotonic;
-    attrs.reach = static_cast<uint32_t>(reach);
-  }
-  const Shape map = {q.shape[0], q.shape[1], k.shape[1]};
-  const Shape context = {q.shape[0], q.shape[1], v.shape[2]};
-  PreparedOperator op;
-  VKF_ASSIGN(Tensor words, alignment_words(arguments, k, attrs));
-  const TensorId aux = op.bind("aux", std::move(words));
-  const TensorId keys = op.bind("K", std::move(k));
-  VKF_ASSIGN(const TensorId kv, add_concat_columns(op.graph, keys, op.bind("V", std::move(v))));
-  VKF_ASSIGN(const TensorId y,
-             add_additive_attention(op.graph, {op.bind("Q", std::move(q)), kv, aux}, attrs));
-  const auto line = static_cast<uint32_t>(context[2] + map[2]);
-  VKF_ASSIGN(const TensorId out, add_columns(op.graph, y, {0, line}, context));
-  VKF_ASSIGN(const TensorId weights, add_columns(op.graph, y, {attrs.value_width, line}, map));
-  op.name_output(out, "output");
-  op.name_output(weights, "weights");
-  return op;
 }
 
 }  // namespace vkformer

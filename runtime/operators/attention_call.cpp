@@ -1,20 +1,12 @@
-#include <cstring>
+#include "operators/attention_call.h"
+
+#include <memory>
 
 #include "base/check.h"
-#include "operators/operator_adaptors.h"
 #include "operators/operator_scores.h"
-#include "ops/attention_weights.h"
-#include "ops/row_entropy.h"
 
 namespace vkformer {
 namespace {
-
-// The graph of a call with its operands bound.
-struct Call {
-  PreparedOperator op;
-  AttentionInputs inputs;
-  AttentionAttrs attrs;
-};
 
 Status check_operands(const OperatorArguments& arguments, const Tensor& q, const Tensor& k,
                       const Tensor& v) {
@@ -112,12 +104,6 @@ Status read_relative(const OperatorArguments& arguments, const Shape& q, int64_t
   return {};
 }
 
-std::shared_ptr<const std::vector<uint32_t>> known_words(const Tensor& words) {
-  std::vector<uint32_t> known(words.bytes.size() / 4);
-  if (!known.empty()) std::memcpy(known.data(), words.bytes.data(), known.size() * 4);
-  return std::make_shared<const std::vector<uint32_t>>(std::move(known));
-}
-
 Result<AttentionAttrs> read_attrs(const OperatorArguments& arguments, const Shape& q,
                                   const Shape& k, const Shape& v) {
   AttentionAttrs a;
@@ -151,7 +137,9 @@ Result<AttentionAttrs> read_attrs(const OperatorArguments& arguments, const Shap
   return a;
 }
 
-Result<Call> prepare_call(const OperatorArguments& arguments) {
+}  // namespace
+
+Result<AttentionCall> prepare_attention_call(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names(
       {"Q", "K", "V", "key_mask", "mask", "bias", "global", "alibi_slopes", "documents", "prefix",
        "block_map", "relative_keys", "relative_values", "content_bias", "position_bias"},
@@ -161,14 +149,14 @@ Result<Call> prepare_call(const OperatorArguments& arguments) {
   VKF_ASSIGN(const Tensor k, arguments.floats("K"));
   VKF_ASSIGN(const Tensor v, arguments.floats("V"));
   VKF_CHECK(check_operands(arguments, q, k, v));
-  Call call;
+  AttentionCall call;
   VKF_ASSIGN(call.attrs, read_attrs(arguments, q.shape, k.shape, v.shape));
   VKF_ASSIGN(ScoreTerms terms,
              pack_call_terms(arguments, {q.shape[0], q.shape[1], q.shape[2], k.shape[2]}));
   call.attrs.terms = terms.params;
   call.attrs.visited = visited_keys(terms);
   call.attrs.most_visited = terms.most_of_blocks;
-  call.attrs.known_terms = known_words(terms.words);
+  call.attrs.known_terms = std::make_shared<const std::vector<uint32_t>>(tensor_words(terms.words));
   Joined kv;
   kv.append(k);
   call.attrs.v = separate_heads(call.attrs.kv_heads, call.attrs.keys, call.attrs.value_width,
@@ -181,42 +169,10 @@ Result<Call> prepare_call(const OperatorArguments& arguments) {
   return call;
 }
 
-// Where the caller asks how many keys the kernel visits for each query, the kernel counts them.
-Status add_counts(const OperatorArguments& arguments, Call& call) {
-  VKF_ASSIGN(const bool counts, arguments.attributes().get_bool_or("count_keys", false));
-  if (!counts) return {};
-  AttentionAttrs attrs = call.attrs;
-  attrs.report = AttentionAttrs::Report::kVisitedKeys;
-  VKF_ASSIGN(const TensorId visited, add_attention(call.op.graph, call.inputs, attrs));
-  call.op.name_output(visited, "visited");
-  return {};
-}
-
-Status add_output(Call& call) {
+Status add_attention_output(AttentionCall& call) {
   VKF_ASSIGN(const TensorId y, add_attention(call.op.graph, call.inputs, call.attrs));
   call.op.name_output(y, "output");
   return {};
-}
-
-}  // namespace
-
-Result<PreparedOperator> prepare_attention(const OperatorArguments& arguments) {
-  VKF_ASSIGN(Call call, prepare_call(arguments));
-  VKF_CHECK(add_output(call));
-  VKF_CHECK(add_counts(arguments, call));
-  return std::move(call.op);
-}
-
-Result<PreparedOperator> prepare_attention_weights(const OperatorArguments& arguments) {
-  VKF_ASSIGN(Call call, prepare_call(arguments));
-  VKF_CHECK(add_output(call));
-  AttentionWeightsAttrs attrs;
-  attrs.attention = call.attrs;
-  VKF_ASSIGN(const TensorId weights, add_attention_weights(call.op.graph, call.inputs, attrs));
-  VKF_ASSIGN(const TensorId entropy, add_row_entropy(call.op.graph, weights));
-  call.op.name_output(weights, "weights");
-  call.op.name_output(entropy, "entropy");
-  return std::move(call.op);
 }
 
 }  // namespace vkformer

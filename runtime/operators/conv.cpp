@@ -1,11 +1,10 @@
+#include "ops/conv.h"
+
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "base/check.h"
 #include "operators/operator_adaptors.h"
-#include "ops/conv.h"
-#include "ops/group_norm.h"
 #include "ops/matmul.h"
 #include "ops/unfold.h"
 #include "weights/fold_batch_norm.h"
@@ -128,9 +127,7 @@ Result<PreparedOperator> prepare_dense(const OperatorArguments& arguments, size_
              conv_sizes(OpId::k_unfold, op.graph.tensor(x), {}, call.window, 0));
   VKF_ASSIGN(const PackedMatrix packed,
              pack_matrix(values, {w[0], k, MatrixOrder::kOutIn}, call.bias, format));
-  Tensor words = Tensor::zeros(DType::kU32, {static_cast<int64_t>(packed.words.size())});
-  std::memcpy(words.bytes.data(), packed.words.data(), words.bytes.size());
-  const LinearWeight weight{.tensor = op.bind("W", std::move(words)),
+  const LinearWeight weight{.tensor = op.bind("W", packed_tensor(packed)),
                             .n = static_cast<uint32_t>(w[0]),
                             .k = static_cast<uint32_t>(k),
                             .bias_offset = packed.bias_offset,
@@ -170,89 +167,24 @@ Result<PreparedOperator> prepare_conv(const OperatorArguments& arguments, size_t
   return prepare_dense(arguments, axes, std::move(call));
 }
 
-// The input `name` (C), or C times `fallback` where it is absent.
-Result<std::vector<float>> channel_input(const OperatorArguments& arguments,
-                                         const std::string& name, int64_t channels,
-                                         std::optional<float> fallback) {
-  if (fallback && arguments.find(name) == nullptr) {
-    return std::vector<float>(static_cast<size_t>(channels), *fallback);
-  }
-  VKF_ASSIGN(const Tensor tensor, arguments.floats(name));
-  if (tensor.shape == Shape{channels}) return tensor.to_floats();
-  return arguments.error(name + " has shape " + shape_text(tensor.shape) +
-                         ", but the channels of X ask for " + shape_text({channels}) + ".");
-}
-
 }  // namespace
 
+// conv1d (Convolution)
+// attributes: `stride` (1), `padding` (0), `groups` (1)
+// inputs:     X (B, C, T), *weight* W (out, C/groups, k); optional bias (out)
+// outputs:    Y (B, out, OT)
+// computes:   cross-correlation with zeros outside X; OT = (T + 2 · padding − k) / stride + 1
 Result<PreparedOperator> prepare_conv1d(const OperatorArguments& arguments) {
   return prepare_conv(arguments, 1);
 }
 
+// conv2d (Convolution)
+// attributes: the same, each one number or [height, width]
+// inputs:     X (B, C, height, width), *weight* W (out, C/groups, kh, kw); optional bias (out)
+// outputs:    Y (B, out, OH, OW)
+// computes:   the same along both axes
 Result<PreparedOperator> prepare_conv2d(const OperatorArguments& arguments) {
   return prepare_conv(arguments, 2);
-}
-
-// A depthwise convolution of one tap.
-Result<PreparedOperator> prepare_batch_norm(const OperatorArguments& arguments) {
-  VKF_CHECK(arguments.check_names({"X", "weight", "bias", "running_mean", "running_var"}, {"eps"}));
-  VKF_ASSIGN(const float epsilon, arguments.number_or("eps", 1e-5));
-  VKF_ASSIGN(Tensor x, arguments.floats("X"));
-  const Shape given = x.shape;
-  if (given.size() < 2) {
-    return arguments.error("X has shape " + shape_text(given) +
-                           ", but must have at least two dimensions, the channels second.");
-  }
-  const int64_t channels = given[1];
-  VKF_ASSIGN(const std::vector<float> gain, channel_input(arguments, "weight", channels, 1.0f));
-  VKF_ASSIGN(const std::vector<float> shift, channel_input(arguments, "bias", channels, 0.0f));
-  VKF_ASSIGN(const std::vector<float> mean, channel_input(arguments, "running_mean", channels, {}));
-  VKF_ASSIGN(const std::vector<float> variance,
-             channel_input(arguments, "running_var", channels, {}));
-  const std::vector<float> ones(static_cast<size_t>(channels), 1.0f);
-  VKF_ASSIGN(const std::vector<float> table,
-             fold_batch_norm({"batch_norm", channels, ones},
-                             {gain, shift, mean, variance, static_cast<double>(epsilon)}));
-  x.shape = {given[0], channels, element_count(Shape(given.begin() + 2, given.end()))};
-  ConvAttrs attrs;
-  attrs.source.order = ChannelOrder::kFirst;
-  attrs.out_order = ChannelOrder::kFirst;
-  attrs.groups = static_cast<uint32_t>(std::min(channels, kMostPixels));
-  PreparedOperator op;
-  const TensorId x_id = op.bind("X", std::move(x));
-  const TensorId table_id = op.bind("table", Tensor::from_floats({channels, 2}, table));
-  VKF_ASSIGN(const TensorId y, add_conv(op.graph, x_id, table_id, attrs));
-  op.name_output(y, "Y");
-  op.graph.tensor(y).shape = given;
-  return op;
-}
-
-Result<PreparedOperator> prepare_group_norm(const OperatorArguments& arguments) {
-  VKF_CHECK(arguments.check_names({"X", "weight", "bias"}, {"eps", "groups"}));
-  VKF_ASSIGN(const float epsilon, arguments.number_or("eps", 1e-5));
-  VKF_ASSIGN(const int64_t groups, arguments.integer_or("groups", 1, 1, kMostPixels));
-  VKF_ASSIGN(Tensor x, arguments.floats("X"));
-  const Shape given = x.shape;
-  if (given.size() < 2) {
-    return arguments.error("X has shape " + shape_text(given) +
-                           ", but must have at least two dimensions, the channels second.");
-  }
-  const int64_t channels = given[1];
-  VKF_ASSIGN(std::vector<float> gain_bias, channel_input(arguments, "weight", channels, 1.0f));
-  VKF_ASSIGN(const std::vector<float> bias, channel_input(arguments, "bias", channels, 0.0f));
-  gain_bias.insert(gain_bias.end(), bias.begin(), bias.end());
-  x.shape = {given[0], channels, element_count(Shape(given.begin() + 2, given.end()))};
-  GroupNormAttrs attrs;
-  attrs.groups = static_cast<uint32_t>(groups);
-  attrs.epsilon = epsilon;
-  attrs.order = ChannelOrder::kFirst;
-  PreparedOperator op;
-  const TensorId x_id = op.bind("X", std::move(x));
-  const TensorId gain_id = op.bind("gain_bias", Tensor::from_floats({2, channels}, gain_bias));
-  VKF_ASSIGN(const TensorId y, add_group_norm(op.graph, x_id, gain_id, attrs));
-  op.name_output(y, "Y");
-  op.graph.tensor(y).shape = given;
-  return op;
 }
 
 }  // namespace vkformer
