@@ -103,9 +103,17 @@ inline const std::vector<TierDevice>& tier_devices() {
   return devices.get(make_tier_devices);
 }
 
+struct PoisonedRun {
+  Precision precision = Precision::kF32;
+  uint32_t live_slots = UINT32_MAX;  // of a decoding step
+};
+
 // Runs the prepared graph three times over poisoned memory; the bits must agree.
-inline TensorMap run_poisoned(const TierDevice& device, const PreparedOperator& op) {
+inline TensorMap run_poisoned(const TierDevice& device, const PreparedOperator& op,
+                              const PoisonedRun& run = {}) {
   GraphRunOptions options;
+  options.precision = run.precision;
+  options.live_slots = run.live_slots;
   options.poison = GraphRunOptions::Poison::kOn;
   options.repeats = 3;
   if (device.wide) {

@@ -1,15 +1,13 @@
-// Checks of matrix products and convolutions.
-#include <algorithm>
-#include <cmath>
-
+// The cases of matmul: its checks, and what the benchmark times.
+#include "ops/matmul.h"
 #include "base/check.h"
 #include "base/narrow.h"
-#include "conformance/content.h"
+#include "conformance/case_sizes.h"
+#include "conformance/cases.h"
+#include "conformance/head_cases.h"
 #include "conformance/matrix_rounding.h"
 #include "ops/layer_norm.h"
-#include "ops/matmul.h"
 #include "ops/rms_norm.h"
-#include "reference/conv.h"
 #include "reference/layer_norm.h"
 #include "reference/matmul.h"
 #include "reference/rms_norm.h"
@@ -20,6 +18,7 @@ namespace {
 struct Product {
   int64_t m, n, k;
 };
+
 // Weights of 64 columns are in panels as they stand, f32 ones too. Rows 1 to 9, around tiles of 8,
 // 14, 16, 32 and 64, panels of 64 columns, odd depths; 1,500 rows; so few blocks
 // and so many steps that GPUs take K in parts; and whole parts of 128 and of 64 steps.
@@ -45,6 +44,7 @@ struct ProductForm {
   const char* activation;
   Precision precision;
 };
+
 constexpr ProductForm kForms[] = {
     {"f32", MatrixFormat::kF32, false, "none", Precision::kF32},
     {"f32-bias-gelu", MatrixFormat::kF32, true, "gelu", Precision::kF32},
@@ -58,11 +58,6 @@ constexpr ProductForm kForms[] = {
     {"q4", MatrixFormat::kQ4, false, "none", Precision::kF32},
     {"q4m", MatrixFormat::kQ4M, false, "none", Precision::kF32},
 };
-
-// Products of normal numbers; a sum of so many of them is of the order of the root.
-double magnitude_of_sum(int64_t terms, Content content) {
-  return std::sqrt(static_cast<double>(terms)) * (content == Content::kWide ? 1e5 : 1);
-}
 
 Result<CheckCase> product_case(const Product& p, const ProductForm& form, Content content) {
   const bool half = form.precision == Precision::kF16;
@@ -162,58 +157,7 @@ Result<CheckCase> normed_case(const NormedProduct& c, Content content) {
   return made;
 }
 
-struct Window {
-  Shape x, w;
-  int64_t stride, padding, groups;
-};
-
-Result<CheckCase> conv_case(const Window& c, Content content) {
-  const Array x = random_array(c.x, 1, content), w = random_array(c.w, 2);
-  const Array bias = random_array({c.w[0]}, 3);
-  reference::ConvOptions options;
-  options.window.stride_height = options.window.stride_width = c.stride;
-  options.window.pad_top = options.window.pad_left = c.padding;
-  options.groups = c.groups;
-  options.bias = &bias;
-  VKF_ASSIGN(Array y, reference::conv(x, w, options));
-  const std::string attributes = R"({"stride": )" + std::to_string(c.stride) + R"(, "padding": )" +
-                                 std::to_string(c.padding) + R"(, "groups": )" +
-                                 std::to_string(c.groups) + "}";
-  const int64_t count = element_count(c.w) / c.w[0] + 1;  // of a sum's terms
-  return call_case(
-      {"conv2d", attributes, {{"X", floats(x)}, {"W", floats(w)}, {"bias", floats(bias)}}},
-      {{"Y", {std::move(y), terms(count), magnitude_of_sum(count, content)}}});
-}
-
-}  // namespace
-
-void add_matmul_checks(CheckList& list) {
-  for (const Product& p : kProducts) {
-    for (const ProductForm& form : kForms) {
-      list.add("matmul", form.name + ("/" + product_text(p)), is_quick(p),
-               [=, &form] { return product_case(p, form, Content::kNormal); });
-    }
-    if (p.m > 200) continue;
-    for (int form = 0; form < 4; ++form) {
-      const bool a = (form & 1) != 0, b = (form & 2) != 0;
-      list.add("matmul",
-               std::string("strided-") + (a ? "t" : "n") + (b ? "t" : "n") + "/" + product_text(p),
-               is_quick(p) && form == 2, [=] { return strided_case(p, a, b); });
-    }
-  }
-  for (const Content content : {Content::kWide, Content::kTiny, Content::kSpecial}) {
-    for (const Product& p :
-         {Product{1, 65, 33}, Product{6, 65, 33}, Product{40, 65, 33}, Product{40, 65, 128}}) {
-      for (const ProductForm& form : {kForms[0], kForms[2], kForms[5]}) {
-        list.add("matmul",
-                 std::string(form.name) + "-" + content_name(content) + "/" + product_text(p), true,
-                 [=] { return product_case(p, form, content); });
-      }
-    }
-  }
-}
-
-void add_normed_product_checks(CheckList& list) {
+void add_normed_checks(OperatorCases& cases) {
   using enum NormedProduct::Norm;
   for (const Product& p :
        {Product{1, 64, 64}, Product{1, 200, 257}, Product{3, 65, 33}, Product{4, 70, 36}}) {
@@ -222,34 +166,55 @@ void add_normed_product_checks(CheckList& list) {
         const NormedProduct c{p, norm, format};
         const std::string how = std::string(norm == kRms ? "rms_norm-" : "layer_norm-") +
                                 format_name(format) + "/" + product_text(p);
-        list.add("matmul", "step-" + how, p.m == 4,
-                 [=] { return normed_case(c, Content::kNormal); });
-        list.add("matmul", "step-special-" + how, p.m == 3,
-                 [=] { return normed_case(c, Content::kSpecial); });
+        cases.check("step-" + how, p.m == 4, [=] { return normed_case(c, Content::kNormal); });
+        cases.check("step-special-" + how, p.m == 3,
+                    [=] { return normed_case(c, Content::kSpecial); });
       }
     }
   }
 }
 
-void add_conv_checks(CheckList& list) {
-  const Window windows[] = {
-      {{1, 1, 1, 1}, {1, 1, 1, 1}, 1, 0, 1},   {{2, 6, 9, 7}, {6, 1, 3, 3}, 1, 1, 6},
-      {{1, 8, 5, 33}, {12, 4, 3, 2}, 2, 1, 2}, {{1, 64, 14, 14}, {64, 1, 3, 3}, 2, 1, 64},
-      {{1, 3, 31, 17}, {6, 1, 5, 5}, 3, 2, 3}, {{1, 4, 1, 1500}, {4, 2, 1, 31}, 1, 15, 2}};
-  for (const Window& c : windows) {
-    for (const Content content : {Content::kNormal, Content::kWide, Content::kSpecial}) {
-      list.add("conv", content_name(content) + ("/" + size_text(c.x) + "-" + size_text(c.w)),
-               c.x[3] == 7 || c.x[3] == 33, [=] { return conv_case(c, content); });
+}  // namespace
+
+void matmul_cases(OperatorCases& cases) {
+  for (const Product& p : kProducts) {
+    for (const ProductForm& form : kForms) {
+      cases.check(form.name + ("/" + product_text(p)), is_quick(p),
+                  [=, &form] { return product_case(p, form, Content::kNormal); });
+    }
+    if (p.m > 200) continue;
+    for (int form = 0; form < 4; ++form) {
+      const bool a = (form & 1) != 0, b = (form & 2) != 0;
+      cases.check(
+          std::string("strided-") + (a ? "t" : "n") + (b ? "t" : "n") + "/" + product_text(p),
+          is_quick(p) && form == 2, [=] { return strided_case(p, a, b); });
     }
   }
-  const Window dense[] = {{{1, 1, 3, 3}, {2, 1, 2, 2}, 1, 0, 1},
-                          {{2, 3, 16, 16}, {9, 3, 4, 4}, 4, 0, 1},
-                          {{1, 5, 11, 13}, {65, 5, 3, 3}, 2, 1, 1},
-                          {{1, 80, 1, 200}, {33, 80, 1, 3}, 1, 0, 1}};
-  for (const Window& c : dense) {
-    list.add("unfold", "normal/" + size_text(c.x) + "-" + size_text(c.w), c.x[2] == 16,
-             [=] { return conv_case(c, Content::kNormal); });
+  for (const Content content : kOtherContents) {
+    for (const Product& p :
+         {Product{1, 65, 33}, Product{6, 65, 33}, Product{40, 65, 33}, Product{40, 65, 128}}) {
+      for (const ProductForm& form : {kForms[0], kForms[2], kForms[5]}) {
+        cases.check(std::string(form.name) + "-" + content_name(content) + "/" + product_text(p),
+                    true, [=] { return product_case(p, form, content); });
+      }
+    }
   }
+  add_normed_checks(cases);
+  cases.time("square 1024", {"gemm", "{}"}, "A=1024,1024 B=1024,1024");
+  cases.time("bert-base 1x128 qkv", {"gemm", "{}"}, "A=128,768 B=768,2304 C=2304");
+  cases.time("bert-base 1x128 up", {"gemm", R"({"activation": "gelu"})"},
+             "A=128,768 B=768,3072 C=3072");
+  cases.time("bert-base 1x128 down", {"gemm", "{}"}, "A=128,3072 B=3072,768 C=768");
+  cases.time("vit-b32-384 up", {"gemm", R"({"activation": "gelu"})"},
+             "A=145,768 B=768,3072 C=3072");
+  cases.time("whisper-tiny 30 s up", {"gemm", R"({"activation": "gelu"})"},
+             "A=1500,384 B=384,1536 C=1536");
+  cases.time("llama-134m prefill 256 gate+up", {"gemm/f16", "{}"}, "A=256,768 B=768,4096");
+  cases.time("llama-134m decode qkv", {"gemm/f16", "{}"}, "A=1,768 B=768,2304");
+  cases.time("llama-134m decode head", {"gemm/f16", "{}"}, "A=1,768 B=768,32000");
+  cases.time("marian 6 beams up", {"gemm", R"({"activation": "relu"})"},
+             "A=6,512 B=512,2048 C=2048");
+  cases.limited_by("drivers on a CPU make every load with a computed address lane by lane");
 }
 
 }  // namespace vkformer::conformance

@@ -1,8 +1,6 @@
-// Checks of attention over whole sequences: masks, windows, biases, shared heads, maps.
-#include <algorithm>
+#include "conformance/attention_checks.h"
 
 #include "base/check.h"
-#include "conformance/content.h"
 #include "reference/attention_weights.h"
 
 namespace vkformer::conformance {
@@ -11,6 +9,7 @@ namespace {
 struct Sizes {
   int64_t batch, heads, kv_heads, queries, keys, width, value_width;
 };
+
 // Tiles are of 4 to 64 queries and keys.
 constexpr Sizes kSizes[] = {
     {1, 1, 1, 1, 1, 1, 1},      {2, 2, 2, 1, 7, 8, 8},       {1, 4, 2, 7, 33, 16, 16},
@@ -37,11 +36,14 @@ enum Term : uint32_t {
   kRelative = 128,
   kHalves = 256,  // precision f16
 };
+
 struct Form {
   const char* name;
   uint32_t terms;
 };
+
 constexpr uint32_t kAllMasks = kCausal | kKeyMask | kWindow | kBias | kAlibi | kFreeMask;
+
 constexpr Form kForms[] = {{"plain", 0},
                            {"causal", kCausal},
                            {"key-mask", kKeyMask},
@@ -147,28 +149,27 @@ Result<CheckCase> attention_case(const char* op, const Sizes& s, uint32_t terms_
 
 }  // namespace
 
-void add_attention_checks(CheckList& list) {
-  for (const char* op : {"attention", "attention_weights"}) {
-    const bool weights = op == std::string("attention_weights");
-    for (const Sizes& s : kSizes) {
-      for (const Form& form : kForms) {
-        // "all" has those that are left out.
-        const bool many = form.terms == kBias || form.terms == kFreeMask || form.terms == kKeyMask;
-        const bool halves = (form.terms & kHalves) != 0;
-        if (halves && (weights || s.queries < 9)) continue;  // what no kernel of halves takes
-        const bool quick = s.queries == 7 ? !many : is_quick(s) && (form.terms & ~kHalves) == 0;
-        list.add(op, form.name + ("/" + sizes_text(s)), quick && (!weights || form.terms == 0),
-                 [=, &form] { return attention_case(op, s, form.terms, Content::kNormal); });
-      }
+void add_whole_attention_checks(OperatorCases& cases) {
+  const char* op = cases.op();
+  const bool weights = op == std::string("attention_weights");
+  for (const Sizes& s : kSizes) {
+    for (const Form& form : kForms) {
+      // "all" has those that are left out.
+      const bool many = form.terms == kBias || form.terms == kFreeMask || form.terms == kKeyMask;
+      const bool halves = (form.terms & kHalves) != 0;
+      if (halves && (weights || s.queries < 9)) continue;  // what no kernel of halves takes
+      const bool quick = s.queries == 7 ? !many : is_quick(s) && (form.terms & ~kHalves) == 0;
+      cases.check(form.name + ("/" + sizes_text(s)), quick && (!weights || form.terms == 0),
+                  [=, &form] { return attention_case(op, s, form.terms, Content::kNormal); });
     }
-    for (const Content content : {Content::kWide, Content::kTiny, Content::kSpecial}) {
-      const std::string name = std::string("values-") + content_name(content);
-      constexpr Sizes kOne = {2, 2, 2, 33, 40, 32, 32};
-      list.add(op, name, true, [=] { return attention_case(op, kOne, kKeyMask, content); });
-      if (weights) continue;
-      list.add(op, name + "-precision-f16", true,
-               [=] { return attention_case(op, kOne, kKeyMask | kHalves, content); });
-    }
+  }
+  for (const Content content : {Content::kWide, Content::kTiny, Content::kSpecial}) {
+    const std::string name = std::string("values-") + content_name(content);
+    constexpr Sizes kOne = {2, 2, 2, 33, 40, 32, 32};
+    cases.check(name, true, [=] { return attention_case(op, kOne, kKeyMask, content); });
+    if (weights) continue;
+    cases.check(name + "-precision-f16", true,
+                [=] { return attention_case(op, kOne, kKeyMask | kHalves, content); });
   }
 }
 
