@@ -188,6 +188,8 @@ inline void check_no_aliasing(const Plan& plan) {
     }
     return false;
   };
+  // What nothing has written yet holds no value: a kernel may fill a buffer and read it again.
+  std::vector<bool> holds(plan.buffers.size(), false);
   for (size_t i = 0; i < plan.dispatches.size(); ++i) {
     for (const BoundBuffer& written : plan.dispatches[i].bindings) {
       if (written.access == Access::kRead) continue;
@@ -195,9 +197,12 @@ inline void check_no_aliasing(const Plan& plan) {
         if (&other != &written) CHECK_FALSE(overlaps(written.buffer, other.buffer));
       }
       for (uint32_t held = 0; held < plan.buffers.size(); ++held) {
-        if (held == written.buffer || !overlaps(held, written.buffer)) continue;
+        if (!holds[held] || held == written.buffer || !overlaps(held, written.buffer)) continue;
         CHECK_FALSE(is_read_from(held, i));
       }
+    }
+    for (const BoundBuffer& bound : plan.dispatches[i].bindings) {
+      if (bound.access != Access::kRead) holds[bound.buffer] = true;
     }
   }
 }
