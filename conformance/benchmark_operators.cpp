@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "conformance/cases.h"
 #include "conformance/kernels.h"
 #include "measure/benchmark_inputs.h"
 #include "measure/conformance_support.h"
@@ -19,7 +20,7 @@ constexpr int kMostRounds = 10000;
 class TimedRow {
  public:
   static Result<TimedRow> create(const std::shared_ptr<VulkanDevice>& device,
-                                 const OperatorRow& row) {
+                                 const OperatorRow& row, const char* limit) {
     VKF_ASSIGN(OperatorGraph made, make_operator_graph(row));
     VKF_ASSIGN(Plan plan, plan_on(Device(device), made.graph));
     settle(plan, made.graph);
@@ -33,7 +34,7 @@ class TimedRow {
     std::erase_if(made.contents, [&](const TensorContent& content) {
       return std::find(outputs.begin(), outputs.end(), content.tensor) == outputs.end();
     });
-    return TimedRow(row, std::move(timed), std::move(made.contents));
+    return TimedRow(row, limit, std::move(timed), std::move(made.contents));
   }
 
   Status warm_up() {
@@ -66,13 +67,14 @@ class TimedRow {
     time.flops = plan.flops();
     time.bytes = plan.bytes();
     VKF_ASSIGN(time.hash, plan_.hash_outputs());
-    time.reason = roofline_reason(row_.op);
+    time.reason = limit_;
     return time;
   }
 
  private:
-  TimedRow(const OperatorRow& row, TimedPlan plan, std::vector<TensorContent> restored)
-      : row_(row), plan_(std::move(plan)), restored_(std::move(restored)) {}
+  TimedRow(const OperatorRow& row, const char* limit, TimedPlan plan,
+           std::vector<TensorContent> restored)
+      : row_(row), limit_(limit), plan_(std::move(plan)), restored_(std::move(restored)) {}
 
   // Tensors that belonged to other nodes need no memory; a step's slots are all live, so its group
   // counts are known.
@@ -105,6 +107,7 @@ class TimedRow {
   }
 
   OperatorRow row_;
+  const char* limit_;
   TimedPlan plan_;
   std::vector<TensorContent> restored_;
   std::vector<RunTime> times_;
@@ -117,11 +120,13 @@ Result<std::vector<OperatorTime>> run_operator_rows(const std::shared_ptr<Vulkan
   if (!device) return invalid_argument("[operators] The device is empty; make a Device first.");
   VKF_CHECK(check_benchmark_size("operators", "rounds", rounds, kMostRounds));
   std::vector<TimedRow> rows;
-  for (const OperatorRow& row : operator_rows()) {
-    if (op != row.op) continue;
-    auto timed = TimedRow::create(device, row);
-    if (!timed) return timed.error().with_context(op + ", " + row.model);
-    rows.push_back(std::move(*timed));
+  for (const conformance::OperatorCases& cases : conformance::all_cases()) {
+    if (op != cases.op()) continue;
+    for (const OperatorRow& row : cases.rows()) {
+      auto timed = TimedRow::create(device, row, cases.limit());
+      if (!timed) return timed.error().with_context(op + ", " + row.model);
+      rows.push_back(std::move(*timed));
+    }
   }
   if (rows.empty()) {
     return invalid_argument("[operators] '" + op +
@@ -139,70 +144,10 @@ Result<std::vector<OperatorTime>> run_operator_rows(const std::shared_ptr<Vulkan
   return times;
 }
 
-std::string roofline_reason(const std::string& op) {
-  struct Reason {
-    const char* op;
-    const char* why;
-  };
-  constexpr const char* kSmall = "a small copy: the dispatch itself is the cost";
-  constexpr const char* kExponential = "an exponential or erf for each element";
-  constexpr const char* kPasses = "three passes over a row: mean, variance, result";
-  constexpr const char* kSingles = "single elements, which drivers on a CPU load lane by lane";
-  constexpr const char* kDown = "sums down the sequence, whose elements lie a row apart";
-  constexpr Reason kReasons[] = {
-      {"activation", kExponential},
-      {"additive_attention", "a tanh for every query, key and column"},
-      {"argmax", kSingles},
-      {"attention", "an exponential for every pair, between two products"},
-      {"attention_weights", "three passes over every row of weights, one with an exponential"},
-      {"beam_select", "sequential choices among a few dozen candidates; one workgroup an item"},
-      {"chunk_attention", "an exponential for every pair; every query loads its keys for itself"},
-      {"combine", kSingles},
-      {"conv", "a weight is used for four outputs, and each of them loads its element"},
-      {"embedding", kSingles},
-      {"gated_activation", kExponential},
-      {"gather_rows", kSingles},
-      {"greedy_select", "one invocation a row writes a few words"},
-      {"group_norm", kPasses},
-      {"inverse_start", "a maximum over all matrices before anything can be written"},
-      {"kv_append", kSmall},
-      {"layer_norm", kPasses},
-      {"linear_attention", "features, sums of chunks and their scan pass through memory"},
-      {"log_softmax", "three passes over a row, one with an exponential"},
-      {"lsh_hash", "a few dozen columns for each token, then the largest of them"},
-      {"lsh_sort", "radix passes that wait for each other"},
-      {"matmul", "drivers on a CPU make every load with a computed address lane by lane"},
-      {"mean_pool", kDown},
-      {"mix_rounds", "an exponential for each round of every element"},
-      {"move_columns", kSmall},
-      {"picture_values",
-       "a filter along lines, then one along columns: several pixels for each of its own"},
-      {"recurrence", "every token waits for the one before"},
-      {"recurrent_cell", kSmall},
-      {"rms_norm", "two passes over a row"},
-      {"rotary", kSingles},
-      {"rotary_append", kSmall},
-      {"row_entropy", "a logarithm for each element"},
-      {"segment_means", kDown},
-      {"sequence_projection", "values are loaded again for every few rows of the projection"},
-      {"softmax", kExponential},
-      {"step_advance", "one workgroup packs the live rows and writes the next step's sizes"},
-      {"token_candidates", "three passes over a row: the largest, the sum, the best"},
-      {"token_sample", "a dozen passes over the row, which find thresholds digit by digit"},
-      {"token_scores", "a pass to clear marks, one to set them by history, one to use them"},
-      {"top_k", "the best of a row are kept in order while it is read"},
-      {"unfold", "single elements, each found by its place in the picture"},
-  };
-  for (const Reason& reason : kReasons) {
-    if (op == reason.op) return reason.why;
-  }
-  return {};
-}
-
 std::vector<std::string> benchmark_operators() {
   std::vector<std::string> names;
-  for (const OperatorRow& row : operator_rows()) {
-    if (names.empty() || names.back() != row.op) names.emplace_back(row.op);
+  for (const conformance::OperatorCases& cases : conformance::all_cases()) {
+    if (!cases.rows().empty()) names.emplace_back(cases.op());
   }
   return names;
 }

@@ -1,9 +1,7 @@
-// The table of operators at real sizes: conformance/benchmark_operators.def, as graphs with
-// their contents.
+// The operators at real sizes, which cases/<operator>.cpp lists, as graphs with their contents.
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -13,14 +11,22 @@
 
 namespace vkformer {
 
+namespace conformance {
+class StepGraph;
+}
+// Adds the operator to a graph, at the sizes that the row gives (conformance/step_graph.h).
+using GraphBuilder = Status (*)(conformance::StepGraph& graph);
+
 struct OperatorRow {
   const char* op;
   const char* model;
-  const char* call;
+  const char* call;  // the name that run_operator knows; "" where `build` makes the graph
   const char* attributes;
   const char* inputs;
+  GraphBuilder build = nullptr;
 };
-std::span<const OperatorRow> operator_rows();
+// Of every operator, in the order of ops/op_list.def.
+std::vector<OperatorRow> operator_rows();
 
 // One entry of a row's inputs, such as "ids:below100=1,128".
 struct RowInput {
@@ -46,8 +52,5 @@ Result<OperatorGraph> make_operator_graph(const OperatorRow& row);
 
 Result<std::vector<OperatorTime>> run_operator_rows(const std::shared_ptr<VulkanDevice>& device,
                                                     const std::string& op, int rounds);
-
-// Why an operator stays far from the roofline by its nature; empty: it does not.
-std::string roofline_reason(const std::string& op);
 
 }  // namespace vkformer

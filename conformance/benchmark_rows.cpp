@@ -5,20 +5,17 @@
 
 #include "base/check.h"
 #include "conformance/benchmark_operators.h"
-#include "conformance/benchmark_steps.h"
+#include "conformance/cases.h"
+#include "conformance/step_graph.h"
 #include "measure/benchmark_inputs.h"
 #include "operators/operator_runner.h"
 
 namespace vkformer {
 namespace {
 
-constexpr OperatorRow kRows[] = {
-#define VKF_BENCH(op, model, call, attributes, inputs) {#op, model, call, attributes, inputs},
-#include "conformance/benchmark_operators.def"
-};
-
 Error row_error(const std::string& text, const std::string& why) {
-  return internal_error("[benchmark] The row '" + text + "' " + why + "; correct the table.");
+  return internal_error("[benchmark] The row '" + text + "' " + why +
+                        "; correct its line in conformance/cases.");
 }
 
 Result<RowInput> parse_input(std::string_view word) {
@@ -107,8 +104,12 @@ Result<OperatorGraph> cut_out(const PreparedOperator& prepared, const OperatorRo
 
 }  // namespace
 
-std::span<const OperatorRow> operator_rows() {
-  return kRows;
+std::vector<OperatorRow> operator_rows() {
+  std::vector<OperatorRow> rows;
+  for (const conformance::OperatorCases& cases : conformance::all_cases()) {
+    rows.insert(rows.end(), cases.rows().begin(), cases.rows().end());
+  }
+  return rows;
 }
 
 Result<std::vector<RowInput>> parse_row_inputs(const std::string& text) {
@@ -125,7 +126,13 @@ Result<std::vector<RowInput>> parse_row_inputs(const std::string& text) {
 Result<OperatorGraph> make_operator_graph(const OperatorRow& row) {
   VKF_ASSIGN(const std::vector<RowInput> inputs, parse_row_inputs(row.inputs));
   const std::string name = row.call;
-  if (name.empty()) return make_step_graph(row.op, inputs);
+  if (row.build != nullptr) {
+    OperatorGraph result;
+    conformance::StepGraph graph(inputs, result);
+    VKF_CHECK(row.build(graph));
+    return result;
+  }
+  if (name.empty()) return row_error(row.op, "has neither a call nor a graph");
   const size_t slash = name.find('/');
   OperatorCall call{name.substr(0, slash), row.attributes, {}};
   OperatorOptions options;

@@ -1,5 +1,5 @@
-// The table of checks: what each one runs, and what it must give. Operators add theirs by one
-// function for each file; nothing here needs a device.
+// A check: what it runs, and what it must give. Operators declare theirs in cases/<operator>.cpp
+// (cases.h); nothing here needs a device.
 #pragma once
 
 #include <functional>
@@ -41,36 +41,6 @@ struct Check {
   bool quick = false;
   std::function<Result<CheckCase>()> make;
 };
-
-class CheckList {
- public:
-  // `quick`: also part of a quick run.
-  void add(const std::string& op, const std::string& name, bool quick,
-           std::function<Result<CheckCase>()> make) {
-    checks_.push_back({op, op + "/" + name, quick, std::move(make)});
-  }
-  const std::vector<Check>& checks() const { return checks_; }
-
- private:
-  std::vector<Check> checks_;
-};
-
-// Every check, in the order of the operators' files.
-std::vector<Check> all_checks();
-
-void add_activation_checks(CheckList& list);
-void add_norm_checks(CheckList& list);
-void add_softmax_checks(CheckList& list);
-void add_move_checks(CheckList& list);
-void add_matmul_checks(CheckList& list);
-void add_normed_product_checks(CheckList& list);
-void add_conv_checks(CheckList& list);
-void add_attention_checks(CheckList& list);
-void add_linear_attention_checks(CheckList& list);
-void add_landmark_checks(CheckList& list);
-void add_recurrent_checks(CheckList& list);
-void add_step_checks(CheckList& list);
-void add_search_checks(CheckList& list);
 
 // How far `actual` is from what was expected.
 struct Comparison {

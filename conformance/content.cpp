@@ -83,6 +83,10 @@ Array random_mask(const Shape& shape, uint64_t seed, double share) {
   return array;
 }
 
+double magnitude_of_sum(int64_t terms, Content content) {
+  return std::sqrt(static_cast<double>(terms)) * (content == Content::kWide ? 1e5 : 1);
+}
+
 double magnitude_of(const Array& array) {
   double most = 1;
   for (const double value : array.data) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "conformance/check.h"
@@ -43,6 +44,11 @@ Tensor words(const std::vector<uint32_t>& words);  // (count), U32
 
 // "2x3x33"
 std::string size_text(const Shape& shape);
+
+// What a check expects where nothing may be written: the poison.
+inline constexpr double kUntouched = std::numeric_limits<double>::quiet_NaN();
+// Of a sum of so many products of normal numbers: the order of the root.
+double magnitude_of_sum(int64_t terms, Content content);
 
 // An operator by name with its outputs, by docs/operators.md.
 struct Call {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "conformance/cases.h"
 #include "conformance/failure_folder.h"
 #include "conformance/kernels.h"
 #include "conformance/models.h"
@@ -301,28 +302,6 @@ class Run {
 };
 
 }  // namespace
-
-namespace conformance {
-
-std::vector<Check> all_checks() {
-  CheckList list;
-  add_activation_checks(list);
-  add_norm_checks(list);
-  add_softmax_checks(list);
-  add_move_checks(list);
-  add_matmul_checks(list);
-  add_normed_product_checks(list);
-  add_conv_checks(list);
-  add_attention_checks(list);
-  add_linear_attention_checks(list);
-  add_landmark_checks(list);
-  add_recurrent_checks(list);
-  add_step_checks(list);
-  add_search_checks(list);
-  return list.checks();
-}
-
-}  // namespace conformance
 
 std::vector<std::string> conformance_checks(const ConformanceOptions& options) {
   const ChosenChecks chosen = chosen_checks(options);

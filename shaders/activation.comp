@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: activation_run__f32_none_f32
 // computes: y = activation(x), element by element
 // shapes:   X (R, D) -> Y (R, D)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y

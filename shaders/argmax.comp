@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: argmax_row__f32_none_u32
+//           argmax_row__f32_none_u32_subgroup FEATURES subgroup
 // computes: the index of the largest element; the first on ties; of the first NaN if there is one
 // shapes:   X (R, V) -> Y (R) indices
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: attention_merge__f32_none_f32
 // computes: y = sum_p f_p s_p / sum_p f_p w_p, f_p = exp(m_p - max m): what attention_decode made of parts of the keys, each with its largest score m, its weights' sum w and sums of values s (Milakov and Gimelshein 2018)
 // shapes:   Parts (slots, H, P, Ev + 2): m, w, s -> Y (slots, H * Ev)
 // mapping:  a workgroup owns one slot (x) and head (y); an invocation every kLocalSize-th column

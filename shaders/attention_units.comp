@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: attention_units__f32_f32_f32_matrix FEATURES matrix
 // computes: y = softmax((softcap(scale q k^T) + alibi + bias) / temperature) v by matrix units:
 //           factors rounded to f16, exact products, f32 sums and scores; online softmax (Milakov
 //           and Gimelshein 2018; in tiles, Dao et al. 2022)

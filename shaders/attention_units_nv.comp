@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: attention_units_nv__f32_f32_f32_matrix2 FEATURES matrix matrix2
 // computes: what attention_units.comp does, with scores, weights and maxima in the registers of the
 //           units: reductions, conversions and functions of every element
 //           (VK_NV_cooperative_matrix2)

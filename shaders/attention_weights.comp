@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: attention_weights_row__f32_f32_f32
+//           attention_weights_row__f32_f32_f32_subgroup FEATURES subgroup
 // computes: weights = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) of chosen heads, or the scores themselves, -inf where masked
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) by their HeadLayout, Terms (words) -> Y (B, Hsel, T, S)
 // mapping:  one workgroup a row (batch, chosen head, query); an invocation owns every kLocalSize-th key and its place in Y

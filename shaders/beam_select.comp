@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: beam_select_item__u32
 // computes: one step of beam search per batch item, as Hugging Face's generate does it
 // shapes:   Candidates (slots, K, 2) -> Search (params/search.h), Ancestry (R, C)
 // mapping:  one workgroup a live item; all invocations search and copy, one decides

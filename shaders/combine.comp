@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: combine_run__f32_none_f32
 // computes: y = alpha a + beta b, element by element
 // shapes:   A (R, D), B (R, D) -> Y (R, D)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: concat_columns_run__f32_none_f32
 // computes: y's row = a's row, then b's row
 // shapes:   A (R, Da), B (R, Db) -> Y (R, Da + Db)
 // mapping:  one workgroup a run of kChunk elements of an output row; runs on z, rows on x and y

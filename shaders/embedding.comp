@@ -1,5 +1,17 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: embedding_row__u32_f32_f32
+//           embedding_row__u32_f16_f32 DEFINES VKF_TABLE_F16=1
+//           embedding_step__u32_f32_f32 DEFINES VKF_STEP=1
+//           embedding_step__u32_f16_f32 DEFINES VKF_STEP=1 VKF_TABLE_F16=1
+//           embedding_row__u32_blocks_f32 DEFINES VKF_BLOCKS=1
+//           embedding_step__u32_blocks_f32 DEFINES VKF_STEP=1 VKF_BLOCKS=1
+//           embedding_normed__u32_f32_f32 DEFINES VKF_NORM=1
+//           embedding_normed__u32_f16_f32 DEFINES VKF_NORM=1 VKF_TABLE_F16=1
+//           embedding_normed__u32_blocks_f32 DEFINES VKF_NORM=1 VKF_BLOCKS=1
+//           embedding_normed_step__u32_f32_f32 DEFINES VKF_NORM=1 VKF_STEP=1
+//           embedding_normed_step__u32_f16_f32 DEFINES VKF_NORM=1 VKF_STEP=1 VKF_TABLE_F16=1
+//           embedding_normed_step__u32_blocks_f32 DEFINES VKF_NORM=1 VKF_STEP=1 VKF_BLOCKS=1
 // computes: y = table[id] * scale + positions[position] + types[type], or its layer norm; NaN where one has no row
 // shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State, GainBias (2, D) -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th column

@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: fill_words__u32
+//           fill_add__u32 DEFINES VKF_ADD=1
 // computes: words[i] = value + i; with VKF_ADD, words[i] += addend + value
 // shapes:   Words (N); Step is one word
 // mapping:  an invocation owns one word, a workgroup kLocalSize consecutive ones

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: gated_activation_run__f32_none_f32
 // computes: y = activation(first half of x's row) * second half (Shazeer, 2020, "GLU variants")
 // shapes:   X (R, 2F) -> Y (R, F)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y

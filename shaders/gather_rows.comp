@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: gather_rows_run__f32_none_f32
 // computes: y[n] = x[index n], 0 where there is no such row, plus addend[n % P] where there is one
 // shapes:   X (R, D), Indices (N), Addend (P, D) -> Y (N, D)
 // mapping:  one workgroup a run of kChunk elements of an output row; runs on z, rows on x and y

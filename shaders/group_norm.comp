@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: group_norm_row__f32_f32_f32
+//           group_norm_row__f32_f32_f32_subgroup FEATURES subgroup
 // computes: y = (x - mean) / sqrt(variance + epsilon) * gain + bias, mean and variance over a group
 //           of channels and all tokens (Wu and He, 2018)
 // shapes:   X (B, C, T) or (B, T, C), GainBias (2, C) -> Y, the shape of X

@@ -1,5 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: kv_append_slot__f32_none_f32
+//           kv_append_prompt__f32_none_f32 DEFINES VKF_PROMPT=1
+//           kv_append_slot__f32_none_packed DEFINES VKF_PACKED=1
+//           kv_append_prompt__f32_none_packed DEFINES VKF_PACKED=1 VKF_PROMPT=1
 // computes: cache[row of slot, own position] = the key and value columns of x[slot]; a prompt's: of x[item, token]
 // shapes:   X (slots, row_stride) or (B, P, row_stride), State -> Cache (R, lines, Hkv * (E + Ev))
 // mapping:  a workgroup owns one slot or token (x, y); an invocation takes every kLocalSize-th element of its line

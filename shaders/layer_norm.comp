@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: layer_norm_row__f32_f32_f32
+//           layer_norm_row__f32_f32_f32_subgroup FEATURES subgroup
 // computes: y = (h - mean) / sqrt(variance + epsilon) * gain + bias, h = x [+ residual] (Ba, 2016)
 // shapes:   X (R, D), Residual (R, D), GainBias (2, D) -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: linear_attention_output__f32_f32_f32
 // computes: y_i = sum_j w_ij v_j / (sum_j w_ij + epsilon), w_ij = f_i . f_j, by the state of the keys before the
 //           query's chunk and, causal, the chunk's own keys up to the query (Katharopoulos et al. 2020)
 // shapes:   X: v (B, H, S, Ev) by offset and stride, F: queries (units, T, M), keys (units, S, M + 1),

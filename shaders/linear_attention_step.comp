@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: linear_attention_step__f32_f32_f32
 // computes: one token of causal linear attention as a recurrence: state' = state + f_k [v | 1], y = f_q state' / (its
 //           last column + epsilon); in FAVOR+ under the larger of the state's and the key's peak
 // shapes:   F: queries (slots, H, M), keys (slots, H, M + 1), values (slots, H, Ev), Ancestry (R, C),

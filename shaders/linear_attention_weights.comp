@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: linear_attention_weights__f32_f32_f32
 // computes: the weights that linear attention never holds, for chosen heads: w_ij / (sum_j w_ij + epsilon), w_ij = f_i . f_j
 // shapes:   F: queries (units, T, M), keys (units, S, M + 1), Total (B, H, W) -> Y (B, Hsel, T, S)
 // mapping:  a workgroup owns one query (x and y fold units and queries); an invocation every kLocalSize-th key

@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: log_softmax_row__f32_none_f32
+//           log_softmax_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: y = x - max x - ln(sum exp(x - max x)); a row of -inf stays so, a NaN fills its row
 // shapes:   X (R, V) -> Y (R, V)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: matmul_parts__f32_any_f32
 // computes: Y = act(alpha S + beta C + bias), or act(alpha S + bias) + beta C, S = sum_k P_k: what
 //           matmul_tiled left of a product whose K it took in parts, added in their order
 // shapes:   P (batch, K, M, N) with rows that begin at multiples of 4, C (batch, M, N) or (N)

@@ -1,5 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: matmul_tiled__f32_f32_f32
+//           matmul_tiled__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
+//           matmul_tiled__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C; with kParts > 1
 //           sums of parts of K alone, for matmul_parts
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N), or

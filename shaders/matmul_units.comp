@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: matmul_units__f32_any_f32_matrix FEATURES matrix
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, by matrix units:
 //           factors rounded to f16, exact products, f32 sums (VK_KHR_cooperative_matrix)
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N)

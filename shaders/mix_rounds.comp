@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: mix_rounds_row__f32_none_f32
 // computes: y = sum over hash rounds of each round's result, by the softmax of its logsumexp
 // shapes:   X (B, H, R, S, Ev + 2): results, highest score and sum of weights -> Y (B, S, H, Ev)
 // mapping:  one workgroup a row (batch, token, head); an invocation owns every kLocalSize-th column

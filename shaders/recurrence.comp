@@ -1,5 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: recurrence_run__f32_f32_f32
+//           recurrence_run__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
+//           recurrence_run__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 // computes: p.count steps of a GRU or LSTM layer from token p.first on: y[t] = cell(gates[t], y[t - 1])
 // shapes:   Gates (B, T, G Hd), W (G Hd, Hd) in panels with its bias, Initial (B, St) -> Y (B, T, St); G is 3 or 4, St is Hd or 2 Hd: [h | cell]
 // mapping:  one workgroup a row of the batch; an invocation takes every kLocalSize-th unit

@@ -1,6 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+// variants: roofline_copy__f32
+//           roofline_copy__f32_int64 FEATURES int64
 // computes: to = from
 // shapes:   From (N) -> To (N), N elements of 16 bytes, or of 32 in the _int64 variant
 // mapping:  a workgroup owns 64 kLocalSize consecutive bytes, an invocation every kLocalSize-th

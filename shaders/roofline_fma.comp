@@ -1,5 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: roofline_fma__f32
+//           roofline_fma__f16_fp16 FEATURES fp16
+//           roofline_fma__u32 DEFINES VKF_INTEGER=1
 // computes: sum = sum * scale + shift, over and over, in registers only
 // shapes:   Y (1), written by nobody: the store depends on a value that never comes out
 // mapping:  an invocation owns three independent sums of four; workgroups differ in nothing

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: roofline_units__f16_matrix FEATURES matrix
 // computes: sum = factor * factor + sum, over and over, by matrix units, in registers only; a factor
 //           changes its sign each time, so that no product can be kept
 // shapes:   Y (1), written by nobody: the store depends on a value that never comes out

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: rotary_row__f32_f32_f32
 // computes: pairs (u, v) of the leading heads' columns become (u cos - v sin, v cos + u sin) of their
 //           position's angles (Su et al., 2021, RoFormer); other columns are copied
 // shapes:   X (R, W), Table (P, 2 pairs): cosines, then sines, Positions (at least R) -> Y (R, W)

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: rotary_append__f32_f32_f32
 // computes: the queries of a decoding step's rows, turned by their position's angles (Su et al., 2021,
 //           RoFormer), and the keys, turned, and values in the cache; queries may follow again
 // shapes:   X (slots, (H + 2 Hkv) E), Table (P, 2 pairs), State -> Y (slots, (H + again) E), Cache (R, lines, 2 Hkv E)

@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: row_entropy_row__f32_none_f32
+//           row_entropy_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: y = -sum x ln x over a row of probabilities, in nats, with 0 ln 0 = 0
 // shapes:   X (R, S) -> Y (R)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element

@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: softmax_row__f32_none_f32
+//           softmax_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: y = softmax(x / temperature + bias) over the allowed keys; a row without one is zeros
 // shapes:   X (B, H, T, S), Terms (words of masks and biases) -> Y (B, H, T, S); rows = B * H * T
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th key

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: step_advance_all__u32
 // computes: packs the live rows to the front, moves to the next position, sizes the next step
 // shapes:   Search (params/search.h) -> State, StepIds (R), Args (count, 3) + table (count, 4)
 // mapping:  one workgroup in all; one invocation packs, all write

@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: token_candidates_row__f32_u32_f32
+//           token_candidates_row__f32_u32_f32_subgroup FEATURES subgroup
 // computes: log-probabilities of the next token, score processing, and the K best of a slot
 // shapes:   Logits (slots, V), Suppress (2, ceil(V/32)), Choice (params/sampling.h) -> Candidates (slots, K, 2): f32 bits, token
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token and keeps its best

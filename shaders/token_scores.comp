@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: token_scores_row__f32_u32_f32
 // computes: what the next token's logits are worth after penalties, rules, masks and forced tokens
 // shapes:   Logits (slots, V), Search (params/search.h), Choice (params/sampling.h) -> Scores (slots, V)
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token, then history entry

@@ -1,5 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// variants: top_k_row__f32_none_f32
+//           top_k_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: the K largest elements, best first, equal ones by ascending index; a NaN is the largest
 // shapes:   X (R, V) -> Y (R, K, 2): the value's bits, its index
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element and keeps its best

@@ -26,7 +26,7 @@ struct Roofline {
 };
 VKFORMER_API Result<Roofline> measure_roofline(const Device& device);
 
-// One operator at one real model's sizes; the table is conformance/benchmark_operators.def.
+// One operator at one real model's sizes; the rows are in conformance/cases.
 struct OperatorTime {
   std::string op;        // operators are those of the runtime, ops/op_list.def
   std::string model;     // whose sizes these are

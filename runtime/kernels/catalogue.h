@@ -21,7 +21,7 @@ enum KernelFeature : uint32_t {
   kFeature_tables = 1u << 5,  // arrays of buffers, indexed (descriptor indexing)
 };
 
-// Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; the list is shaders/kernels.cmake.
+// Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; shaders list theirs.
 enum class KernelId : uint16_t {
 #define VKF_KERNEL(name, group, features) name,
 #include "kernel_list.inc"

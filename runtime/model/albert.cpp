@@ -1,10 +1,11 @@
-#include "model/albert.h"
-
+// ALBERT (Lan et al., 2019): BERT with an embedding narrower than its layers, and layers that share
+// their weights by groups.
 #include <algorithm>
 
 #include "base/message.h"
 #include "model/blocks/bert_layers.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 
 namespace vkformer {
 namespace {

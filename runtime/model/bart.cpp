@@ -1,8 +1,10 @@
-#include "model/bart.h"
-
+// BART (Lewis et al., 2019), a post-norm encoder-decoder with learned positions and a norm after
+// the embeddings, and mBART (Liu et al., 2020), which has its norms before the sublayers and one at
+// the end of each stack.
 #include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 
 namespace vkformer {

@@ -1,6 +1,7 @@
-#include "model/bert.h"
-
+// BERT (Devlin et al., 2018): the bare model with its pooler, and heads for masked words, classes
+// of texts and tokens, and answers.
 #include "model/blocks/bert_layers.h"
+#include "model/family_list.h"
 
 namespace vkformer {
 namespace {

@@ -1,5 +1,6 @@
-#include "model/big_bird.h"
-
+// BigBird (Zaheer et al., "Big Bird: Transformers for longer sequences", 2020): a BERT whose blocks
+// of tokens see the first and the last block, their neighbours and a few random ones, in time
+// linear in their number.
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +8,7 @@
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/stack_attention.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/combine.h"
 

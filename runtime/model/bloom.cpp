@@ -1,7 +1,7 @@
-#include "model/bloom.h"
-
+// BLOOM (Le Scao et al., 2022): slopes for positions (ALiBi), a norm after the embedding.
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/relative_positions.h"
 

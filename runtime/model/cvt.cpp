@@ -1,5 +1,5 @@
-#include "model/cvt.h"
-
+// CvT (Wu et al., 2021): stages of tokens that convolutions make, with queries, keys and values
+// from depthwise convolutions over the grid.
 #include <cmath>
 
 #include "base/check.h"
@@ -8,6 +8,7 @@
 #include "model/blocks/picture_embedding.h"
 #include "model/blocks/picture_layers.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "ops/conv.h"

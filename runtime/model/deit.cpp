@@ -1,5 +1,5 @@
-#include "model/deit.h"
-
+// DeiT (Touvron et al., 2020): a ViT with a second token, trained on what a teacher says.
+#include "model/family_list.h"
 #include "model/vit.h"
 
 namespace vkformer {

@@ -1,6 +1,6 @@
-#include "model/distilbert.h"
-
+// DistilBERT (Sanh et al., 2019): BERT without token types and pooler, with its own heads.
 #include "model/blocks/bert_layers.h"
+#include "model/family_list.h"
 
 namespace vkformer {
 namespace {

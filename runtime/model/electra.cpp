@@ -1,7 +1,8 @@
-#include "model/electra.h"
-
+// ELECTRA (Clark et al., 2020): BERT with an embedding narrower than its layers, a discriminator
+// of replaced tokens, and no pooler.
 #include "model/blocks/bert_layers.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 
 namespace vkformer {

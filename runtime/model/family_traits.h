@@ -1,4 +1,4 @@
-// What the families of model_list.cpp can do, as data: what tables and tests are made of. A trait
+// What the families of family_list.def can do, as data: what tables and tests are made of. A trait
 // is claimed only where a golden case shows it (tests/model/family_traits_test.cpp).
 #pragma once
 
@@ -28,7 +28,7 @@ struct ListedFamily {
   FamilyTraits traits;
 };
 
-// Every family, in the order of model_list.cpp.
+// Every family, in the order of family_list.def.
 std::vector<ListedFamily> listed_families();
 
 // The names that users see.

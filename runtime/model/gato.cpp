@@ -1,5 +1,5 @@
-#include "model/gato.h"
-
+// Gato (Reed et al., "A Generalist Agent", 2022): one causal stack over text, image patches,
+// continuous and discrete observations and actions, all in one sequence, that chooses actions.
 #include <limits>
 
 #include "base/message.h"
@@ -9,6 +9,7 @@
 #include "model/blocks/stack_attention.h"
 #include "model/blocks/text_embedding.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/gato_sequence.h"
 #include "model/weight_rows.h"
 #include "ops/argmax.h"

@@ -5,6 +5,7 @@
 #include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 
 namespace vkformer {

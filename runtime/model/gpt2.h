@@ -14,6 +14,4 @@ Status read_gpt2_stack(const JsonConfig& config, StackConfig& stack);
 void add_gpt2_rows(WeightTable& table, const StackConfig& stack, int64_t positions,
                    const std::string& prefix);
 
-Result<std::unique_ptr<ModelFamily>> load_gpt2(const ModelFiles& files);
-
 }  // namespace vkformer

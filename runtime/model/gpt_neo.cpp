@@ -1,8 +1,9 @@
-#include "model/gpt_neo.h"
-
+// GPT-Neo (Black et al., 2021), the open form of GPT-3 (Brown et al., 2020): layers that see
+// everything alternate with locally banded ones.
 #include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 
 namespace vkformer {

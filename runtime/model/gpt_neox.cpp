@@ -1,10 +1,10 @@
-#include "model/gpt_neox.h"
-
+// GPT-NeoX (Black et al., 2022): partly rotary heads, attention and feed-forward side by side.
 #include <cmath>
 
 #include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/rope_reading.h"
 #include "model/weight_rows.h"
 

@@ -1,8 +1,9 @@
-#include "model/led.h"
-
+// LED, the Longformer encoder-decoder (Beltagy, Peters and Cohan, 2020): BART with a Longformer for
+// an encoder and learned positions that begin at row 0.
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/longformer_form.h"
 #include "model/blocks/seq2seq_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 
 namespace vkformer {

@@ -1,7 +1,8 @@
-#include "model/linear_transformer.h"
-
+// The linear Transformer (Katharopoulos et al., "Transformers are RNNs", 2020): attention by the
+// features elu(x) + 1.
 #include "model/blocks/linear_layers.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 
 namespace vkformer {
 

@@ -1,8 +1,9 @@
-#include "model/linformer.h"
-
+// Linformer (Wang et al., "Linformer: Self-Attention with Linear Complexity", 2020): keys and
+// values projected to a fixed number along the sequence, then softmax attention.
 #include "base/message.h"
 #include "model/blocks/linear_layers.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 
 namespace vkformer {
 namespace {

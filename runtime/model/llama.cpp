@@ -1,11 +1,13 @@
-#include "model/llama.h"
-
+// LLaMA (Touvron et al., 2023), Mistral (Jiang et al., 2023), Qwen2 (Yang et al., 2024), Gemma and
+// Gemma 2 (Gemma Team, 2024): rotary positions, RMSNorm, grouped keys and values, a gated
+// feed-forward layer.
 #include <algorithm>
 #include <cmath>
 
 #include "base/message.h"
 #include "model/blocks/named_decoder.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/rope_reading.h"
 #include "model/weight_rows.h"
 #include "ops/attention.h"

@@ -1,10 +1,11 @@
-#include "model/m2m_100.h"
-
+// M2M-100 (Fan et al., 2020) and NLLB: a pre-norm encoder-decoder with sinusoidal positions that
+// are counted from the ids, past the padding. The target's language is forced as the first token.
 #include <algorithm>
 
 #include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/sinusoidal_positions.h"
 

@@ -1,8 +1,10 @@
-#include "model/marian.h"
-
+// Marian (Junczys-Dowmunt et al., 2018) as Hugging Face's MarianMTModel saves it: a post-norm
+// encoder-decoder with sinusoidal positions and, usually, one embedding for source, target and
+// head.
 #include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/sinusoidal_positions.h"
 

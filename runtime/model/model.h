@@ -1,6 +1,6 @@
 // What every model family provides: facts, the weight table, and graphs for whole passes.
 //
-// A family is model/<family>.cpp plus one row in model_list.cpp; families that differ in a switch
+// A family is model/<family>.cpp plus one row in family_list.def; families that differ in a switch
 // share a block in model/blocks/.
 #pragma once
 

@@ -1,43 +1,9 @@
-// The explicit list of model families: one row each.
+// What the rows of family_list.def say of a family, and the family of a directory.
 #include "base/check.h"
 #include "base/message.h"
-#include "model/albert.h"
-#include "model/bart.h"
-#include "model/bert.h"
-#include "model/big_bird.h"
-#include "model/bloom.h"
-#include "model/cvt.h"
-#include "model/deit.h"
-#include "model/distilbert.h"
-#include "model/electra.h"
+#include "model/family_list.h"
 #include "model/family_traits.h"
-#include "model/gato.h"
-#include "model/gpt2.h"
-#include "model/gpt_neo.h"
-#include "model/gpt_neox.h"
-#include "model/led.h"
-#include "model/linear_transformer.h"
-#include "model/linformer.h"
-#include "model/llama.h"
-#include "model/longformer.h"
-#include "model/m2m_100.h"
-#include "model/marian.h"
-#include "model/modernbert.h"
-#include "model/nystromformer.h"
-#include "model/opt.h"
-#include "model/perceiver.h"
-#include "model/performer.h"
-#include "model/reformer.h"
-#include "model/rnn_attention.h"
-#include "model/roberta.h"
 #include "model/sentence_files.h"
-#include "model/swin.h"
-#include "model/t5.h"
-#include "model/transformer.h"
-#include "model/vision_encoder_decoder.h"
-#include "model/vit.h"
-#include "model/wav2vec2_conformer.h"
-#include "model/whisper.h"
 
 namespace vkformer {
 namespace {
@@ -90,52 +56,10 @@ constexpr FamilyTraits encoder_decoder(const char* inputs,
 
 constexpr FamilyTraits kReformer = {.heads = kReformerHeads, .maps = Maps::kNone, .inputs = "BPE"};
 
-// The traits are those of the family; what a single model has is in its ModelFacts.
 constexpr FamilyRow kFamilies[] = {
-    {"bert", load_bert, text_encoder("WordPiece")},
-    {"distilbert", load_distilbert, text_encoder("WordPiece")},
-    {"albert", load_albert, text_encoder("Unigram")},
-    {"electra", load_electra, text_encoder("WordPiece", kElectraHeads)},
-    {"modernbert", load_modernbert, text_encoder("BPE")},
-    {"roberta", load_roberta, text_encoder("BPE")},
-    {"xlm-roberta", load_roberta, text_encoder("Unigram")},
-    {"longformer", load_longformer, text_encoder("BPE")},
-    {"big_bird", load_big_bird, text_encoder("Unigram")},
-    {"nystromformer", load_nystromformer, text_encoder("Unigram")},
-    {"reformer", load_reformer, kReformer},
-    {"marian", load_marian, encoder_decoder("Unigram", kLanguageOnly)},
-    {"bart", load_bart, encoder_decoder("BPE")},
-    {"mbart", load_mbart, encoder_decoder("Unigram")},
-    {"led", load_led, encoder_decoder("BPE")},
-    {"m2m_100", load_m2m_100, encoder_decoder("BPE")},
-    {"t5", load_t5, encoder_decoder("Unigram")},
-    {"mt5", load_mt5, encoder_decoder("Unigram")},
-    {"whisper", load_whisper,
-     encoder_decoder("log-mel features; BPE", kLanguageHeads, SourceKind::kFeatures)},
-    {"bloom", load_bloom, decoder("BPE")},
-    {"gpt2", load_gpt2, decoder("BPE")},
-    {"gpt_neo", load_gpt_neo, decoder("BPE")},
-    {"gpt_neox", load_gpt_neox, decoder("BPE")},
-    {"llama", load_llama, decoder("BPE")},
-    {"mistral", load_mistral, decoder("BPE")},
-    {"qwen2", load_qwen2, decoder("BPE")},
-    {"gemma", load_gemma, decoder("BPE", kLanguageOnly)},
-    {"gemma2", load_gemma2, decoder("BPE", kLanguageOnly)},
-    {"opt", load_opt, decoder("BPE")},
-    {"linear_transformer", load_linear_transformer, decoder("token ids")},
-    {"linformer", load_linformer, text_encoder("token ids", kMaskedHeads)},
-    {"performer", load_performer, decoder("token ids")},
-    {"rnn_attention", load_rnn_attention, encoder_decoder("WordLevel", kLanguageOnly)},
-    {"transformer", load_transformer, encoder_decoder("WordLevel", kLanguageOnly)},
-    {"perceiver", load_perceiver, array_encoder("arrays, token ids or pictures", kPerceiverHeads)},
-    {"wav2vec2-conformer", load_wav2vec2_conformer, array_encoder("waveforms", kFrameHeads)},
-    {"gato", load_gato, array_encoder("observations as arrays", kLanguageOnly)},
-    {"vit", load_vit, picture_encoder(Maps::kLayers)},
-    {"deit", load_deit, picture_encoder(Maps::kLayers)},
-    {"swin", load_swin, picture_encoder(Maps::kStages)},
-    {"cvt", load_cvt, picture_encoder(Maps::kNone)},
-    {"vision-encoder-decoder", load_vision_encoder_decoder,
-     encoder_decoder("pictures; BPE", kLanguageOnly, SourceKind::kPictures)},
+#define VKF_FAMILY(model_type, load, ...) {model_type, load, __VA_ARGS__},
+#include "model/family_list.def"
+#undef VKF_FAMILY
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
-#include "model/modernbert.h"
-
+// ModernBERT (Warner et al., 2024): a pre-norm encoder with rotary positions, gated feed-forward
+// layers, and layers that see the whole text or a window around each token.
 #include "base/message.h"
 #include "model/blocks/bert_layers.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/rope_reading.h"
 #include "model/weight_rows.h"
 

@@ -1,11 +1,12 @@
-#include "model/nystromformer.h"
-
+// Nystroemformer (Xiong et al. 2021): BERT with attention through landmarks and a depthwise
+// convolution of the values.
 #include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/nystrom_attention.h"
 #include "model/blocks/padded_tokens.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/attention_weights.h"
 #include "ops/combine.h"

@@ -1,5 +1,6 @@
-#include "model/perceiver.h"
-
+// Perceiver IO (Jaegle et al., "Perceiver IO: A General Architecture for Structured Inputs &
+// Outputs", 2021): a few latents read the input by cross-attention, attend to each other, and are
+// read by the queries of a decoder.
 #include <cmath>
 #include <numbers>
 
@@ -8,6 +9,7 @@
 #include "model/blocks/picture_embedding.h"
 #include "model/blocks/text_embedding.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "ops/gather_rows.h"

@@ -1,7 +1,8 @@
-#include "model/performer.h"
-
+// Performer (Choromanski et al., "Rethinking Attention with Performers", 2021): softmax attention
+// estimated by positive random features.
 #include "model/blocks/linear_layers.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 
 namespace vkformer {
 namespace {

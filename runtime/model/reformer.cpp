@@ -1,10 +1,16 @@
-#include "model/reformer.h"
-
+// Reformer (Kitaev, Kaiser and Levskaya 2020): reversible layers whose attention is local or among
+// tokens that random rotations hash alike.
+//
+// Beside the tokens a pass takes lsh_rotations.l (H, E, R, half the buckets) of every LSH layer l.
+// Without them they are drawn as the library draws them: by hash_seed, the same in every layer; a
+// model without hash_seed, whose library hashes differently every time, uses the layer's number as
+// its seed. Outputs are those of every encoder and buckets.l (B, H, R, padded S), U32.
 #include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/bert_layers.h"
 #include "model/blocks/padded_tokens.h"
 #include "model/blocks/seeded_normals.h"
+#include "model/family_list.h"
 #include "model/reformer_config.h"
 #include "model/weight_rows.h"
 #include "ops/attention.h"

@@ -1,5 +1,8 @@
-#include "model/rnn_attention.h"
-
+// Recurrent sequence-to-sequence models, where attention began: RNNsearch (Bahdanau et al., "Neural
+// machine translation by jointly learning to align and translate", 2014), the models of Luong et
+// al. ("Effective approaches to attention-based neural machine translation", 2015), and without
+// attention Sutskever et al. ("Sequence to sequence learning with neural networks", 2014).
+// docs/recurrent_models.md has configuration, weights and formulas.
 #include <algorithm>
 
 #include "base/message.h"
@@ -7,6 +10,7 @@
 #include "model/blocks/recurrent_decoder.h"
 #include "model/blocks/text_embedding.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "weights/read_floats.h"

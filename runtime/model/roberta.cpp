@@ -1,6 +1,7 @@
-#include "model/roberta.h"
-
+// RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2019): BERT whose positions begin
+// behind the pad token's, with its own heads.
 #include "model/blocks/bert_layers.h"
+#include "model/family_list.h"
 
 namespace vkformer {
 namespace {

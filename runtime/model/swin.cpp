@@ -1,11 +1,12 @@
-#include "model/swin.h"
-
+// Swin (Liu et al., 2021): attention inside windows that shift from block to block, and stages that
+// halve the grid of tokens and double their width.
 #include "base/check.h"
 #include "base/message.h"
 #include "model/blocks/heads.h"
 #include "model/blocks/picture_layers.h"
 #include "model/blocks/shifted_windows.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/activation.h"
 #include "ops/gather_rows.h"

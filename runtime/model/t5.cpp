@@ -1,11 +1,13 @@
-#include "model/t5.h"
-
+// T5 (Raffel et al., 2020) with its kin T5 v1.1, Flan-T5 and mT5: pre-norm stacks with RMS norms,
+// without any bias and without a scale of the scores, and positions as a bias by distance that all
+// layers of a stack share. A T5EncoderModel is the encoder alone.
 #include <cmath>
 
 #include "base/message.h"
 #include "model/blocks/encoder_decoder.h"
 #include "model/blocks/encoder_only.h"
 #include "model/blocks/seq2seq_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/relative_positions.h"
 #include "weights/read_floats.h"

@@ -1,10 +1,11 @@
-#include "model/transformer.h"
-
+// The Transformer of "Attention is all you need" (Vaswani et al., 2017) as PyTorch's nn.Transformer
+// lays it out: post- or pre-norm, ReLU or GELU, embeddings separate or shared.
 #include <cmath>
 
 #include "base/message.h"
 #include "model/blocks/encoder_decoder.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/sinusoidal_positions.h"
 

@@ -1,9 +1,10 @@
-#include "model/vision_encoder_decoder.h"
-
+// A ViT or DeiT that a GPT-2 with cross-attention describes in words (Hugging Face's
+// VisionEncoderDecoderModel), with a projection between them where their widths differ.
 #include "base/message.h"
 #include "model/blocks/encoder_decoder.h"
 #include "model/blocks/named_decoder.h"
 #include "model/blocks/seq2seq_reading.h"
+#include "model/family_list.h"
 #include "model/gpt2.h"
 #include "model/vit.h"
 #include "model/weight_rows.h"

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "model/config_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/combine.h"
 

@@ -57,6 +57,4 @@ class VitFamily : public ModelFamily {
 Result<std::unique_ptr<ModelFamily>> load_vit_family(const JsonConfig& config,
                                                      VitEncoder::Tokens tokens);
 
-Result<std::unique_ptr<ModelFamily>> load_vit(const ModelFiles& files);
-
 }  // namespace vkformer

@@ -1,9 +1,11 @@
-#include "model/wav2vec2_conformer.h"
-
+// wav2vec 2.0 with Conformer layers (Baevski et al., 2020, "wav2vec 2.0"; Gulati et al., 2020,
+// "Conformer"): frames of sound by convolutions, then layers of attention and convolution, and a
+// character for each frame (Graves et al., 2006) where it has such a head.
 #include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/picture_layers.h"
 #include "model/blocks/relative_attention.h"
+#include "model/family_list.h"
 #include "model/wav2vec2_conformer_config.h"
 #include "model/weight_rows.h"
 #include "ops/combine.h"

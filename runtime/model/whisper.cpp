@@ -1,10 +1,11 @@
-#include "model/whisper.h"
-
+// Whisper (Radford et al., 2022): log-mel features through two convolutions into a pre-norm
+// encoder, and a text decoder whose prompt names language and task.
 #include <numeric>
 
 #include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"
+#include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/gather_rows.h"
 #include "ops/unfold.h"

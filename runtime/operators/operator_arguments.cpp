@@ -136,13 +136,17 @@ Result<Tensor> OperatorArguments::ids(const std::string& name, int64_t limit) co
   return narrowed;
 }
 
-Result<std::vector<float>> OperatorArguments::row_or(const std::string& name, int64_t width,
-                                                     float fallback) const {
-  if (find(name) == nullptr) return std::vector<float>(static_cast<size_t>(width), fallback);
+Result<std::vector<float>> OperatorArguments::row(const std::string& name, int64_t width) const {
   VKF_ASSIGN(const Tensor tensor, floats(name));
   if (tensor.shape == Shape{width}) return tensor.to_floats();
-  return error(name + " has shape " + shape_text(tensor.shape) + ", but the rows' width asks for " +
+  return error(name + " has shape " + shape_text(tensor.shape) + ", but X asks for " +
                shape_text({width}) + ".");
+}
+
+Result<std::vector<float>> OperatorArguments::row_or(const std::string& name, int64_t width,
+                                                     float fallback) const {
+  if (find(name) != nullptr) return row(name, width);
+  return std::vector<float>(static_cast<size_t>(width), fallback);
 }
 
 Result<float> OperatorArguments::number_or(const std::string& name, double fallback) const {
@@ -163,6 +167,61 @@ Result<int64_t> OperatorArguments::integer_or(const std::string& name, int64_t f
 
 Error OperatorArguments::error(const std::string& text) const {
   return invalid_argument(message({"[", call_->name, "] ", text}));
+}
+
+Result<int64_t> row_width(const OperatorArguments& arguments, const Tensor& x) {
+  if (!x.shape.empty()) return x.shape.back();
+  return arguments.error("X is a scalar, but must have at least one dimension.");
+}
+
+Status check_dimensions(const OperatorArguments& arguments, const char* name, const Shape& shape) {
+  for (int64_t size : shape) {
+    if (size > 0 && size < (1 << 24)) continue;
+    return arguments.error("A dimension of " + std::string(name) + " " + shape_text(shape) +
+                           " is " + std::to_string(size) + ", but must be from 1 to 16777215.");
+  }
+  return {};
+}
+
+Status check_elements(const OperatorArguments& arguments, const Shape& shape, int64_t width) {
+  const double elements = static_cast<double>(shape[0]) * static_cast<double>(shape[1]) *
+                          static_cast<double>(shape[2]) * static_cast<double>(width);
+  if (elements < 4294967296.0) return {};
+  return arguments.error("Inputs of " + shape_text(shape) +
+                         " hold 2^32 elements or more together; use a smaller batch.");
+}
+
+Tensor words_tensor(const std::vector<uint32_t>& words, Shape shape) {
+  Tensor tensor = Tensor::zeros(DType::kU32, std::move(shape));
+  const size_t bytes = std::min(tensor.bytes.size(), words.size() * 4);
+  if (bytes > 0) std::memcpy(tensor.bytes.data(), words.data(), bytes);
+  return tensor;
+}
+
+std::vector<uint32_t> tensor_words(const Tensor& tensor) {
+  std::vector<uint32_t> words(tensor.bytes.size() / 4);
+  if (!words.empty()) std::memcpy(words.data(), tensor.bytes.data(), words.size() * 4);
+  return words;
+}
+
+Tensor packed_tensor(const PackedMatrix& packed) {
+  return words_tensor(packed.words, {static_cast<int64_t>(packed.words.size())});
+}
+
+Tensor index_tensor(const std::vector<uint32_t>& index, const Shape& shape) {
+  return Tensor::from_ints(shape, std::vector<int64_t>(index.begin(), index.end()));
+}
+
+Tensor joined(std::initializer_list<const Tensor*> parts) {
+  int64_t count = 0;
+  for (const Tensor* part : parts) count += part->count();
+  Tensor whole = Tensor::zeros(DType::kF32, {count});
+  std::byte* to = whole.bytes.data();
+  for (const Tensor* part : parts) {
+    std::memcpy(to, part->bytes.data(), part->bytes.size());
+    to += part->bytes.size();
+  }
+  return whole;
 }
 
 TensorId PreparedOperator::bind(const std::string& name, Tensor tensor) {

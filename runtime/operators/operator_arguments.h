@@ -9,6 +9,7 @@
 #include "checkpoint/json_config.h"
 #include "graph/graph.h"
 #include "vkformer/operators.h"
+#include "weights/pack_matrix.h"
 
 namespace vkformer {
 
@@ -31,8 +32,9 @@ class OperatorArguments {
   Result<const Tensor*> require(const std::string& name) const;
   // The same as F32 (from F16, BF16, F32 or F64).
   Result<Tensor> floats(const std::string& name) const;
-  // The same of a row (width) that goes with X, or `fallback` in every column where it is not
-  // given.
+  // The same of a row (width) that goes with X.
+  Result<std::vector<float>> row(const std::string& name, int64_t width) const;
+  // The same, or `fallback` in every column where it is not given.
   Result<std::vector<float>> row_or(const std::string& name, int64_t width, float fallback) const;
   // How the options store weights.
   Result<MatrixFormat> weight_format() const;
@@ -58,6 +60,23 @@ class OperatorArguments {
   const OperatorOptions* options_;
   JsonConfig attributes_;
 };
+
+// The last dimension of the input X, or an error for a scalar.
+Result<int64_t> row_width(const OperatorArguments& arguments, const Tensor& x);
+// An error unless every dimension is within what kernels count in.
+Status check_dimensions(const OperatorArguments& arguments, const char* name, const Shape& shape);
+// An error unless inputs (B, H, S, ...) of so many columns together have offsets of 32 bits.
+Status check_elements(const OperatorArguments& arguments, const Shape& shape, int64_t width);
+
+// U32 words as a tensor, and back.
+Tensor words_tensor(const std::vector<uint32_t>& words, Shape shape);
+std::vector<uint32_t> tensor_words(const Tensor& tensor);
+// A packed matrix (words).
+Tensor packed_tensor(const PackedMatrix& packed);
+// U32 indices as I64, which is what outputs hold.
+Tensor index_tensor(const std::vector<uint32_t>& index, const Shape& shape);
+// F32 tensors one after the other, in one (elements).
+Tensor joined(std::initializer_list<const Tensor*> parts);
 
 // A graph ready to run, or the finished outputs of an operator that needs no GPU.
 struct PreparedOperator {

@@ -83,6 +83,21 @@ Result<std::vector<float>> read_slopes(const OperatorArguments& arguments) {
 
 }  // namespace
 
+Result<std::vector<uint32_t>> packed_mask(const OperatorArguments& arguments,
+                                          const std::string& name, const Shape& shape) {
+  VKF_ASSIGN(const Tensor* given, arguments.require(name));
+  if (given->shape != shape) {
+    return arguments.error(name + " has shape " + shape_text(given->shape) + ", but must be " +
+                           shape_text(shape) + ", one value per token.");
+  }
+  auto values = given->to_ints();
+  if (!values) return values.error().with_context("[" + name + "]");
+  std::vector<uint8_t> kept(values->size());
+  std::transform(values->begin(), values->end(), kept.begin(),
+                 [](int64_t value) { return static_cast<uint8_t>(value != 0); });
+  return pack_key_mask(kept, shape[0], shape[1]);
+}
+
 uint32_t visited_keys(const ScoreTerms& terms) {
   if (terms.keys_of_blocks > 0) return terms.keys_of_blocks;
   const ScoreTermsParams& t = terms.params;

@@ -15,6 +15,10 @@ namespace vkformer {
 Result<ScoreTerms> pack_call_terms(const OperatorArguments& arguments,
                                    const std::array<int64_t, 4>& dims);
 
+// The bits of the mask `name` (batch, tokens), pack_key_mask's words; an error for another shape.
+Result<std::vector<uint32_t>> packed_mask(const OperatorArguments& arguments,
+                                          const std::string& name, const Shape& shape);
+
 // Keys that a query visits with these terms, for AttentionAttrs::visited; 0: not less than windows
 // say.
 uint32_t visited_keys(const ScoreTerms& terms);

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "conformance/benchmark_operators.h"
-#include "conformance/check.h"
+#include "conformance/cases.h"
 #include "conformance/kernels.h"
 #include "conformance/variations.h"
 #include "ops/op.h"

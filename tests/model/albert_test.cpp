@@ -1,5 +1,3 @@
-#include "model/albert.h"
-
 #include "model/encoder_cases.h"
 
 namespace vkformer::testing {

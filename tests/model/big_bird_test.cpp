@@ -1,5 +1,3 @@
-#include "model/big_bird.h"
-
 #include "model/encoder_cases.h"
 
 namespace vkformer::testing {

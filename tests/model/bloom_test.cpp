@@ -1,5 +1,3 @@
-#include "model/bloom.h"
-
 #include "model/blocks/named_decoder.h"
 #include "model/encoder_cases.h"
 

@@ -1,5 +1,3 @@
-#include "model/cvt.h"
-
 #include <cmath>
 
 #include "model/picture_cases.h"

@@ -1,4 +1,4 @@
-// What model_list.cpp claims of the families, against the golden cases: each claim has a case, and
+// What family_list.def claims of the families, against the golden cases: each claim has a case, and
 // no case shows what is not claimed.
 #include "model/family_traits.h"
 

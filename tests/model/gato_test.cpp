@@ -1,5 +1,3 @@
-#include "model/gato.h"
-
 #include "model/encoder_cases.h"
 #include "model/gato_sequence.h"
 

@@ -1,5 +1,3 @@
-#include "model/gpt_neo.h"
-
 #include "model/encoder_cases.h"
 
 namespace vkformer::testing {

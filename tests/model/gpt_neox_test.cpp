@@ -1,5 +1,3 @@
-#include "model/gpt_neox.h"
-
 #include "model/blocks/named_decoder.h"
 #include "model/encoder_cases.h"
 

@@ -1,5 +1,3 @@
-#include "model/longformer.h"
-
 #include "model/encoder_cases.h"
 
 namespace vkformer::testing {

@@ -1,5 +1,3 @@
-#include "model/m2m_100.h"
-
 #include "model/encoder_cases.h"
 #include "ops/embedding.h"
 

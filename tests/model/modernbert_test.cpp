@@ -1,5 +1,3 @@
-#include "model/modernbert.h"
-
 #include "model/encoder_cases.h"
 
 namespace vkformer::testing {

@@ -1,5 +1,3 @@
-#include "model/reformer.h"
-
 #include "model/blocks/seeded_normals.h"
 #include "model/encoder_cases.h"
 #include "model/reformer_config.h"

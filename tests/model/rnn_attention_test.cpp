@@ -1,5 +1,3 @@
-#include "model/rnn_attention.h"
-
 #include "model/blocks/recurrent.h"
 #include "model/encoder_cases.h"
 

@@ -1,5 +1,3 @@
-#include "model/swin.h"
-
 #include "model/picture_cases.h"
 
 namespace vkformer::testing {

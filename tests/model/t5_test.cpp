@@ -1,5 +1,3 @@
-#include "model/t5.h"
-
 #include "model/encoder_cases.h"
 #include "params/score_terms.h"
 

@@ -1,5 +1,3 @@
-#include "model/vision_encoder_decoder.h"
-
 #include "model/encoder_cases.h"
 
 namespace vkformer::testing {

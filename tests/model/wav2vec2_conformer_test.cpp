@@ -1,5 +1,3 @@
-#include "model/wav2vec2_conformer.h"
-
 #include <cmath>
 
 #include "model/encoder_cases.h"

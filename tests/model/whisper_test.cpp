@@ -1,5 +1,3 @@
-#include "model/whisper.h"
-
 #include "model/encoder_cases.h"
 
 namespace vkformer::testing {

@@ -27,29 +27,12 @@ void check_case(const Array& a, const Array& b) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("concat_columns agrees with the reference for every pair of widths") {
-    for (int64_t width : kWidths) {
-      for (int64_t other : {1, 32, 129}) {
-        check_case(random_array({2, 3, width}, 1), random_array({2, 3, other}, 2));
-        check_case(random_array({2, 3, other}, 3), random_array({2, 3, width}, 4));
-      }
-    }
-  }
-
   TEST_CASE("concat_columns takes an empty side, many rows, long rows and single ones") {
     check_case(random_array({4, 5}, 1), reference::filled({4, 0}, 0));
     check_case(reference::filled({4, 0}, 0), random_array({4, 5}, 1));
     check_case(random_array({40000, 1}, 1), random_array({40000, 2}, 2));
     check_case(random_array({2, 5000}, 1), random_array({2, 700}, 2));
     check_case(random_array({5}, 1), random_array({3}, 2));
-  }
-
-  TEST_CASE("concat_columns passes NaN and infinity on") {
-    Array a = random_array({2, 5}, 1);
-    Array b = random_array({2, 4}, 2);
-    a[3] = kNan;
-    b[4] = kInfinity;
-    check_case(a, b);
   }
 }
 

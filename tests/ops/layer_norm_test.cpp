@@ -52,19 +52,6 @@ Array expected(const Case& c) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("layer_norm agrees with the reference on every tier and width") {
-    for (const TierDevice& device : tier_devices()) {
-      for (int64_t width : kWidths) {
-        Case c = make_case(3, width, static_cast<uint32_t>(width));
-        CAPTURE(device.tier);
-        const Tolerance tolerance = tolerance_for(DType::kF32, width);
-        check_close(run_poisoned(device, prepare(c)).at("y"), expected(c), tolerance);
-        c.residual = {};
-        check_close(run_poisoned(device, prepare(c)).at("y"), expected(c), tolerance);
-      }
-    }
-  }
-
   TEST_CASE("layer_norm keeps its accuracy far from zero and on constant rows") {
     for (const TierDevice& device : tier_devices()) {
       Case c = make_case(6, 96, 5);
@@ -73,17 +60,6 @@ TEST_SUITE("gpu") {
       check_close(run_poisoned(device, prepare(c)).at("y"), expected(c), {2e-3, 2e-3});
       c.x = reference::filled({6, 96}, 3.1415927410125732);
       check_close(run_poisoned(device, prepare(c)).at("y"), expected(c), {1e-6, 1e-6});
-    }
-  }
-
-  TEST_CASE("layer_norm passes NaN and infinity on in their rows only") {
-    for (const TierDevice& device : tier_devices()) {
-      Case c = make_case(4, 33, 9);
-      c.residual = {};
-      c.x[5] = kNan;
-      c.x[2 * 33 + 32] = kInfinity;
-      check_close(run_poisoned(device, prepare(c)).at("y"), expected(c),
-                  tolerance_for(DType::kF32, 33));
     }
   }
 }

@@ -25,11 +25,6 @@ void check_case(const Array& x) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("log_softmax agrees with the reference on every tier and width") {
-    for (int64_t width : kWidths) check_case(random_array({3, width}, 5, 4));
-    check_case(random_array({2, 50257}, 6, 4));
-  }
-
   TEST_CASE("log_softmax keeps -inf, and fills a row with NaN where one is") {
     Array x = random_array({4, 33}, 7);
     x[3] = -kInfinity;

@@ -42,10 +42,6 @@ Array probabilities(int64_t rows, int64_t width, uint32_t seed) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("row_entropy agrees with its formula on every tier and width") {
-    for (int64_t width : kWidths) check_case(probabilities(3, width, 5));
-  }
-
   TEST_CASE("row_entropy counts 0 ln 0 as 0 and passes NaN on") {
     Array p = probabilities(4, 33, 7);
     for (int64_t i = 0; i < 33; ++i) p[i] = i == 20 ? 1.0 : 0.0;

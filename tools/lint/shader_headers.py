@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks how shaders open: five lines that say what they do, and what an include needs."""
+"""Checks how shaders open: six labels that say what they do, and what an include needs."""
 import re
 import sys
 
 from common import files, relative, report
 
-LABELS = ["computes", "shapes", "mapping", "bounds", "requires"]
+LABELS = ["variants", "computes", "shapes", "mapping", "bounds", "requires"]
 
 
 def opening(path):
@@ -25,12 +25,12 @@ def check_shader(path):
     lines = opening(path)
     found = [m[1] for m in (re.match(r"([a-z]+):\s*\S", line) for line in lines) if m]
     found = [label for label in found if label in LABELS]
-    if found == LABELS and lines[0].startswith("computes:"):
+    if found == LABELS and lines[0].startswith("variants:"):
         return []
     missing = [label for label in LABELS if label not in found]
     what = f"lacks {', '.join(f'`// {label}:`' for label in missing)}" if missing else (
         "has them in another order, or does not open with them")
-    return [f"{relative(path)}:1: opens with `// computes:`, `// shapes:`, `// mapping:`, "
+    return [f"{relative(path)}:1: opens with `// variants:`, `// computes:`, `// shapes:`, `// mapping:`, "
             f"`// bounds:` and `// requires:`; this one {what}."]
 
 

@@ -1,0 +1,86 @@
+// The cases of rotary_append: its checks, and what the benchmark times.
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/narrow.h"
+#include "conformance/cases.h"
+#include "conformance/step_cases.h"
+#include "conformance/step_graph.h"
+#include "ops/additive_attention.h"
+#include "ops/rotary_append.h"
+#include "reference/rotary.h"
+
+namespace vkformer::conformance {
+namespace {
+
+struct RotaryStep {
+  int64_t heads, kv_heads, width, turned, lines;
+  uint32_t position;
+};
+
+Result<CheckCase> rotary_append_case(const RotaryStep& c) {
+  const int64_t q = c.heads * c.width, kv = c.kv_heads * c.width, line = q + 2 * kv;
+  const Array x = random_array({kSlots, line}, 1);
+  const Array table = random_array({c.lines, c.turned}, 2);
+  Array cache = random_array({kSlots, c.lines, 2 * kv}, 3);
+  CheckCase made = step_case();
+  RotaryAppendInputs in;
+  in.x = made.op.bind("x", floats(x));
+  in.table = made.op.bind("table", floats(table));
+  in.state = made.op.bind("state", state_of(c.position));
+  in.cache = made.op.bind("cache", floats(cache));
+  RotaryAppendAttrs attrs;
+  attrs.heads = u32(c.heads);
+  attrs.kv_heads = u32(c.kv_heads);
+  attrs.head_width = u32(c.width);
+  attrs.rotary_width = u32(c.turned);
+  VKF_ASSIGN(const TensorId y, add_rotary_append(made.op.graph, in, attrs));
+  made.op.name_output(y, "y");
+  const Array places = reference::filled({kSlots}, c.position);
+  VKF_ASSIGN(
+      const Array turned,
+      reference::rotary(x, table, places, {.heads = c.heads + c.kv_heads, .head_width = c.width}));
+  Array queries = reference::filled({kSlots, q}, kUntouched);
+  for (size_t slot = 0; slot < kLiveRows.size(); ++slot) {
+    const auto from = turned.data.begin() + static_cast<int64_t>(slot) * line;
+    std::copy_n(from, q, queries.data.begin() + static_cast<int64_t>(slot) * q);
+    std::copy_n(from + q, 2 * kv,
+                cache.data.begin() + (kLiveRows[slot] * c.lines + c.position) * 2 * kv);
+  }
+  made.expected.emplace("y", Expected{std::move(queries), terms(2), 4});
+  made.expected.emplace("cache", Expected{std::move(cache), terms(2), 4});
+  return made;
+}
+
+Status rotary_append_graph(StepGraph& in) {
+  const int64_t slots = in.number("slots"), lines = in.number("lines");
+  const int64_t heads = in.number("heads"), width = in.number("width");
+  RotaryAppendInputs inputs;
+  inputs.state = in.state(slots, slots, lines - 1);
+  inputs.x = in.floats("x", {slots, 3 * heads * width});
+  inputs.table = in.floats("table", {lines, width});
+  inputs.cache = in.floats("cache", {slots, lines, 2 * heads * width});
+  RotaryAppendAttrs attrs;
+  attrs.heads = attrs.kv_heads = u32(heads);
+  attrs.head_width = attrs.rotary_width = u32(width);
+  VKF_ASSIGN(const TensorId y, add_rotary_append(in.graph(), inputs, attrs));
+  in.graph().tensor(y).kind = TensorKind::kExternal;
+  return {};
+}
+
+}  // namespace
+
+void rotary_append_cases(OperatorCases& cases) {
+  for (const RotaryStep& c :
+       {RotaryStep{1, 1, 2, 2, 1, 0}, RotaryStep{3, 1, 32, 16, 20, 19},
+        RotaryStep{4, 2, 66, 66, 70, 33}, RotaryStep{2, 2, 128, 128, 129, 128}}) {
+    cases.check(
+        size_text({c.heads, c.kv_heads, c.width, c.turned}) + "-at-" + std::to_string(c.position),
+        c.lines == 20, [=] { return rotary_append_case(c); });
+  }
+  cases.time_graph("llama-134m decode", "slots=1 lines=1024 heads=12 width=64",
+                   rotary_append_graph);
+  cases.limited_by("a small copy: the dispatch itself is the cost");
+}
+
+}  // namespace vkformer::conformance

@@ -1,0 +1,31 @@
+#include "ops/argmax.h"
+
+#include "base/check.h"
+#include "operators/operator_adaptors.h"
+
+namespace vkformer {
+namespace {
+
+Result<TensorMap> widen_indices(TensorMap outputs) {
+  Tensor& y = outputs["Y"];
+  y = index_tensor(tensor_words(y), y.shape);
+  return outputs;
+}
+
+}  // namespace
+
+// argmax (Tokens and positions)
+// inputs:     X (..., V)
+// outputs:    Y (...), I64
+// computes:   index of the largest element, the first on ties
+Result<PreparedOperator> prepare_argmax(const OperatorArguments& arguments) {
+  VKF_CHECK(arguments.check_names({"X"}, {}));
+  VKF_ASSIGN(Tensor x, arguments.floats("X"));
+  PreparedOperator op;
+  VKF_ASSIGN(const TensorId y, add_argmax(op.graph, op.bind("X", std::move(x))));
+  op.name_output(y, "Y");
+  op.finish = widen_indices;
+  return op;
+}
+
+}  // namespace vkformer

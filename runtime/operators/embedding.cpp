@@ -1,0 +1,78 @@
+#include "ops/embedding.h"
+
+#include "base/check.h"
+#include "operators/operator_adaptors.h"
+#include "weights/pack_matrix.h"
+
+namespace vkformer {
+namespace {
+
+// A table (V, D) as words of blocks.
+Result<Tensor> packed_table(const Tensor& table, MatrixFormat format) {
+  VKF_ASSIGN(const std::vector<float> values, table.to_floats());
+  VKF_ASSIGN(const PackedMatrix packed,
+             pack_matrix(values, {table.shape[0], table.shape[1]}, {}, format));
+  return packed_tensor(packed);
+}
+
+}  // namespace
+
+// embedding (Tokens and positions)
+// attributes: `scale` (1), `position_offset` (0), `eps` (1e-5)
+// inputs:     ids (..., T), *weight* table (V, D); optional positions (P, D), norm_weight (D),
+//             norm_bias (D)
+// outputs:    Y (..., T, D)
+// computes:   table[id] · scale + positions[position_offset + t]; with norm_weight or norm_bias its
+//             `layer_norm`
+Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
+  VKF_CHECK(arguments.check_names({"ids", "table", "positions", "norm_weight", "norm_bias"},
+                                  {"scale", "position_offset", "eps"}));
+  constexpr int64_t kMaxOffset = int64_t{1} << 30;
+  EmbeddingAttrs attrs;
+  VKF_ASSIGN(attrs.scale, arguments.number_or("scale", 1.0));
+  VKF_ASSIGN(const int64_t offset, arguments.integer_or("position_offset", 0, 0, kMaxOffset));
+  VKF_ASSIGN(const MatrixFormat format, arguments.weight_format());
+  VKF_ASSIGN(Tensor table,
+             in_blocks(format) ? arguments.floats("table") : arguments.weights("table"));
+  if (table.shape.size() != 2) {
+    return arguments.error("table has shape " + shape_text(table.shape) +
+                           ", but must have two dimensions (V, D).");
+  }
+  VKF_ASSIGN(Tensor ids, arguments.ids("ids", table.shape[0]));
+  attrs.vocabulary = static_cast<uint32_t>(table.shape[0]);
+  attrs.width = static_cast<uint32_t>(table.shape[1]);
+  attrs.position_offset = static_cast<uint32_t>(offset);
+  if (in_blocks(format)) {
+    VKF_ASSIGN(table, packed_table(table, format));
+    attrs.format = format;
+    attrs.panel_stride = panel_stride(format, attrs.width);
+  }
+  PreparedOperator op;
+  EmbeddingInputs inputs;
+  if (arguments.find("positions") != nullptr) {
+    VKF_ASSIGN(Tensor positions, arguments.floats("positions"));
+    const int64_t tokens = ids.shape.empty() ? 1 : ids.shape.back();
+    if (!positions.shape.empty() && offset + tokens > positions.shape[0]) {
+      return arguments.error("positions has " + std::to_string(positions.shape[0]) + " rows, but " +
+                             std::to_string(tokens) + " tokens from position " +
+                             std::to_string(offset) + " on need " +
+                             std::to_string(offset + tokens) + ".");
+    }
+    inputs.positions = op.bind("positions", std::move(positions));
+  }
+  if (arguments.find("norm_weight") != nullptr || arguments.find("norm_bias") != nullptr) {
+    const auto width = static_cast<int64_t>(attrs.width);
+    VKF_ASSIGN(attrs.norm_epsilon, arguments.number_or("eps", 1e-5));
+    VKF_ASSIGN(std::vector<float> norm, arguments.row_or("norm_weight", width, 1.0f));
+    VKF_ASSIGN(const std::vector<float> bias, arguments.row_or("norm_bias", width, 0.0f));
+    norm.insert(norm.end(), bias.begin(), bias.end());
+    inputs.gain_bias = op.bind("gain_bias", Tensor::from_floats({2, width}, norm));
+  }
+  inputs.ids = op.bind("ids", std::move(ids));
+  inputs.table = op.bind("table", std::move(table));
+  VKF_ASSIGN(const TensorId y, add_embedding(op.graph, inputs, attrs));
+  op.name_output(y, "Y");
+  return op;
+}
+
+}  // namespace vkformer

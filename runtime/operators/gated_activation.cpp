@@ -1,0 +1,24 @@
+#include "ops/gated_activation.h"
+
+#include "base/check.h"
+#include "operators/operator_adaptors.h"
+
+namespace vkformer {
+
+// gated_activation (Row-wise operators)
+// attributes: `kind`
+// inputs:     X (..., 2F)
+// outputs:    Y (..., F)
+// computes:   kind(first half) · second half
+Result<PreparedOperator> prepare_gated_activation(const OperatorArguments& arguments) {
+  VKF_CHECK(arguments.check_names({"X"}, {"kind"}));
+  VKF_ASSIGN(const std::string name, arguments.attributes().get_string("kind"));
+  VKF_ASSIGN(const ActivationKind kind, activation_from_name(name));
+  VKF_ASSIGN(Tensor x, arguments.floats("X"));
+  PreparedOperator op;
+  VKF_ASSIGN(const TensorId y, add_gated_activation(op.graph, op.bind("X", std::move(x)), {kind}));
+  op.name_output(y, "Y");
+  return op;
+}
+
+}  // namespace vkformer
