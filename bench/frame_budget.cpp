@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "must.h"
+#include "vkformer/benchmark.h"
 #include "vkformer/session.h"
 
 namespace {
@@ -32,14 +33,6 @@ double percentile(std::vector<double> values, double share) {
   return values[static_cast<size_t>(share * last + 0.5)];
 }
 
-// GPU microseconds of one whole pass.
-double reference_time(vkformer::Session& session, const vkformer::TensorMap& inputs) {
-  (void)value_or_exit(session.run(inputs));
-  double sum = 0;
-  for (const vkformer::DispatchTime& time : session.last_profile()) sum += time.microseconds;
-  return sum;
-}
-
 bool same_bits(const vkformer::TensorMap& a, const vkformer::TensorMap& b) {
   if (a.size() != b.size()) return false;
   for (const auto& [name, tensor] : a) {
@@ -57,12 +50,22 @@ struct Frames {
 };
 
 struct Passes {
+  vkformer::Device device;
   vkformer::Session sliced;
   vkformer::Session reference;
   vkformer::TensorMap inputs;
   vkformer::TensorMap reference_inputs;
   vkformer::TensorMap whole;
 };
+
+// GPU microseconds of one whole pass.
+double reference_time(Passes& p) {
+  (void)value_or_exit(p.reference.run(p.reference_inputs));
+  double sum = 0;
+  const vkformer::Profile profile = value_or_exit(vkformer::take_profile(p.device));
+  for (const vkformer::ProfiledDispatch& one : profile.dispatches) sum += one.microseconds;
+  return sum;
+}
 
 Frames run_frames(Passes& p, double budget, int frames) {
   Frames result;
@@ -78,7 +81,7 @@ Frames run_frames(Passes& p, double budget, int frames) {
       ++result.passes;
       running = false;
     }
-    result.reference.push_back(reference_time(p.reference, p.reference_inputs));
+    result.reference.push_back(reference_time(p));
     // The reference pass ran behind the slice, so the slice's time is known by now.
     if (advance.last_microseconds > 0) result.slices.push_back(advance.last_microseconds);
   }
@@ -109,10 +112,11 @@ int main(int argc, char** argv) {
   const auto device = value_or_exit(vkformer::Device::create());
   const auto model = value_or_exit(vkformer::Model::load(device, argv[1]));
   const auto small = value_or_exit(vkformer::Model::load(device, argv[3]));
-  vkformer::SessionOptions timed;
-  timed.profile = vkformer::SessionOptions::Profile::kOn;
-  Passes passes{value_or_exit(vkformer::Session::create(model)),
-                value_or_exit(vkformer::Session::create(small, timed)),
+  // Slices have timestamps of their own; the profile is of the reference pass.
+  check(vkformer::start_profile(device));
+  Passes passes{device,
+                value_or_exit(vkformer::Session::create(model)),
+                value_or_exit(vkformer::Session::create(small)),
                 value_or_exit(vkformer::read_tensor_file(argv[2])),
                 value_or_exit(vkformer::read_tensor_file(argv[4])),
                 {}};

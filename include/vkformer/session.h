@@ -35,8 +35,6 @@ struct SessionOptions {
   // but in the last ones not those of kOff, whose prompt is a pass of its own; a submit for each
   // step.
   enum class PrefixReuse : uint8_t { kOff, kOn } prefix_reuse = PrefixReuse::kOff;
-  // Time every dispatch; see Session::last_profile.
-  enum class Profile : uint8_t { kOff, kOn } profile = Profile::kOff;
 };
 
 // What a forward pass shall hand out besides its main outputs.
@@ -61,15 +59,6 @@ struct RunOptions {
   enum class LongInputs : uint8_t { kRefuse, kClamp } long_inputs = LongInputs::kRefuse;
   // hidden_states.l and the like: the input of layer l (B,T,D).
   enum class HiddenStates : uint8_t { kOff, kOn } hidden_states = HiddenStates::kOff;
-};
-
-// Time of one dispatch of the last run.
-struct DispatchTime {
-  std::string label;  // where in the model
-  std::string kernel;
-  double microseconds = 0;
-  double flops = 0;
-  double bytes = 0;
 };
 
 // How far a pass or generation that was started has come.
@@ -145,9 +134,6 @@ class VKFORMER_API Session {
   // Gives up what was started; waits for what was submitted. What was recorded must have run, or
   // never run.
   Status cancel();
-
-  // Of the last run(), with SessionOptions::profile on.
-  std::vector<DispatchTime> last_profile() const;
 
   // For the library's own rooms.
   SessionState& impl() const { return *state_; }

@@ -328,6 +328,36 @@ typedef struct vkf_roofline {
 // Wants the device for itself. [any]
 VKFORMER_API vkf_status vkf_device_roofline(const vkf_device* device, vkf_roofline* roofline,
                                             vkf_error* error);
+
+// Times of every dispatch that a device runs.
+typedef struct vkf_profile vkf_profile;
+typedef struct vkf_dispatch_time {
+  uint32_t struct_size;
+  uint32_t submit;      // which submit it was part of, from 0
+  const char* op;       // operator
+  const char* label;    // where in the model
+  const char* kernel;   // variant
+  const char* shapes;   // of its tensors
+  double start;         // microseconds since the first one began
+  double microseconds;  // 0 if the device has no timestamps
+  double flops;         // upper bounds, where a size is only known on the GPU
+  double bytes;
+} vkf_dispatch_time;
+
+// From here on every dispatch is timed, of sessions whose first run of a shape comes after this
+// call; each pass is then submitted and waited for by itself. [one]
+VKFORMER_API vkf_status vkf_device_start_profile(vkf_device* device, vkf_error* error);
+// What ran since the start, or since the last call; goes on. [one]
+VKFORMER_API vkf_status vkf_device_take_profile(vkf_device* device, vkf_profile** profile,
+                                                vkf_error* error);
+// [one]
+VKFORMER_API vkf_status vkf_device_stop_profile(vkf_device* device, vkf_error* error);
+// [any]
+VKFORMER_API size_t vkf_profile_count(const vkf_profile* profile);
+// [any]
+VKFORMER_API vkf_status vkf_profile_get(const vkf_profile* profile, size_t index,
+                                        vkf_dispatch_time* time, vkf_error* error);
+VKFORMER_API void vkf_profile_free(vkf_profile* profile);
 // Wants the device for itself. [any]
 VKFORMER_API vkf_status vkf_device_tune(const vkf_device* device, const vkf_tune_options* options,
                                         vkf_tune_report** report, vkf_error* error);
@@ -562,16 +592,13 @@ typedef struct vkf_session vkf_session;
 typedef struct vkf_grammar vkf_grammar;
 typedef struct vkf_constraint vkf_constraint;
 typedef struct vkf_generation vkf_generation;
-typedef struct vkf_profile vkf_profile;
 
 typedef struct vkf_session_options {
   uint32_t struct_size;
   int32_t recordings;        // kept per kind of pass; 0: 8
   int32_t steps_per_submit;  // decoding steps per submit; 0: 8
-  uint32_t profile;          // 1: time every dispatch, for vkf_session_profile
+  uint32_t prefix_reuse;     // 1: only what follows the longest cached prefix is computed
   const char* cache;         // a generation's keys and values: "f32" (the default), "f16" or "q8"
-  uint32_t prefix_reuse;     // 1: prompts are read from where they part from earlier texts
-  uint32_t reserved;
 } vkf_session_options;
 
 // Bits of vkf_run_options::flags.
@@ -719,16 +746,6 @@ typedef struct vkf_generation_counters {
   int64_t reused_tokens;    // of prompts, whose keys an earlier call left
 } vkf_generation_counters;
 
-typedef struct vkf_dispatch_time {
-  uint32_t struct_size;
-  uint32_t reserved;
-  const char* label;  // where in the model
-  const char* kernel;
-  double microseconds;
-  double flops;
-  double bytes;
-} vkf_dispatch_time;
-
 // [any]
 VKFORMER_API vkf_status vkf_session_create(const vkf_model* model,
                                            const vkf_session_options* options,
@@ -764,10 +781,6 @@ VKFORMER_API vkf_status vkf_session_score(vkf_session* session, const vkf_ids* i
 // Of the last generation; what they point to stays until the next call on this session. [one]
 VKFORMER_API vkf_status vkf_session_counters(vkf_session* session,
                                              vkf_generation_counters* counters, vkf_error* error);
-// Dispatch times of the last pass, of a session made with `profile`. [one]
-VKFORMER_API vkf_status vkf_session_profile(vkf_session* session, vkf_profile** profile,
-                                            vkf_error* error);
-
 // Requests that join and leave a running batch; see generation_batch.h.
 typedef struct vkf_batch vkf_batch;
 typedef struct vkf_updates vkf_updates;
@@ -941,13 +954,6 @@ VKFORMER_API size_t vkf_generation_count(const vkf_generation* generation, size_
 VKFORMER_API vkf_status vkf_generation_get(const vkf_generation* generation, size_t input,
                                            size_t index, vkf_sequence* sequence, vkf_error* error);
 VKFORMER_API void vkf_generation_free(vkf_generation* generation);
-// [any]
-VKFORMER_API size_t vkf_profile_count(const vkf_profile* profile);
-// [any]
-VKFORMER_API vkf_status vkf_profile_get(const vkf_profile* profile, size_t index,
-                                        vkf_dispatch_time* time, vkf_error* error);
-VKFORMER_API void vkf_profile_free(vkf_profile* profile);
-
 // ---- Tokenizers
 
 // Immutable once loaded.

@@ -8,6 +8,10 @@ struct vkf_devices {
   std::vector<std::vector<const char*>> notes;
 };
 
+struct vkf_profile {
+  vkformer::Profile profile;
+};
+
 struct vkf_tune_report {
   vkformer::TuneReport report;
 };
@@ -259,4 +263,53 @@ vkf_status vkf_device_roofline(const vkf_device* device, vkf_roofline* roofline,
     c.submit_us = found.submit_us;
     write_struct(roofline, c, "roofline");
   });
+}
+
+vkf_status vkf_device_start_profile(vkf_device* device, vkf_error* error) {
+  return guard(error, [&] {
+    need(device, "device");
+    take(start_profile(device->device));
+  });
+}
+
+vkf_status vkf_device_take_profile(vkf_device* device, vkf_profile** profile, vkf_error* error) {
+  return make_handle(profile, error, [&] {
+    need(device, "device");
+    return handle(vkf_profile{take(take_profile(device->device))});
+  });
+}
+
+vkf_status vkf_device_stop_profile(vkf_device* device, vkf_error* error) {
+  return guard(error, [&] {
+    need(device, "device");
+    take(stop_profile(device->device));
+  });
+}
+
+size_t vkf_profile_count(const vkf_profile* profile) {
+  return profile != nullptr ? profile->profile.dispatches.size() : 0;
+}
+
+vkf_status vkf_profile_get(const vkf_profile* profile, size_t index, vkf_dispatch_time* time,
+                           vkf_error* error) {
+  return guard(error, [&] {
+    need(profile, "profile");
+    check_index(index, profile->profile.dispatches.size(), "dispatch");
+    const ProfiledDispatch& from = profile->profile.dispatches[index];
+    vkf_dispatch_time c{};
+    c.submit = static_cast<uint32_t>(from.submit);
+    c.op = from.op.c_str();
+    c.label = from.label.c_str();
+    c.kernel = from.kernel.c_str();
+    c.shapes = from.shapes.c_str();
+    c.start = from.start_us;
+    c.microseconds = from.microseconds;
+    c.flops = from.flops;
+    c.bytes = from.bytes;
+    return write_struct(time, c, "dispatch time");
+  });
+}
+
+void vkf_profile_free(vkf_profile* profile) {
+  delete profile;
 }

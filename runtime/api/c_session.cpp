@@ -5,10 +5,6 @@ struct vkf_generation {
   vkformer::Generation rows;
 };
 
-struct vkf_profile {
-  std::vector<vkformer::DispatchTime> times;
-};
-
 namespace vkformer {
 
 SessionOptions session_options(const vkf_session_options* options) {
@@ -16,7 +12,6 @@ SessionOptions session_options(const vkf_session_options* options) {
   SessionOptions made;
   if (given.recordings != 0) made.recordings = given.recordings;
   if (given.steps_per_submit != 0) made.steps_per_submit = given.steps_per_submit;
-  if (given.profile != 0) made.profile = SessionOptions::Profile::kOn;
   made.cache = text_or(given.cache, "f32");
   if (given.prefix_reuse != 0) made.prefix_reuse = SessionOptions::PrefixReuse::kOn;
   return made;
@@ -328,13 +323,6 @@ vkf_status vkf_session_counters(vkf_session* session, vkf_generation_counters* c
   });
 }
 
-vkf_status vkf_session_profile(vkf_session* session, vkf_profile** profile, vkf_error* error) {
-  return make_handle(profile, error, [&] {
-    need(session, "session");
-    return handle(vkf_profile{session->session.last_profile()});
-  });
-}
-
 size_t vkf_generation_inputs(const vkf_generation* generation) {
   return generation != nullptr ? generation->rows.size() : 0;
 }
@@ -362,28 +350,4 @@ vkf_status vkf_generation_get(const vkf_generation* generation, size_t input, si
 
 void vkf_generation_free(vkf_generation* generation) {
   delete generation;
-}
-
-size_t vkf_profile_count(const vkf_profile* profile) {
-  return profile != nullptr ? profile->times.size() : 0;
-}
-
-vkf_status vkf_profile_get(const vkf_profile* profile, size_t index, vkf_dispatch_time* time,
-                           vkf_error* error) {
-  return guard(error, [&] {
-    need(profile, "profile");
-    check_index(index, profile->times.size(), "dispatch");
-    const DispatchTime& from = profile->times[index];
-    vkf_dispatch_time c{};
-    c.label = from.label.c_str();
-    c.kernel = from.kernel.c_str();
-    c.microseconds = from.microseconds;
-    c.flops = from.flops;
-    c.bytes = from.bytes;
-    return write_struct(time, c, "dispatch time");
-  });
-}
-
-void vkf_profile_free(vkf_profile* profile) {
-  delete profile;
 }

@@ -89,8 +89,4 @@ const GenerationCounters& Session::counters() const {
   return state_->counters();
 }
 
-std::vector<DispatchTime> Session::last_profile() const {
-  return state_->last_profile();
-}
-
 }  // namespace vkformer

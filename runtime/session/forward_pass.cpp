@@ -51,8 +51,7 @@ HostAccess forward_access(const ModelBuilder& builder,
 }
 
 Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const LoadedModel> model,
-                                                         const ForwardKey& key,
-                                                         RecordingInputs::Profile profile) {
+                                                         const ForwardKey& key) {
   std::unique_ptr<ForwardPass> pass(new ForwardPass(std::move(model), key));
   const LoadedModel& m = *pass->model_;
   Graph graph;
@@ -61,7 +60,7 @@ Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const L
   VKF_CHECK(apply_attention_request(graph, key.attention));
   VKF_CHECK(check_places(graph, key.places));
   pass->memory_.place(key.places);
-  RecordedGraphOptions options{.model = &m, .precision = m.precision(), .profile = profile};
+  RecordedGraphOptions options{.model = &m, .precision = m.precision()};
   options.host = forward_access(builder, key.places);
   for (const std::string& name : options.host.reads) {
     const TensorDesc& desc = graph.tensor(graph.find_external(name));
@@ -111,19 +110,6 @@ std::map<std::string, PassTensor> ForwardPass::tensors() const {
     }
   }
   return found;
-}
-
-std::vector<DispatchTime> ForwardPass::profile() const {
-  std::vector<DispatchTime> list;
-  const auto times = graph_->recording().dispatch_times();
-  if (!times) return list;
-  const std::vector<Dispatch>& dispatches = graph_->plan().dispatches;
-  for (size_t i = 0; i < times->size() && i < dispatches.size(); ++i) {
-    const Dispatch& d = dispatches[i];
-    list.push_back(
-        {d.label, std::string(kernel_info(d.kernel).name), (*times)[i] * 1e-3, d.flops, d.bytes});
-  }
-  return list;
 }
 
 }  // namespace vkformer

@@ -34,14 +34,12 @@ HostAccess forward_access(const ModelBuilder& builder,
 class ForwardPass {
  public:
   static Result<std::unique_ptr<ForwardPass>> create(std::shared_ptr<const LoadedModel> model,
-                                                     const ForwardKey& key,
-                                                     RecordingInputs::Profile profile);
+                                                     const ForwardKey& key);
   const ForwardKey& key() const { return key_; }
 
   // `words` has every feed of the graph. Returns every output of the graph, but for those that the
   // application placed.
   Result<TensorMap> run(const FeedWords& words);
-  std::vector<DispatchTime> profile() const;
 
   // The same in slices: what to carry out, and the outputs afterwards. `writes` may be empty where
   // the feeds are not the host's.

@@ -94,13 +94,10 @@ bool SessionState::give_way(const Result<uint64_t>& wanted_bytes) {
 
 Result<std::shared_ptr<ForwardPass>> SessionState::forward_pass(const ForwardKey& key) {
   if (auto known = find_pass(forward_, key)) return known;
-  const auto profile = options_.profile == SessionOptions::Profile::kOn
-                           ? RecordingInputs::Profile::kOn
-                           : RecordingInputs::Profile::kOff;
-  auto pass = ForwardPass::create(model_, key, profile);
+  auto pass = ForwardPass::create(model_, key);
   if (!pass && out_of_memory(pass.error()) &&
       give_way(forward_bytes(*model_, key.shape, key.taps))) {
-    pass = ForwardPass::create(model_, key, profile);
+    pass = ForwardPass::create(model_, key);
   }
   if (!pass) return forward_error(pass.error(), *model_, key.shape, key.taps);
   return keep_pass(forward_, std::move(pass).value(), options_.recordings);
@@ -247,10 +244,6 @@ Status SessionState::forget_buffers() {
   forward_.remove_if([](const auto& pass) { return !pass->key().places.empty(); });
   images_.clear();
   return {};
-}
-
-std::vector<DispatchTime> SessionState::last_profile() const {
-  return forward_.empty() ? std::vector<DispatchTime>() : forward_.front()->profile();
 }
 
 }  // namespace vkformer

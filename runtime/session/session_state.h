@@ -40,7 +40,6 @@ class SessionState {
   const GenerationCounters& counters() const { return counters_; }
   Result<std::vector<std::vector<float>>> score(
       const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations);
-  std::vector<DispatchTime> last_profile() const;
 
   // A pass that advance and record carry out; tensors named in `places` lie in buffers of the
   // application.

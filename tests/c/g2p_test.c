@@ -199,12 +199,9 @@ static void test_passes(vkf_session* session, const vkf_tokenizer* tokenizer) {
   vkf_generation* generation = NULL;
   vkf_maps* maps = NULL;
   vkf_bytes* png = NULL;
-  vkf_profile* profile = NULL;
-  vkf_dispatch_time time = {0};
   options.struct_size = sizeof options;
   view.struct_size = sizeof view;
   info.struct_size = sizeof info;
-  time.struct_size = sizeof time;
   begin.ids = start;
   encode_words(tokenizer, &encodings, rows);
   OK(vkf_tensors_create(&inputs, error));
@@ -229,10 +226,6 @@ static void test_passes(vkf_session* session, const vkf_tokenizer* tokenizer) {
   vkf_maps_free(maps);
   FAILS(vkf_maps_from(outputs, "cross", 7, &maps, error), VKF_INVALID_ARGUMENT, "7");
   CHECK(maps == NULL);
-  OK(vkf_session_profile(session, &profile, error));
-  CHECK(vkf_profile_count(profile) > 0);
-  OK(vkf_profile_get(profile, 0, &time, error));
-  CHECK(time.kernel[0] != '\0');
   options.attention_layer = 99;
   vkf_tensors_free(outputs);
   FAILS(vkf_session_run(session, inputs, &options, &outputs, error), VKF_INVALID_ARGUMENT, "99");
@@ -240,10 +233,38 @@ static void test_passes(vkf_session* session, const vkf_tokenizer* tokenizer) {
   options.flags = 1u << 31;
   FAILS(vkf_session_run(session, inputs, &options, &outputs, error), VKF_UNSUPPORTED, "[flags]");
   FAILS(vkf_session_run(session, NULL, NULL, &outputs, error), VKF_INVALID_ARGUMENT, "[inputs]");
-  vkf_profile_free(profile);
   vkf_bytes_free(png);
   vkf_tensors_free(inputs);
   vkf_encodings_free(encodings);
+}
+
+/* Every dispatch of a generation has a name and a time. */
+static void test_profile(vkf_device* device, const vkf_model* model,
+                         const vkf_tokenizer* tokenizer) {
+  vkf_ids rows[2];
+  vkf_encodings* encodings = NULL;
+  vkf_session* session = NULL;
+  vkf_generation* generation = NULL;
+  vkf_profile* profile = NULL;
+  vkf_dispatch_time time = {0};
+  time.struct_size = sizeof time;
+  FAILS(vkf_device_take_profile(device, &profile, error), VKF_INVALID_ARGUMENT, "start_profile");
+  OK(vkf_device_start_profile(device, error));
+  FAILS(vkf_device_start_profile(device, error), VKF_INVALID_ARGUMENT, "already");
+  OK(vkf_session_create(model, NULL, &session, error));
+  encode_words(tokenizer, &encodings, rows);
+  OK(vkf_session_generate(session, rows, 1, NULL, &generation, error));
+  OK(vkf_device_take_profile(device, &profile, error));
+  OK(vkf_device_stop_profile(device, error));
+  CHECK(vkf_profile_count(profile) > 10);
+  OK(vkf_profile_get(profile, 0, &time, error));
+  CHECK(time.submit == 0 && time.op[0] != '\0' && time.kernel[0] != '\0');
+  FAILS(vkf_profile_get(profile, vkf_profile_count(profile), &time, error), VKF_INVALID_ARGUMENT,
+        "dispatch");
+  vkf_profile_free(profile);
+  vkf_generation_free(generation);
+  vkf_encodings_free(encodings);
+  vkf_session_free(session);
 }
 
 /* A pass in slices gives the bits of a pass in one go. */
@@ -647,8 +668,8 @@ int main(int argc, char** argv) {
   test_sources(device, argv[1], tokenizer);
   test_task(device, argv[1]);
   test_operators(device);
+  test_profile(device, model, tokenizer);
   options.struct_size = sizeof options;
-  options.profile = 1;
   options.steps_per_submit = -1;
   FAILS(vkf_session_create(model, &options, &session, error), VKF_INVALID_ARGUMENT, "-1");
   options.steps_per_submit = 4;
