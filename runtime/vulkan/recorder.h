@@ -1,6 +1,7 @@
 // Turns a plan into command buffers: descriptor sets, barriers, dispatches, labels, timestamps.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,6 +14,21 @@
 namespace vkformer {
 
 class Recorder;
+
+// The value of the last submit of something that several threads may submit. It only rises, so that
+// a thread which notes its submit late does not hide another's later one.
+class LastValue {
+ public:
+  uint64_t load() const { return value_.load(); }
+  void raise_to(uint64_t value) {
+    uint64_t seen = value_.load();
+    while (seen < value && !value_.compare_exchange_weak(seen, value)) {
+    }
+  }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
 
 // What a recording owns; destroyed after the device has finished with it.
 struct Recording::Impl {
@@ -28,9 +44,9 @@ struct Recording::Impl {
   uint32_t dispatches = 0;
   uint32_t barriers = 0;
   uint64_t workgroups = 0;
-  std::atomic<uint64_t> last_value{0};   // of the last submit that named it, or pieces of it
-  std::atomic<uint64_t> timed_value{0};  // of the last one of its own command buffers
-  uint32_t profiled = 0;                 // its number with the device's profiler
+  LastValue last_value;   // of the last submit that named it, or pieces of it
+  LastValue timed_value;  // of the last one of its own command buffers
+  uint32_t profiled = 0;  // its number with the device's profiler
   Plan plan;
   RecordingInputs inputs;
   std::unique_ptr<Recorder> recorder;

@@ -9,17 +9,6 @@
 
 namespace vkformer {
 
-namespace {
-
-// Another thread's later submit must not be overtaken.
-void raise_to(std::atomic<uint64_t>& last, uint64_t value) {
-  uint64_t seen = last.load();
-  while (seen < value && !last.compare_exchange_weak(seen, value)) {
-  }
-}
-
-}  // namespace
-
 Recording::Impl::~Impl() {
   if (!device) return;
   VulkanDevice::Impl& owner = device->impl();
@@ -164,8 +153,8 @@ Result<uint64_t> VulkanDevice::submit(std::span<const Recording* const> recordin
   const auto begin = std::chrono::steady_clock::now();
   VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
   for (const Recording* recording : recordings) {
-    raise_to(recording->impl().last_value, value);
-    raise_to(recording->impl().timed_value, value);
+    recording->impl().last_value.raise_to(value);
+    recording->impl().timed_value.raise_to(value);
   }
   if (impl_->profiler == nullptr || recordings.empty()) return value;
   VKF_CHECK(wait(value));
@@ -181,7 +170,7 @@ Result<uint64_t> VulkanDevice::submit_part(const Recording& recording, Recording
   const std::span<const SubmitChunk> chunks =
       part == RecordingPart::kBeforeCut ? all.first(own.cut_chunk) : all.subspan(own.cut_chunk);
   VKF_ASSIGN(const uint64_t value, impl_->timeline->submit(chunks));
-  raise_to(own.last_value, value);
+  own.last_value.raise_to(value);
   return value;
 }
 

@@ -236,7 +236,7 @@ Result<uint64_t> SliceStream::submit(const Slice& slice, const SubmitSemaphores&
     return value.error();
   }
   slot->value = impl_->last_value = *value;
-  for (const SlicePart& part : slice.parts) part.recording->impl().last_value = *value;
+  for (const SlicePart& part : slice.parts) part.recording->impl().last_value.raise_to(*value);
   if (!impl_->queries) {
     // It was submitted, so a wait that fails must not make it pass for one that was refused.
     impl_->device->impl().timeline->settle(*value);
