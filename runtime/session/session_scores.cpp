@@ -56,13 +56,23 @@ Result<std::vector<float>> log_probabilities(const ScoredRow& row, std::span<con
 
 }  // namespace
 
+// Of the model's settings, those that say how a text begins. The others would have an input read
+// once for each sequence or beam group that it generates.
+GenerateOptions SessionState::scoring_options() const {
+  const GenerateOptions made = generation_defaults();
+  GenerateOptions options;
+  options.decoder_start = made.decoder_start;
+  options.decoder_prompt = made.decoder_prompt;
+  return options;
+}
+
 Result<std::vector<std::vector<float>>> SessionState::score(
     const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations) {
   VKF_CHECK(check_idle());
   const ModelFacts& facts = model_->family().facts();
   StepShape shape;
   VKF_ASSIGN(const GenerationInputs read,
-             read_generation_inputs(model_->family(), inputs, generation_defaults(), shape));
+             read_generation_inputs(model_->family(), inputs, scoring_options(), shape));
   VKF_CHECK(check_continuations(continuations, read.prompts.size(), facts.target_vocab));
   std::vector<std::vector<float>> scores(continuations.size());
   for (size_t i = 0; i < continuations.size(); ++i) {

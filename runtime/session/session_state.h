@@ -116,6 +116,7 @@ class SessionState {
   Status run_kept(KeptCall& call);
   Result<Generation> generate_kept(const TensorMap& inputs, const GenerateOptions& options);
   Status check_generate(const GenerateOptions& options) const;
+  GenerateOptions scoring_options() const;
   // Rows of different lengths run apart where prompts are exact, so that a row is generated as it
   // is alone.
   Result<std::vector<GenerationJob>> plan_generation(const TensorMap& inputs,
