@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/message.h"
 #include "operators/operator_runner.h"
 
 namespace vkformer::conformance {
@@ -184,8 +185,8 @@ Comparison compare(const std::string& name, const Tensor& actual, const Expected
   result.message = "[" + name + "] " + std::to_string(wrong) + " of " +
                    std::to_string(wanted.size()) + " elements of " + shape_text(actual.shape) +
                    " are wrong, the worst is element " + std::to_string(worst) + ": " +
-                   std::to_string(found->data[worst]) + " instead of " +
-                   std::to_string(wanted[worst]) + ".";
+                   number_text(found->data[worst]) + " instead of " + number_text(wanted[worst]) +
+                   ".";
   return result;
 }
 

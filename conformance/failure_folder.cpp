@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "conformance/content.h"
 #include "conformance/kernels.h"
 #include "measure/conformance_support.h"
@@ -71,17 +72,20 @@ Status write_failure(const Failure& f) {
 }  // namespace conformance
 
 Status dump_shaders(const Device& device, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return not_found("[" + folder + "] cannot be made; give another folder.");
-  for (const KernelId id : conformance::all_kernels()) {
-    const std::string path =
-        (std::filesystem::path(folder) / (std::string(conformance::name_of(id)) + ".spv")).string();
-    const std::vector<uint32_t> words = spirv_on(device, id);
-    if (words.empty()) continue;  // left out of this build
-    VKF_CHECK(conformance::write_file(path, conformance::bytes_of(words)));
-  }
-  return {};
+  return guarded([&]() -> Status {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return not_found("[" + folder + "] cannot be made; give another folder.");
+    for (const KernelId id : conformance::all_kernels()) {
+      const std::string path =
+          (std::filesystem::path(folder) / (std::string(conformance::name_of(id)) + ".spv"))
+              .string();
+      const std::vector<uint32_t> words = spirv_on(device, id);
+      if (words.empty()) continue;  // left out of this build
+      VKF_CHECK(conformance::write_file(path, conformance::bytes_of(words)));
+    }
+    return {};
+  });
 }
 
 }  // namespace vkformer

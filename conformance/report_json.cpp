@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "vkformer/conformance.h"
 
 namespace vkformer {
@@ -120,17 +121,19 @@ std::string conformance_json(const ConformanceReport& r) {
 }
 
 Result<ConformanceReport> parse_conformance_json(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("format") || json["format"] != kFormat) {
-    return invalid_file(std::string("[conformance] This is no report of the form '") + kFormat +
-                        "'; make one with `vkformer conformance --json FILE`.");
-  }
-  try {
-    return report_from(json);
-  } catch (const nlohmann::json::exception& error) {
-    return invalid_file(std::string("[conformance] The report is damaged: ") + error.what() +
-                        "; make it anew.");
-  }
+  return guarded([&]() -> Result<ConformanceReport> {
+    const Json json = Json::parse(text, nullptr, false);
+    if (!json.is_object() || !json.contains("format") || json["format"] != kFormat) {
+      return invalid_file(std::string("[conformance] This is no report of the form '") + kFormat +
+                          "'; make one with `vkformer conformance --json FILE`.");
+    }
+    try {
+      return report_from(json);
+    } catch (const nlohmann::json::exception& error) {
+      return invalid_file(std::string("[conformance] The report is damaged: ") + error.what() +
+                          "; make it anew.");
+    }
+  });
 }
 
 std::vector<ConformanceChange> compare_conformance(const ConformanceReport& before,

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "conformance/cases.h"
 #include "conformance/failure_folder.h"
 #include "conformance/kernels.h"
@@ -312,22 +313,26 @@ std::vector<std::string> conformance_checks(const ConformanceOptions& options) {
 }
 
 Result<ConformanceReport> run_conformance(const Device& device, const ConformanceOptions& options) {
-  if (!device.impl()) {
-    return invalid_argument("[conformance] The device is empty; make a Device first.");
-  }
-  if (options.repeats < 0 || options.repeats > 10000) {
-    return invalid_argument("[conformance] The option repeats is " +
-                            std::to_string(options.repeats) + ", but must be from 0 to 10000.");
-  }
-  return Run(device, options).run();
+  return guarded([&]() -> Result<ConformanceReport> {
+    if (!device.impl()) {
+      return invalid_argument("[conformance] The device is empty; make a Device first.");
+    }
+    if (options.repeats < 0 || options.repeats > 10000) {
+      return invalid_argument("[conformance] The option repeats is " +
+                              std::to_string(options.repeats) + ", but must be from 0 to 10000.");
+    }
+    return Run(device, options).run();
+  });
 }
 
 Status forget_demotions(const Device& device) {
-  if (!device.impl()) {
-    return invalid_argument("[conformance] The device is empty; make a Device first.");
-  }
-  VKF_CHECK(demote_kernels(device, {}));
-  return {};
+  return guarded([&]() -> Status {
+    if (!device.impl()) {
+      return invalid_argument("[conformance] The device is empty; make a Device first.");
+    }
+    VKF_CHECK(demote_kernels(device, {}));
+    return {};
+  });
 }
 
 }  // namespace vkformer

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "recording/dispatch_watch.h"
 #include "vkformer/conformance.h"
 #include "vkformer/session.h"
@@ -73,48 +74,53 @@ bool differ(const Written& a, const Written& b, double relative, LayerDifference
 Result<LayerDifference> compare_devices(const Device& first, const Device& second,
                                         const std::string& directory, const TensorMap& inputs,
                                         const CompareOptions& options) {
-  if (!first.impl() || !second.impl()) {
-    return invalid_argument("[compare] A device is empty; make both first.");
-  }
-  VKF_ASSIGN(const Model one, Model::load(first, directory, options.first));
-  VKF_ASSIGN(const Model other, Model::load(second, directory, options.second));
-  std::vector<Written> a, b;
-  VKF_CHECK(record_pass(first, one, inputs, a));
-  VKF_CHECK(record_pass(second, other, inputs, b));
-  LayerDifference found;
-  // The same graph on both sides gives the same tensors in the same order.
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (a[i].label != b[i].label || a[i].name != b[i].name ||
-        a[i].values.size() != b[i].values.size()) {
-      return invalid_argument(
-          "[compare] After " + std::to_string(i) + " tensors the first model writes [" + a[i].name +
-          "] and the second one [" + b[i].name + "]; compare two loads of the same model.");
+  return guarded([&]() -> Result<LayerDifference> {
+    if (!first.impl() || !second.impl()) {
+      return invalid_argument("[compare] A device is empty; make both first.");
     }
-    LayerDifference here{a[i].label, a[i].op, a[i].name, 0, 0, 0, static_cast<int>(i) + 1};
-    if (differ(a[i], b[i], options.relative, here)) return here;
-    found.difference = std::max(found.difference, here.difference);
-    found.relative = std::max(found.relative, here.relative);
-    found.tensors = here.tensors;
-  }
-  return found;
+    VKF_ASSIGN(const Model one, Model::load(first, directory, options.first));
+    VKF_ASSIGN(const Model other, Model::load(second, directory, options.second));
+    std::vector<Written> a, b;
+    VKF_CHECK(record_pass(first, one, inputs, a));
+    VKF_CHECK(record_pass(second, other, inputs, b));
+    LayerDifference found;
+    // The same graph on both sides gives the same tensors in the same order.
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (a[i].label != b[i].label || a[i].name != b[i].name ||
+          a[i].values.size() != b[i].values.size()) {
+        return invalid_argument("[compare] After " + std::to_string(i) +
+                                " tensors the first model writes [" + a[i].name +
+                                "] and the second one [" + b[i].name +
+                                "]; compare two loads of the same model.");
+      }
+      LayerDifference here{a[i].label, a[i].op, a[i].name, 0, 0, 0, static_cast<int>(i) + 1};
+      if (differ(a[i], b[i], options.relative, here)) return here;
+      found.difference = std::max(found.difference, here.difference);
+      found.relative = std::max(found.relative, here.relative);
+      found.tensors = here.tensors;
+    }
+    return found;
+  });
 }
 
 Result<NanOrigin> find_nan(const Device& device, const std::function<Status()>& work) {
-  if (!device.impl()) return invalid_argument("[nan-check] The device is empty; make one first.");
-  NanOrigin origin;
-  const Watching watching(device);
-  VKF_CHECK(watch_dispatches(device.impl(), [&](const WatchedTensor& t) -> Status {
-    if (!origin.op.empty() || t.shape.empty() || t.dtype != DType::kF32 || !t.finished) return {};
-    const std::vector<float> values = floats_of(t.bytes);
-    const auto nan =
-        std::find_if(values.begin(), values.end(), [](float value) { return std::isnan(value); });
-    if (nan == values.end()) return {};
-    origin = {t.op, t.label, std::string(t.kernel), t.name, nan - values.begin()};
-    return {};
-  }));
-  const Status done = work();  // may itself have refused what the NaN did to its result
-  if (origin.op.empty() && !done) return done.error();
-  return origin;
+  return guarded([&]() -> Result<NanOrigin> {
+    if (!device.impl()) return invalid_argument("[nan-check] The device is empty; make one first.");
+    NanOrigin origin;
+    const Watching watching(device);
+    VKF_CHECK(watch_dispatches(device.impl(), [&](const WatchedTensor& t) -> Status {
+      if (!origin.op.empty() || t.shape.empty() || t.dtype != DType::kF32 || !t.finished) return {};
+      const std::vector<float> values = floats_of(t.bytes);
+      const auto nan =
+          std::find_if(values.begin(), values.end(), [](float value) { return std::isnan(value); });
+      if (nan == values.end()) return {};
+      origin = {t.op, t.label, std::string(t.kernel), t.name, nan - values.begin()};
+      return {};
+    }));
+    const Status done = work();  // may itself have refused what the NaN did to its result
+    if (origin.op.empty() && !done) return done.error();
+    return origin;
+  });
 }
 
 }  // namespace vkformer

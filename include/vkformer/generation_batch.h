@@ -84,7 +84,8 @@ struct BatchUpdate {
 struct BatchCounters {
   BatchWork work;
   int64_t draft_steps = 0;  // of the model that guesses
-  int64_t waiting = 0;      // requests
+  // Sequences in the queue; a canceled one counts until a step reports its end.
+  int64_t waiting = 0;
   int64_t running = 0;      // requests
   int64_t cache_bytes = 0;  // of keys and values
 };
@@ -99,7 +100,8 @@ class VKFORMER_API GenerationBatch {
 
   // The model's own settings, but for beams and searches that a batch does not have.
   GenerateOptions generation_defaults() const;
-  // The request's number, at least 1. kOutOfMemory: the queue is full; take steps first.
+  // The request's number, at least 1. kQueueFull: take steps, then submit it again. A request of
+  // more sequences than `waiting` or `waiting_of_client` never fits: kInvalidArgument.
   Result<uint64_t> submit(const BatchRequest& request);
   // Ends a request that waits or runs; the next step tells of it. An error names a number that is
   // neither.

@@ -169,7 +169,8 @@ class VKFORMER_API Model {
 // Loads a model on a thread of its own. Its functions may be called from any thread.
 class VKFORMER_API BackgroundLoad {
  public:
-  // Starts at once; `options.progress` is called from that thread.
+  // Starts at once; `options.progress` is called from that thread. If the thread cannot be started,
+  // the loading is done, and wait() says why.
   static BackgroundLoad start(const Device& device, const ModelSource& source,
                               const ModelOptions& options = {});
   BackgroundLoad(BackgroundLoad&&) noexcept;

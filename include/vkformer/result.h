@@ -1,7 +1,10 @@
 // Result<T>: a value or an Error, the way every fallible call of vkformer reports failure.
 //
 // Threading: plain values; share them as you would share an int.
-// Lifetime: owns what it holds. The library never throws and never aborts on bad input.
+// Lifetime: owns what it holds. A call that returns a Result or a Status never throws, whatever
+// fails in it: kOutOfMemory where memory ran out, kInternal with the text of any other exception,
+// such as one of a callback. A call that returns a plain copy (a text, a list) can only run out of
+// memory: std::bad_alloc. Bad input never aborts.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +25,7 @@ enum class ErrorCode : uint8_t {
   kDriver,           // a Vulkan call failed in another way
   kCancelled,        // the caller asked to stop
   kInternal,         // a bug in vkformer; please report it
+  kQueueFull,        // a queue holds its maximum; try again after some of its work has ended
 };
 
 // A failure: a code, and one full sentence with the value, the limit and what to do.

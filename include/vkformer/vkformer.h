@@ -57,7 +57,8 @@ enum {
   VKF_DEVICE_LOST = 6,       // the Vulkan device was lost; make a new device
   VKF_DRIVER = 7,            // a Vulkan call failed in another way
   VKF_CANCELLED = 8,         // the caller asked to stop
-  VKF_INTERNAL = 9           // a bug in vkformer; please report it
+  VKF_INTERNAL = 9,          // a bug in vkformer; please report it
+  VKF_QUEUE_FULL = 10  // a queue holds its maximum; try again after some of its work has ended
 };
 // "VKF_NOT_FOUND" and so on; "unknown" for a number that is no status. [any]
 VKFORMER_API const char* vkf_status_name(vkf_status status);
@@ -839,7 +840,7 @@ typedef struct vkf_batch_counters {
   int64_t guessed_tokens;
   int64_t accepted_tokens;
   int64_t draft_steps;
-  int64_t waiting;  // requests
+  int64_t waiting;  // sequences in the queue; a canceled one counts until a step reports its end
   int64_t running;  // requests
   int64_t cache_bytes;
 } vkf_batch_counters;
@@ -847,7 +848,8 @@ typedef struct vkf_batch_counters {
 VKFORMER_API vkf_status vkf_batch_create(const vkf_model* model, const vkf_batch_options* options,
                                          vkf_batch** batch, vkf_error* error);
 VKFORMER_API void vkf_batch_free(vkf_batch* batch);
-// The request's number, at least 1. VKF_OUT_OF_MEMORY: the queue is full; take steps first. [any]
+// The request's number, at least 1. VKF_QUEUE_FULL: take steps, then submit it again. A request of
+// more sequences than a queue holds never fits: VKF_INVALID_ARGUMENT. [any]
 VKFORMER_API vkf_status vkf_batch_submit(vkf_batch* batch, const vkf_batch_request* given,
                                          uint64_t* request, vkf_error* error);
 // Ends a request that waits or runs; the next step tells of it. [any]

@@ -1,6 +1,7 @@
 #include "vkformer/attention.h"
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "session/multi_head_attention_session.h"
 
 namespace vkformer {
@@ -12,13 +13,15 @@ struct MultiHeadAttention::Impl {
 Result<MultiHeadAttention> MultiHeadAttention::create(const Device& device,
                                                       const MultiHeadAttentionOptions& options,
                                                       const TensorMap& weights) {
-  VKF_ASSIGN(MultiHeadAttentionSession session,
-             MultiHeadAttentionSession::create(device.impl(), options, weights));
-  return MultiHeadAttention(std::make_shared<const Impl>(Impl{std::move(session)}));
+  return guarded([&]() -> Result<MultiHeadAttention> {
+    VKF_ASSIGN(MultiHeadAttentionSession session,
+               MultiHeadAttentionSession::create(device.impl(), options, weights));
+    return MultiHeadAttention(std::make_shared<const Impl>(Impl{std::move(session)}));
+  });
 }
 
 Result<AttentionResult> MultiHeadAttention::run(const Tensor& x, const Tensor* key_mask) const {
-  return impl_->session.run(x, key_mask);
+  return guarded([&] { return impl_->session.run(x, key_mask); });
 }
 
 }  // namespace vkformer

@@ -1,7 +1,7 @@
 #include "vkformer/attention_view.h"
 
 #include "base/check.h"
-#include "base/within_memory.h"
+#include "base/guarded.h"
 #include "image/attention_grid.h"
 #include "image/attention_html.h"
 #include "image/attention_maps.h"
@@ -18,31 +18,33 @@ constexpr const char* kTooLarge =
 
 Result<AttentionMaps> attention_maps_from(const TensorMap& outputs, const std::string& kind,
                                           int64_t item) {
-  return within_memory(kTooLarge, [&] { return collect_maps(outputs, kind, item); });
+  return guarded(kTooLarge, [&] { return collect_maps(outputs, kind, item); });
 }
 
 Result<AttentionMaps> mean_over_heads(const AttentionMaps& maps) {
-  return within_memory(kTooLarge, [&] { return average_heads(maps); });
+  return guarded(kTooLarge, [&] { return average_heads(maps); });
 }
 
 Result<AttentionMaps> attention_rollout(const AttentionMaps& maps) {
-  return within_memory(kTooLarge, [&] { return roll_out(maps); });
+  return guarded(kTooLarge, [&] { return roll_out(maps); });
 }
 
 Result<std::vector<std::byte>> render_attention_grid_png(const AttentionMaps& maps,
                                                          const AttentionGridOptions& options) {
-  return within_memory(kTooLarge, [&] { return draw_attention_grid(maps, options); });
+  return guarded(kTooLarge, [&] { return draw_attention_grid(maps, options); });
 }
 
 Result<PictureRegion> seen_region(const PictureSettings& settings, int width, int height) {
-  VKF_CHECK(check_picture_settings(settings));
-  VKF_CHECK(check_picture_size(width, height, "[picture]"));
-  return region_of_interest(settings, width, height);
+  return guarded([&]() -> Result<PictureRegion> {
+    VKF_CHECK(check_picture_settings(settings));
+    VKF_CHECK(check_picture_size(width, height, "[picture]"));
+    return region_of_interest(settings, width, height);
+  });
 }
 
 Result<std::vector<std::byte>> render_attention_overlay_png(
     const Picture& picture, const PatchMap& map, const AttentionOverlayOptions& options) {
-  return within_memory(kTooLarge, [&]() -> Result<std::vector<std::byte>> {
+  return guarded(kTooLarge, [&]() -> Result<std::vector<std::byte>> {
     VKF_ASSIGN(const RgbPicture pixels, copy_frame({picture.rgb(), picture.width(),
                                                     picture.height(), 0, PixelFormat::kRgb8}));
     return draw_attention_overlay(pixels, map, options);
@@ -51,12 +53,12 @@ Result<std::vector<std::byte>> render_attention_overlay_png(
 
 Result<std::string> render_attention_html(std::span<const AttentionMaps> maps,
                                           const AttentionPageOptions& options) {
-  return within_memory(kTooLarge, [&] { return write_attention_page(maps, options); });
+  return guarded(kTooLarge, [&] { return write_attention_page(maps, options); });
 }
 
 Result<std::vector<AttentionHead>> measure_attention_heads(
     std::span<const AttentionMeasurements> passes, const AttentionHeadOptions& options) {
-  return within_memory(kTooLarge, [&] { return measure_heads(passes, options); });
+  return guarded(kTooLarge, [&] { return measure_heads(passes, options); });
 }
 
 }  // namespace vkformer

@@ -6,8 +6,8 @@
 #include "audio/resample.h"
 #include "audio/wav.h"
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/message.h"
-#include "base/within_memory.h"
 #include "checkpoint/mapped_file.h"
 
 namespace vkformer {
@@ -18,7 +18,7 @@ constexpr const char* kTooLong = "The [sound] does not fit into memory; give a s
 }  // namespace
 
 Result<Sound> resample_sound(const Sound& sound, int32_t sampling_rate) {
-  return within_memory(kTooLong, [&]() -> Result<Sound> {
+  return guarded(kTooLong, [&]() -> Result<Sound> {
     Sound out;
     out.sampling_rate = sampling_rate;
     VKF_ASSIGN(out.samples, resample(sound.samples, sound.sampling_rate, sampling_rate));
@@ -28,7 +28,7 @@ Result<Sound> resample_sound(const Sound& sound, int32_t sampling_rate) {
 
 Result<Sound> decode_wav_bytes(std::span<const std::byte> bytes, const std::string& name,
                                int32_t sampling_rate) {
-  return within_memory(kTooLong, [&]() -> Result<Sound> {
+  return guarded(kTooLong, [&]() -> Result<Sound> {
     VKF_ASSIGN(WavSound wav, decode_wav(bytes, name));
     Sound sound{std::move(wav.samples), wav.sampling_rate};
     if (sampling_rate == kRateOfFile || sampling_rate == sound.sampling_rate) return sound;
@@ -39,8 +39,10 @@ Result<Sound> decode_wav_bytes(std::span<const std::byte> bytes, const std::stri
 }
 
 Result<Sound> load_wav(const std::string& path, int32_t sampling_rate) {
-  VKF_ASSIGN(const MappedFile file, MappedFile::open(path));
-  return decode_wav_bytes(file.bytes(), path, sampling_rate);
+  return guarded(kTooLong, [&]() -> Result<Sound> {
+    VKF_ASSIGN(const MappedFile file, MappedFile::open(path));
+    return decode_wav_bytes(file.bytes(), path, sampling_rate);
+  });
 }
 
 LogMelExtractor::LogMelExtractor(std::unique_ptr<const LogMel> features)
@@ -50,14 +52,14 @@ LogMelExtractor& LogMelExtractor::operator=(LogMelExtractor&&) noexcept = defaul
 LogMelExtractor::~LogMelExtractor() = default;
 
 Result<LogMelExtractor> LogMelExtractor::load(const std::string& model_dir) {
-  return within_memory(kTooLong, [&]() -> Result<LogMelExtractor> {
+  return guarded(kTooLong, [&]() -> Result<LogMelExtractor> {
     VKF_ASSIGN(LogMel features, load_log_mel(*make_directory_store(model_dir)));
     return LogMelExtractor(std::make_unique<const LogMel>(std::move(features)));
   });
 }
 
 Result<Tensor> LogMelExtractor::extract(const Sound& sound) const {
-  return within_memory(kTooLong, [&]() -> Result<Tensor> {
+  return guarded(kTooLong, [&]() -> Result<Tensor> {
     std::vector<float> resampled;
     std::span<const float> samples = sound.samples;
     if (sound.sampling_rate != sampling_rate()) {

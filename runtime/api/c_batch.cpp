@@ -1,4 +1,4 @@
-#include "api/c_support.h"
+#include "api/c_enums.h"
 #include "vkformer/generation_batch.h"
 
 struct vkf_batch {
@@ -121,7 +121,7 @@ vkf_status vkf_updates_get(const vkf_updates* updates, size_t index, vkf_batch_u
     check_index(index, updates->list.size(), "update");
     const BatchUpdate& from = updates->list[index];
     vkf_batch_update c{};
-    c.state = static_cast<int32_t>(from.state);
+    c.state = number_of(from.state);
     c.request = from.request;
     c.sequence = from.sequence;
     c.tokens = view_ids(from.tokens);

@@ -1,3 +1,4 @@
+#include "api/c_enums.h"
 #include "api/c_interop.h"
 #include "vkformer/benchmark.h"
 #include "vkformer/tuning.h"
@@ -49,17 +50,13 @@ DeviceOptions device_options(const vkf_device_options* options) {
   if (given.validation != 0) made.validation = DeviceOptions::Validation::kOn;
   if (given.log != nullptr) {
     made.log = [log = given.log, data = given.log_data](LogLevel level, const std::string& text) {
-      log(data, static_cast<vkf_log_level>(level), text.c_str());
+      log(data, number_of(level), text.c_str());
     };
   }
   made.allocator = static_cast<const VkAllocationCallbacks*>(given.allocator);
   if (given.memory_budget != 0) made.memory_budget = given.memory_budget;
-  if (given.queue_priority != VKF_PRIORITY_LOW && given.queue_priority != VKF_PRIORITY_NORMAL) {
-    refuse({ErrorCode::kInvalidArgument, "[device options] queue_priority is " +
-                                             std::to_string(given.queue_priority) +
-                                             "; give VKF_PRIORITY_LOW or VKF_PRIORITY_NORMAL"});
-  }
-  made.queue_priority = static_cast<DeviceOptions::QueuePriority>(given.queue_priority);
+  made.queue_priority =
+      value_of<DeviceOptions::QueuePriority>(given.queue_priority, "queue_priority");
   if (given.tuning != 0) made.tuning = DeviceOptions::Tuning::kOn;
   if (given.compile_threads == VKF_NO_COMPILE_THREADS) {
     made.compile_threads = 0;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "api/c_support.h"
+#include "api/c_enums.h"
 #include "base/message.h"
 #include "vkformer/attention_view.h"
 #include "vkformer/audio.h"
@@ -40,27 +40,22 @@ std::vector<Sound> copy_sounds(const vkf_sound* const* sounds, size_t count) {
 
 namespace {
 
-// By VKF_FIT_STRETCH and so on, and by vkf_picture_settings::resampling.
-constexpr PictureFit kFits[] = {PictureFit::kStretch, PictureFit::kAsIs, PictureFit::kShortestEdge};
+// By vkf_picture_settings::resampling.
 constexpr Resampling kFilters[] = {
     Resampling::kBilinear, Resampling::kLanczos, Resampling::kBilinear, Resampling::kBicubic,
     Resampling::kBox,      Resampling::kHamming, Resampling::kNearest};
-constexpr PixelFormat kFormats[] = {PixelFormat::kRgb8, PixelFormat::kBgr8, PixelFormat::kRgba8,
-                                    PixelFormat::kBgra8, PixelFormat::kGrey8};
 
-size_t choice(int32_t value, size_t count, const char* name) {
-  if (value >= 0 && static_cast<size_t>(value) < count) return static_cast<size_t>(value);
-  refuse(invalid_argument(
-      message({"[", name, "] is ", value, "; choices run from 0 to ", count - 1, "."})));
+Resampling filter_of(int32_t number) {
+  if (number >= 0 && static_cast<size_t>(number) < std::size(kFilters)) return kFilters[number];
+  refuse(invalid_argument(message(
+      {"[resampling] is ", number, "; choices run from 0 to ", std::size(kFilters) - 1, "."})));
 }
 
 PictureSettings picture_settings(const vkf_picture_settings* settings) {
   const vkf_picture_settings given = read_struct(settings, "picture settings");
-  const size_t fit = choice(given.fit, std::size(kFits), "fit");
-  const size_t filter = choice(given.resampling, std::size(kFilters), "resampling");
   PictureSettings made;
-  made.fit = kFits[fit];
-  made.resampling = kFilters[filter];
+  made.fit = value_of<PictureFit>(given.fit, "fit");
+  made.resampling = filter_of(given.resampling);
   if (given.width != 0) made.width = given.width;
   if (given.height != 0) made.height = given.height;
   if (given.shortest_edge != 0) made.shortest_edge = given.shortest_edge;
@@ -76,9 +71,7 @@ PictureSettings picture_settings(const vkf_picture_settings* settings) {
 
 vkf_picture_settings view_settings(const PictureSettings& from) {
   vkf_picture_settings c{};
-  for (size_t i = 0; i < std::size(kFits); ++i) {
-    if (kFits[i] == from.fit) c.fit = static_cast<int32_t>(i);
-  }
+  c.fit = number_of(from.fit);
   for (size_t i = 1; i < std::size(kFilters); ++i) {
     if (kFilters[i] == from.resampling) c.resampling = static_cast<int32_t>(i);
   }
@@ -129,13 +122,12 @@ vkf_status vkf_picture_from_pixels(const vkf_pixels* pixels, vkf_picture** pictu
   return make_handle(picture, error, [&] {
     const vkf_pixels given = read_needed(pixels, "pixels");
     need(given.bytes, "bytes of the pixels");
-    const size_t format = choice(given.format, std::size(kFormats), "format");
     PixelView view;
     view.bytes = {static_cast<const uint8_t*>(given.bytes), given.byte_count};
     view.width = given.width;
     view.height = given.height;
     view.stride = given.stride;
-    view.format = kFormats[format];
+    view.format = value_of<PixelFormat>(given.format, "format");
     return picture_handle(Picture::from_pixels(view));
   });
 }

@@ -1,6 +1,7 @@
 #include <iterator>
 #include <optional>
 
+#include "api/c_enums.h"
 #include "api/c_interop.h"
 #include "base/message.h"
 #include "vkformer/attention.h"
@@ -56,15 +57,10 @@ const std::map<std::string, OperatorTensor>& side_of(const vkf_recorded_operator
 
 MultiHeadAttentionOptions attention_options(const vkf_attention_options* options) {
   const vkf_attention_options given = read_needed(options, "attention options");
-  if (given.projection < VKF_PROJECT_SEPARATE || given.projection > VKF_PROJECT_SHARED_BY_HEADS) {
-    refuse(invalid_argument(message(
-        {"[projection] is ", given.projection,
-         "; choices run from 0 (VKF_PROJECT_SEPARATE) to 2 (VKF_PROJECT_SHARED_BY_HEADS)."})));
-  }
   MultiHeadAttentionOptions made;
   made.d_model = given.d_model;
   if (given.heads != 0) made.heads = given.heads;
-  made.projection = static_cast<MultiHeadAttentionOptions::Projection>(given.projection);
+  made.projection = value_of<MultiHeadAttentionOptions::Projection>(given.projection, "projection");
   if (given.causal != 0) made.causal = MultiHeadAttentionOptions::Causal::kYes;
   if (given.drop_weights != 0) made.weights = MultiHeadAttentionOptions::Weights::kDrop;
   return made;

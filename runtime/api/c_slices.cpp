@@ -1,4 +1,5 @@
 // Passes within the budget of a frame, and on the application's buffers, through the C interface.
+#include "api/c_enums.h"
 #include "api/c_interop.h"
 #include "vkformer/session.h"
 
@@ -33,7 +34,7 @@ std::vector<SemaphoreUse> semaphores(const vkf_semaphore_use* given, size_t coun
 
 void write_advance(vkf_advance* out, const Advance& from) {
   vkf_advance c{};
-  c.progress = static_cast<int32_t>(from.progress);
+  c.progress = number_of(from.progress);
   c.fraction = from.fraction;
   c.last_microseconds = from.last_microseconds;
   write_struct(out, c, "advance");

@@ -1,20 +1,14 @@
 #include "api/c_support.h"
 
 #include <algorithm>
-#include <exception>
 #include <new>
 
+#include "api/c_enums.h"
+#include "base/guarded.h"
 #include "base/message.h"
 
 namespace vkformer {
 namespace {
-
-static_assert(static_cast<vkf_status>(ErrorCode::kInternal) + 1 == VKF_INTERNAL,
-              "a status is an ErrorCode and one, in the same order");
-
-vkf_status status_of(ErrorCode code) {
-  return static_cast<vkf_status>(code) + 1;
-}
 
 vkf_status note(vkf_error* error, vkf_status status, const char* fixed, std::string&& message) {
   if (error != nullptr) {
@@ -43,13 +37,12 @@ vkf_status report(vkf_error* error, const CallBody& body) noexcept {
     body();
     return note(error, VKF_OK, nullptr, {});
   } catch (Refusal& refusal) {
-    return note(error, status_of(refusal.error.code), nullptr, std::move(refusal.error.message));
+    return note(error, number_of(refusal.error.code), nullptr, std::move(refusal.error.message));
   } catch (const std::bad_alloc&) {
-    return note(error, VKF_OUT_OF_MEMORY,
-                "The [host] has too little memory for this call; free some or ask for less.", {});
+    return note(error, VKF_OUT_OF_MEMORY, kNoHostMemory, {});
   } catch (...) {
-    return note(error, VKF_INTERNAL,
-                "An exception reached the [C interface]; please report it as a bug.", {});
+    Error caught = caught_error();
+    return note(error, number_of(caught.code), nullptr, std::move(caught.message));
   }
 }
 
@@ -174,8 +167,8 @@ const char* vkf_status_name(vkf_status status) {
   static constexpr const char* kNames[] = {
       "VKF_OK",          "VKF_INVALID_ARGUMENT", "VKF_NOT_FOUND",   "VKF_INVALID_FILE",
       "VKF_UNSUPPORTED", "VKF_OUT_OF_MEMORY",    "VKF_DEVICE_LOST", "VKF_DRIVER",
-      "VKF_CANCELLED",   "VKF_INTERNAL"};
-  return status >= VKF_OK && status <= VKF_INTERNAL ? kNames[status] : "unknown";
+      "VKF_CANCELLED",   "VKF_INTERNAL",         "VKF_QUEUE_FULL"};
+  return status >= VKF_OK && status <= VKF_QUEUE_FULL ? kNames[status] : "unknown";
 }
 
 vkf_error* vkf_error_create(void) {

@@ -1,7 +1,7 @@
 #include <optional>
 #include <variant>
 
-#include "api/c_support.h"
+#include "api/c_enums.h"
 #include "base/message.h"
 #include "vkformer/tasks.h"
 
@@ -290,13 +290,8 @@ vkf_status vkf_task_embed(vkf_task* task, const char* const* texts, size_t count
     Embedder* embedder = task_as<Embedder>(task, "one loaded as 'embed'");
     const std::vector<std::string> copies = read_texts(texts, count, "texts");
     const vkf_embed_options given = read_struct(options, "embed options");
-    if (given.pooling < VKF_POOL_MODEL || given.pooling > VKF_POOL_LAST) {
-      refuse(invalid_argument(
-          message({"[pooling] is ", given.pooling,
-                   "; choices run from 0 (VKF_POOL_MODEL) to 3 (VKF_POOL_LAST)."})));
-    }
     EmbedOptions read;
-    read.pooling = static_cast<Pooling>(given.pooling);
+    read.pooling = value_of<Pooling>(given.pooling, "pooling");
     if (given.unit_length != 0) read.length = EmbedOptions::Length::kUnit;
     Tensor made = take(embedder->embed(copies, read));
     TensorMap map;

@@ -1,16 +1,9 @@
-#include <iterator>
-
-#include "api/c_support.h"
+#include "api/c_enums.h"
 #include "base/message.h"
 #include "vkformer/tensor.h"
 
 namespace vkformer {
 namespace {
-
-// By vkf_dtype.
-constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI64,
-                            DType::kI32, DType::kI16, DType::kI8,  DType::kU64,  DType::kU32,
-                            DType::kU16, DType::kU8,  DType::kBool};
 
 const Tensor* find(const vkf_tensors* tensors, const char* name) {
   need_all({{tensors, "tensors"}, {name, "name"}});
@@ -60,17 +53,11 @@ void copy_values(const Result<std::vector<T>>& values, T* out, size_t count, con
 }  // namespace
 
 DType dtype_from(vkf_dtype dtype) {
-  if (dtype >= VKF_F32 && dtype <= VKF_BOOL) return kTypes[dtype];
-  refuse(invalid_argument(message({"[dtype] ", static_cast<int>(dtype),
-                                   " is no element type; give ", static_cast<int>(VKF_F32),
-                                   " (VKF_F32) to ", static_cast<int>(VKF_BOOL), " (VKF_BOOL)."})));
+  return value_of<DType>(dtype, "dtype");
 }
 
 vkf_dtype dtype_to(DType dtype) {
-  for (vkf_dtype i = VKF_F32; i <= VKF_BOOL; ++i) {
-    if (kTypes[i] == dtype) return i;
-  }
-  return VKF_F32;
+  return number_of(dtype);
 }
 
 void write_tensor(vkf_tensor* out, const Tensor& tensor) {

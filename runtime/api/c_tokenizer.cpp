@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "api/c_support.h"
+#include "api/c_enums.h"
 #include "base/message.h"
 #include "vkformer/stop_strings.h"
 #include "vkformer/tokenizer.h"
@@ -32,32 +32,10 @@ namespace {
 constexpr uint32_t kEncodeBits = VKF_ENCODE_NO_SPECIAL_TOKENS | VKF_ENCODE_TRUNCATE_LEFT |
                                  VKF_ENCODE_PAD_LEFT | VKF_ENCODE_PAD_ID;
 
-Error no_choice(const char* name, int32_t value, const char* choices) {
-  refuse(
-      invalid_argument(message({"[", name, "] is ", value, ", which is none of ", choices, "."})));
-}
-
 TruncationOptions truncation(const vkf_encode_options& given) {
   TruncationOptions made;
-  switch (given.truncation) {
-    case VKF_OFF:
-      made.mode = TruncationMode::kOff;
-      break;
-    case VKF_TO_LENGTH:
-      made.mode = TruncationMode::kToLength;
-      break;
-    case VKF_FROM_FILE:
-      made.mode = TruncationMode::kFromFile;
-      break;
-    default:
-      refuse(no_choice("truncation", given.truncation, "VKF_OFF, VKF_TO_LENGTH, VKF_FROM_FILE"));
-  }
-  if (given.truncation_strategy < VKF_LONGEST_FIRST ||
-      given.truncation_strategy > VKF_ONLY_SECOND) {
-    refuse(no_choice("truncation_strategy", given.truncation_strategy,
-                     "VKF_LONGEST_FIRST, VKF_ONLY_FIRST, VKF_ONLY_SECOND"));
-  }
-  made.strategy = static_cast<TruncationStrategy>(given.truncation_strategy);
+  made.mode = value_of<TruncationMode>(given.truncation, "truncation");
+  made.strategy = value_of<TruncationStrategy>(given.truncation_strategy, "truncation_strategy");
   if (given.max_length != 0) made.max_length = given.max_length;
   if ((given.flags & VKF_ENCODE_TRUNCATE_LEFT) != 0) made.side = TextSide::kLeft;
   return made;
@@ -65,23 +43,7 @@ TruncationOptions truncation(const vkf_encode_options& given) {
 
 PaddingOptions padding(const vkf_encode_options& given) {
   PaddingOptions made;
-  switch (given.padding) {
-    case VKF_OFF:
-      made.mode = PaddingMode::kOff;
-      break;
-    case VKF_TO_LENGTH:
-      made.mode = PaddingMode::kToLength;
-      break;
-    case VKF_FROM_FILE:
-      made.mode = PaddingMode::kFromFile;
-      break;
-    case VKF_TO_LONGEST:
-      made.mode = PaddingMode::kToLongest;
-      break;
-    default:
-      refuse(no_choice("padding", given.padding,
-                       "VKF_OFF, VKF_TO_LENGTH, VKF_FROM_FILE, VKF_TO_LONGEST"));
-  }
+  made.mode = value_of<PaddingMode>(given.padding, "padding");
   made.length = given.padded_length;
   made.multiple_of = given.multiple_of;
   if ((given.flags & VKF_ENCODE_PAD_ID) != 0) made.pad_id = given.pad_id;

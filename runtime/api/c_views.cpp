@@ -1,5 +1,5 @@
 // Seeing attention through the C interface.
-#include "api/c_support.h"
+#include "api/c_enums.h"
 #include "base/message.h"
 #include "vkformer/attention_view.h"
 
@@ -40,17 +40,6 @@ using MapsHandle = std::unique_ptr<vkf_maps>;
 MapsHandle maps_handle(Result<AttentionMaps> made) {
   AttentionMaps maps = take(std::move(made));
   return handle(vkf_maps{std::move(maps)});
-}
-
-vkf_view_options view_options(const vkf_view_options* options) {
-  const vkf_view_options given = read_struct(options, "view options");
-  if (given.range == VKF_ZERO_TO_ONE || given.range == VKF_ZERO_TO_MAX) return given;
-  refuse(invalid_argument(
-      message({"[range] is ", given.range, "; give 0 (VKF_ZERO_TO_ONE) or 1 (VKF_ZERO_TO_MAX)."})));
-}
-
-HeatMapRange range_of(const vkf_view_options& given) {
-  return given.range == VKF_ZERO_TO_MAX ? HeatMapRange::kZeroToMax : HeatMapRange::kZeroToOne;
 }
 
 // Labels, or none where the pointer is null.
@@ -143,10 +132,10 @@ vkf_status vkf_maps_grid_png(const vkf_maps* maps, const vkf_view_options* optio
                              vkf_error* error) {
   return make_handle(png, error, [&] {
     need(maps, "maps");
-    const vkf_view_options given = view_options(options);
+    const vkf_view_options given = read_struct(options, "view options");
     AttentionGridOptions read;
     read.cell_size = given.cell_size;
-    read.range = range_of(given);
+    read.range = value_of<HeatMapRange>(given.range, "range");
     read.title = text_or(given.title, "");
     return bytes_of(render_attention_grid_png(maps->maps, read));
   });
@@ -171,7 +160,7 @@ vkf_status vkf_heat_map_png(const vkf_heat_map* map, const vkf_view_options* opt
                             vkf_bytes** png, vkf_error* error) {
   return make_handle(png, error, [&] {
     const vkf_heat_map from = read_needed(map, "heat map");
-    const vkf_view_options given = view_options(options);
+    const vkf_view_options given = read_struct(options, "view options");
     HeatMap read;
     read.values = matrix(from.values, from.rows, from.columns);
     read.rows = from.rows;
@@ -181,7 +170,7 @@ vkf_status vkf_heat_map_png(const vkf_heat_map* map, const vkf_view_options* opt
     read.title = text_or(given.title, "");
     HeatMapOptions how;
     how.cell_size = given.cell_size;
-    how.range = range_of(given);
+    how.range = value_of<HeatMapRange>(given.range, "range");
     if (given.row_axis != nullptr) how.row_axis = given.row_axis;
     if (given.column_axis != nullptr) how.column_axis = given.column_axis;
     return bytes_of(render_heat_map_png(read, how));
@@ -225,7 +214,7 @@ vkf_status vkf_heads_get(const vkf_heads* heads, size_t index, vkf_head* head, v
     check_index(index, heads->items.size(), "head");
     const AttentionHead& from = heads->items[index];
     vkf_head c{};
-    c.state = static_cast<int32_t>(from.state);
+    c.state = number_of(from.state);
     c.layer = from.layer;
     c.head = from.head;
     c.rows = from.rows;

@@ -1,8 +1,8 @@
 #include "vkformer/chat.h"
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/message.h"
-#include "base/within_memory.h"
 #include "chat/chat_template.h"
 #include "checkpoint/file_store.h"
 #include "text/json_tree.h"
@@ -30,7 +30,7 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::load(const ModelSource& source) {
-  return within_memory(kNoMemory, [&]() -> Result<ChatTemplate> {
+  return guarded(kNoMemory, [&]() -> Result<ChatTemplate> {
     const FileStore& files = *source.store();
     std::string config = "{}";
     std::string jinja;
@@ -52,7 +52,7 @@ Result<ChatTemplate> ChatTemplate::load(const ModelSource& source) {
 }
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view text, std::string_view special_tokens) {
-  return within_memory(kNoMemory, [&]() -> Result<ChatTemplate> {
+  return guarded(kNoMemory, [&]() -> Result<ChatTemplate> {
     VKF_ASSIGN(auto set, ChatTemplateSet::from_source(text));
     VKF_CHECK(set->add_special_tokens(special_tokens, "special_tokens"));
     return ChatTemplate(std::move(set));
@@ -61,7 +61,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view text, std::string_view
 
 Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages,
                                          const ChatOptions& options) const {
-  return within_memory(kNoMemory, [&]() -> Result<std::string> {
+  return guarded(kNoMemory, [&]() -> Result<std::string> {
     JsonTree list = JsonTree::of_array();
     for (const ChatMessage& message : messages) {
       JsonTree object = JsonTree::of_object();
@@ -75,7 +75,7 @@ Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages,
 
 Result<std::string> ChatTemplate::render_json(std::string_view messages,
                                               const ChatOptions& options) const {
-  return within_memory(kNoMemory, [&]() -> Result<std::string> {
+  return guarded(kNoMemory, [&]() -> Result<std::string> {
     VKF_ASSIGN(const JsonTree list, parse_json_tree(messages, "messages"));
     if (!list.is_array()) {
       return invalid_argument(

@@ -1,5 +1,6 @@
 #include "vkformer/device.h"
 
+#include "base/guarded.h"
 #include "measure/matrix_proof.h"
 #include "vkformer/vulkan_interop.h"
 #include "vulkan/device.h"
@@ -7,14 +8,16 @@
 namespace vkformer {
 
 Result<std::vector<DeviceInfo>> list_devices() {
-  return VulkanDevice::list();
+  return guarded([&] { return VulkanDevice::list(); });
 }
 
 Result<Device> Device::create(const DeviceOptions& options) {
-  auto made = VulkanDevice::create(options);
-  if (!made) return made.error();
-  prove_matrix_units(*made, (*made)->caps());
-  return Device(std::move(made).value());
+  return guarded([&]() -> Result<Device> {
+    auto made = VulkanDevice::create(options);
+    if (!made) return made.error();
+    prove_matrix_units(*made, (*made)->caps());
+    return Device(std::move(made).value());
+  });
 }
 
 DeviceInfo Device::info() const {
@@ -34,10 +37,12 @@ uint64_t Device::memory_allocated() const {
 }
 
 Result<Device> adopt_device(const AdoptedDevice& adopted, const DeviceOptions& options) {
-  auto made = VulkanDevice::adopt(adopted, options);
-  if (!made) return made.error();
-  prove_matrix_units(*made, (*made)->caps());
-  return Device(std::move(made).value());
+  return guarded([&]() -> Result<Device> {
+    auto made = VulkanDevice::adopt(adopted, options);
+    if (!made) return made.error();
+    prove_matrix_units(*made, (*made)->caps());
+    return Device(std::move(made).value());
+  });
 }
 
 }  // namespace vkformer

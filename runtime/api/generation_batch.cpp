@@ -1,12 +1,15 @@
 #include "vkformer/generation_batch.h"
 
+#include "base/guarded.h"
 #include "generate/batch_state.h"
 
 namespace vkformer {
 
 Result<GenerationBatch> GenerationBatch::create(const Model& model, const BatchOptions& options) {
-  VKF_ASSIGN(std::unique_ptr<BatchState> state, BatchState::create(model.impl(), options));
-  return GenerationBatch(std::move(state));
+  return guarded([&]() -> Result<GenerationBatch> {
+    VKF_ASSIGN(std::unique_ptr<BatchState> state, BatchState::create(model.impl(), options));
+    return GenerationBatch(std::move(state));
+  });
 }
 
 GenerationBatch::GenerationBatch(std::unique_ptr<BatchState> state) : state_(std::move(state)) {}
@@ -25,15 +28,15 @@ GenerateOptions GenerationBatch::generation_defaults() const {
 }
 
 Result<uint64_t> GenerationBatch::submit(const BatchRequest& request) {
-  return state_->submit(request);
+  return guarded([&] { return state_->submit(request); });
 }
 
 Status GenerationBatch::cancel(uint64_t request) {
-  return state_->cancel(request);
+  return guarded([&] { return state_->cancel(request); });
 }
 
 Result<std::vector<BatchUpdate>> GenerationBatch::step() {
-  return state_->step();
+  return guarded([&] { return state_->step(); });
 }
 
 bool GenerationBatch::idle() const {

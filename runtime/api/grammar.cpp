@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/message.h"
-#include "base/within_memory.h"
 #include "grammar/compiled_grammar.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
@@ -41,7 +41,7 @@ Result<std::shared_ptr<const GrammarTokens>> make_tokens(std::vector<std::string
 }  // namespace
 
 Result<Grammar> Grammar::from_gbnf(std::string_view text, const std::string& root) {
-  return within_memory(kNoMemory, [&]() -> Result<Grammar> {
+  return guarded(kNoMemory, [&]() -> Result<Grammar> {
     VKF_ASSIGN(const GrammarTree tree, parse_gbnf(text, root));
     VKF_ASSIGN(CompiledPtr made, compiled(tree));
     return Grammar(std::move(made));
@@ -49,7 +49,7 @@ Result<Grammar> Grammar::from_gbnf(std::string_view text, const std::string& roo
 }
 
 Result<Grammar> Grammar::from_json_schema(std::string_view schema) {
-  return within_memory(kNoMemory, [&]() -> Result<Grammar> {
+  return guarded(kNoMemory, [&]() -> Result<Grammar> {
     VKF_ASSIGN(const GrammarTree tree, parse_json_schema(schema));
     VKF_ASSIGN(CompiledPtr made, compiled(tree));
     return Grammar(std::move(made));
@@ -57,11 +57,11 @@ Result<Grammar> Grammar::from_json_schema(std::string_view schema) {
 }
 
 Result<Grammar> Grammar::any_json() {
-  return from_json_schema("true");
+  return guarded(kNoMemory, [&] { return from_json_schema("true"); });
 }
 
 Result<bool> Grammar::matches(std::string_view text) const {
-  return within_memory(kNoMemory, [&]() -> Result<bool> {
+  return guarded(kNoMemory, [&]() -> Result<bool> {
     ParseColumns columns(*compiled_);
     ColumnRef held;
     ParseColumn* at = columns.start();
@@ -79,11 +79,11 @@ Result<bool> Grammar::matches(std::string_view text) const {
 
 Result<GrammarVocabulary> GrammarVocabulary::create(const Tokenizer& tokenizer, int64_t size,
                                                     std::span<const int32_t> end_ids) {
-  if (size < 1 || size > kMostTokens) {
-    return invalid_argument(
-        message({"[size] is ", size, "; a vocabulary has from 1 to ", kMostTokens, " tokens."}));
-  }
-  return within_memory(kNoMemory, [&]() -> Result<GrammarVocabulary> {
+  return guarded(kNoMemory, [&]() -> Result<GrammarVocabulary> {
+    if (size < 1 || size > kMostTokens) {
+      return invalid_argument(
+          message({"[size] is ", size, "; a vocabulary has from 1 to ", kMostTokens, " tokens."}));
+    }
     std::vector<std::string> bytes;
     for (int32_t id = 0; id < size; ++id) {
       VKF_ASSIGN(std::string token, tokenizer.token_bytes(id));
@@ -96,11 +96,11 @@ Result<GrammarVocabulary> GrammarVocabulary::create(const Tokenizer& tokenizer, 
 
 Result<GrammarVocabulary> GrammarVocabulary::from_bytes(std::span<const std::string> bytes,
                                                         std::span<const int32_t> end_ids) {
-  if (bytes.empty() || bytes.size() > static_cast<size_t>(kMostTokens)) {
-    return invalid_argument(message(
-        {"[bytes] has ", bytes.size(), " tokens; a vocabulary has from 1 to ", kMostTokens, "."}));
-  }
-  return within_memory(kNoMemory, [&]() -> Result<GrammarVocabulary> {
+  return guarded(kNoMemory, [&]() -> Result<GrammarVocabulary> {
+    if (bytes.empty() || bytes.size() > static_cast<size_t>(kMostTokens)) {
+      return invalid_argument(message({"[bytes] has ", bytes.size(),
+                                       " tokens; a vocabulary has from 1 to ", kMostTokens, "."}));
+    }
     VKF_ASSIGN(auto tokens, make_tokens({bytes.begin(), bytes.end()}, end_ids));
     return GrammarVocabulary(std::move(tokens));
   });
@@ -118,7 +118,7 @@ GrammarConstraint::~GrammarConstraint() = default;
 
 Result<GrammarConstraint> GrammarConstraint::create(const Grammar& grammar,
                                                     const GrammarVocabulary& vocabulary) {
-  return within_memory(kNoMemory, [&]() -> Result<GrammarConstraint> {
+  return guarded(kNoMemory, [&]() -> Result<GrammarConstraint> {
     return GrammarConstraint(std::make_unique<TokenMasks>(grammar.compiled_, vocabulary.tokens_));
   });
 }
@@ -128,7 +128,7 @@ GrammarState GrammarConstraint::start() {
 }
 
 Result<GrammarState> GrammarConstraint::accept(const GrammarState& state, int32_t token) {
-  return within_memory(kNoMemory, [&]() -> Result<GrammarState> {
+  return guarded(kNoMemory, [&]() -> Result<GrammarState> {
     const GrammarTokens& tokens = masks_->tokens();
     const std::string name = "[token] " + std::to_string(token);
     if (token < 0 || static_cast<size_t>(token) >= tokens.trie.vocab_size()) {
@@ -151,7 +151,7 @@ Result<GrammarState> GrammarConstraint::accept(const GrammarState& state, int32_
 
 Result<GrammarState> GrammarConstraint::accept_text(const GrammarState& state,
                                                     std::string_view text) {
-  return within_memory(kNoMemory, [&]() -> Result<GrammarState> {
+  return guarded(kNoMemory, [&]() -> Result<GrammarState> {
     if (state.has_ended_ && !text.empty()) {
       return invalid_argument("[text] follows the end of the text.");
     }
@@ -164,18 +164,18 @@ Result<GrammarState> GrammarConstraint::accept_text(const GrammarState& state,
 }
 
 Result<std::span<const uint32_t>> GrammarConstraint::allowed(const GrammarState& state) {
-  using Words = std::span<const uint32_t>;
-  if (state.has_ended_) return masks_->ending();
-  return within_memory(kNoMemory,
-                       [&]() -> Result<Words> { return masks_->allowed(state.column_); });
+  return guarded(kNoMemory, [&]() -> Result<std::span<const uint32_t>> {
+    if (state.has_ended_) return masks_->ending();
+    return masks_->allowed(state.column_);
+  });
 }
 
 Result<std::span<const uint32_t>> GrammarConstraint::allowed_within(const GrammarState& state,
                                                                     int64_t tokens) {
-  using Words = std::span<const uint32_t>;
-  if (state.has_ended_) return masks_->ending();
-  return within_memory(
-      kNoMemory, [&]() -> Result<Words> { return masks_->allowed_within(state.column_, tokens); });
+  return guarded(kNoMemory, [&]() -> Result<std::span<const uint32_t>> {
+    if (state.has_ended_) return masks_->ending();
+    return masks_->allowed_within(state.column_, tokens);
+  });
 }
 
 }  // namespace vkformer

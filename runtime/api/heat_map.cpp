@@ -1,19 +1,22 @@
 #include "vkformer/heat_map.h"
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "image/heat_map.h"
 
 namespace vkformer {
 
 Result<std::vector<std::byte>> render_heat_map_png(const HeatMap& map,
                                                    const HeatMapOptions& options) {
-  return draw_heat_map(map, options);
+  return guarded([&] { return draw_heat_map(map, options); });
 }
 
 Status write_heat_map_png(const std::string& path, const HeatMap& map,
                           const HeatMapOptions& options) {
-  VKF_ASSIGN(const std::vector<std::byte> png, draw_heat_map(map, options));
-  return save_heat_map(path, png);
+  return guarded([&]() -> Status {
+    VKF_ASSIGN(const std::vector<std::byte> png, draw_heat_map(map, options));
+    return save_heat_map(path, png);
+  });
 }
 
 }  // namespace vkformer

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include "base/guarded.h"
 
 #include "load/loaded_model.h"
 #include "measure/plan_text.h"
@@ -14,12 +15,12 @@
 namespace vkformer {
 
 Result<ModelInfo> inspect_model(const std::string& directory) {
-  return read_model_info(directory);
+  return guarded([&] { return read_model_info(directory); });
 }
 
 Result<MemoryNeeds> memory_needs(const Device& device, const ModelSource& source,
                                  const ModelOptions& options, const SessionSizes& sizes) {
-  return memory_needs_of(*device.impl(), *source.store(), options, sizes);
+  return guarded([&] { return memory_needs_of(*device.impl(), *source.store(), options, sizes); });
 }
 
 std::vector<std::string> model_families() {
@@ -44,14 +45,16 @@ std::vector<ModelFamilyFacts> model_family_facts() {
 
 Result<Model> Model::load(const Device& device, const std::string& directory,
                           const ModelOptions& options) {
-  return load_from(device, ModelSource::directory(directory), options);
+  return guarded([&] { return load_from(device, ModelSource::directory(directory), options); });
 }
 
 Result<Model> Model::load_from(const Device& device, const ModelSource& source,
                                const ModelOptions& options) {
-  VKF_ASSIGN(std::shared_ptr<const LoadedModel> model,
-             load_model(device.impl(), *source.store(), options));
-  return Model(std::move(model));
+  return guarded([&]() -> Result<Model> {
+    VKF_ASSIGN(std::shared_ptr<const LoadedModel> model,
+               load_model(device.impl(), *source.store(), options));
+    return Model(std::move(model));
+  });
 }
 
 const ModelInfo& Model::info() const {
@@ -63,7 +66,7 @@ uint64_t Model::weight_bytes() const {
 }
 
 Result<std::string> Model::plan_text(const PlanOptions& options) const {
-  return vkformer::plan_text(*impl_, options);
+  return guarded([&] { return vkformer::plan_text(*impl_, options); });
 }
 
 struct BackgroundLoad::State {
@@ -97,36 +100,48 @@ BackgroundLoad::~BackgroundLoad() {
 
 BackgroundLoad BackgroundLoad::start(const Device& device, const ModelSource& source,
                                      const ModelOptions& options) {
-  auto state = std::make_shared<State>();
-  ModelOptions watched = options;
-  State* s = state.get();  // outlives the thread, which is joined before it goes
-  watched.progress = [s, report = options.progress](const LoadProgress& progress) {
-    s->loaded = progress.loaded_bytes;
-    s->total = progress.total_bytes;
-    return !s->cancelled && (!report || report(progress));
-  };
-  state->thread = std::thread([s, device, source, watched] {
-    s->result = Model::load_from(device, source, watched);
-    s->done = true;
-  });
+  std::shared_ptr<State> state;
+  try {
+    state = std::make_shared<State>();
+    ModelOptions watched = options;
+    State* s = state.get();  // outlives the thread, which is joined before it goes
+    watched.progress = [s, report = options.progress](const LoadProgress& progress) {
+      s->loaded = progress.loaded_bytes;
+      s->total = progress.total_bytes;
+      return !s->cancelled && (!report || report(progress));
+    };
+    state->thread = std::thread([s, device, source, watched] {
+      s->result = Model::load_from(device, source, watched);
+      s->done = true;
+    });
+  } catch (...) {
+    // wait() reports it. Where not even the state could be made, wait() knows why.
+    if (state) {
+      state->result.emplace(caught_error());
+      state->done = true;
+    }
+  }
   return BackgroundLoad(std::move(state));
 }
 
 LoadProgress BackgroundLoad::progress() const {
-  return {state_->loaded, state_->total};
+  return state_ ? LoadProgress{state_->loaded, state_->total} : LoadProgress{};
 }
 
 bool BackgroundLoad::done() const {
-  return state_->done;
+  return !state_ || state_->done;
 }
 
 void BackgroundLoad::cancel() {
-  state_->cancelled = true;
+  if (state_) state_->cancelled = true;
 }
 
 Result<Model> BackgroundLoad::wait() {
-  state_->join();
-  return *state_->result;
+  return guarded([&]() -> Result<Model> {
+    if (!state_) return Error{ErrorCode::kOutOfMemory, kNoHostMemory};
+    state_->join();
+    return *state_->result;
+  });
 }
 
 }  // namespace vkformer

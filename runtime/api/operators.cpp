@@ -1,12 +1,13 @@
 #include "vkformer/operators.h"
 
+#include "base/guarded.h"
 #include "operators/operator_runner.h"
 
 namespace vkformer {
 
 Result<OperatorResult> run_operator(const Device& device, const OperatorCall& call,
                                     const OperatorOptions& options) {
-  return run_operator_call(device.impl(), call, options);
+  return guarded([&] { return run_operator_call(device.impl(), call, options); });
 }
 
 std::vector<std::string> operator_names() {

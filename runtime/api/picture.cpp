@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/message.h"
-#include "base/within_memory.h"
 #include "image/picture.h"
 #include "image/picture_processor.h"
 
@@ -23,25 +23,27 @@ Picture& Picture::operator=(Picture&&) noexcept = default;
 Picture::~Picture() = default;
 
 Result<Picture> Picture::load(const std::string& path) {
-  return within_memory(kTooLarge, [&]() -> Result<Picture> {
+  return guarded(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, load_picture(path));
     return Picture(std::make_unique<const RgbPicture>(std::move(image)));
   });
 }
 
 Result<Picture> Picture::decode(std::span<const std::byte> bytes, const std::string& name) {
-  return within_memory(kTooLarge, [&]() -> Result<Picture> {
+  return guarded(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, decode_picture(bytes, name));
     return Picture(std::make_unique<const RgbPicture>(std::move(image)));
   });
 }
 
 Result<Picture> Picture::from_rgb(int width, int height, std::span<const uint8_t> rgb) {
-  return from_pixels({rgb, width, height, 0, PixelFormat::kRgb8});
+  return guarded([&]() -> Result<Picture> {
+    return from_pixels({rgb, width, height, 0, PixelFormat::kRgb8});
+  });
 }
 
 Result<Picture> Picture::from_pixels(const PixelView& frame) {
-  return within_memory(kTooLarge, [&]() -> Result<Picture> {
+  return guarded(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, copy_frame(frame));
     return Picture(std::make_unique<const RgbPicture>(std::move(image)));
   });
@@ -60,17 +62,21 @@ std::span<const uint8_t> Picture::rgb() const {
 }
 
 Result<PictureProcessor> PictureProcessor::load(const std::string& model_dir) {
-  VKF_ASSIGN(const PictureSettings settings, load_picture_settings(model_dir));
-  return PictureProcessor(settings);
+  return guarded([&]() -> Result<PictureProcessor> {
+    VKF_ASSIGN(const PictureSettings settings, load_picture_settings(model_dir));
+    return PictureProcessor(settings);
+  });
 }
 
 Result<PictureProcessor> PictureProcessor::from_settings(const PictureSettings& settings) {
-  VKF_CHECK(check_picture_settings(settings));
-  return PictureProcessor(settings);
+  return guarded([&]() -> Result<PictureProcessor> {
+    VKF_CHECK(check_picture_settings(settings));
+    return PictureProcessor(settings);
+  });
 }
 
 Result<Tensor> PictureProcessor::process(std::span<const Picture> pictures) const {
-  return within_memory(kTooLarge, [&]() -> Result<Tensor> {
+  return guarded(kTooLarge, [&]() -> Result<Tensor> {
     std::vector<const RgbPicture*> images;
     images.reserve(pictures.size());
     for (const Picture& picture : pictures) {

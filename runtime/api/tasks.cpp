@@ -1,8 +1,8 @@
 #include "vkformer/tasks.h"
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/message.h"
-#include "base/within_memory.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
@@ -30,19 +30,22 @@ const ModelInfo& Task::info() const {
 
 Result<Embedder> Embedder::load(const Device& device, const ModelSource& source,
                                 const TaskOptions& options) {
-  return load_task<Embedder>(device, source, "embed", options);
+  return guarded(
+      [&]() -> Result<Embedder> { return load_task<Embedder>(device, source, "embed", options); });
 }
 
 Result<Tensor> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) {
-  return within_memory(kTooLarge, [&] { return embed_texts(*model_, texts, options); });
+  return guarded(kTooLarge, [&] { return embed_texts(*model_, texts, options); });
 }
 
 Result<TextClassifier> TextClassifier::load(const Device& device, const ModelSource& source,
                                             const TaskOptions& options) {
-  VKF_ASSIGN(TextClassifier made, load_task<TextClassifier>(device, source, "classify", options));
-  if (made.info().source == "tokens") return made;
-  return unsupported(message({"[classify] a ", made.info().architecture, " reads ",
-                              made.info().source, ", no texts; load it as a PictureClassifier"}));
+  return guarded([&]() -> Result<TextClassifier> {
+    VKF_ASSIGN(TextClassifier made, load_task<TextClassifier>(device, source, "classify", options));
+    if (made.info().source == "tokens") return made;
+    return unsupported(message({"[classify] a ", made.info().architecture, " reads ",
+                                made.info().source, ", no texts; load it as a PictureClassifier"}));
+  });
 }
 
 bool TextClassifier::finds_entities() const {
@@ -51,41 +54,46 @@ bool TextClassifier::finds_entities() const {
 
 Result<std::vector<std::vector<LabelScore>>> TextClassifier::classify(
     std::span<const ClassifyInput> inputs, int top) {
-  return within_memory(kTooLarge, [&] { return classify_texts(*model_, inputs, top); });
+  return guarded(kTooLarge, [&] { return classify_texts(*model_, inputs, top); });
 }
 
 Result<std::vector<std::vector<Entity>>> TextClassifier::entities(
     std::span<const std::string> texts) {
-  return within_memory(kTooLarge, [&] { return find_entities(*model_, texts); });
+  return guarded(kTooLarge, [&] { return find_entities(*model_, texts); });
 }
 
 Result<PictureClassifier> PictureClassifier::load(const Device& device, const ModelSource& source,
                                                   const TaskOptions& options) {
-  VKF_ASSIGN(PictureClassifier made,
-             load_task<PictureClassifier>(device, source, "classify", options));
-  if (made.info().source == "pictures") return made;
-  return unsupported(message({"[classify] a ", made.info().architecture, " reads ",
-                              made.info().source, ", no pictures; load it as a TextClassifier"}));
+  return guarded([&]() -> Result<PictureClassifier> {
+    VKF_ASSIGN(PictureClassifier made,
+               load_task<PictureClassifier>(device, source, "classify", options));
+    if (made.info().source == "pictures") return made;
+    return unsupported(message({"[classify] a ", made.info().architecture, " reads ",
+                                made.info().source, ", no pictures; load it as a TextClassifier"}));
+  });
 }
 
 Result<std::vector<std::vector<LabelScore>>> PictureClassifier::classify(
     std::span<const Picture> pictures, int top) {
-  return within_memory(kTooLarge, [&] { return classify_pictures(*model_, pictures, top); });
+  return guarded(kTooLarge, [&] { return classify_pictures(*model_, pictures, top); });
 }
 
 Result<Answerer> Answerer::load(const Device& device, const ModelSource& source,
                                 const TaskOptions& options) {
-  return load_task<Answerer>(device, source, "answer", options);
+  return guarded(
+      [&]() -> Result<Answerer> { return load_task<Answerer>(device, source, "answer", options); });
 }
 
 Result<std::vector<std::vector<Answer>>> Answerer::answer(std::span<const Question> questions,
                                                           const AnswerOptions& options) {
-  return within_memory(kTooLarge, [&] { return answer_questions(*model_, questions, options); });
+  return guarded(kTooLarge, [&] { return answer_questions(*model_, questions, options); });
 }
 
 Result<MaskFiller> MaskFiller::load(const Device& device, const ModelSource& source,
                                     const TaskOptions& options) {
-  return load_task<MaskFiller>(device, source, "fill-mask", options);
+  return guarded([&]() -> Result<MaskFiller> {
+    return load_task<MaskFiller>(device, source, "fill-mask", options);
+  });
 }
 
 const std::string& MaskFiller::mask_token() const {
@@ -94,22 +102,24 @@ const std::string& MaskFiller::mask_token() const {
 
 Result<std::vector<std::vector<std::vector<MaskCandidate>>>> MaskFiller::fill(
     std::span<const std::string> texts, int top) {
-  return within_memory(kTooLarge, [&] { return fill_masks(*model_, texts, top); });
+  return guarded(kTooLarge, [&] { return fill_masks(*model_, texts, top); });
 }
 
 Result<TextGenerator> TextGenerator::load(const Device& device, const ModelSource& source,
                                           const TaskOptions& options) {
-  return load_task<TextGenerator>(device, source, "generate", options);
+  return guarded([&]() -> Result<TextGenerator> {
+    return load_task<TextGenerator>(device, source, "generate", options);
+  });
 }
 
 Result<std::vector<std::vector<GeneratedText>>> TextGenerator::generate(
     std::span<const std::string> texts, const TextOptions& options) {
-  return within_memory(kTooLarge, [&] { return generate_texts(*model_, texts, options); });
+  return guarded(kTooLarge, [&] { return generate_texts(*model_, texts, options); });
 }
 
 Result<std::vector<std::vector<float>>> TextGenerator::score(
     std::span<const std::string> texts, std::span<const std::string> continuations) {
-  return within_memory(kTooLarge, [&] { return score_texts(*model_, texts, continuations); });
+  return guarded(kTooLarge, [&] { return score_texts(*model_, texts, continuations); });
 }
 
 const GenerationCounters& TextGenerator::counters() const {
@@ -118,22 +128,26 @@ const GenerationCounters& TextGenerator::counters() const {
 
 Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& source,
                                       const TaskOptions& options) {
-  return load_task<Transcriber>(device, source, "transcribe", options);
+  return guarded([&]() -> Result<Transcriber> {
+    return load_task<Transcriber>(device, source, "transcribe", options);
+  });
 }
 
 Result<std::vector<std::string>> Transcriber::transcribe(std::span<const Sound> sounds,
                                                          const TranscribeOptions& options) {
-  return within_memory(kTooLarge, [&] { return transcribe_sounds(*model_, sounds, options); });
+  return guarded(kTooLarge, [&] { return transcribe_sounds(*model_, sounds, options); });
 }
 
 Result<Captioner> Captioner::load(const Device& device, const ModelSource& source,
                                   const TaskOptions& options) {
-  return load_task<Captioner>(device, source, "caption", options);
+  return guarded([&]() -> Result<Captioner> {
+    return load_task<Captioner>(device, source, "caption", options);
+  });
 }
 
 Result<std::vector<std::string>> Captioner::caption(std::span<const Picture> pictures,
                                                     const TextOptions& options) {
-  return within_memory(kTooLarge, [&] { return caption_pictures(*model_, pictures, options); });
+  return guarded(kTooLarge, [&] { return caption_pictures(*model_, pictures, options); });
 }
 
 }  // namespace vkformer

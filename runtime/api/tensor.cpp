@@ -7,11 +7,19 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/half.h"
 #include "base/message.h"
 #include "checkpoint/safetensors.h"
 
 namespace vkformer {
+
+namespace {
+
+constexpr const char* kTooLarge =
+    "The [tensors] do not fit into memory; close other programs or read fewer tensors at a time.";
+
+}  // namespace
 
 static_assert(std::endian::native == std::endian::little,
               "tensors are little-endian; a big-endian host would need byte swaps here");
@@ -174,67 +182,66 @@ Tensor Tensor::zeros(DType dtype, Shape shape) {
 }
 
 Result<std::vector<float>> Tensor::to_floats() const {
-  VKF_CHECK(check_size(*this));
-  switch (dtype) {
-    case DType::kF64:
-      return widen<double, float>(*this, [](double v) { return static_cast<float>(v); });
-    case DType::kF32:
-      return widen<float, float>(*this, [](float v) { return v; });
-    case DType::kF16:
-      return widen<uint16_t, float>(*this, float_from_half);
-    case DType::kBF16:
-      return widen<uint16_t, float>(*this, float_from_bfloat);
-    default:
-      return invalid_argument(message(
-          {"A tensor of dtype [", dtype_name(dtype), "] holds no floats; call to_ints instead."}));
-  }
+  return guarded([&]() -> Result<std::vector<float>> {
+    VKF_CHECK(check_size(*this));
+    switch (dtype) {
+      case DType::kF64:
+        return widen<double, float>(*this, [](double v) { return static_cast<float>(v); });
+      case DType::kF32:
+        return widen<float, float>(*this, [](float v) { return v; });
+      case DType::kF16:
+        return widen<uint16_t, float>(*this, float_from_half);
+      case DType::kBF16:
+        return widen<uint16_t, float>(*this, float_from_bfloat);
+      default:
+        return invalid_argument(message({"A tensor of dtype [", dtype_name(dtype),
+                                         "] holds no floats; call to_ints instead."}));
+    }
+  });
 }
 
 Result<std::vector<int64_t>> Tensor::to_ints() const {
-  VKF_CHECK(check_size(*this));
-  switch (dtype) {
-    case DType::kI64:
-      return widen_ints<int64_t>(*this);
-    case DType::kI32:
-      return widen_ints<int32_t>(*this);
-    case DType::kI16:
-      return widen_ints<int16_t>(*this);
-    case DType::kI8:
-      return widen_ints<int8_t>(*this);
-    case DType::kU64:
-      return ints_from_u64(*this);
-    case DType::kU32:
-      return widen_ints<uint32_t>(*this);
-    case DType::kU16:
-      return widen_ints<uint16_t>(*this);
-    case DType::kU8:
-      return widen_ints<uint8_t>(*this);
-    case DType::kBool:
-      return widen<uint8_t, int64_t>(*this, [](uint8_t v) -> int64_t { return v != 0; });
-    default:
-      return invalid_argument(message({"A tensor of dtype [", dtype_name(dtype),
-                                       "] holds no integers; call to_floats instead."}));
-  }
+  return guarded([&]() -> Result<std::vector<int64_t>> {
+    VKF_CHECK(check_size(*this));
+    switch (dtype) {
+      case DType::kI64:
+        return widen_ints<int64_t>(*this);
+      case DType::kI32:
+        return widen_ints<int32_t>(*this);
+      case DType::kI16:
+        return widen_ints<int16_t>(*this);
+      case DType::kI8:
+        return widen_ints<int8_t>(*this);
+      case DType::kU64:
+        return ints_from_u64(*this);
+      case DType::kU32:
+        return widen_ints<uint32_t>(*this);
+      case DType::kU16:
+        return widen_ints<uint16_t>(*this);
+      case DType::kU8:
+        return widen_ints<uint8_t>(*this);
+      case DType::kBool:
+        return widen<uint8_t, int64_t>(*this, [](uint8_t v) -> int64_t { return v != 0; });
+      default:
+        return invalid_argument(message({"A tensor of dtype [", dtype_name(dtype),
+                                         "] holds no integers; call to_floats instead."}));
+    }
+  });
 }
 
 Result<TensorMap> read_tensor_file(const std::string& path) {
-  VKF_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(path));
-  try {
+  return guarded(kTooLarge, [&]() -> Result<TensorMap> {
+    VKF_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(path));
     TensorMap tensors;
     for (const auto& [name, view] : file.tensors()) {
       tensors.emplace(name, Tensor{view.dtype, view.shape, {view.bytes.begin(), view.bytes.end()}});
     }
     return tensors;
-  } catch (const std::exception&) {
-    return Error{ErrorCode::kOutOfMemory,
-                 "File [" + path +
-                     "] does not fit into memory; close other programs or read fewer "
-                     "tensors at a time."};
-  }
+  });
 }
 
 Status write_tensor_file(const std::string& path, const TensorMap& tensors) {
-  return write_safetensors(path, tensors);
+  return guarded([&] { return write_safetensors(path, tensors); });
 }
 
 }  // namespace vkformer

@@ -1,11 +1,12 @@
 #include "vkformer/tuning.h"
 
+#include "base/guarded.h"
 #include "measure/tuning.h"
 
 namespace vkformer {
 
 Result<TuneReport> tune_device(const Device& device, const TuneOptions& options) {
-  return tune_matmul(device.impl(), options);
+  return guarded([&] { return tune_matmul(device.impl(), options); });
 }
 
 }  // namespace vkformer

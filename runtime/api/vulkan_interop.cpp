@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/message.h"
 #include "operators/appended_operator.h"
 #include "session/session_state.h"
@@ -94,11 +95,13 @@ RecordedOperator& RecordedOperator::operator=(RecordedOperator&&) noexcept = def
 RecordedOperator::~RecordedOperator() = default;
 
 Result<RecordedOperator> RecordedOperator::create(const Device& device, const OperatorCall& call) {
-  VKF_ASSIGN(AppendedOperator op, AppendedOperator::create(device.impl(), call));
-  auto impl = std::make_unique<Impl>(Impl{std::move(op), {}, {}});
-  impl->inputs = described(impl->op.tensors(false));
-  impl->outputs = described(impl->op.tensors(true));
-  return RecordedOperator(std::move(impl));
+  return guarded([&]() -> Result<RecordedOperator> {
+    VKF_ASSIGN(AppendedOperator op, AppendedOperator::create(device.impl(), call));
+    auto impl = std::make_unique<Impl>(Impl{std::move(op), {}, {}});
+    impl->inputs = described(impl->op.tensors(false));
+    impl->outputs = described(impl->op.tensors(true));
+    return RecordedOperator(std::move(impl));
+  });
 }
 
 const std::map<std::string, OperatorTensor>& RecordedOperator::inputs() const {
@@ -110,61 +113,74 @@ const std::map<std::string, OperatorTensor>& RecordedOperator::outputs() const {
 }
 
 Status RecordedOperator::bind(const std::map<std::string, BufferRange>& buffers) {
-  VKF_ASSIGN(const auto places, tensor_places(buffers));
-  return impl_->op.bind(places);
+  return guarded([&]() -> Status {
+    VKF_ASSIGN(const auto places, tensor_places(buffers));
+    return impl_->op.bind(places);
+  });
 }
 
 Status RecordedOperator::record(VkCommandBuffer commands) {
-  return impl_->op.append(commands);
+  return guarded([&] { return impl_->op.append(commands); });
 }
 
 Status start_on_buffers(Session& session, const TensorMap& inputs,
                         const std::map<std::string, BufferRange>& buffers,
                         const RunOptions& options) {
-  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-  VKF_ASSIGN(const auto places, tensor_places(buffers));
-  return session.impl().start(inputs, options, places);
+  return guarded([&]() -> Status {
+    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+    VKF_ASSIGN(const auto places, tensor_places(buffers));
+    return session.impl().start(inputs, options, places);
+  });
 }
 
 Status start_on_images(Session& session, const TensorMap& inputs,
                        const std::vector<ImageInput>& images, const PictureProcessor& processor,
                        const std::map<std::string, BufferRange>& buffers,
                        const RunOptions& options) {
-  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-  VKF_ASSIGN(auto places, tensor_places(buffers));
-  std::vector<SourceImage> sources;
-  for (const ImageInput& image : images) {
-    VKF_ASSIGN(const SourceImage source, source_image(image, sources.size()));
-    sources.push_back(source);
-  }
-  return session.impl().start_on_images(inputs, options, std::move(places), sources,
-                                        processor.settings());
+  return guarded([&]() -> Status {
+    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+    VKF_ASSIGN(auto places, tensor_places(buffers));
+    std::vector<SourceImage> sources;
+    for (const ImageInput& image : images) {
+      VKF_ASSIGN(const SourceImage source, source_image(image, sources.size()));
+      sources.push_back(source);
+    }
+    return session.impl().start_on_images(inputs, options, std::move(places), sources,
+                                          processor.settings());
+  });
 }
 
 Status forget_buffers(Session& session) {
-  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-  return session.impl().forget_buffers();
+  return guarded([&]() -> Status {
+    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+    return session.impl().forget_buffers();
+  });
 }
 
 Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session) {
-  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-  VKF_ASSIGN(const auto tensors, session.impl().sliced().tensors());
-  std::map<std::string, PassBuffer> result;
-  for (const auto& [name, tensor] : tensors) {
-    const BufferSpan& span = tensor.span;
-    result[name] = {described(tensor.desc), {vulkan_handle(*span.buffer), span.offset, span.bytes}};
-  }
-  return result;
+  return guarded([&]() -> Result<std::map<std::string, PassBuffer>> {
+    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+    VKF_ASSIGN(const auto tensors, session.impl().sliced().tensors());
+    std::map<std::string, PassBuffer> result;
+    for (const auto& [name, tensor] : tensors) {
+      const BufferSpan& span = tensor.span;
+      result[name] = {described(tensor.desc),
+                      {vulkan_handle(*span.buffer), span.offset, span.bytes}};
+    }
+    return result;
+  });
 }
 
 Result<Advance> advance_between(Session& session, double microseconds,
                                 const std::vector<SemaphoreUse>& wait,
                                 const std::vector<SemaphoreUse>& signal) {
-  VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-  SubmitSemaphores semaphores;
-  VKF_CHECK(add_uses(wait, semaphores.wait_handles, semaphores.wait_values));
-  VKF_CHECK(add_uses(signal, semaphores.signal_handles, semaphores.signal_values));
-  return session.impl().sliced().advance(microseconds, semaphores);
+  return guarded([&]() -> Result<Advance> {
+    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+    SubmitSemaphores semaphores;
+    VKF_CHECK(add_uses(wait, semaphores.wait_handles, semaphores.wait_values));
+    VKF_CHECK(add_uses(signal, semaphores.signal_handles, semaphores.signal_values));
+    return session.impl().sliced().advance(microseconds, semaphores);
+  });
 }
 
 }  // namespace vkformer

@@ -27,9 +27,8 @@ class MessagePart {
   MessagePart(T number) : kind_(kWhole), whole_(number) {}
   template <NaturalNumber T>
   MessagePart(T number) : kind_(kNatural), natural_(number) {}
-  // With six decimals, as std::to_string has it.
-  template <std::floating_point T>
-  MessagePart(T number) : kind_(kReal), real_(static_cast<double>(number)) {}
+  MessagePart(float number) : kind_(kSingle), single_(number) {}
+  MessagePart(double number) : kind_(kReal), real_(number) {}
 
   void append_to(std::string& sentence) const;
 
@@ -39,6 +38,7 @@ class MessagePart {
   static constexpr size_t kWhole = SIZE_MAX - 1;
   static constexpr size_t kNatural = SIZE_MAX - 2;
   static constexpr size_t kReal = SIZE_MAX - 3;
+  static constexpr size_t kSingle = SIZE_MAX - 4;
 
   size_t kind_;
   union {
@@ -46,10 +46,15 @@ class MessagePart {
     int64_t whole_;
     uint64_t natural_;
     double real_;
+    float single_;
   };
 };
 
-// The parts one behind the other.
+// The fewest digits that tell a number from every other one of its type: "0.1", "1e-12", "-1e-09".
+std::string number_text(float number);
+std::string number_text(double number);
+
+// The parts one behind the other; numbers as number_text() and std::to_string() write them.
 std::string message(std::initializer_list<MessagePart> parts);
 
 }  // namespace vkformer

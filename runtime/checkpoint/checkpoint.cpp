@@ -1,7 +1,7 @@
 #include "checkpoint/checkpoint.h"
 
-#include <exception>
 #include <filesystem>
+#include <new>
 #include <set>
 #include <system_error>
 
@@ -54,7 +54,7 @@ Result<std::string> only_file(const FileStore& files) {
 Result<Checkpoint> Checkpoint::open(const std::string& model_dir) {
   try {
     return open_unguarded(model_dir);
-  } catch (const std::exception&) {
+  } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kOutOfMemory,
                  "The checkpoint [" + model_dir + "] has an index that does not fit into memory."};
   }
@@ -65,7 +65,7 @@ Result<Checkpoint> Checkpoint::open_store(const FileStore& files) {
     Checkpoint checkpoint;
     VKF_CHECK(checkpoint.add_store(files));
     return checkpoint;
-  } catch (const std::exception&) {
+  } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kOutOfMemory, "The checkpoint [" + files.label() +
                                               "] has an index that does not fit into memory."};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/message.h"
 #include "generate/token_choice.h"
@@ -67,6 +68,18 @@ Status check_options(const BatchOptions& o, const ModelFacts& facts) {
   }
   VKF_CHECK(check_range("context", *o.context, 1, facts.max_target));
   return check_range("sinks", o.sinks, 0, *o.context - 1);
+}
+
+// A request waits as a whole, so what is larger than its queue would wait forever.
+Status check_sequences(int sequences, const BatchOptions& o) {
+  const bool own = o.waiting_of_client > 0 && o.waiting_of_client < o.waiting;
+  const int most = own ? o.waiting_of_client : o.waiting;
+  if (sequences >= 1 && sequences <= most) return {};
+  return invalid_argument(
+      message({"[return_sequences] is ", sequences, ", but must lie between 1 and ", most,
+               own ? ", the requests of one client that may wait (waiting_of_client)."
+                   : ", the requests that may wait (waiting).",
+               " Ask for fewer sequences, or make the queue longer."}));
 }
 
 }  // namespace
@@ -158,7 +171,7 @@ Result<std::vector<std::unique_ptr<BatchState::Request>>> BatchState::read_reque
   const GenerateOptions& o = given.options;
   std::shared_ptr<const EncoderInput> source;
   VKF_ASSIGN(const std::vector<int64_t> prompt, read_prompt(given, source));
-  VKF_CHECK(check_range("return_sequences", o.return_sequences, 1, options_.waiting));
+  VKF_CHECK(check_sequences(o.return_sequences, options_));
   const int64_t room = pass_->shape().capacity - static_cast<int64_t>(prompt.size());
   std::vector<std::unique_ptr<Request>> requests;
   for (int sequence = 0; sequence < o.return_sequences; ++sequence) {
@@ -183,18 +196,27 @@ Result<uint64_t> BatchState::submit(const BatchRequest& given) {
   VKF_ASSIGN(std::vector<std::unique_ptr<Request>> requests, read_request(given));
   const std::lock_guard held(lock_);
   const uint64_t first = next_id_;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    const Status added = queue_.add({first + i, given.client}, untold_.size());
-    if (added) continue;
-    // All of them wait, or none.
-    for (size_t k = 0; k < i; ++k) queue_.remove(first + k);
-    return added.error();
-  }
+  // All of them wait, or none, also where memory runs out among them.
+  struct Undo {
+    BatchState& state;
+    const uint64_t first;
+    uint64_t end;
+    ~Undo() {
+      for (uint64_t id = first; id < end; ++id) {
+        state.queue_.remove(id);
+        state.waiting_.erase(id);
+      }
+    }
+  } undo{*this, first, first};
   for (std::unique_ptr<Request>& request : requests) {
-    request->id = next_id_;
+    const uint64_t id = undo.end;
+    VKF_CHECK(queue_.add({id, given.client}, untold_.size()));
+    ++undo.end;
+    request->id = id;
     request->update.request = first;
-    waiting_.emplace(next_id_++, std::move(request));
+    waiting_.emplace(id, std::move(request));
   }
+  next_id_ = std::exchange(undo.end, first);
   return first;
 }
 
@@ -229,7 +251,7 @@ bool BatchState::idle() const {
 BatchCounters BatchState::counters() const {
   const std::lock_guard held(lock_);
   BatchCounters now = counters_;
-  now.waiting = static_cast<int64_t>(waiting_.size());
+  now.waiting = static_cast<int64_t>(waiting_.size() + untold_.size());
   now.running = static_cast<int64_t>(running_.size());
   return now;
 }

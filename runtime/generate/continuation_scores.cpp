@@ -53,6 +53,16 @@ Result<std::vector<float>> log_probabilities(const ScoredRow& row, std::span<con
   return result;
 }
 
+// Of the model's settings, those that say how a text begins. The others would have an input read
+// once for each sequence or beam group that it generates.
+GenerateOptions scoring_options(const ModelFamily& family) {
+  const GenerateOptions made = generation_defaults(family);
+  GenerateOptions options;
+  options.decoder_start = made.decoder_start;
+  options.decoder_prompt = made.decoder_prompt;
+  return options;
+}
+
 }  // namespace
 
 Result<std::vector<std::vector<float>>> score_continuations(
@@ -61,7 +71,7 @@ Result<std::vector<std::vector<float>>> score_continuations(
   const ModelFacts& facts = family.facts();
   StepShape shape;
   VKF_ASSIGN(const GenerationInputs read,
-             read_generation_inputs(family, inputs, generation_defaults(family), shape));
+             read_generation_inputs(family, inputs, scoring_options(family), shape));
   VKF_CHECK(check_continuations(continuations, read.prompts.size(), facts.target_vocab));
   std::vector<std::vector<float>> scores(continuations.size());
   for (size_t i = 0; i < continuations.size(); ++i) {

@@ -12,6 +12,7 @@ namespace vkformer {
 namespace {
 
 constexpr int kMostCandidates = 64;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Logits and hidden states of rows that share all tokens but the last.
 struct Context {
@@ -39,7 +40,11 @@ double likeness(const Context& context, size_t row, size_t tokens) {
   double most = -1;
   for (size_t t = 0; t + 1 < tokens; ++t) {
     const auto other = context.hidden_at(row, t);
-    most = std::max(most, dot(last, other) / std::sqrt(own * dot(other, other)));
+    const double product = dot(last, other);
+    const double squares = own * dot(other, other);
+    // max() would pass over a NaN.
+    if (!std::isfinite(product) || !std::isfinite(squares)) return kNaN;
+    most = std::max(most, product / std::sqrt(squares));
   }
   return most;
 }
@@ -57,7 +62,15 @@ double log_sum(std::span<const double> x) {
   return peak + std::log(sum);
 }
 
-// The k likeliest tokens that are not suppressed, best first.
+Error became_nan(const char* what, size_t input) {
+  return {ErrorCode::kDriver,
+          message({"[generate] the ", what, " of input ", input,
+                   " became NaN; the weights hold NaN or infinity, or this driver computes wrong "
+                   "results"})};
+}
+
+// The k likeliest tokens that are not suppressed, best first. Precondition: no logit is NaN, which
+// has no place in an order.
 std::vector<Likely> likeliest(std::span<const float> logits, int k,
                               const std::vector<int64_t>& never) {
   std::vector<double> x(logits.begin(), logits.end());
@@ -145,8 +158,11 @@ Result<Hypothesis> search_one(const ModelFacts& facts, const TensorMap& source,
   VKF_ASSIGN(Context context, pass({prompt}));
   size_t row = 0;
   for (int64_t t = 0; t < sizes.new_tokens; ++t) {
-    const std::vector<Likely> likely = likeliest(context.logits_at(row, found.ids.size() - 1),
-                                                 options.contrastive_tokens, forbidden(options, t));
+    const std::span<const float> logits = context.logits_at(row, found.ids.size() - 1);
+    if (std::any_of(logits.begin(), logits.end(), [](float v) { return std::isnan(v); }))
+      return became_nan("logits", input);
+    const std::vector<Likely> likely =
+        likeliest(logits, options.contrastive_tokens, forbidden(options, t));
     std::vector<std::vector<int64_t>> rows(likely.size(), found.ids);
     for (size_t j = 0; j < likely.size(); ++j) rows[j].push_back(likely[j].token);
     if (rows.empty()) {
@@ -155,13 +171,7 @@ Result<Hypothesis> search_one(const ModelFacts& facts, const TensorMap& source,
     }
     VKF_ASSIGN(context, pass(rows));
     row = most_contrasting(context, likely, rows[0].size(), options.contrast);
-    if (row == likely.size()) {
-      return Error{
-          ErrorCode::kDriver,
-          message({"[generate] the hidden states of input ", input,
-                   " became NaN; the weights hold NaN or infinity, or this driver computes "
-                   "wrong results"})};
-    }
+    if (row == likely.size()) return became_nan("hidden states", input);
     found.ids = rows[row];
     found.log_probabilities.push_back(static_cast<float>(likely[row].log_probability));
     found.score += likely[row].log_probability;

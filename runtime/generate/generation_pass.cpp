@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/message.h"
+#include "generate/generation_sizes.h"
 #include "generate/token_choice.h"
 #include "ops/step_advance.h"
 #include "params/decode_state.h"
@@ -351,21 +352,25 @@ Result<SlicedPlan> GenerationPass::next_slices(int steps_per_submit) {
   return plan;
 }
 
-Status GenerationPass::check_item(std::span<const uint32_t> search, size_t item) const {
+Status GenerationPass::check_item(std::span<const uint32_t> search, const GenerationInputs& inputs,
+                                  size_t item) const {
   const size_t at = SearchLayout{params_}.item(item);
-  const std::string place = " at position " + std::to_string(search[at + VKF_ITEM_LENGTH]);
+  // As the caller counts: among the inputs of the call, and in the input's own text.
+  const size_t input = inputs.items[item] / per_input_;
+  const int64_t position = int64_t{search[at + VKF_ITEM_LENGTH]} - start_of(inputs, item);
+  const std::string place = " at position " + std::to_string(position);
   switch (search[at + VKF_ITEM_STATUS]) {
     case 0:
       return {};
     case VKF_STATUS_NO_TOKEN:
       return invalid_argument(message(
-          {"[generate] no token is allowed for input ", item, place,
+          {"[generate] no token is allowed for input ", input, place,
            ": suppressed, biased and bad tokens, repeated n-grams, min_new_tokens and the grammar "
            "leave none; allow more"}));
     default:
       return Error{
           ErrorCode::kDriver,
-          message({"[generate] the logits of input ", item, " became NaN", place,
+          message({"[generate] the logits of input ", input, " became NaN", place,
                    "; the weights hold NaN or infinity, or this driver computes wrong results"})};
   }
 }
@@ -377,7 +382,7 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs) {
   for (size_t i = 0; i < params_.batch; ++i) {
     const size_t item = layout.item(i);
     const auto start = static_cast<size_t>(start_of(inputs, i));
-    VKF_CHECK(check_item(words, i));
+    VKF_CHECK(check_item(words, inputs, i));
     if (key_.single()) {
       size_t length = words[item + VKF_ITEM_LENGTH];
       if (watch_ && watch_->ended_at(i) != 0) length = watch_->ended_at(i);
@@ -405,6 +410,7 @@ Status GenerationPass::begin(const GenerationInputs& inputs, const GenerateOptio
                              int64_t new_tokens, GenerationCounters& counters) {
   prompt_end_ = std::max(key_.shape.prompt, inputs.longest());
   new_tokens_ = new_tokens;
+  per_input_ = items_per_input(options);
   steps_left_ = steps();
   counters.cache_bytes += cache_bytes_;
   watch_.reset();

@@ -66,7 +66,7 @@ class GenerationPass {
   Result<Generation> run(const GenerationInputs& inputs, const GenerateOptions& options,
                          int64_t new_tokens, int steps_per_submit, GenerationCounters& counters);
 
-  // The same in slices: begin, the slices until none is live, collect. Keeps the options.
+  // The same in slices: begin, the slices until none is live, collect.
   Status begin(const GenerationInputs& inputs, const GenerateOptions& options, int64_t new_tokens,
                GenerationCounters& counters);
   // What comes next: all of it, or where the host follows the tokens so many steps, for a grammar
@@ -100,7 +100,8 @@ class GenerationPass {
   Status write_masks();
   // Hands new tokens on and ends the items that shall; `position` is the last one with a token.
   Status follow(uint32_t position, uint32_t& live_slots);
-  Status check_item(std::span<const uint32_t> search, size_t item) const;
+  Status check_item(std::span<const uint32_t> search, const GenerationInputs& inputs,
+                    size_t item) const;
   // What the host reads after steps: the state and the search.
   std::vector<TensorPart> results() const;
   Result<std::array<uint32_t, 4>> read_state() const;
@@ -121,6 +122,7 @@ class GenerationPass {
   // were not begun, and who follows the tokens.
   int64_t prompt_end_ = 1;
   int64_t new_tokens_ = 0;
+  size_t per_input_ = 1;  // items
   int64_t steps_left_ = 0;
   std::optional<TokenWatch> watch_;
   PassMemory memory_;

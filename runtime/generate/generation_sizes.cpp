@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "base/message.h"
 #include "generate/token_choice.h"
@@ -101,7 +102,11 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
 GenerateOptions generation_defaults(const ModelFamily& family) {
   const GenerationFacts& g = family.generation();
   GenerateOptions o;
-  o.beams = static_cast<int>(std::clamp<int64_t>(g.beams, 1, VKF_MAX_BEAMS));
+  // What is too many is refused by name when it is used, and not made fewer here.
+  const auto whole = [](int64_t value) {
+    return static_cast<int>(std::clamp<int64_t>(value, 1, std::numeric_limits<int>::max()));
+  };
+  o.beams = whole(g.beams);
   o.max_new_tokens = static_cast<int>(std::clamp<int64_t>(g.max_new_tokens, 0, 1 << 20));
   o.min_new_tokens = static_cast<int>(std::clamp<int64_t>(g.min_new_tokens, 0, 1 << 20));
   o.length_penalty = g.length_penalty;
@@ -116,8 +121,8 @@ GenerateOptions generation_defaults(const ModelFamily& family) {
   o.choice = g.choice;
   o.sampling = g.sampling;
   o.penalties = g.penalties;
-  o.return_sequences = static_cast<int>(std::clamp<int64_t>(g.return_sequences, 1, VKF_MAX_SLOTS));
-  o.beam_groups = static_cast<int>(std::clamp<int64_t>(g.beam_groups, 1, VKF_MAX_BEAMS));
+  o.return_sequences = whole(g.return_sequences);
+  o.beam_groups = whole(g.beam_groups);
   o.diversity = g.diversity;
   o.contrastive_tokens = static_cast<int>(g.contrastive_tokens);
   if (g.contrastive_tokens > 0) o.contrast = g.contrast;

@@ -48,7 +48,9 @@ Status check_token(const char* name, int64_t token, int64_t vocab) {
 Status check_beams(const GenerateOptions& o) {
   if (o.beams < 1 || o.beams > VKF_MAX_BEAMS) {
     return invalid_argument(
-        message({"[beams] is ", o.beams, ", but must lie between 1 and ", VKF_MAX_BEAMS}));
+        message({"[beams] is ", o.beams, ", but must lie between 1 and ", VKF_MAX_BEAMS,
+                 ". Without a number of your own it is the model's (num_beams in "
+                 "generation_config.json); set beams (--beams)."}));
   }
   if (o.beam_groups < 1 || o.beams % o.beam_groups != 0) {
     return invalid_argument(

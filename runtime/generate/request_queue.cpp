@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/message.h"
+
 namespace vkformer {
 namespace {
 
@@ -10,9 +12,9 @@ constexpr int64_t kFedWeight = 1;
 constexpr int64_t kChosenWeight = 2;
 
 Error queue_full(const std::string& who, size_t count) {
-  return {ErrorCode::kOutOfMemory, "[submit] " + who + std::to_string(count) +
-                                       " requests wait already, which is the limit; take steps "
-                                       "until some have ended, then submit again"};
+  return {ErrorCode::kQueueFull, message({"[submit] ", who, count,
+                                          " requests wait already, which is the limit. Take steps "
+                                          "until some have ended, then submit again."})};
 }
 
 }  // namespace
@@ -47,8 +49,9 @@ Status RequestQueue::add(const QueuedRequest& request, size_t untold) {
       known->second.waiting >= limits_.waiting_of_client) {
     return queue_full("of the client '" + request.client + "' ", known->second.waiting);
   }
-  ++activate(request.client).waiting;
+  Client& client = activate(request.client);
   requests_.push_back(request);
+  ++client.waiting;
   return {};
 }
 

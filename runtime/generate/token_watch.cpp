@@ -10,7 +10,13 @@ namespace vkformer {
 
 TokenWatch::TokenWatch(const GenerateOptions& options, const SearchParams& params,
                        const std::vector<size_t>& items, uint32_t prompt_end, int64_t new_tokens)
-    : options_(options), layout_{params}, prompt_end_(prompt_end), new_tokens_(new_tokens) {
+    : on_token_(options.on_token),
+      forced_first_(options.forced_bos),
+      forced_last_(options.forced_eos),
+      masks_tokens_(options.grammar != nullptr),
+      layout_{params},
+      prompt_end_(prompt_end),
+      new_tokens_(new_tokens) {
   const auto sequences = static_cast<size_t>(options.return_sequences);
   for (size_t place : items) {
     Row row{.input = place / sequences, .sequence = place % sequences, .seen = prompt_end};
@@ -20,14 +26,14 @@ TokenWatch::TokenWatch(const GenerateOptions& options, const SearchParams& param
 }
 
 Status TokenWatch::follow(Row& row, int64_t id, float log_probability) {
-  const bool forced_first = row.seen == prompt_end_ && id == options_.forced_bos;
-  const bool forced_last = row.seen + 1 == prompt_end_ + new_tokens_ && id == options_.forced_eos;
+  const bool forced_first = row.seen == prompt_end_ && id == forced_first_;
+  const bool forced_last = row.seen + 1 == prompt_end_ + new_tokens_ && id == forced_last_;
   ++row.seen;
   // What is forced is no part of the text.
   if (row.grammar && !forced_first && !forced_last) VKF_CHECK(row.grammar->accept(id));
-  if (!options_.on_token) return {};
+  if (!on_token_) return {};
   const TokenVerdict verdict =
-      options_.on_token({row.input, row.sequence, id, static_cast<double>(log_probability)});
+      on_token_({row.input, row.sequence, id, static_cast<double>(log_probability)});
   if (verdict == TokenVerdict::kEnd) row.ended_at = row.seen;
   if (verdict != TokenVerdict::kCancel) return {};
   return cancelled(message({"[generate] the caller asked to stop behind token ",

@@ -16,7 +16,7 @@ namespace vkformer {
 class TokenWatch {
  public:
   // `items` are the places of the job's items among those of the call, of which each input has
-  // options.return_sequences. At most `new_tokens` come. Keeps the options.
+  // options.return_sequences. At most `new_tokens` come.
   TokenWatch(const GenerateOptions& options, const SearchParams& params,
              const std::vector<size_t>& items, uint32_t prompt_end, int64_t new_tokens);
 
@@ -26,7 +26,7 @@ class TokenWatch {
   // Words of the tokens that every row may choose next, (R, ceil(V/32)). Rows that cannot go on,
   // because their text is complete, may choose anything; the next read() ends them.
   Result<std::vector<uint32_t>> masks();
-  bool masks_tokens() const { return options_.grammar != nullptr; }
+  bool masks_tokens() const { return masks_tokens_; }
   // Where an item ended before the search did: positions, or 0.
   uint32_t ended_at(size_t item) const { return rows_[item].ended_at; }
   // That every text is complete.
@@ -41,7 +41,10 @@ class TokenWatch {
   };
   Status follow(Row& row, int64_t id, float log_probability);
 
-  const GenerateOptions& options_;
+  // Of the caller's options, which may be gone when the next slice runs.
+  OnToken on_token_;
+  int64_t forced_first_, forced_last_;  // tokens; negative: none
+  bool masks_tokens_;
   SearchLayout layout_;
   uint32_t prompt_end_;
   int64_t new_tokens_;

@@ -82,38 +82,40 @@ bool ParseColumns::is_new(const ParseItem& item) {
 }
 
 // Predicts: rules that may be called here begin here. A rule that is called from several places is
-// begun once, and all of them wait for it.
+// begun once, and all of them wait for it. The column takes the whole at the end, so that it stays
+// open where memory runs out before.
 void ParseColumns::close(ParseColumn& column) {
-  column.is_closed_ = true;
+  std::vector<ParseItem> active;
+  std::vector<ParseColumn::Caller> callers;
   forget_seen();
   std::vector<ParseItem> waiting = column.items_;
   for (const ParseItem& item : waiting) is_new(item);
   for (size_t i = 0; i < waiting.size(); ++i) {
     const ParseItem item = waiting[i];
     const CompiledGrammar::State& state = grammar_.states[item.state];
-    if (state.bytes_begin < state.bytes_end) column.active_.push_back(item);
+    if (state.bytes_begin < state.bytes_end) active.push_back(item);
     for (uint32_t c = state.calls_begin; c < state.calls_end; ++c) {
       const CompiledGrammar::CallEdge& call = grammar_.call_edges[c];
       ParseItem begun = {grammar_.rule_starts[call.rule], item.rule, item.origin};
       if (!call.is_tail) {
-        column.callers_.push_back({call.rule, {call.to, item.rule, item.origin}});
+        callers.push_back({call.rule, {call.to, item.rule, item.origin}});
         begun.rule = call.rule;
         begun.origin = &column;
       }
       if (is_new(begun)) waiting.push_back(begun);
     }
-    if (waiting.size() + column.callers_.size() > 4 * kMostColumnItems) {
+    if (waiting.size() + callers.size() > 4 * kMostColumnItems) {
       is_full_ = true;
-      column.active_.clear();
-      column.callers_.clear();
-      column.is_closed_ = false;
       return;
     }
   }
-  item_count_ += column.active_.size() + column.callers_.size();
+  item_count_ += active.size() + callers.size();
   std::sort(
-      column.callers_.begin(), column.callers_.end(),
+      callers.begin(), callers.end(),
       [](const ParseColumn::Caller& a, const ParseColumn::Caller& b) { return a.rule < b.rule; });
+  column.active_ = std::move(active);
+  column.callers_ = std::move(callers);
+  column.is_closed_ = true;
 }
 
 void ParseColumns::complete(std::vector<ParseItem>& items, bool& may_end, bool& leaves) {

@@ -232,19 +232,34 @@ Result<TensorId> Cvt::add_class_token(const StageSite& site, TensorId x) const {
   return add_gather_rows(b.graph(), {.x = x, .indices = indices, .addend = table});
 }
 
-// (B, T, D) -> (B, height * width, D): what follows the class token.
-Result<TensorId> drop_class_token(const StageSite& site, TensorId x) {
-  if (site.stage.class_tokens == 0) return x;
+// (B, T, D) -> (B, end - begin, D): those tokens of each item.
+Result<TensorId> tokens_between(const StageSite& site, TensorId x, int64_t begin, int64_t end,
+                                const std::string& name) {
   std::vector<uint32_t> rows;
   for (int64_t i = 0; i < site.batch; ++i) {
-    for (int64_t t = 1; t < site.tokens(); ++t) {
+    for (int64_t t = begin; t < end; ++t) {
       rows.push_back(static_cast<uint32_t>(i * site.tokens() + t));
     }
   }
-  const TensorId indices = site.b.host_tensor(site.rows() + ".grid", DType::kU32,
-                                              {site.batch, site.grid.count()}, std::move(rows));
+  const TensorId indices =
+      site.b.host_tensor(name, DType::kU32, {site.batch, end - begin}, std::move(rows));
   site.b.graph().set_scope(site.rows());
   return add_gather_rows(site.b.graph(), {.x = x, .indices = indices});
+}
+
+// (B, T, D) -> (B, height * width, D): what follows the class token.
+Result<TensorId> drop_class_token(const StageSite& site, TensorId x) {
+  if (site.stage.class_tokens == 0) return x;
+  return tokens_between(site, x, site.stage.class_tokens, site.tokens(), site.rows() + ".grid");
+}
+
+// The class token's state as users get it: (B, T, D) -> (B, 1, D), without a norm.
+Status show_class_token(const StageSite& site, TensorId x) {
+  if (site.stage.class_tokens == 0) return {};
+  VKF_ASSIGN(const TensorId token,
+             tokens_between(site, x, 0, site.stage.class_tokens, site.rows() + ".class_token.row"));
+  site.b.mark_output(token, "cls_token_value");
+  return {};
 }
 
 // The grid as users get it: (B, height * width, D) -> (B, D, height, width). A convolution of one
@@ -282,7 +297,7 @@ Result<TensorId> Cvt::add_stage(const StageSite& site, TensorId x) const {
 Status Cvt::add_outputs(ModelBuilder& b, const StageSite& last, TensorId x) const {
   VKF_ASSIGN(TensorId grid, drop_class_token(last, x));
   VKF_CHECK(show_grid(last, grid, "last_hidden_state"));
-  if (facts_.head != HeadKind::kSequence) return {};
+  if (facts_.head != HeadKind::kSequence) return show_class_token(last, x);
   VKF_ASSIGN(TensorId states, add_named_norm(b, layers_, "norm", x));
   HeadConfig head{.input = HeadConfig::Input::kMean, .output = "classifier"};
   if (last.stage.class_tokens > 0) head.input = HeadConfig::Input::kToken;

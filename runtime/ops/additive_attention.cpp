@@ -21,8 +21,8 @@ Status check_numbers(const Attrs& a) {
                              ", but there must be from 1 to ", kMostWidth, " and at least 1"}));
   }
   if (!(a.temperature > 0) || !std::isfinite(a.temperature)) {
-    return op_error(kOp, message({"temperature is ", number_text(a.temperature),
-                                  ", but must be finite and above 0"}));
+    return op_error(
+        kOp, message({"temperature is ", a.temperature, ", but must be finite and above 0"}));
   }
   if (a.window != Attrs::Window::kNone && a.reach < 1) {
     return op_error(kOp, message({"the window reaches ", a.reach,

@@ -17,9 +17,8 @@ Result<TensorDesc> check_combine(const TensorDesc& a, const TensorDesc& b, Combi
                              ", but they must be the same."}));
   }
   if (!std::isfinite(attrs.alpha) || !std::isfinite(attrs.beta)) {
-    return op_error(OpId::k_combine,
-                    message({"alpha is ", number_text(attrs.alpha), " and beta ",
-                             number_text(attrs.beta), ", but both must be finite."}));
+    return op_error(OpId::k_combine, message({"alpha is ", attrs.alpha, " and beta ", attrs.beta,
+                                              ", but both must be finite."}));
   }
   return TensorDesc{"combine", DType::kF32, a.shape};
 }

@@ -30,8 +30,8 @@ Result<TensorDesc> check_group_norm(const TensorDesc& x, const TensorDesc& gain_
                      ", but x asks for F32 ", shape_text({2, channels}), "."}));
   }
   if (!(attrs.epsilon >= 0)) {
-    return op_error(op, message({"epsilon is ", number_text(attrs.epsilon),
-                                 ", but must not be negative or NaN."}));
+    return op_error(op,
+                    message({"epsilon is ", attrs.epsilon, ", but must not be negative or NaN."}));
   }
   return TensorDesc{"group_norm", DType::kF32, x.shape};
 }

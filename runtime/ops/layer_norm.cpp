@@ -16,8 +16,8 @@ Result<TensorDesc> check_layer_norm(const TensorDesc& x, const TensorDesc& gain_
                  ", but x's last dimension asks for ", shape_text({2, x.shape.back()}), "."}));
   }
   if (!(attrs.epsilon >= 0)) {
-    return op_error(OpId::k_layer_norm, message({"epsilon is ", number_text(attrs.epsilon),
-                                                 ", but must not be negative."}));
+    return op_error(OpId::k_layer_norm,
+                    message({"epsilon is ", attrs.epsilon, ", but must not be negative."}));
   }
   return TensorDesc{"layer_norm", DType::kF32, x.shape};
 }

@@ -20,16 +20,15 @@ constexpr uint64_t kMostUnitWords = 1ull << 30;
 std::string features_text(const LinearFeatureAttrs& f, uint32_t heads, uint32_t head_width) {
   std::string text = f.map == Map::kElu ? "elu" : "favor";
   text += " H=" + std::to_string(heads) + " E=" + std::to_string(head_width);
-  if (f.kernel_eps > 0) text += " kernel_eps=" + number_text(static_cast<double>(f.kernel_eps));
-  if (f.epsilon > 0) text += " epsilon=" + number_text(static_cast<double>(f.epsilon));
+  if (f.kernel_eps > 0) text += " kernel_eps=" + number_text(f.kernel_eps);
+  if (f.epsilon > 0) text += " epsilon=" + number_text(f.epsilon);
   return text;
 }
 
 Status check_features(const LinearFeatureAttrs& f, const TensorDesc* omega, uint32_t head_width) {
   for (float value : {f.kernel_eps, f.epsilon}) {
     if (value >= 0 && std::isfinite(value)) continue;
-    return op_error(kOp, message({"kernel_eps or the denominator's eps is ",
-                                  number_text(static_cast<double>(value)),
+    return op_error(kOp, message({"kernel_eps or the denominator's eps is ", value,
                                   ", but must be a finite number of at least 0"}));
   }
   if (f.map == Map::kElu) {
@@ -40,9 +39,8 @@ Status check_features(const LinearFeatureAttrs& f, const TensorDesc* omega, uint
   }
   if (omega == nullptr) return op_error(kOp, "random features need omega (m, E); none was given");
   if (f.epsilon != 0) {
-    return op_error(
-        kOp, message({"the denominator's eps is ", number_text(static_cast<double>(f.epsilon)),
-                      ", but must be 0 with random features, whose scale is free"}));
+    return op_error(kOp, message({"the denominator's eps is ", f.epsilon,
+                                  ", but must be 0 with random features, whose scale is free"}));
   }
   const bool fits = omega->dtype == DType::kF32 && omega->shape.size() == 2 &&
                     omega->shape[0] >= 1 && omega->shape[0] <= kMostFeatures &&

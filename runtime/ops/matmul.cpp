@@ -16,7 +16,7 @@ std::string flags_text(const MatmulAttrs& attrs) {
   std::string text;
   if (attrs.trans_a) text += " trans_a";
   if (attrs.trans_b) text += " trans_b";
-  if (attrs.alpha != 1.0f) text += " alpha=" + std::to_string(attrs.alpha);
+  if (attrs.alpha != 1.0f) text += " alpha=" + number_text(attrs.alpha);
   if (attrs.beta != 1.0f) text += " beta=" + std::to_string(attrs.beta);
   if (attrs.activation != ActivationKind::kNone)
     text += std::string(" ") + activation_name(attrs.activation);

@@ -90,7 +90,7 @@ Result<RotaryFrequencies> yarn_frequencies(const RotaryScaling& s, int64_t width
   VKF_CHECK(check_positive("beta_fast", s.beta_fast));
   VKF_CHECK(check_positive("beta_slow", s.beta_slow));
   if (!(s.theta > 1.0)) {
-    return table_error("theta is " + std::to_string(s.theta) + ", but yarn needs one above 1.");
+    return table_error("theta is " + number_text(s.theta) + ", but yarn needs one above 1.");
   }
   // The index, as a real number, whose frequency turns that often within the original context.
   const auto index_of = [&](double turns) {

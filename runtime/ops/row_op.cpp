@@ -1,7 +1,6 @@
 #include "ops/row_op.h"
-#include "base/message.h"
 
-#include <cstdio>
+#include "base/message.h"
 
 namespace vkformer {
 
@@ -10,12 +9,6 @@ Status check_floats(OpId op, const char* role, const TensorDesc& t, size_t min_r
   return op_error(op, message({role, " is ", dtype_name(t.dtype), " ", shape_text(t.shape),
                                ", but must be F32 with at least ", min_rank,
                                (min_rank == 1 ? " dimension." : " dimensions.")}));
-}
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
 }
 
 TensorId add_single_output(Graph& graph, Node node, TensorDesc output) {

@@ -9,9 +9,6 @@ namespace vkformer {
 // Is `t` F32 with at least `min_rank` dimensions? `role` names it in the message. t (...).
 Status check_floats(OpId op, const char* role, const TensorDesc& t, size_t min_rank);
 
-// A number for dumps and messages, as short as printf's %g makes it.
-std::string number_text(double value);
-
 // Makes the output tensor, adds the node and returns the output.
 TensorId add_single_output(Graph& graph, Node node, TensorDesc output);
 

@@ -1,10 +1,12 @@
 #include "ops/score_terms.h"
-#include "base/message.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
+
+#include "base/message.h"
 
 namespace vkformer {
 namespace {
@@ -231,6 +233,59 @@ Status add_sparse(const ScoreTermsInput& input, Dims dims, ScoreTerms& terms, Sp
   return add_block_map(input, dims, sparse, terms);
 }
 
+// Rows of a term that has one slice where its flag is set.
+uint64_t term_rows(std::span<const uint64_t, 4> dims, uint32_t flags, uint32_t one_batch) {
+  uint64_t rows = 1;
+  for (uint32_t axis = 0; axis < 3; ++axis) {
+    if ((flags & (one_batch << axis)) == 0) rows *= dims[axis];
+  }
+  return rows;
+}
+
+struct TermExtent {
+  const char* name;
+  uint32_t offset;  // words; VKF_NO_TERM: there is none
+  uint64_t words;   // at least
+};
+
+// What include/score_terms.glsl reads, but for the sparse terms. How many slices a periodic bias
+// has and how far a bias by distance reaches is said in the words themselves, which the host knows
+// only where it packs them: then at least one must be there.
+std::array<TermExtent, 4> dense_terms(const ScoreTermsParams& t,
+                                      std::span<const uint64_t, 4> dims) {
+  const uint64_t row_words = (dims[3] + 31) / 32;
+  const bool periodic = (t.flags & VKF_TERM_BIAS_PERIODIC) != 0;
+  const uint32_t bias_flags = t.flags | (periodic ? VKF_TERM_BIAS_ONE_BATCH : 0u);
+  const bool by_distance = (t.flags & VKF_TERM_DISTANCE) != 0;
+  const bool counted = (t.flags & VKF_TERM_KEY_POSITIONS) != 0;
+  return {{{"key mask", t.key_mask_offset, dims[0] * row_words},
+           {"mask", t.mask_offset, term_rows(dims, t.flags, VKF_TERM_MASK_ONE_BATCH) * row_words},
+           {periodic ? "periodic bias" : "bias", t.bias_offset,
+            term_rows(dims, bias_flags, VKF_TERM_BIAS_ONE_BATCH) * dims[3] + (periodic ? 1 : 0)},
+           {by_distance ? "bias by distance"
+            : counted   ? "ALiBi slopes with the positions of the keys"
+                        : "ALiBi slopes",
+            t.slopes_offset, dims[1] + (by_distance ? 1 : 0) + (counted ? dims[0] * dims[3] : 0)}}};
+}
+
+std::string sparse_terms_error(const ScoreTermsParams& params, uint64_t words,
+                               std::span<const uint64_t, 4> dims) {
+  const uint32_t by_token = VKF_TERM_GLOBAL | VKF_TERM_DOCUMENTS | VKF_TERM_MASKED_QUERIES;
+  if ((params.flags & by_token) != 0 && dims[2] != dims[3]) {
+    return "global tokens, documents and masked queries need as many queries as keys, but there "
+           "are " +
+           std::to_string(dims[2]) + " queries and " + std::to_string(dims[3]) + " keys";
+  }
+  if ((params.flags & VKF_TERM_MASKED_QUERIES) != 0 && params.key_mask_offset == VKF_NO_TERM) {
+    return "masked queries need a key mask, but none is given";
+  }
+  if ((params.flags & VKF_TERM_SPARSE) == 0) return {};
+  if (uint64_t{params.sparse_offset} + VKF_SPARSE_WORDS <= words) return {};
+  return "the table of sparse terms starts at word " + std::to_string(params.sparse_offset) +
+         " and needs " + std::to_string(VKF_SPARSE_WORDS) + " words, but terms has " +
+         std::to_string(words);
+}
+
 }  // namespace
 
 Result<ScoreTerms> pack_score_terms(const ScoreTermsInput& input, Dims dims) {
@@ -304,22 +359,19 @@ uint32_t most_visited_keys(uint32_t block_size, size_t slice_rows,
   return static_cast<uint32_t>(std::min<uint64_t>(most * block_size, 0xffffffffu));
 }
 
-std::string sparse_terms_error(const ScoreTermsParams& params, uint64_t words,
-                               std::span<const uint64_t, 4> dims) {
-  const uint32_t by_token = VKF_TERM_GLOBAL | VKF_TERM_DOCUMENTS | VKF_TERM_MASKED_QUERIES;
-  if ((params.flags & by_token) != 0 && dims[2] != dims[3]) {
-    return "global tokens, documents and masked queries need as many queries as keys, but there "
-           "are " +
-           std::to_string(dims[2]) + " queries and " + std::to_string(dims[3]) + " keys";
+std::string score_terms_error(const ScoreTermsParams& params, uint64_t words,
+                              std::span<const uint64_t, 4> dims) {
+  for (const int32_t reach : {params.causal_offset, params.window_left, params.window_right}) {
+    if (reach >= -kMostScoreReach && reach <= kMostScoreReach) continue;
+    return message({"a causal offset or window of ", reach, " tokens is beyond the limit of ",
+                    kMostScoreReach});
   }
-  if ((params.flags & VKF_TERM_MASKED_QUERIES) != 0 && params.key_mask_offset == VKF_NO_TERM) {
-    return "masked queries need a key mask, but none is given";
+  for (const TermExtent& term : dense_terms(params, dims)) {
+    if (term.offset == VKF_NO_TERM || term.offset + term.words <= words) continue;
+    return message({"the ", term.name, " starts at word ", term.offset, " and needs ", term.words,
+                    " words, but terms has ", words});
   }
-  if ((params.flags & VKF_TERM_SPARSE) == 0) return {};
-  if (uint64_t{params.sparse_offset} + VKF_SPARSE_WORDS <= words) return {};
-  return "the table of sparse terms starts at word " + std::to_string(params.sparse_offset) +
-         " and needs " + std::to_string(VKF_SPARSE_WORDS) + " words, but terms has " +
-         std::to_string(words);
+  return sparse_terms_error(params, words, dims);
 }
 
 std::vector<uint32_t> pack_key_mask(std::span<const uint8_t> allowed, int64_t batch, int64_t keys) {

@@ -70,10 +70,13 @@ inline constexpr uint32_t kQueryNeighbours = 16;
 uint32_t most_visited_keys(uint32_t block_size, size_t slice_rows,
                            const std::vector<std::vector<SeenBlock>>& rows);
 
-// Why the flags of sparse terms, masked queries or global tokens do not fit into `words` words or
-// the sizes B, H, T, S; empty: they do.
-std::string sparse_terms_error(const ScoreTermsParams& params, uint64_t words,
-                               std::span<const uint64_t, 4> dims);
+// The largest causal offset and windows, in tokens.
+inline constexpr int32_t kMostScoreReach = 1 << 29;
+
+// Why what kernels read of the terms (include/score_terms.glsl) does not fit into `words` words or
+// the sizes B, H, T, S; empty: it does.
+std::string score_terms_error(const ScoreTermsParams& params, uint64_t words,
+                              std::span<const uint64_t, 4> dims);
 
 // Packs a key mask alone, as sessions do for every run: (B, S) -> (B, ceil(S/32)) words.
 std::vector<uint32_t> pack_key_mask(std::span<const uint8_t> allowed, int64_t batch, int64_t keys);

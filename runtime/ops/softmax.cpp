@@ -13,38 +13,6 @@ namespace {
 
 constexpr uint32_t kMostHeld = 32;  // keys of an invocation in registers
 
-// Rows of a term that has one slice where its flag is set. x (B, H, T, S).
-uint64_t term_rows(const Shape& x, uint32_t flags, uint32_t one_batch) {
-  uint64_t rows = 1;
-  for (uint32_t axis = 0; axis < 3; ++axis) {
-    if ((flags & (one_batch << axis)) == 0) rows *= static_cast<uint64_t>(x[axis]);
-  }
-  return rows;
-}
-
-Status check_extent(const char* role, uint32_t offset, uint64_t need, uint64_t words) {
-  if (offset == VKF_NO_TERM || offset + need <= words) return {};
-  return op_error(OpId::k_softmax, message({"The ", role, " starts at word ", offset, " and needs ",
-                                            need, " words, but terms has ", words, "."}));
-}
-
-// Do the terms lie inside their tensor? x (B, H, T, S).
-Status check_terms(const Shape& x, const ScoreTermsParams& t, uint64_t words) {
-  const uint64_t keys = static_cast<uint64_t>(x[3]);
-  const uint64_t row_words = (keys + 31) / 32;
-  const uint64_t masks = term_rows(x, t.flags, VKF_TERM_MASK_ONE_BATCH) * row_words;
-  const uint64_t biases = term_rows(x, t.flags, VKF_TERM_BIAS_ONE_BATCH) * keys;
-  const uint64_t key_masks = static_cast<uint64_t>(x[0]) * row_words;
-  VKF_CHECK(check_extent("key mask", t.key_mask_offset, key_masks, words));
-  VKF_CHECK(check_extent("mask", t.mask_offset, masks, words));
-  VKF_CHECK(check_extent("bias", t.bias_offset, biases, words));
-  std::array<uint64_t, 4> sizes{};
-  std::copy(x.begin(), x.end(), sizes.begin());
-  const std::string sparse = sparse_terms_error(t, words, sizes);
-  if (!sparse.empty()) return op_error(OpId::k_softmax, sparse + ".");
-  return check_extent("ALiBi slopes", t.slopes_offset, static_cast<uint64_t>(x[1]), words);
-}
-
 }  // namespace
 
 Result<TensorDesc> check_softmax(const TensorDesc& x, const TensorDesc& terms,
@@ -55,7 +23,7 @@ Result<TensorDesc> check_softmax(const TensorDesc& x, const TensorDesc& terms,
                                               ", but must have four dimensions (B, H, T, S)."}));
   }
   if (!(attrs.temperature >= 1e-30f && attrs.temperature <= 1e30f)) {
-    return op_error(OpId::k_softmax, message({"The temperature is ", number_text(attrs.temperature),
+    return op_error(OpId::k_softmax, message({"The temperature is ", attrs.temperature,
                                               ", but must be from 1e-30 to 1e30."}));
   }
   if (terms.dtype != DType::kU32 || terms.shape.size() != 1) {
@@ -63,7 +31,11 @@ Result<TensorDesc> check_softmax(const TensorDesc& x, const TensorDesc& terms,
                     message({"terms is ", dtype_name(terms.dtype), " ", shape_text(terms.shape),
                              ", but must be U32 with one dimension."}));
   }
-  VKF_CHECK(check_terms(x.shape, attrs.terms, static_cast<uint64_t>(terms.shape[0])));
+  std::array<uint64_t, 4> sizes{};
+  std::copy(x.shape.begin(), x.shape.end(), sizes.begin());
+  const std::string error =
+      score_terms_error(attrs.terms, static_cast<uint64_t>(terms.shape[0]), sizes);
+  if (!error.empty()) return op_error(OpId::k_softmax, error + ".");
   return TensorDesc{"softmax", DType::kF32, x.shape};
 }
 

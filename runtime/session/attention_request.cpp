@@ -53,11 +53,11 @@ Status set_temperature(Graph& graph, float temperature) {
     }
     if (std::string_view(node.op_name).find("attention") == std::string_view::npos) continue;
     return unsupported(
-        message({"[temperature] is ", number_text(temperature), ", but '", node.label, "' is a ",
-                 node.op_name, ", which has no softmax with a temperature; leave it at 1"}));
+        message({"[temperature] is ", temperature, ", but '", node.label, "' is a ", node.op_name,
+                 ", which has no softmax with a temperature; leave it at 1"}));
   }
   if (changed > 0) return {};
-  return unsupported(message({"[temperature] is ", number_text(temperature),
+  return unsupported(message({"[temperature] is ", temperature,
                               ", but this model has no attention by softmax; leave it at 1"}));
 }
 
@@ -111,8 +111,8 @@ Result<AttentionRequest> attention_request(const RunOptions& options) {
   const bool in_range =
       options.temperature >= kLeastTemperature && options.temperature <= kMostTemperature;
   if (!in_range) {
-    return invalid_argument(message({"[temperature] is ", number_text(options.temperature),
-                                     ", but must lie between 1e-9 and 1e9"}));
+    return invalid_argument(
+        message({"[temperature] is ", options.temperature, ", but must lie between 1e-9 and 1e9"}));
   }
   const bool entropy = options.entropy == RunOptions::Entropy::kOn;
   if (entropy && options.attention_values == RunOptions::AttentionValues::kScores) {

@@ -1,7 +1,5 @@
 #include "text/json_access.h"
 
-#include <exception>
-
 #include "base/check.h"
 #include "base/message.h"
 #include "text/utf8.h"
@@ -115,7 +113,7 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& name
                                    " levels; it is no tokenizer file."}));
     }
     return document;
-  } catch (const std::exception& fault) {
+  } catch (const json::exception& fault) {
     if (too_deep) {
       return invalid_file(message({"[", name, "] nests deeper than the limit of ", kMaxDepth,
                                    " levels; it is no tokenizer file."}));

@@ -13,16 +13,10 @@ void record_copy(const Context& context, VkCommandBuffer commands, const BufferC
                             copy.to->impl()->placed.handle, 1, &region);
 }
 
-void raise_to(std::atomic<uint64_t>& last, uint64_t value) {
-  uint64_t seen = last.load();
-  while (seen < value && !last.compare_exchange_weak(seen, value)) {
-  }
-}
-
 void mark_used(std::span<const BufferCopy> copies, uint64_t value) {
   for (const BufferCopy& copy : copies) {
-    raise_to(copy.from.buffer->impl()->last_use, value);
-    raise_to(copy.to->impl()->last_use, value);
+    copy.from.buffer->impl()->last_use.raise_to(value);
+    copy.to->impl()->last_use.raise_to(value);
   }
 }
 

@@ -2,7 +2,6 @@
 // and to host memory at the begin and the end of its own submit. May be called from any thread.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -17,8 +16,6 @@ namespace vkformer {
 void record_copy(const Context& context, VkCommandBuffer commands, const BufferCopy& copy);
 // Says that a submit of this timeline value makes the copies.
 void mark_used(std::span<const BufferCopy> copies, uint64_t value);
-// Raises `last` to `value`: another thread's later submit must not be overtaken.
-void raise_to(std::atomic<uint64_t>& last, uint64_t value);
 
 class CopyCommands {
  public:

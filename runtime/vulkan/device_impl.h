@@ -9,6 +9,7 @@
 #include "vulkan/copy_commands.h"
 #include "vulkan/device.h"
 #include "vulkan/instance.h"
+#include "vulkan/last_value.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipeline_cache_file.h"
 #include "vulkan/pipelines.h"
@@ -63,7 +64,7 @@ struct Buffer::Impl {
   std::string name;
   // Timeline value of the last submit that reads or writes the buffer. Host copies and the
   // destructor wait for this value only, so that no session waits for another's work.
-  std::atomic<uint64_t> last_use{0};
+  LastValue last_use;
 
   // Waits for the last use, then gives the memory back.
   ~Impl();

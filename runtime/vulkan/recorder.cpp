@@ -177,13 +177,13 @@ Result<VkDescriptorBufferInfo> Recorder::describe(const Dispatch& dispatch, size
                  alignment, " bytes; align it"}));
   }
   // Kernels read and write whole words; every buffer is padded to 16 bytes.
-  uint64_t range = (span.bytes + 3) / 4 * 4;
-  if (storage && range > limits.max_storage_range) {
-    return unsupported(message({name, " covers ", range, " bytes, but one binding may cover ",
-                                limits.max_storage_range,
+  const uint64_t range = (span.bytes + 3) / 4 * 4;
+  const uint64_t most = storage ? limits.max_storage_range : limits.max_uniform_range;
+  if (range > most) {
+    return unsupported(message({name, " covers ", range, " bytes, but one ",
+                                storage ? "binding" : "uniform binding", " may cover ", most,
                                 " on this device; use a smaller batch or sequence, or slice it"}));
   }
-  if (!storage) range = std::min<uint64_t>(range, limits.max_uniform_range);
   return VkDescriptorBufferInfo{span.buffer->impl()->placed.handle, span.offset, range};
 }
 

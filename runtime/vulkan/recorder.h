@@ -29,9 +29,9 @@ struct Recording::Impl {
   uint32_t dispatches = 0;
   uint32_t barriers = 0;
   uint64_t workgroups = 0;
-  std::atomic<uint64_t> last_value{0};   // of the last submit that named it, or pieces of it
-  std::atomic<uint64_t> timed_value{0};  // of the last one of its own command buffers
-  uint32_t profiled = 0;                 // its number with the device's profiler
+  LastValue last_value;   // of the last submit that named it, or pieces of it
+  LastValue timed_value;  // of the last one of its own command buffers
+  uint32_t profiled = 0;  // its number with the device's profiler
   Plan plan;
   RecordingInputs inputs;
   std::unique_ptr<Recorder> recorder;

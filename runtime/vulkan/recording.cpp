@@ -12,8 +12,8 @@
 namespace vkformer {
 
 void Recording::Impl::submitted(uint64_t value) {
-  raise_to(last_value, value);
-  for (Buffer::Impl* buffer : used) raise_to(buffer->last_use, value);
+  last_value.raise_to(value);
+  for (Buffer::Impl* buffer : used) buffer->last_use.raise_to(value);
 }
 
 std::pair<uint32_t, uint32_t> Recording::Impl::dispatches_of(RecordingPart part) const {
@@ -220,7 +220,7 @@ Result<uint64_t> VulkanDevice::submit_now(const Submission& submission) {
   mark_used(submission.after, value);
   for (const RecordingRange& range : submission.ranges) {
     range.recording->impl().submitted(value);
-    raise_to(range.recording->impl().timed_value, value);
+    range.recording->impl().timed_value.raise_to(value);
   }
   return value;
 }

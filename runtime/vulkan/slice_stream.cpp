@@ -245,7 +245,7 @@ Result<uint64_t> SliceStream::submit(const Slice& slice, const SubmitSemaphores&
   }
   slot->value = impl_->last_value = *value;
   for (const SlicePart& part : slice.parts) part.recording->impl().submitted(*value);
-  for (const SliceWrite& write : slice.writes) raise_to(write.buffer->impl()->last_use, *value);
+  for (const SliceWrite& write : slice.writes) write.buffer->impl()->last_use.raise_to(*value);
   mark_used(slice.before, *value);
   mark_used(slice.after, *value);
   if (!impl_->queries) {

@@ -65,7 +65,7 @@ Result<std::vector<float>> fold_batch_norm(const ConvWeight& conv, const BatchNo
   for (size_t o = 0; o < static_cast<size_t>(conv.out); ++o) {
     const double spread = static_cast<double>(norm.variance[o]) + norm.epsilon;
     if (!(spread > 0)) {
-      return error(conv, "The batch norm's variance plus epsilon is " + std::to_string(spread) +
+      return error(conv, "The batch norm's variance plus epsilon is " + number_text(spread) +
                              " in channel " + std::to_string(o) + ", but must be positive.");
     }
     const double scale = static_cast<double>(norm.gain[o]) / std::sqrt(spread);

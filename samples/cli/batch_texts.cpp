@@ -115,6 +115,7 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   BatchTexts texts(std::move(*batch), std::move(tokenizer), capacity);
   texts.encoder_ = model->info().kind == "encoder-decoder";
   texts.positions_ = positions;
+  texts.most_waiting_ = options.waiting;
   texts.vocab_ = model->info().target_vocab;
   // A session that runs nothing costs nothing.
   if (const Result<Session> session = Session::create(*model); session)
@@ -245,6 +246,11 @@ Status BatchTexts::submit(const Json& fields) {
   return {};
 }
 
+bool BatchTexts::has_room(const Json& fields) const {
+  const int64_t sequences = fields.value("return_sequences", int64_t{1});
+  return batch_.counters().waiting + sequences <= most_waiting_;
+}
+
 Status BatchTexts::cancel(const Json& id) {
   for (const auto& [number, story] : stories_) {
     if (story->id == id) return batch_.cancel(number);
@@ -358,7 +364,7 @@ Result<std::vector<std::vector<Json>>> BatchTexts::run_requests(const std::vecto
   while (submitted < requests.size() || !idle()) {
     while (submitted < requests.size()) {
       const Status taken = submit_as(submitted, requests[submitted]);
-      if (!taken && taken.error().code == ErrorCode::kOutOfMemory && !idle()) break;
+      if (!taken && taken.error().code == ErrorCode::kQueueFull && !idle()) break;
       if (!taken) return taken.error();
       ++submitted;
     }

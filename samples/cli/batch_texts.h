@@ -34,8 +34,11 @@ class BatchTexts {
                                  const BatchFlags& flags);
 
   // A request: "id" (a text or a number, of no other request that is still there), "text" or
-  // "ids", and settings of its own (docs/cli.md). kOutOfMemory: the queue is full.
+  // "ids", and settings of its own (docs/cli.md). kQueueFull: in all, or of its client.
   Status submit(const Json& fields);
+  // Whether the queue in all has room for the sequences of a request. Precondition: submit() found
+  // its fields valid.
+  bool has_room(const Json& fields) const;
   // Ends the request of that id.
   Status cancel(const Json& id);
   // One step, as events: text that came, and ends.
@@ -94,6 +97,7 @@ class BatchTexts {
   GenerationBatch batch_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // null: none
   int64_t capacity_ = 0;                        // tokens of a row
+  int64_t most_waiting_ = 0;                    // sequences in the queue
   int64_t positions_ = 0;                       // of the model
   bool encoder_ = false;                        // prompts are inputs of an encoder
   int64_t vocab_ = 0;                           // tokens

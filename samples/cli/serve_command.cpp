@@ -36,6 +36,25 @@ void read_lines(LineQueue& queue) {
   queue.changed.notify_all();
 }
 
+// The HTTP status that says the same, for a program that hands requests on.
+int http_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kInvalidFile:
+      return 400;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kQueueFull:
+      return 429;
+    case ErrorCode::kUnsupported:
+      return 501;
+    case ErrorCode::kOutOfMemory:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
 class Server {
  public:
   explicit Server(BatchTexts texts) : texts_(std::move(texts)), queue_(new LineQueue) {
@@ -97,19 +116,26 @@ class Server {
     if (!cancelled) refuse(id, cancelled.error());
   }
 
-  // In the order they came, until the batch's queue is full; the rest waits here, and what is
-  // behind it in the pipe.
+  // In the order they came, until the batch's queue is full; the rest waits here, and what follows
+  // it in the pipe. A request beyond its client's own share is refused instead, so that the
+  // requests of other clients do not wait with it.
   void submit_held() {
     while (!held_.empty()) {
       const Status submitted = texts_.submit(held_.front());
-      if (!submitted && submitted.error().code == ErrorCode::kOutOfMemory) return;
+      if (!submitted && submitted.error().code == ErrorCode::kQueueFull &&
+          !texts_.has_room(held_.front())) {
+        return;
+      }
       if (!submitted) refuse(held_.front().value("id", Json()), submitted.error());
       held_.pop_front();
     }
   }
 
   static void refuse(const Json& id, const Error& error) {
-    print_json({{"id", id}, {"event", "refused"}, {"error", error.message}});
+    print_json({{"id", id},
+                {"event", "refused"},
+                {"status", http_status(error.code)},
+                {"error", error.message}});
   }
 
   BatchTexts texts_;

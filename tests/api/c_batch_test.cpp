@@ -123,7 +123,7 @@ TEST_SUITE("model") {
       c.check(c.submit(kPrompts[i], 20, &number));
       CHECK(number == i + 1);
     }
-    CHECK(c.submit(kPrompts[0], 20, &number) == VKF_OUT_OF_MEMORY);
+    CHECK(c.submit(kPrompts[0], 20, &number) == VKF_QUEUE_FULL);
     CHECK(c.message().find("3 requests wait") != std::string::npos);
     const std::map<uint64_t, Told> found = run_c(c);
     REQUIRE(found.size() == expected.size());

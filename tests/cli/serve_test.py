@@ -218,6 +218,33 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(sorted(self.ends(events)), list(range(20)))
         self.assertFalse([e for e in events if e["event"] == "refused"])
 
+    def test_a_request_that_never_fits_is_refused_and_blocks_nobody(self):
+        """It waited for ever once, at 100 % of a processor, and everything after it."""
+        lines = [request("never", "ROMEO:", 4, return_sequences=3, temperature=1, client="one"),
+                 request("much", "ROMEO:", 4, return_sequences=9, temperature=1),
+                 request("next", "ROMEO:", 3, client="two")]
+        events = self.serve(lines, "--rows", "1", "--waiting", "8", "--waiting-of-client", "2")
+        refused = {e["id"]: e for e in events if e["event"] == "refused"}
+        self.assertEqual({name: e["status"] for name, e in refused.items()},
+                         {"never": 400, "much": 400})
+        self.assertIn("[return_sequences] is 3, but must lie between 1 and 2",
+                      refused["never"]["error"])
+        self.assertEqual(self.ends(events)["next"]["reason"], "finished")
+
+    def test_a_client_with_a_full_queue_is_refused_and_the_others_are_served(self):
+        lines = [request(f"a{i}", "ROMEO:", 6, client="a") for i in range(6)]
+        lines += [request(f"b{i}", "ROMEO:", 6, client="b") for i in range(2)]
+        events = self.serve(lines, "--rows", "1", "--waiting-of-client", "2")
+        refused = {e["id"]: e for e in events if e["event"] == "refused"}
+        self.assertTrue(refused)
+        for name, event in refused.items():
+            self.assertEqual(name[0], "a")
+            self.assertEqual(event["status"], 429)
+            self.assertIn("of the client 'a' 2 requests wait", event["error"])
+        ends = self.ends(events)
+        self.assertEqual(sorted([*ends, *refused]), sorted(line["id"] for line in lines))
+        self.assertTrue({"b0", "b1"} <= set(ends))
+
     def test_what_is_wrong_is_refused_and_the_rest_goes_on(self):
         lines = ["nonsense", {"id": "none"}, {"id": "t", "text": 3}, {"text": "x"},
                  {"id": "f", "text": "x", "colour": 1}, request("m", "x", -1),
@@ -232,6 +259,7 @@ class ServeTest(unittest.TestCase):
                       "no request \"nobody\""):
             self.assertTrue(any(words in error for error in refused), words)
         self.assertEqual(len(refused), 9)
+        self.assertEqual([e["status"] for e in events if e["event"] == "refused"].count(404), 1)
         self.assertEqual(self.ends(events)["good"]["reason"], "finished")
 
     def test_cancelling_what_runs(self):

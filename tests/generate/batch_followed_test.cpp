@@ -140,7 +140,7 @@ TEST_SUITE("model") {
     const uint64_t next = submit(batch, single);
     CHECK(next > number);
     request.options.return_sequences = 3;
-    CHECK(batch.submit(request).error().code == ErrorCode::kOutOfMemory);
+    CHECK(batch.submit(request).error().code == ErrorCode::kQueueFull);
     single.options.choice = TokenChoice::kBest;
     single.options.return_sequences = 2;
     check_refused(batch, single, "several differ only where tokens are drawn");

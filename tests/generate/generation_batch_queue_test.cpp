@@ -75,7 +75,7 @@ TEST_SUITE("model") {
           ++done;
           if (done % 4 == 0) (void)batch.cancel(*id);
         } else {
-          full += id.error().code == ErrorCode::kOutOfMemory ? 1 : 100000;
+          full += id.error().code == ErrorCode::kQueueFull ? 1 : 100000;
           std::this_thread::yield();
         }
       }
@@ -130,6 +130,33 @@ TEST_SUITE("model") {
     refused(model, options, "[draft] a Marian");
   }
 
+  TEST_CASE("a request of more sequences than a queue holds is invalid, not early") {
+    if (!have_test_device()) return;
+    const Model& model = golden_model("llama-gqa");
+    BatchOptions options{.rows = 2, .capacity = 16, .step_tokens = 2, .waiting = 4};
+    options.waiting_of_client = 2;
+    GenerationBatch batch = make_batch(model, options);
+    BatchRequest request = request_for(batch, {3, 4, 5}, 2);
+    request.options.choice = TokenChoice::kDrawn;
+    request.options.return_sequences = 3;
+    request.client = "one";
+    const auto never = batch.submit(request);
+    REQUIRE_FALSE(never.ok());
+    CHECK(never.error().code == ErrorCode::kInvalidArgument);
+    CHECK_MESSAGE(never.error().message.find("between 1 and 2") != std::string::npos,
+                  never.error().message);
+    CHECK(never.error().message.find("waiting_of_client") != std::string::npos);
+    CHECK(batch.idle());
+    // What fits an empty queue is only early while the queue is not empty.
+    request.options.return_sequences = 2;
+    submit(batch, request);
+    const auto early = batch.submit(request);
+    REQUIRE_FALSE(early.ok());
+    CHECK(early.error().code == ErrorCode::kQueueFull);
+    while (!batch.idle()) REQUIRE(batch.step().ok());
+    submit(batch, request);
+  }
+
   TEST_CASE("what a request cannot have is refused with a sentence") {
     if (!have_test_device()) return;
     const Model& model = golden_model("llama-gqa");
@@ -164,9 +191,13 @@ TEST_SUITE("model") {
     bad.options.penalties.bad_words.assign(1100, {3, 4, 5});
     check_refused(batch, bad, "has room for 4096");
     const uint64_t waits = submit(batch, good);
+    const auto full = batch.submit(good);
+    REQUIRE_FALSE(full.ok());
+    CHECK(full.error().code == ErrorCode::kQueueFull);
     check_refused(batch, good, "1 requests wait already");
     // Until it was told of, its end takes the place.
     CHECK(batch.cancel(waits).ok());
+    CHECK(batch.counters().waiting == 1);
     check_refused(batch, good, "1 requests wait already");
     BatchRequest impossible = good;
     Stories stories;

@@ -56,7 +56,7 @@ TEST_SUITE("cpu") {
     add(queue, 2, "a");
     const Status own = queue.add({3, "a"});
     REQUIRE_FALSE(own.ok());
-    CHECK(own.error().code == ErrorCode::kOutOfMemory);
+    CHECK(own.error().code == ErrorCode::kQueueFull);
     CHECK(own.error().message.find("'a' 2 requests") != std::string::npos);
     add(queue, 4, "b");
     const Status all = queue.add({5, "c"});

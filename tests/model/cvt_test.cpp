@@ -1,6 +1,8 @@
 #include <cmath>
 
 #include "model/picture_cases.h"
+#include "support/test_device.h"
+#include "vkformer/session.h"
 
 namespace vkformer::testing {
 namespace {
@@ -127,6 +129,41 @@ TEST_SUITE("cpu") {
     ChangedModel missing("cvt-base");
     missing.tensors.erase("cvt.encoder.stages.1.cls_token");
     missing.check_refused("[cvt.encoder.stages.1.cls_token]");
+  }
+}
+
+TEST_SUITE("model") {
+  TEST_CASE("cvt: without a head the class token is handed out, which the head would have read") {
+    if (!have_test_device()) return;
+    const GoldenCase golden = golden_case("cvt-base");
+    const TensorMap inputs = golden.tensors("inputs.safetensors");
+    ChangedModel bare("cvt-base");
+    bare.config["architectures"] = {"CvtModel"};
+    auto session = Session::create(bare.load(*test_device()));
+    REQUIRE_MESSAGE(session.ok(), session.error().message);
+    const auto outputs = session->run(inputs);
+    REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
+    REQUIRE(outputs->count("cls_token_value") == 1);
+    const Tensor& token = outputs->at("cls_token_value");
+    CHECK(token.shape == Shape{1, 1, 16});
+    // The golden logits are the classifier's of this state behind the last norm.
+    const auto values = [&](const char* name) { return bare.tensors.at(name).to_floats().value(); };
+    const std::vector<float> x = token.to_floats().value();
+    const auto gain = values("layernorm.weight"), shift = values("layernorm.bias");
+    const auto weight = values("classifier.weight"), bias = values("classifier.bias");
+    double mean = 0, variance = 0;
+    for (float v : x) mean += double{v} / 16;
+    for (float v : x) variance += (v - mean) * (v - mean) / 16;
+    const auto logits = golden.tensors("expected.safetensors").at("logits").to_floats().value();
+    REQUIRE(logits.size() == bias.size());
+    for (size_t n = 0; n < logits.size(); ++n) {
+      double sum = bias[n];
+      for (size_t k = 0; k < 16; ++k) {
+        const double state = (x[k] - mean) / std::sqrt(variance + 1e-5) * gain[k] + shift[k];
+        sum += state * double{weight[n * 16 + k]};
+      }
+      CHECK(sum == doctest::Approx(logits[n]).epsilon(1e-4));
+    }
   }
 }
 

@@ -2,9 +2,13 @@
 // and graphs of changed golden models.
 #pragma once
 
+#include <algorithm>
+#include <limits>
+
 #include "checkpoint/temp_dir.h"
 #include "model/model.h"
 #include "support/golden_graphs.h"
+#include "vkformer/model.h"
 
 namespace vkformer::testing {
 
@@ -54,6 +58,7 @@ inline void check_sizes(const Json& config, const std::vector<const char*>& keys
 // A golden model's directory whose configuration and tensors a test changes.
 struct ChangedModel {
   Json config;
+  Json generation;  // generation_config.json; null: none
   TensorMap tensors;
 
   explicit ChangedModel(const std::string& name)
@@ -82,6 +87,26 @@ struct ChangedModel {
     VKF_ASSIGN(WeightTable table, family->weight_table(checkpoint));
     VKF_ASSIGN(auto weights, resolve_weights(table, checkpoint, WeightFormat::kAsStored));
     return GoldenGraphs{std::move(family), std::move(weights)};
+  }
+  // The model itself.
+  Model load(const Device& device) const {
+    const test::TempDir directory;
+    directory.write("config.json", config.dump());
+    if (!generation.is_null()) directory.write("generation_config.json", generation.dump());
+    const Status written = write_tensor_file(directory.file("model.safetensors"), tensors);
+    REQUIRE_MESSAGE(written.ok(), written.error().message);
+    auto model = Model::load(device, directory.path());
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    return std::move(model).value();
+  }
+  // Row `index` of a matrix becomes NaN.
+  void spoil_row(const std::string& name, size_t index) {
+    Tensor& tensor = tensors.at(name);
+    std::vector<float> values = tensor.to_floats().value();
+    const auto width = static_cast<size_t>(tensor.shape.back());
+    std::fill_n(values.begin() + static_cast<ptrdiff_t>(index * width), width,
+                std::numeric_limits<float>::quiet_NaN());
+    tensor = Tensor::from_floats(tensor.shape, values);
   }
   void check_resolves() const {
     const auto model = resolve();

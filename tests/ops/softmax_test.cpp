@@ -162,6 +162,37 @@ TEST_SUITE("cpu") {
     check_error(check_softmax(x, terms, outside), "softmax", "key mask");
   }
 
+  TEST_CASE("softmax checks every word of the terms that its shader reads") {
+    const TensorDesc x = floats_desc({2, 3, 4, 5});
+    const auto check = [&](const ScoreTermsParams& params, int64_t words, const std::string& name) {
+      CAPTURE(name);
+      SoftmaxAttrs attrs;
+      attrs.terms = params;
+      CHECK(check_softmax(x, {"terms", DType::kU32, {words}}, attrs).ok());
+      check_error(check_softmax(x, {"terms", DType::kU32, {words - 1}}, attrs), "softmax", name);
+    };
+    ScoreTermsParams slopes = no_score_terms();
+    slopes.slopes_offset = 7;
+    check(slopes, 7 + 3, "ALiBi slopes");
+    // Behind the slopes, a position of each key of each item.
+    slopes.flags = VKF_TERM_KEY_POSITIONS;
+    check(slopes, 7 + 3 + 2 * 5, "positions of the keys");
+    // The reach, then a column for each head at least.
+    slopes.flags = VKF_TERM_DISTANCE;
+    check(slopes, 7 + 1 + 3, "bias by distance");
+    ScoreTermsParams bias = no_score_terms();
+    bias.bias_offset = 2;
+    check(bias, 2 + 2 * 3 * 4 * 5, "bias");
+    // The number of slices, then one slice at least instead of one for each item.
+    bias.flags = VKF_TERM_BIAS_PERIODIC;
+    check(bias, 2 + 1 + 3 * 4 * 5, "periodic bias");
+    bias.flags |= VKF_TERM_BIAS_ONE_QUERY;
+    check(bias, 2 + 1 + 3 * 5, "periodic bias");
+    SoftmaxAttrs far;
+    far.terms.causal_offset = (1 << 29) + 1;
+    check_error(check_softmax(x, {"terms", DType::kU32, {1}}, far), "softmax", "536870913 tokens");
+  }
+
   TEST_CASE("softmax plans one dispatch of the tier's kernel, without aliasing") {
     PreparedOperator op;
     const TensorId terms = op.graph.add_external("terms", DType::kU32, {1});

@@ -73,6 +73,36 @@ TEST_SUITE("gpu") {
     CHECK(has(m, "run plan_memory"));
   }
 
+  TEST_CASE("a uniform binding that covers more than the device allows is refused, not cut") {
+    if (!have_test_device()) return;
+    constexpr uint64_t kMost = 16384;  // what every device allows
+    DeviceTweaks tweaks = test_device_tweaks();
+    Quirk small;
+    small.date = "2000-01-01";
+    small.reason = "A made-up driver mishandles large ranges.";
+    small.limits = DeviceLimits{.max_uniform_range = kMost};
+    tweaks.quirks = {small};
+    auto made = make_test_device(test_device_options(), tweaks);
+    REQUIRE(made);
+    const auto device = made->impl();
+    const auto record = [&](uint64_t bytes) {
+      Plan plan;
+      add_buffer(plan, "words", 64);
+      add_buffer(plan, "step", bytes / 4);
+      plan.dispatches = {add(0, 1, 64, 1)};
+      const Buffer words = make_words(*device, 64, "words");
+      const Buffer step = make_words(*device, bytes / 4, "step");
+      RecordingInputs inputs;
+      inputs.memory = {whole(words), whole(step)};
+      const auto recording = Recording::create(device, plan, inputs);
+      return recording ? std::string() : recording.error().message;
+    };
+    CHECK(record(kMost).empty());
+    const std::string refused = record(kMost + 16);
+    CHECK(has(refused, "[step] for [fill_add__u32] in 'add' binding 1 covers 16400 bytes"));
+    CHECK(has(refused, "one uniform binding may cover 16384"));
+  }
+
   TEST_CASE("clamped limits are obeyed") {
     if (!have_test_device()) return;
     DeviceTweaks tweaks = test_device_tweaks();

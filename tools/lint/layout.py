@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: the rooms of docs/architecture.md, and the public API's edge; and that
-no folder lies beside those of the project."""
+"""Checks who includes whom: the rooms of docs/architecture.md, and the public API's edge; that no
+exception leaves the public API; and that no folder lies beside those of the project."""
 import re
 import shutil
 import subprocess
@@ -114,6 +114,21 @@ def check(path, quoted, target):
     return None
 
 
+def unguarded(text):
+    """Numbers of the lines where a public call that returns a Result begins without guarded()."""
+    hidden = False
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if line in ("namespace {", "}  // namespace"):
+            hidden = line == "namespace {"
+        if hidden or not re.match(r"(Result<|Status )", line):
+            continue
+        end = next((i for i in range(number - 1, len(lines)) if lines[i].endswith(("{", ";"))), None)
+        if end is not None and lines[end].endswith("{"):
+            if not lines[end + 1].startswith("  return guarded("):
+                yield number
+
+
 def strays(names):
     """Sentences on folders beside those of the project: what a run left behind is soon committed."""
     return [f"{name}:1: is no folder of the project; remove it, or name it in tools/lint/layout.py."
@@ -133,6 +148,9 @@ def main():
                     suffixes={".h", ".cpp", ".def", ".comp", ".glsl", ".c"})
     findings = strays(tracked_folders())
     for path in sources:
+        if path.parent == ROOT / "runtime/api" and path.suffix == ".cpp":
+            findings += [f"{relative(path)}:{number}: lets exceptions out; let it return guarded(...)."
+                         for number in unguarded(path.read_text(encoding="utf-8"))]
         for number, quoted, target in includes(path):
             problem = check(path, quoted, target)
             if problem:

@@ -75,6 +75,24 @@ class Layout(unittest.TestCase):
         self.assertIn("climbs", self.check("runtime/ops/x.cpp", "../plan/plan.h"))
         self.assertIn("no room", self.check("runtime/ops/x.cpp", "misc/plan.h"))
 
+    def test_public_calls_are_guarded(self):
+        code = """namespace {
+Status helper() {
+  return {};
+}
+}  // namespace
+Result<int> A::good(
+    int x) {
+  return guarded([&] { return f(x); });
+}
+Status bad(int x) {
+  return g(x);
+}
+Status declared(int x);
+int plain() {
+"""
+        self.assertEqual(list(layout.unguarded(code)), [10])
+
     def test_vulkan_headers(self):
         self.assertIsNone(self.check("runtime/vulkan/x.h", "vulkan/vulkan_core.h", False))
         self.assertIn("Vulkan", self.check("runtime/plan/x.h", "vulkan/vulkan.h", False))

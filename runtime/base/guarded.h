@@ -1,0 +1,33 @@
+// guarded(): no exception leaves the library. Every public call that returns a Result runs in one,
+// and so does every thread of ours.
+#pragma once
+
+#include "vkformer/result.h"
+
+namespace vkformer {
+
+// What a call says where memory ran out and it knows nothing better.
+inline constexpr const char* kNoHostMemory =
+    "The [host] has too little memory for this call; free some or ask for less.";
+
+// The error that the exception being handled amounts to: kOutOfMemory with the message `no_memory`
+// where memory or another resource of the system ran out, kInternal with the exception's own text
+// for any other, such as one of a callback of the application. Call it in a catch block.
+Error caught_error(const char* no_memory = kNoHostMemory) noexcept;
+
+// What `body`, which returns a Result or a Status, gives; an error where it throws.
+template <class Body>
+auto guarded(const char* no_memory, const Body& body) noexcept -> decltype(body()) {
+  try {
+    return body();
+  } catch (...) {
+    return caught_error(no_memory);
+  }
+}
+
+template <class Body>
+auto guarded(const Body& body) noexcept -> decltype(body()) {
+  return guarded(kNoHostMemory, body);
+}
+
+}  // namespace vkformer
