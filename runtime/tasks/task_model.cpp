@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "image/picture_processor.h"
+#include "session/model_loading.h"
 
 namespace vkformer {
 namespace {
