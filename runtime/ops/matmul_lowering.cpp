@@ -11,10 +11,13 @@ constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_strea
 constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
 constexpr uint32_t kSlabRows = 4;      // rows of a tile of matmul_slabs
 constexpr uint32_t kHeldColumns = 32;  // columns of a workgroup of matmul_stationary
-constexpr size_t kFormatConstant = 9;  // number of kFormat, in the variants that have one
 
 uint32_t ceil_div(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
+}
+
+uint32_t format_of(const MatmulProblem& problem) {
+  return static_cast<uint32_t>(problem.format);
 }
 
 // B as the packed layout has it: unit columns, rows that start on whole groups.
@@ -143,16 +146,29 @@ void launch_rows(Dispatch& d, const MatmulProblem& problem, const MatmulChoice& 
   const uint32_t rows = std::min(p.m, kMostFewRows);
   const uint32_t lanes = choice.lanes;
   const uint32_t slices = choice.slices;
-  d.spec = {lanes * slices, rows, lanes, aligned_a(p), p.activation, slices, kNormNone};
+  d.set_constants(MatmulRowsConstants{.local_size = lanes * slices,
+                                      .rows = rows,
+                                      .column_lanes = lanes,
+                                      .slices = slices,
+                                      .aligned_a = aligned_a(p),
+                                      .activation = p.activation,
+                                      .format = format_of(problem)});
   d.groups = {ceil_div(p.n, lanes * kGroupColumns), ceil_div(p.m, rows), problem.batch};
   set_live(d, problem, 1, rows);
 }
 
-// One row on its own, with the numbers of launch_rows in the SPIR-V.
+// One row on its own; the numbers of lanes, rows and slices are literals of the kernel.
 void launch_single(Dispatch& d, const MatmulProblem& problem) {
-  launch_rows(d, problem, {kAnyRows, MatmulStrategy::kRows, 0, 4, 1});
-  d.spec[1] = 1;
-  d.groups[1] = problem.params.m;
+  constexpr uint32_t kLanes = 4;
+  const MatmulParams& p = problem.params;
+  d.set_constants(MatmulRowsConstants{.local_size = kLanes,
+                                      .rows = 1,
+                                      .column_lanes = kLanes,
+                                      .slices = 1,
+                                      .aligned_a = aligned_a(p),
+                                      .activation = p.activation,
+                                      .format = format_of(problem)});
+  d.groups = {ceil_div(p.n, kLanes * kGroupColumns), p.m, problem.batch};
   set_live(d, problem, 1, 1);
 }
 
@@ -161,7 +177,11 @@ void launch_stream(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& 
   const uint32_t rows = ceil_div(p.m, ceil_div(p.m, kMostFewRows));  // tiles of equal height
   const uint32_t lanes =
       caps.subgroup_size == 4 || caps.subgroup_size == 16 ? caps.subgroup_size : 8;
-  d.spec = {lanes, rows, 1, aligned_a(p), p.activation};
+  d.set_constants(MatmulStreamConstants{.lanes = lanes,
+                                        .rows = rows,
+                                        .aligned_a = aligned_a(p),
+                                        .activation = p.activation,
+                                        .format = format_of(problem)});
   d.groups = {ceil_div(p.n, kPanelColumns), ceil_div(p.m, rows), problem.batch};
   set_live(d, problem, 1, rows);
 }
@@ -174,7 +194,12 @@ void launch_wide(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& ca
   // Subgroups beyond 16 are those of GPUs that stand in for a software device, because their own
   // kernels are demoted.
   const uint32_t rows = std::min<uint32_t>(tile.rows, kWideSums / (lanes * tile.lanes));
-  d.spec = {lanes, rows, tile.lanes, aligned_a(p), p.activation};
+  d.set_constants(MatmulWideConstants{.lanes = lanes,
+                                      .rows = rows,
+                                      .groups = tile.lanes,
+                                      .aligned_a = aligned_a(p),
+                                      .activation = p.activation,
+                                      .format = format_of(problem)});
   d.groups = {ceil_div(p.m, rows), ceil_div(p.n, lanes * tile.lanes * kGroupColumns),
               problem.batch};
   set_live(d, problem, 0, rows);
@@ -191,16 +216,11 @@ uint32_t terms_of(const MatmulParams& p) {
 void launch_slabs(Dispatch& d, const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;
   d.kernel = KernelId::matmul_slabs__f32_f32_f32_tables;
-  d.spec = {p.activation, terms_of(p)};
+  d.set_constants(MatmulSlabsConstants{.activation = p.activation, .terms = terms_of(p)});
   d.table_binding = 1;
   d.table_part_bytes = kSlabSteps * kPanelColumns * 4;
   d.groups = {ceil_div(p.m, kSlabRows), ceil_div(p.n, kPanelColumns), problem.batch};
   set_live(d, problem, 0, kSlabRows);
-}
-
-void set_format(Dispatch& d, MatrixFormat format) {
-  d.spec.resize(kFormatConstant);
-  d.spec.push_back(static_cast<uint32_t>(format));
 }
 
 void launch_stationary(Dispatch& d, const MatmulProblem& problem, uint32_t steps, bool apart) {
@@ -216,8 +236,10 @@ void launch_stationary(Dispatch& d, const MatmulProblem& problem, uint32_t steps
       blocks <= 1 ? kMostRows : ceil_div(ceil_div(p.m, blocks), kRowsStep) * kRowsStep;
   d.kernel = steps == kHeldSteps ? KernelId::matmul_stationary__f32_any_f32_tables
                                  : KernelId::matmul_stationary__f32_any_f32_tables_short;
-  d.spec = {apart ? kActivationNone : p.activation, apart ? 0 : terms_of(p), rows};
-  set_format(d, problem.format);
+  d.set_constants(MatmulStationaryConstants{.activation = apart ? kActivationNone : p.activation,
+                                            .terms = apart ? 0 : terms_of(p),
+                                            .rows = rows,
+                                            .format = format_of(problem)});
   d.table_binding = 0;
   d.table_part_bytes = steps * 4;
   d.groups = {ceil_div(p.m, rows), ceil_div(p.n, kHeldColumns), problem.batch};
@@ -248,17 +270,16 @@ void launch_tiled(Dispatch& d, const MatmulProblem& problem, const MatmulChoice&
                   uint32_t parts) {
   const MatmulParams& p = problem.params;
   const uint32_t block = tiled_block(problem, choice);
-  const uint32_t tile_m = block == 32 ? 4 : 8;
-  const uint32_t tile_n = block == 128 ? 8 : 4;
-  d.spec = {2 * block,
-            block,
-            tile_m,
-            tile_n,
-            parts > 0 ? kActivationNone : p.activation,
-            p.a_row_stride == 1 && p.a_col_stride != 1 ? 1u : 0u,
-            p.b_row_stride == 1 && p.b_col_stride != 1 ? 1u : 0u,
-            wide_operands(problem),
-            std::max(parts, 1u)};
+  d.set_constants(MatmulTiledConstants{.local_size = 2 * block,
+                                       .block = block,
+                                       .tile_m = block == 32 ? 4u : 8u,
+                                       .tile_n = block == 128 ? 8u : 4u,
+                                       .activation = parts > 0 ? kActivationNone : p.activation,
+                                       .along_m = p.a_row_stride == 1 && p.a_col_stride != 1,
+                                       .along_k = p.b_row_stride == 1 && p.b_col_stride != 1,
+                                       .wide = wide_operands(problem),
+                                       .parts = std::max(parts, 1u),
+                                       .format = format_of(problem)});
   d.groups = {ceil_div(p.n, block), ceil_div(p.m, block), problem.batch * std::max(parts, 1u)};
   set_live(d, problem, 1, block);
 }
@@ -269,12 +290,18 @@ void launch_units(Dispatch& d, const MatmulProblem& problem, const DeviceCaps& c
   const MatrixUnit& unit = caps.matrix_units[choice.lanes];
   const UnitsGroup group = units_group(choice);
   const uint32_t block = choice.rows;
-  const uint32_t invocations = group.count() * caps.subgroup_size;
   d.kernel = KernelId::matmul_units__f32_any_f32_matrix;
-  d.spec = {
-      invocations,   block,        block,  aligned_a(p), p.activation,
-      unit.m,        unit.n,       unit.k, invocations,  static_cast<uint32_t>(problem.format),
-      group.along_m, group.along_n};
+  d.set_constants(MatmulUnitsConstants{.local_size = group.count() * caps.subgroup_size,
+                                       .block_m = block,
+                                       .block_n = block,
+                                       .aligned_a = aligned_a(p),
+                                       .activation = p.activation,
+                                       .unit_m = unit.m,
+                                       .unit_n = unit.n,
+                                       .unit_k = unit.k,
+                                       .format = format_of(problem),
+                                       .subgroups_m = group.along_m,
+                                       .subgroups_n = group.along_n});
   d.groups = {ceil_div(p.n, block), ceil_div(p.m, block), problem.batch};
   set_live(d, problem, 1, block);
 }
@@ -450,9 +477,6 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
     params.y_batch_stride = layout.matrix;
   }
   d.set_push(params);
-  if (in_blocks(problem.format) && choice.strategy != MatmulStrategy::kUnits) {
-    set_format(d, problem.format);
-  }
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
   d.bytes = 4.0 * (std::max(parts, 1u) * products +
@@ -480,7 +504,7 @@ Dispatch launch_parts(const Node& node, const MatmulProblem& problem, uint32_t p
   Dispatch d;
   d.label = node.label;
   d.kernel = KernelId::matmul_parts__f32_any_f32;
-  d.spec = {kLocalSize, p.activation};
+  d.set_constants(MatmulPartsConstants{.local_size = kLocalSize, .activation = p.activation});
   d.groups = {ceil_div(p.n, 4 * kLocalSize), p.m, problem.batch};
   set_live(d, problem, 1, 1);
   d.set_push(p);

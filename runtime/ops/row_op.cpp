@@ -1,7 +1,9 @@
 #include "ops/row_op.h"
-#include "base/message.h"
 
 #include <cstdio>
+
+#include "base/message.h"
+#include "params/constants.h"
 
 namespace vkformer {
 
@@ -35,7 +37,7 @@ Dispatch make_row_dispatch(const LowerContext& context, const Node& node, Kernel
   Dispatch d = make_dispatch(node, kernel);
   for (TensorId id : node.inputs) d.bindings.push_back({id, Access::kRead});
   for (TensorId id : node.outputs) d.bindings.push_back({id, Access::kWrite});
-  d.spec = {row_local_size(context.caps, width)};
+  d.set_constants(WorkgroupConstants{row_local_size(context.caps, width)});
   set_row_groups(context, d, rows, 1);
   return d;
 }

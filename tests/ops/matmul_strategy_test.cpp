@@ -303,7 +303,9 @@ TEST_SUITE("cpu") {
       problem.params.b_panel_stride = kPanelColumns * c.k;
       const MatmulChoice choice = pick_matmul(problem, caps);
       REQUIRE(choice.strategy == kTiled);
-      CHECK(launch_matmul({}, problem, caps, Precision::kF32, choice).spec[1] == row.block);
+      CHECK(launch_matmul({}, problem, caps, Precision::kF32, choice)
+                .constants_as<MatmulTiledConstants>()
+                .block == row.block);
       CHECK(parts_of_k(problem, caps, choice) == row.parts);
       caps.device_class = DeviceClass::kIntegrated;
       CHECK(parts_of_k(problem, caps, pick_matmul(problem, caps)) <= row.parts);
@@ -325,9 +327,10 @@ TEST_SUITE("cpu") {
         const Dispatch d =
             launch_matmul({}, problem, caps, Precision::kF32, pick_matmul(problem, caps));
         CAPTURE(size);
-        CHECK(d.spec[1] > 0);
-        CHECK(d.spec[0] * d.spec[1] * d.spec[2] * 2 * 16 <= 16384);
-        CHECK(d.groups[0] * d.spec[1] >= c.m);
+        const auto tile = d.constants_as<MatmulWideConstants>();
+        CHECK(tile.rows > 0);
+        CHECK(tile.lanes * tile.rows * tile.groups * 2 * 16 <= 16384);
+        CHECK(d.groups[0] * tile.rows >= c.m);
       }
     }
   }
@@ -377,7 +380,7 @@ TEST_SUITE("cpu") {
           const MatmulProblem problem = make_product(c).problem;
           const Dispatch d =
               launch_matmul({}, problem, caps, Precision::kF32, pick_matmul(problem, caps));
-          CHECK(d.spec[0] <= caps.limits.max_invocations);
+          CHECK(d.constants_as<MatmulRowsConstants>().local_size <= caps.limits.max_invocations);
           CHECK(d.push.size() <= caps.limits.max_push_bytes);
           CHECK(d.groups[2] == c.batch);
           CHECK(d.flops == 2.0 * c.batch * c.m * c.n * c.k);

@@ -157,7 +157,9 @@ TEST_SUITE("cpu") {
     CHECK(d.kernel == kSlabKernel);
     CHECK(d.table_binding == 1);
     CHECK(d.table_part_bytes == 2048);
-    CHECK(d.spec == std::vector<uint32_t>{0, kTermBias | kTermFinish});
+    CHECK(d.spec == constants(MatmulSlabsConstants{.activation = kActivationNone,
+                                                   .terms = kTermBias | kTermFinish})
+                        .values);
     CHECK(d.groups == std::array<uint32_t, 3>{3, 2, 2});
     CHECK(result_access(d) == Access::kWrite);
     const auto other = [&](auto change) {
@@ -207,9 +209,15 @@ TEST_SUITE("cpu") {
     CHECK(d.table_binding == 0);
     CHECK(d.table_part_bytes == 512);
     CHECK(d.groups == std::array<uint32_t, 3>{2, 32, 1});
-    CHECK(d.spec == std::vector<uint32_t>{0, kTermBias | kTermFinish, 160, 0, 0, 0, 0, 0, 0, 0});
+    CHECK(d.spec == constants(MatmulStationaryConstants{.activation = kActivationNone,
+                                                        .terms = kTermBias | kTermFinish,
+                                                        .rows = 160,
+                                                        .format = 0})
+                        .values);
     CHECK(result_access(d) == Access::kReadWrite);
-    CHECK(picked({.m = 300, .n = 1000, .k = 256}, as_is).spec[1] == 0);
+    CHECK(picked({.m = 300, .n = 1000, .k = 256}, as_is)
+              .constants_as<MatmulStationaryConstants>()
+              .terms == 0);
     CHECK(picked({.m = 300, .n = 1000, .k = 192}, as_is).kernel == kShortKernel);
     CHECK(picked({.m = 31, .n = 1000, .k = 256}, as_is).kernel == kSlabKernel);
     CHECK(picked({.m = 300, .n = 1000, .k = 72}, as_is).kernel == kSlabKernel);
@@ -232,8 +240,9 @@ TEST_SUITE("cpu") {
     const auto gated = [](Problem& p, DeviceCaps&) { p.params.activation |= kActivationGate; };
     const Dispatch sums = picked(whole, gated);
     CHECK(sums.kernel == kLongKernel);
-    CHECK(sums.spec[0] == kActivationNone);
-    CHECK(sums.spec[1] == 0);
+    const auto fields = sums.constants_as<MatmulStationaryConstants>();
+    CHECK(fields.activation == kActivationNone);
+    CHECK(fields.terms == 0);
     CHECK(sums.push_as<MatmulParams>().y_row_stride == 1000);
     no_table([&](Problem& p, DeviceCaps& of) {
       gated(p, of);
