@@ -382,10 +382,10 @@ std::optional<Strategy> pick_stationary(const DeviceCaps& caps, const AttentionA
   const auto rows = [&](const HeadLayout& x) {
     return (x.offset + uint64_t{a.batch} * x.batch_stride) / kWidth;
   };
-  if (!caps.wants_literals || !caps.tables() || a.queries < kQueries || is_sparse(a.terms) ||
-      a.relative.kinds != 0 || counts_keys(a) || a.head_width != kWidth ||
+  if (!caps.compiler.wants_literals || !caps.tables() || a.queries < kQueries ||
+      is_sparse(a.terms) || a.relative.kinds != 0 || counts_keys(a) || a.head_width != kWidth ||
       a.value_width != kWidth || !whole(a.k) || !whole(a.v) ||
-      std::max(rows(a.k), rows(a.v)) > caps.max_table_parts) {
+      std::max(rows(a.k), rows(a.v)) > caps.compiler.max_table_parts) {
     return std::nullopt;
   }
   uint32_t kinds = score_kinds(a.terms);

@@ -52,7 +52,7 @@ bool in_slabs(const MatmulProblem& problem, const DeviceCaps& caps) {
       p.b_offset + uint64_t{problem.batch - 1} * p.b_batch_stride + panels * p.b_panel_stride;
   return p.k % kSlabSteps == 0 && p.b_panel_stride == p.k * kPanelColumns &&
          p.b_offset % kSlab == 0 && p.b_batch_stride % kSlab == 0 &&
-         end / kSlab <= caps.max_table_parts &&
+         end / kSlab <= caps.compiler.max_table_parts &&
          ceil_div(p.m, kSlabRows) <= caps.limits.max_group_count[0];
 }
 
@@ -64,7 +64,7 @@ uint32_t held_steps(const MatmulProblem& problem, const DeviceCaps& caps) {
   const uint32_t steps = all % kHeldSteps == 0 ? kHeldSteps : kHeldSteps / 2;
   const uint64_t end =
       p.a_offset + uint64_t{problem.batch - 1} * p.a_batch_stride + uint64_t{p.m} * p.a_row_stride;
-  const bool fits = all % steps == 0 && end / steps <= caps.max_table_parts &&
+  const bool fits = all % steps == 0 && end / steps <= caps.compiler.max_table_parts &&
                     ceil_div(p.n, kHeldColumns) <= caps.limits.max_group_count[1];
   // The sums of a gate lie apart (parts_of_k), where matmul_parts takes a row a group.
   const bool gate = (p.activation & kActivationGate) != 0;

@@ -101,7 +101,7 @@ void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
 }  // namespace
 
 uint8_t large_tile_rows(const DeviceCaps& caps) {
-  return caps.fast_uniform_loads && !caps.streams_uniform_loads ? 16 : 32;
+  return caps.compiler.fast_uniform_loads && !caps.compiler.streams_uniform_loads ? 16 : 32;
 }
 
 UnitsGroup units_group(const MatmulChoice& choice) {
@@ -139,7 +139,7 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
              uint32_t{c.lanes} * c.slices <= std::min(most, caps.limits.max_group_size[0]) &&
              2u * std::min(c.max_rows, kFewRows) * c.lanes * c.slices * 16u <= 16384u;
     case kStream:
-      return caps.streams_uniform_loads && caps.int64();
+      return caps.compiler.streams_uniform_loads && caps.int64();
     case kWide: {
       const uint32_t lanes = caps.subgroup() ? caps.subgroup_size : software_lanes(caps);
       // Registers: a GPU has none for such tiles.
@@ -149,9 +149,9 @@ bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
     case kLiteral:
       return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.literal_tiles();
     case kSlabs:
-      return c.rows == 4 && caps.wants_literals && caps.tables();
+      return c.rows == 4 && caps.compiler.wants_literals && caps.tables();
     case kStationary:
-      return caps.wants_literals && caps.tables();
+      return caps.compiler.wants_literals && caps.tables();
     case kTiled:
       return c.rows == 32 || c.rows == 64 ||
              (c.rows == 128 && std::min(most, caps.limits.max_group_size[0]) >= 256);

@@ -233,7 +233,7 @@ Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   auto interface = reflect_spirv(words);
   if (!interface) return interface.error().with_context(quoted(name));
   kernel.interface = std::move(*interface);
-  if (!context_.caps.wants_literals) {
+  if (!context_.caps.compiler.wants_literals) {
     VKF_ASSIGN(kernel.module, make_module(words, name));
   }
   const Status status = make_layouts(kernel, name);
@@ -316,8 +316,9 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   }
   const KernelInfo& info = kernel_info(id);
   VKF_CHECK(check_kernel(info.name, info.features, found->interface, spec, context_.caps));
-  VKF_ASSIGN(VkPipeline made, context_.caps.wants_literals ? make_literal_pipeline(id, *found, spec)
-                                                           : make_pipeline(*found, info, spec));
+  VKF_ASSIGN(VkPipeline made, context_.caps.compiler.wants_literals
+                                  ? make_literal_pipeline(id, *found, spec)
+                                  : make_pipeline(*found, info, spec));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [it, inserted] = pipelines_.try_emplace(key, made);
   if (!inserted) context_.api.DestroyPipeline(context_.device, made, context_.allocator);

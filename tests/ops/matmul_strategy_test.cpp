@@ -85,7 +85,7 @@ void add_tiled_runs(std::vector<ProductRun>& runs, const DeviceCaps& caps) {
 
 // The kernels that one driver's compiler asks for, on every device that can run them.
 void add_special_runs(std::vector<ProductRun>& runs, DeviceCaps caps) {
-  caps.wants_literals = caps.streams_uniform_loads = true;
+  caps.compiler.wants_literals = caps.compiler.streams_uniform_loads = true;
   add_run(runs, caps, Precision::kF32, choice_of(kLiteral, 1), "beside");
   for (const MatmulChoice& choice :
        {choice_of(kLiteral, 8), choice_of(kStream), choice_of(kSlabs, 4), choice_of(kStationary)}) {
@@ -105,7 +105,7 @@ void add_packed_runs(std::vector<ProductRun>& runs, DeviceCaps caps, Precision p
     if (software) add_run(runs, caps, precision, choice_of(kWide, 8, 1), "small");
   }
   if (caps.int64() && precision == Precision::kF32) {
-    caps.has_int64 = false;
+    caps.compiler.has_int64 = false;
     add_run(runs, caps, precision, software_rows(caps), "narrow");
     if (software && caps.subgroup()) {
       add_run(runs, caps, precision, choice_of(kWide, 32, 1), "narrow");
@@ -133,10 +133,10 @@ std::vector<ProductRun> strided_runs(const DeviceCaps& caps) {
   if (caps.fp16()) return runs;  // no strided variant multiplies halves
   if (caps.device_class == DeviceClass::kSoftware) {
     DeviceCaps plain = caps;
-    plain.wants_literals = false;
+    plain.compiler.wants_literals = false;
     add_run(runs, plain, Precision::kF32,
             caps.subgroup() ? choice_of(kStrided, 8, 1) : choice_of(kStrided, 14, 2));
-    plain.wants_literals = true;
+    plain.compiler.wants_literals = true;
     if (can_run(choice_of(kLiteral, 8), plain)) {
       add_run(runs, plain, Precision::kF32, choice_of(kStrided, 8, 1), "literal");
     }
@@ -253,9 +253,9 @@ TEST_SUITE("cpu") {
     software.device_class = DeviceClass::kSoftware;
     software.subgroup_size = 8;
     DeviceCaps streams = software;
-    streams.streams_uniform_loads = streams.has_int64 = true;
+    streams.compiler.streams_uniform_loads = streams.compiler.has_int64 = true;
     DeviceCaps literal = software;
-    literal.wants_literals = literal.has_quads = true;
+    literal.compiler.wants_literals = literal.compiler.has_quads = true;
     literal.subgroup_size = 4;
     const DeviceCaps discrete = caps_of_tier(Tier::kSubgroup);
     for (uint32_t m : {1u, 3u, 4u, 8u, 9u, 100u}) {
@@ -267,7 +267,7 @@ TEST_SUITE("cpu") {
       CHECK(pick_matmul(problem, literal).strategy == kLiteral);
       CHECK(pick_matmul(problem, literal).rows == (m == 1 ? 1 : 8));
       DeviceCaps tables = literal;
-      tables.max_table_parts = 1000;
+      tables.compiler.max_table_parts = 1000;
       CHECK(pick_matmul(problem, tables).strategy == kLiteral);  // K is no whole slabs
       // Rows that do not lie in whole panels cannot be streamed.
       problem.params.b_row_stride = 72;

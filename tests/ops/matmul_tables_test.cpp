@@ -19,7 +19,7 @@ constexpr KernelId kShortKernel = KernelId::matmul_stationary__f32_any_f32_table
 std::optional<ProductRun> table_run(const MatmulChoice& choice) {
   if (!have_test_device()) return std::nullopt;
   DeviceCaps caps = test_device()->impl()->caps();
-  caps.wants_literals = true;
+  caps.compiler.wants_literals = true;
   if (can_run(choice, caps)) return ProductRun{choice_text(choice), caps, Precision::kF32, choice};
   MESSAGE("skipped: this device or tier has no arrays of buffers");
   return std::nullopt;
@@ -58,8 +58,8 @@ DeviceCaps swiftshader() {
   caps.tier = Tier::kSubgroup;
   caps.device_class = DeviceClass::kSoftware;
   caps.subgroup_size = 4;
-  caps.wants_literals = caps.has_quads = true;
-  caps.max_table_parts = 499984;
+  caps.compiler.wants_literals = caps.compiler.has_quads = true;
+  caps.compiler.max_table_parts = 499984;
   return caps;
 }
 
@@ -92,7 +92,8 @@ TEST_SUITE("gpu") {
     auto run = table_run(kHolding);
     if (!run) return;
     size_t i = 0;
-    const bool meant = test_device()->impl()->caps().wants_literals;  // others compile for seconds
+    const bool meant =
+        test_device()->impl()->caps().compiler.wants_literals;  // others compile for seconds
     for (uint32_t m : {1u, 5u, 300u}) {  // of several blocks of rows, the last
       for (uint32_t n : {1u, 7u, 8u, 31u, 33u, 64u, 131u}) {
         for (uint32_t k : {64u, 128u, 192u, 384u}) {
@@ -183,9 +184,9 @@ TEST_SUITE("cpu") {
     other([](Problem& p, DeviceCaps&) { p.params.b_panel_stride = 24 * 64; });
     other([](Problem& p, DeviceCaps&) { p.params.b_row_stride = 128; });
     // Four slabs a matrix, two matrices: the table holds them, or not.
-    other([](Problem&, DeviceCaps& of) { of.max_table_parts = 7; });
+    other([](Problem&, DeviceCaps& of) { of.compiler.max_table_parts = 7; });
     DeviceCaps just = caps;
-    just.max_table_parts = 8;
+    just.compiler.max_table_parts = 8;
     CHECK(picked(whole, just).kernel == kSlabKernel);
     other([](Problem&, DeviceCaps& of) { of.limits.max_group_count[0] = 2; });
     other([](Problem&, DeviceCaps& of) { of.tier = Tier::kBaseline; });
@@ -234,7 +235,7 @@ TEST_SUITE("cpu") {
     no_table([](Problem& p, DeviceCaps&) { p.params.a_offset = 4; });
     no_table([](Problem& p, DeviceCaps&) { p.params.a_row_stride = 264; });
     no_table([](Problem& p, DeviceCaps&) { p.rows_are_slots = true; });
-    no_table([](Problem&, DeviceCaps& of) { of.max_table_parts = 599; });
+    no_table([](Problem&, DeviceCaps& of) { of.compiler.max_table_parts = 599; });
     no_table([](Problem&, DeviceCaps& of) { of.limits.max_group_count[1] = 31; });
     // The sums of a gate lie apart, since Y has half as many columns.
     const auto gated = [](Problem& p, DeviceCaps&) { p.params.activation |= kActivationGate; };
