@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "params/constants.h"
 #include "params/fill.h"
 #include "plan/plan.h"
 #include "vulkan/recording.h"
