@@ -354,6 +354,31 @@ TEST_SUITE("cpu") {
     CHECK(pick_matmul(problem, caps) == MatmulChoice{16, kWide, 8, 1});
   }
 
+  TEST_CASE("the table of every device ends with a row that takes any product") {
+    MatmulProblem odd = make_product({.m = 40, .n = 33, .k = 21}).problem;
+    odd.params.a_col_stride = odd.params.b_col_stride = 3;
+    odd.params.a_offset = odd.params.b_offset = 1;
+    for (const Tier tier : {Tier::kBaseline, Tier::kSubgroup, Tier::kFp16}) {
+      for (const DeviceClass kind : {DeviceClass::kSoftware, DeviceClass::kDiscrete}) {
+        DeviceCaps caps = caps_of_tier(tier);
+        caps.device_class = kind;
+        const std::vector<MatmulTableRow> table = matmul_table(caps);
+        CHECK(table.back().choice.max_rows == kAnyRows);
+        CHECK_FALSE(table.back().only_halves);
+        size_t takers = 0;
+        for (const MatmulTableRow& row : table) {
+          const MatmulCall call{odd, caps, caps.fp16()};
+          takers += strategy_row(row.choice.strategy).takes(call, row.choice) ? 1 : 0;
+        }
+        CHECK(takers >= 1);
+        CHECK(strategy_row(pick_matmul(odd, caps).strategy).takes({odd, caps}, {}));
+        // A choice that does not take the product gives way to the table's.
+        const MatmulChoice rows{kAnyRows, kRows, 0, 8, 1};
+        CHECK(pick_matmul(odd, caps, Precision::kF32, &rows) == pick_matmul(odd, caps));
+      }
+    }
+  }
+
   TEST_CASE("every candidate of the tuner can run, and the first is the table's") {
     for (Tier tier : {Tier::kBaseline, Tier::kSubgroup}) {
       for (DeviceClass kind : {DeviceClass::kSoftware, DeviceClass::kDiscrete}) {

@@ -26,7 +26,7 @@ std::optional<ProductRun> table_run(const MatmulChoice& choice) {
 }
 
 Dispatch launched(const ProductRun& run, const MatmulProblem& problem) {
-  const MatmulChoice choice = fitting_choice(problem, run.caps, run.precision, run.choice);
+  const MatmulChoice choice = pick_matmul(problem, run.caps, run.precision, &run.choice);
   return launch_matmul({}, problem, run.caps, run.precision, choice, run.parts);
 }
 
@@ -203,6 +203,7 @@ TEST_SUITE("cpu") {
                            parts_of_k(problem, of, choice));
     };
     using Problem = MatmulProblem;
+    using Fields = MatmulStationaryConstants;
     const auto as_is = [](Problem&, DeviceCaps&) {};
     const ProductCase whole{.m = 300, .n = 1000, .k = 256, .bias = true};
     const Dispatch d = picked(whole, as_is);
@@ -210,15 +211,11 @@ TEST_SUITE("cpu") {
     CHECK(d.table_binding == 0);
     CHECK(d.table_part_bytes == 512);
     CHECK(d.groups == std::array<uint32_t, 3>{2, 32, 1});
-    CHECK(d.spec == constants(MatmulStationaryConstants{.activation = kActivationNone,
-                                                        .terms = kTermBias | kTermFinish,
-                                                        .rows = 160,
-                                                        .format = 0})
-                        .values);
+    const Fields fields{.activation = 0, .terms = kTermBias | kTermFinish, .rows = 160};
+    CHECK(d.spec == constants(fields).values);
     CHECK(result_access(d) == Access::kReadWrite);
-    CHECK(picked({.m = 300, .n = 1000, .k = 256}, as_is)
-              .constants_as<MatmulStationaryConstants>()
-              .terms == 0);
+    const ProductCase plain{.m = 300, .n = 1000, .k = 256};
+    CHECK(picked(plain, as_is).constants_as<Fields>().terms == 0);
     CHECK(picked({.m = 300, .n = 1000, .k = 192}, as_is).kernel == kShortKernel);
     CHECK(picked({.m = 31, .n = 1000, .k = 256}, as_is).kernel == kSlabKernel);
     CHECK(picked({.m = 300, .n = 1000, .k = 72}, as_is).kernel == kSlabKernel);
@@ -241,9 +238,9 @@ TEST_SUITE("cpu") {
     const auto gated = [](Problem& p, DeviceCaps&) { p.params.activation |= kActivationGate; };
     const Dispatch sums = picked(whole, gated);
     CHECK(sums.kernel == kLongKernel);
-    const auto fields = sums.constants_as<MatmulStationaryConstants>();
-    CHECK(fields.activation == kActivationNone);
-    CHECK(fields.terms == 0);
+    const auto fields_apart = sums.constants_as<Fields>();
+    CHECK(fields_apart.activation == kActivationNone);
+    CHECK(fields_apart.terms == 0);
     CHECK(sums.push_as<MatmulParams>().y_row_stride == 1000);
     no_table([&](Problem& p, DeviceCaps& of) {
       gated(p, of);
