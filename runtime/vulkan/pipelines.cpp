@@ -102,11 +102,13 @@ Status check_dispatch(const Dispatch& dispatch, const KernelInterface& interface
                                    " bytes of push constants, but its shader declares ",
                                    interface.push_bytes, "; correct the lowering"}));
   }
-  if (dispatch.spec_list != kernel_info(dispatch.kernel).constants_list) {
+  const KernelInfo& info = kernel_info(dispatch.kernel);
+  // Nobody sets the constants of a kernel that has none.
+  const std::string_view list = info.constants > 0 ? info.constants_list : std::string_view();
+  if (dispatch.spec_list != list) {
     return internal_error(
         message({who, " is given the specialization constants of '", dispatch.spec_list,
-                 "', but its shader declares '", kernel_info(dispatch.kernel).constants_list,
-                 "'; correct the lowering"}));
+                 "', but its shader declares '", list, "'; correct the lowering"}));
   }
   // Defaults are never relied on: those of a constant and of a workgroup axis may differ.
   if (!interface.spec_ids.empty() && interface.spec_ids.back() >= dispatch.spec.size()) {
