@@ -8,7 +8,7 @@ struct Variant {
   uint32_t features;
 };
 constexpr Variant kVariants[] = {
-#define VKF_KERNEL(name, group, features) {#name, features},
+#define VKF_KERNEL(name, group, features, list) {#name, features},
 #include "kernel_list.inc"
 #undef VKF_KERNEL
 };

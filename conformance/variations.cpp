@@ -44,21 +44,21 @@ constexpr Way kWays[] = {
     {"-no-int64",
      [](DeviceCaps& c) {
        const bool other = c.int64();
-       c.has_int64 = false;
+       c.compiler.has_int64 = false;
        return other;
      }},
     {"-streams",
      [](DeviceCaps& c) {
        c.device_class = DeviceClass::kSoftware;
-       c.fast_uniform_loads = c.streams_uniform_loads = true;
+       c.compiler.fast_uniform_loads = c.compiler.streams_uniform_loads = true;
        return c.int64();
      }},
     {"-literal",
      [](DeviceCaps& c) {
        c.device_class = DeviceClass::kSoftware;
-       c.wants_literals = true;
-       c.has_int64 = false;  // as in SwiftShader, whose kernels these are
-       return c.subgroup() && c.subgroup_size == 4 && c.has_quads;
+       c.compiler.wants_literals = true;
+       c.compiler.has_int64 = false;  // as in SwiftShader, whose kernels these are
+       return c.subgroup() && c.subgroup_size == 4 && c.compiler.has_quads;
      }},
 };
 

@@ -6,14 +6,12 @@
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
 // bounds:   D may be anything; the last row may be ragged, elements from p.count on do not exist
 // requires: nothing (baseline)
+#include "rowwise.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kKind = 0;
-layout(constant_id = 2) const uint kChunk = 512;
+VKF_CONSTANTS(VKF_ACTIVATION_CONSTANTS)
 
 #include "activation.glsl"
 #include "rows.glsl"
-#include "rowwise.h"
 
 layout(push_constant) uniform Params { ElementParams p; };
 layout(binding = 0) readonly buffer X { float x[]; };

@@ -7,16 +7,13 @@
 // mapping:  one workgroup a query; an invocation takes every kLocalSize-th key, then every such value column
 // bounds:   S, A and C may be anything; rows beyond the last are skipped; no allowed key gives zeros
 // requires: nothing (baseline); kStaged <= 2048; VKF_STEP: queries are slots
+#include "recurrent.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kWidth = 64;   // A, columns of q
-layout(constant_id = 2) const uint kScore = 0;    // kScore* of recurrent.h
-layout(constant_id = 3) const uint kStaged = 64;  // A, or 1 where q is read by position
+VKF_CONSTANTS(VKF_ADDITIVE_ATTENTION_CONSTANTS)
 
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
 #include "activation.glsl"
-#include "recurrent.h"
 #include "reduce.glsl"
 #include "rows.glsl"
 

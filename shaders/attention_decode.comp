@@ -9,25 +9,12 @@
 // mapping:  a workgroup owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); an invocation first one key of a tile, then every kLocalSize-th value column
 // bounds:   position, S, E and Ev may be anything; kQuads needs rows of k at multiples of 4; slots beyond the live ones are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+#include "attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kWidth = 64;       // E
-layout(constant_id = 2) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 3) const uint kCross = 0;        // 0: the cache of earlier steps; 1: an encoder's keys
-layout(constant_id = 4) const uint kQueries = 1;      // 2: the sinks meet a query of their own
-layout(constant_id = 5) const uint kRolls = 0;        // 1: the cache has fewer lines than positions
-layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: none
-layout(constant_id = 7) const uint kHeads = 1;        // a divisor of H / Hkv
-layout(constant_id = 8) const uint kPartKeys = 0;     // keys of a part; 0: one part
-layout(constant_id = 9) const uint kParts = 1;
-layout(constant_id = 10) const uint kQuads = 0;       // 1: read k four elements at a time
-#if VKF_PACKED
-layout(constant_id = 11) const uint kCacheFormat = 1;
-#endif
+VKF_CONSTANTS(VKF_ATTENTION_DECODE_CONSTANTS)
 const uint kRelative = 0;
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
 
-#include "attention.h"
 #include "cache_line.glsl"
 #include "decode_state.h"
 #include "float_bits.glsl"

@@ -11,26 +11,14 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#include "attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 8;
-layout(constant_id = 1) const uint kWidth = 64;       // E
-layout(constant_id = 2) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 3) const uint kCross = 0;        // 0: the cache of earlier steps; 1: an encoder's keys
-layout(constant_id = 4) const uint kRun = 8;          // elements that a lane loads at once: 1, 4, 8
-layout(constant_id = 5) const uint kRolls = 0;        // 1: the cache has fewer lines than positions
-layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: none
-layout(constant_id = 7) const uint kHeads = 1;        // a divisor of H / Hkv
-layout(constant_id = 8) const uint kPartKeys = 0;     // keys of a part; 0: one part
-layout(constant_id = 9) const uint kParts = 1;
-#if VKF_PACKED
-layout(constant_id = 10) const uint kCacheFormat = 1;
-#endif
+VKF_CONSTANTS(VKF_ATTENTION_DECODE_LANES_CONSTANTS)
 const uint kRelative = 0;
 const uint kSpan = kLocalSize * kRun;
 const uint kValueChunks = (kValueWidth + kSpan - 1) / kSpan;
 const uint kPieces = (kWidth + kLocalSize - 1) / kLocalSize;
 
-#include "attention.h"
 #include "cache_line.glsl"
 #include "decode_state.h"
 #include "float_bits.glsl"

@@ -13,16 +13,7 @@
 #extension GL_KHR_shader_subgroup_vote : require
 #include "attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 8;
-layout(constant_id = 1) const uint kQueries = 2;      // of one invocation
-layout(constant_id = 2) const uint kWidth = 64;       // E
-layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 4) const uint kKinds = 1;        // VKF_KIND_* of the terms; 0: nothing is masked
-layout(constant_id = 5) const uint kSoftcap = 0;      // bits of a float; 0: none
-layout(constant_id = 6) const uint kRelative = 0;     // VKF_RELATIVE_*, without values and sparse terms
-layout(constant_id = 7) const uint kCounting = 0;     // 1: y (B, H, T) is how many keys are visited
-layout(constant_id = 8) const uint kKeys = 2;         // a power of two; 1 with sparse terms or kRelative
-layout(constant_id = 9) const uint kRun = 4;          // elements that a lane loads at once: 1, 4, 8
+VKF_CONSTANTS(VKF_ATTENTION_LANES_CONSTANTS)
 const uint kSpan = kLocalSize * kRun;
 const uint kChunks = (kWidth + kSpan - 1) / kSpan;
 const uint kValueChunks = (kValueWidth + kSpan - 1) / kSpan;

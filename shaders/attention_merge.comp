@@ -6,12 +6,10 @@
 // mapping:  a workgroup owns one slot (x) and head (y); an invocation every kLocalSize-th column
 // bounds:   P and Ev may be anything; a part that saw no key has w = 0 and is left out; slots beyond the live ones are skipped
 // requires: nothing (baseline)
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 2) const uint kParts = 1;        // P
-
 #include "attention_merge.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_ATTENTION_MERGE_CONSTANTS)
+
 #include "decode_state.h"
 #include "float_bits.glsl"
 #include "online_softmax.glsl"

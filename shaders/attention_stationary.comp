@@ -10,8 +10,7 @@
 #extension GL_EXT_nonuniform_qualifier : require
 #include "attention.h"
 layout(local_size_x = 4) in;
-layout(constant_id = 0) const uint kKinds = 1;    // VKF_KIND_* of the terms; 0: nothing is masked
-layout(constant_id = 1) const uint kSoftcap = 0;  // bits of a float; 0: none
+VKF_CONSTANTS(VKF_ATTENTION_STATIONARY_CONSTANTS)
 const uint kWidth = 64u, kValueWidth = 64u, kRelative = 0u;
 const uint kKeys = 4u;  // of a round
 

@@ -11,23 +11,12 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
 #if VKF_LITERAL
+VKF_CONSTANTS(VKF_ATTENTION_TILED_HEADS)
 // Some compilers neither unroll a loop nor take an array apart whose size is specialized.
 const uint kRows = 8u, kColumns = 1u, kQuads = 1u, kSparse = 0u, kRelative = 0u, kCounting = 0u;
 #else
-layout(constant_id = 1) const uint kRows = 8;
-#endif
-layout(constant_id = 2) const uint kWidth = 64;       // E
-layout(constant_id = 3) const uint kValueWidth = 64;  // Ev
-#if !VKF_LITERAL
-layout(constant_id = 4) const uint kQuads = 0;        // 1: read k four elements at a time
-layout(constant_id = 5) const uint kSparse = 0;       // 1: there are sparse terms
-#endif
-layout(constant_id = 6) const uint kSoftcap = 0;      // bits of a float; 0: none
-#if !VKF_LITERAL
-layout(constant_id = 7) const uint kRelative = 0;     // VKF_RELATIVE_*; then kLocalSize >= kRows
-layout(constant_id = 8) const uint kCounting = 0;     // 1: y (B, H, T) is how many keys are visited
+VKF_CONSTANTS(VKF_ATTENTION_TILED_CONSTANTS)
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;  // of one invocation
 #endif
 // Fours of weights, and one more to spread rows over banks; distances need columns for the rows above.

@@ -20,21 +20,11 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#include "attention.h"
 layout(local_size_x = 128, local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kSubgroups = 4;
-layout(constant_id = 2) const uint kLanes = 32;
-layout(constant_id = 3) const uint kParts = 2;
-layout(constant_id = 4) const uint kUnitM = 16;
-layout(constant_id = 5) const uint kUnitN = 16;
-layout(constant_id = 6) const uint kUnitK = 16;
-layout(constant_id = 7) const uint kWidth = 64;       // E
-layout(constant_id = 8) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 9) const uint kKinds = 0;        // VKF_KIND_* of the terms, but sparse ones
-layout(constant_id = 10) const uint kSoftcap = 0;     // bits of a float; 0: none
-layout(constant_id = 11) const uint kQuads = 0;       // 1: load four elements at a time
+VKF_CONSTANTS(VKF_ATTENTION_UNITS_CONSTANTS)
 const uint kRelative = 0u;
 
-#include "attention.h"
 #include "f16_range.glsl"
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
@@ -59,7 +49,6 @@ layout(binding = 3) writeonly buffer Y { float y[]; };
 #include "score_shape.glsl"
 
 const uint kKeys = 32u;  // of a tile
-const uint kLocalSize = kSubgroups * kLanes;
 const uint kRows = kSubgroups * kUnitM;
 const uint kDepth = (kWidth + kUnitK - 1) / kUnitK * kUnitK;         // E in whole units
 const uint kColumns = (kValueWidth + kUnitN - 1) / kUnitN * kUnitN;  // Ev likewise

@@ -20,19 +20,11 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_NV_cooperative_matrix2 : require
+#include "attention.h"
 layout(local_size_x = 128, local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kSubgroups = 4;
-layout(constant_id = 2) const uint kLocalSize = 128;
-layout(constant_id = 3) const uint kUnitM = 16;
-layout(constant_id = 4) const uint kUnitN = 16;
-layout(constant_id = 5) const uint kWidth = 64;       // E
-layout(constant_id = 6) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 7) const uint kKinds = 0;        // VKF_KIND_* of the terms, but sparse ones
-layout(constant_id = 8) const uint kSoftcap = 0;      // bits of a float; 0: none
-layout(constant_id = 9) const uint kQuads = 0;        // 1: load four elements at a time
+VKF_CONSTANTS(VKF_ATTENTION_UNITS_NV_CONSTANTS)
 const uint kRelative = 0u;
 
-#include "attention.h"
 #include "f16_range.glsl"
 #include "float_bits.glsl"
 #include "online_softmax.glsl"

@@ -7,17 +7,12 @@
 // mapping:  one workgroup a row (batch, chosen head, query); an invocation owns every kLocalSize-th key and its place in Y
 // bounds:   S and E may be anything, kQuads needs rows of k and E in multiples of 4; rows beyond the last are skipped; a row without an allowed key is zeros
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+#include "attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kWidth = 64;  // E
-layout(constant_id = 2) const uint kSoftcap = 0;    // bits of a float; 0: none
-layout(constant_id = 3) const uint kRelative = 0;   // VKF_RELATIVE_*; values do not matter here
-layout(constant_id = 4) const uint kKinds = 0;      // VKF_KIND_* of the terms
-layout(constant_id = 5) const uint kQuads = 0;      // 1: read k four elements at a time
+VKF_CONSTANTS(VKF_ATTENTION_WEIGHTS_CONSTANTS)
 const uint kValueWidth = 1;
 const uint kStep = kQuads != 0u ? 4u : 1u;          // elements of a load
 
-#include "attention.h"
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
 #include "reduce.glsl"

@@ -6,12 +6,9 @@
 // mapping:  one workgroup a live item; all invocations search and copy, one decides
 // bounds:   at most VKF_MAX_BEAMS beams, VKF_MAX_CANDIDATES candidates; positions within the prompt are skipped
 // requires: nothing (baseline)
+#include "search.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 32;
-layout(constant_id = 1) const uint kPicks = 4;   // candidates looked at, of n K
-layout(constant_id = 2) const uint kGroups = 1;  // items that are groups of one search
-layout(constant_id = 3) const uint kGroup = 0;   // whose turn it is
-layout(constant_id = 4) const uint kDrawn = 0;   // 1: candidates are ranked with noise
+VKF_CONSTANTS(VKF_BEAM_SELECT_CONSTANTS)
 
 #include "decode_state.h"
 #include "float_bits.glsl"

@@ -7,17 +7,11 @@
 // bounds:   every size may be anything; queries beyond a chunk and units beyond the last are skipped; Order and Mask may be unused
 // requires: nothing (baseline)
 #extension GL_EXT_control_flow_attributes : require
+#include "lsh.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kWidth = 64;       // E
-layout(constant_id = 2) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 3) const uint kHasOrder = 0;     // 0: tokens stand as they are
-layout(constant_id = 4) const uint kHasMask = 0;
-layout(constant_id = 5) const uint kShared = 0;  // 1: keys are queries scaled to length 1 (LSH)
-layout(constant_id = 6) const uint kStats = 0;   // 1: rows end with highest score and weight
+VKF_CONSTANTS(VKF_CHUNK_ATTENTION_CONSTANTS)
 
 #include "float_bits.glsl"
-#include "lsh.h"
 #include "online_softmax.glsl"
 #include "rows.glsl"
 

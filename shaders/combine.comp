@@ -6,11 +6,10 @@
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
 // bounds:   D may be anything; the last row may be ragged, elements from p.count on do not exist
 // requires: nothing (baseline)
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kChunk = 512;
-
 #include "row_moves.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_RUN_CONSTANTS)
+
 #include "rows.glsl"
 
 layout(push_constant) uniform Params { CombineParams p; };

@@ -11,14 +11,11 @@
 //           be ragged
 // requires: nothing (baseline)
 #extension GL_EXT_control_flow_attributes : require
+#include "conv.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kSpan = 4;
-layout(constant_id = 2) const uint kChunk = 64;
-layout(constant_id = 3) const uint kActivation = 0;
+VKF_CONSTANTS(VKF_CONV_CONSTANTS)
 
 #include "activation.glsl"
-#include "conv.h"
 #include "rows.glsl"
 
 layout(push_constant) uniform Params { ConvParams p; };

@@ -18,15 +18,10 @@
 // bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped; Positions may be unused
 // requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of kFormat, VKF_STEP: position from State;
 //           VKF_NORM: the norm, D <= kNormWidth, as gain and bias are a uniform block: phones have four storage buffers
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kHasPositions = 0;
-layout(constant_id = 2) const uint kHasTypes = 0;
-#if VKF_BLOCKS
-layout(constant_id = 3) const uint kFormat = 3;
-#endif
-
 #include "embedding.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_EMBEDDING_CONSTANTS)
+
 #include "float_bits.glsl"
 #include "matmul.h"
 #include "rows.glsl"

@@ -7,8 +7,9 @@
 // mapping:  an invocation owns one word, a workgroup kLocalSize consecutive ones
 // bounds:   the last workgroup may be ragged
 // requires: nothing (baseline); for tests of the recorder, no model uses it
+#include "constants.h"
 layout(local_size_x = 64, local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
+VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 #include "fill.h"
 

@@ -6,12 +6,10 @@
 // mapping:  one workgroup a run of kChunk elements of an output row; runs on z, rows on x and y
 // bounds:   D and indices may be anything; rows beyond the last are skipped; Addend may be unused
 // requires: nothing (baseline)
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kChunk = 512;
-layout(constant_id = 2) const uint kHasAddend = 0;
-
 #include "row_moves.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_GATHER_ROWS_CONSTANTS)
+
 #include "rows.glsl"
 
 layout(push_constant) uniform Params { GatherRowsParams p; };

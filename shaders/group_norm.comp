@@ -8,11 +8,10 @@
 // mapping:  one workgroup a group of a batch entry; an invocation takes every kLocalSize-th element
 // bounds:   every size may be anything; groups beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kChannelsLast = 0;
-
 #include "group_norm.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_GROUP_NORM_CONSTANTS)
+
 #include "reduce.glsl"
 #include "rows.glsl"
 

@@ -6,8 +6,9 @@
 // mapping:  one workgroup a matrix; an invocation every kLocalSize-th element
 // bounds:   N and M may be anything; matrices beyond the last are skipped
 // requires: nothing (baseline)
+#include "constants.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
+VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 #include "float_bits.glsl"
 #include "nystrom.h"

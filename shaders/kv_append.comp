@@ -9,14 +9,10 @@
 // mapping:  a workgroup owns one slot or token (x, y); an invocation takes every kLocalSize-th element of its line
 // bounds:   slots beyond the live ones and positions beyond C are skipped, of a prompt those that are padding or roll out
 // requires: nothing (baseline); VKF_PACKED: the cache is words (base/matrix_format.h); VKF_PROMPT: token t of item b goes to position t of the item's first row
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-#if VKF_PACKED
-layout(constant_id = 1) const uint kCacheFormat = 1;
-layout(constant_id = 2) const uint kFromRow = 0;  // 1: X has a row for every row of the cache
-#endif
-
 #include "attention.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_KV_APPEND_CONSTANTS)
+
 #include "cache_line.glsl"
 #include "decode_state.h"
 

@@ -7,11 +7,10 @@
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element
 // bounds:   D may be anything; rows beyond the last are skipped; Residual may be unused
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kHasResidual = 0;
-
 #include "norm.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_LAYER_NORM_CONSTANTS)
+
 #include "reduce.glsl"
 #include "rows.glsl"
 

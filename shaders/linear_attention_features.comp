@@ -9,18 +9,11 @@
 // bounds:   T, S, E and m may be anything; Mask may be unused; a masked key is not read and its peak is -inf
 // requires: nothing (baseline); kRows * (kWidth + kLocalSize) <= 3072
 #extension GL_EXT_control_flow_attributes : require
+#include "linear_attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kRows = 8;
-layout(constant_id = 2) const uint kWidth = 64;  // E
-layout(constant_id = 3) const uint kMap = 0;     // VKF_MAP_*
-layout(constant_id = 4) const uint kHasOne = 0;  // 1: a constant feature carries kernel_eps
-layout(constant_id = 5) const uint kHasMask = 0;
-layout(constant_id = 6) const uint kStep = 0;    // 1: one token a slot
-layout(constant_id = 7) const uint kSpread = 1;  // features that an invocation takes at once
+VKF_CONSTANTS(VKF_LINEAR_FEATURES_CONSTANTS)
 
 #include "float_bits.glsl"
-#include "linear_attention.h"
 #include "online_softmax.glsl"
 #include "rows.glsl"
 

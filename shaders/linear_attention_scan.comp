@@ -6,14 +6,11 @@
 // mapping:  a workgroup owns kLocalSize words of one unit (x and y fold both), an invocation one
 // bounds:   any number of chunks and words
 // requires: nothing (baseline)
+#include "linear_attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kCausal = 0;
-layout(constant_id = 2) const uint kFades = 0;   // 1: states are relative to their peaks
-layout(constant_id = 3) const uint kHasOne = 0;  // 1: the peak is that of all keys, later ones too
+VKF_CONSTANTS(VKF_LINEAR_SCAN_CONSTANTS)
 
 #include "float_bits.glsl"
-#include "linear_attention.h"
 #include "online_softmax.glsl"
 #include "rows.glsl"
 

@@ -9,19 +9,13 @@
 // bounds:   S, M and Ev may be anything; Mask may be unused; a masked key is not read
 // requires: nothing (baseline); kFeatures * 16 words of shared memory
 #extension GL_EXT_control_flow_attributes : require
+#include "linear_attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kFeatures = 16;
-layout(constant_id = 2) const uint kValueWidth = 64;  // Ev
-layout(constant_id = 3) const uint kFades = 0;        // 1: features are exponents, and keys have peaks
-layout(constant_id = 4) const uint kHasOne = 0;       // 1: the last feature is the constant one
-layout(constant_id = 5) const uint kHasMask = 0;
-layout(constant_id = 6) const uint kDirect = 0;  // 1: no tile; a software device reads F once for all lanes
+VKF_CONSTANTS(VKF_LINEAR_STATE_CONSTANTS)
 const uint kColumns = (kValueWidth + kLocalSize - 1u) / kLocalSize;
 const uint kTile = 16u;  // keys
 
 #include "float_bits.glsl"
-#include "linear_attention.h"
 #include "online_softmax.glsl"
 #include "rows.glsl"
 

@@ -8,16 +8,14 @@
 // mapping:  a workgroup owns one slot (x) and head (y); an invocation every kLocalSize-th column of [v | 1]
 // bounds:   M and Ev may be anything; slots beyond the live ones are skipped
 // requires: nothing (baseline)
+#include "linear_attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kFades = 0;   // 1: keys' features are exponents
-layout(constant_id = 2) const uint kHasOne = 0;  // 1: the last feature is the constant one
+VKF_CONSTANTS(VKF_LINEAR_STEP_CONSTANTS)
 const uint kTile = 64u;                          // features
 const uint kMostColumns = 257u;
 
 #include "decode_state.h"
 #include "float_bits.glsl"
-#include "linear_attention.h"
 #include "online_softmax.glsl"
 
 layout(push_constant) uniform Params { LinearStepParams p; };

@@ -6,14 +6,11 @@
 // mapping:  a workgroup owns one query (x and y fold units and queries); an invocation every kLocalSize-th key
 // bounds:   T, S and M may be anything; masked keys get 0
 // requires: nothing (baseline)
+#include "linear_attention.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kCausal = 0;
-layout(constant_id = 2) const uint kFades = 0;   // 1: keys' features are exponents
-layout(constant_id = 3) const uint kHasOne = 0;  // 1: the last feature is the constant one
+VKF_CONSTANTS(VKF_LINEAR_WEIGHTS_CONSTANTS)
 
 #include "float_bits.glsl"
-#include "linear_attention.h"
 #include "online_softmax.glsl"
 #include "reduce.glsl"
 #include "rows.glsl"

@@ -7,8 +7,9 @@
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element
 // bounds:   V may be anything; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+#include "constants.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
+VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 #include "float_bits.glsl"
 #include "reduce.glsl"

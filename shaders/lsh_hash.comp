@@ -12,13 +12,11 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
+#include "lsh.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kWidth = 64;  // E
-layout(constant_id = 2) const uint kHasMask = 0;
+VKF_CONSTANTS(VKF_LSH_HASH_CONSTANTS)
 
 #include "float_bits.glsl"
-#include "lsh.h"
 #include "rows.glsl"
 
 layout(push_constant) uniform Params { LshHashParams p; };

@@ -6,11 +6,10 @@
 // mapping:  a workgroup owns one round of one head; an invocation owns S / kLocalSize positions in a row, so that equal digits keep their order
 // bounds:   S may be anything; units beyond the last are skipped; the first pass reads no From
 // requires: nothing (baseline)
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 128;
-layout(constant_id = 1) const uint kFirstPass = 1;
-
 #include "lsh.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_LSH_SORT_CONSTANTS)
+
 #include "rows.glsl"
 
 layout(push_constant) uniform Params { LshSortParams p; };

@@ -9,11 +9,10 @@
 // bounds:   M, N and K may be anything; a_col_stride goes from a part to the next
 // requires: nothing (baseline)
 #extension GL_EXT_control_flow_attributes : require
-layout(local_size_x = 64, local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kActivation = 255;  // 255: as the push constants say
-
 #include "matmul.h"
+layout(local_size_x = 64, local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_MATMUL_PARTS_CONSTANTS)
+
 layout(push_constant) uniform Params { MatmulParams p; };
 layout(binding = 0) readonly buffer P4 { vec4 parts[]; };
 layout(binding = 1) readonly buffer B { float b[]; };

@@ -22,23 +22,16 @@
 // requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants;
 //           matmul_single is one row and four lanes
 #extension GL_EXT_control_flow_attributes : require
+#include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices
 #if VKF_LITERAL
 // Some compilers neither unroll a loop nor take an array apart whose size is specialized.
-const uint kRows = 1u, kColumnLanes = 4u, kSlices = 1u;
+const uint kRows = 1u, kColumnLanes = 4u, kSlices = 1u, kNorm = 0u;
+VKF_CONSTANTS(VKF_MATMUL_ROWS_SWITCHES)
 #else
-layout(constant_id = 1) const uint kRows = 1;
-layout(constant_id = 2) const uint kColumnLanes = 8;
-layout(constant_id = 5) const uint kSlices = 1;
-#endif
-layout(constant_id = 3) const uint kAlignedA = 1;
-layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
-
-#if VKF_BLOCKS
-layout(constant_id = 9) const uint kFormat = 3;
+VKF_CONSTANTS(VKF_MATMUL_ROWS_CONSTANTS)
 #endif
 
-#include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };
 #include "matmul_operands.glsl"
 #include "matmul_norm.glsl"

@@ -11,11 +11,10 @@
 // requires: the bytes of B behind binding 1, slab by slab, in set 1
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
-layout(local_size_x = 4) in;
-layout(constant_id = 0) const uint kActivation = 255;  // 255: as the push constants say
-layout(constant_id = 1) const uint kTerms = 3;         // kTermBias, kTermAddend: what is added
-
 #include "matmul.h"
+layout(local_size_x = 4) in;
+VKF_CONSTANTS(VKF_MATMUL_SLABS_CONSTANTS)
+
 layout(push_constant) uniform Params { MatmulParams p; };
 layout(binding = 0) readonly buffer A4 { vec4 a4[]; };
 layout(binding = 1) readonly buffer B { float b[]; };

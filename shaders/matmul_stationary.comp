@@ -13,13 +13,10 @@
 // requires: the bytes of A behind binding 0, part by part, in set 1; nobody else's bytes in Y
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
-layout(local_size_x = 4) in;
-layout(constant_id = 0) const uint kActivation = 255;  // 255: as the push constants say
-layout(constant_id = 1) const uint kTerms = 7;         // kTerm*: what follows the sums
-layout(constant_id = 2) const uint kRows = 512;
-layout(constant_id = 9) const uint kFormat = 0;  // of B: 0 f32, 1 f16, else weight_blocks.h
-
 #include "matmul.h"
+layout(local_size_x = 4) in;
+VKF_CONSTANTS(VKF_MATMUL_STATIONARY_CONSTANTS)
+
 layout(push_constant) uniform Params { MatmulParams p; };
 // For what is included.
 #define VKF_LITERAL 1

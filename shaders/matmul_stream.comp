@@ -13,16 +13,10 @@
 //           is stored in kFormat
 // requires: shaderInt64; kLanes is 4, 8 or 16; kRows <= 8
 #extension GL_EXT_control_flow_attributes : require
-layout(local_size_x = 8, local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLanes = 8;
-layout(constant_id = 1) const uint kRows = 1;
-layout(constant_id = 3) const uint kAlignedA = 1;
-layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
-#if VKF_BLOCKS
-layout(constant_id = 9) const uint kFormat = 3;
-#endif
-
 #include "matmul.h"
+layout(local_size_x = 8, local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_MATMUL_STREAM_CONSTANTS)
+
 layout(push_constant) uniform Params { MatmulParams p; };
 #include "matmul_operands.glsl"
 

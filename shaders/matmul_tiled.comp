@@ -16,23 +16,12 @@
 // requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
 //           shared memory <= 16 KiB
 #extension GL_EXT_control_flow_attributes : require
+#include "matmul.h"
 layout(local_size_x = 128, local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kBlock = 64;
-layout(constant_id = 2) const uint kTileM = 8;
-layout(constant_id = 3) const uint kTileN = 4;
-layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
-// How neighbouring invocations and loads go; a matter of speed only.
-layout(constant_id = 5) const uint kAlongM = 0;  // 1 where a_row_stride is 1 (A transposed)
-layout(constant_id = 6) const uint kAlongK = 0;  // 1 where b_row_stride is 1 (B transposed)
-layout(constant_id = 7) const uint kWide = 0;    // kWideA, kWideB
-layout(constant_id = 8) const uint kParts = 1;
-#if VKF_BLOCKS
-layout(constant_id = 9) const uint kFormat = 3;
-#endif
+VKF_CONSTANTS(VKF_MATMUL_TILED_CONSTANTS)
 const uint kWideA = 1u, kWideB = 2u;
 
 #include "f16_words.glsl"
-#include "matmul.h"
 
 layout(push_constant) uniform Params { MatmulParams p; };
 layout(binding = 0) readonly buffer A { float a[]; };

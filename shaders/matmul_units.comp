@@ -17,22 +17,12 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
+#include "matmul.h"
 layout(local_size_x = 128, local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kBlockM = 64;
-layout(constant_id = 2) const uint kBlockN = 64;
-layout(constant_id = 3) const uint kAlignedA = 0;  // 1: rows of A begin at multiples of 4
-layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
-layout(constant_id = 5) const uint kUnitM = 16;
-layout(constant_id = 6) const uint kUnitN = 16;
-layout(constant_id = 7) const uint kUnitK = 16;
-layout(constant_id = 8) const uint kLocalSize = 128;
-layout(constant_id = 9) const uint kFormat = 0;  // of B: 0 f32, 1 f16, else weight_blocks.h
-layout(constant_id = 10) const uint kSubgroupsM = 2;
-layout(constant_id = 11) const uint kSubgroupsN = 2;
+VKF_CONSTANTS(VKF_MATMUL_UNITS_CONSTANTS)
 
 #include "f16_range.glsl"
 #include "f16_words.glsl"
-#include "matmul.h"
 
 layout(push_constant) uniform Params { MatmulParams p; };
 layout(binding = 0) readonly buffer A { float a[]; };

@@ -28,22 +28,16 @@
 //           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32,
 //           aligned, with subgroups of 4 and quad operations
 #extension GL_EXT_control_flow_attributes : require
+#include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;
 #if VKF_LITERAL
 // Some compilers neither unroll a loop nor take an array apart whose size is specialized.
 const uint kLanes = 4u, kRows = 8u, kGroups = 1u, kAlignedA = 1u;
+VKF_CONSTANTS(VKF_MATMUL_WIDE_SWITCHES)
 #else
-layout(constant_id = 0) const uint kLanes = 8;
-layout(constant_id = 1) const uint kRows = 14;
-layout(constant_id = 2) const uint kGroups = 2;
-layout(constant_id = 3) const uint kAlignedA = 1;
-#endif
-layout(constant_id = 4) const uint kActivation = 255;  // 255: as the push constants say
-#if VKF_BLOCKS
-layout(constant_id = 9) const uint kFormat = 3;
+VKF_CONSTANTS(VKF_MATMUL_WIDE_CONSTANTS)
 #endif
 
-#include "matmul.h"
 layout(push_constant) uniform Params { MatmulParams p; };
 #include "matmul_operands.glsl"
 #if VKF_LITERAL

@@ -9,14 +9,12 @@
 // bounds:   T and D may be anything; a token left out is never read; Mask may be unused
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 #extension GL_EXT_control_flow_attributes : require
+#include "rowwise.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kHasMask = 0;
-layout(constant_id = 2) const uint kColumns = 1;  // that an invocation sums at a time
+VKF_CONSTANTS(VKF_MEAN_POOL_CONSTANTS)
 
 #include "reduce.glsl"
 #include "rows.glsl"
-#include "rowwise.h"
 
 layout(push_constant) uniform Params { MeanPoolParams p; };
 layout(binding = 0) readonly buffer X { float x[]; };

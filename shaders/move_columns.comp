@@ -7,12 +7,10 @@
 // mapping:  one workgroup a run of kChunk columns of a row; runs on z, rows (slots) on x and y
 // bounds:   widths may be anything; rows beyond the last, and slots beyond the live ones, are skipped
 // requires: nothing (baseline); X may be unused (kFrom = 0)
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kChunk = 256;
-layout(constant_id = 2) const uint kFrom = 1;  // 0: zeros, 1: x; VKF_STEP: 1 stores, 2 loads
-
 #include "recurrent.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_MOVE_COLUMNS_CONSTANTS)
+
 #include "rows.glsl"
 
 layout(push_constant) uniform Params { MoveColumnsParams p; };

@@ -6,12 +6,11 @@
 // mapping:  an invocation owns a pixel of the result, a workgroup kLocalSize neighbours
 // bounds:   the last workgroup is ragged
 // requires: nothing (baseline)
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-// 0: columns, from line to line; 1: rows, and the values of the model.
-layout(constant_id = 1) const uint kLast = 0;
-
 #include "picture.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_PICTURE_VALUES_CONSTANTS)
+// 0: columns, from line to line; 1: rows, and the values of the model.
+
 #include "rows.glsl"
 
 layout(push_constant) uniform Params { PictureValuesParams p; };

@@ -8,17 +8,12 @@
 // mapping:  one workgroup a row of the batch; an invocation takes every kLocalSize-th unit
 // bounds:   Hd may be odd; rows beyond the last are skipped; Initial may be unused
 // requires: nothing (baseline); kWidth <= 2048
+#include "recurrent.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kWidth = 64;  // Hd
-layout(constant_id = 2) const uint kLstm = 0;
-#if VKF_BLOCKS
-layout(constant_id = 3) const uint kFormat = 3;
-#endif
+VKF_CONSTANTS(VKF_RECURRENCE_CONSTANTS)
 
 #include "f16_words.glsl"
 #include "matmul.h"
-#include "recurrent.h"
 #include "recurrent_gates.glsl"
 #include "rows.glsl"
 

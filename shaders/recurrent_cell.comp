@@ -6,12 +6,10 @@
 // mapping:  one workgroup a run of kChunk units of a row; runs on z, rows on x and y
 // bounds:   Hd may be anything; rows beyond the last are skipped
 // requires: nothing (baseline)
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kChunk = 256;
-layout(constant_id = 2) const uint kLstm = 0;
-
 #include "recurrent.h"
+layout(local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_RECURRENT_CELL_CONSTANTS)
+
 #include "recurrent_gates.glsl"
 #include "rows.glsl"
 

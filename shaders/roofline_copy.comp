@@ -18,8 +18,9 @@ const uint kElements = 2u;
 #define ELEMENT vec4
 const uint kElements = 4u;
 #endif
+#include "constants.h"
 layout(local_size_x = 64, local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
+VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 layout(binding = 0) readonly buffer From { ELEMENT from[]; };
 layout(binding = 1) writeonly buffer To { ELEMENT to[]; };

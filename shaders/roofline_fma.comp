@@ -20,7 +20,9 @@
 #define SCALAR float
 #define VECTOR vec4
 #endif
+#include "constants.h"
 layout(local_size_x = 64, local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 #include "roofline.h"
 

@@ -11,12 +11,9 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
-layout(local_size_x = 128, local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kUnitM = 16;
-layout(constant_id = 2) const uint kUnitN = 16;
-layout(constant_id = 3) const uint kUnitK = 16;
-
 #include "roofline.h"
+layout(local_size_x = 128, local_size_x_id = 0) in;
+VKF_CONSTANTS(VKF_ROOFLINE_UNITS_CONSTANTS)
 
 layout(push_constant) uniform Params { RooflineFmaParams p; };
 layout(binding = 0) writeonly buffer Y { float y[]; };

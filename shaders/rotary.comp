@@ -9,14 +9,11 @@
 // bounds:   W, E and pairs <= E / 2 may be anything, the last block may be ragged; rows beyond the
 //           last are skipped; a position beyond the table gives NaN; Positions may be unused
 // requires: nothing (baseline)
+#include "rotary.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kHeadsPerGroup = 1;
-layout(constant_id = 2) const uint kInterleaved = 0;
-layout(constant_id = 3) const uint kHasPositions = 0;
+VKF_CONSTANTS(VKF_ROTARY_CONSTANTS)
 
 #include "float_bits.glsl"
-#include "rotary.h"
 #include "rows.glsl"
 
 layout(push_constant) uniform Params { RotaryParams p; };

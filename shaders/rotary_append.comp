@@ -9,15 +9,13 @@
 // bounds:   E and pairs <= E / 2 may be anything; slots beyond the live ones and positions without a line are
 //           skipped; a position beyond the table gives NaN
 // requires: nothing (baseline)
+#include "rotary.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kHeadsPerGroup = 1;
-layout(constant_id = 2) const uint kInterleaved = 0;
+VKF_CONSTANTS(VKF_ROTARY_APPEND_CONSTANTS)
 
 #include "cache_line.glsl"
 #include "decode_state.h"
 #include "float_bits.glsl"
-#include "rotary.h"
 
 layout(push_constant) uniform Params { RotaryAppendParams p; };
 layout(binding = 0) readonly buffer X { float x[]; };

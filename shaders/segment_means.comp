@@ -6,8 +6,9 @@
 // mapping:  one workgroup a segment of one batch item and kLocalSize columns of its heads (z); an invocation one column
 // bounds:   H * E may be anything; rows beyond the last are skipped
 // requires: nothing (baseline)
+#include "constants.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
+VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 #include "nystrom.h"
 #include "rows.glsl"

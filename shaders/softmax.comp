@@ -8,16 +8,14 @@
 // bounds:   S may be anything; rows beyond the last are skipped; a masked X is never used
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 #extension GL_EXT_control_flow_attributes : require
+#include "softmax.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kKinds = 0;  // VKF_KIND_* of the terms
-layout(constant_id = 2) const uint kHeld = 0;   // keys of an invocation, kept in registers; 0: in Y
+VKF_CONSTANTS(VKF_SOFTMAX_CONSTANTS)
 
 #include "float_bits.glsl"
 #include "online_softmax.glsl"
 #include "reduce.glsl"
 #include "rows.glsl"
-#include "softmax.h"
 
 layout(push_constant) uniform Params { SoftmaxParams p; };
 layout(binding = 0) readonly buffer X { float x[]; };

@@ -7,10 +7,9 @@
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token and keeps its best
 // bounds:   any V; places beyond it hold token 0 at -inf; slots beyond the live ones are skipped
 // requires: nothing (baseline)
+#include "search.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kNormalise = 1;  // 0: what comes in are log-probabilities
-layout(constant_id = 2) const uint kDrawn = 0;      // 1: the K are drawn without being put back
+VKF_CONSTANTS(VKF_TOKEN_CANDIDATES_CONSTANTS)
 
 #include "decode_state.h"
 #include "float_bits.glsl"

@@ -8,16 +8,15 @@
 // requires: nothing (baseline)
 // Probabilities are whole numbers, rounded shares of 2^31, so that sums are exact in any order: which
 // token a random number draws does not depend on how the work is shared out.
+#include "sampling.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
-layout(constant_id = 1) const uint kAll = 0;  // 1: gives what every token is worth, and draws none
+VKF_CONSTANTS(VKF_TOKEN_SAMPLE_CONSTANTS)
 
 #include "decode_state.h"
 #include "float_bits.glsl"
 #include "philox.glsl"
 #include "reduce.glsl"
 #include "row_best.glsl"
-#include "sampling.h"
 
 layout(push_constant) uniform Params { SampleParams p; };
 layout(binding = 0) readonly buffer Scores { float scores[]; };

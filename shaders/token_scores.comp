@@ -6,8 +6,9 @@
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token, then history entry
 // bounds:   any V and history; slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
+#include "constants.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
+VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 #include "decode_state.h"
 #include "float_bits.glsl"

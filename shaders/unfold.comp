@@ -6,8 +6,9 @@
 // mapping:  one workgroup a position; an invocation takes every kLocalSize-th column (c, ky, kx)
 // bounds:   every size may be anything; positions beyond the last are skipped
 // requires: nothing (baseline)
+#include "constants.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocalSize = 64;
+VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 #include "conv.h"
 #include "rows.glsl"

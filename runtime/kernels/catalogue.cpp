@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include "base/message.h"
+#include "kernel_constants.inc"
 
 #define VKF_KERNEL_GROUP(group)                   \
   extern const uint8_t kSpirvGroup_##group[];     \
@@ -10,8 +11,8 @@
   extern const uint32_t kSpirvGroupWords_##group;
 #include "kernel_groups.inc"
 #undef VKF_KERNEL_GROUP
-#define VKF_KERNEL(name, group, features) \
-  extern const uint32_t kSpirvAt_##name;  \
+#define VKF_KERNEL(name, group, features, list) \
+  extern const uint32_t kSpirvAt_##name;        \
   extern const uint32_t kSpirvWords_##name;
 #include "kernel_list.inc"
 #undef VKF_KERNEL
@@ -20,9 +21,12 @@ namespace vkformer {
 
 const KernelInfo& kernel_info(KernelId id) {
   static const KernelInfo kInfos[] = {
-#define VKF_KERNEL(name, group, features)           \
+#define VKF_ONE_CONSTANT(id, name, field, otherwise) +1
+#define VKF_KERNEL(name, group, features, list)     \
   {#name,                                           \
    features,                                        \
+   #list,                                           \
+   0 list(VKF_ONE_CONSTANT),                        \
    {kSpirvGroup_##group, kSpirvGroupBytes_##group}, \
    kSpirvGroupWords_##group,                        \
    kSpirvAt_##name,                                 \

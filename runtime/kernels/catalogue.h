@@ -23,7 +23,7 @@ enum KernelFeature : uint32_t {
 
 // Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; shaders list theirs.
 enum class KernelId : uint16_t {
-#define VKF_KERNEL(name, group, features) name,
+#define VKF_KERNEL(name, group, features, list) name,
 #include "kernel_list.inc"
 #undef VKF_KERNEL
   kCount
@@ -32,6 +32,10 @@ enum class KernelId : uint16_t {
 struct KernelInfo {
   std::string_view name;
   uint32_t features = 0;  // KernelFeature bits
+  // Its specialization constants: the list that the shader declares (shaders/params/constants.h)
+  // and the number of its entries. A variant may use a part of them.
+  std::string_view constants_list;
+  uint32_t constants = 0;
   // Its group's SPIR-V, one after the other, compressed by Zstandard (RFC 8878).
   std::span<const uint8_t> packed;
   uint32_t group_words = 0;

@@ -20,7 +20,7 @@ struct Launch {
 // What a kernel of multiply-adds does in one iteration of all its invocations.
 struct Work {
   KernelId kernel = KernelId::roofline_fma__f32;
-  std::vector<uint32_t> spec;  // behind the local size
+  SpecConstants spec;
   double operations = 0;
 };
 
@@ -50,8 +50,7 @@ Plan fma_plan(const DeviceCaps& caps, const Work& work, uint32_t iterations) {
   d.kernel = work.kernel;
   d.label = "roofline multiply-add";
   d.bindings = {{add_buffer(plan, "roofline sum", 16), Access::kWrite}};
-  d.spec = {launch.local_size};
-  d.spec.insert(d.spec.end(), work.spec.begin(), work.spec.end());
+  d.set_constants(work.spec);
   d.groups = {launch.groups, 1, 1};
   d.set_push(RooflineFmaParams{iterations, 0.9375f, 0.0625f, -1.0f});
   plan.dispatches.push_back(std::move(d));
@@ -60,7 +59,8 @@ Plan fma_plan(const DeviceCaps& caps, const Work& work, uint32_t iterations) {
 
 Work fma_work(const DeviceCaps& caps, KernelId kernel) {
   const Launch launch = fma_launch(caps);
-  return {kernel, {}, 2.0 * 4 * kChains * VKF_ROOFLINE_STEPS * launch.local_size * launch.groups};
+  return {kernel, constants(WorkgroupConstants{launch.local_size}),
+          2.0 * 4 * kChains * VKF_ROOFLINE_STEPS * launch.local_size * launch.groups};
 }
 
 // Four sums of a subgroup of roofline_units.
@@ -68,9 +68,11 @@ Work units_work(const DeviceCaps& caps, const MatrixUnit& unit) {
   const Launch launch = fma_launch(caps);
   const double subgroups =
       static_cast<double>(launch.local_size) / caps.subgroup_size * launch.groups;
-  return {KernelId::roofline_units__f16_matrix,
-          {unit.m, unit.n, unit.k},
-          2.0 * 4 * unit.m * unit.n * unit.k * subgroups};
+  return {
+      KernelId::roofline_units__f16_matrix,
+      constants(RooflineUnitsConstants{
+          .local_size = launch.local_size, .unit_m = unit.m, .unit_n = unit.n, .unit_k = unit.k}),
+      2.0 * 4 * unit.m * unit.n * unit.k * subgroups};
 }
 
 Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device, const Work& work) {
@@ -115,7 +117,7 @@ Result<double> copy_gbytes(const std::shared_ptr<VulkanDevice>& device) {
   d.label = "roofline copy";
   d.bindings = {{add_buffer(plan, "roofline from", groups * per_group), Access::kRead},
                 {add_buffer(plan, "roofline to", groups * per_group), Access::kWrite}};
-  d.spec = {local_size};
+  d.set_constants(WorkgroupConstants{local_size});
   d.groups = {static_cast<uint32_t>(groups), 1, 1};
   plan.dispatches.push_back(std::move(d));
   VKF_ASSIGN(const TimedPlan timed,
@@ -135,7 +137,7 @@ Plan chain_plan(const DeviceCaps& caps, uint32_t dispatches, Words words) {
   Dispatch d;
   d.kernel = KernelId::fill_words__u32;
   d.label = "roofline dispatch";
-  d.spec = {std::clamp(caps.subgroup_size, 4u, 64u)};
+  d.set_constants(WorkgroupConstants{std::clamp(caps.subgroup_size, 4u, 64u)});
   d.set_push(FillParams{1, 0});
   for (uint32_t i = 0; i < dispatches; ++i) {
     if (i == 0 || words == Words::kOwn) {

@@ -216,9 +216,9 @@ std::string attention_fault(const std::shared_ptr<VulkanDevice>& device, const D
 
 std::string matmul_fault(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
                          KernelId) {
-  for (const MatmulChoice& choice : matmul_table(caps, Precision::kF16)) {
-    if (choice.strategy != MatmulStrategy::kUnits) continue;
-    const std::string fault = fault_of(device, caps, choice);
+  for (const MatmulTableRow& row : matmul_table(caps, Precision::kF16)) {
+    if (row.choice.strategy != MatmulStrategy::kUnits) continue;
+    const std::string fault = fault_of(device, caps, row.choice);
     if (!fault.empty()) return fault;
   }
   return {};

@@ -143,7 +143,10 @@ Status lower_additive_attention(LowerContext& context, const Node& node) {
                 {node.outputs[0], Access::kReadWrite}};
   if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
   d.set_push(params);
-  d.spec = {local, a.width, static_cast<uint32_t>(a.score), location ? 1u : a.width};
+  d.set_constants(AdditiveAttentionConstants{.local_size = local,
+                                             .width = a.width,
+                                             .score = static_cast<uint32_t>(a.score),
+                                             .staged = location ? 1u : a.width});
   set_row_groups(context, d, params.rows, 1);
   const double pairs = static_cast<double>(params.rows) * params.keys;
   const double cost = a.score == Attrs::Score::kAdditive ? 30.0 : 2.0;

@@ -253,7 +253,7 @@ AttentionParams kernel_params(const AttentionAttrs& a) {
 struct Strategy {
   KernelId kernel{};
   uint32_t rows = 1;  // queries of a workgroup
-  std::vector<uint32_t> spec;
+  SpecConstants spec;
   uint32_t table_part_bytes = 0;  // of keys and values
 };
 
@@ -318,10 +318,17 @@ std::optional<Strategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs&
   const bool few = a.relative.kinds != 0 ? width <= kMostRelatedPairs
                                          : a.head_width + a.value_width <= kMostPairedWidths;
   const uint32_t per_lane = a.queries >= kLeastPaired && few ? 2 : 1;
-  return Strategy{KernelId::attention_lanes__f32_f32_f32_subgroup_int64,
-                  lanes * per_lane,
-                  {lanes, per_lane, a.head_width, a.value_width, kinds, softcap_bits(a.softcap),
-                   a.relative.kinds, counts_keys(a) ? 1u : 0u, round, elements_of_load(a)}};
+  return Strategy{KernelId::attention_lanes__f32_f32_f32_subgroup_int64, lanes * per_lane,
+                  constants(AttentionLanesConstants{.local_size = lanes,
+                                                    .queries = per_lane,
+                                                    .width = a.head_width,
+                                                    .value_width = a.value_width,
+                                                    .kinds = kinds,
+                                                    .softcap = softcap_bits(a.softcap),
+                                                    .relative = a.relative.kinds,
+                                                    .counting = counts_keys(a),
+                                                    .keys = round,
+                                                    .run = elements_of_load(a)})};
 }
 
 // The tiled strategy with its rows handed round by quads, a value column to an invocation.
@@ -342,18 +349,18 @@ std::optional<Strategy> pick_stationary(const DeviceCaps& caps, const AttentionA
   const auto rows = [&](const HeadLayout& x) {
     return (x.offset + uint64_t{a.batch} * x.batch_stride) / kWidth;
   };
-  if (!caps.wants_literals || !caps.tables() || a.queries < kQueries || is_sparse(a.terms) ||
-      a.relative.kinds != 0 || counts_keys(a) || a.head_width != kWidth ||
+  if (!caps.compiler.wants_literals || !caps.tables() || a.queries < kQueries ||
+      is_sparse(a.terms) || a.relative.kinds != 0 || counts_keys(a) || a.head_width != kWidth ||
       a.value_width != kWidth || !whole(a.k) || !whole(a.v) ||
-      std::max(rows(a.k), rows(a.v)) > caps.max_table_parts) {
+      std::max(rows(a.k), rows(a.v)) > caps.compiler.max_table_parts) {
     return std::nullopt;
   }
   uint32_t kinds = score_kinds(a.terms);
   if (a.keys % kKeys != 0) kinds |= VKF_KIND_NEAR;  // the keys that a last round lacks are masked
-  return Strategy{KernelId::attention_stationary__f32_f32_f32_tables,
-                  kQueries,
-                  {kinds, softcap_bits(a.softcap)},
-                  kWidth * 4};
+  return Strategy{
+      KernelId::attention_stationary__f32_f32_f32_tables, kQueries,
+      constants(AttentionStationaryConstants{.kinds = kinds, .softcap = softcap_bits(a.softcap)}),
+      kWidth * 4};
 }
 
 Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
@@ -372,17 +379,26 @@ Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
                                 " on a software device; use a shorter sequence"}));
   }
   if (rows == kQueriesPerGroup && quads && takes_literal(caps, a)) {
-    const uint32_t lanes = std::max(local, std::bit_ceil(a.value_width));
-    return Strategy{KernelId::attention_literal__f32_f32_f32_subgroup,
-                    rows,
-                    {lanes, rows, a.head_width, a.value_width, 0, 0, softcap_bits(a.softcap)}};
+    // The other constants are literals there.
+    const AttentionTiledConstants literal{
+        .local_size = std::max(local, std::bit_ceil(a.value_width)),
+        .width = a.head_width,
+        .value_width = a.value_width,
+        .softcap = softcap_bits(a.softcap)};
+    return Strategy{KernelId::attention_literal__f32_f32_f32_subgroup, rows, constants(literal)};
   }
-  return Strategy{
-      caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
-                      : KernelId::attention_tiled__f32_f32_f32,
-      rows,
-      {local, rows, a.head_width, a.value_width, quads ? 1u : 0u, is_sparse(a.terms) ? 1u : 0u,
-       softcap_bits(a.softcap), a.relative.kinds, counts_keys(a) ? 1u : 0u}};
+  const AttentionTiledConstants tiled{.local_size = local,
+                                      .width = a.head_width,
+                                      .value_width = a.value_width,
+                                      .softcap = softcap_bits(a.softcap),
+                                      .rows = rows,
+                                      .quads = quads,
+                                      .sparse = is_sparse(a.terms),
+                                      .relative = a.relative.kinds,
+                                      .counting = counts_keys(a)};
+  return Strategy{caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
+                                  : KernelId::attention_tiled__f32_f32_f32,
+                  rows, constants(tiled)};
 }
 
 // Pairs of a query and a key that groups of so many queries visit. Only the work of sparse terms
@@ -413,7 +429,7 @@ Status lower_attention(LowerContext& context, const Node& node) {
                 {node.inputs[2] == kNoTensor ? node.inputs[1] : node.inputs[2], Access::kRead},
                 {node.outputs[0], Access::kWrite}};
   d.set_push(kernel_params(a));
-  d.spec = strategy.spec;
+  d.set_constants(strategy.spec);
   d.table_binding = 1;
   d.table_part_bytes = strategy.table_part_bytes;
   const uint64_t units = uint64_t{a.batch} * a.heads;

@@ -136,7 +136,9 @@ void merge_parts(LowerContext& context, const Node& node, const AttentionStepAtt
   d.bindings = {
       {parts, Access::kRead}, {node.outputs[0], Access::kWrite}, {node.inputs[3], Access::kRead}};
   d.set_push(AttentionMergeParams{.heads = a.heads, .y_stride = a.heads * a.value_width});
-  d.spec = {row_local_size(context.caps, a.value_width), a.value_width, count};
+  d.set_constants(AttentionMergeConstants{.local_size = row_local_size(context.caps, a.value_width),
+                                          .value_width = a.value_width,
+                                          .parts = count});
   d.groups = {slots, a.heads, 1};
   d.live_axis = 0;
   d.slots_per_group = 1;
@@ -147,43 +149,63 @@ void merge_parts(LowerContext& context, const Node& node, const AttentionStepAtt
 }
 
 // The kernel and its constants, but for those of the parts.
-Status choose_kernel(LowerContext& context, const AttentionStepAttrs& a, uint32_t keys, bool rolls,
-                     Dispatch& d) {
+// The kernel and its constants, of a cache in f32.
+Status choose_kernel(LowerContext& context, const AttentionStepAttrs& a, const KeyParts& parts,
+                     uint32_t most, bool rolls, Dispatch& d) {
   const uint32_t cross = a.source == AttentionStepAttrs::Source::kCross ? 1u : 0u;
-  const uint32_t cap = softcap_bits(a.softcap), folded = folded_heads(a);
   if (takes_lanes(context.caps, a)) {
     d.kernel = KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64;
-    d.spec = {context.caps.subgroup_size,
-              a.head_width,
-              a.value_width,
-              cross,
-              widest_load(a.head_width | a.value_width),
-              rolls ? 1u : 0u,
-              cap,
-              folded};
+    d.set_constants(AttentionDecodeLanesConstants{.local_size = context.caps.subgroup_size,
+                                                  .width = a.head_width,
+                                                  .value_width = a.value_width,
+                                                  .cross = cross,
+                                                  .run = widest_load(a.head_width | a.value_width),
+                                                  .rolls = rolls,
+                                                  .softcap = softcap_bits(a.softcap),
+                                                  .heads = folded_heads(a),
+                                                  .part_keys = parts.keys,
+                                                  .parts = parts.count});
     return {};
   }
   d.kernel = context.caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup
                                      : KernelId::attention_decode__f32_f32_f32;
-  VKF_ASSIGN(const uint32_t lanes, step_local_size(context.caps, a, keys));
-  d.spec = {lanes,           a.head_width, a.value_width, cross, a.sink_q_offset ? 2u : 1u,
-            rolls ? 1u : 0u, cap,          folded};
+  VKF_ASSIGN(const uint32_t lanes,
+             step_local_size(context.caps, a, parts.keys > 0 ? parts.keys : most));
+  d.set_constants(AttentionDecodeConstants{.local_size = lanes,
+                                           .width = a.head_width,
+                                           .value_width = a.value_width,
+                                           .cross = cross,
+                                           .queries = a.sink_q_offset ? 2u : 1u,
+                                           .rolls = rolls,
+                                           .softcap = softcap_bits(a.softcap),
+                                           .heads = folded_heads(a),
+                                           .part_keys = parts.keys,
+                                           .parts = parts.count,
+                                           .quads = (a.head_width | a.value_width) % 4 == 0});
   return {};
 }
 
-// The variant of a kernel whose other constants are set, where the cache is packed.
+// The same with another format of the cache.
+template <class Constants>
+void set_cache_format(Dispatch& d, CacheFormat format) {
+  auto fields = d.constants_as<Constants>();
+  fields.cache_format = static_cast<uint32_t>(format);
+  d.set_constants(fields);
+}
+
+// The variant of a kernel where the cache is packed.
 void take_packed(const TensorDesc& kv, const AttentionStepAttrs& a, Dispatch& d) {
   const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
   const CacheFormat format = cache_format(kv, line).value();
   if (format == CacheFormat::kF32) return;
-  d.spec.push_back(static_cast<uint32_t>(format));
-  if (d.kernel == KernelId::attention_decode__f32_f32_f32) {
-    d.kernel = KernelId::attention_decode__f32_packed_f32;
-  } else if (d.kernel == KernelId::attention_decode__f32_f32_f32_subgroup) {
-    d.kernel = KernelId::attention_decode__f32_packed_f32_subgroup;
-  } else {
+  if (d.kernel == KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64) {
     d.kernel = KernelId::attention_decode_lanes__f32_packed_f32_subgroup_int64;
+    return set_cache_format<AttentionDecodeLanesConstants>(d, format);
   }
+  d.kernel = d.kernel == KernelId::attention_decode__f32_f32_f32
+                 ? KernelId::attention_decode__f32_packed_f32
+                 : KernelId::attention_decode__f32_packed_f32_subgroup;
+  set_cache_format<AttentionDecodeConstants>(d, format);
 }
 
 }  // namespace
@@ -276,12 +298,7 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
   const uint32_t most = most_keys(params);
   const KeyParts parts = split_keys(context.caps, a, most);
   Dispatch d = make_dispatch(node, KernelId::attention_decode__f32_f32_f32);
-  VKF_CHECK(choose_kernel(context, a, parts.keys > 0 ? parts.keys : most,
-                          params.lines < params.positions, d));
-  d.spec.insert(d.spec.end(), {parts.keys, parts.count});
-  if (!takes_lanes(context.caps, a)) {
-    d.spec.push_back((a.head_width | a.value_width) % 4 == 0 ? 1u : 0u);
-  }
+  VKF_CHECK(choose_kernel(context, a, parts, most, params.lines < params.positions, d));
   take_packed(kv, a, d);
   uint32_t result = node.outputs[0];
   const auto slots = static_cast<uint32_t>(q.shape[0]);

@@ -89,32 +89,31 @@ std::optional<AttentionUnits> attention_units(const DeviceCaps& caps, const Atte
   return best;
 }
 
-std::vector<uint32_t> attention_units_spec(const DeviceCaps& caps, const AttentionAttrs& a,
-                                           const AttentionUnits& u) {
+SpecConstants attention_units_spec(const DeviceCaps& caps, const AttentionAttrs& a,
+                                   const AttentionUnits& u) {
   if (u.in_units) {
-    return {u.subgroups * caps.subgroup_size,
-            u.subgroups,
-            u.subgroups * caps.subgroup_size,
-            u.unit.m,
-            u.unit.n,
-            a.head_width,
-            a.value_width,
-            score_kinds(a.terms),
-            softcap_bits(a.softcap),
-            elements_of_load(a) >= 4 ? 1u : 0u};
+    return constants(AttentionUnitsNvConstants{.local_size = u.subgroups * caps.subgroup_size,
+                                               .subgroups = u.subgroups,
+                                               .unit_m = u.unit.m,
+                                               .unit_n = u.unit.n,
+                                               .width = a.head_width,
+                                               .value_width = a.value_width,
+                                               .kinds = score_kinds(a.terms),
+                                               .softcap = softcap_bits(a.softcap),
+                                               .quads = elements_of_load(a) >= 4});
   }
-  return {u.subgroups * caps.subgroup_size,
-          u.subgroups,
-          caps.subgroup_size,
-          u.parts,
-          u.unit.m,
-          u.unit.n,
-          u.unit.k,
-          a.head_width,
-          a.value_width,
-          score_kinds(a.terms),
-          softcap_bits(a.softcap),
-          elements_of_load(a) >= 4 ? 1u : 0u};
+  return constants(AttentionUnitsConstants{.local_size = u.subgroups * caps.subgroup_size,
+                                           .subgroups = u.subgroups,
+                                           .lanes = caps.subgroup_size,
+                                           .parts = u.parts,
+                                           .unit_m = u.unit.m,
+                                           .unit_n = u.unit.n,
+                                           .unit_k = u.unit.k,
+                                           .width = a.head_width,
+                                           .value_width = a.value_width,
+                                           .kinds = score_kinds(a.terms),
+                                           .softcap = softcap_bits(a.softcap),
+                                           .quads = elements_of_load(a) >= 4});
 }
 
 }  // namespace vkformer

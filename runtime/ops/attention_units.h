@@ -26,7 +26,7 @@ std::optional<AttentionUnits> attention_units(const DeviceCaps& caps, const Atte
                                               Precision precision);
 
 // Specialization constants.
-std::vector<uint32_t> attention_units_spec(const DeviceCaps& caps, const AttentionAttrs& attrs,
-                                           const AttentionUnits& units);
+SpecConstants attention_units_spec(const DeviceCaps& caps, const AttentionAttrs& attrs,
+                                   const AttentionUnits& units);
 
 }  // namespace vkformer

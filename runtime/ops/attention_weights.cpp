@@ -105,12 +105,13 @@ Status lower_attention_weights(LowerContext& context, const Node& node) {
                 {node.inputs[2] == kNoTensor ? node.inputs[1] : node.inputs[2], Access::kRead},
                 {node.outputs[0], Access::kReadWrite}};
   d.set_push(params);
-  d.spec = {row_local_size(context.caps, width, passes),
-            a.head_width,
-            softcap_bits(a.softcap),
-            a.relative.kinds & ~VKF_RELATIVE_VALUES,
-            score_kinds(a.terms),
-            starts_in_quads(a) ? 1u : 0u};
+  d.set_constants(
+      AttentionWeightsConstants{.local_size = row_local_size(context.caps, width, passes),
+                                .width = a.head_width,
+                                .softcap = softcap_bits(a.softcap),
+                                .relative = a.relative.kinds & ~VKF_RELATIVE_VALUES,
+                                .kinds = score_kinds(a.terms),
+                                .quads = starts_in_quads(a)});
   set_row_groups(context, d, rows, 1);
   const double pairs = static_cast<double>(rows) * a.keys;
   d.flops = pairs * (2.0 * static_cast<double>(products) * a.head_width + 8.0);

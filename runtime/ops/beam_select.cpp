@@ -75,8 +75,11 @@ Status lower_beam_select(LowerContext& context, const Node& node) {
                 {node.outputs[1], Access::kReadWrite}, {node.inputs[3], Access::kRead},
                 {node.inputs[1], Access::kRead},       {node.inputs[2], Access::kRead}};
   d.set_push(p);
-  d.spec = {lanes, kind.picks != 0 ? kind.picks : p.candidates, kind.groups, kind.group,
-            kind.choice == BeamChoice::kDrawn ? 1u : 0u};
+  d.set_constants(BeamSelectConstants{.local_size = lanes,
+                                      .picks = kind.picks != 0 ? kind.picks : p.candidates,
+                                      .groups = kind.groups,
+                                      .group = kind.group,
+                                      .drawn = kind.choice == BeamChoice::kDrawn});
   set_row_groups(context, d, uint64_t{p.batch} * p.beams, p.beams);
   d.flops = 2.0 * p.batch * p.beams * p.candidates * p.candidates;
   d.bytes = 16.0 * p.batch * p.beams * p.capacity;

@@ -140,13 +140,13 @@ Status lower_chunk_attention(LowerContext& context, const Node& node) {
   d.set_push(kernel_params(a));
   const uint32_t local = queries_per_group(context.caps, a.chunk);
   const bool shared = a.keys == ChunkAttentionAttrs::Keys::kQueries;
-  d.spec = {local,
-            a.head_width,
-            a.value_width,
-            has_order ? 1u : 0u,
-            has_mask ? 1u : 0u,
-            shared ? 1u : 0u,
-            a.rounds > 1 ? 1u : 0u};
+  d.set_constants(ChunkAttentionConstants{.local_size = local,
+                                          .width = a.head_width,
+                                          .value_width = a.value_width,
+                                          .has_order = has_order,
+                                          .has_mask = has_mask,
+                                          .shared = shared,
+                                          .stats = a.rounds > 1});
   const uint64_t chunks = uint64_t{a.rounds} * a.tokens / a.chunk;
   const uint64_t groups = chunks * ((a.chunk + local - 1) / local);
   if (groups > context.caps.limits.max_group_count[0]) {

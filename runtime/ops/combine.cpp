@@ -48,8 +48,9 @@ Status lower_combine(LowerContext& context, const Node& node) {
                              .unused = {}};
   Dispatch d =
       make_row_dispatch(context, node, KernelId::combine_run__f32_none_f32, rows, params.width);
-  const uint32_t run = run_length(context.caps, d.spec[0]);
-  d.spec.push_back(run);
+  const uint32_t local = row_local_size(context.caps, params.width);
+  const uint32_t run = run_length(context.caps, local);
+  d.set_constants(RunConstants{.local_size = local, .chunk = run});
   d.groups[2] = std::max(1u, (params.width + run - 1) / run);
   d.set_push(params);
   d.flops = 3.0 * static_cast<double>(count);

@@ -37,8 +37,9 @@ Status lower_concat_columns(LowerContext& context, const Node& node) {
   const uint32_t width = params.a_width + params.b_width;
   Dispatch d =
       make_row_dispatch(context, node, KernelId::concat_columns_run__f32_none_f32, rows, width);
-  const uint32_t run = run_length(context.caps, d.spec[0]);
-  d.spec.push_back(run);
+  const uint32_t local = row_local_size(context.caps, width);
+  const uint32_t run = run_length(context.caps, local);
+  d.set_constants(RunConstants{.local_size = local, .chunk = run});
   d.groups[2] = std::max(1u, (width + run - 1) / run);
   d.set_push(params);
   d.flops = static_cast<double>(rows) * width;

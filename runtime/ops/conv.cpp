@@ -151,8 +151,12 @@ Status lower_conv(LowerContext& context, const Node& node) {
                                 " channels on this software device, whose loops end after ",
                                 kMostSoftwareIterations, " rounds; use more groups"}));
   }
-  const uint32_t chunk = chunk_of(context.caps, d.spec[0], rounds);
-  d.spec.insert(d.spec.end(), {span, chunk, static_cast<uint32_t>(attrs.activation)});
+  const uint32_t local = row_local_size(context.caps, out);
+  const uint32_t chunk = chunk_of(context.caps, local, rounds);
+  d.set_constants(ConvConstants{.local_size = local,
+                                .span = span,
+                                .chunk = chunk,
+                                .activation = static_cast<uint32_t>(attrs.activation)});
   d.groups[2] = (out + chunk - 1) / chunk;
   d.set_push(params);
   const double outputs = static_cast<double>(lines) * p.out_width * out;

@@ -275,8 +275,10 @@ Status lower_embedding(LowerContext& context, const Node& node) {
     if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
     if (with_norm) d.bindings.push_back({node.inputs[4], Access::kRead});
     d.set_push(params);
-    d.spec = {row_local_size(context.caps, params.width), has_positions ? 1u : 0u,
-              attrs.types > 0 ? 1u : 0u, static_cast<uint32_t>(attrs.format)};
+    d.set_constants(EmbeddingConstants{.local_size = row_local_size(context.caps, params.width),
+                                       .has_positions = has_positions,
+                                       .has_types = attrs.types > 0,
+                                       .format = static_cast<uint32_t>(attrs.format)});
     set_row_groups(context, d, params.rows, 1);
     d.flops = (with_norm ? 11.0 : 2.0) * elements;
     d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_positions ? 4.0 : 0.0));

@@ -36,9 +36,12 @@ Status lower_gated_activation(LowerContext& context, const Node& node) {
                              .unused = 0};
   Dispatch d = make_row_dispatch(context, node, KernelId::gated_activation_run__f32_none_f32, rows,
                                  params.width);
-  const uint32_t run = run_length(context.caps, d.spec[0]);
-  d.spec.push_back(static_cast<uint32_t>(attrs_of<GatedActivationAttrs>(node).kind));
-  d.spec.push_back(run);
+  const uint32_t local = row_local_size(context.caps, params.width);
+  const uint32_t run = run_length(context.caps, local);
+  d.set_constants(
+      ActivationConstants{.local_size = local,
+                          .kind = static_cast<uint32_t>(attrs_of<GatedActivationAttrs>(node).kind),
+                          .chunk = run});
   d.groups[2] = std::max(1u, (params.width + run - 1) / run);
   d.set_push(params);
   d.flops = 11.0 * params.count;

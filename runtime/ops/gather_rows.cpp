@@ -58,7 +58,7 @@ Status lower_gather_rows(LowerContext& context, const Node& node) {
   d.set_push(params);
   const uint32_t local = row_local_size(context.caps, params.width);
   const uint32_t run = run_length(context.caps, local);
-  d.spec = {local, run, has_addend ? 1u : 0u};
+  d.set_constants(GatherRowsConstants{.local_size = local, .chunk = run, .has_addend = has_addend});
   set_row_groups(context, d, rows, 1);
   d.groups[2] = std::max(1u, (params.width + run - 1) / run);
   const double elements = static_cast<double>(rows) * params.width;

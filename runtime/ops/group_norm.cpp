@@ -73,9 +73,10 @@ Status lower_group_norm(LowerContext& context, const Node& node) {
                         context.caps.subgroup() ? KernelId::group_norm_row__f32_f32_f32_subgroup
                                                 : KernelId::group_norm_row__f32_f32_f32,
                         params.rows, params.inner * params.outer);
-  params.step_outer = d.spec[0] / params.inner;
-  params.step_inner = d.spec[0] % params.inner;
-  d.spec.push_back(last ? 1 : 0);
+  const uint32_t local = row_local_size(context.caps, params.inner * params.outer);
+  params.step_outer = local / params.inner;
+  params.step_inner = local % params.inner;
+  d.set_constants(GroupNormConstants{.local_size = local, .channels_last = last});
   d.set_push(params);
   const double elements = static_cast<double>(element_count(shape));
   d.flops = 8.0 * elements;

@@ -47,7 +47,7 @@ Status lower_inverse_start(LowerContext& context, const Node& node) {
   }
   Dispatch d = make_row_dispatch(context, node, KernelId::inverse_start_matrix__f32_none_f32,
                                  params.matrices, width);
-  d.spec[0] = row_local_size(context.caps, width, 3);
+  d.set_constants(WorkgroupConstants{row_local_size(context.caps, width, 3)});
   d.set_push(params);
   const double elements = static_cast<double>(params.matrices) * params.side * params.side;
   d.flops = 2.0 * elements + static_cast<double>(params.matrices) * sums;

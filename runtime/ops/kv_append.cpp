@@ -70,7 +70,8 @@ Dispatch packing_dispatch(LowerContext& context, const Node& node, CacheFormat f
   Dispatch d = make_dispatch(node, KernelId::kv_append_slot__f32_none_packed);
   // An invocation packs a run of 32.
   const uint32_t runs = (width + kBlockSteps - 1) / kBlockSteps;
-  d.spec = {row_local_size(context.caps, runs), static_cast<uint32_t>(format), 0u};
+  d.set_constants(KvAppendConstants{.local_size = row_local_size(context.caps, runs),
+                                    .cache_format = static_cast<uint32_t>(format)});
   return d;
 }
 
@@ -95,7 +96,7 @@ Status lower_kv_append(LowerContext& context, const Node& node) {
   Dispatch d = prompt ? make_dispatch(node, KernelId::kv_append_prompt__f32_none_f32)
                       : make_dispatch(node, KernelId::kv_append_slot__f32_none_f32);
   const uint32_t width = a.k_width + a.v_width;
-  d.spec = {row_local_size(context.caps, width)};
+  d.set_constants(KvAppendConstants{.local_size = row_local_size(context.caps, width)});
   const CacheFormat format = cache_format(cache, width).value();
   if (format != CacheFormat::kF32) {
     d = packing_dispatch(context, node, format, width);

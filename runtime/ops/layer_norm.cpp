@@ -62,7 +62,8 @@ void append_layer_norm(LowerContext& context, const Node& node, const LayerNormI
                 {inputs.gain_bias, Access::kRead},
                 {node.outputs[0], Access::kWrite}};
   d.set_push(params);
-  d.spec = {row_local_size(context.caps, params.width), has_residual ? 1u : 0u};
+  d.set_constants(LayerNormConstants{.local_size = row_local_size(context.caps, params.width),
+                                     .has_residual = has_residual});
   set_row_groups(context, d, params.rows, 1);
   const double elements = static_cast<double>(params.rows) * params.width;
   d.flops = (has_residual ? 12.0 : 9.0) * elements;

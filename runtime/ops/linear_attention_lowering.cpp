@@ -85,14 +85,15 @@ void emit_features(const Launch& l) {
   const uint32_t lanes = linear_feature_lanes(l.context.caps, params.features, a.head_width);
   const uint32_t rows =
       feature_rows(l.context.caps, lanes, a.head_width, std::max(a.queries, a.keys));
-  d.spec = {lanes,
-            rows,
-            a.head_width,
-            linear_map(a.features),
-            l.has_one() ? 1u : 0u,
-            masked ? 1u : 0u,
-            0u,
-            linear_feature_spread(a.features, params.features, lanes)};
+  d.set_constants(
+      LinearFeaturesConstants{.local_size = lanes,
+                              .rows = rows,
+                              .width = a.head_width,
+                              .map = linear_map(a.features),
+                              .has_one = l.has_one(),
+                              .has_mask = masked,
+                              .step = 0,
+                              .spread = linear_feature_spread(a.features, params.features, lanes)});
   const uint64_t tiles = round_up(std::max(a.queries, a.keys), rows);
   set_row_groups(l.context, d, l.units * tiles, 1);
   d.groups[2] = 2;
@@ -195,13 +196,14 @@ void emit_output(const Launch& l) {
   d.set_push(params);
   const uint64_t keys = causal ? s.chunk : 0;
   const OutputTile tile = output_tile(l.context.caps, a, s, keys);
-  d.spec = {tile.lanes,
-            tile.rows,
-            a.value_width,
-            causal ? 1u : 0u,
-            l.fades() ? 1u : 0u,
-            l.has_one() ? 1u : 0u,
-            l.context.caps.device_class == DeviceClass::kSoftware ? 1u : 0u};
+  d.set_constants(
+      LinearOutputConstants{.local_size = tile.lanes,
+                            .rows = tile.rows,
+                            .value_width = a.value_width,
+                            .causal = causal,
+                            .fades = l.fades(),
+                            .has_one = l.has_one(),
+                            .direct = l.context.caps.device_class == DeviceClass::kSoftware});
   set_row_groups(l.context, d, uint64_t{l.units} * round_up(a.queries, tile.rows), 1);
   const double ratio = static_cast<double>(a.value_width) / s.features;
   const double per_query = a.value_width + 1 + static_cast<double>(keys) / 2 * (1 + ratio);
@@ -234,8 +236,11 @@ Status emit_weights(const Launch& l) {
                 {l.total, Access::kRead},
                 {l.node.outputs[2], Access::kReadWrite}};
   d.set_push(params);
-  d.spec = {row_local_size(l.context.caps, a.keys, l.sizes.features), l.causal() ? 1u : 0u,
-            l.fades() ? 1u : 0u, l.has_one() ? 1u : 0u};
+  d.set_constants(
+      LinearWeightsConstants{.local_size = row_local_size(l.context.caps, a.keys, l.sizes.features),
+                             .causal = l.causal(),
+                             .fades = l.fades(),
+                             .has_one = l.has_one()});
   set_row_groups(l.context, d, uint64_t{l.units} * a.queries, 1);
   d.flops = 2.0 * l.pairs() * a.queries * a.keys;
   d.bytes = 2.0 * d.flops;

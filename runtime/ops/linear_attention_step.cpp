@@ -48,14 +48,15 @@ void emit_features(const StepLaunch& l, uint32_t row) {
                 {l.scratch, Access::kReadWrite}};
   d.set_push(params);
   const uint32_t lanes = linear_feature_lanes(l.context.caps, params.features, a.head_width);
-  d.spec = {lanes,
-            1u,
-            a.head_width,
-            linear_map(a.features),
-            linear_has_one(a.features) ? 1u : 0u,
-            0u,
-            1u,
-            linear_feature_spread(a.features, params.features, lanes)};
+  d.set_constants(
+      LinearFeaturesConstants{.local_size = lanes,
+                              .rows = 1,
+                              .width = a.head_width,
+                              .map = linear_map(a.features),
+                              .has_one = linear_has_one(a.features),
+                              .has_mask = 0,
+                              .step = 1,
+                              .spread = linear_feature_spread(a.features, params.features, lanes)});
   d.groups = {l.slots, a.heads, 3};
   d.live_axis = 0;
   d.flops = 2.0 * l.units() * l.features * (2.0 * a.head_width + 8);
@@ -91,7 +92,9 @@ Status lower_linear_attention_step(LowerContext& context, const Node& node,
                 {node.inputs[4], Access::kRead}};
   d.set_push(params);
   const uint32_t lanes = row_local_size(context.caps, a.value_width + 1, 2 * l.features);
-  d.spec = {lanes, linear_fades(a.features) ? 1u : 0u, linear_has_one(a.features) ? 1u : 0u};
+  d.set_constants(LinearStepConstants{.local_size = lanes,
+                                      .fades = linear_fades(a.features),
+                                      .has_one = linear_has_one(a.features)});
   d.groups = {l.slots, a.heads, 1};
   d.live_axis = 0;
   const double words = static_cast<double>(l.units()) * l.features * (a.value_width + 1);

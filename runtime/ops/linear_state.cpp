@@ -28,13 +28,13 @@ void emit_chunks(LowerContext& context, const Node& node, const StateSum& s) {
   params.out_offset =
       s.direct() ? s.scan.total_offset + s.state.first_unit * s.scan.state_words : 0;
   d.set_push(params);
-  d.spec = {lanes,
-            features,
-            s.value_width,
-            s.fades ? 1u : 0u,
-            s.has_one ? 1u : 0u,
-            masked ? 1u : 0u,
-            direct ? 1u : 0u};
+  d.set_constants(LinearStateConstants{.local_size = lanes,
+                                       .features = features,
+                                       .value_width = s.value_width,
+                                       .fades = s.fades,
+                                       .has_one = s.has_one,
+                                       .has_mask = masked,
+                                       .direct = direct});
   const uint64_t blocks = (params.features + features - 1) / features;
   set_row_groups(context, d, uint64_t{params.units} * params.chunks * blocks, 1);
   const double pairs = static_cast<double>(params.units) * params.keys;
@@ -49,7 +49,8 @@ void emit_scan(LowerContext& context, const Node& node, const StateSum& s) {
   Dispatch d = make_dispatch(node, KernelId::linear_attention_scan__f32_f32_f32);
   d.bindings = {{s.states, Access::kReadWrite}, {s.total, Access::kWrite}};
   d.set_push(p);
-  d.spec = {lanes, s.causal ? 1u : 0u, s.fades ? 1u : 0u, s.has_one ? 1u : 0u};
+  d.set_constants(LinearScanConstants{
+      .local_size = lanes, .causal = s.causal, .fades = s.fades, .has_one = s.has_one});
   const uint64_t blocks = (p.state_words - 2 + lanes - 1) / lanes;
   set_row_groups(context, d, uint64_t{p.units} * blocks, 1);
   const double words = static_cast<double>(p.units) * p.chunks * p.state_words;

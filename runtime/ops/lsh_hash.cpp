@@ -137,7 +137,8 @@ Status lower_lsh_hash(LowerContext& context, const Node& node) {
                 {has_mask ? node.inputs[2] : node.inputs[0], Access::kRead},
                 {node.outputs[0], Access::kWrite}};
   d.set_push(params);
-  d.spec = {local, a.head_width, has_mask ? 1u : 0u};
+  d.set_constants(
+      LshHashConstants{.local_size = local, .width = a.head_width, .has_mask = has_mask});
   d.groups = {(a.tokens + local - 1) / local,
               static_cast<uint32_t>(std::min<uint64_t>(units, kRowsPerGridLine)),
               static_cast<uint32_t>((units + kRowsPerGridLine - 1) / kRowsPerGridLine)};

@@ -61,7 +61,7 @@ Status lower_lsh_sort(LowerContext& context, const Node& node) {
     Dispatch d = make_dispatch(node, KernelId::lsh_sort_unit__u32_none_u32);
     d.bindings = {{node.inputs[0], Access::kRead}, {from, Access::kRead}, {to, Access::kWrite}};
     d.set_push(params);
-    d.spec = {local, pass == 0 ? 1u : 0u};
+    d.set_constants(LshSortConstants{.local_size = local, .first_pass = pass == 0});
     set_row_groups(context, d, params.units, 1);
     const double entries = static_cast<double>(params.units) * params.tokens;
     d.flops = 8.0 * entries;

@@ -23,13 +23,11 @@ struct MatmulProblem {
 };
 
 // The only heuristic: depends on M (in a step the capacity) and the operands' layouts, never on how
-// many rows are live. Packed weights go by the table (matmul_table.h).
+// many rows are live. What is wanted (or, without it, tuned) where it takes the product, else the
+// first row of the table that does (matmul_table.h).
 MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps,
-                         Precision precision = Precision::kF32);
-
-// The choice, or what runs in its place where it does not take the product.
-MatmulChoice fitting_choice(const MatmulProblem& problem, const DeviceCaps& caps,
-                            Precision precision, const MatmulChoice& choice);
+                         Precision precision = Precision::kF32,
+                         const MatmulChoice* wanted = nullptr);
 
 // Of how many parts of K the sums are put down apart, for matmul_parts to add in order and make Y
 // of. 0: the product makes Y itself. matmul_tiled takes parts where its blocks are too few to fill

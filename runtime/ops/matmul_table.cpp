@@ -4,42 +4,23 @@
 #include <optional>
 #include <utility>
 
+#include "ops/matmul_strategy.h"
+#include "ops/software/matmul_software.h"
+
 namespace vkformer {
 namespace {
 
-constexpr uint32_t kUnitsDepth = 32;    // of a block of matmul_units
-constexpr uint32_t kFewRows = 8;        // at most, of a tile of matmul_rows and matmul_stream
-constexpr uint32_t kBeyondSlabs = 32;   // rows from which on matmul_stationary beats matmul_slabs
-constexpr uint32_t kStreamedRows = 16;  // two tiles of matmul_stream; more gain nothing
-
 using enum MatmulStrategy;
 
-// Lanes of a workgroup that streams a panel, or half of one, row by row.
-uint8_t software_lanes(const DeviceCaps& caps) {
-  return static_cast<uint8_t>(std::clamp(caps.subgroup_size, 4u, 8u));
-}
-
-// Measured on lavapipe and SwiftShader (bench/results).
-std::vector<MatmulChoice> software_table(const DeviceCaps& caps) {
-  const MatmulChoice rows{kFewRows, kRows, 0, software_lanes(caps), 1};
-  if (!caps.subgroup()) return {rows, {kAnyRows, kWide, 14, 2}};
-  if (can_run({kAnyRows, kSlabs, 4}, caps)) {
-    return {{kBeyondSlabs - 1, kSlabs, 4}, {kAnyRows, kStationary}};
-  }
-  if (can_run({1, kLiteral, 1}, caps)) return {{1, kLiteral, 1}, {kAnyRows, kLiteral, 8}};
-  const MatmulChoice many{kAnyRows, kWide, large_tile_rows(caps), 1};
-  if (can_run({kStreamedRows, kStream}, caps)) return {{kStreamedRows, kStream}, many};
-  // Small products take a small tile: it compiles in half the time, which counts at a cold start.
-  return {{3, kRows, 0, software_lanes(caps), 1}, {16, kWide, 8, 1}, many};
-}
-
 // Unmeasured. Few rows need more invocations than columns give: slices of K, summed in order.
-std::vector<MatmulChoice> gpu_table(const DeviceCaps& caps) {
-  std::vector<MatmulChoice> table = {
-      {4, kRows, 0, 16, 8}, {kFewRows, kRows, 0, 16, 4}, {32, kTiled, 32}, {256, kTiled, 64}};
+constexpr MatmulChoice kFewest{4, kRows, 0, 16, 8};
+constexpr MatmulChoice kFew{kMostFewRows, kRows, 0, 16, 4};
+
+void add_tiled(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
   const MatmulChoice large{kAnyRows, kTiled, 128};
-  table.push_back(can_run(large, caps) ? large : MatmulChoice{kAnyRows, kTiled, 64});
-  return table;
+  table.push_back({{32, kTiled, 32}});
+  table.push_back({{256, kTiled, 64}});
+  table.push_back({can_run(large, caps) ? large : MatmulChoice{kAnyRows, kTiled, 64}});
 }
 
 // The unit that does most in one operation and can be used, of blocks of so many rows and columns.
@@ -56,37 +37,16 @@ std::optional<MatmulChoice> units_choice(const DeviceCaps& caps, uint8_t block) 
   return best;
 }
 
-// Unmeasured, as gpu_table.
-std::vector<MatmulChoice> units_table(const DeviceCaps& caps) {
-  std::vector<MatmulChoice> table = gpu_table(caps);
-  table.resize(2);  // few rows stream the weight
+// Blocks of matrix units; none where no unit of the device fits.
+void add_units(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
   constexpr std::pair<uint32_t, uint8_t> kBlocks[] = {{32, 32}, {256, 64}, {kAnyRows, 128}};
   for (const auto& [rows, block] : kBlocks) {
     std::optional<MatmulChoice> choice = units_choice(caps, block);
     if (!choice) choice = units_choice(caps, 32);
-    if (!choice) return gpu_table(caps);
+    if (!choice) return;
     choice->max_rows = rows;
-    table.push_back(*choice);
+    table.push_back({*choice});
   }
-  return table;
-}
-
-// Whether blocks of matmul_units are whole shares of whole units, and fit.
-bool units_fit(const MatmulChoice& c, const DeviceCaps& caps) {
-  if (!caps.matrix() || c.lanes >= caps.matrix_units.size()) return false;
-  const MatrixUnit& u = caps.matrix_units[c.lanes];
-  const uint32_t block = c.rows;
-  if ((block != 32 && block != 64 && block != 128) || u.m == 0 || u.n == 0 || u.k == 0)
-    return false;
-  const UnitsGroup group = units_group(c);
-  const bool whole = block / group.along_m % u.m == 0 && block / group.along_n % u.n == 0 &&
-                     kUnitsDepth % u.k == 0 && u.n % 4 == 0 && u.k % 4 == 0;
-  // Blocks of A and B in halves, one tile of sums a subgroup, and one word.
-  const uint32_t halves = block * (kUnitsDepth + 8) + kUnitsDepth * (block + 8);
-  const uint32_t shared = 2 * halves + 4 * group.count() * u.m * u.n + 4;
-  const uint32_t invocations = group.count() * caps.subgroup_size;
-  return whole && shared <= caps.limits.max_shared_bytes &&
-         invocations <= std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
 }
 
 void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
@@ -100,67 +60,32 @@ void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
 
 }  // namespace
 
-uint8_t large_tile_rows(const DeviceCaps& caps) {
-  return caps.fast_uniform_loads && !caps.streams_uniform_loads ? 16 : 32;
+std::vector<MatmulTableRow> matmul_table(const DeviceCaps& caps, Precision precision) {
+  if (caps.device_class == DeviceClass::kSoftware) return software_matmul_table(caps);
+  std::vector<MatmulTableRow> table{{kFewest}, {kFew}};
+  if (precision == Precision::kF16 && caps.matrix()) add_units(table, caps);
+  add_tiled(table, caps);
+  return table;
 }
 
-UnitsGroup units_group(const MatmulChoice& choice) {
-  if (choice.rows == 128) return {2, 4};
-  return {choice.rows == 64 ? 2u : 1u, 2};
-}
-
-std::vector<MatmulChoice> matmul_table(const DeviceCaps& caps, Precision precision) {
-  if (caps.device_class == DeviceClass::kSoftware) return software_table(caps);
-  const bool units = precision == Precision::kF16 && caps.matrix();
-  return units ? units_table(caps) : gpu_table(caps);
+std::optional<MatmulChoice> tuned_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format,
+                                         Precision precision) {
+  if (in_blocks(format)) return std::nullopt;
+  for (const MatmulChoice& choice : caps.tuned_matmul[format == MatrixFormat::kF16 ? 1 : 0]) {
+    const bool exact = choice.strategy != kUnits || precision == Precision::kF16;
+    if (m <= choice.max_rows && exact && can_run(choice, caps)) return choice;
+  }
+  return std::nullopt;
 }
 
 MatmulChoice matmul_choice(const DeviceCaps& caps, uint32_t m, MatrixFormat format,
                            Precision precision) {
-  if (!in_blocks(format)) {
-    for (const MatmulChoice& choice : caps.tuned_matmul[format == MatrixFormat::kF16 ? 1 : 0]) {
-      const bool exact = choice.strategy != kUnits || precision == Precision::kF16;
-      if (m <= choice.max_rows && exact && can_run(choice, caps)) return choice;
-    }
+  if (const auto tuned = tuned_choice(caps, m, format, precision)) return *tuned;
+  const std::vector<MatmulTableRow> table = matmul_table(caps, precision);
+  for (const MatmulTableRow& row : table) {
+    if (row.covers(m)) return row.choice;
   }
-  const std::vector<MatmulChoice> table = matmul_table(caps, precision);
-  for (const MatmulChoice& choice : table) {
-    if (m <= choice.max_rows) return choice;
-  }
-  return table.back();
-}
-
-bool can_run(const MatmulChoice& c, const DeviceCaps& caps) {
-  const uint32_t most = caps.limits.max_invocations;
-  switch (c.strategy) {
-    case kRows:
-      // Two quads of every invocation and row in 16 KiB of shared memory.
-      return c.lanes > 0 && c.slices > 0 &&
-             uint32_t{c.lanes} * c.slices <= std::min(most, caps.limits.max_group_size[0]) &&
-             2u * std::min(c.max_rows, kFewRows) * c.lanes * c.slices * 16u <= 16384u;
-    case kStream:
-      return caps.streams_uniform_loads && caps.int64();
-    case kWide: {
-      const uint32_t lanes = caps.subgroup() ? caps.subgroup_size : software_lanes(caps);
-      // Registers: a GPU has none for such tiles.
-      return caps.device_class == DeviceClass::kSoftware && c.rows > 0 && c.lanes > 0 &&
-             lanes <= most && uint32_t{c.rows} * c.lanes * lanes <= kWideSums;
-    }
-    case kLiteral:
-      return (c.rows == 8 || (c.rows == 1 && c.max_rows <= kFewRows)) && caps.literal_tiles();
-    case kSlabs:
-      return c.rows == 4 && caps.wants_literals && caps.tables();
-    case kStationary:
-      return caps.wants_literals && caps.tables();
-    case kTiled:
-      return c.rows == 32 || c.rows == 64 ||
-             (c.rows == 128 && std::min(most, caps.limits.max_group_size[0]) >= 256);
-    case kUnits:
-      return units_fit(c, caps);
-    case kStrided:
-      return false;  // for other layouts; nobody chooses it
-  }
-  return false;
+  return table.back().choice;
 }
 
 std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
@@ -169,7 +94,7 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
   untuned.tuned_matmul = {};
   std::vector<MatmulChoice> list{matmul_choice(untuned, m, MatrixFormat::kF32, precision)};
   const bool software = caps.device_class == DeviceClass::kSoftware;
-  if (m <= kFewRows) {
+  if (m <= kMostFewRows) {
     for (const auto& [lanes, slices] :
          {std::pair{4, 1}, {8, 1}, {4, 2}, {8, 4}, {16, 4}, {16, 8}}) {
       if (software && slices > 2) continue;
@@ -180,7 +105,7 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
   if (m <= kStreamedRows) add_candidate(list, {m, kStream}, caps);
   add_candidate(list, {m, kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)}, caps);
   add_candidate(list, {m, kSlabs, 4}, caps);
-  if (m > kFewRows) add_candidate(list, {m, kStationary}, caps);
+  if (m > kMostFewRows) add_candidate(list, {m, kStationary}, caps);
   for (const auto& [rows, groups] : {std::pair{8, 1}, {16, 1}, {24, 1}, {32, 1}, {8, 2}, {14, 2}}) {
     // A tile of more than twice the rows computes more that nobody wants than it saves.
     if (static_cast<uint32_t>(rows) <= std::max(8u, 2 * m)) {

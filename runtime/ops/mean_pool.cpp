@@ -49,7 +49,7 @@ void add_pass(LowerContext& context, const Node& node, const PassBuffers& buffer
                 {masked ? buffers.mask : buffers.x, Access::kRead},
                 {buffers.y, Access::kWrite}};
   d.set_push(params);
-  d.spec = {lanes, masked ? 1u : 0u, columns};
+  d.set_constants(MeanPoolConstants{.local_size = lanes, .has_mask = masked, .columns = columns});
   set_row_groups(context, d, params.batch, 1);
   d.groups[2] = std::max(1u, (params.width + params.span - 1) / std::max(1u, params.span));
   const double outputs = static_cast<double>(params.batch) * params.width;

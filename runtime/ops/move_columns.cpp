@@ -147,7 +147,8 @@ Status lower_move_columns(LowerContext& context, const Node& node) {
   const uint32_t local = row_local_size(context.caps, a.params.width);
   const uint32_t run = run_length(context.caps, local);
   const auto from = static_cast<uint32_t>(a.kind);
-  d.spec = {local, run, plain ? (x == kNoTensor ? 0u : 1u) : from};
+  d.set_constants(MoveColumnsConstants{
+      .local_size = local, .chunk = run, .from = plain ? (x == kNoTensor ? 0u : 1u) : from});
   set_row_groups(context, d, a.params.rows, 1);
   d.groups[2] = (a.params.width + run - 1) / run;
   const double elements = static_cast<double>(a.params.rows) * a.params.width;

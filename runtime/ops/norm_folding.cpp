@@ -10,8 +10,6 @@
 namespace vkformer {
 namespace {
 
-constexpr size_t kNormConstant = 6;  // number of kNorm in matmul_rows.comp
-
 // What a dispatch of a norm does, if it is one that products know.
 struct Norm {
   uint32_t kind;      // kNormRms or kNormLayer
@@ -28,7 +26,8 @@ std::optional<Norm> norm_of(const Dispatch& d) {
                   d.push_as<NormParams>()};
     case KernelId::layer_norm_row__f32_f32_f32:
     case KernelId::layer_norm_row__f32_f32_f32_subgroup:
-      if (d.spec[1] != 0) return {};  // of a sum with a residual, which others read, too
+      if (d.constants_as<LayerNormConstants>().has_residual != 0)
+        return {};  // of a sum with a residual, which others read, too
       return Norm{kNormLayer, d.bindings[0].buffer, d.bindings[2].buffer, d.bindings[3].buffer,
                   d.push_as<NormParams>()};
     default:
@@ -105,7 +104,9 @@ std::vector<size_t> takers(const Plan& plan, size_t index, const Norm& norm,
 void take_over(Dispatch& d, const Norm& norm) {
   d.bindings[0].buffer = norm.x;
   d.bindings[2].buffer = norm.gains;
-  d.spec[kNormConstant] = norm.kind;
+  auto fields = d.constants_as<MatmulRowsConstants>();
+  fields.norm = norm.kind;
+  d.set_constants(fields);
   auto params = d.push_as<MatmulParams>();
   params.norm_epsilon = norm.params.epsilon;
   d.set_push(params);

@@ -63,9 +63,9 @@ bool make_lesser(DeviceCaps& caps, const DeviceCaps& own, uint32_t way) {
   constexpr DeviceClass kClasses[] = {DeviceClass::kDiscrete, DeviceClass::kSoftware};
   caps.tier = static_cast<Tier>(tier - way / 6);
   caps.device_class = way % 3 == 0 ? own.device_class : kClasses[way % 3 - 1];
-  caps.has_int64 = own.has_int64 && way % 6 < 3;
-  caps.streams_uniform_loads = caps.wants_literals = caps.has_matrix2 = false;
-  caps.max_table_parts = 0;
+  caps.compiler.has_int64 = own.compiler.has_int64 && way % 6 < 3;
+  caps.compiler.streams_uniform_loads = caps.compiler.wants_literals = caps.has_matrix2 = false;
+  caps.compiler.max_table_parts = 0;
   return true;
 }
 

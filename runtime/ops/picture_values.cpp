@@ -97,7 +97,7 @@ Status lower_picture_values(LowerContext& context, const Node& node) {
     Dispatch d = make_dispatch(node, KernelId::picture_values_run__u32_none_f32);
     d.bindings = {{from, Access::kRead}, {node.inputs[1], Access::kRead}, {to, Access::kWrite}};
     d.set_push(params);
-    d.spec = {local, last};
+    d.set_constants(PictureValuesConstants{.local_size = local, .last = last});
     const uint64_t results = uint64_t{params.width} * params.lines;
     set_row_groups(context, d, results, local);
     // Bilinear or bicubic: two or four taps, more where the picture shrinks.

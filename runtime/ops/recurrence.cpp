@@ -120,7 +120,10 @@ Status lower_recurrence(LowerContext& context, const Node& node) {
                   {initial ? node.inputs[2] : node.inputs[0], Access::kRead},
                   {node.outputs[0], Access::kReadWrite}};
     d.set_push(params);
-    d.spec = {local, width, lstm ? 1u : 0u, static_cast<uint32_t>(a.weight.format)};
+    d.set_constants(RecurrenceConstants{.local_size = local,
+                                        .width = width,
+                                        .lstm = lstm,
+                                        .format = static_cast<uint32_t>(a.weight.format)});
     set_row_groups(context, d, params.rows, 1);
     const double steps = static_cast<double>(params.rows) * params.count;
     d.flops = 2.0 * steps * a.weight.n * width;

@@ -66,7 +66,8 @@ Status lower_recurrent_cell(LowerContext& context, const Node& node) {
   d.set_push(params);
   const uint32_t local = row_local_size(context.caps, params.width);
   const uint32_t run = run_length(context.caps, local);
-  d.spec = {local, run, a.cell == CellKind::kLstm ? 1u : 0u};
+  d.set_constants(
+      RecurrentCellConstants{.local_size = local, .chunk = run, .lstm = a.cell == CellKind::kLstm});
   set_row_groups(context, d, params.rows, 1);
   d.groups[2] = (params.width + run - 1) / run;
   const double units = static_cast<double>(params.rows) * params.width;

@@ -46,7 +46,7 @@ Status lower_rms_norm(LowerContext& context, const Node& node) {
                 {node.inputs[1], Access::kRead},
                 {node.outputs[0], Access::kWrite}};
   d.set_push(params);
-  d.spec = {row_local_size(context.caps, params.width)};
+  d.set_constants(WorkgroupConstants{row_local_size(context.caps, params.width)});
   set_row_groups(context, d, params.rows, 1);
   d.flops = 4.0 * params.rows * params.width;
   d.bytes = 8.0 * params.rows * params.width;

@@ -95,8 +95,10 @@ Status lower_rotary(LowerContext& context, const Node& node) {
   // An invocation takes a pair of a head, or a few where heads are wide.
   const uint32_t local = row_local_size(context.caps, 2 * attrs.rotary_width);
   const uint32_t blocks = std::max(1u, run_length(context.caps, local) / attrs.head_width);
-  d.spec = {local, blocks, attrs.pairs == RotaryPairs::kInterleaved ? 1u : 0u,
-            has_positions ? 1u : 0u};
+  d.set_constants(RotaryConstants{.local_size = local,
+                                  .heads_per_group = blocks,
+                                  .interleaved = attrs.pairs == RotaryPairs::kInterleaved,
+                                  .has_positions = has_positions});
   set_row_groups(context, d, rows, 1);
   const uint32_t span = std::min(blocks * attrs.head_width, params.width);
   d.groups[2] = (params.width + span - 1) / span;

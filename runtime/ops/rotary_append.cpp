@@ -104,7 +104,9 @@ void pack_lines(LowerContext& context, const Node& node, const RotaryAppendAttrs
                               .sinks = a.sinks};
   const CacheFormat format = cache_format(cache, 2 * half).value();
   Dispatch d = packing_dispatch(context, node, format, 2 * half);
-  d.spec[2] = 1;
+  auto packing = d.constants_as<KvAppendConstants>();
+  packing.from_row = 1;
+  d.set_constants(packing);
   d.bindings = {
       {turned, Access::kRead}, {node.outputs[1], Access::kWrite}, {node.inputs[2], Access::kRead}};
   d.set_push(params);
@@ -151,7 +153,9 @@ Status lower_rotary_append(LowerContext& context, const Node& node) {
   // An invocation takes a pair of a head, or a few where heads are wide.
   const uint32_t local = row_local_size(context.caps, 2 * a.rotary_width);
   const uint32_t per_group = std::max(1u, run_length(context.caps, local) / a.head_width);
-  d.spec = {local, per_group, a.pairs == RotaryPairs::kInterleaved ? 1u : 0u};
+  d.set_constants(RotaryAppendConstants{.local_size = local,
+                                        .heads_per_group = per_group,
+                                        .interleaved = a.pairs == RotaryPairs::kInterleaved});
   set_row_groups(context, d, slots, 1);
   const uint32_t heads = a.heads + 2 * a.kv_heads + a.again_heads;
   d.groups[2] = (heads + per_group - 1) / per_group;

@@ -2,6 +2,9 @@
 
 #include "base/message.h"
 
+#include "base/message.h"
+#include "params/constants.h"
+
 namespace vkformer {
 
 Status check_floats(OpId op, const char* role, const TensorDesc& t, size_t min_rank) {
@@ -28,7 +31,7 @@ Dispatch make_row_dispatch(const LowerContext& context, const Node& node, Kernel
   Dispatch d = make_dispatch(node, kernel);
   for (TensorId id : node.inputs) d.bindings.push_back({id, Access::kRead});
   for (TensorId id : node.outputs) d.bindings.push_back({id, Access::kWrite});
-  d.spec = {row_local_size(context.caps, width)};
+  d.set_constants(WorkgroupConstants{row_local_size(context.caps, width)});
   set_row_groups(context, d, rows, 1);
   return d;
 }

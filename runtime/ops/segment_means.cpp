@@ -58,7 +58,8 @@ Status lower_segment_means(LowerContext& context, const Node& node) {
   }
   Dispatch d = make_row_dispatch(context, node, KernelId::segment_means_column__f32_none_f32,
                                  params.rows, params.columns);
-  d.groups[2] = (params.columns + d.spec[0] - 1) / d.spec[0];
+  const uint32_t local = row_local_size(context.caps, params.columns);
+  d.groups[2] = (params.columns + local - 1) / local;
   d.set_push(params);
   const double elements = static_cast<double>(a.batch) * a.tokens * params.columns;
   d.flops = elements;

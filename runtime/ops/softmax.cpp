@@ -64,10 +64,12 @@ Status lower_softmax(LowerContext& context, const Node& node) {
   d.bindings.back().access = Access::kReadWrite;
   d.set_push(params);
   // Arrays of a few registers; software devices without 64-bit integers keep them in memory.
-  const uint32_t each = (params.keys + d.spec[0] - 1) / d.spec[0];
+  const uint32_t local = row_local_size(context.caps, params.keys);
+  const uint32_t each = (params.keys + local - 1) / local;
   const bool software = context.caps.device_class == DeviceClass::kSoftware;
   const bool held = each <= kMostHeld && (!software || context.caps.int64());
-  d.spec = {d.spec[0], score_kinds(attrs.terms), held ? each : 0u};
+  d.set_constants(SoftmaxConstants{
+      .local_size = local, .kinds = score_kinds(attrs.terms), .held = held ? each : 0u});
   const double elements = static_cast<double>(params.rows) * params.keys;
   d.flops = 40.0 * elements;
   d.bytes = 8.0 * elements;

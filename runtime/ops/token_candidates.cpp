@@ -64,8 +64,10 @@ Status lower_token_candidates(LowerContext& context, const Node& node) {
                 {node.inputs[4], Access::kRead}, {node.outputs[0], Access::kWrite},
                 {node.inputs[2], Access::kRead}, {node.inputs[3], Access::kRead}};
   d.set_push(p);
-  d.spec = {row_local_size(context.caps, p.vocab, passes), from == ScoresFrom::kLogits ? 1u : 0u,
-            choice == BeamChoice::kDrawn ? 1u : 0u};
+  d.set_constants(
+      TokenCandidatesConstants{.local_size = row_local_size(context.caps, p.vocab, passes),
+                               .normalise = from == ScoresFrom::kLogits,
+                               .drawn = choice == BeamChoice::kDrawn});
   const uint64_t rows = uint64_t{p.batch} * p.beams;
   set_row_groups(context, d, rows, 1);
   d.flops = 16.0 * static_cast<double>(rows) * p.vocab;

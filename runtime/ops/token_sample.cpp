@@ -58,8 +58,9 @@ Status lower_token_sample(LowerContext& context, const Node& node) {
                 {node.inputs[2], Access::kRead}, {node.outputs[0], Access::kWrite},
                 {node.inputs[3], Access::kRead}, {node.inputs[4], Access::kRead}};
   d.set_push(p);
-  d.spec = {row_local_size(context.caps, p.search.vocab, kPasses),
-            output == SampleOutput::kScores ? 1u : 0u};
+  d.set_constants(
+      TokenSampleConstants{.local_size = row_local_size(context.caps, p.search.vocab, kPasses),
+                           .all = output == SampleOutput::kScores});
   const uint64_t rows = uint64_t{p.search.batch} * p.search.beams;
   set_row_groups(context, d, rows, 1);
   d.flops = 64.0 * static_cast<double>(rows) * p.search.vocab;

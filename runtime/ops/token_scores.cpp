@@ -100,7 +100,7 @@ Status lower_token_scores(LowerContext& context, const Node& node) {
                 {node.inputs[2], Access::kRead}, {node.outputs[0], Access::kReadWrite},
                 {node.inputs[3], Access::kRead}, {node.inputs[4], Access::kRead}};
   d.set_push(p);
-  d.spec = {row_local_size(context.caps, tokens, kPasses)};
+  d.set_constants(WorkgroupConstants{row_local_size(context.caps, tokens, kPasses)});
   const uint64_t rows = rows_of(p.search);
   set_row_groups(context, d, rows, 1);
   d.flops = 8.0 * static_cast<double>(rows) * p.search.vocab;

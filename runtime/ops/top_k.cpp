@@ -45,7 +45,7 @@ Status lower_top_k(LowerContext& context, const Node& node) {
                         context.caps.subgroup() ? KernelId::top_k_row__f32_none_f32_subgroup
                                                 : KernelId::top_k_row__f32_none_f32,
                         params.rows, params.width);
-  d.spec = {row_local_size(context.caps, params.width, passes)};
+  d.set_constants(WorkgroupConstants{row_local_size(context.caps, params.width, passes)});
   d.set_push(params);
   const double elements = static_cast<double>(params.rows) * params.width;
   d.flops = 8.0 * elements;

@@ -45,7 +45,7 @@ Status lower_unfold(LowerContext& context, const Node& node) {
   params.columns = sizes.channels * sizes.picture.kernel_height * sizes.picture.kernel_width;
   Dispatch d = make_row_dispatch(context, node, KernelId::unfold_row__f32_none_f32, params.rows,
                                  params.columns);
-  const uint32_t local_size = d.spec[0];
+  const uint32_t local_size = row_local_size(context.caps, params.columns);
   params.step_x = local_size % sizes.picture.kernel_width;
   params.step_y = local_size / sizes.picture.kernel_width % sizes.picture.kernel_height;
   params.step_channel = local_size / sizes.picture.kernel_width / sizes.picture.kernel_height;

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "kernels/catalogue.h"
+#include "plan/compiler_traits.h"
 #include "plan/matmul_choice.h"
 
 namespace vkformer {
@@ -52,22 +53,11 @@ struct DeviceCaps {
   DeviceLimits limits;
   Tier tier = Tier::kBaseline;  // the tier in use: what the device has, clamped by the caller
   uint32_t subgroup_size = 1;
-  // Software devices whose compiler keeps uniform loads scalar (Mesa 23 on): smaller tiles win.
-  bool fast_uniform_loads = false;
-  // Those whose uniform loads are plain scalar code, also in loops: a weight that is read once
-  // streams through them faster than through gathers.
-  bool streams_uniform_loads = false;
-  // Software devices whose compiler leaves specialization constants open and does not unroll: it
-  // gets their values in the SPIR-V, and tiles of literal size.
-  bool wants_literals = false;
-  bool has_quads = false;  // subgroup operations within quads, which literal tiles need
+  CompilerTraits compiler;
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
   // Subgroups reduce, convert and work on elements of their matrices (VK_NV_cooperative_matrix2);
   // counts in the matrix tier only.
   bool has_matrix2 = false;
-  // Buffers that a kernel's array may have (descriptor indexing); 0: kernels have none.
-  uint32_t max_table_parts = 0;
-  bool has_int64 = false;  // 64-bit integers in shaders: wider loads on software devices
   // An indirect dispatch begins where the last one with a base began, unless one without came
   // between; a quirk.
   bool keeps_dispatch_base = false;
@@ -80,14 +70,14 @@ struct DeviceCaps {
   std::vector<KernelId> demoted;
 
   bool subgroup() const { return tier >= Tier::kSubgroup; }
-  bool int64() const { return has_int64 && tier >= Tier::kSubgroup; }
+  bool int64() const { return compiler.has_int64 && tier >= Tier::kSubgroup; }
   bool fp16() const { return tier >= Tier::kFp16; }
   bool matrix() const { return tier >= Tier::kMatrix && !matrix_units.empty(); }
   // Kernels whose rows are handed round in quads, a subgroup to a tile.
   bool literal_tiles() const {
-    return wants_literals && subgroup() && subgroup_size == 4 && has_quads;
+    return compiler.wants_literals && subgroup() && subgroup_size == 4 && compiler.has_quads;
   }
-  bool tables() const { return max_table_parts > 0 && tier >= Tier::kSubgroup; }
+  bool tables() const { return compiler.max_table_parts > 0 && tier >= Tier::kSubgroup; }
   bool matrix2() const { return has_matrix2 && matrix(); }
 };
 

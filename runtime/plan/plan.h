@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/catalogue.h"
@@ -36,6 +39,18 @@ struct BoundBuffer {
   Access access = Access::kRead;
 };
 
+// Values of the specialization constants 0, 1, 2, ..., and which list they belong to
+// (shaders/params/constants.h).
+struct SpecConstants {
+  std::vector<uint32_t> values;
+  std::string_view list;
+};
+template <class T>
+SpecConstants constants(const T& fields) {
+  const auto words = std::bit_cast<std::array<uint32_t, sizeof(T) / sizeof(uint32_t)>>(fields);
+  return {{words.begin(), words.end()}, T::kListName};
+}
+
 // One vkCmdDispatch. Binding i of the kernel is bindings[i].
 struct Dispatch {
   KernelId kernel{};
@@ -43,7 +58,8 @@ struct Dispatch {
   std::string label;
   std::vector<BoundBuffer> bindings;
   std::vector<std::byte> push;  // at most 128 bytes
-  std::vector<uint32_t> spec;   // values of the specialization constants 0, 1, 2, ...
+  std::vector<uint32_t> spec;   // SpecConstants::values
+  std::string_view spec_list;   // SpecConstants::list
   // Of a kernel with a table (set 1), the binding whose buffer it has in parts, and how long a part
   // is. Part i begins i parts behind the buffer's begin; only whole ones are there.
   uint32_t table_binding = 0;
@@ -67,6 +83,21 @@ struct Dispatch {
     T params{};
     std::memcpy(&params, push.data(), std::min(sizeof(T), push.size()));
     return params;
+  }
+  void set_constants(SpecConstants set) {
+    spec = std::move(set.values);
+    spec_list = set.list;
+  }
+  template <class T>
+  void set_constants(const T& fields) {
+    set_constants(constants(fields));
+  }
+  // What set_constants was given, of the same type.
+  template <class T>
+  T constants_as() const {
+    std::array<uint32_t, sizeof(T) / sizeof(uint32_t)> words{};
+    std::copy_n(spec.begin(), std::min(words.size(), spec.size()), words.begin());
+    return std::bit_cast<T>(words);
   }
 };
 

@@ -118,7 +118,7 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
   }
   const EnabledFeatures enabled = read_chain(adopted.enabled_features);
   const bool core = s.version >= VK_API_VERSION_1_2;
-  s.caps.has_int64 = s.caps.has_int64 && enabled.int64;
+  s.caps.compiler.has_int64 = s.caps.compiler.has_int64 && enabled.int64;
   s.fp16 =
       s.fp16 && enabled.fp16 && (core || names(adopted, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME));
   s.timeline = s.timeline && enabled.timeline &&
@@ -132,7 +132,7 @@ Result<Snapshot> adopted_snapshot(const AdoptedDevice& adopted, const InstanceAp
                        names(adopted, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
   const bool indexes =
       enabled.tables && (core || names(adopted, VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME));
-  if (!indexes) s.caps.max_table_parts = 0;
+  if (!indexes) s.caps.compiler.max_table_parts = 0;
   s.leave_out_unsized_units();
   if (!enabled.fp16) s.info.notes.push_back("the application did not enable shaderFloat16");
   if (!enabled.timeline) {
@@ -193,7 +193,7 @@ Result<DeviceRequirements> device_requirements(PFN_vkGetInstanceProcAddr get, Vk
   }
   DeviceRequirements found;
   const bool core = s.version >= VK_API_VERSION_1_2;
-  found.shader_int64 = s.caps.has_int64 ? VK_TRUE : VK_FALSE;
+  found.shader_int64 = s.caps.compiler.has_int64 ? VK_TRUE : VK_FALSE;
   found.shader_float16 = s.fp16 ? VK_TRUE : VK_FALSE;
   found.timeline_semaphore = s.timeline ? VK_TRUE : VK_FALSE;
   found.cooperative_matrix = s.matrix ? VK_TRUE : VK_FALSE;
@@ -208,7 +208,7 @@ Result<DeviceRequirements> device_requirements(PFN_vkGetInstanceProcAddr get, Vk
       found.extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     }
   }
-  found.descriptor_indexing = s.caps.max_table_parts > 0 ? VK_TRUE : VK_FALSE;
+  found.descriptor_indexing = s.caps.compiler.max_table_parts > 0 ? VK_TRUE : VK_FALSE;
   if (found.descriptor_indexing && !core) {
     found.extensions.push_back(VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME);
   }

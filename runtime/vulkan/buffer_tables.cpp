@@ -20,7 +20,7 @@ uint32_t max_table_parts(const VkPhysicalDeviceDescriptorIndexingProperties& lim
 Result<VkDescriptorSetLayout> make_table_layout(Context& context) {
   VkDescriptorSetLayoutBinding binding{};
   binding.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  binding.descriptorCount = context.caps.max_table_parts;
+  binding.descriptorCount = context.caps.compiler.max_table_parts;
   binding.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
   const VkDescriptorBindingFlags flags = VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT |
                                          VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT;
@@ -48,8 +48,8 @@ size_t BufferTables::add(const Source& source) {
   };
   const auto found = std::find_if(tables_.begin(), tables_.end(), same);
   if (found == tables_.end()) {
-    const uint64_t parts =
-        std::min<uint64_t>(source.range.range / source.part_bytes, context_.caps.max_table_parts);
+    const uint64_t parts = std::min<uint64_t>(source.range.range / source.part_bytes,
+                                              context_.caps.compiler.max_table_parts);
     tables_.push_back({source, static_cast<uint32_t>(parts), VK_NULL_HANDLE});
     return tables_.size() - 1;
   }

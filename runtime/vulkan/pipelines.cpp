@@ -102,6 +102,14 @@ Status check_dispatch(const Dispatch& dispatch, const KernelInterface& interface
                                    " bytes of push constants, but its shader declares ",
                                    interface.push_bytes, "; correct the lowering"}));
   }
+  const KernelInfo& info = kernel_info(dispatch.kernel);
+  // Nobody sets the constants of a kernel that has none.
+  const std::string_view list = info.constants > 0 ? info.constants_list : std::string_view();
+  if (dispatch.spec_list != list) {
+    return internal_error(
+        message({who, " is given the specialization constants of '", dispatch.spec_list,
+                 "', but its shader declares '", list, "'; correct the lowering"}));
+  }
   // Defaults are never relied on: those of a constant and of a workgroup axis may differ.
   if (!interface.spec_ids.empty() && interface.spec_ids.back() >= dispatch.spec.size()) {
     return internal_error(message({who, " is given ", dispatch.spec.size(),
@@ -227,7 +235,7 @@ Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   auto interface = reflect_spirv(words);
   if (!interface) return interface.error().with_context(quoted(name));
   kernel.interface = std::move(*interface);
-  if (!context_.caps.wants_literals) {
+  if (!context_.caps.compiler.wants_literals) {
     VKF_ASSIGN(kernel.module, make_module(words, name));
   }
   const Status status = make_layouts(kernel, name);
@@ -310,8 +318,9 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   }
   const KernelInfo& info = kernel_info(id);
   VKF_CHECK(check_kernel(info.name, info.features, found->interface, spec, context_.caps));
-  VKF_ASSIGN(VkPipeline made, context_.caps.wants_literals ? make_literal_pipeline(id, *found, spec)
-                                                           : make_pipeline(*found, info, spec));
+  VKF_ASSIGN(VkPipeline made, context_.caps.compiler.wants_literals
+                                  ? make_literal_pipeline(id, *found, spec)
+                                  : make_pipeline(*found, info, spec));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [it, inserted] = pipelines_.try_emplace(key, made);
   if (!inserted) context_.api.DestroyPipeline(context_.device, made, context_.allocator);

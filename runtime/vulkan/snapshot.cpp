@@ -160,13 +160,13 @@ void ask_features(const InstanceApi& api, Snapshot& s, PropertyChain& chain) {
   }
   api.GetPhysicalDeviceFeatures2(s.physical, &all);
   s.fp16 = fp16.shaderFloat16 == VK_TRUE;
-  s.caps.has_int64 = all.features.shaderInt64 == VK_TRUE;
+  s.caps.compiler.has_int64 = all.features.shaderInt64 == VK_TRUE;
   s.timeline = timeline.timelineSemaphore == VK_TRUE;
   // What has kernels with tables is a software device; no other needs them enabled.
   const bool indexes = TableFeatures::whole(tables.indexing) &&
                        all.features.shaderStorageBufferArrayDynamicIndexing == VK_TRUE;
   if (indexes && s.caps.device_class == DeviceClass::kSoftware) {
-    s.caps.max_table_parts = max_table_parts(chain.indexing);
+    s.caps.compiler.max_table_parts = max_table_parts(chain.indexing);
   }
   if (!matrix.whole()) return;
   s.caps.matrix_units = matrix_units_of(api.GetInstanceProcAddr, api.instance, s.physical);
@@ -196,10 +196,10 @@ void leave_out_absent(Snapshot& s) {
     s.info.notes.push_back("offers VK_NV_cooperative_matrix2, but " + missing2);
   }
 #ifdef VKFORMER_WITHOUT_TABLES
-  s.caps.max_table_parts = 0;
+  s.caps.compiler.max_table_parts = 0;
 #endif
 #ifdef VKFORMER_WITHOUT_INT64
-  s.caps.has_int64 = false;
+  s.caps.compiler.has_int64 = false;
 #endif
 }
 
@@ -276,14 +276,14 @@ void describe(Snapshot& s) {
 // What is known of the compilers of software drivers (docs/devices.md).
 void describe_compiler(DeviceCaps& caps) {
   if (caps.device_class != DeviceClass::kSoftware) return;
-  caps.wants_literals = caps.driver.find("SwiftShader") != std::string::npos;
+  caps.compiler.wants_literals = caps.driver.find("SwiftShader") != std::string::npos;
   const size_t at = caps.driver.find("Mesa ");
   if (at == std::string::npos) return;
   const int version = std::atoi(caps.driver.c_str() + at + 5);
   // Mesa's lavapipe from 23 on keeps loads from uniform addresses scalar; at 25.0 each is still a
   // loop of its own, at 26.2 it is not.
-  caps.fast_uniform_loads = version >= 23;
-  caps.streams_uniform_loads = version >= 26;
+  caps.compiler.fast_uniform_loads = version >= 23;
+  caps.compiler.streams_uniform_loads = version >= 26;
 }
 
 // The part of DeviceInfo that clamping changes.
@@ -350,7 +350,8 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     s.subgroup = (chain.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                  (chain.subgroup.supportedOperations & kSubgroupNeeds) == kSubgroupNeeds &&
                  s.caps.subgroup_size >= 4;
-    s.caps.has_quads = (chain.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_QUAD_BIT) != 0;
+    s.caps.compiler.has_quads =
+        (chain.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_QUAD_BIT) != 0;
     leave_out_absent(s);
     s.leave_out_unsized_units();
     describe_driver(chain, s);
@@ -377,8 +378,8 @@ Status clamp_snapshot(Snapshot& s, const DeviceOptions& options,
     VKF_ASSIGN(const DeviceProfile profile, device_profile(options.limits));
     s.caps.limits = clamp_limits(s.caps.limits, profile.limits);
     s.caps.tier = std::min(s.caps.tier, profile.max_tier);
-    s.caps.has_int64 = s.caps.has_int64 && profile.int64;
-    s.caps.max_table_parts = 0;
+    s.caps.compiler.has_int64 = s.caps.compiler.has_int64 && profile.int64;
+    s.caps.compiler.max_table_parts = 0;
     s.timeline = s.timeline && profile.timeline;
   }
   mirror_limits(s);

@@ -1,15 +1,9 @@
-// needs: MatmulParams p, kRows, kAlignedA, c[], load_row, load_row_at, load_a4's VKF_INT64.
+// needs: MatmulParams p, kRows, kNorm, kAlignedA, c[], load_row, load_row_at, load_a4's VKF_INT64.
 // A norm in front of a product of a few rows: kNorm says which, its gain (and bias) lie in C's
 // binding, as rms_norm and layer_norm have them. Lanes of a slice read the same part of a row, so that
 // nothing is exchanged but the sums of slices (moments_of_all, the shader's).
 #ifndef VKF_MATMUL_NORM_GLSL
 #define VKF_MATMUL_NORM_GLSL
-#if VKF_LITERAL
-const uint kNorm = 0u;
-#else
-layout(constant_id = 6) const uint kNorm = 0u;  // kNormNone, kNormRms or kNormLayer
-#endif
-
 #if VKF_INT64
 layout(binding = 2) readonly buffer C4 { u64vec2 c4[]; };
 vec4 load_c4(uint i) {

@@ -1,6 +1,7 @@
 // Push constants of the attention kernels.
 #ifndef VKFORMER_PARAMS_ATTENTION_H
 #define VKFORMER_PARAMS_ATTENTION_H
+#include "constants.h"
 #include "score_terms.h"
 
 // Where element (b, h, t, e) of an operand lies in its binding, in elements:
@@ -116,4 +117,110 @@ static_assert(sizeof(AttentionWeightsParams) == 116);
 static_assert(sizeof(AttentionDecodeParams) == 72);
 static_assert(sizeof(KvAppendParams) == 44);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_ATTENTION_TILED_HEADS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)             /* E */ \
+  constant(2, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(3, kSoftcap, softcap, 0)          /* bits of a float; 0: none */
+#define VKF_ATTENTION_TILED_SIZES(constant) \
+  constant(4, kRows, rows, 8) \
+  constant(5, kQuads, quads, 0)        /* 1: read k four elements at a time */ \
+  constant(6, kSparse, sparse, 0)      /* 1: there are sparse terms */ \
+  constant(7, kRelative, relative, 0)  /* VKF_RELATIVE_*; then kLocalSize >= kRows */ \
+  constant(8, kCounting, counting, 0)  /* 1: y (B, H, T) is how many keys are visited */
+#define VKF_ATTENTION_TILED_CONSTANTS(constant) \
+  VKF_ATTENTION_TILED_HEADS(constant) \
+  VKF_ATTENTION_TILED_SIZES(constant)
+VKF_CONSTANTS_STRUCT(AttentionTiledConstants, VKF_ATTENTION_TILED_CONSTANTS)
+
+#define VKF_ATTENTION_LANES_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 8) \
+  constant(1, kQueries, queries, 2)          /* of one invocation */ \
+  constant(2, kWidth, width, 64)             /* E */ \
+  constant(3, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(4, kKinds, kinds, 1)              /* VKF_KIND_* of the terms; 0: nothing is masked */ \
+  constant(5, kSoftcap, softcap, 0)          /* bits of a float; 0: none */ \
+  constant(6, kRelative, relative, 0)        /* VKF_RELATIVE_*, without values and sparse terms */ \
+  constant(7, kCounting, counting, 0)        /* 1: y (B, H, T) is how many keys are visited */ \
+  constant(8, kKeys, keys, 2)  /* a power of two; 1 with sparse terms or kRelative */ \
+  constant(9, kRun, run, 4)                  /* elements that a lane loads at once: 1, 4, 8 */
+VKF_CONSTANTS_STRUCT(AttentionLanesConstants, VKF_ATTENTION_LANES_CONSTANTS)
+
+#define VKF_ATTENTION_STATIONARY_CONSTANTS(constant) \
+  constant(0, kKinds, kinds, 1)      /* VKF_KIND_* of the terms; 0: nothing is masked */ \
+  constant(1, kSoftcap, softcap, 0)  /* bits of a float; 0: none */
+VKF_CONSTANTS_STRUCT(AttentionStationaryConstants, VKF_ATTENTION_STATIONARY_CONSTANTS)
+
+#define VKF_ATTENTION_UNITS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 128)   /* kSubgroups * kLanes */ \
+  constant(1, kSubgroups, subgroups, 4) \
+  constant(2, kLanes, lanes, 32) \
+  constant(3, kParts, parts, 2) \
+  constant(4, kUnitM, unit_m, 16) \
+  constant(5, kUnitN, unit_n, 16) \
+  constant(6, kUnitK, unit_k, 16) \
+  constant(7, kWidth, width, 64)             /* E */ \
+  constant(8, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(9, kKinds, kinds, 0)              /* VKF_KIND_* of the terms, but sparse ones */ \
+  constant(10, kSoftcap, softcap, 0)         /* bits of a float; 0: none */ \
+  constant(11, kQuads, quads, 0)             /* 1: load four elements at a time */
+VKF_CONSTANTS_STRUCT(AttentionUnitsConstants, VKF_ATTENTION_UNITS_CONSTANTS)
+
+#define VKF_ATTENTION_UNITS_NV_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 128) \
+  constant(1, kSubgroups, subgroups, 4) \
+  constant(2, kUnitM, unit_m, 16) \
+  constant(3, kUnitN, unit_n, 16) \
+  constant(4, kWidth, width, 64)             /* E */ \
+  constant(5, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(6, kKinds, kinds, 0)              /* VKF_KIND_* of the terms, but sparse ones */ \
+  constant(7, kSoftcap, softcap, 0)          /* bits of a float; 0: none */ \
+  constant(8, kQuads, quads, 0)              /* 1: load four elements at a time */
+VKF_CONSTANTS_STRUCT(AttentionUnitsNvConstants, VKF_ATTENTION_UNITS_NV_CONSTANTS)
+
+#define VKF_ATTENTION_DECODE_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)               /* E */ \
+  constant(2, kValueWidth, value_width, 64)    /* Ev */ \
+  constant(3, kCross, cross, 0)  /* 0: the cache of earlier steps; 1: an encoder's keys */ \
+  constant(4, kQueries, queries, 1)            /* 2: the sinks meet a query of their own */ \
+  constant(5, kRolls, rolls, 0)                /* 1: the cache has fewer lines than positions */ \
+  constant(6, kSoftcap, softcap, 0)            /* bits of a float; 0: none */ \
+  constant(7, kHeads, heads, 1)                /* a divisor of H / Hkv */ \
+  constant(8, kPartKeys, part_keys, 0)         /* keys of a part; 0: one part */ \
+  constant(9, kParts, parts, 1) \
+  constant(10, kQuads, quads, 0)               /* 1: read k four elements at a time */ \
+  constant(11, kCacheFormat, cache_format, 1)
+VKF_CONSTANTS_STRUCT(AttentionDecodeConstants, VKF_ATTENTION_DECODE_CONSTANTS)
+
+#define VKF_ATTENTION_DECODE_LANES_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 8) \
+  constant(1, kWidth, width, 64)               /* E */ \
+  constant(2, kValueWidth, value_width, 64)    /* Ev */ \
+  constant(3, kCross, cross, 0)  /* 0: the cache of earlier steps; 1: an encoder's keys */ \
+  constant(4, kRun, run, 8)                    /* elements that a lane loads at once: 1, 4, 8 */ \
+  constant(5, kRolls, rolls, 0)                /* 1: the cache has fewer lines than positions */ \
+  constant(6, kSoftcap, softcap, 0)            /* bits of a float; 0: none */ \
+  constant(7, kHeads, heads, 1)                /* a divisor of H / Hkv */ \
+  constant(8, kPartKeys, part_keys, 0)         /* keys of a part; 0: one part */ \
+  constant(9, kParts, parts, 1) \
+  constant(10, kCacheFormat, cache_format, 1)
+VKF_CONSTANTS_STRUCT(AttentionDecodeLanesConstants, VKF_ATTENTION_DECODE_LANES_CONSTANTS)
+
+#define VKF_ATTENTION_WEIGHTS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)           /* E */ \
+  constant(2, kSoftcap, softcap, 0)        /* bits of a float; 0: none */ \
+  constant(3, kRelative, relative, 0)      /* VKF_RELATIVE_*; values do not matter here */ \
+  constant(4, kKinds, kinds, 0)            /* VKF_KIND_* of the terms */ \
+  constant(5, kQuads, quads, 0)            /* 1: read k four elements at a time */
+VKF_CONSTANTS_STRUCT(AttentionWeightsConstants, VKF_ATTENTION_WEIGHTS_CONSTANTS)
+
+#define VKF_KV_APPEND_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kCacheFormat, cache_format, 1) \
+  constant(2, kFromRow, from_row, 0)          /* 1: X has a row for every row of the cache */
+VKF_CONSTANTS_STRUCT(KvAppendConstants, VKF_KV_APPEND_CONSTANTS)
 #endif

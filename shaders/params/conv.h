@@ -1,6 +1,7 @@
 // Push constants of unfold and conv: a picture by its strides, and the window that goes over it.
 #ifndef VKFORMER_PARAMS_CONV_H
 #define VKFORMER_PARAMS_CONV_H
+#include "constants.h"
 #include "types.h"
 
 // A picture (B, C, H, W) in any order of axes, and the positions of a kernel over it. Pixels
@@ -52,4 +53,12 @@ static_assert(sizeof(ConvPicture) == 60);
 static_assert(sizeof(UnfoldParams) == 80);
 static_assert(sizeof(ConvParams) == 104);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_CONV_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kSpan, span, 4) \
+  constant(2, kChunk, chunk, 64) \
+  constant(3, kActivation, activation, 0)
+VKF_CONSTANTS_STRUCT(ConvConstants, VKF_CONV_CONSTANTS)
 #endif

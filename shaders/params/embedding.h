@@ -1,6 +1,7 @@
 // Push constants of embedding.
 #ifndef VKFORMER_PARAMS_EMBEDDING_H
 #define VKFORMER_PARAMS_EMBEDDING_H
+#include "constants.h"
 #include "types.h"
 #ifdef __cplusplus
 inline constexpr uint32_t kNormWidth = 2048;
@@ -31,4 +32,12 @@ struct EmbeddingParams {
 #ifdef __cplusplus
 static_assert(sizeof(EmbeddingParams) == 72);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_EMBEDDING_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kHasPositions, has_positions, 0) \
+  constant(2, kHasTypes, has_types, 0) \
+  constant(3, kFormat, format, 0)               /* MatrixFormat, where the weight is in blocks */
+VKF_CONSTANTS_STRUCT(EmbeddingConstants, VKF_EMBEDDING_CONSTANTS)
 #endif

@@ -1,6 +1,7 @@
 // Push constants of group_norm.
 #ifndef VKFORMER_PARAMS_GROUP_NORM_H
 #define VKFORMER_PARAMS_GROUP_NORM_H
+#include "constants.h"
 #include "types.h"
 
 // A group is `outer` runs of `inner` neighbouring elements.
@@ -22,4 +23,10 @@ struct GroupNormParams {
 #ifdef __cplusplus
 static_assert(sizeof(GroupNormParams) == 48);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_GROUP_NORM_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kChannelsLast, channels_last, 0)
+VKF_CONSTANTS_STRUCT(GroupNormConstants, VKF_GROUP_NORM_CONSTANTS)
 #endif

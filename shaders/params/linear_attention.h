@@ -5,6 +5,7 @@
 // constant one behind them included where there is one (has_one).
 #ifndef VKFORMER_PARAMS_LINEAR_ATTENTION_H
 #define VKFORMER_PARAMS_LINEAR_ATTENTION_H
+#include "constants.h"
 #include "attention.h"
 
 #define VKF_MAP_ELU 0u    // elu(x) + 1
@@ -114,4 +115,56 @@ static_assert(sizeof(LinearOutputParams) == 76);
 static_assert(sizeof(LinearWeightsParams) == 44);
 static_assert(sizeof(LinearStepParams) == 32);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_LINEAR_FEATURES_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kRows, rows, 8) \
+  constant(2, kWidth, width, 64)           /* E */ \
+  constant(3, kMap, map, 0)                /* VKF_MAP_* */ \
+  constant(4, kHasOne, has_one, 0)         /* 1: a constant feature carries kernel_eps */ \
+  constant(5, kHasMask, has_mask, 0) \
+  constant(6, kStep, step, 0)              /* 1: one token a slot */ \
+  constant(7, kSpread, spread, 1)          /* features that an invocation takes at once */
+VKF_CONSTANTS_STRUCT(LinearFeaturesConstants, VKF_LINEAR_FEATURES_CONSTANTS)
+
+#define VKF_LINEAR_STATE_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kFeatures, features, 16) \
+  constant(2, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(3, kFades, fades, 0)              /* 1: features are exponents, and keys have peaks */ \
+  constant(4, kHasOne, has_one, 0)           /* 1: the last feature is the constant one */ \
+  constant(5, kHasMask, has_mask, 0) \
+  constant(6, kDirect, direct, 0)  /* 1: no tile; a software device reads F once for all lanes */
+VKF_CONSTANTS_STRUCT(LinearStateConstants, VKF_LINEAR_STATE_CONSTANTS)
+
+#define VKF_LINEAR_SCAN_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kCausal, causal, 0) \
+  constant(2, kFades, fades, 0)            /* 1: states are relative to their peaks */ \
+  constant(3, kHasOne, has_one, 0)         /* 1: the peak is that of all keys, later ones too */
+VKF_CONSTANTS_STRUCT(LinearScanConstants, VKF_LINEAR_SCAN_CONSTANTS)
+
+#define VKF_LINEAR_OUTPUT_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kRows, rows, 8) \
+  constant(2, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(3, kCausal, causal, 0) \
+  constant(4, kFades, fades, 0)              /* 1: keys' features are exponents */ \
+  constant(5, kHasOne, has_one, 0)           /* 1: the last feature is the constant one */ \
+  constant(6, kDirect, direct, 0)  /* 1: no query tile; a software device reads F once for all lanes */
+VKF_CONSTANTS_STRUCT(LinearOutputConstants, VKF_LINEAR_OUTPUT_CONSTANTS)
+
+#define VKF_LINEAR_WEIGHTS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kCausal, causal, 0) \
+  constant(2, kFades, fades, 0)            /* 1: keys' features are exponents */ \
+  constant(3, kHasOne, has_one, 0)         /* 1: the last feature is the constant one */
+VKF_CONSTANTS_STRUCT(LinearWeightsConstants, VKF_LINEAR_WEIGHTS_CONSTANTS)
+
+#define VKF_LINEAR_STEP_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kFades, fades, 0)            /* 1: keys' features are exponents */ \
+  constant(2, kHasOne, has_one, 0)         /* 1: the last feature is the constant one */
+VKF_CONSTANTS_STRUCT(LinearStepConstants, VKF_LINEAR_STEP_CONSTANTS)
 #endif

@@ -1,6 +1,7 @@
 // Push constants of the Reformer's kernels: lsh_hash, lsh_sort, chunk_attention, mix_rounds.
 #ifndef VKFORMER_PARAMS_LSH_H
 #define VKFORMER_PARAMS_LSH_H
+#include "constants.h"
 #include "attention.h"
 
 // Factors that a number of buckets may be split into.
@@ -57,4 +58,26 @@ static_assert(sizeof(LshSortParams) == 20);
 static_assert(sizeof(ChunkAttentionParams) == 100);
 static_assert(sizeof(MixRoundsParams) == 20);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_LSH_HASH_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)           /* E */ \
+  constant(2, kHasMask, has_mask, 0)
+VKF_CONSTANTS_STRUCT(LshHashConstants, VKF_LSH_HASH_CONSTANTS)
+
+#define VKF_LSH_SORT_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 128) \
+  constant(1, kFirstPass, first_pass, 1)
+VKF_CONSTANTS_STRUCT(LshSortConstants, VKF_LSH_SORT_CONSTANTS)
+
+#define VKF_CHUNK_ATTENTION_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)             /* E */ \
+  constant(2, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(3, kHasOrder, has_order, 0)       /* 0: tokens stand as they are */ \
+  constant(4, kHasMask, has_mask, 0) \
+  constant(5, kShared, shared, 0)            /* 1: keys are queries scaled to length 1 (LSH) */ \
+  constant(6, kStats, stats, 0)              /* 1: rows end with highest score and weight */
+VKF_CONSTANTS_STRUCT(ChunkAttentionConstants, VKF_CHUNK_ATTENTION_CONSTANTS)
 #endif

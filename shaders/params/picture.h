@@ -1,6 +1,7 @@
 // Push constants of picture_values.
 #ifndef VKFORMER_PARAMS_PICTURE_H
 #define VKFORMER_PARAMS_PICTURE_H
+#include "constants.h"
 #include "types.h"
 
 struct PictureValuesParams {
@@ -16,4 +17,10 @@ struct PictureValuesParams {
 #ifdef __cplusplus
 static_assert(sizeof(PictureValuesParams) == 32);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_PICTURE_VALUES_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kLast, last, 0)
+VKF_CONSTANTS_STRUCT(PictureValuesConstants, VKF_PICTURE_VALUES_CONSTANTS)
 #endif

@@ -2,6 +2,7 @@
 // additive_attention.
 #ifndef VKFORMER_PARAMS_RECURRENT_H
 #define VKFORMER_PARAMS_RECURRENT_H
+#include "constants.h"
 #include "types.h"
 
 struct RecurrenceParams {
@@ -68,4 +69,31 @@ static_assert(sizeof(RecurrentCellParams) == 16);
 static_assert(sizeof(MoveColumnsParams) == 32);
 static_assert(sizeof(AdditiveAttentionParams) == 64);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_RECURRENCE_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)           /* Hd */ \
+  constant(2, kLstm, lstm, 0) \
+  constant(3, kFormat, format, 0)          /* MatrixFormat, where the weight is in blocks */
+VKF_CONSTANTS_STRUCT(RecurrenceConstants, VKF_RECURRENCE_CONSTANTS)
+
+#define VKF_RECURRENT_CELL_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kChunk, chunk, 256) \
+  constant(2, kLstm, lstm, 0)
+VKF_CONSTANTS_STRUCT(RecurrentCellConstants, VKF_RECURRENT_CELL_CONSTANTS)
+
+#define VKF_MOVE_COLUMNS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kChunk, chunk, 256) \
+  constant(2, kFrom, from, 1)              /* 0: zeros, 1: x; VKF_STEP: 1 stores, 2 loads */
+VKF_CONSTANTS_STRUCT(MoveColumnsConstants, VKF_MOVE_COLUMNS_CONSTANTS)
+
+#define VKF_ADDITIVE_ATTENTION_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)           /* A, columns of q */ \
+  constant(2, kScore, score, 0)            /* kScore* of recurrent.h */ \
+  constant(3, kStaged, staged, 64)         /* A, or 1 where q is read by position */
+VKF_CONSTANTS_STRUCT(AdditiveAttentionConstants, VKF_ADDITIVE_ATTENTION_CONSTANTS)
 #endif

@@ -1,6 +1,7 @@
 // Push constants of roofline_fma.
 #ifndef VKFORMER_PARAMS_ROOFLINE_H
 #define VKFORMER_PARAMS_ROOFLINE_H
+#include "constants.h"
 #include "types.h"
 
 // Multiply-adds of every component in one iteration of roofline_fma's loop.
@@ -15,4 +16,12 @@ struct RooflineFmaParams {
 #ifdef __cplusplus
 static_assert(sizeof(RooflineFmaParams) == 16);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_ROOFLINE_UNITS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 128) \
+  constant(1, kUnitM, unit_m, 16) \
+  constant(2, kUnitN, unit_n, 16) \
+  constant(3, kUnitK, unit_k, 16)
+VKF_CONSTANTS_STRUCT(RooflineUnitsConstants, VKF_ROOFLINE_UNITS_CONSTANTS)
 #endif

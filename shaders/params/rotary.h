@@ -1,6 +1,7 @@
 // Push constants of rotary.
 #ifndef VKFORMER_PARAMS_ROTARY_H
 #define VKFORMER_PARAMS_ROTARY_H
+#include "constants.h"
 #include "types.h"
 
 struct RotaryParams {
@@ -32,4 +33,18 @@ struct RotaryAppendParams {
 static_assert(sizeof(RotaryParams) == 36);
 static_assert(sizeof(RotaryAppendParams) == 40);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_ROTARY_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kHeadsPerGroup, heads_per_group, 1) \
+  constant(2, kInterleaved, interleaved, 0) \
+  constant(3, kHasPositions, has_positions, 0)
+VKF_CONSTANTS_STRUCT(RotaryConstants, VKF_ROTARY_CONSTANTS)
+
+#define VKF_ROTARY_APPEND_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kHeadsPerGroup, heads_per_group, 1) \
+  constant(2, kInterleaved, interleaved, 0)
+VKF_CONSTANTS_STRUCT(RotaryAppendConstants, VKF_ROTARY_APPEND_CONSTANTS)
 #endif

@@ -1,6 +1,7 @@
 // Push constants of the kernels that move and mix rows: gather_rows, concat_columns, combine.
 #ifndef VKFORMER_PARAMS_ROW_MOVES_H
 #define VKFORMER_PARAMS_ROW_MOVES_H
+#include "constants.h"
 #include "types.h"
 
 struct GatherRowsParams {
@@ -30,4 +31,16 @@ static_assert(sizeof(GatherRowsParams) == 16);
 static_assert(sizeof(ConcatColumnsParams) == 16);
 static_assert(sizeof(CombineParams) == 32);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_RUN_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kChunk, chunk, 512)
+VKF_CONSTANTS_STRUCT(RunConstants, VKF_RUN_CONSTANTS)
+
+#define VKF_GATHER_ROWS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kChunk, chunk, 512) \
+  constant(2, kHasAddend, has_addend, 0)
+VKF_CONSTANTS_STRUCT(GatherRowsConstants, VKF_GATHER_ROWS_CONSTANTS)
 #endif

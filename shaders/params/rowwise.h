@@ -1,6 +1,7 @@
 // Push constants of the row-wise kernels that have no header of their own.
 #ifndef VKFORMER_PARAMS_ROWWISE_H
 #define VKFORMER_PARAMS_ROWWISE_H
+#include "constants.h"
 #include "types.h"
 
 // log_softmax, argmax, row_entropy, top_k.
@@ -31,4 +32,17 @@ static_assert(sizeof(RowParams) == 16);
 static_assert(sizeof(ElementParams) == 16);
 static_assert(sizeof(MeanPoolParams) == 20);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_ACTIVATION_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kKind, kind, 0) \
+  constant(2, kChunk, chunk, 512)
+VKF_CONSTANTS_STRUCT(ActivationConstants, VKF_ACTIVATION_CONSTANTS)
+
+#define VKF_MEAN_POOL_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kHasMask, has_mask, 0) \
+  constant(2, kColumns, columns, 1)        /* that an invocation sums at a time */
+VKF_CONSTANTS_STRUCT(MeanPoolConstants, VKF_MEAN_POOL_CONSTANTS)
 #endif

@@ -9,6 +9,7 @@
 //             score, n, and the n tokens that must come right before it
 #ifndef VKFORMER_PARAMS_SAMPLING_H
 #define VKFORMER_PARAMS_SAMPLING_H
+#include "constants.h"
 #include "search.h"
 
 #define VKF_CHOICE_WORDS 16u
@@ -43,4 +44,10 @@ struct SampleParams {
 static_assert(sizeof(ChoiceRow) == 4 * VKF_CHOICE_WORDS);
 static_assert(sizeof(SampleParams) == 28);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_TOKEN_SAMPLE_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kAll, all, 0)  /* 1: gives what every token is worth, and draws none */
+VKF_CONSTANTS_STRUCT(TokenSampleConstants, VKF_TOKEN_SAMPLE_CONSTANTS)
 #endif

@@ -10,6 +10,7 @@
 //                          log-probabilities of the tokens
 #ifndef VKFORMER_PARAMS_SEARCH_H
 #define VKFORMER_PARAMS_SEARCH_H
+#include "constants.h"
 #include "types.h"
 
 #define VKF_MAX_BEAMS 16
@@ -59,4 +60,19 @@ struct SearchSettings {
 static_assert(sizeof(SearchParams) == 24);
 static_assert(sizeof(SearchSettings) == 80);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_TOKEN_CANDIDATES_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kNormalise, normalise, 1)    /* 0: what comes in are log-probabilities */ \
+  constant(2, kDrawn, drawn, 0)            /* 1: the K are drawn without being put back */
+VKF_CONSTANTS_STRUCT(TokenCandidatesConstants, VKF_TOKEN_CANDIDATES_CONSTANTS)
+
+#define VKF_BEAM_SELECT_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 32) \
+  constant(1, kPicks, picks, 4)            /* candidates looked at, of n K */ \
+  constant(2, kGroups, groups, 1)          /* items that are groups of one search */ \
+  constant(3, kGroup, group, 0)            /* whose turn it is */ \
+  constant(4, kDrawn, drawn, 0)            /* 1: candidates are ranked with noise */
+VKF_CONSTANTS_STRUCT(BeamSelectConstants, VKF_BEAM_SELECT_CONSTANTS)
 #endif

@@ -1,6 +1,7 @@
 // Push constants of softmax.
 #ifndef VKFORMER_PARAMS_SOFTMAX_H
 #define VKFORMER_PARAMS_SOFTMAX_H
+#include "constants.h"
 #include "score_terms.h"
 
 struct SoftmaxParams {
@@ -15,4 +16,11 @@ struct SoftmaxParams {
 #ifdef __cplusplus
 static_assert(sizeof(SoftmaxParams) == 64);
 #endif
+
+// Specialization constants (constants.h).
+#define VKF_SOFTMAX_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kKinds, kinds, 0)            /* VKF_KIND_* of the terms */ \
+  constant(2, kHeld, held, 0)              /* keys of an invocation, kept in registers; 0: in Y */
+VKF_CONSTANTS_STRUCT(SoftmaxConstants, VKF_SOFTMAX_CONSTANTS)
 #endif

@@ -61,7 +61,8 @@ Device emulated_device(uint32_t size, DeviceClass device_class) {
   DeviceCaps& caps = device.impl()->impl().context.caps;
   caps.subgroup_size = size;
   caps.device_class = device_class;
-  caps.wants_literals = caps.streams_uniform_loads = caps.has_int64 = false;
+  caps.compiler.wants_literals = caps.compiler.streams_uniform_loads = caps.compiler.has_int64 =
+      false;
   return device;
 }
 

@@ -9,8 +9,8 @@ constexpr const char* kKernel = "attention_stationary__f32_f32_f32_tables";
 // As a device whose compiler wants literals.
 DeviceCaps wanting_literals(DeviceCaps caps) {
   caps.device_class = DeviceClass::kSoftware;
-  caps.wants_literals = true;
-  caps.has_int64 = false;
+  caps.compiler.wants_literals = true;
+  caps.compiler.has_int64 = false;
   return caps;
 }
 
@@ -72,7 +72,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("stationary attention with every mask and bias, alone and together") {
     if (!device_with_tables()) return;
     // Other compilers take seconds for every kind of terms.
-    const uint32_t step = test_device()->impl()->caps().wants_literals ? 1 : 5;
+    const uint32_t step = test_device()->impl()->caps().compiler.wants_literals ? 1 : 5;
     for (uint32_t terms = 0; terms < 16; terms += step) {
       AttentionCase c = sized(21, 70);
       c.batch = c.heads = c.kv_heads = 2;
@@ -148,8 +148,8 @@ TEST_SUITE("cpu") {
   TEST_CASE("keys pass by where rows are whole parts of a table that holds them") {
     DeviceCaps caps = wanting_literals(caps_of_tier(Tier::kSubgroup));
     caps.subgroup_size = 4;
-    caps.has_quads = true;
-    caps.max_table_parts = 1000;
+    caps.compiler.has_quads = true;
+    caps.compiler.max_table_parts = 1000;
     const auto kernel = [&](const AttentionCase& c) {
       return kernel_of(prepare_attention(c, make_problem(c)), caps);
     };
@@ -161,7 +161,7 @@ TEST_SUITE("cpu") {
     CHECK(kernel(narrow) == literal);
     CHECK(kernel(sized(4, 500)) == kKernel);
     CHECK(kernel(sized(4, 501)) == literal);  // k and v are 1,002 rows
-    caps.wants_literals = false;
+    caps.compiler.wants_literals = false;
     CHECK(kernel(sized(4, 9)) == "attention_tiled__f32_f32_f32_subgroup");
   }
 }

@@ -226,7 +226,7 @@ TEST_SUITE("cpu") {
     DeviceCaps software = caps_of_tier(Tier::kSubgroup);
     software.device_class = DeviceClass::kSoftware;
     software.subgroup_size = 8;
-    software.has_int64 = true;
+    software.compiler.has_int64 = true;
     const auto lanes = make_plan(graph, software, Precision::kF32);
     REQUIRE(lanes.ok());
     CHECK(lanes->dump().find("attention_lanes__f32_f32_f32_subgroup_int64 [3 x 6 x 1]") !=
@@ -247,7 +247,7 @@ TEST_SUITE("cpu") {
     DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
     caps.device_class = DeviceClass::kSoftware;
     caps.subgroup_size = 4;
-    caps.wants_literals = caps.has_quads = true;
+    caps.compiler.wants_literals = caps.compiler.has_quads = true;
     const auto kernel = [&](const AttentionCase& c) {
       Graph graph;
       const int64_t width = 3 * int64_t{c.heads} * c.head_width;
@@ -272,10 +272,10 @@ TEST_SUITE("cpu") {
     AttentionCase one = c;
     one.queries = one.keys = 1;
     CHECK(kernel(one) == tiled);
-    caps.has_quads = false;
+    caps.compiler.has_quads = false;
     CHECK(kernel(c) == tiled);
-    caps.has_quads = true;
-    caps.wants_literals = false;
+    caps.compiler.has_quads = true;
+    caps.compiler.wants_literals = false;
     CHECK(kernel(c) == tiled);
   }
 

@@ -335,9 +335,11 @@ TEST_SUITE("cpu") {
         const AttentionAttrs a = make_attrs(c, no_score_terms());
         const auto units = attention_units(caps, a, Precision::kF16);
         REQUIRE(units);
-        const std::vector<uint32_t> spec = attention_units_spec(caps, a, *units);
-        CHECK(spec[0] == spec[1] * subgroup);
-        CHECK(units->rows() == spec[1] * unit.m);
+        Dispatch d;
+        d.set_constants(attention_units_spec(caps, a, *units));
+        const auto fields = d.constants_as<AttentionUnitsConstants>();
+        CHECK(fields.local_size == fields.subgroups * subgroup);
+        CHECK(units->rows() == fields.subgroups * unit.m);
         const uint32_t step = subgroup / units->parts;
         CHECK(step * units->parts == subgroup);
         CHECK(unit.m % step == 0);

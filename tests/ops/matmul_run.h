@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/matmul_lowering.h"
+#include "ops/matmul_strategy.h"
 #include "reference/matmul.h"
 #include "support/matrix_rounding.h"
 #include "support/operator_check.h"
@@ -175,7 +175,7 @@ struct ProductRun {
 inline std::vector<uint32_t> run_product(const std::shared_ptr<VulkanDevice>& device,
                                          const Product& p, const ProductRun& how, int runs = 2) {
   Plan plan;
-  const MatmulChoice choice = fitting_choice(p.problem, how.caps, how.precision, how.choice);
+  const MatmulChoice choice = pick_matmul(p.problem, how.caps, how.precision, &how.choice);
   plan.dispatches.push_back(
       launch_matmul({}, p.problem, how.caps, how.precision, choice, how.parts));
   const uint32_t result = how.parts > 0 ? 4 : 3;

@@ -85,7 +85,7 @@ void add_tiled_runs(std::vector<ProductRun>& runs, const DeviceCaps& caps) {
 
 // The kernels that one driver's compiler asks for, on every device that can run them.
 void add_special_runs(std::vector<ProductRun>& runs, DeviceCaps caps) {
-  caps.wants_literals = caps.streams_uniform_loads = true;
+  caps.compiler.wants_literals = caps.compiler.streams_uniform_loads = true;
   add_run(runs, caps, Precision::kF32, choice_of(kLiteral, 1), "beside");
   for (const MatmulChoice& choice :
        {choice_of(kLiteral, 8), choice_of(kStream), choice_of(kSlabs, 4), choice_of(kStationary)}) {
@@ -105,7 +105,7 @@ void add_packed_runs(std::vector<ProductRun>& runs, DeviceCaps caps, Precision p
     if (software) add_run(runs, caps, precision, choice_of(kWide, 8, 1), "small");
   }
   if (caps.int64() && precision == Precision::kF32) {
-    caps.has_int64 = false;
+    caps.compiler.has_int64 = false;
     add_run(runs, caps, precision, software_rows(caps), "narrow");
     if (software && caps.subgroup()) {
       add_run(runs, caps, precision, choice_of(kWide, 32, 1), "narrow");
@@ -133,10 +133,10 @@ std::vector<ProductRun> strided_runs(const DeviceCaps& caps) {
   if (caps.fp16()) return runs;  // no strided variant multiplies halves
   if (caps.device_class == DeviceClass::kSoftware) {
     DeviceCaps plain = caps;
-    plain.wants_literals = false;
+    plain.compiler.wants_literals = false;
     add_run(runs, plain, Precision::kF32,
             caps.subgroup() ? choice_of(kStrided, 8, 1) : choice_of(kStrided, 14, 2));
-    plain.wants_literals = true;
+    plain.compiler.wants_literals = true;
     if (can_run(choice_of(kLiteral, 8), plain)) {
       add_run(runs, plain, Precision::kF32, choice_of(kStrided, 8, 1), "literal");
     }
@@ -253,9 +253,9 @@ TEST_SUITE("cpu") {
     software.device_class = DeviceClass::kSoftware;
     software.subgroup_size = 8;
     DeviceCaps streams = software;
-    streams.streams_uniform_loads = streams.has_int64 = true;
+    streams.compiler.streams_uniform_loads = streams.compiler.has_int64 = true;
     DeviceCaps literal = software;
-    literal.wants_literals = literal.has_quads = true;
+    literal.compiler.wants_literals = literal.compiler.has_quads = true;
     literal.subgroup_size = 4;
     const DeviceCaps discrete = caps_of_tier(Tier::kSubgroup);
     for (uint32_t m : {1u, 3u, 4u, 8u, 9u, 100u}) {
@@ -267,7 +267,7 @@ TEST_SUITE("cpu") {
       CHECK(pick_matmul(problem, literal).strategy == kLiteral);
       CHECK(pick_matmul(problem, literal).rows == (m == 1 ? 1 : 8));
       DeviceCaps tables = literal;
-      tables.max_table_parts = 1000;
+      tables.compiler.max_table_parts = 1000;
       CHECK(pick_matmul(problem, tables).strategy == kLiteral);  // K is no whole slabs
       // Rows that do not lie in whole panels cannot be streamed.
       problem.params.b_row_stride = 72;
@@ -303,7 +303,9 @@ TEST_SUITE("cpu") {
       problem.params.b_panel_stride = kPanelColumns * c.k;
       const MatmulChoice choice = pick_matmul(problem, caps);
       REQUIRE(choice.strategy == kTiled);
-      CHECK(launch_matmul({}, problem, caps, Precision::kF32, choice).spec[1] == row.block);
+      CHECK(launch_matmul({}, problem, caps, Precision::kF32, choice)
+                .constants_as<MatmulTiledConstants>()
+                .block == row.block);
       CHECK(parts_of_k(problem, caps, choice) == row.parts);
       caps.device_class = DeviceClass::kIntegrated;
       CHECK(parts_of_k(problem, caps, pick_matmul(problem, caps)) <= row.parts);
@@ -325,9 +327,10 @@ TEST_SUITE("cpu") {
         const Dispatch d =
             launch_matmul({}, problem, caps, Precision::kF32, pick_matmul(problem, caps));
         CAPTURE(size);
-        CHECK(d.spec[1] > 0);
-        CHECK(d.spec[0] * d.spec[1] * d.spec[2] * 2 * 16 <= 16384);
-        CHECK(d.groups[0] * d.spec[1] >= c.m);
+        const auto tile = d.constants_as<MatmulWideConstants>();
+        CHECK(tile.rows > 0);
+        CHECK(tile.lanes * tile.rows * tile.groups * 2 * 16 <= 16384);
+        CHECK(d.groups[0] * tile.rows >= c.m);
       }
     }
   }
@@ -349,6 +352,31 @@ TEST_SUITE("cpu") {
     CHECK(pick_matmul(problem, caps).strategy == kWide);
     caps.tuned_matmul[0] = {{8, kWide, 64, 64}, {8, kRows, 0, 64, 64}, {8, kLiteral, 8}};
     CHECK(pick_matmul(problem, caps) == MatmulChoice{16, kWide, 8, 1});
+  }
+
+  TEST_CASE("the table of every device ends with a row that takes any product") {
+    MatmulProblem odd = make_product({.m = 40, .n = 33, .k = 21}).problem;
+    odd.params.a_col_stride = odd.params.b_col_stride = 3;
+    odd.params.a_offset = odd.params.b_offset = 1;
+    for (const Tier tier : {Tier::kBaseline, Tier::kSubgroup, Tier::kFp16}) {
+      for (const DeviceClass kind : {DeviceClass::kSoftware, DeviceClass::kDiscrete}) {
+        DeviceCaps caps = caps_of_tier(tier);
+        caps.device_class = kind;
+        const std::vector<MatmulTableRow> table = matmul_table(caps);
+        CHECK(table.back().choice.max_rows == kAnyRows);
+        CHECK_FALSE(table.back().only_halves);
+        size_t takers = 0;
+        for (const MatmulTableRow& row : table) {
+          const MatmulCall call{odd, caps, caps.fp16()};
+          takers += strategy_row(row.choice.strategy).takes(call, row.choice) ? 1 : 0;
+        }
+        CHECK(takers >= 1);
+        CHECK(strategy_row(pick_matmul(odd, caps).strategy).takes({odd, caps}, {}));
+        // A choice that does not take the product gives way to the table's.
+        const MatmulChoice rows{kAnyRows, kRows, 0, 8, 1};
+        CHECK(pick_matmul(odd, caps, Precision::kF32, &rows) == pick_matmul(odd, caps));
+      }
+    }
   }
 
   TEST_CASE("every candidate of the tuner can run, and the first is the table's") {
@@ -377,7 +405,7 @@ TEST_SUITE("cpu") {
           const MatmulProblem problem = make_product(c).problem;
           const Dispatch d =
               launch_matmul({}, problem, caps, Precision::kF32, pick_matmul(problem, caps));
-          CHECK(d.spec[0] <= caps.limits.max_invocations);
+          CHECK(d.constants_as<MatmulRowsConstants>().local_size <= caps.limits.max_invocations);
           CHECK(d.push.size() <= caps.limits.max_push_bytes);
           CHECK(d.groups[2] == c.batch);
           CHECK(d.flops == 2.0 * c.batch * c.m * c.n * c.k);

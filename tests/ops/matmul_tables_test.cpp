@@ -19,14 +19,14 @@ constexpr KernelId kShortKernel = KernelId::matmul_stationary__f32_any_f32_table
 std::optional<ProductRun> table_run(const MatmulChoice& choice) {
   if (!have_test_device()) return std::nullopt;
   DeviceCaps caps = test_device()->impl()->caps();
-  caps.wants_literals = true;
+  caps.compiler.wants_literals = true;
   if (can_run(choice, caps)) return ProductRun{choice_text(choice), caps, Precision::kF32, choice};
   MESSAGE("skipped: this device or tier has no arrays of buffers");
   return std::nullopt;
 }
 
 Dispatch launched(const ProductRun& run, const MatmulProblem& problem) {
-  const MatmulChoice choice = fitting_choice(problem, run.caps, run.precision, run.choice);
+  const MatmulChoice choice = pick_matmul(problem, run.caps, run.precision, &run.choice);
   return launch_matmul({}, problem, run.caps, run.precision, choice, run.parts);
 }
 
@@ -58,8 +58,8 @@ DeviceCaps swiftshader() {
   caps.tier = Tier::kSubgroup;
   caps.device_class = DeviceClass::kSoftware;
   caps.subgroup_size = 4;
-  caps.wants_literals = caps.has_quads = true;
-  caps.max_table_parts = 499984;
+  caps.compiler.wants_literals = caps.compiler.has_quads = true;
+  caps.compiler.max_table_parts = 499984;
   return caps;
 }
 
@@ -92,7 +92,8 @@ TEST_SUITE("gpu") {
     auto run = table_run(kHolding);
     if (!run) return;
     size_t i = 0;
-    const bool meant = test_device()->impl()->caps().wants_literals;  // others compile for seconds
+    const bool meant =
+        test_device()->impl()->caps().compiler.wants_literals;  // others compile for seconds
     for (uint32_t m : {1u, 5u, 300u}) {  // of several blocks of rows, the last
       for (uint32_t n : {1u, 7u, 8u, 31u, 33u, 64u, 131u}) {
         for (uint32_t k : {64u, 128u, 192u, 384u}) {
@@ -157,7 +158,9 @@ TEST_SUITE("cpu") {
     CHECK(d.kernel == kSlabKernel);
     CHECK(d.table_binding == 1);
     CHECK(d.table_part_bytes == 2048);
-    CHECK(d.spec == std::vector<uint32_t>{0, kTermBias | kTermFinish});
+    CHECK(d.spec == constants(MatmulSlabsConstants{.activation = kActivationNone,
+                                                   .terms = kTermBias | kTermFinish})
+                        .values);
     CHECK(d.groups == std::array<uint32_t, 3>{3, 2, 2});
     CHECK(result_access(d) == Access::kWrite);
     const auto other = [&](auto change) {
@@ -181,9 +184,9 @@ TEST_SUITE("cpu") {
     other([](Problem& p, DeviceCaps&) { p.params.b_panel_stride = 24 * 64; });
     other([](Problem& p, DeviceCaps&) { p.params.b_row_stride = 128; });
     // Four slabs a matrix, two matrices: the table holds them, or not.
-    other([](Problem&, DeviceCaps& of) { of.max_table_parts = 7; });
+    other([](Problem&, DeviceCaps& of) { of.compiler.max_table_parts = 7; });
     DeviceCaps just = caps;
-    just.max_table_parts = 8;
+    just.compiler.max_table_parts = 8;
     CHECK(picked(whole, just).kernel == kSlabKernel);
     other([](Problem&, DeviceCaps& of) { of.limits.max_group_count[0] = 2; });
     other([](Problem&, DeviceCaps& of) { of.tier = Tier::kBaseline; });
@@ -200,6 +203,7 @@ TEST_SUITE("cpu") {
                            parts_of_k(problem, of, choice));
     };
     using Problem = MatmulProblem;
+    using Fields = MatmulStationaryConstants;
     const auto as_is = [](Problem&, DeviceCaps&) {};
     const ProductCase whole{.m = 300, .n = 1000, .k = 256, .bias = true};
     const Dispatch d = picked(whole, as_is);
@@ -207,9 +211,11 @@ TEST_SUITE("cpu") {
     CHECK(d.table_binding == 0);
     CHECK(d.table_part_bytes == 512);
     CHECK(d.groups == std::array<uint32_t, 3>{2, 32, 1});
-    CHECK(d.spec == std::vector<uint32_t>{0, kTermBias | kTermFinish, 160, 0, 0, 0, 0, 0, 0, 0});
+    const Fields fields{.activation = 0, .terms = kTermBias | kTermFinish, .rows = 160};
+    CHECK(d.spec == constants(fields).values);
     CHECK(result_access(d) == Access::kReadWrite);
-    CHECK(picked({.m = 300, .n = 1000, .k = 256}, as_is).spec[1] == 0);
+    const ProductCase plain{.m = 300, .n = 1000, .k = 256};
+    CHECK(picked(plain, as_is).constants_as<Fields>().terms == 0);
     CHECK(picked({.m = 300, .n = 1000, .k = 192}, as_is).kernel == kShortKernel);
     CHECK(picked({.m = 31, .n = 1000, .k = 256}, as_is).kernel == kSlabKernel);
     CHECK(picked({.m = 300, .n = 1000, .k = 72}, as_is).kernel == kSlabKernel);
@@ -226,14 +232,15 @@ TEST_SUITE("cpu") {
     no_table([](Problem& p, DeviceCaps&) { p.params.a_offset = 4; });
     no_table([](Problem& p, DeviceCaps&) { p.params.a_row_stride = 264; });
     no_table([](Problem& p, DeviceCaps&) { p.rows_are_slots = true; });
-    no_table([](Problem&, DeviceCaps& of) { of.max_table_parts = 599; });
+    no_table([](Problem&, DeviceCaps& of) { of.compiler.max_table_parts = 599; });
     no_table([](Problem&, DeviceCaps& of) { of.limits.max_group_count[1] = 31; });
     // The sums of a gate lie apart, since Y has half as many columns.
     const auto gated = [](Problem& p, DeviceCaps&) { p.params.activation |= kActivationGate; };
     const Dispatch sums = picked(whole, gated);
     CHECK(sums.kernel == kLongKernel);
-    CHECK(sums.spec[0] == kActivationNone);
-    CHECK(sums.spec[1] == 0);
+    const auto fields_apart = sums.constants_as<Fields>();
+    CHECK(fields_apart.activation == kActivationNone);
+    CHECK(fields_apart.terms == 0);
     CHECK(sums.push_as<MatmulParams>().y_row_stride == 1000);
     no_table([&](Problem& p, DeviceCaps& of) {
       gated(p, of);

@@ -18,7 +18,7 @@ TEST_SUITE("cpu") {
       CHECK(unknown.error().message.find("'" + std::string(name) + "'") != std::string::npos);
     }
     DeviceCaps caps;
-    caps.has_int64 = true;
+    caps.compiler.has_int64 = true;
     CHECK_FALSE(caps.subgroup());
     CHECK_FALSE(caps.int64());
     caps.tier = Tier::kSubgroup;

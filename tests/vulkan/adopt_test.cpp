@@ -84,14 +84,14 @@ TEST_SUITE("gpu") {
     if (!have_test_device()) return;
     const HostDevice host(VK_API_VERSION_1_2);
     const auto [found, snapshot] = offer_of(host, VK_API_VERSION_1_2);
-    const bool offered = snapshot.caps.max_table_parts > 0;
+    const bool offered = snapshot.caps.compiler.max_table_parts > 0;
     CHECK((found.descriptor_indexing == VK_TRUE) == offered);
     // What is stated is believed: no pipeline is made here.
     AdoptedDevice adopted = host.adopted();
     const auto parts = [&] {
       const auto device = VulkanDevice::adopt(adopted, no_cache());
       REQUIRE_MESSAGE(device.ok(), device.error().message);
-      return (*device)->caps().max_table_parts;
+      return (*device)->caps().compiler.max_table_parts;
     };
     CHECK(parts() == 0);
     VkPhysicalDeviceFeatures2 stated{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};

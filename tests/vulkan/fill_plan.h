@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "params/constants.h"
 #include "params/fill.h"
 #include "plan/plan.h"
 #include "vulkan/submission.h"
@@ -31,7 +32,7 @@ inline Dispatch fill(uint32_t buffer, uint32_t count, uint32_t value) {
   d.label = "fill";
   d.bindings = {{buffer, Access::kWrite}};
   d.set_push(FillParams{count, value});
-  d.spec = {kGroup};
+  d.set_constants(WorkgroupConstants{kGroup});
   d.groups = {(count + kGroup - 1) / kGroup, 1, 1};
   return d;
 }

@@ -169,7 +169,7 @@ TEST_SUITE("gpu") {
     const auto plain = adopt_device(adopted, no_cache());
     REQUIRE_MESSAGE(plain.ok(), plain.error().message);
     CHECK(plain->tier() != "fp16");
-    CHECK_FALSE(plain->impl()->caps().has_int64);
+    CHECK_FALSE(plain->impl()->caps().compiler.has_int64);
     std::string notes;
     for (const std::string& note : plain->info().notes) notes += note + "\n";
     CHECK(says(notes, "did not enable timelineSemaphore"));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "params/norm.h"
 #include "support/test_device.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/fill_plan.h"
@@ -52,6 +53,12 @@ TEST_SUITE("gpu") {
     CHECK(has(m, "0 specialization constants"));
     m = message_for(device, [](Plan& plan, RecordingInputs&) { plan.dispatches[0].spec = {0}; });
     CHECK(has(m, "workgroup of 0"));
+    m = message_for(device, [](Plan& plan, RecordingInputs&) {
+      plan.dispatches[0].set_constants(LayerNormConstants{});
+    });
+    CHECK(has(m,
+              "is given the specialization constants of 'VKF_LAYER_NORM_CONSTANTS', but its "
+              "shader declares 'VKF_WORKGROUP_CONSTANTS'"));
   }
 
   TEST_CASE("memory that does not fit is refused by name") {
