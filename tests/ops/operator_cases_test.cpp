@@ -35,17 +35,21 @@ void check_on(const TierDevice& device, const CheckCase& made) {
   }
 }
 
-// All of an operator that has few of them, of others the quick ones.
+// An operator that has few checks runs all of them; others run the quick ones, with the workgroups
+// that the device itself gets. `vkformer conformance` runs everything.
 constexpr size_t kFewChecks = 64;
 
 void check_cases(const char* op) {
   const std::vector<Check>& checks = cases_of(op).checks();
+  const bool few = checks.size() <= kFewChecks;
+  if (checks.empty()) MESSAGE("skipped: " << op << " has no checks; whole searches check it");
   for (const Check& check : checks) {
-    if (!check.quick && checks.size() > kFewChecks) continue;
+    if (!check.quick && !few) continue;
     INFO(check.name);
     const auto made = check.make();
     REQUIRE_MESSAGE(made.ok(), made.error().message);
     for (const TierDevice& device : tier_devices()) {
+      if (device.wide && !few) continue;
       INFO(device.tier);
       check_on(device, *made);
     }
