@@ -21,14 +21,15 @@ struct Calls {
 // same shape. `discrete` is measured where device memory is not mapped, `driver` where it is.
 // A row asserts, on memory that is not mapped:
 //   kMeasured  exactly these numbers
+//   kAtMost    no more than these: a slice reads back only if the GPU has finished the one before
 //   kTarget    at most `target_submits` and `target_waits` a unit, and one more for the prompt
-// On mapped memory every row asserts exactly its numbers.
+// On mapped memory every row asserts its measured numbers.
 struct Expected {
   const char* name;
   const char* unit;  // what the targets are per
   Calls discrete, driver;
   double target_submits, target_waits;
-  enum class Asserts : uint8_t { kMeasured, kTarget } asserts = Asserts::kMeasured;
+  enum class Asserts : uint8_t { kMeasured, kAtMost, kTarget } asserts = Asserts::kMeasured;
 };
 
 // A software device splits a step of contrastive search into two submits (max_dispatch_flops).
@@ -45,7 +46,7 @@ constexpr Expected kExpected[] = {
     {"batch of 4", "step", {541, 541}, {79, 79}, 1, 1},
     {"batch of 16", "step", {668, 668}, {119, 119}, 1, 1},
     {"prefix reuse", "token", {448, 448}, {64, 64}, 1, 1},
-    {"frame slices", "slice", {43, 27}, {17, 17}, 1, 1},
+    {"frame slices", "slice", {43, 27}, {17, 17}, 1, 1, Expected::Asserts::kAtMost},
 };
 
 struct Measured {
@@ -211,8 +212,11 @@ void check_row(const Expected& row, const Measured& m) {
   CAPTURE(row.name);
   const auto submits = static_cast<int64_t>(m.counts.submits);
   const auto waits = static_cast<int64_t>(m.counts.waits);
-  if (on_mapped_memory() || row.asserts == Expected::Asserts::kMeasured) {
-    const Calls& expected = on_mapped_memory() ? row.driver : row.discrete;
+  const Calls& expected = on_mapped_memory() ? row.driver : row.discrete;
+  if (row.asserts == Expected::Asserts::kAtMost) {
+    CHECK(submits <= expected.submits);
+    CHECK(waits <= expected.waits);
+  } else if (on_mapped_memory() || row.asserts == Expected::Asserts::kMeasured) {
     CHECK(submits == expected.submits);
     CHECK(waits == expected.waits);
   } else {
