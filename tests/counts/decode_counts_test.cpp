@@ -20,19 +20,26 @@ struct Expected {
   const char* name;
   const char* unit;  // what the table divides by
   int64_t submits, waits;
+  bool at_most = false;  // a slice is shorter if the GPU has not finished the one before
 };
 
 // A software device splits a step of contrastive search into two submits (max_dispatch_flops).
 // Of a grammar's step the host computes masks between two submits and waits for the second. Slices
 // are waited for at the end.
 constexpr Expected kExpected[] = {
-    {"greedy", "token", 8, 8},         {"4 beams", "token", 8, 8},
-    {"sampled", "token", 8, 8},        {"penalties", "token", 8, 8},
-    {"grammar", "token", 128, 64},     {"contrastive", "token", 120, 65},
-    {"draft model", "step", 67, 66},   {"prompt lookup", "step", 42, 42},
-    {"batch of 1", "step", 67, 67},    {"batch of 4", "step", 79, 79},
-    {"batch of 16", "step", 119, 119}, {"prefix reuse", "token", 64, 64},
-    {"frame slices", "slice", 17, 1},
+    {"greedy", "token", 8, 8},
+    {"4 beams", "token", 8, 8},
+    {"sampled", "token", 8, 8},
+    {"penalties", "token", 8, 8},
+    {"grammar", "token", 128, 64},
+    {"contrastive", "token", 120, 65},
+    {"draft model", "step", 67, 66},
+    {"prompt lookup", "step", 42, 42},
+    {"batch of 1", "step", 67, 67},
+    {"batch of 4", "step", 79, 79},
+    {"batch of 16", "step", 119, 119},
+    {"prefix reuse", "token", 64, 64},
+    {"frame slices", "slice", 17, 1, true},
 };
 
 struct Measured {
@@ -192,8 +199,10 @@ void print_table(const std::map<std::string, Measured>& all) {
 
 void check_row(const Expected& row, const Measured& m) {
   CAPTURE(row.name);
-  CHECK(static_cast<int64_t>(m.counts.submits) == row.submits);
-  CHECK(static_cast<int64_t>(m.counts.waits) == row.waits);
+  const auto submits = static_cast<int64_t>(m.counts.submits);
+  const auto waits = static_cast<int64_t>(m.counts.waits);
+  CHECK((row.at_most ? submits <= row.submits : submits == row.submits));
+  CHECK((row.at_most ? waits <= row.waits : waits == row.waits));
   CHECK(m.counts.maps == 0);
   CHECK(m.counts.refused_maps == 0);
 }
