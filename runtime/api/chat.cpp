@@ -5,7 +5,7 @@
 #include "base/message.h"
 #include "chat/chat_template.h"
 #include "checkpoint/file_store.h"
-#include "text/json_tree.h"
+#include "json/json_tree.h"
 
 namespace vkformer {
 namespace {

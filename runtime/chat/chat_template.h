@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "chat/template_tree.h"
-#include "text/json_tree.h"
+#include "json/json_tree.h"
 #include "vkformer/chat.h"
 #include "vkformer/result.h"
 

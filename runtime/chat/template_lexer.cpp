@@ -4,7 +4,7 @@
 #include <array>
 
 #include "chat/fault.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer::chat {
 namespace {

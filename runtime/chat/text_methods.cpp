@@ -7,8 +7,8 @@
 #include "base/utf8_step.h"
 #include "chat/builtins.h"
 #include "chat/fault.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace vkformer::chat {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/message.h"
 #include "base/utf8_step.h"
 #include "chat/fault.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer::chat {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/json_tree.h"
+#include "json/json_tree.h"
 
 namespace vkformer::chat {
 

@@ -80,7 +80,7 @@ class BatchState {
   // One for each of its sequences.
   Result<std::vector<std::unique_ptr<Request>>> read_request(const BatchRequest& given) const;
 
-  // The parts of a step (batch_step.cpp).
+  // The parts of a step.
   void end_cancelled(std::vector<BatchUpdate>& updates);
   void let_join();
   // The free row that has most of the text, or else was not used for longest.

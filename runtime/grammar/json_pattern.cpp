@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "grammar/grammar_tree.h"
-#include "text/json_tree.h"
+#include "json/json_tree.h"
 
 namespace vkformer {
 

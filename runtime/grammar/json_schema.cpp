@@ -13,7 +13,7 @@
 #include "grammar/json_pieces.h"
 #include "grammar/schema_merge.h"
 #include "grammar/schema_numbers.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

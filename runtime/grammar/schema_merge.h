@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "text/json_tree.h"
+#include "json/json_tree.h"
 #include "vkformer/result.h"
 
 namespace vkformer {

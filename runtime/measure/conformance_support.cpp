@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "device_files/demotion_file.h"
 #include "ops/op.h"
-#include "vulkan/demotion_file.h"
 #include "vulkan/device_impl.h"
 
 namespace vkformer {

@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "base/message.h"
+#include "device_files/tuning_file.h"
 #include "measure/benchmark_inputs.h"
 #include "measure/timed_plan.h"
 #include "ops/matmul_table.h"
 #include "vulkan/device_impl.h"
-#include "vulkan/tuning_file.h"
 
 namespace vkformer {
 namespace {

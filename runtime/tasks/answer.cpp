@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "tasks/task_model.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 

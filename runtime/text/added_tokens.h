@@ -10,10 +10,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "text/aligned_text.h"
-#include "text/json_access.h"
+#include "json/json_access.h"
 #include "text/normalizers.h"
 #include "text/token_model.h"
+#include "unicode/aligned_text.h"
 
 namespace vkformer {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "text/json_access.h"
+#include "json/json_access.h"
 #include "vkformer/tokenizer.h"
 
 namespace vkformer {

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "text/byte_level.h"
-#include "text/unicode_older.h"
+#include "unicode/unicode_older.h"
 
 namespace vkformer {
 namespace {

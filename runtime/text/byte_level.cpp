@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/check.h"
-#include "text/utf8.h"
 #include "text/word_scanner.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

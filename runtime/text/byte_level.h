@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include "json/json_access.h"
 #include "text/decoders.h"
-#include "text/json_access.h"
 #include "text/normalizers.h"
 #include "text/post_processors.h"
 #include "text/pre_tokenizers.h"

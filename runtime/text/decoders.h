@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "json/json_access.h"
 #include "text/decode_stage.h"
-#include "text/json_access.h"
 
 namespace vkformer {
 

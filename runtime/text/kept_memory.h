@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/aligned_text.h"
+#include "unicode/aligned_text.h"
 
 namespace vkformer {
 

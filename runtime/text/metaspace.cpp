@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "text/utf8.h"
 #include "text/word_list.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

@@ -8,8 +8,8 @@
 #include "text/bpe_tables.h"
 #include "text/byte_pair_merger.h"
 #include "text/token_model.h"
-#include "text/utf8.h"
 #include "text/word_cache.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "text/char_trie.h"
 #include "text/token_model.h"
-#include "text/utf8.h"
 #include "text/word_cache.h"
+#include "unicode/char_trie.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

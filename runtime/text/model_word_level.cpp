@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "text/token_model.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

@@ -3,9 +3,9 @@
 // so is the unknown token.
 #include "base/check.h"
 #include "base/message.h"
-#include "text/char_trie.h"
 #include "text/token_model.h"
-#include "text/utf8.h"
+#include "unicode/char_trie.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

@@ -8,7 +8,7 @@
 #include "text/precompiled.h"
 #include "text/text_pattern.h"
 #include "text/type_list.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "text/aligned_text.h"
-#include "text/json_access.h"
+#include "json/json_access.h"
+#include "unicode/aligned_text.h"
 
 namespace vkformer {
 

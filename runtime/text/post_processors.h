@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "text/json_access.h"
+#include "json/json_access.h"
 #include "vkformer/tokenizer.h"
 
 namespace vkformer {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "text/json_access.h"
+#include "json/json_access.h"
 #include "text/word_list.h"
 
 namespace vkformer {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "text/aligned_text.h"
-#include "text/json_access.h"
-#include "text/text_regex.h"
+#include "json/json_access.h"
+#include "unicode/aligned_text.h"
+#include "unicode/text_regex.h"
 
 namespace vkformer {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "text/aligned_text.h"
-#include "text/json_access.h"
+#include "json/json_access.h"
 #include "text/token_table.h"
+#include "unicode/aligned_text.h"
 
 namespace vkformer {
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/json_access.h"
+#include "json/json_access.h"
 
 namespace vkformer {
 

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "text/batching.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

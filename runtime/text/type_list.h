@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "text/json_access.h"
+#include "json/json_access.h"
 
 namespace vkformer {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/aligned_text.h"
 #include "text/token_model.h"
+#include "unicode/aligned_text.h"
 
 namespace vkformer {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "text/aligned_text.h"
 #include "text/kept_memory.h"
+#include "unicode/aligned_text.h"
 
 namespace vkformer {
 

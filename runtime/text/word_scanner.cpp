@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace vkformer {
 namespace {

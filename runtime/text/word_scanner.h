@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/aligned_text.h"
+#include "unicode/aligned_text.h"
 
 namespace vkformer {
 

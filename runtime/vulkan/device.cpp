@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "base/message.h"
+#include "device_files/demotion_file.h"
+#include "device_files/tuning_file.h"
 #include "vulkan/buffer_tables.h"
-#include "vulkan/demotion_file.h"
 #include "vulkan/device_impl.h"
 #include "vulkan/matrix_units.h"
 #include "vulkan/memory_left.h"
 #include "vulkan/recording.h"
-#include "vulkan/tuning_file.h"
 
 namespace vkformer {
 namespace {

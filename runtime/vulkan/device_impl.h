@@ -5,13 +5,13 @@
 #include <optional>
 #include <string>
 
+#include "device_files/pipeline_cache_file.h"
 #include "vulkan/context.h"
 #include "vulkan/copy_commands.h"
 #include "vulkan/device.h"
 #include "vulkan/instance.h"
 #include "vulkan/last_value.h"
 #include "vulkan/memory.h"
-#include "vulkan/pipeline_cache_file.h"
 #include "vulkan/pipelines.h"
 #include "vulkan/snapshot.h"
 #include "vulkan/timeline.h"

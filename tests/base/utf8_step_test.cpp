@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 

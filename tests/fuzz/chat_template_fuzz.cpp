@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "chat/chat_template.h"
-#include "text/json_tree.h"
+#include "json/json_tree.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view source(reinterpret_cast<const char*>(data), size);

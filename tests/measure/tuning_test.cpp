@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "device_files/tuning_file.h"
 #include "measure/benchmarks.h"
 #include "support/test_device.h"
 #include "vulkan/device_impl.h"
-#include "vulkan/tuning_file.h"
 
 namespace vkformer {
 namespace {

@@ -1,5 +1,5 @@
 // AlignedText, WordList and TokenTable: what every step of encoding stands on.
-#include "text/aligned_text.h"
+#include "unicode/aligned_text.h"
 
 #include <doctest/doctest.h>
 

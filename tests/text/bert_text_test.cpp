@@ -1,7 +1,7 @@
 // BERT's normalizer, pre-tokenizer and post-processors, RoBERTa's, and the WordPiece decoder.
 #include "text/bert_text.h"
 #include "text/tokenizer_files.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 using namespace vkformer::test;

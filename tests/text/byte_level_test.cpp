@@ -5,7 +5,7 @@
 #include <set>
 
 #include "text/tokenizer_files.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 using namespace vkformer::test;

@@ -3,7 +3,7 @@
 
 #include "text/decoders.h"
 #include "text/tokenizer_files.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 using namespace vkformer::test;

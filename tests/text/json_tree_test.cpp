@@ -1,4 +1,4 @@
-#include "text/json_tree.h"
+#include "json/json_tree.h"
 
 #include <doctest/doctest.h>
 

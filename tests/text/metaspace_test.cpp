@@ -2,7 +2,7 @@
 #include "text/metaspace.h"
 
 #include "text/tokenizer_files.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 using namespace vkformer::test;

@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "text/normalizers.h"
 #include "text/tokenizer_files.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 using namespace vkformer::test;

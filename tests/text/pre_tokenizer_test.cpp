@@ -1,9 +1,9 @@
 // Pre-tokenizers and the regular expressions they cut with.
 #include "text/pre_tokenizers.h"
 
-#include "text/text_regex.h"
 #include "text/tokenizer_files.h"
-#include "text/utf8.h"
+#include "unicode/text_regex.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 using namespace vkformer::test;

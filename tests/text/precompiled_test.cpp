@@ -4,7 +4,7 @@
 #include <map>
 
 #include "text/tokenizer_files.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 using namespace vkformer::test;

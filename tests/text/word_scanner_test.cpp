@@ -4,9 +4,9 @@
 #include <random>
 #include <string>
 
-#include "text/text_regex.h"
-#include "text/utf8.h"
 #include "text/word_scanner.h"
+#include "unicode/text_regex.h"
+#include "unicode/utf8.h"
 
 using namespace vkformer;
 

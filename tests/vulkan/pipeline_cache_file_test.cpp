@@ -1,5 +1,5 @@
 // The cache file: what it was made with, exactly, or a miss.
-#include "vulkan/pipeline_cache_file.h"
+#include "device_files/pipeline_cache_file.h"
 
 #include <cstdlib>
 #include <filesystem>

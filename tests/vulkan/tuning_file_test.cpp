@@ -1,5 +1,5 @@
 // The tuner's file: what it was made with, exactly, or no tuning at all.
-#include "vulkan/tuning_file.h"
+#include "device_files/tuning_file.h"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@ import sys
 from common import ROOT, files, relative, report
 
 ALL = {"base", "checkpoint", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
-       "load", "recording", "generate", "session", "operators", "measure", "tasks", "text", "grammar", "chat", "image", "audio", "reference", "api"}
+       "load", "recording", "generate", "session", "operators", "measure", "tasks", "text", "unicode", "json", "device_files", "grammar", "chat", "image", "audio", "reference", "api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
@@ -18,15 +18,18 @@ ROOMS = {
     "graph": set(),
     "kernels": set(),
     "plan": {"kernels"},
-    "text": set(),
-    "grammar": {"text"},
-    "chat": {"text"},
+    "unicode": set(),
+    "json": {"unicode"},
+    "text": {"unicode", "json"},
+    "grammar": {"text", "unicode", "json"},
+    "chat": {"text", "unicode", "json"},
     "image": {"checkpoint"},
     "audio": {"checkpoint"},
     "reference": set(),
     "ops": {"graph", "plan", "kernels"},
     "model": {"ops", "graph", "weights", "checkpoint"},
-    "vulkan": {"plan", "kernels"},
+    "device_files": {"plan", "kernels"},
+    "vulkan": {"device_files", "plan", "kernels"},
     "load": {"checkpoint", "weights", "model", "vulkan"},
     "recording": {"load", "model", "ops", "graph", "plan", "kernels", "vulkan"},
     "generate": {"recording", "load", "model", "ops", "graph", "plan", "vulkan", "grammar"},

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from common import ROOT, files, relative, report
 
-FILE_LIMITS = {".cpp": 500, ".h": 300, ".def": 300, ".comp": 300, ".glsl": 300}
+FILE_LIMITS = {".cpp": 800, ".h": 400, ".def": 400, ".comp": 400, ".glsl": 400}
 PUBLIC_HEADER_LIMIT = 250
-FUNCTION_LIMIT = 60
+FUNCTION_LIMIT = 80
 SHADER_MAIN_LIMIT = 100
-PARAMETER_LIMIT = 6
+PARAMETER_LIMIT = 7
 
 TOKENS = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"'
@@ -140,7 +140,7 @@ def check(path):
     text = path.read_text(encoding="utf-8")
     name, lines, limit = relative(path), text.count("\n"), file_limit(path)
     if lines > limit:
-        yield name, f"{name}:1: {lines} lines, over the limit of {limit}; split the file."
+        yield name, f"{name}:1: {lines} lines, over the limit of {limit}; a file is one idea: split two, or give the reason in size_exceptions.txt."
     for function, line, length, parameters in functions(text):
         key = f"{name}:{function}"
         is_main = path.suffix == ".comp" and function == "main"

@@ -1,4 +1,4 @@
-#include "vulkan/demotion_file.h"
+#include "device_files/demotion_file.h"
 
 #include <filesystem>
 #include <fstream>

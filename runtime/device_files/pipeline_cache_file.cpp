@@ -1,4 +1,4 @@
-#include "vulkan/pipeline_cache_file.h"
+#include "device_files/pipeline_cache_file.h"
 
 #include <chrono>
 #include <cstdio>

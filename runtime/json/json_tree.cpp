@@ -1,4 +1,4 @@
-#include "text/json_tree.h"
+#include "json/json_tree.h"
 
 #include <array>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "base/utf8_step.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

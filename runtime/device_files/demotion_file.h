@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "device_files/pipeline_cache_file.h"
 #include "kernels/catalogue.h"
-#include "vulkan/pipeline_cache_file.h"
 
 namespace vkformer {
 

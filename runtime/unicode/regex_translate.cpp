@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "text/text_regex.h"
+#include "unicode/text_regex.h"
 
 namespace vkformer {
 namespace {

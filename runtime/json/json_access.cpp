@@ -1,8 +1,8 @@
-#include "text/json_access.h"
+#include "json/json_access.h"
 
 #include "base/check.h"
 #include "base/message.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace vkformer {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/check.h"
+#include "device_files/pipeline_cache_file.h"
 #include "plan/device_caps.h"
-#include "vulkan/pipeline_cache_file.h"
 
 namespace vkformer {
 

@@ -1,4 +1,4 @@
-#include "text/unicode_older.h"
+#include "unicode/unicode_older.h"
 
 #include <utf8proc.h>
 

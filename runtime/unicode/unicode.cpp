@@ -1,11 +1,11 @@
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <array>
 
-#include "text/unicode_older.h"
+#include "unicode/unicode_older.h"
 
 namespace vkformer {
 namespace {

@@ -1,4 +1,4 @@
-#include "vulkan/tuning_file.h"
+#include "device_files/tuning_file.h"
 
 #include <charconv>
 #include <filesystem>

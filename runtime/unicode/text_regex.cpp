@@ -1,4 +1,4 @@
-#include "text/text_regex.h"
+#include "unicode/text_regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace vkformer {
 namespace {

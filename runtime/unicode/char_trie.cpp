@@ -1,4 +1,4 @@
-#include "text/char_trie.h"
+#include "unicode/char_trie.h"
 
 #include <algorithm>
 #include <deque>

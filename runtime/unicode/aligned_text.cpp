@@ -1,4 +1,4 @@
-#include "text/aligned_text.h"
+#include "unicode/aligned_text.h"
 
 #include <algorithm>
 #include <utility>
