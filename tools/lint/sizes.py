@@ -13,7 +13,7 @@ from common import ROOT, files, relative, report
 FILE_LIMITS = {".cpp": 800, ".h": 400, ".def": 400, ".comp": 400, ".glsl": 400}
 PUBLIC_HEADER_LIMIT = 250
 FUNCTION_LIMIT = 80
-SHADER_MAIN_LIMIT = 100
+SHADER_MAIN_LIMIT = 120
 PARAMETER_LIMIT = 7
 
 TOKENS = re.compile(
@@ -140,7 +140,8 @@ def check(path):
     text = path.read_text(encoding="utf-8")
     name, lines, limit = relative(path), text.count("\n"), file_limit(path)
     if lines > limit:
-        yield name, f"{name}:1: {lines} lines, over the limit of {limit}; a file is one idea: split two, or give the reason in size_exceptions.txt."
+        yield name, (f"{name}:1: {lines} lines, over the limit of {limit}; a file is one idea: split "
+                     "two, or give the reason in size_exceptions.txt.")
     for function, line, length, parameters in functions(text):
         key = f"{name}:{function}"
         is_main = path.suffix == ".comp" and function == "main"
