@@ -57,8 +57,8 @@ Status AppendedOperator::bind(const std::map<std::string, TensorPlace>& places) 
   for (const auto& [name, value] : op_.inputs) options.host.writes.push_back(name);
   VKF_ASSIGN(graph_, RecordedGraph::create(*memory_, op_.graph, options));
   VKF_CHECK(write_inputs());
-  // The application's command buffer says nothing of our copies: they run now.
-  VKF_CHECK(memory_->submit({}, {}));
+  // The application's command buffer has none of our copies: they run now.
+  VKF_CHECK(memory_->send());
   return memory_->wait();
 }
 

@@ -157,9 +157,10 @@ Status PassMemory::submit(std::span<const RecordingRange> ranges, std::span<cons
                           std::span<const BufferCopy> copies) {
   VKF_ASSIGN(std::vector<BufferCopy> after, copies_of(reads));
   after.insert(after.begin(), copies.begin(), copies.end());
-  const std::vector<BufferCopy> before = take_writes();
-  if (ranges.empty() && before.empty() && after.empty()) return {};
-  VKF_ASSIGN(last_value_, device_->submit({.before = before, .ranges = ranges, .after = after}));
+  if (ranges.empty() && pending_.empty() && after.empty()) return {};
+  // What was written stays pending if the submit is refused.
+  VKF_ASSIGN(last_value_, device_->submit({.before = pending_, .ranges = ranges, .after = after}));
+  pending_.clear();
   ++submits_;
   return {};
 }

@@ -63,6 +63,7 @@ Result<RecordedGraph> RecordedGraph::build(PassMemory& memory, const ModelBuilde
     if (!memory.has(name)) continue;  // no operator reads it
     VKF_CHECK(memory.write(name, words.word, words.values));
   }
+  VKF_CHECK(memory.send());
   return made;
 }
 

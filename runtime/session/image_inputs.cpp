@@ -106,7 +106,8 @@ Status ImageInputs::record(const PictureTables& tables) {
   options.host.writes = {kTablesName};
   VKF_ASSIGN(graph_, RecordedGraph::create(memory_, std::move(graph), options));
   costs_.emplace(graph_->plan(), first_rate(memory_.device()->caps()));
-  return memory_.write(kTablesName, 0, tables.words);
+  VKF_CHECK(memory_.write(kTablesName, 0, tables.words));
+  return memory_.send();
 }
 
 std::vector<SliceImage> ImageInputs::copies(const std::vector<SourceImage>& images) const {

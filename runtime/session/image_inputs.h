@@ -37,8 +37,6 @@ class ImageInputs {
   // The copies that come first; `images` are those of the key's sizes.
   std::vector<SliceImage> copies(const std::vector<SourceImage>& images) const;
   SlicedUnit unit() { return {&graph_->recording(), &*costs_, 1}; }
-  // Of the tables, before the first unit.
-  std::vector<BufferCopy> take_writes() { return memory_.take_writes(); }
   // Where the pixel values are afterwards.
   TensorPlace place() const;
 

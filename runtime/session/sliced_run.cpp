@@ -71,8 +71,6 @@ Status SlicedRun::begin_pass(std::vector<SliceImage> copies) {
   plan.images = std::move(copies);
   if (started_->images) {
     plan.units.insert(plan.units.begin(), started_->images->unit());
-    const std::vector<BufferCopy> tables = started_->images->take_writes();
-    plan.before.insert(plan.before.end(), tables.begin(), tables.end());
   }
   sliced_->start(std::move(plan));
   return {};

@@ -10,6 +10,26 @@ std::mutex labels_mutex;
 
 }  // namespace
 
+Result<TransientCommands> make_transient_commands(Context& context, const char* who) {
+  TransientCommands made;
+  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+  pool.queueFamilyIndex = context.queue_family;
+  VKF_CHECK(context.check_made(
+      context.api.CreateCommandPool(context.device, &pool, context.allocator, &made.pool),
+      made.pool, std::string(who) + " vkCreateCommandPool"));
+  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  info.commandPool = made.pool;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  const Status allocated =
+      context.check(context.api.AllocateCommandBuffers(context.device, &info, &made.commands),
+                    std::string(who) + " vkAllocateCommandBuffers");
+  if (allocated) return made;
+  destroy_command_pool(context, made.pool);
+  return allocated.error();
+}
+
 Status begin_commands(Context& context, VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                       const char* who) {
   VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};

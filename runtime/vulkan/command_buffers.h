@@ -13,6 +13,14 @@
 
 namespace vkformer {
 
+// A pool of short-lived commands with its one command buffer.
+struct TransientCommands {
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+};
+// Both or neither.
+Result<TransientCommands> make_transient_commands(Context& context, const char* who);
+
 // `who`, "[transfer]", begins the error's sentence.
 Status begin_commands(Context& context, VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                       const char* who);

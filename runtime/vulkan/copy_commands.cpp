@@ -21,8 +21,7 @@ void mark_used(std::span<const BufferCopy> copies, uint64_t value) {
 }
 
 struct CopyCommands::Recorded {
-  VkCommandPool pool = VK_NULL_HANDLE;
-  VkCommandBuffer commands = VK_NULL_HANDLE;
+  TransientCommands own;
   uint64_t value = 0;
   bool taken = false;  // between record and submitted
 };
@@ -32,12 +31,12 @@ CopyCommands::CopyCommands(Context& context, Timeline& timeline)
 
 CopyCommands::~CopyCommands() {
   for (const auto& one : all_) {
-    if (one->pool) destroy_command_pool(context_, one->pool);
+    destroy_command_pool(context_, one->own.pool);
   }
 }
 
 SubmitChunk CopyCommands::chunk(const Recorded& recorded) {
-  return {recorded.commands, 0};
+  return {recorded.own.commands, 0};
 }
 
 void CopyCommands::submitted(Recorded& recorded, uint64_t value) {
@@ -55,23 +54,7 @@ Result<CopyCommands::Recorded*> CopyCommands::take() {
     return one.get();
   }
   auto made = std::make_unique<Recorded>();
-  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-  pool.queueFamilyIndex = context_.queue_family;
-  VKF_CHECK(context_.check_made(
-      context_.api.CreateCommandPool(context_.device, &pool, context_.allocator, &made->pool),
-      made->pool, "[copies] vkCreateCommandPool"));
-  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-  info.commandPool = made->pool;
-  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  info.commandBufferCount = 1;
-  const Status allocated =
-      context_.check(context_.api.AllocateCommandBuffers(context_.device, &info, &made->commands),
-                     "[copies] vkAllocateCommandBuffers");
-  if (!allocated) {
-    destroy_command_pool(context_, made->pool);
-    return allocated.error();
-  }
+  VKF_ASSIGN(made->own, make_transient_commands(context_, "[copies]"));
   made->taken = true;
   all_.push_back(std::move(made));
   return all_.back().get();
@@ -84,9 +67,9 @@ Result<CopyCommands::Recorded*> CopyCommands::record(std::span<const BufferCopy>
     submitted(*one, 0);
     return status.error();
   };
-  Status status = reset_command_pool(context_, one->pool, "[copies]");
+  Status status = reset_command_pool(context_, one->own.pool, "[copies]");
   if (!status) return give_back(status);
-  status = begin_commands(context_, one->commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+  status = begin_commands(context_, one->own.commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
                           "[copies]");
   if (!status) return give_back(status);
   // Recordings begin and end with barriers against copies, so only hazards among kernels of earlier
@@ -94,17 +77,17 @@ Result<CopyCommands::Recorded*> CopyCommands::record(std::span<const BufferCopy>
   constexpr VkPipelineStageFlags kKernels =
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
   context_.memory_barrier(
-      one->commands, VK_PIPELINE_STAGE_HOST_BIT | kKernels | VK_PIPELINE_STAGE_TRANSFER_BIT,
+      one->own.commands, VK_PIPELINE_STAGE_HOST_BIT | kKernels | VK_PIPELINE_STAGE_TRANSFER_BIT,
       VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
       VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
-  for (const BufferCopy& copy : copies) record_copy(context_, one->commands, copy);
+  for (const BufferCopy& copy : copies) record_copy(context_, one->own.commands, copy);
   if (when == When::kAfterKernels) {
-    context_.memory_barrier(one->commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+    context_.memory_barrier(one->own.commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
                             VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
                             VK_ACCESS_HOST_READ_BIT);
   }
-  status =
-      context_.check(context_.api.EndCommandBuffer(one->commands), "[copies] vkEndCommandBuffer");
+  status = context_.check(context_.api.EndCommandBuffer(one->own.commands),
+                          "[copies] vkEndCommandBuffer");
   if (!status) return give_back(status);
   return one;
 }

@@ -68,22 +68,10 @@ SliceStream::Impl::~Impl() {
 }
 
 Status SliceStream::Impl::make_slot(Slot& slot) {
-  Context& c = context();
-  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-  pool.queueFamilyIndex = c.queue_family;
-  VKF_CHECK(c.check_made(c.api.CreateCommandPool(c.device, &pool, c.allocator, &slot.pool),
-                         slot.pool, "[slices] vkCreateCommandPool"));
-  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-  info.commandPool = slot.pool;
-  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  info.commandBufferCount = 1;
-  const Status allocated = c.check(c.api.AllocateCommandBuffers(c.device, &info, &slot.commands),
-                                   "[slices] vkAllocateCommandBuffers");
-  if (allocated) return {};
-  // A slot has both or neither.
-  destroy_command_pool(c, std::exchange(slot.pool, VK_NULL_HANDLE));
-  return allocated;
+  VKF_ASSIGN(const TransientCommands made, make_transient_commands(context(), "[slices]"));
+  slot.pool = made.pool;
+  slot.commands = made.commands;
+  return {};
 }
 
 // Queries may only be asked for once they have been reset.

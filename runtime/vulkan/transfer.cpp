@@ -15,19 +15,9 @@ constexpr uint64_t kStagingBytes = 8ull << 20;
 Result<std::unique_ptr<Transfer>> Transfer::create(Context& context, MemoryPool& memory,
                                                    Timeline& timeline) {
   std::unique_ptr<Transfer> self(new Transfer(context, memory, timeline));
-  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-  pool.queueFamilyIndex = context.queue_family;
-  VKF_CHECK(context.check_made(
-      context.api.CreateCommandPool(context.device, &pool, context.allocator, &self->pool_),
-      self->pool_, "[transfer] vkCreateCommandPool"));
-  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-  info.commandPool = self->pool_;
-  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  info.commandBufferCount = 1;
-  VKF_CHECK(
-      context.check(context.api.AllocateCommandBuffers(context.device, &info, &self->commands_),
-                    "[transfer] vkAllocateCommandBuffers"));
+  VKF_ASSIGN(const TransientCommands made, make_transient_commands(context, "[transfer]"));
+  self->pool_ = made.pool;
+  self->commands_ = made.commands;
   return self;
 }
 
