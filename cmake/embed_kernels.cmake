@@ -1,5 +1,5 @@
 # Writes the SPIR-V of a group of kernels as one C++ array, compressed together: what variants of a
-# shader have in common then lies there once. Run as
+# shader, and shaders of a family, have in common is then stored once. Run as
 #
 #   cmake -DFOLDER=<of the .spv files> -DKERNELS=a,b,c -DABSENT=c -DGROUP=g -DOUTPUT=g.cpp -DZSTD=zstd
 #         -P embed_kernels.cmake
@@ -18,8 +18,7 @@ foreach(kernel IN LISTS kernels)
     file(SIZE ${FOLDER}/${kernel}.spv bytes)
     math(EXPR words "${bytes} / 4")
   endif()
-  string(APPEND sizes "extern const uint32_t kSpirvAt_${kernel} = ${at};\n"
-    "extern const uint32_t kSpirvWords_${kernel} = ${words};\n")
+  string(APPEND sizes ", ${at}, ${words}")
   math(EXPR at "${at} + ${words}")
 endforeach()
 set(packed ${FOLDER}/${GROUP}.zst)
@@ -34,6 +33,6 @@ if(files)
 else()
   set(bytes "0")
 endif()
+# catalogue.cpp reads the index: bytes of the block, then each kernel's place.
 file(WRITE ${OUTPUT} "#include <cstdint>\nextern const uint8_t kSpirvGroup_${GROUP}[] = {${bytes}};\n"
-  "extern const uint32_t kSpirvGroupBytes_${GROUP} = sizeof(kSpirvGroup_${GROUP});\n"
-  "extern const uint32_t kSpirvGroupWords_${GROUP} = ${at};\n${sizes}")
+  "extern const uint32_t kSpirvIndex_${GROUP}[] = {sizeof(kSpirvGroup_${GROUP})${sizes}};\n")

@@ -38,15 +38,14 @@ struct KernelInfo {
   uint32_t constants = 0;
   // Its group's SPIR-V, one after the other, compressed by Zstandard (RFC 8878).
   std::span<const uint8_t> packed;
-  uint32_t group_words = 0;
   uint32_t first_word = 0;  // in the group
   uint32_t words = 0;
 };
 
 const KernelInfo& kernel_info(KernelId id);
 
-// The SPIR-V of a kernel; of its whole group, unpacked each time (well under a millisecond, once
-// for a pipeline).
+// The SPIR-V of a kernel; of its group as far as the kernel's end, unpacked each time (about a
+// millisecond at most, once for a pipeline). Empty where memory runs out.
 std::vector<uint32_t> kernel_spirv(KernelId id);
 
 // The interface reflected from the embedded SPIR-V; computed at each call (it takes microseconds

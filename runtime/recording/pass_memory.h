@@ -98,7 +98,8 @@ class PassMemory {
   // out `reads` for `read`, of tensors among HostAccess::reads.
   Status submit(std::span<const RecordingRange> ranges, std::span<const TensorPart> reads,
                 std::span<const BufferCopy> copies = {});
-  // Sends what was written at once, for what is written once and must outlive a pass that is given up.
+  // Sends what was written at once, for what is written once and must outlive a pass that is given
+  // up.
   Status send() { return submit({}, {}); }
   // Until the last submit has run.
   Status wait() { return device_->wait(last_value_); }

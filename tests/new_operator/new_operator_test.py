@@ -71,7 +71,7 @@ def build_program(build, tree):
                                     run(["ninja", "-C", scratch, "-t", "targets", "all"]), re.M)}
     sources = compiled_here(tree)
     mine = [names[source + ".o"] for source in sources]
-    kernel = [name for name in names.values() if name.endswith(f"/{NAME}_row.cpp.o")]
+    kernel = [name for name in names.values() if name.endswith(f"spirv/{NAME.split('_')[0]}.cpp.o")]
     assert len(kernel) == 1, kernel
     run(["ninja", "-C", scratch, *mine, *kernel])
     archive = next(path for path in (build / "lib/libvkformer_host_parts.a",

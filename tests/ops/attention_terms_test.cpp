@@ -133,13 +133,13 @@ TEST_SUITE("cpu") {
     params.flags = VKF_TERM_KEY_POSITIONS;  // 3 slopes and 10 positions
     const Status positions = check_terms(OpId::k_attention, &words, params, dims);
     REQUIRE_FALSE(positions.ok());
-    CHECK(positions.error().message.find("at least 13") != std::string::npos);
+    CHECK(positions.error().message.find("needs 13 words, but terms has 12") != std::string::npos);
     params = no_score_terms();
     params.bias_offset = 0;
     params.flags = VKF_TERM_BIAS_PERIODIC;  // 1 word and one slice of 60
     const Status bias = check_terms(OpId::k_attention, &words, params, dims);
     REQUIRE_FALSE(bias.ok());
-    CHECK(bias.error().message.find("at least 61") != std::string::npos);
+    CHECK(bias.error().message.find("needs 61 words, but terms has 12") != std::string::npos);
   }
 }
 
