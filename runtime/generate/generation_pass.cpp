@@ -50,6 +50,7 @@ Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
 }
 
 void GenerationPass::find_sizes() {
+  results_ = {{"decode_state", 0, 4 * sizeof(uint32_t)}, {"search", 0, 4 * search_words(params_)}};
   for (const PlanBuffer& b : step_->plan().buffers) {
     if (b.name.starts_with("self_kv.")) cache_bytes_ += static_cast<int64_t>(b.bytes);
   }
@@ -258,7 +259,7 @@ Status GenerationPass::decode(int steps_per_submit, GenerationCounters& counters
       std::vector<RecordingRange> list;
       if (prompt_ && first) list.push_back(prompt_->all());
       list.insert(list.end(), static_cast<size_t>(steps), step_->all());
-      VKF_CHECK(memory_.submit(list, results()));
+      VKF_CHECK(memory_.submit(list, results_));
     }
     VKF_CHECK(memory_.wait());
     steps_left_ -= steps;
@@ -288,7 +289,7 @@ Status GenerationPass::masked_step(bool first) {
   VKF_CHECK(memory_.submit(layers, {}));
   VKF_CHECK(write_masks());
   const RecordingRange choice[] = {step_->part(RecordingPart::kAfterCut)};
-  return memory_.submit(choice, results());
+  return memory_.submit(choice, results_);
 }
 
 Status GenerationPass::follow(uint32_t position, uint32_t& live_slots) {
@@ -305,20 +306,16 @@ Status GenerationPass::follow(uint32_t position, uint32_t& live_slots) {
   return {};
 }
 
-std::vector<TensorPart> GenerationPass::results() const {
-  return {{"decode_state", 0, 4 * sizeof(uint32_t)}, {"search", 0, 4 * search_words(params_)}};
-}
-
 // The first words of the state: items, live slots, position, steps.
 Result<std::array<uint32_t, 4>> GenerationPass::read_state() const {
   std::array<uint32_t, 4> state{};
-  VKF_CHECK(memory_.read(results()[0], std::as_writable_bytes(std::span<uint32_t>(state))));
+  VKF_CHECK(memory_.read(results_[0], std::as_writable_bytes(std::span<uint32_t>(state))));
   return state;
 }
 
 Result<std::vector<uint32_t>> GenerationPass::read_search() const {
   std::vector<uint32_t> words(search_words(params_));
-  VKF_CHECK(memory_.read(results()[1], std::as_writable_bytes(std::span<uint32_t>(words))));
+  VKF_CHECK(memory_.read(results_[1], std::as_writable_bytes(std::span<uint32_t>(words))));
   return words;
 }
 
@@ -348,7 +345,7 @@ Result<SlicedPlan> GenerationPass::next_slices(int steps_per_submit) {
   steps_left_ -= count;
   plan.units.push_back({&step_->recording(), &*step_costs_, count});
   plan.before = memory_.take_writes();
-  VKF_ASSIGN(plan.after, memory_.copies_of(results()));
+  VKF_ASSIGN(plan.after, memory_.copies_of(results_));
   return plan;
 }
 

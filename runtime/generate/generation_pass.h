@@ -102,8 +102,6 @@ class GenerationPass {
   Status follow(uint32_t position, uint32_t& live_slots);
   Status check_item(std::span<const uint32_t> search, const GenerationInputs& inputs,
                     size_t item) const;
-  // What the host reads after steps: the state and the search.
-  std::vector<TensorPart> results() const;
   Result<std::array<uint32_t, 4>> read_state() const;
   Result<std::vector<uint32_t>> read_search() const;
   int64_t step_workgroups(uint32_t live_slots) const;
@@ -127,6 +125,8 @@ class GenerationPass {
   std::optional<TokenWatch> watch_;
   PassMemory memory_;
   std::vector<uint32_t> args_;  // (words): the sizes of the first step, then their table
+  // What the host reads after steps: the first words of the state, and the search.
+  std::vector<TensorPart> results_;
   int64_t cache_bytes_ = 0;
   std::optional<RecordedGraph> prompt_;  // where there is something to do before the first step
   std::optional<RecordedGraph> step_;

@@ -1,6 +1,7 @@
 #include "vulkan/recording.h"
 
 #include <chrono>
+#include <utility>
 
 #include "vulkan/command_buffers.h"
 #include "vulkan/copy_commands.h"
@@ -218,7 +219,9 @@ Result<uint64_t> VulkanDevice::submit_now(const Submission& submission) {
   after.submitted(value);
   mark_used(submission.before, value);
   mark_used(submission.after, value);
+  const Recording* last = nullptr;
   for (const RecordingRange& range : submission.ranges) {
+    if (std::exchange(last, range.recording) == range.recording) continue;  // a step several times
     range.recording->impl().submitted(value);
     range.recording->impl().timed_value.raise_to(value);
   }
