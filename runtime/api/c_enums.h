@@ -185,9 +185,11 @@ template <class Enum>
 Enum value_of(int32_t number, const char* what) {
   constexpr const auto& rows = kEnumRows<Enum>;
   static_assert(!rows.empty() && in_order(rows), "one row for each enumerator, in their order");
-  std::string choices;
   for (const EnumRow<Enum>& row : rows) {
     if (row.number == number) return row.value;
+  }
+  std::string choices;
+  for (const EnumRow<Enum>& row : rows) {
     choices += message({choices.empty() ? "" : ", ", row.number, " (", row.name, ")"});
   }
   refuse(invalid_argument(

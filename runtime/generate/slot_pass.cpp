@@ -5,7 +5,6 @@
 
 #include "base/message.h"
 #include "generate/token_choice.h"
-#include "ops/op.h"
 #include "ops/token_sample.h"
 #include "params/decode_state.h"
 
@@ -62,10 +61,6 @@ Status SlotPass::record() {
   options.host.writes = {"decode_state", "step_ids", "args",   "search",
                          "choice_state", "settings", "choice", "key_mask"};
   options.host.reads = {"chosen"};
-  VKF_ASSIGN(const Plan plan, make_plan(graph, model_->device()->caps(), model_->precision()));
-  uint64_t commands = 0;
-  for (const Dispatch& d : plan.dispatches) commands += d.live_axis >= 0 ? 1 : 0;
-  VKF_CHECK(memory_.add("args", 12 * commands, options.host));
   options.indirect_args = "args";
   options.cut_at = kScoresKernel;
   VKF_ASSIGN(step_, RecordedGraph::build(memory_, builder, options));

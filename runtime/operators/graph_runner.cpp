@@ -92,9 +92,11 @@ Status place_all(Run& run) {
   return {};
 }
 
+constexpr const char* kArguments = "indirect arguments";
+
 // Group counts of what a decoding step dispatches indirectly.
-Status write_arguments(Run& run, RecordedGraphOptions& options) {
-  if (!run.plan.is_step()) return {};
+Status write_arguments(Run& run) {
+  if (!run.memory.has(kArguments)) return {};
   const uint32_t live = std::min(run.options.live_slots, run.plan.row_capacity);
   std::vector<uint32_t> groups;
   for (const Dispatch& d : run.plan.dispatches) {
@@ -103,11 +105,7 @@ Status write_arguments(Run& run, RecordedGraphOptions& options) {
     counts[static_cast<size_t>(d.live_axis)] = (live + d.slots_per_group - 1) / d.slots_per_group;
     groups.insert(groups.end(), counts.begin(), counts.end());
   }
-  groups.resize(std::max<size_t>(3, groups.size()));
-  options.indirect_args = "indirect arguments";
-  options.host.writes = {options.indirect_args};
-  VKF_CHECK(run.memory.add(options.indirect_args, groups.size() * 4, options.host));
-  return run.memory.write(options.indirect_args, 0, groups);
+  return run.memory.write(kArguments, 0, groups);
 }
 
 // Before every run: what the last one wrote is as it was.
@@ -213,11 +211,12 @@ Result<GraphRunReport> run_graph(const std::shared_ptr<VulkanDevice>& device, co
   }
   Run run{*device, graph, inputs, options, std::move(plan), {}, {}, {}, PassMemory(device)};
   VKF_CHECK(place_all(run));
-  RecordedGraphOptions recorded;
-  VKF_CHECK(write_arguments(run, recorded));
+  RecordedGraphOptions recorded{.host = {.writes = {kArguments}, .reads = {}},
+                                .indirect_args = kArguments};
   if (options.repeats > 1) recorded.profile = RecordingInputs::Profile::kOn;
   VKF_ASSIGN(const RecordedGraph on_device,
              RecordedGraph::from_plan(run.memory, run.plan, recorded));
+  VKF_CHECK(write_arguments(run));
   std::vector<double> times;
   for (int i = 0; i < std::max(1, options.repeats); ++i) {
     VKF_CHECK(prepare(run, on_device.recording()));

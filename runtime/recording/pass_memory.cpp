@@ -84,14 +84,7 @@ Status PassMemory::make_block(std::unique_ptr<Buffer>& block, uint64_t bytes, co
   if (block && block->bytes() >= bytes) return {};
   VKF_ASSIGN(Buffer made, device_->make_buffer(bytes, MemoryUse::kHost, name));
   if (!made.mapped()) return internal_error(message({"[", name, "] is host memory without a map"}));
-  if (block) std::memcpy(made.mapped(), block->mapped(), block->bytes());
-  for (BufferCopy& copy : pending_) {
-    if (copy.from.buffer == block.get()) copy.from.buffer = nullptr;
-  }
   block = std::make_unique<Buffer>(std::move(made));
-  for (BufferCopy& copy : pending_) {
-    if (copy.from.buffer == nullptr) copy.from.buffer = block.get();
-  }
   return {};
 }
 
@@ -130,6 +123,8 @@ Status PassMemory::write(const std::string& name, uint64_t word, std::span<const
   if (in_flight == InFlight::kMayRead) VKF_CHECK(wait_to_write(tensor));
   std::byte* to = tensor.buffer->mapped();
   if (to == nullptr) {
+    // A larger block takes the place of one whose copies are under way.
+    if (sent_ && sent_->bytes() < blocks_.sent()) VKF_CHECK(send());
     VKF_CHECK(make_block(sent_, blocks_.sent(), "inputs on their way"));
     to = sent_->mapped() + tensor.at.sent_at;
     add_pending(tensor, offset, offset + values.size_bytes());

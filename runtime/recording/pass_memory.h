@@ -123,7 +123,7 @@ class PassMemory {
   Status wait_to_write(const Tensor& tensor);
   bool writes_directly(const Tensor& t) const { return t.buffer->mapped() != nullptr; }
   bool reads_directly(const Tensor& t) const { return t.buffer->host_cached(); }
-  // A block of host memory of at least `bytes`, with what it held before.
+  // A block of host memory of at least `bytes`; what it held is lost where it grows.
   Status make_block(std::unique_ptr<Buffer>& block, uint64_t bytes, const char* name);
   void add_pending(const Tensor& tensor, uint64_t begin, uint64_t end);
 

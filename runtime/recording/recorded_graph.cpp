@@ -1,10 +1,18 @@
 #include "recording/recorded_graph.h"
 
+#include <algorithm>
+
 #include "base/message.h"
 #include "ops/op.h"
 
 namespace vkformer {
 namespace {
+
+uint64_t indirect_commands(const Plan& plan) {
+  return static_cast<uint64_t>(
+      std::count_if(plan.dispatches.begin(), plan.dispatches.end(),
+                    [](const Dispatch& dispatch) { return dispatch.live_axis >= 0; }));
+}
 
 // The dispatch, or 0: no cut.
 uint32_t first_of(const Plan& plan, std::optional<KernelId> kernel) {
@@ -28,6 +36,9 @@ HostAccess host_access(const ModelBuilder& builder, HostAccess besides) {
 Result<RecordedGraph> RecordedGraph::from_plan(PassMemory& memory, Plan plan,
                                                const RecordedGraphOptions& options) {
   VKF_CHECK(memory.allocate(plan, options.host));
+  const uint64_t commands = indirect_commands(plan);
+  if (commands > 0 && !options.indirect_args.empty() && !memory.has(options.indirect_args))
+    VKF_CHECK(memory.add(options.indirect_args, kIndirectCommandBytes * commands, options.host));
   RecordingInputs inputs = memory.bind(plan, options.model);
   if (memory.has(options.indirect_args)) {
     const Buffer& args = memory.buffer(options.indirect_args);
@@ -67,29 +78,35 @@ Result<RecordedGraph> RecordedGraph::build(PassMemory& memory, const ModelBuilde
   return made;
 }
 
-Result<std::vector<SliceWrite>> RecordedGraph::feed_writes(const PassMemory& memory,
-                                                           const FeedWords& words) const {
-  std::vector<SliceWrite> writes;
+Status RecordedGraph::for_each_feed(const PassMemory& memory, const FeedWords& words,
+                                    const FeedVisitor& visit) const {
   for (const HostFeed& feed : feeds_) {
     const std::string& name = graph_.tensor(feed.tensor).name;
     if (!memory.has(name)) continue;
     const auto found = words.find(feed.what);
     if (found == words.end()) return internal_error(message({"[", feed.what, "] is not fed"}));
-    writes.push_back(
-        {&memory.buffer(name), feed.word * 4, std::as_bytes(std::span(found->second))});
+    VKF_CHECK(visit(name, feed.word, found->second));
   }
+  return {};
+}
+
+Result<std::vector<SliceWrite>> RecordedGraph::feed_writes(const PassMemory& memory,
+                                                           const FeedWords& words) const {
+  std::vector<SliceWrite> writes;
+  VKF_CHECK(for_each_feed(
+      memory, words,
+      [&](const std::string& name, uint64_t word, std::span<const uint32_t> values) -> Status {
+        writes.push_back({&memory.buffer(name), 4 * word, std::as_bytes(values)});
+        return {};
+      }));
   return writes;
 }
 
 Status RecordedGraph::feed(PassMemory& memory, const FeedWords& words) const {
-  for (const HostFeed& feed : feeds_) {
-    const std::string& name = graph_.tensor(feed.tensor).name;
-    if (!memory.has(name)) continue;
-    const auto found = words.find(feed.what);
-    if (found == words.end()) return internal_error(message({"[", feed.what, "] is not fed"}));
-    VKF_CHECK(memory.write(name, feed.word, found->second));
-  }
-  return {};
+  return for_each_feed(
+      memory, words, [&](const std::string& name, uint64_t word, std::span<const uint32_t> values) {
+        return memory.write(name, word, values);
+      });
 }
 
 }  // namespace vkformer

@@ -2,6 +2,7 @@
 // Passes, generations, operators by name and benchmarks all get their commands here.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,7 +18,8 @@ struct RecordedGraphOptions {
   Precision precision = Precision::kF32;
   // Besides the feeds and words of a builder, which the host writes.
   HostAccess host = {};
-  // Of decoding steps: the external tensor with the group counts of indirect dispatches.
+  // Of decoding steps: the external tensor with the group counts of indirect dispatches; made where
+  // the plan has none of that name.
   std::string indirect_args = {};
   // The first dispatch of this kernel begins the second of two parts that can be submitted apart.
   std::optional<KernelId> cut_at = {};
@@ -56,6 +58,12 @@ class RecordedGraph {
   const std::vector<HostFeed>& feeds() const { return feeds_; }
 
  private:
+  using FeedVisitor = std::function<Status(const std::string& tensor, uint64_t word,
+                                           std::span<const uint32_t> values)>;
+  // Every feed whose tensor is in our memory.
+  Status for_each_feed(const PassMemory& memory, const FeedWords& words,
+                       const FeedVisitor& visit) const;
+
   Graph graph_;
   std::vector<HostFeed> feeds_;
   std::unique_ptr<Recording> recording_;

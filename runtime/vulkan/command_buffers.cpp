@@ -47,6 +47,19 @@ Status reset_command_pool(Context& context, VkCommandPool pool, const char* who)
   return context.check(reset, std::string(who) + " vkResetCommandPool");
 }
 
+Status begin_copies(Context& context, const TransientCommands& transient, const char* who) {
+  VKF_CHECK(reset_command_pool(context, transient.pool, who));
+  VKF_CHECK(begin_commands(context, transient.commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+                           who));
+  context.memory_barrier(
+      transient.commands,
+      VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+          VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+      VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  return {};
+}
+
 void destroy_command_pool(const Context& context, VkCommandPool pool) {
   const std::lock_guard lock(labels_mutex);
   context.api.DestroyCommandPool(context.device, pool, context.allocator);

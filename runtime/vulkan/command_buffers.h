@@ -21,6 +21,10 @@ struct TransientCommands {
 // Both or neither.
 Result<TransientCommands> make_transient_commands(Context& context, const char* who);
 
+// Makes them empty and begins them, for copies that follow whatever kernels, copies and the host
+// wrote before.
+Status begin_copies(Context& context, const TransientCommands& transient, const char* who);
+
 // `who`, "[transfer]", begins the error's sentence.
 Status begin_commands(Context& context, VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                       const char* who);

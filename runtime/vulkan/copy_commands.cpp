@@ -67,19 +67,8 @@ Result<CopyCommands::Recorded*> CopyCommands::record(std::span<const BufferCopy>
     submitted(*one, 0);
     return status.error();
   };
-  Status status = reset_command_pool(context_, one->own.pool, "[copies]");
+  Status status = begin_copies(context_, one->own, "[copies]");
   if (!status) return give_back(status);
-  status = begin_commands(context_, one->own.commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-                          "[copies]");
-  if (!status) return give_back(status);
-  // Recordings begin and end with barriers against copies, so only hazards among kernels of earlier
-  // submits, the host's writes and these copies are left.
-  constexpr VkPipelineStageFlags kKernels =
-      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
-  context_.memory_barrier(
-      one->own.commands, VK_PIPELINE_STAGE_HOST_BIT | kKernels | VK_PIPELINE_STAGE_TRANSFER_BIT,
-      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-      VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
   for (const BufferCopy& copy : copies) record_copy(context_, one->own.commands, copy);
   if (when == When::kAfterKernels) {
     context_.memory_barrier(one->own.commands, VK_PIPELINE_STAGE_TRANSFER_BIT,

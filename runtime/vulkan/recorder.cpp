@@ -8,7 +8,6 @@
 namespace vkformer {
 namespace {
 
-constexpr uint64_t kIndirectBytes = 12;  // one VkDispatchIndirectCommand
 constexpr VkAccessFlags kComputeAccess =
     VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT;
 
@@ -249,12 +248,12 @@ Status Recorder::bind_dispatches() {
   }
   const BufferSpan& args = inputs_.indirect_args;
   if (indirect > 0 &&
-      (!args.buffer || args.bytes < indirect * kIndirectBytes || args.offset % 4 != 0 ||
+      (!args.buffer || args.bytes < indirect * kIndirectCommandBytes || args.offset % 4 != 0 ||
        args.offset > args.buffer->bytes() || args.bytes > args.buffer->bytes() - args.offset)) {
     return invalid_argument(
-        message({"[indirect arguments] ", indirect, " dispatches need ", indirect * kIndirectBytes,
-                 " bytes at a multiple of 4, but the span has ", args.bytes, " bytes at offset ",
-                 args.offset, "; bind enough"}));
+        message({"[indirect arguments] ", indirect, " dispatches need ",
+                 indirect * kIndirectCommandBytes, " bytes at a multiple of 4, but the span has ",
+                 args.bytes, " bytes at offset ", args.offset, "; bind enough"}));
   }
   VKF_CHECK(make_descriptor_pool(storage, uniform));
   for (size_t i = 0; i < bound_.size(); ++i) {
@@ -376,7 +375,7 @@ void Recorder::record_indirect(uint32_t index) {
   if (context_.caps.keeps_dispatch_base && has_base_) dispatch_part({{0, 0, 0}, {0, 0, 0}, 0});
   const BufferSpan& args = inputs_.indirect_args;
   context_.api.CmdDispatchIndirect(commands_, args.buffer->impl()->placed.handle,
-                                   args.offset + bound_[index].indirect * kIndirectBytes);
+                                   args.offset + bound_[index].indirect * kIndirectCommandBytes);
   args_read_ = true;
 }
 

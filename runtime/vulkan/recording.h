@@ -11,12 +11,14 @@ struct VkCommandBuffer_T;  // what a VkCommandBuffer points at
 
 namespace vkformer {
 
+inline constexpr uint64_t kIndirectCommandBytes = 12;  // of one VkDispatchIndirectCommand
+
 // What a recording needs besides its plan.
 struct RecordingInputs {
   // For each Plan::buffers entry that is external or constant, its memory; arena entries are
   // ignored. The buffers must outlive the recording.
   std::vector<BufferSpan> memory;
-  // For decoding steps: one VkDispatchIndirectCommand (12 bytes) per dispatch whose live_axis >= 0,
+  // For decoding steps: one VkDispatchIndirectCommand per dispatch whose live_axis >= 0,
   // in dispatch order, packed; written by the GPU (and by the host before the first step).
   BufferSpan indirect_args;
   // A dispatch that a command buffer begins with, so that what comes before it can be submitted

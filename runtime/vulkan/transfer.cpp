@@ -15,15 +15,13 @@ constexpr uint64_t kStagingBytes = 8ull << 20;
 Result<std::unique_ptr<Transfer>> Transfer::create(Context& context, MemoryPool& memory,
                                                    Timeline& timeline) {
   std::unique_ptr<Transfer> self(new Transfer(context, memory, timeline));
-  VKF_ASSIGN(const TransientCommands made, make_transient_commands(context, "[transfer]"));
-  self->pool_ = made.pool;
-  self->commands_ = made.commands;
+  VKF_ASSIGN(self->own_, make_transient_commands(context, "[transfer]"));
   return self;
 }
 
 Transfer::~Transfer() {
   if (staging_) memory_.release(*staging_);
-  if (pool_) destroy_command_pool(context_, pool_);
+  if (own_.pool) destroy_command_pool(context_, own_.pool);
 }
 
 uint64_t Transfer::staging_bytes() const {
@@ -44,26 +42,14 @@ Status Transfer::make_staging() {
   return {};
 }
 
-Status Transfer::begin() {
-  VKF_CHECK(reset_command_pool(context_, pool_, "[transfer]"));
-  VKF_CHECK(begin_commands(context_, commands_, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-                           "[transfer]"));
-  context_.memory_barrier(
-      commands_,
-      VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
-          VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-      VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
-  return {};
-}
-
 Status Transfer::submit_and_wait() {
   // Later recordings open with a barrier of their own, so only the host is left to be told.
-  context_.memory_barrier(commands_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
-                          VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
-  VKF_CHECK(
-      context_.check(context_.api.EndCommandBuffer(commands_), "[transfer] vkEndCommandBuffer"));
-  const SubmitChunk chunk{commands_, 0};
+  context_.memory_barrier(own_.commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                          VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+                          VK_ACCESS_HOST_READ_BIT);
+  VKF_CHECK(context_.check(context_.api.EndCommandBuffer(own_.commands),
+                           "[transfer] vkEndCommandBuffer"));
+  const SubmitChunk chunk{own_.commands, 0};
   VKF_ASSIGN(const uint64_t value, timeline_.submit({&chunk, 1}));
   const Status waited = timeline_.wait(value);
   // The next copy writes over these commands and the staging buffer.
@@ -77,9 +63,9 @@ Status Transfer::upload(VkBuffer to, uint64_t offset, std::span<const std::byte>
   while (!data.empty()) {
     const size_t bytes = std::min<size_t>(data.size(), staging_->bytes);
     std::memcpy(staging_->mapped, data.data(), bytes);
-    VKF_CHECK(begin());
+    VKF_CHECK(begin_copies(context_, own_, "[transfer]"));
     const VkBufferCopy copy{0, offset, bytes};
-    context_.api.CmdCopyBuffer(commands_, staging_->handle, to, 1, &copy);
+    context_.api.CmdCopyBuffer(own_.commands, staging_->handle, to, 1, &copy);
     VKF_CHECK(submit_and_wait());
     data = data.subspan(bytes);
     offset += bytes;
@@ -92,9 +78,9 @@ Status Transfer::download(VkBuffer from, uint64_t offset, std::span<std::byte> d
   VKF_CHECK(make_staging());
   while (!data.empty()) {
     const size_t bytes = std::min<size_t>(data.size(), staging_->bytes);
-    VKF_CHECK(begin());
+    VKF_CHECK(begin_copies(context_, own_, "[transfer]"));
     const VkBufferCopy copy{offset, 0, bytes};
-    context_.api.CmdCopyBuffer(commands_, from, staging_->handle, 1, &copy);
+    context_.api.CmdCopyBuffer(own_.commands, from, staging_->handle, 1, &copy);
     VKF_CHECK(submit_and_wait());
     std::memcpy(data.data(), staging_->mapped, bytes);
     data = data.subspan(bytes);
@@ -105,8 +91,8 @@ Status Transfer::download(VkBuffer from, uint64_t offset, std::span<std::byte> d
 
 Status Transfer::fill(VkBuffer to, uint64_t offset, uint64_t bytes, uint32_t word) {
   std::lock_guard<std::mutex> lock(mutex_);
-  VKF_CHECK(begin());
-  context_.api.CmdFillBuffer(commands_, to, offset, bytes, word);
+  VKF_CHECK(begin_copies(context_, own_, "[transfer]"));
+  context_.api.CmdFillBuffer(own_.commands, to, offset, bytes, word);
   return submit_and_wait();
 }
 

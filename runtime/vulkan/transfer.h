@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "vulkan/command_buffers.h"
 #include "vulkan/memory.h"
 #include "vulkan/timeline.h"
 
@@ -33,15 +34,13 @@ class Transfer {
   Transfer(Context& context, MemoryPool& memory, Timeline& timeline)
       : context_(context), memory_(memory), timeline_(timeline) {}
   Status make_staging();
-  Status begin();
   Status submit_and_wait();
 
   Context& context_;
   MemoryPool& memory_;
   Timeline& timeline_;
   std::mutex mutex_;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  TransientCommands own_;
   std::optional<PlacedBuffer> staging_;
 };
 
