@@ -73,7 +73,7 @@ struct Setting {
   vkformer::Model draft;
   vkformer::TextGenerator generator;
   vkformer::ModelSource source;
-  std::vector<int64_t> prompt;  // tokens
+  std::vector<vkformer::TokenId> prompt;
   int tokens = 0;
 };
 
@@ -114,7 +114,7 @@ Counts batch(const Setting& s, vkformer::GenerationBatch& requests, int count) {
 void add_batches(Setting& s, std::vector<Feature>& list) {
   const auto add = [&](const char* name, int rows, auto change) {
     vkformer::BatchOptions options{.rows = rows};
-    options.prefix_reuse = vkformer::BatchOptions::PrefixReuse::kOff;
+    options.prefix_reuse = false;
     change(options);
     const auto made = std::make_shared<vkformer::GenerationBatch>(
         value_or_exit(vkformer::GenerationBatch::create(s.model, options)));
@@ -147,7 +147,7 @@ void add_batches(Setting& s, std::vector<Feature>& list) {
                     }});
   };
   vkformer::TaskOptions keeps;
-  keeps.session.prefix_reuse = vkformer::SessionOptions::PrefixReuse::kOn;
+  keeps.session.prefix_reuse = true;
   for (size_t bytes : kConversations) {
     talk(bytes, "read", {});
     talk(bytes, "kept", keeps);

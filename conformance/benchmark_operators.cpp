@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/handle_access.h"
 #include "conformance/cases.h"
 #include "conformance/kernels.h"
 #include "measure/benchmark_inputs.h"
@@ -22,7 +23,7 @@ class TimedRow {
   static Result<TimedRow> create(const std::shared_ptr<VulkanDevice>& device,
                                  const OperatorRow& row, const char* limit) {
     VKF_ASSIGN(OperatorGraph made, make_operator_graph(row));
-    VKF_ASSIGN(Plan plan, plan_on(Device(device), made.graph));
+    VKF_ASSIGN(Plan plan, plan_on(HandleAccess::make<Device>(device), made.graph));
     settle(plan, made.graph);
     VKF_ASSIGN(TimedPlan timed,
                TimedPlan::create(device, std::move(plan), RecordingInputs::Profile::kOn));
@@ -154,7 +155,7 @@ std::vector<std::string> benchmark_operators() {
 
 Result<std::vector<OperatorTime>> benchmark_operator(const Device& device, const std::string& op,
                                                      int rounds) {
-  return run_operator_rows(device.impl(), op, rounds);
+  return run_operator_rows(HandleAccess::impl(device), op, rounds);
 }
 
 }  // namespace vkformer

@@ -136,7 +136,9 @@ Result<OperatorGraph> make_operator_graph(const OperatorRow& row) {
   const size_t slash = name.find('/');
   OperatorCall call{name.substr(0, slash), row.attributes, {}};
   OperatorOptions options;
-  if (slash != std::string::npos) options.weights = name.substr(slash + 1);
+  if (slash != std::string::npos) {
+    VKF_ASSIGN(options.weights, choice_from_name<WeightFormat>(name.substr(slash + 1)));
+  }
   uint32_t seed = 0;
   for (const RowInput& input : inputs) {
     VKF_ASSIGN(Tensor tensor, make_content(input, ++seed));

@@ -9,10 +9,8 @@ namespace {
 ConformanceOptions options_of(const vkf_conformance_options* given) {
   const vkf_conformance_options c = read_struct(given, "conformance options");
   ConformanceOptions options;
-  options.extent =
-      c.full != 0 ? ConformanceOptions::Extent::kFull : ConformanceOptions::Extent::kQuick;
-  options.demote =
-      c.demote != 0 ? ConformanceOptions::Demote::kYes : ConformanceOptions::Demote::kNo;
+  options.extent = c.full != 0 ? ConformanceExtent::kFull : ConformanceExtent::kQuick;
+  options.demote = c.demote != 0;
   options.repeats = c.repeats;
   options.filters = read_texts(c.filters, c.filter_count, "filters");
   options.failure_folder = text_or(c.failure_folder, "");
@@ -31,7 +29,7 @@ vkf_status vkf_conformance_run(const vkf_device* device, const vkf_conformance_o
   return make_handle(json, error, [&] {
     need(device, "device");
     const ConformanceReport report = take(run_conformance(device->device, options_of(options)));
-    if (failed != nullptr) *failed = static_cast<size_t>(report.count("failed"));
+    if (failed != nullptr) *failed = static_cast<size_t>(report.count(ConformanceOutcome::kFailed));
     return bytes_of(conformance_json(report));
   });
 }

@@ -55,7 +55,7 @@ struct Call {
   std::string name;
   std::string attributes = "{}";
   TensorMap inputs = {};
-  std::string weights = "f32";
+  WeightFormat weights = WeightFormat::kF32;
 };
 Result<CheckCase> call_case(const Call& call, std::map<std::string, Expected> expected);
 

@@ -25,24 +25,24 @@ const Subject kSubjects[] = {
      {.vocab = 71, .width = 48, .heads = 4, .kv_heads = 2, .ffn = 100, .layers = 2}},
 };
 
-std::vector<int64_t> some_ids(int64_t count, int64_t vocab, uint64_t seed) {
+std::vector<TokenId> some_ids(int64_t count, int64_t vocab, uint64_t seed) {
   Noise noise(seed);
-  std::vector<int64_t> ids;
+  std::vector<TokenId> ids;
   for (int64_t i = 0; i < count; ++i) ids.push_back(1 + noise.below(vocab - 1));
   return ids;
 }
 
-Result<Session> open(const Device& device, const SeededModel& model, const char* weights) {
+Result<Session> open(const Device& device, const SeededModel& model, WeightFormat weights) {
   VKF_ASSIGN(const Model loaded, Model::load_from(device, model.source(), {.weights = weights}));
   return Session::create(loaded);
 }
 
 // Two rows at once; the output's first `count` tokens of row `row`.
-Result<Comparison> check_pass(const Device& device, const Subject& subject, const char* weights) {
+Result<Comparison> check_pass(const Device& device, const Subject& subject, WeightFormat weights) {
   const SeededModel model(subject.family, subject.sizes);
   VKF_ASSIGN(Session session, open(device, model, weights));
   const bool bert = subject.family == Family::kBert;
-  const std::vector<int64_t> ids = some_ids(33, subject.sizes.vocab, 5);
+  const std::vector<TokenId> ids = some_ids(33, subject.sizes.vocab, 5);
   Tensor tensor = Tensor::from_ints({1, static_cast<int64_t>(ids.size())}, ids);
   VKF_ASSIGN(const TensorMap outputs, session.run({{"input_ids", std::move(tensor)}}));
   const char* name = bert ? "last_hidden_state" : "logits";
@@ -51,23 +51,23 @@ Result<Comparison> check_pass(const Device& device, const Subject& subject, cons
   VKF_ASSIGN(Array expected, bert ? model.hidden(ids) : model.logits(ids));
   expected.shape.insert(expected.shape.begin(), 1);
   // Rounding adds up over layers; weights in f16 differ by 2^-11 each.
-  const bool half = weights == std::string("f16");
+  const bool half = weights == WeightFormat::kF16;
   const Tolerance bound = half ? Tolerance{0.05, 0.02} : Tolerance{1e-4, 1e-4};
   return compare(name, found->second, {std::move(expected), bound});
 }
 
-Result<std::vector<std::vector<int64_t>>> expected_tokens(
-    const SeededModel& model, const std::vector<std::vector<int64_t>>& prompts,
+Result<std::vector<std::vector<TokenId>>> expected_tokens(
+    const SeededModel& model, const std::vector<std::vector<TokenId>>& prompts,
     const reference::SearchOptions& options) {
   const reference::NextLogits next =
-      [&](const std::vector<int64_t>& prefix) -> Result<std::vector<double>> {
+      [&](const std::vector<TokenId>& prefix) -> Result<std::vector<double>> {
     VKF_ASSIGN(const Array all, model.logits(prefix));
     return std::vector<double>(all.data.end() - model.sizes().vocab, all.data.end());
   };
-  std::vector<std::vector<int64_t>> rows;
-  for (const std::vector<int64_t>& prompt : prompts) {
+  std::vector<std::vector<TokenId>> rows;
+  for (const std::vector<TokenId>& prompt : prompts) {
     if (options.num_beams == 1) {
-      VKF_ASSIGN(std::vector<int64_t> ids, reference::greedy_search(prompt, next, options));
+      VKF_ASSIGN(std::vector<TokenId> ids, reference::greedy_search(prompt, next, options));
       rows.push_back(std::move(ids));
     } else {
       VKF_ASSIGN(std::vector<reference::Hypothesis> found,
@@ -81,9 +81,9 @@ Result<std::vector<std::vector<int64_t>>> expected_tokens(
 // Prompts of several lengths in one batch.
 Result<Comparison> check_search(const Device& device, const Subject& subject, int beams) {
   const SeededModel model(subject.family, subject.sizes);
-  VKF_ASSIGN(Session session, open(device, model, "f32"));
+  VKF_ASSIGN(Session session, open(device, model, WeightFormat::kF32));
   const int64_t vocab = subject.sizes.vocab;
-  const std::vector<std::vector<int64_t>> prompts = {some_ids(1, vocab, 1), some_ids(5, vocab, 2),
+  const std::vector<std::vector<TokenId>> prompts = {some_ids(1, vocab, 1), some_ids(5, vocab, 2),
                                                      some_ids(9, vocab, 3)};
   constexpr int kTokens = 12;
   GenerateOptions options;
@@ -95,7 +95,7 @@ Result<Comparison> check_search(const Device& device, const Subject& subject, in
              expected_tokens(model, prompts, {.max_new_tokens = kTokens, .num_beams = beams}));
   Comparison result;
   for (size_t row = 0; row < prompts.size(); ++row) {
-    const std::vector<int64_t>& ids = found[row].front().ids;
+    const std::vector<TokenId>& ids = found[row].front().ids;
     result.elements += static_cast<int64_t>(ids.size());
     if (ids == expected[row] || !result.message.empty()) continue;
     size_t at = 0;
@@ -113,10 +113,11 @@ std::vector<ModelCheck> model_checks() {
   std::vector<ModelCheck> list;
   for (const Subject& subject : kSubjects) {
     const std::string name = std::string("model/") + subject.name;
-    for (const char* weights : {"f32", "f16"}) {
-      list.push_back({name + "/pass-" + weights, true, [&subject, weights](const Device& device) {
-                        return check_pass(device, subject, weights);
-                      }});
+    for (const WeightFormat weights : {WeightFormat::kF32, WeightFormat::kF16}) {
+      list.push_back(
+          {name + "/pass-" + choice_name(weights), true, [&subject, weights](const Device& device) {
+             return check_pass(device, subject, weights);
+           }});
     }
     if (subject.family == Family::kBert) continue;
     for (const int beams : {1, 4}) {

@@ -16,10 +16,10 @@ constexpr const char* kFormat = "vkformer conformance 1";
 Json device_json(const DeviceInfo& d) {
   return {{"name", d.name},
           {"driver", d.driver},
-          {"kind", d.kind},
+          {"kind", choice_name(d.kind)},
           {"api_version", d.api_version},
           {"uuid", d.uuid},
-          {"best_tier", d.best_tier},
+          {"best_tier", d.best_tier ? choice_name(*d.best_tier) : ""},
           {"subgroup_size", d.subgroup_size},
           {"memory_bytes", d.memory_bytes},
           {"max_storage_range", d.max_storage_range},
@@ -35,7 +35,7 @@ double finite(double value) {
 
 // What is as usual is left out: the report of a whole run stays small.
 Json check_json(const ConformanceCheck& c) {
-  Json json{{"name", c.name}, {"outcome", c.outcome}, {"kernels", c.kernels}};
+  Json json{{"name", c.name}, {"outcome", choice_name(c.outcome)}, {"kernels", c.kernels}};
   json["error"] = finite(c.error);
   json["ulps"] = finite(c.ulps);
   json["elements"] = c.elements;
@@ -46,10 +46,22 @@ Json check_json(const ConformanceCheck& c) {
   return json;
 }
 
+// A text of a report that names nothing; caught where the report is read.
+struct BadChoice {
+  Error error;
+};
+
+template <class Choice>
+Choice choice_from(const std::string& name) {
+  const Result<Choice> found = choice_from_name<Choice>(name);
+  if (!found) throw BadChoice{found.error()};
+  return *found;
+}
+
 ConformanceCheck check_from(const Json& json) {
   ConformanceCheck c;
   c.name = json.at("name");
-  c.outcome = json.at("outcome");
+  c.outcome = choice_from<ConformanceOutcome>(json.at("outcome"));
   c.kernels = json.at("kernels").get<std::vector<std::string>>();
   c.error = json.at("error");
   c.ulps = json.at("ulps");
@@ -59,8 +71,8 @@ ConformanceCheck check_from(const Json& json) {
   c.message = json.value("message", "");
   c.reproduce = json.value("reproduce", "");
   c.op = c.name.substr(0, c.name.find('/'));
-  c.tier = c.name.substr(c.name.rfind('/') + 1);
-  c.tier = c.tier.substr(0, c.tier.find('-'));
+  const std::string way = c.name.substr(c.name.rfind('/') + 1);
+  c.tier = choice_from<Tier>(way.substr(0, way.find('-')));
   return c;
 }
 
@@ -68,10 +80,11 @@ DeviceInfo device_from(const Json& json) {
   DeviceInfo d;
   d.name = json.at("name");
   d.driver = json.at("driver");
-  d.kind = json.at("kind");
+  d.kind = choice_from<DeviceClass>(json.at("kind"));
   d.api_version = json.at("api_version");
   d.uuid = json.at("uuid");
-  d.best_tier = json.at("best_tier");
+  const std::string tier = json.at("best_tier");
+  if (!tier.empty()) d.best_tier = choice_from<Tier>(tier);
   d.subgroup_size = json.at("subgroup_size");
   d.memory_bytes = json.at("memory_bytes");
   d.max_storage_range = json.at("max_storage_range");
@@ -84,8 +97,8 @@ DeviceInfo device_from(const Json& json) {
 ConformanceReport report_from(const Json& json) {
   ConformanceReport r;
   r.vkformer = json.at("vkformer");
-  r.extent = json.at("extent");
-  r.tier = json.at("tier");
+  r.extent = choice_from<ConformanceExtent>(json.at("extent"));
+  r.tier = choice_from<Tier>(json.at("tier"));
   r.seconds = json.at("seconds");
   r.device = device_from(json.at("device"));
   r.kernels_run = json.at("kernels_run").get<std::vector<std::string>>();
@@ -99,11 +112,11 @@ ConformanceReport report_from(const Json& json) {
 }  // namespace
 
 std::string conformance_json(const ConformanceReport& r) {
-  Json json{{"format", kFormat}, {"vkformer", r.vkformer}, {"extent", r.extent},
-            {"tier", r.tier},    {"seconds", r.seconds},   {"device", device_json(r.device)}};
-  for (const char* outcome : {"passed", "failed", "expected failure (never)",
-                              "expected failure (not yet)", "unexpected pass"}) {
-    json["counts"][outcome] = r.count(outcome);
+  Json json{
+      {"format", kFormat},           {"vkformer", r.vkformer}, {"extent", choice_name(r.extent)},
+      {"tier", choice_name(r.tier)}, {"seconds", r.seconds},   {"device", device_json(r.device)}};
+  for (const char* name : choice_names<ConformanceOutcome>()) {
+    json["counts"][name] = r.count(*choice_from_name<ConformanceOutcome>(name));
   }
   json["kernels_run"] = r.kernels_run;
   json["kernels_not_run"] = r.kernels_not_run;
@@ -129,6 +142,9 @@ Result<ConformanceReport> parse_conformance_json(const std::string& text) {
     }
     try {
       return report_from(json);
+    } catch (const BadChoice& bad) {
+      return invalid_file("[conformance] The report is damaged: " + bad.error.message +
+                          " Make the report anew.");
     } catch (const nlohmann::json::exception& error) {
       return invalid_file(std::string("[conformance] The report is damaged: ") + error.what() +
                           "; make it anew.");
@@ -140,18 +156,19 @@ std::vector<ConformanceChange> compare_conformance(const ConformanceReport& befo
                                                    const ConformanceReport& after) {
   std::vector<ConformanceChange> changes;
   const auto find = [](const ConformanceReport& report) {
-    std::map<std::string, std::string> outcomes;
+    std::map<std::string, ConformanceOutcome> outcomes;
     for (const ConformanceCheck& c : report.checks) outcomes[c.name] = c.outcome;
     return outcomes;
   };
   const auto a = find(before), b = find(after);
   for (const auto& [name, outcome] : a) {
     const auto other = b.find(name);
-    const std::string now = other == b.end() ? "absent" : other->second;
+    std::optional<ConformanceOutcome> now;
+    if (other != b.end()) now = other->second;
     if (now != outcome) changes.push_back({name, outcome, now});
   }
   for (const auto& [name, outcome] : b) {
-    if (a.count(name) == 0) changes.push_back({name, "absent", outcome});
+    if (a.count(name) == 0) changes.push_back({name, std::nullopt, outcome});
   }
   return changes;
 }

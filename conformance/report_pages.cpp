@@ -43,13 +43,13 @@ struct Row {
 };
 
 // By operator and tier.
-std::map<std::pair<std::string, std::string>, Row> table_of(const ConformanceReport& report) {
-  std::map<std::pair<std::string, std::string>, Row> table;
+std::map<std::pair<std::string, Tier>, Row> table_of(const ConformanceReport& report) {
+  std::map<std::pair<std::string, Tier>, Row> table;
   for (const ConformanceCheck& c : report.checks) {
     Row& row = table[{c.op, c.tier}];
-    (c.failed()                                ? row.failed
-     : c.outcome.find("expected failure") == 0 ? row.expected
-                                               : row.passed)++;
+    const bool expected = c.outcome == ConformanceOutcome::kExpectedNever ||
+                          c.outcome == ConformanceOutcome::kExpectedNotYet;
+    (c.failed() ? row.failed : expected ? row.expected : row.passed)++;
     if (c.failed()) continue;
     row.error = std::max(row.error, c.error);
     row.ulps = std::max(row.ulps, c.ulps);
@@ -63,15 +63,17 @@ std::string device_rows(const ConformanceReport& r) {
   const auto row = [&](const char* name, const std::string& value) {
     text += std::string("<tr><th>") + name + "</th><td>" + escaped(value) + "</td></tr>\n";
   };
-  row("Device", d.name + " (" + d.kind + ")");
+  row("Device", d.name + " (" + choice_name(d.kind) + ")");
   row("Driver", d.driver + ", Vulkan " + d.api_version);
   row("UUID", d.uuid);
-  row("Tier",
-      r.tier + " (best: " + d.best_tier + "), subgroups of " + std::to_string(d.subgroup_size));
+  row("Tier", std::string(choice_name(r.tier)) +
+                  " (best: " + (d.best_tier ? choice_name(*d.best_tier) : "none") +
+                  "), subgroups of " + std::to_string(d.subgroup_size));
   row("Bytes a binding can cover", std::to_string(d.max_storage_range));
   row("Shared memory, invocations of a workgroup",
       std::to_string(d.max_shared_bytes) + " bytes, " + std::to_string(d.max_invocations));
-  row("vkformer", r.vkformer + ", " + r.extent + " run of " + number(r.seconds, "%.0f") + " s");
+  row("vkformer",
+      r.vkformer + ", " + choice_name(r.extent) + " run of " + number(r.seconds, "%.0f") + " s");
   for (const std::string& note : d.notes) row("Note", note);
   return text;
 }
@@ -87,9 +89,10 @@ std::string list_of(const char* title, const std::vector<std::string>& items) {
 std::string failures_html(const ConformanceReport& r) {
   std::string text;
   for (const ConformanceCheck& c : r.checks) {
-    if (c.message.empty() && c.outcome == "passed") continue;
+    if (c.message.empty() && c.outcome == ConformanceOutcome::kPassed) continue;
     text += "<h3 class=\"" + std::string(c.failed() ? "bad" : "known") + "\">" + escaped(c.name) +
-            "</h3>\n<p>" + escaped(c.outcome) + ". " + escaped(c.message) + "</p>\n<p>Kernels:";
+            "</h3>\n<p>" + escaped(choice_name(c.outcome)) + ". " + escaped(c.message) +
+            "</p>\n<p>Kernels:";
     for (const std::string& kernel : c.kernels) text += " <code>" + escaped(kernel) + "</code>";
     text += "</p>\n<pre>" + escaped(c.reproduce) + "</pre>\n";
   }
@@ -110,8 +113,8 @@ std::string conformance_junit(const ConformanceReport& report) {
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"" +
       escaped("vkformer conformance on " + report.device.name) + "\" tests=\"" +
       std::to_string(report.checks.size()) + "\" failures=\"" +
-      std::to_string(report.count("failed")) + "\" time=\"" + number(report.seconds, "%.3f") +
-      "\">\n";
+      std::to_string(report.count(ConformanceOutcome::kFailed)) + "\" time=\"" +
+      number(report.seconds, "%.3f") + "\">\n";
   for (const ConformanceCheck& c : report.checks) {
     text += "<testcase classname=\"" + escaped(c.op) + "\" name=\"" + escaped(c.name) +
             "\" time=\"" + number(c.milliseconds * 1e-3, "%.4f") + "\"";
@@ -119,7 +122,8 @@ std::string conformance_junit(const ConformanceReport& report) {
       text += "><failure message=\"" + escaped(c.message) + "\">" + escaped(c.reproduce) +
               "</failure></testcase>\n";
     } else if (!c.message.empty()) {
-      text += "><skipped message=\"" + escaped(c.outcome + ": " + c.message) + "\"/></testcase>\n";
+      text += "><skipped message=\"" +
+              escaped(std::string(choice_name(c.outcome)) + ": " + c.message) + "\"/></testcase>\n";
     } else {
       text += "/>\n";
     }
@@ -128,7 +132,7 @@ std::string conformance_junit(const ConformanceReport& report) {
 }
 
 std::string conformance_html(const ConformanceReport& r) {
-  const int failed = r.count("failed");
+  const int failed = r.count(ConformanceOutcome::kFailed);
   std::string text =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width\">\n<title>vkformer on " +
@@ -136,14 +140,15 @@ std::string conformance_html(const ConformanceReport& r) {
       "</style>\n</head>\n<body>\n<h1>vkformer conformance</h1>\n<p class=\"" +
       (failed == 0 ? "good" : "bad") + "\">" + std::to_string(r.checks.size()) + " checks, " +
       std::to_string(failed) + " failed, " +
-      std::to_string(r.count("expected failure (never)") + r.count("expected failure (not yet)")) +
-      " failed as expected, " + std::to_string(r.count("unexpected pass")) +
+      std::to_string(r.count(ConformanceOutcome::kExpectedNever) +
+                     r.count(ConformanceOutcome::kExpectedNotYet)) +
+      " failed as expected, " + std::to_string(r.count(ConformanceOutcome::kUnexpectedPass)) +
       " passed unexpectedly.</p>\n<table>\n" + device_rows(r) + "</table>\n<h2>Failures</h2>\n" +
       failures_html(r) +
       "<h2>Operators</h2>\n<table>\n<tr><th>Operator</th><th>Tier</th><th>Passed</th>"
       "<th>Failed</th><th>Expected</th><th>Error / allowed</th><th>ULP</th></tr>\n";
   for (const auto& [key, row] : table_of(r)) {
-    text += "<tr><td>" + escaped(key.first) + "</td><td>" + escaped(key.second) +
+    text += "<tr><td>" + escaped(key.first) + "</td><td>" + choice_name(key.second) +
             "</td><td class=\"n\">" + std::to_string(row.passed) + "</td><td class=\"n" +
             (row.failed > 0 ? " bad" : "") + "\">" + std::to_string(row.failed) +
             "</td><td class=\"n\">" + std::to_string(row.expected) + "</td><td class=\"n\">" +

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/handle_access.h"
 #include "conformance/cases.h"
 #include "conformance/failure_folder.h"
 #include "conformance/kernels.h"
@@ -48,7 +49,7 @@ struct ChosenChecks {
 
 // Those of the extent that the filters let through.
 ChosenChecks chosen_checks(const ConformanceOptions& options) {
-  const bool full = options.extent == ConformanceOptions::Extent::kFull;
+  const bool full = options.extent == ConformanceExtent::kFull;
   ChosenChecks chosen{all_checks(), model_checks()};
   std::erase_if(chosen.checks,
                 [&](const Check& c) { return (!full && !c.quick) || !wanted(options, c.name); });
@@ -60,10 +61,10 @@ class Run {
  public:
   Run(const Device& device, const ConformanceOptions& options)
       : device_(device), options_(options), caps_(capabilities_of(device)) {
-    const bool full = options.extent == ConformanceOptions::Extent::kFull;
+    const bool full = options.extent == ConformanceExtent::kFull;
     repeats_ = options.repeats > 0 ? options.repeats : full ? 25 : 3;
     report_.vkformer = VKFORMER_VERSION;
-    report_.extent = full ? "full" : "quick";
+    report_.extent = options.extent;
     report_.device = device.info();
     report_.tier = device.tier();
   }
@@ -82,7 +83,7 @@ class Run {
       if (options_.progress) options_.progress(check.name, ++done, all);
     }
     finish_kernels();
-    if (options_.demote == ConformanceOptions::Demote::kYes) VKF_CHECK(demote());
+    if (options_.demote) VKF_CHECK(demote());
     report_.seconds = milliseconds_since(begin) * 1e-3;
     return std::move(report_);
   }
@@ -98,7 +99,7 @@ class Run {
       run.caps = variation.caps;
       run.precision = made->precision;
       run.until = GraphRunOptions::Until::kPlan;
-      auto planned = run_graph(device_.impl(), made->op.graph, made->op.inputs, run);
+      auto planned = run_graph(HandleAccess::impl(device_), made->op.graph, made->op.inputs, run);
       if (planned && !plans.insert(planned->plan).second) continue;
       if (!planned && !plans.insert(planned.error().message).second) continue;
       VKF_CHECK(run_one(check, *made, variation));
@@ -113,7 +114,7 @@ class Run {
     result.op = check.op;
     result.tier = variation.tier;
     result.reproduce = "vkformer conformance --full --filter " + result.name + " --device " +
-                       report_.device.uuid + " --tier " + report_.tier;
+                       report_.device.uuid + " --tier " + choice_name(report_.tier);
     const Clock::time_point begin = Clock::now();
     TensorMap outputs;
     const Status passed = execute(made, variation, result, outputs);
@@ -139,15 +140,16 @@ class Run {
     run.guards = GraphRunOptions::Guards::kOn;
     run.repeats = repeats_;
     run.live_slots = made.live_slots;
-    auto ran = run_graph(device_.impl(), made.op.graph, made.op.inputs, run);
+    auto ran = run_graph(HandleAccess::impl(device_), made.op.graph, made.op.inputs, run);
     if (!ran && made.may_be_refused && ran.error().code == ErrorCode::kUnsupported) {
-      result.outcome = "passed";
+      result.outcome = ConformanceOutcome::kPassed;
       return {};
     }
     if (!ran) {
       // What ran is known all the same.
       run.until = GraphRunOptions::Until::kPlan;
-      if (auto planned = run_graph(device_.impl(), made.op.graph, made.op.inputs, run)) {
+      if (auto planned =
+              run_graph(HandleAccess::impl(device_), made.op.graph, made.op.inputs, run)) {
         note_kernels(planned->kernels, result);
       }
       return ran.error();
@@ -202,39 +204,40 @@ class Run {
     const bool never = listed(options_.expected_never);
     const bool not_yet = !never && listed(options_.expected_not_yet);
     if (result.message.empty()) {
-      result.outcome = never || not_yet ? "unexpected pass" : "passed";
+      result.outcome =
+          never || not_yet ? ConformanceOutcome::kUnexpectedPass : ConformanceOutcome::kPassed;
     } else {
-      result.outcome = never     ? "expected failure (never)"
-                       : not_yet ? "expected failure (not yet)"
-                                 : "failed";
+      result.outcome = never     ? ConformanceOutcome::kExpectedNever
+                       : not_yet ? ConformanceOutcome::kExpectedNotYet
+                                 : ConformanceOutcome::kFailed;
     }
   }
 
   // At the device's own tier on the device itself, at lower ones on a device made like it.
   Status run_model(const ModelCheck& check) {
-    for (int tier = static_cast<int>(caps_.tier); tier >= 0; --tier) {
-      const std::string name = tier_name(static_cast<Tier>(tier));
-      if (tier == static_cast<int>(caps_.tier)) {
-        VKF_CHECK(run_model_on(check, device_, name));
+    for (int number = static_cast<int>(caps_.tier); number >= 0; --number) {
+      const auto tier = static_cast<Tier>(number);
+      if (tier == caps_.tier) {
+        VKF_CHECK(run_model_on(check, device_, tier));
         continue;
       }
       DeviceOptions lower;
       lower.device = report_.device.uuid;
-      lower.tier = name;
+      lower.tier = tier;
       lower.cache_directory = "none";
       const Result<Device> made = Device::create(lower);
-      if (made) VKF_CHECK(run_model_on(check, *made, name));
+      if (made) VKF_CHECK(run_model_on(check, *made, tier));
     }
     return {};
   }
 
-  Status run_model_on(const ModelCheck& check, const Device& device, const std::string& tier) {
+  Status run_model_on(const ModelCheck& check, const Device& device, Tier tier) {
     ConformanceCheck result;
-    result.name = check.name + "/" + tier;
+    result.name = check.name + "/" + choice_name(tier);
     result.op = "model";
     result.tier = tier;
     result.reproduce = "vkformer conformance --filter " + check.name + " --device " +
-                       report_.device.uuid + " --tier " + tier;
+                       report_.device.uuid + " --tier " + choice_name(tier);
     const Clock::time_point begin = Clock::now();
     auto compared = check.run(device);
     if (compared) {
@@ -247,7 +250,8 @@ class Run {
       result.message = compared.error().message;
       if (compared.error().code == ErrorCode::kDeviceLost) return compared.error();
     }
-    if (device.impl() == device_.impl()) VKF_CHECK(note_model_kernels(check, device, result));
+    if (HandleAccess::impl(device) == HandleAccess::impl(device_))
+      VKF_CHECK(note_model_kernels(check, device, result));
     result.milliseconds = milliseconds_since(begin);
     judge(result);
     report_.checks.push_back(std::move(result));
@@ -258,12 +262,13 @@ class Run {
   Status note_model_kernels(const ModelCheck& check, const Device& device,
                             ConformanceCheck& result) {
     std::set<std::string> seen;
-    VKF_CHECK(watch_dispatches(device.impl(), [&](const WatchedTensor& tensor) -> Status {
-      seen.insert(std::string(tensor.kernel));
-      return {};
-    }));
+    VKF_CHECK(
+        watch_dispatches(HandleAccess::impl(device), [&](const WatchedTensor& tensor) -> Status {
+          seen.insert(std::string(tensor.kernel));
+          return {};
+        }));
     const auto again = check.run(device);
-    VKF_CHECK(watch_dispatches(device.impl(), nullptr));
+    VKF_CHECK(watch_dispatches(HandleAccess::impl(device), nullptr));
     if (again && !result.message.empty() != !again->message.empty()) {
       result.message += " A second run, one dispatch at a time, gave another outcome.";
     }
@@ -314,7 +319,7 @@ std::vector<std::string> conformance_checks(const ConformanceOptions& options) {
 
 Result<ConformanceReport> run_conformance(const Device& device, const ConformanceOptions& options) {
   return guarded([&]() -> Result<ConformanceReport> {
-    if (!device.impl()) {
+    if (!HandleAccess::impl(device)) {
       return invalid_argument("[conformance] The device is empty; make a Device first.");
     }
     if (options.repeats < 0 || options.repeats > 10000) {
@@ -327,7 +332,7 @@ Result<ConformanceReport> run_conformance(const Device& device, const Conformanc
 
 Status forget_demotions(const Device& device) {
   return guarded([&]() -> Status {
-    if (!device.impl()) {
+    if (!HandleAccess::impl(device)) {
       return invalid_argument("[conformance] The device is empty; make a Device first.");
     }
     VKF_CHECK(demote_kernels(device, {}));

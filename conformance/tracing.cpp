@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/handle_access.h"
 #include "recording/dispatch_watch.h"
 #include "vkformer/conformance.h"
 #include "vkformer/session.h"
@@ -15,7 +16,7 @@ namespace {
 // Ends the watch however a function is left.
 class Watching {
  public:
-  explicit Watching(const Device& device) : device_(device.impl()) {}
+  explicit Watching(const Device& device) : device_(HandleAccess::impl(device)) {}
   Watching(const Watching&) = delete;
   Watching& operator=(const Watching&) = delete;
   ~Watching() { (void)watch_dispatches(device_, nullptr); }
@@ -40,7 +41,7 @@ Status record_pass(const Device& device, const Model& model, const TensorMap& in
                    std::vector<Written>& written) {
   VKF_ASSIGN(Session session, Session::create(model));
   const Watching watching(device);
-  VKF_CHECK(watch_dispatches(device.impl(), [&](const WatchedTensor& t) -> Status {
+  VKF_CHECK(watch_dispatches(HandleAccess::impl(device), [&](const WatchedTensor& t) -> Status {
     if (t.shape.empty() || t.dtype != DType::kF32 || !t.finished) return {};
     written.push_back({t.label, t.op, t.name, floats_of(t.bytes)});
     return {};
@@ -75,7 +76,7 @@ Result<LayerDifference> compare_devices(const Device& first, const Device& secon
                                         const std::string& directory, const TensorMap& inputs,
                                         const CompareOptions& options) {
   return guarded([&]() -> Result<LayerDifference> {
-    if (!first.impl() || !second.impl()) {
+    if (!HandleAccess::impl(first) || !HandleAccess::impl(second)) {
       return invalid_argument("[compare] A device is empty; make both first.");
     }
     VKF_ASSIGN(const Model one, Model::load(first, directory, options.first));
@@ -105,10 +106,11 @@ Result<LayerDifference> compare_devices(const Device& first, const Device& secon
 
 Result<NanOrigin> find_nan(const Device& device, const std::function<Status()>& work) {
   return guarded([&]() -> Result<NanOrigin> {
-    if (!device.impl()) return invalid_argument("[nan-check] The device is empty; make one first.");
+    if (!HandleAccess::impl(device))
+      return invalid_argument("[nan-check] The device is empty; make one first.");
     NanOrigin origin;
     const Watching watching(device);
-    VKF_CHECK(watch_dispatches(device.impl(), [&](const WatchedTensor& t) -> Status {
+    VKF_CHECK(watch_dispatches(HandleAccess::impl(device), [&](const WatchedTensor& t) -> Status {
       if (!origin.op.empty() || t.shape.empty() || t.dtype != DType::kF32 || !t.finished) return {};
       const std::vector<float> values = floats_of(t.bytes);
       const auto nan =

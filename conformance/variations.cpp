@@ -74,18 +74,18 @@ std::vector<Variation> variations_of(const DeviceCaps& caps, const Check& check,
   std::vector<Variation> list;
   for (int tier = static_cast<int>(caps.tier); tier >= 0; --tier) {
     const DeviceCaps own = at_tier(caps, static_cast<Tier>(tier));
-    const std::string name = tier_name(own.tier);
+    const std::string name = choice_name(own.tier);
     for (const Way& way : kWays) {
       DeviceCaps varied = own;
       if (!way.apply(varied)) continue;
-      list.push_back({name, name + way.name, varied});
+      list.push_back({own.tier, name + way.name, varied});
       if (rows == 0) continue;
       for (const MatmulChoice& choice : matmul_candidates(varied, rows, made.precision)) {
         DeviceCaps tuned = varied;
         tuned.tuned_matmul = {std::vector{choice}, std::vector{choice}};
         std::string text = choice_text(choice);
         std::replace(text.begin(), text.end(), ' ', '-');
-        list.push_back({name, name + way.name + "-" + text, std::move(tuned)});
+        list.push_back({own.tier, name + way.name + "-" + text, std::move(tuned)});
       }
     }
   }

@@ -11,7 +11,7 @@
 namespace vkformer::conformance {
 
 struct Variation {
-  std::string tier;
+  Tier tier = Tier::kBaseline;
   std::string name;  // "subgroup-wide"
   DeviceCaps caps;
 };

@@ -41,7 +41,7 @@ Result<CheckCase> embedding_case(const Shape& shape, MatrixFormat format, Extras
   }
   return call_case(
       {"embedding", placed ? R"({"scale": 1.25, "position_offset": 2})" : R"({"scale": 1.25})",
-       std::move(inputs), format_name(format)},
+       std::move(inputs), weight_format_of(format)},
       {{"Y", {std::move(y), terms(normed ? shape[1] : 1), 4}}});
 }
 
@@ -66,7 +66,7 @@ Result<CheckCase> embedding_step_case(int64_t width, MatrixFormat format, bool n
   } else {
     const OperatorCall call{"embedding", "{}", {{"table", floats(given)}}};
     OperatorOptions options;
-    options.weights = format_name(format);
+    options.weights = weight_format_of(format);
     VKF_ASSIGN(const OperatorArguments arguments, OperatorArguments::parse(call, options));
     VKF_ASSIGN(Tensor stored, arguments.weights("table"));
     in.table = made.op.bind("table", std::move(stored));

@@ -84,7 +84,7 @@ Result<CheckCase> product_case(const Product& p, const ProductForm& form, Conten
   VKF_ASSIGN(
       CheckCase made,
       call_case({"gemm", std::string(R"({"activation": ")") + form.activation + "\"}",
-                 std::move(inputs), format_name(form.weights)},
+                 std::move(inputs), weight_format_of(form.weights)},
                 {{"Y", {std::move(y), reference::tolerance_for(arithmetic, p.k), magnitude}}}));
   made.precision = form.precision;
   return made;

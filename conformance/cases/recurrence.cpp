@@ -55,7 +55,7 @@ Result<CheckCase> layer_case(const Shape& s, bool lstm, MatrixFormat format) {
                      {"weight_hh", floats(given_hh)},
                      {"bias_ih", floats(b_ih)},
                      {"bias_hh", floats(b_hh)}},
-                    format_name(format)},
+                    weight_format_of(format)},
                    std::move(expected));
 }
 

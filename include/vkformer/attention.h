@@ -2,7 +2,8 @@
 // for engines that bring their own weights.
 //
 // Threading: run may be called from several threads at once; nothing is shared between calls.
-// Lifetime: keeps its device alive; a copy shares the weights, which are never written.
+// Lifetime: a shared handle. It keeps its Device alive, and copies share the weights, which are
+// never written.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,8 @@
 #include "vkformer/tensor.h"
 
 namespace vkformer {
+
+class MultiHeadAttentionSession;
 
 struct MultiHeadAttentionOptions {
   // D, the width of a token, in elements.
@@ -25,17 +28,17 @@ struct MultiHeadAttentionOptions {
     kMerged,         // qkv.weight (3 D, D), rows [q | k | v]
     kSharedByHeads,  // query.weight, key.weight, value.weight (E, E), applied to every head
   } projection = Projection::kSeparate;
-  // Whether a token may look at later tokens.
-  enum class Causal : uint8_t { kNo, kYes } causal = Causal::kNo;
-  // Whether run also returns the attention weights, which costs a pass of its own.
-  enum class Weights : uint8_t { kDrop, kKeep } weights = Weights::kKeep;
+  // Whether a token attends to itself and earlier tokens only.
+  bool causal = false;
+  // Whether run also returns the attention weights, which costs a separate pass.
+  bool keep_weights = true;
 };
 
 struct AttentionResult {
   // F32 (B, T, D)
   Tensor output;
   // F32 (B, H, T, T): how much query token t looks at key token s; a query without an allowed key
-  // has zeros. Empty with Weights::kDrop.
+  // has zeros. Empty without keep_weights.
   Tensor weights;
 };
 
@@ -51,11 +54,11 @@ class MultiHeadAttention {
   // Attends. x F32 (B, T, D); key_mask (B, T), nonzero = may be looked at, or null.
   VKFORMER_API Result<AttentionResult> run(const Tensor& x, const Tensor* key_mask) const;
 
-  struct Impl;
-
  private:
-  explicit MultiHeadAttention(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<const Impl> impl_;
+  friend struct HandleAccess;
+  explicit MultiHeadAttention(std::shared_ptr<const MultiHeadAttentionSession> impl)
+      : impl_(std::move(impl)) {}
+  std::shared_ptr<const MultiHeadAttentionSession> impl_;
 };
 
 }  // namespace vkformer

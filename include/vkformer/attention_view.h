@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "vkformer/choices.h"
 #include "vkformer/export.h"
 #include "vkformer/heat_map.h"
 #include "vkformer/picture.h"
@@ -29,7 +30,7 @@ struct AttentionLayer {
 
 // Maps of one kind of attention, all of the same sizes, with the names of their tokens.
 struct AttentionMaps {
-  // "self", "encoder", "decoder", "cross", or what the caller calls it.
+  // The name of an MapKind, "rollout", or what the caller calls it.
   std::string kind = "self";
   // H, the number of heads that there are maps of.
   int heads = 0;
@@ -46,11 +47,11 @@ struct AttentionMaps {
   std::vector<std::string> column_labels;
 };
 
-// The maps that Session::run handed out, without labels. `kind` is "self" (attentions.l),
-// "encoder", "decoder" or "cross" (encoder_attentions.l and so on); `item` is one of the batch,
+// The maps that Session::run handed out, without labels: attentions.l of kSelf,
+// encoder_attentions.l of kEncoder and so on. `item` is one of the batch,
 // counted from 0. Maps of single windows (Swin) count as items of their own.
-VKFORMER_API Result<AttentionMaps> attention_maps_from(const TensorMap& outputs,
-                                                       const std::string& kind, int64_t item = 0);
+VKFORMER_API Result<AttentionMaps> attention_maps_from(const TensorMap& outputs, MapKind kind,
+                                                       int64_t item = 0);
 
 // The same maps with the mean over their heads in the place of the heads.
 VKFORMER_API Result<AttentionMaps> mean_over_heads(const AttentionMaps& maps);

@@ -1,7 +1,8 @@
 // Sound in: WAV files to mono samples, and samples to the log-mel features of speech models.
 //
 // Threading: sounds are plain values and extractors immutable; any thread may read and extract.
-// Lifetime: each owns what it holds; files are not read again. Nothing throws.
+// Lifetime: a Sound and an extractor own what they hold; files are not read again. An extractor is
+// move-only. Nothing throws.
 #pragma once
 
 #include <cstddef>
@@ -70,9 +71,10 @@ class VKFORMER_API LogMelExtractor {
   int64_t frames() const;
 
  private:
-  explicit LogMelExtractor(std::unique_ptr<const LogMel> features);
+  friend struct HandleAccess;
+  explicit LogMelExtractor(std::unique_ptr<const LogMel> impl);
 
-  std::unique_ptr<const LogMel> features_;
+  std::unique_ptr<const LogMel> impl_;
 };
 
 }  // namespace vkformer

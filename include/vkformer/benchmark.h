@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "vkformer/choices.h"
 #include "vkformer/device.h"
 #include "vkformer/export.h"
 
@@ -48,11 +49,11 @@ VKFORMER_API Result<std::vector<OperatorTime>> benchmark_operator(const Device& 
                                                                   int rounds = 9);
 
 struct GemmBenchmark {
-  int64_t m = 1024;               // rows
-  int64_t n = 1024;               // output features
-  int64_t k = 1024;               // input features
-  std::string weights = "f32";    // storage, as ModelOptions has it
-  std::string precision = "f32";  // arithmetic: "f32" or "f16"
+  int64_t m = 1024;                           // rows
+  int64_t n = 1024;                           // output features
+  int64_t k = 1024;                           // input features
+  WeightFormat weights = WeightFormat::kF32;  // kAsStored is an error: there is no file
+  Precision precision = Precision::kF32;
   int repeats = 9;
 };
 

@@ -28,11 +28,9 @@ struct ChatMessage {
   std::string content;
 };
 
-// Whether the text ends where the model is to answer.
-enum class ChatPrompt : uint8_t { kAdd, kOmit };
-
 struct ChatOptions {
-  ChatPrompt prompt = ChatPrompt::kAdd;
+  // Whether the text ends where the model is to answer.
+  bool add_generation_prompt = true;
   // Which of several templates; empty for "tool_use" if there are tools, else "default".
   std::string template_name;
   // Functions that the model may call, as a JSON array in the notation of the template; empty for
@@ -68,8 +66,9 @@ class VKFORMER_API ChatTemplate {
   std::vector<std::string> names() const;
 
  private:
-  explicit ChatTemplate(std::unique_ptr<const ChatTemplateSet> set);
-  std::unique_ptr<const ChatTemplateSet> set_;
+  friend struct HandleAccess;
+  explicit ChatTemplate(std::unique_ptr<const ChatTemplateSet> impl);
+  std::unique_ptr<const ChatTemplateSet> impl_;
 };
 
 }  // namespace vkformer

@@ -8,9 +8,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "vkformer/choices.h"
 #include "vkformer/device.h"
 #include "vkformer/export.h"
 #include "vkformer/model.h"
@@ -19,8 +21,7 @@
 namespace vkformer {
 
 struct ConformanceOptions {
-  // kQuick: a choice of sizes, a minute on a processor. kFull: all, up to half an hour there.
-  enum class Extent : uint8_t { kQuick, kFull } extent = Extent::kFull;
+  ConformanceExtent extent = ConformanceExtent::kFull;
   // Parts of names, of which a check's must have one, or the whole name; empty: all checks.
   std::vector<std::string> filters;
   int repeats = 0;  // runs of every check, which must give the same bits; 0: 3 or, in full, 25
@@ -28,9 +29,9 @@ struct ConformanceOptions {
   // never will pass, and those that do not yet. A pass of a "not yet" is reported as a surprise.
   std::vector<std::string> expected_never;
   std::vector<std::string> expected_not_yet;
-  // Kernels of failed checks are left out on this device and driver from now on: their names go
+  // Kernels of failed checks are omitted on this device and driver from now on: their names go
   // into a file beside the pipeline cache, which new devices read.
-  enum class Demote : uint8_t { kNo, kYes } demote = Demote::kNo;
+  bool demote = false;
   // A folder for every failed check, with all that is needed to see it elsewhere; empty: none.
   std::string failure_folder;
   // Called after every check with its name; empty: nobody.
@@ -41,11 +42,9 @@ struct ConformanceOptions {
 struct ConformanceCheck {
   // "softmax/masked/2x3x5x33/subgroup-wide": operator, case, size, tier and variation. Stable.
   std::string name;
-  std::string op;    // ops/op_list.def, or "model"
-  std::string tier;  // "baseline", "subgroup", "fp16" or "matrix"
-  // "passed", "failed", "expected failure (never)", "expected failure (not yet)" or "unexpected
-  // pass".
-  std::string outcome;
+  std::string op;  // ops/op_list.def, or "model"
+  Tier tier = Tier::kBaseline;
+  ConformanceOutcome outcome = ConformanceOutcome::kPassed;
   std::string message;               // of a failure: a full sentence
   std::vector<std::string> kernels;  // variants that ran
   double error = 0;                  // the largest difference, as a share of what is allowed
@@ -55,14 +54,14 @@ struct ConformanceCheck {
   double milliseconds = 0;           // wall clock, of all runs and the reference
   std::string reproduce;             // command line
 
-  bool failed() const { return outcome == "failed"; }
+  bool failed() const { return outcome == ConformanceOutcome::kFailed; }
 };
 
 struct ConformanceReport {
   std::string vkformer;  // version
-  std::string extent;    // "quick" or "full"
+  ConformanceExtent extent = ConformanceExtent::kFull;
   DeviceInfo device;
-  std::string tier;  // highest that was checked
+  Tier tier = Tier::kBaseline;  // highest that was checked
   std::vector<ConformanceCheck> checks;
   std::vector<std::string> kernels_run;      // variants that some check ran
   std::vector<std::string> kernels_not_run;  // and those that none did, with the reason behind
@@ -70,7 +69,7 @@ struct ConformanceReport {
   std::string demotion_file;                 // written; empty: none
   double seconds = 0;
 
-  int count(const std::string& outcome) const {
+  int count(ConformanceOutcome outcome) const {
     int n = 0;
     for (const ConformanceCheck& check : checks) n += check.outcome == outcome ? 1 : 0;
     return n;
@@ -93,13 +92,13 @@ VKFORMER_API Result<ConformanceReport> parse_conformance_json(const std::string&
 // Checks whose outcome differs between two reports.
 struct ConformanceChange {
   std::string name;
-  std::string before;  // outcome, or "absent"
-  std::string after;
+  std::optional<ConformanceOutcome> before;  // absent: that report has no such check
+  std::optional<ConformanceOutcome> after;
 };
 VKFORMER_API std::vector<ConformanceChange> compare_conformance(const ConformanceReport& before,
                                                                 const ConformanceReport& after);
 
-// Takes back what Demote::kYes wrote for this device and driver.
+// Takes back what ConformanceOptions::demote wrote for this device and driver.
 VKFORMER_API Status forget_demotions(const Device& device);
 // Writes the SPIR-V of every kernel as FOLDER/NAME.spv, for spirv-val and spirv-dis.
 VKFORMER_API Status dump_shaders(const Device& device, const std::string& folder);

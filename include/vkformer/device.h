@@ -2,15 +2,19 @@
 // (see vulkan_interop.h).
 //
 // Threading: a Device may be used from several threads at once; queue submission is locked inside.
-// Lifetime: a Device is a shared handle; models and sessions keep it alive. Nothing is global.
+// Lifetime: a Device is a shared handle: copies are the same device, which everything made from it
+// keeps alive. The last owner destroys it, whatever the order. Of an adopted device the
+// application owns the Vulkan objects, which must outlive that last owner. Nothing is global.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "vkformer/choices.h"
 #include "vkformer/export.h"
 #include "vkformer/result.h"
 
@@ -32,16 +36,15 @@ struct DeviceOptions {
   // "best" (discrete, then integrated, then software), an index as `vkformer devices` prints it,
   // a UUID as DeviceInfo has it, or a part of the device's or driver's name, case-insensitive.
   std::string device = "best";
-  // Highest tier to use: "best", "baseline", "subgroup", "fp16" or "matrix".
-  std::string tier = "best";
-  // A profile to clamp limits and features to: "" (none), "android-2021", "android-2022",
-  // "vulkan-minimum", "moltenvk", "adreno", "mali", "intel" or "amd".
-  std::string limits;
+  // Highest tier to use; a device that does not support it uses its own best one.
+  Tier tier = Tier::kMatrix;
+  // A profile to clamp limits and features to.
+  LimitProfile limits = LimitProfile::kNone;
   // Directory of the pipeline cache; "" uses the user's cache directory, "none" keeps no cache.
   std::string cache_directory;
   // Enable the Khronos validation layer when it is installed; its messages go to `log`, or to
   // stderr without one.
-  enum class Validation : uint8_t { kOff, kOn } validation = Validation::kOff;
+  bool validation = false;
   // Gets what is worth knowing beside results and errors: the chosen device, workarounds, a cache
   // file that cannot be written, a lost device, validation messages. Empty: nothing is said.
   // Messages about pipelines may come from threads of vkformer's own.
@@ -60,18 +63,18 @@ struct DeviceOptions {
   enum class QueuePriority : uint8_t { kLow, kNormal } queue_priority = QueuePriority::kLow;
   // Choose kernels as tune_device (tuning.h) found them fastest on this device, where a file in the
   // cache directory says so. Sums may then be taken in another order than without it.
-  enum class Tuning : uint8_t { kOff, kOn } tuning = Tuning::kOff;
+  bool tuning = false;
 };
 
 // What is known of a device without making it.
 struct DeviceInfo {
-  int index = 0;                   // among the devices of this machine
-  std::string name;                // as the driver gives it
-  std::string driver;              // driver name and version
-  std::string kind;                // "discrete", "integrated", "software" or "other"
+  int index = 0;       // among the devices of this machine
+  std::string name;    // as the driver gives it
+  std::string driver;  // driver name and version
+  DeviceClass kind = DeviceClass::kOther;
   std::string api_version;         // "1.3.230"
   std::string uuid;                // 32 hexadecimal digits
-  std::string best_tier;           // the highest tier the device can run
+  std::optional<Tier> best_tier;   // the highest that the device runs; absent: it runs none
   std::vector<std::string> notes;  // features that are missing, workarounds in force
   uint32_t subgroup_size = 0;      // invocations
   uint64_t memory_bytes = 0;       // the largest device-local heap
@@ -90,18 +93,16 @@ class VKFORMER_API Device {
 
   // The device as chosen, with its clamped limits.
   DeviceInfo info() const;
-  // The tier in use: "baseline", "subgroup", "fp16" or "matrix".
-  std::string tier() const;
+  // The tier in use.
+  Tier tier() const;
   // Bytes of device memory held by vkformer objects on this device.
   uint64_t memory_in_use() const;
   // Bytes of device memory allocated for them, in blocks: what DeviceOptions::memory_budget limits.
   uint64_t memory_allocated() const;
 
-  // For the library's own rooms.
-  explicit Device(std::shared_ptr<VulkanDevice> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<VulkanDevice>& impl() const { return impl_; }
-
  private:
+  friend struct HandleAccess;
+  explicit Device(std::shared_ptr<VulkanDevice> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<VulkanDevice> impl_;
 };
 

@@ -1,7 +1,8 @@
 // Generation: settings of a generation, what it gives, and how to follow it token by token.
 //
 // Threading: plain values; a GrammarConstraint among the settings belongs to one call at a time.
-// Lifetime: owns what it holds.
+// Lifetime: settings own what they hold, and share the grammar; what a callback captures must stay
+// valid until the generation has ended.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "vkformer/choices.h"
 #include "vkformer/export.h"
+#include "vkformer/token.h"
 
 namespace vkformer {
 
@@ -41,7 +44,7 @@ struct SamplingOptions {
 // Adds a bias to the score of the last token wherever the others come right before it; -infinity
 // forbids it.
 struct TokenBias {
-  std::vector<int64_t> tokens;  // at least one
+  std::vector<TokenId> tokens;  // at least one
   double bias = 0.0;
 };
 
@@ -52,14 +55,14 @@ struct PenaltyOptions {
   double frequency = 0.0;   // subtracted for every time a token was generated
   int no_repeat_ngram = 0;  // so many tokens never come twice in the same order; at most 32, 0: off
   std::vector<TokenBias> biases;
-  std::vector<std::vector<int64_t>> bad_words;  // tokens that never come in that order
+  std::vector<std::vector<TokenId>> bad_words;  // tokens that never come in that order
 };
 
 // A token that a sequence has gained.
 struct NewToken {
   size_t input = 0;
   size_t sequence = 0;  // of that input's
-  int64_t id = 0;
+  TokenId id = 0;
   double log_probability = 0;  // by the model's logits
 };
 // What to do behind it.
@@ -79,19 +82,19 @@ struct GenerateOptions {
   int beams = 1;
   // 0: the model's default, else as much as its positions allow, at most 1,024.
   int max_new_tokens = 0;
-  int min_new_tokens = 0;                // before which no end token may come
-  double length_penalty = 1.0;           // exponent of the length a beam's score is divided by
-  std::string early_stopping = "false";  // "false", "true" or "never"
-  std::vector<int64_t> eos;              // end tokens, at most 8; empty: always max_new_tokens
-  int64_t pad = 0;
-  int64_t decoder_start = 0;
+  int min_new_tokens = 0;       // before which no end token may come
+  double length_penalty = 1.0;  // exponent of the length a beam's score is divided by
+  EarlyStopping early_stopping = EarlyStopping::kFalse;
+  std::vector<TokenId> eos;  // end tokens, at most 8; empty: always max_new_tokens
+  TokenId pad = 0;
+  TokenId decoder_start = 0;
   // What the decoder of an encoder-decoder starts with instead of decoder_start: a language, a
   // task.
-  std::vector<int64_t> decoder_prompt;
-  int64_t forced_bos = -1;              // token forced first; -1: none
-  int64_t forced_eos = -1;              // token forced at the last possible position; -1: none
-  std::vector<int64_t> suppress;        // never chosen
-  std::vector<int64_t> begin_suppress;  // not chosen first
+  std::vector<TokenId> decoder_prompt;
+  TokenId forced_bos = -1;              // token forced first; -1: none
+  TokenId forced_eos = -1;              // token forced at the last possible position; -1: none
+  std::vector<TokenId> suppress;        // never chosen
+  std::vector<TokenId> begin_suppress;  // not chosen first
   // Sequences per input: the best of at most `beams`, or so many that are drawn.
   int return_sequences = 1;
   TokenChoice choice = TokenChoice::kBest;
@@ -126,7 +129,7 @@ struct GenerateOptions {
 struct Hypothesis {
   // Prompt (of an encoder-decoder the decoder's start token), then what was generated; ends with
   // its end token, if one came.
-  std::vector<int64_t> ids;
+  std::vector<TokenId> ids;
   // Sum of log-probabilities; with beams divided by length^length_penalty, as generate() does.
   double score = 0;
   // Of each generated token by the model's logits, whatever it was chosen by; empty with beams.

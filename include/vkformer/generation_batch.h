@@ -14,7 +14,8 @@
 //             text is the same as without, only sooner.
 //
 // Threading: submit, cancel, idle and counters from any thread, also during a step; step by one
-// thread at a time. Lifetime: keeps its models and their devices alive.
+// thread at a time. Lifetime: move-only; keeps its models and their devices alive. Requests that
+// are still running when it is destroyed end without an update.
 #pragma once
 
 #include <memory>
@@ -41,8 +42,8 @@ struct BatchOptions {
   int waiting = 64;           // requests that wait at most
   int waiting_of_client = 0;  // of one client; 0: all
   int running_of_client = 0;  // rows of one client; 0: all
-  enum class PrefixReuse : uint8_t { kOff, kOn } prefix_reuse = PrefixReuse::kOn;
-  int guesses = 4;  // tokens guessed of a row at most, where a draft or lookup guesses
+  bool prefix_reuse = true;   // see "Prefixes" above
+  int guesses = 4;            // tokens guessed of a row at most, where a draft or lookup guesses
   // A smaller model with the same vocabulary that guesses tokens.
   std::optional<Model> draft;
   int lookup = 0;  // tokens at the end of a text that are looked up in it, before a draft is asked
@@ -53,7 +54,7 @@ struct BatchOptions {
 
 struct BatchRequest {
   // Tokens, at least one: a prompt, or the input of an encoder-decoder.
-  std::vector<int64_t> prompt;
+  std::vector<TokenId> prompt;
   // Settings as of Session::generate, with one beam; the context is the batch's. Each sequence is a
   // row of its own. on_token is called in step().
   GenerateOptions options;
@@ -75,7 +76,7 @@ struct BatchUpdate {
   uint64_t request = 0;
   size_t sequence = 0;  // of the request's, each of which runs and ends by itself
   enum class State : uint8_t { kRunning, kFinished, kCancelled, kFailed } state = State::kRunning;
-  std::vector<int64_t> tokens;  // that came, an end token included
+  std::vector<TokenId> tokens;  // that came, an end token included
   double score = 0;             // sum of the log-probabilities of all tokens so far
   BatchWork work;               // so far
   Error error;                  // where it failed
@@ -114,8 +115,9 @@ class VKFORMER_API GenerationBatch {
   BatchCounters counters() const;
 
  private:
-  explicit GenerationBatch(std::unique_ptr<BatchState> state);
-  std::unique_ptr<BatchState> state_;
+  friend struct HandleAccess;
+  explicit GenerationBatch(std::unique_ptr<BatchState> impl);
+  std::unique_ptr<BatchState> impl_;
 };
 
 }  // namespace vkformer

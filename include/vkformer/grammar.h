@@ -8,8 +8,9 @@
 //
 // Threading: grammars and vocabularies are immutable handles that threads may share. A constraint,
 // with the states it gave, belongs to one thread at a time, which may be a worker thread while a
-// GPU runs; nothing is global. Lifetime: a constraint keeps its grammar and vocabulary; states are
-// of no use without their constraint.
+// GPU runs; nothing is global. Lifetime: a constraint keeps its grammar and vocabulary, and states
+// keep what they need of their constraint, so that they may outlive it. A state of another
+// constraint is an error.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +45,9 @@ class VKFORMER_API Grammar {
   Result<bool> matches(std::string_view text) const;
 
  private:
-  friend class GrammarConstraint;
-  explicit Grammar(std::shared_ptr<const CompiledGrammar> compiled)
-      : compiled_(std::move(compiled)) {}
-  std::shared_ptr<const CompiledGrammar> compiled_;
+  friend struct HandleAccess;
+  explicit Grammar(std::shared_ptr<const CompiledGrammar> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const CompiledGrammar> impl_;
 };
 
 class VKFORMER_API GrammarVocabulary {
@@ -55,16 +55,15 @@ class VKFORMER_API GrammarVocabulary {
   // The tokens of a tokenizer with ids below `size`, which is the width of the model's logits.
   // Special tokens are never allowed, but for `end_ids`, which are where a text may end.
   static Result<GrammarVocabulary> create(const Tokenizer& tokenizer, int64_t size,
-                                          std::span<const int32_t> end_ids);
+                                          std::span<const TokenId> end_ids);
   // The same of the tokens' bytes by id; tokens without bytes are never allowed.
   static Result<GrammarVocabulary> from_bytes(std::span<const std::string> bytes,
-                                              std::span<const int32_t> end_ids);
+                                              std::span<const TokenId> end_ids);
 
  private:
-  friend class GrammarConstraint;
-  explicit GrammarVocabulary(std::shared_ptr<const GrammarTokens> tokens)
-      : tokens_(std::move(tokens)) {}
-  std::shared_ptr<const GrammarTokens> tokens_;
+  friend struct HandleAccess;
+  explicit GrammarVocabulary(std::shared_ptr<const GrammarTokens> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const GrammarTokens> impl_;
 };
 
 class VKFORMER_API GrammarState {
@@ -72,14 +71,17 @@ class VKFORMER_API GrammarState {
   // Whether the text is complete as it is.
   bool may_end() const;
   // Whether a token has ended the text.
-  bool has_ended() const { return has_ended_; }
+  bool has_ended() const { return impl_.has_ended; }
 
  private:
-  friend class GrammarConstraint;
-  GrammarState(std::shared_ptr<ParseColumn> column, bool has_ended)
-      : column_(std::move(column)), has_ended_(has_ended) {}
-  std::shared_ptr<ParseColumn> column_;
-  bool has_ended_;
+  friend struct HandleAccess;
+  struct Impl {
+    std::shared_ptr<TokenMasks> masks;  // of the constraint that gave the state
+    std::shared_ptr<ParseColumn> column;
+    bool has_ended = false;
+  };
+  explicit GrammarState(Impl impl) : impl_(std::move(impl)) {}
+  Impl impl_;
 };
 
 class VKFORMER_API GrammarConstraint {
@@ -95,7 +97,7 @@ class VKFORMER_API GrammarConstraint {
   GrammarState start();
   // The state behind a token, or behind a text that no token stands for. What the grammar does not
   // allow is an error.
-  Result<GrammarState> accept(const GrammarState& state, int32_t token);
+  Result<GrammarState> accept(const GrammarState& state, TokenId token);
   Result<GrammarState> accept_text(const GrammarState& state, std::string_view text);
   // The tokens that may come next as bits, token t being bit t % 32 of word t / 32; those that end
   // a text where it may end, and nothing else once it has ended. Good until the next call. A state
@@ -107,8 +109,9 @@ class VKFORMER_API GrammarConstraint {
   Result<std::span<const uint32_t>> allowed_within(const GrammarState& state, int64_t tokens);
 
  private:
-  explicit GrammarConstraint(std::unique_ptr<TokenMasks> masks);
-  std::unique_ptr<TokenMasks> masks_;
+  friend struct HandleAccess;
+  explicit GrammarConstraint(std::shared_ptr<TokenMasks> impl);
+  std::shared_ptr<TokenMasks> impl_;
 };
 
 }  // namespace vkformer

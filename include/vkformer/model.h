@@ -1,8 +1,9 @@
 // Model: a Hugging Face model directory, loaded onto a device.
 //
 // Threading: immutable once loaded; any number of sessions on any threads may share one Model.
-// Lifetime: a Model is a shared handle and keeps its Device alive. The directory is not needed
-// after load().
+// Lifetime: a Model is a shared handle: copies are the same model, which sessions, batches and
+// tasks keep alive, as it does its Device. The directory is not needed after load(). A
+// BackgroundLoad is move-only and owns its thread; the Model that it gives is independent of it.
 #pragma once
 
 #include <functional>
@@ -12,13 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "vkformer/choices.h"
 #include "vkformer/device.h"
 #include "vkformer/export.h"
 #include "vkformer/model_source.h"
 #include "vkformer/tensor.h"
+#include "vkformer/token.h"
 
 namespace vkformer {
 
+class BackgroundLoadState;
 class LoadedModel;
 
 // How far loading has come.
@@ -31,9 +35,9 @@ struct LoadProgress {
 struct SessionSizes {
   int64_t batch = 1;    // inputs at once
   int64_t tokens = 32;  // S of each, or of each prompt; pictures and sound have sizes of their own
-  int64_t new_tokens = 0;     // of a generation; 0: a forward pass
-  int64_t beams = 1;          // 0: all that the model's own settings of a generation say
-  std::string cache = "f32";  // of the session: SessionOptions::cache
+  int64_t new_tokens = 0;  // of a generation; 0: a forward pass
+  int64_t beams = 1;       // 0: all that the model's own settings of a generation say
+  CacheFormat cache = CacheFormat::kF32;  // of the session: SessionOptions::cache
   // As Session::run or generate takes them, instead of batch and tokens; values do not matter.
   // Models that read arrays (ModelInfo::source) need them, for no number of tokens says their
   // sizes.
@@ -42,13 +46,9 @@ struct SessionSizes {
 
 // How weights lie in device memory.
 struct ModelOptions {
-  // "stored": f16 and quantised tensors stay so (widened in the shader), f32 and bf16 become f32.
-  // "f32", "f16", "bf16", "q8", "q4" (32 weights share a scale) and "q4m" (and a minimum) convert;
-  // what is too small for blocks of 32 is f32 then.
-  std::string weights = "stored";
-  // Arithmetic: "f32", or "f16" to multiply in half precision where the device's tier has it.
-  // Sums are f32 in both.
-  std::string precision = "f32";
+  // All but kAsStored convert; what is too small for groups of 32 weights is f32 then.
+  WeightFormat weights = WeightFormat::kAsStored;
+  Precision precision = Precision::kF32;
   // A matrix of more bytes is stored in slices of whole columns, as is one that the device cannot
   // bind at once; 0: no limit but the device's. For hosts that cap the size of a buffer.
   uint64_t most_weight_bytes = 0;
@@ -63,19 +63,17 @@ struct ModelOptions {
 // One tensor of a checkpoint.
 struct TensorInfo {
   std::string name;
-  std::string dtype;
-  std::vector<int64_t> shape;
+  DType dtype = DType::kF32;
+  Shape shape;
   std::string file;
 };
 
 // What a model directory holds, without a device.
 struct ModelInfo {
   std::string family;  // model_type of config.json
-  std::string kind;    // "encoder", "decoder" or "encoder-decoder"
-  std::string source;  // what it reads: "tokens", "pictures" or "features" of sound
-  // What its head is for: "none", "language", "masked", "sequence", "tokens", "spans",
-  // "discriminator"; "sentence" where sentence-transformers' files say so.
-  std::string head;
+  ModelKind kind = ModelKind::kEncoder;
+  SourceKind source = SourceKind::kTokens;
+  HeadKind head = HeadKind::kNone;
   std::vector<std::string> labels;  // classes of a classifying head
   std::string architecture;         // class it was saved from
   int64_t parameters = 0;           // elements in all tensors
@@ -90,7 +88,7 @@ struct ModelInfo {
   int64_t max_target = 0;  // tokens
   // Tokens that GenerateOptions::decoder_prompt can hold, by name, of models that have such:
   // languages ("<|en|>"), tasks ("transcribe"), "notimestamps".
-  std::map<std::string, int64_t> prompt_tokens;
+  std::map<std::string, TokenId> prompt_tokens;
   std::vector<TensorInfo> tensors;
 };
 
@@ -101,12 +99,12 @@ VKFORMER_API std::vector<std::string> model_families();
 
 // What the models of a family can do; each claim is shown by a test.
 struct ModelFamilyFacts {
-  std::string family;              // model_type of config.json
-  std::string kind;                // as ModelInfo::kind
-  std::string source;              // as ModelInfo::source
-  std::vector<std::string> heads;  // as ModelInfo::head, of the models that load
-  bool generates = false;          // greedily and with beams
-  std::string attention_maps;      // "layers", "stages" (one per stage) or "none"
+  std::string family;  // model_type of config.json
+  ModelKind kind = ModelKind::kEncoder;
+  SourceKind source = SourceKind::kTokens;
+  std::vector<HeadKind> heads;  // of the models that load
+  bool generates = false;       // greedily and with beams
+  MapCoverage attention_maps = MapCoverage::kNone;
   // The usual tokenizer.json's model, and where it reads more than text, what makes its inputs:
   // "Unigram", "log-mel features; BPE", "pictures".
   std::string inputs;
@@ -119,9 +117,7 @@ struct PlanOptions {
   int64_t source = 32;  // S, tokens
   int64_t target = 32;  // T, tokens of the decoder; also the capacity of a decoding step
   int64_t beams = 1;
-  // Which pass: "forward", "prompt" (what a generation does before its first step: the encoder, the
-  // prompt) or "step" (one decoding step).
-  std::string pass = "forward";
+  PassKind pass = PassKind::kForward;
 };
 
 // Device memory, in bytes.
@@ -158,11 +154,9 @@ class VKFORMER_API Model {
   // The plan of a pass in text: tensors, memory offsets, dispatches, barriers, costs.
   Result<std::string> plan_text(const PlanOptions& options) const;
 
-  // For the library's own rooms.
-  explicit Model(std::shared_ptr<const LoadedModel> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const LoadedModel>& impl() const { return impl_; }
-
  private:
+  friend struct HandleAccess;
+  explicit Model(std::shared_ptr<const LoadedModel> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const LoadedModel> impl_;
 };
 
@@ -187,9 +181,9 @@ class VKFORMER_API BackgroundLoad {
   Result<Model> wait();
 
  private:
-  struct State;
-  explicit BackgroundLoad(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  friend struct HandleAccess;
+  explicit BackgroundLoad(std::shared_ptr<BackgroundLoadState> impl);
+  std::shared_ptr<BackgroundLoadState> impl_;
 };
 
 }  // namespace vkformer

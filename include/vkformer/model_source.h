@@ -2,8 +2,9 @@
 // archives, Android assets).
 //
 // Threading: a plain handle; a reader's functions are called from the thread that loads.
-// Lifetime: a source owns its description. Bytes in memory, and whatever a reader's functions refer
-// to, must stay until loading has returned; the loaded model does not need them.
+// Lifetime: a source is a shared handle and owns its description, not the bytes. The application
+// owns bytes in memory, and whatever a reader's functions refer to. They must stay valid until
+// loading has returned; the loaded model does not need them.
 #pragma once
 
 #include <cstddef>
@@ -43,12 +44,10 @@ class VKFORMER_API ModelSource {
   // Files that the host reads, one at a time and whole; `name` stands for them in messages.
   static ModelSource reader(FileReader reader, const std::string& name = "host");
 
-  // For the library's own rooms.
-  const std::shared_ptr<const FileStore>& store() const { return store_; }
-
  private:
-  explicit ModelSource(std::shared_ptr<const FileStore> store) : store_(std::move(store)) {}
-  std::shared_ptr<const FileStore> store_;
+  friend struct HandleAccess;
+  explicit ModelSource(std::shared_ptr<const FileStore> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const FileStore> impl_;
 };
 
 }  // namespace vkformer

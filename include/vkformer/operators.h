@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "vkformer/choices.h"
 #include "vkformer/device.h"
 #include "vkformer/export.h"
 #include "vkformer/tensor.h"
@@ -21,15 +22,13 @@ struct OperatorCall {
 };
 
 struct OperatorOptions {
-  // "f32", or "f16" to let kernels multiply in half precision where the device can.
-  std::string precision = "f32";
-  // How weight-like inputs (the right side of gemm) are stored: "f32", "f16", "bf16", "q8", "q4" or
-  // "q4m".
-  std::string weights = "f32";
+  Precision precision = Precision::kF32;
+  // How weight-like inputs (the right side of gemm) are stored; kAsStored is an error.
+  WeightFormat weights = WeightFormat::kF32;
   // Runs; every one must give the same bits.
   int repeats = 1;
   // Fill outputs and temporaries with NaN before each run.
-  enum class Poison : uint8_t { kOff, kOn } poison = Poison::kOff;
+  bool poison = false;
 };
 
 struct OperatorResult {

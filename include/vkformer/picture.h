@@ -2,8 +2,9 @@
 // model.
 //
 // Threading: pictures and processors are immutable; any thread may read and process.
-// Lifetime: a Picture owns its pixels and a PictureProcessor its settings; neither keeps what it
-// was made from. Nothing throws.
+// Lifetime: a Picture is move-only and owns its pixels, a PictureProcessor its settings; neither
+// keeps what it was made from. What Picture::rgb gives stays valid as long as the picture, and a
+// PixelView does not own its bytes. Nothing throws.
 #pragma once
 
 #include <array>
@@ -62,10 +63,10 @@ class VKFORMER_API Picture {
   std::span<const uint8_t> rgb() const;
 
  private:
-  friend class PictureProcessor;
-  explicit Picture(std::unique_ptr<const RgbPicture> image);
+  friend struct HandleAccess;
+  explicit Picture(std::unique_ptr<const RgbPicture> impl);
 
-  std::unique_ptr<const RgbPicture> image_;
+  std::unique_ptr<const RgbPicture> impl_;
 };
 
 // Resampling filters, numbered as in Pillow and in preprocessor_config.json. All but kNearest are

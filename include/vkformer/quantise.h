@@ -7,14 +7,15 @@
 #include <cstdint>
 #include <string>
 
+#include "vkformer/choices.h"
 #include "vkformer/export.h"
 #include "vkformer/result.h"
 
 namespace vkformer {
 
 struct QuantiseOptions {
-  // "q8", "q4", "q4m", "bf16" or "f16", as in ModelOptions::weights.
-  std::string weights = "q8";
+  // kQ8, kQ4, kQ4M, kBF16 or kF16.
+  WeightFormat weights = WeightFormat::kQ8;
 };
 
 struct QuantiseReport {

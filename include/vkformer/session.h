@@ -1,8 +1,9 @@
 // Session: runs passes of a Model and generates, reusing what it recorded.
 //
 // Threading: one thread at a time per Session; several sessions may share a Model.
-// Lifetime: keeps its Model and Device alive. Recordings of the last few shapes are kept; nothing
-// is allocated while a recorded shape is run again.
+// Lifetime: move-only; keeps its Model and Device alive, so that their handles may go first.
+// Results are independent of it. Destroying it waits for what it submitted. Recordings of the last
+// few shapes are kept; nothing is allocated while a recorded shape is run again.
 #pragma once
 
 #include <functional>
@@ -27,20 +28,20 @@ struct SessionOptions {
   int recordings = 8;
   // Decoding steps per submit; results are the same for any number from 1 on.
   int steps_per_submit = 8;
-  // How a generation's keys and values are stored: "f32", "f16" or "q8" (8 bits, a scale for 32).
-  std::string cache = "f32";
+  // How a generation's keys and values are stored.
+  CacheFormat cache = CacheFormat::kF32;
   // Without beams, contrastive search and slices, a model that is one decoder keeps the keys of its
   // texts (in a cache of f32), and a prompt that begins like one of them is read from where they
   // part. It then generates by the steps of a GenerationBatch: the same bits whatever is reused,
-  // but in the last ones not those of kOff, whose prompt is a pass of its own; a submit for each
+  // but in the last ones not those without, whose prompt is a pass of its own; a submit for each
   // step.
-  enum class PrefixReuse : uint8_t { kOff, kOn } prefix_reuse = PrefixReuse::kOff;
+  bool prefix_reuse = false;
 };
 
 // What a forward pass shall hand out besides its main outputs.
 struct RunOptions {
   // attentions.l, encoder_attentions.l, decoder_attentions.l, cross_attentions.l (B,H,T,S).
-  enum class Attentions : uint8_t { kOff, kOn } attentions = Attentions::kOff;
+  bool attentions = false;
   // Only this layer's, or all (-1); only this head's (B,1,T,S), or all (-1).
   int attention_layer = -1;
   int attention_head = -1;
@@ -50,7 +51,7 @@ struct RunOptions {
   // attention_entropy.l, encoder_attention_entropy.l and so on (B,H,T), of the same layers and
   // heads: the entropy of each query's probabilities in nats, 0 where one key has them all or none
   // is allowed.
-  enum class Entropy : uint8_t { kOff, kOn } entropy = Entropy::kOff;
+  bool entropy = false;
   // Divides the scores of every softmax of attention, from 1e-9 (the best key takes all) to 1e9
   // (all keys alike).
   double temperature = 1.0;
@@ -58,7 +59,7 @@ struct RunOptions {
   // they all take the last position.
   enum class LongInputs : uint8_t { kRefuse, kClamp } long_inputs = LongInputs::kRefuse;
   // hidden_states.l and the like: the input of layer l (B,T,D).
-  enum class HiddenStates : uint8_t { kOff, kOn } hidden_states = HiddenStates::kOff;
+  bool hidden_states = false;
 };
 
 // How far a pass or generation that was started has come.
@@ -90,7 +91,7 @@ class VKFORMER_API Session {
   GenerateOptions generation_defaults() const;
   // Generates from token rows of any lengths: the encoder's, or the prompts of a model that is one
   // decoder. An error names the row where a NaN appeared.
-  Result<Generation> generate(const std::vector<std::vector<int64_t>>& inputs,
+  Result<Generation> generate(const std::vector<std::vector<TokenId>>& inputs,
                               const GenerateOptions& options);
   // The same from tensors: input_ids (B,S) with attention_mask (B,S) or none, pixel_values,
   // input_features. Of a prompt's row the tokens that its mask keeps are the prompt.
@@ -100,11 +101,11 @@ class VKFORMER_API Session {
   // behind the input and those before it; of an encoder-decoder, behind what its decoder starts
   // with.
   Result<std::vector<std::vector<float>>> score(
-      const std::vector<std::vector<int64_t>>& inputs,
-      const std::vector<std::vector<int64_t>>& continuations);
+      const std::vector<std::vector<TokenId>>& inputs,
+      const std::vector<std::vector<TokenId>>& continuations);
   // The same from tensors, as generate_masked takes them.
   Result<std::vector<std::vector<float>>> score_masked(
-      const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations);
+      const TensorMap& inputs, const std::vector<std::vector<TokenId>>& continuations);
 
   // --- Within the budget of a frame. Results are the bits that run() and
   // generate_masked() give.
@@ -135,12 +136,10 @@ class VKFORMER_API Session {
   // never run.
   Status cancel();
 
-  // For the library's own rooms.
-  SessionState& impl() const { return *state_; }
-
  private:
-  explicit Session(std::unique_ptr<SessionState> state);
-  std::unique_ptr<SessionState> state_;
+  friend struct HandleAccess;
+  explicit Session(std::unique_ptr<SessionState> impl);
+  std::unique_ptr<SessionState> impl_;
 };
 
 }  // namespace vkformer

@@ -2,7 +2,7 @@
 // in pieces: what may be the beginning of one is held back. For who decodes tokens without a task,
 // such as those of a GenerationBatch.
 //
-// Threading: one thread at a time. Lifetime: owns what it needs.
+// Threading: one thread at a time. Lifetime: a plain value that owns what it needs.
 #pragma once
 
 #include <string>

@@ -37,22 +37,21 @@ struct TaskOptions {
   LongText long_text = LongText::kError;
 };
 
-// The tasks that a model can do, as the classes below name them: "embed", "classify", "answer",
-// "fill-mask", "generate", "transcribe", "caption".
-VKFORMER_API std::vector<std::string> model_tasks(const ModelInfo& info);
+// The tasks that a model can do.
+VKFORMER_API std::vector<TaskKind> model_tasks(const ModelInfo& info);
 
 // What all tasks have.
 class VKFORMER_API Task {
  public:
-  Task(Task&&) noexcept = default;
-  Task& operator=(Task&&) noexcept = default;
+  Task(Task&&) noexcept;
+  Task& operator=(Task&&) noexcept;
+  ~Task();
   const ModelInfo& info() const;
 
-  // For the library's own rooms.
-  explicit Task(std::shared_ptr<TaskModel> model) : model_(std::move(model)) {}
-
  protected:
-  std::shared_ptr<TaskModel> model_;
+  friend struct HandleAccess;
+  explicit Task(std::unique_ptr<TaskModel> impl);
+  std::unique_ptr<TaskModel> impl_;
 };
 
 // How states become one vector.
@@ -145,8 +144,8 @@ struct AnswerOptions {
   int overlap = -1;
   // Answers per question at most.
   int top = 1;
-  // kPossible lets the model say that there is no answer: an empty text.
-  enum class NoAnswer : uint8_t { kNever, kPossible } no_answer = NoAnswer::kNever;
+  // Whether the model may say that there is no answer: an empty text.
+  bool allow_no_answer = false;
 };
 
 // Questions about a context to a stretch of that context.
@@ -161,7 +160,7 @@ class VKFORMER_API Answerer : public Task {
 };
 
 struct MaskCandidate {
-  int32_t token = 0;  // for a gap
+  TokenId token = 0;  // for a gap
   std::string token_text;
   double score = 0;
   std::string text;  // the whole text with the gap filled
@@ -182,7 +181,7 @@ class VKFORMER_API MaskFiller : public Task {
 
 struct GeneratedText {
   std::string text;          // without special tokens, and without the prompt
-  std::vector<int64_t> ids;  // what came behind the prompt or start token, end token included
+  std::vector<TokenId> ids;  // what came behind the prompt or start token, end token included
   double score = 0;          // as Hypothesis::score
   std::vector<float> log_probabilities;  // of `ids`, as Hypothesis::log_probabilities
 };
@@ -208,8 +207,8 @@ struct TranscribeOptions {
   // "en" or "<|en|>"; empty: the model's own setting, or what the model hears in each recording's
   // first window.
   std::string language;
-  // "transcribe" or "translate"; empty: the model's own setting.
-  std::string task;
+  // Absent: the model's own setting.
+  std::optional<SpeechTask> task;
   std::optional<int> beams;
   std::optional<int> max_new_tokens;  // per window
 };

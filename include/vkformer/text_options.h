@@ -1,7 +1,7 @@
 // TextOptions: settings by which tasks write texts.
 //
-// Threading: plain values. Lifetime: owns what it holds; callbacks run on the thread that called
-// the task.
+// Threading: plain values. Lifetime: owns what it holds, and shares the grammar. Callbacks run on
+// the thread that called the task; the text of a piece is valid during the callback only.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ struct TextOptions {
   std::optional<int> min_new_tokens;
   std::optional<int> return_sequences;
   std::optional<double> length_penalty;
-  std::optional<std::string> early_stopping;
+  std::optional<EarlyStopping> early_stopping;
   std::optional<int> beam_groups;
   std::optional<double> diversity;
   std::optional<int> context, sinks;  // as GenerateOptions'

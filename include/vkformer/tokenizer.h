@@ -16,10 +16,11 @@
 
 #include "vkformer/export.h"
 #include "vkformer/result.h"
+#include "vkformer/token.h"
 
 namespace vkformer {
 
-class DecodeStage;
+class DecodeStreamState;
 class TokenizerEngine;
 
 // A half-open range of Unicode code points of the text as the caller gave it.
@@ -30,16 +31,17 @@ struct TextRange {
   bool operator==(const TextRange&) const = default;
 };
 
-// One encoded text, or pair of texts. All vectors have the same length, one entry per token.
+// One encoded text, or pair of texts. All vectors have the same length, one entry per token. Ids,
+// type ids and mask are the data of a model's input tensors as they are (Tensor::from_ints).
 struct Encoding {
-  std::vector<int32_t> ids;
+  std::vector<TokenId> ids;
   std::vector<std::string> tokens;
   // Where each token came from; (0, 0) for padding and for special tokens that were added.
   std::vector<TextRange> offsets;
   // Which text of a pair a token belongs to, as the file's post-processor numbers them.
-  std::vector<int32_t> type_ids;
+  std::vector<int64_t> type_ids;
   // 1 for tokens, 0 for padding.
-  std::vector<int32_t> attention_mask;
+  std::vector<int64_t> attention_mask;
 };
 
 // What to do with special tokens such as "</s>": when encoding, whether the post-processor adds its
@@ -75,7 +77,7 @@ struct PaddingOptions {
   int32_t multiple_of = 0;
   // The id to pad with. Without one the file's "padding" decides, and it is an error if it does
   // not.
-  std::optional<int32_t> pad_id;
+  std::optional<TokenId> pad_id;
   // The type id of padding.
   int32_t pad_type_id = 0;
   TextSide side = TextSide::kRight;
@@ -92,7 +94,8 @@ struct EncodeOptions {
 // after the other, is what Tokenizer::decode gives for all ids, cut between characters: text that
 // later ids may still change is held back.
 //
-// Threading: one thread at a time. Lifetime: the tokenizer must outlive it, and may be moved.
+// Threading: one thread at a time. Lifetime: move-only; keeps what it needs of its tokenizer, which
+// may be moved or destroyed first.
 class VKFORMER_API DecodeStream {
  public:
   DecodeStream(DecodeStream&&) noexcept;
@@ -101,17 +104,15 @@ class VKFORMER_API DecodeStream {
 
   // The text that is certain with this id; often empty. A negative id is an error and changes
   // nothing.
-  Result<std::string> push(int32_t id);
+  Result<std::string> push(TokenId id);
   // The rest of the text. The stream is then ready for another one.
   Result<std::string> finish();
 
  private:
-  friend class Tokenizer;
-  DecodeStream(const TokenizerEngine& engine, SpecialTokens special_tokens);
+  friend struct HandleAccess;
+  explicit DecodeStream(std::unique_ptr<DecodeStreamState> impl);
 
-  const TokenizerEngine* engine_;
-  SpecialTokens special_tokens_;
-  std::unique_ptr<DecodeStage> stage_;
+  std::unique_ptr<DecodeStreamState> impl_;
 };
 
 class VKFORMER_API Tokenizer {
@@ -135,23 +136,24 @@ class VKFORMER_API Tokenizer {
                                              const EncodeOptions& options = {}) const;
 
   // The text of `ids`. Ids that name no token are passed over; a negative one is an error.
-  Result<std::string> decode(std::span<const int32_t> ids,
+  Result<std::string> decode(std::span<const TokenId> ids,
                              SpecialTokens special_tokens = SpecialTokens::kExclude) const;
   // The same for ids that arrive one at a time.
   DecodeStream decode_stream(SpecialTokens special_tokens = SpecialTokens::kExclude) const;
 
   // Distinct tokens, added ones included. Ids may have gaps, so the highest can be larger.
   size_t vocab_size() const;
-  std::optional<int32_t> token_to_id(std::string_view token) const;
-  std::optional<std::string> id_to_token(int32_t id) const;
+  std::optional<TokenId> token_to_id(std::string_view token) const;
+  std::optional<std::string> id_to_token(TokenId id) const;
   // The bytes that a token adds to a decoded text when it stands behind others: not always whole
   // characters. None for special tokens and for ids that name no token.
-  Result<std::string> token_bytes(int32_t id) const;
+  Result<std::string> token_bytes(TokenId id) const;
 
  private:
-  explicit Tokenizer(std::unique_ptr<const TokenizerEngine> engine);
+  friend struct HandleAccess;
+  explicit Tokenizer(std::shared_ptr<const TokenizerEngine> impl);
 
-  std::unique_ptr<const TokenizerEngine> engine_;
+  std::shared_ptr<const TokenizerEngine> impl_;
 };
 
 }  // namespace vkformer

@@ -91,7 +91,7 @@ VKFORMER_API size_t vkf_strings_count(const vkf_strings* strings);
 VKFORMER_API const char* vkf_strings_get(const vkf_strings* strings, size_t index);
 VKFORMER_API void vkf_strings_free(vkf_strings* strings);
 
-// Token ids. Never changes.
+// Token ids, as token.h has them: 0 to 2^31 - 1, in 64 bits everywhere. Never changes.
 typedef struct vkf_ids {
   const int64_t* ids;
   size_t count;
@@ -983,8 +983,9 @@ typedef struct vkf_encode_options {
   int32_t padding;        // VKF_OFF, VKF_TO_LENGTH, VKF_FROM_FILE or VKF_TO_LONGEST
   int32_t padded_length;  // tokens per row with VKF_TO_LENGTH
   int32_t multiple_of;    // rounds rows up to a multiple of this many tokens
-  int32_t pad_id;         // counts with VKF_ENCODE_PAD_ID
+  int64_t pad_id;         // counts with VKF_ENCODE_PAD_ID
   int32_t pad_type_id;
+  uint32_t reserved;
 } vkf_encode_options;
 
 // One encoded text; all arrays have `count` elements.

@@ -1,7 +1,8 @@
 // Adopting the application's own Vulkan device. The one public header that includes Vulkan.
 //
-// Threading: see queue_lock below. Lifetime: the application's objects must outlive every Device,
-// Model and Session made from them; vkformer destroys none of them.
+// Threading: see queue_lock below. Lifetime: the application owns its objects: instance, device,
+// queue, buffers, images, semaphores. They must outlive every Device, Model and Session made from
+// them; vkformer destroys none of them. Structs and feature chains are read during the call only.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
@@ -19,6 +20,8 @@
 #include "vkformer/session.h"
 
 namespace vkformer {
+
+class RecordedOperatorState;
 
 // What is worth enabling on a physical device before the application makes its VkDevice. Nothing
 // is required beyond Vulkan 1.1; all that is named here is offered by the device.
@@ -104,8 +107,9 @@ struct OperatorTensor {
 // One operator, an attention for instance, for fixed shapes, appended to the application's own
 // command buffers without any model.
 //
-// Threading: one thread at a time per object. Lifetime: must outlive the execution of every command
-// buffer that it was recorded into, as must the buffers.
+// Threading: one thread at a time per object. Lifetime: move-only; keeps its Device alive. It must
+// outlive the execution of every command buffer that it was recorded into, as must the buffers,
+// which the application owns.
 class VKFORMER_API RecordedOperator {
  public:
   // `call` is as for run_operator (operators.h). Only dtype and shape are used of inputs that
@@ -130,11 +134,10 @@ class VKFORMER_API RecordedOperator {
   // changed.
   Status record(VkCommandBuffer commands);
 
-  struct Impl;
-
  private:
-  explicit RecordedOperator(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  friend struct HandleAccess;
+  explicit RecordedOperator(std::unique_ptr<RecordedOperatorState> impl);
+  std::unique_ptr<RecordedOperatorState> impl_;
 };
 
 // A tensor of a pass that was started, and where it lies: where the application placed it, or in

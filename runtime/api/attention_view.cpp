@@ -16,8 +16,7 @@ constexpr const char* kTooLarge =
 
 }  // namespace
 
-Result<AttentionMaps> attention_maps_from(const TensorMap& outputs, const std::string& kind,
-                                          int64_t item) {
+Result<AttentionMaps> attention_maps_from(const TensorMap& outputs, MapKind kind, int64_t item) {
   return guarded(kTooLarge, [&] { return collect_maps(outputs, kind, item); });
 }
 

@@ -7,6 +7,7 @@
 #include "audio/wav.h"
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/handle_access.h"
 #include "base/message.h"
 #include "checkpoint/mapped_file.h"
 
@@ -45,8 +46,7 @@ Result<Sound> load_wav(const std::string& path, int32_t sampling_rate) {
   });
 }
 
-LogMelExtractor::LogMelExtractor(std::unique_ptr<const LogMel> features)
-    : features_(std::move(features)) {}
+LogMelExtractor::LogMelExtractor(std::unique_ptr<const LogMel> impl) : impl_(std::move(impl)) {}
 LogMelExtractor::LogMelExtractor(LogMelExtractor&&) noexcept = default;
 LogMelExtractor& LogMelExtractor::operator=(LogMelExtractor&&) noexcept = default;
 LogMelExtractor::~LogMelExtractor() = default;
@@ -54,7 +54,7 @@ LogMelExtractor::~LogMelExtractor() = default;
 Result<LogMelExtractor> LogMelExtractor::load(const std::string& model_dir) {
   return guarded(kTooLong, [&]() -> Result<LogMelExtractor> {
     VKF_ASSIGN(LogMel features, load_log_mel(*make_directory_store(model_dir)));
-    return LogMelExtractor(std::make_unique<const LogMel>(std::move(features)));
+    return HandleAccess::make<LogMelExtractor>(std::make_unique<const LogMel>(std::move(features)));
   });
 }
 
@@ -66,25 +66,25 @@ Result<Tensor> LogMelExtractor::extract(const Sound& sound) const {
       VKF_ASSIGN(resampled, resample(samples, sound.sampling_rate, sampling_rate()));
       samples = resampled;
     }
-    VKF_ASSIGN(const std::vector<float> values, features_->extract(samples));
+    VKF_ASSIGN(const std::vector<float> values, impl_->extract(samples));
     return Tensor::from_floats({1, mel_bands(), frames()}, values);
   });
 }
 
 int32_t LogMelExtractor::sampling_rate() const {
-  return static_cast<int32_t>(features_->settings().sampling_rate);
+  return static_cast<int32_t>(impl_->settings().sampling_rate);
 }
 
 int64_t LogMelExtractor::chunk_samples() const {
-  return features_->samples();
+  return impl_->samples();
 }
 
 int64_t LogMelExtractor::mel_bands() const {
-  return features_->settings().mel_bands;
+  return impl_->settings().mel_bands;
 }
 
 int64_t LogMelExtractor::frames() const {
-  return features_->frames();
+  return impl_->frames();
 }
 
 }  // namespace vkformer

@@ -27,7 +27,7 @@ BatchOptions batch_options(const vkf_batch_options* options) {
   set(made.running_of_client, given.running_of_client);
   set(made.guesses, given.guesses);
   set(made.lookup, given.lookup);
-  if (given.forget != 0) made.prefix_reuse = BatchOptions::PrefixReuse::kOff;
+  made.prefix_reuse = given.forget == 0;
   if (given.draft != nullptr) made.draft = given.draft->model;
   if (given.context == 0) return made;
   made.context = given.context;

@@ -26,10 +26,10 @@ void write_info(vkf_device_info* out, const DeviceInfo& info,
   c.index = info.index;
   c.name = info.name.c_str();
   c.driver = info.driver.c_str();
-  c.kind = info.kind.c_str();
+  c.kind = choice_name(info.kind);
   c.api_version = info.api_version.c_str();
   c.uuid = info.uuid.c_str();
-  c.best_tier = info.best_tier.c_str();
+  c.best_tier = info.best_tier ? choice_name(*info.best_tier) : "";
   c.notes = notes.data();
   c.note_count = notes.size();
   c.memory_bytes = info.memory_bytes;
@@ -44,10 +44,11 @@ DeviceOptions device_options(const vkf_device_options* options) {
   const vkf_device_options given = read_struct(options, "device options");
   DeviceOptions made;
   made.device = text_or(given.device, "best");
-  made.tier = text_or(given.tier, "best");
-  made.limits = text_or(given.limits, "");
+  const std::string tier = text_or(given.tier, "best");
+  if (tier != "best") made.tier = take(choice_from_name<Tier>(tier));
+  made.limits = choice_or(given.limits, LimitProfile::kNone);
   made.cache_directory = text_or(given.cache_directory, "");
-  if (given.validation != 0) made.validation = DeviceOptions::Validation::kOn;
+  made.validation = given.validation != 0;
   if (given.log != nullptr) {
     made.log = [log = given.log, data = given.log_data](LogLevel level, const std::string& text) {
       log(data, number_of(level), text.c_str());
@@ -57,7 +58,7 @@ DeviceOptions device_options(const vkf_device_options* options) {
   if (given.memory_budget != 0) made.memory_budget = given.memory_budget;
   made.queue_priority =
       value_of<DeviceOptions::QueuePriority>(given.queue_priority, "queue_priority");
-  if (given.tuning != 0) made.tuning = DeviceOptions::Tuning::kOn;
+  made.tuning = given.tuning != 0;
   if (given.compile_threads == VKF_NO_COMPILE_THREADS) {
     made.compile_threads = 0;
   } else if (given.compile_threads != 0) {
@@ -68,7 +69,7 @@ DeviceOptions device_options(const vkf_device_options* options) {
 
 std::unique_ptr<vkf_device> device_handle(Result<Device> made) {
   Device device = take(std::move(made));
-  auto self = std::make_unique<vkf_device>(vkf_device{device, device.info(), {}, device.tier()});
+  auto self = std::make_unique<vkf_device>(vkf_device{device, device.info(), {}});
   self->notes = pointers_to(self->info.notes);
   return self;
 }
@@ -192,7 +193,7 @@ vkf_status vkf_device_get_info(const vkf_device* device, vkf_device_info* info, 
 }
 
 const char* vkf_device_tier(const vkf_device* device) {
-  return device != nullptr ? device->tier.c_str() : "";
+  return device != nullptr ? choice_name(device->device.tier()) : "";
 }
 
 uint64_t vkf_device_memory_in_use(const vkf_device* device) {

@@ -40,8 +40,7 @@ vkf_status vkf_constraint_create(const vkf_grammar* grammar, const vkf_tokenizer
                                  vkf_error* error) {
   return make_handle(constraint, error, [&] {
     need_all({{grammar, "grammar"}, {tokenizer, "tokenizer"}});
-    const std::vector<int64_t> wide = read_ids(ends, "end tokens");
-    const std::vector<int32_t> ids(wide.begin(), wide.end());
+    const std::vector<TokenId> ids = read_ids(ends, "end tokens");
     const GrammarVocabulary vocabulary =
         take(GrammarVocabulary::create(*tokenizer->tokenizer, width, ids));
     return handle(vkf_constraint{std::make_shared<GrammarConstraint>(

@@ -26,6 +26,14 @@ SessionSizes session_sizes(const vkf_session_sizes* sizes) {
   return read;
 }
 
+// Names, which are static.
+template <class Choice>
+std::vector<const char*> names_of(const std::vector<Choice>& values) {
+  std::vector<const char*> names;
+  for (const Choice value : values) names.push_back(choice_name(value));
+  return names;
+}
+
 PlanOptions plan_options(const vkf_plan_options* options) {
   const vkf_plan_options given = read_struct(options, "plan options");
   PlanOptions made;
@@ -33,7 +41,7 @@ PlanOptions plan_options(const vkf_plan_options* options) {
   if (given.source != 0) made.source = given.source;
   if (given.target != 0) made.target = given.target;
   if (given.beams != 0) made.beams = given.beams;
-  made.pass = text_or(given.pass, "forward");
+  made.pass = choice_or(given.pass, PassKind::kForward);
   return made;
 }
 
@@ -42,8 +50,8 @@ PlanOptions plan_options(const vkf_plan_options* options) {
 ModelOptions model_options(const vkf_model_options* options) {
   const vkf_model_options given = read_struct(options, "model options");
   ModelOptions made;
-  made.weights = text_or(given.weights, "stored");
-  made.precision = text_or(given.precision, "f32");
+  made.weights = choice_or(given.weights, WeightFormat::kAsStored);
+  made.precision = choice_or(given.precision, Precision::kF32);
   made.most_weight_bytes = given.most_weight_bytes;
   if (given.progress != nullptr) {
     made.progress = [call = given.progress, data = given.progress_data](const LoadProgress& p) {
@@ -55,9 +63,9 @@ ModelOptions model_options(const vkf_model_options* options) {
 }
 
 std::unique_ptr<vkf_description> describe(const ModelInfo& info) {
-  auto self = std::make_unique<vkf_description>(vkf_description{info, model_tasks(info), {}, {}});
+  auto self = std::make_unique<vkf_description>(vkf_description{info, {}, {}});
   self->label_pointers = pointers_to(self->info.labels);
-  self->task_pointers = pointers_to(self->tasks);
+  self->task_pointers = names_of(model_tasks(info));
   return self;
 }
 
@@ -81,9 +89,9 @@ vkf_status vkf_description_get(const vkf_description* description, vkf_model_inf
     const ModelInfo& from = description->info;
     vkf_model_info c{};
     c.family = from.family.c_str();
-    c.kind = from.kind.c_str();
-    c.source = from.source.c_str();
-    c.head = from.head.c_str();
+    c.kind = choice_name(from.kind);
+    c.source = choice_name(from.source);
+    c.head = choice_name(from.head);
     c.architecture = from.architecture.c_str();
     c.labels = description->label_pointers.data();
     c.label_count = description->label_pointers.size();
@@ -113,7 +121,7 @@ vkf_status vkf_description_get_tensor(const vkf_description* description, size_t
     const TensorInfo& from = description->info.tensors[index];
     vkf_tensor_info c{};
     c.name = from.name.c_str();
-    c.dtype = from.dtype.c_str();
+    c.dtype = dtype_name(from.dtype);
     c.file = from.file.c_str();
     c.shape = from.shape.data();
     c.rank = from.shape.size();
@@ -140,7 +148,7 @@ void vkf_description_free(vkf_description* description) {
 vkf_status vkf_families_list(vkf_families** families, vkf_error* error) {
   return make_handle(families, error, [] {
     vkf_families self{model_family_facts(), {}};
-    for (const ModelFamilyFacts& facts : self.facts) self.heads.push_back(pointers_to(facts.heads));
+    for (const ModelFamilyFacts& facts : self.facts) self.heads.push_back(names_of(facts.heads));
     return handle(std::move(self));
   });
 }
@@ -158,11 +166,11 @@ vkf_status vkf_families_get(const vkf_families* families, size_t index, vkf_fami
     vkf_family c{};
     c.generates = from.generates ? 1 : 0;
     c.family = from.family.c_str();
-    c.kind = from.kind.c_str();
-    c.source = from.source.c_str();
+    c.kind = choice_name(from.kind);
+    c.source = choice_name(from.source);
     c.heads = families->heads[index].data();
     c.head_count = families->heads[index].size();
-    c.attention_maps = from.attention_maps.c_str();
+    c.attention_maps = choice_name(from.attention_maps);
     c.inputs = from.inputs.c_str();
     return write_struct(family, c, "family");
   });
@@ -283,7 +291,7 @@ vkf_status vkf_quantise_model(const char* model, const char* target,
     need_all({{model, "model"}, {target, "target"}});
     const vkf_quantise_options given = read_struct(options, "quantise options");
     QuantiseOptions read;
-    read.weights = text_or(given.weights, "q8");
+    read.weights = choice_or(given.weights, WeightFormat::kQ8);
     const QuantiseReport made = take(quantise_model(model, target, read));
     if (report == nullptr) return;
     vkf_quantise_report c{};

@@ -32,10 +32,10 @@ OperatorCall operator_call(const vkf_operator_call* call) {
 OperatorOptions operator_options(const vkf_operator_options* options) {
   const vkf_operator_options given = read_struct(options, "operator options");
   OperatorOptions made;
-  made.precision = text_or(given.precision, "f32");
-  made.weights = text_or(given.weights, "f32");
+  made.precision = choice_or(given.precision, Precision::kF32);
+  made.weights = choice_or(given.weights, WeightFormat::kF32);
   if (given.repeats != 0) made.repeats = given.repeats;
-  if (given.poison != 0) made.poison = OperatorOptions::Poison::kOn;
+  made.poison = given.poison != 0;
   return made;
 }
 
@@ -61,8 +61,8 @@ MultiHeadAttentionOptions attention_options(const vkf_attention_options* options
   made.d_model = given.d_model;
   if (given.heads != 0) made.heads = given.heads;
   made.projection = value_of<MultiHeadAttentionOptions::Projection>(given.projection, "projection");
-  if (given.causal != 0) made.causal = MultiHeadAttentionOptions::Causal::kYes;
-  if (given.drop_weights != 0) made.weights = MultiHeadAttentionOptions::Weights::kDrop;
+  made.causal = given.causal != 0;
+  made.keep_weights = given.drop_weights == 0;
   return made;
 }
 

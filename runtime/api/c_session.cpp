@@ -12,8 +12,8 @@ SessionOptions session_options(const vkf_session_options* options) {
   SessionOptions made;
   if (given.recordings != 0) made.recordings = given.recordings;
   if (given.steps_per_submit != 0) made.steps_per_submit = given.steps_per_submit;
-  made.cache = text_or(given.cache, "f32");
-  if (given.prefix_reuse != 0) made.prefix_reuse = SessionOptions::PrefixReuse::kOn;
+  made.cache = choice_or(given.cache, CacheFormat::kF32);
+  made.prefix_reuse = given.prefix_reuse != 0;
   return made;
 }
 
@@ -32,10 +32,10 @@ RunOptions run_options(const vkf_run_options* options) {
   check_bits(given.flags, kRunBits, "flags");
   const auto has = [&](uint32_t bit) { return (given.flags & bit) != 0; };
   RunOptions made;
-  if (has(VKF_RUN_ATTENTIONS)) made.attentions = RunOptions::Attentions::kOn;
+  made.attentions = has(VKF_RUN_ATTENTIONS);
   if (has(VKF_RUN_SCORES)) made.attention_values = RunOptions::AttentionValues::kScores;
-  if (has(VKF_RUN_ENTROPY)) made.entropy = RunOptions::Entropy::kOn;
-  if (has(VKF_RUN_HIDDEN_STATES)) made.hidden_states = RunOptions::HiddenStates::kOn;
+  made.entropy = has(VKF_RUN_ENTROPY);
+  made.hidden_states = has(VKF_RUN_HIDDEN_STATES);
   if (has(VKF_RUN_ATTENTION_LAYER)) made.attention_layer = given.attention_layer;
   if (has(VKF_RUN_ATTENTION_HEAD)) made.attention_head = given.attention_head;
   if (has(VKF_RUN_CLAMP_POSITIONS)) made.long_inputs = RunOptions::LongInputs::kClamp;
@@ -43,10 +43,10 @@ RunOptions run_options(const vkf_run_options* options) {
   return made;
 }
 
-std::vector<int64_t> read_ids(const vkf_ids& given, const char* name) {
-  if (given.count == 0) return std::vector<int64_t>();
+std::vector<TokenId> read_ids(const vkf_ids& given, const char* name) {
+  if (given.count == 0) return std::vector<TokenId>();
   need(given.ids, name);
-  return std::vector<int64_t>(given.ids, given.ids + given.count);
+  return std::vector<TokenId>(given.ids, given.ids + given.count);
 }
 
 vkf_ids view_ids(const std::vector<int64_t>& ids) {
@@ -144,7 +144,9 @@ GenerateOptions generate_options(GenerateOptions made, const vkf_generate_option
   if (has(VKF_SET_MIN_NEW_TOKENS)) made.min_new_tokens = given.min_new_tokens;
   if (has(VKF_SET_RETURN_SEQUENCES)) made.return_sequences = given.return_sequences;
   if (has(VKF_SET_LENGTH_PENALTY)) made.length_penalty = given.length_penalty;
-  if (has(VKF_SET_EARLY_STOPPING)) made.early_stopping = text_or(given.early_stopping, "");
+  if (has(VKF_SET_EARLY_STOPPING)) {
+    made.early_stopping = take(choice_from_name<EarlyStopping>(text_or(given.early_stopping, "")));
+  }
   if (has(VKF_SET_CONTEXT)) made.context = given.context;
   if (has(VKF_SET_SINKS)) made.sinks = given.sinks;
   set_tokens(given, made);
@@ -199,7 +201,7 @@ vkf_generate_options view_options(vkf_session& session) {
   c.min_new_tokens = from.min_new_tokens;
   c.return_sequences = from.return_sequences;
   c.length_penalty = from.length_penalty;
-  c.early_stopping = from.early_stopping.c_str();
+  c.early_stopping = choice_name(from.early_stopping);
   c.eos = view_ids(from.eos);
   c.pad = from.pad;
   c.decoder_start = from.decoder_start;
@@ -258,7 +260,7 @@ vkf_status vkf_session_generate(vkf_session* session, const vkf_ids* rows, size_
   return make_handle(generation, error, [&] {
     need(session, "session");
     if (count != 0) need(rows, "rows");
-    std::vector<std::vector<int64_t>> inputs(count);
+    std::vector<std::vector<TokenId>> inputs(count);
     for (size_t i = 0; i < count; ++i) {
       inputs[i] = read_ids(rows[i], "ids of a row");
     }

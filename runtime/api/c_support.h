@@ -35,7 +35,6 @@ struct vkf_device {
   vkformer::Device device;
   vkformer::DeviceInfo info;
   std::vector<const char*> notes;
-  std::string tier;
 };
 
 struct vkf_source {
@@ -73,7 +72,6 @@ struct vkf_tensors {
 
 struct vkf_description {
   vkformer::ModelInfo info;
-  std::vector<std::string> tasks;
   std::vector<const char*> label_pointers;
   std::vector<const char*> task_pointers;
 };
@@ -187,6 +185,12 @@ void write_struct(T* given, const T& value, const char* name) {
 
 // The text, or what stands for none.
 std::string text_or(const char* text, const char* otherwise);
+// The choice that the caller names, or `otherwise` where the text is null or empty; refuses a text
+// that names none.
+template <class Choice>
+Choice choice_or(const char* text, Choice otherwise) {
+  return text != nullptr && *text != '\0' ? take(choice_from_name<Choice>(text)) : otherwise;
+}
 // Texts of the caller; a null among them is refused.
 std::vector<std::string> read_texts(const char* const* texts, size_t count, const char* name);
 // Views of strings that stay where they are.

@@ -22,8 +22,8 @@ struct Finding {
   std::optional<std::string> text;
   double score = 0;
   TextRange range;
-  int64_t token = 0;
-  std::vector<int64_t> ids;
+  TokenId token = 0;
+  std::vector<TokenId> ids;
 };
 
 }  // namespace
@@ -57,16 +57,26 @@ TaskHandle load_classifier(const Device& device, const ModelSource& source,
   refuse(texts.error());
 }
 
-struct TaskName {
-  const char* name;
-  TaskHandle (*load)(const Device&, const ModelSource&, const TaskOptions&);
-};
-constexpr TaskName kTasks[] = {
-    {"embed", load<Embedder>},         {"classify", load_classifier},
-    {"answer", load<Answerer>},        {"fill-mask", load<MaskFiller>},
-    {"generate", load<TextGenerator>}, {"transcribe", load<Transcriber>},
-    {"caption", load<Captioner>},
-};
+TaskHandle load_task(TaskKind task, const Device& device, const ModelSource& source,
+                     const TaskOptions& options) {
+  switch (task) {
+    case TaskKind::kEmbed:
+      return load<Embedder>(device, source, options);
+    case TaskKind::kClassify:
+      return load_classifier(device, source, options);
+    case TaskKind::kAnswer:
+      return load<Answerer>(device, source, options);
+    case TaskKind::kFillMask:
+      return load<MaskFiller>(device, source, options);
+    case TaskKind::kGenerate:
+      return load<TextGenerator>(device, source, options);
+    case TaskKind::kTranscribe:
+      return load<Transcriber>(device, source, options);
+    case TaskKind::kCaption:
+      return load<Captioner>(device, source, options);
+  }
+  refuse(internal_error("[task] has a kind that no loader is for."));
+}
 
 TaskOptions task_options(const vkf_task_options* options) {
   const vkf_task_options given = read_struct(options, "task options");
@@ -124,7 +134,9 @@ TextOptions text_options(const vkf_text_options* options) {
   if (has(VKF_SET_MIN_NEW_TOKENS)) made.min_new_tokens = given.min_new_tokens;
   if (has(VKF_SET_RETURN_SEQUENCES)) made.return_sequences = given.return_sequences;
   if (has(VKF_SET_LENGTH_PENALTY)) made.length_penalty = given.length_penalty;
-  if (has(VKF_SET_EARLY_STOPPING)) made.early_stopping = text_or(given.early_stopping, "");
+  if (has(VKF_SET_EARLY_STOPPING)) {
+    made.early_stopping = take(choice_from_name<EarlyStopping>(text_or(given.early_stopping, "")));
+  }
   if (has(VKF_SET_CONTEXT)) made.context = given.context;
   if (has(VKF_SET_SINKS)) made.sinks = given.sinks;
   if (given.has_special_tokens != 0) made.special_tokens = SpecialTokens::kExclude;
@@ -145,7 +157,9 @@ TranscribeOptions transcribe_options(const vkf_transcribe_options* options) {
   check_bits(given.set, VKF_SET_BEAMS | VKF_SET_MAX_NEW_TOKENS, "set");
   TranscribeOptions made;
   made.language = text_or(given.language, "");
-  made.task = text_or(given.task, "");
+  if (const std::string task = text_or(given.task, ""); !task.empty()) {
+    made.task = take(choice_from_name<SpeechTask>(task));
+  }
   if ((given.set & VKF_SET_BEAMS) != 0) made.beams = given.beams;
   if ((given.set & VKF_SET_MAX_NEW_TOKENS) != 0) made.max_new_tokens = given.max_new_tokens;
   return made;
@@ -159,9 +173,7 @@ AnswerOptions answer_options(const vkf_answer_options* options) {
   made.window = given.window;
   if ((given.flags & VKF_ANSWER_OVERLAP) != 0) made.overlap = given.overlap;
   if (given.top != 0) made.top = given.top;
-  if ((given.flags & VKF_ANSWER_NONE_POSSIBLE) != 0) {
-    made.no_answer = AnswerOptions::NoAnswer::kPossible;
-  }
+  made.allow_no_answer = (given.flags & VKF_ANSWER_NONE_POSSIBLE) != 0;
   return made;
 }
 
@@ -250,14 +262,8 @@ vkf_status vkf_task_load(const vkf_device* device, const vkf_source* source, con
   return make_handle(task, error, [&] {
     need_all({{device, "device"}, {source, "source"}, {name, "name"}});
     const TaskOptions read = task_options(options);
-    std::string known;
-    for (const TaskName& entry : kTasks) {
-      if (std::strcmp(entry.name, name) == 0) {
-        return entry.load(device->device, source->source, read);
-      }
-      known += (known.empty() ? "" : ", ") + std::string(entry.name);
-    }
-    refuse(not_found(message({"[task] '", name, "' is not one of ", known, "."})));
+    const TaskKind kind = take(choice_from_name<TaskKind>(name));
+    return load_task(kind, device->device, source->source, read);
   });
 }
 

@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "api/c_enums.h"
 #include "base/message.h"
 #include "vkformer/stop_strings.h"
@@ -7,7 +5,7 @@
 
 // One text's tokens, split into the arrays of the C interface.
 struct CEncoding {
-  std::vector<int64_t> ids;
+  std::vector<vkformer::TokenId> ids;
   std::vector<std::string> tokens;
   std::vector<const char*> token_pointers;
   std::vector<int32_t> begins, ends, type_ids, attention_mask;
@@ -22,7 +20,6 @@ struct vkf_stop_strings {
 };
 
 struct vkf_decode_stream {
-  std::shared_ptr<const vkformer::Tokenizer> tokenizer;
   vkformer::DecodeStream stream;
 };
 
@@ -66,15 +63,15 @@ EncodeOptions encode_options(const vkf_encode_options* options) {
 
 CEncoding split(Encoding from) {
   CEncoding made;
-  made.ids.assign(from.ids.begin(), from.ids.end());
+  made.ids = std::move(from.ids);
   made.tokens = std::move(from.tokens);
   made.token_pointers = pointers_to(made.tokens);
   for (const TextRange& range : from.offsets) {
     made.begins.push_back(range.begin);
     made.ends.push_back(range.end);
   }
-  made.type_ids = std::move(from.type_ids);
-  made.attention_mask = std::move(from.attention_mask);
+  made.type_ids.assign(from.type_ids.begin(), from.type_ids.end());
+  made.attention_mask.assign(from.attention_mask.begin(), from.attention_mask.end());
   return made;
 }
 
@@ -89,12 +86,6 @@ std::unique_ptr<vkf_encodings> encodings_of(Result<std::vector<Encoding>> made) 
 SpecialTokens decode_flags(uint32_t flags) {
   check_bits(flags, VKF_DECODE_SPECIAL_TOKENS, "flags");
   return flags != 0 ? SpecialTokens::kInclude : SpecialTokens::kExclude;
-}
-
-int32_t narrow_id(int64_t id) {
-  if (id >= 0 && id <= std::numeric_limits<int32_t>::max()) return static_cast<int32_t>(id);
-  refuse(
-      invalid_argument(message({"[id] ", id, " is no token id; they run from 0 to 2147483647."})));
 }
 
 }  // namespace
@@ -180,11 +171,7 @@ vkf_status vkf_tokenizer_decode(const vkf_tokenizer* tokenizer, vkf_ids ids, uin
     need(tokenizer, "tokenizer");
     if (ids.count != 0) need(ids.ids, "ids");
     const SpecialTokens special = decode_flags(flags);
-    std::vector<int32_t> narrow(ids.count);
-    for (size_t i = 0; i < ids.count; ++i) {
-      narrow[i] = narrow_id(ids.ids[i]);
-    }
-    return bytes_of(tokenizer->tokenizer->decode(narrow, special));
+    return bytes_of(tokenizer->tokenizer->decode({ids.ids, ids.count}, special));
   });
 }
 
@@ -196,7 +183,7 @@ vkf_status vkf_tokenizer_token_to_id(const vkf_tokenizer* tokenizer, const char*
                                      vkf_error* error) {
   return guard(error, [&] {
     need_all({{tokenizer, "tokenizer"}, {token, "token"}, {id, "id"}});
-    const std::optional<int32_t> found = tokenizer->tokenizer->token_to_id(token);
+    const std::optional<TokenId> found = tokenizer->tokenizer->token_to_id(token);
     if (!found) refuse(not_found(message({"[", token, "] is no token of this tokenizer."})));
     *id = *found;
   });
@@ -206,8 +193,7 @@ vkf_status vkf_tokenizer_id_to_token(const vkf_tokenizer* tokenizer, int64_t id,
                                      vkf_error* error) {
   return make_handle(token, error, [&] {
     need(tokenizer, "tokenizer");
-    const int32_t narrow = narrow_id(id);
-    std::optional<std::string> found = tokenizer->tokenizer->id_to_token(narrow);
+    std::optional<std::string> found = tokenizer->tokenizer->id_to_token(id);
     if (!found) refuse(not_found(message({"[id] ", id, " names no token."})));
     return bytes_of(std::move(*found));
   });
@@ -217,7 +203,7 @@ vkf_status vkf_tokenizer_token_bytes(const vkf_tokenizer* tokenizer, int64_t id,
                                      vkf_error* error) {
   return make_handle(bytes, error, [&] {
     need(tokenizer, "tokenizer");
-    return bytes_of(tokenizer->tokenizer->token_bytes(narrow_id(id)));
+    return bytes_of(tokenizer->tokenizer->token_bytes(id));
   });
 }
 
@@ -226,8 +212,7 @@ vkf_status vkf_decode_stream_create(const vkf_tokenizer* tokenizer, uint32_t fla
   return make_handle(stream, error, [&] {
     need(tokenizer, "tokenizer");
     const SpecialTokens special = decode_flags(flags);
-    const auto& shared = tokenizer->tokenizer;
-    return handle(vkf_decode_stream{shared, shared->decode_stream(special)});
+    return handle(vkf_decode_stream{tokenizer->tokenizer->decode_stream(special)});
   });
 }
 
@@ -235,8 +220,7 @@ vkf_status vkf_decode_stream_push(vkf_decode_stream* stream, int64_t id, vkf_byt
                                   vkf_error* error) {
   return make_handle(text, error, [&] {
     need(stream, "stream");
-    const int32_t narrow = narrow_id(id);
-    return bytes_of(stream->stream.push(narrow));
+    return bytes_of(stream->stream.push(id));
   });
 }
 

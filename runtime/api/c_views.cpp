@@ -70,7 +70,8 @@ vkf_status vkf_maps_from(const vkf_tensors* outputs, const char* kind, int64_t i
                          vkf_maps** maps, vkf_error* error) {
   return make_handle(maps, error, [&] {
     need_all({{outputs, "outputs"}, {kind, "kind"}});
-    return maps_handle(attention_maps_from(outputs->map, kind, item));
+    return maps_handle(
+        attention_maps_from(outputs->map, take(choice_from_name<MapKind>(kind)), item));
   });
 }
 

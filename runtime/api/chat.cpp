@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/handle_access.h"
 #include "base/message.h"
 #include "chat/chat_template.h"
 #include "checkpoint/file_store.h"
@@ -24,14 +25,14 @@ Result<std::string> read_text(const FileStore& files, const std::string& name) {
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::unique_ptr<const ChatTemplateSet> set) : set_(std::move(set)) {}
+ChatTemplate::ChatTemplate(std::unique_ptr<const ChatTemplateSet> impl) : impl_(std::move(impl)) {}
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::load(const ModelSource& source) {
   return guarded(kNoMemory, [&]() -> Result<ChatTemplate> {
-    const FileStore& files = *source.store();
+    const FileStore& files = *HandleAccess::impl(source);
     std::string config = "{}";
     std::string jinja;
     const bool has_jinja = files.has(kTemplate);
@@ -47,7 +48,7 @@ Result<ChatTemplate> ChatTemplate::load(const ModelSource& source) {
       VKF_ASSIGN(const std::string tokens, read_text(files, kTokens));
       VKF_CHECK(set->add_special_tokens(tokens, files.label_of(kTokens)));
     }
-    return ChatTemplate(std::move(set));
+    return HandleAccess::make<ChatTemplate>(std::move(set));
   });
 }
 
@@ -55,7 +56,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view text, std::string_view
   return guarded(kNoMemory, [&]() -> Result<ChatTemplate> {
     VKF_ASSIGN(auto set, ChatTemplateSet::from_source(text));
     VKF_CHECK(set->add_special_tokens(special_tokens, "special_tokens"));
-    return ChatTemplate(std::move(set));
+    return HandleAccess::make<ChatTemplate>(std::move(set));
   });
 }
 
@@ -69,7 +70,7 @@ Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages,
       object.members.emplace_back("content", JsonTree::of_string(message.content));
       list.items.push_back(std::move(object));
     }
-    return set_->render(list, options);
+    return impl_->render(list, options);
   });
 }
 
@@ -81,12 +82,12 @@ Result<std::string> ChatTemplate::render_json(std::string_view messages,
       return invalid_argument(
           message({"[messages] is ", list.type_name(), "; it must be an array of messages."}));
     }
-    return set_->render(list, options);
+    return impl_->render(list, options);
   });
 }
 
 std::vector<std::string> ChatTemplate::names() const {
-  return set_->names();
+  return impl_->names();
 }
 
 }  // namespace vkformer

@@ -1,6 +1,7 @@
 #include "vkformer/device.h"
 
 #include "base/guarded.h"
+#include "base/handle_access.h"
 #include "measure/matrix_proof.h"
 #include "vkformer/vulkan_interop.h"
 #include "vulkan/device.h"
@@ -16,7 +17,7 @@ Result<Device> Device::create(const DeviceOptions& options) {
     auto made = VulkanDevice::create(options);
     if (!made) return made.error();
     prove_matrix_units(*made, (*made)->caps());
-    return Device(std::move(made).value());
+    return HandleAccess::make<Device>(std::move(made).value());
   });
 }
 
@@ -24,8 +25,8 @@ DeviceInfo Device::info() const {
   return impl_->info();
 }
 
-std::string Device::tier() const {
-  return tier_name(impl_->caps().tier);
+Tier Device::tier() const {
+  return impl_->caps().tier;
 }
 
 uint64_t Device::memory_in_use() const {
@@ -41,7 +42,7 @@ Result<Device> adopt_device(const AdoptedDevice& adopted, const DeviceOptions& o
     auto made = VulkanDevice::adopt(adopted, options);
     if (!made) return made.error();
     prove_matrix_units(*made, (*made)->caps());
-    return Device(std::move(made).value());
+    return HandleAccess::make<Device>(std::move(made).value());
   });
 }
 

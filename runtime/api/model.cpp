@@ -4,8 +4,9 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include "base/guarded.h"
 
+#include "base/guarded.h"
+#include "base/handle_access.h"
 #include "load/loaded_model.h"
 #include "measure/plan_text.h"
 #include "model/family_traits.h"
@@ -20,7 +21,10 @@ Result<ModelInfo> inspect_model(const std::string& directory) {
 
 Result<MemoryNeeds> memory_needs(const Device& device, const ModelSource& source,
                                  const ModelOptions& options, const SessionSizes& sizes) {
-  return guarded([&] { return memory_needs_of(*device.impl(), *source.store(), options, sizes); });
+  return guarded([&] {
+    return memory_needs_of(*HandleAccess::impl(device), *HandleAccess::impl(source), options,
+                           sizes);
+  });
 }
 
 std::vector<std::string> model_families() {
@@ -31,13 +35,12 @@ std::vector<ModelFamilyFacts> model_family_facts() {
   std::vector<ModelFamilyFacts> facts;
   for (const auto& [family, traits] : listed_families()) {
     ModelFamilyFacts fact{.family = family,
-                          .kind = kind_name(traits.kind),
-                          .source = source_name(traits.source),
-                          .heads = {},
+                          .kind = traits.kind,
+                          .source = traits.source,
+                          .heads = {traits.heads.begin(), traits.heads.end()},
                           .generates = traits.generates(),
-                          .attention_maps = maps_name(traits.maps),
+                          .attention_maps = traits.maps,
                           .inputs = traits.inputs};
-    for (HeadKind head : traits.heads) fact.heads.emplace_back(head_name(head));
     facts.push_back(std::move(fact));
   }
   return facts;
@@ -52,8 +55,8 @@ Result<Model> Model::load_from(const Device& device, const ModelSource& source,
                                const ModelOptions& options) {
   return guarded([&]() -> Result<Model> {
     VKF_ASSIGN(std::shared_ptr<const LoadedModel> model,
-               load_model(device.impl(), *source.store(), options));
-    return Model(std::move(model));
+               load_model(HandleAccess::impl(device), *HandleAccess::impl(source), options));
+    return HandleAccess::make<Model>(std::move(model));
   });
 }
 
@@ -69,7 +72,8 @@ Result<std::string> Model::plan_text(const PlanOptions& options) const {
   return guarded([&] { return vkformer::plan_text(*impl_, options); });
 }
 
-struct BackgroundLoad::State {
+class BackgroundLoadState {
+ public:
   std::atomic<uint64_t> loaded{0};
   std::atomic<uint64_t> total{0};
   std::atomic<bool> cancelled{false};
@@ -84,27 +88,28 @@ struct BackgroundLoad::State {
   }
 };
 
-BackgroundLoad::BackgroundLoad(std::shared_ptr<State> state) : state_(std::move(state)) {}
+BackgroundLoad::BackgroundLoad(std::shared_ptr<BackgroundLoadState> impl)
+    : impl_(std::move(impl)) {}
 BackgroundLoad::BackgroundLoad(BackgroundLoad&&) noexcept = default;
 
 BackgroundLoad& BackgroundLoad::operator=(BackgroundLoad&& other) noexcept {
-  std::swap(state_, other.state_);
+  std::swap(impl_, other.impl_);
   return *this;
 }
 
 BackgroundLoad::~BackgroundLoad() {
-  if (state_ == nullptr) return;
+  if (impl_ == nullptr) return;
   cancel();
-  state_->join();
+  impl_->join();
 }
 
 BackgroundLoad BackgroundLoad::start(const Device& device, const ModelSource& source,
                                      const ModelOptions& options) {
-  std::shared_ptr<State> state;
+  std::shared_ptr<BackgroundLoadState> state;
   try {
-    state = std::make_shared<State>();
+    state = std::make_shared<BackgroundLoadState>();
     ModelOptions watched = options;
-    State* s = state.get();  // outlives the thread, which is joined before it goes
+    BackgroundLoadState* s = state.get();  // outlives the thread, which is joined before it goes
     watched.progress = [s, report = options.progress](const LoadProgress& progress) {
       s->loaded = progress.loaded_bytes;
       s->total = progress.total_bytes;
@@ -121,26 +126,26 @@ BackgroundLoad BackgroundLoad::start(const Device& device, const ModelSource& so
       state->done = true;
     }
   }
-  return BackgroundLoad(std::move(state));
+  return HandleAccess::make<BackgroundLoad>(std::move(state));
 }
 
 LoadProgress BackgroundLoad::progress() const {
-  return state_ ? LoadProgress{state_->loaded, state_->total} : LoadProgress{};
+  return impl_ ? LoadProgress{impl_->loaded, impl_->total} : LoadProgress{};
 }
 
 bool BackgroundLoad::done() const {
-  return !state_ || state_->done;
+  return !impl_ || impl_->done;
 }
 
 void BackgroundLoad::cancel() {
-  if (state_) state_->cancelled = true;
+  if (impl_) impl_->cancelled = true;
 }
 
 Result<Model> BackgroundLoad::wait() {
   return guarded([&]() -> Result<Model> {
-    if (!state_) return Error{ErrorCode::kOutOfMemory, kNoHostMemory};
-    state_->join();
-    return *state_->result;
+    if (!impl_) return Error{ErrorCode::kOutOfMemory, kNoHostMemory};
+    impl_->join();
+    return *impl_->result;
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/handle_access.h"
 #include "base/message.h"
 #include "image/picture.h"
 #include "image/picture_processor.h"
@@ -17,7 +18,7 @@ constexpr const char* kTooLarge =
 
 }  // namespace
 
-Picture::Picture(std::unique_ptr<const RgbPicture> image) : image_(std::move(image)) {}
+Picture::Picture(std::unique_ptr<const RgbPicture> impl) : impl_(std::move(impl)) {}
 Picture::Picture(Picture&&) noexcept = default;
 Picture& Picture::operator=(Picture&&) noexcept = default;
 Picture::~Picture() = default;
@@ -25,14 +26,14 @@ Picture::~Picture() = default;
 Result<Picture> Picture::load(const std::string& path) {
   return guarded(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, load_picture(path));
-    return Picture(std::make_unique<const RgbPicture>(std::move(image)));
+    return HandleAccess::make<Picture>(std::make_unique<const RgbPicture>(std::move(image)));
   });
 }
 
 Result<Picture> Picture::decode(std::span<const std::byte> bytes, const std::string& name) {
   return guarded(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, decode_picture(bytes, name));
-    return Picture(std::make_unique<const RgbPicture>(std::move(image)));
+    return HandleAccess::make<Picture>(std::make_unique<const RgbPicture>(std::move(image)));
   });
 }
 
@@ -45,20 +46,20 @@ Result<Picture> Picture::from_rgb(int width, int height, std::span<const uint8_t
 Result<Picture> Picture::from_pixels(const PixelView& frame) {
   return guarded(kTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, copy_frame(frame));
-    return Picture(std::make_unique<const RgbPicture>(std::move(image)));
+    return HandleAccess::make<Picture>(std::make_unique<const RgbPicture>(std::move(image)));
   });
 }
 
 int Picture::width() const {
-  return image_ != nullptr ? image_->width : 0;
+  return impl_ != nullptr ? impl_->width : 0;
 }
 
 int Picture::height() const {
-  return image_ != nullptr ? image_->height : 0;
+  return impl_ != nullptr ? impl_->height : 0;
 }
 
 std::span<const uint8_t> Picture::rgb() const {
-  return image_ != nullptr ? std::span<const uint8_t>(image_->pixels) : std::span<const uint8_t>();
+  return impl_ != nullptr ? std::span<const uint8_t>(impl_->pixels) : std::span<const uint8_t>();
 }
 
 Result<PictureProcessor> PictureProcessor::load(const std::string& model_dir) {
@@ -80,12 +81,12 @@ Result<Tensor> PictureProcessor::process(std::span<const Picture> pictures) cons
     std::vector<const RgbPicture*> images;
     images.reserve(pictures.size());
     for (const Picture& picture : pictures) {
-      if (picture.image_ == nullptr) {
+      if (HandleAccess::impl(picture) == nullptr) {
         return invalid_argument(
             message({"Picture [", images.size(),
                      "] of the batch was moved away; give one that holds pixels."}));
       }
-      images.push_back(picture.image_.get());
+      images.push_back(HandleAccess::impl(picture).get());
     }
     return make_pixel_values(images, settings_);
   });

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/handle_access.h"
 #include "base/message.h"
 #include "tasks/task_model.h"
 
@@ -12,142 +13,152 @@ constexpr const char* kTooLarge =
     "The [inputs] of a task do not fit into memory; give fewer, or smaller batches.";
 
 template <class T>
-Result<T> load_task(const Device& device, const ModelSource& source, const char* name,
+Result<T> load_task(const Device& device, const ModelSource& source, TaskKind task,
                     const TaskOptions& options) {
-  VKF_ASSIGN(std::shared_ptr<TaskModel> model, load_task_model(device, source, name, options));
-  return T(std::move(model));
+  VKF_ASSIGN(std::unique_ptr<TaskModel> model, load_task_model(device, source, task, options));
+  return HandleAccess::make<T>(std::move(model));
 }
 
 }  // namespace
 
-std::vector<std::string> model_tasks(const ModelInfo& info) {
+std::vector<TaskKind> model_tasks(const ModelInfo& info) {
   return tasks_of(info);
 }
 
+Task::Task(std::unique_ptr<TaskModel> impl) : impl_(std::move(impl)) {}
+Task::Task(Task&&) noexcept = default;
+Task& Task::operator=(Task&&) noexcept = default;
+Task::~Task() = default;
+
 const ModelInfo& Task::info() const {
-  return model_->model->info();
+  return impl_->model->info();
 }
 
 Result<Embedder> Embedder::load(const Device& device, const ModelSource& source,
                                 const TaskOptions& options) {
-  return guarded(
-      [&]() -> Result<Embedder> { return load_task<Embedder>(device, source, "embed", options); });
+  return guarded([&]() -> Result<Embedder> {
+    return load_task<Embedder>(device, source, TaskKind::kEmbed, options);
+  });
 }
 
 Result<Tensor> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) {
-  return guarded(kTooLarge, [&] { return embed_texts(*model_, texts, options); });
+  return guarded(kTooLarge, [&] { return embed_texts(*impl_, texts, options); });
 }
 
 Result<TextClassifier> TextClassifier::load(const Device& device, const ModelSource& source,
                                             const TaskOptions& options) {
   return guarded([&]() -> Result<TextClassifier> {
-    VKF_ASSIGN(TextClassifier made, load_task<TextClassifier>(device, source, "classify", options));
-    if (made.info().source == "tokens") return made;
-    return unsupported(message({"[classify] a ", made.info().architecture, " reads ",
-                                made.info().source, ", no texts; load it as a PictureClassifier"}));
+    VKF_ASSIGN(TextClassifier made,
+               load_task<TextClassifier>(device, source, TaskKind::kClassify, options));
+    if (made.info().source == SourceKind::kTokens) return made;
+    return unsupported(
+        message({"[classify] a ", made.info().architecture, " reads ",
+                 choice_name(made.info().source), ", no texts; load it as a PictureClassifier"}));
   });
 }
 
 bool TextClassifier::finds_entities() const {
-  return model_->facts().head == HeadKind::kTokens;
+  return impl_->facts().head == HeadKind::kTokens;
 }
 
 Result<std::vector<std::vector<LabelScore>>> TextClassifier::classify(
     std::span<const ClassifyInput> inputs, int top) {
-  return guarded(kTooLarge, [&] { return classify_texts(*model_, inputs, top); });
+  return guarded(kTooLarge, [&] { return classify_texts(*impl_, inputs, top); });
 }
 
 Result<std::vector<std::vector<Entity>>> TextClassifier::entities(
     std::span<const std::string> texts) {
-  return guarded(kTooLarge, [&] { return find_entities(*model_, texts); });
+  return guarded(kTooLarge, [&] { return find_entities(*impl_, texts); });
 }
 
 Result<PictureClassifier> PictureClassifier::load(const Device& device, const ModelSource& source,
                                                   const TaskOptions& options) {
   return guarded([&]() -> Result<PictureClassifier> {
     VKF_ASSIGN(PictureClassifier made,
-               load_task<PictureClassifier>(device, source, "classify", options));
-    if (made.info().source == "pictures") return made;
-    return unsupported(message({"[classify] a ", made.info().architecture, " reads ",
-                                made.info().source, ", no pictures; load it as a TextClassifier"}));
+               load_task<PictureClassifier>(device, source, TaskKind::kClassify, options));
+    if (made.info().source == SourceKind::kPictures) return made;
+    return unsupported(
+        message({"[classify] a ", made.info().architecture, " reads ",
+                 choice_name(made.info().source), ", no pictures; load it as a TextClassifier"}));
   });
 }
 
 Result<std::vector<std::vector<LabelScore>>> PictureClassifier::classify(
     std::span<const Picture> pictures, int top) {
-  return guarded(kTooLarge, [&] { return classify_pictures(*model_, pictures, top); });
+  return guarded(kTooLarge, [&] { return classify_pictures(*impl_, pictures, top); });
 }
 
 Result<Answerer> Answerer::load(const Device& device, const ModelSource& source,
                                 const TaskOptions& options) {
-  return guarded(
-      [&]() -> Result<Answerer> { return load_task<Answerer>(device, source, "answer", options); });
+  return guarded([&]() -> Result<Answerer> {
+    return load_task<Answerer>(device, source, TaskKind::kAnswer, options);
+  });
 }
 
 Result<std::vector<std::vector<Answer>>> Answerer::answer(std::span<const Question> questions,
                                                           const AnswerOptions& options) {
-  return guarded(kTooLarge, [&] { return answer_questions(*model_, questions, options); });
+  return guarded(kTooLarge, [&] { return answer_questions(*impl_, questions, options); });
 }
 
 Result<MaskFiller> MaskFiller::load(const Device& device, const ModelSource& source,
                                     const TaskOptions& options) {
   return guarded([&]() -> Result<MaskFiller> {
-    return load_task<MaskFiller>(device, source, "fill-mask", options);
+    return load_task<MaskFiller>(device, source, TaskKind::kFillMask, options);
   });
 }
 
 const std::string& MaskFiller::mask_token() const {
-  return model_->mask_token;
+  return impl_->mask_token;
 }
 
 Result<std::vector<std::vector<std::vector<MaskCandidate>>>> MaskFiller::fill(
     std::span<const std::string> texts, int top) {
-  return guarded(kTooLarge, [&] { return fill_masks(*model_, texts, top); });
+  return guarded(kTooLarge, [&] { return fill_masks(*impl_, texts, top); });
 }
 
 Result<TextGenerator> TextGenerator::load(const Device& device, const ModelSource& source,
                                           const TaskOptions& options) {
   return guarded([&]() -> Result<TextGenerator> {
-    return load_task<TextGenerator>(device, source, "generate", options);
+    return load_task<TextGenerator>(device, source, TaskKind::kGenerate, options);
   });
 }
 
 Result<std::vector<std::vector<GeneratedText>>> TextGenerator::generate(
     std::span<const std::string> texts, const TextOptions& options) {
-  return guarded(kTooLarge, [&] { return generate_texts(*model_, texts, options); });
+  return guarded(kTooLarge, [&] { return generate_texts(*impl_, texts, options); });
 }
 
 Result<std::vector<std::vector<float>>> TextGenerator::score(
     std::span<const std::string> texts, std::span<const std::string> continuations) {
-  return guarded(kTooLarge, [&] { return score_texts(*model_, texts, continuations); });
+  return guarded(kTooLarge, [&] { return score_texts(*impl_, texts, continuations); });
 }
 
 const GenerationCounters& TextGenerator::counters() const {
-  return model_->session->counters();
+  return impl_->session->counters();
 }
 
 Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& source,
                                       const TaskOptions& options) {
   return guarded([&]() -> Result<Transcriber> {
-    return load_task<Transcriber>(device, source, "transcribe", options);
+    return load_task<Transcriber>(device, source, TaskKind::kTranscribe, options);
   });
 }
 
 Result<std::vector<std::string>> Transcriber::transcribe(std::span<const Sound> sounds,
                                                          const TranscribeOptions& options) {
-  return guarded(kTooLarge, [&] { return transcribe_sounds(*model_, sounds, options); });
+  return guarded(kTooLarge, [&] { return transcribe_sounds(*impl_, sounds, options); });
 }
 
 Result<Captioner> Captioner::load(const Device& device, const ModelSource& source,
                                   const TaskOptions& options) {
   return guarded([&]() -> Result<Captioner> {
-    return load_task<Captioner>(device, source, "caption", options);
+    return load_task<Captioner>(device, source, TaskKind::kCaption, options);
   });
 }
 
 Result<std::vector<std::string>> Captioner::caption(std::span<const Picture> pictures,
                                                     const TextOptions& options) {
-  return guarded(kTooLarge, [&] { return caption_pictures(*model_, pictures, options); });
+  return guarded(kTooLarge, [&] { return caption_pictures(*impl_, pictures, options); });
 }
 
 }  // namespace vkformer

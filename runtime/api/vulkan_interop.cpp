@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/handle_access.h"
 #include "base/message.h"
 #include "operators/appended_operator.h"
 #include "session/session_state.h"
@@ -12,7 +13,8 @@
 
 namespace vkformer {
 
-struct RecordedOperator::Impl {
+class RecordedOperatorState {
+ public:
   AppendedOperator op;
   std::map<std::string, OperatorTensor> inputs;
   std::map<std::string, OperatorTensor> outputs;
@@ -89,18 +91,20 @@ Status add_uses(const std::vector<SemaphoreUse>& uses, std::vector<uint64_t>& ha
 
 }  // namespace
 
-RecordedOperator::RecordedOperator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RecordedOperator::RecordedOperator(std::unique_ptr<RecordedOperatorState> impl)
+    : impl_(std::move(impl)) {}
 RecordedOperator::RecordedOperator(RecordedOperator&&) noexcept = default;
 RecordedOperator& RecordedOperator::operator=(RecordedOperator&&) noexcept = default;
 RecordedOperator::~RecordedOperator() = default;
 
 Result<RecordedOperator> RecordedOperator::create(const Device& device, const OperatorCall& call) {
   return guarded([&]() -> Result<RecordedOperator> {
-    VKF_ASSIGN(AppendedOperator op, AppendedOperator::create(device.impl(), call));
-    auto impl = std::make_unique<Impl>(Impl{std::move(op), {}, {}});
+    VKF_ASSIGN(AppendedOperator op, AppendedOperator::create(HandleAccess::impl(device), call));
+    auto impl =
+        std::make_unique<RecordedOperatorState>(RecordedOperatorState{std::move(op), {}, {}});
     impl->inputs = described(impl->op.tensors(false));
     impl->outputs = described(impl->op.tensors(true));
-    return RecordedOperator(std::move(impl));
+    return HandleAccess::make<RecordedOperator>(std::move(impl));
   });
 }
 
@@ -127,9 +131,9 @@ Status start_on_buffers(Session& session, const TensorMap& inputs,
                         const std::map<std::string, BufferRange>& buffers,
                         const RunOptions& options) {
   return guarded([&]() -> Status {
-    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+    VKF_ASSIGN(const SessionState::Turn turn, HandleAccess::impl(session)->turn());
     VKF_ASSIGN(const auto places, tensor_places(buffers));
-    return session.impl().start(inputs, options, places);
+    return HandleAccess::impl(session)->start(inputs, options, places);
   });
 }
 
@@ -138,29 +142,29 @@ Status start_on_images(Session& session, const TensorMap& inputs,
                        const std::map<std::string, BufferRange>& buffers,
                        const RunOptions& options) {
   return guarded([&]() -> Status {
-    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+    VKF_ASSIGN(const SessionState::Turn turn, HandleAccess::impl(session)->turn());
     VKF_ASSIGN(auto places, tensor_places(buffers));
     std::vector<SourceImage> sources;
     for (const ImageInput& image : images) {
       VKF_ASSIGN(const SourceImage source, source_image(image, sources.size()));
       sources.push_back(source);
     }
-    return session.impl().start_on_images(inputs, options, std::move(places), sources,
-                                          processor.settings());
+    return HandleAccess::impl(session)->start_on_images(inputs, options, std::move(places), sources,
+                                                        processor.settings());
   });
 }
 
 Status forget_buffers(Session& session) {
   return guarded([&]() -> Status {
-    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-    return session.impl().forget_buffers();
+    VKF_ASSIGN(const SessionState::Turn turn, HandleAccess::impl(session)->turn());
+    return HandleAccess::impl(session)->forget_buffers();
   });
 }
 
 Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session) {
   return guarded([&]() -> Result<std::map<std::string, PassBuffer>> {
-    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
-    VKF_ASSIGN(const auto tensors, session.impl().sliced().tensors());
+    VKF_ASSIGN(const SessionState::Turn turn, HandleAccess::impl(session)->turn());
+    VKF_ASSIGN(const auto tensors, HandleAccess::impl(session)->sliced().tensors());
     std::map<std::string, PassBuffer> result;
     for (const auto& [name, tensor] : tensors) {
       const BufferSpan& span = tensor.span;
@@ -175,11 +179,11 @@ Result<Advance> advance_between(Session& session, double microseconds,
                                 const std::vector<SemaphoreUse>& wait,
                                 const std::vector<SemaphoreUse>& signal) {
   return guarded([&]() -> Result<Advance> {
-    VKF_ASSIGN(const SessionState::Turn turn, session.impl().turn());
+    VKF_ASSIGN(const SessionState::Turn turn, HandleAccess::impl(session)->turn());
     SubmitSemaphores semaphores;
     VKF_CHECK(add_uses(wait, semaphores.wait_handles, semaphores.wait_values));
     VKF_CHECK(add_uses(signal, semaphores.signal_handles, semaphores.signal_values));
-    return session.impl().sliced().advance(microseconds, semaphores);
+    return HandleAccess::impl(session)->sliced().advance(microseconds, semaphores);
   });
 }
 

@@ -3,26 +3,30 @@
 namespace vkformer {
 
 const char* format_name(MatrixFormat format) {
-  switch (format) {
-    case MatrixFormat::kF32:
-      return "f32";
-    case MatrixFormat::kF16:
-      return "f16";
-    case MatrixFormat::kBF16:
-      return "bf16";
-    case MatrixFormat::kQ8:
-      return "q8";
-    case MatrixFormat::kQ4:
-      return "q4";
-    case MatrixFormat::kQ4M:
-      return "q4m";
-  }
-  return "";
+  return choice_name(weight_format_of(format));
 }
 
-std::optional<MatrixFormat> format_from_name(std::string_view name) {
-  for (const MatrixFormat format : kMatrixFormats) {
-    if (name == format_name(format)) return format;
+WeightFormat weight_format_of(MatrixFormat format) {
+  switch (format) {
+    case MatrixFormat::kF32:
+      return WeightFormat::kF32;
+    case MatrixFormat::kF16:
+      return WeightFormat::kF16;
+    case MatrixFormat::kBF16:
+      return WeightFormat::kBF16;
+    case MatrixFormat::kQ8:
+      return WeightFormat::kQ8;
+    case MatrixFormat::kQ4:
+      return WeightFormat::kQ4;
+    case MatrixFormat::kQ4M:
+      return WeightFormat::kQ4M;
+  }
+  return WeightFormat::kAsStored;
+}
+
+std::optional<MatrixFormat> matrix_format_of(WeightFormat format) {
+  for (const MatrixFormat candidate : kMatrixFormats) {
+    if (weight_format_of(candidate) == format) return candidate;
   }
   return std::nullopt;
 }

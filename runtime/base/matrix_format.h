@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "params/weight_blocks.h"
+#include "vkformer/choices.h"
 
 namespace vkformer {
 
@@ -25,7 +25,9 @@ inline constexpr MatrixFormat kMatrixFormats[] = {MatrixFormat::kF32,  MatrixFor
 
 // "f32", "f16", "bf16", "q8", "q4", "q4m".
 const char* format_name(MatrixFormat format);
-std::optional<MatrixFormat> format_from_name(std::string_view name);
+// What users call it, and back; kAsStored names no format of a matrix.
+WeightFormat weight_format_of(MatrixFormat format);
+std::optional<MatrixFormat> matrix_format_of(WeightFormat format);
 
 constexpr bool is_quantised(MatrixFormat format) {
   return format >= MatrixFormat::kQ8;
@@ -35,14 +37,8 @@ constexpr bool in_blocks(MatrixFormat format) {
   return format >= MatrixFormat::kBF16;
 }
 
-// How the key/value cache of a generation is stored.
-enum class CacheFormat : uint8_t {
-  kF32 = 0,
-  kF16 = 1,  // two in a word
-  kQ8 = 2,   // four in a word; every 32 along a line have a scale
-};
-
-// 32-bit words of a line of `width` elements: the values, filled up to whole runs of 32, then the
+// 32-bit words of a line of a cache of `width` elements: the values (two of f16 in a word, four of
+// q8), filled up to whole runs of 32, then the
 // scales in f32.
 constexpr uint32_t cache_line_words(CacheFormat format, uint32_t width) {
   const uint32_t runs = (width + kBlockSteps - 1) / kBlockSteps;

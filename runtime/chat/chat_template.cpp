@@ -160,8 +160,7 @@ Result<std::string> ChatTemplateSet::render(const JsonTree& messages,
   variables.emplace_back("messages", std::move(conversation));
   variables.emplace_back("tools", std::move(tools));
   variables.emplace_back("documents", std::move(documents));
-  variables.emplace_back("add_generation_prompt",
-                         Value::boolean(options.prompt == ChatPrompt::kAdd));
+  variables.emplace_back("add_generation_prompt", Value::boolean(options.add_generation_prompt));
   variables.insert(variables.end(), tokens_.begin(), tokens_.end());
   return within_template([&] { return chat::render_template(*chosen, input); });
 }

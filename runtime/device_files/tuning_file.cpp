@@ -17,7 +17,7 @@ constexpr uintmax_t kMostBytes = 16384;
 constexpr size_t kMostChoices = 64;
 
 std::string key_line(const TuningKey& key) {
-  return key_line(key.device) + " " + tier_name(key.tier);
+  return key_line(key.device) + " " + choice_name(key.tier);
 }
 
 Error unusable(const std::string& why) {
@@ -61,7 +61,7 @@ Status add_choice(const std::string& line, MatmulTuning& tuning) {
 
 std::string tuning_path(const std::string& directory, const TuningKey& key) {
   const fs::path cache = pipeline_cache_path(directory, key.device);
-  return fs::path(cache).replace_extension(std::string(tier_name(key.tier)) + ".tuning").string();
+  return fs::path(cache).replace_extension(std::string(choice_name(key.tier)) + ".tuning").string();
 }
 
 std::string tuning_text(const TuningKey& key, const MatmulTuning& tuning) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/handle_access.h"
 #include "base/message.h"
 #include "generate/token_choice.h"
 #include "generate/token_lookup.h"
@@ -135,7 +136,7 @@ Result<std::unique_ptr<BatchState>> BatchState::create(std::shared_ptr<const Loa
   VKF_CHECK(check_family(facts, "batch"));
   VKF_CHECK(check_options(options, facts));
   if (options.draft) {
-    const ModelFacts& small = options.draft->impl()->family().facts();
+    const ModelFacts& small = HandleAccess::impl(*options.draft)->family().facts();
     VKF_CHECK(check_family(small, "draft"));
     if (has_encoder(small)) {
       return unsupported(
@@ -175,7 +176,7 @@ Status BatchState::record(int64_t back) {
   if (has_encoder(facts)) encoder_.emplace(model_, *pass_);
   counters_.cache_bytes = pass_->cache_bytes();
   if (!options_.draft) return {};
-  VKF_ASSIGN(draft_, DraftModel::create(options_.draft->impl(), shape));
+  VKF_ASSIGN(draft_, DraftModel::create(HandleAccess::impl(*options_.draft), shape));
   counters_.cache_bytes += draft_->cache_bytes();
   return {};
 }
@@ -317,7 +318,7 @@ void BatchState::end_cancelled(std::vector<BatchUpdate>& updates) {
 // The prompt's last token is always fed: the first new one is chosen behind it.
 BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
   const CacheReach reach{.lines = pass_->least_lines(), .ahead = pass_->shape().ahead};
-  const bool reuse = options_.prefix_reuse == BatchOptions::PrefixReuse::kOn;
+  const bool reuse = options_.prefix_reuse;
   const auto text = std::span(request.text).first(request.prompt - 1);
   Row* best = nullptr;
   size_t most = 0;

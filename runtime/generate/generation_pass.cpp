@@ -17,12 +17,16 @@ namespace {
 
 constexpr float kIdleBeamScore = -1e9f;  // beams that start without a hypothesis of their own
 
-Result<uint32_t> early_stopping_code(const std::string& name) {
-  if (name == "false") return uint32_t{VKF_EARLY_STOPPING_NO};
-  if (name == "true") return uint32_t{VKF_EARLY_STOPPING_YES};
-  if (name == "never") return uint32_t{VKF_EARLY_STOPPING_NEVER};
-  return invalid_argument(
-      message({"[early_stopping] '", name, "' is unknown; use false, true or never"}));
+uint32_t early_stopping_code(EarlyStopping when) {
+  switch (when) {
+    case EarlyStopping::kFalse:
+      return VKF_EARLY_STOPPING_NO;
+    case EarlyStopping::kTrue:
+      return VKF_EARLY_STOPPING_YES;
+    case EarlyStopping::kNever:
+      return VKF_EARLY_STOPPING_NEVER;
+  }
+  return VKF_EARLY_STOPPING_NO;
 }
 
 Status set_bit(std::vector<uint32_t>& words, size_t first, int64_t token, uint32_t vocab,
@@ -194,7 +198,7 @@ Status GenerationPass::prepare_settings(const GenerationInputs& inputs,
   s.forced_first =
       options.forced_bos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_bos);
   s.forced_last = options.forced_eos < 0 ? VKF_NO_TOKEN : static_cast<uint32_t>(options.forced_eos);
-  VKF_ASSIGN(s.early_stopping, early_stopping_code(options.early_stopping));
+  s.early_stopping = early_stopping_code(options.early_stopping);
   s.length_penalty = static_cast<float>(options.length_penalty);
   s.diversity = static_cast<float>(options.diversity);
   s.eos_count = static_cast<uint32_t>(options.eos.size());

@@ -45,14 +45,6 @@ int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options
   return rolls ? kMostRolledTokens : facts.max_target;
 }
 
-Result<CacheFormat> cache_format_from(const std::string& name) {
-  if (name == "f32") return CacheFormat::kF32;
-  if (name == "f16") return CacheFormat::kF16;
-  if (name == "q8") return CacheFormat::kQ8;
-  return invalid_argument(
-      message({"[cache] '", name, "' is no format of keys and values; use f32, f16 or q8"}));
-}
-
 Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const TensorMap& inputs,
                                             const GenerateOptions& options, StepShape& shape) {
   const ModelFacts& facts = family.facts();

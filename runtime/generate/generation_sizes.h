@@ -15,8 +15,6 @@ GenerateOptions generation_defaults(const ModelFamily& family);
 size_t items_per_input(const GenerateOptions& options);
 // Each input so often, one after the other.
 Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times);
-// "f32", "f16" or "q8", as SessionOptions::cache says it.
-Result<CacheFormat> cache_format_from(const std::string& name);
 
 // Prompts and the encoder's input of a generation, one of each input however many sequences are
 // wanted, and the sizes they ask for.

@@ -6,7 +6,7 @@
 namespace vkformer {
 
 Status GrammarText::accept(int64_t token) {
-  VKF_ASSIGN(state_, grammar_->accept(state_, static_cast<int32_t>(token)));
+  VKF_ASSIGN(state_, grammar_->accept(state_, token));
   return {};
 }
 

@@ -52,10 +52,9 @@ struct PrefixCache::Call {
   }
 };
 
-bool PrefixCache::serves(const ModelFacts& facts, const GenerateOptions& o,
-                         const std::string& cache) {
+bool PrefixCache::serves(const ModelFacts& facts, const GenerateOptions& o, CacheFormat cache) {
   // Rotated keys go into a packed cache by way of one line a row, where a step has several tokens.
-  return cache == "f32" && o.beams == 1 && facts.kind == ModelKind::kDecoder &&
+  return cache == CacheFormat::kF32 && o.beams == 1 && facts.kind == ModelKind::kDecoder &&
          facts.slots == ModelFacts::Slots::kYes && facts.head == HeadKind::kLanguage &&
          facts.prompts == ModelFacts::Prompts::kRounded;
 }

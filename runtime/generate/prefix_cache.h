@@ -15,8 +15,7 @@ class PrefixCache {
   explicit PrefixCache(std::shared_ptr<const LoadedModel> model) : model_(std::move(model)) {}
 
   // Whether such a generation may run here; `cache` is the format of keys and values.
-  static bool serves(const ModelFacts& facts, const GenerateOptions& options,
-                     const std::string& cache);
+  static bool serves(const ModelFacts& facts, const GenerateOptions& options, CacheFormat cache);
   // `counters` gets what this call did.
   Result<Generation> generate(const TensorMap& inputs, const GenerateOptions& options,
                               GenerationCounters& counters);

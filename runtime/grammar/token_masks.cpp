@@ -199,7 +199,7 @@ std::span<const uint32_t> TokenMasks::ending() {
 }
 
 void TokenMasks::add_end_tokens() {
-  for (const int32_t id : tokens_->end_ids) {
+  for (const TokenId id : tokens_->end_ids) {
     words_[static_cast<size_t>(id) / 32] |= uint32_t{1} << (id % 32);
   }
 }

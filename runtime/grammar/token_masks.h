@@ -22,13 +22,14 @@
 #include "grammar/token_set.h"
 #include "grammar/token_trie.h"
 #include "vkformer/result.h"
+#include "vkformer/token.h"
 
 namespace vkformer {
 
 // What a model can say: the bytes of its tokens, and the tokens that end a text.
 struct GrammarTokens {
   TokenTrie trie;
-  std::vector<int32_t> end_ids;  // without bytes in the trie
+  std::vector<TokenId> end_ids;  // without bytes in the trie
 };
 
 class TokenMasks {

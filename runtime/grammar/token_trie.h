@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "vkformer/token.h"
+
 namespace vkformer {
 
 class TokenTrie {
@@ -36,7 +38,7 @@ class TokenTrie {
   bool has_children(size_t node) const { return nodes_[node].skip > node + 1; }
   // One above the highest id.
   size_t vocab_size() const { return bytes_.size(); }
-  const std::string& bytes_of(int32_t token) const { return bytes_[static_cast<size_t>(token)]; }
+  const std::string& bytes_of(TokenId token) const { return bytes_[static_cast<size_t>(token)]; }
   // The longest token in bytes.
   size_t max_depth() const { return max_depth_; }
 

@@ -25,11 +25,9 @@ Status check_labels(const char* name, const std::vector<std::string>& labels, in
 }
 
 // What outputs of a kind are called, without the layer's number.
-Result<std::string> output_prefix(const std::string& kind) {
-  if (kind == "self") return std::string("attentions.");
-  if (kind == "encoder" || kind == "decoder" || kind == "cross") return kind + "_attentions.";
-  return invalid_argument(message(
-      {"The kind of attention is [", kind, "], but must be self, encoder, decoder or cross."}));
+std::string output_prefix(MapKind kind) {
+  const std::string stack = kind == MapKind::kSelf ? "" : std::string(choice_name(kind)) + "_";
+  return stack + "attentions.";
 }
 
 // The layer in the name of an output, or -1 where it is another output.
@@ -242,9 +240,8 @@ std::string head_name(const AttentionMaps& maps, size_t index, int head) {
   return layer + ", head " + to_string(maps.first_head + head);
 }
 
-Result<AttentionMaps> collect_maps(const TensorMap& outputs, const std::string& kind,
-                                   int64_t item) {
-  VKF_ASSIGN(const std::string prefix, output_prefix(kind));
+Result<AttentionMaps> collect_maps(const TensorMap& outputs, MapKind kind, int64_t item) {
+  const std::string prefix = output_prefix(kind);
   std::vector<std::pair<int, const std::string*>> found;
   for (const auto& [name, tensor] : outputs) {
     if (const int layer = layer_of(name, prefix); layer >= 0) found.emplace_back(layer, &name);
@@ -255,7 +252,7 @@ Result<AttentionMaps> collect_maps(const TensorMap& outputs, const std::string& 
                  "l]; run with attentions on, and ask for a kind that the model has."}));
   }
   std::sort(found.begin(), found.end());
-  AttentionMaps maps{.kind = kind};
+  AttentionMaps maps{.kind = choice_name(kind)};
   for (const auto& [layer, name] : found) {
     VKF_CHECK(add_layer(*name, outputs.find(*name)->second, item, layer, maps));
   }

@@ -21,7 +21,7 @@ std::span<const float> head_values(const AttentionMaps& maps, size_t index, int 
 // "layer 3, head 0", "layer 3, mean over heads". `index` counts the layers that there are.
 std::string head_name(const AttentionMaps& maps, size_t index, int head);
 
-Result<AttentionMaps> collect_maps(const TensorMap& outputs, const std::string& kind, int64_t item);
+Result<AttentionMaps> collect_maps(const TensorMap& outputs, MapKind kind, int64_t item);
 Result<AttentionMaps> average_heads(const AttentionMaps& maps);
 Result<AttentionMaps> roll_out(const AttentionMaps& maps);
 Result<std::vector<AttentionHead>> measure_heads(std::span<const AttentionMeasurements> passes,

@@ -11,16 +11,16 @@ namespace {
 // Weights share buffers of about this size; a larger weight has a buffer of its own.
 constexpr uint64_t kChunkBytes = 32ull << 20;
 
-const char* head_of_info(const ModelFacts& facts) {
-  if (facts.sentence.pooling != SentenceFacts::Pooling::kNone) return "sentence";
-  return head_name(facts.head);
+HeadKind head_of_info(const ModelFacts& facts) {
+  const bool sentence = facts.sentence.pooling != SentenceFacts::Pooling::kNone;
+  return sentence ? HeadKind::kSentence : facts.head;
 }
 
 ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
   const ModelFacts& f = family.facts();
   ModelInfo info{.family = f.family,
-                 .kind = kind_name(f.kind),
-                 .source = source_name(f.source),
+                 .kind = f.kind,
+                 .source = f.source,
                  .head = head_of_info(f),
                  .labels = f.labels,
                  .architecture = f.architecture,
@@ -37,30 +37,15 @@ ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
   for (const std::string& name : checkpoint.names()) {
     const TensorView& view = *checkpoint.find(name);
     info.parameters += element_count(view.shape);
-    info.tensors.push_back({name, dtype_name(view.dtype), view.shape, checkpoint.file_of(name)});
+    info.tensors.push_back({name, view.dtype, view.shape, checkpoint.file_of(name)});
   }
   return info;
-}
-
-Result<WeightFormat> weight_format(const std::string& name) {
-  if (name == "stored") return WeightFormat::kAsStored;
-  if (const auto format = format_from_name(name)) {
-    return static_cast<WeightFormat>(static_cast<int>(*format) + 1);
-  }
-  return invalid_argument(message(
-      {"[weights] '", name, "' is no weight format; use stored, f32, f16, bf16, q8, q4 or q4m"}));
 }
 
 // What one binding of the device holds, or less where the caller wants that.
 uint64_t most_weight_bytes(const VulkanDevice& device, const ModelOptions& options) {
   const uint64_t most = device.caps().limits.max_storage_range;
   return options.most_weight_bytes > 0 ? std::min(most, options.most_weight_bytes) : most;
-}
-
-Result<Precision> precision_from(const std::string& name) {
-  if (name == "f32") return Precision::kF32;
-  if (name == "f16") return Precision::kF16;
-  return invalid_argument(message({"[precision] '", name, "' is no precision; use f32 or f16"}));
 }
 
 WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights) {
@@ -82,15 +67,14 @@ WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<Packe
 
 Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileStore& files,
                                         const ModelOptions& options) {
-  VKF_ASSIGN(WeightFormat format, weight_format(options.weights));
   ModelWeights model;
-  VKF_ASSIGN(model.precision, precision_from(options.precision));
+  model.precision = options.precision;
   VKF_ASSIGN(model.family, load_family(files));
   VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
   VKF_CHECK(model.family->prepare(*model.checkpoint));
   VKF_ASSIGN(WeightTable table, model.family->weight_table(*model.checkpoint));
-  VKF_ASSIGN(model.weights,
-             resolve_weights(table, *model.checkpoint, format, most_weight_bytes(device, options)));
+  VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
+                                            most_weight_bytes(device, options)));
   model.layout = plan_chunks(device, model.weights);
   return model;
 }

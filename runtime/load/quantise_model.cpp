@@ -60,11 +60,11 @@ Status make_target(const fs::path& from, const fs::path& to, const std::string& 
 
 Result<QuantiseReport> quantise_directory(const std::string& model, const std::string& target,
                                           const QuantiseOptions& options) {
-  const auto format = format_from_name(options.weights);
+  const auto format = matrix_format_of(options.weights);
   if (!format || *format == MatrixFormat::kF32) {
     return invalid_argument(
-        message({"[weights] '", options.weights,
-                 "' is no format to quantise to; use q8, q4, q4m, bf16 or f16."}));
+        message({"[weights] is '", choice_name(options.weights),
+                 "', to which nothing is quantized. Use q8, q4, q4m, bf16 or f16."}));
   }
   const auto files = make_directory_store(model);
   VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, load_family(*files));

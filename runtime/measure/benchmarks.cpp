@@ -19,13 +19,9 @@ Status check_gemm(const GemmBenchmark& o) {
   VKF_CHECK(check_benchmark_size("gemm", "n", o.n, kMostSize));
   VKF_CHECK(check_benchmark_size("gemm", "k", o.k, kMostSize));
   VKF_CHECK(check_benchmark_size("gemm", "repeats", o.repeats, kMostRepeats));
-  if (!format_from_name(o.weights)) {
-    return invalid_argument(message({"[gemm] The option weights is '", o.weights,
-                                     "', but must be f32, f16, bf16, q8, q4 or q4m."}));
-  }
-  if (o.precision == "f32" || o.precision == "f16") return {};
-  return invalid_argument(
-      message({"[gemm] The option precision is '", o.precision, "', but must be f32 or f16."}));
+  if (matrix_format_of(o.weights)) return {};
+  return invalid_argument(message({"[gemm] The option weights is '", choice_name(o.weights),
+                                   "', but must be f32, f16, bf16, q8, q4 or q4m."}));
 }
 
 Status check_encoder(const EncoderBenchmark& o) {
@@ -107,12 +103,11 @@ Result<GemmRun> run_gemm(const std::shared_ptr<VulkanDevice>& device, const Gemm
   VKF_CHECK(check_gemm(o));
   BenchmarkInputs inputs;
   const TensorId x = inputs.uniform("input", o.m, o.k);
-  const MatrixFormat format = format_from_name(o.weights).value();
+  const MatrixFormat format = matrix_format_of(o.weights).value();
   const LinearWeight weight = inputs.linear("weight", o.k, o.n, format, BenchmarkInputs::Bias::kNo);
   VKF_ASSIGN(const TensorId y, add_linear(inputs.graph(), x, weight, {}));
   inputs.name_output(y, "output");
-  const Precision precision = o.precision == "f16" ? Precision::kF16 : Precision::kF32;
-  VKF_ASSIGN(Plan plan, make_plan(inputs.graph(), device->caps(), precision));
+  VKF_ASSIGN(Plan plan, make_plan(inputs.graph(), device->caps(), o.precision));
   VKF_ASSIGN(TimedPlan timed,
              TimedPlan::create(device, std::move(plan), RecordingInputs::Profile::kOn));
   VKF_CHECK(inputs.upload_to(timed));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/handle_access.h"
 #include "device_files/demotion_file.h"
 #include "ops/op.h"
 #include "vulkan/device_impl.h"
@@ -10,11 +11,11 @@
 namespace vkformer {
 
 const DeviceCaps& capabilities_of(const Device& device) {
-  return device.impl()->caps();
+  return HandleAccess::impl(device)->caps();
 }
 
 Result<std::string> demote_kernels(const Device& device, const std::vector<KernelId>& kernels) {
-  VulkanDevice::Impl& impl = device.impl()->impl();
+  VulkanDevice::Impl& impl = HandleAccess::impl(device)->impl();
   if (impl.demotion_file.empty()) {
     return invalid_argument(
         "[demotions] This device keeps no cache, so nothing can be written down; make it with a "
@@ -30,11 +31,11 @@ Result<std::string> demote_kernels(const Device& device, const std::vector<Kerne
 }
 
 Result<Plan> plan_on(const Device& device, const Graph& graph) {
-  return make_plan(graph, device.impl()->caps(), Precision::kF32);
+  return make_plan(graph, HandleAccess::impl(device)->caps(), Precision::kF32);
 }
 
 std::vector<uint32_t> spirv_on(const Device& device, KernelId kernel) {
-  const PlantedKernels& planted = device.impl()->impl().context.planted;
+  const PlantedKernels& planted = HandleAccess::impl(device)->impl().context.planted;
   const auto found = planted.find(kernel);
   return found == planted.end() ? kernel_spirv(kernel) : found->second;
 }

@@ -32,15 +32,16 @@ Result<std::string> plan_text(const LoadedModel& model, const PlanOptions& o) {
   ForwardShape shape{o.batch, o.source, both ? o.target : 0};
   shape.height = step.height = std::max<int64_t>(1, facts.grid.height);
   shape.width = step.width = std::max<int64_t>(1, facts.grid.width);
-  if (o.pass == "forward") {
-    VKF_CHECK(family.build_forward(builder, shape, {}));
-  } else if (o.pass == "prompt") {
-    VKF_CHECK(family.build_prompt(builder, step));
-  } else if (o.pass == "step") {
-    VKF_CHECK(family.build_step(builder, step));
-  } else {
-    return invalid_argument(
-        message({"[pass] '", o.pass, "' is unknown; use forward, prompt or step"}));
+  switch (o.pass) {
+    case PassKind::kForward:
+      VKF_CHECK(family.build_forward(builder, shape, {}));
+      break;
+    case PassKind::kPrompt:
+      VKF_CHECK(family.build_prompt(builder, step));
+      break;
+    case PassKind::kStep:
+      VKF_CHECK(family.build_step(builder, step));
+      break;
   }
   VKF_ASSIGN(Plan plan, make_plan(graph, model.device()->caps(), model.precision()));
   return graph.dump() + "\n" + plan.dump();

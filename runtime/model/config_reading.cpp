@@ -95,11 +95,14 @@ Status read_search(const JsonConfig& config, const JsonConfig& generation, Gener
   return {};
 }
 
-Result<std::string> read_early_stopping(const JsonConfig& from) {
-  if (!from.has("early_stopping")) return std::string("false");
+Result<EarlyStopping> read_early_stopping(const JsonConfig& from) {
+  if (!from.has("early_stopping")) return EarlyStopping::kFalse;
   auto flag = from.get_bool("early_stopping");
-  if (flag) return std::string(*flag ? "true" : "false");
-  return from.get_string("early_stopping");
+  if (flag) return *flag ? EarlyStopping::kTrue : EarlyStopping::kFalse;
+  VKF_ASSIGN(const std::string text, from.get_string("early_stopping"));
+  const auto when = choice_from_name<EarlyStopping>(text);
+  if (!when) return invalid_file(message({from.where(), ": ", when.error().message}));
+  return *when;
 }
 
 }  // namespace

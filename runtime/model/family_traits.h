@@ -12,9 +12,8 @@ namespace vkformer {
 struct FamilyTraits {
   ModelKind kind = ModelKind::kEncoder;
   SourceKind source = SourceKind::kTokens;
-  std::span<const HeadKind> heads;  // of the models that load
-  // Which attention maps a pass hands out: of every layer, one per stage, or none.
-  enum class Maps : uint8_t { kNone, kStages, kLayers } maps = Maps::kLayers;
+  std::span<const HeadKind> heads;          // of the models that load
+  MapCoverage maps = MapCoverage::kLayers;  // attention maps that a pass hands out
   // What makes its inputs of texts, pictures and sounds: a model of tokenizer.json ("WordPiece"),
   // or the processor's part of preprocessor_config.json.
   const char* inputs = "";
@@ -30,11 +29,5 @@ struct ListedFamily {
 
 // Every family, in the order of family_list.def.
 std::vector<ListedFamily> listed_families();
-
-// The names that users see.
-const char* kind_name(ModelKind kind);
-const char* source_name(SourceKind source);
-const char* head_name(HeadKind head);
-const char* maps_name(FamilyTraits::Maps maps);
 
 }  // namespace vkformer

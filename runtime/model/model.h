@@ -13,36 +13,12 @@
 #include "checkpoint/file_store.h"
 #include "checkpoint/json_config.h"
 #include "model/model_builder.h"
+#include "vkformer/choices.h"
 #include "vkformer/generation.h"
 #include "vkformer/tensor.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
-
-enum class ModelKind : uint8_t {
-  kEncoder,         // one stack that sees everything: BERT, ViT
-  kDecoder,         // one causal stack that generates: GPT
-  kEncoderDecoder,  // a decoder that attends to an encoder: T5, Whisper
-};
-
-// What the input_ids (or their like) of a model are.
-enum class SourceKind : uint8_t {
-  kTokens,    // input_ids (B, S)
-  kPictures,  // pixel_values (B, C, height, width)
-  kFeatures,  // input_features (B, mel bins, frames)
-  kArrays,    // whatever ModelFamily::read_inputs takes
-};
-
-// What a model with a head is for; "none" is the bare stack.
-enum class HeadKind : uint8_t {
-  kNone,
-  kLanguage,       // next token: logits (B, T, V)
-  kMasked,         // hidden token: logits (B, S, V)
-  kSequence,       // class of a text or picture: logits (B, classes)
-  kTokens,         // class of each token: logits (B, S, classes)
-  kSpans,          // answer in a text: start_logits, end_logits (B, S)
-  kDiscriminator,  // replaced or not, per token: logits (B, S)
-};
 
 // How token rows become tensors.
 struct TokenFacts {
@@ -118,7 +94,7 @@ struct GenerationFacts {
   int64_t max_new_tokens = 0;  // 0: not stated
   int64_t min_new_tokens = 0;
   double length_penalty = 1.0;
-  std::string early_stopping = "false";  // "false", "true" or "never"
+  EarlyStopping early_stopping = EarlyStopping::kFalse;
   TokenChoice choice = TokenChoice::kBest;
   SamplingOptions sampling;
   PenaltyOptions penalties;

@@ -14,7 +14,7 @@ struct FamilyRow {
   FamilyTraits traits;
 };
 
-using Maps = FamilyTraits::Maps;
+using Maps = MapCoverage;
 constexpr HeadKind kTextHeads[] = {HeadKind::kNone, HeadKind::kMasked, HeadKind::kSequence,
                                    HeadKind::kTokens, HeadKind::kSpans};
 constexpr HeadKind kElectraHeads[] = {HeadKind::kNone,     HeadKind::kMasked,

@@ -101,17 +101,17 @@ Result<Tensor> OperatorArguments::floats(const std::string& name) const {
 }
 
 Result<MatrixFormat> OperatorArguments::weight_format() const {
-  const auto format = format_from_name(options_->weights);
+  const auto format = matrix_format_of(options_->weights);
   if (format) return *format;
-  return error("There is no weight format '" + options_->weights +
-               "'; use f32, f16, bf16, q8, q4 or q4m.");
+  return error("Its weights have no stored format to keep; use f32, f16, bf16, q8, q4 or q4m.");
 }
 
 Result<Tensor> OperatorArguments::weights(const std::string& name) const {
   VKF_ASSIGN(const Tensor* tensor, require(name));
-  if (options_->weights == "f32") return floats(name);
-  if (options_->weights != "f16") {
-    return error("Its " + name + " is stored in f32 or f16, not in " + options_->weights + ".");
+  if (options_->weights == WeightFormat::kF32) return floats(name);
+  if (options_->weights != WeightFormat::kF16) {
+    return error("Its " + name + " is stored in f32 or f16, not in " +
+                 choice_name(options_->weights) + ".");
   }
   if (tensor->dtype == DType::kF16) return *tensor;
   VKF_ASSIGN(const Tensor wide, floats(name));

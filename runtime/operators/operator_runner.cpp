@@ -10,14 +10,7 @@
 namespace vkformer {
 namespace {
 
-Status check_option(const char* name, const std::string& value) {
-  if (value == "f32" || value == "f16") return {};
-  return invalid_argument(
-      message({"[", name, "] The option is '", value, "', but must be f32 or f16."}));
-}
-
 Status check_options(const OperatorOptions& options) {
-  VKF_CHECK(check_option("precision", options.precision));
   constexpr int kMostRepeats = 1000000;
   if (options.repeats >= 1 && options.repeats <= kMostRepeats) return {};
   return invalid_argument(message({"[repeats] The option is ", options.repeats,
@@ -54,9 +47,9 @@ Result<OperatorResult> run_prepared(const std::shared_ptr<VulkanDevice>& device,
   result.outputs = empty_outputs(op);
   if (result.outputs.empty()) {
     GraphRunOptions run;
-    run.precision = options.precision == "f16" ? Precision::kF16 : Precision::kF32;
+    run.precision = options.precision;
     run.repeats = options.repeats;
-    if (options.poison == OperatorOptions::Poison::kOn) run.poison = GraphRunOptions::Poison::kOn;
+    if (options.poison) run.poison = GraphRunOptions::Poison::kOn;
     VKF_ASSIGN(GraphRunReport report, run_graph(device, op.graph, op.inputs, run));
     result.outputs = std::move(report.outputs);
     result.milliseconds = report.milliseconds;

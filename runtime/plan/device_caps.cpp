@@ -10,7 +10,7 @@ namespace {
 constexpr DeviceProfile kProfiles[] = {
 #define VKF_PROFILE(name, storage, uniform, buffers, push, shared, invocations, x, y, z, count, \
                     alignment, allocation, tier, int64, timeline)                               \
-  {name,                                                                                        \
+  {LimitProfile::name,                                                                          \
    {storage,                                                                                    \
     uniform,                                                                                    \
     buffers,                                                                                    \
@@ -30,36 +30,11 @@ constexpr DeviceProfile kProfiles[] = {
 
 }  // namespace
 
-const char* tier_name(Tier tier) {
-  switch (tier) {
-    case Tier::kBaseline:
-      return "baseline";
-    case Tier::kSubgroup:
-      return "subgroup";
-    case Tier::kFp16:
-      return "fp16";
-    case Tier::kMatrix:
-      return "matrix";
-  }
-  return "";
-}
-
-Result<Tier> tier_from_name(std::string_view name) {
-  for (Tier tier : {Tier::kBaseline, Tier::kSubgroup, Tier::kFp16, Tier::kMatrix}) {
-    if (name == tier_name(tier)) return tier;
-  }
-  return invalid_argument(
-      message({"[tier] '", name, "' is no tier; use baseline, subgroup, fp16, matrix or best"}));
-}
-
-Result<DeviceProfile> device_profile(std::string_view name) {
-  std::string known;
+const DeviceProfile* device_profile(LimitProfile name) {
   for (const DeviceProfile& profile : kProfiles) {
-    if (name == profile.name) return profile;
-    known += std::string(known.empty() ? "" : ", ") + profile.name;
+    if (name == profile.name) return &profile;
   }
-  return invalid_argument(
-      message({"[limits] '", name, "' is no limit profile; known are ", known}));
+  return nullptr;
 }
 
 std::span<const DeviceProfile> device_profiles() {

@@ -13,24 +13,15 @@
 #include "kernels/catalogue.h"
 #include "plan/compiler_traits.h"
 #include "plan/matmul_choice.h"
+#include "vkformer/choices.h"
 
 namespace vkformer {
-
-// What kernels may use. Each tier includes the ones before it.
-enum class Tier : uint8_t { kBaseline, kSubgroup, kFp16, kMatrix };
-const char* tier_name(Tier tier);
-Result<Tier> tier_from_name(std::string_view name);  // "baseline", "subgroup", "fp16", "matrix"
 
 // A size of cooperative matrix that a subgroup multiplies, f16 with sums in f32.
 struct MatrixUnit {
   uint32_t m = 0, n = 0, k = 0;
   bool operator==(const MatrixUnit&) const = default;
 };
-
-enum class DeviceClass : uint8_t { kSoftware, kIntegrated, kDiscrete, kOther };
-
-// Arithmetic a model asks for. Accumulation is f32 in both.
-enum class Precision : uint8_t { kF32, kF16 };
 
 struct DeviceLimits {
   uint64_t max_storage_range = 128ull << 20;  // bytes
@@ -83,13 +74,14 @@ struct DeviceCaps {
 
 // What a family of devices has: a row of device_profiles.def.
 struct DeviceProfile {
-  const char* name;
+  LimitProfile name;
   DeviceLimits limits;
   Tier max_tier;
   bool int64;     // in shaders
   bool timeline;  // semaphores
 };
-Result<DeviceProfile> device_profile(std::string_view name);
+// Null for kNone.
+const DeviceProfile* device_profile(LimitProfile name);
 std::span<const DeviceProfile> device_profiles();
 // The stricter of the two in every field.
 DeviceLimits clamp_limits(const DeviceLimits& limits, const DeviceLimits& profile);

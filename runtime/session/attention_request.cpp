@@ -114,15 +114,14 @@ Result<AttentionRequest> attention_request(const RunOptions& options) {
     return invalid_argument(
         message({"[temperature] is ", options.temperature, ", but must lie between 1e-9 and 1e9"}));
   }
-  const bool entropy = options.entropy == RunOptions::Entropy::kOn;
-  if (entropy && options.attention_values == RunOptions::AttentionValues::kScores) {
+  if (options.entropy && options.attention_values == RunOptions::AttentionValues::kScores) {
     return invalid_argument(
         "[entropy] is that of probabilities, but attention_values asks for scores; run once for "
         "each");
   }
   AttentionRequest request{.entropy = options.entropy,
                            .temperature = static_cast<float>(options.temperature)};
-  if (entropy && options.attentions == RunOptions::Attentions::kOff) {
+  if (options.entropy && !options.attentions) {
     request.maps = AttentionRequest::Maps::kDropped;
   }
   return request;
@@ -130,7 +129,7 @@ Result<AttentionRequest> attention_request(const RunOptions& options) {
 
 Status apply_attention_request(Graph& graph, const AttentionRequest& request) {
   if (request.temperature != 1.0f) VKF_CHECK(set_temperature(graph, request.temperature));
-  if (request.entropy == RunOptions::Entropy::kOff) return {};
+  if (!request.entropy) return {};
   return add_entropies(graph, request.maps);
 }
 

@@ -10,7 +10,7 @@ namespace vkformer {
 
 struct AttentionRequest {
   enum class Maps : uint8_t { kDropped, kKept } maps = Maps::kKept;  // as outputs
-  RunOptions::Entropy entropy = RunOptions::Entropy::kOff;
+  bool entropy = false;
   float temperature = 1.0f;
 
   bool operator==(const AttentionRequest&) const = default;

@@ -91,7 +91,7 @@ Error load_error(const Error& error, VulkanDevice& device, const FileStore& file
   const uint64_t left = memory_left(device);
   std::string advice = "; " + bytes_text(left) + " are left";
   // Formats that this build does not have are passed over.
-  for (const char* format : {"f16", "q8", "q4"}) {
+  for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kQ8, WeightFormat::kQ4}) {
     ModelOptions smaller = options;
     smaller.weights = format;
     const auto read = read_model_weights(device, files, smaller);
@@ -100,7 +100,8 @@ Error load_error(const Error& error, VulkanDevice& device, const FileStore& file
     for (const uint64_t chunk : read->layout.chunks) bytes += device.placed_bytes(chunk);
     if (bytes > left) continue;
     return {error.code, error.message + advice + ", into which the weights would fit as '" +
-                            format + "' with " + bytes_text(bytes) + " (ModelOptions::weights)"};
+                            choice_name(format) + "' with " + bytes_text(bytes) +
+                            " (ModelOptions::weights)"};
   }
   return {error.code, error.message + advice + ", which no smaller format of the weights fits"};
 }

@@ -106,7 +106,7 @@ Result<ScoreTerms> make_terms(const Options& options, const Shape& x, const Tens
   }
   const int64_t dims[] = {x[0], options.heads, x[1], x[1]};
   VKF_ASSIGN(ScoreTerms terms, pack_score_terms(input, dims));
-  if (options.causal == Options::Causal::kYes) terms.params.flags |= VKF_TERM_CAUSAL;
+  if (options.causal) terms.params.flags |= VKF_TERM_CAUSAL;
   return terms;
 }
 
@@ -177,7 +177,7 @@ Result<AttentionResult> MultiHeadAttentionSession::run(const Tensor& x,
     block.projection = MultiHeadAttentionBlock::Projection::kSharedByHeads;
     states.shape = {x.shape[0] * x.shape[1] * heads, options_.d_model / heads};
   }
-  const bool keep = options_.weights == Options::Weights::kKeep;
+  const bool keep = options_.keep_weights;
   if (keep) block.weights = MultiHeadAttentionBlock::Weights::kKeep;
   const TensorId states_id = bound.bind("x", states);
   VKF_ASSIGN(const MultiHeadAttentionTensors added,

@@ -75,7 +75,6 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
         message({"[session] recordings is ", options.recordings, " and steps_per_submit ",
                  options.steps_per_submit, ", but both must be at least 1"}));
   }
-  VKF_CHECK(cache_format_from(options.cache));
   return std::unique_ptr<SessionState>(new SessionState(std::move(model), options));
 }
 
@@ -138,12 +137,10 @@ Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
   ForwardKey key{.shape = read.shape};
   key.places = places;
   VKF_ASSIGN(key.attention, attention_request(options));
-  if (options.attentions == RunOptions::Attentions::kOn ||
-      options.entropy == RunOptions::Entropy::kOn) {
+  if (options.attentions || options.entropy) {
     key.taps.attentions = ForwardTaps::Tap::kOn;
   }
-  if (options.hidden_states == RunOptions::HiddenStates::kOn)
-    key.taps.hidden_states = ForwardTaps::Tap::kOn;
+  if (options.hidden_states) key.taps.hidden_states = ForwardTaps::Tap::kOn;
   key.taps.attention_layer = options.attention_layer;
   key.taps.attention_head = options.attention_head;
   if (options.attention_values == RunOptions::AttentionValues::kScores)
@@ -171,7 +168,7 @@ Status SessionState::begin_generation(const GenerateOptions& options) {
 
 Result<std::vector<GenerationJob>> SessionState::jobs_of(const TensorMap& inputs,
                                                          const GenerateOptions& options) {
-  VKF_ASSIGN(const CacheFormat cache, cache_format_from(options_.cache));
+  const CacheFormat cache = options_.cache;
   return plan_jobs(model_->family(), cache, inputs, options,
                    [this](const GenerationKey& key) { return generation_pass(key); });
 }
@@ -180,7 +177,7 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
   VKF_CHECK(begin_generation(options));
   if (options.contrastive_tokens != 0)
     return contrastive_search(model_->family(), inputs, options, passes());
-  if (options_.prefix_reuse == SessionOptions::PrefixReuse::kOn &&
+  if (options_.prefix_reuse &&
       PrefixCache::serves(model_->family().facts(), options, options_.cache)) {
     return prefixes_.generate(inputs, options, counters_);
   }

@@ -116,7 +116,7 @@ Result<std::vector<SizedGraph>> sized_graphs(const ModelFamily& family,
   const GenerateOptions options = options_of(family, sizes);
   GenerationKey key;
   key.shape.beams = options.beams;
-  VKF_ASSIGN(key.shape.cache, cache_format_from(sizes.cache));
+  key.shape.cache = sizes.cache;
   VKF_ASSIGN(const GenerationInputs read,
              read_generation_inputs(family, inputs, options, key.shape));
   VKF_ASSIGN(const GenerationSizes made,

@@ -48,7 +48,7 @@ Error with_number(const Error& error, size_t index) {
   return error.with_context(message({"[question ", index + 1, "]"}));
 }
 
-bool holds_at(const std::vector<int32_t>& ids, size_t at, const std::vector<int32_t>& part) {
+bool holds_at(const std::vector<TokenId>& ids, size_t at, const std::vector<TokenId>& part) {
   return at + part.size() <= ids.size() &&
          std::equal(part.begin(), part.end(), ids.begin() + static_cast<std::ptrdiff_t>(at));
 }
@@ -277,7 +277,7 @@ Result<std::vector<std::vector<Answer>>> answer_questions(TaskModel& task,
     }
   }
   for (size_t i = 0; i < answers.size(); ++i) {
-    if (options.no_answer == AnswerOptions::NoAnswer::kPossible) {
+    if (options.allow_no_answer) {
       answers[i].push_back({"", none[i], {}});
     }
     std::stable_sort(answers[i].begin(), answers[i].end(),

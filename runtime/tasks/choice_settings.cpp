@@ -86,12 +86,11 @@ Result<std::shared_ptr<GrammarConstraint>> grammar_constraint(TaskModel& task,
   if (!options.grammar) return std::shared_ptr<GrammarConstraint>();
   if (!task.grammar_vocabulary || task.grammar_ends != settings.eos) {
     std::vector<std::string> bytes;
-    for (int32_t id = 0; id < task.facts().target_vocab; ++id) {
+    for (TokenId id = 0; id < task.facts().target_vocab; ++id) {
       VKF_ASSIGN(std::string token, task.tokenizer->token_bytes(id));
       bytes.push_back(std::move(token));
     }
-    const std::vector<int32_t> ends(settings.eos.begin(), settings.eos.end());
-    VKF_ASSIGN(GrammarVocabulary made, GrammarVocabulary::from_bytes(bytes, ends));
+    VKF_ASSIGN(GrammarVocabulary made, GrammarVocabulary::from_bytes(bytes, settings.eos));
     task.grammar_vocabulary = std::move(made);
     task.grammar_ends = settings.eos;
   }

@@ -12,16 +12,16 @@ using Candidates = std::vector<MaskCandidate>;
 
 Result<Candidates> candidates(const TaskModel& task, const Encoding& encoding, size_t place,
                               std::span<const float> logits, size_t top) {
-  const int32_t mask = encoding.ids[place];
+  const TokenId mask = encoding.ids[place];
   // The gaps that stay open are to be seen.
   const bool several = std::count(encoding.ids.begin(), encoding.ids.end(), mask) > 1;
   const std::vector<double> scores = softmax_of(logits);
   Candidates found;
   for (size_t best : largest(scores, top)) {
-    MaskCandidate candidate{static_cast<int32_t>(best), "", scores[best], ""};
+    MaskCandidate candidate{static_cast<TokenId>(best), "", scores[best], ""};
     VKF_ASSIGN(candidate.token_text,
                task.tokenizer->decode({&candidate.token, 1}, SpecialTokens::kInclude));
-    std::vector<int32_t> ids = encoding.ids;
+    std::vector<TokenId> ids = encoding.ids;
     ids[place] = candidate.token;
     VKF_ASSIGN(candidate.text, task.tokenizer->decode(ids, several ? SpecialTokens::kInclude
                                                                    : SpecialTokens::kExclude));
@@ -35,10 +35,10 @@ Result<Candidates> candidates(const TaskModel& task, const Encoding& encoding, s
 Result<std::vector<std::vector<Candidates>>> fill_masks(TaskModel& task,
                                                         std::span<const std::string> texts,
                                                         int top) {
-  const int32_t mask = task.tokenizer->token_to_id(task.mask_token).value_or(-1);
+  const TokenId mask = task.tokenizer->token_to_id(task.mask_token).value_or(-1);
   VKF_ASSIGN(const auto encodings, encode_task_texts(task, texts, task.token_limit()));
   for (size_t i = 0; i < texts.size(); ++i) {
-    const std::vector<int32_t>& ids = encodings[i].ids;
+    const std::vector<TokenId>& ids = encodings[i].ids;
     if (std::find(ids.begin(), ids.end(), mask) != ids.end()) continue;
     return invalid_argument(message(
         {"[text ", i + 1, "] has no ", task.mask_token, "; put one where a token is to be found"}));

@@ -13,7 +13,7 @@ namespace {
 constexpr int kUsualTokens = 256;
 
 struct Language {
-  int32_t id = -1;
+  TokenId id = -1;
   std::string token;
 };
 
@@ -89,8 +89,14 @@ Status take_params(const JsonConfig& params, GenerateOptions& o) {
   VKF_ASSIGN(o.length_penalty, params.get_double_or("length_penalty", o.length_penalty));
   if (!params.has("early_stopping")) return {};
   const auto flag = params.get_bool("early_stopping");
-  VKF_ASSIGN(o.early_stopping, flag ? Result<std::string>(*flag ? "true" : "false")
-                                    : params.get_string("early_stopping"));
+  if (flag) {
+    o.early_stopping = *flag ? EarlyStopping::kTrue : EarlyStopping::kFalse;
+    return {};
+  }
+  VKF_ASSIGN(const std::string text, params.get_string("early_stopping"));
+  const auto when = choice_from_name<EarlyStopping>(text);
+  if (!when) return invalid_file(message({params.where(), ": ", when.error().message}));
+  o.early_stopping = *when;
   return {};
 }
 
@@ -244,8 +250,7 @@ Result<GenerateOptions> generation_settings(const TaskModel& task, const TextOpt
 
 Result<GeneratedText> generated_text(const TaskModel& task, const Hypothesis& found,
                                      size_t prompt) {
-  const std::vector<int32_t> all(found.ids.begin(), found.ids.end());
-  const std::span<const int32_t> ids(all);
+  const std::span<const TokenId> ids(found.ids);
   prompt = std::min(prompt, ids.size());
   GeneratedText result{"",
                        {found.ids.begin() + static_cast<std::ptrdiff_t>(prompt), found.ids.end()},

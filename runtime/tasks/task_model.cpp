@@ -2,6 +2,7 @@
 
 #include "audio/log_mel_settings.h"
 #include "base/check.h"
+#include "base/handle_access.h"
 #include "base/message.h"
 #include "image/picture_processor.h"
 #include "session/model_loading.h"
@@ -37,16 +38,16 @@ Status check_options(const TaskOptions& options) {
       message({"[batch] is ", options.batch, ", but at least one input must run at a time"}));
 }
 
-Status check_task(const ModelInfo& info, const std::string& task) {
+Status check_task(const ModelInfo& info, TaskKind task) {
   std::string known;
-  for (const std::string& name : tasks_of(info)) {
-    if (name == task) return {};
-    known += (known.empty() ? "" : ", ") + name;
+  for (const TaskKind possible : tasks_of(info)) {
+    if (possible == task) return {};
+    known += std::string(known.empty() ? "" : ", ") + choice_name(possible);
   }
-  return unsupported(
-      message({"[", task, "] is nothing that a ", info.architecture, " can do (", info.kind, " of ",
-               info.source, ", head: ", info.head, "); ",
-               (known.empty() ? "run its passes with Session::run" : "it can " + known)}));
+  return unsupported(message(
+      {"[", choice_name(task), "] is nothing that a ", info.architecture, " can do (",
+       choice_name(info.kind), " of ", choice_name(info.source), ", head: ", choice_name(info.head),
+       "); ", (known.empty() ? "run its passes with Session::run" : "it can " + known)}));
 }
 
 // The mask token as text: tokenizer_config.json has it as a string or as an object.
@@ -87,34 +88,35 @@ Status load_processors(TaskModel& task, const FileStore& files) {
 
 }  // namespace
 
-std::vector<std::string> tasks_of(const ModelInfo& info) {
-  const bool tokens = info.source == "tokens";
-  const bool pictures = info.source == "pictures";
-  const bool writes = info.kind != "encoder" && info.head == "language";
+std::vector<TaskKind> tasks_of(const ModelInfo& info) {
+  const bool tokens = info.source == SourceKind::kTokens;
+  const bool pictures = info.source == SourceKind::kPictures;
+  const bool writes = info.kind != ModelKind::kEncoder && info.head == HeadKind::kLanguage;
   const struct {
-    const char* name;
+    TaskKind task;
     bool fits;
-  } rows[] = {{"embed", tokens},
-              {"classify", info.head == "sequence" || (tokens && info.head == "tokens")},
-              {"answer", tokens && info.head == "spans"},
-              {"fill-mask", tokens && info.head == "masked"},
-              {"generate", tokens && writes},
-              {"transcribe", info.source == "features" && writes},
-              {"caption", pictures && writes}};
-  std::vector<std::string> names;
+  } rows[] = {{TaskKind::kEmbed, tokens},
+              {TaskKind::kClassify,
+               info.head == HeadKind::kSequence || (tokens && info.head == HeadKind::kTokens)},
+              {TaskKind::kAnswer, tokens && info.head == HeadKind::kSpans},
+              {TaskKind::kFillMask, tokens && info.head == HeadKind::kMasked},
+              {TaskKind::kGenerate, tokens && writes},
+              {TaskKind::kTranscribe, info.source == SourceKind::kFeatures && writes},
+              {TaskKind::kCaption, pictures && writes}};
+  std::vector<TaskKind> tasks;
   for (const auto& row : rows) {
-    if (row.fits) names.emplace_back(row.name);
+    if (row.fits) tasks.push_back(row.task);
   }
-  return names;
+  return tasks;
 }
 
-Result<std::shared_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
-                                                   const char* task, const TaskOptions& options) {
+Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
+                                                   TaskKind task, const TaskOptions& options) {
   VKF_CHECK(check_options(options));
-  const FileStore& files = *source.store();
-  auto made = std::make_shared<TaskModel>();
+  const FileStore& files = *HandleAccess::impl(source);
+  auto made = std::make_unique<TaskModel>();
   made->options = options;
-  VKF_ASSIGN(made->model, load_model(device.impl(), files, options.model));
+  VKF_ASSIGN(made->model, load_model(HandleAccess::impl(device), files, options.model));
   VKF_CHECK(check_task(made->model->info(), task));
   VKF_ASSIGN(made->config, JsonConfig::load_from(files, "config.json"));
   VKF_ASSIGN(made->tokenizer_config, optional_config(files, "tokenizer_config.json"));
@@ -122,7 +124,7 @@ Result<std::shared_ptr<TaskModel>> load_task_model(const Device& device, const M
   VKF_CHECK(load_processors(*made, files));
   VKF_ASSIGN(const JsonConfig sentence, optional_config(files, "sentence_bert_config.json"));
   VKF_ASSIGN(made->sentence_tokens, sentence.get_int_or("max_seq_length", 0));
-  if (std::string_view(task) == "fill-mask") {
+  if (task == TaskKind::kFillMask) {
     VKF_ASSIGN(made->mask_token, find_mask_token(*made, files));
   }
   VKF_ASSIGN(made->session, SessionState::create(made->model, options.session));

@@ -25,7 +25,7 @@ struct TaskModel {
   int64_t sentence_tokens = 0;                       // of embed: most tokens of a text, or 0
   // The tokens as grammars see them, made when the first one comes, and which of them end a text.
   std::optional<GrammarVocabulary> grammar_vocabulary;
-  std::vector<int64_t> grammar_ends;
+  std::vector<TokenId> grammar_ends;
 
   const ModelFacts& facts() const { return model->family().facts(); }
   // Tokens that one input may have; `wanted` (0: no wish) can only lower it.
@@ -35,11 +35,11 @@ struct TaskModel {
 
 // Loads `source` for one task of model_tasks(). A model that cannot do it is kUnsupported, and the
 // message says what it can do.
-Result<std::shared_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
-                                                   const char* task, const TaskOptions& options);
+Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
+                                                   TaskKind task, const TaskOptions& options);
 
 // The tasks of model_tasks() that a model can do.
-std::vector<std::string> tasks_of(const ModelInfo& info);
+std::vector<TaskKind> tasks_of(const ModelInfo& info);
 
 // What to do with each batch: it gets the places of its inputs in the call.
 using BatchRun = std::function<Status(std::span<const size_t>)>;

@@ -23,17 +23,16 @@ Result<TextWriter> TextWriter::create(const TaskModel& task, const TextOptions& 
 }
 
 // A continuation is decoded behind its prompt, whose own text is left out.
-Status TextWriter::begin(Line& line, const std::vector<int64_t>& prompt) {
-  const std::vector<int32_t> ids(prompt.begin(), prompt.end());
-  VKF_ASSIGN(const std::string before, task_->tokenizer->decode(ids, SpecialTokens::kExclude));
+Status TextWriter::begin(Line& line, const std::vector<TokenId>& prompt) {
+  VKF_ASSIGN(const std::string before, task_->tokenizer->decode(prompt, SpecialTokens::kExclude));
   line.skip = before.size();
-  for (int64_t id : prompt) VKF_CHECK(decoded(line, id));
+  for (TokenId id : prompt) VKF_CHECK(decoded(line, id));
   return {};
 }
 
-Result<std::string> TextWriter::decoded(Line& line, int64_t id) {
+Result<std::string> TextWriter::decoded(Line& line, TokenId id) {
   VKF_ASSIGN(const std::string* token,
-             task_->tokenizer->decoded_token(static_cast<int32_t>(id), SpecialTokens::kExclude));
+             task_->tokenizer->decoded_token(id, SpecialTokens::kExclude));
   std::vector<StreamPiece> pieces;
   if (token != nullptr) VKF_CHECK(line.stage->push({*token, true}, pieces));
   std::string text;

@@ -19,7 +19,7 @@ class TextWriter {
   // many sequences each. Keeps task and options.
   static Result<TextWriter> create(const TaskModel& task, const TextOptions& options,
                                    std::span<const size_t> places,
-                                   const std::vector<std::vector<int64_t>>& prompts,
+                                   const std::vector<std::vector<TokenId>>& prompts,
                                    size_t sequences);
 
   TokenVerdict take(const NewToken& token);
@@ -43,9 +43,9 @@ class TextWriter {
         options_(&options),
         places_(places.begin(), places.end()),
         sequences_(sequences) {}
-  Status begin(Line& line, const std::vector<int64_t>& prompt);
+  Status begin(Line& line, const std::vector<TokenId>& prompt);
   // The text that is certain with a token.
-  Result<std::string> decoded(Line& line, int64_t id);
+  Result<std::string> decoded(Line& line, TokenId id);
   TokenVerdict write(size_t row, size_t sequence, std::string piece);
 
   const TaskModel* task_;

@@ -11,7 +11,7 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kUnknown = -1;  // the language that is still to be heard
+constexpr TokenId kUnknown = -1;  // the language that is still to be heard
 
 // Samples [begin, end) of sound number `sound`.
 struct SoundWindow {
@@ -22,7 +22,7 @@ struct SoundWindow {
 
 struct HeardSound {
   std::vector<float> samples;  // at the model's rate, (N)
-  std::vector<int64_t> prompt;
+  std::vector<TokenId> prompt;
   std::string text;
 };
 
@@ -30,7 +30,7 @@ bool is_language(const std::string& name) {
   return name.starts_with("<|");
 }
 
-Result<int64_t> prompt_token(const GenerationFacts& facts, const std::string& name,
+Result<TokenId> prompt_token(const GenerationFacts& facts, const std::string& name,
                              const char* what) {
   const auto found = facts.prompt_tokens.find(name);
   if (found != facts.prompt_tokens.end()) return found->second;
@@ -50,11 +50,11 @@ Result<std::string> wish(const TaskModel& task, const std::string& given, const 
 }
 
 // Start, language, task, "no timestamps"; kUnknown for a language to be heard.
-Result<std::vector<int64_t>> make_prompt(const TaskModel& task, const TranscribeOptions& options) {
+Result<std::vector<TokenId>> make_prompt(const TaskModel& task, const TranscribeOptions& options) {
   const GenerationFacts& facts = task.model->family().generation();
   VKF_ASSIGN(std::string language, wish(task, options.language, "language"));
-  VKF_ASSIGN(std::string use, wish(task, options.task, "task"));
-  std::vector<int64_t> prompt = {facts.decoder_start};
+  VKF_ASSIGN(std::string use, wish(task, options.task ? choice_name(*options.task) : "", "task"));
+  std::vector<TokenId> prompt = {facts.decoder_start};
   const auto& tokens = facts.prompt_tokens;
   const bool multilingual =
       std::any_of(tokens.begin(), tokens.end(), [](const auto& t) { return is_language(t.first); });
@@ -62,7 +62,7 @@ Result<std::vector<int64_t>> make_prompt(const TaskModel& task, const Transcribe
     prompt = facts.decoder_prompt;
   } else if (multilingual || !language.empty() || !use.empty()) {
     if (!language.empty() && !is_language(language)) language = "<|" + language + "|>";
-    int64_t id = kUnknown;
+    TokenId id = kUnknown;
     if (!language.empty()) {
       VKF_ASSIGN(id, prompt_token(facts, language, "language"));
     }

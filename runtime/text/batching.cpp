@@ -99,8 +99,7 @@ Result<PaddingOptions> parse_padding(const JsonRef& root) {
   VKF_ASSIGN(options.side, parse_side(*json));
   VKF_ASSIGN(const int64_t multiple, json->count_or("pad_to_multiple_of", 0));
   options.multiple_of = static_cast<int32_t>(multiple);
-  VKF_ASSIGN(const int64_t pad_id, json->count_or("pad_id", 0));
-  options.pad_id = static_cast<int32_t>(pad_id);
+  VKF_ASSIGN(options.pad_id, json->count_or("pad_id", 0));
   VKF_ASSIGN(const int64_t type_id, json->count_or("pad_type_id", 0));
   options.pad_type_id = static_cast<int32_t>(type_id);
   return options;
@@ -139,7 +138,7 @@ Status truncate_encodings(std::vector<Encoding>& parts, const TruncationOptions&
   return {};
 }
 
-Status pad_encodings(std::vector<Encoding>& rows, const PaddingOptions& options, int32_t pad_id,
+Status pad_encodings(std::vector<Encoding>& rows, const PaddingOptions& options, TokenId pad_id,
                      const std::string& pad_token) {
   if (options.mode == PaddingMode::kOff) return {};
   if (options.length < 0 || options.length > kMaxPaddedLength || options.multiple_of < 0 ||

@@ -17,7 +17,7 @@ Status truncate_encodings(std::vector<Encoding>& parts, const TruncationOptions&
                           size_t added);
 
 // Brings `rows` to the length the options ask for, with `pad_id` and its `pad_token`.
-Status pad_encodings(std::vector<Encoding>& rows, const PaddingOptions& options, int32_t pad_id,
+Status pad_encodings(std::vector<Encoding>& rows, const PaddingOptions& options, TokenId pad_id,
                      const std::string& pad_token);
 
 }  // namespace vkformer

@@ -69,7 +69,7 @@ class EncodingSink final : public PieceSink {
     make_room(first + pieces.size());
     out_.ids.resize(first + pieces.size());
     out_.offsets.resize(first + pieces.size());
-    int32_t* const ids = out_.ids.data() + first;
+    TokenId* const ids = out_.ids.data() + first;
     TextRange* const offsets = out_.offsets.data() + first;
     for (size_t i = 0; i < pieces.size(); ++i) {
       const TokenPiece& piece = pieces[i];
@@ -268,16 +268,18 @@ Result<std::vector<Encoding>> TokenizerEngine::encode_batch(std::span<const std:
   return rows;
 }
 
-Result<const std::string*> TokenizerEngine::decoded_token(int32_t id,
+Result<const std::string*> TokenizerEngine::decoded_token(TokenId id,
                                                           SpecialTokens special_tokens) const {
   if (id < 0) {
     return invalid_argument(message({"[ids] has the token id ", id, "; token ids are 0 or more."}));
   }
-  if (special_tokens == SpecialTokens::kExclude && added_.is_special(id)) return nullptr;
-  return id_to_token(id);
+  const std::string* token = id_to_token(id);
+  const bool excluded = special_tokens == SpecialTokens::kExclude && token != nullptr &&
+                        added_.is_special(static_cast<int32_t>(id));
+  return excluded ? nullptr : token;
 }
 
-Result<std::string> TokenizerEngine::decode(std::span<const int32_t> ids,
+Result<std::string> TokenizerEngine::decode(std::span<const TokenId> ids,
                                             SpecialTokens special_tokens) const {
   std::vector<std::string> tokens;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -297,7 +299,7 @@ Result<std::string> TokenizerEngine::decode(std::span<const int32_t> ids,
   return text;
 }
 
-Result<std::string> TokenizerEngine::token_bytes(int32_t id) const {
+Result<std::string> TokenizerEngine::token_bytes(TokenId id) const {
   VKF_ASSIGN(const std::string* token, decoded_token(id, SpecialTokens::kExclude));
   if (token == nullptr) return std::string();
   bool joined = false;
@@ -308,15 +310,17 @@ std::unique_ptr<DecodeStage> TokenizerEngine::decode_stage() const {
   return decoder_ ? decoder_->stage() : std::make_unique<SpacedStage>();
 }
 
-std::optional<int32_t> TokenizerEngine::token_to_id(std::string_view token) const {
+std::optional<TokenId> TokenizerEngine::token_to_id(std::string_view token) const {
   const auto id = model_->table().id_of(token);
   return id ? id : added_.table().id_of(token);
 }
 
-const std::string* TokenizerEngine::id_to_token(int32_t id) const {
-  if (const std::string* normalized = added_.normalized_token(id)) return normalized;
-  const std::string* token = model_->table().token_of(id);
-  return token != nullptr ? token : added_.table().token_of(id);
+const std::string* TokenizerEngine::id_to_token(TokenId id) const {
+  if (id < 0 || id > INT32_MAX) return nullptr;
+  const auto row = static_cast<int32_t>(id);  // tables hold ids in 32 bits
+  if (const std::string* normalized = added_.normalized_token(row)) return normalized;
+  const std::string* token = model_->table().token_of(row);
+  return token != nullptr ? token : added_.table().token_of(row);
 }
 
 }  // namespace vkformer

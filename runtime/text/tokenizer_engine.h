@@ -29,20 +29,20 @@ class TokenizerEngine {
                           const EncodeOptions& options) const;
   Result<std::vector<Encoding>> encode_batch(std::span<const std::string> texts,
                                              const EncodeOptions& options) const;
-  Result<std::string> decode(std::span<const int32_t> ids, SpecialTokens special_tokens) const;
+  Result<std::string> decode(std::span<const TokenId> ids, SpecialTokens special_tokens) const;
 
   // The string that `id` contributes to a decoded text; null for ids that are passed over.
-  Result<const std::string*> decoded_token(int32_t id, SpecialTokens special_tokens) const;
+  Result<const std::string*> decoded_token(TokenId id, SpecialTokens special_tokens) const;
   // The bytes that a token adds to a decoded text behind others; none for special tokens and for
   // ids without a token.
-  Result<std::string> token_bytes(int32_t id) const;
+  Result<std::string> token_bytes(TokenId id) const;
   // The decoder at work on a stream. The engine must outlive it.
   std::unique_ptr<DecodeStage> decode_stage() const;
 
   size_t vocab_size() const { return model_->table().size() + added_.table().size(); }
-  std::optional<int32_t> token_to_id(std::string_view token) const;
+  std::optional<TokenId> token_to_id(std::string_view token) const;
   // Null for an id that names no token.
-  const std::string* id_to_token(int32_t id) const;
+  const std::string* id_to_token(TokenId id) const;
 
  private:
   TokenizerEngine() = default;

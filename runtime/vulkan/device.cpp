@@ -201,7 +201,7 @@ void say_what_was_chosen(const Context& context, const DeviceInfo& info) {
   if (!context.log) return;
   context.say(LogLevel::kInfo, "[device] '" + info.name + "' (" + info.driver + ", Vulkan " +
                                    info.api_version + ") runs at tier " +
-                                   tier_name(context.caps.tier) + ".");
+                                   choice_name(context.caps.tier) + ".");
   for (const std::string& note : info.notes) {
     context.say(LogLevel::kInfo, "[device] '" + info.name + "': " + note + ".");
   }
@@ -295,7 +295,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   if (directory) demotion_file = demotion_path(*directory, cache_key);
   context.planted = tweaks.planted;
   read_demotions();
-  if (options.tuning == DeviceOptions::Tuning::kOn) read_tuned_choices();
+  if (options.tuning) read_tuned_choices();
   if (directory && !context.adopted_cache) {
     cache_stats.path = pipeline_cache_path(*directory, cache_key);
     if (auto data = read_pipeline_cache(cache_stats.path, cache_key)) {

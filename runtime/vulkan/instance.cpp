@@ -63,7 +63,7 @@ Result<std::unique_ptr<Instance>> Instance::create(const DeviceOptions& options,
                                                    PFN_vkGetInstanceProcAddr get) {
   VKF_ASSIGN(Loader loader, Loader::open());
   std::unique_ptr<Instance> self(new Instance(std::move(loader), options, get));
-  VKF_CHECK(self->make(options.validation));
+  VKF_CHECK(self->make(options));
   return self;
 }
 
@@ -81,7 +81,7 @@ VKAPI_ATTR VkBool32 VKAPI_CALL Instance::hand_on_message(
   return VK_FALSE;
 }
 
-Status Instance::make(DeviceOptions::Validation validation) {
+Status Instance::make(const DeviceOptions& options) {
   const PFN_vkGetInstanceProcAddr get = get_;
   auto enumerate_version =
       reinterpret_cast<PFN_vkEnumerateInstanceVersion>(get(nullptr, "vkEnumerateInstanceVersion"));
@@ -94,7 +94,7 @@ Status Instance::make(DeviceOptions::Validation validation) {
   version_ = offered < VK_API_VERSION_1_3 ? offered : VK_API_VERSION_1_3;
 
   std::vector<const char*> layers, extensions;
-  if (validation == DeviceOptions::Validation::kOn) {
+  if (options.validation) {
     if (has_layer(get, kValidationLayer)) {
       layers.push_back(kValidationLayer);
     } else {

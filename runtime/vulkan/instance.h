@@ -30,7 +30,7 @@ class Instance {
 
  private:
   Instance(Loader loader, const DeviceOptions& options, PFN_vkGetInstanceProcAddr get);
-  Status make(DeviceOptions::Validation validation);
+  Status make(const DeviceOptions& options);
   static VKAPI_ATTR VkBool32 VKAPI_CALL hand_on_message(
       VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
       const VkDebugUtilsMessengerCallbackDataEXT* data, void* self);

@@ -47,7 +47,7 @@ Status check_kernel(std::string_view name, uint32_t features, const KernelInterf
                        "kernel");
   }
   if (!tier_ok) {
-    return unsupported(message({quoted(name), " needs a higher tier than '", tier_name(caps.tier),
+    return unsupported(message({quoted(name), " needs a higher tier than '", choice_name(caps.tier),
                                 "', the one in use; choose another kernel"}));
   }
   if (interface.has_table && !caps.tables()) {

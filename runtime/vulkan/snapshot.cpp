@@ -47,20 +47,6 @@ DeviceClass device_class(VkPhysicalDeviceType type) {
   }
 }
 
-const char* class_name(DeviceClass device_class) {
-  switch (device_class) {
-    case DeviceClass::kSoftware:
-      return "software";
-    case DeviceClass::kIntegrated:
-      return "integrated";
-    case DeviceClass::kDiscrete:
-      return "discrete";
-    case DeviceClass::kOther:
-      return "other";
-  }
-  return "other";
-}
-
 // A second or less of the slowest operators: on SwiftShader those of two cores do 0.5 Gflop/s
 // (docs/reliability.md).
 double dispatch_flops(DeviceClass device_class) {
@@ -243,7 +229,7 @@ void describe_driver(const PropertyChain& chain, Snapshot& s) {
 
 void describe(Snapshot& s) {
   s.info.name = s.caps.name;
-  s.info.kind = class_name(s.caps.device_class);
+  s.info.kind = s.caps.device_class;
   s.info.api_version = version_text(s.properties.apiVersion);
   for (uint32_t i = 0; i < s.memory.memoryHeapCount; ++i) {
     const VkMemoryHeap& heap = s.memory.memoryHeaps[i];
@@ -359,7 +345,7 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
   }
   describe(s);
   s.caps.tier = s.best_tier();
-  s.info.best_tier = s.unusable.empty() ? tier_name(s.caps.tier) : "";
+  if (s.unusable.empty()) s.info.best_tier = s.caps.tier;
   mirror_limits(s);
   return s;
 }
@@ -369,18 +355,14 @@ Status clamp_snapshot(Snapshot& s, const DeviceOptions& options,
   s.caps.tier = s.best_tier();
   apply_quirks(known_quirks(), s.driver, s.caps, s.info.notes);
   apply_quirks(extra_quirks, s.driver, s.caps, s.info.notes);
-  s.info.best_tier = tier_name(s.caps.tier);
-  if (!options.tier.empty() && options.tier != "best") {
-    VKF_ASSIGN(const Tier asked, tier_from_name(options.tier));
-    s.caps.tier = std::min(s.caps.tier, asked);
-  }
-  if (!options.limits.empty()) {
-    VKF_ASSIGN(const DeviceProfile profile, device_profile(options.limits));
-    s.caps.limits = clamp_limits(s.caps.limits, profile.limits);
-    s.caps.tier = std::min(s.caps.tier, profile.max_tier);
-    s.caps.compiler.has_int64 = s.caps.compiler.has_int64 && profile.int64;
+  s.info.best_tier = s.caps.tier;
+  s.caps.tier = std::min(s.caps.tier, options.tier);
+  if (const DeviceProfile* profile = device_profile(options.limits)) {
+    s.caps.limits = clamp_limits(s.caps.limits, profile->limits);
+    s.caps.tier = std::min(s.caps.tier, profile->max_tier);
+    s.caps.compiler.has_int64 = s.caps.compiler.has_int64 && profile->int64;
     s.caps.compiler.max_table_parts = 0;
-    s.timeline = s.timeline && profile.timeline;
+    s.timeline = s.timeline && profile->timeline;
   }
   mirror_limits(s);
   return {};

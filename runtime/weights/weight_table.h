@@ -50,10 +50,6 @@ struct WeightTable {
   std::vector<std::string> ignored;
 };
 
-// How matrices are stored on the device: as their files have them (f16 and quantised tensors stay
-// so, f32 and bf16 are f32), or all in one format. What is too small for blocks is f32 then.
-enum class WeightFormat : uint8_t { kAsStored, kF32, kF16, kBF16, kQ8, kQ4, kQ4M };
-
 // A weight's place in memory, decided before any byte is moved. A matrix too large for one binding
 // is several of them, one after the other: slices of its columns, each with its own bias.
 struct PackedWeight {

@@ -57,7 +57,7 @@ int run_answer(const CommonOptions& common, AnswerCommandOptions options) {
     if (!context) return report(context.error());
     options.context = *context;
   }
-  if (options.null_answer) options.answer.no_answer = AnswerOptions::NoAnswer::kPossible;
+  options.answer.allow_no_answer = options.null_answer;
   return run_task_command(
       common, options.task, {.command = "answer", .plain_key = "question", .left_out = "context"},
       [&](const Device& device, const ModelSource& source,

@@ -13,25 +13,26 @@ namespace {
 constexpr int64_t kAllHeads = -1;
 
 // The kind that the options ask for, by the name that this model's outputs have.
-Result<std::string> chosen_kind(const ModelInfo& info, const AttendOptions& options) {
-  const bool both = info.kind == "encoder-decoder";
-  if (!both && (options.kind.empty() || options.kind == "self" || options.kind == info.kind)) {
-    return std::string("self");
-  }
+Result<MapKind> chosen_kind(const ModelInfo& info, const AttendOptions& options) {
+  const bool both = info.kind == ModelKind::kEncoderDecoder;
+  const MapKind own = info.kind == ModelKind::kEncoder ? MapKind::kEncoder : MapKind::kDecoder;
+  const MapKind kind = options.kind.value_or(MapKind::kSelf);
+  if (!both && (kind == MapKind::kSelf || kind == own)) return MapKind::kSelf;
   // Perceiver's latents attend to its tokens.
-  if (info.kind == "encoder" && options.kind == "cross") return options.kind;
-  if (both && options.kind.empty()) return std::string(options.rollout ? "encoder" : "cross");
-  if (both && options.kind != "self") return options.kind;
-  return Error{
-      ErrorCode::kInvalidArgument,
-      "[--kind] is " + options.kind + ", but " +
-          (both ? "an encoder-decoder has two kinds of self-attention; say encoder or "
-                  "decoder."
-                : "[" + options.model + "] is one " + info.kind + " and has self-attention only.")};
+  if (info.kind == ModelKind::kEncoder && kind == MapKind::kCross) return kind;
+  if (both && !options.kind) {
+    return options.rollout ? MapKind::kEncoder : MapKind::kCross;
+  }
+  if (both && kind != MapKind::kSelf) return kind;
+  return Error{ErrorCode::kInvalidArgument,
+               std::string("[--kind] is ") + choice_name(kind) + ", but " +
+                   (both ? "an encoder-decoder has two kinds of self-attention; say encoder or "
+                           "decoder."
+                         : "[" + options.model + "] is one " + choice_name(info.kind) +
+                               " and has self-attention only.")};
 }
 
-Result<int64_t> chosen_head(const ModelInfo& info, const AttendOptions& options,
-                            const std::string& kind) {
+Result<int64_t> chosen_head(const ModelInfo& info, const AttendOptions& options, MapKind kind) {
   if (options.head == "all") return kAllHeads;
   const int64_t heads = attention_heads(info, kind);
   int64_t head = 0;
@@ -43,11 +44,11 @@ Result<int64_t> chosen_head(const ModelInfo& info, const AttendOptions& options,
                    std::to_string(heads - 1) + "; or give all for their mean."};
 }
 
-Status check_layer(const ModelInfo& info, const AttendOptions& options, const std::string& kind) {
+Status check_layer(const ModelInfo& info, const AttendOptions& options, MapKind kind) {
   const int64_t layers = attention_layers(info, kind);
   if (!options.layer || (*options.layer >= 0 && *options.layer < layers)) return {};
-  std::string stack = kind == "cross" ? "decoder" : kind;
-  if (info.kind != "encoder-decoder") stack = info.kind;
+  std::string stack = kind == MapKind::kCross ? "decoder" : choice_name(kind);
+  if (info.kind != ModelKind::kEncoderDecoder) stack = choice_name(info.kind);
   return Error{ErrorCode::kInvalidArgument,
                "[--layer] is " + std::to_string(*options.layer) + ", but the " + stack + " of [" +
                    options.model + "] has layers 0 to " + std::to_string(layers - 1) + "."};
@@ -61,7 +62,8 @@ std::string usage_error(const AttendOptions& options) {
     return "attend takes an INPUT or --ids, not both.";
   }
   if (!options.rollout) return "";
-  if (options.kind == "cross") return "--rollout is of self-attention; --kind cross is not.";
+  if (options.kind == MapKind::kCross)
+    return "--rollout is of self-attention; --kind cross is not.";
   if (options.layer || options.head != "all") {
     return "--rollout is over all layers and the mean over heads; leave --layer and --head out.";
   }
@@ -89,7 +91,7 @@ Result<AttentionMaps> one_map(const AttentionMaps& maps, const AttendOptions& op
 
 Result<Attended> attend(AttendModel& model, const AttendPass& pass, const AttendOptions& options) {
   const ModelInfo& info = model.info();
-  const Result<std::string> kind = chosen_kind(info, options);
+  const Result<MapKind> kind = chosen_kind(info, options);
   if (!kind) return kind.error();
   if (const Status layer = check_layer(info, options, *kind); !layer) return layer.error();
   const Result<int64_t> head = chosen_head(info, options, *kind);
@@ -97,16 +99,17 @@ Result<Attended> attend(AttendModel& model, const AttendPass& pass, const Attend
   const bool pages = !options.html.empty(), all_layers = pages || !options.grid.empty();
   AttendChoice choice{.kinds = {*kind}, .head = *head, .temperature = options.temperature};
   // A page without further wishes shows all that there is.
-  if (pages && options.kind.empty() && !options.rollout) choice.kinds = attention_kinds(info);
+  if (pages && !options.kind && !options.rollout) choice.kinds = attention_kinds(info);
   if (!options.rollout && (options.layer || !all_layers)) {
     // How many layers attend across within one stack is not said; the last one is then looked for.
-    const bool unknown = *kind == "cross" && info.kind != "encoder-decoder";
+    const bool unknown = *kind == MapKind::kCross && info.kind != ModelKind::kEncoderDecoder;
     choice.layer = options.layer.value_or(unknown ? -1 : attention_layers(info, *kind) - 1);
   }
   Result<std::vector<AttentionMaps>> maps = model.maps(pass, choice);
   if (!maps) return maps.error();
-  const auto first = std::find_if(maps->begin(), maps->end(),
-                                  [&](const AttentionMaps& m) { return m.kind == *kind; });
+  const auto first = std::find_if(maps->begin(), maps->end(), [&](const AttentionMaps& m) {
+    return m.kind == choice_name(*kind);
+  });
   Result<AttentionMaps> shown = one_map(first == maps->end() ? maps->front() : *first, options);
   if (!shown) return shown.error();
   if (options.rollout) maps->push_back(*shown);
@@ -133,7 +136,7 @@ int run_attend(const CommonOptions& common, const AttendOptions& options) {
   const Result<ModelInfo> info = inspect_model(options.model);
   if (!info) return report(info.error());
   if (const Status maps = check_has_maps(*info); !maps) return report(maps.error());
-  if (const Result<std::string> kind = chosen_kind(*info, options); !kind) {
+  if (const Result<MapKind> kind = chosen_kind(*info, options); !kind) {
     return report_usage(kind.error().message);
   }
   const Result<Device> device = open_device(common);
@@ -178,11 +181,10 @@ void add_input_options(CLI::App& command, AttendInput& input) {
 }
 
 void add_view_options(CLI::App& command, AttendOptions& options) {
-  command
-      .add_option("--kind", options.kind,
-                  "self: tokens on tokens; of an encoder-decoder cross: output on source, encoder: "
-                  "source on source, decoder: output on what the decoder read")
-      ->check(CLI::IsMember({"self", "cross", "encoder", "decoder"}));
+  add_choice<MapKind>(
+      command, "--kind", options.kind,
+      "self: tokens on tokens; of an encoder-decoder cross: output on source, encoder: source on "
+      "source, decoder: output on what the decoder read");
   command.add_option("--layer", options.layer,
                      "layer, counted from 0: 1 is the second one; the last if not given");
   command.add_option("--head", options.head, "head, counted from 0, or all: the mean over heads");

@@ -41,8 +41,8 @@ void take_logarithms(AttentionMaps& maps) {
   }
 }
 
-Result<AttentionMeasurements> measure(AttendModel& model, const AttendPass& pass,
-                                      const std::string& kind, double temperature) {
+Result<AttentionMeasurements> measure(AttendModel& model, const AttendPass& pass, MapKind kind,
+                                      double temperature) {
   AttendChoice choice{
       .kinds = {kind}, .temperature = temperature, .values = RunOptions::AttentionValues::kScores};
   Result<std::vector<AttentionMaps>> scores = model.maps(pass, choice);
@@ -59,8 +59,7 @@ Result<AttentionMeasurements> measure(AttendModel& model, const AttendPass& pass
 }
 
 Result<std::vector<AttentionHead>> measure_kind(AttendModel& model,
-                                                const std::vector<AttendPass>& passes,
-                                                const std::string& kind,
+                                                const std::vector<AttendPass>& passes, MapKind kind,
                                                 const HeadsOptions& options) {
   std::vector<AttentionMeasurements> measurements;
   for (const AttendPass& pass : passes) {
@@ -72,9 +71,9 @@ Result<std::vector<AttentionHead>> measure_kind(AttendModel& model,
 }
 
 Result<std::vector<AttentionHead>> measure_all(AttendModel& model, const HeadsOptions& options) {
-  std::vector<std::string> kinds = attention_kinds(model.info());
-  const bool both = model.info().kind == "encoder-decoder";
-  if (both && !options.kind.empty()) kinds = {options.kind};
+  std::vector<MapKind> kinds = attention_kinds(model.info());
+  const bool both = model.info().kind == ModelKind::kEncoderDecoder;
+  if (both && options.kind) kinds = {*options.kind};
   std::vector<AttendPass> passes;
   for (AttendInput& input : all_inputs(options)) {
     // A decoder is measured on the text itself, not on what it would write behind it.
@@ -84,7 +83,7 @@ Result<std::vector<AttentionHead>> measure_all(AttendModel& model, const HeadsOp
     passes.push_back(std::move(*pass));
   }
   std::vector<AttentionHead> heads;
-  for (const std::string& kind : kinds) {
+  for (const MapKind kind : kinds) {
     Result<std::vector<AttentionHead>> more = measure_kind(model, passes, kind, options);
     // A recurrent encoder has no attention of its own.
     if (!more && kinds.size() > 1 && more.error().code == ErrorCode::kNotFound) continue;
@@ -148,8 +147,9 @@ void add_heads_options(CLI::App& command, HeadsOptions& options) {
   command.add_option("--ids", options.ids, "with --attention: token ids, such as 5,17,2")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_option("--kind", options.kind, "with --attention: one kind of an encoder-decoder")
-      ->check(CLI::IsMember({"cross", "encoder", "decoder"}));
+  add_choice<MapKind>(command, "--kind", options.kind,
+                      "with --attention: one kind of an encoder-decoder",
+                      {"cross", "encoder", "decoder"});
   command.add_option("--temperature", options.limits.temperature,
                      "with --attention: divides all scores before the softmax");
   command.add_option("--collapsed", options.limits.collapsed,

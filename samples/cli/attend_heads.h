@@ -14,8 +14,8 @@ struct HeadsOptions {
   bool asked = false;
   std::vector<std::string> inputs;  // texts, or paths; empty: something built in
   std::string picture;
-  std::vector<int64_t> ids;
-  std::string kind;  // empty: all
+  std::vector<TokenId> ids;
+  std::optional<MapKind> kind;  // absent: all
   AttentionHeadOptions limits;
   ModelOptions load;
 };

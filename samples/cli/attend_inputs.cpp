@@ -137,27 +137,31 @@ Error nothing_to_read(const std::string& model, const std::string& source) {
 
 }  // namespace
 
-std::vector<std::string> attention_kinds(const ModelInfo& info) {
-  if (info.kind == "encoder-decoder") return {"cross", "encoder", "decoder"};
-  return {"self"};
+std::vector<MapKind> attention_kinds(const ModelInfo& info) {
+  if (info.kind == ModelKind::kEncoderDecoder) {
+    return {MapKind::kCross, MapKind::kEncoder, MapKind::kDecoder};
+  }
+  return {MapKind::kSelf};
 }
 
-int64_t attention_layers(const ModelInfo& info, const std::string& kind) {
-  if (info.kind != "encoder-decoder") return std::max(info.encoder_layers, info.decoder_layers);
-  return kind == "encoder" ? info.encoder_layers : info.decoder_layers;
+int64_t attention_layers(const ModelInfo& info, MapKind kind) {
+  if (info.kind != ModelKind::kEncoderDecoder)
+    return std::max(info.encoder_layers, info.decoder_layers);
+  return kind == MapKind::kEncoder ? info.encoder_layers : info.decoder_layers;
 }
 
-int64_t attention_heads(const ModelInfo& info, const std::string& kind) {
-  if (info.kind != "encoder-decoder") return std::max(info.encoder_heads, info.decoder_heads);
-  return kind == "encoder" ? info.encoder_heads : info.decoder_heads;
+int64_t attention_heads(const ModelInfo& info, MapKind kind) {
+  if (info.kind != ModelKind::kEncoderDecoder)
+    return std::max(info.encoder_heads, info.decoder_heads);
+  return kind == MapKind::kEncoder ? info.encoder_heads : info.decoder_heads;
 }
 
 Status check_has_maps(const ModelInfo& info) {
   for (const ModelFamilyFacts& facts : model_family_facts()) {
-    if (facts.family != info.family || facts.attention_maps == "layers") continue;
+    if (facts.family != info.family || facts.attention_maps == MapCoverage::kLayers) continue;
     return Error{ErrorCode::kUnsupported,
                  "[" + info.family + "] " +
-                     (facts.attention_maps == "stages"
+                     (facts.attention_maps == MapCoverage::kStages
                           ? "attends within windows, a map for each; there is none of the whole "
                             "picture to show. vkformer run --attentions writes the windows' maps."
                           : "hands out no attention maps; see vkformer families --json.")};
@@ -184,44 +188,44 @@ Result<const Tokenizer*> AttendModel::tokenizer() {
   return &*tokenizer_;
 }
 
-std::string AttendModel::label(int64_t id) {
+std::string AttendModel::label(TokenId id) {
   const Result<const Tokenizer*> words = tokenizer();
   if (words) {
-    if (const auto token = (*words)->id_to_token(static_cast<int32_t>(id))) return *token;
+    if (const auto token = (*words)->id_to_token(id)) return *token;
   }
   return "#" + std::to_string(id);
 }
 
-std::vector<std::string> AttendModel::labels(const std::vector<int64_t>& ids) {
+std::vector<std::string> AttendModel::labels(const std::vector<TokenId>& ids) {
   std::vector<std::string> names;
-  for (const int64_t id : ids) names.push_back(label(id));
+  for (const TokenId id : ids) names.push_back(label(id));
   return names;
 }
 
-Result<std::vector<int64_t>> AttendModel::token_ids(const std::string& text,
+Result<std::vector<TokenId>> AttendModel::token_ids(const std::string& text,
                                                     SpecialTokens special_tokens) {
   const Result<const Tokenizer*> words = tokenizer();
   if (!words) return words.error();
   const Result<Encoding> encoding = (*words)->encode(text, {.special_tokens = special_tokens});
   if (!encoding) return encoding.error();
-  return wide_ids(encoding->ids);
+  return encoding->ids;
 }
 
 Status AttendModel::read_source(const AttendInput& input, AttendPass& pass) {
-  const std::string& source = info().source;
+  const SourceKind source = info().source;
   if (ends_with(input.input, ".safetensors")) return read_file(input.input, pass);
-  if (source == "tokens") return read_tokens(input, pass);
+  if (source == SourceKind::kTokens) return read_tokens(input, pass);
   if (!input.ids.empty()) {
     return Error{ErrorCode::kInvalidArgument,
-                 "[--ids] was given, but [" + directory_ + "] reads " + source + "."};
+                 "[--ids] was given, but [" + directory_ + "] reads " + choice_name(source) + "."};
   }
-  if (source == "pictures") return read_picture(input, pass);
-  if (source == "features") return read_sound(input, pass);
-  return nothing_to_read(directory_, source);
+  if (source == SourceKind::kPictures) return read_picture(input, pass);
+  if (source == SourceKind::kFeatures) return read_sound(input, pass);
+  return nothing_to_read(directory_, choice_name(source));
 }
 
 Status AttendModel::read_tokens(const AttendInput& input, AttendPass& pass) {
-  std::vector<int64_t> ids = input.ids;
+  std::vector<TokenId> ids = input.ids;
   const bool built_in = ids.empty() && input.input.empty();
   if (built_in && !tokenizer()) {
     const int64_t limit = info().max_source > 0 ? info().max_source : kDefaultTokens;
@@ -232,14 +236,14 @@ Status AttendModel::read_tokens(const AttendInput& input, AttendPass& pass) {
   if (ids.empty()) {
     // A decoder goes on with its prompt: what comes behind it is part of the same text.
     std::string text = built_in ? kSentence : input.input;
-    if (info().kind == "decoder" && input.target) text += *input.target;
+    if (info().kind == ModelKind::kDecoder && input.target) text += *input.target;
     const Result<const Tokenizer*> words = tokenizer();
     if (!words) return words.error();
     const Result<Encoding> encoding =
         encode_input(**words, {text, "INPUT"}, info().max_source,
                      built_in ? LongInput::kTruncate : LongInput::kError);
     if (!encoding) return encoding.error();
-    ids = wide_ids(encoding->ids);
+    ids = encoding->ids;
   }
   if (ids.empty()) {
     return Error{ErrorCode::kInvalidArgument, "[INPUT] has no tokens; there is nothing to attend."};
@@ -307,7 +311,7 @@ Status AttendModel::read_file(const std::string& path, AttendPass& pass) {
   pass.inputs = std::move(*tensors);
   const auto found = pass.inputs.find("input_ids");
   if (found == pass.inputs.end()) return {};
-  const Result<std::vector<int64_t>> ids = found->second.to_ints();
+  const Result<std::vector<TokenId>> ids = found->second.to_ints();
   if (!ids) return ids.error().with_context("[input_ids] of " + path);
   pass.source = labels(*ids);
   return {};
@@ -325,7 +329,7 @@ GenerateOptions AttendModel::settings(const AttendInput& input, const AttendPass
       if (token != known.end()) settings.decoder_prompt.push_back(token->second);
     }
   }
-  const bool alone = info().kind == "decoder";
+  const bool alone = info().kind == ModelKind::kDecoder;
   int64_t usual = alone ? kDefaultNewTokens : settings.max_new_tokens;
   // A model that says nothing of its own would write as long as it has positions.
   if (usual == 0) usual = kMostUnlimitedTokens;
@@ -336,7 +340,7 @@ GenerateOptions AttendModel::settings(const AttendInput& input, const AttendPass
   return settings;
 }
 
-Result<std::vector<int64_t>> AttendModel::generated(const AttendInput& input,
+Result<std::vector<TokenId>> AttendModel::generated(const AttendInput& input,
                                                     const AttendPass& pass) {
   const Result<Generation> generation =
       session_.generate_masked(pass.inputs, settings(input, pass));
@@ -346,27 +350,27 @@ Result<std::vector<int64_t>> AttendModel::generated(const AttendInput& input,
 
 // What a decoder behind an encoder reads and produces: a generation, or the target.
 Status AttendModel::add_target(const AttendInput& input, AttendPass& pass) {
-  std::vector<int64_t> ids;
+  std::vector<TokenId> ids;
   if (input.target) {
     const GenerateOptions options = settings(input, pass);
     ids = options.decoder_prompt;
     if (ids.empty()) ids = {options.decoder_start};
     if (options.forced_bos >= 0) ids.push_back(options.forced_bos);
-    const Result<std::vector<int64_t>> target = token_ids(*input.target, SpecialTokens::kExclude);
+    const Result<std::vector<TokenId>> target = token_ids(*input.target, SpecialTokens::kExclude);
     if (!target) return target.error();
     ids.insert(ids.end(), target->begin(), target->end());
     if (!options.eos.empty()) ids.push_back(options.eos.front());
   } else {
-    const Result<std::vector<int64_t>> made = generated(input, pass);
+    const Result<std::vector<TokenId>> made = generated(input, pass);
     if (!made) return made.error();
     ids = *made;
   }
   if (ids.size() < 2) ids.push_back(ids.front());
-  const std::vector<int64_t> fed(ids.begin(), ids.end() - 1);
+  const std::vector<TokenId> fed(ids.begin(), ids.end() - 1);
   pass.fed = labels(fed);
   pass.output = labels({ids.begin() + 1, ids.end()});
   if (const Result<const Tokenizer*> words = tokenizer()) {
-    const Result<std::string> text = decode_text(**words, ids);
+    const Result<std::string> text = (*words)->decode(ids);
     if (!text) return text.error();
     pass.text = *text;
   }
@@ -376,13 +380,14 @@ Status AttendModel::add_target(const AttendInput& input, AttendPass& pass) {
 
 // The prompt and what a decoder writes behind it. The last token that it writes is never read.
 Status AttendModel::continue_prompt(const AttendInput& input, AttendPass& pass) {
-  const Result<std::vector<int64_t>> ids = generated(input, pass);
+  const Result<std::vector<TokenId>> ids = generated(input, pass);
   if (!ids) return ids.error();
   const auto prompt = static_cast<ptrdiff_t>(pass.source.size());
   const bool wrote = static_cast<ptrdiff_t>(ids->size()) > prompt;
-  const std::vector<int64_t> fed(ids->begin(), ids->end() - (wrote ? 1 : 0));
+  const std::vector<TokenId> fed(ids->begin(), ids->end() - (wrote ? 1 : 0));
   if (const Result<const Tokenizer*> words = tokenizer()) {
-    const Result<std::string> text = decode_text(**words, {ids->begin() + prompt, ids->end()});
+    const std::vector<TokenId> behind(ids->begin() + prompt, ids->end());
+    const Result<std::string> text = (*words)->decode(behind);
     if (!text) return text.error();
     pass.text = *text;
   }
@@ -392,24 +397,24 @@ Status AttendModel::continue_prompt(const AttendInput& input, AttendPass& pass) 
 }
 
 Result<AttendPass> AttendModel::prepare(const AttendInput& input) {
-  if (!input.generate && !input.target && info().kind == "encoder-decoder" &&
+  if (!input.generate && !input.target && info().kind == ModelKind::kEncoderDecoder &&
       !ends_with(input.input, ".safetensors")) {
     return Error{ErrorCode::kInvalidArgument, "[--no-generate] leaves the decoder of [" +
                                                   directory_ +
                                                   "] without input; give --target TEXT as well."};
   }
-  if (input.target && info().kind == "encoder") {
+  if (input.target && info().kind == ModelKind::kEncoder) {
     return Error{ErrorCode::kInvalidArgument, "[--target] was given, but [" + directory_ +
                                                   "] is an encoder and produces no text."};
   }
   AttendPass pass;
   if (const Status read = read_source(input, pass); !read) return read.error();
-  if (info().kind == "encoder-decoder" && pass.inputs.count("decoder_input_ids") == 0) {
+  if (info().kind == ModelKind::kEncoderDecoder && pass.inputs.count("decoder_input_ids") == 0) {
     if (const Status added = add_target(input, pass); !added) return added.error();
   }
   const bool room = static_cast<int64_t>(pass.source.size()) < info().max_target;
-  const bool continues = info().kind == "decoder" && input.generate && !input.target &&
-                         info().head == "language" && pass.inputs.size() == 1 && room;
+  const bool continues = info().kind == ModelKind::kDecoder && input.generate && !input.target &&
+                         info().head == HeadKind::kLanguage && pass.inputs.size() == 1 && room;
   if (continues && pass.inputs.count("input_ids") == 1) {
     if (const Status added = continue_prompt(input, pass); !added) return added.error();
   }
@@ -417,7 +422,7 @@ Result<AttendPass> AttendModel::prepare(const AttendInput& input) {
 }
 
 void AttendModel::name_tokens(const AttendPass& pass, AttentionMaps& maps) const {
-  const bool both = info().kind == "encoder-decoder";
+  const bool both = info().kind == ModelKind::kEncoderDecoder;
   const bool behind = both && (maps.kind == "cross" || maps.kind == "decoder");
   // Perceiver's latents attend across without being tokens, Linformer's keys are mixtures.
   const bool latents = !both && maps.kind == "cross";
@@ -433,12 +438,12 @@ void AttendModel::name_tokens(const AttendPass& pass, AttentionMaps& maps) const
 Result<std::vector<AttentionMaps>> AttendModel::maps(const AttendPass& pass,
                                                      const AttendChoice& choice) {
   RunOptions options;
-  options.attentions = RunOptions::Attentions::kOn;
+  options.attentions = true;
   // Attention across within one stack is numbered apart from its layers.
-  const bool apart = info().kind == "encoder" && choice.kinds.front() == "cross";
+  const bool apart = info().kind == ModelKind::kEncoder && choice.kinds.front() == MapKind::kCross;
   options.attention_layer = apart ? -1 : static_cast<int>(choice.layer);
   // Both stacks are asked for the same head, which one of them may not have.
-  const bool both = info().kind == "encoder-decoder";
+  const bool both = info().kind == ModelKind::kEncoderDecoder;
   const int64_t common = both ? std::min(info().encoder_heads, info().decoder_heads)
                               : std::max(info().encoder_heads, info().decoder_heads);
   if (choice.head < common) options.attention_head = static_cast<int>(choice.head);
@@ -451,8 +456,9 @@ Result<std::vector<AttentionMaps>> AttendModel::maps(const AttendPass& pass,
     std::erase_if(*outputs, [&](const auto& output) { return output.first != wanted; });
   }
   std::vector<AttentionMaps> all;
-  for (const std::string& kind : choice.kinds) {
-    if (const Status single = check_single(*outputs, kind); !single) return single.error();
+  for (const MapKind kind : choice.kinds) {
+    if (const Status single = check_single(*outputs, choice_name(kind)); !single)
+      return single.error();
     Result<AttentionMaps> maps = attention_maps_from(*outputs, kind);
     if (!maps && choice.kinds.size() > 1 && maps.error().code == ErrorCode::kNotFound) continue;
     if (!maps) return maps.error().with_context("[" + directory_ + "]");
@@ -468,7 +474,7 @@ Result<std::vector<std::vector<float>>> AttendModel::entropies(const AttendPass&
                                                                const AttentionMaps& maps,
                                                                double temperature) {
   RunOptions options;
-  options.entropy = RunOptions::Entropy::kOn;
+  options.entropy = true;
   options.temperature = temperature;
   const Result<TensorMap> outputs = session_.run(pass.inputs, options);
   if (!outputs) return outputs.error();

@@ -23,7 +23,7 @@ struct AttendInput {
   // A text, or the path of a picture, a WAV file or a .safetensors file of inputs by name. Empty
   // and without ids: something built in.
   std::string input;
-  std::vector<int64_t> ids;           // instead of a text
+  std::vector<TokenId> ids;           // instead of a text
   std::optional<std::string> target;  // what the decoder shall produce, instead of a generation
   bool generate = true;
   std::optional<int> max_new_tokens;
@@ -46,7 +46,7 @@ struct AttendPass {
 
 // Which maps to compute.
 struct AttendChoice {
-  std::vector<std::string> kinds;
+  std::vector<MapKind> kinds;
   int64_t layer = -1;  // -1: all
   int64_t head = -1;   // -1: all
   double temperature = 1.0;
@@ -54,10 +54,10 @@ struct AttendChoice {
 };
 
 // The kinds of attention of such a model, the most telling one first.
-std::vector<std::string> attention_kinds(const ModelInfo& info);
+std::vector<MapKind> attention_kinds(const ModelInfo& info);
 // Layers and heads of a kind.
-int64_t attention_layers(const ModelInfo& info, const std::string& kind);
-int64_t attention_heads(const ModelInfo& info, const std::string& kind);
+int64_t attention_layers(const ModelInfo& info, MapKind kind);
+int64_t attention_heads(const ModelInfo& info, MapKind kind);
 // An error for a family that gives no map of all tokens on all tokens.
 Status check_has_maps(const ModelInfo& info);
 
@@ -80,9 +80,9 @@ class AttendModel {
       : model_(model), session_(std::move(session)), directory_(std::move(directory)) {}
 
   Result<const Tokenizer*> tokenizer();
-  std::string label(int64_t id);
-  std::vector<std::string> labels(const std::vector<int64_t>& ids);
-  Result<std::vector<int64_t>> token_ids(const std::string& text, SpecialTokens special_tokens);
+  std::string label(TokenId id);
+  std::vector<std::string> labels(const std::vector<TokenId>& ids);
+  Result<std::vector<TokenId>> token_ids(const std::string& text, SpecialTokens special_tokens);
 
   Status read_source(const AttendInput& input, AttendPass& pass);
   Status read_tokens(const AttendInput& input, AttendPass& pass);
@@ -92,7 +92,7 @@ class AttendModel {
   Result<PictureProcessor> picture_processor();
   Status add_target(const AttendInput& input, AttendPass& pass);
   Status continue_prompt(const AttendInput& input, AttendPass& pass);
-  Result<std::vector<int64_t>> generated(const AttendInput& input, const AttendPass& pass);
+  Result<std::vector<TokenId>> generated(const AttendInput& input, const AttendPass& pass);
   GenerateOptions settings(const AttendInput& input, const AttendPass& pass) const;
   void name_tokens(const AttendPass& pass, AttentionMaps& maps) const;
 

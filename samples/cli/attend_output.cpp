@@ -144,7 +144,7 @@ Status write_map_png(const AttendOptions& options, const AttentionMaps& map) {
 Status write_overlay(const AttendPass& pass, const AttendOptions& options,
                      const AttentionMaps& map) {
   const int extra = extra_tokens(pass, map.columns);
-  const bool on_words = map.kind == "decoder" || options.kind == "decoder";
+  const bool on_words = map.kind == "decoder" || options.kind == MapKind::kDecoder;
   const bool on_patches = extra >= 0 && extra <= kMostExtraTokens && !on_words;
   if (!pass.picture || pass.patch_rows == 0 || !on_patches) {
     return Error{ErrorCode::kUnsupported,

@@ -12,7 +12,7 @@ namespace vkformer::cli {
 struct AttendOptions {
   std::string model;
   AttendInput input;
-  std::string kind;  // empty: the model's most telling one
+  std::optional<MapKind> kind;  // absent: the model's most telling one
   std::string head = "all";
   std::string png, grid, overlay, html;  // files to write
   std::string range = "one";

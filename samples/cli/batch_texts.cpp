@@ -96,7 +96,7 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
     const bool ends = !options.context.has_value();
     options.capacity = static_cast<int>(ends ? std::min(flags.room, positions) : flags.room);
   }
-  if (flags.forget) options.prefix_reuse = BatchOptions::PrefixReuse::kOff;
+  options.prefix_reuse = !flags.forget;
   if (!flags.draft.empty()) {
     const Result<Model> draft = load_model(common, device, flags.draft, flags.load);
     if (!draft) return draft.error();
@@ -113,7 +113,7 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   const int64_t capacity =
       options.capacity > 0 ? options.capacity : std::min(positions, kUsualCapacity);
   BatchTexts texts(std::move(*batch), std::move(tokenizer), capacity);
-  texts.encoder_ = model->info().kind == "encoder-decoder";
+  texts.encoder_ = model->info().kind == ModelKind::kEncoderDecoder;
   texts.positions_ = positions;
   texts.most_waiting_ = options.waiting;
   texts.vocab_ = model->info().target_vocab;
@@ -123,7 +123,7 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   return texts;
 }
 
-Result<std::vector<int64_t>> BatchTexts::prompt_of(const Json& fields) const {
+Result<std::vector<TokenId>> BatchTexts::prompt_of(const Json& fields) const {
   if (fields.contains("ids") == fields.contains("text")) {
     return bad_request("text", "or [ids] must be given, one of the two");
   }
@@ -133,7 +133,7 @@ Result<std::vector<int64_t>> BatchTexts::prompt_of(const Json& fields) const {
                          return id.is_number_integer();
                        });
     if (!whole) return bad_request("ids", "must be a list of token ids");
-    return ids.get<std::vector<int64_t>>();
+    return ids.get<std::vector<TokenId>>();
   }
   if (!fields["text"].is_string()) return bad_request("text", "must be a text");
   if (tokenizer_ == nullptr) {
@@ -143,16 +143,16 @@ Result<std::vector<int64_t>> BatchTexts::prompt_of(const Json& fields) const {
   }
   const Result<Encoding> encoding = tokenizer_->encode(fields["text"].get<std::string>());
   if (!encoding) return encoding.error();
-  return wide_ids(encoding->ids);
+  return encoding->ids;
 }
 
 Result<std::optional<DecodeStream>> BatchTexts::stream_behind(
-    const std::vector<int64_t>& prompt) const {
+    const std::vector<TokenId>& prompt) const {
   if (tokenizer_ == nullptr) return std::optional<DecodeStream>();
   std::optional<DecodeStream> stream = tokenizer_->decode_stream();
   // Behind a prompt a text begins with the space that it would lose at the start of a line.
-  for (const int64_t id : prompt) {
-    const Result<std::string> before = stream->push(static_cast<int32_t>(id));
+  for (const TokenId id : prompt) {
+    const Result<std::string> before = stream->push(id);
     if (!before) return before.error();
   }
   return stream;
@@ -175,8 +175,7 @@ Status BatchTexts::read_grammar(const Json& fields, GenerateOptions& o) {
         schema ? Grammar::from_json_schema(text) : Grammar::from_gbnf(text);
     if (!grammar) return grammar.error().with_context(key);
     if (!vocabulary_) {
-      const std::vector<int32_t> ends(o.eos.begin(), o.eos.end());
-      Result<GrammarVocabulary> made = GrammarVocabulary::create(*tokenizer_, vocab_, ends);
+      Result<GrammarVocabulary> made = GrammarVocabulary::create(*tokenizer_, vocab_, o.eos);
       if (!made) return made.error();
       vocabulary_ = std::move(*made);
     }
@@ -205,7 +204,7 @@ Result<std::shared_ptr<BatchTexts::Story>> BatchTexts::read(const Json& fields,
                                                             BatchRequest& request) {
   if (const Status good = check_id(fields); !good) return good.error();
   if (const Status known = check_fields(fields); !known) return known.error();
-  Result<std::vector<int64_t>> prompt = prompt_of(fields);
+  Result<std::vector<TokenId>> prompt = prompt_of(fields);
   if (!prompt) return prompt.error();
   request.prompt = std::move(*prompt);
   GenerateOptions& o = request.options;
@@ -228,7 +227,7 @@ Result<std::shared_ptr<BatchTexts::Story>> BatchTexts::read(const Json& fields,
   }
   for (int sequence = 0; sequence < o.return_sequences; ++sequence) {
     Result<std::optional<DecodeStream>> stream =
-        stream_behind(encoder_ ? std::vector<int64_t>() : request.prompt);
+        stream_behind(encoder_ ? std::vector<TokenId>() : request.prompt);
     if (!stream) return stream.error();
     story->lines.push_back({.stream = std::move(*stream), .stops = StopStrings(*stops)});
   }
@@ -266,7 +265,7 @@ TokenVerdict BatchTexts::Story::take(const NewToken& token) {
     line.log_probabilities.push_back(short_float(static_cast<float>(token.log_probability)));
   }
   if (!line.stream) return TokenVerdict::kGoOn;
-  const Result<std::string> piece = line.stream->push(static_cast<int32_t>(token.id));
+  const Result<std::string> piece = line.stream->push(token.id);
   if (!piece) {
     error = piece.error();
     return TokenVerdict::kCancel;
@@ -325,7 +324,7 @@ int BatchTexts::usual_tokens(size_t prompt) const {
 }
 
 // What generate's texts have where nobody says: not less because a row is small.
-int64_t BatchTexts::wanted_tokens(const std::vector<int64_t>& prompt) const {
+int64_t BatchTexts::wanted_tokens(const std::vector<TokenId>& prompt) const {
   const int own = batch_.generation_defaults().max_new_tokens;
   const int64_t room = positions_ - (encoder_ ? 1 : static_cast<int64_t>(prompt.size()));
   return std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualTokens);
@@ -334,7 +333,7 @@ int64_t BatchTexts::wanted_tokens(const std::vector<int64_t>& prompt) const {
 Status BatchTexts::submit_as(size_t id, Json fields) {
   fields["id"] = id;
   if (!fields.contains("max_new_tokens")) {
-    const Result<std::vector<int64_t>> prompt = prompt_of(fields);
+    const Result<std::vector<TokenId>> prompt = prompt_of(fields);
     if (!prompt) return prompt.error();
     fields["max_new_tokens"] = wanted_tokens(*prompt);
   }

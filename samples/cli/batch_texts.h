@@ -64,7 +64,7 @@ class BatchTexts {
     StopStrings stops;
     std::string piece = {};  // that nobody was told yet
     std::string text = {};
-    std::vector<int64_t> ids = {};
+    std::vector<TokenId> ids = {};
     std::vector<double> log_probabilities = {};
   };
   struct Story {
@@ -81,13 +81,13 @@ class BatchTexts {
   // New tokens where a request does not say how many: what the model's own settings say, or 256,
   // as far as a row has room.
   int usual_tokens(size_t prompt) const;
-  Result<std::vector<int64_t>> prompt_of(const Json& fields) const;
-  Result<std::optional<DecodeStream>> stream_behind(const std::vector<int64_t>& prompt) const;
+  Result<std::vector<TokenId>> prompt_of(const Json& fields) const;
+  Result<std::optional<DecodeStream>> stream_behind(const std::vector<TokenId>& prompt) const;
   Status read_grammar(const Json& fields, GenerateOptions& options);
   Status check_id(const Json& fields) const;
   Result<std::shared_ptr<Story>> read(const Json& fields, BatchRequest& request);
   static Status finish(Line& line);
-  int64_t wanted_tokens(const std::vector<int64_t>& prompt) const;
+  int64_t wanted_tokens(const std::vector<TokenId>& prompt) const;
   Status submit_as(size_t id, Json fields);
   Result<std::vector<std::vector<Json>>> run_requests(const std::vector<Json>& requests,
                                                       const OnPiece& on_piece);

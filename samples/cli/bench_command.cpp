@@ -123,10 +123,10 @@ void add_bench_gemm(CLI::App& bench, CommandLine& line) {
   command->add_option("--m", shape->m, "rows")->check(CLI::Range(1, 65536));
   command->add_option("--n", shape->n, "output features")->check(CLI::Range(1, 65536));
   command->add_option("--k", shape->k, "input features")->check(CLI::Range(1, 65536));
-  command->add_option("--dtype", shape->weights, "how weights are stored")
-      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8", "q4", "q4m"}));
-  command->add_option("--precision", shape->precision, "arithmetic; sums are f32 in both")
-      ->check(CLI::IsMember({"f32", "f16"}));
+  add_choice<WeightFormat>(*command, "--dtype", shape->weights, "how weights are stored",
+                           {"f32", "f16", "bf16", "q8", "q4", "q4m"});
+  add_choice<Precision>(*command, "--precision", shape->precision,
+                        "arithmetic; sums are f32 in both");
   command->add_option("--repeats", shape->repeats, "runs")->check(CLI::Range(1, 1000));
   add_examples(*command, "  vkformer bench gemm --m 145 --n 3072 --k 768 --dtype f32 --json\n");
   command->callback([&line, shape] {

@@ -25,16 +25,16 @@ double thread_cpu_us() {
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
 }
 
-Result<std::vector<std::vector<int64_t>>> token_rows(const DecodeOptions& options,
+Result<std::vector<std::vector<TokenId>>> token_rows(const DecodeOptions& options,
                                                      const Model& model) {
   const Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
   if (!tokenizer) return tokenizer.error();
-  std::vector<std::vector<int64_t>> rows;
+  std::vector<std::vector<TokenId>> rows;
   for (const std::string& text : options.texts) {
     const Result<Encoding> encoding =
         encode_input(*tokenizer, {text, "TEXT"}, model.info().max_source, LongInput::kError);
     if (!encoding) return encoding.error();
-    if (!encoding->ids.empty()) rows.push_back(wide_ids(encoding->ids));
+    if (!encoding->ids.empty()) rows.push_back(encoding->ids);
   }
   if (rows.empty()) {
     return Error{ErrorCode::kInvalidArgument, "[TEXT] has no tokens; give some text."};
@@ -43,10 +43,10 @@ Result<std::vector<std::vector<int64_t>>> token_rows(const DecodeOptions& option
 }
 
 // Generates every row by itself; gives the number of tokens.
-Result<int64_t> generate_each(Session& session, const std::vector<std::vector<int64_t>>& rows,
+Result<int64_t> generate_each(Session& session, const std::vector<std::vector<TokenId>>& rows,
                               const GenerateOptions& settings) {
   int64_t tokens = 0;
-  for (const std::vector<int64_t>& row : rows) {
+  for (const std::vector<TokenId>& row : rows) {
     const Result<Generation> generation = session.generate({row}, settings);
     if (!generation) return generation.error();
     tokens += static_cast<int64_t>(generation->front().front().ids.size()) - 1;
@@ -95,7 +95,7 @@ Status print_start(const Device& device, const DecodeOptions& options) {
   if (!model) return model.error();
   Result<Session> session = Session::create(*model);
   if (!session) return session.error();
-  const Result<std::vector<std::vector<int64_t>>> rows = token_rows(options, *model);
+  const Result<std::vector<std::vector<TokenId>>> rows = token_rows(options, *model);
   if (!rows) return rows.error();
   GenerateOptions settings = session->generation_defaults();
   settings.beams = settings.return_sequences = 1;
@@ -114,7 +114,7 @@ Result<DecodeTime> measure_decode(const CommonOptions& common, const Device& dev
   if (!model) return model.error();
   Result<Session> session = Session::create(*model);
   if (!session) return session.error();
-  const Result<std::vector<std::vector<int64_t>>> rows = token_rows(options, *model);
+  const Result<std::vector<std::vector<TokenId>>> rows = token_rows(options, *model);
   if (!rows) return rows.error();
   GenerateOptions settings = session->generation_defaults();
   settings.beams = settings.return_sequences = 1;
@@ -161,7 +161,7 @@ int run_bench_decode(const CommonOptions& common, const DecodeOptions& options) 
     json["start_warm_ms"] = time->start_warm_ms;
     json["device"] = device->info().name;
     json["driver"] = device->info().driver;
-    json["tier"] = device->tier();
+    json["tier"] = choice_name(device->tier());
     print_json(json);
     return kExitOk;
   }

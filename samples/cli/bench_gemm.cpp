@@ -12,10 +12,19 @@ namespace {
 
 // Of a weight of the matrix, its share of scales included.
 double bytes_of_weight(const GemmBenchmark& shape) {
-  const std::pair<const char*, double> kBytes[] = {
-      {"f16", 2}, {"bf16", 2}, {"q8", 1.0625}, {"q4", 0.5625}, {"q4m", 0.625}};
-  for (const auto& [name, bytes] : kBytes) {
-    if (shape.weights == name) return bytes;
+  switch (shape.weights) {
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+      return 2;
+    case WeightFormat::kQ8:
+      return 1.0625;
+    case WeightFormat::kQ4:
+      return 0.5625;
+    case WeightFormat::kQ4M:
+      return 0.625;
+    case WeightFormat::kAsStored:
+    case WeightFormat::kF32:
+      break;
   }
   return 4;
 }
@@ -27,7 +36,7 @@ Json device_json(const Device& device) {
   Json json;
   json["device"] = info.name;
   json["driver"] = info.driver;
-  json["tier"] = device.tier();
+  json["tier"] = choice_name(device.tier());
   return json;
 }
 
@@ -37,7 +46,7 @@ std::string percent(double share) {
 
 std::string shape_name(const GemmBenchmark& shape) {
   return "gemm " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
-         std::to_string(shape.k) + " " + shape.weights;
+         std::to_string(shape.k) + " " + choice_name(shape.weights);
 }
 
 // By turns, so that both meet the same weather; medians over the rounds.
@@ -75,7 +84,7 @@ Result<BenchRow> gemm_row(const Device& device, const Roofline& roofline,
   row.name = shape_name(shape);
   row.unit = "ms";
   GemmTime time;
-  if (blas && shape.weights == "f32") {
+  if (blas && shape.weights == WeightFormat::kF32) {
     const Result<Duel> both = duel(device, *blas, shape);
     if (!both) return both.error();
     time = both->ours;
@@ -134,8 +143,8 @@ int run_bench_gemm(const CommonOptions& common, const GemmBenchmark& shape) {
   json["m"] = shape.m;
   json["n"] = shape.n;
   json["k"] = shape.k;
-  json["dtype"] = shape.weights;
-  json["precision"] = shape.precision;
+  json["dtype"] = choice_name(shape.weights);
+  json["precision"] = choice_name(shape.precision);
   json["gflops"] = time->gflops;
   json["ms_median"] = time->ms_median;
   json["ms_min"] = time->ms_min;
@@ -188,7 +197,7 @@ Status add_gemm_rows(const Device& device, const Roofline& roofline, std::vector
   wide.m = wide_half.m = 145;
   wide.n = wide_half.n = 3072;
   wide.k = wide_half.k = 768;
-  wide_half.weights = "f16";
+  wide_half.weights = WeightFormat::kF16;
   row_vector.m = 1;
   for (const GemmBenchmark& shape : {square, wide, wide_half, row_vector}) {
     Result<BenchRow> row = gemm_row(device, roofline, blas, shape);

@@ -168,7 +168,7 @@ class ModelBench {
     const double ms = median(times);
     const double items = static_cast<double>(run.batch) * 1e3 / ms;
     add_timed(run.name, ms, work, hash.text(),
-              info_.source == "tokens"
+              info_.source == SourceKind::kTokens
                   ? fixed(items * static_cast<double>(run.tokens), 0) + " tokens/s"
                   : fixed(items, 2) + " inputs/s");
     return {};
@@ -213,7 +213,7 @@ class ModelBench {
     for (const auto& item : made) {
       hash.add(item.front().ids.data(), item.front().ids.size() * sizeof(int64_t));
     }
-    const bool prompted = info_.kind == "decoder";
+    const bool prompted = info_.kind == ModelKind::kDecoder;
     add_timed(std::string(run.name) + (prompted ? "" : ", 1 token"), prompt_ms, prompt, "",
               prompted ? fixed(static_cast<double>(run.batch * run.tokens) * 1e3 / prompt_ms, 1) +
                              " prompt tokens/s"
@@ -327,25 +327,25 @@ Result<BenchModel> open_bench_model(const std::string& name) {
 Result<TensorMap> bench_inputs(const BenchModel& model, const ModelInfo& info, const ModelRun& run,
                                DecoderInput decoder) {
   TensorMap inputs;
-  if (info.source == "tokens") {
+  if (info.source == SourceKind::kTokens) {
     const int64_t vocab = info.source_vocab > 0 ? info.source_vocab : info.target_vocab;
     inputs["input_ids"] = random_ids({run.batch, run.tokens}, std::max<int64_t>(2, vocab));
-  } else if (info.source == "pictures") {
+  } else if (info.source == SourceKind::kPictures) {
     const Result<int64_t> size = json_integer(model.config, "image_size", 224, model.name);
     if (!size) return size.error();
     inputs["pixel_values"] = random_floats({run.batch, 3, *size, *size});
-  } else if (info.source == "features" && model.config.contains("num_mel_bins")) {
+  } else if (info.source == SourceKind::kFeatures && model.config.contains("num_mel_bins")) {
     const Result<int64_t> mel = json_integer(model.config, "num_mel_bins", 80, model.name);
     const Result<int64_t> frames =
         json_integer(model.config, "max_source_positions", 1500, model.name);
     if (!mel || !frames) return mel ? frames.error() : mel.error();
     inputs["input_features"] = random_floats({run.batch, *mel, 2 * *frames});
   } else {
-    return Error{ErrorCode::kUnsupported, "[" + model.name + "] reads " + info.source +
+    return Error{ErrorCode::kUnsupported, "[" + model.name + "] reads " + choice_name(info.source) +
                                               ", which this command cannot make up; use "
                                               "`vkformer profile --inputs FILE`."};
   }
-  if (decoder == DecoderInput::kYes && info.kind == "encoder-decoder") {
+  if (decoder == DecoderInput::kYes && info.kind == ModelKind::kEncoderDecoder) {
     inputs["decoder_input_ids"] = random_ids(
         {run.batch, std::max<int64_t>(1, std::min<int64_t>(run.tokens, 32))}, info.target_vocab);
   }

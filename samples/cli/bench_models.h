@@ -15,7 +15,7 @@ struct BenchModel {
   ModelSource source;
   Json config;
   std::vector<ModelRun> runs;
-  std::string cache = "f32";  // of generations
+  CacheFormat cache = CacheFormat::kF32;  // of generations
 };
 Result<BenchModel> open_bench_model(const std::string& name);
 // Random inputs of that run, from a fixed seed; `decoder` adds decoder_input_ids (B,1) where the
@@ -29,7 +29,7 @@ GenerateOptions fixed_length(const Session& session, int64_t new_tokens);
 struct ModelBenchOptions {
   std::vector<std::string> names;  // shapes or directories; empty: every shape
   ModelOptions load;
-  std::string cache = "f32";  // of generations
+  CacheFormat cache = CacheFormat::kF32;  // of generations
   int64_t batch = 0;  // with any of these set, one run of these sizes instead of the model's own
   int64_t tokens = 0;
   int64_t new_tokens = 0;

@@ -211,9 +211,9 @@ BenchReport start_report(const Device& device) {
   BenchReport report;
   report.device["device"] = info.name;
   report.device["driver"] = info.driver;
-  report.device["kind"] = info.kind;
+  report.device["kind"] = choice_name(info.kind);
   report.device["api"] = info.api_version;
-  report.device["tier"] = device.tier();
+  report.device["tier"] = choice_name(device.tier());
   report.date = today();
   return report;
 }

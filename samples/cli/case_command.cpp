@@ -23,7 +23,8 @@ Result<TensorMap> answer_operator_case(const Device& device, const CaseOptions& 
   call.inputs = std::move(*inputs);
   OperatorOptions settings;
   settings.precision = options.load.precision;
-  settings.weights = options.load.weights == "stored" ? "f32" : options.load.weights;
+  const bool stored = options.load.weights == WeightFormat::kAsStored;
+  settings.weights = stored ? WeightFormat::kF32 : options.load.weights;
   Result<OperatorResult> result = run_operator(device, call, settings);
   if (!result) return result.error();
   return std::move(result->outputs);

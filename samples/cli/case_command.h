@@ -16,7 +16,7 @@ struct CaseOptions {
   std::string directory;
   std::string output;
   ModelOptions load;
-  std::string cache = "f32";  // of generations
+  CacheFormat cache = CacheFormat::kF32;  // of generations
 
   std::string path(const std::string& name) const { return directory + "/" + name; }
 };

@@ -15,8 +15,8 @@ Error case_error(ErrorCode code, const std::string& message) {
 }
 
 // An integer or a list of integers; null and absence give an empty list.
-Result<std::vector<int64_t>> id_list(const Json& object, const char* key) {
-  std::vector<int64_t> ids;
+Result<std::vector<TokenId>> id_list(const Json& object, const char* key) {
+  std::vector<TokenId> ids;
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return ids;
   const Json list = found->is_array() ? *found : Json::array({*found});
@@ -31,7 +31,7 @@ Result<std::vector<int64_t>> id_list(const Json& object, const char* key) {
 }
 
 // bad_words_ids: words of one token are tokens never chosen.
-Status add_bad_words(const Json& settings, std::vector<int64_t>& suppress) {
+Status add_bad_words(const Json& settings, std::vector<TokenId>& suppress) {
   const auto found = settings.find("bad_words_ids");
   if (found == settings.end() || found->is_null()) return {};
   for (const Json& word : *found) {
@@ -59,12 +59,12 @@ Status read_tokens(const Json& settings, GenerateOptions& options) {
   }
   const struct {
     const char* key;
-    std::vector<int64_t>* value;
+    std::vector<TokenId>* value;
   } lists[] = {{"eos_token_id", &options.eos},
                {"suppress_tokens", &options.suppress},
                {"begin_suppress_tokens", &options.begin_suppress}};
   for (const auto& [key, value] : lists) {
-    Result<std::vector<int64_t>> read = id_list(settings, key);
+    Result<std::vector<TokenId>> read = id_list(settings, key);
     if (!read) return read.error();
     *value = std::move(*read);
   }
@@ -89,9 +89,11 @@ Result<GenerateOptions> generation_of_case(const Json& settings) {
   options.length_penalty = *penalty;
   const auto early = settings.find("early_stopping");
   if (early != settings.end() && early->is_boolean()) {
-    options.early_stopping = early->get<bool>() ? "true" : "false";
+    options.early_stopping = early->get<bool>() ? EarlyStopping::kTrue : EarlyStopping::kFalse;
   } else if (early != settings.end() && early->is_string()) {
-    options.early_stopping = early->get<std::string>();
+    const auto when = choice_from_name<EarlyStopping>(early->get<std::string>());
+    if (!when) return when.error();
+    options.early_stopping = *when;
   }
   return options;
 }
@@ -102,18 +104,18 @@ namespace {
 struct Start {
   TensorMap inputs;
   // Of prompts: the rows as the case has them (B, P), padded, and how many tokens of each are real.
-  std::vector<std::vector<int64_t>> rows;
+  std::vector<std::vector<TokenId>> rows;
   std::vector<size_t> real;
 };
 
 Status read_prompt_rows(Start& start) {
   const Tensor& ids = start.inputs.at("input_ids");
-  const Result<std::vector<int64_t>> values = ids.to_ints();
+  const Result<std::vector<TokenId>> values = ids.to_ints();
   if (!values) return values.error();
   std::vector<int64_t> mask(values->size(), 1);
   const auto given = start.inputs.find("attention_mask");
   if (given != start.inputs.end()) {
-    Result<std::vector<int64_t>> read = given->second.to_ints();
+    Result<std::vector<TokenId>> read = given->second.to_ints();
     if (!read) return read.error();
     mask = std::move(*read);
   }
@@ -150,11 +152,11 @@ Result<Start> generation_start(const TensorMap& inputs) {
 
 // (B, N): rows filled with `pad` up to the longest; prompts with the padding the case has.
 Tensor id_tensor(const Generation& generation, const Start& start, int64_t pad) {
-  std::vector<std::vector<int64_t>> rows;
+  std::vector<std::vector<TokenId>> rows;
   for (size_t i = 0; i < generation.size(); ++i) {
-    std::vector<int64_t> ids = generation[i].front().ids;
+    std::vector<TokenId> ids = generation[i].front().ids;
     if (!start.rows.empty()) {
-      std::vector<int64_t> row = start.rows[i];
+      std::vector<TokenId> row = start.rows[i];
       row.insert(row.end(), ids.begin() + static_cast<ptrdiff_t>(start.real[i]), ids.end());
       ids = std::move(row);
     }
@@ -162,7 +164,7 @@ Tensor id_tensor(const Generation& generation, const Start& start, int64_t pad) 
   }
   size_t width = 0;
   for (const auto& row : rows) width = std::max(width, row.size());
-  std::vector<int64_t> flat;
+  std::vector<TokenId> flat;
   for (const auto& row : rows) {
     flat.insert(flat.end(), row.begin(), row.end());
     flat.insert(flat.end(), width - row.size(), pad);
@@ -235,9 +237,7 @@ Result<TensorMap> answer_model_case(const Device& device, const CaseOptions& opt
   if (!inputs) return inputs.error();
   Result<Session> session = Session::create(*model, {.cache = options.cache});
   if (!session) return session.error();
-  Result<TensorMap> outputs = session->run(
-      *inputs,
-      {.attentions = RunOptions::Attentions::kOn, .hidden_states = RunOptions::HiddenStates::kOn});
+  Result<TensorMap> outputs = session->run(*inputs, {.attentions = true, .hidden_states = true});
   if (!outputs) return outputs;
   const Status similarity = add_similarity(*outputs);
   if (!similarity) return similarity.error();

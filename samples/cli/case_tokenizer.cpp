@@ -76,7 +76,7 @@ Result<EncodeOptions> batch_options(const Json& batch) {
   options.truncation.mode = TruncationMode::kToLength;
   options.truncation.max_length = static_cast<int32_t>(*length);
   options.padding.mode = PaddingMode::kToLongest;
-  options.padding.pad_id = static_cast<int32_t>(*pad);
+  options.padding.pad_id = *pad;
   return options;
 }
 

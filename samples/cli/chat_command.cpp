@@ -252,7 +252,7 @@ int run_chat(const CommonOptions& common, ChatCommandOptions& options) {
   if (!device) return report_device(device.error());
   TaskOptions task;
   task.model = options.load;
-  task.session.prefix_reuse = SessionOptions::PrefixReuse::kOn;
+  task.session.prefix_reuse = true;
   Result<TextGenerator> generator = [&] {
     const Progress loading("loading " + options.model, common.progress());
     return TextGenerator::load(*device, ModelSource::directory(options.model), task);

@@ -101,7 +101,7 @@ Status write_seen(const Device& device, const ClassifyCommandOptions& options,
   if (const Status has = check_has_maps(model->info()); !has) return has;
   const Result<AttendPass> pass = model->prepare(attend.input);
   if (!pass) return pass.error();
-  const Result<std::vector<AttentionMaps>> maps = model->maps(*pass, {.kinds = {"self"}});
+  const Result<std::vector<AttentionMaps>> maps = model->maps(*pass, {.kinds = {MapKind::kSelf}});
   if (!maps) return maps.error();
   const Result<AttentionMaps> flow = attention_rollout(maps->front());
   return flow ? write_overlay(*pass, attend, *flow) : flow.error();
@@ -137,7 +137,7 @@ std::string usage_error(const ClassifyCommandOptions& options, bool pictures) {
 int run_classify(const CommonOptions& common, const ClassifyCommandOptions& options) {
   // What plain lines are depends on the model; a directory that cannot be read is reported by load.
   const Result<ModelInfo> info = inspect_model(options.task.model);
-  const bool pictures = info && info->source == "pictures";
+  const bool pictures = info && info->source == SourceKind::kPictures;
   if (const std::string wrong = info ? usage_error(options, pictures) : ""; !wrong.empty()) {
     return report_usage(wrong);
   }

@@ -9,17 +9,21 @@ void add_output_options(CLI::App& command, CommonOptions& common) {
   command.add_flag("-q,--quiet", common.quiet, "no progress and no notes on stderr; errors remain");
 }
 
+CLI::Option* add_tier_option(CLI::App& command, const std::string& flag, Tier& tier,
+                             const std::string& help) {
+  std::vector<std::string> names = names_of<Tier>();
+  names.insert(names.begin(), "best");
+  return add_choice<Tier>(command, flag, tier, help, names);
+}
+
 void add_device_options(CLI::App& command, CommonOptions& common) {
   command
       .add_option("--device", common.device.device,
                   "best, an index of `vkformer devices`, or a part of a name")
       ->group("Device");
-  command.add_option("--tier", common.device.tier, "highest tier to use")
-      ->check(CLI::IsMember({"best", "baseline", "subgroup", "fp16", "matrix"}))
-      ->group("Device");
-  command.add_option("--limits", common.device.limits, "clamp the device's limits to a profile")
-      ->check(CLI::IsMember({"android-2021", "android-2022", "vulkan-minimum", "moltenvk", "adreno",
-                             "mali", "intel", "amd"}))
+  add_tier_option(command, "--tier", common.device.tier, "highest tier to use")->group("Device");
+  add_choice<LimitProfile>(command, "--limits", common.device.limits,
+                           "clamp the device's limits to a profile")
       ->group("Device");
   command
       .add_flag("--validation", common.validation,
@@ -34,15 +38,14 @@ void add_device_options(CLI::App& command, CommonOptions& common) {
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("--weights", options.weights, "how weights lie in device memory")
-      ->check(CLI::IsMember({"stored", "f32", "f16", "bf16", "q8", "q4", "q4m"}));
-  command.add_option("--precision", options.precision, "arithmetic; sums are f32 in both")
-      ->check(CLI::IsMember({"f32", "f16"}));
+  add_choice<WeightFormat>(command, "--weights", options.weights,
+                           "how weights are stored in device memory");
+  add_choice<Precision>(command, "--precision", options.precision,
+                        "arithmetic; sums are f32 in both");
 }
 
-void add_cache_option(CLI::App& command, std::string& cache) {
-  command.add_option("--cache", cache, "how a generation stores keys and values")
-      ->check(CLI::IsMember({"f32", "f16", "q8"}));
+void add_cache_option(CLI::App& command, CacheFormat& cache) {
+  add_choice<CacheFormat>(command, "--cache", cache, "how a generation stores keys and values");
 }
 
 void add_examples(CLI::App& command, const std::string& examples) {
@@ -51,8 +54,8 @@ void add_examples(CLI::App& command, const std::string& examples) {
 
 Result<Device> open_device(const CommonOptions& common) {
   DeviceOptions options = common.device;
-  if (common.validation) options.validation = DeviceOptions::Validation::kOn;
-  if (common.tuned) options.tuning = DeviceOptions::Tuning::kOn;
+  options.validation = common.validation;
+  options.tuning = common.tuned;
   const Progress progress("opening the device", common.progress());
   return Device::create(options);
 }

@@ -10,6 +10,7 @@
 
 #include "output.h"
 #include "progress.h"
+#include "vkformer/choices.h"
 #include "vkformer/device.h"
 #include "vkformer/model.h"
 #include "vkformer/result.h"
@@ -37,12 +38,42 @@ struct CommandLine {
 
 // Adds --json and --quiet.
 void add_output_options(CLI::App& command, CommonOptions& common);
+// All names of a choice.
+template <class Choice>
+std::vector<std::string> names_of() {
+  const auto names = choice_names<Choice>();
+  return {names.begin(), names.end()};
+}
+
+// The names of several values.
+template <class Choice>
+std::vector<std::string> names_of(const std::vector<Choice>& values) {
+  std::vector<std::string> names;
+  for (const Choice value : values) names.emplace_back(choice_name(value));
+  return names;
+}
+
+// Adds an option that takes one of `names` and stores the choice that it names in `value`, a Choice
+// or an optional one. A name that is no choice's leaves the default.
+template <class Choice, class Value>
+CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value,
+                        const std::string& help,
+                        const std::vector<std::string>& names = names_of<Choice>()) {
+  const auto store = [&value](const std::string& name) {
+    if (const Result<Choice> found = choice_from_name<Choice>(name)) value = *found;
+  };
+  return command.add_option_function<std::string>(flag, store, help)->check(CLI::IsMember(names));
+}
+
 // Adds --device, --tier, --limits, --validation, --cache-dir and --tuned.
 void add_device_options(CLI::App& command, CommonOptions& common);
 // Adds --weights and --precision.
 void add_model_options(CLI::App& command, ModelOptions& options);
 // Adds --cache: how a generation stores keys and values.
-void add_cache_option(CLI::App& command, std::string& cache);
+void add_cache_option(CLI::App& command, CacheFormat& cache);
+// Adds an option for a tier, which also takes "best": no limit.
+CLI::Option* add_tier_option(CLI::App& command, const std::string& flag, Tier& tier,
+                             const std::string& help);
 // Text under a command's options: its examples, one a line.
 void add_examples(CLI::App& command, const std::string& examples);
 

@@ -10,7 +10,8 @@ namespace {
 
 struct CompareCommandOptions {
   std::string model, inputs;
-  std::string with_device, with_tier = "best";
+  std::string with_device;
+  Tier with_tier = Tier::kMatrix;
   CompareOptions compare;
 };
 
@@ -67,7 +68,7 @@ void add_compare_command(CLI::App& app, CommandLine& line) {
       ->required();
   command->add_option("--with-device", options->with_device,
                       "the other device; the same if absent");
-  command->add_option("--with-tier", options->with_tier, "its tier");
+  add_tier_option(*command, "--with-tier", options->with_tier, "its tier");
   command
       ->add_option("--relative", options->compare.relative,
                    "what counts as a difference, over a tensor's largest value")

@@ -54,9 +54,9 @@ void print_table(const ConformanceReport& report) {
     print_line(padded(name, 32) + text);
   }
   for (const ConformanceCheck& c : report.checks) {
-    if (c.outcome == "passed") continue;
+    if (c.outcome == ConformanceOutcome::kPassed) continue;
     print_line("");
-    print_line(c.name + ": " + c.outcome);
+    print_line(c.name + ": " + choice_name(c.outcome));
     if (!c.message.empty()) print_line("  " + c.message);
     std::string kernels;
     for (const std::string& kernel : c.kernels) kernels += " " + kernel;
@@ -65,7 +65,7 @@ void print_table(const ConformanceReport& report) {
   }
   print_line("");
   print_line(std::to_string(report.checks.size()) + " checks, " +
-             std::to_string(report.count("failed")) + " failed, " +
+             std::to_string(report.count(ConformanceOutcome::kFailed)) + " failed, " +
              std::to_string(report.kernels_run.size()) + " kernels run, " +
              std::to_string(report.kernels_not_run.size()) + " not, " + fixed(report.seconds, 1) +
              " s on " + report.device.name);
@@ -106,7 +106,7 @@ int run_checks(const CommonOptions& common, ConformanceCommandOptions& options) 
   using Extent = ConformanceOptions::Extent;
   options.run.extent = options.quick ? Extent::kQuick : Extent::kFull;
   if (options.list) return list_checks(options);
-  if (options.demote) options.run.demote = ConformanceOptions::Demote::kYes;
+  options.run.demote = options.demote;
   const Status lists = read_lists(options);
   if (!lists) return report(lists.error());
   const Result<Device> device = open_device(common);
@@ -129,7 +129,7 @@ int run_checks(const CommonOptions& common, ConformanceCommandOptions& options) 
   if (!written) return report(written.error());
   if (options.print_json) print_line(conformance_json(*made));
   if (!options.print_json && !common.quiet) print_table(*made);
-  return made->count("failed") == 0 ? kExitOk : kExitFailed;
+  return made->count(ConformanceOutcome::kFailed) == 0 ? kExitOk : kExitFailed;
 }
 
 Result<ConformanceReport> read_report(const std::string& path) {
@@ -138,6 +138,10 @@ Result<ConformanceReport> read_report(const std::string& path) {
   Result<ConformanceReport> parsed = parse_conformance_json(*text);
   if (!parsed) return parsed.error().with_context(path);
   return parsed;
+}
+
+std::string outcome_text(const std::optional<ConformanceOutcome>& outcome) {
+  return outcome ? choice_name(*outcome) : "absent";
 }
 
 int run_diff(const CommonOptions& common, const ConformanceCommandOptions& options) {
@@ -149,11 +153,13 @@ int run_diff(const CommonOptions& common, const ConformanceCommandOptions& optio
   bool worse = false;
   Json json = Json::array();
   for (const ConformanceChange& change : changes) {
-    worse = worse || change.after == "failed";
+    worse = worse || change.after == ConformanceOutcome::kFailed;
+    const std::string before_text = outcome_text(change.before);
+    const std::string after_text = outcome_text(change.after);
     if (common.json) {
-      json.push_back({{"name", change.name}, {"before", change.before}, {"after", change.after}});
+      json.push_back({{"name", change.name}, {"before", before_text}, {"after", after_text}});
     } else {
-      print_line(change.name + ": " + change.before + " -> " + change.after);
+      print_line(change.name + ": " + before_text + " -> " + after_text);
     }
   }
   if (common.json) print_json(json);

@@ -5,15 +5,19 @@ namespace vkformer::cli {
 
 namespace {
 
+std::string best_tier(const DeviceInfo& info) {
+  return info.best_tier ? choice_name(*info.best_tier) : "";
+}
+
 Json device_json(const DeviceInfo& info) {
   Json json;
   json["index"] = info.index;
   json["name"] = info.name;
   json["driver"] = info.driver;
-  json["kind"] = info.kind;
+  json["kind"] = choice_name(info.kind);
   json["api_version"] = info.api_version;
   json["uuid"] = info.uuid;
-  json["best_tier"] = info.best_tier;
+  json["best_tier"] = best_tier(info);
   json["subgroup_size"] = info.subgroup_size;
   json["memory_bytes"] = info.memory_bytes;
   json["max_storage_range"] = info.max_storage_range;
@@ -25,9 +29,10 @@ Json device_json(const DeviceInfo& info) {
 
 void print_device(const DeviceInfo& info) {
   const double mib = 1024.0 * 1024.0;
-  print_line("[" + std::to_string(info.index) + "] " + info.name + " (" + info.kind + ")");
+  print_line("[" + std::to_string(info.index) + "] " + info.name + " (" + choice_name(info.kind) +
+             ")");
   print_line("    driver       " + info.driver + ", Vulkan " + info.api_version);
-  print_line("    best tier    " + info.best_tier + ", subgroups of " +
+  print_line("    best tier    " + best_tier(info) + ", subgroups of " +
              std::to_string(info.subgroup_size));
   print_line("    memory       " + fixed(static_cast<double>(info.memory_bytes) / mib, 0) +
              " MiB, bindings up to " + fixed(static_cast<double>(info.max_storage_range) / mib, 0) +

@@ -11,32 +11,37 @@ struct FamiliesOptions {
   bool markdown = false;
 };
 
-// A name of the library in the words of the table.
+// A value of the library in the words of the table.
+template <class Choice>
 struct Word {
-  const char* name;
+  Choice value;
   const char* shown;
 };
-constexpr Word kHeads[] = {{"none", "bare"},
-                           {"language", "language"},
-                           {"masked", "masked words"},
-                           {"sequence", "classes"},
-                           {"tokens", "token classes"},
-                           {"spans", "answers"},
-                           {"discriminator", "replaced tokens"}};
-constexpr Word kSources[] = {{"tokens", "text"}, {"pictures", "pictures"}, {"features", "sound"}};
-constexpr Word kMaps[] = {{"none", "–"}, {"stages", "one per stage"}, {"layers", "all layers"}};
+constexpr Word<HeadKind> kHeads[] = {{HeadKind::kNone, "bare"},
+                                     {HeadKind::kLanguage, "language"},
+                                     {HeadKind::kMasked, "masked words"},
+                                     {HeadKind::kSequence, "classes"},
+                                     {HeadKind::kTokens, "token classes"},
+                                     {HeadKind::kSpans, "answers"},
+                                     {HeadKind::kDiscriminator, "replaced tokens"}};
+constexpr Word<SourceKind> kSources[] = {{SourceKind::kTokens, "text"},
+                                         {SourceKind::kPictures, "pictures"},
+                                         {SourceKind::kFeatures, "sound"}};
+constexpr Word<MapCoverage> kMaps[] = {{MapCoverage::kNone, "–"},
+                                       {MapCoverage::kStages, "one per stage"},
+                                       {MapCoverage::kLayers, "all layers"}};
 
-template <size_t N>
-std::string shown(const Word (&words)[N], const std::string& name) {
-  for (const Word& word : words) {
-    if (name == word.name) return word.shown;
+template <class Choice, size_t N>
+std::string shown(const Word<Choice> (&words)[N], Choice value) {
+  for (const Word<Choice>& word : words) {
+    if (value == word.value) return word.shown;
   }
-  return name;
+  return choice_name(value);
 }
 
 std::string heads_text(const ModelFamilyFacts& facts) {
   std::string text;
-  for (const std::string& head : facts.heads) {
+  for (const HeadKind head : facts.heads) {
     text += (text.empty() ? "" : ", ") + shown(kHeads, head);
   }
   return text;
@@ -44,8 +49,9 @@ std::string heads_text(const ModelFamilyFacts& facts) {
 
 // The columns behind the family's name.
 std::vector<std::string> columns_of(const ModelFamilyFacts& facts) {
-  const bool both = facts.kind == "encoder-decoder";
-  return {heads_text(facts), facts.kind == "decoder" ? "–" : shown(kSources, facts.source),
+  const bool both = facts.kind == ModelKind::kEncoderDecoder;
+  return {heads_text(facts),
+          facts.kind == ModelKind::kDecoder ? "–" : shown(kSources, facts.source),
           facts.generates ? "greedy, beams" : "–",
           shown(kMaps, facts.attention_maps) + (both ? ", cross" : ""), facts.inputs,
           // Every operator has a kernel on the baseline tier.
@@ -73,7 +79,7 @@ void print_markdown(const std::vector<ModelFamilyFacts>& families) {
 
 void print_text(const std::vector<ModelFamilyFacts>& families) {
   for (const ModelFamilyFacts& facts : families) {
-    print_line(padded(facts.family, 24) + padded(facts.kind, 17) + heads_text(facts));
+    print_line(padded(facts.family, 24) + padded(choice_name(facts.kind), 17) + heads_text(facts));
   }
 }
 
@@ -82,11 +88,11 @@ Json families_json(const std::vector<ModelFamilyFacts>& families) {
   for (const ModelFamilyFacts& facts : families) {
     Json entry;
     entry["family"] = facts.family;
-    entry["kind"] = facts.kind;
-    entry["source"] = facts.source;
-    entry["heads"] = facts.heads;
+    entry["kind"] = choice_name(facts.kind);
+    entry["source"] = choice_name(facts.source);
+    entry["heads"] = names_of(facts.heads);
     entry["generates"] = facts.generates;
-    entry["attention_maps"] = facts.attention_maps;
+    entry["attention_maps"] = choice_name(facts.attention_maps);
     entry["inputs"] = facts.inputs;
     list.push_back(std::move(entry));
   }

@@ -61,7 +61,7 @@ Result<std::vector<Json>> generate(TextGenerator& generator, const std::vector<J
 Result<std::vector<Json>> score(TextGenerator& generator, const std::vector<Json>& inputs,
                                 const GenerateCommandOptions& options) {
   const std::string& continuation = *options.continuation;
-  if (generator.info().kind != "decoder") {
+  if (generator.info().kind != ModelKind::kDecoder) {
     return Error{ErrorCode::kUnsupported,
                  "[continuation] this model translates: what it writes need not be what its "
                  "tokenizer reads; use Session::score with ids."};
@@ -150,7 +150,7 @@ int run_stream(const CommonOptions& common, const GenerateCommandOptions& option
   const std::string& prompt = options.task.arguments[0];
   TextOptions text = options.text;
   text.beams = text.beams.value_or(1);
-  TextDisplay display(generator->info().kind == "decoder" ? prompt : "");
+  TextDisplay display(generator->info().kind == ModelKind::kDecoder ? prompt : "");
   text.on_text = [&](const TextPiece& piece) { return display.show(piece.text); };
   const auto generated = generator->generate({&prompt, 1}, text);
   std::fputs("\n", stdout);
@@ -207,7 +207,8 @@ std::string guess_error(const GenerateCommandOptions& options) {
                         t.contrastive_tokens.value_or(0) != 0;
   const bool translates =
       !t.task.empty() || !t.source_language.empty() || !t.target_language.empty();
-  if (!searches && !translates && !options.task.truncate && options.task.cache == "f32") return "";
+  if (!searches && !translates && !options.task.truncate && options.task.cache == CacheFormat::kF32)
+    return "";
   return "[generate] --draft and --lookup guess the tokens that come next, which goes with "
          "anything but --beams, --beam-groups, --diversity, --contrastive-tokens, --task, "
          "--source-language, --target-language, --truncate and --cache; leave these away.";

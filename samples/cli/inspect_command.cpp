@@ -30,10 +30,10 @@ Json info_json(const ModelInfo& info, bool with_tensors) {
   Json json;
   json["family"] = info.family;
   json["architecture"] = info.architecture;
-  json["kind"] = info.kind;
-  json["source"] = info.source;
-  json["head"] = info.head;
-  json["tasks"] = model_tasks(info);
+  json["kind"] = choice_name(info.kind);
+  json["source"] = choice_name(info.source);
+  json["head"] = choice_name(info.head);
+  json["tasks"] = names_of(model_tasks(info));
   json["parameters"] = info.parameters;
   json["width"] = info.width;
   json["encoder_layers"] = info.encoder_layers;
@@ -50,7 +50,7 @@ Json info_json(const ModelInfo& info, bool with_tensors) {
   for (const TensorInfo& tensor : info.tensors) {
     Json entry;
     entry["name"] = tensor.name;
-    entry["dtype"] = tensor.dtype;
+    entry["dtype"] = dtype_name(tensor.dtype);
     entry["shape"] = tensor.shape;
     entry["file"] = tensor.file;
     json["tensors"].push_back(std::move(entry));
@@ -64,9 +64,12 @@ std::string stack_text(int64_t layers, int64_t heads) {
 
 void print_info(const ModelInfo& info, bool with_tensors) {
   print_line("family        " + info.family + " (" + info.architecture + ")");
-  print_line("reads         " + info.source + " (" + info.kind + ", head: " + info.head + ")");
+  print_line(std::string("reads         ") + choice_name(info.source) + " (" +
+             choice_name(info.kind) + ", head: " + choice_name(info.head) + ")");
   std::string tasks;
-  for (const std::string& task : model_tasks(info)) tasks += (tasks.empty() ? "" : ", ") + task;
+  for (const std::string& task : names_of(model_tasks(info))) {
+    tasks += (tasks.empty() ? "" : ", ") + task;
+  }
   print_line("tasks         " + (tasks.empty() ? "none" : tasks));
   print_line("parameters    " + count_text(info.parameters) + " in " +
              std::to_string(info.tensors.size()) + " tensors");

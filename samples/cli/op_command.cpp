@@ -153,7 +153,7 @@ int run_op(const CommonOptions& common, const OpOptions& options) {
   if (!device) return report_device(device.error());
   OperatorOptions settings = options.settings;
   settings.repeats = options.repeats;
-  if (options.poison) settings.poison = OperatorOptions::Poison::kOn;
+  settings.poison = options.poison;
   const OperatorCall call{options.name, options.attributes, std::move(*inputs)};
   const Result<OperatorResult> result = [&] {
     const Progress progress("running " + options.name, common.progress());
@@ -187,10 +187,10 @@ void add_op_command(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(1, 1000000));
   command->add_flag("--poison", options->poison,
                     "fill outputs and temporaries with NaN before each run");
-  command->add_option("--weights", options->settings.weights, "storage of weights")
-      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8", "q4", "q4m"}));
-  command->add_option("--precision", options->settings.precision, "arithmetic: f32 or f16")
-      ->check(CLI::IsMember({"f32", "f16"}));
+  add_choice<WeightFormat>(*command, "--weights", options->settings.weights, "storage of weights",
+                           {"f32", "f16", "bf16", "q8", "q4", "q4m"});
+  add_choice<Precision>(*command, "--precision", options->settings.precision,
+                        "arithmetic: f32 or f16");
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
   add_examples(*command,

@@ -26,8 +26,8 @@ int run_plan(const CommonOptions& common, PlanCommandOptions options) {
     Json json;
     json["model"] = options.model;
     json["device"] = device->info().name;
-    json["tier"] = device->tier();
-    json["pass"] = options.plan.pass;
+    json["tier"] = choice_name(device->tier());
+    json["pass"] = choice_name(options.plan.pass);
     json["batch"] = options.plan.batch;
     json["source"] = options.plan.source;
     json["target"] = options.plan.target;

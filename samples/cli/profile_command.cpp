@@ -121,7 +121,7 @@ Json trace_json(const Profile& profile, const Device& device) {
   trace["displayTimeUnit"] = "ms";
   trace["otherData"] = {{"device", device.info().name},
                         {"driver", device.info().driver},
-                        {"tier", device.tier()},
+                        {"tier", choice_name(device.tier())},
                         {"clock", profile.device_clock ? "device" : "host, shared out"}};
   trace["traceEvents"] = std::move(events);
   return trace;
@@ -130,17 +130,17 @@ Json trace_json(const Profile& profile, const Device& device) {
 Result<Work> text_work(const ProfileOptions& options, const ModelInfo& info, bool generates) {
   const Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
   if (!tokenizer) return tokenizer.error();
-  std::vector<std::vector<int64_t>> rows;
+  std::vector<std::vector<TokenId>> rows;
   size_t longest = 1;
   for (const std::string& text : options.texts) {
     const Result<Encoding> encoding =
         encode_input(*tokenizer, {text, "TEXT"}, info.max_source, LongInput::kError);
     if (!encoding) return encoding.error();
-    rows.push_back(wide_ids(encoding->ids));
+    rows.push_back(encoding->ids);
     longest = std::max(longest, rows.back().size());
   }
-  std::vector<int64_t> ids, mask;
-  for (const std::vector<int64_t>& row : rows) {
+  std::vector<TokenId> ids, mask;
+  for (const std::vector<TokenId>& row : rows) {
     for (size_t i = 0; i < longest; ++i) {
       ids.push_back(i < row.size() ? row[i] : 0);
       mask.push_back(i < row.size() ? 1 : 0);
@@ -156,7 +156,7 @@ Result<Work> text_work(const ProfileOptions& options, const ModelInfo& info, boo
 }
 
 bool can_generate(const ModelInfo& info) {
-  return info.kind == "decoder" || info.kind == "encoder-decoder";
+  return info.kind == ModelKind::kDecoder || info.kind == ModelKind::kEncoderDecoder;
 }
 
 Result<Work> make_work(const ProfileOptions& options, const BenchModel& model,
@@ -182,7 +182,7 @@ Result<Work> make_work(const ProfileOptions& options, const BenchModel& model,
     work.new_tokens = run.new_tokens;
   }
   if (options.new_tokens >= 0) work.new_tokens = options.new_tokens;
-  if (work.new_tokens == 0 && info.kind == "encoder-decoder" &&
+  if (work.new_tokens == 0 && info.kind == ModelKind::kEncoderDecoder &&
       work.inputs.count("decoder_input_ids") == 0) {
     return Error{ErrorCode::kInvalidArgument,
                  "[inputs] A full pass of this model needs decoder_input_ids; add them or "
@@ -262,7 +262,7 @@ void print_profile_json(const ProfileOptions& options, const Device& device,
   json["model"] = options.model;
   json["device"] = device.info().name;
   json["driver"] = device.info().driver;
-  json["tier"] = device.tier();
+  json["tier"] = choice_name(device.tier());
   json["clock"] = measured.profile.device_clock ? "device" : "host";
   json["dispatches"] = measured.profile.dispatches.size();
   json["submits"] = measured.profile.submit_us.size();
@@ -289,7 +289,8 @@ void print_profile_json(const ProfileOptions& options, const Device& device,
 void print_profile(const Device& device, const Measured& measured, const Roofline& roofline) {
   const Profile& profile = measured.profile;
   const double whole = whole_us(profile);
-  print_line(device.info().name + ", " + device.info().driver + ", tier " + device.tier());
+  print_line(device.info().name + ", " + device.info().driver + ", tier " +
+             choice_name(device.tier()));
   print_line(padded("operator", 24) + padded("count", 8) + padded("ms", 11) + padded("share", 9) +
              padded("GFLOP/s", 10) + padded("GB/s", 9) + "of roofline");
   for (const OperatorSum& sum : sums_of(profile)) {

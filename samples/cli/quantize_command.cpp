@@ -24,7 +24,7 @@ int run_quantize(const CommonOptions& common, const QuantizeOptions& options) {
   if (!done) return report(done.error());
   if (common.json) {
     Json json;
-    json["weights"] = options.settings.weights;
+    json["weights"] = choice_name(options.settings.weights);
     json["tensors"] = done->tensors;
     json["matrices"] = done->matrices;
     json["bytes_before"] = done->bytes_before;
@@ -33,8 +33,9 @@ int run_quantize(const CommonOptions& common, const QuantizeOptions& options) {
     return kExitOk;
   }
   print_line(std::to_string(done->matrices) + " of " + std::to_string(done->tensors) +
-             " tensors in " + options.settings.weights + ": " + megabytes(done->bytes_before) +
-             " became " + megabytes(done->bytes_after) + " in " + options.target);
+             " tensors in " + choice_name(options.settings.weights) + ": " +
+             megabytes(done->bytes_before) + " became " + megabytes(done->bytes_after) + " in " +
+             options.target);
   return kExitOk;
 }
 
@@ -47,8 +48,8 @@ void add_quantize_command(CLI::App& app, CommandLine& line) {
   command->add_option("MODEL", options->model, "model directory")->required();
   command->add_option("OUT", options->target, "directory to write, made where it is missing")
       ->required();
-  command->add_option("--weights", options->settings.weights, "format of matrices")
-      ->check(CLI::IsMember({"q8", "q4", "q4m", "bf16", "f16"}));
+  add_choice<WeightFormat>(*command, "--weights", options->settings.weights, "format of matrices",
+                           {"q8", "q4", "q4m", "bf16", "f16"});
   add_output_options(*command, line.common);
   add_examples(*command,
                "  vkformer quantize models/g2p-en /tmp/g2p-q8\n"

@@ -44,13 +44,13 @@ constexpr const char* kFields[] = {"id",
                                    "grammar",
                                    "json_schema"};
 
-Result<std::vector<int64_t>> tokens_of(const char* key, const std::string& text,
+Result<std::vector<TokenId>> tokens_of(const char* key, const std::string& text,
                                        const Tokenizer& tokenizer) {
   EncodeOptions plain;
   plain.special_tokens = SpecialTokens::kExclude;
   const Result<Encoding> encoding = tokenizer.encode(text, plain);
   if (!encoding) return encoding.error();
-  if (!encoding->ids.empty()) return wide_ids(encoding->ids);
+  if (!encoding->ids.empty()) return encoding->ids;
   return bad_request(key, "'" + text + "' has no tokens; give a text that is not empty");
 }
 
@@ -127,9 +127,9 @@ Status read_words(const Json& fields, const Tokenizer* tokenizer, PenaltyOptions
   const Result<std::vector<std::string>> words = texts_of(fields, "bad_words", tokenizer);
   if (!words) return words.error();
   for (const std::string& word : *words) {
-    const Result<std::vector<int64_t>> alone = tokens_of("bad_words", word, *tokenizer);
+    const Result<std::vector<TokenId>> alone = tokens_of("bad_words", word, *tokenizer);
     if (!alone) return alone.error();
-    const Result<std::vector<int64_t>> behind = tokens_of("bad_words", " " + word, *tokenizer);
+    const Result<std::vector<TokenId>> behind = tokens_of("bad_words", " " + word, *tokenizer);
     if (!behind) return behind.error();
     penalties.bad_words.push_back(*alone);
     if (*behind != *alone) penalties.bad_words.push_back(*behind);
@@ -144,7 +144,7 @@ Status read_words(const Json& fields, const Tokenizer* tokenizer, PenaltyOptions
                        "must be an object of texts and numbers, and needs a tokenizer.json");
   }
   for (const auto& [text, bias] : biases.items()) {
-    Result<std::vector<int64_t>> tokens = tokens_of("logit_bias", text, *tokenizer);
+    Result<std::vector<TokenId>> tokens = tokens_of("logit_bias", text, *tokenizer);
     if (!tokens) return tokens.error();
     penalties.biases.push_back({std::move(*tokens), bias.get<double>()});
   }

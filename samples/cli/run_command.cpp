@@ -46,8 +46,8 @@ int run_pass(const CommonOptions& common, const RunCommandOptions& options) {
   Result<Session> session = Session::create(*model);
   if (!session) return report(session.error());
   RunOptions taps;
-  if (options.attentions) taps.attentions = RunOptions::Attentions::kOn;
-  if (options.hidden_states) taps.hidden_states = RunOptions::HiddenStates::kOn;
+  taps.attentions = options.attentions;
+  taps.hidden_states = options.hidden_states;
   if (options.clamp_positions) taps.long_inputs = RunOptions::LongInputs::kClamp;
   const auto run = [&] {
     const Progress progress("running " + options.model, common.progress());

@@ -20,7 +20,7 @@ struct TaskCommandOptions {
   bool progress = false;
   bool nan_check = false;
   ModelOptions load;
-  std::string cache = "f32";  // of a generation
+  CacheFormat cache = CacheFormat::kF32;  // of a generation
 };
 
 // How a command's lines look.

@@ -74,15 +74,4 @@ Result<Encoding> encode_input(const Tokenizer& tokenizer, const TextInput& input
   return encoding;
 }
 
-std::vector<int64_t> wide_ids(const std::vector<int32_t>& ids) {
-  return {ids.begin(), ids.end()};
-}
-
-Result<std::string> decode_text(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
-  std::vector<int32_t> narrow;
-  narrow.reserve(ids.size());
-  for (const int64_t id : ids) narrow.push_back(static_cast<int32_t>(id));
-  return tokenizer.decode(narrow);
-}
-
 }  // namespace vkformer::cli

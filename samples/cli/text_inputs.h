@@ -46,10 +46,4 @@ enum class LongInput : uint8_t { kError, kTruncate };
 Result<Encoding> encode_input(const Tokenizer& tokenizer, const TextInput& input, int64_t limit,
                               LongInput long_input);
 
-// Token rows as the other parts of the API want them.
-std::vector<int64_t> wide_ids(const std::vector<int32_t>& ids);
-
-// Text of generated ids without special tokens.
-Result<std::string> decode_text(const Tokenizer& tokenizer, const std::vector<int64_t>& ids);
-
 }  // namespace vkformer::cli

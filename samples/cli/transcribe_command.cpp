@@ -76,8 +76,7 @@ void add_transcribe_command(CLI::App& app, CommandLine& line) {
   add_task_options(*command, options->task, line.common, "SOUND");
   command->add_option("--language", options->transcribe.language,
                       "the language spoken, such as en; otherwise the model finds out");
-  command->add_option("--task", options->transcribe.task, "what to do")
-      ->check(CLI::IsMember({"transcribe", "translate"}));
+  add_choice<SpeechTask>(*command, "--task", options->transcribe.task, "what to do");
   add_short_search_options(*command, options->transcribe.beams, options->transcribe.max_new_tokens);
   add_examples(*command,
                "  vkformer transcribe DIR talk.wav --language en\n"

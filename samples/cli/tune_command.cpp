@@ -38,7 +38,7 @@ Json report_json(const TuneReport& report, const Device& device) {
   Json json;
   json["device"] = device.info().name;
   json["driver"] = device.info().driver;
-  json["tier"] = device.tier();
+  json["tier"] = choice_name(device.tier());
   json["file"] = report.file;
   json["choices"] = Json::array();
   for (const TunedChoice& c : report.choices) {

@@ -28,17 +28,16 @@ int pronounce(const std::string& directory, const std::vector<std::string>& word
   auto session = vkformer::Session::create(*model);
   if (!session) return fail(session.error());
 
-  std::vector<std::vector<int64_t>> rows;
+  std::vector<std::vector<vkformer::TokenId>> rows;
   for (const std::string& word : words) {
     const auto encoding = tokenizer->encode(word);
     if (!encoding) return fail(encoding.error());
-    rows.emplace_back(encoding->ids.begin(), encoding->ids.end());
+    rows.push_back(encoding->ids);
   }
   const auto generation = session->generate(rows, session->generation_defaults());
   if (!generation) return fail(generation.error());
   for (size_t i = 0; i < words.size(); ++i) {
-    const std::vector<int64_t>& ids = (*generation)[i].front().ids;
-    const auto text = tokenizer->decode(std::vector<int32_t>(ids.begin(), ids.end()));
+    const auto text = tokenizer->decode((*generation)[i].front().ids);
     if (!text) return fail(text.error());
     std::printf("%s\t%s\n", words[i].c_str(), text->c_str());
   }

@@ -40,7 +40,8 @@ int run_show(const VulkanHost& host, const Options& options, Window* window) {
   if (!device) return fail(device.error());
   auto show = Show::create(host, *device, options, window);
   if (!show) return fail(show.error());
-  std::printf("on %s, adopted, tier %s\n", device->info().name.c_str(), device->tier().c_str());
+  std::printf("on %s, adopted, tier %s\n", device->info().name.c_str(),
+              vkformer::choice_name(device->tier()));
   const vkformer::Status status = show->run();
   host.wait_idle();
   if (!status) return fail(status.error());

@@ -467,7 +467,8 @@ static void test_task(const vkf_device* device, const char* directory) {
   info.struct_size = sizeof info;
   finding.struct_size = sizeof finding;
   OK(vkf_source_directory(directory, &source, error));
-  FAILS(vkf_task_load(device, source, "juggle", NULL, &task, error), VKF_NOT_FOUND, "fill-mask");
+  FAILS(vkf_task_load(device, source, "juggle", NULL, &task, error), VKF_INVALID_ARGUMENT,
+        "fill-mask");
   CHECK(vkf_task_load(device, source, "answer", NULL, &task, error) != VKF_OK && task == NULL);
   options.batch = 2;
   OK(vkf_task_load(device, source, "generate", &options, &task, error));

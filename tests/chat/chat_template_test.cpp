@@ -97,7 +97,7 @@ TEST_SUITE("cpu") {
     const std::vector<ChatMessage> talk = {{"user", "Hi \"é\"\n"}, {"assistant", "Yes?"}};
     ChatOptions options;
     CHECK(*made->render(talk, options) == "user:Hi \"é\"\n;assistant:Yes?;A:");
-    options.prompt = ChatPrompt::kOmit;
+    options.add_generation_prompt = false;
     CHECK(*made->render(talk, options) == "user:Hi \"é\"\n;assistant:Yes?;");
     options.tools = R"([{"name": "f"}])";
     CHECK(*made->render(talk, options) == "1<b>");

@@ -72,8 +72,8 @@ TEST_SUITE("gpu") {
     VKF_TEST_DEVICE(device);
     for (const char* op : kQuickOperators) {
       INFO(op);
-      const auto first = benchmark_operator(Device(device), op, 2);
-      const auto again = benchmark_operator(Device(device), op, 3);
+      const auto first = benchmark_operator(device_of(device), op, 2);
+      const auto again = benchmark_operator(device_of(device), op, 3);
       REQUIRE_MESSAGE(first.ok(), first.error().message);
       REQUIRE_MESSAGE(again.ok(), again.error().message);
       REQUIRE(first->size() == again->size());
@@ -93,10 +93,10 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("an operator without rows, and rounds out of range, are named") {
     VKF_TEST_DEVICE(device);
-    const auto unknown = benchmark_operator(Device(device), "abacus", 1);
+    const auto unknown = benchmark_operator(device_of(device), "abacus", 1);
     REQUIRE_FALSE(unknown.ok());
     CHECK(unknown.error().message.find("abacus") != std::string::npos);
-    const auto rounds = benchmark_operator(Device(device), "combine", 0);
+    const auto rounds = benchmark_operator(device_of(device), "combine", 0);
     REQUIRE_FALSE(rounds.ok());
     CHECK(rounds.error().message.find("rounds is 0") != std::string::npos);
   }

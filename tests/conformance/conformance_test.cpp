@@ -20,8 +20,8 @@ ConformanceOptions only(const std::string& filter) {
 
 // The kernel that this device takes for a softmax.
 std::string softmax_kernel(const Device& device) {
-  return device.tier() == "baseline" ? "softmax_row__f32_none_f32"
-                                     : "softmax_row__f32_none_f32_subgroup";
+  return device.tier() == Tier::kBaseline ? "softmax_row__f32_none_f32"
+                                          : "softmax_row__f32_none_f32_subgroup";
 }
 
 PlantedKernels wrong_softmax(const std::string& name) {
@@ -48,7 +48,7 @@ double softmax_error(const Device& device) {
 
 // Without the wrong kernel: right by another one, or refused where the tier has no other.
 void check_never_wrong(const Device& device) {
-  if (device.tier() != "baseline") {
+  if (device.tier() != Tier::kBaseline) {
     CHECK(softmax_error(device) < 1e-5);
     return;
   }
@@ -61,14 +61,14 @@ void check_never_wrong(const Device& device) {
 ConformanceReport small_report() {
   ConformanceReport report;
   report.vkformer = "0.1.0";
-  report.extent = "quick";
+  report.extent = ConformanceExtent::kQuick;
   report.device.name = "A <device> & \"more\"";
   report.device.uuid = "00ff";
-  report.tier = "baseline";
+  report.tier = Tier::kBaseline;
   report.checks = {{"softmax/plain/1x1/baseline",
                     "softmax",
-                    "baseline",
-                    "passed",
+                    Tier::kBaseline,
+                    ConformanceOutcome::kPassed,
                     "",
                     {"softmax_row"},
                     0.25,
@@ -79,8 +79,8 @@ ConformanceReport small_report() {
                     "again"},
                    {"softmax/plain/1x2/baseline-wide",
                     "softmax",
-                    "baseline",
-                    "failed",
+                    Tier::kBaseline,
+                    ConformanceOutcome::kFailed,
                     "[Y] is <wrong>.",
                     {"softmax_row"},
                     7,
@@ -106,14 +106,14 @@ TEST_SUITE("gpu") {
     const std::string name = softmax_kernel(*test_device());
     const PlantedKernels planted = wrong_softmax(name);
     ConformanceOptions options = only("softmax/plain/normal/2x3x5x33");
-    options.demote = ConformanceOptions::Demote::kYes;
+    options.demote = true;
     options.failure_folder = cache.path + "/failures";
     {
       const Device device = planted_device(planted, cache.path);
       CHECK(softmax_error(device) > 0.01);
       const auto report = run_conformance(device, options);
       REQUIRE_MESSAGE(report.ok(), report.error().message);
-      CHECK(report->count("failed") > 0);
+      CHECK(report->count(ConformanceOutcome::kFailed) > 0);
       CHECK(report->demoted == std::vector<std::string>{name});
       for (const ConformanceCheck& check : report->checks) {
         const auto& ran = check.kernels;
@@ -121,7 +121,7 @@ TEST_SUITE("gpu") {
         CHECK_MESSAGE(check.failed() == wrong, check.name);
       }
       const std::string folder =
-          options.failure_folder + "/softmax.plain.normal.2x3x5x33." + device.tier();
+          options.failure_folder + "/softmax.plain.normal.2x3x5x33." + choice_name(device.tier());
       for (const char* file : {"README.txt", "inputs.safetensors", "expected.safetensors",
                                "actual.safetensors", "graph.txt"}) {
         CHECK(std::filesystem::exists(folder + "/" + file));
@@ -145,7 +145,7 @@ TEST_SUITE("gpu") {
     planted.merge(wrong_softmax("softmax_row__f32_none_f32_subgroup"));
     const Device device = planted_device(planted, cache.path);
     ConformanceOptions options = only("softmax/plain/normal/2x3x5x33");
-    options.demote = ConformanceOptions::Demote::kYes;
+    options.demote = true;
     REQUIRE(run_conformance(device, options).ok());
     OperatorCall call{"softmax", "{}", {{"X", reference::to_tensor(random_array({1, 9}, 1))}}};
     const auto run = run_operator(device, call);
@@ -159,16 +159,18 @@ TEST_SUITE("gpu") {
     const std::string name = softmax_kernel(*test_device());
     const Device device = planted_device(wrong_softmax(name), "none");
     ConformanceOptions options = only("softmax/plain/normal/2x3x5x33");
-    options.expected_never = {"softmax/plain/normal/2x3x5x33/" + device.tier()};
+    options.expected_never = {std::string("softmax/plain/normal/2x3x5x33/") +
+                              choice_name(device.tier())};
     options.expected_not_yet = {"softmax/*"};
     const auto report = run_conformance(device, options);
     REQUIRE_MESSAGE(report.ok(), report.error().message);
-    CHECK(report->count("failed") == 0);
-    CHECK(report->count("expected failure (never)") == 1);
-    CHECK(report->count("passed") == 0);
+    CHECK(report->count(ConformanceOutcome::kFailed) == 0);
+    CHECK(report->count(ConformanceOutcome::kExpectedNever) == 1);
+    CHECK(report->count(ConformanceOutcome::kPassed) == 0);
     const auto clean = run_conformance(*test_device(), options);
     REQUIRE(clean.ok());
-    CHECK(clean->count("unexpected pass") == static_cast<int>(clean->checks.size()));
+    CHECK(clean->count(ConformanceOutcome::kUnexpectedPass) ==
+          static_cast<int>(clean->checks.size()));
   }
 
   TEST_CASE("the first operator that writes a NaN is named, and nothing where none does") {
@@ -195,7 +197,7 @@ TEST_SUITE("gpu") {
     CHECK_FALSE(find_nan(device, []() -> Status {
                   return Error{ErrorCode::kCancelled, "no"};
                 }).ok());
-    CHECK(device.impl()->profiler() == nullptr);
+    CHECK(vulkan_of(device)->profiler() == nullptr);
   }
 
   TEST_CASE("the first layer in which two devices differ is named") {
@@ -204,13 +206,14 @@ TEST_SUITE("gpu") {
     const auto inputs = read_tensor_file(folder + "/inputs.safetensors");
     REQUIRE(inputs.ok());
     const Device right = *test_device();
-    const auto same =
-        compare_devices(right, planted_device({}, "none", "baseline"), folder + "/model", *inputs);
+    const auto same = compare_devices(right, planted_device({}, "none", Tier::kBaseline),
+                                      folder + "/model", *inputs);
     REQUIRE_MESSAGE(same.ok(), same.error().message);
     CHECK(same->op.empty());
     CHECK(same->tensors > 10);
-    const std::string name = right.tier() == "baseline" ? "layer_norm_row__f32_f32_f32"
-                                                        : "layer_norm_row__f32_f32_f32_subgroup";
+    const std::string name = right.tier() == Tier::kBaseline
+                                 ? "layer_norm_row__f32_f32_f32"
+                                 : "layer_norm_row__f32_f32_f32_subgroup";
     const KernelId kernel = kernel_named(name);
     const size_t last = places_of(kernel_spirv(kernel), kFMul).size() - 1;
     const Device wrong = planted_device({{kernel, with_fault(kernel, kFMul, kFAdd, last)}}, "none");
@@ -226,11 +229,11 @@ TEST_SUITE("gpu") {
     const std::string name = softmax_kernel(*test_device());
     const Device device = planted_device(wrong_softmax(name), "none");
     ConformanceOptions options = only("softmax/plain/normal/2x3x5x33");
-    options.demote = ConformanceOptions::Demote::kYes;
+    options.demote = true;
     const auto report = run_conformance(device, options);
     REQUIRE_FALSE(report.ok());
     CHECK(report.error().message.find("cache") != std::string::npos);
-    CHECK_FALSE(run_conformance(Device(nullptr), {}).ok());
+    CHECK_FALSE(run_conformance(device_of(nullptr), {}).ok());
     options.repeats = -1;
     CHECK_FALSE(run_conformance(*test_device(), options).ok());
   }
@@ -243,9 +246,9 @@ TEST_SUITE("cpu") {
     REQUIRE_MESSAGE(back.ok(), back.error().message);
     CHECK(back->device.name == report.device.name);
     CHECK(back->checks.size() == 2);
-    CHECK(back->checks[1].outcome == "failed");
+    CHECK(back->checks[1].outcome == ConformanceOutcome::kFailed);
     CHECK(back->checks[1].op == "softmax");
-    CHECK(back->checks[1].tier == "baseline");
+    CHECK(back->checks[1].tier == Tier::kBaseline);
     CHECK(back->checks[1].message == report.checks[1].message);
     CHECK(back->demoted == report.demoted);
     CHECK(compare_conformance(report, *back).empty());
@@ -267,19 +270,25 @@ TEST_SUITE("cpu") {
     const auto parsed = parse_conformance_json(wrong);
     REQUIRE_FALSE(parsed.ok());
     CHECK(parsed.error().code == ErrorCode::kInvalidFile);
+    wrong = text;
+    wrong.replace(wrong.find("\"outcome\":\"passed\""), 18, "\"outcome\":\"posted\"");
+    const auto unknown = parse_conformance_json(wrong);
+    REQUIRE_FALSE(unknown.ok());
+    CHECK(unknown.error().code == ErrorCode::kInvalidFile);
+    CHECK(unknown.error().message.find("[outcome] is 'posted'") != std::string::npos);
   }
 
   TEST_CASE("two conformance reports differ in outcomes, and in checks that one lacks") {
     const ConformanceReport before = small_report();
     ConformanceReport after = before;
-    after.checks[0].outcome = "failed";
+    after.checks[0].outcome = ConformanceOutcome::kFailed;
     after.checks[1].name = "softmax/new/baseline";
     const std::vector<ConformanceChange> changes = compare_conformance(before, after);
     REQUIRE(changes.size() == 3);
-    CHECK(changes[0].before == "passed");
-    CHECK(changes[0].after == "failed");
-    CHECK(changes[1].after == "absent");
-    CHECK(changes[2].before == "absent");
+    CHECK(changes[0].before == ConformanceOutcome::kPassed);
+    CHECK(changes[0].after == ConformanceOutcome::kFailed);
+    CHECK_FALSE(changes[1].after.has_value());
+    CHECK_FALSE(changes[2].before.has_value());
   }
 
   TEST_CASE("names of conformance checks are unique, and every operator has some") {
@@ -287,7 +296,7 @@ TEST_SUITE("cpu") {
     std::sort(names.begin(), names.end());
     CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
     ConformanceOptions some;
-    some.extent = ConformanceOptions::Extent::kQuick;
+    some.extent = ConformanceExtent::kQuick;
     CHECK(conformance_checks(some).size() < names.size());
     some.filters = {"softmax/plain/normal"};
     CHECK(conformance_checks(some).size() > 1);

@@ -57,8 +57,8 @@ PlantedKernels emulated_kernels(uint32_t size) {
 }
 
 Device emulated_device(uint32_t size, DeviceClass device_class) {
-  Device device = planted_device(emulated_kernels(size), "none", "subgroup");
-  DeviceCaps& caps = device.impl()->impl().context.caps;
+  Device device = planted_device(emulated_kernels(size), "none", Tier::kSubgroup);
+  DeviceCaps& caps = vulkan_of(device)->impl().context.caps;
   caps.subgroup_size = size;
   caps.device_class = device_class;
   caps.compiler.wants_literals = caps.compiler.streams_uniform_loads = caps.compiler.has_int64 =
@@ -70,7 +70,7 @@ bool has_subgroups() {
   // Once a driver is enough: these do not depend on the tier under test.
   if (!have_test_device() || test_environment("VKFORMER_TEST_TIER") == "baseline") return false;
   DeviceOptions options = test_device_options();
-  options.tier = "subgroup";
+  options.tier = Tier::kSubgroup;
   return make_test_device(options, test_device_tweaks()).ok();
 }
 
@@ -93,7 +93,7 @@ const std::vector<std::string> kFilters = {"softmax/plain/normal",
 std::vector<std::string> run_emulated(uint32_t size, DeviceClass device_class,
                                       const std::vector<std::string>& filters) {
   ConformanceOptions options;
-  options.extent = ConformanceOptions::Extent::kQuick;
+  options.extent = ConformanceExtent::kQuick;
   options.filters = filters;
   options.repeats = 2;
   const auto report = run_conformance(emulated_device(size, device_class), options);

@@ -39,7 +39,7 @@ constexpr Subject kSubjects[] = {
 // Whether some check of the kernel fails with that SPIR-V in its place; those of others must not.
 bool is_caught(const Subject& subject, std::vector<uint32_t> words) {
   const Device device =
-      planted_device({{kernel_named(subject.kernel), std::move(words)}}, "none", "baseline");
+      planted_device({{kernel_named(subject.kernel), std::move(words)}}, "none", Tier::kBaseline);
   ConformanceOptions options;
   options.filters = {subject.filter};
   options.repeats = 1;

@@ -65,12 +65,12 @@ struct CacheFolder {
 };
 
 inline Device planted_device(const PlantedKernels& planted, const std::string& cache,
-                             const std::string& tier = "") {
+                             std::optional<Tier> tier = std::nullopt) {
   DeviceTweaks tweaks = test_device_tweaks();
   tweaks.planted = planted;
   DeviceOptions options = test_device_options();
   options.cache_directory = cache;
-  if (!tier.empty()) options.tier = tier;
+  if (tier) options.tier = *tier;
   auto device = make_test_device(options, tweaks);
   REQUIRE_MESSAGE(device.ok(), device.error().message);
   return *device;

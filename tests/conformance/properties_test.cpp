@@ -111,7 +111,7 @@ TEST_SUITE("gpu") {
           "gemm", "{}", {{"A", reference::to_tensor(x)}, {"B", reference::to_tensor(weight)}}};
       return run_on_device(call, "Y");
     };
-    if (test_device()->impl()->caps().device_class != DeviceClass::kSoftware) return;
+    if (vulkan_of(*test_device())->caps().device_class != DeviceClass::kSoftware) return;
     const Array many = random_array({40, 48}, 9);
     const Array all = rows(many);
     for (const int64_t count : {1, 2, 7, 8, 9, 17, 40}) {
@@ -128,7 +128,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("sinusoidal positions that are k farther are a rotation of those here") {
     const int64_t width = 16;
     const OperatorCall call{"sinusoidal_positions", R"({"length": 200, "dim": 16})", {}};
-    const auto run = run_operator(Device(nullptr), call);
+    const auto run = run_operator(device_of(nullptr), call);
     REQUIRE_MESSAGE(run.ok(), run.error().message);
     const Array pe = *reference::from_tensor(run->outputs.at("Y"));
     for (const int64_t k : {1, 7, 50}) {

@@ -100,7 +100,7 @@ Measured count_grammar(const LayerReader& layer) {
   std::vector<std::string> bytes;
   for (int id = 0; id < 255; ++id) bytes.emplace_back(1, static_cast<char>(id));
   bytes.emplace_back();  // the end token has no bytes
-  const std::vector<int32_t> ends = {255};
+  const std::vector<TokenId> ends = {255};
   auto grammar = Grammar::from_gbnf("root ::= [a-z \\n]*");
   REQUIRE_MESSAGE(grammar.ok(), grammar.error().message);
   auto vocabulary = GrammarVocabulary::from_bytes(bytes, ends);
@@ -170,7 +170,7 @@ std::map<std::string, Measured> count_all(const LayerReader& layer) {
   for (const int sequences : {1, 4, 16}) {
     all["batch of " + std::to_string(sequences)] = count_batch(layer, sequences, {});
   }
-  const SessionOptions reuse{.prefix_reuse = SessionOptions::PrefixReuse::kOn};
+  const SessionOptions reuse{.prefix_reuse = true};
   all["prefix reuse"] = count_session(layer, reuse, [](GenerateOptions&) {});
   all["frame slices"] = count_slices(layer);
   return all;

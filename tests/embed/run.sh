@@ -130,7 +130,7 @@ check_words "archive" "$(find "$work/archive" -path '*/bin/vkformer')" generate
 # standard library or of the packages inside.
 library=$(realpath "$library_folder/libvkformer.so")
 nm -D -C --defined-only "$library" |
-  grep -vE '^[0-9a-f]+ . (vkf_[a-z0-9_]+|((typeinfo|typeinfo name|vtable) for )?vkformer::.*)(@@VKFORMER_0)?$|VKFORMER_0$' \
+  grep -vE '^[0-9a-f]+ . (vkf_[a-z0-9_]+|((typeinfo|typeinfo name|vtable) for )?vkformer::.*|.* vkformer::choice_names?<.*)(@@VKFORMER_0)?$|VKFORMER_0$' \
     >"$work/exported" || true
 if [ -s "$work/exported" ]; then
   head "$work/exported" >&2

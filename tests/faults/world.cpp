@@ -114,7 +114,7 @@ Status World::carry_out(int stage, Outputs& outputs) {
   }
   if (stage == kSlices) return slices(outputs);
   if (stage == kRecord) return record(outputs);
-  if (model_->info().head != "language") return {};
+  if (model_->info().head != HeadKind::kLanguage) return {};
   if (stage == kSlicedGeneration) return sliced_generation(outputs);
   GenerateOptions options = session_->generation_defaults();
   options.beams = 2;
@@ -168,7 +168,7 @@ Status World::sliced_generation(Outputs& outputs) {
 }
 
 Status World::record_frames() {
-  const Context& context = device_->impl()->impl().context;
+  const Context& context = vulkan_of(*device_)->impl().context;
   for (auto progress = Advance::Progress::kRunning; progress == Advance::Progress::kRunning;) {
     Frame frame(context);
     VKF_ASSIGN(const Advance advance, session_->record(frame.commands(), 500));

@@ -38,7 +38,7 @@ void check(const Tokenizer& tokenizer, std::string_view text) {
   }
   if (!tokenizer.decode(encoded->ids, SpecialTokens::kInclude).ok()) __builtin_trap();
   DecodeStream stream = tokenizer.decode_stream(SpecialTokens::kInclude);
-  for (const int32_t id : encoded->ids) (void)stream.push(id);
+  for (const TokenId id : encoded->ids) (void)stream.push(id);
   (void)stream.finish();
 }
 

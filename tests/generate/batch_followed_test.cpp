@@ -35,8 +35,7 @@ TEST_SUITE("model") {
       options.lookup = 2;
       GenerationBatch looks = make_batch(model, options);
       for (const std::vector<int64_t>& eos : {std::vector<int64_t>{}, {1, 2}}) {
-        const auto constraint = constraint_of(kLists, model.info().target_vocab,
-                                              std::vector<int32_t>(eos.begin(), eos.end()));
+        const auto constraint = constraint_of(kLists, model.info().target_vocab, eos);
         std::vector<BatchRequest> requests;
         std::vector<uint64_t> ids;
         Stories stories;

@@ -18,7 +18,7 @@ inline GenerationBatch make_batch(const Model& model, const BatchOptions& option
 
 // The same without keys of earlier requests, to run them alone in.
 inline GenerationBatch make_forgetting_batch(const Model& model, BatchOptions options) {
-  options.prefix_reuse = BatchOptions::PrefixReuse::kOff;
+  options.prefix_reuse = false;
   return make_batch(model, options);
 }
 

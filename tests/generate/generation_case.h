@@ -116,7 +116,7 @@ inline std::vector<double> logits_behind(Session& session, const std::vector<int
 
 // A text of one token or more under a constraint, by tokens that stand for one byte each.
 inline std::shared_ptr<GrammarConstraint> constraint_of(const std::string& gbnf, int64_t vocab,
-                                                        const std::vector<int32_t>& ends) {
+                                                        const std::vector<TokenId>& ends) {
   std::vector<std::string> bytes(static_cast<size_t>(vocab));
   for (size_t id = 0; id < bytes.size(); ++id)
     bytes[id] = std::string(1, static_cast<char>(' ' + id));

@@ -4,9 +4,9 @@
 namespace vkformer::testing {
 namespace {
 
-Session keeping_session(const Model& model, const std::string& cache = "f32") {
+Session keeping_session(const Model& model, CacheFormat cache = CacheFormat::kF32) {
   SessionOptions options;
-  options.prefix_reuse = SessionOptions::PrefixReuse::kOn;
+  options.prefix_reuse = true;
   options.cache = cache;
   auto session = Session::create(model, options);
   REQUIRE_MESSAGE(session.ok(), session.error().message);
@@ -57,9 +57,9 @@ TEST_SUITE("model") {
   TEST_CASE("packed caches are kept by nobody") {
     if (!have_test_device()) return;
     const Model& model = golden_model("llama-gqa");
-    Session keeps = keeping_session(model, "q8");
+    Session keeps = keeping_session(model, CacheFormat::kQ8);
     SessionOptions q8;
-    q8.cache = "q8";
+    q8.cache = CacheFormat::kQ8;
     auto plain = Session::create(model, q8);
     REQUIRE(plain.ok());
     const GenerateOptions options = options_for(keeps, 1, 9, {});

@@ -34,7 +34,7 @@ TensorMap placed(const std::vector<int64_t>& positions) {
 }
 
 std::vector<std::vector<float>> embedded_rows(Session& session, const TensorMap& inputs) {
-  const auto outputs = session.run(inputs, {.hidden_states = RunOptions::HiddenStates::kOn});
+  const auto outputs = session.run(inputs, {.hidden_states = true});
   REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
   const Tensor& hidden = outputs->at("hidden_states.0");
   std::vector<std::vector<float>> rows;
@@ -70,7 +70,7 @@ TEST_SUITE("model") {
       const std::string limit = "at most " + std::to_string(most);
       CHECK_MESSAGE(refused.error().message.find(limit) != std::string::npos,
                     refused.error().message);
-      RunOptions options{.hidden_states = RunOptions::HiddenStates::kOn};
+      RunOptions options{.hidden_states = true};
       const auto exact = session->run(repeated(most), options);
       REQUIRE_MESSAGE(exact.ok(), exact.error().message);
       options.long_inputs = RunOptions::LongInputs::kClamp;

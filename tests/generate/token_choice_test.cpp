@@ -202,12 +202,11 @@ TEST_SUITE("model") {
     for (const std::vector<int64_t>& eos : {std::vector<int64_t>{}, {1}, {1, 2}}) {
       for (int most : {2, 3, 9, 20}) {
         CAPTURE(most);
-        const std::vector<int32_t> ends(eos.begin(), eos.end());
         GenerateOptions options = drawn(session, most);
         options.eos = eos;
         options.sampling.temperature = 3;
         options.return_sequences = 20;
-        options.grammar = constraint_of(gbnf, vocab, ends);
+        options.grammar = constraint_of(gbnf, vocab, eos);
         const Generation found = generate(session, {{5, 6}, {7}}, options);
         for (const auto& input : found) {
           for (const Hypothesis& one : input) {

@@ -38,7 +38,7 @@ void run_operator_case(const Device& device, const GoldenCase& golden) {
   call.inputs = golden.tensors("inputs.safetensors");
   OperatorOptions options;
   options.repeats = 2;
-  options.poison = OperatorOptions::Poison::kOn;
+  options.poison = true;
   const auto result = run_operator(device, call, options);
   REQUIRE_MESSAGE(result.ok(), golden.name << ": " << result.error().message);
   check_all(golden, golden.tensors("expected.safetensors"), result->outputs);
@@ -89,8 +89,8 @@ void run_model_case(const Device& device, const GoldenCase& golden) {
   auto session = Session::create(*model);
   REQUIRE(session.ok());
   RunOptions taps;
-  taps.attentions = RunOptions::Attentions::kOn;
-  taps.hidden_states = RunOptions::HiddenStates::kOn;
+  taps.attentions = true;
+  taps.hidden_states = true;
   const TensorMap expected = golden.tensors("expected.safetensors");
   const auto outputs = session->run(golden.tensors("inputs.safetensors"), taps);
   REQUIRE_MESSAGE(outputs.ok(), golden.name << ": " << outputs.error().message);
@@ -120,7 +120,7 @@ TEST_SUITE("model") {
     GoldenCase golden = golden_case("transformer-paper");
     golden.facts["tolerance"] = {{"abs", 2e-2}, {"rel", 2e-2}};
     ModelOptions half;
-    half.weights = "f16";
+    half.weights = WeightFormat::kF16;
     const auto model = Model::load(*test_device(), golden.path("model"), half);
     REQUIRE_MESSAGE(model.ok(), model.error().message);
     auto session = Session::create(*model);

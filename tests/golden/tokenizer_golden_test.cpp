@@ -14,10 +14,10 @@ std::vector<GoldenCase> tokenizer_cases() {
   return cases;
 }
 
-std::string streamed(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   DecodeStream stream = tokenizer.decode_stream(SpecialTokens::kExclude);
   std::string text;
-  for (int32_t id : ids) {
+  for (TokenId id : ids) {
     const auto part = stream.push(id);
     REQUIRE_MESSAGE(part.ok(), part.error().message);
     text += *part;
@@ -31,13 +31,13 @@ void check_encoding(const Tokenizer& tokenizer, const Result<Encoding>& encoding
                     const Result<Encoding>& bare, const Json& expected) {
   REQUIRE_MESSAGE(encoding.ok(), encoding.error().message);
   REQUIRE_MESSAGE(bare.ok(), bare.error().message);
-  CHECK(encoding->ids == expected.at("ids").get<std::vector<int32_t>>());
+  CHECK(encoding->ids == expected.at("ids").get<std::vector<TokenId>>());
   CHECK(encoding->tokens == expected.at("tokens").get<std::vector<std::string>>());
-  CHECK(encoding->type_ids == expected.at("type_ids").get<std::vector<int32_t>>());
-  CHECK(bare->ids == expected.at("ids_without_special").get<std::vector<int32_t>>());
+  CHECK(encoding->type_ids == expected.at("type_ids").get<std::vector<int64_t>>());
+  CHECK(bare->ids == expected.at("ids_without_special").get<std::vector<TokenId>>());
   std::vector<TextRange> offsets;
   for (const Json& range : expected.at("offsets")) {
-    offsets.push_back({range[0].get<int32_t>(), range[1].get<int32_t>()});
+    offsets.push_back({range[0].get<TokenId>(), range[1].get<int32_t>()});
   }
   CHECK(encoding->offsets == offsets);
   const std::string decoded = expected.at("decoded").get<std::string>();
@@ -50,17 +50,17 @@ void check_encoding(const Tokenizer& tokenizer, const Result<Encoding>& encoding
 void check_batch(const Tokenizer& tokenizer, const Json& batch, const Json& expected) {
   EncodeOptions options;
   options.truncation.mode = TruncationMode::kToLength;
-  options.truncation.max_length = batch.at("truncation_max_length").get<int32_t>();
+  options.truncation.max_length = batch.at("truncation_max_length").get<TokenId>();
   options.padding.mode = PaddingMode::kToLongest;
-  options.padding.pad_id = batch.at("pad_id").get<int32_t>();
+  options.padding.pad_id = batch.at("pad_id").get<TokenId>();
   const auto texts = batch.at("strings").get<std::vector<std::string>>();
   const auto rows = tokenizer.encode_batch(texts, options);
   REQUIRE_MESSAGE(rows.ok(), rows.error().message);
   REQUIRE(rows->size() == expected.at("ids").size());
   for (size_t i = 0; i < rows->size(); ++i) {
-    CHECK((*rows)[i].ids == expected.at("ids")[i].get<std::vector<int32_t>>());
+    CHECK((*rows)[i].ids == expected.at("ids")[i].get<std::vector<TokenId>>());
     CHECK((*rows)[i].attention_mask ==
-          expected.at("attention_mask")[i].get<std::vector<int32_t>>());
+          expected.at("attention_mask")[i].get<std::vector<int64_t>>());
   }
 }
 

@@ -76,7 +76,7 @@ const std::vector<const char*> kSchemas = {
 TEST_SUITE("cpu") {
   TEST_CASE("json schema: 10,000 random texts parse and are valid") {
     const auto tokens = test::walk_tokens();
-    const std::array<int32_t, 1> end = {static_cast<int32_t>(tokens.size() - 1)};
+    const std::array<TokenId, 1> end = {static_cast<TokenId>(tokens.size() - 1)};
     const auto vocabulary = GrammarVocabulary::from_bytes(tokens, end);
     REQUIRE(vocabulary.ok());
     std::mt19937 random(7);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
 
 #include "grammar/gbnf.h"
@@ -63,7 +64,7 @@ const std::vector<std::string>& small_tokens() {
 }
 
 GrammarConstraint constraint_of(const Grammar& grammar, const std::vector<std::string>& tokens) {
-  const std::array<int32_t, 1> end = {static_cast<int32_t>(tokens.size() - 1)};
+  const std::array<TokenId, 1> end = {static_cast<TokenId>(tokens.size() - 1)};
   const auto vocabulary = GrammarVocabulary::from_bytes(tokens, end);
   REQUIRE(vocabulary.ok());
   auto made = GrammarConstraint::create(grammar, *vocabulary);
@@ -117,7 +118,7 @@ int compare_with_naive(const std::string& text, std::mt19937& random, int walks,
       CHECK(state.may_end() == expected[end]);
       if (choices.empty()) break;
       const size_t chosen = choices[random() % choices.size()];
-      auto next = constraint.accept(state, static_cast<int32_t>(chosen));
+      auto next = constraint.accept(state, static_cast<TokenId>(chosen));
       REQUIRE(next.ok());
       state = *next;
       written += tokens[chosen];
@@ -193,7 +194,7 @@ TEST_SUITE("cpu") {
     GrammarConstraint constraint =
         constraint_of(grammar_of("root ::= (\"a\" \"b\"? \",\")+ \"x\""), tokens);
     const auto token = [&](const char* text) {
-      return static_cast<int32_t>(std::find(tokens.begin(), tokens.end(), text) - tokens.begin());
+      return static_cast<TokenId>(std::find(tokens.begin(), tokens.end(), text) - tokens.begin());
     };
     const GrammarState start = constraint.start();
     const GrammarState a = *constraint.accept(start, token("a"));
@@ -208,7 +209,7 @@ TEST_SUITE("cpu") {
     REQUIRE(last.ok());
     CHECK(is_allowed(*last, tokens.size() - 1));
     CHECK_FALSE(is_allowed(*last, 0));
-    const GrammarState ended = *constraint.accept(done, static_cast<int32_t>(tokens.size() - 1));
+    const GrammarState ended = *constraint.accept(done, static_cast<TokenId>(tokens.size() - 1));
     CHECK(ended.has_ended());
     CHECK_FALSE(constraint.accept(ended, token("a")).ok());
     CHECK(is_allowed(*constraint.allowed(ended), tokens.size() - 1));
@@ -226,11 +227,33 @@ TEST_SUITE("cpu") {
     says(constraint.accept(a, 1), "nothing that the grammar allows");
     says(constraint.accept(a, -1), "not in the vocabulary");
     says(constraint.accept(a, 5000), "not in the vocabulary");
-    says(constraint.accept(a, static_cast<int32_t>(tokens.size() - 2)), "has no text");
-    says(constraint.accept(a, static_cast<int32_t>(tokens.size() - 1)), "ends the text");
-    const std::array<int32_t, 1> far = {99};
+    says(constraint.accept(a, static_cast<TokenId>(tokens.size() - 2)), "has no text");
+    says(constraint.accept(a, static_cast<TokenId>(tokens.size() - 1)), "ends the text");
+    const std::array<TokenId, 1> far = {99};
     says(GrammarVocabulary::from_bytes(tokens, far), "ends at");
     says(GrammarVocabulary::from_bytes({}, {}), "from 1 to");
+  }
+
+  TEST_CASE("token masks: a state outlives its constraint, and another one refuses it") {
+    const auto& tokens = small_tokens();
+    const Grammar grammar = grammar_of("root ::= \"ab\"");
+    std::optional<GrammarConstraint> constraint = constraint_of(grammar, tokens);
+    const GrammarState begun = *constraint->accept_text(constraint->start(), "a");
+    const GrammarState done = *constraint->accept_text(begun, "b");
+    constraint.reset();
+    CHECK_FALSE(begun.may_end());
+    CHECK(done.may_end());
+    CHECK_FALSE(done.has_ended());
+    GrammarConstraint other = constraint_of(grammar, tokens);
+    const auto refuses = [](const auto& result) {
+      REQUIRE_FALSE(result.ok());
+      CHECK(result.error().code == ErrorCode::kInvalidArgument);
+      CHECK(result.error().message.find("another constraint") != std::string::npos);
+    };
+    refuses(other.accept(begun, 1));
+    refuses(other.accept_text(begun, "b"));
+    refuses(other.allowed(begun));
+    refuses(other.allowed_within(begun, 3));
   }
 
   TEST_CASE("token masks: old columns are forgotten and held ones stay") {
@@ -245,7 +268,7 @@ TEST_SUITE("cpu") {
     for (int walk = 0; walk < 30; ++walk) {
       GrammarState state = held;
       for (int step = 0; step < 2000; ++step) {
-        const int32_t token = static_cast<int32_t>(random() % 20);
+        const TokenId token = static_cast<TokenId>(random() % 20);
         auto next = constraint.accept(state, token);
         if (next.ok()) state = *next;
       }

@@ -8,7 +8,7 @@ using test::is_allowed;
 
 namespace {
 
-std::string bytes(const Tokenizer& tokenizer, int32_t id) {
+std::string bytes(const Tokenizer& tokenizer, TokenId id) {
   const auto made = tokenizer.token_bytes(id);
   REQUIRE_MESSAGE(made.ok(), (made.ok() ? std::string() : made.error().message));
   return *made;
@@ -67,7 +67,7 @@ TEST_SUITE("cpu") {
     const Tokenizer tokenizer =
         with_decoder(R"({"type": "ByteLevel"})",
                      "{\"[UNK]\": 0, \"\u0120a\": 1, \"\u00c3\": 2, \"\u00a9\": 3, \"a\": 4}");
-    const std::array<int32_t, 1> end = {9};
+    const std::array<TokenId, 1> end = {9};
     const auto vocabulary = GrammarVocabulary::create(tokenizer, 10, end);
     REQUIRE(vocabulary.ok());
     const auto grammar = Grammar::from_gbnf("root ::= \"a a\" \"\xC3\xA9\"");
@@ -75,11 +75,11 @@ TEST_SUITE("cpu") {
     auto constraint = GrammarConstraint::create(*grammar, *vocabulary);
     REQUIRE(constraint.ok());
     GrammarState state = constraint->start();
-    for (const int32_t token : {4, 1, 2, 3, 9}) {
+    for (const TokenId token : {4, 1, 2, 3, 9}) {
       const auto allowed = constraint->allowed(state);
       REQUIRE(allowed.ok());
       for (size_t i = 0; i < 10; ++i) {
-        CHECK(is_allowed(*allowed, i) == (static_cast<int32_t>(i) == token));
+        CHECK(is_allowed(*allowed, i) == (static_cast<TokenId>(i) == token));
       }
       auto next = constraint->accept(state, token);
       REQUIRE(next.ok());

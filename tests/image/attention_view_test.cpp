@@ -61,7 +61,7 @@ TEST_SUITE("cpu") {
           Tensor::from_floats({2, 2, 1, 3}, values);
     }
     outputs["cross_attentions.x"] = Tensor::from_floats({1}, std::vector<float>{0});
-    const auto maps = attention_maps_from(outputs, "cross", 1);
+    const auto maps = attention_maps_from(outputs, MapKind::kCross, 1);
     REQUIRE(maps.ok());
     CHECK(maps->heads == 2);
     CHECK(maps->rows == 1);
@@ -71,12 +71,11 @@ TEST_SUITE("cpu") {
     CHECK(maps->layers[2].layer == 10);
     CHECK(maps->layers[2].values == std::vector<float>{1006, 1007, 1008, 1009, 1010, 1011});
 
-    CHECK(holds(message_of(attention_maps_from(outputs, "self")), "attentions."));
-    CHECK(holds(message_of(attention_maps_from(outputs, "both")), "both"));
-    CHECK(holds(message_of(attention_maps_from(outputs, "cross", 2)), "2"));
-    CHECK(holds(message_of(attention_maps_from(outputs, "cross", -1)), "-1"));
+    CHECK(holds(message_of(attention_maps_from(outputs, MapKind::kSelf)), "attentions."));
+    CHECK(holds(message_of(attention_maps_from(outputs, MapKind::kCross, 2)), "2"));
+    CHECK(holds(message_of(attention_maps_from(outputs, MapKind::kCross, -1)), "-1"));
     outputs["cross_attentions.3"] = Tensor::from_floats({1, 1, 1, 1}, std::vector<float>{0});
-    CHECK(holds(message_of(attention_maps_from(outputs, "cross")), "cross_attentions.3"));
+    CHECK(holds(message_of(attention_maps_from(outputs, MapKind::kCross)), "cross_attentions.3"));
   }
 
   TEST_CASE("attention maps: the mean over heads") {

@@ -13,8 +13,10 @@
 namespace vkformer::testing {
 namespace {
 
-TensorMap outputs_of(const std::string& directory, const std::string& weights,
-                     const TensorMap& inputs) {
+using W = WeightFormat;
+using C = CacheFormat;
+
+TensorMap outputs_of(const std::string& directory, WeightFormat weights, const TensorMap& inputs) {
   ModelOptions options;
   options.weights = weights;
   const auto model = Model::load(*test_device(), directory, options);
@@ -43,7 +45,7 @@ std::string g2p() {
   return VKFORMER_SOURCE_DIR "/models/g2p-en";
 }
 
-std::string spoken(const std::string& weights, const std::string& cache, const std::string& word) {
+std::string spoken(WeightFormat weights, CacheFormat cache, const std::string& word) {
   TaskOptions options;
   options.model.weights = weights;
   options.session.cache = cache;
@@ -60,9 +62,9 @@ TEST_SUITE("model") {
   TEST_CASE("a quantised directory gives the bits of weights quantised at load") {
     if (!have_test_device()) return;
     for (const char* name : {"gpt2-batch", "marian-base"}) {
-      for (const char* weights : {"q8", "q4", "q4m"}) {
+      for (const W weights : {W::kQ8, W::kQ4, W::kQ4M}) {
         CAPTURE(name);
-        CAPTURE(weights);
+        CAPTURE(choice_name(weights));
         const GoldenCase golden = golden_case(name);
         test::TempDir target;
         const auto report =
@@ -72,7 +74,7 @@ TEST_SUITE("model") {
         CHECK(report->bytes_after < report->bytes_before);
         const TensorMap inputs = golden.tensors("inputs.safetensors");
         const TensorMap at_load = outputs_of(golden.path("model"), weights, inputs);
-        const TensorMap stored = outputs_of(target.path(), "stored", inputs);
+        const TensorMap stored = outputs_of(target.path(), W::kAsStored, inputs);
         REQUIRE(at_load.size() == stored.size());
         for (const auto& [bound_output, tensor] : stored) {
           const auto& output = bound_output;
@@ -87,18 +89,18 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     // The error of one product (docs/numerics.md) adds up over those that a token passes: four in
     // each of two layers, and the head.
-    const std::pair<const char*, double> kOneProduct[] = {
-        {"f16", 2e-4}, {"bf16", 1.6e-3}, {"q8", 4e-3}, {"q4m", 5.6e-2}, {"q4", 6.4e-2}};
+    const std::pair<W, double> kOneProduct[] = {
+        {W::kF16, 2e-4}, {W::kBF16, 1.6e-3}, {W::kQ8, 4e-3}, {W::kQ4M, 5.6e-2}, {W::kQ4, 6.4e-2}};
     constexpr double kProducts = 9;
     for (const char* name : {"gpt2-batch", "llama-gqa"}) {
       const GoldenCase golden = golden_case(name);
       const TensorMap inputs = golden.tensors("inputs.safetensors");
-      const TensorMap exact = outputs_of(golden.path("model"), "f32", inputs);
+      const TensorMap exact = outputs_of(golden.path("model"), W::kF32, inputs);
       double before = 0;
       for (const auto& [bound_weights, product] : kOneProduct) {
         const auto& weights = bound_weights;
         CAPTURE(name);
-        CAPTURE(weights);
+        CAPTURE(choice_name(weights));
         const TensorMap rounded = outputs_of(golden.path("model"), weights, inputs);
         const double error = relative_error(rounded.at("logits"), exact.at("logits"));
         CHECK(error < kProducts * product);
@@ -111,13 +113,13 @@ TEST_SUITE("model") {
   TEST_CASE("words sound the same with small weights and small caches") {
     if (!have_test_device()) return;
     for (const char* word : {"attention", "transformer"}) {
-      const std::string exact = spoken("f32", "f32", word);
+      const std::string exact = spoken(W::kF32, C::kF32, word);
       CHECK_FALSE(exact.empty());
-      for (const char* cache : {"f16", "q8"}) CHECK(spoken("f32", cache, word) == exact);
-      for (const char* weights : {"bf16", "q8", "q4m"}) {
-        CHECK(spoken(weights, "f32", word) == exact);
+      for (const C cache : {C::kF16, C::kQ8}) CHECK(spoken(W::kF32, cache, word) == exact);
+      for (const W weights : {W::kBF16, W::kQ8, W::kQ4M}) {
+        CHECK(spoken(weights, C::kF32, word) == exact);
       }
-      CHECK(spoken("q8", "q8", word) == exact);
+      CHECK(spoken(W::kQ8, C::kQ8, word) == exact);
     }
   }
 
@@ -127,7 +129,7 @@ TEST_SUITE("model") {
     const auto model = Model::load(*test_device(), golden.path("model"));
     REQUIRE(model.ok());
     int64_t bytes[3] = {};
-    const char* kCaches[] = {"f32", "f16", "q8"};
+    const C kCaches[] = {C::kF32, C::kF16, C::kQ8};
     for (size_t i = 0; i < 3; ++i) {
       auto session = Session::create(*model, {.cache = kCaches[i]});
       REQUIRE_MESSAGE(session.ok(), session.error().message);
@@ -141,22 +143,21 @@ TEST_SUITE("model") {
     }
     CHECK(2 * bytes[1] == bytes[0]);
     CHECK(bytes[2] * 32 == bytes[0] * 9);
-    CHECK_FALSE(Session::create(*model, {.cache = "q5"}).ok());
   }
 }
 
 TEST_SUITE("cpu") {
   TEST_CASE("quantise_model refuses what has no end or no meaning") {
-    const auto refused = [](const std::string& target, const std::string& weights,
+    const auto refused = [](const std::string& target, WeightFormat weights,
                             const std::string& part) {
       const auto report = quantise_model(g2p(), target, {.weights = weights});
       REQUIRE_FALSE(report.ok());
       CHECK_MESSAGE(test::contains(report.error().message, part), report.error().message);
     };
     test::TempDir target;
-    refused(target.path(), "f32", "[weights]");
-    refused(target.path(), "q5", "q5");
-    refused(g2p(), "q8", "model's directory");
+    refused(target.path(), W::kF32, "[weights] is 'f32'");
+    refused(target.path(), W::kAsStored, "[weights] is 'stored'");
+    refused(g2p(), W::kQ8, "model's directory");
     CHECK_FALSE(quantise_model(target.path(), target.path() + "/out", {}).ok());
     const auto made = quantise_model(g2p(), target.path() + "/a/b", {});
     REQUIRE_MESSAGE(made.ok(), made.error().message);

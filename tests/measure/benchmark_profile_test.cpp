@@ -11,7 +11,7 @@ using namespace vkformer;
 namespace {
 
 Result<Model> load_small(const std::shared_ptr<VulkanDevice>& device) {
-  return Model::load(Device(device), std::string(VKFORMER_SOURCE_DIR) + "/models/g2p-en");
+  return Model::load(device_of(device), std::string(VKFORMER_SOURCE_DIR) + "/models/g2p-en");
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ Result<Model> load_small(const std::shared_ptr<VulkanDevice>& device) {
 TEST_SUITE("model") {
   TEST_CASE("a profile has every dispatch of what ran, and changes no result") {
     VKF_TEST_DEVICE(device);
-    const Device handle(device);
+    const Device handle = device_of(device);
     const auto model = load_small(device);
     REQUIRE_MESSAGE(model.ok(), model.error().message);
     auto plain = Session::create(*model);

@@ -43,7 +43,7 @@ void check_message(const Result<Run>& run, const std::string& part) {
 TEST_SUITE("gpu") {
   TEST_CASE("the roofline is positive") {
     VKF_TEST_DEVICE(device);
-    const auto roofline = measure_roofline(Device(device));
+    const auto roofline = measure_roofline(device_of(device));
     REQUIRE_MESSAGE(roofline.ok(), roofline.error().message);
     CHECK(roofline->fma_gflops > 0);
     CHECK(roofline->copy_gbytes > 0);
@@ -53,8 +53,8 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("a product's benchmark gives times and the same bits twice") {
     VKF_TEST_DEVICE(device);
-    const auto first = benchmark_gemm(Device(device), small_gemm());
-    const auto again = benchmark_gemm(Device(device), small_gemm());
+    const auto first = benchmark_gemm(device_of(device), small_gemm());
+    const auto again = benchmark_gemm(device_of(device), small_gemm());
     REQUIRE_MESSAGE(first.ok(), first.error().message);
     REQUIRE_MESSAGE(again.ok(), again.error().message);
     CHECK(first->ms_median > 0);
@@ -70,7 +70,7 @@ TEST_SUITE("gpu") {
     VKF_TEST_DEVICE(device);
     GemmBenchmark options = small_gemm();
     const auto single = run_gemm(device, options);
-    options.weights = "f16";
+    options.weights = WeightFormat::kF16;
     const auto half = run_gemm(device, options);
     REQUIRE_MESSAGE(single.ok(), single.error().message);
     REQUIRE_MESSAGE(half.ok(), half.error().message);
@@ -91,7 +91,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("an encoder stack's benchmark gives times and the same bits twice") {
     VKF_TEST_DEVICE(device);
     const auto first = run_encoder(device, small_encoder());
-    const auto again = benchmark_encoder(Device(device), small_encoder());
+    const auto again = benchmark_encoder(device_of(device), small_encoder());
     REQUIRE_MESSAGE(first.ok(), first.error().message);
     REQUIRE_MESSAGE(again.ok(), again.error().message);
     CHECK(first->time.ms_median > 0);
@@ -121,8 +121,8 @@ TEST_SUITE("gpu") {
     gemm.repeats = -3;
     check_message(run_gemm(device, gemm), "repeats is -3");
     gemm = small_gemm();
-    gemm.weights = "f8";
-    check_message(run_gemm(device, gemm), "weights is 'f8'");
+    gemm.weights = WeightFormat::kAsStored;
+    check_message(run_gemm(device, gemm), "weights is 'stored'");
     EncoderBenchmark encoder = small_encoder();
     encoder.heads = 5;
     check_message(run_encoder(device, encoder), "multiple of the 5 heads");

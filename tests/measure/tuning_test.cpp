@@ -27,7 +27,7 @@ struct Bench {
     std::error_code error;
     fs::remove_all(folder, error);
   }
-  std::shared_ptr<VulkanDevice> device(DeviceOptions::Tuning tuning) {
+  std::shared_ptr<VulkanDevice> device(bool tuning) {
     DeviceOptions options = test_device_options();
     options.cache_directory = folder.string();
     options.tuning = tuning;
@@ -59,7 +59,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("a planted tuning changes the choice, and results stay the same but for rounding") {
     if (!test_device()) return;
     Bench bench("vkformer_tuning_planted");
-    const auto plain = bench.device(DeviceOptions::Tuning::kOff);
+    const auto plain = bench.device(false);
     const auto usual = run_gemm(plain, few_rows());
     REQUIRE(usual.ok());
     // Tiles that no table asks for at two rows.
@@ -70,8 +70,8 @@ TEST_SUITE("gpu") {
     const MatmulTuning tuning{{{planted}, {}}};
     REQUIRE(write_tuning(impl.tuning_file, {impl.cache_key, plain->caps().tier}, tuning).ok());
 
-    CHECK(bench.device(DeviceOptions::Tuning::kOff)->caps().tuned_matmul == MatmulTuning{});
-    const auto tuned = bench.device(DeviceOptions::Tuning::kOn);
+    CHECK(bench.device(false)->caps().tuned_matmul == MatmulTuning{});
+    const auto tuned = bench.device(true);
     CHECK(tuned->caps().tuned_matmul == tuning);
     const auto run = run_gemm(tuned, few_rows());
     REQUIRE(run.ok());
@@ -87,11 +87,11 @@ TEST_SUITE("gpu") {
   TEST_CASE("a damaged tuning is ignored with a message") {
     if (!test_device()) return;
     Bench bench("vkformer_tuning_damaged");
-    const auto plain = bench.device(DeviceOptions::Tuning::kOff);
+    const auto plain = bench.device(false);
     const std::string path = plain->impl().tuning_file;
     fs::create_directories(fs::path(path).parent_path());
     std::ofstream(path, std::ios::binary) << "vkformer tuning 1 of 0.1.0\nkey 1 2 3";
-    const auto device = bench.device(DeviceOptions::Tuning::kOn);
+    const auto device = bench.device(true);
     CHECK(device->caps().tuned_matmul == MatmulTuning{});
     CHECK(bench.was_said("is damaged"));
     CHECK(bench.was_said(path));
@@ -101,7 +101,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("the tuner writes a file that a device reads") {
     if (!test_device()) return;
     Bench bench("vkformer_tuning_written");
-    const auto device = bench.device(DeviceOptions::Tuning::kOff);
+    const auto device = bench.device(false);
     TuneOptions options;
     options.effort = TuneOptions::Effort::kQuick;
     options.ms_per_choice = 0.01;
@@ -115,7 +115,7 @@ TEST_SUITE("gpu") {
       CHECK(choice.winner_ms <= choice.usual_ms);
       CHECK((choice.winner == choice.usual) == (choice.winner_ms == choice.usual_ms));
     }
-    const auto tuned = bench.device(DeviceOptions::Tuning::kOn);
+    const auto tuned = bench.device(true);
     CHECK(tuned->caps().tuned_matmul[0].size() == 6);
     CHECK(tuned->caps().tuned_matmul[1].size() == 6);
     CHECK_FALSE(bench.was_said("[tuning]"));
@@ -124,7 +124,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("the tuner refuses impossible options") {
     if (!test_device()) return;
     const auto message = [](const TuneOptions& options) {
-      const auto report = tune_matmul(test_device()->impl(), options);
+      const auto report = tune_matmul(vulkan_of(*test_device()), options);
       return report.ok() ? std::string() : report.error().message;
     };
     TuneOptions options;

@@ -61,16 +61,16 @@ TEST_SUITE("cpu") {
       const Shown& shown = found->second;
       CHECK(shown.cases >= 1);
       for (HeadKind head : traits.heads) {
-        CHECK_MESSAGE(shown.heads.count(head) == 1, "no case with head " << head_name(head));
+        CHECK_MESSAGE(shown.heads.count(head) == 1, "no case with head " << choice_name(head));
       }
       for (HeadKind head : shown.heads) {
         CHECK_MESSAGE(
             std::find(traits.heads.begin(), traits.heads.end(), head) != traits.heads.end(),
-            "a case has the head " << head_name(head) << ", which is not claimed");
+            "a case has the head " << choice_name(head) << ", which is not claimed");
       }
       CHECK(shown.sources == std::set<SourceKind>{traits.source});
       CHECK(shown.generates == traits.generates());
-      CHECK(shown.maps == (traits.maps != FamilyTraits::Maps::kNone));
+      CHECK(shown.maps == (traits.maps != MapCoverage::kNone));
       CHECK_FALSE(std::string(traits.inputs).empty());
     }
     for (const auto& [bound_name, shown] : families) {
@@ -89,11 +89,11 @@ TEST_SUITE("cpu") {
       return f.family == "whisper";
     });
     REQUIRE(whisper != facts.end());
-    CHECK(whisper->kind == "encoder-decoder");
-    CHECK(whisper->source == "features");
-    CHECK(whisper->heads == std::vector<std::string>{"none", "language"});
+    CHECK(whisper->kind == ModelKind::kEncoderDecoder);
+    CHECK(whisper->source == SourceKind::kFeatures);
+    CHECK(whisper->heads == std::vector<HeadKind>{HeadKind::kNone, HeadKind::kLanguage});
     CHECK(whisper->generates);
-    CHECK(whisper->attention_maps == "layers");
+    CHECK(whisper->attention_maps == MapCoverage::kLayers);
   }
 }
 

@@ -17,9 +17,9 @@ namespace {
 std::vector<Device> devices_of_all_tiers() {
   std::vector<Device> list;
   if (!have_test_device()) return list;
-  for (int tier = 0; tier <= static_cast<int>(test_device()->impl()->caps().tier); ++tier) {
+  for (int tier = 0; tier <= static_cast<int>(vulkan_of(*test_device())->caps().tier); ++tier) {
     DeviceOptions options = test_device_options();
-    options.tier = tier_name(static_cast<Tier>(tier));
+    options.tier = static_cast<Tier>(tier);
     auto device = make_test_device(options, test_device_tweaks());
     REQUIRE_MESSAGE(device.ok(), device.error().message);
     list.push_back(*device);
@@ -66,9 +66,9 @@ void check_near(const std::vector<float>& actual, const std::vector<float>& expe
   CHECK(worst <= share * largest);
 }
 
-void check_product(const Device& device, const Array& a, const Array& b, const char* weights) {
+void check_product(const Device& device, const Array& a, const Array& b, WeightFormat weights) {
   OperatorOptions options;
-  options.precision = "f16";
+  options.precision = Precision::kF16;
   options.weights = weights;
   const OperatorCall call{
       "gemm", "{}", {{"A", reference::to_tensor(a)}, {"B", reference::to_tensor(b)}}};
@@ -76,7 +76,7 @@ void check_product(const Device& device, const Array& a, const Array& b, const c
   REQUIRE_MESSAGE(run.ok(), run.error().message);
   const Array expected = *reference::matmul(a, b, {});
   const std::vector<float> wanted(expected.data.begin(), expected.data.end());
-  CAPTURE(device.tier());
+  CAPTURE(choice_name(device.tier()));
   CAPTURE(a.dim(0));
   check_near(*run->outputs.at("Y").to_floats(), wanted, 0.01f);
 }
@@ -92,11 +92,11 @@ TEST_SUITE("model") {
     folder.write("config.json", model.config.dump());
     REQUIRE(write_tensor_file(folder.file("model.safetensors"), model.tensors).ok());
     for (const Device& device : devices_of_all_tiers()) {
-      CAPTURE(device.tier());
-      for (const char* weights : {"stored", "q8"}) {
+      CAPTURE(choice_name(device.tier()));
+      for (const WeightFormat weights : {WeightFormat::kAsStored, WeightFormat::kQ8}) {
         const auto expected = logits_of(device, folder.path(), {.weights = weights});
         const auto half =
-            logits_of(device, folder.path(), {.weights = weights, .precision = "f16"});
+            logits_of(device, folder.path(), {.weights = weights, .precision = Precision::kF16});
         check_near(half, expected, 0.02f);
       }
     }
@@ -107,13 +107,13 @@ TEST_SUITE("model") {
     // As a GPU with room for the smallest blocks only, which compile soonest.
     const auto device = make_test_device(test_device_options(), test_device_tweaks());
     REQUIRE_MESSAGE(device.ok(), device.error().message);
-    DeviceCaps& caps = device->impl()->impl().context.caps;
+    DeviceCaps& caps = vulkan_of(*device)->impl().context.caps;
     caps.device_class = DeviceClass::kDiscrete;
     caps.limits.max_shared_bytes = 16384;
     // Longer than the model's window of 128 bytes.
     std::vector<int64_t> ids;
     for (int64_t i = 0; i < 2 * 150; ++i) ids.push_back(32 + i * i % 90);
-    const auto logits = [&](const char* precision) {
+    const auto logits = [&](Precision precision) {
       const auto model =
           Model::load(*device, std::string(VKFORMER_SOURCE_DIR) + "/models/shakespeare",
                       {.precision = precision});
@@ -123,7 +123,7 @@ TEST_SUITE("model") {
       const char* attention = caps.matrix2() ? "attention_units_nv__" : "attention_units__";
       for (const char* kernel : {attention, "matmul_units__"}) {
         CAPTURE(kernel);
-        CHECK((plan->find(kernel) != std::string::npos) == (precision == std::string("f16")));
+        CHECK((plan->find(kernel) != std::string::npos) == (precision == Precision::kF16));
       }
       auto session = Session::create(*model);
       REQUIRE_MESSAGE(session.ok(), session.error().message);
@@ -131,7 +131,7 @@ TEST_SUITE("model") {
       REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
       return *outputs->at("logits").to_floats();
     };
-    check_near(logits("f16"), logits("f32"), 0.02f);
+    check_near(logits(Precision::kF16), logits(Precision::kF32), 0.02f);
   }
 }
 
@@ -144,15 +144,15 @@ TEST_SUITE("gpu") {
         Array b = reference::round_to_f16(random_array({33, 70}, 4));
         a[7] = 70000;
         a[rows * 33 - 1] = -3e9;
-        check_product(device, a, b, "f16");
+        check_product(device, a, b, WeightFormat::kF16);
         // Each factor fits, their products do not.
         for (double& value : a.data) value = value < 0 ? -300 : 301;
         for (double& value : b.data) value *= 512;
-        check_product(device, reference::round_to_f16(a), b, "f16");
+        check_product(device, reference::round_to_f16(a), b, WeightFormat::kF16);
         // And so for weights that a half cannot hold.
         b = round_to_format(random_array({33, 70}, 6), MatrixFormat::kBF16);
         b[5] = 98304;
-        check_product(device, random_array({rows, 33}, 5), b, "bf16");
+        check_product(device, random_array({rows, 33}, 5), b, WeightFormat::kBF16);
       }
     }
   }
@@ -163,7 +163,7 @@ TEST_SUITE("gpu") {
                   k = random_array({1, 2, 37, 24}, 6, 300);
       const Array v = random_array({1, 2, 37, 24}, 7, 1e6);
       OperatorOptions options;
-      options.precision = "f16";
+      options.precision = Precision::kF16;
       const OperatorCall call{"attention",
                               "{}",
                               {{"Q", reference::to_tensor(q)},
@@ -172,7 +172,7 @@ TEST_SUITE("gpu") {
       const auto run = run_operator(device, call, options);
       REQUIRE_MESSAGE(run.ok(), run.error().message);
       const Array expected = *reference::attention(q, k, v);
-      CAPTURE(device.tier());
+      CAPTURE(choice_name(device.tier()));
       check_near(*run->outputs.at("output").to_floats(),
                  {expected.data.begin(), expected.data.end()}, 0.01f);
     }

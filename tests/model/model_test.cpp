@@ -147,6 +147,14 @@ TEST_SUITE("cpu") {
     CHECK((*marian)->generation().beams == 1);
   }
 
+  TEST_CASE("an early_stopping that is no choice is an error of its file") {
+    const auto family = load(kMarian, {{"early_stopping", "soon"}});
+    REQUIRE_FALSE(family.ok());
+    CHECK(family.error().code == ErrorCode::kInvalidFile);
+    CHECK(family.error().message.find("[early_stopping] is 'soon'") != std::string::npos);
+    CHECK(family.error().message.find("false, true or never") != std::string::npos);
+  }
+
   TEST_CASE("generation_config.json wins over config.json, and every setting is read") {
     const Json generation = {{"eos_token_id", {3, 4}},
                              {"pad_token_id", 5},
@@ -177,7 +185,7 @@ TEST_SUITE("cpu") {
     CHECK(g.max_new_tokens == 39);
     CHECK(g.min_new_tokens == 2);
     CHECK(g.length_penalty == 0.5);
-    CHECK(g.early_stopping == "never");
+    CHECK(g.early_stopping == EarlyStopping::kNever);
     CHECK(g.forced_eos == 3);
     CHECK(g.forced_bos == 7);
     CHECK(g.suppress == std::vector<int64_t>{8, 9, 11, 12});

@@ -149,7 +149,7 @@ TEST_SUITE("gpu") {
     TensorMap inputs = golden.tensors("inputs.safetensors");
     inputs.erase("attention_mask");
     RunOptions options;
-    options.attentions = RunOptions::Attentions::kOn;
+    options.attentions = true;
     options.attention_layer = 0;  // deeper ones see what the temperature has changed
     options.attention_head = 1;
     options.attention_values = RunOptions::AttentionValues::kScores;

@@ -24,7 +24,7 @@ std::string kernel_of(const PreparedOperator& op, const DeviceCaps& caps) {
 // The test device, if it has arrays of buffers.
 std::shared_ptr<VulkanDevice> device_with_tables() {
   if (!have_test_device()) return nullptr;
-  if (test_device()->impl()->caps().tables()) return test_device()->impl();
+  if (vulkan_of(*test_device())->caps().tables()) return vulkan_of(*test_device());
   MESSAGE("skipped: this device or tier has no arrays of buffers");
   return nullptr;
 }
@@ -35,9 +35,9 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p) {
   GraphRunOptions options;
   options.poison = GraphRunOptions::Poison::kOn;
   options.repeats = 3;
-  options.caps = wanting_literals(test_device()->impl()->caps());
+  options.caps = wanting_literals(vulkan_of(*test_device())->caps());
   REQUIRE(kernel_of(op, *options.caps) == kKernel);
-  const auto report = run_graph(test_device()->impl(), op.graph, op.inputs, options);
+  const auto report = run_graph(vulkan_of(*test_device()), op.graph, op.inputs, options);
   REQUIRE_MESSAGE(report.ok(), report.error().message);
   check_close(report->outputs.at("y"), reference_outputs(c, p).output,
               tolerance_for(DType::kF32, c.keys + c.head_width));
@@ -72,7 +72,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("stationary attention with every mask and bias, alone and together") {
     if (!device_with_tables()) return;
     // Other compilers take seconds for every kind of terms.
-    const uint32_t step = test_device()->impl()->caps().compiler.wants_literals ? 1 : 5;
+    const uint32_t step = vulkan_of(*test_device())->caps().compiler.wants_literals ? 1 : 5;
     for (uint32_t terms = 0; terms < 16; terms += step) {
       AttentionCase c = sized(21, 70);
       c.batch = c.heads = c.kv_heads = 2;

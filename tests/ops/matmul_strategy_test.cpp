@@ -47,8 +47,8 @@ std::vector<std::shared_ptr<VulkanDevice>> devices() {
   for (const TierDevice& device : tier_devices()) {
     if (!device.wide) list.push_back(device.device);
   }
-  if (!list.empty() && test_device()->impl()->caps().fp16()) {
-    list.push_back(test_device()->impl());
+  if (!list.empty() && vulkan_of(*test_device())->caps().fp16()) {
+    list.push_back(vulkan_of(*test_device()));
   }
   return list;
 }
@@ -56,8 +56,8 @@ std::vector<std::shared_ptr<VulkanDevice>> devices() {
 void add_run(std::vector<ProductRun>& runs, const DeviceCaps& caps, Precision precision,
              const MatmulChoice& choice, const std::string& what = "") {
   const bool beside = !what.empty() || precision == Precision::kF16;
-  runs.push_back({std::string(tier_name(caps.tier)) + " " + choice_text(choice) + " " + what, caps,
-                  precision, choice, beside});
+  runs.push_back({std::string(choice_name(caps.tier)) + " " + choice_text(choice) + " " + what,
+                  caps, precision, choice, beside});
 }
 
 MatmulChoice choice_of(MatmulStrategy strategy, uint8_t rows = 0, uint8_t lanes = 0,

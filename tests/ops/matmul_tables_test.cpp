@@ -18,7 +18,7 @@ constexpr KernelId kShortKernel = KernelId::matmul_stationary__f32_any_f32_table
 // The test device as one whose compiler wants literals, if it has arrays of buffers.
 std::optional<ProductRun> table_run(const MatmulChoice& choice) {
   if (!have_test_device()) return std::nullopt;
-  DeviceCaps caps = test_device()->impl()->caps();
+  DeviceCaps caps = vulkan_of(*test_device())->caps();
   caps.compiler.wants_literals = true;
   if (can_run(choice, caps)) return ProductRun{choice_text(choice), caps, Precision::kF32, choice};
   MESSAGE("skipped: this device or tier has no arrays of buffers");
@@ -35,7 +35,7 @@ void check_table(const ProductRun& run, const ProductCase& c, const Product& pro
   CAPTURE(c.n);
   CAPTURE(c.k);
   REQUIRE(launched(run, product.problem).table_part_bytes > 0);
-  check_product(c, product, run_product(test_device()->impl(), product, run),
+  check_product(c, product, run_product(vulkan_of(*test_device()), product, run),
                 tolerance_for(DType::kF32, c.k));
 }
 
@@ -93,7 +93,7 @@ TEST_SUITE("gpu") {
     if (!run) return;
     size_t i = 0;
     const bool meant =
-        test_device()->impl()->caps().compiler.wants_literals;  // others compile for seconds
+        vulkan_of(*test_device())->caps().compiler.wants_literals;  // others compile for seconds
     for (uint32_t m : {1u, 5u, 300u}) {  // of several blocks of rows, the last
       for (uint32_t n : {1u, 7u, 8u, 31u, 33u, 64u, 131u}) {
         for (uint32_t k : {64u, 128u, 192u, 384u}) {
@@ -120,7 +120,7 @@ TEST_SUITE("gpu") {
       std::vector<uint32_t> first;
       for (uint32_t m : {1u, 2u, 4u, 5u, 21u, 261u}) {
         product.problem.params.m = m;
-        const std::vector<uint32_t> y = run_product(test_device()->impl(), product, *run, 10);
+        const std::vector<uint32_t> y = run_product(vulkan_of(*test_device()), product, *run, 10);
         const std::vector<uint32_t> row = product_row(product, y, 0);
         if (first.empty()) first = row;
         CHECK(row == first);

@@ -21,7 +21,7 @@ std::shared_ptr<GrammarConstraint> small_letters() {
   std::vector<std::string> bytes;
   for (int id = 0; id < kEnd; ++id) bytes.emplace_back(1, static_cast<char>(id));
   bytes.emplace_back();
-  const std::vector<int32_t> ends = {kEnd};
+  const std::vector<TokenId> ends = {kEnd};
   auto grammar = Grammar::from_gbnf("root ::= [a-z ]*");
   REQUIRE_MESSAGE(grammar.ok(), grammar.error().message);
   auto vocabulary = GrammarVocabulary::from_bytes(bytes, ends);
@@ -58,7 +58,7 @@ void check_both_parts(const std::multiset<std::string>& ops) {
 TEST_SUITE("model") {
   TEST_CASE("a profile has both parts of a step that a grammar cuts") {
     VKF_TEST_DEVICE(device);
-    const Device handle(device);
+    const Device handle = device_of(device);
     const Generation expected = generate_letters(handle);
     REQUIRE(start_profile(handle).ok());
     const Generation generation = generate_letters(handle);
@@ -73,7 +73,7 @@ TEST_SUITE("model") {
 
   TEST_CASE("every dispatch of a step that a grammar cuts is looked at") {
     VKF_TEST_DEVICE(device);
-    const Device handle(device);
+    const Device handle = device_of(device);
     const Generation expected = generate_letters(handle);
     std::set<std::pair<std::string, std::string>> seen;
     std::multiset<std::string> ops;

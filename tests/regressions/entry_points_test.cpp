@@ -202,7 +202,7 @@ TEST_SUITE("cpu") {
           }).ok());
     CHECK(check_failing("matches", [&] { return grammar->matches("cdef!"); }).ok());
     const std::vector<std::string> bytes = {"a", "b", "ab", "c", "!", ""};
-    const std::vector<int32_t> ends = {5};
+    const std::vector<TokenId> ends = {5};
     const auto vocabulary =
         check_failing("from_bytes", [&] { return GrammarVocabulary::from_bytes(bytes, ends); });
     auto constraint = check_failing(

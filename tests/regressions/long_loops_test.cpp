@@ -24,7 +24,7 @@ Array spiked(const Shape& shape, uint32_t seed) {
 
 std::vector<float> run(const TierDevice& device, const OperatorCall& call, const char* output) {
   OperatorOptions options;
-  options.poison = OperatorOptions::Poison::kOn;
+  options.poison = true;
   auto result = run_operator_call(device.device, call, options);
   REQUIRE_MESSAGE(result.ok(), result.error().message);
   return result->outputs.at(output).to_floats().value();

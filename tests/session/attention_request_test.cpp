@@ -50,7 +50,7 @@ TEST_SUITE("model") {
     const GoldenCase golden = golden_case("bert-holes");
     Session session = open_session(golden);
     // Scores of layer 0 depend on no softmax before it.
-    const RunOptions raw{.attentions = RunOptions::Attentions::kOn,
+    const RunOptions raw{.attentions = true,
                          .attention_layer = 0,
                          .attention_values = RunOptions::AttentionValues::kScores};
     const TensorMap plain = outputs_of(session, golden, raw);
@@ -58,8 +58,7 @@ TEST_SUITE("model") {
     const std::vector<float> scores = floats(plain, "attentions.0");
     for (double tau : {1e-9, 0.3, 1.0, 7.0, 1e9}) {
       CAPTURE(tau);
-      const RunOptions options{
-          .attentions = RunOptions::Attentions::kOn, .attention_layer = 0, .temperature = tau};
+      const RunOptions options{.attentions = true, .attention_layer = 0, .temperature = tau};
       const std::vector<float> map = floats(outputs_of(session, golden, options), "attentions.0");
       const std::vector<double> wanted = softmax_rows(scores, width, tau);
       for (size_t i = 0; i < map.size(); ++i) {
@@ -78,9 +77,9 @@ TEST_SUITE("model") {
       CAPTURE(name);
       const GoldenCase golden = golden_case(name);
       Session session = open_session(golden);
-      RunOptions options{.entropy = RunOptions::Entropy::kOn};
+      RunOptions options{.entropy = true};
       const TensorMap alone = outputs_of(session, golden, options);
-      options.attentions = RunOptions::Attentions::kOn;
+      options.attentions = true;
       const TensorMap both = outputs_of(session, golden, options);
       size_t maps = 0;
       for (const auto& [bound_output, tensor] : both) {
@@ -123,17 +122,16 @@ TEST_SUITE("model") {
     refused({.temperature = 0}, "[temperature] is 0");
     refused({.temperature = -1}, "[temperature] is -1");
     refused({.temperature = std::nan("")}, "[temperature]");
-    refused({.attentions = RunOptions::Attentions::kOn,
+    refused({.attentions = true,
              .attention_values = RunOptions::AttentionValues::kScores,
-             .entropy = RunOptions::Entropy::kOn},
+             .entropy = true},
             "[entropy]");
     // Reformer hands out no maps, and the rows of Nystromformer's are no probabilities.
     for (const std::string name : {"reformer-short", "nystromformer-classes"}) {
       CAPTURE(name);
       const GoldenCase other_case = golden_case(name);
       Session other = open_session(other_case);
-      const auto outputs = other.run(other_case.tensors("inputs.safetensors"),
-                                     {.entropy = RunOptions::Entropy::kOn});
+      const auto outputs = other.run(other_case.tensors("inputs.safetensors"), {.entropy = true});
       REQUIRE_FALSE(outputs.ok());
       CHECK_MESSAGE(outputs.error().code == ErrorCode::kUnsupported, outputs.error().message);
     }

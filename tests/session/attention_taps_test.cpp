@@ -33,10 +33,10 @@ Session open_session(const Device& device) {
 TEST_SUITE("model") {
   TEST_CASE("attention taps: one layer and head, probabilities and raw scores") {
     VKF_TEST_DEVICE(device);
-    Session session = open_session(Device(device));
+    Session session = open_session(device_of(device));
     const auto inputs = read_tensor_file(kCase + "/inputs.safetensors");
     REQUIRE(inputs);
-    RunOptions options{.attentions = RunOptions::Attentions::kOn};
+    RunOptions options{.attentions = true};
     const auto all = session.run(*inputs, options);
     REQUIRE(all);
     options.attention_layer = 1;
@@ -72,10 +72,10 @@ TEST_SUITE("model") {
 
   TEST_CASE("attention taps: a layer or head that is not there is an error") {
     VKF_TEST_DEVICE(device);
-    Session session = open_session(Device(device));
+    Session session = open_session(device_of(device));
     const auto inputs = read_tensor_file(kCase + "/inputs.safetensors");
     REQUIRE(inputs);
-    RunOptions options{.attentions = RunOptions::Attentions::kOn};
+    RunOptions options{.attentions = true};
     options.attention_layer = 2;
     const auto layer = session.run(*inputs, options);
     REQUIRE(!layer);

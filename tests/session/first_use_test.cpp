@@ -21,7 +21,7 @@ Result<Device> fresh_device(uint32_t threads, std::vector<std::string>* said = n
 }
 
 size_t pipelines_of(const Device& device) {
-  return device.impl()->impl().pipelines->made();
+  return vulkan_of(device)->impl().pipelines->made();
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST_SUITE("model") {
     CHECK_MESSAGE(refused.error().message.find("would fit as 'f16'") != std::string::npos,
                   refused.error().message);
     ModelOptions options;
-    options.weights = "f16";
+    options.weights = WeightFormat::kF16;
     const auto smaller = Model::load(*device, folder, options);
     CHECK_MESSAGE(smaller.ok(), smaller.error().message);
     const auto nothing = device_with(4096);

@@ -27,9 +27,9 @@ Tensor ids_of(const SessionSizes& sizes) {
 TensorMap inputs_of(const ModelInfo& info, const SessionSizes& sizes, const GoldenCase& golden) {
   if (!sizes.inputs.empty()) return sizes.inputs;
   TensorMap inputs;
-  if (info.source == "tokens") {
+  if (info.source == SourceKind::kTokens) {
     inputs["input_ids"] = ids_of(sizes);
-    if (info.kind == "encoder-decoder") inputs["decoder_input_ids"] = ids_of(sizes);
+    if (info.kind == ModelKind::kEncoderDecoder) inputs["decoder_input_ids"] = ids_of(sizes);
     return inputs;
   }
   Tensor pictures = golden.tensors("inputs.safetensors").at("pixel_values");

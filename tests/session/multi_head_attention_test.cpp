@@ -67,7 +67,7 @@ reference::MultiHeadAttentionOutputs expected(const Case& c) {
   reference::MultiHeadAttentionOptions options;
   options.heads = c.options.heads;
   options.attention.masks.key_mask = &c.key_mask;
-  options.attention.masks.causal = c.options.causal == Options::Causal::kYes;
+  options.attention.masks.causal = c.options.causal;
   auto outputs = reference::multi_head_attention(c.x, weights, options);
   REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
   return *outputs;
@@ -80,7 +80,7 @@ TEST_SUITE("gpu") {
     for (Projection projection :
          {Projection::kSeparate, Projection::kMerged, Projection::kSharedByHeads}) {
       for (bool biases : {false, true}) {
-        for (Options::Causal causal : {Options::Causal::kNo, Options::Causal::kYes}) {
+        for (const bool causal : {false, true}) {
           Case c = make_case(projection, biases);
           c.options.causal = causal;
           const auto wanted = expected(c);
@@ -91,7 +91,8 @@ TEST_SUITE("gpu") {
           }
           for (const TierDevice& device : tier_devices()) {
             if (device.wide) continue;
-            auto block = MultiHeadAttention::create(Device(device.device), c.options, tensors(c));
+            auto block =
+                MultiHeadAttention::create(device_of(device.device), c.options, tensors(c));
             REQUIRE_MESSAGE(block.ok(), block.error().message);
             auto result = block->run(reference::to_tensor(c.x), &bits);
             REQUIRE_MESSAGE(result.ok(), result.error().message);
@@ -106,11 +107,11 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("multi-head attention without a mask and without its weights") {
     Case c = make_case(Projection::kSeparate, true);
-    c.options.weights = Options::Weights::kDrop;
+    c.options.keep_weights = false;
     std::fill(c.key_mask.data.begin(), c.key_mask.data.end(), 1.0);
     for (const TierDevice& device : tier_devices()) {
       if (device.wide) continue;
-      auto block = MultiHeadAttention::create(Device(device.device), c.options, tensors(c));
+      auto block = MultiHeadAttention::create(device_of(device.device), c.options, tensors(c));
       REQUIRE(block.ok());
       auto result = block->run(reference::to_tensor(c.x), nullptr);
       REQUIRE_MESSAGE(result.ok(), result.error().message);
@@ -125,7 +126,7 @@ TEST_SUITE("gpu") {
 
 TEST_SUITE("cpu") {
   TEST_CASE("multi-head attention says what is wrong with its options and weights") {
-    const Device none(nullptr);
+    const Device none = device_of(nullptr);
     const Case c = make_case(Projection::kSeparate, true);
     const auto create = [&](auto change) {
       Options options = c.options;

@@ -214,7 +214,7 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     auto device = make_test_device(test_device_options(), test_device_tweaks());
     REQUIRE(device.ok());
-    device->impl()->impl().context.timestamp_bits = 0;
+    vulkan_of(*device)->impl().context.timestamp_bits = 0;
     const GoldenCase golden = golden_case("bert-base");
     const auto model = Model::load(*device, golden.path("model"));
     REQUIRE_MESSAGE(model.ok(), model.error().message);

@@ -16,8 +16,8 @@ inline vkf_status make_c_device(Owned<vkf_device>& device, vkf_error* error) {
   vkf_device_options options{};
   options.struct_size = sizeof(options);
   options.device = wanted.device.c_str();
-  options.tier = wanted.tier.c_str();
-  options.limits = wanted.limits.c_str();
+  options.tier = choice_name(wanted.tier);
+  options.limits = choice_name(wanted.limits);
   options.cache_directory = "none";
   vkf_device* made = nullptr;
   const vkf_status status = vkf_device_create(&options, &made, error);

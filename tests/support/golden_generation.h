@@ -28,7 +28,8 @@ inline GenerateOptions golden_generate_options(const GoldenCase& golden, const S
   options.max_new_tokens = settings.at("max_new_tokens").get<int>();
   options.min_new_tokens = 0;
   options.length_penalty = settings.at("length_penalty").get<double>();
-  options.early_stopping = settings.at("early_stopping").get<bool>() ? "true" : "false";
+  options.early_stopping =
+      settings.at("early_stopping").get<bool>() ? EarlyStopping::kTrue : EarlyStopping::kFalse;
   options.eos = json_ids(settings, "eos_token_id");
   options.decoder_start = settings.value("decoder_start_token_id", int64_t{0});
   options.decoder_prompt.clear();

@@ -15,9 +15,9 @@ namespace vkformer::testing {
 // The test device, where it has matrix units and this build kernels for them; else says why not.
 inline std::shared_ptr<VulkanDevice> units_device() {
   if (!have_test_device()) return nullptr;
-  std::shared_ptr<VulkanDevice> device = test_device()->impl();
+  std::shared_ptr<VulkanDevice> device = vulkan_of(*test_device());
   if (device->caps().matrix()) return device;
-  MESSAGE("skipped: the device runs at tier " << std::string(tier_name(device->caps().tier))
+  MESSAGE("skipped: the device runs at tier " << std::string(choice_name(device->caps().tier))
                                               << ", but matrix units need matrix");
   return nullptr;
 }
@@ -36,7 +36,7 @@ inline DeviceCaps caps_with_units(std::vector<MatrixUnit> units) {
 // What the device would be as a GPU with so much shared memory: little leaves the smallest blocks,
 // which compile soonest.
 inline DeviceCaps as_small_gpu(const Device& device, uint32_t shared_bytes) {
-  DeviceCaps caps = device.impl()->caps();
+  DeviceCaps caps = vulkan_of(device)->caps();
   caps.device_class = DeviceClass::kDiscrete;
   caps.limits.max_shared_bytes = shared_bytes;
   return caps;
@@ -55,16 +55,16 @@ inline void check_self_check(
   };
   const auto kernel_on = [&](const Device& device) { return kernel_of(as_gpu(device)); };
   const auto prove = [&](const Device& device) {
-    prove_matrix_units(device.impl(), as_gpu(device));
+    prove_matrix_units(vulkan_of(device), as_gpu(device));
   };
   const Device right = planted_device({}, "none");
   prove(right);
-  CHECK(right.impl()->caps().demoted.empty());
+  CHECK(vulkan_of(right)->caps().demoted.empty());
   CHECK(kernel_on(right) == kernel);
   const Device wrong = planted_device({{kernel, with_faults(kernel, kFMul, kFAdd)}}, "none");
   CHECK(kernel_on(wrong) == kernel);
   prove(wrong);
-  CHECK(wrong.impl()->caps().demoted == std::vector<KernelId>{kernel});
+  CHECK(vulkan_of(wrong)->caps().demoted == std::vector<KernelId>{kernel});
   CHECK(kernel_on(wrong) != kernel);
   CHECK(wrong.info().notes.back().find("self-check") != std::string::npos);
 }

@@ -49,7 +49,7 @@ inline Tensor random_mask(const Shape& shape, uint32_t seed, double share = 0.6)
 
 inline Tensor half_tensor(const Array& array) {
   OperatorOptions options;
-  options.weights = "f16";
+  options.weights = WeightFormat::kF16;
   OperatorCall call{"table", "{}", {{"table", reference::to_tensor(array)}}};
   return OperatorArguments::parse(call, options)->weights("table").value();
 }
@@ -79,19 +79,17 @@ struct TierDevice {
 inline std::vector<TierDevice> make_tier_devices() {
   std::vector<TierDevice> list;
   if (!have_test_device()) return list;
-  const Tier highest = test_device()->impl()->caps().tier;
+  const Tier highest = vulkan_of(*test_device())->caps().tier;
   for (Tier tier : {Tier::kBaseline, Tier::kSubgroup}) {
     if (tier > highest) continue;
     DeviceOptions options = test_device_options();
-    options.tier = tier_name(tier);
-    if (!test_environment("VKFORMER_TEST_VALIDATION").empty()) {
-      options.validation = DeviceOptions::Validation::kOn;
-    }
+    options.tier = tier;
+    options.validation = !test_environment("VKFORMER_TEST_VALIDATION").empty();
     auto device = make_test_device(options, test_device_tweaks());
     REQUIRE_MESSAGE(device.ok(), device.error().message);
-    list.push_back({options.tier, device->impl()});
-    if (device->impl()->caps().device_class == DeviceClass::kSoftware) {
-      list.push_back({options.tier + ", wide", device->impl(), true});
+    list.push_back({choice_name(tier), vulkan_of(*device)});
+    if (vulkan_of(*device)->caps().device_class == DeviceClass::kSoftware) {
+      list.push_back({std::string(choice_name(tier)) + ", wide", vulkan_of(*device), true});
     }
   }
   return list;

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "base/handle_access.h"
 #include "support/kept.h"
 #include "support/test_options.h"
 #include "vkformer/device.h"
@@ -27,10 +28,18 @@ inline DeviceTweaks test_device_tweaks() {
   return tweaks;
 }
 
+// What a Device holds, and a Device of such.
+inline std::shared_ptr<VulkanDevice> vulkan_of(const Device& device) {
+  return HandleAccess::impl(device);
+}
+inline Device device_of(std::shared_ptr<VulkanDevice> device) {
+  return HandleAccess::make<Device>(std::move(device));
+}
+
 inline Result<Device> make_test_device(const DeviceOptions& options, const DeviceTweaks& tweaks) {
   auto made = VulkanDevice::create_tweaked(options, tweaks);
   if (!made) return made.error();
-  return Device(std::move(made).value());
+  return device_of(std::move(made).value());
 }
 
 // The device that tests share.
@@ -56,4 +65,4 @@ inline bool have_test_device() {
 // Declares `std::shared_ptr<VulkanDevice> name`, or leaves the test with a printed reason.
 #define VKF_TEST_DEVICE(name)                  \
   if (!::vkformer::have_test_device()) return; \
-  std::shared_ptr<::vkformer::VulkanDevice> name = ::vkformer::test_device()->impl()
+  std::shared_ptr<::vkformer::VulkanDevice> name = ::vkformer::vulkan_of(*::vkformer::test_device())

@@ -22,8 +22,9 @@ inline DeviceOptions test_device_options() {
   const std::string device = test_environment("VKFORMER_TEST_DEVICE");
   const std::string tier = test_environment("VKFORMER_TEST_TIER");
   if (!device.empty()) options.device = device;
-  if (!tier.empty()) options.tier = tier;
-  options.limits = test_environment("VKFORMER_TEST_LIMITS");
+  const std::string limits = test_environment("VKFORMER_TEST_LIMITS");
+  if (!tier.empty() && tier != "best") options.tier = choice_from_name<Tier>(tier).value();
+  if (!limits.empty()) options.limits = choice_from_name<LimitProfile>(limits).value();
   options.cache_directory = "none";
   return options;
 }

@@ -57,24 +57,32 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("what a model can do") {
-    const auto tasks = [](const char* kind, const char* source, const char* head) {
+    using Tasks = std::vector<TaskKind>;
+    const auto tasks = [](ModelKind kind, SourceKind source, HeadKind head) {
       ModelInfo info;
       info.kind = kind;
       info.source = source;
       info.head = head;
       return model_tasks(info);
     };
-    using Names = std::vector<std::string>;
-    CHECK(tasks("encoder", "tokens", "none") == Names{"embed"});
-    CHECK(tasks("encoder", "tokens", "sequence") == Names{"embed", "classify"});
-    CHECK(tasks("encoder", "tokens", "tokens") == Names{"embed", "classify"});
-    CHECK(tasks("encoder", "tokens", "spans") == Names{"embed", "answer"});
-    CHECK(tasks("encoder", "tokens", "masked") == Names{"embed", "fill-mask"});
-    CHECK(tasks("decoder", "tokens", "language") == Names{"embed", "generate"});
-    CHECK(tasks("encoder", "pictures", "sequence") == Names{"classify"});
-    CHECK(tasks("encoder", "pictures", "none").empty());
-    CHECK(tasks("encoder-decoder", "features", "language") == Names{"transcribe"});
-    CHECK(tasks("encoder-decoder", "pictures", "language") == Names{"caption"});
+    const auto encoder = [&](HeadKind head) {
+      return tasks(ModelKind::kEncoder, SourceKind::kTokens, head);
+    };
+    CHECK(encoder(HeadKind::kNone) == Tasks{TaskKind::kEmbed});
+    CHECK(encoder(HeadKind::kSentence) == Tasks{TaskKind::kEmbed});
+    CHECK(encoder(HeadKind::kSequence) == Tasks{TaskKind::kEmbed, TaskKind::kClassify});
+    CHECK(encoder(HeadKind::kTokens) == Tasks{TaskKind::kEmbed, TaskKind::kClassify});
+    CHECK(encoder(HeadKind::kSpans) == Tasks{TaskKind::kEmbed, TaskKind::kAnswer});
+    CHECK(encoder(HeadKind::kMasked) == Tasks{TaskKind::kEmbed, TaskKind::kFillMask});
+    CHECK(tasks(ModelKind::kDecoder, SourceKind::kTokens, HeadKind::kLanguage) ==
+          Tasks{TaskKind::kEmbed, TaskKind::kGenerate});
+    CHECK(tasks(ModelKind::kEncoder, SourceKind::kPictures, HeadKind::kSequence) ==
+          Tasks{TaskKind::kClassify});
+    CHECK(tasks(ModelKind::kEncoder, SourceKind::kPictures, HeadKind::kNone).empty());
+    CHECK(tasks(ModelKind::kEncoderDecoder, SourceKind::kFeatures, HeadKind::kLanguage) ==
+          Tasks{TaskKind::kTranscribe});
+    CHECK(tasks(ModelKind::kEncoderDecoder, SourceKind::kPictures, HeadKind::kLanguage) ==
+          Tasks{TaskKind::kCaption});
   }
 }
 

@@ -13,7 +13,7 @@ using namespace vkformer::test;
 namespace {
 
 using nlohmann::json;
-using Ids = std::vector<int32_t>;
+using Ids = std::vector<TokenId>;
 using Strings = std::vector<std::string>;
 using Merge = std::pair<std::string, std::string>;
 

@@ -1,4 +1,5 @@
 // Streaming decode: the same text as decode(), in pieces that are whole characters.
+#include <optional>
 #include <random>
 
 #include "text/decoders.h"
@@ -10,7 +11,7 @@ using namespace vkformer::test;
 
 namespace {
 
-using Ids = std::vector<int32_t>;
+using Ids = std::vector<TokenId>;
 using Strings = std::vector<std::string>;
 
 // A tokenizer with the tokens 0, 1, 2, ...
@@ -28,7 +29,7 @@ Strings streamed(const Tokenizer& tokenizer, const Ids& ids,
                  SpecialTokens special_tokens = SpecialTokens::kExclude) {
   DecodeStream stream = tokenizer.decode_stream(special_tokens);
   Strings out;
-  for (const int32_t id : ids) {
+  for (const TokenId id : ids) {
     const auto text = stream.push(id);
     REQUIRE_MESSAGE(text.ok(), (text.ok() ? std::string() : text.error().message));
     out.push_back(*text);
@@ -146,6 +147,20 @@ TEST_SUITE("cpu") {
     CHECK(streamed(tokenizer, {1, 0}, SpecialTokens::kInclude) == Strings{"</s>", " a", ""});
   }
 
+  TEST_CASE("decode stream: it outlives its tokenizer") {
+    std::optional<Tokenizer> tokenizer = with_tokens({"a", "b"}, "null");
+    DecodeStream stream = tokenizer->decode_stream();
+    const auto first = stream.push(0);
+    REQUIRE(first.ok());
+    tokenizer.reset();
+    const auto second = stream.push(1);
+    REQUIRE(second.ok());
+    const auto rest = stream.finish();
+    REQUIRE(rest.ok());
+    CHECK(*first + *second + *rest == "a b");
+    CHECK(stream.push(0).ok());
+  }
+
   TEST_CASE("decode stream: a negative id is an error that changes nothing; finish starts anew") {
     const Tokenizer tokenizer = with_tokens({"a", "b"}, R"({"type": "WordPiece"})");
     DecodeStream stream = tokenizer.decode_stream();
@@ -191,7 +206,7 @@ TEST_SUITE("cpu") {
       check_equal(tokenizer, {});
       for (int round = 0; round < 60; ++round) {
         Ids ids(random() % 12);
-        for (int32_t& id : ids) id = static_cast<int32_t>(random() % (kOddTokens.size() + 1));
+        for (TokenId& id : ids) id = static_cast<TokenId>(random() % (kOddTokens.size() + 1));
         check_equal(tokenizer, ids);
       }
     }

@@ -14,7 +14,7 @@ Tokenizer load_g2p() {
   return std::move(loaded).value();
 }
 
-using Ids = std::vector<int32_t>;
+using Ids = std::vector<TokenId>;
 
 }  // namespace
 
@@ -37,6 +37,12 @@ TEST_SUITE("cpu") {
     CHECK_FALSE(g2p.token_to_id("AH3").has_value());
     CHECK_FALSE(g2p.id_to_token(101).has_value());
     CHECK_FALSE(g2p.id_to_token(-1).has_value());
+    // Ids beyond 32 bits name no token, also where their lower half does.
+    const TokenId far = (TokenId{1} << 32) + 5;
+    REQUIRE(g2p.id_to_token(5).has_value());
+    CHECK_FALSE(g2p.id_to_token(far).has_value());
+    CHECK(*g2p.decode(Ids{5, far, 6}) == *g2p.decode(Ids{5, 6}));
+    CHECK(g2p.token_bytes(far)->empty());
   }
 
   TEST_CASE("tokenizer: g2p-en gives <unk> for other characters and keeps their place") {

@@ -49,7 +49,7 @@ void exercise(const Tokenizer& tokenizer) {
   options.truncation.mode = TruncationMode::kFromFile;
   (void)tokenizer.encode(" a1, <x> qb", options);
   (void)tokenizer.encode_pair("a", "b b", options);
-  (void)tokenizer.decode(std::vector<int32_t>{0, 1, 2, 5, 7}, SpecialTokens::kInclude);
+  (void)tokenizer.decode(std::vector<TokenId>{0, 1, 2, 5, 7}, SpecialTokens::kInclude);
 }
 
 // Every JSON value below `node`.
@@ -134,7 +134,7 @@ TEST_SUITE("cpu") {
     check_error(parts, ErrorCode::kInvalidFile, "ids must be unique");
     // A huge id that fits costs no memory.
     parts.vocab = R"({"[UNK]": 0, "a": 2147483647})";
-    CHECK(encoded(make_tokenizer(parts), "a").ids == std::vector<int32_t>{2147483647});
+    CHECK(encoded(make_tokenizer(parts), "a").ids == std::vector<TokenId>{2147483647});
 
     parts.vocab = R"({"[UNK]": 0, "a": 1})";
     parts.added_tokens = R"([{"id": 1, "content": "<x>"}])";
@@ -195,8 +195,8 @@ TEST_SUITE("cpu") {
     }
     const std::vector<std::string> texts = {"a", "a\xff"};
     CHECK(tokenizer.encode_batch(texts).error().message.find("Text 1 of the batch") == 0);
-    CHECK(encoded(tokenizer, std::string_view("\0", 1)).ids == std::vector<int32_t>{0});
-    CHECK(encoded(tokenizer, "\xf4\x8f\xbf\xbf").ids == std::vector<int32_t>{0});
+    CHECK(encoded(tokenizer, std::string_view("\0", 1)).ids == std::vector<TokenId>{0});
+    CHECK(encoded(tokenizer, "\xf4\x8f\xbf\xbf").ids == std::vector<TokenId>{0});
     CHECK_FALSE(Tokenizer::parse("{\"model\": \"\xff\"}").ok());
   }
 

@@ -8,7 +8,7 @@ using namespace vkformer::test;
 
 namespace {
 
-using Ids = std::vector<int32_t>;
+using Ids = std::vector<TokenId>;
 using Strings = std::vector<std::string>;
 
 const char* const kWords =

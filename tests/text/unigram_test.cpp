@@ -8,7 +8,7 @@ using namespace vkformer::test;
 
 namespace {
 
-using Ids = std::vector<int32_t>;
+using Ids = std::vector<TokenId>;
 using Strings = std::vector<std::string>;
 
 // The tokenizer file of a model that is given as the members behind its type.

@@ -11,7 +11,7 @@ using namespace vkformer::test;
 
 namespace {
 
-using Ids = std::vector<int32_t>;
+using Ids = std::vector<TokenId>;
 using Strings = std::vector<std::string>;
 
 Tokenizer parsed(const std::string& file) {
@@ -36,7 +36,7 @@ Ids searched(const std::string& word, const Strings& tokens, const std::vector<d
   struct Place {
     bool reached = false;
     double score = 0.0;
-    int32_t id = 0;
+    TokenId id = 0;
     size_t from = 0;
   };
   std::vector<Place> places(word.size() + 1);

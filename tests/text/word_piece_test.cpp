@@ -6,7 +6,7 @@ using namespace vkformer::test;
 
 namespace {
 
-using Ids = std::vector<int32_t>;
+using Ids = std::vector<TokenId>;
 using Strings = std::vector<std::string>;
 
 // A tokenizer of a WordPiece model alone, split at white space.

@@ -44,8 +44,8 @@ TEST_SUITE("gpu") {
     {
       auto device = adopt_device(adopted, no_cache());
       REQUIRE(device);
-      CHECK(device->tier() != (version == VK_API_VERSION_1_1 ? "fp16" : ""));
-      const auto impl = device->impl();
+      CHECK((version != VK_API_VERSION_1_1 || device->tier() < Tier::kFp16));
+      const auto impl = vulkan_of(*device);
       const Buffer buffer = make_words(*impl, 100, "words");
       Plan plan;
       add_buffer(plan, "words", 100);

@@ -24,7 +24,7 @@ Made run_with(uint32_t threads) {
   REQUIRE(session.ok());
   auto outputs = session->run(golden.tensors("inputs.safetensors"));
   REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
-  return {device->impl()->impl().pipelines->made(), std::move(outputs).value()};
+  return {vulkan_of(*device)->impl().pipelines->made(), std::move(outputs).value()};
 }
 
 }  // namespace

@@ -168,8 +168,8 @@ TEST_SUITE("gpu") {
     adopted.enabled_features = nullptr;
     const auto plain = adopt_device(adopted, no_cache());
     REQUIRE_MESSAGE(plain.ok(), plain.error().message);
-    CHECK(plain->tier() != "fp16");
-    CHECK_FALSE(plain->impl()->caps().compiler.has_int64);
+    CHECK(plain->tier() != Tier::kFp16);
+    CHECK_FALSE(vulkan_of(*plain)->caps().compiler.has_int64);
     std::string notes;
     for (const std::string& note : plain->info().notes) notes += note + "\n";
     CHECK(says(notes, "did not enable timelineSemaphore"));
@@ -181,8 +181,8 @@ TEST_SUITE("gpu") {
     adopted.enabled_features = &chain;
     const auto half = adopt_device(adopted, no_cache());
     REQUIRE_MESSAGE(half.ok(), half.error().message);
-    CHECK((half->tier() == "fp16") ==
-          (claims.shaderFloat16 == VK_TRUE && half->impl()->caps().subgroup()));
+    CHECK((half->tier() == Tier::kFp16) ==
+          (claims.shaderFloat16 == VK_TRUE && vulkan_of(*half)->caps().subgroup()));
   }
 
   TEST_CASE("a queue family that cannot compute is refused by its number") {

@@ -138,11 +138,11 @@ TEST_SUITE("gpu") {
       const auto device = make_test_device(options, test_device_tweaks());
       REQUIRE(device);
       CHECK(heard(messages, LogLevel::kInfo, device->info().name.c_str()));
-      CHECK(heard(messages, LogLevel::kInfo, device->tier().c_str()));
+      CHECK(heard(messages, LogLevel::kInfo, choice_name(device->tier())));
       REQUIRE(run_operator(*device, softmax_call()));
-      device->impl()->save_pipeline_cache();
+      vulkan_of(*device)->save_pipeline_cache();
       CHECK(heard(messages, LogLevel::kWarning, "/proc/no-such-folder"));
-      device->impl()->impl().context.api.QueueSubmit = lose_submit;
+      vulkan_of(*device)->impl().context.api.QueueSubmit = lose_submit;
       CHECK_FALSE(run_operator(*device, softmax_call()));
       CHECK_FALSE(run_operator(*device, softmax_call()));
     }
@@ -160,7 +160,7 @@ TEST_SUITE("gpu") {
     }
     std::vector<Message> messages;
     DeviceOptions options = test_device_options();
-    options.validation = DeviceOptions::Validation::kOn;
+    options.validation = true;
     options.log = [&](LogLevel level, const std::string& text) {
       messages.push_back({level, text});
     };
@@ -170,7 +170,7 @@ TEST_SUITE("gpu") {
       MESSAGE("skipped: the validation layer is not installed");
       return;
     }
-    Context& context = device->impl()->impl().context;
+    Context& context = vulkan_of(*device)->impl().context;
     VkBufferCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;

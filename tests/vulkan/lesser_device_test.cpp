@@ -22,7 +22,7 @@ TEST_SUITE("gpu") {
     }
     auto made = make_test_device(test_device_options(), tweaks);
     REQUIRE(made);
-    const auto device = made->impl();
+    const auto device = vulkan_of(*made);
     const bool staged = tweaks.device_memory == DeviceTweaks::DeviceMemory::kStaged;
     Plan plan;
     const uint32_t words = add_buffer(plan, "words", 1000);

@@ -139,9 +139,9 @@ TEST_SUITE("gpu") {
     const auto loader = Loader::open();
     REQUIRE(loader);
     const Device device = varying_device(*loader, true);
-    REQUIRE(device.impl()->caps().tier == Tier::kMatrix);
-    const DeviceCaps& caps = device.impl()->caps();
-    PipelineStore& store = *device.impl()->impl().pipelines;
+    REQUIRE(vulkan_of(device)->caps().tier == Tier::kMatrix);
+    const DeviceCaps& caps = vulkan_of(device)->caps();
+    PipelineStore& store = *vulkan_of(device)->impl().pipelines;
     between.required.clear();
     const MatrixUnit unit = caps.matrix_units[0];
     const uint32_t with_units[] = {4 * caps.subgroup_size, unit.m, unit.n, unit.k};
@@ -156,7 +156,7 @@ TEST_SUITE("gpu") {
     const auto loader = Loader::open();
     REQUIRE(loader);
     const Device device = varying_device(*loader, false);
-    CHECK(device.impl()->caps().tier == Tier::kFp16);
+    CHECK(vulkan_of(device)->caps().tier == Tier::kFp16);
     CHECK(notes_have(device.info(), "subgroupSizeControl"));
   }
 

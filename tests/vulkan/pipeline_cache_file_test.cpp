@@ -104,7 +104,7 @@ TEST_SUITE("gpu") {
     auto use_device = [&](bool expected_hit) {
       auto made = make_test_device(options, test_device_tweaks());
       REQUIRE(made);
-      const auto device = made->impl();
+      const auto device = vulkan_of(*made);
       path = device->impl().cache_stats.path;
       CHECK(device->impl().cache_stats.hit == expected_hit);
       Plan plan;
@@ -131,9 +131,9 @@ TEST_SUITE("gpu") {
       auto made = make_test_device(options, test_device_tweaks());
       REQUIRE(made);
       const uint32_t spec[] = {64};
-      REQUIRE(made->impl()->impl().pipelines->get(KernelId::fill_words__u32, spec));
-      made->impl()->save_pipeline_cache();
-      CHECK(made->impl()->impl().cache_stats.write_failures == 1);
+      REQUIRE(vulkan_of(*made)->impl().pipelines->get(KernelId::fill_words__u32, spec));
+      vulkan_of(*made)->save_pipeline_cache();
+      CHECK(vulkan_of(*made)->impl().cache_stats.write_failures == 1);
     }
   }
 }

@@ -91,7 +91,7 @@ TEST_SUITE("gpu") {
     tweaks.quirks = {small};
     auto made = make_test_device(test_device_options(), tweaks);
     REQUIRE(made);
-    const auto device = made->impl();
+    const auto device = vulkan_of(*made);
     const auto record = [&](uint64_t bytes) {
       Plan plan;
       add_buffer(plan, "words", 64);
@@ -124,8 +124,8 @@ TEST_SUITE("gpu") {
     tweaks.quirks = {small};
     auto made = make_test_device(test_device_options(), tweaks);
     REQUIRE(made);
-    const auto device = made->impl();
-    CHECK(made->tier() == "baseline");
+    const auto device = vulkan_of(*made);
+    CHECK(made->tier() == Tier::kBaseline);
     CHECK(made->info().max_invocations == 32);
     const std::vector<std::string>& notes = made->info().notes;
     CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {

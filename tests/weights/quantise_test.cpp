@@ -125,12 +125,12 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("quantise: sizes and names of formats") {
     for (MatrixFormat format : kMatrixFormats) {
-      CHECK(format_from_name(format_name(format)) == format);
+      CHECK(matrix_format_of(weight_format_of(format)) == format);
       const auto packed = pack_matrix(std::vector<float>(70 * 45), {70, 45}, {}, format);
       REQUIRE(packed.ok());
       CHECK(packed->words.size() == matrix_words(format, 70, 45));
     }
-    CHECK_FALSE(format_from_name("q5").has_value());
+    CHECK_FALSE(matrix_format_of(WeightFormat::kAsStored).has_value());
     CHECK(matrix_words(MatrixFormat::kQ8, 64, 32) * 4 == 2048 + 128);
     CHECK(matrix_words(MatrixFormat::kQ4, 65, 33) * 4 == 4 * (1024 + 128));
     CHECK(matrix_words(MatrixFormat::kQ4M, 64, 32) * 4 == 1024 + 256);
