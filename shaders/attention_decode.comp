@@ -14,6 +14,7 @@ layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_DECODE_CONSTANTS)
 const uint kRelative = 0;
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
+const uint kGroupQueries = 8u;  // of attention_tiled
 
 #include "cache_line.glsl"
 #include "decode_state.h"
@@ -150,19 +151,22 @@ void main() {
   find_keys();
   const uvec2 part = part_of(sinks_seen + recent.y - recent.x);
   barrier();
-  for (uint tile = part.x; tile < part.y; tile += kLocalSize) {
+  const uint lead = keys_from_group(part.x, kGroupQueries);
+  const uint end = part.y + lead;
+  for (uint tile = part.x; tile < end; tile += kLocalSize) {
     for (uint h = 0u; h < kHeads; ++h) score[h] = 0.0;
     uint line = 0u;
-    if (tile + lane < part.y) {
-      line = line_of(row, key_at(tile + lane));
-      key_scores(row, first_head, tile + lane, line * p.line);
+    if (tile + lane >= part.x + lead && tile + lane < end) {
+      const uint n = tile + lane - lead;
+      line = line_of(row, key_at(n));
+      key_scores(row, first_head, n, line * p.line);
     } else {
       for (uint h = 0u; h < kHeads; ++h) score[h] = negative_infinity();
     }
     for (uint h = 0u; h < kHeads; ++h) update_weights(h);
     line_tile[lane] = line;
     barrier();
-    add_values(min(kLocalSize, part.y - tile), p.value_offset + kv_head * kValueWidth);
+    add_values(min(kLocalSize, end - tile), p.value_offset + kv_head * kValueWidth);
     barrier();
   }
   for (uint h = 0u; h < kHeads; ++h) store_results(slot, first_head + h, h);

@@ -30,6 +30,7 @@ layout(std140, binding = 4) uniform State {
 layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
+#include "log_sum.glsl"
 #include "gumbel.glsl"
 
 bool is_end_token(uint token) {
@@ -57,10 +58,12 @@ float processed(uint token, uint length, float value) {
 }
 
 uint base, length;
-float peak, log_sum;
+LogSum log_sum;
 ChoiceRow choice_of_row;
 
-float scored(uint token) { return processed(token, length, (logits[base + token] - peak) - log_sum); }
+float scored(uint token) {
+  return processed(token, length, log_probability(log_sum, logits[base + token]));
+}
 
 uvec2 candidate_at(uint token) {
   float value = scored(token);
@@ -78,20 +81,15 @@ void main() {
   base = slot * p.vocab;
   length = state.position + 1u;
 
-  peak = logits[base];
-  for (uint v = lane; v < p.vocab; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
-  peak = kNormalise != 0u ? workgroup_max(peak) : 0.0;
-  float sum = 0.0;
-  for (uint v = lane; v < p.vocab; v += kLocalSize) {
-    const float x = logits[base + v];
-    if (kNormalise != 0u) {
-      sum += exp_nonpositive(x - peak);
-    } else if (is_nan(x)) {
-      sum = x;
+  if (kNormalise != 0u) {
+    log_sum = log_sum_of(base, p.vocab);
+  } else {
+    float nan = 0.0;
+    for (uint v = lane; v < p.vocab; v += kLocalSize) {
+      if (is_nan(logits[base + v])) nan = logits[base + v];
     }
+    log_sum = LogSum(0.0, workgroup_sum(nan));
   }
-  sum = workgroup_sum(sum);
-  log_sum = kNormalise != 0u ? log_of_sum(sum) : sum;
 
   if (kDrawn != 0u) choice_of_row = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
   keep_best(false, no_best(), p.vocab);
@@ -103,7 +101,7 @@ void main() {
       const uint token = found ? best.y : 0u;
       const float value = found ? scored(token) : negative_infinity();
       const uint at = (slot * p.candidates + k) * 2u;
-      candidates[at] = floatBitsToUint(is_nan(log_sum) ? log_sum : value);
+      candidates[at] = floatBitsToUint(is_nan(log_sum.log) ? log_sum.log : value);
       candidates[at + 1u] = token;
     }
   }

@@ -269,10 +269,10 @@ void main() {
   const uint length = state.position + 1u, prompt = prompt_end(c, length);
   if (length < prompt) return;  // the prompt says what comes next
   const uint base = slot * p.search.vocab;
-  const float log_sum = log_sum_of(base, p.search.vocab);
+  const LogSum log_sum = log_sum_of(base, p.search.vocab);
   Row r = softmax_of(base, c.temperature);
   uint token = VKF_NO_TOKEN;
-  if (!is_nan(log_sum) && !is_negative_infinity(r.peak)) {
+  if (!is_nan(log_sum.log) && !is_negative_infinity(r.peak)) {
     if (c.temperature == 0.0) {
       r = keep_likeliest(r, 1u, false, 1u);
     } else {
@@ -287,13 +287,14 @@ void main() {
     // What is left keeps its score over the temperature.
     for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
       const float x = is_kept(r, v) ? logit_of(r, v) : negative_infinity();
-      candidates[base + v] = floatBitsToUint(is_nan(log_sum) ? log_sum : x);
+      candidates[base + v] = floatBitsToUint(is_nan(log_sum.log) ? log_sum.log : x);
     }
     return;
   }
   if (gl_LocalInvocationID.x != 0u) return;
-  float value = token == VKF_NO_TOKEN ? negative_infinity() : logits[base + token] - log_sum;
-  if (is_nan(log_sum)) value = log_sum;
+  float value = token == VKF_NO_TOKEN ? negative_infinity()
+                                      : log_probability(log_sum, logits[base + token]);
+  if (is_nan(log_sum.log)) value = log_sum.log;
   candidates[slot * 2u] = floatBitsToUint(value);
   candidates[slot * 2u + 1u] = token;
 }

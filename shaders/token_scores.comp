@@ -136,13 +136,12 @@ void main() {
     }
   }
   if (c.no_repeat != 0u) ban_repeats(base, history, first, length, c.no_repeat);
-  const float log_sum = p.normalise != 0u ? log_sum_of(base, p.search.vocab) : 0.0;
+  const LogSum log_sum = p.normalise != 0u ? log_sum_of(base, p.search.vocab) : LogSum(0.0, 0.0);
   memoryBarrierBuffer();
   barrier();
   for (uint v = lane; v < p.search.vocab; v += kLocalSize) {
     const uint mark = scores[base + v];
-    float score = logits[base + v];
-    if (p.normalise != 0u) score -= log_sum;
+    float score = log_probability(log_sum, logits[base + v]);
     if (c.rules != 0u) score += rule_sum(c.rules, v, history, first, length);
     score = penalised(c, score, mark);
     if ((mark & kBanned) != 0u) score = negative_infinity();
