@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: gated_activation_run__f32_none_f32
 // computes: y = activation(gate) * up, of halves or pairs of x's row (Shazeer, 2020, "GLU variants")
 // shapes:   X (R, 2F) -> Y (R, F)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
 // bounds:   F may be anything; rows beyond the last are skipped
 // requires: nothing (baseline)
+// variants: gated_activation_run__f32_none_f32
 #include "rowwise.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_GATED_ACTIVATION_CONSTANTS)
