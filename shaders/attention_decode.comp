@@ -1,14 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_decode__f32_f32_f32
-//           attention_decode__f32_f32_f32_subgroup FEATURES subgroup
-//           attention_decode__f32_packed_f32 DEFINES VKF_PACKED=1
-//           attention_decode__f32_packed_f32_subgroup FEATURES subgroup DEFINES VKF_PACKED=1
 // computes: y = softmax(softcap(scale q k^T) + alibi or bias by distance) v for the one query of every live slot (online softmax, Milakov and Gimelshein 2018)
 // shapes:   Q (slots, H, E) by offset and stride, Kv (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev)), Aux: ancestry (R, C) and what is added by distance, or key mask (B, ceil(S/32)) -> Y (slots, H * Ev), or (slots, H, kParts, Ev + 2) to be merged
 // mapping:  a workgroup owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); an invocation first one key of a tile, then every kLocalSize-th value column
 // bounds:   position, S, E and Ev may be anything; kQuads needs rows of k at multiples of 4; slots beyond the live ones are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: attention_decode__f32_f32_f32
+//           attention_decode__f32_f32_f32_subgroup FEATURES subgroup
+//           attention_decode__f32_packed_f32 DEFINES VKF_PACKED=1
+//           attention_decode__f32_packed_f32_subgroup FEATURES subgroup DEFINES VKF_PACKED=1
 #include "attention.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_DECODE_CONSTANTS)

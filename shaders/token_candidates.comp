@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: token_candidates_row__f32_u32_f32
-//           token_candidates_row__f32_u32_f32_subgroup FEATURES subgroup
 // computes: log-probabilities of the next token, score processing, and the K best of a slot
 // shapes:   Logits (slots, V), Suppress (2, ceil(V/32)), Choice (params/sampling.h) -> Candidates (slots, K, 2): f32 bits, token
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token and keeps its best
 // bounds:   any V; places beyond it hold token 0 at -inf; slots beyond the live ones are skipped
 // requires: nothing (baseline)
+// variants: token_candidates_row__f32_u32_f32
+//           token_candidates_row__f32_u32_f32_subgroup FEATURES subgroup
 #include "search.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_TOKEN_CANDIDATES_CONSTANTS)

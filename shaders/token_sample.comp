@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: token_sample_row__f32_u32_f32
 // computes: draws a token from the softmax of scores over temperature, cut down as settings say
 // shapes:   Scores (slots, V), Logits (slots, V), Choice (params/sampling.h) -> Candidates (slots, 1, 2)
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token, or a stretch of them
 // bounds:   any V; slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
+// variants: token_sample_row__f32_u32_f32
 // Probabilities are whole numbers, rounded shares of 2^31, so that sums are exact in any order: which
 // token a random number draws does not depend on how the work is shared out.
 #include "sampling.h"

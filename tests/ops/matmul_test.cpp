@@ -38,10 +38,7 @@ Array expected(const Case& c) {
     options.activation =
         reference::activation_from_name(activation_name(c.attrs.activation)).value();
   }
-  Array residual = c.c;
-  for (double& value : residual.data) value *= c.attrs.beta;
-  const bool after = c.attrs.addend == MatmulAttrs::Addend::kAfter;
-  if (!c.c.data.empty()) (after ? options.residual : options.c) = after ? &residual : &c.c;
+  if (!c.c.data.empty()) options.c = &c.c;
   return reference::matmul(c.a, c.b, options).value();
 }
 
@@ -151,17 +148,14 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("matmul adds C of every shape, before and after the activation") {
+  TEST_CASE("matmul adds C of every shape before the activation") {
     const Shape kAddends[] = {{6}, {4, 6}, {2, 3, 4, 6}};
     for (const TierDevice& device : tier_devices()) {
       for (const Shape& shape : kAddends) {
-        for (auto when : {MatmulAttrs::Addend::kBefore, MatmulAttrs::Addend::kAfter}) {
-          Case c = make_case({2, 3, 4, 5}, {3, 5, 6}, 13);
-          c.attrs = {.alpha = -1.5f, .beta = 0.25f, .activation = ActivationKind::kSilu};
-          c.attrs.addend = when;
-          c.c = random_array(shape, 17);
-          check(device, c);
-        }
+        Case c = make_case({2, 3, 4, 5}, {3, 5, 6}, 13);
+        c.attrs = {.alpha = -1.5f, .beta = 0.25f, .activation = ActivationKind::kSilu};
+        c.c = random_array(shape, 17);
+        check(device, c);
       }
     }
   }
@@ -252,17 +246,13 @@ TEST_SUITE("cpu") {
     }
   }
 
-  TEST_CASE("linear refuses rows, residuals and outputs that do not fit its weight") {
+  TEST_CASE("linear refuses rows and residuals that do not fit its weight") {
     Graph graph;
     const LinearWeight weight = weight_desc(graph, 4, 5);
-    check_error(check_linear(floats_desc({2, 3}), weight, nullptr), "matmul", "K = 4");
-    check_error(check_linear(floats_desc({}), weight, nullptr), "matmul", "()");
-    const TensorDesc residual = floats_desc({2, 4});
-    check_error(check_linear(floats_desc({2, 4}), weight, &residual), "matmul", "(2, 4)");
+    check_error(check_linear(floats_desc({2, 3}), weight), "matmul", "K = 4");
+    check_error(check_linear(floats_desc({}), weight), "matmul", "()");
     const TensorId x = graph.add_external("x", DType::kF32, {2, 4});
-    const TensorId y = graph.add_external("y", DType::kF32, {3, 5});
-    check_error(add_linear_into(graph, x, weight, {}, y), "matmul", "(3, 5)");
-    CHECK(graph.nodes().empty());
+    check_error(add_linear(graph, x, weight, {.residual = x}), "combine", "(2, 4)");
   }
 
   TEST_CASE("matmul plans one dispatch a run of equal batch strides") {
