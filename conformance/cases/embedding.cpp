@@ -74,12 +74,7 @@ Result<CheckCase> embedding_step_case(int64_t width, MatrixFormat format, bool n
   in.positions = made.op.bind("positions", floats(places));
   in.state = made.op.bind("state", state_of(17));
   const Array gain = random_array({width}, 3), bias = random_array({width}, 4);
-  if (normed) {
-    Array gain_bias = gain;
-    gain_bias.shape = {2, width};
-    gain_bias.data.insert(gain_bias.data.end(), bias.data.begin(), bias.data.end());
-    in.gain_bias = made.op.bind("gain_bias", floats(gain_bias));
-  }
+  if (normed) in.gain_bias = made.op.bind("gain_bias", floats(stacked_rows(gain, bias)));
   VKF_ASSIGN(const TensorId y, add_embedding(made.op.graph, in, attrs));
   made.op.name_output(y, "y");
   Array expected = reference::filled(made.op.graph.tensor(y).shape, kUntouched);

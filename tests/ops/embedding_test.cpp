@@ -66,10 +66,8 @@ PreparedOperator prepare(const Case& c, const DecodeState* state) {
     inputs.positions = op.bind("positions", reference::to_tensor(c.positions));
   }
   if (!c.gain.data.empty()) {
-    Array both = c.gain;
-    both.shape = {2, c.table.dim(1)};
-    both.data.insert(both.data.end(), c.bias.data.begin(), c.bias.data.end());
-    inputs.gain_bias = op.bind("gain_bias", reference::to_tensor(both));
+    inputs.gain_bias =
+        op.bind("gain_bias", reference::to_tensor(conformance::stacked_rows(c.gain, c.bias)));
   }
   if (state != nullptr) {
     std::vector<uint32_t> words(VKF_STATE_WORDS + 4 * VKF_SLOT_QUADS, 0u);
@@ -111,7 +109,7 @@ void check_case(const Case& c) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("embedding agrees with the reference for every table layout and width") {
-    for (int64_t width : kWidths) {
+    for (int64_t width : conformance::kRowWidths) {
       Case c = make_case(37, width, {3, 11}, static_cast<uint32_t>(width));
       check_case(c);
       c.positions = random_array({20, width}, 2);
