@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "base/check.h"
+#include "operators/attention_call.h"
+#include "ops/attention_weights.h"
 #include "reference/attention_weights.h"
 
 namespace vkformer::conformance {
@@ -67,6 +69,7 @@ struct Call {
   uint32_t terms = 0;
   Content values = Content::kNormal;
   reference::MaskOptions masks = {};
+  bool weights_alone = false;  // of attention_weights: without the output and the entropy
 };
 
 reference::MaskOptions masks_of(const Sizes& s, uint32_t terms) {
@@ -143,6 +146,22 @@ void add_terms(const Call& call, Arrays& a, reference::AttentionOptions& options
   }
 }
 
+// The weights of what is called, and nothing else: no other kernel is compiled.
+Result<CheckCase> weights_case(const OperatorCall& call, Expected expected) {
+  const OperatorOptions options;
+  VKF_ASSIGN(const OperatorArguments arguments, OperatorArguments::parse(call, options));
+  VKF_ASSIGN(AttentionCall attention, prepare_attention_call(arguments));
+  AttentionWeightsAttrs attrs;
+  attrs.attention = attention.attrs;
+  VKF_ASSIGN(const TensorId weights,
+             add_attention_weights(attention.op.graph, attention.inputs, attrs));
+  attention.op.name_output(weights, "weights");
+  CheckCase made;
+  made.op = std::move(attention.op);
+  made.expected.emplace("weights", std::move(expected));
+  return made;
+}
+
 Result<CheckCase> attention_case(const char* op, const Call& call) {
   const Sizes& s = call.sizes;
   const Content values = call.values;
@@ -164,6 +183,10 @@ Result<CheckCase> attention_case(const char* op, const Call& call) {
   VKF_ASSIGN(reference::AttentionOutputs y, reference::attention_weights(a.q, a.k, a.v, options));
   const Tolerance bound =
       halves ? reference::tolerance_for(DType::kF16, s.keys) : terms(s.keys + 2 * s.width);
+  if (call.weights_alone) {
+    return weights_case({op, "{" + attributes + "}", std::move(inputs)},
+                        {std::move(y.weights), bound});
+  }
   const double magnitude = values == Content::kWide ? 1e5 : 1;
   std::map<std::string, Expected> expected;
   expected.emplace("output", Expected{std::move(y.output), bound, magnitude});
@@ -181,8 +204,9 @@ class Tests {
  public:
   explicit Tests(OperatorCases& cases) : cases_(cases) {}
 
-  void add(const std::string& group, const Call& call) {
+  void add(const std::string& group, Call call) {
     const char* op = cases_.op();
+    call.weights_alone = op == std::string("attention_weights");
     cases_.test(group + "/" + sizes_text(call.sizes), [=] { return attention_case(op, call); });
   }
   // Every set of four terms, with each of these masks.
