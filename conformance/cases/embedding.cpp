@@ -77,10 +77,7 @@ Result<CheckCase> embedding_step_case(int64_t width, MatrixFormat format, bool n
   const Array gain = random_array({width}, 3), bias = random_array({width}, 4);
   VKF_ASSIGN(TensorId y, add_embedding(made.op.graph, in, attrs));
   if (normed) {
-    Array both = gain;
-    both.shape = {2, width};
-    both.data.insert(both.data.end(), bias.data.begin(), bias.data.end());
-    const TensorId gain_bias = made.op.bind("gain_bias", floats(both));
+    const TensorId gain_bias = made.op.bind("gain_bias", floats(stacked_rows(gain, bias)));
     VKF_ASSIGN(y, add_layer_norm(made.op.graph, {.x = y, .gain_bias = gain_bias}, {}));
   }
   made.op.name_output(y, "y");

@@ -64,12 +64,9 @@ Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
     inputs.positions = op.bind("positions", std::move(positions));
   }
   if (arguments.find("norm_weight") != nullptr || arguments.find("norm_bias") != nullptr) {
-    const auto width = static_cast<int64_t>(attrs.width);
     VKF_ASSIGN(epsilon, arguments.number_or("eps", 1e-5));
-    VKF_ASSIGN(std::vector<float> norm, arguments.row_or("norm_weight", width, 1.0f));
-    VKF_ASSIGN(const std::vector<float> bias, arguments.row_or("norm_bias", width, 0.0f));
-    norm.insert(norm.end(), bias.begin(), bias.end());
-    gain_bias = op.bind("gain_bias", Tensor::from_floats({2, width}, norm));
+    VKF_ASSIGN(Tensor norm, arguments.gain_bias("norm_weight", "norm_bias", attrs.width));
+    gain_bias = op.bind("gain_bias", std::move(norm));
   }
   inputs.ids = op.bind("ids", std::move(ids));
   inputs.table = op.bind("table", std::move(table));

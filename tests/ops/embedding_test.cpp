@@ -74,10 +74,8 @@ PreparedOperator prepare(const Case& c, const DecodeState* state) {
   auto y = add_embedding(op.graph, inputs, attrs_of_case(c));
   REQUIRE_MESSAGE(y.ok(), y.error().message);
   if (!c.gain.data.empty()) {
-    Array both = c.gain;
-    both.shape = {2, c.table.dim(1)};
-    both.data.insert(both.data.end(), c.bias.data.begin(), c.bias.data.end());
-    const TensorId gain_bias = op.bind("gain_bias", reference::to_tensor(both));
+    const TensorId gain_bias =
+        op.bind("gain_bias", reference::to_tensor(conformance::stacked_rows(c.gain, c.bias)));
     y = add_layer_norm(op.graph, {.x = *y, .gain_bias = gain_bias}, {.epsilon = 1e-5f});
     REQUIRE_MESSAGE(y.ok(), y.error().message);
   }
@@ -114,7 +112,7 @@ void check_case(const Case& c) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("embedding agrees with the reference for every table layout and width") {
-    for (int64_t width : kWidths) {
+    for (int64_t width : conformance::kRowWidths) {
       Case c = make_case(37, width, {3, 11}, static_cast<uint32_t>(width));
       check_case(c);
       c.positions = random_array({20, width}, 2);
