@@ -103,7 +103,7 @@ int list_checks(const ConformanceCommandOptions& options) {
 }
 
 int run_checks(const CommonOptions& common, ConformanceCommandOptions& options) {
-  using Extent = ConformanceOptions::Extent;
+  using Extent = ConformanceExtent;
   options.run.extent = options.quick ? Extent::kQuick : Extent::kFull;
   if (options.list) return list_checks(options);
   options.run.demote = options.demote;

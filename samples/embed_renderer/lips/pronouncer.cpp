@@ -15,7 +15,7 @@ constexpr size_t kBatch = 4;
 vkformer::TensorMap batch_of(const std::vector<vkformer::Encoding>& words) {
   size_t longest = 0;
   for (const auto& word : words) longest = std::max(longest, word.ids.size());
-  std::vector<int64_t> ids, mask;
+  std::vector<vkformer::TokenId> ids, mask;
   for (const auto& word : words) {
     for (size_t i = 0; i < longest; ++i) {
       const bool real = i < word.ids.size();
@@ -111,8 +111,8 @@ vkformer::Status Pronouncer::collect() {
   const auto generation = session_.finish_generation();
   if (!generation) return generation.error();
   for (size_t i = 0; i < running_.size(); ++i) {
-    const std::vector<int64_t>& ids = (*generation)[i].front().ids;
-    const auto text = tokenizer_.decode(std::vector<int32_t>(ids.begin(), ids.end()));
+    const std::vector<vkformer::TokenId>& ids = (*generation)[i].front().ids;
+    const auto text = tokenizer_.decode(ids);
     if (!text) return text.error();
     running_[i]->phonemes = *text;
     running_[i]->ready = true;
