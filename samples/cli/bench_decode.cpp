@@ -62,12 +62,10 @@ Result<double> start_time(const CommonOptions& common, const DecodeOptions& opti
                                         "--start-only", "--quiet",
                                         "--cache-dir",  cache,
                                         "--device",     common.device.device,
-                                        "--tier",       common.device.tier,
-                                        "--weights",    options.load.weights,
-                                        "--precision",  options.load.precision};
-  if (!common.device.limits.empty()) {
-    arguments.insert(arguments.end(), {"--limits", common.device.limits});
-  }
+                                        "--tier",       choice_name(common.device.tier),
+                                        "--weights",    choice_name(options.load.weights),
+                                        "--precision",  choice_name(options.load.precision),
+                                        "--limits",     choice_name(common.device.limits)};
   const Result<std::string> output = run_self(arguments);
   if (!output) return output.error();
   return std::strtod(output->c_str(), nullptr);

@@ -247,17 +247,15 @@ Status add_child_rows(const CommonOptions& common, const Roofline& roofline,
                                         name,           "--in-process",
                                         "--quiet",      "--json",
                                         "--device",     common.device.device,
-                                        "--tier",       common.device.tier,
-                                        "--weights",    options.load.weights,
-                                        "--precision",  options.load.precision,
-                                        "--cache",      options.cache,
+                                        "--tier",       choice_name(common.device.tier),
+                                        "--weights",    choice_name(options.load.weights),
+                                        "--precision",  choice_name(options.load.precision),
+                                        "--limits",     choice_name(common.device.limits),
+                                        "--cache",      choice_name(options.cache),
                                         "--batch",      std::to_string(options.batch),
                                         "--tokens",     std::to_string(options.tokens),
                                         "--new-tokens", std::to_string(options.new_tokens),
                                         "--rounds",     std::to_string(options.rounds)};
-  if (!common.device.limits.empty()) {
-    arguments.insert(arguments.end(), {"--limits", common.device.limits});
-  }
   if (!common.device.cache_directory.empty()) {
     arguments.insert(arguments.end(), {"--cache-dir", common.device.cache_directory});
   }

@@ -42,7 +42,7 @@ struct Sums {
 void print_table(const ConformanceReport& report) {
   std::map<std::string, Sums> sums;
   for (const ConformanceCheck& c : report.checks) {
-    Sums& s = sums[padded(c.op, 22) + c.tier];
+    Sums& s = sums[padded(c.op, 22) + choice_name(c.tier)];
     (c.failed() ? s.failed : c.message.empty() ? s.passed : s.expected)++;
     if (!c.failed()) s.error = std::max(s.error, c.error);
   }

@@ -84,7 +84,7 @@ void print_info(const ModelInfo& info, bool with_tensors) {
   size_t width = 0;
   for (const TensorInfo& tensor : info.tensors) width = std::max(width, tensor.name.size());
   for (const TensorInfo& tensor : info.tensors) {
-    print_line(padded(tensor.name, width + 2) + padded(tensor.dtype, 6) +
+    print_line(padded(tensor.name, width + 2) + padded(dtype_name(tensor.dtype), 6) +
                padded(shape_of(tensor.shape), 20) + tensor.file);
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/handle_access.h"
 #include "support/fault_entry_points.h"
 #include "vulkan/device_impl.h"
 
@@ -98,7 +99,7 @@ Status World::carry_out(int stage, Outputs& outputs) {
   passed_over.reset();
   if (stage == kDevice) {
     VKF_ASSIGN(auto made, VulkanDevice::create_tweaked(settings_.device, settings_.tweaks));
-    device_.emplace(std::move(made));
+    device_ = HandleAccess::make<Device>(std::move(made));
     return {};
   }
   if (stage == kLoad) {
@@ -168,7 +169,7 @@ Status World::sliced_generation(Outputs& outputs) {
 }
 
 Status World::record_frames() {
-  const Context& context = vulkan_of(*device_)->impl().context;
+  const Context& context = HandleAccess::impl(*device_)->impl().context;
   for (auto progress = Advance::Progress::kRunning; progress == Advance::Progress::kRunning;) {
     Frame frame(context);
     VKF_ASSIGN(const Advance advance, session_->record(frame.commands(), 500));
