@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "image/canvas.h"
+#include "attention_view/canvas.h"
 #include "vkformer/heat_map.h"
 #include "vkformer/result.h"
 

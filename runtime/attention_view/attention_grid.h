@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "image/canvas.h"
+#include "attention_view/canvas.h"
 #include "vkformer/attention_view.h"
 
 namespace vkformer {

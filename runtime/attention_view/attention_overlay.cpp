@@ -1,12 +1,12 @@
-#include "image/attention_overlay.h"
+#include "attention_view/attention_overlay.h"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 
+#include "attention_view/canvas.h"
 #include "base/check.h"
 #include "base/message.h"
-#include "image/canvas.h"
 
 namespace vkformer {
 namespace {

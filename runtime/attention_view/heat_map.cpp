@@ -1,4 +1,4 @@
-#include "image/heat_map.h"
+#include "attention_view/heat_map.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,10 +7,10 @@
 #include <span>
 #include <utility>
 
+#include "attention_view/canvas.h"
 #include "base/check.h"
 #include "base/message.h"
 #include "checkpoint/replace_file.h"
-#include "image/canvas.h"
 
 namespace vkformer {
 namespace {

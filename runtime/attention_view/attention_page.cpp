@@ -1,4 +1,4 @@
-#include "image/attention_page.h"
+#include "attention_view/attention_page.h"
 
 namespace vkformer {
 

@@ -1,12 +1,12 @@
-#include "image/attention_grid.h"
+#include "attention_view/attention_grid.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "attention_view/attention_maps.h"
+#include "attention_view/heat_map.h"
 #include "base/check.h"
 #include "base/message.h"
-#include "image/attention_maps.h"
-#include "image/heat_map.h"
 
 namespace vkformer {
 namespace {

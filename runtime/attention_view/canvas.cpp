@@ -1,4 +1,4 @@
-#include "image/canvas.h"
+#include "attention_view/canvas.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "image/attention_maps.h"
+#include "attention_view/attention_maps.h"
 
 #include <algorithm>
 #include <array>

@@ -1,16 +1,16 @@
-#include "image/attention_html.h"
+#include "attention_view/attention_html.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 
+#include "attention_view/attention_maps.h"
+#include "attention_view/attention_page.h"
+#include "attention_view/canvas.h"
 #include "base/check.h"
 #include "base/message.h"
 #include "base/utf8_step.h"
-#include "image/attention_maps.h"
-#include "image/attention_page.h"
-#include "image/canvas.h"
 
 namespace vkformer {
 namespace {

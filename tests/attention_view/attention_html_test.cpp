@@ -1,5 +1,5 @@
 // The page's data is read back with another JSON library; hostile labels must stay data.
-#include "image/attention_html.h"
+#include "attention_view/attention_html.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "image/attention_page.h"
+#include "attention_view/attention_page.h"
 
 namespace vkformer {
 namespace {

@@ -1,5 +1,5 @@
 // Heat maps are drawn, decoded again with another library, and looked at pixel by pixel.
-#include "image/heat_map.h"
+#include "attention_view/heat_map.h"
 
 #include <doctest/doctest.h>
 

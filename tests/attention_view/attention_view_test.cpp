@@ -8,9 +8,9 @@
 #include <limits>
 #include <numeric>
 
-#include "image/attention_grid.h"
-#include "image/attention_maps.h"
-#include "image/attention_overlay.h"
+#include "attention_view/attention_grid.h"
+#include "attention_view/attention_maps.h"
+#include "attention_view/attention_overlay.h"
 #include "image/picture.h"
 
 namespace vkformer {
