@@ -113,7 +113,8 @@ Result<std::shared_ptr<TaskModel>> load_task_model(const Device& device, const M
   VKF_CHECK(check_options(options));
   const FileStore& files = *source.store();
   auto made = std::make_shared<TaskModel>();
-  made->options = options;
+  made->batch = static_cast<size_t>(options.batch);
+  made->long_text = options.long_text;
   VKF_ASSIGN(made->model, load_model(device.impl(), files, options.model));
   VKF_CHECK(check_task(made->model->info(), task));
   VKF_ASSIGN(made->config, JsonConfig::load_from(files, "config.json"));
