@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_decode_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64
-//           attention_decode_lanes__f32_packed_f32_subgroup_int64 FEATURES subgroup int64 DEFINES VKF_PACKED=1
+// variants: attention_decode_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
+//           attention_decode_lanes__f32_packed_f32_subgroup_int64 FEATURES subgroup int64 software DEFINES VKF_PACKED=1
 // computes: as attention_decode
 // shapes:   as attention_decode: Q (slots, H, E), Kv (R, lines, Hkv * (E + Ev)) or (B, S, ...), Aux -> Y (slots, H * Ev) or (slots, H, kParts, Ev + 2)
 // mapping:  a workgroup is one subgroup and owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); for scores a lane owns a key, for sums a run of columns, both in registers

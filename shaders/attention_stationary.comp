@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_stationary__f32_f32_f32_tables UNROLLED FEATURES tables
+// variants: attention_stationary__f32_f32_f32_tables UNROLLED FEATURES tables software
 // computes: y = softmax((softcap(scale q k^T) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018)
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, E), Terms (words) -> Y (B, H, T, E), each by its HeadLayout; E = 64
 // mapping:  a workgroup owns four queries of one head, an invocation one of them, with its sums in memory; four keys pass by at a time. A row of k or v is a buffer of its own in set 1, so that each element lies at a literal place behind one address

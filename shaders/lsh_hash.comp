@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: lsh_hash_token__f32_f32_u32
-//           lsh_hash_token__f32_f32_u32_subgroup FEATURES subgroup
+//           lsh_hash_token__f32_f32_u32_subgroup FEATURES subgroup software
 // computes: bucket = argmax over [x R | -x R] of a random rotation R, its first index on ties, per factor of the buckets; masked tokens go into the last bucket (Andoni et al. 2015)
 // shapes:   X (B, H, S, E) by its HeadLayout, Rotations (H, E, R, columns), Mask (B, ceil(S/32)) words -> Y (B, H, R, S)
 // mapping:  a workgroup owns kLocalSize tokens of one round of one head, an invocation one of them

@@ -6,11 +6,11 @@
 //           matmul_rows__f32_f16_f32_int64 FEATURES int64 DEFINES VKF_WEIGHT_F16=1
 //           matmul_rows__f32_f32_f32_fp16 FEATURES fp16
 //           matmul_rows__f32_f16_f32_fp16 FEATURES fp16 DEFINES VKF_WEIGHT_F16=1
-//           matmul_single__f32_f32_f32 UNROLLED DEFINES VKF_LITERAL=1
-//           matmul_single__f32_f16_f32 UNROLLED DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
+//           matmul_single__f32_f32_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1
+//           matmul_single__f32_f16_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
 //           matmul_rows__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 //           matmul_rows__f32_blocks_f32_int64 FEATURES int64 DEFINES VKF_BLOCKS=1
-//           matmul_single__f32_blocks_f32 UNROLLED DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
+//           matmul_single__f32_blocks_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows;
 //           with kNorm Y = act(alpha norm(A) B + bias), C the gain (K) or gain and bias (2, K)
 // shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_slabs__f32_f32_f32_tables UNROLLED FEATURES tables
+// variants: matmul_slabs__f32_f32_f32_tables UNROLLED FEATURES tables software
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
 // shapes:   A (batch, M, K), B (batch, K, N) in panels, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns 4 rows x one panel, an invocation one row of it; x counts fours of rows

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_stationary__f32_any_f32_tables UNROLLED FEATURES tables
-//           matmul_stationary__f32_any_f32_tables_short UNROLLED FEATURES tables DEFINES VKF_SHORT=1
+// variants: matmul_stationary__f32_any_f32_tables UNROLLED FEATURES tables software
+//           matmul_stationary__f32_any_f32_tables_short UNROLLED FEATURES tables software DEFINES VKF_SHORT=1
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
 // shapes:   A (batch, M, K), B (batch, K, N) in panels, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x 32 columns, an invocation 8 of these, whose weights of

@@ -1,20 +1,20 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_wide__f32_f32_f32
-//           matmul_wide__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
-//           matmul_wide__f32_f32_f32_subgroup FEATURES subgroup
-//           matmul_wide__f32_f16_f32_subgroup FEATURES subgroup DEFINES VKF_WEIGHT_F16=1
-//           matmul_wide__f32_f32_f32_subgroup_int64 FEATURES subgroup int64
-//           matmul_wide__f32_f32_f32_fp16 FEATURES fp16
-//           matmul_wide__f32_f16_f32_fp16 FEATURES fp16 DEFINES VKF_WEIGHT_F16=1
-//           matmul_strided__f32_f32_f32 DEFINES VKF_STRIDED=1
-//           matmul_strided__f32_f32_f32_subgroup FEATURES subgroup DEFINES VKF_STRIDED=1
-//           matmul_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1
-//           matmul_literal__f32_f16_f32_subgroup UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
-//           matmul_strided__f32_f32_f32_subgroup_literal UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1 VKF_STRIDED=1
-//           matmul_wide__f32_blocks_f32 DEFINES VKF_BLOCKS=1
-//           matmul_wide__f32_blocks_f32_subgroup FEATURES subgroup DEFINES VKF_BLOCKS=1
-//           matmul_literal__f32_blocks_f32_subgroup UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
+// variants: matmul_wide__f32_f32_f32 FEATURES software
+//           matmul_wide__f32_f16_f32 FEATURES software DEFINES VKF_WEIGHT_F16=1
+//           matmul_wide__f32_f32_f32_subgroup FEATURES subgroup software
+//           matmul_wide__f32_f16_f32_subgroup FEATURES subgroup software DEFINES VKF_WEIGHT_F16=1
+//           matmul_wide__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
+//           matmul_wide__f32_f32_f32_fp16 FEATURES fp16 software
+//           matmul_wide__f32_f16_f32_fp16 FEATURES fp16 software DEFINES VKF_WEIGHT_F16=1
+//           matmul_strided__f32_f32_f32 FEATURES software DEFINES VKF_STRIDED=1
+//           matmul_strided__f32_f32_f32_subgroup FEATURES subgroup software DEFINES VKF_STRIDED=1
+//           matmul_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1
+//           matmul_literal__f32_f16_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
+//           matmul_strided__f32_f32_f32_subgroup_literal UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1 VKF_STRIDED=1
+//           matmul_wide__f32_blocks_f32 FEATURES software DEFINES VKF_BLOCKS=1
+//           matmul_wide__f32_blocks_f32_subgroup FEATURES subgroup software DEFINES VKF_BLOCKS=1
+//           matmul_literal__f32_blocks_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
 // shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x (kLanes * kGroups * 8) columns, an invocation kRows x

@@ -1,5 +1,5 @@
 // Specialization constants given their values in SPIR-V: of every kernel, and of hand-made modules.
-#include "kernels/specialize.h"
+#include "software/specialize.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/specialize.h"
+#include "software/specialize.h"
 
 #include <array>
 #include <map>
@@ -104,7 +104,7 @@ class Specializer {
   static Error unknown(uint32_t op) {
     return internal_error(message({"[SPIR-V] operation ", op,
                                    " on specialization constants cannot be computed; add it to "
-                                   "kernels/specialize.cpp"}));
+                                   "software/specialize.cpp"}));
   }
 
   uint32_t value_of(uint32_t result, uint32_t otherwise) const {

@@ -1,14 +1,16 @@
-#include "ops/software/matmul_software.h"
-
 #include <algorithm>
 
 #include "params/activation.h"
+#include "software/strategies.h"
 
 namespace vkformer {
 namespace {
 
 using enum MatmulStrategy;
 
+// Groups of 8 sums that a tile of matmul_wide may have: they pass through 16 KiB of shared memory.
+constexpr uint32_t kWideSums = 512;
+constexpr uint32_t kStreamedRows = 16;  // two tiles of matmul_stream; more gain nothing
 constexpr uint32_t kSlabRows = 4;       // rows of a tile of matmul_slabs
 constexpr uint32_t kHeldColumns = 32;   // columns of a workgroup of matmul_stationary
 constexpr uint32_t kBeyondSlabs = 32;   // rows from which on matmul_stationary beats matmul_slabs
@@ -232,6 +234,11 @@ void launch_stationary(Dispatch& d, const MatmulCall& call, const MatmulChoice&,
   d.groups = {ceil_div(p.m, rows), ceil_div(p.n, kHeldColumns), problem.batch};
 }
 
+// Y has no room for a gate's sums.
+uint32_t stationary_parts(const MatmulProblem& problem, const DeviceCaps&, const MatmulChoice&) {
+  return (problem.params.activation & kActivationGate) != 0 ? 1 : 0;
+}
+
 bool strided_runs(const MatmulChoice&, const DeviceCaps& caps) {
   return caps.device_class == DeviceClass::kSoftware;
 }
@@ -283,7 +290,7 @@ const MatmulStrategyRow& software_strategy_row(MatmulStrategy strategy) {
   static constexpr MatmulStrategyRow kLiteralRow{literal_runs, literal_takes, launch_literal};
   static constexpr MatmulStrategyRow kSlabsRow{slabs_run, slabs_take, launch_slabs};
   static constexpr MatmulStrategyRow kStationaryRow{stationary_runs, stationary_takes,
-                                                    launch_stationary};
+                                                    launch_stationary, stationary_parts};
   static constexpr MatmulStrategyRow kStridedRow{strided_runs, strided_takes, launch_strided};
   switch (strategy) {
     case kStream:
@@ -301,6 +308,10 @@ const MatmulStrategyRow& software_strategy_row(MatmulStrategy strategy) {
   }
 }
 
+bool has_software_strategies() {
+  return true;
+}
+
 std::vector<MatmulTableRow> software_matmul_table(const DeviceCaps& caps) {
   std::vector<MatmulTableRow> table = packed_rows(caps);
   // What takes the other products: any alignment, then any strides.
@@ -314,6 +325,21 @@ std::vector<MatmulTableRow> software_matmul_table(const DeviceCaps& caps) {
     table.push_back({{kAnyRows, strategy, large_tile_rows(caps), 1}});
   }
   return table;
+}
+
+std::vector<MatmulChoice> software_matmul_candidates(uint32_t m) {
+  std::vector<MatmulChoice> list;
+  if (m <= kStreamedRows) list.push_back({m, kStream});
+  list.push_back({m, kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)});
+  list.push_back({m, kSlabs, kSlabRows});
+  if (m > kMostFewRows) list.push_back({m, kStationary});
+  for (const auto& [rows, groups] : {std::pair{8, 1}, {16, 1}, {24, 1}, {32, 1}, {8, 2}, {14, 2}}) {
+    // A tile of more than twice the rows computes more that nobody wants than it saves.
+    if (static_cast<uint32_t>(rows) <= std::max(8u, 2 * m)) {
+      list.push_back({m, kWide, static_cast<uint8_t>(rows), static_cast<uint8_t>(groups)});
+    }
+  }
+  return list;
 }
 
 }  // namespace vkformer

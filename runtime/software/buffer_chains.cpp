@@ -1,4 +1,4 @@
-#include "kernels/buffer_chains.h"
+#include "software/buffer_chains.h"
 
 #include <array>
 #include <map>

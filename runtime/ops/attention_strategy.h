@@ -1,9 +1,30 @@
-// How the attention kernels may load: which devices take the kernels of lanes, and how wide.
+// What the strategies of attention share: how one is launched, and how its kernels may load.
 #pragma once
 
 #include "ops/attention.h"
 
 namespace vkformer {
+
+// A strategy as a row of choices: its kernel, its queries per workgroup, its constants.
+struct AttentionStrategy {
+  KernelId kernel{};
+  uint32_t rows = 1;  // queries of a workgroup
+  SpecConstants spec;
+  uint32_t table_part_bytes = 0;  // of keys and values
+};
+
+inline constexpr uint32_t kTiledQueries = 8;  // of a workgroup of the tiled strategy
+
+// Lanes of the tiled strategy; 0: its loops are too long for a software device.
+uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& attrs);
+
+inline bool counts_keys(const AttentionAttrs& a) {
+  return a.report == AttentionAttrs::Report::kVisitedKeys;
+}
+
+inline bool is_sparse(const ScoreTermsParams& t) {
+  return (t.flags & (VKF_TERM_SPARSE | VKF_TERM_MASKED_QUERIES)) != 0;
+}
 
 // Whether every row of k, and of relative positions, begins at a multiple of four elements.
 inline bool starts_in_quads(const AttentionAttrs& a) {
@@ -12,13 +33,6 @@ inline bool starts_in_quads(const AttentionAttrs& a) {
           a.relative.offset) %
              4 ==
          0;
-}
-
-// Software devices of few lanes load a key's row by all lanes together. Those without 64-bit
-// integers (SwiftShader) keep arrays in memory, where that is slow.
-inline bool loads_by_lanes(const DeviceCaps& caps) {
-  return caps.device_class == DeviceClass::kSoftware && caps.int64() &&
-         (caps.subgroup_size == 4 || caps.subgroup_size == 8);
 }
 
 // Neighbouring elements that one load may fetch where these are all widths, offsets and strides,

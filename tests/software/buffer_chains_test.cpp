@@ -1,6 +1,6 @@
 // Access chains into buffers: shared ones in the SPIR-V of every kernel, and what such kernels
 // compute.
-#include "kernels/buffer_chains.h"
+#include "software/buffer_chains.h"
 
 #include <map>
 #include <set>

@@ -147,6 +147,14 @@ TEST_SUITE("gpu") {
 }
 
 TEST_SUITE("cpu") {
+  TEST_CASE("kernels with a table have it in set 1, and bind what it is made of") {
+    CHECK(kernel_interface(kSlabKernel)->has_table);
+    // Nothing reads what the table is made of except by the table, but it is bound.
+    const auto rows = kernel_interface(kLongKernel);
+    REQUIRE(rows->bindings.size() == 4);
+    CHECK(rows->bindings[0].readonly);
+  }
+
   TEST_CASE("matmul in slabs says what its table is, and takes whole slabs only") {
     const DeviceCaps caps = swiftshader();
     const auto picked = [&](const MatmulProblem& problem, const DeviceCaps& of) {
