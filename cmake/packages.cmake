@@ -5,6 +5,7 @@ find_path(VKFORMER_VULKAN_INCLUDE vulkan/vulkan_core.h REQUIRED)
 find_program(VKFORMER_GLSLANG glslangValidator REQUIRED)
 find_program(VKFORMER_SPIRV_OPT spirv-opt REQUIRED)
 find_program(VKFORMER_SPIRV_VAL spirv-val REQUIRED)
+find_program(VKFORMER_SPIRV_DIS spirv-dis REQUIRED)
 # Optional, of glslang before version 15: kernels take a third less room with it.
 find_program(VKFORMER_SPIRV_REMAP spirv-remap)
 find_program(VKFORMER_ZSTD zstd REQUIRED)

@@ -1,6 +1,10 @@
 #include "conformance/attention_checks.h"
 
+#include <limits>
+
 #include "base/check.h"
+#include "operators/attention_call.h"
+#include "ops/attention_weights.h"
 #include "reference/attention_weights.h"
 
 namespace vkformer::conformance {
@@ -34,7 +38,8 @@ enum Term : uint32_t {
   kSoftcap = 32,
   kFreeMask = 64,
   kRelative = 128,
-  kHalves = 256,  // precision f16
+  kHalves = 256,      // precision f16
+  kForbidding = 512,  // the free mask forbids a query everything, the bias some pairs
 };
 
 struct Form {
@@ -58,25 +63,48 @@ constexpr Form kForms[] = {{"plain", 0},
                            {"softcap-precision-f16", kHalves | kSoftcap | kCausal},
                            {"all-precision-f16", kHalves | kAllMasks}};
 
+// One attention, by name. `masks` has causal and windows, which the form's terms set as well.
+struct Call {
+  Sizes sizes;
+  uint32_t terms = 0;
+  Content values = Content::kNormal;
+  reference::MaskOptions masks = {};
+  bool weights_alone = false;  // of attention_weights: without the output and the entropy
+};
+
+reference::MaskOptions masks_of(const Sizes& s, uint32_t terms) {
+  reference::MaskOptions masks;
+  masks.causal = (terms & kCausal) != 0;
+  masks.causal_offset = masks.causal ? s.keys - s.queries : 0;
+  if ((terms & kWindow) != 0) masks.window_left = 5;
+  return masks;
+}
+
+Call call_of(const Sizes& s, uint32_t terms, Content values = Content::kNormal) {
+  return {s, terms, values, masks_of(s, terms)};
+}
+
 // Everything an attention is given; the reference looks into it.
 struct Arrays {
   Array q, k, v, key_mask, mask, bias, slopes, relative_keys, relative_values;
 };
 
-void add_terms(const Sizes& s, uint32_t terms, Arrays& a, reference::AttentionOptions& options,
-               TensorMap& inputs, std::string& attributes) {
+void add_terms(const Call& call, Arrays& a, reference::AttentionOptions& options, TensorMap& inputs,
+               std::string& attributes) {
+  const Sizes& s = call.sizes;
+  const uint32_t terms = call.terms;
+  const bool forbids = (terms & kForbidding) != 0;
   const auto attribute = [&](const std::string& text) {
     attributes += (attributes.empty() ? "" : ", ") + text;
   };
-  if ((terms & kCausal) != 0) {
-    options.masks.causal = true;
-    options.masks.causal_offset = s.keys - s.queries;
-    attribute(R"("causal": true, "causal_offset": )" + std::to_string(s.keys - s.queries));
-  }
-  if ((terms & kWindow) != 0) {
-    options.masks.window_left = 5;
-    attribute(R"("window_left": 5)");
-  }
+  const auto number = [&](const char* name, int64_t value) {
+    attribute("\"" + std::string(name) + "\": " + std::to_string(value));
+  };
+  options.masks = call.masks;
+  if (call.masks.causal) attribute(R"("causal": true)");
+  if (call.masks.causal_offset != 0) number("causal_offset", call.masks.causal_offset);
+  if (call.masks.window_left) number("window_left", *call.masks.window_left);
+  if (call.masks.window_right) number("window_right", *call.masks.window_right);
   if ((terms & kKeyMask) != 0) {
     a.key_mask = random_mask({s.batch, s.keys}, 4);
     options.masks.key_mask = &a.key_mask;
@@ -84,11 +112,15 @@ void add_terms(const Sizes& s, uint32_t terms, Arrays& a, reference::AttentionOp
   }
   if ((terms & kFreeMask) != 0) {
     a.mask = random_mask({s.batch, 1, s.queries, s.keys}, 5, 0.8);
+    for (int64_t key = 0; forbids && key < s.keys; ++key) a.mask[key] = 0;
     options.masks.mask = &a.mask;
     inputs.emplace("mask", mask_bytes(a.mask));
   }
   if ((terms & kBias) != 0) {
     a.bias = random_array({1, s.heads, s.queries, s.keys}, 6);
+    for (int64_t at = 3; forbids && at < a.bias.size(); at += 7) {
+      a.bias[at] = -std::numeric_limits<double>::infinity();
+    }
     options.bias = &a.bias;
     inputs.emplace("bias", floats(a.bias));
   }
@@ -114,13 +146,30 @@ void add_terms(const Sizes& s, uint32_t terms, Arrays& a, reference::AttentionOp
   }
 }
 
-Result<CheckCase> attention_case(const char* op, const Sizes& s, uint32_t terms_asked,
-                                 Content values) {
+// The weights of what is called, and nothing else: no other kernel is compiled.
+Result<CheckCase> weights_case(const OperatorCall& call, Expected expected) {
+  const OperatorOptions options;
+  VKF_ASSIGN(const OperatorArguments arguments, OperatorArguments::parse(call, options));
+  VKF_ASSIGN(AttentionCall attention, prepare_attention_call(arguments));
+  AttentionWeightsAttrs attrs;
+  attrs.attention = attention.attrs;
+  VKF_ASSIGN(const TensorId weights,
+             add_attention_weights(attention.op.graph, attention.inputs, attrs));
+  attention.op.name_output(weights, "weights");
+  CheckCase made;
+  made.op = std::move(attention.op);
+  made.expected.emplace("weights", std::move(expected));
+  return made;
+}
+
+Result<CheckCase> attention_case(const char* op, const Call& call) {
+  const Sizes& s = call.sizes;
+  const Content values = call.values;
   Arrays a;
   a.q = random_array({s.batch, s.heads, s.queries, s.width}, 1);
   a.k = random_array({s.batch, s.kv_heads, s.keys, s.width}, 2);
   a.v = random_array({s.batch, s.kv_heads, s.keys, s.value_width}, 3, values);
-  const bool halves = (terms_asked & kHalves) != 0;
+  const bool halves = (call.terms & kHalves) != 0;
   for (Array* factor : {&a.q, &a.k, &a.v}) {
     // Not what is beyond f16: that is to be multiplied as it is.
     if (halves && (factor != &a.v || values == Content::kNormal)) {
@@ -130,10 +179,14 @@ Result<CheckCase> attention_case(const char* op, const Sizes& s, uint32_t terms_
   reference::AttentionOptions options;
   TensorMap inputs{{"Q", floats(a.q)}, {"K", floats(a.k)}, {"V", floats(a.v)}};
   std::string attributes;
-  add_terms(s, terms_asked, a, options, inputs, attributes);
+  add_terms(call, a, options, inputs, attributes);
   VKF_ASSIGN(reference::AttentionOutputs y, reference::attention_weights(a.q, a.k, a.v, options));
   const Tolerance bound =
       halves ? reference::tolerance_for(DType::kF16, s.keys) : terms(s.keys + 2 * s.width);
+  if (call.weights_alone) {
+    return weights_case({op, "{" + attributes + "}", std::move(inputs)},
+                        {std::move(y.weights), bound});
+  }
   const double magnitude = values == Content::kWide ? 1e5 : 1;
   std::map<std::string, Expected> expected;
   expected.emplace("output", Expected{std::move(y.output), bound, magnitude});
@@ -145,6 +198,79 @@ Result<CheckCase> attention_case(const char* op, const Sizes& s, uint32_t terms_
              call_case({op, "{" + attributes + "}", std::move(inputs)}, std::move(expected)));
   if (halves) made.precision = Precision::kF16;
   return made;
+}
+
+class Tests {
+ public:
+  explicit Tests(OperatorCases& cases) : cases_(cases) {}
+
+  void add(const std::string& group, Call call) {
+    const char* op = cases_.op();
+    call.weights_alone = op == std::string("attention_weights");
+    cases_.test(group + "/" + sizes_text(call.sizes), [=] { return attention_case(op, call); });
+  }
+  // Every set of four terms, with each of these masks.
+  void add_sets(const Sizes& s, const std::vector<reference::MaskOptions>& kinds) {
+    constexpr uint32_t kSets[] = {kKeyMask, kFreeMask, kBias, kAlibi};
+    for (uint32_t set = 0; set < 16; ++set) {
+      uint32_t terms = kForbidding;
+      for (size_t i = 0; i < 4; ++i) terms |= (set >> i & 1u) != 0 ? kSets[i] : 0;
+      for (size_t kind = 0; kind < kinds.size(); ++kind) {
+        add("terms-" + std::to_string(set) + "-" + std::to_string(kind),
+            {s, terms, Content::kNormal, kinds[kind]});
+      }
+    }
+  }
+
+ private:
+  OperatorCases& cases_;
+};
+
+// Around tiles, widths that differ, shared heads, terms alone and together, windows that leave
+// whole tiles and whole rows empty, more keys than a software driver's loops have rounds.
+void add_attention_tests(OperatorCases& cases) {
+  Tests tests(cases);
+  for (const int64_t queries : {1, 7, 8, 9, 63, 64, 65, 145}) {
+    for (const int64_t keys : {1, 7, 8, 9, 63, 64, 65, 257}) {
+      tests.add("lengths", {{1, 1, 1, queries, keys, 16, 16}});
+    }
+  }
+  constexpr int64_t kWidths[][2] = {{8, 8},   {16, 16}, {40, 40},   {64, 64},
+                                    {80, 80}, {96, 96}, {128, 128}, {256, 256},
+                                    {1, 1},   {7, 5},   {64, 130},  {33, 256}};
+  for (const auto& [width, value_width] : kWidths) {
+    tests.add("widths", {{2, 3, 3, 1, 37, width, value_width}});
+    tests.add("widths", {{2, 3, 3, 13, 37, width, value_width}});
+  }
+  for (const int64_t kv_heads : {1, 2, 3, 6})
+    tests.add("shared", {{2, 6, kv_heads, 11, 19, 8, 12}});
+  tests.add_sets({2, 2, 2, 21, 70, 8, 8},
+                 {{},
+                  {.causal = true},
+                  {.causal = true, .causal_offset = 49, .window_left = 5},
+                  {.causal_offset = 49, .window_left = 5, .window_right = 3}});
+  for (const int64_t offset : {0, -200, 5000, -5000}) {
+    tests.add("empty-tiles-" + std::to_string(offset),
+              {{1, 1, 1, 257, 257, 8, 8},
+               0,
+               Content::kNormal,
+               {.causal = true, .causal_offset = offset, .window_left = 3}});
+  }
+  tests.add("many-keys", {{1, 1, 1, 3, 25001, 8, 8}, kKeyMask});
+}
+
+void add_weights_tests(OperatorCases& cases) {
+  Tests tests(cases);
+  for (const int64_t queries : {1, 7, 64, 65}) {
+    for (const int64_t keys : {1, 7, 64, 65, 145, 257}) {
+      tests.add("lengths", {{1, 1, 1, queries, keys, 8, 8}});
+    }
+  }
+  for (const int64_t width : {1, 16, 40, 64, 80, 128, 256}) {
+    tests.add("widths", {{2, 2, 2, 5, 9, width, 8}});
+  }
+  tests.add_sets({2, 4, 2, 11, 40, 8, 8},
+                 {{}, {.causal = true, .causal_offset = 20, .window_left = 4}});
 }
 
 }  // namespace
@@ -160,17 +286,18 @@ void add_whole_attention_checks(OperatorCases& cases) {
       if (halves && (weights || s.queries < 9)) continue;  // what no kernel of halves takes
       const bool quick = s.queries == 7 ? !many : is_quick(s) && (form.terms & ~kHalves) == 0;
       cases.check(form.name + ("/" + sizes_text(s)), quick && (!weights || form.terms == 0),
-                  [=, &form] { return attention_case(op, s, form.terms, Content::kNormal); });
+                  [=, &form] { return attention_case(op, call_of(s, form.terms)); });
     }
   }
   for (const Content content : {Content::kWide, Content::kTiny, Content::kSpecial}) {
     const std::string name = std::string("values-") + content_name(content);
     constexpr Sizes kOne = {2, 2, 2, 33, 40, 32, 32};
-    cases.check(name, true, [=] { return attention_case(op, kOne, kKeyMask, content); });
+    cases.check(name, true, [=] { return attention_case(op, call_of(kOne, kKeyMask, content)); });
     if (weights) continue;
     cases.check(name + "-precision-f16", true,
-                [=] { return attention_case(op, kOne, kKeyMask | kHalves, content); });
+                [=] { return attention_case(op, call_of(kOne, kKeyMask | kHalves, content)); });
   }
+  weights ? add_weights_tests(cases) : add_attention_tests(cases);
 }
 
 }  // namespace vkformer::conformance

@@ -13,6 +13,9 @@ inline constexpr Content kAllContents[] = {Content::kNormal, Content::kWide, Con
                                            Content::kSpecial};
 inline constexpr Content kOtherContents[] = {Content::kWide, Content::kTiny, Content::kSpecial};
 
+// Row lengths: 1, primes, around a vector and around the widest workgroup, and one real model's.
+inline constexpr int64_t kRowWidths[] = {1, 7, 31, 32, 33, 127, 128, 129, 257, 768};
+
 struct RowSize {
   Shape shape;  // (rows, columns)
   Content content;
@@ -35,8 +38,5 @@ struct ScoreSize {
   std::string name;  // "normal/"
 };
 std::vector<ScoreSize> score_sizes();
-
-inline constexpr const char* kActivationKinds[] = {
-    "gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "tanh", "sigmoid", "elu_plus_one"};
 
 }  // namespace vkformer::conformance

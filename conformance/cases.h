@@ -27,6 +27,10 @@ class OperatorCases {
   void check(const std::string& name, bool quick, std::function<Result<CheckCase>()> make) {
     checks_.push_back({op_, op_ + ("/" + name), quick, std::move(make)});
   }
+  // A check for the operator's tests: they run it however many there are, a quick run does not.
+  void test(const std::string& name, std::function<Result<CheckCase>()> make) {
+    checks_.push_back({op_, op_ + ("/" + name), false, std::move(make), true});
+  }
   // A row of the benchmark at one real model's sizes: the first node of this operator in the
   // call's graph. `inputs`: "X=128,768 ids:below100=7 m:mask=1,512 v:positive=64", uniform in
   // [-1, 1), integers below 100, ones, uniform in [0.5, 1.5).

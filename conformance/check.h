@@ -40,6 +40,7 @@ struct Check {
   std::string name;  // "softmax/masked/2x3x5x33"
   bool quick = false;
   std::function<Result<CheckCase>()> make;
+  bool tested = false;  // by the operator's tests, however many checks it has
 };
 
 // How far `actual` is from what was expected.

@@ -70,6 +70,19 @@ Array scaled(Array array, double factor) {
   return reference::round_to_f32(std::move(array));
 }
 
+Array stacked_rows(Array first, const Array& second) {
+  first.shape.insert(first.shape.begin(), 2);
+  first.data.insert(first.data.end(), second.data.begin(), second.data.end());
+  return first;
+}
+
+Array with_ties(Array array) {
+  for (double& value : array.data) {
+    if (std::abs(value) < 4) value = std::round(value * 2) / 2;
+  }
+  return array;
+}
+
 Array random_ids(const Shape& shape, uint64_t seed, int64_t count) {
   Noise noise(seed);
   Array array = reference::filled(shape, 0.0);

@@ -30,6 +30,10 @@ enum class Content : uint8_t { kNormal, kWide, kTiny, kSpecial };
 const char* content_name(Content content);
 Array random_array(const Shape& shape, uint64_t seed, Content content = Content::kNormal);
 Array scaled(Array array, double factor);
+// Two rows (D), one below the other: (2, D), as norms take gain and bias.
+Array stacked_rows(Array first, const Array& second);
+// The same with ties everywhere: 16 values only, where they are small.
+Array with_ties(Array array);
 // Whole numbers below `count`.
 Array random_ids(const Shape& shape, uint64_t seed, int64_t count);
 // 0 or 1, about `share` of them 1.

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/narrow.h"
+#include "conformance/search_state.h"
 #include "measure/benchmark_inputs.h"
 #include "ops/beam_select.h"
 #include "ops/greedy_select.h"
@@ -12,41 +13,24 @@
 #include "params/decode_state.h"
 
 namespace vkformer::conformance {
-namespace {
-
-std::vector<uint32_t> words_of(const void* data, size_t bytes) {
-  std::vector<uint32_t> list(bytes / 4);
-  std::memcpy(list.data(), data, bytes);
-  return list;
-}
-
-}  // namespace
 
 SearchTensors bind_search(PreparedOperator& op, uint32_t beams, int64_t vocab) {
-  SearchTensors t{.params = {.batch = u32(kSearchRows) / beams,
-                             .beams = beams,
-                             .capacity = 16,
-                             .vocab = u32(vocab),
-                             .candidates = beams == 1 ? 1 : 2 * beams,
-                             .arg_count = 0}};
-  std::vector<uint32_t> search(search_words(t.params), 0u);
-  std::vector<uint32_t> state(VKF_STATE_WORDS + VKF_MAX_SLOTS, 0u);
-  state[0] = u32(kSearchLive) / beams;
-  state[1] = u32(kSearchLive);
-  state[2] = u32(static_cast<int64_t>(kHistory.size())) - 1;
-  for (size_t row = 0; row < static_cast<size_t>(kSearchRows); ++row) {
+  SearchState s;
+  s.layout.p = {.batch = u32(kSearchRows) / beams,
+                .beams = beams,
+                .capacity = 16,
+                .vocab = u32(vocab),
+                .candidates = beams == 1 ? 1 : 2 * beams,
+                .arg_count = 0};
+  s.position = u32(static_cast<int64_t>(kHistory.size())) - 1;
+  for (uint32_t item = 0; item < u32(kSearchLive) / beams; ++item) s.live.push_back(item);
+  s.starts.assign(s.layout.p.batch, 0);
+  s.search.assign(search_words(s.layout.p), 0u);
+  for (size_t row = 0; row < s.layout.rows(); ++row) {
     std::copy(kHistory.begin(), kHistory.end(),
-              search.begin() + static_cast<std::ptrdiff_t>(row * t.params.capacity));
-    state[VKF_STATE_WORDS + row] = u32(static_cast<int64_t>(row));
+              s.search.begin() + static_cast<std::ptrdiff_t>(s.layout.tokens(row)));
   }
-  SearchSettings settings{};
-  settings.prompt_length = 3;
-  settings.max_length = 16;
-  settings.forced_first = settings.forced_last = VKF_NO_TOKEN;
-  settings.length_penalty = 1;
-  t.search = op.bind("search", words(search));
-  t.state = op.bind("decode_state", words(state));
-  t.settings = op.bind("settings", words(words_of(&settings, sizeof settings)));
+  SearchTensors t = bind_state(op, s, {.max_new_tokens = 13}, 3);
   t.suppress = op.bind("suppress", words(std::vector<uint32_t>(2 * ((u32(vocab) + 31) / 32), 0u)));
   return t;
 }

@@ -8,11 +8,11 @@
 
 namespace vkformer::conformance {
 
-Tensor state_of(uint32_t position) {
+Tensor state_of(uint32_t position, const std::vector<uint32_t>& entries) {
   std::vector<uint32_t> list(VKF_STATE_WORDS + VKF_MAX_SLOTS, 0u);
-  list[0] = list[1] = u32(static_cast<int64_t>(kLiveRows.size()));
+  list[0] = list[1] = u32(static_cast<int64_t>(entries.size()));
   list[2] = position;
-  std::copy(kLiveRows.begin(), kLiveRows.end(), list.begin() + VKF_STATE_WORDS);
+  std::copy(entries.begin(), entries.end(), list.begin() + VKF_STATE_WORDS);
   return words(list);
 }
 

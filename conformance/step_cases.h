@@ -11,8 +11,8 @@ inline constexpr int64_t kSlots = 5;  // of which three are live
 
 inline const std::vector<uint32_t> kLiveRows = {4, 0, 3};
 
-// State words: the live slots' rows, the position of the token.
-Tensor state_of(uint32_t position);
+// State words: the live slots' entries, the position of the token.
+Tensor state_of(uint32_t position, const std::vector<uint32_t>& entries = kLiveRows);
 
 CheckCase step_case();
 

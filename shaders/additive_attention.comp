@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: additive_attention_row__f32_f32_f32
-//           additive_attention_step__f32_f32_f32 DEFINES VKF_STEP=1
 // computes: [c | a]: weights a = softmax over allowed keys of v.tanh(q + k), q.k or q itself, over the temperature, times a Gaussian where the window has one; c = sum a value (Bahdanau et al. 2014; Luong et al. 2015)
 // shapes:   Q (R, A) and a centre, KV (B, S, A + C), Aux (words): key mask (B, ceil(S/32)), v (A) -> Y (R, C + S)
 // mapping:  one workgroup a query; an invocation takes every kLocalSize-th key, then every such value column
 // bounds:   S, A and C may be anything; rows beyond the last are skipped; no allowed key gives zeros
 // requires: nothing (baseline); kStaged <= 2048; VKF_STEP: queries are slots
+// variants: additive_attention_row__f32_f32_f32
+//           additive_attention_step__f32_f32_f32 DEFINES VKF_STEP=1
 #include "recurrent.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ADDITIVE_ATTENTION_CONSTANTS)

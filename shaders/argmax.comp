@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: argmax_row__f32_none_u32
-//           argmax_row__f32_none_u32_subgroup FEATURES subgroup
 // computes: the index of the largest element; the first on ties; of the first NaN if there is one
 // shapes:   X (R, V) -> Y (R) indices
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element
 // bounds:   V may be anything above 0; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: argmax_row__f32_none_u32
+//           argmax_row__f32_none_u32_subgroup FEATURES subgroup
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)

@@ -1,19 +1,20 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_decode__f32_f32_f32
-//           attention_decode__f32_f32_f32_subgroup FEATURES subgroup
-//           attention_decode__f32_packed_f32 DEFINES VKF_PACKED=1
-//           attention_decode__f32_packed_f32_subgroup FEATURES subgroup DEFINES VKF_PACKED=1
 // computes: y = softmax(softcap(scale q k^T) + alibi or bias by distance) v for the one query of every live slot (online softmax, Milakov and Gimelshein 2018)
 // shapes:   Q (slots, H, E) by offset and stride, Kv (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev)), Aux: ancestry (R, C) and what is added by distance, or key mask (B, ceil(S/32)) -> Y (slots, H * Ev), or (slots, H, kParts, Ev + 2) to be merged
 // mapping:  a workgroup owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); an invocation first one key of a tile, then every kLocalSize-th value column
 // bounds:   position, S, E and Ev may be anything; kQuads needs rows of k at multiples of 4; slots beyond the live ones are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: attention_decode__f32_f32_f32
+//           attention_decode__f32_f32_f32_subgroup FEATURES subgroup
+//           attention_decode__f32_packed_f32 DEFINES VKF_PACKED=1
+//           attention_decode__f32_packed_f32_subgroup FEATURES subgroup DEFINES VKF_PACKED=1
 #include "attention.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_DECODE_CONSTANTS)
 const uint kRelative = 0;
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
+const uint kGroupQueries = 8u;  // of attention_tiled
 
 #include "cache_line.glsl"
 #include "decode_state.h"
@@ -150,19 +151,22 @@ void main() {
   find_keys();
   const uvec2 part = part_of(sinks_seen + recent.y - recent.x);
   barrier();
-  for (uint tile = part.x; tile < part.y; tile += kLocalSize) {
+  const uint lead = keys_from_group(part.x, kGroupQueries);
+  const uint end = part.y + lead;
+  for (uint tile = part.x; tile < end; tile += kLocalSize) {
     for (uint h = 0u; h < kHeads; ++h) score[h] = 0.0;
     uint line = 0u;
-    if (tile + lane < part.y) {
-      line = line_of(row, key_at(tile + lane));
-      key_scores(row, first_head, tile + lane, line * p.line);
+    if (tile + lane >= part.x + lead && tile + lane < end) {
+      const uint n = tile + lane - lead;
+      line = line_of(row, key_at(n));
+      key_scores(row, first_head, n, line * p.line);
     } else {
       for (uint h = 0u; h < kHeads; ++h) score[h] = negative_infinity();
     }
     for (uint h = 0u; h < kHeads; ++h) update_weights(h);
     line_tile[lane] = line;
     barrier();
-    add_values(min(kLocalSize, part.y - tile), p.value_offset + kv_head * kValueWidth);
+    add_values(min(kLocalSize, end - tile), p.value_offset + kv_head * kValueWidth);
     barrier();
   }
   for (uint h = 0u; h < kHeads; ++h) store_results(slot, first_head + h, h);

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_decode_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
-//           attention_decode_lanes__f32_packed_f32_subgroup_int64 FEATURES subgroup int64 software DEFINES VKF_PACKED=1
 // computes: as attention_decode
 // shapes:   as attention_decode: Q (slots, H, E), Kv (R, lines, Hkv * (E + Ev)) or (B, S, ...), Aux -> Y (slots, H * Ev) or (slots, H, kParts, Ev + 2)
 // mapping:  a workgroup is one subgroup and owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); for scores a lane owns a key, for sums a run of columns, both in registers
 // bounds:   position and S may be anything; kRun > 1 needs E, Ev and the line in multiples of it; slots beyond the live ones are skipped
 // requires: subgroup arithmetic and shuffle, 64-bit integers, kLocalSize the subgroup size; meant for software devices, where a load costs as much as many products
+// variants: attention_decode_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
+//           attention_decode_lanes__f32_packed_f32_subgroup_int64 FEATURES subgroup int64 software DEFINES VKF_PACKED=1
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -18,6 +18,9 @@ const uint kRelative = 0;
 const uint kSpan = kLocalSize * kRun;
 const uint kValueChunks = (kValueWidth + kSpan - 1) / kSpan;
 const uint kPieces = (kWidth + kLocalSize - 1) / kLocalSize;
+// Keys under one running maximum: as many as in a round of attention_lanes over few keys, so that a
+// step gives the bits of the same query in a prompt.
+const uint kRound = 2u;
 
 #include "cache_line.glsl"
 #include "decode_state.h"
@@ -43,8 +46,9 @@ layout(binding = 1) readonly buffer KvWords { uint kv_words[]; };
 
 float piece[kHeads * kPieces];  // of the queries: element e in lane e % kLocalSize
 float score[kHeads];            // of this lane's key; then its weight
+float fade[kHeads];             // what sums are still worth when this lane's round begins
 float highest[kHeads];
-float total[kHeads];            // of this lane's keys
+float total[kHeads];
 float sum[kHeads * kValueChunks * kRun];  // this lane's columns
 uint touched = 0u;
 
@@ -113,20 +117,39 @@ void dot_key(uint line, uint column) {
   }
 }
 
+// Scores become weights under the maximum of all keys up to the end of their round.
 void update_weights(uint h) {
-  const float now = subgroupMax(keep_max(highest[h], score[h]));
-  const float fade = now > highest[h] ? online_fade(highest[h], now, 1.0) : 1.0;
-  highest[h] = now;
-  score[h] = online_weight(score[h], now, 1.0);
-  total[h] = total[h] * fade + (is_masked_weight(score[h]) ? 0.0 : score[h]);
-  [[unroll]] for (uint i = 0u; i < kValueChunks * kRun; ++i) {
-    sum[h * kValueChunks * kRun + i] *= fade;
+  float before = highest[h], now = highest[h];  // of this lane's round
+  [[unroll]] for (uint n = 0u; n < kLocalSize; n += kRound) {
+    const float reached = highest[h];
+    [[unroll]] for (uint i = 0u; i < kRound; ++i) {
+      highest[h] = keep_max(highest[h], subgroupShuffle(score[h], n + i));
+    }
+    if (gl_SubgroupInvocationID / kRound == n / kRound) {
+      before = reached;
+      now = highest[h];
+    }
   }
+  fade[h] = now > before ? online_fade(before, now, 1.0) : 1.0;
+  score[h] = online_weight(score[h], now, 1.0);
 }
 
-// sum += weights times the values of the lanes' keys; a masked one's may be anything.
+// sum += weights times the values of the lanes' keys, in order; a masked one's may be anything.
 void add_values(uint line, uint column) {
   [[unroll]] for (uint n = 0u; n < kLocalSize; ++n) {
+    if (n % kRound == 0u) {
+      [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
+        const float worth = subgroupShuffle(fade[h], n);
+        total[h] *= worth;
+        [[unroll]] for (uint i = 0u; i < kValueChunks * kRun; ++i) {
+          sum[h * kValueChunks * kRun + i] *= worth;
+        }
+      }
+    }
+    [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
+      const float weight = subgroupShuffle(score[h], n);
+      total[h] += is_masked_weight(weight) ? 0.0 : weight;
+    }
     const uint row = subgroupShuffle(line, n);
     [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
       load_line(row,
@@ -145,19 +168,19 @@ void add_values(uint line, uint column) {
 }
 
 void store_results(uint slot, uint head, uint h) {
-  const float weights = subgroupAdd(total[h]);
+  const float share = online_result(1.0, total[h]);
   const uint part = part_result(slot, head, kValueWidth);
   const uint base = kPartKeys != 0u ? part + 2u : slot * p.y_stride + head * kValueWidth;
   if (kPartKeys != 0u && gl_SubgroupInvocationID == 0u) {
     y[part] = highest[h];
-    y[part + 1u] = weights;
+    y[part + 1u] = total[h];
   }
   [[unroll]] for (uint c = 0u; c < kValueChunks; ++c) {
     const uint column = c * kSpan + gl_SubgroupInvocationID * kRun;
     [[unroll]] for (uint i = 0u; i < kRun; ++i) {
       const float value = sum[(h * kValueChunks + c) * kRun + i];
       if (column < kValueWidth) {
-        y[base + column + i] = kPartKeys != 0u ? value : online_result(value, weights);
+        y[base + column + i] = kPartKeys != 0u ? value : share == 0.0 ? 0.0 : value * share;
       }
     }
   }
@@ -174,15 +197,17 @@ void main() {
   position = state.position - VKF_SLOT_START(entry);
   find_keys();
   const uvec2 part = part_of(sinks_seen + recent.y - recent.x);
-  for (uint tile = part.x; tile < part.y; tile += kLocalSize) {
-    // Lanes behind the last key repeat it, masked.
-    const uint n = min(tile + gl_SubgroupInvocationID, part.y - 1u);
+  // Keys before the first and after the last repeat it, masked.
+  const uint lead = keys_from_multiple(part.x, kRound);
+  for (uint tile = part.x; tile < part.y + lead; tile += kLocalSize) {
+    const uint at = tile + gl_SubgroupInvocationID;
+    const uint n = clamp(at, part.x + lead, part.y + lead - 1u) - lead;
     const uint j = key_at(n);
     const uint line = line_of(row, j) * p.line;
     touch_run(line, kv_head * kWidth, kWidth);
     touch_run(line, p.value_offset + kv_head * kValueWidth, kValueWidth);
     dot_key(line, kv_head * kWidth);
-    const bool allowed = tile + gl_SubgroupInvocationID < part.y && key_allowed(row, j);
+    const bool allowed = at == n + lead && key_allowed(row, j);
     const int distance = int(j) - int(n < sinks_seen ? p.context - 1u : position);
     [[unroll]] for (uint h = 0u; h < kHeads; ++h) {
       const float value =

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_merge__f32_none_f32
 // computes: y = sum_p f_p s_p / sum_p f_p w_p, f_p = exp(m_p - max m): what attention_decode made of parts of the keys, each with its largest score m, its weights' sum w and sums of values s (Milakov and Gimelshein 2018)
 // shapes:   Parts (slots, H, P, Ev + 2): m, w, s -> Y (slots, H * Ev)
 // mapping:  a workgroup owns one slot (x) and head (y); an invocation every kLocalSize-th column
 // bounds:   P and Ev may be anything; a part that saw no key has w = 0 and is left out; slots beyond the live ones are skipped
 // requires: nothing (baseline)
+// variants: attention_merge__f32_none_f32
 #include "attention_merge.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_MERGE_CONSTANTS)

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_stationary__f32_f32_f32_tables UNROLLED FEATURES tables software
 // computes: y = softmax((softcap(scale q k^T) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018)
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, E), Terms (words) -> Y (B, H, T, E), each by its HeadLayout; E = 64
 // mapping:  a workgroup owns four queries of one head, an invocation one of them, with its sums in memory; four keys pass by at a time. A row of k or v is a buffer of its own in set 1, so that each element lies at a literal place behind one address
 // bounds:   T and S may be ragged; S that is no multiple of 4 needs kKinds != 0; offset and strides of k and v are whole rows
 // requires: the bytes of k and v, the buffer behind binding 1, row by row in set 1; neither sparse terms nor relative positions
+// variants: attention_stationary__f32_f32_f32_tables UNROLLED FEATURES tables software
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
 #include "attention.h"

@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_tiled__f32_f32_f32
-//           attention_tiled__f32_f32_f32_subgroup FEATURES subgroup
-//           attention_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1
 // computes: y = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) v in one pass over the keys (online softmax, Milakov and Gimelshein 2018; in tiles, Dao et al. 2022)
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) and v (B, Hkv, S, Ev), Terms (words) -> Y (B, H, T, Ev), each by its HeadLayout
 // mapping:  a workgroup owns kRows queries of one head; an invocation first one key of a tile, then every kLocalSize-th value column
 // bounds:   T, S, E and Ev may be ragged; E * kRows floats fit shared memory; kQuads needs rows of k that start at multiples of 4
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant; the literal variant has kQuads, no more value columns than invocations, subgroups of 4 with quad operations, and neither sparse terms, relative positions nor counting
+// variants: attention_tiled__f32_f32_f32
+//           attention_tiled__f32_f32_f32_subgroup FEATURES subgroup
+//           attention_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1
 #extension GL_EXT_control_flow_attributes : require
 #include "attention.h"
 layout(local_size_x_id = 0) in;

@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_units__f32_f32_f32_matrix FEATURES matrix
 // computes: y = softmax((softcap(scale q k^T) + alibi + bias) / temperature) v by matrix units:
 //           factors rounded to f16, exact products, f32 sums and scores; online softmax (Milakov
 //           and Gimelshein 2018; in tiles, Dao et al. 2022)
@@ -14,6 +13,7 @@
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitK, f16 to f32; kUnitN and kUnitK are
 //           multiples of 4 that divide 32; kLanes, the subgroup's size, divides kUnitM * kParts,
 //           and kParts, a power of two, divides kLanes; shared memory as in attention_units.cpp
+// variants: attention_units__f32_f32_f32_matrix FEATURES matrix
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require

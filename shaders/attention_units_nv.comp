@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_units_nv__f32_f32_f32_matrix2 FEATURES matrix matrix2
 // computes: what attention_units.comp does, with scores, weights and maxima in the registers of the
 //           units: reductions, conversions and functions of every element
 //           (VK_NV_cooperative_matrix2)
@@ -13,6 +12,7 @@
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitN, f16 to f32; kUnitN is a multiple of 4
 //           that divides 32; the local size is kSubgroups subgroups; shared memory as in
 //           attention_units.cpp
+// variants: attention_units_nv__f32_f32_f32_matrix2 FEATURES matrix matrix2
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int32 : require

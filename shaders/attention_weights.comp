@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: attention_weights_row__f32_f32_f32
-//           attention_weights_row__f32_f32_f32_subgroup FEATURES subgroup
 // computes: weights = softmax((softcap(scale (q k^T + relative)) + alibi + bias) / temperature) of chosen heads, or the scores themselves, -inf where masked
 // shapes:   Q (B, H, T, E), Kv: k (B, Hkv, S, E) by their HeadLayout, Terms (words) -> Y (B, Hsel, T, S)
 // mapping:  one workgroup a row (batch, chosen head, query); an invocation owns every kLocalSize-th key and its place in Y
 // bounds:   S and E may be anything, kQuads needs rows of k and E in multiples of 4; rows beyond the last are skipped; a row without an allowed key is zeros
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: attention_weights_row__f32_f32_f32
+//           attention_weights_row__f32_f32_f32_subgroup FEATURES subgroup
 #include "attention.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_WEIGHTS_CONSTANTS)

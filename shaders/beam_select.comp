@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: beam_select_item__u32
 // computes: one step of beam search per batch item, as Hugging Face's generate does it
 // shapes:   Candidates (slots, K, 2) -> Search (params/search.h), Ancestry (R, C)
 // mapping:  one workgroup a live item; all invocations search and copy, one decides
 // bounds:   at most VKF_MAX_BEAMS beams, VKF_MAX_CANDIDATES candidates; positions within the prompt are skipped
 // requires: nothing (baseline)
+// variants: beam_select_item__u32
 #include "search.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_BEAM_SELECT_CONSTANTS)

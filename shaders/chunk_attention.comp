@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: chunk_attention_query__f32_none_f32
 // computes: attention of every chunk of a (sorted) row of tokens to itself and its neighbours, cyclically over all rounds, in one pass (Kitaev, Kaiser and Levskaya 2020; online softmax, Milakov and Gimelshein 2018)
 // shapes:   X: q, k (B, H, S, E) and v (B, H, S, Ev) by HeadLayouts, Order (B, H, R, S), Mask (B, ceil(S/32)) words -> Y (B, H, R * S, Ev) by its HeadLayout; with several rounds each row ends with its highest score and the sum of weights
 // mapping:  a workgroup owns kLocalSize queries of one chunk of one head; an invocation owns one, q and y in registers; all read the same key at a time
 // bounds:   every size may be anything; queries beyond a chunk and units beyond the last are skipped; Order and Mask may be unused
 // requires: nothing (baseline)
+// variants: chunk_attention_query__f32_none_f32
 #extension GL_EXT_control_flow_attributes : require
 #include "lsh.h"
 layout(local_size_x_id = 0) in;

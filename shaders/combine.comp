@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: combine_run__f32_none_f32
 // computes: y = alpha a + beta b, element by element
 // shapes:   A (R, D), B (R, D) -> Y (R, D)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
 // bounds:   D may be anything; the last row may be ragged, elements from p.count on do not exist
 // requires: nothing (baseline)
+// variants: combine_run__f32_none_f32
 #include "row_moves.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_RUN_CONSTANTS)

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: concat_columns_run__f32_none_f32
 // computes: y's row = a's row, then b's row
 // shapes:   A (R, Da), B (R, Db) -> Y (R, Da + Db)
 // mapping:  one workgroup a run of kChunk elements of an output row; runs on z, rows on x and y
 // bounds:   Da and Db may be anything, also 0; rows beyond the last are skipped
 // requires: nothing (baseline)
+// variants: concat_columns_run__f32_none_f32
 #include "row_moves.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_RUN_CONSTANTS)

@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: conv_span__f32_f32_f32
 // computes: y = act(bias + sum over a group's inputs and the kernel of x * weight); 0 outside x
 // shapes:   X (B, C, H, W) or (B, H, W, C) by strides, Table (out, C/groups * kh * kw + 1): a row of
 //           weights, then the bias -> Y (B, out, OH, OW) or (B, OH, OW, out) by strides; with
@@ -10,6 +9,7 @@
 // bounds:   every size may be anything; spans beyond the last are skipped, the last of a line may
 //           be ragged
 // requires: nothing (baseline)
+// variants: conv_span__f32_f32_f32
 #extension GL_EXT_control_flow_attributes : require
 #include "conv.h"
 layout(local_size_x_id = 0) in;

@@ -1,5 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// computes: y = table[id] * scale + positions[position] + types[type], or its layer norm; NaN where one has no row
+// shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State, GainBias (2, D) -> Y (R, D)
+// mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
+// bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped; Positions may be unused
+// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of kFormat, VKF_STEP: position from State;
+//           VKF_NORM: the norm, D <= kNormWidth, as gain and bias are a uniform block: phones have four storage buffers
 // variants: embedding_row__u32_f32_f32
 //           embedding_row__u32_f16_f32 DEFINES VKF_TABLE_F16=1
 //           embedding_step__u32_f32_f32 DEFINES VKF_STEP=1
@@ -12,12 +18,6 @@
 //           embedding_normed_step__u32_f32_f32 DEFINES VKF_NORM=1 VKF_STEP=1
 //           embedding_normed_step__u32_f16_f32 DEFINES VKF_NORM=1 VKF_STEP=1 VKF_TABLE_F16=1
 //           embedding_normed_step__u32_blocks_f32 DEFINES VKF_NORM=1 VKF_STEP=1 VKF_BLOCKS=1
-// computes: y = table[id] * scale + positions[position] + types[type], or its layer norm; NaN where one has no row
-// shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State, GainBias (2, D) -> Y (R, D)
-// mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
-// bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped; Positions may be unused
-// requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of kFormat, VKF_STEP: position from State;
-//           VKF_NORM: the norm, D <= kNormWidth, as gain and bias are a uniform block: phones have four storage buffers
 #include "embedding.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_EMBEDDING_CONSTANTS)

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: gather_rows_run__f32_none_f32
 // computes: y[n] = x[index n], 0 where there is no such row, plus addend[n % P] where there is one
 // shapes:   X (R, D), Indices (N), Addend (P, D) -> Y (N, D)
 // mapping:  one workgroup a run of kChunk elements of an output row; runs on z, rows on x and y
 // bounds:   D and indices may be anything; rows beyond the last are skipped; Addend may be unused
 // requires: nothing (baseline)
+// variants: gather_rows_run__f32_none_f32
 #include "row_moves.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_GATHER_ROWS_CONSTANTS)

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: greedy_select_slot__u32
 // computes: appends each row's best token; ends rows at an end token or the last position
 // shapes:   Candidates (slots, 1, 2) -> Search (params/search.h), B = R rows, n = 1
 // mapping:  one invocation a slot
 // bounds:   slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
+// variants: greedy_select_slot__u32
 layout(local_size_x = 32) in;
 
 #include "decode_state.h"

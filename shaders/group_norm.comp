@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: group_norm_row__f32_f32_f32
-//           group_norm_row__f32_f32_f32_subgroup FEATURES subgroup
 // computes: y = (x - mean) / sqrt(variance + epsilon) * gain + bias, mean and variance over a group
 //           of channels and all tokens (Wu and He, 2018)
 // shapes:   X (B, C, T) or (B, T, C), GainBias (2, C) -> Y, the shape of X
 // mapping:  one workgroup a group of a batch entry; an invocation takes every kLocalSize-th element
 // bounds:   every size may be anything; groups beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: group_norm_row__f32_f32_f32
+//           group_norm_row__f32_f32_f32_subgroup FEATURES subgroup
 #include "group_norm.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_GROUP_NORM_CONSTANTS)

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: inverse_start_matrix__f32_none_f32
 // computes: y = a^T / the largest column sum, of each matrix or of all (Razavi et al. 2014; Xiong et al. 2021)
 // shapes:   A (N, M, M), Sums (N, M): A's column sums -> Y (N, M, M)
 // mapping:  one workgroup a matrix; an invocation every kLocalSize-th element
 // bounds:   N and M may be anything; matrices beyond the last are skipped
 // requires: nothing (baseline)
+// variants: inverse_start_matrix__f32_none_f32
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)

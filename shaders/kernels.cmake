@@ -1,5 +1,5 @@
 # Calls vkf_kernel(<variant> <source> [UNROLLED] [FEATURES ...] [DEFINES ...]) for every variant that
-# a shader opens with (`// variants:`, one a line; docs/shaders.md). Names:
+# a shader lists (`// variants:`, one a line, after its other labels; docs/shaders.md). Names:
 # <op>_<strategy>__<in>_<weight>_<acc>[_<feature>].
 file(GLOB vkf_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.comp)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${vkf_sources})
@@ -8,10 +8,10 @@ foreach(vkf_path IN LISTS vkf_sources)
   file(STRINGS ${vkf_path} vkf_lines)
   set(vkf_listed OFF)
   foreach(vkf_line IN LISTS vkf_lines)
-    if(vkf_line MATCHES "^// computes:")
-      break()
-    elseif(vkf_line MATCHES "^// variants:")
+    if(vkf_line MATCHES "^// variants:")
       set(vkf_listed ON)
+    elseif(vkf_listed AND NOT vkf_line MATCHES "^//  ")
+      break()
     endif()
     if(vkf_listed)
       string(REGEX REPLACE "^// (variants:)?" "" vkf_variant "${vkf_line}")
@@ -21,6 +21,6 @@ foreach(vkf_path IN LISTS vkf_sources)
     endif()
   endforeach()
   if(NOT vkf_listed)
-    message(FATAL_ERROR "[${vkf_path}] lists no variants. Open it with a line `// variants: NAME`.")
+    message(FATAL_ERROR "[${vkf_path}] lists no variants. Add a line `// variants: NAME` after `// requires:`.")
   endif()
 endforeach()

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: layer_norm_row__f32_f32_f32
-//           layer_norm_row__f32_f32_f32_subgroup FEATURES subgroup
 // computes: y = (h - mean) / sqrt(variance + epsilon) * gain + bias, h = x [+ residual] (Ba, 2016)
 // shapes:   X (R, D), Residual (R, D), GainBias (2, D) -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element
 // bounds:   D may be anything; rows beyond the last are skipped; Residual may be unused
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: layer_norm_row__f32_f32_f32
+//           layer_norm_row__f32_f32_f32_subgroup FEATURES subgroup
 #include "norm.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_LAYER_NORM_CONSTANTS)

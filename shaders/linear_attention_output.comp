@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: linear_attention_output__f32_f32_f32
 // computes: y_i = sum_j w_ij v_j / (sum_j w_ij + epsilon), w_ij = f_i . f_j, by the state of the keys before the
 //           query's chunk and, causal, the chunk's own keys up to the query (Katharopoulos et al. 2020)
 // shapes:   X: v (B, H, S, Ev) by offset and stride, F: queries (units, T, M), keys (units, S, M + 1),
@@ -9,6 +8,7 @@
 //           kLocalSize-th column of v, and one key of a tile
 // bounds:   T, S, M and Ev may be anything; causal: kRows divides a chunk
 // requires: nothing (baseline); kRows * (64 + kLocalSize) words of shared memory
+// variants: linear_attention_output__f32_f32_f32
 #extension GL_EXT_control_flow_attributes : require
 #include "linear_attention.h"
 layout(local_size_x_id = 0) in;

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: linear_attention_scan__f32_f32_f32
 // computes: the sum of a unit's chunk states under their common peak, and, causal, of those before each chunk in place
 // shapes:   States (units, chunks, W) -> States, Total (B, H, W) by strides and copies; W = M * (Ev + 1) + 2
 // mapping:  a workgroup owns kLocalSize words of one unit (x and y fold both), an invocation one
 // bounds:   any number of chunks and words
 // requires: nothing (baseline)
+// variants: linear_attention_scan__f32_f32_f32
 #include "linear_attention.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_LINEAR_SCAN_CONSTANTS)

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: linear_attention_weights__f32_f32_f32
 // computes: the weights that linear attention never holds, for chosen heads: w_ij / (sum_j w_ij + epsilon), w_ij = f_i . f_j
 // shapes:   F: queries (units, T, M), keys (units, S, M + 1), Total (B, H, W) -> Y (B, Hsel, T, S)
 // mapping:  a workgroup owns one query (x and y fold units and queries); an invocation every kLocalSize-th key
 // bounds:   T, S and M may be anything; masked keys get 0
 // requires: nothing (baseline)
+// variants: linear_attention_weights__f32_f32_f32
 #include "linear_attention.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_LINEAR_WEIGHTS_CONSTANTS)

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: log_softmax_row__f32_none_f32
-//           log_softmax_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: y = x - max x - ln(sum exp(x - max x)); a row of -inf stays so, a NaN fills its row
 // shapes:   X (R, V) -> Y (R, V)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element
 // bounds:   V may be anything; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: log_softmax_row__f32_none_f32
+//           log_softmax_row__f32_none_f32_subgroup FEATURES subgroup
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)

@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// variants: lsh_hash_token__f32_f32_u32
-//           lsh_hash_token__f32_f32_u32_subgroup FEATURES subgroup software
 // computes: bucket = argmax over [x R | -x R] of a random rotation R, its first index on ties, per factor of the buckets; masked tokens go into the last bucket (Andoni et al. 2015)
 // shapes:   X (B, H, S, E) by its HeadLayout, Rotations (H, E, R, columns), Mask (B, ceil(S/32)) words -> Y (B, H, R, S)
 // mapping:  a workgroup owns kLocalSize tokens of one round of one head, an invocation one of them
 // bounds:   every size may be anything; tokens and units beyond the last are skipped; Mask may be unused
 // requires: nothing (baseline); subgroup shuffle and kLocalSize the subgroup size, 4 or 8, in the _subgroup variant, for software devices: lanes load a row of rotations together
+// variants: lsh_hash_token__f32_f32_u32
+//           lsh_hash_token__f32_f32_u32_subgroup FEATURES subgroup software
 #ifdef VKF_SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require

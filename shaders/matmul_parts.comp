@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_parts__f32_any_f32
 // computes: Y = act(alpha S + beta C + bias), or act(alpha S + bias) + beta C, S = sum_k P_k: what
 //           matmul_tiled left of a product whose K it took in parts, added in their order
 // shapes:   P (batch, K, M, N) with rows that begin at multiples of 4, C (batch, M, N) or (N)
@@ -8,6 +7,7 @@
 // mapping:  an invocation owns four columns of a row; x counts kLocalSize of them, y rows, z batches
 // bounds:   M, N and K may be anything; a_col_stride goes from a part to the next
 // requires: nothing (baseline)
+// variants: matmul_parts__f32_any_f32
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 64, local_size_x_id = 0) in;

@@ -1,5 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows;
+//           with kNorm Y = act(alpha norm(A) B + bias), C the gain (K) or gain and bias (2, K)
+// shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
+// mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
+//           every kSlices-th block of 4 steps of K; x counts column tiles, y row tiles, z batches
+// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
+//           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
+//           is a packed weight of kFormat
+// requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants;
+//           matmul_single is one row and four lanes
 // variants: matmul_rows__f32_f32_f32
 //           matmul_rows__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
 //           matmul_rows__f32_f32_f32_int64 FEATURES int64
@@ -11,16 +21,6 @@
 //           matmul_rows__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 //           matmul_rows__f32_blocks_f32_int64 FEATURES int64 DEFINES VKF_BLOCKS=1
 //           matmul_single__f32_blocks_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
-// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows;
-//           with kNorm Y = act(alpha norm(A) B + bias), C the gain (K) or gain and bias (2, K)
-// shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
-// mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
-//           every kSlices-th block of 4 steps of K; x counts column tiles, y row tiles, z batches
-// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
-//           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
-//           is a packed weight of kFormat
-// requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants;
-//           matmul_single is one row and four lanes
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices

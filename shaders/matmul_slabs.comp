@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_slabs__f32_f32_f32_tables UNROLLED FEATURES tables software
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
 // shapes:   A (batch, M, K), B (batch, K, N) in panels, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns 4 rows x one panel, an invocation one row of it; x counts fours of rows
@@ -9,6 +8,7 @@
 // bounds:   M and N may be anything; K, b_offset and the strides of B are whole slabs; offset and
 //           strides of A are multiples of 4
 // requires: the bytes of B behind binding 1, slab by slab, in set 1
+// variants: matmul_slabs__f32_f32_f32_tables UNROLLED FEATURES tables software
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
 #include "matmul.h"

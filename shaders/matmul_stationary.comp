@@ -1,7 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_stationary__f32_any_f32_tables UNROLLED FEATURES tables software
-//           matmul_stationary__f32_any_f32_tables_short UNROLLED FEATURES tables software DEFINES VKF_SHORT=1
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
 // shapes:   A (batch, M, K), B (batch, K, N) in panels, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x 32 columns, an invocation 8 of these, whose weights of
@@ -11,6 +9,8 @@
 // bounds:   M and N may be anything; K, offset and strides of A are whole parts (kSteps); B is
 //           stored in kFormat, its strides as packed; a gate only where the sums are not made Y here
 // requires: the bytes of A behind binding 0, part by part, in set 1; nobody else's bytes in Y
+// variants: matmul_stationary__f32_any_f32_tables UNROLLED FEATURES tables software
+//           matmul_stationary__f32_any_f32_tables_short UNROLLED FEATURES tables software DEFINES VKF_SHORT=1
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
 #include "matmul.h"

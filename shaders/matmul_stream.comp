@@ -1,8 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_stream__f32_f32_f32_int64 FEATURES int64 software
-//           matmul_stream__f32_f16_f32_int64 FEATURES int64 software DEFINES VKF_WEIGHT_F16=1
-//           matmul_stream__f32_blocks_f32_int64 FEATURES int64 software DEFINES VKF_BLOCKS=1
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows
 // shapes:   A (batch, M, K), B (batch, K, N) packed, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x 64 columns, a panel of B, which it reads from end to end
@@ -12,6 +9,9 @@
 //           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
 //           is stored in kFormat
 // requires: shaderInt64; kLanes is 4, 8 or 16; kRows <= 8
+// variants: matmul_stream__f32_f32_f32_int64 FEATURES int64 software
+//           matmul_stream__f32_f16_f32_int64 FEATURES int64 software DEFINES VKF_WEIGHT_F16=1
+//           matmul_stream__f32_blocks_f32_int64 FEATURES int64 software DEFINES VKF_BLOCKS=1
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;

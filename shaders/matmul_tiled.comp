@@ -1,8 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_tiled__f32_f32_f32
-//           matmul_tiled__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
-//           matmul_tiled__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C; with kParts > 1
 //           sums of parts of K alone, for matmul_parts
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N), or
@@ -15,6 +12,9 @@
 //           VKF_BLOCKS B is a packed weight of kFormat
 // requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
 //           shared memory <= 16 KiB
+// variants: matmul_tiled__f32_f32_f32
+//           matmul_tiled__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
+//           matmul_tiled__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 128, local_size_x_id = 0) in;

@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: matmul_units__f32_any_f32_matrix FEATURES matrix
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, by matrix units:
 //           factors rounded to f16, exact products, f32 sums (VK_KHR_cooperative_matrix)
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N)
@@ -12,6 +11,7 @@
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitK, f16 to f32; kSubgroupsM * kUnitM
 //           divides kBlockM, kSubgroupsN * kUnitN kBlockN, kUnitK kBlockK; kUnitN is even; the local
 //           size is kSubgroupsM * kSubgroupsN subgroups; shared memory as in units_shared_bytes()
+// variants: matmul_units__f32_any_f32_matrix FEATURES matrix
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require

@@ -1,5 +1,17 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
+// shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
+// mapping:  a workgroup owns kRows rows x (kLanes * kGroups * 8) columns, an invocation kRows x
+//           (kGroups * 8) of them in registers; x counts row tiles (neighbours share B), y column
+//           tiles, z batches
+// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
+//           kAlignedA promises that offset and strides of A are multiples of 4; the _strided
+//           variants take any offset and stride of A and B; with VKF_BLOCKS B is a packed weight
+//           of kFormat
+// requires: kRows * kGroups * kLanes <= 512; shaderInt64 in the _int64 variants; in the _subgroup
+//           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32,
+//           aligned, with subgroups of 4 and quad operations
 // variants: matmul_wide__f32_f32_f32 FEATURES software
 //           matmul_wide__f32_f16_f32 FEATURES software DEFINES VKF_WEIGHT_F16=1
 //           matmul_wide__f32_f32_f32_subgroup FEATURES subgroup software
@@ -15,18 +27,6 @@
 //           matmul_wide__f32_blocks_f32 FEATURES software DEFINES VKF_BLOCKS=1
 //           matmul_wide__f32_blocks_f32_subgroup FEATURES subgroup software DEFINES VKF_BLOCKS=1
 //           matmul_literal__f32_blocks_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
-// computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C
-// shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
-// mapping:  a workgroup owns kRows rows x (kLanes * kGroups * 8) columns, an invocation kRows x
-//           (kGroups * 8) of them in registers; x counts row tiles (neighbours share B), y column
-//           tiles, z batches
-// bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
-//           kAlignedA promises that offset and strides of A are multiples of 4; the _strided
-//           variants take any offset and stride of A and B; with VKF_BLOCKS B is a packed weight
-//           of kFormat
-// requires: kRows * kGroups * kLanes <= 512; shaderInt64 in the _int64 variants; in the _subgroup
-//           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32,
-//           aligned, with subgroups of 4 and quad operations
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;

@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: mean_pool_row__f32_none_f32
-//           mean_pool_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: y = mean of x over the kept tokens, zeros without any; y / max(|y|, 1e-12) if asked
 // shapes:   X (B, T, D), Mask (B, ceil(T/32)) words, bit t % 32 = token t kept -> Y (B, D)
 // mapping:  one workgroup `span` columns of a batch row (z: which); an invocation takes every kLocalSize-th of them,
 //           kColumns at a time
 // bounds:   T and D may be anything; a token left out is never read; Mask may be unused
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: mean_pool_row__f32_none_f32
+//           mean_pool_row__f32_none_f32_subgroup FEATURES subgroup
 #extension GL_EXT_control_flow_attributes : require
 #include "rowwise.h"
 layout(local_size_x_id = 0) in;

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: mix_rounds_row__f32_none_f32
 // computes: y = sum over hash rounds of each round's result, by the softmax of its logsumexp
 // shapes:   X (B, H, R, S, Ev + 2): results, highest score and sum of weights -> Y (B, S, H, Ev)
 // mapping:  one workgroup a row (batch, token, head); an invocation owns every kLocalSize-th column
 // bounds:   every size may be anything; rows beyond the last are skipped
 // requires: nothing (baseline)
+// variants: mix_rounds_row__f32_none_f32
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)

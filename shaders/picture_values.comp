@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: picture_values_run__u32_none_f32
 // computes: one direction of resampling a picture in fixed point; the last looks up model values
 // shapes:   X pixels of 4 bytes, T tables -> Y (lines, width) pixels, or at last (3, lines, width)
 // mapping:  an invocation owns a pixel of the result, a workgroup kLocalSize neighbours
 // bounds:   the last workgroup is ragged
 // requires: nothing (baseline)
+// variants: picture_values_run__u32_none_f32
 #include "picture.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_PICTURE_VALUES_CONSTANTS)

@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: recurrence_run__f32_f32_f32
-//           recurrence_run__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
-//           recurrence_run__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 // computes: p.count steps of a GRU or LSTM layer from token p.first on: y[t] = cell(gates[t], y[t - 1])
 // shapes:   Gates (B, T, G Hd), W (G Hd, Hd) in panels with its bias, Initial (B, St) -> Y (B, T, St); G is 3 or 4, St is Hd or 2 Hd: [h | cell]
 // mapping:  one workgroup a row of the batch; an invocation takes every kLocalSize-th unit
 // bounds:   Hd may be odd; rows beyond the last are skipped; Initial may be unused
 // requires: nothing (baseline); kWidth <= 2048
+// variants: recurrence_run__f32_f32_f32
+//           recurrence_run__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
+//           recurrence_run__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 #include "recurrent.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_RECURRENCE_CONSTANTS)

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: recurrent_cell_run__f32_none_f32
 // computes: one step of a GRU or LSTM cell, element by element, from what its gates get of input and state
 // shapes:   X (R, G Hd) by offset and stride, S (R, G Hd), Carry (R, Hd), in place -> H (R, Hd); G is 3 or 4
 // mapping:  one workgroup a run of kChunk units of a row; runs on z, rows on x and y
 // bounds:   Hd may be anything; rows beyond the last are skipped
 // requires: nothing (baseline)
+// variants: recurrent_cell_run__f32_none_f32
 #include "recurrent.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_RECURRENT_CELL_CONSTANTS)

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: rms_norm_row__f32_f32_f32
-//           rms_norm_row__f32_f32_f32_subgroup FEATURES subgroup
 // computes: y = x / sqrt(mean(x^2) + epsilon) * gain (Zhang and Sennrich, 2019)
 // shapes:   X (..., D), Gain (D) -> Y (..., D); rows = product of the leading dimensions
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element
 // bounds:   D may be anything; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: rms_norm_row__f32_f32_f32
+//           rms_norm_row__f32_f32_f32_subgroup FEATURES subgroup
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)

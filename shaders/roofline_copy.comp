@@ -1,8 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// variants: roofline_copy__f32
-//           roofline_copy__f32_int64 FEATURES int64
 // computes: to = from
 // shapes:   From (N) -> To (N), N elements of 16 bytes, or of 32 in the _int64 variant
 // mapping:  a workgroup owns 64 kLocalSize consecutive bytes, an invocation every kLocalSize-th
@@ -10,6 +8,8 @@
 // bounds:   nothing is ragged: the workgroups cover N exactly
 // requires: shaderInt64 in the _int64 variant; what the device reads and writes at best, no model
 //           uses it
+// variants: roofline_copy__f32
+//           roofline_copy__f32_int64 FEATURES int64
 #if VKF_INT64
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #define ELEMENT u64vec4

@@ -1,14 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: roofline_fma__f32
-//           roofline_fma__f16_fp16 FEATURES fp16
-//           roofline_fma__u32 DEFINES VKF_INTEGER=1
 // computes: sum = sum * scale + shift, over and over, in registers only
 // shapes:   Y (1), written by nobody: the store depends on a value that never comes out
 // mapping:  an invocation owns three independent sums of four; workgroups differ in nothing
 // bounds:   nothing is ragged
 // requires: shaderFloat16 in the f16 variant; what the device multiplies and adds at best in f32, f16
 //           or 32-bit integers, no model uses it
+// variants: roofline_fma__f32
+//           roofline_fma__f16_fp16 FEATURES fp16
+//           roofline_fma__u32 DEFINES VKF_INTEGER=1
 #if VKF_FP16
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #define SCALAR float16_t

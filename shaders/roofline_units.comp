@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: roofline_units__f16_matrix FEATURES matrix
 // computes: sum = factor * factor + sum, over and over, by matrix units, in registers only; a factor
 //           changes its sign each time, so that no product can be kept
 // shapes:   Y (1), written by nobody: the store depends on a value that never comes out
@@ -8,6 +7,7 @@
 // bounds:   nothing is ragged
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitK, f16 to f32, and whole subgroups; what
 //           the device's units do at best, no model uses it
+// variants: roofline_units__f16_matrix FEATURES matrix
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require

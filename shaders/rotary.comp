@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: rotary_row__f32_f32_f32
 // computes: pairs (u, v) of the leading heads' columns become (u cos - v sin, v cos + u sin) of their
 //           position's angles (Su et al., 2021, RoFormer); other columns are copied
 // shapes:   X (R, W), Table (P, 2 pairs): cosines, then sines, Positions (at least R) -> Y (R, W)
@@ -9,6 +8,7 @@
 // bounds:   W, E and pairs <= E / 2 may be anything, the last block may be ragged; rows beyond the
 //           last are skipped; a position beyond the table gives NaN; Positions may be unused
 // requires: nothing (baseline)
+// variants: rotary_row__f32_f32_f32
 #include "rotary.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ROTARY_CONSTANTS)

@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: rotary_append__f32_f32_f32
 // computes: the queries of a decoding step's rows, turned by their position's angles (Su et al., 2021,
 //           RoFormer), and the keys, turned, and values in the cache; queries may follow again
 // shapes:   X (slots, (H + 2 Hkv) E), Table (P, 2 pairs), State -> Y (slots, (H + again) E), Cache (R, lines, 2 Hkv E)
@@ -9,6 +8,7 @@
 // bounds:   E and pairs <= E / 2 may be anything; slots beyond the live ones and positions without a line are
 //           skipped; a position beyond the table gives NaN
 // requires: nothing (baseline)
+// variants: rotary_append__f32_f32_f32
 #include "rotary.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ROTARY_APPEND_CONSTANTS)

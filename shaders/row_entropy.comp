@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: row_entropy_row__f32_none_f32
-//           row_entropy_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: y = -sum x ln x over a row of probabilities, in nats, with 0 ln 0 = 0
 // shapes:   X (R, S) -> Y (R)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element
 // bounds:   S may be anything; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: row_entropy_row__f32_none_f32
+//           row_entropy_row__f32_none_f32_subgroup FEATURES subgroup
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: softmax_row__f32_none_f32
-//           softmax_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: y = softmax(x / temperature + bias) over the allowed keys; a row without one is zeros
 // shapes:   X (B, H, T, S), Terms (words of masks and biases) -> Y (B, H, T, S); rows = B * H * T
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th key
 // bounds:   S may be anything; rows beyond the last are skipped; a masked X is never used
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: softmax_row__f32_none_f32
+//           softmax_row__f32_none_f32_subgroup FEATURES subgroup
 #extension GL_EXT_control_flow_attributes : require
 #include "softmax.h"
 layout(local_size_x_id = 0) in;

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: step_advance_all__u32
 // computes: packs the live rows to the front, moves to the next position, sizes the next step
 // shapes:   Search (params/search.h) -> State, StepIds (R), Args (count, 3) + table (count, 4)
 // mapping:  one workgroup in all; one invocation packs, all write
 // bounds:   no live row left gives zero workgroups everywhere
 // requires: nothing (baseline)
+// variants: step_advance_all__u32
 layout(local_size_x = 32) in;
 
 #include "decode_state.h"

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: token_candidates_row__f32_u32_f32
-//           token_candidates_row__f32_u32_f32_subgroup FEATURES subgroup
 // computes: log-probabilities of the next token, score processing, and the K best of a slot
 // shapes:   Logits (slots, V), Suppress (2, ceil(V/32)), Choice (params/sampling.h) -> Candidates (slots, K, 2): f32 bits, token
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token and keeps its best
 // bounds:   any V; places beyond it hold token 0 at -inf; slots beyond the live ones are skipped
 // requires: nothing (baseline)
+// variants: token_candidates_row__f32_u32_f32
+//           token_candidates_row__f32_u32_f32_subgroup FEATURES subgroup
 #include "search.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_TOKEN_CANDIDATES_CONSTANTS)
@@ -30,6 +30,7 @@ layout(std140, binding = 4) uniform State {
 layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
+#include "log_sum.glsl"
 #include "gumbel.glsl"
 
 bool is_end_token(uint token) {
@@ -57,10 +58,12 @@ float processed(uint token, uint length, float value) {
 }
 
 uint base, length;
-float peak, log_sum;
+LogSum log_sum;
 ChoiceRow choice_of_row;
 
-float scored(uint token) { return processed(token, length, (logits[base + token] - peak) - log_sum); }
+float scored(uint token) {
+  return processed(token, length, log_probability(log_sum, logits[base + token]));
+}
 
 uvec2 candidate_at(uint token) {
   float value = scored(token);
@@ -78,20 +81,15 @@ void main() {
   base = slot * p.vocab;
   length = state.position + 1u;
 
-  peak = logits[base];
-  for (uint v = lane; v < p.vocab; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
-  peak = kNormalise != 0u ? workgroup_max(peak) : 0.0;
-  float sum = 0.0;
-  for (uint v = lane; v < p.vocab; v += kLocalSize) {
-    const float x = logits[base + v];
-    if (kNormalise != 0u) {
-      sum += exp_nonpositive(x - peak);
-    } else if (is_nan(x)) {
-      sum = x;
+  if (kNormalise != 0u) {
+    log_sum = log_sum_of(base, p.vocab);
+  } else {
+    float nan = 0.0;
+    for (uint v = lane; v < p.vocab; v += kLocalSize) {
+      if (is_nan(logits[base + v])) nan = logits[base + v];
     }
+    log_sum = LogSum(0.0, workgroup_sum(nan));
   }
-  sum = workgroup_sum(sum);
-  log_sum = kNormalise != 0u ? log_of_sum(sum) : sum;
 
   if (kDrawn != 0u) choice_of_row = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
   keep_best(false, no_best(), p.vocab);
@@ -103,7 +101,7 @@ void main() {
       const uint token = found ? best.y : 0u;
       const float value = found ? scored(token) : negative_infinity();
       const uint at = (slot * p.candidates + k) * 2u;
-      candidates[at] = floatBitsToUint(is_nan(log_sum) ? log_sum : value);
+      candidates[at] = floatBitsToUint(is_nan(log_sum.log) ? log_sum.log : value);
       candidates[at + 1u] = token;
     }
   }

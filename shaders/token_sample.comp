@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: token_sample_row__f32_u32_f32
 // computes: draws a token from the softmax of scores over temperature, cut down as settings say
 // shapes:   Scores (slots, V), Logits (slots, V), Choice (params/sampling.h) -> Candidates (slots, 1, 2)
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token, or a stretch of them
 // bounds:   any V; slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
+// variants: token_sample_row__f32_u32_f32
 // Probabilities are whole numbers, rounded shares of 2^31, so that sums are exact in any order: which
 // token a random number draws does not depend on how the work is shared out.
 #include "sampling.h"
@@ -269,10 +269,10 @@ void main() {
   const uint length = state.position + 1u, prompt = prompt_end(c, length);
   if (length < prompt) return;  // the prompt says what comes next
   const uint base = slot * p.search.vocab;
-  const float log_sum = log_sum_of(base, p.search.vocab);
+  const LogSum log_sum = log_sum_of(base, p.search.vocab);
   Row r = softmax_of(base, c.temperature);
   uint token = VKF_NO_TOKEN;
-  if (!is_nan(log_sum) && !is_negative_infinity(r.peak)) {
+  if (!is_nan(log_sum.log) && !is_negative_infinity(r.peak)) {
     if (c.temperature == 0.0) {
       r = keep_likeliest(r, 1u, false, 1u);
     } else {
@@ -287,13 +287,14 @@ void main() {
     // What is left keeps its score over the temperature.
     for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
       const float x = is_kept(r, v) ? logit_of(r, v) : negative_infinity();
-      candidates[base + v] = floatBitsToUint(is_nan(log_sum) ? log_sum : x);
+      candidates[base + v] = floatBitsToUint(is_nan(log_sum.log) ? log_sum.log : x);
     }
     return;
   }
   if (gl_LocalInvocationID.x != 0u) return;
-  float value = token == VKF_NO_TOKEN ? negative_infinity() : logits[base + token] - log_sum;
-  if (is_nan(log_sum)) value = log_sum;
+  float value = token == VKF_NO_TOKEN ? negative_infinity()
+                                      : log_probability(log_sum, logits[base + token]);
+  if (is_nan(log_sum.log)) value = log_sum.log;
   candidates[slot * 2u] = floatBitsToUint(value);
   candidates[slot * 2u + 1u] = token;
 }

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: token_scores_row__f32_u32_f32
 // computes: what the next token's logits are worth after penalties, rules, masks and forced tokens
 // shapes:   Logits (slots, V), Search (params/search.h), Choice (params/sampling.h) -> Scores (slots, V)
 // mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token, then history entry
 // bounds:   any V and history; slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
+// variants: token_scores_row__f32_u32_f32
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
@@ -136,13 +136,12 @@ void main() {
     }
   }
   if (c.no_repeat != 0u) ban_repeats(base, history, first, length, c.no_repeat);
-  const float log_sum = p.normalise != 0u ? log_sum_of(base, p.search.vocab) : 0.0;
+  const LogSum log_sum = p.normalise != 0u ? log_sum_of(base, p.search.vocab) : LogSum(0.0, 0.0);
   memoryBarrierBuffer();
   barrier();
   for (uint v = lane; v < p.search.vocab; v += kLocalSize) {
     const uint mark = scores[base + v];
-    float score = logits[base + v];
-    if (p.normalise != 0u) score -= log_sum;
+    float score = log_probability(log_sum, logits[base + v]);
     if (c.rules != 0u) score += rule_sum(c.rules, v, history, first, length);
     score = penalised(c, score, mark);
     if ((mark & kBanned) != 0u) score = negative_infinity();

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: top_k_row__f32_none_f32
-//           top_k_row__f32_none_f32_subgroup FEATURES subgroup
 // computes: the K largest elements, best first, equal ones by ascending index; a NaN is the largest
 // shapes:   X (R, V) -> Y (R, K, 2): the value's bits, its index
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th element and keeps its best
 // bounds:   V may be anything from K on; rows beyond the last are skipped
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
+// variants: top_k_row__f32_none_f32
+//           top_k_row__f32_none_f32_subgroup FEATURES subgroup
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)

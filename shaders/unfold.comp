@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// variants: unfold_row__f32_none_f32
 // computes: im2col: a row of Y is what the kernel covers at one position, zeros outside the picture
 // shapes:   X (B, C, H, W) or (B, H, W, C) by strides -> Y (B, OH * OW, C * kh * kw)
 // mapping:  one workgroup a position; an invocation takes every kLocalSize-th column (c, ky, kx)
 // bounds:   every size may be anything; positions beyond the last are skipped
 // requires: nothing (baseline)
+// variants: unfold_row__f32_none_f32
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)

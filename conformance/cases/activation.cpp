@@ -1,8 +1,6 @@
 // The cases of activation: its checks, and what the benchmark times.
-#include "reference/activation.h"
 #include "base/check.h"
-#include "conformance/case_sizes.h"
-#include "conformance/cases.h"
+#include "conformance/activation_cases.h"
 
 namespace vkformer::conformance {
 namespace {
@@ -20,29 +18,23 @@ Array activation_edges() {
   return reference::round_to_f32(x);
 }
 
-Result<CheckCase> activation_case(const Array& x, const std::string& kind) {
-  VKF_ASSIGN(const reference::ActivationKind k, reference::activation_from_name(kind));
-  VKF_ASSIGN(Array y, reference::activation(x, k));
-  return call_case({"activation", R"({"kind": ")" + kind + "\"}", {{"X", floats(x)}}},
-                   {{"Y", {std::move(y), terms(1)}}});
+Result<CheckCase> case_of(const Array& x, const std::string& kind) {
+  return activation_case("activation", x, kind, reference::activation, 1);
 }
 
 }  // namespace
 
 void activation_cases(OperatorCases& cases) {
+  add_activation_checks(cases, 1, case_of);
   for (const char* kind : kActivationKinds) {
-    for (const RowSize& size : row_sizes()) {
-      cases.check(std::string(kind) + "/" + size.name, size.quick,
-                  [=] { return activation_case(row_array(size), kind); });
-    }
     cases.check(std::string(kind) + "/edges", true,
-                [=] { return activation_case(activation_edges(), kind); });
+                [=] { return case_of(activation_edges(), kind); });
   }
   // More than 128 MiB in one binding: computed where the device binds that much, else refused.
   cases.check("relu/beyond-128-mib", false, []() -> Result<CheckCase> {
     Array x = reference::filled({1, (int64_t{128} << 18) + 1031}, 0.0);
     for (size_t i = 0; i < x.data.size(); ++i) x.data[i] = static_cast<double>(i % 8191) - 4000;
-    VKF_ASSIGN(CheckCase made, activation_case(x, "relu"));
+    VKF_ASSIGN(CheckCase made, case_of(x, "relu"));
     made.may_be_refused = true;
     return made;
   });

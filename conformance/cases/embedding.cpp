@@ -10,6 +10,7 @@
 #include "conformance/step_cases.h"
 #include "ops/additive_attention.h"
 #include "ops/embedding.h"
+#include "ops/layer_norm.h"
 #include "reference/embedding.h"
 #include "reference/layer_norm.h"
 
@@ -74,13 +75,11 @@ Result<CheckCase> embedding_step_case(int64_t width, MatrixFormat format, bool n
   in.positions = made.op.bind("positions", floats(places));
   in.state = made.op.bind("state", state_of(17));
   const Array gain = random_array({width}, 3), bias = random_array({width}, 4);
+  VKF_ASSIGN(TensorId y, add_embedding(made.op.graph, in, attrs));
   if (normed) {
-    Array gain_bias = gain;
-    gain_bias.shape = {2, width};
-    gain_bias.data.insert(gain_bias.data.end(), bias.data.begin(), bias.data.end());
-    in.gain_bias = made.op.bind("gain_bias", floats(gain_bias));
+    const TensorId gain_bias = made.op.bind("gain_bias", floats(stacked_rows(gain, bias)));
+    VKF_ASSIGN(y, add_layer_norm(made.op.graph, {.x = y, .gain_bias = gain_bias}, {}));
   }
-  VKF_ASSIGN(const TensorId y, add_embedding(made.op.graph, in, attrs));
   made.op.name_output(y, "y");
   Array expected = reference::filled(made.op.graph.tensor(y).shape, kUntouched);
   Array live = reference::filled({static_cast<int64_t>(kLiveRows.size()), width}, 0);

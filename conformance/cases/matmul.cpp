@@ -1,5 +1,8 @@
 // The cases of matmul: its checks, and what the benchmark times.
 #include "ops/matmul.h"
+
+#include <cmath>
+
 #include "base/check.h"
 #include "base/narrow.h"
 #include "conformance/case_sizes.h"
@@ -109,6 +112,146 @@ Result<CheckCase> strided_case(const Product& p, bool trans_a, bool trans_b) {
                    {{"Y", {std::move(y), terms(p.k), magnitude_of_sum(p.k, Content::kNormal)}}});
 }
 
+// Operands whose products are of the order of 1.
+Array unit_operand(const Shape& shape, int64_t k) {
+  return scaled(random_array(shape, 7), 1 / std::sqrt(static_cast<double>(k)));
+}
+
+Result<reference::ActivationKind> reference_kind(ActivationKind kind) {
+  if (kind == ActivationKind::kNone) return reference::ActivationKind::kIdentity;
+  return reference::activation_from_name(activation_name(kind));
+}
+
+// Two tensors of a graph, with C where it has a shape.
+struct TensorProduct {
+  Shape a, b, c = {};
+  MatmulAttrs attrs = {};
+};
+
+Result<CheckCase> tensor_case(const TensorProduct& p) {
+  const int64_t k = p.a[p.a.size() - (p.attrs.trans_a ? 2 : 1)];
+  const Array a = unit_operand(p.a, k), b = random_array(p.b, 2);
+  const bool added = !p.c.empty(), after = p.attrs.addend == MatmulAttrs::Addend::kAfter;
+  const Array c = added ? random_array(p.c, 3) : Array{};
+  Array residual = c;  // what is added behind the activation, in double
+  for (double& value : residual.data) value *= p.attrs.beta;
+  reference::MatmulOptions options;
+  options.trans_a = p.attrs.trans_a;
+  options.trans_b = p.attrs.trans_b;
+  options.alpha = p.attrs.alpha;
+  options.beta = p.attrs.beta;
+  VKF_ASSIGN(options.activation, reference_kind(p.attrs.activation));
+  if (added) (after ? options.residual : options.c) = after ? &residual : &c;
+  VKF_ASSIGN(Array y, reference::matmul(a, b, options));
+  CheckCase made;
+  const TensorId a_id = made.op.bind("a", floats(a)), b_id = made.op.bind("b", floats(b));
+  const TensorId c_id = added ? made.op.bind("c", floats(c)) : kNoTensor;
+  VKF_ASSIGN(const TensorId y_id, add_matmul(made.op.graph, a_id, b_id, c_id, p.attrs));
+  made.op.name_output(y_id, "y");
+  made.expected.emplace("y", Expected{std::move(y), terms(k)});
+  return made;
+}
+
+void add_tensor_checks(OperatorCases& cases) {
+  const auto add = [&](const std::string& name, const TensorProduct& p) {
+    const std::string c = p.c.empty() ? "" : "-" + size_text(p.c);
+    cases.test(name + size_text(p.a) + "-" + size_text(p.b) + c, [=] { return tensor_case(p); });
+  };
+  for (const Product& p : {Product{1, 1, 1}, Product{9, 13, 31}, Product{33, 24, 65}}) {
+    for (const bool trans_a : {false, true}) {
+      for (const bool trans_b : {false, true}) {
+        add(std::string("tensors-") + (trans_a ? "t" : "n") + (trans_b ? "t/" : "n/"),
+            {trans_a ? Shape{p.k, p.m} : Shape{p.m, p.k},
+             trans_b ? Shape{p.n, p.k} : Shape{p.k, p.n},
+             {},
+             {.trans_a = trans_a, .trans_b = trans_b}});
+      }
+    }
+  }
+  const std::pair<Shape, Shape> broadcast[] = {
+      {{2, 3, 4, 5}, {5, 6}},          {{4, 5}, {2, 3, 5, 6}},       {{2, 3, 4, 5}, {3, 5, 6}},
+      {{2, 1, 4, 5}, {1, 3, 5, 6}},    {{2, 3, 4, 5}, {2, 1, 5, 8}}, {{1, 4, 5}, {7, 5, 8}},
+      {{2, 2, 2, 3, 5}, {2, 1, 5, 3}},
+  };
+  for (const auto& [a, b] : broadcast) add("broadcast/", {a, b});
+  for (const Shape& c : {Shape{6}, Shape{4, 6}, Shape{2, 3, 4, 6}}) {
+    for (const auto addend : {MatmulAttrs::Addend::kBefore, MatmulAttrs::Addend::kAfter}) {
+      add(addend == MatmulAttrs::Addend::kBefore ? "added-before/" : "added-after/",
+          {{2, 3, 4, 5},
+           {3, 5, 6},
+           c,
+           {.alpha = -1.5f, .beta = 0.25f, .activation = ActivationKind::kSilu, .addend = addend}});
+    }
+  }
+}
+
+// A packed weight with all that a linear layer adds. x (..., K) -> (..., N)
+struct Linear {
+  Shape x;
+  int64_t n;
+  MatrixFormat format = MatrixFormat::kF32;
+  bool bias = true, residual = false;
+  ActivationKind activation = ActivationKind::kNone;
+};
+
+Result<CheckCase> linear_case(const Linear& c) {
+  const int64_t k = c.x.back(), rows = element_count(c.x) / k;
+  const Array x = random_array(c.x, 1), w = unit_operand({k, c.n}, k);
+  const Array bias = random_array({c.n}, 3), residual = random_array({rows, c.n}, 4);
+  Shape y_shape = c.x;
+  y_shape.back() = c.n;
+  VKF_ASSIGN(const std::vector<float> values, floats(w).to_floats());
+  std::vector<float> biases;
+  if (c.bias) {
+    VKF_ASSIGN(biases, floats(bias).to_floats());
+  }
+  VKF_ASSIGN(const PackedMatrix packed,
+             pack_matrix(values, {u32(c.n), u32(k), MatrixOrder::kInOut}, biases, c.format));
+  CheckCase made;
+  const LinearWeight weight{.tensor = made.op.bind("weight", words(packed.words)),
+                            .n = u32(c.n),
+                            .k = u32(k),
+                            .bias_offset = packed.bias_offset,
+                            .format = c.format};
+  LinearAttrs attrs{.activation = c.activation};
+  if (c.residual) {
+    Tensor added = floats(residual);
+    added.shape = y_shape;
+    attrs.residual = made.op.bind("residual", std::move(added));
+  }
+  const TensorId x_id = made.op.bind("x", floats(x));
+  VKF_ASSIGN(const TensorId y_id, add_linear(made.op.graph, x_id, weight, attrs));
+  made.op.name_output(y_id, "y");
+  reference::MatmulOptions options;
+  VKF_ASSIGN(options.activation, reference_kind(c.activation));
+  if (c.bias) options.bias = &bias;
+  if (c.residual) options.residual = &residual;
+  VKF_ASSIGN(Array y,
+             reference::matmul({{rows, k}, x.data}, round_to_format(w, c.format), options));
+  y.shape = y_shape;
+  made.expected.emplace("y", Expected{std::move(y), terms(k)});
+  return made;
+}
+
+void add_linear_checks(OperatorCases& cases) {
+  for (const MatrixFormat format : kMatrixFormats) {
+    for (const int64_t rows : {1, 3, 4, 8, 9, 40}) {
+      const Linear c{
+          .x = {rows, 37},
+          .n = 27,
+          .format = format,
+          .bias = rows != 3,
+          .residual = rows != 8,
+          .activation = rows == 4 || rows == 40 ? ActivationKind::kRelu : ActivationKind::kNone};
+      cases.test(std::string("linear-") + format_name(format) + "/" + size_text({rows, 27, 37}),
+                 [=] { return linear_case(c); });
+    }
+  }
+  for (const Shape& x : {Shape{5}, Shape{2, 3, 4, 5}, Shape{145, 768}}) {
+    cases.test("linear-rows/" + size_text(x), [=] { return linear_case({x, 24}); });
+  }
+}
+
 // A norm in front of a product of a few rows, in a step: one dispatch where the product takes the
 // norm over (ops/norm_folding.h), else two.
 struct NormedProduct {
@@ -126,11 +269,8 @@ Result<CheckCase> normed_case(const NormedProduct& c, Content content) {
   CheckCase made;
   made.op.graph.set_step(u32(p.m));
   made.live_slots = u32(p.m);
-  Array gain_bias = gain;
-  gain_bias.shape = {2, p.k};
-  gain_bias.data.insert(gain_bias.data.end(), bias.data.begin(), bias.data.end());
   const TensorId from = made.op.bind("x", floats(x));
-  const TensorId gains = made.op.bind("gains", floats(gain_bias));
+  const TensorId gains = made.op.bind("gains", floats(stacked_rows(gain, bias)));
   VKF_ASSIGN(const std::vector<float> values, floats(given).to_floats());
   VKF_ASSIGN(const PackedMatrix packed,
              pack_matrix(values, {u32(p.n), u32(p.k), MatrixOrder::kInOut}, {}, c.weights));
@@ -200,6 +340,8 @@ void matmul_cases(OperatorCases& cases) {
     }
   }
   add_normed_checks(cases);
+  add_tensor_checks(cases);
+  add_linear_checks(cases);
   cases.time("square 1024", {"gemm", "{}"}, "A=1024,1024 B=1024,1024");
   cases.time("bert-base 1x128 qkv", {"gemm", "{}"}, "A=128,768 B=768,2304 C=2304");
   cases.time("bert-base 1x128 up", {"gemm", R"({"activation": "gelu"})"},

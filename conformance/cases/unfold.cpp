@@ -5,12 +5,12 @@
 namespace vkformer::conformance {
 
 void unfold_cases(OperatorCases& cases) {
-  const Window windows[] = {{{1, 1, 3, 3}, {2, 1, 2, 2}, 1, 0, 1},
-                            {{2, 3, 16, 16}, {9, 3, 4, 4}, 4, 0, 1},
-                            {{1, 5, 11, 13}, {65, 5, 3, 3}, 2, 1, 1},
-                            {{1, 80, 1, 200}, {33, 80, 1, 3}, 1, 0, 1}};
+  const Window windows[] = {{{1, 1, 3, 3}, {2, 1, 2, 2}, 1, square_window(1, 0)},
+                            {{2, 3, 16, 16}, {9, 3, 4, 4}, 1, square_window(4, 0)},
+                            {{1, 5, 11, 13}, {65, 5, 3, 3}, 1, square_window(2, 1)},
+                            {{1, 80, 1, 200}, {33, 80, 1, 3}, 1, square_window(1, 0)}};
   for (const Window& c : windows) {
-    cases.check("normal/" + size_text(c.x) + "-" + size_text(c.w), c.x[2] == 16,
+    cases.check("normal/" + window_text(c), c.x[2] == 16,
                 [=] { return conv_case(c, Content::kNormal); });
   }
   cases.time("vit-b32-384 patches", {"conv2d", R"({"stride": 32})"}, "X=1,3,384,384 W=768,3,32,32");

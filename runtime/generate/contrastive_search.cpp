@@ -14,33 +14,28 @@ namespace {
 constexpr int kMostCandidates = 64;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Logits and hidden states of rows that share all tokens but the last.
-struct Context {
-  std::vector<float> logits;  // (B,T,V)
-  std::vector<float> hidden;  // (B,T,D)
-  size_t length = 0, vocab = 0, width = 0;
-
-  std::span<const float> logits_at(size_t row, size_t t) const {
-    return std::span(logits).subspan((row * length + t) * vocab, vocab);
-  }
-  std::span<const float> hidden_at(size_t row, size_t t) const {
-    return std::span(hidden).subspan((row * length + t) * width, width);
-  }
-};
-
 double dot(std::span<const float> a, std::span<const float> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0, std::plus<>(),
                             [](float x, float y) { return double{x} * double{y}; });
 }
 
-// The largest cosine of a row's last hidden state with those before it, of `tokens` in all.
-double likeness(const Context& context, size_t row, size_t tokens) {
-  const auto last = context.hidden_at(row, tokens - 1);
-  const double own = dot(last, last);
+// The hidden states (T, D) of a text, token by token.
+struct TextStates {
+  size_t width = 0;
+  std::vector<float> values;
+
+  void append(std::span<const float> state) {
+    values.insert(values.end(), state.begin(), state.end());
+  }
+};
+
+// The largest cosine of a token's hidden state with those of the text before it.
+double likeness(const TextStates& text, std::span<const float> state) {
+  const double own = dot(state, state);
   double most = -1;
-  for (size_t t = 0; t + 1 < tokens; ++t) {
-    const auto other = context.hidden_at(row, t);
-    const double product = dot(last, other);
+  for (size_t at = 0; at < text.values.size(); at += text.width) {
+    const auto other = std::span(text.values).subspan(at, text.width);
+    const double product = dot(state, other);
     const double squares = own * dot(other, other);
     // max() would pass over a NaN.
     if (!std::isfinite(product) || !std::isfinite(squares)) return kNaN;
@@ -104,19 +99,29 @@ std::vector<int64_t> forbidden(const GenerateOptions& options, int64_t t) {
   return never;
 }
 
-// The row whose last token is likely and unlike what was before; as many as rows where NaN is.
-size_t most_contrasting(const Context& context, const std::vector<Likely>& likely, size_t tokens,
-                        double contrast) {
+// What a step gave for its candidates, one row each.
+struct CandidateRows {
+  std::vector<float> logits;  // (rows, V)
+  std::vector<float> states;  // (rows, D)
+
+  std::span<const float> row_of(const std::vector<float>& values, size_t row, size_t width) const {
+    return std::span(values).subspan(row * width, width);
+  }
+};
+
+// The candidate that is likely and unlike what was before; their number where NaN is.
+size_t most_contrasting(const TextStates& text, const CandidateRows& rows,
+                        const std::vector<Likely>& likely, double contrast) {
   double best = -std::numeric_limits<double>::infinity();
-  size_t row = likely.size();
+  size_t chosen = likely.size();
   for (size_t j = 0; j < likely.size(); ++j) {
-    const double score =
-        (1 - contrast) * likely[j].probability - contrast * likeness(context, j, tokens);
+    const auto state = rows.row_of(rows.states, j, text.width);
+    const double score = (1 - contrast) * likely[j].probability - contrast * likeness(text, state);
     if (!(score > best)) continue;
     best = score;
-    row = j;
+    chosen = j;
   }
-  return row;
+  return chosen;
 }
 
 Status check_contrast(const GenerateOptions& o) {
@@ -135,73 +140,168 @@ Status check_contrast(const GenerateOptions& o) {
       "or forced tokens; leave them away");
 }
 
-// Of the encoder's inputs, if there are some, and a prompt.
-Result<Hypothesis> search_one(const ModelFacts& facts, const TensorMap& source,
-                              const std::vector<int64_t>& prompt, size_t input,
-                              const GenerateOptions& options, const RunPass& run) {
-  VKF_ASSIGN(const GenerationSizes sizes,
-             generation_sizes(facts, static_cast<int64_t>(prompt.size()), {}, options));
-  const auto pass = [&](const std::vector<std::vector<int64_t>>& rows) -> Result<Context> {
-    const int64_t length = padded_length(facts, static_cast<int64_t>(rows[0].size()));
-    const auto count = static_cast<int64_t>(rows.size());
-    VKF_CHECK(check_logits(facts, length * count, "contrastive_tokens"));
-    VKF_ASSIGN(TensorMap repeated, repeated_inputs(source, count));
-    VKF_ASSIGN(const TensorMap outputs, run(pass_inputs(facts, std::move(repeated), rows, length)));
-    Context context{.length = static_cast<size_t>(length)};
-    context.vocab = static_cast<size_t>(facts.target_vocab);
-    context.width = static_cast<size_t>(outputs.at("last_hidden_state").shape.back());
-    VKF_ASSIGN(context.logits, outputs.at("logits").to_floats());
-    VKF_ASSIGN(context.hidden, outputs.at("last_hidden_state").to_floats());
-    return context;
-  };
-  Hypothesis found{.ids = prompt};
-  VKF_ASSIGN(Context context, pass({prompt}));
-  size_t row = 0;
-  for (int64_t t = 0; t < sizes.new_tokens; ++t) {
-    const std::span<const float> logits = context.logits_at(row, found.ids.size() - 1);
-    if (std::any_of(logits.begin(), logits.end(), [](float v) { return std::isnan(v); }))
-      return became_nan("logits", input);
-    const std::vector<Likely> likely =
-        likeliest(logits, options.contrastive_tokens, forbidden(options, t));
-    std::vector<std::vector<int64_t>> rows(likely.size(), found.ids);
-    for (size_t j = 0; j < likely.size(); ++j) rows[j].push_back(likely[j].token);
-    if (rows.empty()) {
-      return invalid_argument(message(
-          {"[contrastive_tokens] no token is allowed for input ", input, "; suppress fewer"}));
+// The sizes of a search behind a prompt: its rows are the candidates, and the whole prompt is in
+// the cache before the first step.
+Result<GenerationSizes> sizes_of(const ModelFacts& facts, int64_t prompt, GenerationKey key,
+                                 const GenerateOptions& options) {
+  GenerationKey plain = key;
+  plain.shape.beams = 1;
+  VKF_ASSIGN(GenerationSizes sizes, generation_sizes(facts, prompt, plain, options));
+  const bool exact = facts.prompts == ModelFacts::Prompts::kExact;
+  key.shape.prompt = prompt_bucket(prompt + 1, exact);
+  key.shape.capacity =
+      std::max(sizes.key.shape.capacity, capacity_bucket(key.shape.prompt + sizes.new_tokens));
+  sizes.key = key;
+  return sizes;
+}
+
+// A search behind one prompt. Every step feeds the candidates of one position, each in its row of
+// the cache; the positions before are those of the rows that were chosen (ancestry).
+class ContrastiveSearch {
+ public:
+  ContrastiveSearch(DecodeStep& step, const GenerateOptions& options, size_t input)
+      : step_(step), options_(options), input_(input) {}
+
+  // `text` has the states of the prompt, `logits` those behind it.
+  Result<Hypothesis> run(const GenerationInputs& inputs, int64_t new_tokens, TextStates text,
+                         std::vector<float> logits) {
+    Hypothesis found{.ids = inputs.prompts[0]};
+    VKF_CHECK(begin(inputs));
+    for (int64_t t = 0; t < new_tokens; ++t) {
+      if (std::any_of(logits.begin(), logits.end(), [](float v) { return std::isnan(v); }))
+        return became_nan("logits", input_);
+      const std::vector<Likely> likely =
+          likeliest(logits, options_.contrastive_tokens, forbidden(options_, t));
+      if (likely.empty()) {
+        return invalid_argument(message(
+            {"[contrastive_tokens] no token is allowed for input ", input_, "; suppress fewer"}));
+      }
+      VKF_ASSIGN(const CandidateRows rows, take_step(likely, found.ids.size(), t == 0));
+      const size_t row = most_contrasting(text, rows, likely, options_.contrast);
+      if (row == likely.size()) return became_nan("hidden states", input_);
+      VKF_CHECK(take_over(row, found.ids.size()));
+      text.append(rows.row_of(rows.states, row, text.width));
+      const auto behind = rows.row_of(rows.logits, row, step_.params().vocab);
+      logits.assign(behind.begin(), behind.end());
+      VKF_ASSIGN(const bool more, add_token(likely[row], found));
+      if (!more) break;
     }
-    VKF_ASSIGN(context, pass(rows));
-    row = most_contrasting(context, likely, rows[0].size(), options.contrast);
-    if (row == likely.size()) return became_nan("hidden states", input);
-    found.ids = rows[row];
-    found.log_probabilities.push_back(static_cast<float>(likely[row].log_probability));
-    found.score += likely[row].log_probability;
-    const int64_t id = likely[row].token;
-    const auto verdict = options.on_token
-                             ? options.on_token({input, 0, id, likely[row].log_probability})
+    return found;
+  }
+
+ private:
+  // The prompt's keys are those of the first row.
+  Status begin(const GenerationInputs& inputs) {
+    const SearchParams& p = step_.params();
+    GenerationInputs with_first = inputs;
+    with_first.prompts[0].push_back(0);  // the pass reads all tokens of a prompt but the last
+    VKF_CHECK(step_.write_prompts(with_first));
+    std::vector<uint32_t> ancestry(size_t{p.beams} * p.capacity);
+    for (uint32_t row = 0; row < p.beams; ++row) {
+      const auto own = ancestry.begin() + static_cast<ptrdiff_t>(size_t{row} * p.capacity);
+      std::fill(own + static_cast<ptrdiff_t>(inputs.prompts[0].size()), own + p.capacity, row);
+    }
+    return step_.memory().write("ancestry", 0, ancestry);
+  }
+
+  // Feeds the candidates at `position`.
+  Result<CandidateRows> take_step(const std::vector<Likely>& likely, size_t position, bool first) {
+    std::vector<FedToken> fed;
+    for (const Likely& candidate : likely) {
+      fed.push_back({.row = static_cast<uint32_t>(fed.size()),
+                     .position = static_cast<uint32_t>(position),
+                     .token = static_cast<uint32_t>(candidate.token)});
+    }
+    const auto count = static_cast<uint32_t>(fed.size());
+    VKF_CHECK(step_.write_slots(fed, 1, static_cast<uint32_t>(position)));
+    VKF_CHECK(step_.write_groups(count, count));
+    CandidateRows rows;
+    rows.logits.resize(size_t{count} * step_.params().vocab);
+    rows.states.resize(size_t{count} * static_cast<size_t>(width()));
+    const TensorPart results[] = {{"logits", 0, rows.logits.size() * sizeof(float)},
+                                  {"last_hidden_state", 0, rows.states.size() * sizeof(float)}};
+    const auto prompt = first ? DecodeStep::Prompt::kYes : DecodeStep::Prompt::kNo;
+    PassMemory& memory = step_.memory();
+    VKF_CHECK(step_.submit(prompt, RecordingPart::kAll, 1, results));
+    VKF_CHECK(memory.wait());
+    VKF_CHECK(memory.read(results[0], std::as_writable_bytes(std::span(rows.logits))));
+    VKF_CHECK(memory.read(results[1], std::as_writable_bytes(std::span(rows.states))));
+    return rows;
+  }
+
+  // Every row goes on from the chosen one.
+  Status take_over(size_t chosen, size_t position) {
+    const SearchParams& p = step_.params();
+    const uint32_t owner[] = {static_cast<uint32_t>(chosen)};
+    for (uint32_t row = 0; row < p.beams; ++row) {
+      VKF_CHECK(step_.memory().write("ancestry", uint64_t{row} * p.capacity + position, owner));
+    }
+    return {};
+  }
+
+  // Takes a token into the text; false where nothing comes behind it.
+  Result<bool> add_token(const Likely& token, Hypothesis& found) const {
+    found.ids.push_back(token.token);
+    found.log_probabilities.push_back(static_cast<float>(token.log_probability));
+    found.score += token.log_probability;
+    const auto verdict = options_.on_token
+                             ? options_.on_token({input_, 0, token.token, token.log_probability})
                              : TokenVerdict::kGoOn;
     if (verdict == TokenVerdict::kCancel) {
       return cancelled(
-          message({"[generate] the caller asked to stop behind a token of input ", input}));
+          message({"[generate] the caller asked to stop behind a token of input ", input_}));
     }
-    const bool ends = std::find(options.eos.begin(), options.eos.end(), id) != options.eos.end();
-    if (ends || verdict == TokenVerdict::kEnd) break;
+    const std::vector<int64_t>& eos = options_.eos;
+    return verdict == TokenVerdict::kGoOn &&
+           std::find(eos.begin(), eos.end(), token.token) == eos.end();
   }
-  return found;
-}
+
+  int64_t width() const { return step_.model().family().facts().width; }
+
+  DecodeStep& step_;
+  const GenerateOptions& options_;
+  size_t input_;
+};
 
 }  // namespace
 
-Result<Generation> contrastive_search(const ModelFamily& family, const TensorMap& inputs,
-                                      const GenerateOptions& options, const RunPass& run) {
+Result<Generation> contrastive_search(const ContrastiveCall& call, const TensorMap& inputs,
+                                      const GenerateOptions& options,
+                                      GenerationCounters& counters) {
   VKF_CHECK(check_contrast(options));
-  StepShape shape;
-  VKF_ASSIGN(const GenerationInputs read, read_generation_inputs(family, inputs, options, shape));
+  const ModelFacts& facts = call.family.facts();
+  StepShape all;
+  VKF_ASSIGN(const GenerationInputs read, read_single_inputs(call.family, inputs, options, all));
   Generation result(read.prompts.size());
   for (size_t i = 0; i < read.prompts.size(); ++i) {
-    const bool decoder = family.facts().kind == ModelKind::kDecoder;
-    const TensorMap source = decoder ? TensorMap() : input_row(inputs, static_cast<int64_t>(i));
+    const TensorMap input = input_row(inputs, static_cast<int64_t>(i));
+    GenerationKey key{.choice = GenerationKey::Choice::kHost};
+    VKF_ASSIGN(const GenerationInputs own,
+               read_single_inputs(call.family, input, options, key.shape));
+    key.shape.beams = options.contrastive_tokens;
+    key.shape.cache = call.cache;
+    const auto tokens = static_cast<int64_t>(own.prompts[0].size());
+    VKF_ASSIGN(const GenerationSizes sizes, sizes_of(facts, tokens, key, options));
+    // The states of the prompt, with which those of candidates are compared, are a full pass's.
+    const int64_t length = padded_length(facts, tokens);
+    VKF_CHECK(check_logits(facts, length, "contrastive_tokens"));
+    const TensorMap source = facts.kind == ModelKind::kDecoder ? TensorMap() : input;
+    VKF_ASSIGN(const TensorMap outputs, call.run(pass_inputs(facts, source, own.prompts, length)));
+    TextStates text{.width = static_cast<size_t>(facts.width)};
+    VKF_ASSIGN(text.values, outputs.at("last_hidden_state").to_floats());
+    text.values.resize(own.prompts[0].size() * text.width);
+    VKF_ASSIGN(std::vector<float> logits, outputs.at("logits").to_floats());
+    const auto vocab = static_cast<ptrdiff_t>(facts.target_vocab);
+    logits.erase(logits.begin(), logits.begin() + (tokens - 1) * vocab);
+    logits.resize(static_cast<size_t>(vocab));
+    VKF_ASSIGN(const std::shared_ptr<DecodeStep> step, call.step_for(sizes.key));
+    const int64_t submits = step->memory().submits();
+    counters.cache_bytes += step->cache_bytes();
+    ContrastiveSearch search(*step, options, i);
     VKF_ASSIGN(Hypothesis found,
-               search_one(family.facts(), source, read.prompts[i], i, options, run));
+               search.run(own, sizes.new_tokens, std::move(text), std::move(logits)));
+    counters.steps += static_cast<int64_t>(found.log_probabilities.size());
+    counters.submits += step->memory().submits() - submits;
     result[i].push_back(std::move(found));
   }
   return result;

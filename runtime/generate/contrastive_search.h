@@ -1,13 +1,22 @@
 // Contrastive search (Su et al. 2022, "A Contrastive Framework for Neural Text Generation").
 #pragma once
 
+#include "generate/generation_jobs.h"
 #include "generate/pass_rows.h"
 
 namespace vkformer {
 
-// One hypothesis for each input. Every candidate's hidden state is compared with those of all
-// tokens before it, so each token takes a full pass over its candidates instead of a step.
-Result<Generation> contrastive_search(const ModelFamily& family, const TensorMap& inputs,
-                                      const GenerateOptions& options, const RunPass& run);
+// What a search takes from its session.
+struct ContrastiveCall {
+  const ModelFamily& family;
+  CacheFormat cache = CacheFormat::kF32;
+  RunPass run;          // full passes, for the prompts
+  StepForKey step_for;  // recorded steps, for the candidates
+};
+
+// One hypothesis for each input. A step feeds the candidates for a token and hands out their hidden
+// states, which the host compares with those of all tokens before.
+Result<Generation> contrastive_search(const ContrastiveCall& call, const TensorMap& inputs,
+                                      const GenerateOptions& options, GenerationCounters& counters);
 
 }  // namespace vkformer

@@ -36,7 +36,7 @@ Generation by_input(Generation items, const GenerateOptions& options) {
 Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFormat cache,
                                              const TensorMap& inputs,
                                              const GenerateOptions& options,
-                                             const PassForKey& pass_for) {
+                                             const StepForKey& step_for) {
   GenerationKey key;
   key.shape.beams = options.beams / options.beam_groups;
   key.shape.cache = cache;
@@ -64,7 +64,8 @@ Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFor
     VKF_ASSIGN(const GenerationSizes sizes,
                generation_sizes(family.facts(), part.longest(), key, options));
     GenerationJob job{.inputs = std::move(part), .new_tokens = sizes.new_tokens};
-    VKF_ASSIGN(job.pass, pass_for(sizes.key));
+    VKF_ASSIGN(std::shared_ptr<DecodeStep> step, step_for(sizes.key));
+    job.pass = std::make_unique<GenerationPass>(std::move(step));
     jobs.push_back(std::move(job));
   }
   return jobs;

@@ -5,25 +5,26 @@
 #include <memory>
 #include <vector>
 
+#include "generate/generation_pass.h"
 #include "generate/generation_sizes.h"
 
 namespace vkformer {
 
 struct GenerationJob {
-  std::shared_ptr<GenerationPass> pass;
+  std::unique_ptr<GenerationPass> pass;
   GenerationInputs inputs;
   int64_t new_tokens = 0;  // at most
 };
 
-// The recorded pass for a key, from the session's cache.
-using PassForKey = std::function<Result<std::shared_ptr<GenerationPass>>(const GenerationKey& key)>;
+// The recorded step for a key, from the session's cache.
+using StepForKey = std::function<Result<std::shared_ptr<DecodeStep>>(const GenerationKey& key)>;
 
 // Inputs whose prompts are exact or exceed the context run apart by length, so that each is
 // generated as it is alone.
 Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFormat cache,
                                              const TensorMap& inputs,
                                              const GenerateOptions& options,
-                                             const PassForKey& pass_for);
+                                             const StepForKey& step_for);
 
 // Puts each of `from` where `items` says in `to`, which grows.
 void scatter(Generation& from, const std::vector<size_t>& items, Generation& to);

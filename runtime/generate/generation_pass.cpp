@@ -8,9 +8,7 @@
 #include "base/message.h"
 #include "generate/generation_sizes.h"
 #include "generate/token_choice.h"
-#include "ops/step_advance.h"
 #include "params/decode_state.h"
-#include "recording/forward_inputs.h"
 
 namespace vkformer {
 namespace {
@@ -32,6 +30,10 @@ Status set_bit(std::vector<uint32_t>& words, size_t first, int64_t token, uint32
   return {};
 }
 
+DecodeStep::Prompt prompt_of(bool first) {
+  return first ? DecodeStep::Prompt::kYes : DecodeStep::Prompt::kNo;
+}
+
 std::vector<int64_t> ids_from(const std::vector<uint32_t>& words, size_t begin, size_t count) {
   return {words.begin() + static_cast<ptrdiff_t>(begin),
           words.begin() + static_cast<ptrdiff_t>(begin + count)};
@@ -39,129 +41,36 @@ std::vector<int64_t> ids_from(const std::vector<uint32_t>& words, size_t begin, 
 
 }  // namespace
 
-Result<std::unique_ptr<GenerationPass>> GenerationPass::create(
-    std::shared_ptr<const LoadedModel> model, const GenerationKey& key) {
-  std::unique_ptr<GenerationPass> pass(new GenerationPass(std::move(model), key));
-  pass->params_ = search_params(pass->model_->family(), key);
-  VKF_ASSIGN(pass->prompt_, record_prompt(*pass->model_, key.shape, pass->memory_));
-  VKF_CHECK(pass->record_step());
-  pass->find_sizes();
-  return pass;
-}
-
-void GenerationPass::find_sizes() {
-  results_ = {{"decode_state", 0, 4 * sizeof(uint32_t)}, {"search", 0, 4 * search_words(params_)}};
-  for (const PlanBuffer& b : step_->plan().buffers) {
-    if (b.name.starts_with("self_kv.")) cache_bytes_ += static_cast<int64_t>(b.bytes);
-  }
-  const uint32_t rows = params_.batch * params_.beams;
-  const std::vector<uint32_t> table = step_arg_table(step_->plan());
-  for (size_t i = 0; i < table.size(); i += 4) {
-    for (uint32_t axis = 0; axis < 3; ++axis) {
-      const uint32_t per_group = table[i] >> 2;
-      const bool live = (table[i] & 3u) == axis;
-      args_.push_back(live ? (rows + per_group - 1) / per_group : table[i + 1 + axis]);
-    }
-  }
-  args_.insert(args_.end(), table.begin(), table.end());
-}
-
-HostAccess step_access() {
-  return {.writes = {"decode_state", "step_ids", "search", "settings", "suppress", "ancestry",
-                     "args", "choice"},
-          .reads = {"decode_state", "search"}};
-}
-
-int64_t GenerationInputs::longest() const {
-  size_t tokens = 1;
-  for (const auto& prompt : prompts) tokens = std::max(tokens, prompt.size());
-  return static_cast<int64_t>(tokens);
-}
-
-Result<std::optional<RecordedGraph>> record_prompt(const LoadedModel& model, const StepShape& shape,
-                                                   PassMemory& memory) {
-  Graph graph;
-  ModelBuilder builder(graph, model.weights());
-  VKF_CHECK(model.family().build_prompt(builder, shape));
-  std::optional<RecordedGraph> made;
-  if (graph.nodes().empty()) return made;
-  RecordedGraphOptions options{.model = &model, .precision = model.precision()};
-  options.host = step_access();
-  VKF_ASSIGN(made, RecordedGraph::build(memory, builder, options));
-  return made;
-}
-
-Status GenerationPass::record_step() {
-  Graph graph;
-  ModelBuilder builder(graph, model_->weights());
-  VKF_CHECK(build_generation_step(builder, model_->family(), key_));
-  RecordedGraphOptions options{.model = model_.get(), .precision = model_->precision()};
-  options.host = step_access();
-  options.indirect_args = "args";
-  options.cut_at = kScoresKernel;
-  VKF_ASSIGN(step_, RecordedGraph::build(memory_, builder, options));
-  return {};
-}
+GenerationPass::GenerationPass(std::shared_ptr<DecodeStep> step)
+    : step_(std::move(step)),
+      params_(step_->params()),
+      results_(
+          {{"decode_state", 0, 4 * sizeof(uint32_t)}, {"search", 0, 4 * search_words(params_)}}) {}
 
 int64_t GenerationPass::start_of(const GenerationInputs& inputs, size_t item) const {
   return prompt_end_ - static_cast<int64_t>(inputs.prompts[item].size());
 }
 
-size_t GenerationPass::fed_at_once(const GenerationInputs& inputs, size_t item) const {
-  return std::min(inputs.prompts[item].size(), static_cast<size_t>(key_.shape.prompt));
-}
-
-// The prompts without their last tokens, padded on the right: of the padding no keys are kept, and
-// families that sum a whole prompt mask it.
-Status GenerationPass::feed_prompts(const GenerationInputs& inputs) {
-  const ModelFacts& facts = model_->family().facts();
-  const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
-  const int64_t tokens = key_.shape.prompt - 1;
-  if (tokens == 0) {
-    return prompt_ ? prompt_->feed(memory_, inputs.words) : Status{};
-  }
-  FeedWords words = inputs.words;
-  TokenRows rows{.batch = key_.shape.batch, .tokens = tokens};
-  const auto pad = static_cast<uint32_t>(facts.target_tokens.pad);
-  rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);
-  rows.allowed.assign(rows.ids.size(), 0);
-  for (size_t i = 0; i < inputs.prompts.size(); ++i) {
-    const auto fed = static_cast<ptrdiff_t>(fed_at_once(inputs, i)) - 1;
-    const auto prompt = inputs.prompts[i].begin();
-    std::fill_n(rows.allowed.begin() + static_cast<ptrdiff_t>(i) * tokens, fed, uint8_t{1});
-    std::transform(prompt, prompt + fed, rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
-                   [](int64_t id) { return static_cast<uint32_t>(id); });
-  }
-  words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
-  words["token_type_ids"].assign(rows.ids.size(), 0u);
-  return prompt_->feed(memory_, words);
-}
-
 Status GenerationPass::prepare_slots(const GenerationInputs& inputs) {
-  const uint32_t rows = params_.batch * params_.beams;
-  // Slots beyond the rows are never looked at.
-  std::vector<uint32_t> state(VKF_STATE_WORDS + size_t{rows}, 0u);
-  std::vector<uint32_t> first(rows);
-  state[0] = params_.batch;
-  state[1] = rows;
-  state[2] = static_cast<uint32_t>(key_.shape.prompt - 1);
-  for (uint32_t r = 0; r < rows; ++r) {
-    const size_t item = r / params_.beams;
-    const auto start = static_cast<uint32_t>(start_of(inputs, item));
-    state[VKF_STATE_WORDS + r] = r | (start << VKF_SLOT_ROW_BITS);
-    first[r] = static_cast<uint32_t>(inputs.prompts[item][fed_at_once(inputs, item) - 1]);
+  const auto position = static_cast<uint32_t>(step_->shape().prompt - 1);
+  std::vector<FedToken> fed;
+  for (uint32_t row = 0; row < params_.batch * params_.beams; ++row) {
+    const size_t item = row / params_.beams;
+    const int64_t token = inputs.prompts[item][fed_at_once(inputs, item, step_->shape()) - 1];
+    fed.push_back({.row = row,
+                   .position = position - static_cast<uint32_t>(start_of(inputs, item)),
+                   .token = static_cast<uint32_t>(token)});
   }
-  VKF_CHECK(memory_.write("decode_state", 0, state));
-  return memory_.write("step_ids", 0, first);
+  return step_->write_slots(fed, params_.batch, position);
 }
 
 Status GenerationPass::prepare(const GenerationInputs& inputs, const GenerateOptions& options,
                                int64_t new_tokens) {
-  VKF_CHECK(feed_prompts(inputs));
+  VKF_CHECK(step_->write_prompts(inputs));
   VKF_CHECK(prepare_settings(inputs, options, new_tokens));
   VKF_CHECK(prepare_search(inputs));
   VKF_CHECK(prepare_slots(inputs));
-  return memory_.write("args", 0, args_);
+  return step_->write_groups_and_table();
 }
 
 Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
@@ -178,11 +87,12 @@ Status GenerationPass::prepare_search(const GenerationInputs& inputs) {
     // The prompt's keys lie in the item's first row, those of later positions in the row itself.
     const auto own = ancestry.begin() + static_cast<ptrdiff_t>(row * params_.capacity);
     std::fill_n(own, params_.capacity, static_cast<uint32_t>(row));
-    std::fill_n(own, fed_at_once(inputs, item) - 1, static_cast<uint32_t>(item * params_.beams));
+    std::fill_n(own, fed_at_once(inputs, item, step_->shape()) - 1,
+                static_cast<uint32_t>(item * params_.beams));
   }
   for (size_t i = 0; i < params_.batch; ++i) words[layout.item(i) + VKF_ITEM_ACTIVE] = 1;
-  VKF_CHECK(memory_.write("search", 0, words));
-  return memory_.write("ancestry", 0, ancestry);
+  VKF_CHECK(step_->memory().write("search", 0, words));
+  return step_->memory().write("ancestry", 0, ancestry);
 }
 
 Status GenerationPass::prepare_settings(const GenerationInputs& inputs,
@@ -207,10 +117,10 @@ Status GenerationPass::prepare_settings(const GenerationInputs& inputs,
     VKF_CHECK(set_bit(suppress, 0, token, params_.vocab, "suppress"));
   for (int64_t token : options.begin_suppress)
     VKF_CHECK(set_bit(suppress, half, token, params_.vocab, "begin_suppress"));
-  VKF_CHECK(memory_.write("suppress", 0, suppress));
+  VKF_CHECK(step_->memory().write("suppress", 0, suppress));
   const auto settings = std::bit_cast<std::array<uint32_t, sizeof s / 4>>(s);
-  VKF_CHECK(memory_.write("settings", 0, settings));
-  if (key_.choice == GenerationKey::Choice::kPlain) return {};
+  VKF_CHECK(step_->memory().write("settings", 0, settings));
+  if (step_->key().choice == GenerationKey::Choice::kPlain) return {};
   return prepare_choice(inputs, options, std::move(suppress));
 }
 
@@ -230,66 +140,47 @@ Status GenerationPass::prepare_choice(const GenerationInputs& inputs,
     std::memcpy(words.data() + words.size() - VKF_CHOICE_WORDS, &settings, sizeof settings);
   }
   words.insert(words.end(), suppress.begin(), suppress.end());
-  VKF_CHECK(memory_.write("choice", 0, words));
-  return rules.empty() ? Status{} : memory_.write("choice", rules_at, rule_list(rules));
-}
-
-int64_t GenerationPass::step_workgroups(uint32_t live_slots) const {
-  const double limit = model_->device()->caps().max_dispatch_flops;
-  auto total = static_cast<int64_t>(step_->recording().direct_workgroups());
-  for (const Dispatch& d : step_->plan().dispatches) {
-    if (!is_indirect(d, limit)) continue;
-    int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
-    for (int axis = 0; axis < 3; ++axis) groups *= axis == d.live_axis ? 1 : d.groups[axis];
-    total += groups;
-  }
-  return total;
+  VKF_CHECK(step_->memory().write("choice", 0, words));
+  return rules.empty() ? Status{} : step_->memory().write("choice", rules_at, rule_list(rules));
 }
 
 Status GenerationPass::decode(int steps_per_submit, GenerationCounters& counters) {
   const bool masked = watch_ && watch_->masks_tokens();
   uint32_t live_slots = params_.batch * params_.beams;
   const int64_t before = counters.steps;  // of rows that ran apart
-  const int64_t submits = memory_.submits();
+  const int64_t submits = step_->memory().submits();
   for (bool first = true; live_slots > 0 && steps_left_ > 0; first = false) {
     const int64_t steps = masked ? 1 : std::min<int64_t>(steps_per_submit, steps_left_);
     if (masked) {
       VKF_CHECK(masked_step(first));
     } else {
-      std::vector<RecordingRange> list;
-      if (prompt_ && first) list.push_back(prompt_->all());
-      list.insert(list.end(), static_cast<size_t>(steps), step_->all());
-      VKF_CHECK(memory_.submit(list, results_));
+      VKF_CHECK(step_->submit(prompt_of(first), RecordingPart::kAll, steps, results_));
     }
-    VKF_CHECK(memory_.wait());
+    VKF_CHECK(step_->memory().wait());
     steps_left_ -= steps;
     if (masked || steps_per_submit == 1)
-      counters.step_workgroups.push_back(step_workgroups(live_slots));
+      counters.step_workgroups.push_back(step_->workgroups(live_slots));
     VKF_ASSIGN(const auto state, read_state());
     live_slots = state[1];
     counters.steps = before + state[3];
     if (watch_) VKF_CHECK(follow(state[2], live_slots));
   }
-  counters.submits += memory_.submits() - submits;
+  counters.submits += step_->memory().submits() - submits;
   return {};
 }
 
 Status GenerationPass::write_masks() {
   VKF_ASSIGN(const std::vector<uint32_t> masks, watch_->masks());
   // Nothing before the cut reads them.
-  return memory_.write("choice", choice_allowed_at(params_, 0), masks,
-                       PassMemory::InFlight::kDoesNotRead);
+  return step_->memory().write("choice", choice_allowed_at(params_, 0), masks,
+                               PassMemory::InFlight::kDoesNotRead);
 }
 
 // The host computes the masks while the GPU is at the layers.
 Status GenerationPass::masked_step(bool first) {
-  std::vector<RecordingRange> layers;
-  if (prompt_ && first) layers.push_back(prompt_->all());
-  layers.push_back(step_->part(RecordingPart::kBeforeCut));
-  VKF_CHECK(memory_.submit(layers, {}));
+  VKF_CHECK(step_->submit(prompt_of(first), RecordingPart::kBeforeCut, 1, {}));
   VKF_CHECK(write_masks());
-  const RecordingRange choice[] = {step_->part(RecordingPart::kAfterCut)};
-  return memory_.submit(choice, results_);
+  return step_->submit(DecodeStep::Prompt::kNo, RecordingPart::kAfterCut, 1, results_);
 }
 
 Status GenerationPass::follow(uint32_t position, uint32_t& live_slots) {
@@ -300,7 +191,7 @@ Status GenerationPass::follow(uint32_t position, uint32_t& live_slots) {
   for (uint32_t item : ended) {
     // The next step still chooses a token for it, and then packs it away.
     const std::array<uint32_t, 3> stopped = {0, 0, watch_->ended_at(item)};
-    VKF_CHECK(memory_.write("search", layout.item(item), stopped));
+    VKF_CHECK(step_->memory().write("search", layout.item(item), stopped));
   }
   live_slots -= std::min(live_slots, static_cast<uint32_t>(ended.size()) * params_.beams);
   return {};
@@ -309,13 +200,13 @@ Status GenerationPass::follow(uint32_t position, uint32_t& live_slots) {
 // The first words of the state: items, live slots, position, steps.
 Result<std::array<uint32_t, 4>> GenerationPass::read_state() const {
   std::array<uint32_t, 4> state{};
-  VKF_CHECK(memory_.read(results_[0], std::as_writable_bytes(std::span<uint32_t>(state))));
+  VKF_CHECK(step_->memory().read(results_[0], std::as_writable_bytes(std::span<uint32_t>(state))));
   return state;
 }
 
 Result<std::vector<uint32_t>> GenerationPass::read_search() const {
   std::vector<uint32_t> words(search_words(params_));
-  VKF_CHECK(memory_.read(results_[1], std::as_writable_bytes(std::span<uint32_t>(words))));
+  VKF_CHECK(step_->memory().read(results_[1], std::as_writable_bytes(std::span<uint32_t>(words))));
   return words;
 }
 
@@ -327,14 +218,9 @@ Result<uint32_t> GenerationPass::live_slots() {
 }
 
 Result<SlicedPlan> GenerationPass::next_slices(int steps_per_submit) {
-  const DeviceCaps& caps = model_->device()->caps();
   SlicedPlan plan;
   if (steps_left_ == 0) return plan;
-  if (prompt_ && steps_left_ == steps()) {
-    if (!prompt_costs_) prompt_costs_.emplace(prompt_->plan(), first_rate(caps));
-    plan.units.push_back({&prompt_->recording(), &*prompt_costs_, 1});
-  }
-  if (!step_costs_) step_costs_.emplace(step_->plan(), first_rate(caps));
+  const bool first = steps_left_ == steps();
   int64_t count = steps_left_;
   if (watch_ && watch_->masks_tokens()) {
     VKF_CHECK(write_masks());
@@ -343,9 +229,9 @@ Result<SlicedPlan> GenerationPass::next_slices(int steps_per_submit) {
     count = std::min<int64_t>(count, steps_per_submit);
   }
   steps_left_ -= count;
-  plan.units.push_back({&step_->recording(), &*step_costs_, count});
-  plan.before = memory_.take_writes();
-  VKF_ASSIGN(plan.after, memory_.copies_of(results_));
+  step_->add_units(prompt_of(first), count, plan);
+  plan.before = step_->memory().take_writes();
+  VKF_ASSIGN(plan.after, step_->memory().copies_of(results_));
   return plan;
 }
 
@@ -380,7 +266,7 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs) {
     const size_t item = layout.item(i);
     const auto start = static_cast<size_t>(start_of(inputs, i));
     VKF_CHECK(check_item(words, inputs, i));
-    if (key_.single()) {
+    if (step_->key().single()) {
       size_t length = words[item + VKF_ITEM_LENGTH];
       if (watch_ && watch_->ended_at(i) != 0) length = watch_->ended_at(i);
       Hypothesis found{ids_from(words, layout.tokens(i) + start, length - start)};
@@ -405,11 +291,11 @@ Result<Generation> GenerationPass::collect(const GenerationInputs& inputs) {
 
 Status GenerationPass::begin(const GenerationInputs& inputs, const GenerateOptions& options,
                              int64_t new_tokens, GenerationCounters& counters) {
-  prompt_end_ = std::max(key_.shape.prompt, inputs.longest());
+  prompt_end_ = std::max(step_->shape().prompt, inputs.longest());
   new_tokens_ = new_tokens;
   per_input_ = items_per_input(options);
   steps_left_ = steps();
-  counters.cache_bytes += cache_bytes_;
+  counters.cache_bytes += step_->cache_bytes();
   watch_.reset();
   if (options.on_token || options.grammar) {
     watch_.emplace(options, params_, inputs.items, static_cast<uint32_t>(prompt_end_), new_tokens);

@@ -13,10 +13,8 @@
 namespace vkformer {
 namespace {
 
-// Encoder lengths and cache capacities are rounded up, so that near sizes share a recording;
-// masked keys add exact zeros, so results do not change.
-constexpr int64_t kSourceBucket = 16;  // tokens
-constexpr int64_t kTargetBucket = 32;  // tokens
+constexpr int64_t kSourceBucket = 16;  // tokens of an encoder's input
+constexpr int64_t kTargetBucket = 32;  // positions of a cache
 constexpr int64_t kPromptBucket = 16;  // tokens
 constexpr uint32_t kRuleBucket = 256;  // words
 // New tokens where neither the caller nor the model says how many: a cache has a limit.
@@ -39,6 +37,14 @@ std::vector<std::vector<int64_t>> unpadded(const TokenRows& rows) {
 }
 
 }  // namespace
+
+int64_t prompt_bucket(int64_t tokens, bool exact) {
+  return exact ? tokens : round_up(tokens, kPromptBucket);
+}
+
+int64_t capacity_bucket(int64_t positions) {
+  return round_up(positions, kTargetBucket);
+}
 
 int64_t generation_limit(const ModelFacts& facts, const GenerateOptions& options) {
   const bool rolls = options.context && facts.rolling == ModelFacts::Rolling::kFree;
@@ -183,14 +189,14 @@ Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt
   const int64_t new_tokens =
       options.max_new_tokens == 0 ? std::min(room, kMostDefaultTokens) : options.max_new_tokens;
   const bool exact = prompt == 1 || facts.prompts == ModelFacts::Prompts::kExact;
-  key.shape.prompt = exact ? prompt : round_up(prompt, kPromptBucket);
+  key.shape.prompt = prompt_bucket(prompt, exact);
   // A context that no row fills changes nothing; a prompt beyond it is fed by steps from there on.
   if (options.context && *options.context < prompt + new_tokens) {
     key.shape.context = *options.context;
     key.shape.sinks = options.sinks;
     if (prompt > key.shape.context) key.shape.prompt = key.shape.context;
   }
-  key.shape.capacity = round_up(std::max(prompt, key.shape.prompt) + new_tokens, kTargetBucket);
+  key.shape.capacity = capacity_bucket(std::max(prompt, key.shape.prompt) + new_tokens);
   if (options.beams > 1) {
     const auto ends = std::max(2u, 1 + static_cast<uint32_t>(options.eos.size()));
     const auto beams = static_cast<uint32_t>(key.shape.beams);

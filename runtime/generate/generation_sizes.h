@@ -1,7 +1,8 @@
 // What a generation reads, and the capacities that it is recorded for.
 #pragma once
 
-#include "generate/generation_pass.h"
+#include "generate/prompt_pass.h"
+#include "vkformer/generation.h"
 
 namespace vkformer {
 
@@ -25,6 +26,11 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
 // The same for every sequence or beam group.
 Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const TensorMap& inputs,
                                                 const GenerateOptions& options, StepShape& shape);
+
+// What the tokens of a prompt, and the positions of a cache, are rounded up to, so that near sizes
+// share a recording; masked keys add exact zeros, so results do not change.
+int64_t prompt_bucket(int64_t tokens, bool exact);
+int64_t capacity_bucket(int64_t positions);
 
 struct GenerationSizes {
   GenerationKey key;

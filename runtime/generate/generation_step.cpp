@@ -1,7 +1,7 @@
-// A decoding step with the choice of its tokens, as a graph.
+#include "generate/generation_step.h"
+
 #include <algorithm>
 
-#include "generate/generation_pass.h"
 #include "ops/beam_select.h"
 #include "ops/greedy_select.h"
 #include "ops/step_advance.h"
@@ -62,10 +62,28 @@ Status add_beams(Graph& graph, TensorId candidates, const SearchTensors& search,
   return {};
 }
 
+// A slot's settings and its history are in the row of its number, so that draft tokens of one
+// sequence have rows side by side.
+Result<TensorId> add_slot_choice(Graph& graph, TensorId logits, const SearchParams& p,
+                                 const GenerationKey& key) {
+  const auto words = [&](const char* name, uint64_t count) {
+    return graph.add_external(name, DType::kU32, {static_cast<int64_t>(count)});
+  };
+  SearchTensors t{.params = p};
+  t.state = words("choice_state", 4096);
+  t.search = words("search", search_words(p));
+  t.settings = words("settings", sizeof(SearchSettings) / 4);
+  t.choice = words("choice", choice_words(p, key.rule_words));
+  graph.set_scope("choice");
+  VKF_ASSIGN(const TensorId scores, add_token_scores(graph, logits, t, ScoresFrom::kLogits));
+  return add_token_sample(graph, scores, logits, t);
+}
+
 }  // namespace
 
 SearchParams search_params(const ModelFamily& family, const GenerationKey& key) {
-  return {.batch = static_cast<uint32_t>(key.shape.batch),
+  const bool slots = key.choice == GenerationKey::Choice::kSlots;
+  return {.batch = static_cast<uint32_t>(slots ? key.shape.slots : key.shape.batch),
           .beams = static_cast<uint32_t>(key.shape.beams),
           .capacity = static_cast<uint32_t>(key.shape.capacity),
           .vocab = static_cast<uint32_t>(family.facts().target_vocab),
@@ -75,16 +93,43 @@ SearchParams search_params(const ModelFamily& family, const GenerationKey& key) 
 Status build_generation_step(ModelBuilder& builder, const ModelFamily& family,
                              const GenerationKey& key) {
   Graph& graph = builder.graph();
-  VKF_ASSIGN(TensorId logits, family.build_step(builder, key.shape));
+  const SearchParams params = search_params(family, key);
+  VKF_ASSIGN(const StepResult result, family.build_step(builder, key.shape));
+  if (key.choice == GenerationKey::Choice::kHost) {
+    builder.mark_output(result.states, "last_hidden_state");
+    builder.mark_output(result.logits, "logits");
+    return {};
+  }
+  if (key.choice == GenerationKey::Choice::kSlots) {
+    VKF_ASSIGN(const TensorId chosen, add_slot_choice(graph, result.logits, params, key));
+    builder.mark_output(chosen, "chosen");
+    return {};
+  }
   graph.set_scope("search");
-  const SearchTensors search = add_search_tensors(graph, search_params(family, key), key);
-  VKF_ASSIGN(const TensorId candidates, add_candidates(graph, logits, search, key));
+  const SearchTensors search = add_search_tensors(graph, params, key);
+  VKF_ASSIGN(const TensorId candidates, add_candidates(graph, result.logits, search, key));
   if (key.single()) {
     VKF_CHECK(add_greedy_select(graph, candidates, search));
   } else {
     VKF_CHECK(add_beams(graph, candidates, search, key));
   }
   return add_step_advance(graph, search);
+}
+
+HostAccess step_access(const GenerationKey& key) {
+  switch (key.choice) {
+    case GenerationKey::Choice::kSlots:
+      return {.writes = {"decode_state", "step_ids", "args", "search", "choice_state", "settings",
+                         "choice", "key_mask"},
+              .reads = {"chosen"}};
+    case GenerationKey::Choice::kHost:
+      return {.writes = {"decode_state", "step_ids", "ancestry", "args"},
+              .reads = {"logits", "last_hidden_state"}};
+    default:
+      return {.writes = {"decode_state", "step_ids", "search", "settings", "suppress", "ancestry",
+                         "args", "choice"},
+              .reads = {"decode_state", "search"}};
+  }
 }
 
 }  // namespace vkformer

@@ -42,7 +42,7 @@ Result<SourceEncoder::Encoder*> SourceEncoder::encoder_for(const StepShape& shap
   std::list<Encoder> made;
   Encoder& encoder = made.emplace_back(model_->device());
   encoder.shape = shape;
-  VKF_ASSIGN(encoder.graph, record_prompt(*model_, shape, encoder.memory));
+  VKF_ASSIGN(encoder.graph, record_prompt(*model_, shape, step_access({}), encoder.memory));
   encoders_.splice(encoders_.begin(), made);
   if (encoders_.size() > kMostEncoders) encoders_.pop_back();
   return &encoders_.front();

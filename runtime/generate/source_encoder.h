@@ -4,7 +4,6 @@
 
 #include <list>
 
-#include "generate/generation_pass.h"
 #include "generate/slot_pass.h"
 
 namespace vkformer {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vkformer/tensor.h"
@@ -59,6 +60,8 @@ class Graph {
   const std::vector<TensorDesc>& tensors() const { return tensors_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   Node& node(size_t index) { return nodes_[index]; }
+  // Other nodes over the same tensors, labels as they are.
+  void set_nodes(std::vector<Node> nodes) { nodes_ = std::move(nodes); }
   // The external tensor of that name, or kNoTensor.
   TensorId find_external(const std::string& name) const;
 

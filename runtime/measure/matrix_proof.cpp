@@ -72,8 +72,9 @@ Result<GraphRunReport> run(const Proof& proof, const std::shared_ptr<VulkanDevic
                             .k = static_cast<uint32_t>(proof.k),
                             .bias_offset = packed.bias_offset,
                             .format = MatrixFormat::kF16};
-  const TensorId y = external("y", DType::kF32, {proof.m, proof.n});
-  VKF_CHECK(add_linear_into(graph, x_id, weight, {}, y));
+  VKF_ASSIGN(const TensorId y, add_linear(graph, x_id, weight, {}));
+  graph.tensor(y).kind = TensorKind::kExternal;
+  graph.tensor(y).name = "y";
   return run_graph(device, graph, {{"x", std::move(x)}, {"weight", std::move(words)}},
                    options_of(caps));
 }

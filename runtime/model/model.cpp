@@ -18,7 +18,7 @@ Status ModelFamily::build_prompt(ModelBuilder&, const StepShape&) const {
                               " does not generate text; load a model with a language head"}));
 }
 
-Result<TensorId> ModelFamily::build_step(ModelBuilder&, const StepShape&) const {
+Result<StepResult> ModelFamily::build_step(ModelBuilder&, const StepShape&) const {
   return unsupported(message({"[generate] a ", facts().architecture,
                               " does not generate text; load a model with a language head"}));
 }

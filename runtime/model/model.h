@@ -194,6 +194,12 @@ struct StepShape {
   bool operator==(const StepShape&) const = default;
 };
 
+// What a decoding step computes of its R rows.
+struct StepResult {
+  TensorId states = kNoTensor;  // (R, D), last_hidden_state of a full pass
+  TensorId logits = kNoTensor;  // (R, V)
+};
+
 // The files of a model directory that a family reads.
 struct ModelFiles {
   JsonConfig config;      // config.json
@@ -228,9 +234,9 @@ class ModelFamily {
   // (B,S,2 Hkv E) per decoder layer, and the first P - 1 positions of the prompt, whose keys and
   // values go into self_kv.l (R,lines,2 Hkv E). kUnsupported where a family does not generate.
   virtual Status build_prompt(ModelBuilder& builder, const StepShape& shape) const;
-  // One decoding step up to the logits (R,V), returned. Externals: step_ids (R) U32, key_mask,
-  // cross_kv.l, self_kv.l, ancestry (words), decode_state.
-  virtual Result<TensorId> build_step(ModelBuilder& builder, const StepShape& shape) const;
+  // One decoding step up to the logits. Externals: step_ids (R) U32, key_mask, cross_kv.l,
+  // self_kv.l, ancestry (words), decode_state.
+  virtual Result<StepResult> build_step(ModelBuilder& builder, const StepShape& shape) const;
 };
 
 // Reads config.json (and generation_config.json if present) of a model and makes its family;

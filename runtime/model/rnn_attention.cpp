@@ -48,7 +48,7 @@ class RnnAttention : public ModelFamily {
   Status build_forward(ModelBuilder& b, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
   Status build_prompt(ModelBuilder& b, const StepShape& shape) const override;
-  Result<TensorId> build_step(ModelBuilder& b, const StepShape& shape) const override;
+  Result<StepResult> build_step(ModelBuilder& b, const StepShape& shape) const override;
 
  private:
   struct Encoded {
@@ -267,7 +267,7 @@ Status RnnAttention::build_prompt(ModelBuilder& b, const StepShape& s) const {
   return {};
 }
 
-Result<TensorId> RnnAttention::build_step(ModelBuilder& b, const StepShape& s) const {
+Result<StepResult> RnnAttention::build_step(ModelBuilder& b, const StepShape& s) const {
   b.graph().set_step(static_cast<uint32_t>(s.batch * s.beams));
   const StepTensors tensors = add_step_tensors(b, {}, s);
   VKF_ASSIGN(StateCache states, state_cache(b, s));
@@ -282,8 +282,10 @@ Result<TensorId> RnnAttention::build_step(ModelBuilder& b, const StepShape& s) c
         b.graph().add_external("cross_kv.0", DType::kF32, {s.batch, s.source, a.line_width()});
   }
   VKF_ASSIGN(step.embedded, add_step_embedding(b, {}, words_of("target.embed"), tensors));
-  VKF_ASSIGN(TensorId features, add_recurrent_step(b, config_.decoder, step));
-  return add_named_linear(b, "head", features);
+  VKF_ASSIGN(const DecoderStates decoded, add_recurrent_step(b, config_.decoder, step));
+  StepResult result{.states = decoded.last};
+  VKF_ASSIGN(result.logits, add_named_linear(b, "head", decoded.features));
+  return result;
 }
 
 Result<CellKind> read_cell(const JsonConfig& config) {

@@ -8,6 +8,7 @@
 #include "model/family_list.h"
 #include "model/wav2vec2_conformer_config.h"
 #include "model/weight_rows.h"
+#include "ops/activation.h"
 #include "ops/combine.h"
 #include "ops/concat_columns.h"
 #include "ops/conv.h"
@@ -381,14 +382,15 @@ Result<TensorId> Wav2Vec2Conformer::attend(const Pass& pass, int64_t layer, Tens
 Result<TensorId> Wav2Vec2Conformer::convolve(const Pass& pass, const std::string& rows,
                                              TensorId x) const {
   VKF_ASSIGN(TensorId h, norm(pass, rows + ".norm", x));
-  VKF_ASSIGN(h, add_named_linear(
-                    pass.b, rows + ".gate", h,
-                    {.activation = ActivationKind::kSigmoid, .gate = MatmulAttrs::Gate::kPairs}));
+  VKF_ASSIGN(h,
+             add_named_linear(pass.b, rows + ".gate", h,
+                              {.activation = ActivationKind::kSigmoid, .gate = GatePairs::kPairs}));
   VKF_ASSIGN(const TensorId table, pass.b.table(rows + ".table"));
-  ConvAttrs conv{.groups = u32(c_.width), .activation = c_.activation};
+  ConvAttrs conv{.groups = u32(c_.width)};
   conv.window.kernel_width = u32(c_.kernel);
   conv.window.pad_left = u32((c_.kernel - 1) / 2);
   VKF_ASSIGN(h, add_conv(pass.b.graph(), h, table, conv));
+  VKF_ASSIGN(h, add_activation(pass.b.graph(), h, {c_.activation}));
   return add_named_linear(pass.b, rows + ".out", h, {.residual = x});
 }
 

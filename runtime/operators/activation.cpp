@@ -14,11 +14,8 @@ Result<PreparedOperator> prepare_activation(const OperatorArguments& arguments) 
   VKF_CHECK(arguments.check_names({"X"}, {"kind"}));
   VKF_ASSIGN(const std::string name, arguments.attributes().get_string("kind"));
   VKF_ASSIGN(const ActivationKind kind, activation_from_name(name));
-  VKF_ASSIGN(Tensor x, arguments.floats("X"));
-  PreparedOperator op;
-  VKF_ASSIGN(const TensorId y, add_activation(op.graph, op.bind("X", std::move(x)), {kind}));
-  op.name_output(y, "Y");
-  return op;
+  return unary_operator(arguments,
+                        [=](Graph& graph, TensorId x) { return add_activation(graph, x, {kind}); });
 }
 
 }  // namespace vkformer

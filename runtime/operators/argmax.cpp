@@ -20,10 +20,7 @@ Result<TensorMap> widen_indices(TensorMap outputs) {
 // computes:   index of the largest element, the first on ties
 Result<PreparedOperator> prepare_argmax(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names({"X"}, {}));
-  VKF_ASSIGN(Tensor x, arguments.floats("X"));
-  PreparedOperator op;
-  VKF_ASSIGN(const TensorId y, add_argmax(op.graph, op.bind("X", std::move(x))));
-  op.name_output(y, "Y");
+  VKF_ASSIGN(PreparedOperator op, unary_operator(arguments, add_argmax));
   op.finish = widen_indices;
   return op;
 }

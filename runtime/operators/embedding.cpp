@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "operators/operator_adaptors.h"
+#include "ops/layer_norm.h"
 #include "weights/pack_matrix.h"
 
 namespace vkformer {
@@ -49,6 +50,8 @@ Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
   }
   PreparedOperator op;
   EmbeddingInputs inputs;
+  TensorId gain_bias = kNoTensor;
+  float epsilon = 0;
   if (arguments.find("positions") != nullptr) {
     VKF_ASSIGN(Tensor positions, arguments.floats("positions"));
     const int64_t tokens = ids.shape.empty() ? 1 : ids.shape.back();
@@ -61,16 +64,16 @@ Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
     inputs.positions = op.bind("positions", std::move(positions));
   }
   if (arguments.find("norm_weight") != nullptr || arguments.find("norm_bias") != nullptr) {
-    const auto width = static_cast<int64_t>(attrs.width);
-    VKF_ASSIGN(attrs.norm_epsilon, arguments.number_or("eps", 1e-5));
-    VKF_ASSIGN(std::vector<float> norm, arguments.row_or("norm_weight", width, 1.0f));
-    VKF_ASSIGN(const std::vector<float> bias, arguments.row_or("norm_bias", width, 0.0f));
-    norm.insert(norm.end(), bias.begin(), bias.end());
-    inputs.gain_bias = op.bind("gain_bias", Tensor::from_floats({2, width}, norm));
+    VKF_ASSIGN(epsilon, arguments.number_or("eps", 1e-5));
+    VKF_ASSIGN(Tensor norm, arguments.gain_bias("norm_weight", "norm_bias", attrs.width));
+    gain_bias = op.bind("gain_bias", std::move(norm));
   }
   inputs.ids = op.bind("ids", std::move(ids));
   inputs.table = op.bind("table", std::move(table));
-  VKF_ASSIGN(const TensorId y, add_embedding(op.graph, inputs, attrs));
+  VKF_ASSIGN(TensorId y, add_embedding(op.graph, inputs, attrs));
+  if (gain_bias != kNoTensor) {
+    VKF_ASSIGN(y, add_layer_norm(op.graph, {.x = y, .gain_bias = gain_bias}, {epsilon}));
+  }
   op.name_output(y, "Y");
   return op;
 }

@@ -27,9 +27,7 @@ Result<PreparedOperator> prepare_group_norm(const OperatorArguments& arguments) 
                            ", but must have at least two dimensions, the channels second.");
   }
   const int64_t channels = given[1];
-  VKF_ASSIGN(std::vector<float> gain_bias, arguments.row_or("weight", channels, 1.0f));
-  VKF_ASSIGN(const std::vector<float> bias, arguments.row_or("bias", channels, 0.0f));
-  gain_bias.insert(gain_bias.end(), bias.begin(), bias.end());
+  VKF_ASSIGN(Tensor gain_bias, arguments.gain_bias("weight", "bias", channels));
   x.shape = {given[0], channels, element_count(Shape(given.begin() + 2, given.end()))};
   GroupNormAttrs attrs;
   attrs.groups = static_cast<uint32_t>(groups);
@@ -37,7 +35,7 @@ Result<PreparedOperator> prepare_group_norm(const OperatorArguments& arguments) 
   attrs.order = ChannelOrder::kFirst;
   PreparedOperator op;
   const TensorId x_id = op.bind("X", std::move(x));
-  const TensorId gain_id = op.bind("gain_bias", Tensor::from_floats({2, channels}, gain_bias));
+  const TensorId gain_id = op.bind("gain_bias", std::move(gain_bias));
   VKF_ASSIGN(const TensorId y, add_group_norm(op.graph, x_id, gain_id, attrs));
   op.name_output(y, "Y");
   op.graph.tensor(y).shape = given;

@@ -15,13 +15,11 @@ Result<PreparedOperator> prepare_layer_norm(const OperatorArguments& arguments) 
   VKF_ASSIGN(const float epsilon, arguments.number_or("eps", 1e-5));
   VKF_ASSIGN(Tensor x, arguments.floats("X"));
   VKF_ASSIGN(const int64_t width, row_width(arguments, x));
-  VKF_ASSIGN(std::vector<float> gain_bias, arguments.row_or("weight", width, 1.0f));
-  VKF_ASSIGN(const std::vector<float> bias, arguments.row_or("bias", width, 0.0f));
-  gain_bias.insert(gain_bias.end(), bias.begin(), bias.end());
+  VKF_ASSIGN(Tensor gain_bias, arguments.gain_bias("weight", "bias", width));
   PreparedOperator op;
   LayerNormInputs inputs;
   inputs.x = op.bind("X", std::move(x));
-  inputs.gain_bias = op.bind("gain_bias", Tensor::from_floats({2, width}, gain_bias));
+  inputs.gain_bias = op.bind("gain_bias", std::move(gain_bias));
   if (arguments.find("residual") != nullptr) {
     VKF_ASSIGN(Tensor residual, arguments.floats("residual"));
     inputs.residual = op.bind("residual", std::move(residual));

@@ -11,11 +11,7 @@ namespace vkformer {
 // computes:   X − max − ln Σ exp(X − max)
 Result<PreparedOperator> prepare_log_softmax(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names({"X"}, {}));
-  VKF_ASSIGN(Tensor x, arguments.floats("X"));
-  PreparedOperator op;
-  VKF_ASSIGN(const TensorId y, add_log_softmax(op.graph, op.bind("X", std::move(x))));
-  op.name_output(y, "Y");
-  return op;
+  return unary_operator(arguments, add_log_softmax);
 }
 
 }  // namespace vkformer

@@ -149,6 +149,14 @@ Result<std::vector<float>> OperatorArguments::row_or(const std::string& name, in
   return std::vector<float>(static_cast<size_t>(width), fallback);
 }
 
+Result<Tensor> OperatorArguments::gain_bias(const std::string& gain, const std::string& bias,
+                                            int64_t width) const {
+  VKF_ASSIGN(std::vector<float> both, row_or(gain, width, 1.0f));
+  VKF_ASSIGN(const std::vector<float> second, row_or(bias, width, 0.0f));
+  both.insert(both.end(), second.begin(), second.end());
+  return Tensor::from_floats({2, width}, both);
+}
+
 Result<float> OperatorArguments::number_or(const std::string& name, double fallback) const {
   VKF_ASSIGN(const double value, attributes_.get_double_or(name, fallback));
   if (std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max())) {
@@ -189,6 +197,16 @@ Status check_elements(const OperatorArguments& arguments, const Shape& shape, in
   if (elements < 4294967296.0) return {};
   return arguments.error("Inputs of " + shape_text(shape) +
                          " hold 2^32 elements or more together; use a smaller batch.");
+}
+
+Result<PreparedOperator> unary_operator(
+    const OperatorArguments& arguments,
+    const std::function<Result<TensorId>(Graph& graph, TensorId x)>& add) {
+  VKF_ASSIGN(Tensor x, arguments.floats("X"));
+  PreparedOperator op;
+  VKF_ASSIGN(const TensorId y, add(op.graph, op.bind("X", std::move(x))));
+  op.name_output(y, "Y");
+  return op;
 }
 
 Tensor words_tensor(const std::vector<uint32_t>& words, Shape shape) {

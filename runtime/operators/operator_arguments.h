@@ -2,6 +2,7 @@
 // What the operator adaptors (operator_adaptors.h) are written with.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <string_view>
 
@@ -36,6 +37,9 @@ class OperatorArguments {
   Result<std::vector<float>> row(const std::string& name, int64_t width) const;
   // The same, or `fallback` in every column where it is not given.
   Result<std::vector<float>> row_or(const std::string& name, int64_t width, float fallback) const;
+  // Rows of those names as a norm's gain and bias (2, width): ones and zeros where they are not
+  // given.
+  Result<Tensor> gain_bias(const std::string& gain, const std::string& bias, int64_t width) const;
   // How the options store weights.
   Result<MatrixFormat> weight_format() const;
   // The same as F32, or as F16 where the options store weights so; an error for other formats.
@@ -68,6 +72,12 @@ Status check_dimensions(const OperatorArguments& arguments, const char* name, co
 // An error unless inputs (B, H, S, ...) of so many columns together have offsets of 32 bits.
 Status check_elements(const OperatorArguments& arguments, const Shape& shape, int64_t width);
 
+struct PreparedOperator;
+// An operator of one tensor, X, which gives one, Y: what `add`(graph, x) makes of it.
+Result<PreparedOperator> unary_operator(
+    const OperatorArguments& arguments,
+    const std::function<Result<TensorId>(Graph& graph, TensorId x)>& add);
+
 // U32 words as a tensor, and back.
 Tensor words_tensor(const std::vector<uint32_t>& words, Shape shape);
 std::vector<uint32_t> tensor_words(const Tensor& tensor);
@@ -84,7 +94,7 @@ struct PreparedOperator {
   TensorMap inputs;  // for run_graph
   TensorMap ready;   // outputs made on the host; if there are any, the graph is not run
   // Turns run_graph's outputs into the documented ones; null: they are.
-  Result<TensorMap> (*finish)(TensorMap outputs) = nullptr;
+  std::function<Result<TensorMap>(TensorMap outputs)> finish = nullptr;
 
   // An external tensor of the graph, bound to `tensor`. Precondition: no input of that name yet.
   TensorId bind(const std::string& name, Tensor tensor);

@@ -11,11 +11,7 @@ namespace vkformer {
 // computes:   −Σ X ln X with 0 ln 0 = 0, nats
 Result<PreparedOperator> prepare_row_entropy(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names({"X"}, {}));
-  VKF_ASSIGN(Tensor x, arguments.floats("X"));
-  PreparedOperator op;
-  VKF_ASSIGN(const TensorId y, add_row_entropy(op.graph, op.bind("X", std::move(x))));
-  op.name_output(y, "Y");
-  return op;
+  return unary_operator(arguments, add_row_entropy);
 }
 
 }  // namespace vkformer

@@ -10,7 +10,7 @@ namespace {
 
 // (..., K, 2) words -> values (..., K), indices (..., K).
 Result<TensorMap> split_best(TensorMap outputs) {
-  const Tensor& best = outputs["best"];
+  const Tensor& best = outputs["Y"];
   const std::vector<uint32_t> words = tensor_words(best);
   const Shape shape(best.shape.begin(), best.shape.end() - 1);
   TensorMap split;
@@ -35,11 +35,9 @@ Result<TensorMap> split_best(TensorMap outputs) {
 Result<PreparedOperator> prepare_top_k(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names({"X"}, {"k"}));
   VKF_ASSIGN(const int64_t k, arguments.integer_or("k", 1, 1, kMaxTopK));
-  VKF_ASSIGN(Tensor x, arguments.floats("X"));
-  PreparedOperator op;
-  VKF_ASSIGN(const TensorId y,
-             add_top_k(op.graph, op.bind("X", std::move(x)), {static_cast<uint32_t>(k)}));
-  op.name_output(y, "best");
+  VKF_ASSIGN(PreparedOperator op, unary_operator(arguments, [=](Graph& graph, TensorId x) {
+               return add_top_k(graph, x, {static_cast<uint32_t>(k)});
+             }));
   op.finish = split_best;
   return op;
 }

@@ -111,7 +111,6 @@ Result<TensorDesc> check_conv(const TensorDesc& x, const TensorDesc& table,
   VKF_CHECK(check_groups(sizes, table, attrs.groups));
   const int64_t out = table.shape[0];
   VKF_CHECK(check_leading(sizes, out, attrs));
-  VKF_CHECK(check_activation({"sum", DType::kF32, {1}}, {attrs.activation}));
   const ConvPicture& p = sizes.picture;
   VKF_CHECK(conv_product(OpId::k_conv, "The output",
                          {sizes.batch, uint64_t{p.out_height} * p.out_width + attrs.leading_tokens,
@@ -122,9 +121,8 @@ Result<TensorDesc> check_conv(const TensorDesc& x, const TensorDesc& table,
 Result<TensorId> add_conv(Graph& graph, TensorId x, TensorId table, const ConvAttrs& attrs) {
   VKF_ASSIGN(TensorDesc out, check_conv(graph.tensor(x), graph.tensor(table), attrs));
   VKF_ASSIGN(const ConvSizes sizes, sizes_of(graph.tensor(x), attrs));
-  Node node = make_node(OpId::k_conv, attrs,
-                        window_text(sizes.picture) + " groups=" + std::to_string(attrs.groups) +
-                            " activation=" + activation_name(attrs.activation));
+  Node node = make_node(OpId::k_conv, ConvNodeAttrs{attrs},
+                        window_text(sizes.picture) + " groups=" + std::to_string(attrs.groups));
   node.inputs = {x, table};
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -134,7 +132,7 @@ Status lower_conv(LowerContext& context, const Node& node) {
     return unsupported(
         "[conv] There is no kernel for a decoding step; convolve before it, in the encoder's pass");
   }
-  const ConvAttrs& attrs = attrs_of<ConvAttrs>(node);
+  const auto& [attrs, activation] = attrs_of<ConvNodeAttrs>(node);
   VKF_ASSIGN(const ConvSizes sizes, sizes_of(context.desc(node.inputs[0]), attrs));
   const auto out = static_cast<uint32_t>(context.desc(node.inputs[1]).shape[0]);
   const ConvPicture& p = sizes.picture;
@@ -156,7 +154,7 @@ Status lower_conv(LowerContext& context, const Node& node) {
   d.set_constants(ConvConstants{.local_size = local,
                                 .span = span,
                                 .chunk = chunk,
-                                .activation = static_cast<uint32_t>(attrs.activation)});
+                                .activation = static_cast<uint32_t>(activation)});
   d.groups[2] = (out + chunk - 1) / chunk;
   d.set_push(params);
   const double outputs = static_cast<double>(lines) * p.out_width * out;

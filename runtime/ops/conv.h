@@ -3,9 +3,9 @@
 //
 //   x (B, C, H, W) or (B, H, W, C), table (out, C/groups * kh * kw + 1)
 //       -> y (B, out, OH, OW) or (B, OH, OW, out)
-//   y[b, o, oy, ox] = act(bias[o] + sum over c, ky, kx of weight[o, c, ky, kx] *
+//   y[b, o, oy, ox] = bias[o] + sum over c, ky, kx of weight[o, c, ky, kx] *
 //       x[b, o / (out/groups) * (C/groups) + c, oy * stride_height + ky - pad_top,
-//         ox * stride_width + kx - pad_left])                              0 outside the picture
+//         ox * stride_width + kx - pad_left]                               0 outside the picture
 //
 // A row of the table is a row of the weight (out, C/groups, kh, kw), then its bias:
 // weights/fold_batch_norm.h makes it and folds a batch norm into it. Pixels outside are left out
@@ -25,6 +25,11 @@ struct ConvAttrs {
   // Tokens in front of each picture in x (B, T, C), class tokens: they are copied to y, which then
   // needs out = C and the same order of axes.
   uint32_t leading_tokens = 0;
+};
+
+// What a conv node carries: fusion (ops/fusion.h) puts an activation into it.
+struct ConvNodeAttrs {
+  ConvAttrs conv;
   ActivationKind activation = ActivationKind::kNone;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/message.h"
-#include "ops/layer_norm.h"
 #include "ops/row_op.h"
 #include "params/decode_state.h"
 #include "params/embedding.h"
@@ -182,9 +181,6 @@ Result<TensorId> add_embedding(Graph& graph, const EmbeddingInputs& inputs, Embe
     VKF_CHECK(check_embedding_positions(graph.tensor(inputs.positions), attrs));
   }
   VKF_CHECK(check_combination(graph, inputs, attrs));
-  if (inputs.gain_bias != kNoTensor) {
-    VKF_CHECK(check_layer_norm(out, graph.tensor(inputs.gain_bias), {attrs.norm_epsilon}));
-  }
   attrs = with_defaults(attrs, ids.shape);
   VKF_CHECK(check_slices(graph, inputs, attrs));
   Node node = make_node(OpId::k_embedding, attrs,
@@ -192,9 +188,7 @@ Result<TensorId> add_embedding(Graph& graph, const EmbeddingInputs& inputs, Embe
                             " scale=" + number_text(attrs.scale) +
                             " offset=" + std::to_string(attrs.position_offset) +
                             (attrs.types > 0 ? " types=" + std::to_string(attrs.types) : ""));
-  if (inputs.gain_bias != kNoTensor)
-    node.attrs_text += " epsilon=" + number_text(attrs.norm_epsilon);
-  node.inputs = {inputs.ids, inputs.table, inputs.positions, inputs.state, inputs.gain_bias};
+  node.inputs = {inputs.ids, inputs.table, inputs.positions, inputs.state, kNoTensor};
   node.inputs.insert(node.inputs.end(), inputs.slices.begin(), inputs.slices.end());
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -228,14 +222,8 @@ EmbeddingParams params_of(const LowerContext& context, const Node& node) {
   return params;
 }
 
-constexpr size_t kFirstSlice = 5;  // of a node's inputs, the second tensor of a table in slices
-
-// Whether one dispatch can take the norm as well: its gain and bias are a uniform block.
-bool can_norm(const DeviceCaps& caps, KernelId kernel, uint32_t width) {
-  const auto& demoted = caps.demoted;
-  return width <= kNormWidth && caps.limits.max_uniform_range >= 8 * kNormWidth &&
-         std::find(demoted.begin(), demoted.end(), kernel) == demoted.end();
-}
+// Of a node's inputs, the second tensor of a table in slices.
+constexpr size_t kFirstSlice = kEmbeddingNorm + 1;
 
 // Of one element of the table.
 double weight_bytes(const TensorDesc& table, const EmbeddingAttrs& attrs) {
@@ -245,22 +233,24 @@ double weight_bytes(const TensorDesc& table, const EmbeddingAttrs& attrs) {
 
 }  // namespace
 
+// The norm's gain and bias are a uniform block of the kernel.
+bool embedding_takes_norm(const Graph& graph, const Node& embedding, const DeviceCaps& caps) {
+  const EmbeddingAttrs& attrs = attrs_of<EmbeddingAttrs>(embedding);
+  const bool step = embedding.inputs[3] != kNoTensor;
+  const KernelId kernel = pick(kNormed[step ? 1 : 0], graph.tensor(embedding.inputs[1]), attrs);
+  return attrs.width <= kNormWidth && caps.limits.max_uniform_range >= 8 * kNormWidth &&
+         !caps.is_demoted(kernel);
+}
+
 // One dispatch per slice of the table; each writes the rows whose ids it has.
 Status lower_embedding(LowerContext& context, const Node& node) {
   const EmbeddingAttrs& attrs = attrs_of<EmbeddingAttrs>(node);
   const TensorDesc& first = context.desc(node.inputs[1]);
   const bool has_positions = node.inputs[2] != kNoTensor;
   const bool step = node.inputs[3] != kNoTensor;
+  const bool normed = node.inputs[kEmbeddingNorm] != kNoTensor;
   EmbeddingParams params = params_of(context, node);
-  const bool normed = node.inputs[4] != kNoTensor;
-  const KernelId fused = pick(kNormed[step ? 1 : 0], first, attrs);
-  const bool apart = normed && !can_norm(context.caps, fused, params.width);
-  // What a norm of its own reads: (rows, D).
-  const uint32_t sum = apart
-                           ? context.add_scratch("embedding.sum", 4ull * params.rows * params.width)
-                           : node.outputs[0];
-  const bool with_norm = normed && !apart;
-  const KernelId kernel = with_norm ? fused : pick(kPlain[step ? 1 : 0], first, attrs);
+  const KernelId kernel = pick((normed ? kNormed : kPlain)[step ? 1 : 0], first, attrs);
   const auto slices = static_cast<uint32_t>(node.inputs.size() - kFirstSlice + 1);
   const double elements = static_cast<double>(params.rows) * params.width / slices;
   for (uint32_t s = 0; s < slices; ++s) {
@@ -271,22 +261,18 @@ Status lower_embedding(LowerContext& context, const Node& node) {
     d.bindings = {{node.inputs[0], Access::kRead},
                   {table, Access::kRead},
                   {has_positions ? node.inputs[2] : table, Access::kRead},
-                  {sum, Access::kWrite}};
+                  {node.outputs[0], Access::kWrite}};
     if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
-    if (with_norm) d.bindings.push_back({node.inputs[4], Access::kRead});
+    if (normed) d.bindings.push_back({node.inputs[kEmbeddingNorm], Access::kRead});
     d.set_push(params);
     d.set_constants(EmbeddingConstants{.local_size = row_local_size(context.caps, params.width),
                                        .has_positions = has_positions,
                                        .has_types = attrs.types > 0,
                                        .format = static_cast<uint32_t>(attrs.format)});
     set_row_groups(context, d, params.rows, 1);
-    d.flops = (with_norm ? 11.0 : 2.0) * elements;
+    d.flops = (normed ? 11.0 : 2.0) * elements;
     d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_positions ? 4.0 : 0.0));
     context.plan.dispatches.push_back(std::move(d));
-  }
-  if (apart) {
-    append_layer_norm(context, node, {.x = sum, .gain_bias = node.inputs[4]},
-                      {.rows = params.rows, .width = params.width, .epsilon = attrs.norm_epsilon});
   }
   return {};
 }

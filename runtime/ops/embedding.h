@@ -1,6 +1,8 @@
-// embedding: y = table[id] * scale + positions[position] + types[type], or the layer norm of that.
+// embedding: y = table[id] * scale + positions[position] + types[type].
 //
-//   ids (..., T), table (V, D) by strides, positions (P, D), gain_bias (2, D) -> y (..., T, D)
+//   ids (..., T), table (V, D) by strides, positions (P, D) -> y (..., T, D)
+//
+// Fusion (ops/fusion.h) puts a layer norm of the sum into the node.
 //
 // The position of row r is position_offset + r % T; or position_offset + what a second plane of ids
 // says; in a decoding step that passes `state` it is position_offset + DecodeState::position - the
@@ -40,8 +42,12 @@ struct EmbeddingAttrs {
   // Rows of the position table, its last ones, that are token types; 0: none. Without a state, ids
   // has a last plane (planes, ..., T) with the types.
   uint32_t types = 0;
-  float norm_epsilon = 1e-5f;  // of the norm, where there is one
+  float norm_epsilon = 0;  // of the norm that fusion put into the node, else unused
 };
+
+// Which of a node's inputs are the gain and bias (2, D) of that norm, or absent; the slices of a
+// table follow.
+inline constexpr size_t kEmbeddingNorm = 4;
 
 struct EmbeddingInputs {
   TensorId ids = kNoTensor;    // (..., T), or planes of that, U32
@@ -49,7 +55,6 @@ struct EmbeddingInputs {
   std::vector<TensorId> slices = {};  // of the table, after the first, which is `table`
   TensorId positions = kNoTensor;     // (P + types, D), F32, or absent
   TensorId state = kNoTensor;         // DecodeState, where positions come from it; needs positions
-  TensorId gain_bias = kNoTensor;     // (2, D) of a layer norm behind the sum, or absent
 };
 
 // Planes of ids that a full pass needs: ids, and positions and types where they are not counted.
@@ -64,6 +69,9 @@ Status check_embedding_positions(const TensorDesc& positions, const EmbeddingAtt
 
 // Adds the node to the graph and returns y (..., T, D).
 Result<TensorId> add_embedding(Graph& graph, const EmbeddingInputs& inputs, EmbeddingAttrs attrs);
+
+// Whether one kernel of the device does a node's lookup and the layer norm of its sum.
+bool embedding_takes_norm(const Graph& graph, const Node& embedding, const DeviceCaps& caps);
 
 Status lower_embedding(LowerContext& context, const Node& node);
 

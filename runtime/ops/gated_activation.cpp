@@ -22,7 +22,8 @@ Result<TensorDesc> check_gated_activation(const TensorDesc& x, GatedActivationAt
 Result<TensorId> add_gated_activation(Graph& graph, TensorId x, GatedActivationAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_gated_activation(graph.tensor(x), attrs));
   Node node = make_node(OpId::k_gated_activation, attrs,
-                        std::string("kind=") + activation_name(attrs.kind));
+                        std::string("kind=") + activation_name(attrs.kind) +
+                            (attrs.pairs == GatePairs::kPairs ? " pairs" : ""));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -38,10 +39,11 @@ Status lower_gated_activation(LowerContext& context, const Node& node) {
                                  params.width);
   const uint32_t local = row_local_size(context.caps, params.width);
   const uint32_t run = run_length(context.caps, local);
-  d.set_constants(
-      ActivationConstants{.local_size = local,
-                          .kind = static_cast<uint32_t>(attrs_of<GatedActivationAttrs>(node).kind),
-                          .chunk = run});
+  const auto& attrs = attrs_of<GatedActivationAttrs>(node);
+  d.set_constants(GatedActivationConstants{.local_size = local,
+                                           .kind = static_cast<uint32_t>(attrs.kind),
+                                           .chunk = run,
+                                           .pairs = attrs.pairs == GatePairs::kPairs});
   d.groups[2] = std::max(1u, (params.width + run - 1) / run);
   d.set_push(params);
   d.flops = 11.0 * params.count;

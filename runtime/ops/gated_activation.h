@@ -1,5 +1,6 @@
-// gated_activation: y = kind(first half of x's last axis) * second half; with silu SwiGLU, with
-// gelu GEGLU (Shazeer, 2020, "GLU variants improve Transformer").
+// gated_activation: y = kind(gate) * up, where a row of x has gates in its first half and what they
+// multiply in its second half, or pairs of one of each; with silu SwiGLU, with gelu GEGLU (Shazeer,
+// 2020, "GLU variants improve Transformer").
 //
 //   x (..., 2F) -> y (..., F)
 #pragma once
@@ -8,14 +9,18 @@
 
 namespace vkformer {
 
+// kPairs: column 2i of a row is the gate of column 2i + 1.
+enum class GatePairs : uint8_t { kNo, kPairs };
+
 struct GatedActivationAttrs {
   ActivationKind kind = ActivationKind::kSilu;
+  GatePairs pairs = GatePairs::kNo;
 };
 
 // The output's description, or why the input does not fit: x (..., 2F).
 Result<TensorDesc> check_gated_activation(const TensorDesc& x, GatedActivationAttrs attrs);
 
-// Adds y = kind(x's first half) * x's second half to the graph and returns y (..., F).
+// Adds y = kind(x's gates) * the rest of x to the graph and returns y (..., F).
 Result<TensorId> add_gated_activation(Graph& graph, TensorId x, GatedActivationAttrs attrs);
 
 Status lower_gated_activation(LowerContext& context, const Node& node);

@@ -2,6 +2,7 @@
 
 #include "base/message.h"
 #include "ops/row_op.h"
+#include "params/norm.h"
 
 namespace vkformer {
 
@@ -43,23 +44,16 @@ Result<TensorId> add_layer_norm(Graph& graph, const LayerNormInputs& inputs, Lay
 
 Status lower_layer_norm(LowerContext& context, const Node& node) {
   const TensorDesc& x = context.desc(node.inputs[0]);
-  append_layer_norm(context, node,
-                    {.x = node.inputs[0], .gain_bias = node.inputs[2], .residual = node.inputs[1]},
-                    {.rows = static_cast<uint32_t>(row_count(x.shape)),
-                     .width = static_cast<uint32_t>(x.shape.back()),
-                     .epsilon = attrs_of<LayerNormAttrs>(node).epsilon});
-  return {};
-}
-
-void append_layer_norm(LowerContext& context, const Node& node, const LayerNormInputs& inputs,
-                       const NormParams& params) {
-  const bool has_residual = inputs.residual != kNoTensor;
+  const NormParams params{.rows = static_cast<uint32_t>(row_count(x.shape)),
+                          .width = static_cast<uint32_t>(x.shape.back()),
+                          .epsilon = attrs_of<LayerNormAttrs>(node).epsilon};
+  const bool has_residual = node.inputs[1] != kNoTensor;
   Dispatch d =
       make_dispatch(node, context.caps.subgroup() ? KernelId::layer_norm_row__f32_f32_f32_subgroup
                                                   : KernelId::layer_norm_row__f32_f32_f32);
-  d.bindings = {{inputs.x, Access::kRead},
-                {has_residual ? inputs.residual : inputs.x, Access::kRead},
-                {inputs.gain_bias, Access::kRead},
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.inputs[has_residual ? 1 : 0], Access::kRead},
+                {node.inputs[2], Access::kRead},
                 {node.outputs[0], Access::kWrite}};
   d.set_push(params);
   d.set_constants(LayerNormConstants{.local_size = row_local_size(context.caps, params.width),
@@ -69,6 +63,7 @@ void append_layer_norm(LowerContext& context, const Node& node, const LayerNormI
   d.flops = (has_residual ? 12.0 : 9.0) * elements;
   d.bytes = (has_residual ? 12.0 : 8.0) * elements;
   context.plan.dispatches.push_back(std::move(d));
+  return {};
 }
 
 }  // namespace vkformer

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "ops/op.h"
-#include "params/norm.h"
 
 namespace vkformer {
 
@@ -31,10 +30,5 @@ Status check_layer_norm_residual(const TensorDesc& x, const TensorDesc& residual
 Result<TensorId> add_layer_norm(Graph& graph, const LayerNormInputs& inputs, LayerNormAttrs attrs);
 
 Status lower_layer_norm(LowerContext& context, const Node& node);
-
-// Appends the dispatch of a node's norm, to its output; the inputs may be scratch. What
-// lower_layer_norm does, and operators whose own kernels cannot end with the norm.
-void append_layer_norm(LowerContext& context, const Node& node, const LayerNormInputs& inputs,
-                       const NormParams& params);
 
 }  // namespace vkformer

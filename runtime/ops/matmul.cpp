@@ -4,25 +4,14 @@
 #include <cmath>
 
 #include "base/message.h"
+#include "ops/combine.h"
 #include "ops/matmul_lowering.h"
-#include "ops/row_kernel.h"
+#include "ops/row_op.h"
 #include "ops/step_advance.h"
 #include "params/activation.h"
 
 namespace vkformer {
 namespace {
-
-std::string flags_text(const MatmulAttrs& attrs) {
-  std::string text;
-  if (attrs.trans_a) text += " trans_a";
-  if (attrs.trans_b) text += " trans_b";
-  if (attrs.alpha != 1.0f) text += " alpha=" + number_text(attrs.alpha);
-  if (attrs.beta != 1.0f) text += " beta=" + std::to_string(attrs.beta);
-  if (attrs.activation != ActivationKind::kNone)
-    text += std::string(" ") + activation_name(attrs.activation);
-  if (attrs.gate == MatmulAttrs::Gate::kPairs) text += " gate";
-  return text.empty() ? text : text.substr(1);
-}
 
 // The leading axes of a and b, broadcast as NumPy does.
 Result<Shape> broadcast_batch(const Shape& a, const Shape& b) {
@@ -70,9 +59,6 @@ Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const 
                                 const MatmulAttrs& attrs) {
   VKF_CHECK(check_f32("a", a, 2));
   VKF_CHECK(check_f32("b", b, 2));
-  if (attrs.gate == MatmulAttrs::Gate::kPairs) {
-    return op_error(OpId::k_matmul, "only a packed weight has columns in pairs of a gate");
-  }
   const size_t ra = a.shape.size();
   const size_t rb = b.shape.size();
   const int64_t m = a.shape[ra - (attrs.trans_a ? 1 : 2)];
@@ -90,8 +76,7 @@ Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const 
   return TensorDesc{"matmul", DType::kF32, shape};
 }
 
-Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
-                                const TensorDesc* residual, MatmulAttrs::Gate gate) {
+Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight) {
   VKF_CHECK(check_f32("x", x, 1));
   if (x.shape.back() != static_cast<int64_t>(weight.k)) {
     return op_error(OpId::k_matmul, message({"x ", shape_text(x.shape), " does not end with K = ",
@@ -99,71 +84,68 @@ Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
   }
   Shape shape = x.shape;
   shape.back() = weight.n;
-  if (gate == MatmulAttrs::Gate::kPairs) {
-    if (residual != nullptr || weight.n % 2 != 0) {
-      return op_error(OpId::k_matmul,
-                      residual != nullptr
-                          ? "a gated layer takes no residual; add it to what follows"
-                          : "a gated layer has pairs of columns, but the weight has " +
-                                std::to_string(weight.n) + ", an odd number");
-    }
-    shape.back() /= 2;
-  }
-  if (residual != nullptr && residual->shape != shape) {
-    return op_error(OpId::k_matmul, message({"the residual has shape ", shape_text(residual->shape),
-                                             ", but y has ", shape_text(shape)}));
-  }
   return TensorDesc{"linear", DType::kF32, shape};
 }
+
+namespace {
+
+Result<TensorId> add_product(Graph& graph, TensorDesc out, MatmulNodeAttrs attrs,
+                             std::vector<TensorId> inputs) {
+  std::string text = matmul_text(attrs);
+  Node node = make_node(OpId::k_matmul, std::move(attrs), std::move(text));
+  node.inputs = std::move(inputs);
+  return add_single_output(graph, std::move(node), std::move(out));
+}
+
+}  // namespace
 
 Result<TensorId> add_matmul(Graph& graph, TensorId a, TensorId b, TensorId c,
                             const MatmulAttrs& attrs) {
   const TensorDesc* addend = c == kNoTensor ? nullptr : &graph.tensor(c);
   VKF_ASSIGN(TensorDesc out, check_matmul(graph.tensor(a), graph.tensor(b), addend, attrs));
-  const TensorId y = graph.add_tensor(std::move(out));
-  Node node = make_node(OpId::k_matmul, MatmulNodeAttrs{attrs, {}}, flags_text(attrs));
-  node.inputs = {a, b, c};
-  node.outputs = {y};
-  graph.add_node(std::move(node));
-  return y;
+  MatmulAttrs product = attrs;
+  product.activation = ActivationKind::kNone;
+  VKF_ASSIGN(TensorId y, add_product(graph, std::move(out), {.matmul = product}, {a, b, c}));
+  if (attrs.activation == ActivationKind::kNone) return y;
+  return add_activation(graph, y, {attrs.activation});
 }
 
 Result<TensorId> add_linear(Graph& graph, TensorId x, const LinearWeight& weight,
                             const LinearAttrs& attrs) {
-  const TensorDesc* residual =
-      attrs.residual == kNoTensor ? nullptr : &graph.tensor(attrs.residual);
-  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual, attrs.gate));
-  const TensorId y = graph.add_tensor(std::move(out));
-  VKF_CHECK(add_linear_into(graph, x, weight, attrs, y));
-  return y;
+  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight));
+  std::vector<TensorId> inputs = {x, weight.tensor, kNoTensor};
+  for (const LinearSlice& slice : slices_of(weight)) {
+    if (slice.tensor != weight.tensor) inputs.push_back(slice.tensor);
+  }
+  VKF_ASSIGN(TensorId y,
+             add_product(graph, std::move(out),
+                         {.matmul = {.alpha = attrs.alpha}, .weight = weight}, std::move(inputs)));
+  if (attrs.gate == GatePairs::kPairs) {
+    VKF_ASSIGN(y, add_gated_activation(graph, y, {attrs.activation, attrs.gate}));
+  } else if (attrs.activation != ActivationKind::kNone) {
+    VKF_ASSIGN(y, add_activation(graph, y, {attrs.activation}));
+  }
+  if (attrs.residual == kNoTensor) return y;
+  return add_combine(graph, y, attrs.residual, {});
 }
 
-Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
-                       const LinearAttrs& attrs, TensorId y) {
-  const TensorDesc* residual =
-      attrs.residual == kNoTensor ? nullptr : &graph.tensor(attrs.residual);
-  VKF_ASSIGN(TensorDesc out, check_linear(graph.tensor(x), weight, residual, attrs.gate));
-  if (graph.tensor(y).shape != out.shape) {
-    return op_error(OpId::k_matmul,
-                    message({"y has shape ", shape_text(graph.tensor(y).shape),
-                             ", but x and the weight give ", shape_text(out.shape)}));
+std::string matmul_text(const MatmulNodeAttrs& attrs) {
+  const MatmulAttrs& m = attrs.matmul;
+  std::string text;
+  if (m.trans_a) text += " trans_a";
+  if (m.trans_b) text += " trans_b";
+  if (m.alpha != 1.0f) text += " alpha=" + number_text(m.alpha);
+  if (m.beta != 1.0f) text += " beta=" + number_text(m.beta);
+  if (attrs.norm != kNormNone) {
+    text += attrs.norm == kNormRms ? " rms_norm" : " layer_norm";
+    text += " epsilon=" + number_text(attrs.norm_epsilon);
   }
-  MatmulAttrs matmul{.alpha = attrs.alpha,
-                     .activation = attrs.activation,
-                     .addend = MatmulAttrs::Addend::kAfter,
-                     .gate = attrs.gate};
-  Node node = make_node(
-      OpId::k_matmul, MatmulNodeAttrs{matmul, weight},
-      flags_text(matmul) + (weight.format == MatrixFormat::kF32
-                                ? std::string()
-                                : std::string(" ") + format_name(weight.format) + " weight"));
-  node.inputs = {x, weight.tensor, attrs.residual};
-  for (const LinearSlice& slice : slices_of(weight)) {
-    if (slice.tensor != weight.tensor) node.inputs.push_back(slice.tensor);
-  }
-  node.outputs = {y};
-  graph.add_node(std::move(node));
-  return {};
+  if (m.activation != ActivationKind::kNone) text += message({" ", activation_name(m.activation)});
+  if (attrs.gate == GatePairs::kPairs) text += " gate";
+  if (attrs.third == MatmulNodeAttrs::Third::kResidual) text += " residual";
+  if (attrs.weight.format != MatrixFormat::kF32)
+    text += message({" ", format_name(attrs.weight.format), " weight"});
+  return text.empty() ? text : text.substr(1);
 }
 
 namespace {
@@ -180,15 +162,16 @@ MatrixLayout matrix_layout(const Shape& shape, bool transposed) {
   return {columns, 1, rows * columns};
 }
 
-MatmulParams base_params(const MatmulAttrs& attrs) {
+MatmulParams base_params(const MatmulNodeAttrs& attrs) {
   MatmulParams p{};
   p.bias_offset = kMatmulNone;
   p.c_offset = kMatmulNone;
-  p.alpha = attrs.alpha;
-  p.beta = attrs.beta;
-  p.activation = static_cast<uint32_t>(attrs.activation);
-  if (attrs.gate == MatmulAttrs::Gate::kPairs) p.activation |= kActivationGate;
-  p.c_after = attrs.addend == MatmulAttrs::Addend::kAfter ? 1 : 0;
+  p.alpha = attrs.matmul.alpha;
+  p.beta = attrs.matmul.beta;
+  p.activation = static_cast<uint32_t>(attrs.matmul.activation);
+  if (attrs.gate == GatePairs::kPairs) p.activation |= kActivationGate;
+  p.c_after = attrs.weight.tensor != kNoTensor ? 1 : 0;
+  p.norm_epsilon = attrs.norm_epsilon;
   return p;
 }
 
@@ -209,27 +192,30 @@ uint64_t operand_batch(const Shape& operand, const Shape& batch, uint64_t index)
   return position;
 }
 
-void emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b) {
+Status emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b) {
   const MatmulChoice choice = pick_matmul(problem, context.caps, context.precision);
+  if (problem.norm != kNormNone && choice.strategy != MatmulStrategy::kRows)
+    return internal_error("[matmul] Fusion put a norm into a product that is not matmul_rows.");
   const uint32_t parts = parts_of_k(problem, context.caps, choice);
   Dispatch d = launch_matmul(node, problem, context.caps, context.precision, choice, parts);
-  // An absent addend still needs a buffer behind its binding; any readable one serves.
-  const TensorId addend = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
+  // An absent third input still needs a buffer behind its binding; any readable one serves.
+  const TensorId third = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
   const uint32_t sums =
       parts == 0 ? node.outputs[0]
                  : context.add_scratch("matmul.parts", parts_layout(problem, parts).bytes);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {b, Access::kRead},
-                {addend, Access::kRead},
+                {third, Access::kRead},
                 {sums, result_access(d)}};
   context.plan.dispatches.push_back(std::move(d));
-  if (parts == 0) return;
+  if (parts == 0) return {};
   Dispatch last = launch_parts(node, problem, parts);
   last.bindings = {{sums, Access::kRead},
                    {b, Access::kRead},
-                   {addend, Access::kRead},
+                   {third, Access::kRead},
                    {node.outputs[0], Access::kWrite}};
   context.plan.dispatches.push_back(std::move(last));
+  return {};
 }
 
 // Columns of one dispatch of a packed weight. In a step the GPU counts the rows, so that nobody can
@@ -249,23 +235,31 @@ uint32_t columns_at_once(const LowerContext& context, const MatmulParams& p) {
   return before + parts > kMaxStepDispatches / 2.0 ? p.n : panels * kPanelColumns;
 }
 
-// A packed weight: all leading axes of x are rows of one product, or of one per slice.
-void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
-  const TensorDesc& x = context.desc(node.inputs[0]);
-  MatmulProblem problem{.params = base_params(attrs.matmul), .format = attrs.weight.format};
+// A packed weight: all leading axes of x are rows of one product, without its columns.
+MatmulProblem linear_problem(const Graph& graph, const Node& node, const MatmulNodeAttrs& attrs) {
+  MatmulProblem problem{
+      .params = base_params(attrs), .format = attrs.weight.format, .norm = attrs.norm};
   MatmulParams& p = problem.params;
-  p.m = static_cast<uint32_t>(row_count(x.shape));
+  p.m = static_cast<uint32_t>(row_count(graph.tensor(node.inputs[0]).shape));
   p.k = attrs.weight.k;
   p.a_row_stride = p.k;
   p.a_col_stride = 1;
   p.b_row_stride = kPanelColumns;
   p.b_panel_stride = panel_stride(attrs.weight.format, p.k);
   p.b_col_stride = 1;
+  problem.rows_are_slots = graph.is_step();
+  return problem;
+}
+
+// One product per slice, or several.
+Status lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
+  MatmulProblem problem = linear_problem(context.graph, node, attrs);
+  MatmulParams& p = problem.params;
   // A gated layer writes one column for every pair.
-  const uint32_t per_column = attrs.matmul.gate == MatmulAttrs::Gate::kPairs ? 2 : 1;
+  const uint32_t per_column = attrs.gate == GatePairs::kPairs ? 2 : 1;
+  const bool residual = attrs.third == MatmulNodeAttrs::Third::kResidual;
   p.y_row_stride = attrs.weight.n / per_column;
-  if (node.inputs[2] != kNoTensor) p.c_row_stride = attrs.weight.n;
-  problem.rows_are_slots = context.graph.is_step();
+  if (residual) p.c_row_stride = attrs.weight.n;
   for (const LinearSlice& slice : slices_of(attrs.weight)) {
     p.n = slice.n;
     const uint32_t step = columns_at_once(context, p);
@@ -275,10 +269,11 @@ void lower_linear(LowerContext& context, const Node& node, const MatmulNodeAttrs
       p.bias_offset = slice.bias_offset;
       if (p.bias_offset != kMatmulNone) p.bias_offset += column;
       p.y_offset = (slice.first + column) / per_column;
-      if (node.inputs[2] != kNoTensor) p.c_offset = slice.first + column;
-      emit(context, node, problem, slice.tensor);
+      if (residual) p.c_offset = slice.first + column;
+      VKF_CHECK(emit(context, node, problem, slice.tensor));
     }
   }
+  return {};
 }
 
 void set_addend(const TensorDesc& c, const Shape& y, uint64_t batch_index, MatmulParams& p) {
@@ -291,7 +286,7 @@ void set_addend(const TensorDesc& c, const Shape& y, uint64_t batch_index, Matmu
 }
 
 // Batches that broadcast: runs of equal stride become one dispatch over z.
-void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
+Status lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttrs& attrs) {
   const TensorDesc& a = context.desc(node.inputs[0]);
   const TensorDesc& b = context.desc(node.inputs[1]);
   const Shape& y = context.desc(node.outputs[0]).shape;
@@ -303,7 +298,7 @@ void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttr
   uint64_t run = 0;
   for (uint64_t first = 0; first < count; first += run) {
     run = std::min<uint64_t>(inner - first % inner, context.caps.limits.max_group_count[2]);
-    MatmulProblem problem{.params = base_params(attrs.matmul), .batch = static_cast<uint32_t>(run)};
+    MatmulProblem problem{.params = base_params(attrs), .batch = static_cast<uint32_t>(run)};
     MatmulParams& p = problem.params;
     p.m = static_cast<uint32_t>(y[y.size() - 2]);
     p.n = static_cast<uint32_t>(y.back());
@@ -327,8 +322,9 @@ void lower_batched(LowerContext& context, const Node& node, const MatmulNodeAttr
     p.y_batch_stride = p.m * p.n;
     p.y_offset = static_cast<uint32_t>(first * p.y_batch_stride);
     if (node.inputs[2] != kNoTensor) set_addend(context.desc(node.inputs[2]), y, first, p);
-    emit(context, node, problem, node.inputs[1]);
+    VKF_CHECK(emit(context, node, problem, node.inputs[1]));
   }
+  return {};
 }
 
 }  // namespace
@@ -344,12 +340,32 @@ Status lower_matmul(LowerContext& context, const Node& node) {
                  " on this software device, whose loops end after ", kMostSoftwareIterations,
                  " rounds; multiply parts of K and add them up"}));
   }
-  if (attrs.weight.tensor != kNoTensor) {
-    lower_linear(context, node, attrs);
-  } else {
-    lower_batched(context, node, attrs);
-  }
-  return {};
+  return attrs.weight.tensor != kNoTensor ? lower_linear(context, node, attrs)
+                                          : lower_batched(context, node, attrs);
+}
+
+// Whether that is less work than a dispatch and a barrier, which take some microseconds. Unmeasured
+// but on software devices, where it gains nothing: there the norm stays, so that a row has the same
+// bits whatever the batch. GPUs have kernels of their own for so many rows in any case, and a
+// choice by the columns alone adds no other border between them.
+bool products_take_norm(const Graph& graph, const Node& linear, const DeviceCaps& caps,
+                        Precision precision) {
+  constexpr uint32_t kMostRows = 4;                 // of the first row of the GPUs' table
+  constexpr uint64_t kMostElementsOfRow = 1 << 19;  // that all workgroups read again
+  const auto& attrs = attrs_of<MatmulNodeAttrs>(linear);
+  if (!graph.is_step() || caps.device_class == DeviceClass::kSoftware) return false;
+  MatmulProblem problem = linear_problem(graph, linear, attrs);
+  MatmulParams& p = problem.params;
+  const auto takes = [&](const LinearSlice& slice) {
+    p.n = slice.n;
+    p.bias_offset = slice.bias_offset;
+    const MatmulChoice choice = pick_matmul(problem, caps, precision);
+    if (choice.strategy != MatmulStrategy::kRows) return false;
+    const Dispatch d = launch_matmul(linear, problem, caps, precision, choice);
+    return uint64_t{d.groups[0]} * p.k <= kMostElementsOfRow && !caps.is_demoted(d.kernel);
+  };
+  const std::vector<LinearSlice> slices = slices_of(attrs.weight);
+  return p.m <= kMostRows && std::all_of(slices.begin(), slices.end(), takes);
 }
 
 }  // namespace vkformer

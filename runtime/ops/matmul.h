@@ -1,9 +1,14 @@
-// matmul: the matrix product with everything fused to it.
+// matmul: the matrix product.
 //
 //   a (..., M, K) x b (..., K, N) -> y (..., M, N)
-//   y = act(alpha * op(a) op(b) + beta * c + bias)          c: (N), (M, N) or (..., M, N)
-//   y = act(alpha * op(a) op(b) + bias) + beta * residual   as add_linear uses it
-//   y_i = act(z_2i) * z_2i+1, z = alpha x W + bias          gated linear layers: y (..., N / 2)
+//   y = alpha * op(a) op(b) + beta * c + bias               c: (N), (M, N) or (..., M, N)
+//
+// Fusion (ops/fusion.h) puts what precedes and follows a product into its node:
+//
+//   y = act(alpha * op(a) op(b) + beta * c + bias)
+//   y = act(alpha * x W + bias) + residual
+//   y_i = act(z_2i) * z_2i+1, z = alpha * x W + bias        gated linear layers: y (..., N / 2)
+//   y = act(alpha * norm(x) W + bias)
 //
 // Accumulation is f32 on every tier. Leading (batch) axes broadcast as in NumPy. The right side is
 // a tensor of the graph, or a weight packed at load (weights/pack.h) in one of the formats of
@@ -11,7 +16,7 @@
 #pragma once
 
 #include "base/matrix_format.h"
-#include "ops/activation.h"
+#include "ops/gated_activation.h"
 #include "ops/op.h"
 
 namespace vkformer {
@@ -46,37 +51,33 @@ struct MatmulAttrs {
   float alpha = 1.0f;
   float beta = 1.0f;  // of c; ignored without c
   ActivationKind activation = ActivationKind::kNone;
-  // c is added after the activation (a residual) instead of before it.
-  enum class Addend : uint8_t { kBefore, kAfter } addend = Addend::kBefore;
-  // Packed weights only, without c: columns are pairs of a gate and what it lets through.
-  enum class Gate : uint8_t { kNo, kPairs } gate = Gate::kNo;
 };
 
+// A linear layer and what follows its product.
 struct LinearAttrs {
   float alpha = 1.0f;  // multiplies x W, not the bias
   ActivationKind activation = ActivationKind::kNone;
-  TensorId residual = kNoTensor;  // (..., N), added after the activation
-  // kPairs: SwiGLU and its kin (Shazeer, 2020, "GLU variants improve Transformer"), of a weight
-  // whose columns 2i are the gates of columns 2i + 1; without a residual.
-  MatmulAttrs::Gate gate = MatmulAttrs::Gate::kNo;
+  // kPairs: SwiGLU and its kin (gated_activation.h), of a weight whose columns 2i are the gates of
+  // columns 2i + 1.
+  GatePairs gate = GatePairs::kNo;
+  TensorId residual = kNoTensor;  // of y's shape, added last
 };
 
 // The output's description, or why the inputs do not fit; c may be null.
 Result<TensorDesc> check_matmul(const TensorDesc& a, const TensorDesc& b, const TensorDesc* c,
                                 const MatmulAttrs& attrs);
-Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight,
-                                const TensorDesc* residual,
-                                MatmulAttrs::Gate gate = MatmulAttrs::Gate::kNo);
+// The product's description (..., N) without what follows it.
+Result<TensorDesc> check_linear(const TensorDesc& x, const LinearWeight& weight);
 
-// y = alpha op(a) op(b) + ..., both sides tensors of the graph; c may be kNoTensor.
+// Add the product and what follows it to the graph, each as a node: activation, gated_activation
+// and combine. Return the last one's output.
+//
+// y = act(alpha op(a) op(b) + beta c), both sides tensors of the graph; c may be kNoTensor.
 Result<TensorId> add_matmul(Graph& graph, TensorId a, TensorId b, TensorId c,
                             const MatmulAttrs& attrs);
-// y (..., N) = act(x (..., K) W + bias) + residual, W packed; of a gated layer (..., N / 2).
+// y (..., N) = act(alpha x (..., K) W + bias) + residual, W packed; of a gated layer (..., N / 2).
 Result<TensorId> add_linear(Graph& graph, TensorId x, const LinearWeight& weight,
                             const LinearAttrs& attrs);
-// The same into an existing tensor `y` (..., N).
-Status add_linear_into(Graph& graph, TensorId x, const LinearWeight& weight,
-                       const LinearAttrs& attrs, TensorId y);
 
 Status lower_matmul(LowerContext& context, const Node& node);
 

@@ -62,6 +62,8 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
   d.set_push(params);
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
+  // Every workgroup repeats the norm of its rows.
+  if (problem.norm != kNormNone) d.flops += 8.0 * d.groups[0] * params.m * params.k;
   d.bytes = 4.0 * (std::max(parts, 1u) * products +
                    static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
             4.0 / kPanelColumns * problem.params.n *

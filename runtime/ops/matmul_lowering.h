@@ -8,17 +8,32 @@
 
 namespace vkformer {
 
-// What a matmul node carries: both forms, and what the lowering needs of a packed weight.
+// What a matmul node carries: both forms, what the lowering needs of a packed weight, and what
+// fusion put into it. Inputs: x or a, the weight or b, then c, the residual or the norm's gains.
 struct MatmulNodeAttrs {
   MatmulAttrs matmul;
   LinearWeight weight;  // tensor == kNoTensor for two graph tensors
+  // Of packed weights only. A gated product has no third input.
+  GatePairs gate = GatePairs::kNo;
+  enum class Third : uint8_t { kC, kResidual, kGains } third = Third::kC;
+  uint32_t norm = kNormNone;  // of x's rows: kNormRms or kNormLayer, where the third are gains
+  float norm_epsilon = 0;
 };
+
+// The attributes of a matmul node in words, for dumps.
+std::string matmul_text(const MatmulNodeAttrs& attrs);
+
+// Whether the products of a linear layer without a third input can normalize their rows: as many
+// rows as matmul_rows takes for a GPU's step, in few workgroups, each of which repeats the norm.
+bool products_take_norm(const Graph& graph, const Node& linear, const DeviceCaps& caps,
+                        Precision precision);
 
 // One product with every offset and stride resolved.
 struct MatmulProblem {
   MatmulParams params{};
   uint32_t batch = 1;
   MatrixFormat format = MatrixFormat::kF32;  // of B
+  uint32_t norm = kNormNone;                 // of A's rows; only matmul_rows has one
   bool rows_are_slots = false;  // a decoding step: M is the capacity, live rows come first
 };
 

@@ -46,6 +46,7 @@ void launch_rows(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice
                                       .rows = rows,
                                       .column_lanes = lanes,
                                       .slices = slices,
+                                      .norm = call.problem.norm,
                                       .aligned_a = aligned_a(p),
                                       .activation = p.activation,
                                       .format = format_of(call.problem)});

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
-#include "ops/norm_folding.h"
+#include "ops/fusion.h"
 #include "ops/step_advance.h"
 
 // clang-format off
@@ -34,6 +34,21 @@ uint64_t tensor_bytes(const TensorDesc& t) {
   return std::max<uint64_t>(4, (raw + 3) / 4 * 4);
 }
 
+// Tensors that fusion has left without a node take no memory.
+void drop_unused(const Graph& graph, Plan& plan) {
+  std::vector<bool> used(graph.tensors().size(), false);
+  for (const Node& node : graph.nodes()) {
+    for (const auto* ids : {&node.inputs, &node.outputs}) {
+      for (const TensorId id : *ids) {
+        if (id != kNoTensor) used[id] = true;
+      }
+    }
+  }
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!used[i] && plan.buffers[i].source == BufferSource::kArena) plan.buffers[i].bytes = 0;
+  }
+}
+
 PlanBuffer plan_buffer(const TensorDesc& t) {
   PlanBuffer buffer{.name = t.name, .bytes = tensor_bytes(t), .shape = t.shape, .dtype = t.dtype};
   if (t.kind == TensorKind::kExternal) buffer.source = BufferSource::kExternal;
@@ -47,9 +62,7 @@ PlanBuffer plan_buffer(const TensorDesc& t) {
 // The first dispatch from `first` on whose kernel is demoted, or null.
 const Dispatch* find_demoted(const Plan& plan, size_t first, const DeviceCaps& caps) {
   for (size_t i = first; i < plan.dispatches.size(); ++i) {
-    for (const KernelId id : caps.demoted) {
-      if (id == plan.dispatches[i].kernel) return &plan.dispatches[i];
-    }
+    if (caps.is_demoted(plan.dispatches[i].kernel)) return &plan.dispatches[i];
   }
   return nullptr;
 }
@@ -150,10 +163,14 @@ uint64_t row_count(const Shape& shape) {
   return rows;
 }
 
-Result<Plan> make_plan(const Graph& graph, const DeviceCaps& caps, Precision precision) {
+Result<Plan> make_plan(const Graph& unfused, const DeviceCaps& caps, Precision precision) {
   Plan plan;
+  FusedGraph fused = fuse(unfused, caps, precision);
+  const Graph& graph = fused.graph;
+  plan.fusions = std::move(fused.fusions);
   plan.row_capacity = graph.row_capacity();
   for (const TensorDesc& t : graph.tensors()) plan.buffers.push_back(plan_buffer(t));
+  drop_unused(graph, plan);
   LowerContext context{graph, caps, precision, plan};
   for (const Node& node : graph.nodes()) {
     const size_t first = plan.dispatches.size();
@@ -161,7 +178,6 @@ Result<Plan> make_plan(const Graph& graph, const DeviceCaps& caps, Precision pre
     if (!lowered) return lowered.error().with_context(node.label.empty() ? "plan" : node.label);
     for (size_t i = first; i < plan.dispatches.size(); ++i) plan.dispatches[i].op = node.op_name;
   }
-  fold_norms(plan, caps);
   VKF_CHECK(count_step_dispatches(plan));
   VKF_CHECK(check_ranges(plan, caps));
   plan_memory(plan, std::max<uint64_t>(256, caps.limits.storage_alignment));

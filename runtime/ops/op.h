@@ -70,7 +70,7 @@ uint64_t word_bytes(const Shape& shape);
 // Product of all dimensions but the last.
 uint64_t row_count(const Shape& shape);
 
-// Lowers every node, plans memory and barriers.
+// Fuses nodes (ops/fusion.h), lowers every node, plans memory and barriers.
 Result<Plan> make_plan(const Graph& graph, const DeviceCaps& caps, Precision precision);
 
 }  // namespace vkformer

@@ -2,6 +2,7 @@
 // room, or by hand in tests; every decision of ops/ and plan/ reads only this.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -79,6 +80,9 @@ struct DeviceCaps {
   }
   bool tables() const { return compiler.max_table_parts > 0 && tier >= Tier::kSubgroup; }
   bool matrix2() const { return has_matrix2 && matrix(); }
+  bool is_demoted(KernelId kernel) const {
+    return std::find(demoted.begin(), demoted.end(), kernel) != demoted.end();
+  }
 };
 
 // What a family of devices has: a row of device_profiles.def.

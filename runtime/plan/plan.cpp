@@ -50,6 +50,11 @@ double Plan::bytes() const {
 
 std::string Plan::dump() const {
   std::string text;
+  for (const Fusion& f : fusions) {
+    text += std::string("fused ") + f.pattern;
+    if (f.count > 1) text += ", " + std::to_string(f.count) + " times";
+    text += (f.label.empty() ? "" : "  # " + f.label) + "\n";
+  }
   for (size_t i = 0; i < buffers.size(); ++i) {
     const PlanBuffer& b = buffers[i];
     if (b.bytes == 0) continue;

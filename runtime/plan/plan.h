@@ -108,7 +108,17 @@ struct Barrier {
   std::vector<uint32_t> buffers;       // whose hazards it resolves; for the dump
 };
 
+// Nodes that one node does together (ops/fusion.h).
+struct Fusion {
+  const char* pattern = "";  // "linear + activation"
+  std::string label;         // of the first node
+  uint32_t count = 1;        // nodes that took the first one over
+
+  bool operator==(const Fusion&) const = default;
+};
+
 struct Plan {
+  std::vector<Fusion> fusions;
   std::vector<PlanBuffer> buffers;
   std::vector<Dispatch> dispatches;
   std::vector<Barrier> barriers;  // ascending before_dispatch
@@ -120,7 +130,7 @@ struct Plan {
   bool is_step() const { return row_capacity > 0; }
   double flops() const;
   double bytes() const;
-  // One line per buffer and dispatch, barriers in between.
+  // One line per fusion, buffer and dispatch, barriers in between.
   std::string dump() const;
 };
 

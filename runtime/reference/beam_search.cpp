@@ -21,13 +21,6 @@ constexpr int64_t kMaxBeams = 1024;
 // Keeps the power of any number of tokens finite.
 constexpr double kMaxLengthPenalty = 16.0;
 
-// A running beam extended by one token.
-struct Candidate {
-  std::vector<int64_t> ids;
-  double score = 0.0;
-  bool done = false;
-};
-
 bool contains(const std::vector<int64_t>& tokens, int64_t token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
@@ -85,9 +78,10 @@ Status check_options(const SearchOptions& options) {
 
 // The K best extensions of the running beams, best first. `new_tokens` were appended so far, and
 // `chosen` are tokens that other groups chose at this step.
-Result<std::vector<Candidate>> extend(const std::vector<Hypothesis>& running, int64_t new_tokens,
-                                      const std::vector<int64_t>& chosen,
-                                      const NextLogits& next_logits, const SearchOptions& options) {
+Result<std::vector<BeamCandidate>> extend(const std::vector<Hypothesis>& running,
+                                          int64_t new_tokens, const std::vector<int64_t>& chosen,
+                                          const NextLogits& next_logits,
+                                          const SearchOptions& options) {
   std::vector<double> totals;
   size_t vocabulary = 0;
   for (const Hypothesis& beam : running) {
@@ -107,16 +101,11 @@ Result<std::vector<Candidate>> extend(const std::vector<Hypothesis>& running, in
   }
   const int64_t ends = static_cast<int64_t>(options.eos_token_ids.size());
   const int64_t keep = std::max<int64_t>(2, 1 + ends) * static_cast<int64_t>(running.size());
-  std::vector<Candidate> best;
+  std::vector<BeamCandidate> best;
   for (int64_t at : top_k_row(totals, keep)) {
-    const int64_t token = at % static_cast<int64_t>(vocabulary);
-    Candidate candidate;
-    candidate.ids = running[static_cast<size_t>(at) / vocabulary].ids;
-    candidate.ids.push_back(token);
-    candidate.score = totals[static_cast<size_t>(at)];
-    candidate.done =
-        contains(options.eos_token_ids, token) || new_tokens + 1 == options.max_new_tokens;
-    best.push_back(std::move(candidate));
+    best.push_back({.parent = static_cast<size_t>(at) / vocabulary,
+                    .token = at % static_cast<int64_t>(vocabulary),
+                    .score = totals[static_cast<size_t>(at)]});
   }
   return best;
 }
@@ -126,45 +115,58 @@ void sort_best_first(std::vector<Hypothesis>& beams) {
                    [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
 }
 
-void keep_best(std::vector<Hypothesis>& beams, size_t count) {
-  sort_best_first(beams);
-  if (beams.size() > count) beams.resize(count);
-}
+}  // namespace
 
-struct Group {
-  std::vector<Hypothesis> running;
-  std::vector<Hypothesis> finished;
-  bool active = true;
-  bool over = false;
-};
-
-// Takes a group on by what was extended.
-void advance(Group& group, const std::vector<Candidate>& candidates, int64_t new_tokens,
-             const SearchOptions& options) {
+void beam_step(BeamGroup& group, const std::vector<BeamCandidate>& candidates, int64_t new_tokens,
+               const SearchOptions& options) {
   const size_t beams = group.running.size();
-  const double length = std::pow(static_cast<double>(new_tokens + 1), options.length_penalty);
-  const auto full = [&] { return options.early_stopping && group.finished.size() >= beams; };
+  const auto power = [&](int64_t tokens) {
+    return std::pow(static_cast<double>(tokens), options.length_penalty);
+  };
+  const bool last = new_tokens + 1 == options.max_new_tokens;
+  const auto full = [&] {
+    return options.early_stopping == EarlyStopping::kYes && group.finished.size() >= beams;
+  };
   const bool accepts = group.active && !full();
   bool all_done = true;
-  group.running.clear();
+  std::vector<BeamCandidate> kept;
   for (size_t rank = 0; rank < candidates.size(); ++rank) {
-    const Candidate& candidate = candidates[rank];
-    all_done = all_done && candidate.done;
-    group.running.push_back({candidate.ids, candidate.score - (candidate.done ? kPenalty : 0.0)});
-    if (accepts && candidate.done && rank < beams)
-      group.finished.push_back({candidate.ids, candidate.score / length});
+    BeamCandidate candidate = candidates[rank];
+    const bool done = last || contains(options.eos_token_ids, candidate.token);
+    all_done = all_done && done;
+    if (accepts && done && rank < beams) {
+      std::vector<int64_t> ids = group.running[candidate.parent].ids;
+      ids.push_back(candidate.token);
+      group.finished.push_back({std::move(ids), candidate.score / power(new_tokens + 1)});
+    }
+    candidate.score -= done ? kPenalty : 0.0;
+    kept.push_back(candidate);
   }
-  keep_best(group.running, beams);
-  keep_best(group.finished, beams);
+  std::stable_sort(kept.begin(), kept.end(), [](const BeamCandidate& a, const BeamCandidate& b) {
+    return a.score > b.score;
+  });
+  if (kept.size() > beams) kept.resize(beams);
+  std::vector<Hypothesis> running;
+  group.parents.clear();
+  for (const BeamCandidate& candidate : kept) {
+    running.push_back({group.running[candidate.parent].ids, candidate.score});
+    running.back().ids.push_back(candidate.token);
+    group.parents.push_back(candidate.parent);
+  }
+  group.running = std::move(running);
+  sort_best_first(group.finished);
+  if (group.finished.size() > beams) group.finished.resize(beams);
+  const bool any_length =
+      options.early_stopping == EarlyStopping::kNever && options.length_penalty > 0;
+  const double reach = power(any_length ? options.max_new_tokens : new_tokens + 1);
   group.active =
       group.active && (group.finished.size() < beams ||
-                       group.running.front().score / length > group.finished.back().score);
+                       group.running.front().score / reach > group.finished.back().score);
   group.over = !group.active || full() || all_done;
 }
 
-}  // namespace
-
 void process_scores(std::span<double> scores, int64_t new_tokens, const SearchOptions& options) {
+  if (new_tokens < options.min_new_tokens) forbid(scores, options.eos_token_ids);
   forbid(scores, options.bad_words_ids);
   forbid(scores, options.suppress_tokens);
   if (new_tokens == 0) forbid(scores, options.begin_suppress_tokens);
@@ -187,21 +189,21 @@ Result<std::vector<Hypothesis>> diverse_beam_search(const std::vector<int64_t>& 
                                                     const SearchOptions& options) {
   VKF_CHECK(check_options(options));
   const auto beams = static_cast<size_t>(options.num_beams / options.groups);
-  Group first{std::vector<Hypothesis>(beams, Hypothesis{prompt, -kPenalty})};
+  BeamGroup first{std::vector<Hypothesis>(beams, Hypothesis{prompt, -kPenalty}), {}};
   first.running[0].score = 0.0;
-  std::vector<Group> groups(static_cast<size_t>(options.groups), first);
+  std::vector<BeamGroup> groups(static_cast<size_t>(options.groups), first);
   for (int64_t new_tokens = 0; new_tokens < options.max_new_tokens; ++new_tokens) {
     std::vector<int64_t> chosen;
-    for (Group& group : groups) {
+    for (BeamGroup& group : groups) {
       if (group.over) continue;
-      VKF_ASSIGN(const std::vector<Candidate> candidates,
+      VKF_ASSIGN(const std::vector<BeamCandidate> candidates,
                  extend(group.running, new_tokens, chosen, next_logits, options));
-      advance(group, candidates, new_tokens, options);
+      beam_step(group, candidates, new_tokens, options);
       for (const Hypothesis& beam : group.running) chosen.push_back(beam.ids.back());
     }
   }
   std::vector<Hypothesis> finished;
-  for (const Group& group : groups)
+  for (const BeamGroup& group : groups)
     finished.insert(finished.end(), group.finished.begin(), group.finished.end());
   sort_best_first(finished);
   return finished;

@@ -83,10 +83,9 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
 // whether there were any.
 bool SessionState::give_way(const Result<uint64_t>& wanted_bytes) {
   if (!wanted_bytes.ok() || !fits_alone(*model_, *wanted_bytes)) return false;
-  const bool any =
-      !forward_.empty() || !generation_.empty() || !images_.empty() || !prefixes_.empty();
+  const bool any = !forward_.empty() || !steps_.empty() || !images_.empty() || !prefixes_.empty();
   forward_.clear();
-  generation_.clear();
+  steps_.clear();
   images_.clear();
   prefixes_.clear();
   return any;
@@ -103,15 +102,16 @@ Result<std::shared_ptr<ForwardPass>> SessionState::forward_pass(const ForwardKey
   return keep_pass(forward_, std::move(pass).value(), options_.recordings);
 }
 
-Result<std::shared_ptr<GenerationPass>> SessionState::generation_pass(const GenerationKey& key) {
-  if (auto known = find_pass(generation_, key)) return known;
-  auto pass = GenerationPass::create(model_, key);
-  if (!pass && out_of_memory(pass.error()) && give_way(generation_bytes(*model_, key))) {
-    pass = GenerationPass::create(model_, key);
+Result<std::shared_ptr<DecodeStep>> SessionState::decode_step(const GenerationKey& key) {
+  if (auto known = find_pass(steps_, key)) return known;
+  constexpr auto kPrompt = DecodeStep::Prompt::kYes;
+  auto step = DecodeStep::create(model_, key, kPrompt);
+  if (!step && out_of_memory(step.error()) && give_way(generation_bytes(*model_, key))) {
+    step = DecodeStep::create(model_, key, kPrompt);
   }
-  if (!pass) return generation_error(pass.error(), *model_, key);
+  if (!step) return generation_error(step.error(), *model_, key);
   ++counters_.recordings;
-  return keep_pass(generation_, std::move(pass).value(), options_.recordings);
+  return keep_pass(steps_, std::move(step).value(), options_.recordings);
 }
 
 Result<std::shared_ptr<ImageInputs>> SessionState::image_inputs(const ImageInputsKey& key) {
@@ -163,6 +163,10 @@ RunPass SessionState::passes() {
   return [this](const TensorMap& inputs) { return run(inputs, {}); };
 }
 
+StepForKey SessionState::steps() {
+  return [this](const GenerationKey& key) { return decode_step(key); };
+}
+
 Status SessionState::begin_generation(const GenerateOptions& options) {
   VKF_CHECK(sliced_.check_idle());
   counters_ = {};
@@ -172,14 +176,16 @@ Status SessionState::begin_generation(const GenerateOptions& options) {
 Result<std::vector<GenerationJob>> SessionState::jobs_of(const TensorMap& inputs,
                                                          const GenerateOptions& options) {
   VKF_ASSIGN(const CacheFormat cache, cache_format_from(options_.cache));
-  return plan_jobs(model_->family(), cache, inputs, options,
-                   [this](const GenerationKey& key) { return generation_pass(key); });
+  return plan_jobs(model_->family(), cache, inputs, options, steps());
 }
 
 Result<Generation> SessionState::generate(const TensorMap& inputs, const GenerateOptions& options) {
   VKF_CHECK(begin_generation(options));
-  if (options.contrastive_tokens != 0)
-    return contrastive_search(model_->family(), inputs, options, passes());
+  if (options.contrastive_tokens != 0) {
+    VKF_ASSIGN(const CacheFormat cache, cache_format_from(options_.cache));
+    return contrastive_search({model_->family(), cache, passes(), steps()}, inputs, options,
+                              counters_);
+  }
   if (options_.prefix_reuse == SessionOptions::PrefixReuse::kOn &&
       PrefixCache::serves(model_->family().facts(), options, options_.cache)) {
     return prefixes_.generate(inputs, options, counters_);

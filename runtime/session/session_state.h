@@ -65,9 +65,11 @@ class SessionState {
                                                 ForwardInputs& read);
   bool give_way(const Result<uint64_t>& wanted_bytes);
   Result<std::shared_ptr<ForwardPass>> forward_pass(const ForwardKey& key);
-  Result<std::shared_ptr<GenerationPass>> generation_pass(const GenerationKey& key);
+  Result<std::shared_ptr<DecodeStep>> decode_step(const GenerationKey& key);
   // This session's full passes, for what is computed by them instead of steps.
   RunPass passes();
+  // The same of recorded steps.
+  StepForKey steps();
   // Checks a generation, and counts anew.
   Status begin_generation(const GenerateOptions& options);
   Result<std::vector<GenerationJob>> jobs_of(const TensorMap& inputs,
@@ -76,7 +78,7 @@ class SessionState {
   std::shared_ptr<const LoadedModel> model_;
   SessionOptions options_;
   std::list<std::shared_ptr<ForwardPass>> forward_;
-  std::list<std::shared_ptr<GenerationPass>> generation_;
+  std::list<std::shared_ptr<DecodeStep>> steps_;
   std::list<std::shared_ptr<ImageInputs>> images_;
   PrefixCache prefixes_;
   GenerationCounters counters_;

@@ -102,8 +102,8 @@ Result<std::vector<SizedGraph>> generation_graphs(const ModelFamily& family,
   ModelBuilder prompt(graphs[0].graph, weights), step(graphs[1].graph, weights);
   VKF_CHECK(family.build_prompt(prompt, key.shape));
   VKF_CHECK(build_generation_step(step, family, key));
-  graphs[0].host = host_access(prompt, step_access());
-  graphs[1].host = host_access(step, step_access());
+  graphs[0].host = host_access(prompt, step_access(key));
+  graphs[1].host = host_access(step, step_access(key));
   return graphs;
 }
 

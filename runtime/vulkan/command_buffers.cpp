@@ -10,14 +10,21 @@ std::mutex labels_mutex;
 
 }  // namespace
 
+Result<VkCommandPool> make_command_pool(Context& context, VkCommandPoolCreateFlags flags,
+                                        const char* who) {
+  VkCommandPoolCreateInfo info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  info.flags = flags;
+  info.queueFamilyIndex = context.queue_family;
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VKF_CHECK(context.check_made(
+      context.api.CreateCommandPool(context.device, &info, context.allocator, &pool), pool,
+      std::string(who) + " vkCreateCommandPool"));
+  return pool;
+}
+
 Result<TransientCommands> make_transient_commands(Context& context, const char* who) {
   TransientCommands made;
-  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-  pool.queueFamilyIndex = context.queue_family;
-  VKF_CHECK(context.check_made(
-      context.api.CreateCommandPool(context.device, &pool, context.allocator, &made.pool),
-      made.pool, std::string(who) + " vkCreateCommandPool"));
+  VKF_ASSIGN(made.pool, make_command_pool(context, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, who));
   VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
   info.commandPool = made.pool;
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
@@ -47,16 +54,20 @@ Status reset_command_pool(Context& context, VkCommandPool pool, const char* who)
   return context.check(reset, std::string(who) + " vkResetCommandPool");
 }
 
-Status begin_copies(Context& context, const TransientCommands& transient, const char* who) {
-  VKF_CHECK(reset_command_pool(context, transient.pool, who));
-  VKF_CHECK(begin_commands(context, transient.commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-                           who));
+void copies_follow_writes(const Context& context, VkCommandBuffer commands) {
   context.memory_barrier(
-      transient.commands,
+      commands,
       VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
           VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
       VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
       VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+}
+
+Status begin_copies(Context& context, const TransientCommands& transient, const char* who) {
+  VKF_CHECK(reset_command_pool(context, transient.pool, who));
+  VKF_CHECK(begin_commands(context, transient.commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+                           who));
+  copies_follow_writes(context, transient.commands);
   return {};
 }
 

@@ -13,6 +13,10 @@
 
 namespace vkformer {
 
+// A pool of command buffers. `who`, "[transfer]", begins the error's sentence, here and below.
+Result<VkCommandPool> make_command_pool(Context& context, VkCommandPoolCreateFlags flags,
+                                        const char* who);
+
 // A pool of short-lived commands with its one command buffer.
 struct TransientCommands {
   VkCommandPool pool = VK_NULL_HANDLE;
@@ -21,11 +25,12 @@ struct TransientCommands {
 // Both or neither.
 Result<TransientCommands> make_transient_commands(Context& context, const char* who);
 
-// Makes them empty and begins them, for copies that follow whatever kernels, copies and the host
-// wrote before.
+// Makes copies that follow in `commands` wait for whatever kernels, copies and the host wrote
+// before.
+void copies_follow_writes(const Context& context, VkCommandBuffer commands);
+// Makes the commands empty and begins them, for such copies.
 Status begin_copies(Context& context, const TransientCommands& transient, const char* who);
 
-// `who`, "[transfer]", begins the error's sentence.
 Status begin_commands(Context& context, VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                       const char* who);
 // Makes all command buffers of a pool empty.

@@ -280,11 +280,7 @@ Status Recorder::make_tables() {
 }
 
 Status Recorder::make_pools() {
-  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-  pool.queueFamilyIndex = context_.queue_family;
-  VKF_CHECK(context_.check_made(
-      context_.api.CreateCommandPool(context_.device, &pool, context_.allocator, &out_.commands),
-      out_.commands, "[recording] vkCreateCommandPool"));
+  VKF_ASSIGN(out_.commands, make_command_pool(context_, 0, "[recording]"));
   const bool profile = inputs_.profile == RecordingInputs::Profile::kOn;
   if (!profile || context_.timestamp_bits == 0 || plan_.dispatches.empty()) return {};
   VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};

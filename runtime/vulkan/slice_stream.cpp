@@ -131,13 +131,7 @@ Result<Slot*> SliceStream::Impl::next_slot() {
 
 void SliceStream::Impl::write(VkCommandBuffer commands, const Slice& slice) {
   if (slice.writes.empty() && slice.before.empty()) return;
-  constexpr VkPipelineStageFlags kEarlier =
-      VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
-      VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  context().memory_barrier(
-      commands, kEarlier,
-      VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-      VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  copies_follow_writes(context(), commands);
   for (const SliceWrite& w : slice.writes) {
     for (size_t at = 0; at < w.bytes.size(); at += kMostUpdate) {
       context().api.CmdUpdateBuffer(commands, w.buffer->impl()->placed.handle, w.offset + at,

@@ -37,6 +37,20 @@ void find_keys() {
   sinks_seen = p.sinks - first_sink;
 }
 
+// Keys between the beginning of a prompt's tiles and the n-th key that is seen: a step that begins
+// its tiles there as well gives the bits of the same query in a prompt, where tiles begin at
+// multiples of `step`,
+uint keys_from_multiple(uint n, uint step) {
+  return n == 0u && sinks_seen == 0u ? recent.x % step : 0u;
+}
+// or at the first key that a group of `queries` sees.
+uint keys_from_group(uint n, uint queries) {
+  if (n != 0u || sinks_seen != 0u || kCross != 0u) return 0u;
+  const uint end = position - position % queries + 1u;  // behind the first query of the group
+  const uint begin = p.window != 0u && end > p.window ? end - p.window : 0u;
+  return recent.x - min(begin, recent.x);
+}
+
 // The position of the n-th key that is seen.
 uint key_at(uint n) { return n < sinks_seen ? first_sink + n : recent.x + (n - sinks_seen); }
 

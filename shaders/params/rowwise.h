@@ -40,6 +40,11 @@ static_assert(sizeof(MeanPoolParams) == 20);
   constant(2, kChunk, chunk, 512)
 VKF_CONSTANTS_STRUCT(ActivationConstants, VKF_ACTIVATION_CONSTANTS)
 
+#define VKF_GATED_ACTIVATION_CONSTANTS(constant) \
+  VKF_ACTIVATION_CONSTANTS(constant) \
+  constant(3, kPairs, pairs, 0)            /* 1: gates are columns 2i, not the first half */
+VKF_CONSTANTS_STRUCT(GatedActivationConstants, VKF_GATED_ACTIVATION_CONSTANTS)
+
 #define VKF_MEAN_POOL_CONSTANTS(constant) \
   constant(0, kLocalSize, local_size, 64) \
   constant(1, kHasMask, has_mask, 0) \

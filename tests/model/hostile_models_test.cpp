@@ -44,8 +44,8 @@ Status build_passes(const ModelFamily& family, const std::vector<PackedWeight>& 
   VKF_CHECK(built(prompt_builder, family.build_prompt(prompt_builder, shape)));
   Graph step;
   ModelBuilder step_builder(step, weights);
-  const Result<TensorId> logits = family.build_step(step_builder, shape);
-  return built(step_builder, logits ? Status{} : Status(logits.error()));
+  const Result<StepResult> result = family.build_step(step_builder, shape);
+  return built(step_builder, result ? Status{} : Status(result.error()));
 }
 
 // Loads a model as far as a device is not needed, and builds its passes.

@@ -1,5 +1,6 @@
 #include "ops/embedding.h"
 
+#include "ops/layer_norm.h"
 #include "params/decode_state.h"
 #include "reference/embedding.h"
 #include "reference/layer_norm.h"
@@ -65,19 +66,19 @@ PreparedOperator prepare(const Case& c, const DecodeState* state) {
   if (!c.positions.data.empty()) {
     inputs.positions = op.bind("positions", reference::to_tensor(c.positions));
   }
-  if (!c.gain.data.empty()) {
-    Array both = c.gain;
-    both.shape = {2, c.table.dim(1)};
-    both.data.insert(both.data.end(), c.bias.data.begin(), c.bias.data.end());
-    inputs.gain_bias = op.bind("gain_bias", reference::to_tensor(both));
-  }
   if (state != nullptr) {
     std::vector<uint32_t> words(VKF_STATE_WORDS + 4 * VKF_SLOT_QUADS, 0u);
     std::memcpy(words.data(), state, sizeof(DecodeState));
     inputs.state = op.bind("state", word_tensor(words, {static_cast<int64_t>(words.size())}));
   }
-  const auto y = add_embedding(op.graph, inputs, attrs_of_case(c));
+  auto y = add_embedding(op.graph, inputs, attrs_of_case(c));
   REQUIRE_MESSAGE(y.ok(), y.error().message);
+  if (!c.gain.data.empty()) {
+    const TensorId gain_bias =
+        op.bind("gain_bias", reference::to_tensor(conformance::stacked_rows(c.gain, c.bias)));
+    y = add_layer_norm(op.graph, {.x = *y, .gain_bias = gain_bias}, {.epsilon = 1e-5f});
+    REQUIRE_MESSAGE(y.ok(), y.error().message);
+  }
   op.name_output(*y, "y");
   return op;
 }
@@ -111,7 +112,7 @@ void check_case(const Case& c) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("embedding agrees with the reference for every table layout and width") {
-    for (int64_t width : kWidths) {
+    for (int64_t width : conformance::kRowWidths) {
       Case c = make_case(37, width, {3, 11}, static_cast<uint32_t>(width));
       check_case(c);
       c.positions = random_array({20, width}, 2);
@@ -271,7 +272,8 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE(
-      "embedding takes the norm over unless it is too wide or its kernel gives wrong results") {
+      "an embedding is fused with its norm unless it is too wide or its kernel gives wrong "
+      "results") {
     Case c = make_case(5, 2048, {4}, 1);
     add_norm(c);
     const DecodeState state{};
@@ -299,12 +301,6 @@ TEST_SUITE("cpu") {
     Case wide = make_case(5, 2049, {4}, 1);
     add_norm(wide);
     CHECK(kernels(prepare(wide, nullptr).graph) == apart);
-    Graph graph;
-    EmbeddingInputs inputs{.ids = graph.add_external("ids", DType::kU32, {4}),
-                           .table = graph.add_external("table", DType::kF32, {5, 3})};
-    inputs.gain_bias = graph.add_external("gain_bias", DType::kF32, {2, 4});
-    check_error(add_embedding(graph, inputs, {.vocabulary = 5, .width = 3}), "layer_norm",
-                "(2, 3)");
   }
 
   TEST_CASE("embedding plans the kernel of its table and step, without aliasing") {

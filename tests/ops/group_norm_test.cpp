@@ -50,18 +50,6 @@ void check_case(const Array& x, uint32_t groups) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("group_norm agrees with the reference for every length and division") {
-    for (int64_t length : kWidths) {
-      CAPTURE(length);
-      check_case(random_array({2, 6, length}, 1, 1.0, 0.5), 3);
-    }
-    for (uint32_t groups : {1u, 2u, 7u, 14u}) {
-      check_case(random_array({3, 14, 5}, 2), groups);
-      check_case(random_array({1, 14, 129}, 3), groups);
-    }
-    check_case(random_array({1, 512, 49}, 4), 512);
-  }
-
   TEST_CASE("group_norm passes NaN and infinity on in their groups only") {
     Array x = random_array({2, 8, 9}, 5);
     x[10] = kNan;

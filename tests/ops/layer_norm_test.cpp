@@ -6,13 +6,6 @@
 namespace vkformer::testing {
 namespace {
 
-Tensor gain_bias_of(const Array& gain, const Array& bias) {
-  Array both = gain;
-  both.data.insert(both.data.end(), bias.data.begin(), bias.data.end());
-  both.shape = {2, gain.dim(0)};
-  return reference::to_tensor(both);
-}
-
 struct Case {
   Array x;
   Array gain;
@@ -30,7 +23,8 @@ PreparedOperator prepare(const Case& c) {
   PreparedOperator op;
   LayerNormInputs inputs;
   inputs.x = op.bind("x", reference::to_tensor(c.x));
-  inputs.gain_bias = op.bind("gain_bias", gain_bias_of(c.gain, c.bias));
+  inputs.gain_bias =
+      op.bind("gain_bias", reference::to_tensor(conformance::stacked_rows(c.gain, c.bias)));
   if (!c.residual.data.empty()) {
     inputs.residual = op.bind("residual", reference::to_tensor(c.residual));
   }

@@ -42,8 +42,7 @@ Prepared prepare(const Case& c, Array x) {
   Prepared p;
   LinearWeight weight = linear.weight;
   weight.tensor = p.op.bind("weight", word_tensor(linear.words, linear.shape()));
-  LinearAttrs attrs{.activation = c.kind};
-  attrs.gate = MatmulAttrs::Gate::kPairs;
+  const LinearAttrs attrs{.activation = c.kind, .gate = GatePairs::kPairs};
   const auto y = add_linear(p.op.graph, p.op.bind("x", reference::to_tensor(x)), weight, attrs);
   REQUIRE_MESSAGE(y.ok(), y.error().message);
   p.op.name_output(*y, "y");
@@ -85,6 +84,29 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("a gate stays apart from a product that is an output, and agrees") {
+    for (const TierDevice& device : tier_devices()) {
+      const Case c{.rows = 9, .n = 1030, .k = 5, .bias = true, .kind = ActivationKind::kGelu};
+      const Array x = random_array({c.rows, c.k}, 37);
+      const PackedLinear linear = random_linear(c.k, c.n, c.format, StoredBias::kOn, 41);
+      PreparedOperator op;
+      LinearWeight weight = linear.weight;
+      weight.tensor = op.bind("weight", word_tensor(linear.words, linear.shape()));
+      const TensorId product =
+          add_linear(op.graph, op.bind("x", reference::to_tensor(x)), weight, {}).value();
+      op.name_output(product, "product");
+      const auto y = add_gated_activation(op.graph, product, {c.kind, GatePairs::kPairs});
+      REQUIRE_MESSAGE(y.ok(), y.error().message);
+      op.name_output(*y, "y");
+      const TensorMap outputs = run_poisoned(device, op);
+      check_close(outputs.at("y"), expected_of(c, x, linear.w, linear.bias),
+                  tolerance_for(DType::kF32, c.k));
+      reference::MatmulOptions options{.bias = &linear.bias};
+      check_close(outputs.at("product"), reference::matmul(x, linear.w, options).value(),
+                  tolerance_for(DType::kF32, c.k));
+    }
+  }
+
   TEST_CASE("a gated linear layer passes NaN and infinity on in their rows only") {
     for (const TierDevice& device : tier_devices()) {
       const Case c{.rows = 11, .n = 70, .k = 13, .bias = true};
@@ -97,15 +119,13 @@ TEST_SUITE("gpu") {
 }
 
 TEST_SUITE("cpu") {
-  TEST_CASE("a gated linear layer refuses odd columns, residuals and unpacked matrices") {
-    constexpr auto kPairs = MatmulAttrs::Gate::kPairs;
-    const TensorDesc x = floats_desc({2, 4}), y = floats_desc({2, 3});
-    CHECK(check_linear(x, {.n = 6, .k = 4}, nullptr, kPairs)->shape == Shape{2, 3});
-    check_error(check_linear(x, {.n = 5, .k = 4}, nullptr, kPairs), "matmul", "odd");
-    check_error(check_linear(x, {.n = 6, .k = 4}, &y, kPairs), "matmul", "residual");
-    MatmulAttrs attrs;
-    attrs.gate = kPairs;
-    check_error(check_matmul(x, floats_desc({4, 6}), nullptr, attrs), "matmul", "packed");
+  TEST_CASE("a gated linear layer refuses odd columns") {
+    Graph graph;
+    const TensorId x = graph.add_external("x", DType::kF32, {2, 4});
+    const TensorId weight = graph.add_external("weight", DType::kF32, {256});
+    check_error(
+        add_linear(graph, x, {.tensor = weight, .n = 5, .k = 4}, {.gate = GatePairs::kPairs}),
+        "gated_activation", "halves");
   }
 
   TEST_CASE("a gated linear layer is one dispatch, and so is each slice of its weight") {
@@ -114,9 +134,7 @@ TEST_SUITE("cpu") {
     const auto part = [&] { return graph.add_external("weight", DType::kF32, {256 * 64}); };
     LinearWeight weight{.tensor = part(), .n = 192, .k = 4};
     weight.slices = {{weight.tensor, 0, 128}, {part(), 128, 64}};
-    LinearAttrs attrs;
-    attrs.gate = MatmulAttrs::Gate::kPairs;
-    const auto y = add_linear(graph, x, weight, attrs);
+    const auto y = add_linear(graph, x, weight, {.gate = GatePairs::kPairs});
     REQUIRE(y.ok());
     CHECK(graph.tensor(*y).shape == Shape{2, 96});
     const Plan plan = plan_with_kernel(graph, Tier::kBaseline, "matmul_rows__f32_f32_f32");

@@ -56,7 +56,7 @@ std::vector<float> floats_of(const TensorMap& outputs, const std::string& name) 
 
 TEST_SUITE("gpu") {
   TEST_CASE("move_columns takes columns of rows of every width") {
-    for (int64_t width : kWidths) {
+    for (int64_t width : conformance::kRowWidths) {
       check_columns(random_array({2, 3, width}, 1), 0, width);
       check_columns(random_array({5, width + 4}, 2), 3, width);
     }

@@ -45,33 +45,6 @@ void check_case(const Case& c) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("segment_means agrees with the reference for every width and length of segments") {
-    for (int64_t width : {1, 7, 31, 32, 33, 129}) {
-      check_case({random_array({2, 3, 12, width}, static_cast<uint32_t>(width)), 4});
-    }
-    for (int64_t segments : {1, 2, 37, 74}) {
-      check_case({random_array({2, 2, 74, 8}, 5), segments});
-    }
-  }
-
-  TEST_CASE("segment_means takes rows of a merged projection and may copy them") {
-    Case c{random_array({2, 2, 6, 5}, 3), 6};
-    SegmentMeansAttrs attrs = attrs_of(c);
-    // The same numbers as rows (B, S, H * E), shifted by one column and three wider.
-    attrs.x = merged_rows(6, 13, 1, 5);
-    attrs.y = merged_rows(6, 10, 0, 5);
-    attrs.y_shape = {2, 6, 10};
-    Case merged{random_array({2, 6, 13}, 4), 6};
-    Array expected = reference::filled({2, 6, 10}, 0.0);
-    for (int64_t row = 0; row < 12; ++row) {
-      for (int64_t e = 0; e < 10; ++e) expected[row * 10 + e] = merged.x[row * 13 + 1 + e];
-    }
-    for (const TierDevice& device : tier_devices()) {
-      CAPTURE(device.tier);
-      check_close(run_poisoned(device, prepare(merged, attrs)).at("y"), expected, Tolerance{});
-    }
-  }
-
   TEST_CASE("segment_means keeps NaN and infinity inside their segment and column") {
     Case c{random_array({1, 2, 8, 3}, 6), 4};
     c.x[0] = kNan;

@@ -132,7 +132,7 @@ TEST_SUITE("cpu") {
     options.num_beams = 2;
     options.eos_token_ids = {2};
     options.length_penalty = 8.0;  // favours long sequences, so only the flag can stop
-    options.early_stopping = true;
+    options.early_stopping = reference::EarlyStopping::kYes;
     int calls = 0;
     const NextLogits model = markov(table);
     const NextLogits counted = [&](const Ids& prefix) {

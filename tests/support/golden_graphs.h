@@ -31,9 +31,9 @@ struct GoldenGraphs {
   Graph step(const StepShape& shape) const {
     Graph graph;
     ModelBuilder builder(graph, weights);
-    const auto logits = family->build_step(builder, shape);
-    REQUIRE_MESSAGE(logits.ok(), logits.error().message);
-    builder.mark_output(*logits, "logits");
+    const auto result = family->build_step(builder, shape);
+    REQUIRE_MESSAGE(result.ok(), result.error().message);
+    builder.mark_output(result->logits, "logits");
     return graph;
   }
 };

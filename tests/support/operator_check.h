@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/case_sizes.h"
 #include "operators/graph_runner.h"
 #include "operators/operator_arguments.h"
 #include "ops/op.h"
@@ -25,9 +26,6 @@ namespace vkformer::testing {
 using reference::Array;
 using reference::Tolerance;
 using reference::tolerance_for;
-
-// Row lengths: 1, primes, around a vector and around the widest workgroup, and one real model's.
-inline constexpr int64_t kWidths[] = {1, 7, 31, 32, 33, 127, 128, 129, 257, 768};
 
 // Normally distributed values that are exact in f32. -> shape
 inline Array random_array(const Shape& shape, uint32_t seed, double scale = 1, double offset = 0) {

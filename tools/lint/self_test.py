@@ -129,6 +129,11 @@ class ShaderHeaders(unittest.TestCase):
         self.assertEqual(self.check(shader_headers.check_shader, good + "#version 450\n"), [])
         behind = "#version 450\n#extension GL_GOOGLE_include_directive : require\n" + good
         self.assertEqual(self.check(shader_headers.check_shader, behind), [])
+        first, rest = good.split("// shapes:")
+        swapped = "// shapes:" + rest + first
+        self.assertIn("another order", self.check(shader_headers.check_shader, swapped)[0])
+        variants_first = "// variants: text\n" + good.replace("// variants: text\n//   more\n", "")
+        self.assertIn("another order", self.check(shader_headers.check_shader, variants_first)[0])
         missing = good.replace("bounds", "limits")
         self.assertIn("bounds", self.check(shader_headers.check_shader, missing)[0])
         late = "#version 450\nlayout(push_constant) uniform P { int a; };\n" + good

@@ -5,7 +5,7 @@ import sys
 
 from common import files, relative, report
 
-LABELS = ["variants", "computes", "shapes", "mapping", "bounds", "requires"]
+LABELS = ["computes", "shapes", "mapping", "bounds", "requires", "variants"]
 
 
 def opening(path):
@@ -21,17 +21,17 @@ def opening(path):
 
 
 def check_shader(path):
-    """The five labels in order, each with text; longer ones go on in further comment lines."""
+    """The six labels in order, each with text; longer ones go on in further comment lines."""
     lines = opening(path)
     found = [m[1] for m in (re.match(r"([a-z]+):\s*\S", line) for line in lines) if m]
     found = [label for label in found if label in LABELS]
-    if found == LABELS and lines[0].startswith("variants:"):
+    if found == LABELS and lines[0].startswith("computes:"):
         return []
     missing = [label for label in LABELS if label not in found]
     what = f"lacks {', '.join(f'`// {label}:`' for label in missing)}" if missing else (
         "has them in another order, or does not open with them")
-    return [f"{relative(path)}:1: opens with `// variants:`, `// computes:`, `// shapes:`, `// mapping:`, "
-            f"`// bounds:` and `// requires:`; this one {what}."]
+    return [f"{relative(path)}:1: opens with `// computes:`, `// shapes:`, `// mapping:`, `// bounds:`, "
+            f"`// requires:` and `// variants:`, in that order; this one {what}."]
 
 
 def check_include(path):

@@ -35,7 +35,7 @@ Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) cons
   return {};
 }
 
-Result<TensorId> DecoderFamily::build_step(ModelBuilder& b, const StepShape& shape) const {
+Result<StepResult> DecoderFamily::build_step(ModelBuilder& b, const StepShape& shape) const {
   if (block_.head.empty()) return ModelFamily::build_step(b, shape);
   b.graph().set_step(static_cast<uint32_t>(shape.step_rows()));
   const StepTensors tensors = add_step_tensors(b, block_.stack, shape);
@@ -45,7 +45,9 @@ Result<TensorId> DecoderFamily::build_step(ModelBuilder& b, const StepShape& sha
   run.ancestry = tensors.ancestry;
   VKF_ASSIGN(TensorId x, add_step_embedding(b, block_.stack, block_.embedding, tensors));
   VKF_ASSIGN(x, add_stack(b, block_.stack, run, x));
-  return add_capped_output(b, block_.head, x, block_.logit_cap);
+  StepResult result{.states = x};
+  VKF_ASSIGN(result.logits, add_capped_output(b, block_.head, x, block_.logit_cap));
+  return result;
 }
 
 }  // namespace vkformer

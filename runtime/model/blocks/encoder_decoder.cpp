@@ -59,7 +59,7 @@ Status EncoderDecoderFamily::build_prompt(ModelBuilder& b, const StepShape& s) c
   return {};
 }
 
-Result<TensorId> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepShape& s) const {
+Result<StepResult> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepShape& s) const {
   if (block_.head.empty()) return ModelFamily::build_step(b, s);
   b.graph().set_step(static_cast<uint32_t>(s.step_rows()));
   const StepTensors tensors = add_step_tensors(b, block_.decoder, s);
@@ -74,7 +74,9 @@ Result<TensorId> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepSha
   }
   VKF_ASSIGN(TensorId x, add_step_embedding(b, block_.decoder, block_.target, tensors));
   VKF_ASSIGN(x, add_stack(b, block_.decoder, run, x));
-  return add_named_linear(b, block_.head, x, {.alpha = block_.head_scale});
+  StepResult result{.states = x};
+  VKF_ASSIGN(result.logits, add_named_linear(b, block_.head, x, {.alpha = block_.head_scale}));
+  return result;
 }
 
 }  // namespace vkformer

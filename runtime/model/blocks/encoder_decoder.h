@@ -36,7 +36,7 @@ class EncoderDecoderFamily : public ModelFamily {
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
   Status build_prompt(ModelBuilder& builder, const StepShape& shape) const override;
-  Result<TensorId> build_step(ModelBuilder& builder, const StepShape& shape) const override;
+  Result<StepResult> build_step(ModelBuilder& builder, const StepShape& shape) const override;
 
  protected:
   const EncoderDecoderConfig& block() const { return block_; }

@@ -31,7 +31,7 @@ class LinearModel : public ModelFamily {
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
   Status build_prompt(ModelBuilder& builder, const StepShape& shape) const override;
-  Result<TensorId> build_step(ModelBuilder& builder, const StepShape& shape) const override;
+  Result<StepResult> build_step(ModelBuilder& builder, const StepShape& shape) const override;
 
  private:
   struct Site;
@@ -343,7 +343,7 @@ Status LinearModel::build_prompt(ModelBuilder& b, const StepShape& shape) const 
   return {};
 }
 
-Result<TensorId> LinearModel::build_step(ModelBuilder& b, const StepShape& shape) const {
+Result<StepResult> LinearModel::build_step(ModelBuilder& b, const StepShape& shape) const {
   if (facts_.kind != ModelKind::kDecoder || !has_head()) return ModelFamily::build_step(b, shape);
   b.graph().set_step(u32(shape.batch * shape.beams));
   const StepTensors tensors = add_step_tensors(b, block_.stack, shape);
@@ -352,8 +352,10 @@ Result<TensorId> LinearModel::build_step(ModelBuilder& b, const StepShape& shape
   run.state = tensors.state;
   run.ancestry = tensors.ancestry;
   VKF_ASSIGN(TensorId x, add_step_embedding(b, block_.stack, block_.embedding, tensors));
-  VKF_ASSIGN(x, add_layers(b, run, x));
-  return add_named_linear(b, block_.head, x);
+  StepResult result;
+  VKF_ASSIGN(result.states, add_layers(b, run, x));
+  VKF_ASSIGN(result.logits, add_named_linear(b, block_.head, result.states));
+  return result;
 }
 
 // Sizes and switches of the layers.

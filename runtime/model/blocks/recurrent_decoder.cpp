@@ -190,8 +190,8 @@ Result<DecoderStates> add_recurrent_decoder(ModelBuilder& b, const RecurrentDeco
   return c.early() || c.feeds() ? run_tokens(site, start) : run_layer(site, start);
 }
 
-Result<TensorId> add_recurrent_step(ModelBuilder& b, const RecurrentDecoder& c,
-                                    const DecoderStep& step) {
+Result<DecoderStates> add_recurrent_step(ModelBuilder& b, const RecurrentDecoder& c,
+                                         const DecoderStep& step) {
   Graph& g = b.graph();
   g.set_scope("decoder");
   Moment m;
@@ -215,7 +215,9 @@ Result<TensorId> add_recurrent_step(ModelBuilder& b, const RecurrentDecoder& c,
   }
   if (c.feeds()) VKF_CHECK(add_store_state(g, m.fed, step.cache, u32(c.state_width())));
   const bool attentional = c.aligned() && !c.early();
-  return features_of(b, c, attentional ? m.fed : m.s, m.context, step.embedded);
+  DecoderStates states{.last = attentional ? m.fed : m.s};
+  VKF_ASSIGN(states.features, features_of(b, c, states.last, m.context, step.embedded));
+  return states;
 }
 
 }  // namespace vkformer

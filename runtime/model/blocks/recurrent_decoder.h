@@ -53,14 +53,14 @@ enum class AlignmentMap : uint8_t { kNone, kWeights, kScores };
 Result<DecoderStates> add_recurrent_decoder(ModelBuilder& builder, const RecurrentDecoder& config,
                                             const DecoderStart& start, AlignmentMap map);
 
-// One decoding step: e (slots, E), the memory and the cache of states (R, 2, line_width) -> what
-// the head reads (slots, any).
+// One decoding step: e (slots, E), the memory and the cache of states (R, 2, line_width) -> `last`
+// (slots, Hd) and `features` (slots, any).
 struct DecoderStep {
   TensorId embedded = kNoTensor;
   AlignmentMemory memory;
   StateCache cache;
 };
-Result<TensorId> add_recurrent_step(ModelBuilder& builder, const RecurrentDecoder& config,
-                                    const DecoderStep& step);
+Result<DecoderStates> add_recurrent_step(ModelBuilder& builder, const RecurrentDecoder& config,
+                                         const DecoderStep& step);
 
 }  // namespace vkformer

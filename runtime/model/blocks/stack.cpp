@@ -36,7 +36,7 @@ Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std
 Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, const std::string& layer,
                               TensorId x, LinearAttrs down) {
   LinearAttrs attrs{.activation = c.activation};
-  if (c.gate == StackConfig::Gate::kYes) attrs.gate = MatmulAttrs::Gate::kPairs;
+  if (c.gate == StackConfig::Gate::kYes) attrs.gate = GatePairs::kPairs;
   VKF_ASSIGN(TensorId up, add_named_linear(b, layer + ".ffn.up", x, attrs));
   return add_named_linear(b, layer + ".ffn.down", up, down);
 }

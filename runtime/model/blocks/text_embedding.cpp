@@ -20,12 +20,8 @@ Result<EmbeddingAttrs> attrs_of(ModelBuilder& b, const TextEmbedding& e) {
                         .types = static_cast<uint32_t>(e.tokens.types)};
 }
 
-bool has_rms_norm(const StackConfig& stack) {
-  return stack.norm == StackConfig::Norm::kRms;
-}
-
-Result<TensorId> embed(ModelBuilder& b, const StackConfig& stack, const TextEmbedding& e,
-                       EmbeddingInputs inputs, EmbeddingAttrs attrs) {
+Result<TensorId> embed(ModelBuilder& b, const TextEmbedding& e, EmbeddingInputs inputs,
+                       const EmbeddingAttrs& attrs) {
   VKF_ASSIGN(LinearWeight table, b.linear(e.words));
   inputs.table = table.tensor;
   for (const LinearSlice& slice : table.slices) {
@@ -34,10 +30,6 @@ Result<TensorId> embed(ModelBuilder& b, const StackConfig& stack, const TextEmbe
   if (!e.positions.empty()) {
     VKF_ASSIGN(inputs.positions, b.table(e.positions));
   }
-  if (!e.norm.empty() && !has_rms_norm(stack)) {
-    VKF_ASSIGN(inputs.gain_bias, b.norm(e.norm));
-    attrs.norm_epsilon = stack.epsilon;
-  }
   b.graph().set_scope(e.words);
   return add_embedding(b.graph(), inputs, attrs);
 }
@@ -45,7 +37,7 @@ Result<TensorId> embed(ModelBuilder& b, const StackConfig& stack, const TextEmbe
 // What is no part of the lookup.
 Result<TensorId> finish(ModelBuilder& b, const StackConfig& stack, const TextEmbedding& e,
                         TensorId x) {
-  if (!e.norm.empty() && has_rms_norm(stack)) {
+  if (!e.norm.empty()) {
     VKF_ASSIGN(x, add_named_norm(b, stack, e.norm, x));
   }
   if (e.projection.empty()) return x;
@@ -78,7 +70,7 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
     b.feed(feeds.prefix + "position_ids", embedded.positions);
   }
   if (attrs.types > 0) b.feed(feeds.prefix + "token_type_ids", ids, rows * (planes - 1));
-  VKF_ASSIGN(embedded.x, embed(b, stack, e, {.ids = ids}, attrs));
+  VKF_ASSIGN(embedded.x, embed(b, e, {.ids = ids}, attrs));
   VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x));
   return embedded;
 }
@@ -106,7 +98,7 @@ Result<TensorId> add_step_embedding(ModelBuilder& b, const StackConfig& stack,
   if (e.tokens.positions == TokenFacts::Positions::kFromIds && e.position_offset > 0) {
     attrs.pad_id = static_cast<uint32_t>(e.tokens.pad);
   }
-  VKF_ASSIGN(TensorId x, embed(b, stack, e, inputs, attrs));
+  VKF_ASSIGN(TensorId x, embed(b, e, inputs, attrs));
   return finish(b, stack, e, x);
 }
 

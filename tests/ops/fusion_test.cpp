@@ -1,9 +1,12 @@
-// Norms that the products behind them take over in a decoding step.
-#include "ops/norm_folding.h"
+// The pass that fuses nodes of a graph, pattern by pattern, and products of a norm on the device.
+#include "ops/fusion.h"
 
 #include <array>
 #include <functional>
 
+#include "ops/combine.h"
+#include "ops/conv.h"
+#include "ops/embedding.h"
 #include "ops/layer_norm.h"
 #include "ops/matmul.h"
 #include "ops/rms_norm.h"
@@ -56,6 +59,11 @@ Array reference_norm(NormKind kind, const Array& x, const Array& gains) {
   return reference::layer_norm(x, options).value();
 }
 
+void output(Graph& graph, TensorId y, const char* name) {
+  graph.tensor(y).kind = TensorKind::kExternal;
+  graph.tensor(y).name = name;
+}
+
 // y = relu(norm(x) W + bias), a step's graph.
 struct Step {
   Graph graph;
@@ -75,10 +83,11 @@ Step make_step(const Case& c, const Array& x) {
   const TensorId gain_id = graph.add_external("gains", DType::kF32, gains.shape);
   LinearWeight weight = linear.weight;
   weight.tensor = graph.add_external("weight", DType::kU32, linear.shape());
-  const TensorId y = graph.add_external("y", DType::kF32, {c.rows, c.n});
-  REQUIRE(add_linear_into(graph, add_norm(graph, c.norm, from, gain_id), weight,
-                          {.activation = ActivationKind::kRelu}, y)
-              .ok());
+  output(graph,
+         add_linear(graph, add_norm(graph, c.norm, from, gain_id), weight,
+                    {.activation = ActivationKind::kRelu})
+             .value(),
+         "y");
   step.given = {{"x", reference::to_tensor(x)},
                 {"gains", reference::to_tensor(gains)},
                 {"weight", word_tensor(linear.words, linear.shape())}};
@@ -131,12 +140,89 @@ std::vector<std::string> kernels_of(const DeviceCaps& caps, const Build& build, 
   return names;
 }
 
-void output(Graph& graph, TensorId y, const char* name) {
-  graph.tensor(y).kind = TensorKind::kExternal;
-  graph.tensor(y).name = name;
+using Names = std::vector<std::string>;
+
+// What a pass over the graph fuses: patterns in the table's order. A second pass finds nothing.
+Names fused(const Graph& graph, const DeviceCaps& caps = caps_of_tier(Tier::kBaseline)) {
+  const FusedGraph once = fuse(graph, caps, Precision::kF32);
+  CHECK(fuse(once.graph, caps, Precision::kF32).fusions.empty());
+  CHECK(once.graph.nodes().size() + once.fusions.size() == graph.nodes().size());
+  Names names;
+  for (const Fusion& f : once.fusions) names.emplace_back(f.pattern);
+  const auto plan = make_plan(graph, caps, Precision::kF32);
+  REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+  CHECK(plan->fusions == once.fusions);
+  check_no_aliasing(*plan);
+  return names;
 }
 
-using Names = std::vector<std::string>;
+// x (2, 64), a weight (64, 64) as a packed one and as a tensor, gains (2, 64).
+struct Parts {
+  Graph graph;
+  TensorId x = graph.add_external("x", DType::kF32, {2, 64});
+  TensorId matrix = graph.add_external("matrix", DType::kF32, {64, 64});
+  TensorId gains = graph.add_external("gains", DType::kF32, {2, 64});
+  LinearWeight weight{
+      .tensor = graph.add_external("weight", DType::kF32, {64 * 64}), .n = 64, .k = 64};
+
+  TensorId linear(const LinearAttrs& attrs = {}) {
+    return add_linear(graph, x, weight, attrs).value();
+  }
+  TensorId relu(TensorId from) {
+    return add_activation(graph, from, {ActivationKind::kRelu}).value();
+  }
+  // Somebody else reads it.
+  void read(TensorId from) { output(graph, relu(from), "other"); }
+};
+
+// `build` makes the pattern's two nodes and returns what is between them and the result. They are
+// fused as they are, but not with another reader in between, or where that is an output.
+using Between = std::pair<TensorId, TensorId>;
+void check_pattern(const char* name, const std::function<Between(Parts&)>& build) {
+  CAPTURE(name);
+  Parts alone;
+  output(alone.graph, build(alone).second, "y");
+  CHECK(fused(alone.graph) == Names{name});
+  Parts read;
+  const Between two = build(read);
+  output(read.graph, two.second, "y");
+  read.read(two.first);
+  CHECK(fused(read.graph).empty());
+  Parts tapped;
+  const Between ends = build(tapped);
+  output(tapped.graph, ends.second, "y");
+  output(tapped.graph, ends.first, "tap");
+  CHECK(fused(tapped.graph).empty());
+  Parts changed;  // a node in between writes what the first one reads
+  output(changed.graph, build(changed).second, "y");
+  std::vector<Node> nodes = changed.graph.nodes();
+  Node writer = nodes.back();
+  writer.inputs.assign(1, changed.gains);
+  writer.op = static_cast<uint16_t>(OpId::k_activation);
+  writer.op_name = "activation";
+  writer.attrs = std::make_shared<const ActivationAttrs>();
+  writer.outputs = {nodes.front().inputs[0]};
+  nodes.insert(nodes.end() - 1, writer);
+  changed.graph.set_nodes(std::move(nodes));
+  CHECK(fuse(changed.graph, caps_of_tier(Tier::kBaseline), Precision::kF32).fusions.empty());
+}
+
+EmbeddingInputs embedding_inputs(Graph& graph, int64_t width) {
+  return {.ids = graph.add_external("ids", DType::kU32, {2}),
+          .table = graph.add_external("table", DType::kF32, {5, width})};
+}
+
+TensorId add_conv_of(Graph& graph, uint32_t leading_tokens) {
+  const int64_t tokens = 9 + leading_tokens;
+  const TensorId x = graph.add_external("pixels", DType::kF32, {1, tokens, 4});
+  const TensorId table = graph.add_external("table", DType::kF32, {4, 2});
+  const ConvAttrs attrs{.source = {.order = ChannelOrder::kLast, .height = 3, .width = 3},
+                        .groups = 4,
+                        .leading_tokens = leading_tokens};
+  const auto y = add_conv(graph, x, table, attrs);
+  REQUIRE_MESSAGE(y.ok(), y.error().message);
+  return *y;
+}
 
 }  // namespace
 
@@ -182,6 +268,121 @@ TEST_SUITE("gpu") {
 }
 
 TEST_SUITE("cpu") {
+  TEST_CASE("every pattern joins two nodes, but none over a value that somebody else needs") {
+    check_pattern("embedding + layer_norm", [](Parts& p) -> Between {
+      const TensorId sum =
+          add_embedding(p.graph, embedding_inputs(p.graph, 64), {.vocabulary = 5, .width = 64})
+              .value();
+      return {sum, add_layer_norm(p.graph, {.x = sum, .gain_bias = p.gains}, {}).value()};
+    });
+    check_pattern("linear + gated_activation", [](Parts& p) -> Between {
+      const TensorId product = p.linear();
+      return {product,
+              add_gated_activation(p.graph, product, {.pairs = GatePairs::kPairs}).value()};
+    });
+    check_pattern("matmul + activation", [](Parts& p) -> Between {
+      const TensorId product = p.linear();
+      return {product, p.relu(product)};
+    });
+    check_pattern("matmul + activation", [](Parts& p) -> Between {
+      const TensorId product = add_matmul(p.graph, p.x, p.matrix, p.x, {}).value();
+      return {product, p.relu(product)};
+    });
+    check_pattern("linear + combine", [](Parts& p) -> Between {
+      const TensorId product = p.linear();
+      return {product, add_combine(p.graph, product, p.gains, {}).value()};
+    });
+    check_pattern("linear + combine", [](Parts& p) -> Between {
+      const TensorId product = p.linear();
+      return {product, add_combine(p.graph, p.gains, product, {}).value()};
+    });
+    check_pattern("conv + activation", [](Parts& p) -> Between {
+      const TensorId sums = add_conv_of(p.graph, 0);
+      return {sums, p.relu(sums)};
+    });
+  }
+
+  TEST_CASE("what follows a product goes into it in the order in which it is computed") {
+    Parts p;
+    p.graph.set_scope("layer");
+    output(p.graph, p.linear({.alpha = 0.5f, .activation = ActivationKind::kRelu, .residual = p.x}),
+           "y");
+    const FusedGraph fused_graph = fuse(p.graph, caps_of_tier(Tier::kBaseline), Precision::kF32);
+    CHECK(fused_graph.fusions.size() == 2);
+    REQUIRE(fused_graph.graph.nodes().size() == 1);
+    const Node& node = fused_graph.graph.nodes()[0];
+    CHECK(node.attrs_text == "alpha=0.5 relu residual");
+    CHECK(node.label == "layer");
+    CHECK(node.inputs == std::vector<TensorId>{p.x, p.weight.tensor, p.x});
+    const auto plan = make_plan(p.graph, caps_of_tier(Tier::kBaseline), Precision::kF32);
+    REQUIRE(plan.ok());
+    CHECK(plan->dispatches.size() == 1);
+    CHECK(
+        plan->dump().starts_with("fused matmul + activation  # layer\n"
+                                 "fused linear + combine  # layer\n"));
+    Parts sum_first;
+    output(sum_first.graph, sum_first.relu(sum_first.linear({.residual = sum_first.x})), "y");
+    CHECK(fused(sum_first.graph) == Names{"linear + combine"});
+    Parts gated;  // has no room for a residual
+    const TensorId other = gated.graph.add_external("other", DType::kF32, {2, 32});
+    output(gated.graph, gated.linear({.gate = GatePairs::kPairs, .residual = other}), "y");
+    CHECK(fused(gated.graph) == Names{"linear + gated_activation"});
+  }
+
+  TEST_CASE("nodes stay apart where no kernel does what both do") {
+    const auto none = [](const std::function<TensorId(Parts&)>& build) {
+      Parts p;
+      output(p.graph, build(p), "y");
+      CHECK(fused(p.graph).empty());
+    };
+    none([](Parts& p) {  // gates in the first half
+      return add_gated_activation(p.graph, p.linear(), {}).value();
+    });
+    none([](Parts& p) { return add_activation(p.graph, p.linear(), {}).value(); });
+    none([](Parts& p) { return add_combine(p.graph, p.linear(), p.x, {.alpha = 0.5f}).value(); });
+    none([](Parts& p) {
+      const TensorId product = p.linear();
+      return add_combine(p.graph, product, product, {}).value();
+    });
+    none([](Parts& p) {
+      const TensorId product = add_matmul(p.graph, p.x, p.matrix, kNoTensor, {}).value();
+      return add_combine(p.graph, product, p.x, {}).value();
+    });
+    none([](Parts& p) { return p.relu(add_conv_of(p.graph, 1)); });
+    none([](Parts& p) {  // the result is seen as one long row
+      const TensorId y = p.relu(add_matmul(p.graph, p.x, p.matrix, kNoTensor, {}).value());
+      p.graph.tensor(y).shape = {1, 128};
+      return y;
+    });
+    none([](Parts& p) {
+      p.gains = p.graph.add_external("wide", DType::kF32, {2, 2049});
+      const TensorId sum =
+          add_embedding(p.graph, embedding_inputs(p.graph, 2049), {.vocabulary = 5, .width = 2049})
+              .value();
+      return add_layer_norm(p.graph, {.x = sum, .gain_bias = p.gains}, {}).value();
+    });
+    none([](Parts& p) {  // a norm of a sum
+      const TensorId sum =
+          add_embedding(p.graph, embedding_inputs(p.graph, 64), {.vocabulary = 5, .width = 64})
+              .value();
+      return add_layer_norm(p.graph, {.x = sum, .gain_bias = p.gains, .residual = p.x}, {}).value();
+    });
+  }
+
+  TEST_CASE("products whose kernel gives wrong results do not take a norm over") {
+    Parts p;
+    p.graph.set_step(2);
+    output(
+        p.graph,
+        add_linear(p.graph, add_norm(p.graph, NormKind::kRms, p.x, p.gains), p.weight, {}).value(),
+        "y");
+    DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
+    caps.compiler.has_int64 = true;
+    CHECK(fused(p.graph, caps) == Names{"norm + linear"});
+    caps.demoted = {KernelId::matmul_rows__f32_f32_f32_int64};
+    CHECK(fused(p.graph, caps).empty());
+  }
+
   TEST_CASE("products of a step take the norm in front of them over") {
     DeviceCaps software = caps_of_tier(Tier::kBaseline);
     software.device_class = DeviceClass::kSoftware;
@@ -239,7 +440,8 @@ TEST_SUITE("cpu") {
               [](Graph& g, TensorId x, TensorId gains, const LinearWeight& w) {
                 const TensorId h = add_norm(g, NormKind::kRms, x, gains);
                 const TensorId other = g.add_external("other", DType::kF32, {1, 64});
-                REQUIRE(add_linear_into(g, other, w, {}, x).ok());
+                REQUIRE(add_linear(g, other, w, {}).ok());
+                g.node(g.nodes().size() - 1).outputs = {x};
                 output(g, add_linear(g, h, w, {}).value(), "y");
               },
               1, 64) == Names{"rms_norm", "matmul", "matmul"});

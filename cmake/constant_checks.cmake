@@ -1,0 +1,46 @@
+# vkformer_constant_checks(OUT KERNEL SPIRV LIST SPIRV_DIS): assertions in C++, one for every
+# specialization constant of a kernel's SPIR-V, that the kernel's list (shaders/params/constants.h)
+# has it with that id, name, type and default. They need the list and kernels/constant_checks.h.
+# SPIR-V without names is checked by the rest.
+function(vkformer_constant_checks out kernel spirv list spirv_dis)
+  set(text ${spirv}.constants.txt)
+  execute_process(COMMAND ${spirv_dis} --no-color --no-indent ${spirv} -o ${text}
+    COMMAND_ERROR_IS_FATAL ANY)
+  file(STRINGS ${text} ids REGEX "^OpDecorate %[A-Za-z0-9_]+ SpecId [0-9]+$")
+  file(STRINGS ${text} constants REGEX "= OpSpecConstant(True|False)? ")
+  file(STRINGS ${text} sizes REGEX "^%gl_WorkGroupSize = OpSpecConstantComposite ")
+  file(REMOVE ${text})
+  set(checks "")
+  foreach(decorated IN LISTS ids)
+    string(REGEX MATCH "%([A-Za-z0-9_]+) SpecId ([0-9]+)$" _ "${decorated}")
+    set(result ${CMAKE_MATCH_1})
+    set(id ${CMAKE_MATCH_2})
+    set(declared ${constants})
+    list(FILTER declared INCLUDE REGEX "^%${result} = ")
+    string(REGEX MATCH "= OpSpecConstant(True|False)? %([A-Za-z0-9_]+) ?(.*)$" _ "${declared}")
+    set(type ${CMAKE_MATCH_2})
+    set(default "${CMAKE_MATCH_3}")
+    # The disassembler gives a result its name; of two that share one, the second gets a number.
+    string(REGEX REPLACE "_[0-9]+$" "" name ${result})
+    set(value ${default})
+    if(name MATCHES "^[0-9]+$")
+      set(name "")
+      # The size of a workgroup has a default besides that of its constant.
+      if(sizes MATCHES "%${result} ")
+        set(value kAnyDefault)
+      endif()
+    endif()
+    set(what "constant ${id}")
+    if(name)
+      string(APPEND what ", '${name}'")
+    endif()
+    set(condition "false")
+    if(type STREQUAL "uint")
+      set(condition "lists({${list}(VKF_CONSTANT_ROW)}, ${id}, \"${name}\", ${value})")
+    endif()
+    string(APPEND checks "static_assert(${condition}, \"[${kernel}] Its SPIR-V has the specialization "
+      "${what}, ${type}, default ${default}, which ${list} does not list as a uint of that id, name "
+      "and default. Correct the shader or the list in shaders/params.\");\n")
+  endforeach()
+  set(${out} "${checks}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,137 @@
+#include "generate/decode_step.h"
+
+#include <algorithm>
+
+#include "generate/token_choice.h"
+#include "ops/step_advance.h"
+#include "params/decode_state.h"
+
+namespace vkformer {
+
+DecodeStep::DecodeStep(std::shared_ptr<const LoadedModel> model, const GenerationKey& key)
+    : model_(std::move(model)),
+      key_(key),
+      params_(search_params(model_->family(), key)),
+      memory_(model_->device()) {}
+
+Result<std::unique_ptr<DecodeStep>> DecodeStep::create(std::shared_ptr<const LoadedModel> model,
+                                                       const GenerationKey& key, Prompt prompt) {
+  std::unique_ptr<DecodeStep> made(new DecodeStep(std::move(model), key));
+  VKF_CHECK(made->record(prompt));
+  made->find_sizes();
+  return made;
+}
+
+Status DecodeStep::record(Prompt prompt) {
+  const HostAccess access = step_access(key_);
+  if (prompt == Prompt::kYes) {
+    VKF_ASSIGN(prompt_, record_prompt(*model_, key_.shape, access, memory_));
+  }
+  Graph graph;
+  ModelBuilder builder(graph, model_->weights());
+  VKF_CHECK(build_generation_step(builder, model_->family(), key_));
+  RecordedGraphOptions options{.model = model_.get(), .precision = model_->precision()};
+  options.host = access;
+  options.indirect_args = "args";
+  options.cut_at = kScoresKernel;
+  VKF_ASSIGN(step_, RecordedGraph::build(memory_, builder, options));
+  return {};
+}
+
+void DecodeStep::find_sizes() {
+  const Plan& plan = step_->plan();
+  std::vector<bool> is_cache(plan.buffers.size());
+  least_lines_ = key_.shape.capacity;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& b = plan.buffers[i];
+    if (!b.name.starts_with("self_kv.")) continue;
+    is_cache[i] = true;
+    cache_bytes_ += static_cast<int64_t>(b.bytes);
+    least_lines_ = std::min(least_lines_, b.shape[1]);
+  }
+  size_t last_write = 0;
+  for (const Dispatch& d : plan.dispatches) {
+    for (const BoundBuffer& b : d.bindings) {
+      if (is_cache[b.buffer] && b.access != Access::kRead) last_write = sized_.size();
+    }
+    if (d.live_axis < 0) continue;
+    sized_.push_back({.groups = d.groups,
+                      .axis = static_cast<uint32_t>(d.live_axis),
+                      .slots_per_group = d.slots_per_group});
+  }
+  for (size_t i = last_write + 1; i < sized_.size(); ++i) sized_[i].for_all = false;
+}
+
+std::vector<uint32_t> DecodeStep::group_counts(uint32_t fed, uint32_t chosen) const {
+  std::vector<uint32_t> counts;
+  for (const Sized& s : sized_) {
+    const uint32_t slots = s.for_all ? fed : chosen;
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      const bool live = axis == s.axis;
+      counts.push_back(live ? (slots + s.slots_per_group - 1) / s.slots_per_group : s.groups[axis]);
+    }
+  }
+  return counts;
+}
+
+Status DecodeStep::write_prompts(const GenerationInputs& inputs) {
+  if (!prompt_) return {};
+  return prompt_->feed(memory_, prompt_words(model_->family().facts(), key_.shape, inputs));
+}
+
+Status DecodeStep::write_slots(std::span<const FedToken> fed, uint32_t items, uint32_t position) {
+  std::vector<uint32_t> state(VKF_STATE_WORDS), ids;
+  state[0] = items;
+  state[1] = static_cast<uint32_t>(fed.size());
+  state[2] = position;
+  for (const FedToken& f : fed) {
+    state.push_back(f.row | ((position - f.position) << VKF_SLOT_ROW_BITS));
+    ids.push_back(f.token);
+  }
+  VKF_CHECK(memory_.write("decode_state", 0, state));
+  return memory_.write("step_ids", 0, ids);
+}
+
+Status DecodeStep::write_groups(uint32_t fed, uint32_t chosen) {
+  return memory_.write("args", 0, group_counts(fed, chosen));
+}
+
+Status DecodeStep::write_groups_and_table() {
+  const uint32_t rows = params_.batch * params_.beams;
+  std::vector<uint32_t> words = group_counts(rows, rows);
+  const std::vector<uint32_t> table = step_arg_table(step_->plan());
+  words.insert(words.end(), table.begin(), table.end());
+  return memory_.write("args", 0, words);
+}
+
+Status DecodeStep::submit(Prompt prompt, RecordingPart part, int64_t times,
+                          std::span<const TensorPart> reads) {
+  std::vector<RecordingRange> ranges;
+  if (prompt == Prompt::kYes && prompt_) ranges.push_back(prompt_->all());
+  ranges.insert(ranges.end(), static_cast<size_t>(times), step_->part(part));
+  return memory_.submit(ranges, reads);
+}
+
+void DecodeStep::add_units(Prompt prompt, int64_t times, SlicedPlan& plan) {
+  const double rate = first_rate(model_->device()->caps());
+  if (prompt == Prompt::kYes && prompt_) {
+    if (!prompt_costs_) prompt_costs_.emplace(prompt_->plan(), rate);
+    plan.units.push_back({&prompt_->recording(), &*prompt_costs_, 1});
+  }
+  if (!step_costs_) step_costs_.emplace(step_->plan(), rate);
+  plan.units.push_back({&step_->recording(), &*step_costs_, times});
+}
+
+int64_t DecodeStep::workgroups(uint32_t live_slots) const {
+  const double limit = model_->device()->caps().max_dispatch_flops;
+  auto total = static_cast<int64_t>(step_->recording().direct_workgroups());
+  for (const Dispatch& d : step_->plan().dispatches) {
+    if (!is_indirect(d, limit)) continue;
+    int64_t groups = (live_slots + d.slots_per_group - 1) / d.slots_per_group;
+    for (int axis = 0; axis < 3; ++axis) groups *= axis == d.live_axis ? 1 : d.groups[axis];
+    total += groups;
+  }
+  return total;
+}
+
+}  // namespace vkformer

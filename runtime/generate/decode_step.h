@@ -1,0 +1,88 @@
+// The decode engine: a recorded step of slots, each a token at any position of any row of the
+// cache, and the recorded pass over prompts before it. Every way to generate submits these two;
+// schedulers (GenerationPass, SlotPass, contrastive_search) differ in who feeds the next step and
+// who reads the choice.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "generate/prompt_pass.h"
+#include "recording/sliced_work.h"
+
+namespace vkformer {
+
+// A token that a slot feeds. Keys of the row up to this position are in the cache, or are fed in
+// the same step.
+struct FedToken {
+  uint32_t row = 0;       // of the cache
+  uint32_t position = 0;  // in the row
+  uint32_t token = 0;
+};
+
+class DecodeStep {
+ public:
+  // Whether the prompt's pass is recorded as well.
+  enum class Prompt : uint8_t { kNo, kYes };
+  static Result<std::unique_ptr<DecodeStep>> create(std::shared_ptr<const LoadedModel> model,
+                                                    const GenerationKey& key, Prompt prompt);
+  DecodeStep(const DecodeStep&) = delete;
+  DecodeStep& operator=(const DecodeStep&) = delete;
+
+  const LoadedModel& model() const { return *model_; }
+  const GenerationKey& key() const { return key_; }
+  const StepShape& shape() const { return key_.shape; }
+  const SearchParams& params() const { return params_; }  // of the choice
+  PassMemory& memory() { return memory_; }
+  const Plan& plan() const { return step_->plan(); }
+
+  // Feeds the prompt's pass; without one there is nothing to feed.
+  Status write_prompts(const GenerationInputs& inputs);
+  // Feeds the next step, whose slots are of `items` items and count their positions back from
+  // `position`, which none exceeds.
+  Status write_slots(std::span<const FedToken> fed, uint32_t items, uint32_t position);
+  // Sizes the dispatches of the next step for so many slots, and those after its last keys and
+  // values for the first `chosen` of them.
+  Status write_groups(uint32_t fed, uint32_t chosen);
+  // The same for all rows, with the table by which the GPU sizes the steps that it feeds itself.
+  Status write_groups_and_table();
+
+  // Submits the prompt's pass where `prompt` says so and there is one, then `part` of the step
+  // `times` times; `reads` can be read after a wait.
+  Status submit(Prompt prompt, RecordingPart part, int64_t times,
+                std::span<const TensorPart> reads);
+  // The same in slices: appends what there is of the prompt, then `times` whole steps.
+  void add_units(Prompt prompt, int64_t times, SlicedPlan& plan);
+
+  // Workgroups of a step of so many live slots.
+  int64_t workgroups(uint32_t live_slots) const;
+  int64_t cache_bytes() const { return cache_bytes_; }
+  // Positions that the cache of every layer has for a row at least.
+  int64_t least_lines() const { return least_lines_; }
+
+ private:
+  // A dispatch whose groups along one axis depend on the number of slots.
+  struct Sized {
+    std::array<uint32_t, 3> groups = {1, 1, 1};
+    uint32_t axis = 0;
+    uint32_t slots_per_group = 1;
+    bool for_all = true;  // false: only slots that a token is chosen for
+  };
+  DecodeStep(std::shared_ptr<const LoadedModel> model, const GenerationKey& key);
+  Status record(Prompt prompt);
+  void find_sizes();
+  std::vector<uint32_t> group_counts(uint32_t fed, uint32_t chosen) const;
+
+  std::shared_ptr<const LoadedModel> model_;
+  GenerationKey key_;
+  SearchParams params_{};
+  PassMemory memory_;
+  std::optional<RecordedGraph> prompt_;  // where there is something to do before the first step
+  std::optional<RecordedGraph> step_;
+  std::vector<Sized> sized_;
+  std::optional<SliceCosts> prompt_costs_, step_costs_;
+  int64_t cache_bytes_ = 0;
+  int64_t least_lines_ = 0;
+};
+
+}  // namespace vkformer

@@ -1,0 +1,38 @@
+// What comes before the first step of a generation: the encoder, and the tokens of the prompts but
+// for the last ones.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "generate/generation_step.h"
+#include "recording/recorded_graph.h"
+
+namespace vkformer {
+
+// What one generation starts from.
+struct GenerationInputs {
+  FeedWords words;  // of the encoder, if there is one
+  // Per item the tokens that the generating stack begins with, at least one.
+  std::vector<std::vector<int64_t>> prompts;
+  // Their places among the items of the call, of which each input has as many as sequences.
+  std::vector<size_t> items;
+
+  int64_t longest() const;  // prompt, tokens
+};
+
+// The recorded pass, with external tensors in `memory`; nothing where a generation begins with a
+// step.
+Result<std::optional<RecordedGraph>> record_prompt(const LoadedModel& model, const StepShape& shape,
+                                                   const HostAccess& access, PassMemory& memory);
+
+// Tokens of item i's prompt that are fed before a step chooses one: all, but for what is longer
+// than the recording's prompt, which steps feed one by one.
+size_t fed_at_once(const GenerationInputs& inputs, size_t item, const StepShape& shape);
+
+// What the pass reads of `inputs`: the prompts without their last tokens, padded on the right. No
+// keys of the padding are stored, and families that sum a whole prompt mask it.
+FeedWords prompt_words(const ModelFacts& facts, const StepShape& shape,
+                       const GenerationInputs& inputs);
+
+}  // namespace vkformer
