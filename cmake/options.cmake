@@ -23,6 +23,8 @@ set_property(CACHE VKFORMER_TIER PROPERTY STRINGS baseline subgroup fp16 matrix)
 set(VKFORMER_SPIRV_DIR "" CACHE PATH
     "Folder of tools/build_spirv: kernels that this machine's glslangValidator cannot compile")
 option(VKFORMER_INT64 "Build the kernels that software devices profit from (64-bit loads)" ON)
+option(VKFORMER_WITH_SOFTWARE_KERNELS
+       "Build the strategies and kernels that only software drivers use (runtime/software)" ON)
 
 if(NOT VKFORMER_BUILD_SHARED AND NOT VKFORMER_BUILD_STATIC)
   message(FATAL_ERROR "VKFORMER_BUILD_SHARED and VKFORMER_BUILD_STATIC are both off; turn one on.")
@@ -50,5 +52,8 @@ if(NOT VKFORMER_INT64)
   list(APPEND VKFORMER_ABSENT_FEATURES int64)
 endif()
 if(VKFORMER_BUILD_TESTS AND (VKFORMER_ABSENT_FEATURES OR NOT VKFORMER_FAMILIES STREQUAL "all"))
-  message(FATAL_ERROR "The tests need all families and kernels; turn VKFORMER_BUILD_TESTS off.")
+  message(FATAL_ERROR "The tests need all families and tiers; turn VKFORMER_BUILD_TESTS off.")
+endif()
+if(NOT VKFORMER_WITH_SOFTWARE_KERNELS)
+  list(APPEND VKFORMER_ABSENT_FEATURES software tables)
 endif()

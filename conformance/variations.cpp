@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/matmul_table.h"
+#include "software/strategies.h"
 
 namespace vkformer::conformance {
 namespace {
@@ -51,14 +52,14 @@ constexpr Way kWays[] = {
      [](DeviceCaps& c) {
        c.device_class = DeviceClass::kSoftware;
        c.compiler.fast_uniform_loads = c.compiler.streams_uniform_loads = true;
-       return c.int64();
+       return c.int64() && has_software_strategies();
      }},
     {"-literal",
      [](DeviceCaps& c) {
        c.device_class = DeviceClass::kSoftware;
        c.compiler.wants_literals = true;
        c.compiler.has_int64 = false;  // as in SwiftShader, whose kernels these are
-       return c.subgroup() && c.subgroup_size == 4 && c.compiler.has_quads;
+       return c.literal_tiles() && has_software_strategies();
      }},
 };
 

@@ -5,8 +5,8 @@
 // mapping:  a workgroup is one subgroup and owns one slot (x), kHeads heads of one kv head (y) and a part of the keys (z); for scores a lane owns a key, for sums a run of columns, both in registers
 // bounds:   position and S may be anything; kRun > 1 needs E, Ev and the line in multiples of it; slots beyond the live ones are skipped
 // requires: subgroup arithmetic and shuffle, 64-bit integers, kLocalSize the subgroup size; meant for software devices, where a load costs as much as many products
-// variants: attention_decode_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64
-//           attention_decode_lanes__f32_packed_f32_subgroup_int64 FEATURES subgroup int64 DEFINES VKF_PACKED=1
+// variants: attention_decode_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
+//           attention_decode_lanes__f32_packed_f32_subgroup_int64 FEATURES subgroup int64 software DEFINES VKF_PACKED=1
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_basic : require

@@ -5,7 +5,7 @@
 // mapping:  a workgroup is one subgroup and owns kLocalSize * kQueries queries of one head; an invocation owns kQueries of them, with q and y in registers; kKeys keys at a time are loaded by all lanes together and handed round
 // bounds:   T and S may be ragged; S that is no multiple of kKeys needs kKinds != 0; kRun > 1 needs E, Ev and every layout in multiples of it
 // requires: subgroup arithmetic, shuffle and vote, 64-bit integers, kLocalSize the subgroup size, 4 or 8; meant for software devices, where a load costs as much as many products
-// variants: attention_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64
+// variants: attention_lanes__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_basic : require

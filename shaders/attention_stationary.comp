@@ -5,7 +5,7 @@
 // mapping:  a workgroup owns four queries of one head, an invocation one of them, with its sums in memory; four keys pass by at a time. A row of k or v is a buffer of its own in set 1, so that each element lies at a literal place behind one address
 // bounds:   T and S may be ragged; S that is no multiple of 4 needs kKinds != 0; offset and strides of k and v are whole rows
 // requires: the bytes of k and v, the buffer behind binding 1, row by row in set 1; neither sparse terms nor relative positions
-// variants: attention_stationary__f32_f32_f32_tables UNROLLED FEATURES tables
+// variants: attention_stationary__f32_f32_f32_tables UNROLLED FEATURES tables software
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
 #include "attention.h"

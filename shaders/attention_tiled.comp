@@ -7,7 +7,7 @@
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant; the literal variant has kQuads, no more value columns than invocations, subgroups of 4 with quad operations, and neither sparse terms, relative positions nor counting
 // variants: attention_tiled__f32_f32_f32
 //           attention_tiled__f32_f32_f32_subgroup FEATURES subgroup
-//           attention_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1
+//           attention_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1
 #extension GL_EXT_control_flow_attributes : require
 #include "attention.h"
 layout(local_size_x_id = 0) in;

@@ -7,7 +7,7 @@
 // bounds:   every size may be anything; tokens and units beyond the last are skipped; Mask may be unused
 // requires: nothing (baseline); subgroup shuffle and kLocalSize the subgroup size, 4 or 8, in the _subgroup variant, for software devices: lanes load a row of rotations together
 // variants: lsh_hash_token__f32_f32_u32
-//           lsh_hash_token__f32_f32_u32_subgroup FEATURES subgroup
+//           lsh_hash_token__f32_f32_u32_subgroup FEATURES subgroup software
 #ifdef VKF_SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require

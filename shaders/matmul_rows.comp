@@ -16,11 +16,11 @@
 //           matmul_rows__f32_f16_f32_int64 FEATURES int64 DEFINES VKF_WEIGHT_F16=1
 //           matmul_rows__f32_f32_f32_fp16 FEATURES fp16
 //           matmul_rows__f32_f16_f32_fp16 FEATURES fp16 DEFINES VKF_WEIGHT_F16=1
-//           matmul_single__f32_f32_f32 UNROLLED DEFINES VKF_LITERAL=1
-//           matmul_single__f32_f16_f32 UNROLLED DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
+//           matmul_single__f32_f32_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1
+//           matmul_single__f32_f16_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
 //           matmul_rows__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 //           matmul_rows__f32_blocks_f32_int64 FEATURES int64 DEFINES VKF_BLOCKS=1
-//           matmul_single__f32_blocks_f32 UNROLLED DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
+//           matmul_single__f32_blocks_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices

@@ -8,7 +8,7 @@
 // bounds:   M and N may be anything; K, b_offset and the strides of B are whole slabs; offset and
 //           strides of A are multiples of 4
 // requires: the bytes of B behind binding 1, slab by slab, in set 1
-// variants: matmul_slabs__f32_f32_f32_tables UNROLLED FEATURES tables
+// variants: matmul_slabs__f32_f32_f32_tables UNROLLED FEATURES tables software
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
 #include "matmul.h"

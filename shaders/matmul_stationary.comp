@@ -9,8 +9,8 @@
 // bounds:   M and N may be anything; K, offset and strides of A are whole parts (kSteps); B is
 //           stored in kFormat, its strides as packed; a gate only where the sums are not made Y here
 // requires: the bytes of A behind binding 0, part by part, in set 1; nobody else's bytes in Y
-// variants: matmul_stationary__f32_any_f32_tables UNROLLED FEATURES tables
-//           matmul_stationary__f32_any_f32_tables_short UNROLLED FEATURES tables DEFINES VKF_SHORT=1
+// variants: matmul_stationary__f32_any_f32_tables UNROLLED FEATURES tables software
+//           matmul_stationary__f32_any_f32_tables_short UNROLLED FEATURES tables software DEFINES VKF_SHORT=1
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_nonuniform_qualifier : require
 #include "matmul.h"

@@ -9,9 +9,9 @@
 //           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
 //           is stored in kFormat
 // requires: shaderInt64; kLanes is 4, 8 or 16; kRows <= 8
-// variants: matmul_stream__f32_f32_f32_int64 FEATURES int64
-//           matmul_stream__f32_f16_f32_int64 FEATURES int64 DEFINES VKF_WEIGHT_F16=1
-//           matmul_stream__f32_blocks_f32_int64 FEATURES int64 DEFINES VKF_BLOCKS=1
+// variants: matmul_stream__f32_f32_f32_int64 FEATURES int64 software
+//           matmul_stream__f32_f16_f32_int64 FEATURES int64 software DEFINES VKF_WEIGHT_F16=1
+//           matmul_stream__f32_blocks_f32_int64 FEATURES int64 software DEFINES VKF_BLOCKS=1
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;

@@ -12,21 +12,21 @@
 // requires: kRows * kGroups * kLanes <= 512; shaderInt64 in the _int64 variants; in the _subgroup
 //           variants shuffle and a subgroup of exactly kLanes; the literal variants are 8 x 32,
 //           aligned, with subgroups of 4 and quad operations
-// variants: matmul_wide__f32_f32_f32
-//           matmul_wide__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
-//           matmul_wide__f32_f32_f32_subgroup FEATURES subgroup
-//           matmul_wide__f32_f16_f32_subgroup FEATURES subgroup DEFINES VKF_WEIGHT_F16=1
-//           matmul_wide__f32_f32_f32_subgroup_int64 FEATURES subgroup int64
-//           matmul_wide__f32_f32_f32_fp16 FEATURES fp16
-//           matmul_wide__f32_f16_f32_fp16 FEATURES fp16 DEFINES VKF_WEIGHT_F16=1
-//           matmul_strided__f32_f32_f32 DEFINES VKF_STRIDED=1
-//           matmul_strided__f32_f32_f32_subgroup FEATURES subgroup DEFINES VKF_STRIDED=1
-//           matmul_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1
-//           matmul_literal__f32_f16_f32_subgroup UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
-//           matmul_strided__f32_f32_f32_subgroup_literal UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1 VKF_STRIDED=1
-//           matmul_wide__f32_blocks_f32 DEFINES VKF_BLOCKS=1
-//           matmul_wide__f32_blocks_f32_subgroup FEATURES subgroup DEFINES VKF_BLOCKS=1
-//           matmul_literal__f32_blocks_f32_subgroup UNROLLED FEATURES subgroup DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
+// variants: matmul_wide__f32_f32_f32 FEATURES software
+//           matmul_wide__f32_f16_f32 FEATURES software DEFINES VKF_WEIGHT_F16=1
+//           matmul_wide__f32_f32_f32_subgroup FEATURES subgroup software
+//           matmul_wide__f32_f16_f32_subgroup FEATURES subgroup software DEFINES VKF_WEIGHT_F16=1
+//           matmul_wide__f32_f32_f32_subgroup_int64 FEATURES subgroup int64 software
+//           matmul_wide__f32_f32_f32_fp16 FEATURES fp16 software
+//           matmul_wide__f32_f16_f32_fp16 FEATURES fp16 software DEFINES VKF_WEIGHT_F16=1
+//           matmul_strided__f32_f32_f32 FEATURES software DEFINES VKF_STRIDED=1
+//           matmul_strided__f32_f32_f32_subgroup FEATURES subgroup software DEFINES VKF_STRIDED=1
+//           matmul_literal__f32_f32_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1
+//           matmul_literal__f32_f16_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
+//           matmul_strided__f32_f32_f32_subgroup_literal UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1 VKF_STRIDED=1
+//           matmul_wide__f32_blocks_f32 FEATURES software DEFINES VKF_BLOCKS=1
+//           matmul_wide__f32_blocks_f32_subgroup FEATURES subgroup software DEFINES VKF_BLOCKS=1
+//           matmul_literal__f32_blocks_f32_subgroup UNROLLED FEATURES subgroup software DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;

@@ -8,6 +8,7 @@
 #include "conformance/step_graph.h"
 #include "ops/additive_attention.h"
 #include "ops/rotary_append.h"
+#include "params/decode_state.h"
 #include "reference/rotary.h"
 
 namespace vkformer::conformance {
@@ -16,6 +17,8 @@ namespace {
 struct RotaryStep {
   int64_t heads, kv_heads, width, turned, lines;
   uint32_t position;
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  std::vector<uint32_t> starts = {0, 0, 0};  // of live slots: how much shorter their prompts are
 };
 
 Result<CheckCase> rotary_append_case(const RotaryStep& c) {
@@ -27,25 +30,34 @@ Result<CheckCase> rotary_append_case(const RotaryStep& c) {
   RotaryAppendInputs in;
   in.x = made.op.bind("x", floats(x));
   in.table = made.op.bind("table", floats(table));
-  in.state = made.op.bind("state", state_of(c.position));
+  std::vector<uint32_t> entries = kLiveRows;
+  Array places = reference::filled({kSlots}, c.position);
+  for (size_t slot = 0; slot < entries.size(); ++slot) {
+    entries[slot] |= c.starts[slot] << VKF_SLOT_ROW_BITS;
+    places.data[slot] -= c.starts[slot];
+  }
+  in.state = made.op.bind("state", state_of(c.position, entries));
   in.cache = made.op.bind("cache", floats(cache));
   RotaryAppendAttrs attrs;
   attrs.heads = u32(c.heads);
   attrs.kv_heads = u32(c.kv_heads);
   attrs.head_width = u32(c.width);
   attrs.rotary_width = u32(c.turned);
+  attrs.pairs = c.pairs;
   VKF_ASSIGN(const TensorId y, add_rotary_append(made.op.graph, in, attrs));
   made.op.name_output(y, "y");
-  const Array places = reference::filled({kSlots}, c.position);
-  VKF_ASSIGN(
-      const Array turned,
-      reference::rotary(x, table, places, {.heads = c.heads + c.kv_heads, .head_width = c.width}));
+  reference::RotaryOptions options{.heads = c.heads + c.kv_heads, .head_width = c.width};
+  if (c.pairs == RotaryPairs::kInterleaved) {
+    options.pairing = reference::RotaryPairing::kInterleaved;
+  }
+  VKF_ASSIGN(const Array turned, reference::rotary(x, table, places, options));
   Array queries = reference::filled({kSlots, q}, kUntouched);
   for (size_t slot = 0; slot < kLiveRows.size(); ++slot) {
     const auto from = turned.data.begin() + static_cast<int64_t>(slot) * line;
     std::copy_n(from, q, queries.data.begin() + static_cast<int64_t>(slot) * q);
     std::copy_n(from + q, 2 * kv,
-                cache.data.begin() + (kLiveRows[slot] * c.lines + c.position) * 2 * kv);
+                cache.data.begin() +
+                    (kLiveRows[slot] * c.lines + static_cast<int64_t>(places.data[slot])) * 2 * kv);
   }
   made.expected.emplace("y", Expected{std::move(queries), terms(2), 4});
   made.expected.emplace("cache", Expected{std::move(cache), terms(2), 4});
@@ -77,6 +89,22 @@ void rotary_append_cases(OperatorCases& cases) {
     cases.check(
         size_text({c.heads, c.kv_heads, c.width, c.turned}) + "-at-" + std::to_string(c.position),
         c.lines == 20, [=] { return rotary_append_case(c); });
+  }
+  const std::vector<uint32_t> starts = {0, 4, 13};
+  for (const auto pairs : {RotaryPairs::kHalves, RotaryPairs::kInterleaved}) {
+    const std::string name = pairs == RotaryPairs::kHalves ? "halves/" : "interleaved/";
+    for (const int64_t width : {2, 7, 31, 32, 33, 64, 80, 128, 256}) {
+      for (const int64_t turned : {int64_t{2}, width / 2 * 2}) {
+        const RotaryStep c{4, 2, width, turned, 64, 13, pairs, starts};
+        cases.test(name + size_text({4, 2, width, turned}), [=] { return rotary_append_case(c); });
+        if (width / 2 * 2 == 2) break;  // the same
+      }
+    }
+  }
+  for (const auto& [heads, width] : {std::pair{int64_t{1}, int64_t{2}}, {12, 64}}) {
+    const RotaryStep c{heads, heads, width, width, 64, 13, RotaryPairs::kHalves, starts};
+    cases.test("heads/" + size_text({heads, heads, width, width}),
+               [=] { return rotary_append_case(c); });
   }
   cases.time_graph("llama-134m decode", "slots=1 lines=1024 heads=12 width=64",
                    rotary_append_graph);

@@ -1,11 +1,11 @@
 #include "vkformer/attention_view.h"
 
+#include "attention_view/attention_grid.h"
+#include "attention_view/attention_html.h"
+#include "attention_view/attention_maps.h"
+#include "attention_view/attention_overlay.h"
 #include "base/check.h"
 #include "base/guarded.h"
-#include "image/attention_grid.h"
-#include "image/attention_html.h"
-#include "image/attention_maps.h"
-#include "image/attention_overlay.h"
 #include "image/picture_processor.h"
 
 namespace vkformer {

@@ -1,8 +1,8 @@
 #include "vkformer/heat_map.h"
 
+#include "attention_view/heat_map.h"
 #include "base/check.h"
 #include "base/guarded.h"
-#include "image/heat_map.h"
 
 namespace vkformer {
 

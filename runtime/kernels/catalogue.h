@@ -19,6 +19,9 @@ enum KernelFeature : uint32_t {
   kFeature_matrix = 1u << 3,
   kFeature_matrix2 = 1u << 4,
   kFeature_tables = 1u << 5,  // arrays of buffers, indexed (descriptor indexing)
+  // No need of a device: only the strategies of software/ choose it.
+  kFeature_software = 1u << 6,
+  kFeature_absent = 1u << 7,  // this build left it out; it has no words
 };
 
 // Named <op>_<strategy>__<in>_<weight>_<acc>[_<feature>]; shaders list theirs.

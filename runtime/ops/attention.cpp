@@ -5,25 +5,18 @@
 #include <cmath>
 
 #include "base/message.h"
-#include "ops/attention_loads.h"
 #include "ops/attention_step.h"
+#include "ops/attention_strategy.h"
 #include "ops/attention_units.h"
 #include "ops/key_walk.h"
 #include "ops/row_kernel.h"
 #include "ops/score_kinds.h"
+#include "software/strategies.h"
 
 namespace vkformer {
 namespace {
 
-constexpr uint32_t kQueriesPerGroup = 8;  // of the tiled strategy
-// What one lane of the lanes strategy keeps in registers makes code that grows with it, and so does
-// the time to compile it: two queries a lane up to E + Ev columns, one beyond.
-constexpr uint32_t kMostPairedWidths = 192;
-constexpr uint32_t kMostRelatedPairs = 64;  // of E or Ev, the same with relative positions
-// Queries from which the faster pairs repay the time that they take longer to compile.
-constexpr uint32_t kLeastPaired = 64;
 constexpr uint32_t kMostQueries = 65535 * 4;  // four a workgroup, at the least
-constexpr uint32_t kKeysBesides = 64;         // rounds of a lane that are not keys
 constexpr uint32_t kMostHeads = 65535;        // a push constant holds H and H / Hkv
 
 std::string attrs_text(const AttentionAttrs& a) {
@@ -49,10 +42,6 @@ std::string attrs_text(const AttentionAttrs& a) {
   return text;
 }
 
-bool counts_keys(const AttentionAttrs& a) {
-  return a.report == AttentionAttrs::Report::kVisitedKeys;
-}
-
 // Columns of a head in y.
 uint32_t result_width(const AttentionAttrs& a) {
   return counts_keys(a) ? 1 : a.value_width;
@@ -61,10 +50,6 @@ uint32_t result_width(const AttentionAttrs& a) {
 Shape default_shape(const AttentionAttrs& a) {
   if (counts_keys(a)) return {a.batch, a.heads, a.queries};
   return {a.batch, a.queries, static_cast<int64_t>(a.heads) * a.value_width};
-}
-
-bool is_sparse(const ScoreTermsParams& t) {
-  return (t.flags & (VKF_TERM_SPARSE | VKF_TERM_MASKED_QUERIES)) != 0;
 }
 
 // Attributes with every default filled in.
@@ -249,156 +234,33 @@ AttentionParams kernel_params(const AttentionAttrs& a) {
           .batch = a.batch};
 }
 
-// A strategy as a row of choices: its kernel, its queries per workgroup, its constants.
-struct Strategy {
-  KernelId kernel{};
-  uint32_t rows = 1;  // queries of a workgroup
-  SpecConstants spec;
-  uint32_t table_part_bytes = 0;  // of keys and values
-};
-
-// Lanes of the tiled strategy; 0: no kernel. Software devices stop a shader's loops after so many
-// rounds (row_kernel.h): a tile is a round for every quad or element of a head and for every key.
-uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a, bool quads) {
-  uint32_t lanes = attention_local_size(caps, a.value_width);
-  if (caps.device_class != DeviceClass::kSoftware) return lanes;
-  const uint32_t limit =
-      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
-  const uint64_t head = quads ? a.head_width / 4 : a.head_width;
-  const uint64_t keys = std::max(a.keys, a.most_visited);
-  // Relative positions multiply once more, with sparse terms for every query; their values are
-  // added key by key.
-  const uint32_t kinds = a.relative.kinds;
-  uint64_t times = 1;
-  if (kinds != 0) times = is_sparse(a.terms) ? 2 + 4 * kQueriesPerGroup : 2;
-  // A loop that leaves out masked keys counts twice.
-  const uint64_t masks = score_kinds(a.terms) != 0 ? 2 : 1;
-  const uint64_t adds = (kinds & VKF_RELATIVE_VALUES) != 0 ? 4 : masks;
-  const auto rounds = [&] { return (keys / lanes + 1) * (times * head + adds * lanes + 8); };
-  if (kinds != 0) lanes = std::clamp(kQueriesPerGroup, lanes, limit);
-  while (rounds() > kMostSoftwareIterations && 2 * lanes <= limit) lanes *= 2;
-  return rounds() > kMostSoftwareIterations ? 0 : lanes;
-}
-
-// Keys that a round of the lanes strategy takes, so few that no software device leaves its loops;
-// 0: none are few enough. Relative positions come key by key, and so do sparse terms: where a key
-// stands in a walk depends on the other queries of the group, and pairs of keys would with it.
-uint32_t keys_of_round(const AttentionAttrs& a, uint32_t kinds) {
-  const uint64_t keys = std::max(a.keys, a.most_visited);
-  if ((kinds & VKF_KIND_SPARSE) != 0 || a.relative.kinds != 0) {
-    return keys < kMostSoftwareIterations - kKeysBesides ? 1 : 0;
-  }
-  // Masks are read in a loop of its own, which skips what nobody sees.
-  const uint64_t loops = (kinds & VKF_KIND_MASKS) != 0 ? 3 : 1;
-  for (uint32_t round = 2; round <= 8; round *= 2) {
-    if (loops * (keys / round) < kMostSoftwareIterations - kKeysBesides - keys / 32) return round;
-  }
-  return 0;
-}
-
-// Whether the strategy of lanes knows these relative positions: a row is multiplied by all lanes at
-// once, which only keys in order allow, and every distance is a round of its loop.
-bool lanes_can_relate(const AttentionAttrs& a) {
-  if (a.relative.kinds == 0) return true;
-  return !is_sparse(a.terms) && (a.relative.kinds & VKF_RELATIVE_VALUES) == 0 &&
-         a.keys < kMostSoftwareIterations / 2 - kKeysBesides;
-}
-
-// Software devices pay as much for a load as for many products, so there every lane keeps whole
-// queries in registers; others share tiles in shared memory, and so do software devices without
-// 64-bit integers (SwiftShader), which keep arrays in memory. nullopt: tiles it is.
-std::optional<Strategy> pick_lanes(const DeviceCaps& caps, const AttentionAttrs& a) {
-  if (!loads_by_lanes(caps) || a.queries == 1 || !lanes_can_relate(a)) return std::nullopt;
-  const uint32_t lanes = caps.subgroup_size;
-  uint32_t kinds = score_kinds(a.terms);
-  const uint32_t round = keys_of_round(a, kinds);
-  if (round == 0) return std::nullopt;
-  if (a.keys % round != 0) kinds |= VKF_KIND_NEAR;  // the keys that a last round lacks are masked
-  const uint32_t width = std::max(a.head_width, a.value_width);
-  const bool few = a.relative.kinds != 0 ? width <= kMostRelatedPairs
-                                         : a.head_width + a.value_width <= kMostPairedWidths;
-  const uint32_t per_lane = a.queries >= kLeastPaired && few ? 2 : 1;
-  return Strategy{KernelId::attention_lanes__f32_f32_f32_subgroup_int64, lanes * per_lane,
-                  constants(AttentionLanesConstants{.local_size = lanes,
-                                                    .queries = per_lane,
-                                                    .width = a.head_width,
-                                                    .value_width = a.value_width,
-                                                    .kinds = kinds,
-                                                    .softcap = softcap_bits(a.softcap),
-                                                    .relative = a.relative.kinds,
-                                                    .counting = counts_keys(a),
-                                                    .keys = round,
-                                                    .run = elements_of_load(a)})};
-}
-
-// The tiled strategy with its rows handed round by quads, a value column to an invocation.
-bool takes_literal(const DeviceCaps& caps, const AttentionAttrs& a) {
-  const uint32_t most =
-      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
-  return caps.literal_tiles() && a.value_width <= most && !is_sparse(a.terms) &&
-         a.relative.kinds == 0 && !counts_keys(a);
-}
-
-// Keys and values pass by queries that stay, each row a buffer of its own: for the compiler that
-// wants literals, and heads of the one width that the kernel has literals for.
-std::optional<Strategy> pick_stationary(const DeviceCaps& caps, const AttentionAttrs& a) {
-  constexpr uint32_t kQueries = 4, kWidth = 64, kKeys = 4;
-  const auto whole = [](const HeadLayout& x) {
-    return (x.offset | x.batch_stride | x.head_stride | x.row_stride) % kWidth == 0;
-  };
-  const auto rows = [&](const HeadLayout& x) {
-    return (x.offset + uint64_t{a.batch} * x.batch_stride) / kWidth;
-  };
-  if (!caps.compiler.wants_literals || !caps.tables() || a.queries < kQueries ||
-      is_sparse(a.terms) || a.relative.kinds != 0 || counts_keys(a) || a.head_width != kWidth ||
-      a.value_width != kWidth || !whole(a.k) || !whole(a.v) ||
-      std::max(rows(a.k), rows(a.v)) > caps.compiler.max_table_parts) {
-    return std::nullopt;
-  }
-  uint32_t kinds = score_kinds(a.terms);
-  if (a.keys % kKeys != 0) kinds |= VKF_KIND_NEAR;  // the keys that a last round lacks are masked
-  return Strategy{
-      KernelId::attention_stationary__f32_f32_f32_tables, kQueries,
-      constants(AttentionStationaryConstants{.kinds = kinds, .softcap = softcap_bits(a.softcap)}),
-      kWidth * 4};
-}
-
-Result<Strategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
-                               Precision precision) {
+Result<AttentionStrategy> pick_strategy(const DeviceCaps& caps, const AttentionAttrs& a,
+                                        Precision precision) {
   if (const auto units = attention_units(caps, a, precision)) {
-    return Strategy{units->kernel(), units->rows(), attention_units_spec(caps, a, *units)};
+    return AttentionStrategy{units->kernel(), units->rows(), attention_units_spec(caps, a, *units)};
   }
-  if (std::optional<Strategy> lanes = pick_lanes(caps, a)) return *std::move(lanes);
-  if (std::optional<Strategy> stationary = pick_stationary(caps, a)) return *std::move(stationary);
-  const uint32_t rows = a.queries == 1 ? 1 : kQueriesPerGroup;
-  const bool quads = starts_in_quads(a);
-  const uint32_t local = tiled_local_size(caps, a, quads);
+  if (std::optional<AttentionStrategy> found = software_attention(caps, a)) {
+    return *std::move(found);
+  }
+  const uint32_t rows = a.queries == 1 ? 1 : kTiledQueries;
+  const uint32_t local = tiled_local_size(caps, a);
   if (local == 0) {
     return unsupported(message({"[attention] There is no kernel for ",
                                 std::max(a.keys, a.most_visited), " keys of width ", a.head_width,
                                 " on a software device; use a shorter sequence"}));
-  }
-  if (rows == kQueriesPerGroup && quads && takes_literal(caps, a)) {
-    // The other constants are literals there.
-    const AttentionTiledConstants literal{
-        .local_size = std::max(local, std::bit_ceil(a.value_width)),
-        .width = a.head_width,
-        .value_width = a.value_width,
-        .softcap = softcap_bits(a.softcap)};
-    return Strategy{KernelId::attention_literal__f32_f32_f32_subgroup, rows, constants(literal)};
   }
   const AttentionTiledConstants tiled{.local_size = local,
                                       .width = a.head_width,
                                       .value_width = a.value_width,
                                       .softcap = softcap_bits(a.softcap),
                                       .rows = rows,
-                                      .quads = quads,
+                                      .quads = starts_in_quads(a),
                                       .sparse = is_sparse(a.terms),
                                       .relative = a.relative.kinds,
                                       .counting = counts_keys(a)};
-  return Strategy{caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
-                                  : KernelId::attention_tiled__f32_f32_f32,
-                  rows, constants(tiled)};
+  return AttentionStrategy{caps.subgroup() ? KernelId::attention_tiled__f32_f32_f32_subgroup
+                                           : KernelId::attention_tiled__f32_f32_f32,
+                           rows, constants(tiled)};
 }
 
 // Pairs of a query and a key that groups of so many queries visit. Only the work of sparse terms
@@ -416,13 +278,36 @@ double pairs_of(const AttentionAttrs& a, uint32_t rows) {
 
 }  // namespace
 
+// Software devices stop a shader's loops after so many rounds (row_kernel.h): a tile is a round for
+// every quad or element of a head and for every key.
+uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a) {
+  uint32_t lanes = attention_local_size(caps, a.value_width);
+  if (caps.device_class != DeviceClass::kSoftware) return lanes;
+  const uint32_t limit =
+      std::min({caps.limits.max_invocations, caps.limits.max_group_size[0], 128u});
+  const uint64_t head = starts_in_quads(a) ? a.head_width / 4 : a.head_width;
+  const uint64_t keys = std::max(a.keys, a.most_visited);
+  // Relative positions multiply once more, with sparse terms for every query; their values are
+  // added key by key.
+  const uint32_t kinds = a.relative.kinds;
+  uint64_t times = 1;
+  if (kinds != 0) times = is_sparse(a.terms) ? 2 + 4 * kTiledQueries : 2;
+  // A loop that leaves out masked keys counts twice.
+  const uint64_t masks = score_kinds(a.terms) != 0 ? 2 : 1;
+  const uint64_t adds = (kinds & VKF_RELATIVE_VALUES) != 0 ? 4 : masks;
+  const auto rounds = [&] { return (keys / lanes + 1) * (times * head + adds * lanes + 8); };
+  if (kinds != 0) lanes = std::clamp(kTiledQueries, lanes, limit);
+  while (rounds() > kMostSoftwareIterations && 2 * lanes <= limit) lanes *= 2;
+  return rounds() > kMostSoftwareIterations ? 0 : lanes;
+}
+
 Status lower_attention(LowerContext& context, const Node& node) {
   const AttentionNodeAttrs& form = attrs_of<AttentionNodeAttrs>(node);
   if (const auto* step = std::get_if<AttentionStepAttrs>(&form)) {
     return lower_attention_step(context, node, *step);
   }
   const AttentionAttrs& a = std::get<AttentionAttrs>(form);
-  VKF_ASSIGN(const Strategy strategy, pick_strategy(context.caps, a, context.precision));
+  VKF_ASSIGN(const AttentionStrategy strategy, pick_strategy(context.caps, a, context.precision));
   Dispatch d = make_dispatch(node, strategy.kernel);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},

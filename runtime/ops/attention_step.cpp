@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "base/message.h"
-#include "ops/attention_loads.h"
 #include "ops/cache_format.h"
 #include "ops/row_kernel.h"
 #include "params/attention_merge.h"
+#include "software/strategies.h"
 
 namespace vkformer {
 namespace {
@@ -124,11 +124,6 @@ KeyParts split_keys(const DeviceCaps& caps, const AttentionStepAttrs& a, uint32_
   return {keys, (most + keys - 1) / keys};
 }
 
-// Sinks meet a query of their own, which the kernel of lanes does not know.
-bool takes_lanes(const DeviceCaps& caps, const AttentionStepAttrs& a) {
-  return loads_by_lanes(caps) && !a.sink_q_offset;
-}
-
 void merge_parts(LowerContext& context, const Node& node, const AttentionStepAttrs& a,
                  uint32_t parts, uint32_t count) {
   const auto slots = static_cast<uint32_t>(context.desc(node.inputs[0]).shape[0]);
@@ -148,64 +143,33 @@ void merge_parts(LowerContext& context, const Node& node, const AttentionStepAtt
   context.plan.dispatches.push_back(std::move(d));
 }
 
-// The kernel and its constants, but for those of the parts.
-// The kernel and its constants, of a cache in f32.
-Status choose_kernel(LowerContext& context, const AttentionStepAttrs& a, const KeyParts& parts,
-                     uint32_t most, bool rolls, Dispatch& d) {
-  const uint32_t cross = a.source == AttentionStepAttrs::Source::kCross ? 1u : 0u;
-  if (takes_lanes(context.caps, a)) {
-    d.kernel = KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64;
-    d.set_constants(AttentionDecodeLanesConstants{.local_size = context.caps.subgroup_size,
-                                                  .width = a.head_width,
-                                                  .value_width = a.value_width,
-                                                  .cross = cross,
-                                                  .run = widest_load(a.head_width | a.value_width),
-                                                  .rolls = rolls,
-                                                  .softcap = softcap_bits(a.softcap),
-                                                  .heads = folded_heads(a),
-                                                  .part_keys = parts.keys,
-                                                  .parts = parts.count});
-    return {};
+// The kernel and its constants for a step over up to `most` keys.
+Status choose_kernel(const DeviceCaps& caps, const AttentionStepAttrs& a,
+                     const AttentionStepLaunch& launch, uint32_t most, Dispatch& d) {
+  if (software_attention_step(caps, a, launch, d)) return {};
+  if (launch.format == CacheFormat::kF32) {
+    d.kernel = caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup
+                               : KernelId::attention_decode__f32_f32_f32;
+  } else {
+    d.kernel = caps.subgroup() ? KernelId::attention_decode__f32_packed_f32_subgroup
+                               : KernelId::attention_decode__f32_packed_f32;
   }
-  d.kernel = context.caps.subgroup() ? KernelId::attention_decode__f32_f32_f32_subgroup
-                                     : KernelId::attention_decode__f32_f32_f32;
   VKF_ASSIGN(const uint32_t lanes,
-             step_local_size(context.caps, a, parts.keys > 0 ? parts.keys : most));
-  d.set_constants(AttentionDecodeConstants{.local_size = lanes,
-                                           .width = a.head_width,
-                                           .value_width = a.value_width,
-                                           .cross = cross,
-                                           .queries = a.sink_q_offset ? 2u : 1u,
-                                           .rolls = rolls,
-                                           .softcap = softcap_bits(a.softcap),
-                                           .heads = folded_heads(a),
-                                           .part_keys = parts.keys,
-                                           .parts = parts.count,
-                                           .quads = (a.head_width | a.value_width) % 4 == 0});
+             step_local_size(caps, a, launch.part_keys > 0 ? launch.part_keys : most));
+  d.set_constants(
+      AttentionDecodeConstants{.local_size = lanes,
+                               .width = a.head_width,
+                               .value_width = a.value_width,
+                               .cross = a.source == AttentionStepAttrs::Source::kCross ? 1u : 0u,
+                               .queries = a.sink_q_offset ? 2u : 1u,
+                               .rolls = launch.rolls,
+                               .softcap = softcap_bits(a.softcap),
+                               .heads = launch.heads,
+                               .part_keys = launch.part_keys,
+                               .parts = launch.parts,
+                               .quads = (a.head_width | a.value_width) % 4 == 0,
+                               .cache_format = static_cast<uint32_t>(launch.format)});
   return {};
-}
-
-// The same with another format of the cache.
-template <class Constants>
-void set_cache_format(Dispatch& d, CacheFormat format) {
-  auto fields = d.constants_as<Constants>();
-  fields.cache_format = static_cast<uint32_t>(format);
-  d.set_constants(fields);
-}
-
-// The variant of a kernel where the cache is packed.
-void take_packed(const TensorDesc& kv, const AttentionStepAttrs& a, Dispatch& d) {
-  const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
-  const CacheFormat format = cache_format(kv, line).value();
-  if (format == CacheFormat::kF32) return;
-  if (d.kernel == KernelId::attention_decode_lanes__f32_f32_f32_subgroup_int64) {
-    d.kernel = KernelId::attention_decode_lanes__f32_packed_f32_subgroup_int64;
-    return set_cache_format<AttentionDecodeLanesConstants>(d, format);
-  }
-  d.kernel = d.kernel == KernelId::attention_decode__f32_f32_f32
-                 ? KernelId::attention_decode__f32_packed_f32
-                 : KernelId::attention_decode__f32_packed_f32_subgroup;
-  set_cache_format<AttentionDecodeConstants>(d, format);
 }
 
 }  // namespace
@@ -298,8 +262,13 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
   const uint32_t most = most_keys(params);
   const KeyParts parts = split_keys(context.caps, a, most);
   Dispatch d = make_dispatch(node, KernelId::attention_decode__f32_f32_f32);
-  VKF_CHECK(choose_kernel(context, a, parts, most, params.lines < params.positions, d));
-  take_packed(kv, a, d);
+  const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
+  const AttentionStepLaunch launch{.rolls = params.lines < params.positions,
+                                   .heads = folded_heads(a),
+                                   .part_keys = parts.keys,
+                                   .parts = parts.count,
+                                   .format = cache_format(kv, line).value()};
+  VKF_CHECK(choose_kernel(context.caps, a, launch, most, d));
   uint32_t result = node.outputs[0];
   const auto slots = static_cast<uint32_t>(q.shape[0]);
   if (parts.keys > 0) {

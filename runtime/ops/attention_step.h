@@ -17,6 +17,7 @@
 
 #include <variant>
 
+#include "base/matrix_format.h"
 #include "ops/attention.h"
 #include "params/decode_state.h"
 #include "plan/device_caps.h"
@@ -54,6 +55,15 @@ struct AttentionStepAttrs {
   // Column of the first query head that meets the sinks once keys are left out; q_offset where
   // nothing is turned.
   std::optional<uint32_t> sink_q_offset;
+};
+
+// What a step's kernels are launched with, besides its attributes.
+struct AttentionStepLaunch {
+  bool rolls = false;      // the cache has fewer lines than positions
+  uint32_t heads = 1;      // query heads of a workgroup
+  uint32_t part_keys = 0;  // keys of a part; 0: there is one part
+  uint32_t parts = 1;
+  CacheFormat format = CacheFormat::kF32;
 };
 
 // What a node of operator attention carries.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/attention_loads.h"
+#include "ops/attention_strategy.h"
 #include "ops/score_kinds.h"
 
 namespace vkformer {

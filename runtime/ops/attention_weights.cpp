@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/message.h"
-#include "ops/attention_loads.h"
+#include "ops/attention_strategy.h"
 #include "ops/row_kernel.h"
 #include "ops/score_kinds.h"
 

@@ -4,6 +4,7 @@
 #include "ops/attention.h"
 #include "ops/row_op.h"
 #include "params/lsh.h"
+#include "software/strategies.h"
 
 namespace vkformer {
 namespace {
@@ -127,11 +128,8 @@ Status lower_lsh_hash(LowerContext& context, const Node& node) {
   }
   // An invocation is a token here, so that a workgroup is as wide as a row of tokens.
   const uint32_t local = row_local_size(context.caps, a.tokens);
-  const bool together = context.caps.device_class == DeviceClass::kSoftware &&
-                        context.caps.subgroup() && local == context.caps.subgroup_size &&
-                        (local == 4 || local == 8);
-  Dispatch d = make_dispatch(node, together ? KernelId::lsh_hash_token__f32_f32_u32_subgroup
-                                            : KernelId::lsh_hash_token__f32_f32_u32);
+  Dispatch d = make_dispatch(
+      node, software_lsh_hash(context.caps, local).value_or(KernelId::lsh_hash_token__f32_f32_u32));
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},
                 {has_mask ? node.inputs[2] : node.inputs[0], Access::kRead},

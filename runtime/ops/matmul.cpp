@@ -333,7 +333,7 @@ Status lower_matmul(LowerContext& context, const Node& node) {
   const auto& attrs = attrs_of<MatmulNodeAttrs>(node);
   const Shape& a = context.desc(node.inputs[0]).shape;
   const auto k = static_cast<uint64_t>(a[a.size() - (attrs.matmul.trans_a ? 2 : 1)]);
-  // Every kernel for software devices takes 4 steps of K in a round.
+  // Every kernel that a software device may run takes 4 steps of K in a round.
   if (leaves_loops(context.caps, k / 4 + 4)) {
     return unsupported(
         message({"[matmul] There is no kernel for K = ", k,

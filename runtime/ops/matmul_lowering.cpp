@@ -36,18 +36,8 @@ MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps, P
 
 uint32_t parts_of_k(const MatmulProblem& problem, const DeviceCaps& caps,
                     const MatmulChoice& choice) {
-  constexpr uint32_t kMostParts = 8, kLeastSteps = 256;  // fewer are not worth the second pass
-  const MatmulParams& p = problem.params;
-  if (choice.strategy == MatmulStrategy::kStationary) {
-    return (p.activation & kActivationGate) != 0 ? 1 : 0;  // Y has no room for a gate's sums
-  }
-  if (choice.strategy != MatmulStrategy::kTiled) return 0;
-  const uint64_t blocks = blocks_of(problem, tiled_block(problem, choice));
-  const uint64_t wanted = blocks_wanted(caps);
-  if (blocks == 0 || blocks >= wanted || p.m > caps.limits.max_group_count[1]) return 0;
-  const uint32_t parts = std::min({static_cast<uint32_t>(wanted / blocks), p.k / kLeastSteps,
-                                   kMostParts, caps.limits.max_group_count[2] / problem.batch});
-  return parts > 1 ? parts : 0;
+  const MatmulStrategyRow& row = strategy_row(choice.strategy);
+  return row.parts != nullptr ? row.parts(problem, caps, choice) : 0;
 }
 
 PartsLayout parts_layout(const MatmulProblem& problem, uint32_t parts) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/software/matmul_software.h"
 #include "params/activation.h"
+#include "software/strategies.h"
 
 namespace vkformer {
 namespace {
@@ -94,6 +94,18 @@ void launch_tiled(Dispatch& d, const MatmulCall& call, const MatmulChoice& choic
   set_live(d, problem, 1, block);
 }
 
+uint32_t tiled_parts(const MatmulProblem& problem, const DeviceCaps& caps,
+                     const MatmulChoice& choice) {
+  constexpr uint32_t kMostParts = 8, kLeastSteps = 256;  // fewer are not worth the second pass
+  const MatmulParams& p = problem.params;
+  const uint64_t blocks = blocks_of(problem, tiled_block(problem, choice));
+  const uint64_t wanted = blocks_wanted(caps);
+  if (blocks == 0 || blocks >= wanted || p.m > caps.limits.max_group_count[1]) return 0;
+  const uint32_t parts = std::min({static_cast<uint32_t>(wanted / blocks), p.k / kLeastSteps,
+                                   kMostParts, caps.limits.max_group_count[2] / problem.batch});
+  return parts > 1 ? parts : 0;
+}
+
 // Whether blocks are whole shares of whole units, and fit.
 bool units_run(const MatmulChoice& c, const DeviceCaps& caps) {
   if (!caps.matrix() || c.lanes >= caps.matrix_units.size()) return false;
@@ -142,7 +154,7 @@ void launch_units(Dispatch& d, const MatmulCall& call, const MatmulChoice& choic
 
 const MatmulStrategyRow& strategy_row(MatmulStrategy strategy) {
   static constexpr MatmulStrategyRow kRowsRow{rows_run, rows_take, launch_rows};
-  static constexpr MatmulStrategyRow kTiledRow{tiled_runs, tiled_takes, launch_tiled};
+  static constexpr MatmulStrategyRow kTiledRow{tiled_runs, tiled_takes, launch_tiled, tiled_parts};
   static constexpr MatmulStrategyRow kUnitsRow{units_run, units_take, launch_units};
   switch (strategy) {
     case MatmulStrategy::kRows:

@@ -21,6 +21,9 @@ struct MatmulStrategyRow {
   bool (*takes)(const MatmulCall& call, const MatmulChoice& choice);
   // Kernel, constants and groups. With parts > 0 the result is sums of parts (parts_of_k).
   void (*launch)(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t parts);
+  // parts_of_k; absent: K is never in parts.
+  uint32_t (*parts)(const MatmulProblem& problem, const DeviceCaps& caps,
+                    const MatmulChoice& choice) = nullptr;
 };
 
 // The row of a strategy.

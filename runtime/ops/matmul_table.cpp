@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ops/matmul_strategy.h"
-#include "ops/software/matmul_software.h"
+#include "software/strategies.h"
 
 namespace vkformer {
 namespace {
@@ -61,9 +61,10 @@ void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
 }  // namespace
 
 std::vector<MatmulTableRow> matmul_table(const DeviceCaps& caps, Precision precision) {
-  if (caps.device_class == DeviceClass::kSoftware) return software_matmul_table(caps);
+  const bool software = caps.device_class == DeviceClass::kSoftware;
+  if (software && has_software_strategies()) return software_matmul_table(caps);
   std::vector<MatmulTableRow> table{{kFewest}, {kFew}};
-  if (precision == Precision::kF16 && caps.matrix()) add_units(table, caps);
+  if (precision == Precision::kF16 && caps.matrix() && !software) add_units(table, caps);
   add_tiled(table, caps);
   return table;
 }
@@ -93,7 +94,7 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
   DeviceCaps untuned = caps;
   untuned.tuned_matmul = {};
   std::vector<MatmulChoice> list{matmul_choice(untuned, m, MatrixFormat::kF32, precision)};
-  const bool software = caps.device_class == DeviceClass::kSoftware;
+  const bool software = caps.device_class == DeviceClass::kSoftware && has_software_strategies();
   if (m <= kMostFewRows) {
     for (const auto& [lanes, slices] :
          {std::pair{4, 1}, {8, 1}, {4, 2}, {8, 4}, {16, 4}, {16, 8}}) {
@@ -102,17 +103,8 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
                     caps);
     }
   }
-  if (m <= kStreamedRows) add_candidate(list, {m, kStream}, caps);
-  add_candidate(list, {m, kLiteral, static_cast<uint8_t>(m == 1 ? 1 : 8)}, caps);
-  add_candidate(list, {m, kSlabs, 4}, caps);
-  if (m > kMostFewRows) add_candidate(list, {m, kStationary}, caps);
-  for (const auto& [rows, groups] : {std::pair{8, 1}, {16, 1}, {24, 1}, {32, 1}, {8, 2}, {14, 2}}) {
-    // A tile of more than twice the rows computes more that nobody wants than it saves.
-    if (static_cast<uint32_t>(rows) <= std::max(8u, 2 * m)) {
-      add_candidate(list, {m, kWide, static_cast<uint8_t>(rows), static_cast<uint8_t>(groups)},
-                    caps);
-    }
-  }
+  for (const MatmulChoice& choice : software_matmul_candidates(m))
+    add_candidate(list, choice, caps);
   if (!software) {
     add_candidate(list, {m, kTiled, 32}, caps);
     add_candidate(list, {m, kTiled, 64}, caps);

@@ -269,7 +269,7 @@ Result<std::vector<std::vector<Answer>>> answer_questions(TaskModel& task,
     }
     return {};
   };
-  VKF_CHECK(run_batches(token_counts(reading.rows), task.batch(), run));
+  VKF_CHECK(run_batches(token_counts(reading.rows), task.batch, run));
   std::vector<std::vector<Answer>> answers(questions.size());
   for (size_t i = 0; i < found.size(); ++i) {
     for (Answer& answer : found[i]) {

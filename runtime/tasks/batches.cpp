@@ -49,7 +49,7 @@ Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::st
   const std::string name = "[text " + std::to_string(index + 1) + "]";
   EncodeOptions options;
   options.special_tokens = special_tokens;
-  if (task.options.long_text == LongText::kTruncate) {
+  if (task.long_text == LongText::kTruncate) {
     options.truncation.mode = TruncationMode::kToLength;
     options.truncation.max_length = static_cast<int32_t>(std::min<int64_t>(limit, INT32_MAX));
   }
@@ -79,12 +79,12 @@ Result<std::vector<Encoding>> encode_task_texts(const TaskModel& task,
 
 size_t logits_batch(const TaskModel& task, const std::vector<size_t>& lengths) {
   const ModelFacts& facts = task.facts();
-  if (facts.head != HeadKind::kMasked && facts.head != HeadKind::kLanguage) return task.batch();
+  if (facts.head != HeadKind::kMasked && facts.head != HeadKind::kLanguage) return task.batch;
   size_t longest = kLengthStep;
   for (size_t length : lengths) longest = std::max(longest, length + kLengthStep);
   const int64_t vocab = std::max({int64_t{1}, facts.source_vocab, facts.target_vocab});
   const size_t row_bytes = longest * static_cast<size_t>(vocab) * sizeof(float);
-  return std::clamp<size_t>(kMostLogitBytes / row_bytes, 1, task.batch());
+  return std::clamp<size_t>(kMostLogitBytes / row_bytes, 1, task.batch);
 }
 
 std::vector<size_t> token_counts(const std::vector<Encoding>& encodings) {

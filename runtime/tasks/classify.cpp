@@ -74,7 +74,7 @@ Result<std::vector<std::vector<LabelScore>>> classify_texts(TaskModel& task,
     }
     return {};
   };
-  VKF_CHECK(run_batches(token_counts(encodings), task.batch(), run));
+  VKF_CHECK(run_batches(token_counts(encodings), task.batch, run));
   return labels;
 }
 
@@ -101,7 +101,7 @@ Result<std::vector<std::vector<Entity>>> find_entities(TaskModel& task,
     }
     return {};
   };
-  VKF_CHECK(run_batches(token_counts(encodings), task.batch(), run));
+  VKF_CHECK(run_batches(token_counts(encodings), task.batch, run));
   return entities;
 }
 
@@ -109,8 +109,8 @@ Result<std::vector<std::vector<LabelScore>>> classify_pictures(TaskModel& task,
                                                                std::span<const Picture> pictures,
                                                                int top) {
   std::vector<std::vector<LabelScore>> labels;
-  for (size_t begin = 0; begin < pictures.size(); begin += task.batch()) {
-    const size_t count = std::min(task.batch(), pictures.size() - begin);
+  for (size_t begin = 0; begin < pictures.size(); begin += task.batch) {
+    const size_t count = std::min(task.batch, pictures.size() - begin);
     TensorMap inputs;
     VKF_ASSIGN(inputs["pixel_values"], task.pictures->process(pictures.subspan(begin, count)));
     VKF_ASSIGN(const TensorMap outputs, task.session->run(inputs, {}));

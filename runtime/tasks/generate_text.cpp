@@ -300,7 +300,7 @@ Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
       continue;
     std::swap(alone[i], lengths[i]);
   }
-  VKF_CHECK(run_batches(lengths, task.batch(), run));
+  VKF_CHECK(run_batches(lengths, task.batch, run));
   VKF_CHECK(run_batches(alone, 1, run));
   return results;
 }
@@ -344,8 +344,8 @@ Result<std::vector<std::string>> caption_pictures(TaskModel& task,
   VKF_ASSIGN(const GenerateOptions settings, generation_settings(task, options));
   const size_t prompt = std::max<size_t>(1, settings.decoder_prompt.size());
   std::vector<std::string> texts;
-  for (size_t begin = 0; begin < pictures.size(); begin += task.batch()) {
-    const size_t count = std::min(task.batch(), pictures.size() - begin);
+  for (size_t begin = 0; begin < pictures.size(); begin += task.batch) {
+    const size_t count = std::min(task.batch, pictures.size() - begin);
     TensorMap inputs;
     VKF_ASSIGN(inputs["pixel_values"], task.pictures->process(pictures.subspan(begin, count)));
     VKF_ASSIGN(const Generation found, task.session->generate(inputs, settings));

@@ -115,7 +115,8 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
   VKF_CHECK(check_options(options));
   const FileStore& files = *HandleAccess::impl(source);
   auto made = std::make_unique<TaskModel>();
-  made->options = options;
+  made->batch = static_cast<size_t>(options.batch);
+  made->long_text = options.long_text;
   VKF_ASSIGN(made->model, load_model(HandleAccess::impl(device), files, options.model));
   VKF_CHECK(check_task(made->model->info(), task));
   VKF_ASSIGN(made->config, JsonConfig::load_from(files, "config.json"));

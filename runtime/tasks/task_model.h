@@ -12,7 +12,8 @@
 namespace vkformer {
 
 struct TaskModel {
-  TaskOptions options;
+  size_t batch = 1;  // inputs that run together at most
+  LongText long_text = LongText::kError;
   std::shared_ptr<const LoadedModel> model;
   std::unique_ptr<SessionState> session;
   std::unique_ptr<const TokenizerEngine> tokenizer;  // where texts go in or out
@@ -30,7 +31,6 @@ struct TaskModel {
   const ModelFacts& facts() const { return model->family().facts(); }
   // Tokens that one input may have; `wanted` (0: no wish) can only lower it.
   int64_t token_limit(int64_t wanted = 0) const;
-  size_t batch() const { return static_cast<size_t>(options.batch); }
 };
 
 // Loads `source` for one task of model_tasks(). A model that cannot do it is kUnsupported, and the

@@ -205,12 +205,12 @@ Result<std::vector<std::string>> transcribe_sounds(TaskModel& task, std::span<co
   }
   const std::span<const SoundWindow> all(windows), first(first_windows);
   const bool unknown = std::find(prompt.begin(), prompt.end(), kUnknown) != prompt.end();
-  for (size_t begin = 0; unknown && begin < first.size(); begin += task.batch()) {
+  for (size_t begin = 0; unknown && begin < first.size(); begin += task.batch) {
     VKF_CHECK(hear_languages(task, recordings,
-                             first.subspan(begin, std::min(task.batch(), first.size() - begin))));
+                             first.subspan(begin, std::min(task.batch, first.size() - begin))));
   }
   for (size_t begin = 0; begin < windows.size();) {
-    const size_t end = run_end(recordings, windows, begin, task.batch());
+    const size_t end = run_end(recordings, windows, begin, task.batch);
     VKF_CHECK(transcribe_windows(task, recordings, all.subspan(begin, end - begin), options));
     begin = end;
   }

@@ -7,8 +7,7 @@
 #include <thread>
 
 #include "base/message.h"
-#include "kernels/buffer_chains.h"
-#include "kernels/specialize.h"
+#include "software/compiler.h"
 #include "vulkan/buffer_tables.h"
 
 namespace vkformer {
@@ -45,6 +44,9 @@ Status check_kernel(std::string_view name, uint32_t features, const KernelInterf
     return unsupported(quoted(name) +
                        " needs VK_NV_cooperative_matrix2, which is not in use; choose another "
                        "kernel");
+  }
+  if ((features & kFeature_absent) != 0) {
+    return unsupported(quoted(name) + " was left out of this build; choose another kernel");
   }
   if (!tier_ok) {
     return unsupported(message({quoted(name), " needs a higher tier than '", choice_name(caps.tier),
@@ -258,10 +260,10 @@ Result<const PipelineStore::Kernel*> PipelineStore::kernel(KernelId id) {
 Result<VkPipeline> PipelineStore::make_literal_pipeline(KernelId id, const Kernel& kernel,
                                                         std::span<const uint32_t> spec) {
   const std::string name = kernel_name(id);
-  auto words = specialize_spirv(words_of(id), spec);
+  auto words = literal_module(words_of(id), spec);
   if (!words) return words.error().with_context(quoted(name));
   Kernel literal = kernel;
-  VKF_ASSIGN(literal.module, make_module(share_buffer_chains(*words), name));
+  VKF_ASSIGN(literal.module, make_module(*words, name));
   Result<VkPipeline> made = make_pipeline(literal, kernel_info(id), {});
   context_.api.DestroyShaderModule(context_.device, literal.module, context_.allocator);
   return made;

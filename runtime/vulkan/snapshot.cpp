@@ -1,8 +1,8 @@
 #include "vulkan/snapshot.h"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "software/compiler.h"
 #include "vulkan/buffer_tables.h"
 #include "vulkan/context.h"
 #include "vulkan/matrix_units.h"
@@ -160,7 +160,8 @@ void ask_features(const InstanceApi& api, Snapshot& s, PropertyChain& chain) {
   s.caps.has_matrix2 = matrix2.whole();
 }
 
-// What the device has and this build lacks kernels for (VKFORMER_TIER, VKFORMER_INT64).
+// What the device has and this build lacks kernels for (VKFORMER_TIER, VKFORMER_INT64,
+// VKFORMER_WITH_SOFTWARE_KERNELS).
 void leave_out_absent(Snapshot& s) {
 #ifdef VKFORMER_WITHOUT_SUBGROUP
   s.subgroup = false;
@@ -259,19 +260,6 @@ void describe(Snapshot& s) {
   if (!s.unusable.empty()) s.info.notes.push_back("cannot be used: " + s.unusable);
 }
 
-// What is known of the compilers of software drivers (docs/devices.md).
-void describe_compiler(DeviceCaps& caps) {
-  if (caps.device_class != DeviceClass::kSoftware) return;
-  caps.compiler.wants_literals = caps.driver.find("SwiftShader") != std::string::npos;
-  const size_t at = caps.driver.find("Mesa ");
-  if (at == std::string::npos) return;
-  const int version = std::atoi(caps.driver.c_str() + at + 5);
-  // Mesa's lavapipe from 23 on keeps loads from uniform addresses scalar; at 25.0 each is still a
-  // loop of its own, at 26.2 it is not.
-  caps.compiler.fast_uniform_loads = version >= 23;
-  caps.compiler.streams_uniform_loads = version >= 26;
-}
-
 // The part of DeviceInfo that clamping changes.
 void mirror_limits(Snapshot& s) {
   s.info.subgroup_size = s.caps.subgroup_size;
@@ -341,7 +329,7 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     leave_out_absent(s);
     s.leave_out_unsized_units();
     describe_driver(chain, s);
-    describe_compiler(s.caps);
+    describe_software_compiler(s.caps);
   }
   describe(s);
   s.caps.tier = s.best_tier();

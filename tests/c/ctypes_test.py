@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """The C interface from another language: g2p end to end through ctypes and nothing else.
 
-    ctypes_test.py LIBRARY MODEL_DIRECTORY HEADER
+    ctypes_test.py LIBRARY MODEL_DIRECTORY HEADERS
 
-Numbers are taken from the header's text, structs are written as a binding would write them."""
+Numbers are taken from the text of the headers in the folder HEADERS, structs are written as a binding would write them."""
 import ctypes
 import os
 import re
 import sys
 from ctypes import (POINTER, Structure, byref, c_char_p, c_double, c_float, c_int32, c_int64,
                     c_size_t, c_uint32, c_uint64, c_void_p, sizeof)
+from pathlib import Path
 
 WORDS = [b"attention", b"all"]
 PHONEMES = ["AH0 T EH1 N SH AH0 N", "AO1 L"]
@@ -83,9 +84,10 @@ def sized(struct, **fields):
 class Vkformer:
     """Calls functions by name; what returns a vkf_status raises Failure."""
 
-    def __init__(self, library, header):
+    def __init__(self, library, headers):
         self.library = ctypes.CDLL(library)
-        text = re.sub(r"//[^\n]*", "", open(header, encoding="utf-8").read())
+        text = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(headers).glob("*.h")))
+        text = re.sub(r"//[^\n]*", "", text)
         self.returns = {name: kind.replace(" ", "") for kind, name in
                         re.findall(r"VKFORMER_API\s+([\w\s]+?[\s*]+)(vkf_\w+)\(", text)}
         self.constants = {name: int(value) for name, value in
@@ -180,9 +182,9 @@ def attention_rows(vkf, session, tokenizer):
 
 
 def main():
-    library, model_directory, header = sys.argv[1:]
+    library, model_directory, headers = sys.argv[1:]
     directory = model_directory.encode()
-    vkf = Vkformer(library, header)
+    vkf = Vkformer(library, headers)
     assert vkf.plain("vkf_api_version") == 1
     vkf.fails("VKF_NOT_FOUND", "/nonexistent", vkf.make, "vkf_tokenizer_load", b"/nonexistent")
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Public headers compile by themselves, as C++20 and C++23, with every compiler that is there,
-# without exceptions and RTTI; vkformer.h compiles as C99, C11 and C++ and has no hidden padding, so
-# that fields can be added behind it; what it declares is what the library exports.
+# without exceptions and RTTI; vkformer.h and each header of c/ compile alone as C99, C11 and C++ and
+# have no hidden padding, so that fields can be added at the end; what they declare is what the
+# library exports.
 #
 #   tests/c/headers.sh SOURCE_DIR LIBRARY [VULKAN_INCLUDE]
 set -euo pipefail
@@ -29,13 +30,13 @@ compile() {
 check_compiler() {
   local standard header
   for standard in c++20 c++2b; do
-    for header in "$include"/vkformer/*.h; do
-      compile "#include <vkformer/${header##*/}>" "$1" -x c++ -std="$standard" -fno-exceptions -fno-rtti
+    for header in "$include"/vkformer/*.h "$include"/vkformer/c/*.h; do
+      compile "#include <${header#"$include"/}>" "$1" -x c++ -std="$standard" -fno-exceptions -fno-rtti
     done
   done
   for standard in c99 c11; do
-    for header in vkformer vkformer_conformance; do
-      compile "#include <vkformer/$header.h>" "$2" -x c -std="$standard" -pedantic -Wpadded
+    for header in "$include"/vkformer/vkformer*.h "$include"/vkformer/c/*.h; do
+      compile "#include <${header#"$include"/}>" "$2" -x c -std="$standard" -pedantic -Wpadded
     done
   done
   compile $'#include <vkformer/vkformer.h>\n#include <vkformer/vulkan_interop.h>' "$1" -x c++ -std=c++20
@@ -50,7 +51,7 @@ else
   printf 'headers: Skipped clang: it is not installed.\n'
 fi
 
-sed 's,//.*,,' "$include/vkformer/vkformer.h" | tr '\n' ' ' |
+cat "$include"/vkformer/c/*.h | sed 's,//.*,,' | tr '\n' ' ' |
   grep -oE 'VKFORMER_API [^;]*\bvkf_[a-z0-9_]+\(' | grep -oE 'vkf_[a-z0-9_]+\($' | tr -d '(' |
   sort -u >"$work/declared"
 nm -D --defined-only --without-symbol-versions "$library" | awk '$3 ~ /^vkf_/ { print $3 }' | sort -u >"$work/exported"

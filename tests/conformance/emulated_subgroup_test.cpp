@@ -1,78 +1,8 @@
-// Subgroups of sizes that no device here has: the kernels' own algorithm over emulated operations
-// (tests/emulated), planned as for a GPU of that size.
-#include <algorithm>
-#include <fstream>
-#include <iterator>
-
-#include "conformance/planted.h"
-#include "vkformer/conformance.h"
-#include "vulkan/device_impl.h"
+// Kernels with subgroup operations for GPUs, with emulated subgroups of many sizes.
+#include "conformance/emulated_subgroups.h"
 
 namespace vkformer::testing {
 namespace {
-
-constexpr uint32_t kSizeConstant = 60;  // emulated_subgroup.glsl
-// The opcodes of SPIR-V specification 1.6, section 3.49, and its decoration of constants.
-constexpr uint16_t kDecorate = 71, kConstant = 43, kSpecConstant = 50;
-constexpr uint32_t kSpecId = 1;
-
-std::vector<uint32_t> read_words(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-  std::vector<uint32_t> words(bytes.size() / 4);
-  std::copy_n(bytes.data(), words.size() * 4, reinterpret_cast<char*>(words.data()));
-  REQUIRE_MESSAGE(words.size() > 5, path.string());
-  return words;
-}
-
-// The constant becomes a plain one of that value: plans know nothing of it.
-void set_size(std::vector<uint32_t>& words, uint32_t size) {
-  uint32_t constant = 0;
-  for (const size_t at : places_of(words, kDecorate)) {
-    if (words[at + 2] != kSpecId || words[at + 3] != kSizeConstant) continue;
-    constant = words[at + 1];
-    words.erase(words.begin() + static_cast<ptrdiff_t>(at),
-                words.begin() + static_cast<ptrdiff_t>(at) + 4);
-    break;
-  }
-  int changed = 0;
-  for (const size_t at : places_of(words, kSpecConstant)) {
-    if (words[at + 2] != constant) continue;
-    words[at] = 4u << 16 | kConstant;
-    words[at + 3] = size;
-    ++changed;
-  }
-  REQUIRE(changed == 1);
-}
-
-PlantedKernels emulated_kernels(uint32_t size) {
-  PlantedKernels kernels;
-  for (const auto& entry : std::filesystem::directory_iterator(VKFORMER_EMULATED_DIR)) {
-    if (entry.path().extension() != ".spv") continue;
-    std::vector<uint32_t> words = read_words(entry.path());
-    set_size(words, size);
-    kernels[kernel_named(entry.path().stem().string())] = std::move(words);
-  }
-  return kernels;
-}
-
-Device emulated_device(uint32_t size, DeviceClass device_class) {
-  Device device = planted_device(emulated_kernels(size), "none", Tier::kSubgroup);
-  DeviceCaps& caps = vulkan_of(device)->impl().context.caps;
-  caps.subgroup_size = size;
-  caps.device_class = device_class;
-  caps.compiler.wants_literals = caps.compiler.streams_uniform_loads = caps.compiler.has_int64 =
-      false;
-  return device;
-}
-
-bool has_subgroups() {
-  // Once a driver is enough: these do not depend on the tier under test.
-  if (!have_test_device() || test_environment("VKFORMER_TEST_TIER") == "baseline") return false;
-  DeviceOptions options = test_device_options();
-  options.tier = Tier::kSubgroup;
-  return make_test_device(options, test_device_tweaks()).ok();
-}
 
 // Checks of every operator that has such kernels, of rows that fill workgroups of 128 and others.
 const std::vector<std::string> kFilters = {"softmax/plain/normal",
@@ -88,25 +18,6 @@ const std::vector<std::string> kFilters = {"softmax/plain/normal",
                                            "attention_weights/plain",
                                            "attention/step-self",
                                            "token_candidates/"};
-
-// The emulated kernels that ran; every check must pass.
-std::vector<std::string> run_emulated(uint32_t size, DeviceClass device_class,
-                                      const std::vector<std::string>& filters) {
-  ConformanceOptions options;
-  options.extent = ConformanceExtent::kQuick;
-  options.filters = filters;
-  options.repeats = 2;
-  const auto report = run_conformance(emulated_device(size, device_class), options);
-  REQUIRE_MESSAGE(report.ok(), report.error().message);
-  for (const ConformanceCheck& check : report->checks) {
-    CHECK_MESSAGE(!check.failed(), size << " lanes: " << check.name << ": " << check.message);
-  }
-  std::vector<std::string> ran;
-  for (const std::string& name : report->kernels_run) {
-    if (name.find("_subgroup") != name.npos) ran.push_back(name);
-  }
-  return ran;
-}
 
 }  // namespace
 
@@ -129,10 +40,6 @@ TEST_SUITE("gpu") {
                                     {"softmax/plain/normal", "layer_norm/plain", "argmax/normal"});
       CHECK_MESSAGE(ran.size() == 3, size << " lanes: " << ran.size() << " kernels");
     }
-  }
-  TEST_CASE("wide products of software devices are right with subgroups of 16") {
-    if (!has_subgroups()) return;
-    CHECK(run_emulated(16, DeviceClass::kSoftware, {"matmul/f16/", "matmul/strided"}).size() == 2);
   }
 }
 

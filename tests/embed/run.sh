@@ -115,7 +115,7 @@ for name in libvkformer0 libvkformer-dev vkformer; do
 done
 grep -q 'Depends:.*libvkformer0 (= ' "$work/libvkformer-dev.control" ||
   fail "libvkformer-dev does not depend on its library: $(cat "$work/libvkformer-dev.control")"
-for file in vkformer.h vulkan_interop.h; do
+for file in vkformer.h c/session.h vulkan_interop.h; do
   [ -f "$work/debian/usr/include/vkformer/$file" ] || fail "libvkformer-dev has no $file."
 done
 soname=$(find "$work/debian/usr/lib" -name 'libvkformer.so.0')

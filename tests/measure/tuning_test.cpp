@@ -7,6 +7,7 @@
 
 #include "device_files/tuning_file.h"
 #include "measure/benchmarks.h"
+#include "ops/matmul_table.h"
 #include "support/test_device.h"
 #include "vulkan/device_impl.h"
 
@@ -63,9 +64,8 @@ TEST_SUITE("gpu") {
     const auto usual = run_gemm(plain, few_rows());
     REQUIRE(usual.ok());
     // Tiles that no table asks for at two rows.
-    const bool software = plain->caps().device_class == DeviceClass::kSoftware;
-    const MatmulChoice planted = software ? MatmulChoice{kAnyRows, MatmulStrategy::kWide, 8, 2}
-                                          : MatmulChoice{kAnyRows, MatmulStrategy::kTiled, 64};
+    MatmulChoice planted = matmul_candidates(plain->caps(), 48).back();
+    planted.max_rows = kAnyRows;
     const VulkanDevice::Impl& impl = plain->impl();
     const MatmulTuning tuning{{{planted}, {}}};
     REQUIRE(write_tuning(impl.tuning_file, {impl.cache_key, plain->caps().tier}, tuning).ok());

@@ -1,13 +1,13 @@
 #include "ops/activation.h"
 
+#include "conformance/activation_cases.h"
 #include "reference/activation.h"
 #include "support/operator_check.h"
 
 namespace vkformer::testing {
 namespace {
 
-constexpr const char* kKinds[] = {"relu",       "gelu", "gelu_tanh", "silu",
-                                  "quick_gelu", "tanh", "sigmoid",   "elu_plus_one"};
+using conformance::kActivationKinds;
 
 PreparedOperator prepare(const Array& x, const std::string& kind) {
   PreparedOperator op;
@@ -37,7 +37,7 @@ Array sweep() {
 TEST_SUITE("gpu") {
   TEST_CASE("activation agrees with the reference for every kind over its whole range") {
     for (const TierDevice& device : tier_devices()) {
-      for (const char* kind : kKinds) {
+      for (const char* kind : kActivationKinds) {
         CAPTURE(kind);
         const Array x = sweep();
         Array wanted = expected(x, kind);
@@ -64,7 +64,7 @@ TEST_SUITE("cpu") {
     CHECK(activation_from_name("gelu_pytorch_tanh").value() == ActivationKind::kGeluTanh);
     CHECK(activation_from_name("swish").value() == ActivationKind::kSilu);
     CHECK(activation_from_name("gelu").value() == ActivationKind::kGelu);
-    for (const char* kind : kKinds) {
+    for (const char* kind : kActivationKinds) {
       CHECK(std::string(activation_name(activation_from_name(kind).value())) == kind);
     }
     check_error(activation_from_name("mish"), "activation", "'mish'");

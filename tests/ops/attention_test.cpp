@@ -1,6 +1,6 @@
 #include "ops/attention.h"
 
-#include "ops/attention_cases.h"
+#include "ops/merged_projection.h"
 #include "reference/multi_head_attention.h"
 
 namespace vkformer::testing {
@@ -34,18 +34,6 @@ Tensor merge_projection(const AttentionCase& c, const AttentionProblem& p) {
     merged[at] = parts[static_cast<int64_t>(at) % (3 * width) / width][static_cast<size_t>(from)];
   }
   return Tensor::from_floats({c.batch, c.queries, 3 * width}, merged);
-}
-
-// Attributes for a merged projection (B, T, 3 D).
-AttentionAttrs merged_attrs(const AttentionCase& c) {
-  AttentionAttrs a = make_attrs(c, no_score_terms());
-  const uint32_t width = a.heads * a.head_width;
-  a.q = merged_rows(a.queries, 3 * width, 0, a.head_width);
-  a.k = merged_rows(a.queries, 3 * width, width, a.head_width);
-  a.v = merged_rows(a.queries, 3 * width, 2 * width, a.head_width);
-  a.y = {};
-  a.y_shape = {};
-  return a;
 }
 
 }  // namespace
@@ -149,60 +137,6 @@ TEST_SUITE("cpu") {
     CHECK(plan.dispatches[0].groups == std::array<uint32_t, 3>{3, 6, 1});
     CHECK(plan.dispatches[0].push.size() <= 128);
     plan_with_kernel(graph, Tier::kSubgroup, "attention_tiled__f32_f32_f32_subgroup");
-    DeviceCaps software = caps_of_tier(Tier::kSubgroup);
-    software.device_class = DeviceClass::kSoftware;
-    software.subgroup_size = 8;
-    software.compiler.has_int64 = true;
-    const auto lanes = make_plan(graph, software, Precision::kF32);
-    REQUIRE(lanes.ok());
-    CHECK(lanes->dump().find("attention_lanes__f32_f32_f32_subgroup_int64 [3 x 6 x 1]") !=
-          std::string::npos);
-    // Long sequences take two queries a lane.
-    AttentionCase longer = c;
-    longer.queries = longer.keys = 65;
-    Graph pairs;
-    const TensorId wide = pairs.add_external("qkv", DType::kF32, {2, 65, 72});
-    REQUIRE(add_attention(pairs, {.q = wide, .kv = wide}, merged_attrs(longer)).ok());
-    const auto paired = make_plan(pairs, software, Precision::kF32);
-    REQUIRE(paired.ok());
-    CHECK(paired->dump().find("attention_lanes__f32_f32_f32_subgroup_int64 [5 x 6 x 1]") !=
-          std::string::npos);
-  }
-
-  TEST_CASE("drivers that want literals hand rows round in quads where that is possible") {
-    DeviceCaps caps = caps_of_tier(Tier::kSubgroup);
-    caps.device_class = DeviceClass::kSoftware;
-    caps.subgroup_size = 4;
-    caps.compiler.wants_literals = caps.compiler.has_quads = true;
-    const auto kernel = [&](const AttentionCase& c) {
-      Graph graph;
-      const int64_t width = 3 * int64_t{c.heads} * c.head_width;
-      const TensorId qkv = graph.add_external("qkv", DType::kF32, {c.batch, c.queries, width});
-      REQUIRE(add_attention(graph, {.q = qkv, .kv = qkv}, merged_attrs(c)).ok());
-      const auto plan = make_plan(graph, caps, Precision::kF32);
-      REQUIRE(plan.ok());
-      return std::string(kernel_info(plan->dispatches[0].kernel).name);
-    };
-    const AttentionCase c{
-        .batch = 2, .heads = 3, .kv_heads = 3, .queries = 17, .keys = 17, .head_width = 8};
-    const std::string literal = "attention_literal__f32_f32_f32_subgroup";
-    const std::string tiled = "attention_tiled__f32_f32_f32_subgroup";
-    CHECK(kernel(c) == literal);
-    AttentionCase other = c;
-    other.head_width = other.value_width = 6;  // rows of k do not start at multiples of 4
-    CHECK(kernel(other) == tiled);
-    other.head_width = other.value_width = 132;  // more columns than invocations
-    CHECK(kernel(other) == tiled);
-    other.head_width = other.value_width = 128;
-    CHECK(kernel(other) == literal);
-    AttentionCase one = c;
-    one.queries = one.keys = 1;
-    CHECK(kernel(one) == tiled);
-    caps.compiler.has_quads = false;
-    CHECK(kernel(c) == tiled);
-    caps.compiler.has_quads = true;
-    caps.compiler.wants_literals = false;
-    CHECK(kernel(c) == tiled);
   }
 
   TEST_CASE("attention folds many heads and batch items over two axes") {

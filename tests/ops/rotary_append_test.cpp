@@ -182,25 +182,6 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("rotary_append agrees with rotary and kv_append for every head width and pairing") {
-    const Live live{{3, 0, 5}, {0, 4, 13}, 13};
-    for (const auto pairs : {RotaryPairs::kHalves, RotaryPairs::kInterleaved}) {
-      for (uint32_t width : {2u, 7u, 31u, 32u, 33u, 64u, 80u, 128u, 256u}) {
-        for (uint32_t part : {2u, width / 2 * 2}) {
-          CAPTURE(width);
-          check_case({{.heads = 4,
-                       .kv_heads = 2,
-                       .head_width = width,
-                       .rotary_width = part,
-                       .pairs = pairs}},
-                     live);
-        }
-      }
-    }
-    check_case({{.heads = 1, .kv_heads = 1, .head_width = 2, .rotary_width = 2}}, live);
-    check_case({{.heads = 12, .kv_heads = 12, .head_width = 64, .rotary_width = 64}}, live);
-  }
-
   TEST_CASE("rotary_append rolls over the lines, and lets queries follow for the sinks") {
     for (uint32_t sinks : {0u, 2u, 8u}) {
       for (uint32_t position : {1u, 8u, 9u, 15u, 31u, 32u}) {

@@ -93,6 +93,14 @@ int plain() {
 """
         self.assertEqual(list(layout.unguarded(code)), [10])
 
+    def test_optional_rooms(self):
+        header = "attention_view/heat_map.h"
+        self.assertIsNone(self.check("runtime/api/heat_map.cpp", header))
+        for room in ("session", "tasks", "measure", "image"):
+            self.assertIn("out of reach", self.check(f"runtime/{room}/x.cpp", header))
+        self.assertIsNone(self.check("runtime/vulkan/x.cpp", "software/compiler.h"))
+        self.assertIn("out of reach", self.check("runtime/plan/x.cpp", "software/compiler.h"))
+
     def test_vulkan_headers(self):
         self.assertIsNone(self.check("runtime/vulkan/x.h", "vulkan/vulkan_core.h", False))
         self.assertIn("Vulkan", self.check("runtime/plan/x.h", "vulkan/vulkan.h", False))

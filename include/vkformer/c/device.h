@@ -1,0 +1,153 @@
+// c/device.h: Vulkan devices: those of this machine, vkformer's own and the application's.
+// The rules of the C interface are in vkformer.h.
+#ifndef VKFORMER_C_DEVICE_H
+#define VKFORMER_C_DEVICE_H
+
+#include "vkformer/c/values.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vkf_device vkf_device;
+typedef struct vkf_devices vkf_devices;
+
+typedef int32_t vkf_log_level;
+enum { VKF_LOG_INFO = 0, VKF_LOG_WARNING = 1, VKF_LOG_ERROR = 2 };
+// Called from whichever thread has something to say, perhaps from several at once; it must not call
+// vkformer. `message` is valid during the call.
+typedef void (*vkf_log_function)(void* data, vkf_log_level level, const char* message);
+// Any function; cast it back to its own type before calling it.
+typedef void (*vkf_any_function)(void);
+
+typedef int32_t vkf_queue_priority;
+// Low where the driver has an extension for it, so that it does not starve graphics.
+enum { VKF_PRIORITY_LOW = 0, VKF_PRIORITY_NORMAL = 1 };
+#define VKF_NO_COMPILE_THREADS UINT32_MAX
+
+typedef struct vkf_device_options {
+  uint32_t struct_size;
+  // 1: enable the Khronos validation layer when it is installed; its messages go to `log`.
+  uint32_t validation;
+  // "best" (the default), an index as `vkformer devices` prints it, or a part of a name.
+  const char* device;
+  // Highest tier to use: "best" (the default), "baseline", "subgroup", "fp16" or "matrix".
+  const char* tier;
+  // Limits to clamp to: "" (the default), "android-2022" or "vulkan-minimum".
+  const char* limits;
+  // Directory of the pipeline cache; "" (the default) is the user's cache directory, "none" none.
+  const char* cache_directory;
+  // Gets what is worth knowing beside results and errors; null: validation messages go to stderr.
+  vkf_log_function log;
+  void* log_data;
+  // const VkAllocationCallbacks*, for the host memory of Vulkan objects; copied. Null: the
+  // driver's.
+  const void* allocator;
+  // Bytes of device memory that vkformer may allocate on this device; 0: as many as there are.
+  uint64_t memory_budget;
+  // How a queue of vkformer's own stands against others.
+  vkf_queue_priority queue_priority;
+  // 1: choose kernels as vkf_device_tune found them fastest on this device.
+  uint32_t tuning;
+  // Threads beside the calling one that make pipelines; 0: 3, VKF_NO_COMPILE_THREADS: none.
+  uint32_t compile_threads;
+  uint32_t reserved;
+} vkf_device_options;
+
+typedef struct vkf_device_info {
+  uint32_t struct_size;
+  int32_t index;             // among the devices of this machine
+  const char* name;          // as the driver gives it
+  const char* driver;        // driver name and version
+  const char* kind;          // "discrete", "integrated", "software" or "other"
+  const char* api_version;   // "1.3.230"
+  const char* uuid;          // 32 hexadecimal digits
+  const char* best_tier;     // the highest tier the device can run
+  const char* const* notes;  // features that are missing, workarounds in force
+  size_t note_count;
+  uint64_t memory_bytes;       // the largest device-local heap
+  uint64_t max_storage_range;  // bytes one binding can cover
+  uint32_t subgroup_size;      // invocations
+  uint32_t max_shared_bytes;   // per workgroup
+  uint32_t max_invocations;    // per workgroup
+  uint32_t reserved;
+} vkf_device_info;
+
+// An application's own Vulkan device, handed over as it is; Vulkan's types are void* here, so that
+// this header needs none of its headers. Its objects must outlive everything made from them.
+typedef struct vkf_adopted_device {
+  uint32_t struct_size;
+  uint32_t queue_family;  // must support compute
+  uint32_t api_version;   // as in VkApplicationInfo::apiVersion; 0: Vulkan 1.1
+  uint32_t enabled_extension_count;
+  const char* const* enabled_extensions;    // device extensions
+  vkf_any_function get_instance_proc_addr;  // PFN_vkGetInstanceProcAddr
+  void* instance;                           // VkInstance
+  void* physical_device;                    // VkPhysicalDevice
+  void* device;                             // VkDevice
+  void* queue;                              // VkQueue
+  // const VkPhysicalDeviceFeatures2*, as passed to vkCreateDevice; null: none is assumed.
+  const void* enabled_features;
+  // Called around every submission, when the application submits to this queue too.
+  void (*queue_lock)(void* data);
+  void (*queue_unlock)(void* data);
+  void* queue_lock_data;
+  // VkPipelineCache of the application's, in place of a cache file of vkformer's; 0: none.
+  uint64_t pipeline_cache;
+} vkf_adopted_device;
+
+// Every Vulkan device of this machine, software ones included. [any]
+VKFORMER_API vkf_status vkf_devices_list(vkf_devices** devices, vkf_error* error);
+// [any]
+VKFORMER_API size_t vkf_devices_count(const vkf_devices* devices);
+// [any]
+VKFORMER_API vkf_status vkf_devices_get(const vkf_devices* devices, size_t index,
+                                        vkf_device_info* info, vkf_error* error);
+VKFORMER_API void vkf_devices_free(vkf_devices* devices);
+// Makes a Vulkan instance and device of vkformer's own. [any]
+VKFORMER_API vkf_status vkf_device_create(const vkf_device_options* options, vkf_device** device,
+                                          vkf_error* error);
+// What is worth enabling before the application makes its VkDevice; nothing is required.
+typedef struct vkf_device_requirements {
+  uint32_t struct_size;
+  uint32_t queue_family;    // for our own queue, computing beside graphics where there is one
+  uint32_t shader_float16;  // 1: worth enabling, as are the next two
+  uint32_t timeline_semaphore;
+  uint32_t shader_int64;
+  uint32_t extension_count;
+  const char* extensions[4];           // device extensions; the names never go away
+  const char* low_priority_extension;  // with which that queue can be made of low priority; or null
+  uint32_t cooperative_matrix;         // 1: worth enabling, with vulkanMemoryModel and -DeviceScope
+  uint32_t subgroup_size_control;      // 1: the same, with computeFullSubgroups
+  // 1: the same for cooperativeMatrixReductions, -Conversions and -PerElementOperations, with
+  // maintenance4
+  uint32_t cooperative_matrix2;
+  // 1: the same for shaderStorageBufferArrayDynamicIndexing, runtimeDescriptorArray and
+  // descriptorBindingVariableDescriptorCount and -StorageBufferUpdateAfterBind, without
+  // robustBufferAccess
+  uint32_t descriptor_indexing;
+} vkf_device_requirements;
+// Of `host` only get_instance_proc_addr, instance, physical_device and api_version count. [any]
+VKFORMER_API vkf_status vkf_device_require(const vkf_adopted_device* host,
+                                           vkf_device_requirements* requirements, vkf_error* error);
+// Wraps the application's device; options->device does not count. [any]
+VKFORMER_API vkf_status vkf_device_adopt(const vkf_adopted_device* adopted,
+                                         const vkf_device_options* options, vkf_device** device,
+                                         vkf_error* error);
+// Models and sessions keep the Vulkan device alive behind this handle.
+VKFORMER_API void vkf_device_free(vkf_device* device);
+// The device as chosen, with its clamped limits. [any]
+VKFORMER_API vkf_status vkf_device_get_info(const vkf_device* device, vkf_device_info* info,
+                                            vkf_error* error);
+// The tier in use: "baseline", "subgroup", "fp16" or "matrix". [any]
+VKFORMER_API const char* vkf_device_tier(const vkf_device* device);
+// Bytes of device memory held by vkformer's objects on this device. [any]
+VKFORMER_API uint64_t vkf_device_memory_in_use(const vkf_device* device);
+// Bytes of device memory allocated for them, in blocks: what memory_budget limits. [any]
+VKFORMER_API uint64_t vkf_device_memory_allocated(const vkf_device* device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // VKFORMER_C_DEVICE_H
