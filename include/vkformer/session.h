@@ -32,9 +32,9 @@ struct SessionOptions {
   CacheFormat cache = CacheFormat::kF32;
   // Without beams, contrastive search and slices, a model that is one decoder keeps the keys of its
   // texts (in a cache of f32), and a prompt that begins like one of them is read from where they
-  // part. It then generates by the steps of a GenerationBatch: the same bits whatever is reused,
-  // but in the last ones not those without, whose prompt is a pass of its own; a submit for each
-  // step.
+  // part. It then generates by the steps of a GenerationBatch, one submit each: the same bits
+  // whatever is reused, on Mesa's software drivers those of a session without it as well
+  // (docs/numerics.md).
   bool prefix_reuse = false;
 };
 

@@ -59,8 +59,8 @@ inline std::vector<std::shared_ptr<VulkanDevice>> product_devices() {
 inline void add_run(std::vector<ProductRun>& runs, const DeviceCaps& caps, Precision precision,
                     const MatmulChoice& choice, const std::string& what = "") {
   const bool beside = !what.empty() || precision == Precision::kF16;
-  runs.push_back({std::string(tier_name(caps.tier)) + " " + choice_text(choice) + " " + what, caps,
-                  precision, choice, beside});
+  runs.push_back({std::string(choice_name(caps.tier)) + " " + choice_text(choice) + " " + what,
+                  caps, precision, choice, beside});
 }
 
 inline MatmulChoice choice_of(MatmulStrategy strategy, uint8_t rows = 0, uint8_t lanes = 0,
