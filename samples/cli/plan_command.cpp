@@ -60,10 +60,8 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
                                             "tokens of the decoder; as many as --tokens");
   target->check(CLI::Range(1, 1 << 20));
   command->add_option("--beams", options->plan.beams, "beams per input")->check(CLI::Range(1, 64));
-  command
-      ->add_option("--pass", options->plan.pass,
-                   "forward, or prompt and step: the two passes of a generation")
-      ->check(CLI::IsMember({"forward", "prompt", "step"}));
+  add_choice<PassKind>(*command, "--pass", options->plan.pass,
+                       "forward, or prompt and step: the two passes of a generation");
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);

@@ -210,8 +210,8 @@ void add_search_options(CLI::App& command, TextOptions& options) {
       .add_option("--length-penalty", options.length_penalty,
                   "exponent of the length that a beam's score is divided by")
       ->group(kSearch);
-  command.add_option("--early-stopping", options.early_stopping, "when beam search may stop")
-      ->check(CLI::IsMember({"false", "true", "never"}))
+  add_choice<EarlyStopping>(command, "--early-stopping", options.early_stopping,
+                            "when beam search may stop")
       ->group(kSearch);
   command
       .add_option("--beam-groups", options.beam_groups,

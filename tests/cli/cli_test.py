@@ -175,6 +175,8 @@ class GenerateTest(CliTest):
             self.assertGreaterEqual(best["score"] + 1e-5, one["score"] / len(one["ids"]), best)
 
     def test_beam_score_is_the_mean_log_probability(self):
+        for stopping in ("true", "never"):
+            self.lines("veba", "--beams", "4", "--early-stopping", stopping)
         answer = json.loads(self.lines("veba", "--beams", "4", "--json")[0])
         source = json.loads(self.expect_ok(run("tokenize", cli_support.MODEL, "veba", "--json")))
         ids, inputs, outputs = answer["ids"], self.path("in"), self.path("out")
