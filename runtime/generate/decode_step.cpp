@@ -97,11 +97,13 @@ Status DecodeStep::write_groups(uint32_t fed, uint32_t chosen) {
 }
 
 Status DecodeStep::write_groups_and_table() {
-  const uint32_t rows = params_.batch * params_.beams;
-  std::vector<uint32_t> words = group_counts(rows, rows);
-  const std::vector<uint32_t> table = step_arg_table(step_->plan());
-  words.insert(words.end(), table.begin(), table.end());
-  return memory_.write("args", 0, words);
+  if (first_args_.empty()) {
+    const uint32_t rows = params_.batch * params_.beams;
+    first_args_ = group_counts(rows, rows);
+    const std::vector<uint32_t> table = step_arg_table(step_->plan());
+    first_args_.insert(first_args_.end(), table.begin(), table.end());
+  }
+  return memory_.write("args", 0, first_args_);
 }
 
 Status DecodeStep::submit(Prompt prompt, RecordingPart part, int64_t times,

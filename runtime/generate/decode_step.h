@@ -80,6 +80,7 @@ class DecodeStep {
   std::optional<RecordedGraph> prompt_;  // where there is something to do before the first step
   std::optional<RecordedGraph> step_;
   std::vector<Sized> sized_;
+  std::vector<uint32_t> first_args_;  // of write_groups_and_table, once it was called
   std::optional<SliceCosts> prompt_costs_, step_costs_;
   int64_t cache_bytes_ = 0;
   int64_t least_lines_ = 0;
