@@ -25,11 +25,19 @@ KernelId rows_kernel(const MatmulCall& call) {
                              KernelId::matmul_rows__f32_blocks_f32});
 }
 
+// Passes of equal height. A software device has room for all rows in its vector registers.
+uint32_t rows_of_pass(const DeviceCaps& caps, uint32_t m) {
+  const bool software = caps.device_class == DeviceClass::kSoftware;
+  const uint32_t most = software ? kMostFewRows : std::min(caps.gpu.matmul_rows, kMostFewRows);
+  return ceil_div(m, ceil_div(m, most));
+}
+
 bool rows_run(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t most = std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
   // Two quads of every invocation and row in 16 KiB of shared memory.
   return c.lanes > 0 && c.slices > 0 && uint32_t{c.lanes} * c.slices <= most &&
-         2u * std::min(c.max_rows, kMostFewRows) * c.lanes * c.slices * 16u <= 16384u;
+         2u * rows_of_pass(caps, std::min(c.max_rows, kMostFewRows)) * c.lanes * c.slices * 16u <=
+             16384u;
 }
 
 bool rows_take(const MatmulCall& call, const MatmulChoice&) {
@@ -38,7 +46,7 @@ bool rows_take(const MatmulCall& call, const MatmulChoice&) {
 
 void launch_rows(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t) {
   const MatmulParams& p = call.problem.params;
-  const uint32_t rows = std::min(p.m, kMostFewRows);
+  const uint32_t rows = rows_of_pass(call.caps, p.m);
   const uint32_t lanes = choice.lanes;
   const uint32_t slices = choice.slices;
   d.kernel = rows_kernel(call);
@@ -50,13 +58,14 @@ void launch_rows(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice
                                       .aligned_a = aligned_a(p),
                                       .activation = p.activation,
                                       .format = format_of(call.problem)});
-  d.groups = {ceil_div(p.n, lanes * kGroupColumns), ceil_div(p.m, rows), call.problem.batch};
-  set_live(d, call.problem, 1, rows);
+  d.groups = {ceil_div(p.m, rows), ceil_div(p.n, lanes * kGroupColumns), call.problem.batch};
+  set_live(d, call.problem, 0, rows);
 }
 
 bool tiled_runs(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t most = std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
-  return c.rows == 32 || c.rows == 64 || (c.rows == 128 && most >= 256);
+  if (c.rows != 32 && c.rows != 64 && c.rows != 128) return false;
+  return c.rows <= caps.gpu.matmul_block && 2u * c.rows <= most;
 }
 
 bool tiled_takes(const MatmulCall&, const MatmulChoice&) {

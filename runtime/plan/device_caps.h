@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "kernels/catalogue.h"
 #include "plan/compiler_traits.h"
+#include "plan/gpu_traits.h"
 #include "plan/matmul_choice.h"
 #include "vkformer/choices.h"
 
@@ -46,6 +47,7 @@ struct DeviceCaps {
   Tier tier = Tier::kBaseline;  // the tier in use: what the device has, clamped by the caller
   uint32_t subgroup_size = 1;
   CompilerTraits compiler;
+  GpuTraits gpu;  // counts where device_class is not kSoftware
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
   // Subgroups reduce, convert and work on elements of their matrices (VK_NV_cooperative_matrix2);
   // counts in the matrix tier only.

@@ -221,6 +221,7 @@ void describe_driver(const PropertyChain& chain, Snapshot& s) {
   }
   s.driver = {p.vendorID, p.driverVersion, text};
   s.caps.driver = s.info.driver = text;
+  s.caps.gpu = gpu_traits(p.vendorID, text);
   static constexpr char kDigits[] = "0123456789abcdef";
   for (uint8_t byte : chain.id.deviceUUID) {
     s.info.uuid += kDigits[byte >> 4];
