@@ -30,7 +30,7 @@ class DriversTest(unittest.TestCase):
         self.root.chmod(0o755)
         self.machine = run("dpkg", "--print-architecture").stdout.strip()
         (self.root / "tools").mkdir()
-        for name in ("drivers", "common.sh"):
+        for name in ("drivers", "common.sh", "gpus.sh"):
             shutil.copy(SOURCE / "tools" / name, self.root / "tools")
 
     def package(self, version):
