@@ -5,12 +5,12 @@
 # Those of desktops come in sid's packages, which lavapipe-newest brings, too; Intel's shim is in no package
 # and is compiled from the source package. Those of arm64 boards run under qemu, and so must the command.
 
-# Of each driver: its manifest and its shim; the variable that picks a chip and the chips that were seen to
-# work; a chip is asked for where the shim would else choose one, most of them a wrong one.
+# Of each driver: its manifest and its shim; the variable that picks a chip, where the shim would else take
+# one of its own, mostly another than is meant; the chips that were seen to work.
 declare -A gpu_manifest=([nvk]=nouveau [turnip]=freedreno [asahi]=asahi [radv-newest]=radeon [anv]=intel
   [panvk]=panfrost [v3dv]=broadcom [powervr]=powervr_mesa)
 declare -A gpu_shim=([nvk]=nouveau [turnip]=freedreno [asahi]=asahi [radv-newest]=amdgpu [anv]=intel
-  [panvk]=panfrost [v3dv]=v3d [powervr]=pvr)
+  [panvk]=panfrost [v3dv]=v3d [powervr]=powervr)
 declare -A gpu_variable=([nvk]=NOUVEAU_CHIPSET [turnip]=FD_GPU_ID [radv-newest]=AMDGPU_GPU_ID
   [anv]=INTEL_STUB_GPU_PLATFORM [panvk]=PAN_GPU_ID)
 declare -A gpu_chips=(
@@ -18,14 +18,17 @@ declare -A gpu_chips=(
   [turnip]='618 630 660 730 740 750 830'
   [radv-newest]='polaris10 vega10 raven renoir navi10 navi21 vangogh navi31 navi33 phoenix strix1 gfx1201'
   [anv]='skl icl tgl adl dg2 mtl lnl bmg'
-  [panvk]='a867 (G610) ac74 (G310)')
+  [panvk]='a867 (G610) ac74 (G310)'
+  [asahi]='(M1)' [v3dv]='(V3D 7.1, Raspberry Pi 5)' [powervr]='(BXS-4-64)')
 gpu_names='nvk:CHIP turnip:CHIP asahi radv-newest:CHIP anv:CHIP panvk:CHIP v3dv powervr'
 
 # is_gpu NAME: whether it is one of these drivers, with or without a chip.
 is_gpu() { [ -n "${gpu_shim[${1%%:*}]:-}" ]; }
 
-# on_arm64 NAME
-on_arm64() { [[ ${1%%:*} == panvk || $1 == v3dv || $1 == powervr ]]; }
+# is_emulated NAME: whether the driver is one of arm64 boards and this machine is another.
+is_emulated() {
+  [ "$triplet" != aarch64-linux-gnu ] && [[ ${1%%:*} == panvk || $1 == v3dv || $1 == powervr ]]
+}
 
 # Fails if the name of such a driver picks no chip, or one that cannot work. Other unknown chips pass: the
 # shims know their chips, and of one that they do not know no device comes.
@@ -41,21 +44,27 @@ check_gpu() {
   case "$driver:$chip" in
     turnip:640 | turnip:650 | turnip:690)
       fail "[$1]: the shim does not know this chip; these work: ${gpu_chips[$driver]}." ;;
-    turnip:702) fail "[$1] offers Vulkan 1.0 only; these work: ${gpu_chips[$driver]}." ;;
+    turnip:702 | panvk:7212 | panvk:7402)
+      fail "[$1] offers Vulkan 1.0 only; these work: ${gpu_chips[$driver]}." ;;
   esac
+}
+
+list_gpus() {
+  local name
+  for name in $gpu_names; do printf '%s  %s\n' "$name" "${gpu_chips[${name%:*}]:-}"; done
 }
 
 # manifest_of_gpu NAME, shim_of_gpu NAME: their paths, once they are there.
 manifest_of_gpu() {
-  local folder=$store/lavapipe-newest
-  if on_arm64 "$1"; then folder=$store/arm64; fi
-  printf '%s\n' "$folder/usr/share/vulkan/icd.d/${gpu_manifest[${1%%:*}]}_icd.json"
+  local folder=lavapipe-newest
+  if is_emulated "$1"; then folder=arm64; fi
+  printf '%s\n' "$store/$folder/usr/share/vulkan/icd.d/${gpu_manifest[${1%%:*}]}_icd.json"
 }
 shim_of_gpu() {
-  local folder=$store/lavapipe-newest/usr/lib/$triplet
-  if on_arm64 "$1"; then folder=$store/arm64/usr/lib/aarch64-linux-gnu; fi
-  [ "${1%%:*}" != anv ] || folder=$store/intel-shim
-  printf '%s\n' "$folder/lib${gpu_shim[${1%%:*}]}_noop_drm_shim.so"
+  local folder=lavapipe-newest/usr/lib/$triplet
+  if is_emulated "$1"; then folder=arm64/usr/lib/aarch64-linux-gnu; fi
+  [ "${1%%:*}" != anv ] || folder=intel-shim
+  printf '%s\n' "$store/$folder/lib${gpu_shim[${1%%:*}]}_noop_drm_shim.so"
 }
 
 # environment_of_gpu NAME: NAME=value lines.
@@ -68,22 +77,54 @@ environment_of_gpu() {
   [ -z "${gpu_variable[$driver]:-}" ] || printf '%s=%s\n' "${gpu_variable[$driver]}" "${1#*:}"
   case "$driver" in  # asked for where a driver or a chip is not yet conformant
     nvk) printf 'NVK_I_WANT_A_BROKEN_VULKAN_DRIVER=1\n' ;;
-    panvk) printf 'PAN_I_WANT_A_BROKEN_VULKAN_DRIVER=1\n' ;;
     powervr) printf 'PVR_I_WANT_A_BROKEN_VULKAN_DRIVER=1\n' ;;
   esac
 }
 
+# get_gpu NAME: a folder without shims was made before they were asked for.
 get_gpu() {
-  check_gpu "$1"
   local shim
+  check_gpu "$1"
   shim=$(shim_of_gpu "$1")
   if [ "${1%%:*}" = anv ]; then
     get lavapipe-newest
     [ -f "$shim" ] || make_intel_shim
+  elif is_emulated "$1"; then
+    [ -n "$(qemu)" ] || fetch qemu newest qemu-user-static
+    [ -f "$shim" ] || fetch_arm64
   else
-    # A folder without shims was made before they were asked for.
     [ -f "$shim" ] || fetch_newest
   fi
+}
+
+# The program that runs programs of arm64: of this machine, or got; nothing where neither is there.
+qemu() {
+  command -v qemu-aarch64-static || compgen -G "$store/qemu/usr/bin/qemu-aarch64-static" || true
+}
+
+# Sid's libraries of arm64. A system has /lib as a link, where programs look for what loads libraries.
+fetch_arm64() {
+  start_apt apt-arm64 deb sid "${arm64[@]}"
+  fetch_all arm64 apt-arm64 "${arm64[@]}" mesa-vulkan-drivers mesa-drm-shim libvulkan1
+  ln -s usr/lib "$store/arm64/lib"
+}
+arm64=(-o APT::Architecture=arm64 -o APT::Architectures::=arm64)
+
+# check_arm64 NAME COMMAND: fails if that is no program that qemu could run.
+check_arm64() {
+  local program
+  program=$(type -P "$2") || fail "[$2] was not found."
+  readelf -h "$program" 2>/dev/null | grep AArch64 >/dev/null ||
+    fail "[$1] is a driver of arm64 and runs under qemu; so must the command, and [$2] is no program of" \
+      "arm64. tools/cross aarch64 makes build/cross/aarch64/build/bin/vkformer."
+}
+
+# run_arm64 COMMAND...: under qemu, with sid's libraries as the system's and the environment "variables".
+# What these libraries lack (some have another version there) comes from those that tools/cross linked.
+run_arm64() {
+  local libraries=$store/arm64/usr/lib/aarch64-linux-gnu
+  libraries+=:${store%/*}/cross/aarch64/root/usr/lib/aarch64-linux-gnu
+  exec env LD_LIBRARY_PATH="$libraries" "${variables[@]}" "$(qemu)" -L "$store/arm64" "$@"
 }
 
 # Compiles the shim of Intel GPUs from Debian 13's Mesa: its files, those of Mesa's general parts that they
