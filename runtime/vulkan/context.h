@@ -13,6 +13,7 @@
 #include "plan/device_caps.h"
 #include "vkformer/device.h"
 #include "vulkan/api_table.h"
+#include "vulkan/executables.h"
 
 namespace vkformer {
 
@@ -44,6 +45,8 @@ struct Context {
 
   uint32_t compile_threads = 0;  // that may be started to make pipelines
   PlantedKernels planted;        // for tests: SPIR-V in place of the catalogue's
+  Capture capture = Capture::kNone;  // what pipelines keep of their compilation
+  std::string why_no_capture;        // a sentence, where it is kNone
 
   std::mutex queue_mutex;
   std::function<void()> queue_lock, queue_unlock;  // the adopter's; may be empty
