@@ -86,7 +86,7 @@ namespace vkformer {
 
 // What the compiler says of pipelines; null where VK_KHR_pipeline_executable_properties is not
 // enabled.
-#define VKF_STATISTICS_FUNCTIONS(X)      \
+#define VKF_STATISTICS_FUNCTIONS(X)     \
   X(GetPipelineExecutablePropertiesKHR) \
   X(GetPipelineExecutableStatisticsKHR) \
   X(GetPipelineExecutableInternalRepresentationsKHR)

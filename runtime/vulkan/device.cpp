@@ -209,8 +209,8 @@ Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const Device
 // What pipelines of that device can keep of what is asked for; else says why not.
 Capture possible_capture(const Snapshot& s, const DeviceOptions& options,
                          const DeviceTweaks& tweaks, std::string& why_not) {
-  const Capture wanted = tweaks.capture;
-  (void)options;
+  const Capture wanted =
+      std::max(tweaks.capture, options.statistics ? Capture::kStatistics : Capture::kNone);
   if (wanted == Capture::kNone) {
     why_not =
         "[statistics] The device was made without DeviceOptions::statistics, so its pipelines keep "

@@ -69,8 +69,8 @@ Result<std::vector<Representation>> read_representations(const DeviceApi& api, V
   for (auto& one : list) texts.emplace_back(one.dataSize, '\0');
   for (size_t i = 0; i < list.size(); ++i) list[i].pData = texts[i].data();
   auto count = static_cast<uint32_t>(list.size());
-  const VkResult result = api.GetPipelineExecutableInternalRepresentationsKHR(
-      device, &which, &count, list.data());
+  const VkResult result =
+      api.GetPipelineExecutableInternalRepresentationsKHR(device, &which, &count, list.data());
   if (result < 0) return vk_error(result, call);
   std::vector<Representation> found;
   for (size_t i = 0; i < std::min<size_t>(count, list.size()); ++i) {
@@ -106,11 +106,12 @@ Result<std::vector<Executable>> read_executables(const DeviceApi& api, VkDevice 
                                                  VkPipeline pipeline, Capture capture) {
   VkPipelineInfoKHR info{VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR};
   info.pipeline = pipeline;
-  const VkPipelineExecutablePropertiesKHR empty{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR};
+  const VkPipelineExecutablePropertiesKHR empty{
+      VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR};
   VKF_ASSIGN(const auto list, list_of("[pipelines] vkGetPipelineExecutablePropertiesKHR", empty,
                                       [&](uint32_t* count, auto* into) {
-                                        return api.GetPipelineExecutablePropertiesKHR(
-                                            device, &info, count, into);
+                                        return api.GetPipelineExecutablePropertiesKHR(device, &info,
+                                                                                      count, into);
                                       }));
   std::vector<Executable> executables;
   for (uint32_t i = 0; i < list.size(); ++i) {

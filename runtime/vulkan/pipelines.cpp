@@ -336,8 +336,7 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
 
 Result<CompiledPipeline> PipelineStore::read(const Key& key, const Made& made) const {
   if (context_.capture == Capture::kNone) return unsupported(context_.why_no_capture);
-  auto executables =
-      read_executables(context_.api, context_.device, made.handle, context_.capture);
+  auto executables = read_executables(context_.api, context_.device, made.handle, context_.capture);
   if (!executables) return executables.error().with_context(quoted(kernel_name(key.first)));
   return CompiledPipeline{key.first, key.second, made.compile_ms, std::move(*executables)};
 }

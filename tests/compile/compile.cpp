@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compile/planned.h"
 #include "compile/recording_file.h"
@@ -55,8 +57,14 @@ Status set_constants(const std::vector<std::string>& wanted, std::vector<Planned
         found = true;
       }
     }
-    if (!found) return invalid_argument("[" + name + "] is a constant of no kernel that is planned.");
+    if (!found)
+      return invalid_argument("[" + name + "] is a constant of no kernel that is planned.");
   }
+  // Two that differed may be one now.
+  std::set<std::pair<KernelId, std::vector<uint32_t>>> seen;
+  std::erase_if(list, [&](const PlannedPipeline& one) {
+    return !seen.insert({one.kernel, one.spec}).second;
+  });
   return {};
 }
 
@@ -72,11 +80,12 @@ class Compiler {
     const std::string line = name + " " + one.constants();
     kernels_.insert(name);
     ++made_;
+    std::fflush(stdout);  // a driver may print of the last one there
     std::fprintf(stderr, "PIPELINE %s (%s)\n", line.c_str(), one.what.c_str());
     const PipelineStore& store = *device_.impl().pipelines;
     const Status done = required == nullptr ? Status() : check_size(one, *required);
-    const auto pipeline = done ? device_.impl().pipelines->get(one.kernel, one.spec)
-                               : Result<Pipeline>(done.error());
+    const auto pipeline =
+        done ? device_.impl().pipelines->get(one.kernel, one.spec) : Result<Pipeline>(done.error());
     if (!pipeline) {
       ++failures_;
       std::printf("FAILED %s: %s\n", line.c_str(), pipeline.error().message.c_str());
@@ -140,6 +149,10 @@ int run(const Options& options) {
     planned.add_rows((*device)->caps());
     if (!options.benchmark) planned.add_checks((*device)->caps());
     list = planned.list();
+  } else {
+    std::erase_if(list, [&](const PlannedPipeline& one) {
+      return std::string(conformance::name_of(one.kernel)).find(options.only) == std::string::npos;
+    });
   }
   const Status set = set_constants(options.set, list);
   if (!set) return fail(set.error().message);
@@ -151,6 +164,7 @@ int run(const Options& options) {
     return list.empty() ? 1 : 0;
   }
   Compiler compiler(**device, options);
+  if (!options.only.empty()) compiler.report().only(options.only);
   if (!options.replay.empty()) compiler.report().planned_for(recorded.device);
   for (const PlannedPipeline& one : list) {
     const Status made =

@@ -14,7 +14,7 @@ namespace vkformer::compile {
 struct PlannedPipeline {
   KernelId kernel{};
   std::vector<uint32_t> spec;
-  std::string what;  // the row or check that needs it first
+  std::string what;                            // the row or check that needs it first
   std::array<uint32_t, 3> groups = {0, 0, 0};  // of that one's dispatch
   int uses = 0;                                // dispatches of all plans
   bool benchmark = false;                      // a row needs it

@@ -4,7 +4,8 @@
 //   device       the one for which the planner chose them
 //   kernels      by name: spirv (an array of 32-bit words), subgroup_size (that pipelines require;
 //                0: any)
-//   pipelines    kernel, constants (values in the order of their ids), for, groups, benchmark, chosen
+//   pipelines    kernel, constants (values in the order of their ids), for, groups, benchmark,
+//   chosen
 //
 // Layouts and push constants are what the SPIR-V declares.
 #pragma once

@@ -1,5 +1,5 @@
-// What vkformer_compile --statistics writes: a device, its pipelines, and what the driver's compiler
-// says of each, as JSON. --ir adds files with what it prints.
+// What vkformer_compile --statistics writes: a device, its pipelines, and what the driver's
+// compiler says of each, as JSON. --ir adds files with what it prints.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,6 +17,8 @@ class StatisticsReport {
   // `ir_folder`: where representations go; "" for none.
   StatisticsReport(const VulkanDevice& device, std::string ir_folder);
 
+  // Not every kernel is in it, only those with this part in their names.
+  void only(const std::string& part) { json_["only"] = part; }
   // The device for which a recording was planned.
   void planned_for(const Json& device) { json_["planned_for"] = device; }
   Status add(const PlannedPipeline& planned, const CompiledPipeline& compiled);
