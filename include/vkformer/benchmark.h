@@ -120,10 +120,10 @@ VKFORMER_API Status stop_profile(const Device& device);
 // driver counts, in its units; what it does not state is absent.
 struct CompilerStatistics {
   std::optional<double> instructions;
-  std::optional<double> registers;  // of one invocation or subgroup
-  std::string register_unit;        // "VGPRs", "32-bit registers"
-  std::optional<double> spills;     // values written to memory because registers ran out
-  std::optional<double> fills;      // the reads of them
+  std::optional<double> registers;      // of one invocation or subgroup
+  std::string register_unit;            // "VGPRs", "32-bit registers"
+  std::optional<double> spills;         // values written to memory because registers ran out
+  std::optional<double> fills;          // the reads of them
   std::optional<double> scratch_bytes;  // private memory, of one invocation or subgroup
   std::optional<double> shared_bytes;   // of a workgroup
   std::optional<double> occupancy;      // how much a core can have in flight at once
@@ -141,8 +141,8 @@ struct KernelStatistics {
   CompilerStatistics statistics;
   std::vector<std::pair<std::string, double>> raw;  // every statistic by the driver's own name
 };
-// Of every pipeline that the device has made, for devices made with DeviceOptions::statistics. Where
-// the driver lacks VK_KHR_pipeline_executable_properties: kUnsupported, in a sentence.
+// Of every pipeline that the device has made, for devices made with DeviceOptions::statistics.
+// Where the driver lacks VK_KHR_pipeline_executable_properties: kUnsupported, in a sentence.
 VKFORMER_API Result<std::vector<KernelStatistics>> kernel_statistics(const Device& device);
 
 }  // namespace vkformer

@@ -43,8 +43,8 @@ struct Context {
   uint64_t memory_budget = UINT64_MAX;             // bytes that may be allocated
   VkPipelineCache adopted_cache = VK_NULL_HANDLE;  // the adopter's; may be null
 
-  uint32_t compile_threads = 0;  // that may be started to make pipelines
-  PlantedKernels planted;        // for tests: SPIR-V in place of the catalogue's
+  uint32_t compile_threads = 0;      // that may be started to make pipelines
+  PlantedKernels planted;            // for tests: SPIR-V in place of the catalogue's
   Capture capture = Capture::kNone;  // what pipelines keep of their compilation
   std::string why_no_capture;        // a sentence, where it is kNone
 
