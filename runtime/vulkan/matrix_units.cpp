@@ -74,10 +74,8 @@ std::string missing_matrix_kernels(KernelFeature feature) {
     if (!asked || info.words != 0) continue;
     names += (names.empty() ? "" : ", ") + std::string(info.name);
   }
-  if (names.empty()) return {};
-  const std::string why = VKFORMER_MATRIX_MISSING;
-  return "vkformer was built without " + names + ": " +
-         (why.empty() ? "its compiler, or VKFORMER_SPIRV_DIR, does not know them" : why);
+  return names.empty() ? std::string()
+                       : "vkformer was built without " + names + ": " VKFORMER_MATRIX_MISSING;
 }
 
 }  // namespace vkformer
