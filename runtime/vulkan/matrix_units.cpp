@@ -1,6 +1,7 @@
 #include "vulkan/matrix_units.h"
 
 #include <algorithm>
+#include <bit>
 
 #ifndef VKFORMER_MATRIX_MISSING
 #define VKFORMER_MATRIX_MISSING "its build left them out"
@@ -34,6 +35,12 @@ bool SubgroupSizes::can_ask_for(uint32_t size) const {
 bool SubgroupSizes::may_differ_from(uint32_t size) const {
   return range.maxSubgroupSize != 0 &&
          (range.minSubgroupSize != size || range.maxSubgroupSize != size);
+}
+
+uint32_t SubgroupSizes::size_for(std::span<const MatrixUnit> units, uint32_t stated) const {
+  uint32_t columns = 0;
+  for (const MatrixUnit& unit : units) columns = std::max(columns, unit.n);
+  return std::has_single_bit(columns) && can_ask_for(columns) ? columns : stated;
 }
 
 std::vector<MatrixUnit> matrix_units_of(PFN_vkGetInstanceProcAddr get, VkInstance instance,
