@@ -62,7 +62,8 @@ struct DeviceCaps {
   double max_dispatch_flops = 4e9;
   // What the tuner found for this device; empty: the table of the device's class.
   MatmulTuning tuned_matmul;
-  // No plan has these kernels: they gave wrong results on this device and driver, or a quirk says so.
+  // No plan has these kernels: they gave wrong results on this device and driver, or a quirk says
+  // so.
   std::vector<KernelId> demoted;
 
   bool subgroup() const { return tier >= Tier::kSubgroup; }
