@@ -122,14 +122,15 @@ bool units_run(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t block = c.rows;
   if ((block != 32 && block != 64 && block != 128) || u.m == 0 || u.n == 0 || u.k == 0)
     return false;
-  const UnitsGroup group = units_group(c);
+  const UnitsGroup group = units_group(c, caps);
   const bool whole = block / group.along_m % u.m == 0 && block / group.along_n % u.n == 0 &&
                      kUnitsDepth % u.k == 0 && u.n % 4 == 0 && u.k % 4 == 0;
-  // Blocks of A and B in halves, one tile of sums a subgroup, and one word.
-  const uint32_t halves = block * (kUnitsDepth + 8) + kUnitsDepth * (block + 8);
-  const uint32_t shared = 2 * halves + 4 * group.count() * u.m * u.n + 4;
-  const uint32_t invocations = group.count() * caps.subgroup_size;
-  return whole && shared <= caps.limits.max_shared_bytes &&
+  // Blocks of A and B in halves, one tile of sums a subgroup, and two words.
+  const uint32_t halves = 2 * block * (kUnitsDepth + 8);
+  const uint32_t shared = 2 * halves + 4 * group.count() * u.m * u.n + 8;
+  const uint32_t invocations = group.count() * caps.unit_lanes;
+  return whole && group.count() <= caps.max_unit_subgroups &&
+         shared <= caps.limits.max_shared_bytes &&
          invocations <= std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
 }
 
@@ -141,10 +142,10 @@ void launch_units(Dispatch& d, const MatmulCall& call, const MatmulChoice& choic
   const MatmulProblem& problem = call.problem;
   const MatmulParams& p = problem.params;
   const MatrixUnit& unit = call.caps.matrix_units[choice.lanes];
-  const UnitsGroup group = units_group(choice);
+  const UnitsGroup group = units_group(choice, call.caps);
   const uint32_t block = choice.rows;
   d.kernel = KernelId::matmul_units__f32_any_f32_matrix;
-  d.set_constants(MatmulUnitsConstants{.local_size = group.count() * call.caps.subgroup_size,
+  d.set_constants(MatmulUnitsConstants{.local_size = group.count() * call.caps.unit_lanes,
                                        .block_m = block,
                                        .block_n = block,
                                        .aligned_a = aligned_a(p),
@@ -221,9 +222,15 @@ uint64_t blocks_wanted(const DeviceCaps& caps) {
   return caps.device_class == DeviceClass::kDiscrete ? 24 : 8;
 }
 
-UnitsGroup units_group(const MatmulChoice& choice) {
-  if (choice.rows == 128) return {2, 4};
-  return {choice.rows == 64 ? 2u : 1u, 2};
+UnitsGroup units_group(const MatmulChoice& choice, const DeviceCaps& caps) {
+  // Of a lane. Those of subgroups of 8 (Intel) have 128 registers, others 255 or more.
+  const uint32_t most_sums = caps.unit_lanes == 8 ? 32 : 64;
+  const uint32_t sums = choice.rows * uint32_t{choice.rows} / std::max(1u, caps.unit_lanes);
+  UnitsGroup group{choice.rows == 32 ? 1u : 2u, choice.rows == 128 ? 4u : 2u};
+  while (sums > most_sums * group.count() && 2 * group.count() <= caps.max_unit_subgroups) {
+    (group.along_m < group.along_n ? group.along_m : group.along_n) *= 2;
+  }
+  return group;
 }
 
 }  // namespace vkformer

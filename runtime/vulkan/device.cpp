@@ -353,8 +353,8 @@ void VulkanDevice::Impl::read_demotions() {
   if (!demoted) {
     return context.say(LogLevel::kWarning, demoted.error().message + " [" + demotion_file + "]");
   }
-  context.caps.demoted = std::move(*demoted);
-  for (const KernelId id : context.caps.demoted) {
+  for (const KernelId id : *demoted) {
+    context.caps.demoted.push_back(id);
     info.notes.push_back("the kernel " + std::string(kernel_info(id).name) +
                          " gave wrong results on this device and driver; others take its place (" +
                          demotion_file + ")");

@@ -293,7 +293,7 @@ Result<PipelineStore::Made> PipelineStore::make_pipeline(const Kernel& kernel,
   info.layout = kernel.layout;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-  size.requiredSubgroupSize = context_.caps.subgroup_size;
+  size.requiredSubgroupSize = context_.caps.unit_lanes;
   if (context_.sizes_subgroups && (about.features & kFeature_matrix) != 0) {
     info.stage.pNext = &size;
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;

@@ -195,6 +195,9 @@ TEST_SUITE("cpu") {
     other = caps;
     other.limits.max_shared_bytes = 16384;
     CHECK(pick(other, 300, Precision::kF16) == MatmulChoice{kAnyRows, kUnits, 32, 1});
+    other = caps;
+    other.max_unit_subgroups = 4;
+    CHECK(pick(other, 300, Precision::kF16) == MatmulChoice{kAnyRows, kUnits, 32, 1});
     other.limits.max_invocations = 32;
     CHECK(pick(other, 300, Precision::kF16).strategy == kTiled);
     CHECK(pick(caps_with_units({{64, 64, 64}, {3, 3, 3}, {0, 0, 0}}), 300, Precision::kF16)
@@ -208,15 +211,17 @@ TEST_SUITE("cpu") {
     for (const uint32_t subgroup : {4u, 8u, 16u, 32u, 64u}) {
       DeviceCaps caps =
           caps_with_units({{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}});
-      caps.subgroup_size = subgroup;
+      caps.unit_lanes = subgroup;
       int tried = 0;
       for (const MatmulChoice& choice : matmul_candidates(caps, 200, Precision::kF16)) {
         if (choice.strategy != kUnits) continue;
         const MatmulProblem problem = make_product({.m = 200, .n = 131, .k = 9}).problem;
         const Dispatch d = launch_matmul({}, problem, caps, Precision::kF16, choice);
         ++tried;
-        CHECK(d.constants_as<MatmulUnitsConstants>().local_size ==
-              units_group(choice).count() * subgroup);
+        const uint32_t local_size = d.constants_as<MatmulUnitsConstants>().local_size;
+        CHECK(local_size == units_group(choice, caps).count() * subgroup);
+        const uint32_t sums = subgroup == 8 ? 32 : 64;  // of a lane, at most
+        CHECK(local_size * sums >= uint32_t{choice.rows} * choice.rows);
         CHECK(d.groups[0] * choice.rows >= 131);
         CHECK(d.groups[1] * choice.rows >= 200);
       }
