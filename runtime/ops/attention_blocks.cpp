@@ -54,10 +54,10 @@ uint64_t groups_of(const AttentionAttrs& a, const AttentionBlocks& b) {
 // queries for them, workgroups for a GPU, and registers for their sums.
 std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps, const AttentionAttrs& a) {
   if (caps.device_class == DeviceClass::kSoftware || !is_known(a)) return std::nullopt;
-  const uint64_t wanted = caps.device_class == DeviceClass::kDiscrete ? 256 : 32;
-  AttentionBlocks blocks;
-  if (a.queries <= blocks.rows() / 2) blocks.local_size /= 2;
+  const uint64_t wanted = caps.device_class == DeviceClass::kDiscrete ? 96 : 32;
   std::optional<AttentionBlocks> best;
+  AttentionBlocks blocks;
+  if (a.queries > kKeyLanes && caps.gpu.attention_queries < 4) blocks.local_size *= 2;
   for (uint32_t tile_m = caps.gpu.attention_queries; tile_m > 0; tile_m /= 2) {
     blocks.tile_m = tile_m;
     const bool wasted = blocks.rows() / 2 >= a.queries;
@@ -67,7 +67,8 @@ std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps, const At
     best = fit;
     if (groups_of(a, *fit) >= wanted) break;
   }
-  return best;
+  if (best) return best;
+  return staged(caps, a, {});  // half as many invocations
 }
 
 AttentionStrategy attention_blocks_strategy(const AttentionAttrs& a, const AttentionBlocks& b) {

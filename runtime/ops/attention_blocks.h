@@ -10,7 +10,7 @@ namespace vkformer {
 
 // The shares of an invocation and of shared memory.
 struct AttentionBlocks {
-  uint32_t local_size = 128;
+  uint32_t local_size = 64;
   uint32_t tile_m = 1;       // queries of an invocation
   uint32_t stage_depth = 1;  // fours of E that are in shared memory at a time
   uint32_t stage_keys = 4;   // keys whose values are

@@ -72,14 +72,15 @@ bool tiled_takes(const MatmulCall&, const MatmulChoice&) {
   return true;  // any strides, any format
 }
 
-// Fours of neighbouring elements at multiples of 4, in A (1) and B (2), as matmul_tiled asks for.
+// Fours of neighbouring elements at multiples of 4, in A (1) and B (2), and whole steps of K (4), as
+// matmul_tiled asks for.
 uint32_t wide_operands(const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;
   const bool a = p.a_col_stride == 1 && aligned_a(p) != 0;
   const bool b = p.b_col_stride == 1 && p.b_offset % 4 == 0 && p.b_row_stride % 4 == 0 &&
                  p.b_batch_stride % 4 == 0 && p.b_panel_stride % 4 == 0 &&
                  (in_panels(problem) || p.n % 4 == 0);
-  return (a ? 1u : 0u) | (b ? 2u : 0u);
+  return (a ? 1u : 0u) | (b ? 2u : 0u) | (p.k > 0 && p.k % 8 == 0 ? 4u : 0u);
 }
 
 void launch_tiled(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t parts) {

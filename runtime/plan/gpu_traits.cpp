@@ -10,10 +10,7 @@ constexpr uint32_t kImagination = 0x1010, kIntel = 0x8086, kNvidia = 0x10de, kQu
 // that are not Mesa's are taken to have as many registers, which belong to the hardware.
 constexpr GpuTraitsRow kRows[] = {
     {kNvidia, "", {}, "255 registers of an invocation: nothing spills"},
-    {kAmd,
-     "",
-     {.attention_queries = 2},
-     "256 registers, but shared memory for 4 queries an invocation leaves 2 waves a SIMD"},
+    {kAmd, "", {}, "256 registers of an invocation: nothing spills"},
     {kIntel,
      "",
      {.matmul_block = 64, .attention_queries = 2},
@@ -25,7 +22,7 @@ constexpr GpuTraitsRow kRows[] = {
     {kQualcomm,
      "",
      {.attention_queries = 2},
-     "4 queries an invocation take all 48 vectors and leave 2 waves of 16"},
+     "32 vectors of an invocation where 4 waves are to run; 4 queries take 48"},
     {kArm,
      "",
      {.matmul_block = 32, .matmul_rows = 2, .attention_queries = 1},
