@@ -52,6 +52,7 @@ function(vkformer_shader_hash out files options)
   set(hashes "${options}")
   foreach(file IN LISTS files)
     file(READ ${file} text)
+    string(REPLACE "\r" "" text "${text}")  # where git writes ends of lines of its own
     string(REGEX REPLACE "[ \t]*//[^\n]*" "" text "${text}")
     string(REGEX REPLACE "\n+" "\n" text "${text}")
     string(SHA256 hash "${text}")

@@ -224,8 +224,8 @@ uint64_t blocks_wanted(const DeviceCaps& caps) {
 }
 
 UnitsGroup units_group(const MatmulChoice& choice, const DeviceCaps& caps) {
-  // Of a lane. Those of subgroups of 8 (Intel) have 128 registers, others 255 or more.
-  const uint32_t most_sums = caps.unit_lanes == 8 ? 32 : 64;
+  // Of a lane. Those of subgroups of 8 and 16 (Intel) have 128 registers, others 255 or more.
+  const uint32_t most_sums = caps.unit_lanes == 8 || caps.unit_lanes == 16 ? 32 : 64;
   const uint32_t sums = choice.rows * uint32_t{choice.rows} / std::max(1u, caps.unit_lanes);
   UnitsGroup group{choice.rows == 32 ? 1u : 2u, choice.rows == 128 ? 4u : 2u};
   while (sums > most_sums * group.count() && 2 * group.count() <= caps.max_unit_subgroups) {
