@@ -3,7 +3,8 @@
 namespace vkformer {
 namespace {
 
-constexpr uint32_t kMesa = 0x10005;  // VK_VENDOR_ID_MESA, of Honeykrisp, Mesa's driver of Apple's GPUs
+constexpr uint32_t kMesa =
+    0x10005;  // VK_VENDOR_ID_MESA, of Honeykrisp, Mesa's driver of Apple's GPUs
 constexpr uint32_t kAmd = 0x1002, kApple = 0x106b, kArm = 0x13b5, kBroadcom = 0x14e4;
 constexpr uint32_t kImagination = 0x1010, kIntel = 0x8086, kNvidia = 0x10de, kQualcomm = 0x5143;
 
