@@ -64,73 +64,83 @@ static_assert(sizeof(MatmulParams) == 96);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_MATMUL_ROWS_SIZES(constant)                                      \
-  constant(0, kLocalSize, local_size, 8) /* kColumnLanes * kSlices */        \
-      constant(1, kRows, rows, 1) constant(2, kColumnLanes, column_lanes, 8) \
-          constant(3, kSlices, slices, 1)                                    \
-              constant(4, kNorm, norm, 0) /* kNormNone, kNormRms or kNormLayer */
-#define VKF_MATMUL_ROWS_SWITCHES(constant)                                           \
-  constant(5, kAlignedA, aligned_a, 1)                                               \
-      constant(6, kActivation, activation, 255) /* 255: as the push constants say */ \
-      constant(7, kFormat, format, 0)           /* MatrixFormat, where the weight is in blocks */
+#define VKF_MATMUL_ROWS_SIZES(constant) \
+  constant(0, kLocalSize, local_size, 8)      /* kColumnLanes * kSlices */ \
+  constant(1, kRows, rows, 1) \
+  constant(2, kColumnLanes, column_lanes, 8) \
+  constant(3, kSlices, slices, 1) \
+  constant(4, kNorm, norm, 0)                 /* kNormNone, kNormRms or kNormLayer */
+#define VKF_MATMUL_ROWS_SWITCHES(constant) \
+  constant(5, kAlignedA, aligned_a, 1) \
+  constant(6, kActivation, activation, 255)  /* 255: as the push constants say */ \
+  constant(7, kFormat, format, 0)            /* MatrixFormat, where the weight is in blocks */
 #define VKF_MATMUL_ROWS_CONSTANTS(constant) \
-  VKF_MATMUL_ROWS_SIZES(constant)           \
+  VKF_MATMUL_ROWS_SIZES(constant) \
   VKF_MATMUL_ROWS_SWITCHES(constant)
 VKF_CONSTANTS_STRUCT(MatmulRowsConstants, VKF_MATMUL_ROWS_CONSTANTS)
 
-#define VKF_MATMUL_STREAM_CONSTANTS(constant)                                                    \
-  constant(0, kLanes, lanes, 8) constant(1, kRows, rows, 1) constant(2, kAlignedA, aligned_a, 1) \
-      constant(3, kActivation, activation, 255) /* 255: as the push constants say */             \
-      constant(4, kFormat, format, 0)           /* MatrixFormat, where the weight is in blocks */
+#define VKF_MATMUL_STREAM_CONSTANTS(constant) \
+  constant(0, kLanes, lanes, 8) \
+  constant(1, kRows, rows, 1) \
+  constant(2, kAlignedA, aligned_a, 1) \
+  constant(3, kActivation, activation, 255)  /* 255: as the push constants say */ \
+  constant(4, kFormat, format, 0)            /* MatrixFormat, where the weight is in blocks */
 VKF_CONSTANTS_STRUCT(MatmulStreamConstants, VKF_MATMUL_STREAM_CONSTANTS)
 
-#define VKF_MATMUL_WIDE_SIZES(constant)                                                      \
-  constant(0, kLanes, lanes, 8) constant(1, kRows, rows, 14) constant(2, kGroups, groups, 2) \
-      constant(3, kAlignedA, aligned_a, 1)
-#define VKF_MATMUL_WIDE_SWITCHES(constant)                                       \
-  constant(4, kActivation, activation, 255) /* 255: as the push constants say */ \
-      constant(5, kFormat, format, 0)       /* MatrixFormat, where the weight is in blocks */
+#define VKF_MATMUL_WIDE_SIZES(constant) \
+  constant(0, kLanes, lanes, 8) \
+  constant(1, kRows, rows, 14) \
+  constant(2, kGroups, groups, 2) \
+  constant(3, kAlignedA, aligned_a, 1)
+#define VKF_MATMUL_WIDE_SWITCHES(constant) \
+  constant(4, kActivation, activation, 255)  /* 255: as the push constants say */ \
+  constant(5, kFormat, format, 0)            /* MatrixFormat, where the weight is in blocks */
 #define VKF_MATMUL_WIDE_CONSTANTS(constant) \
-  VKF_MATMUL_WIDE_SIZES(constant)           \
+  VKF_MATMUL_WIDE_SIZES(constant) \
   VKF_MATMUL_WIDE_SWITCHES(constant)
 VKF_CONSTANTS_STRUCT(MatmulWideConstants, VKF_MATMUL_WIDE_CONSTANTS)
 
-#define VKF_MATMUL_SLABS_CONSTANTS(constant)                                     \
-  constant(0, kActivation, activation, 255) /* 255: as the push constants say */ \
-      constant(1, kTerms, terms, 3)         /* kTermBias, kTermAddend: what is added */
+#define VKF_MATMUL_SLABS_CONSTANTS(constant) \
+  constant(0, kActivation, activation, 255)  /* 255: as the push constants say */ \
+  constant(1, kTerms, terms, 3)              /* kTermBias, kTermAddend: what is added */
 VKF_CONSTANTS_STRUCT(MatmulSlabsConstants, VKF_MATMUL_SLABS_CONSTANTS)
 
-#define VKF_MATMUL_STATIONARY_CONSTANTS(constant)                                \
-  constant(0, kActivation, activation, 255) /* 255: as the push constants say */ \
-      constant(1, kTerms, terms, 7)         /* kTerm*: what follows the sums */  \
-      constant(2, kRows, rows, 512)                                              \
-          constant(3, kFormat, format, 0) /* of B: 0 f32, 1 f16, else weight_blocks.h */
+#define VKF_MATMUL_STATIONARY_CONSTANTS(constant) \
+  constant(0, kActivation, activation, 255)  /* 255: as the push constants say */ \
+  constant(1, kTerms, terms, 7)              /* kTerm*: what follows the sums */ \
+  constant(2, kRows, rows, 512) \
+  constant(3, kFormat, format, 0)            /* of B: 0 f32, 1 f16, else weight_blocks.h */
 VKF_CONSTANTS_STRUCT(MatmulStationaryConstants, VKF_MATMUL_STATIONARY_CONSTANTS)
 
-#define VKF_MATMUL_TILED_CONSTANTS(constant)                                                       \
-  constant(0, kLocalSize, local_size, 128) /* 2 kBlock */                                          \
-      constant(1, kBlock, block, 64) constant(2, kTileM, tile_m, 8) constant(3, kTileN, tile_n, 4) \
-          constant(4, kActivation, activation, 255) /* 255: as the push constants say */           \
-      constant(5, kAlongM, along_m, 0)              /* 1 where a_row_stride is 1 (A transposed) */ \
-      constant(6, kAlongK, along_k, 0)              /* 1 where b_row_stride is 1 (B transposed) */ \
-      constant(7, kWide, wide, 0)                   /* kWideA, kWideB, kWholeSteps */              \
-      constant(8, kParts, parts, 1)                                                                \
-          constant(9, kFormat, format, 0) /* MatrixFormat, where the weight is in blocks */
+#define VKF_MATMUL_TILED_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 128)   /* 2 kBlock */ \
+  constant(1, kBlock, block, 64) \
+  constant(2, kTileM, tile_m, 8) \
+  constant(3, kTileN, tile_n, 4) \
+  constant(4, kActivation, activation, 255)  /* 255: as the push constants say */ \
+  constant(5, kAlongM, along_m, 0)           /* 1 where a_row_stride is 1 (A transposed) */ \
+  constant(6, kAlongK, along_k, 0)           /* 1 where b_row_stride is 1 (B transposed) */ \
+  constant(7, kWide, wide, 0)                /* kWideA, kWideB, kWholeSteps */ \
+  constant(8, kParts, parts, 1) \
+  constant(9, kFormat, format, 0)            /* MatrixFormat, where the weight is in blocks */
 VKF_CONSTANTS_STRUCT(MatmulTiledConstants, VKF_MATMUL_TILED_CONSTANTS)
 
-#define VKF_MATMUL_UNITS_CONSTANTS(constant)                                                 \
-  constant(0, kLocalSize, local_size, 128) constant(1, kBlockM, block_m, 64)                 \
-      constant(2, kBlockN, block_n, 64)                                                      \
-          constant(3, kAlignedA, aligned_a, 0)  /* 1: rows of A begin at multiples of 4 */   \
-      constant(4, kActivation, activation, 255) /* 255: as the push constants say */         \
-      constant(5, kUnitM, unit_m, 16) constant(6, kUnitN, unit_n, 16)                        \
-          constant(7, kUnitK, unit_k, 16)                                                    \
-              constant(8, kFormat, format, 0) /* of B: 0 f32, 1 f16, else weight_blocks.h */ \
-      constant(9, kSubgroupsM, subgroups_m, 2) constant(10, kSubgroupsN, subgroups_n, 2)
+#define VKF_MATMUL_UNITS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 128) \
+  constant(1, kBlockM, block_m, 64) \
+  constant(2, kBlockN, block_n, 64) \
+  constant(3, kAlignedA, aligned_a, 0)       /* 1: rows of A begin at multiples of 4 */ \
+  constant(4, kActivation, activation, 255)  /* 255: as the push constants say */ \
+  constant(5, kUnitM, unit_m, 16) \
+  constant(6, kUnitN, unit_n, 16) \
+  constant(7, kUnitK, unit_k, 16) \
+  constant(8, kFormat, format, 0)            /* of B: 0 f32, 1 f16, else weight_blocks.h */ \
+  constant(9, kSubgroupsM, subgroups_m, 2) \
+  constant(10, kSubgroupsN, subgroups_n, 2)
 VKF_CONSTANTS_STRUCT(MatmulUnitsConstants, VKF_MATMUL_UNITS_CONSTANTS)
 
 #define VKF_MATMUL_PARTS_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64)    \
-      constant(1, kActivation, activation, 255) /* 255: as the push constants say */
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kActivation, activation, 255)  /* 255: as the push constants say */
 VKF_CONSTANTS_STRUCT(MatmulPartsConstants, VKF_MATMUL_PARTS_CONSTANTS)
 #endif
