@@ -1,15 +1,20 @@
 # vkformer_constant_checks(OUT KERNEL SPIRV LIST SPIRV_DIS): assertions in C++, one for every
 # specialization constant of a kernel's SPIR-V, that the kernel's list (shaders/params/constants.h)
 # has it with that id, name, type and default. They need the list and kernels/constant_checks.h.
-# SPIR-V without names is checked by the rest.
+# SPIR-V without names is checked by the rest. In place of SPIR-V, the lines of its disassembly: a .txt.
 function(vkformer_constant_checks out kernel spirv list spirv_dis)
-  set(text ${spirv}.constants.txt)
-  execute_process(COMMAND ${spirv_dis} --no-color --no-indent ${spirv} -o ${text}
-    COMMAND_ERROR_IS_FATAL ANY)
+  set(text ${spirv})
+  if(NOT spirv MATCHES "\\.txt$")
+    set(text ${spirv}.constants.txt)
+    execute_process(COMMAND ${spirv_dis} --no-color --no-indent ${spirv} -o ${text}
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()
   file(STRINGS ${text} ids REGEX "^OpDecorate %[A-Za-z0-9_]+ SpecId [0-9]+$")
   file(STRINGS ${text} constants REGEX "= OpSpecConstant(True|False)? ")
   file(STRINGS ${text} sizes REGEX "^%gl_WorkGroupSize = OpSpecConstantComposite ")
-  file(REMOVE ${text})
+  if(NOT text STREQUAL spirv)
+    file(REMOVE ${text})
+  endif()
   set(checks "")
   foreach(decorated IN LISTS ids)
     string(REGEX MATCH "%([A-Za-z0-9_]+) SpecId ([0-9]+)$" _ "${decorated}")

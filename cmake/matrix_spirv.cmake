@@ -1,70 +1,16 @@
-# Kernels with cooperative matrices: what compiles them, and from what they were compiled. Compilers
-# before 2023 (glslang 12 of Debian 12) do not know GL_KHR_cooperative_matrix, those before 2025
-# (glslang 15) GL_NV_cooperative_matrix2; then they come as SPIR-V out of VKFORMER_SPIRV_DIR, a
-# folder that tools/build_spirv makes with a newer one, or are left out. Also included by
-# build_spirv.cmake.
+# Kernels with cooperative matrices come as SPIR-V: out of shaders/spirv, which is part of the source,
+# or out of VKFORMER_SPIRV_DIR. Compilers before 2025 (glslang 12 of Debian 12) cannot make them, and
+# one way for every machine gives every machine the same bytes. tools/build_spirv makes such a folder.
+# Beside NAME.spv lies NAME.txt, which says of what it was made, and by what:
+#
+#   compiler glslang 11:16.6.0
+#   source SHA-256 of the shader, all that it includes and the compiler's options
+#   spirv SHA-256 of NAME.spv
+#   and the lines of its disassembly that constant_checks.cmake reads, for a disassembler of Debian 12
+#   does not know these instructions either.
 
-# vkformer_shader_hash(OUT SOURCE SHADERS): of a shader and of all that it could include.
-function(vkformer_shader_hash out source shaders)
-  file(GLOB files ${shaders}/include/*.glsl ${shaders}/params/*.h)
-  list(SORT files)
-  set(text "")
-  foreach(file IN LISTS files ITEMS ${shaders}/${source})
-    file(SHA256 ${file} hash)
-    string(APPEND text ${hash})
-  endforeach()
-  string(SHA256 hash "${text}")
-  set(${out} ${hash} PARENT_SCOPE)
-endfunction()
-
-# The SPIR-V that a feature's kernels are written in: 1.6 is the least of SPV_NV_cooperative_matrix2.
-set(VKFORMER_TARGET_matrix vulkan1.1)
-set(VKFORMER_TARGET_matrix2 vulkan1.3)
-
-# vkformer_matrix_command(OUT FEATURE GLSLANG SOURCE SHADERS SPIRV): drivers optimise it; what is
-# folded here without knowing the sizes of the units only makes it larger.
-function(vkformer_matrix_command out feature glslang source shaders spirv)
-  set(${out} ${glslang} --quiet --target-env ${VKFORMER_TARGET_${feature}} -g0 -I${shaders}/include
-      -I${shaders}/params ${shaders}/${source} -o ${spirv} PARENT_SCOPE)
-endfunction()
-
-# vkformer_probe_matrix(OUT FEATURE GLSLANG FOLDER): whether that compiler knows them.
-function(vkformer_probe_matrix out feature glslang folder)
-  set(extension KHR_cooperative_matrix)
-  set(statement "")
-  if(feature STREQUAL "matrix2")
-    set(extension NV_cooperative_matrix2)
-    set(statement "coopMatPerElementNV(m, m, twice)")
-  endif()
-  file(WRITE ${folder}/matrix_probe.comp "#version 450
-#extension GL_EXT_shader_explicit_arithmetic_types_int32 : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
-#extension GL_${extension} : require
-layout(local_size_x = 32) in;
-shared float words[256];
-float twice(const in uint32_t row, const in uint32_t column, const in float x) { return x + x; }
-void main() {
-  coopmat<float, gl_ScopeSubgroup, 8, 8, gl_MatrixUseAccumulator> m =
-      coopmat<float, gl_ScopeSubgroup, 8, 8, gl_MatrixUseAccumulator>(0.0);
-  ${statement};
-  coopMatStore(m, words, 0, 8, gl_CooperativeMatrixLayoutRowMajor);
-}
-")
-  execute_process(
-    COMMAND ${glslang} --quiet --target-env ${VKFORMER_TARGET_${feature}}
-            ${folder}/matrix_probe.comp -o ${folder}/matrix_probe.spv
-    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
-  file(REMOVE ${folder}/matrix_probe.comp ${folder}/matrix_probe.spv)
-  set(known OFF)
-  if(failed EQUAL 0)
-    set(known ON)
-  endif()
-  set(${out} ${known} PARENT_SCOPE)
-endfunction()
-
-# vkformer_matrix_feature(OUT FEATURES): the one of a kernel that decides which compilers know it;
-# empty where it has none.
+# vkformer_matrix_feature(OUT FEATURES): the one of a kernel that says which compilers know it; empty
+# where it has none.
 function(vkformer_matrix_feature out features)
   set(${out} "" PARENT_SCOPE)
   foreach(feature matrix matrix2)
@@ -72,4 +18,67 @@ function(vkformer_matrix_feature out features)
       set(${out} ${feature} PARENT_SCOPE)
     endif()
   endforeach()
+endfunction()
+
+# vkformer_spirv_options(OUT FEATURE DEFINES): drivers optimise it; what is folded here without knowing
+# the sizes of the units only makes it larger. SPIR-V 1.6 is the least of SPV_NV_cooperative_matrix2.
+function(vkformer_spirv_options out feature defines)
+  set(target vulkan1.1)
+  if(feature STREQUAL "matrix2")
+    set(target vulkan1.3)
+  endif()
+  list(TRANSFORM defines PREPEND -D)
+  set(${out} --target-env ${target} -g0 ${defines} PARENT_SCOPE)
+endfunction()
+
+# vkformer_shader_files(OUT PATH SHADERS): appends a shader and all that it includes, each once.
+function(vkformer_shader_files out path shaders)
+  set(found ${${out}} ${path})
+  file(STRINGS ${path} lines REGEX "^#include \"[^\"]+\"")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" name "${line}")
+    foreach(folder include params)
+      set(included ${shaders}/${folder}/${name})
+      if(EXISTS ${included} AND NOT included IN_LIST found)
+        vkformer_shader_files(found ${included} ${shaders})
+      endif()
+    endforeach()
+  endforeach()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# vkformer_shader_hash(OUT FILES OPTIONS): of those files without comments, and of the options.
+function(vkformer_shader_hash out files options)
+  set(hashes "${options}")
+  foreach(file IN LISTS files)
+    file(READ ${file} text)
+    string(REPLACE "\r" "" text "${text}")  # where git writes ends of lines of its own
+    string(REGEX REPLACE "[ \t]*//[^\n]*" "" text "${text}")
+    string(REGEX REPLACE "\n+" "\n" text "${text}")
+    string(SHA256 hash "${text}")
+    string(APPEND hashes " ${hash}")
+  endforeach()
+  string(SHA256 hash "${hashes}")
+  set(${out} ${hash} PARENT_SCOPE)
+endfunction()
+
+# vkformer_spirv_fault(OUT FOLDER NAME HASH): why the SPIR-V of a kernel cannot be used with sources of
+# that hash; empty where it can.
+function(vkformer_spirv_fault out folder name hash)
+  set(source "")
+  set(spirv "")
+  if(EXISTS ${folder}/${name}.spv AND EXISTS ${folder}/${name}.txt)
+    file(STRINGS ${folder}/${name}.txt source REGEX "^source ")
+    file(STRINGS ${folder}/${name}.txt spirv REGEX "^spirv ")
+    file(SHA256 ${folder}/${name}.spv bytes)
+  endif()
+  set(fault "")
+  if(NOT source)
+    set(fault "${name}.spv or ${name}.txt is not there")
+  elseif(NOT source STREQUAL "source ${hash}")
+    set(fault "${name}.spv was made of another source")
+  elseif(NOT spirv STREQUAL "spirv ${bytes}")
+    set(fault "${name}.spv is not the one that ${name}.txt describes")
+  endif()
+  set(${out} "${fault}" PARENT_SCOPE)
 endfunction()

@@ -21,7 +21,7 @@ set(VKFORMER_TIER matrix CACHE STRING
     "Highest tier to build kernels for: baseline, subgroup, fp16 or matrix")
 set_property(CACHE VKFORMER_TIER PROPERTY STRINGS baseline subgroup fp16 matrix)
 set(VKFORMER_SPIRV_DIR "" CACHE PATH
-    "Folder of tools/build_spirv: kernels that this machine's glslangValidator cannot compile")
+    "Folder of tools/build_spirv in place of shaders/spirv: kernels with cooperative matrices")
 option(VKFORMER_INT64 "Build the kernels that software devices profit from (64-bit loads)" ON)
 option(VKFORMER_WITH_SOFTWARE_KERNELS
        "Build the strategies and kernels that only software drivers use (runtime/software)" ON)

@@ -1,14 +1,18 @@
 #include "conformance/kernels.h"
 
+#include "kernel_constants.inc"
+
 namespace vkformer::conformance {
 namespace {
 
 struct Variant {
   const char* name;
   uint32_t features;
+  const char* constants;  // their names, each with a comma after it
 };
+#define VKF_CONSTANT_NAME(id, name, field, otherwise) #field ","
 constexpr Variant kVariants[] = {
-#define VKF_KERNEL(name, group, features, list) {#name, features},
+#define VKF_KERNEL(name, group, features, list) {#name, features, "" list(VKF_CONSTANT_NAME)},
 #include "kernel_list.inc"
 #undef VKF_KERNEL
 };
@@ -17,6 +21,16 @@ constexpr Variant kVariants[] = {
 
 const char* name_of(KernelId kernel) {
   return kVariants[static_cast<size_t>(kernel)].name;
+}
+
+std::vector<std::string_view> constants_of(KernelId kernel) {
+  std::vector<std::string_view> names;
+  std::string_view rest = kVariants[static_cast<size_t>(kernel)].constants;
+  while (!rest.empty()) {
+    names.push_back(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(names.back().size() + 1);
+  }
+  return names;
 }
 
 std::vector<KernelId> all_kernels() {

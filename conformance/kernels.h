@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/catalogue.h"
@@ -10,6 +11,8 @@
 namespace vkformer::conformance {
 
 const char* name_of(KernelId kernel);
+// Its specialization constants by their names in C++ ("local_size"), in the order of their ids.
+std::vector<std::string_view> constants_of(KernelId kernel);
 // Every variant.
 std::vector<KernelId> all_kernels();
 // Why a device cannot run it; empty: it can.

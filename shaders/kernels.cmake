@@ -1,8 +1,12 @@
 # Calls vkf_kernel(<variant> <source> [UNROLLED] [FEATURES ...] [DEFINES ...]) for every variant that
 # a shader lists (`// variants:`, one a line, after its other labels; docs/shaders.md). Names:
 # <op>_<strategy>__<in>_<weight>_<acc>[_<feature>].
-file(GLOB vkf_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.comp)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${vkf_sources})
+if(CMAKE_SCRIPT_MODE_FILE)  # of build_spirv.cmake: nothing is configured
+  file(GLOB vkf_sources ${CMAKE_CURRENT_LIST_DIR}/*.comp)
+else()
+  file(GLOB vkf_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.comp)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${vkf_sources})
+endif()
 foreach(vkf_path IN LISTS vkf_sources)
   get_filename_component(vkf_source ${vkf_path} NAME)
   file(STRINGS ${vkf_path} vkf_lines)

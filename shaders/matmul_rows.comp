@@ -4,7 +4,8 @@
 //           with kNorm Y = act(alpha norm(A) B + bias), C the gain (K) or gain and bias (2, K)
 // shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
 // mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
-//           every kSlices-th block of 4 steps of K; x counts column tiles, y row tiles, z batches
+//           every kSlices-th block of 4 steps of K; x counts row tiles, so that those of the
+//           same columns follow each other and find their weights cached, y column tiles, z batches
 // bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
 //           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
 //           is a packed weight of kFormat
@@ -58,8 +59,8 @@ vec2 moments_of_all(uint row, float centre) {
 void main() {
   const uint lane = gl_LocalInvocationID.x % kColumnLanes;
   const uint slice = gl_LocalInvocationID.x / kColumnLanes;
-  const uint row0 = gl_WorkGroupID.y * kRows;
-  const uint group0 = gl_WorkGroupID.x * kColumnLanes;
+  const uint row0 = gl_WorkGroupID.x * kRows;
+  const uint group0 = gl_WorkGroupID.y * kColumnLanes;
   // Rows and groups beyond the matrix repeat the last one; nothing of theirs is stored.
   uint a_row[kRows];
   vec4 low[kRows];

@@ -8,8 +8,8 @@
 //           while one half is multiplied, the next loads are under way to the other; an invocation
 //           kTileM x kTileN of it; x counts column blocks, y row blocks, z batches and in them parts
 // bounds:   M, N, K, every offset and every stride of A and B may be anything (transposes too);
-//           kWideA and kWideB promise fours of neighbouring elements at multiples of 4; with
-//           VKF_BLOCKS B is a packed weight of kFormat
+//           kWideA and kWideB promise fours of neighbouring elements at multiples of 4, kWholeSteps
+//           a K in multiples of kDepth; with VKF_BLOCKS B is a packed weight of kFormat
 // requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
 //           shared memory <= 16 KiB
 // variants: matmul_tiled__f32_f32_f32
@@ -19,7 +19,7 @@
 #include "matmul.h"
 layout(local_size_x = 128, local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_MATMUL_TILED_CONSTANTS)
-const uint kWideA = 1u, kWideB = 2u;
+const uint kWideA = 1u, kWideB = 2u, kWholeSteps = 4u;
 
 #include "f16_words.glsl"
 
@@ -63,31 +63,36 @@ float load_b_at(uint base, uint k, uint column) {
 #endif
 }
 
-// Elements k..k+3 of a row of A. From `end` on they are zeros that were never loaded: memory there
-// may hold a NaN. Rows beyond the matrix repeat the last one; nothing of theirs is stored.
-vec4 load_a(uint base, uint row, uint k, uint end) {
-  const uint at = base + min(row, p.m - 1u) * p.a_row_stride + k * p.a_col_stride;
-  if ((kWide & kWideA) != 0u && k + 4u <= end) return a4[at >> 2];
+// Elements k..k+3 of the row of A that begins at `row`. From `end` on they are zeros that were never
+// loaded: memory there may hold a NaN.
+vec4 load_a(uint row, uint k, uint end) {
+  if ((kWide & kWideA) != 0u && ((kWide & kWholeSteps) != 0u || k + 4u <= end)) {
+    return a4[(row >> 2) + (k >> 2)];
+  }
   vec4 v = vec4(0.0);
   [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-    if (k + e < end) v[e] = a[at + e * p.a_col_stride];
+    if (k + e < end) v[e] = a[row + (k + e) * p.a_col_stride];
   }
   return v;
 }
 
-// Columns column..column+3 of step k of B, likewise.
-vec4 load_b(uint base, uint column, uint k, uint end) {
+// Where a column's panel has it in step 0, with kWideB in fours.
+uint b_start(uint base, uint column) {
+  const uint first = min(column, (p.n - 1u) & ~3u);
+  return (base + first / kPanelColumns * p.b_panel_stride + first % kPanelColumns) >> 2;
+}
+
+// Columns column..column+3 of step k of B, likewise; `start` is their b_start.
+vec4 load_b(uint base, uint start, uint column, uint k, uint end) {
   vec4 v = vec4(0.0);
-  if (k >= end) return v;
+  if ((kWide & kWholeSteps) == 0u && k >= end) return v;
 #if !VKF_BLOCKS
   if ((kWide & kWideB) != 0u) {
-    const uint first = min(column, (p.n - 1u) & ~3u);
-    const uint i = base + first / kPanelColumns * p.b_panel_stride + k * p.b_row_stride +
-                   first % kPanelColumns;
+    const uint at = start + k * (p.b_row_stride >> 2);
 #if VKF_WEIGHT_F16
-    return unpack_f16x4(b_pairs[i >> 2]);
+    return unpack_f16x4(b_pairs[at]);
 #else
-    return b4[i >> 2];
+    return b4[at];
 #endif
   }
 #endif
@@ -113,21 +118,24 @@ void main() {
   const uint b_k = kAlongK != 0u ? lane % kDepth : lane / (kBlock / 4u);
   const uint a_place = 2u * a_row + a_k / 4u;
   const uint b_place = b_k * (kBlock / 4u) + b_column / 4u;
-  const uint a_base = p.a_offset + batch * p.a_batch_stride;
+  // Rows beyond the matrix repeat the last one; nothing of theirs is stored.
+  const uint a_start = p.a_offset + batch * p.a_batch_stride +
+                       min(row0 + a_row, p.m - 1u) * p.a_row_stride;
   const uint b_base = p.b_offset + batch * p.b_batch_stride;
+  const uint b_at = b_start(b_base, column0 + b_column);
 
   vec4 sum[kTileM * kQuads];
   [[unroll]] for (uint i = 0u; i < kTileM * kQuads; ++i) sum[i] = vec4(0.0);
-  vec4 next_a = load_a(a_base, row0 + a_row, begin + a_k, end);
-  vec4 next_b = load_b(b_base, column0 + b_column, begin + b_k, end);
+  vec4 next_a = load_a(a_start, begin + a_k, end);
+  vec4 next_b = load_b(b_base, b_at, column0 + b_column, begin + b_k, end);
   uint half_block = 0u;
   for (uint k0 = begin; k0 < end; k0 += kDepth) {
     a_block[half_block + a_place] = next_a;
     b_block[half_block + b_place] = next_b;
     barrier();  // one a round: who writes this half again has seen the barrier of the other
     if (k0 + kDepth < end) {
-      next_a = load_a(a_base, row0 + a_row, k0 + kDepth + a_k, end);
-      next_b = load_b(b_base, column0 + b_column, k0 + kDepth + b_k, end);
+      next_a = load_a(a_start, k0 + kDepth + a_k, end);
+      next_b = load_b(b_base, b_at, column0 + b_column, k0 + kDepth + b_k, end);
     }
     // Rows and quads of one invocation lie kLanes apart, so that neighbours read neighbours.
     [[unroll]] for (uint run = 0u; run < kDepth / 4u; ++run) {

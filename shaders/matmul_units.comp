@@ -10,7 +10,7 @@
 //           a packed weight of kFormat in whole panels
 // requires: cooperative matrices of kUnitM x kUnitN x kUnitK, f16 to f32; kSubgroupsM * kUnitM
 //           divides kBlockM, kSubgroupsN * kUnitN kBlockN, kUnitK kBlockK; kUnitN is even; the local
-//           size is kSubgroupsM * kSubgroupsN subgroups; shared memory as in units_shared_bytes()
+//           size is kSubgroupsM * kSubgroupsN subgroups; shared memory as in matmul_strategy.cpp
 // variants: matmul_units__f32_any_f32_matrix FEATURES matrix
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
@@ -39,19 +39,19 @@ uint block_word(uint i) { return b_words[i]; }
 #include "weight_block_at.glsl"
 
 const uint kBlockK = 32u;
-// Rows of shared memory in vectors of 4; two more than needed, so that rows begin in other banks,
-// and still at multiples of 16 bytes.
-const uint kPitchA = kBlockK / 4u + 2u;
-const uint kPitchB = kBlockN / 4u + 2u;
+// In shared memory rows of A, and columns of B, lie along K, as the units take them: loads of 8 or 16
+// bytes, or NVIDIA's ldmatrix, and no shuffles. In vectors of 4, two more than needed: 80 bytes, an
+// odd multiple of 16, so that eight of them begin in different banks.
+const uint kPitch = kBlockK / 4u + 2u;
 const uint kUnit = kUnitM * kUnitN;
 const uint kTilesM = kBlockM / kSubgroupsM / kUnitM;  // of a subgroup
 const uint kTilesN = kBlockN / kSubgroupsN / kUnitN;
 const uint kTiles = kTilesM * kTilesN;
-shared f16vec4 a_block[kBlockM * kPitchA];
-shared f16vec4 b_block[kBlockK * kPitchB];
+shared f16vec4 a_block[kBlockM * kPitch];
+shared f16vec4 b_block[kBlockN * kPitch];
 shared float tiles[kSubgroupsM * kSubgroupsN * kUnit];  // one of every subgroup
-// The last step of K, from 1 on, in whose block an element was beyond f16.
-shared uint wide_step;
+// The steps of K, in whole blocks, in which an element was beyond f16.
+shared uint wide_begin, wide_end;
 
 // Where this subgroup's share of the block begins.
 uint share_row() { return gl_SubgroupID / kSubgroupsN * (kBlockM / kSubgroupsM); }
@@ -92,29 +92,40 @@ vec4 load_b(uint k, uint column) {
   return v;
 }
 
-f16vec4 narrowed(vec4 v, uint step) {
+f16vec4 narrowed(vec4 v, uint k0) {
   const bvec4 wide = beyond_f16(v);
-  if (any(wide)) atomicMax(wide_step, step);
+  if (any(wide)) {
+    atomicMin(wide_begin, k0);
+    atomicMax(wide_end, k0 + kBlockK);
+  }
   return f16vec4(mix(v, vec4(0.0), wide));
 }
 
 void load_blocks(uint row0, uint column0, uint k0) {
   for (uint t = gl_LocalInvocationID.x; t < kBlockM * (kBlockK / 4u); t += kLocalSize) {
     const uint row = t / (kBlockK / 4u), quad = t % (kBlockK / 4u);
-    a_block[row * kPitchA + quad] = narrowed(load_a(row0 + row, k0 + 4u * quad), k0 + 1u);
+    a_block[row * kPitch + quad] = narrowed(load_a(row0 + row, k0 + 4u * quad), k0);
   }
-  for (uint t = gl_LocalInvocationID.x; t < kBlockK * (kBlockN / 4u); t += kLocalSize) {
-    const uint k = t / (kBlockN / 4u), quad = t % (kBlockN / 4u);
-    b_block[k * kPitchB + quad] = narrowed(load_b(k0 + k, column0 + 4u * quad), k0 + 1u);
+  // Four steps of four columns, turned over. Neighbouring invocations have neighbouring steps, so that
+  // what they store lies in different banks.
+  for (uint t = gl_LocalInvocationID.x; t < kBlockK / 4u * (kBlockN / 4u); t += kLocalSize) {
+    const uint quad = t % (kBlockK / 4u), column = t / (kBlockK / 4u) * 4u;
+    f16vec4 w[4];
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+      w[e] = narrowed(load_b(k0 + 4u * quad + e, column0 + column), k0);
+    }
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+      b_block[(column + e) * kPitch + quad] = f16vec4(w[0][e], w[1][e], w[2][e], w[3][e]);
+    }
   }
 }
 
-// The products of steps k0 .. k0 + kBlockK - 1 that the units left out.
-float wide_products(uint row, uint column, uint k0) {
+// The products that the units left out.
+float wide_products(uint row, uint column) {
   float sum = 0.0;
   if (row >= p.m || column >= p.n) return sum;
-  const uint end = min(k0 + kBlockK, p.k);
-  for (uint k = k0; k < end; ++k) {
+  const uint end = min(wide_end, p.k);
+  for (uint k = wide_begin; k < end; ++k) {
     const float x = a[a_row(row) + k];
     const float w = load_b(k, column / 4u * 4u)[column % 4u];
     if (beyond_f16(x) || beyond_f16(w)) sum = fma(x, w, sum);
@@ -140,7 +151,8 @@ void finish_tile(uint row, uint column, uint tile) {
 }
 
 // A subgroup's sums are indexed by constants only, or they would leave the registers: what is done
-// to one after the other is a loop that picks them by comparing.
+// to one after the other is a loop that picks them by comparing. None is stored before all products
+// are in it: sums that come back from memory cost compilers a second set of registers.
 void main() {
   const uint row0 = gl_WorkGroupID.y * kBlockM;
   const uint column0 = gl_WorkGroupID.x * kBlockN;
@@ -149,7 +161,10 @@ void main() {
   [[unroll]] for (uint i = 0u; i < kTiles; ++i) {
     sum[i] = coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator>(0.0);
   }
-  if (gl_LocalInvocationID.x == 0u) wide_step = 0u;
+  if (gl_LocalInvocationID.x == 0u) {
+    wide_begin = 0xffffffffu;
+    wide_end = 0u;
+  }
   barrier();
   for (uint k0 = 0u; k0 < p.k; k0 += kBlockK) {
     load_blocks(row0, column0, k0);
@@ -157,33 +172,17 @@ void main() {
     for (uint k = 0u; k < kBlockK; k += kUnitK) {
       coopmat<float16_t, gl_ScopeSubgroup, kUnitM, kUnitK, gl_MatrixUseA> x[kTilesM];
       [[unroll]] for (uint i = 0u; i < kTilesM; ++i) {
-        coopMatLoad(x[i], a_block, (share_row() + i * kUnitM) * kPitchA + k / 4u, kPitchA,
+        coopMatLoad(x[i], a_block, (share_row() + i * kUnitM) * kPitch + k / 4u, kPitch,
                     gl_CooperativeMatrixLayoutRowMajor);
       }
       [[unroll]] for (uint j = 0u; j < kTilesN; ++j) {
         coopmat<float16_t, gl_ScopeSubgroup, kUnitK, kUnitN, gl_MatrixUseB> w;
-        coopMatLoad(w, b_block, k * kPitchB + (share_column() + j * kUnitN) / 4u, kPitchB,
-                    gl_CooperativeMatrixLayoutRowMajor);
+        coopMatLoad(w, b_block, (share_column() + j * kUnitN) * kPitch + k / 4u, kPitch,
+                    gl_CooperativeMatrixLayoutColumnMajor);
         [[unroll]] for (uint i = 0u; i < kTilesM; ++i) {
           sum[i * kTilesN + j] = coopMatMulAdd(x[i], w, sum[i * kTilesN + j]);
         }
       }
-    }
-    // Rows and columns without such elements get their sums back as they were.
-    [[dont_unroll]] for (uint i = wide_step == k0 + 1u ? 0u : kTiles; i < kTiles; ++i) {
-      [[unroll]] for (uint j = 0u; j < kTiles; ++j) {
-        if (j == i) coopMatStore(sum[j], tiles, tile, kUnitN, gl_CooperativeMatrixLayoutRowMajor);
-      }
-      barrier();
-      for (uint e = gl_SubgroupInvocationID; e < kUnit; e += gl_SubgroupSize) {
-        tiles[tile + e] += wide_products(row0 + tile_row(i) + e / kUnitN,
-                                         column0 + tile_column(i) + e % kUnitN, k0);
-      }
-      barrier();
-      [[unroll]] for (uint j = 0u; j < kTiles; ++j) {
-        if (j == i) coopMatLoad(sum[j], tiles, tile, kUnitN, gl_CooperativeMatrixLayoutRowMajor);
-      }
-      barrier();
     }
     barrier();
   }
@@ -192,6 +191,13 @@ void main() {
       if (j == i) coopMatStore(sum[j], tiles, tile, kUnitN, gl_CooperativeMatrixLayoutRowMajor);
     }
     barrier();
+    if (wide_end != 0u) {
+      for (uint e = gl_SubgroupInvocationID; e < kUnit; e += gl_SubgroupSize) {
+        tiles[tile + e] += wide_products(row0 + tile_row(i) + e / kUnitN,
+                                         column0 + tile_column(i) + e % kUnitN);
+      }
+      barrier();
+    }
     finish_tile(row0 + tile_row(i), column0 + tile_column(i), tile);
     barrier();
   }

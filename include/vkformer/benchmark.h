@@ -5,7 +5,10 @@
 // a call, but for a profile between its start and its end.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vkformer/choices.h"
@@ -112,5 +115,34 @@ VKFORMER_API Status start_profile(const Device& device);
 VKFORMER_API Result<Profile> take_profile(const Device& device);
 // Ends it.
 VKFORMER_API Status stop_profile(const Device& device);
+
+// What the driver's compiler says of one kernel with one set of constants. Numbers count what the
+// driver counts, in its units; what it does not state is absent.
+struct CompilerStatistics {
+  std::optional<double> instructions;
+  std::optional<double> registers;      // of one invocation or subgroup
+  std::string register_unit;            // "VGPRs", "32-bit registers"
+  std::optional<double> spills;         // values written to memory because registers ran out
+  std::optional<double> fills;          // the reads of them
+  std::optional<double> scratch_bytes;  // private memory, of one invocation or subgroup
+  std::optional<double> shared_bytes;   // of a workgroup
+  std::optional<double> occupancy;      // how much a core can have in flight at once
+  std::string occupancy_unit;           // "subgroups per SIMD", "warps per SM"
+  std::optional<double> cycles;         // estimated, loops counted once or as the driver guesses
+  std::optional<double> code_bytes;
+};
+// One executable of a pipeline; a driver may compile several, for several sizes of subgroups.
+struct KernelStatistics {
+  std::string kernel;               // variant, as in ProfiledDispatch
+  std::vector<uint32_t> constants;  // its specialization constants, in the order of their ids
+  std::string executable;           // the driver's name for it
+  uint32_t subgroup_size = 0;       // that it was compiled for; 0: the driver does not say
+  double compile_ms = 0;            // of the pipeline; short where a cache has it
+  CompilerStatistics statistics;
+  std::vector<std::pair<std::string, double>> raw;  // every statistic by the driver's own name
+};
+// Of every pipeline that the device has made, for devices made with DeviceOptions::statistics.
+// Where the driver lacks VK_KHR_pipeline_executable_properties: kUnsupported, in a sentence.
+VKFORMER_API Result<std::vector<KernelStatistics>> kernel_statistics(const Device& device);
 
 }  // namespace vkformer

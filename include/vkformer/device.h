@@ -64,6 +64,9 @@ struct DeviceOptions {
   // Choose kernels as tune_device (tuning.h) found them fastest on this device, where a file in the
   // cache directory says so. Sums may then be taken in another order than without it.
   bool tuning = false;
+  // Have pipelines keep what the driver's compiler says of them, for kernel_statistics
+  // (benchmark.h), where it has VK_KHR_pipeline_executable_properties. Not of an adopted device.
+  bool statistics = false;
 };
 
 // What is known of a device without making it.

@@ -4,6 +4,7 @@
 #include "base/handle_access.h"
 #include "measure/benchmark_profile.h"
 #include "measure/benchmarks.h"
+#include "measure/kernel_statistics.h"
 
 namespace vkformer {
 
@@ -33,6 +34,10 @@ Status start_profile(const Device& device) {
 
 Result<Profile> take_profile(const Device& device) {
   return guarded([&] { return take_device_profile(HandleAccess::impl(device)); });
+}
+
+Result<std::vector<KernelStatistics>> kernel_statistics(const Device& device) {
+  return guarded([&] { return read_kernel_statistics(HandleAccess::impl(device)); });
 }
 
 Status stop_profile(const Device& device) {

@@ -66,8 +66,7 @@ Work fma_work(const DeviceCaps& caps, KernelId kernel) {
 // Four sums of a subgroup of roofline_units.
 Work units_work(const DeviceCaps& caps, const MatrixUnit& unit) {
   const Launch launch = fma_launch(caps);
-  const double subgroups =
-      static_cast<double>(launch.local_size) / caps.subgroup_size * launch.groups;
+  const double subgroups = static_cast<double>(launch.local_size) / caps.unit_lanes * launch.groups;
   return {
       KernelId::roofline_units__f16_matrix,
       constants(RooflineUnitsConstants{

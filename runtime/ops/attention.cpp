@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/message.h"
+#include "ops/attention_blocks.h"
 #include "ops/attention_step.h"
 #include "ops/attention_strategy.h"
 #include "ops/attention_units.h"
@@ -242,6 +243,7 @@ Result<AttentionStrategy> pick_strategy(const DeviceCaps& caps, const AttentionA
   if (std::optional<AttentionStrategy> found = software_attention(caps, a)) {
     return *std::move(found);
   }
+  if (const auto blocks = attention_blocks(caps, a)) return attention_blocks_strategy(a, *blocks);
   const uint32_t rows = a.queries == 1 ? 1 : kTiledQueries;
   const uint32_t local = tiled_local_size(caps, a);
   if (local == 0) {

@@ -41,8 +41,8 @@ uint32_t shared_bytes(const AttentionAttrs& a, const AttentionUnits& u) {
 
 // Every lane has an equal part of a row of scores.
 bool shares_rows(const DeviceCaps& caps, const AttentionUnits& u) {
-  return (u.parts & (u.parts - 1)) == 0 && caps.subgroup_size % u.parts == 0 &&
-         u.unit.m * u.parts % caps.subgroup_size == 0;
+  return (u.parts & (u.parts - 1)) == 0 && caps.unit_lanes % u.parts == 0 &&
+         u.unit.m * u.parts % caps.unit_lanes == 0;
 }
 
 bool can_use(const DeviceCaps& caps, const AttentionAttrs& a, const AttentionUnits& u) {
@@ -52,7 +52,8 @@ bool can_use(const DeviceCaps& caps, const AttentionAttrs& a, const AttentionUni
       kKeys % unit.n == 0 && kKeys % unit.k == 0 && unit.n % 4 == 0 && unit.k % 4 == 0;
   return whole && (u.in_units || shares_rows(caps, u)) &&
          shared_bytes(a, u) <= caps.limits.max_shared_bytes &&
-         u.subgroups * caps.subgroup_size <=
+         u.subgroups <= caps.max_unit_subgroups &&
+         u.subgroups * caps.unit_lanes <=
              std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
 }
 
@@ -76,11 +77,12 @@ std::optional<AttentionUnits> attention_units(const DeviceCaps& caps, const Atte
     if (work <= most) continue;
     for (uint32_t subgroups = kMostSubgroups; subgroups > 0; subgroups /= 2) {
       if (subgroups > 1 && subgroups / 2 * unit.m >= a.queries) continue;
-      const uint32_t lanes = unit.m == 0 ? 1 : caps.subgroup_size / unit.m;
+      const uint32_t lanes = unit.m == 0 ? 1 : caps.unit_lanes / unit.m;
       // Weights become factors as they are, so a unit's sums must have the shape of its factors.
-      const bool in_units = caps.matrix2() && unit.n == unit.k;
+      const bool in_units = caps.matrix2() && unit.n == unit.k &&
+                            !caps.is_demoted(KernelId::attention_units_nv__f32_f32_f32_matrix2);
       const AttentionUnits units{unit, subgroups, in_units ? 1 : std::max(2u, lanes), in_units};
-      if (!can_use(caps, a, units)) continue;
+      if (!can_use(caps, a, units) || caps.is_demoted(units.kernel())) continue;
       best = units;
       most = work;
       break;
@@ -92,7 +94,7 @@ std::optional<AttentionUnits> attention_units(const DeviceCaps& caps, const Atte
 SpecConstants attention_units_spec(const DeviceCaps& caps, const AttentionAttrs& a,
                                    const AttentionUnits& u) {
   if (u.in_units) {
-    return constants(AttentionUnitsNvConstants{.local_size = u.subgroups * caps.subgroup_size,
+    return constants(AttentionUnitsNvConstants{.local_size = u.subgroups * caps.unit_lanes,
                                                .subgroups = u.subgroups,
                                                .unit_m = u.unit.m,
                                                .unit_n = u.unit.n,
@@ -102,9 +104,9 @@ SpecConstants attention_units_spec(const DeviceCaps& caps, const AttentionAttrs&
                                                .softcap = softcap_bits(a.softcap),
                                                .quads = elements_of_load(a) >= 4});
   }
-  return constants(AttentionUnitsConstants{.local_size = u.subgroups * caps.subgroup_size,
+  return constants(AttentionUnitsConstants{.local_size = u.subgroups * caps.unit_lanes,
                                            .subgroups = u.subgroups,
-                                           .lanes = caps.subgroup_size,
+                                           .lanes = caps.unit_lanes,
                                            .parts = u.parts,
                                            .unit_m = u.unit.m,
                                            .unit_n = u.unit.n,

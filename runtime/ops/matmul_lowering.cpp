@@ -8,10 +8,26 @@
 namespace vkformer {
 namespace {
 
-// A smaller block of matmul_tiled where the table's would leave much of a GPU without work.
+// A smaller block of matmul_tiled, or fewer columns for a workgroup of matmul_rows and more slices
+// of K in their place, where the table's would leave much of a GPU without work.
 MatmulChoice filling(const MatmulProblem& problem, const DeviceCaps& caps, MatmulChoice choice) {
-  while (choice.rows > 32 && blocks_of(problem, choice.rows) < blocks_wanted(caps))
-    choice.rows /= 2;
+  constexpr uint32_t kLeastLanes = 4;
+  if (choice.strategy == MatmulStrategy::kTiled) {
+    while (choice.rows > 32 && blocks_of(problem, choice.rows) < blocks_wanted(caps))
+      choice.rows /= 2;
+  } else if (choice.strategy == MatmulStrategy::kRows &&
+             caps.device_class != DeviceClass::kSoftware) {
+    const MatmulParams& p = problem.params;
+    const uint32_t least_steps = in_blocks(problem.format) ? 32 : 16;  // of a slice of K
+    const auto groups = [&] {
+      return uint64_t{ceil_div(p.n, choice.lanes * kGroupColumns)} * problem.batch;
+    };
+    while (choice.lanes > kLeastLanes && groups() < 8 * blocks_wanted(caps) &&
+           2 * choice.slices * least_steps <= p.k) {
+      choice.lanes /= 2;
+      choice.slices *= 2;
+    }
+  }
   return choice;
 }
 
@@ -30,8 +46,7 @@ MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps, P
   const auto row = std::find_if(table.begin(), table.end() - 1, [&](const MatmulTableRow& r) {
     return r.covers(problem.params.m) && (call.halves || !r.only_halves) && takes(r.choice);
   });
-  const bool tiled = row->choice.strategy == MatmulStrategy::kTiled;
-  return tiled ? filling(problem, caps, row->choice) : row->choice;
+  return filling(problem, caps, row->choice);
 }
 
 uint32_t parts_of_k(const MatmulProblem& problem, const DeviceCaps& caps,
@@ -63,7 +78,7 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
   // Every workgroup repeats the norm of its rows.
-  if (problem.norm != kNormNone) d.flops += 8.0 * d.groups[0] * params.m * params.k;
+  if (problem.norm != kNormNone) d.flops += 8.0 * d.groups[1] * params.m * params.k;
   d.bytes = 4.0 * (std::max(parts, 1u) * products +
                    static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
             4.0 / kPanelColumns * problem.params.n *

@@ -25,11 +25,19 @@ KernelId rows_kernel(const MatmulCall& call) {
                              KernelId::matmul_rows__f32_blocks_f32});
 }
 
+// Passes of equal height. A software device has room for all rows in its vector registers.
+uint32_t rows_of_pass(const DeviceCaps& caps, uint32_t m) {
+  const bool software = caps.device_class == DeviceClass::kSoftware;
+  const uint32_t most = software ? kMostFewRows : std::min(caps.gpu.matmul_rows, kMostFewRows);
+  return ceil_div(m, ceil_div(m, most));
+}
+
 bool rows_run(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t most = std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
   // Two quads of every invocation and row in 16 KiB of shared memory.
   return c.lanes > 0 && c.slices > 0 && uint32_t{c.lanes} * c.slices <= most &&
-         2u * std::min(c.max_rows, kMostFewRows) * c.lanes * c.slices * 16u <= 16384u;
+         2u * rows_of_pass(caps, std::min(c.max_rows, kMostFewRows)) * c.lanes * c.slices * 16u <=
+             16384u;
 }
 
 bool rows_take(const MatmulCall& call, const MatmulChoice&) {
@@ -38,7 +46,7 @@ bool rows_take(const MatmulCall& call, const MatmulChoice&) {
 
 void launch_rows(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t) {
   const MatmulParams& p = call.problem.params;
-  const uint32_t rows = std::min(p.m, kMostFewRows);
+  const uint32_t rows = rows_of_pass(call.caps, p.m);
   const uint32_t lanes = choice.lanes;
   const uint32_t slices = choice.slices;
   d.kernel = rows_kernel(call);
@@ -50,27 +58,29 @@ void launch_rows(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice
                                       .aligned_a = aligned_a(p),
                                       .activation = p.activation,
                                       .format = format_of(call.problem)});
-  d.groups = {ceil_div(p.n, lanes * kGroupColumns), ceil_div(p.m, rows), call.problem.batch};
-  set_live(d, call.problem, 1, rows);
+  d.groups = {ceil_div(p.m, rows), ceil_div(p.n, lanes * kGroupColumns), call.problem.batch};
+  set_live(d, call.problem, 0, rows);
 }
 
 bool tiled_runs(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t most = std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
-  return c.rows == 32 || c.rows == 64 || (c.rows == 128 && most >= 256);
+  if (c.rows != 32 && c.rows != 64 && c.rows != 128) return false;
+  return c.rows <= caps.gpu.matmul_block && 2u * c.rows <= most;
 }
 
 bool tiled_takes(const MatmulCall&, const MatmulChoice&) {
   return true;  // any strides, any format
 }
 
-// Fours of neighbouring elements at multiples of 4, in A (1) and B (2), as matmul_tiled asks for.
+// Fours of neighbouring elements at multiples of 4, in A (1) and B (2), and whole steps of K (4),
+// as matmul_tiled asks for.
 uint32_t wide_operands(const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;
   const bool a = p.a_col_stride == 1 && aligned_a(p) != 0;
   const bool b = p.b_col_stride == 1 && p.b_offset % 4 == 0 && p.b_row_stride % 4 == 0 &&
                  p.b_batch_stride % 4 == 0 && p.b_panel_stride % 4 == 0 &&
                  (in_panels(problem) || p.n % 4 == 0);
-  return (a ? 1u : 0u) | (b ? 2u : 0u);
+  return (a ? 1u : 0u) | (b ? 2u : 0u) | (p.k > 0 && p.k % 8 == 0 ? 4u : 0u);
 }
 
 void launch_tiled(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t parts) {
@@ -113,14 +123,15 @@ bool units_run(const MatmulChoice& c, const DeviceCaps& caps) {
   const uint32_t block = c.rows;
   if ((block != 32 && block != 64 && block != 128) || u.m == 0 || u.n == 0 || u.k == 0)
     return false;
-  const UnitsGroup group = units_group(c);
+  const UnitsGroup group = units_group(c, caps);
   const bool whole = block / group.along_m % u.m == 0 && block / group.along_n % u.n == 0 &&
                      kUnitsDepth % u.k == 0 && u.n % 4 == 0 && u.k % 4 == 0;
-  // Blocks of A and B in halves, one tile of sums a subgroup, and one word.
-  const uint32_t halves = block * (kUnitsDepth + 8) + kUnitsDepth * (block + 8);
-  const uint32_t shared = 2 * halves + 4 * group.count() * u.m * u.n + 4;
-  const uint32_t invocations = group.count() * caps.subgroup_size;
-  return whole && shared <= caps.limits.max_shared_bytes &&
+  // Blocks of A and B in halves, one tile of sums a subgroup, and two words.
+  const uint32_t halves = 2 * block * (kUnitsDepth + 8);
+  const uint32_t shared = 2 * halves + 4 * group.count() * u.m * u.n + 8;
+  const uint32_t invocations = group.count() * caps.unit_lanes;
+  return whole && group.count() <= caps.max_unit_subgroups &&
+         shared <= caps.limits.max_shared_bytes &&
          invocations <= std::min(caps.limits.max_invocations, caps.limits.max_group_size[0]);
 }
 
@@ -132,10 +143,10 @@ void launch_units(Dispatch& d, const MatmulCall& call, const MatmulChoice& choic
   const MatmulProblem& problem = call.problem;
   const MatmulParams& p = problem.params;
   const MatrixUnit& unit = call.caps.matrix_units[choice.lanes];
-  const UnitsGroup group = units_group(choice);
+  const UnitsGroup group = units_group(choice, call.caps);
   const uint32_t block = choice.rows;
   d.kernel = KernelId::matmul_units__f32_any_f32_matrix;
-  d.set_constants(MatmulUnitsConstants{.local_size = group.count() * call.caps.subgroup_size,
+  d.set_constants(MatmulUnitsConstants{.local_size = group.count() * call.caps.unit_lanes,
                                        .block_m = block,
                                        .block_n = block,
                                        .aligned_a = aligned_a(p),
@@ -212,9 +223,15 @@ uint64_t blocks_wanted(const DeviceCaps& caps) {
   return caps.device_class == DeviceClass::kDiscrete ? 24 : 8;
 }
 
-UnitsGroup units_group(const MatmulChoice& choice) {
-  if (choice.rows == 128) return {2, 4};
-  return {choice.rows == 64 ? 2u : 1u, 2};
+UnitsGroup units_group(const MatmulChoice& choice, const DeviceCaps& caps) {
+  // Of a lane. Those of subgroups of 8 and 16 (Intel) have 128 registers, others 255 or more.
+  const uint32_t most_sums = caps.unit_lanes == 8 || caps.unit_lanes == 16 ? 32 : 64;
+  const uint32_t sums = choice.rows * uint32_t{choice.rows} / std::max(1u, caps.unit_lanes);
+  UnitsGroup group{choice.rows == 32 ? 1u : 2u, choice.rows == 128 ? 4u : 2u};
+  while (sums > most_sums * group.count() && 2 * group.count() <= caps.max_unit_subgroups) {
+    (group.along_m < group.along_n ? group.along_m : group.along_n) *= 2;
+  }
+  return group;
 }
 
 }  // namespace vkformer

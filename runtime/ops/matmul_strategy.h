@@ -69,11 +69,13 @@ uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice);
 uint64_t blocks_of(const MatmulProblem& problem, uint32_t block);
 uint64_t blocks_wanted(const DeviceCaps& caps);
 
-// How a workgroup of matmul_units is made up: of how many subgroups along M and N.
+// How a workgroup of matmul_units is made up: of how many subgroups along M and N. The narrower
+// they are, the more of them, or a lane's sums would not fit in its registers; as far as the device
+// goes.
 struct UnitsGroup {
   uint32_t along_m = 1, along_n = 2;
   uint32_t count() const { return along_m * along_n; }
 };
-UnitsGroup units_group(const MatmulChoice& choice);
+UnitsGroup units_group(const MatmulChoice& choice, const DeviceCaps& caps);
 
 }  // namespace vkformer

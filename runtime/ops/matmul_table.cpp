@@ -13,14 +13,17 @@ namespace {
 using enum MatmulStrategy;
 
 // Unmeasured. Few rows need more invocations than columns give: slices of K, summed in order.
-constexpr MatmulChoice kFewest{4, kRows, 0, 16, 8};
-constexpr MatmulChoice kFew{kMostFewRows, kRows, 0, 16, 4};
+constexpr MatmulChoice kFew{kMostFewRows, kRows, 0, 16, 8};
+
+// Blocks of so many rows and columns by the rows of the product; every device runs blocks of 32.
+constexpr std::pair<uint32_t, uint8_t> kBlocks[] = {{32, 32}, {256, 64}, {kAnyRows, 128}};
 
 void add_tiled(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
-  const MatmulChoice large{kAnyRows, kTiled, 128};
-  table.push_back({{32, kTiled, 32}});
-  table.push_back({{256, kTiled, 64}});
-  table.push_back({can_run(large, caps) ? large : MatmulChoice{kAnyRows, kTiled, 64}});
+  uint8_t block = 32;
+  for (const auto& [rows, wanted] : kBlocks) {
+    if (can_run({rows, kTiled, wanted}, caps)) block = wanted;
+    table.push_back({{rows, kTiled, block}});
+  }
 }
 
 // The unit that does most in one operation and can be used, of blocks of so many rows and columns.
@@ -39,7 +42,6 @@ std::optional<MatmulChoice> units_choice(const DeviceCaps& caps, uint8_t block) 
 
 // Blocks of matrix units; none where no unit of the device fits.
 void add_units(std::vector<MatmulTableRow>& table, const DeviceCaps& caps) {
-  constexpr std::pair<uint32_t, uint8_t> kBlocks[] = {{32, 32}, {256, 64}, {kAnyRows, 128}};
   for (const auto& [rows, block] : kBlocks) {
     std::optional<MatmulChoice> choice = units_choice(caps, block);
     if (!choice) choice = units_choice(caps, 32);
@@ -63,7 +65,7 @@ void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
 std::vector<MatmulTableRow> matmul_table(const DeviceCaps& caps, Precision precision) {
   const bool software = caps.device_class == DeviceClass::kSoftware;
   if (software && has_software_strategies()) return software_matmul_table(caps);
-  std::vector<MatmulTableRow> table{{kFewest}, {kFew}};
+  std::vector<MatmulTableRow> table{{kFew}};
   if (precision == Precision::kF16 && caps.matrix() && !software) add_units(table, caps);
   add_tiled(table, caps);
   return table;
@@ -97,7 +99,7 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
   const bool software = caps.device_class == DeviceClass::kSoftware && has_software_strategies();
   if (m <= kMostFewRows) {
     for (const auto& [lanes, slices] :
-         {std::pair{4, 1}, {8, 1}, {4, 2}, {8, 4}, {16, 4}, {16, 8}}) {
+         {std::pair{4, 1}, {8, 1}, {4, 2}, {8, 4}, {16, 4}, {16, 8}, {4, 32}}) {
       if (software && slices > 2) continue;
       add_candidate(list, {m, kRows, 0, static_cast<uint8_t>(lanes), static_cast<uint8_t>(slices)},
                     caps);

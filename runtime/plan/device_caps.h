@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "kernels/catalogue.h"
 #include "plan/compiler_traits.h"
+#include "plan/gpu_traits.h"
 #include "plan/matmul_choice.h"
 #include "vkformer/choices.h"
 
@@ -46,7 +47,12 @@ struct DeviceCaps {
   Tier tier = Tier::kBaseline;  // the tier in use: what the device has, clamped by the caller
   uint32_t subgroup_size = 1;
   CompilerTraits compiler;
+  GpuTraits gpu;                         // counts where device_class is not kSoftware
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
+  // Lanes of the subgroups that multiply them, whose pipelines may ask for a size of their own, and
+  // how many of these a workgroup may have.
+  uint32_t unit_lanes = 1;
+  uint32_t max_unit_subgroups = 32;
   // Subgroups reduce, convert and work on elements of their matrices (VK_NV_cooperative_matrix2);
   // counts in the matrix tier only.
   bool has_matrix2 = false;
@@ -58,7 +64,8 @@ struct DeviceCaps {
   double max_dispatch_flops = 4e9;
   // What the tuner found for this device; empty: the table of the device's class.
   MatmulTuning tuned_matmul;
-  // Kernels that gave wrong results on this device and driver; no plan has them.
+  // No plan has these kernels: they gave wrong results on this device and driver, or a quirk says
+  // so.
   std::vector<KernelId> demoted;
 
   bool subgroup() const { return tier >= Tier::kSubgroup; }

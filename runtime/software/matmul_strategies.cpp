@@ -131,8 +131,8 @@ void launch_single(Dispatch& d, const MatmulProblem& problem) {
                                       .aligned_a = aligned_a(p),
                                       .activation = p.activation,
                                       .format = format_of(problem)});
-  d.groups = {ceil_div(p.n, kLanes * kGroupColumns), p.m, problem.batch};
-  set_live(d, problem, 1, 1);
+  d.groups = {p.m, ceil_div(p.n, kLanes * kGroupColumns), problem.batch};
+  set_live(d, problem, 0, 1);
 }
 
 void launch_literal(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice, uint32_t) {

@@ -158,6 +158,9 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(const AdoptedDevice& a
   auto impl = std::make_unique<Impl>();
   Context& context = impl->context;
   VKF_CHECK(context.take(options));
+  context.why_no_capture =
+      "[statistics] An adopted device keeps none of its pipelines. Use a device that vkformer "
+      "makes.";
   context.device = adopted.device;
   context.queue = adopted.queue;
   context.queue_family = adopted.queue_family;

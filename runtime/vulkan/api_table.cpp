@@ -36,6 +36,13 @@ Result<DeviceApi> DeviceApi::load(PFN_vkGetDeviceProcAddr get, VkDevice device,
     VKF_DEBUG_FUNCTIONS(VKF_LOAD)
 #undef VKF_LOAD
   }
+  if (options.statistics == DeviceApiOptions::Statistics::kOn) {
+#define VKF_LOAD(name)                                                \
+  api.name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name)); \
+  if (!api.name) return missing("vk" #name);
+    VKF_STATISTICS_FUNCTIONS(VKF_LOAD)
+#undef VKF_LOAD
+  }
   if (options.timeline == DeviceApiOptions::Timeline::kNone) return api;
   const bool core = options.timeline == DeviceApiOptions::Timeline::kCore;
   api.WaitSemaphores = reinterpret_cast<PFN_vkWaitSemaphores>(

@@ -84,6 +84,13 @@ namespace vkformer {
   X(CmdBeginDebugUtilsLabelEXT) \
   X(CmdEndDebugUtilsLabelEXT)
 
+// What the compiler says of pipelines; null where VK_KHR_pipeline_executable_properties is not
+// enabled.
+#define VKF_STATISTICS_FUNCTIONS(X)     \
+  X(GetPipelineExecutablePropertiesKHR) \
+  X(GetPipelineExecutableStatisticsKHR) \
+  X(GetPipelineExecutableInternalRepresentationsKHR)
+
 #define VKF_MEMBER(name) PFN_vk##name name = nullptr;
 
 struct InstanceApi {
@@ -98,11 +105,13 @@ struct InstanceApi {
 struct DeviceApiOptions {
   enum class Timeline : uint8_t { kNone, kCore, kExtension } timeline = Timeline::kNone;
   enum class Labels : uint8_t { kOff, kOn } labels = Labels::kOff;
+  enum class Statistics : uint8_t { kOff, kOn } statistics = Statistics::kOff;
 };
 
 struct DeviceApi {
   VKF_DEVICE_FUNCTIONS(VKF_MEMBER)
   VKF_DEBUG_FUNCTIONS(VKF_MEMBER)
+  VKF_STATISTICS_FUNCTIONS(VKF_MEMBER)
   PFN_vkWaitSemaphores WaitSemaphores = nullptr;
   PFN_vkGetSemaphoreCounterValue GetSemaphoreCounterValue = nullptr;
 

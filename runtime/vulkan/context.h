@@ -13,6 +13,7 @@
 #include "plan/device_caps.h"
 #include "vkformer/device.h"
 #include "vulkan/api_table.h"
+#include "vulkan/executables.h"
 
 namespace vkformer {
 
@@ -42,8 +43,10 @@ struct Context {
   uint64_t memory_budget = UINT64_MAX;             // bytes that may be allocated
   VkPipelineCache adopted_cache = VK_NULL_HANDLE;  // the adopter's; may be null
 
-  uint32_t compile_threads = 0;  // that may be started to make pipelines
-  PlantedKernels planted;        // for tests: SPIR-V in place of the catalogue's
+  uint32_t compile_threads = 0;      // that may be started to make pipelines
+  PlantedKernels planted;            // for tests: SPIR-V in place of the catalogue's
+  Capture capture = Capture::kNone;  // what pipelines keep of their compilation
+  std::string why_no_capture;        // a sentence, where it is kNone
 
   std::mutex queue_mutex;
   std::function<void()> queue_lock, queue_unlock;  // the adopter's; may be empty

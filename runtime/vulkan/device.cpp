@@ -136,9 +136,10 @@ struct MatrixEnabling {
   }
 };
 
-// Creates the VkDevice with nothing enabled beyond what the tier, the timeline and the queue use.
+// Creates the VkDevice with nothing enabled beyond what the tier, the timeline, the queue and what
+// pipelines keep of their compilation use.
 Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const DeviceOptions& options,
-                               const VkAllocationCallbacks* allocator) {
+                               Capture capture, const VkAllocationCallbacks* allocator) {
   const bool core = s.version >= VK_API_VERSION_1_2;
   std::vector<const char*> extensions;
   if (s.offers("VK_KHR_portability_subset")) extensions.push_back("VK_KHR_portability_subset");
@@ -166,6 +167,14 @@ Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const Device
     semaphore.pNext = features.pNext;
     features.pNext = &semaphore;
     if (!core) extensions.push_back(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);
+  }
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
+  if (capture != Capture::kNone) {
+    executables.pipelineExecutableInfo = VK_TRUE;
+    executables.pNext = features.pNext;
+    features.pNext = &executables;
+    extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   }
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
@@ -195,6 +204,25 @@ Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const Device
   }
   if (result != VK_SUCCESS) return vk_error(result, "[" + s.caps.name + "] vkCreateDevice");
   return device;
+}
+
+// What pipelines of that device can keep of what is asked for; else says why not.
+Capture possible_capture(const Snapshot& s, const DeviceOptions& options,
+                         const DeviceTweaks& tweaks, std::string& why_not) {
+  const Capture wanted =
+      std::max(tweaks.capture, options.statistics ? Capture::kStatistics : Capture::kNone);
+  if (wanted == Capture::kNone) {
+    why_not =
+        "[statistics] The device was made without DeviceOptions::statistics, so its pipelines keep "
+        "none. Set it when you make the device.";
+  } else if (!s.offers(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) {
+    why_not = "[statistics] '" + s.caps.name + "' (" + s.caps.driver +
+              ") has no VK_KHR_pipeline_executable_properties, so what its compiler makes of a "
+              "kernel cannot be read. Choose another device or driver.";
+  } else {
+    return wanted;
+  }
+  return Capture::kNone;
 }
 
 void say_what_was_chosen(const Context& context, const DeviceInfo& info) {
@@ -250,7 +278,9 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceO
 
   Context& context = impl->context;
   VKF_CHECK(context.take(options));
-  VKF_ASSIGN(context.device, create_device(instance, s, options, context.allocator));
+  context.capture = possible_capture(s, options, tweaks, context.why_no_capture);
+  VKF_ASSIGN(context.device,
+             create_device(instance, s, options, context.capture, context.allocator));
   impl->owns_device = true;
   // Needed by ~Impl even when the rest of the table is incomplete.
   context.api.DestroyDevice = reinterpret_cast<PFN_vkDestroyDevice>(
@@ -261,6 +291,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceO
                                                       : DeviceApiOptions::Timeline::kExtension;
   }
   if (impl->instance->debug_utils()) wanted.labels = DeviceApiOptions::Labels::kOn;
+  if (context.capture != Capture::kNone) wanted.statistics = DeviceApiOptions::Statistics::kOn;
   VKF_ASSIGN(context.api, DeviceApi::load(instance.GetDeviceProcAddr, context.device, wanted));
   context.queue_family = static_cast<uint32_t>(s.compute_family());
   context.api.GetDeviceQueue(context.device, context.queue_family, 0, &context.queue);
@@ -322,8 +353,8 @@ void VulkanDevice::Impl::read_demotions() {
   if (!demoted) {
     return context.say(LogLevel::kWarning, demoted.error().message + " [" + demotion_file + "]");
   }
-  context.caps.demoted = std::move(*demoted);
-  for (const KernelId id : context.caps.demoted) {
+  for (const KernelId id : *demoted) {
+    context.caps.demoted.push_back(id);
     info.notes.push_back("the kernel " + std::string(kernel_info(id).name) +
                          " gave wrong results on this device and driver; others take its place (" +
                          demotion_file + ")");

@@ -1,6 +1,7 @@
 #include "vulkan/matrix_units.h"
 
 #include <algorithm>
+#include <bit>
 
 #ifndef VKFORMER_MATRIX_MISSING
 #define VKFORMER_MATRIX_MISSING "its build left them out"
@@ -34,6 +35,12 @@ bool SubgroupSizes::can_ask_for(uint32_t size) const {
 bool SubgroupSizes::may_differ_from(uint32_t size) const {
   return range.maxSubgroupSize != 0 &&
          (range.minSubgroupSize != size || range.maxSubgroupSize != size);
+}
+
+uint32_t SubgroupSizes::size_for(std::span<const MatrixUnit> units, uint32_t stated) const {
+  uint32_t columns = 0;
+  for (const MatrixUnit& unit : units) columns = std::max(columns, unit.n);
+  return std::has_single_bit(columns) && can_ask_for(columns) ? columns : stated;
 }
 
 std::vector<MatrixUnit> matrix_units_of(PFN_vkGetInstanceProcAddr get, VkInstance instance,
@@ -74,10 +81,8 @@ std::string missing_matrix_kernels(KernelFeature feature) {
     if (!asked || info.words != 0) continue;
     names += (names.empty() ? "" : ", ") + std::string(info.name);
   }
-  if (names.empty()) return {};
-  const std::string why = VKFORMER_MATRIX_MISSING;
-  return "vkformer was built without " + names + ": " +
-         (why.empty() ? "its compiler, or VKFORMER_SPIRV_DIR, does not know them" : why);
+  return names.empty() ? std::string()
+                       : "vkformer was built without " + names + ": " VKFORMER_MATRIX_MISSING;
 }
 
 }  // namespace vkformer

@@ -5,6 +5,7 @@
 
 #include <vulkan/vulkan_core.h>
 
+#include <span>
 #include <string>
 
 #include "kernels/catalogue.h"
@@ -83,9 +84,8 @@ struct Matrix2Chain {
   bool whole() const { return maintenance4.maintenance4 && whole(matrix); }
 };
 
-// How many lanes subgroups have: pipelines of matrix units ask for the size that the device states
-// and for full subgroups, where a driver might choose others (VK_EXT_subgroup_size_control, core
-// from Vulkan 1.3 on).
+// How many lanes subgroups have: pipelines of matrix units ask for full subgroups of one size,
+// where a driver might choose others (VK_EXT_subgroup_size_control, core from Vulkan 1.3 on).
 struct SubgroupSizes {
   VkPhysicalDeviceSubgroupSizeControlFeatures features{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
@@ -97,6 +97,11 @@ struct SubgroupSizes {
   bool can_ask_for(uint32_t size) const;
   // Whether they may have another size if they do not ask. A device without the extension has one.
   bool may_differ_from(uint32_t size) const;
+  // The size to ask for: as many lanes as these units' sums have columns, where the device has such
+  // subgroups. Its hardware then multiplies in vectors of that width (Intel: 8, or 16), and wider
+  // subgroups fill its registers with copies of what is the same for all lanes. Else the stated
+  // one.
+  uint32_t size_for(std::span<const MatrixUnit> units, uint32_t stated) const;
 };
 
 // The units of f16 with sums in f32 that subgroups multiply in compute shaders. Empty where the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <set>
 #include <thread>
@@ -157,7 +158,7 @@ Result<std::unique_ptr<PipelineStore>> PipelineStore::create(Context& context,
 
 PipelineStore::~PipelineStore() {
   for (const auto& [key, pipeline] : pipelines_) {
-    context_.api.DestroyPipeline(context_.device, pipeline, context_.allocator);
+    context_.api.DestroyPipeline(context_.device, pipeline.handle, context_.allocator);
   }
   for (const auto& [id, kernel] : kernels_) destroy_kernel(*kernel);
   if (table_layout_) {
@@ -257,20 +258,21 @@ Result<const PipelineStore::Kernel*> PipelineStore::kernel(KernelId id) {
   return static_cast<const Kernel*>(slot.get());
 }
 
-Result<VkPipeline> PipelineStore::make_literal_pipeline(KernelId id, const Kernel& kernel,
-                                                        std::span<const uint32_t> spec) {
+Result<PipelineStore::Made> PipelineStore::make_literal_pipeline(KernelId id, const Kernel& kernel,
+                                                                 std::span<const uint32_t> spec) {
   const std::string name = kernel_name(id);
   auto words = literal_module(words_of(id), spec);
   if (!words) return words.error().with_context(quoted(name));
   Kernel literal = kernel;
   VKF_ASSIGN(literal.module, make_module(*words, name));
-  Result<VkPipeline> made = make_pipeline(literal, kernel_info(id), {});
+  Result<Made> made = make_pipeline(literal, kernel_info(id), {});
   context_.api.DestroyShaderModule(context_.device, literal.module, context_.allocator);
   return made;
 }
 
-Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const KernelInfo& about,
-                                                std::span<const uint32_t> spec) {
+Result<PipelineStore::Made> PipelineStore::make_pipeline(const Kernel& kernel,
+                                                         const KernelInfo& about,
+                                                         std::span<const uint32_t> spec) {
   const std::string name(about.name);
   std::vector<VkSpecializationMapEntry> entries;
   for (uint32_t id : kernel.interface.spec_ids) {
@@ -282,7 +284,7 @@ Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const Kern
   values.dataSize = spec.size_bytes();
   values.pData = spec.data();
   VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
-  info.flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT;
+  info.flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT | capture_flags(context_.capture);
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = kernel.module;
@@ -291,17 +293,20 @@ Result<VkPipeline> PipelineStore::make_pipeline(const Kernel& kernel, const Kern
   info.layout = kernel.layout;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-  size.requiredSubgroupSize = context_.caps.subgroup_size;
+  size.requiredSubgroupSize = context_.caps.unit_lanes;
   if (context_.sizes_subgroups && (about.features & kFeature_matrix) != 0) {
     info.stage.pNext = &size;
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   }
-  VkPipeline pipeline = VK_NULL_HANDLE;
+  Made made;
+  const auto start = std::chrono::steady_clock::now();
   VKF_CHECK(context_.check(context_.api.CreateComputePipelines(context_.device, cache_, 1, &info,
-                                                               context_.allocator, &pipeline),
+                                                               context_.allocator, &made.handle),
                            quoted(name) + " vkCreateComputePipelines"));
-  context_.set_name(VK_OBJECT_TYPE_PIPELINE, handle_bits(pipeline), name);
-  return pipeline;
+  made.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  context_.set_name(VK_OBJECT_TYPE_PIPELINE, handle_bits(made.handle), name);
+  return made;
 }
 
 Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec) {
@@ -316,17 +321,43 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
   {
     std::lock_guard<std::mutex> lock(mutex_);
     auto it = pipelines_.find(key);
-    if (it != pipelines_.end()) return view(it->second);
+    if (it != pipelines_.end()) return view(it->second.handle);
   }
   const KernelInfo& info = kernel_info(id);
   VKF_CHECK(check_kernel(info.name, info.features, found->interface, spec, context_.caps));
-  VKF_ASSIGN(VkPipeline made, context_.caps.compiler.wants_literals
+  VKF_ASSIGN(const Made made, context_.caps.compiler.wants_literals
                                   ? make_literal_pipeline(id, *found, spec)
                                   : make_pipeline(*found, info, spec));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [it, inserted] = pipelines_.try_emplace(key, made);
-  if (!inserted) context_.api.DestroyPipeline(context_.device, made, context_.allocator);
-  return view(it->second);
+  if (!inserted) context_.api.DestroyPipeline(context_.device, made.handle, context_.allocator);
+  return view(it->second.handle);
+}
+
+Result<CompiledPipeline> PipelineStore::read(const Key& key, const Made& made) const {
+  if (context_.capture == Capture::kNone) return unsupported(context_.why_no_capture);
+  auto executables = read_executables(context_.api, context_.device, made.handle, context_.capture);
+  if (!executables) return executables.error().with_context(quoted(kernel_name(key.first)));
+  return CompiledPipeline{key.first, key.second, made.compile_ms, std::move(*executables)};
+}
+
+Result<std::vector<CompiledPipeline>> PipelineStore::compiled() const {
+  if (context_.capture == Capture::kNone) return unsupported(context_.why_no_capture);
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<CompiledPipeline> list;
+  for (const auto& [key, made] : pipelines_) {
+    VKF_ASSIGN(CompiledPipeline one, read(key, made));
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+Result<CompiledPipeline> PipelineStore::compiled(KernelId kernel,
+                                                 std::span<const uint32_t> spec) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = pipelines_.find({kernel, {spec.begin(), spec.end()}});
+  if (found == pipelines_.end()) return internal_error("[pipelines] this one was not made");
+  return read(found->first, found->second);
 }
 
 void PipelineStore::make_ahead(std::span<const Dispatch> dispatches,

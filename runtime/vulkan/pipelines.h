@@ -13,6 +13,7 @@
 #include "kernels/catalogue.h"
 #include "plan/plan.h"
 #include "vulkan/context.h"
+#include "vulkan/executables.h"
 
 namespace vkformer {
 
@@ -23,6 +24,14 @@ struct Pipeline {
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
   VkDescriptorSetLayout table_layout = VK_NULL_HANDLE;  // of set 1; null: the kernel has no table
   const KernelInterface* interface = nullptr;
+};
+
+// What the driver's compiler made of a kernel and its constants.
+struct CompiledPipeline {
+  KernelId kernel{};
+  std::vector<uint32_t> spec;
+  double compile_ms = 0;  // of vkCreateComputePipelines, which may have found it in a cache
+  std::vector<Executable> executables;
 };
 
 class PipelineStore {
@@ -43,6 +52,11 @@ class PipelineStore {
   void make_ahead(std::span<const Dispatch> dispatches, const std::atomic<bool>* stopped = nullptr);
   // Pipelines made so far.
   size_t made() const;
+  // What the compiler says of each of them, in the order of kernels and constants; an error where
+  // pipelines keep none of it (Context::capture).
+  Result<std::vector<CompiledPipeline>> compiled() const;
+  // The same of one, which has been made.
+  Result<CompiledPipeline> compiled(KernelId kernel, std::span<const uint32_t> spec) const;
   Result<std::vector<std::byte>> cache_data() const;
 
  private:
@@ -54,6 +68,10 @@ class PipelineStore {
     VkPipelineLayout layout = VK_NULL_HANDLE;
   };
   using Key = std::pair<KernelId, std::vector<uint32_t>>;
+  struct Made {
+    VkPipeline handle = VK_NULL_HANDLE;
+    double compile_ms = 0;
+  };
 
   explicit PipelineStore(Context& context) : context_(context) {}
   Result<const Kernel*> kernel(KernelId id);
@@ -62,11 +80,12 @@ class PipelineStore {
   Result<VkShaderModule> make_module(std::span<const uint32_t> words, const std::string& name);
   Status make_layouts(Kernel& kernel, const std::string& name);
   void destroy_kernel(const Kernel& kernel);
-  Result<VkPipeline> make_pipeline(const Kernel& kernel, const KernelInfo& about,
-                                   std::span<const uint32_t> spec);
+  Result<Made> make_pipeline(const Kernel& kernel, const KernelInfo& about,
+                             std::span<const uint32_t> spec);
   // The same with the values of its constants written into the SPIR-V.
-  Result<VkPipeline> make_literal_pipeline(KernelId id, const Kernel& kernel,
-                                           std::span<const uint32_t> spec);
+  Result<Made> make_literal_pipeline(KernelId id, const Kernel& kernel,
+                                     std::span<const uint32_t> spec);
+  Result<CompiledPipeline> read(const Key& key, const Made& made) const;
 
   Context& context_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
@@ -74,7 +93,7 @@ class PipelineStore {
       VK_NULL_HANDLE;  // of every kernel with a table, once needed
   mutable std::mutex mutex_;
   std::map<KernelId, std::unique_ptr<Kernel>> kernels_;
-  std::map<Key, VkPipeline> pipelines_;
+  std::map<Key, Made> pipelines_;
 };
 
 // Whether a kernel fits a device: its tier, bindings, push size and workgroup size with these

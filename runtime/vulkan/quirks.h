@@ -29,13 +29,14 @@ struct Quirk {
   std::optional<Tier> max_tier;
   std::optional<DeviceLimits> limits;
   bool keeps_dispatch_base = false;  // DeviceCaps has it
+  std::vector<KernelId> avoided;     // no plan has them
 };
 
 // The workarounds that ship with the library.
 std::span<const Quirk> known_quirks();
 
-// Clamps the tier and limits by every quirk that matches, sets what it says of the device, and
-// notes its date and reason.
+// Clamps the tier and limits by every quirk that matches, sets what it says of the device and its
+// kernels, and notes its date and reason.
 void apply_quirks(std::span<const Quirk> quirks, const DriverIdentity& driver, DeviceCaps& caps,
                   std::vector<std::string>& notes);
 

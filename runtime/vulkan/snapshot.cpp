@@ -221,6 +221,7 @@ void describe_driver(const PropertyChain& chain, Snapshot& s) {
   }
   s.driver = {p.vendorID, p.driverVersion, text};
   s.caps.driver = s.info.driver = text;
+  s.caps.gpu = gpu_traits(p.vendorID, text);
   static constexpr char kDigits[] = "0123456789abcdef";
   for (uint8_t byte : chain.id.deviceUUID) {
     s.info.uuid += kDigits[byte >> 4];
@@ -240,8 +241,9 @@ void describe(Snapshot& s) {
   if (!s.subgroup) s.info.notes.push_back("lacks the subgroup operations of the subgroup tier");
   if (!s.fp16) s.info.notes.push_back("lacks shaderFloat16, so no fp16 tier");
   if (s.matrix) {
-    s.info.notes.push_back("matrix units of f16 with sums in f32: " +
-                           units_text(s.caps.matrix_units));
+    s.info.notes.push_back(
+        "matrix units of f16 with sums in f32: " + units_text(s.caps.matrix_units) +
+        ", by subgroups of " + std::to_string(s.caps.unit_lanes));
     s.info.notes.push_back(s.offers("VK_KHR_shader_bfloat16")
                                ? "offers VK_KHR_shader_bfloat16, but vkformer has no kernels for "
                                  "matrix units of bf16"
@@ -289,6 +291,7 @@ Tier Snapshot::best_tier() const {
 }
 
 void Snapshot::leave_out_unsized_units() {
+  if (!sizes_subgroups) caps.unit_lanes = caps.subgroup_size;
   if (!matrix || sizes_subgroups || !varies_subgroups) return;
   matrix = false;
   info.notes.push_back("has matrix units (" + units_text(caps.matrix_units) +
@@ -319,7 +322,11 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     ask_features(api, s, chain);
     s.caps.limits = limits_of(chain);
     s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);
-    s.sizes_subgroups = chain.sizes.can_ask_for(s.caps.subgroup_size);
+    s.caps.unit_lanes = chain.sizes.size_for(s.caps.matrix_units, s.caps.subgroup_size);
+    s.sizes_subgroups = chain.sizes.can_ask_for(s.caps.unit_lanes);
+    if (s.sizes_subgroups) {
+      s.caps.max_unit_subgroups = chain.sizes.range.maxComputeWorkgroupSubgroups;
+    }
     s.varies_subgroups = chain.sizes.may_differ_from(s.caps.subgroup_size);
     s.subgroup = (chain.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                  (chain.subgroup.supportedOperations & kSubgroupNeeds) == kSubgroupNeeds &&

@@ -27,7 +27,7 @@ struct Snapshot {
   bool timeline = false;
   bool subgroup = false;
   bool matrix = false;            // the matrix tier's features; units are in caps
-  bool sizes_subgroups = false;   // pipelines can ask for full subgroups of the device's size
+  bool sizes_subgroups = false;   // pipelines can ask for full subgroups of DeviceCaps::unit_lanes
   bool varies_subgroups = false;  // they may have another size where they do not ask
   std::string unusable;           // why no Device can be made of it; empty if one can
 

@@ -22,6 +22,8 @@ struct DeviceTweaks {
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
   // SPIR-V that takes the place of the catalogue's: kernels that are wrong.
   PlantedKernels planted;
+  // What pipelines keep of their compilation, beside what DeviceOptions::statistics asks for.
+  Capture capture = Capture::kNone;
 };
 
 }  // namespace vkformer

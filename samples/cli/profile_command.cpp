@@ -23,6 +23,7 @@ struct ProfileOptions {
   int64_t tokens = 0;
   int64_t new_tokens = -1;  // below 0: as the inputs have it
   int rounds = 3;           // profiled; the median one by its whole time counts
+  bool statistics = false;  // of the driver's compiler, by kernel
 };
 
 // What is profiled: a full pass, or a generation of so many tokens.
@@ -256,6 +257,85 @@ double rate(double amount, double us) {
   return us > 0 ? amount * 1e-3 / us : 0;
 }
 
+// Microseconds by kernel.
+std::map<std::string, double> kernel_times(const Profile& profile) {
+  std::map<std::string, double> times;
+  for (const ProfiledDispatch& dispatch : profile.dispatches) {
+    times[dispatch.kernel] += dispatch.microseconds;
+  }
+  return times;
+}
+
+// What the compiler says of the kernels that were profiled, those that took longest first.
+Result<std::vector<KernelStatistics>> profiled_statistics(const Device& device,
+                                                          const Profile& profile) {
+  Result<std::vector<KernelStatistics>> all = kernel_statistics(device);
+  if (!all) return all.error();
+  const std::map<std::string, double> times = kernel_times(profile);
+  std::vector<KernelStatistics> list;
+  for (KernelStatistics& one : *all) {
+    if (times.count(one.kernel) > 0) list.push_back(std::move(one));
+  }
+  std::stable_sort(list.begin(), list.end(),
+                   [&times](const KernelStatistics& a, const KernelStatistics& b) {
+                     return times.at(a.kernel) > times.at(b.kernel);
+                   });
+  return list;
+}
+
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json statistics_json(const KernelStatistics& one) {
+  const CompilerStatistics& s = one.statistics;
+  Json json;
+  json["kernel"] = one.kernel;
+  json["constants"] = one.constants;
+  json["executable"] = one.executable;
+  json["subgroup_size"] = one.subgroup_size;
+  json["compile_ms"] = one.compile_ms;
+  json["instructions"] = number_or_null(s.instructions);
+  json["registers"] = number_or_null(s.registers);
+  json["register_unit"] = s.register_unit;
+  json["spills"] = number_or_null(s.spills);
+  json["fills"] = number_or_null(s.fills);
+  json["scratch_bytes"] = number_or_null(s.scratch_bytes);
+  json["shared_bytes"] = number_or_null(s.shared_bytes);
+  json["occupancy"] = number_or_null(s.occupancy);
+  json["occupancy_unit"] = s.occupancy_unit;
+  json["cycles"] = number_or_null(s.cycles);
+  json["code_bytes"] = number_or_null(s.code_bytes);
+  json["raw"] = Json::object();
+  for (const auto& [name, value] : one.raw) json["raw"][name] = value;
+  return json;
+}
+
+void print_statistics(const std::vector<KernelStatistics>& list, const Profile& profile) {
+  const std::map<std::string, double> times = kernel_times(profile);
+  const auto cell = [](const std::optional<double>& value) {
+    return value ? fixed(*value, 0) : "-";
+  };
+  print_line("");
+  print_line(padded("kernel", 44) + padded("ms", 10) + padded("subgroup", 10) + padded("instr", 8) +
+             padded("regs", 6) + padded("spills", 8) + padded("scratch", 9) + padded("shared", 8) +
+             padded("occup", 7) + padded("cycles", 10) + "constants");
+  std::string units;
+  for (const KernelStatistics& one : list) {
+    const CompilerStatistics& s = one.statistics;
+    std::string constants;
+    for (const uint32_t value : one.constants) constants += std::to_string(value) + " ";
+    print_line(padded(one.kernel, 44) + padded(fixed(times.at(one.kernel) * 1e-3, 3), 10) +
+               padded(std::to_string(one.subgroup_size), 10) + padded(cell(s.instructions), 8) +
+               padded(cell(s.registers), 6) + padded(cell(s.spills), 8) +
+               padded(cell(s.scratch_bytes), 9) + padded(cell(s.shared_bytes), 8) +
+               padded(cell(s.occupancy), 7) + padded(cell(s.cycles), 10) + constants);
+    if (units.empty()) units = s.register_unit + (s.occupancy ? "; " + s.occupancy_unit : "");
+  }
+  print_line("ms of a kernel with all its constants; registers and occupancy: " + units +
+             "; scratch and shared memory in bytes; cycles as the compiler estimates them");
+}
+
 void print_profile_json(const ProfileOptions& options, const Device& device,
                         const Measured& measured, const Roofline& roofline) {
   Json json;
@@ -282,6 +362,16 @@ void print_profile_json(const ProfileOptions& options, const Device& device,
     entry["roofline_share"] = row.share;
     entry["bound"] = row.bound;
     json["operators"].push_back(std::move(entry));
+  }
+  if (options.statistics) {
+    const auto statistics = profiled_statistics(device, measured.profile);
+    json["kernels"] = statistics ? Json::array() : Json();
+    if (statistics) {
+      for (const KernelStatistics& one : *statistics)
+        json["kernels"].push_back(statistics_json(one));
+    } else {
+      json["kernels_error"] = statistics.error().message;
+    }
   }
   print_json(json);
 }
@@ -317,7 +407,9 @@ void print_profile(const Device& device, const Measured& measured, const Rooflin
 int run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const Result<BenchModel> model = open_bench_model(options.model);
   if (!model) return report(model.error());
-  const Result<Device> device = open_device(common);
+  CommonOptions opened = common;
+  opened.device.statistics = options.statistics;
+  const Result<Device> device = open_device(opened);
   if (!device) return report_device(device.error());
   Result<Measured> measured = Error{ErrorCode::kInternal, "[profile] was not taken."};
   Result<Roofline> roofline = Roofline{};
@@ -343,6 +435,11 @@ int run_profile(const CommonOptions& common, const ProfileOptions& options) {
     print_profile_json(options, *device, *measured, *roofline);
   } else {
     print_profile(*device, *measured, *roofline);
+    if (options.statistics) {
+      const auto statistics = profiled_statistics(*device, measured->profile);
+      if (statistics) print_statistics(*statistics, measured->profile);
+      if (!statistics) print_line(statistics.error().message);
+    }
   }
   return kExitOk;
 }
@@ -372,6 +469,8 @@ void add_profile_command(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0, 1 << 20));
   command->add_option("--rounds", options->rounds, "times to run; the median one is shown")
       ->check(CLI::Range(1, 1000));
+  command->add_flag("--statistics", options->statistics,
+                    "what the driver's compiler says of each kernel: registers, spills, occupancy");
   add_model_options(*command, options->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);
@@ -379,6 +478,7 @@ void add_profile_command(CLI::App& app, CommandLine& line) {
                "  vkformer profile models/g2p-en attention --trace trace.json\n"
                "  vkformer profile bert-base --tokens 128 --json\n"
                "  vkformer profile llama-134m --tokens 256 --new-tokens 32\n"
+               "  vkformer profile bert-base --tokens 128 --statistics\n"
                "  vkformer profile DIR --inputs in.safetensors --trace trace.json\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_profile(line.common, *options); };

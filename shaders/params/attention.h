@@ -135,6 +135,18 @@ static_assert(sizeof(KvAppendParams) == 44);
   VKF_ATTENTION_TILED_SIZES(constant)
 VKF_CONSTANTS_STRUCT(AttentionTiledConstants, VKF_ATTENTION_TILED_CONSTANTS)
 
+#define VKF_ATTENTION_BLOCKS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)             /* E */ \
+  constant(2, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(3, kTileM, tile_m, 4)             /* queries of an invocation */ \
+  constant(4, kStageDepth, stage_depth, 16)  /* fours of E in shared memory at a time */ \
+  constant(5, kStageKeys, stage_keys, 32)    /* values likewise */ \
+  constant(6, kKinds, kinds, 0)              /* VKF_KIND_* of the terms, but sparse ones */ \
+  constant(7, kSoftcap, softcap, 0)          /* bits of a float; 0: none */ \
+  constant(8, kQuads, quads, 0)              /* 1: load four elements at a time */
+VKF_CONSTANTS_STRUCT(AttentionBlocksConstants, VKF_ATTENTION_BLOCKS_CONSTANTS)
+
 #define VKF_ATTENTION_LANES_CONSTANTS(constant) \
   constant(0, kLocalSize, local_size, 8) \
   constant(1, kQueries, queries, 2)          /* of one invocation */ \

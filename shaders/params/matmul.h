@@ -120,7 +120,7 @@ VKF_CONSTANTS_STRUCT(MatmulStationaryConstants, VKF_MATMUL_STATIONARY_CONSTANTS)
   constant(4, kActivation, activation, 255)  /* 255: as the push constants say */ \
   constant(5, kAlongM, along_m, 0)           /* 1 where a_row_stride is 1 (A transposed) */ \
   constant(6, kAlongK, along_k, 0)           /* 1 where b_row_stride is 1 (B transposed) */ \
-  constant(7, kWide, wide, 0)                /* kWideA, kWideB */ \
+  constant(7, kWide, wide, 0)                /* kWideA, kWideB, kWholeSteps */ \
   constant(8, kParts, parts, 1) \
   constant(9, kFormat, format, 0)            /* MatrixFormat, where the weight is in blocks */
 VKF_CONSTANTS_STRUCT(MatmulTiledConstants, VKF_MATMUL_TILED_CONSTANTS)

@@ -159,6 +159,20 @@ class ProfileTest(BenchCase):
         starts = [event["ts"] for event in events]
         self.assertEqual(starts, sorted(starts))
 
+    def test_statistics(self):
+        words = ("profile", cli_support.MODEL, "attention", "--new-tokens", "1", "--rounds", "1",
+                 "--statistics")
+        made = json.loads(self.expect_ok(run_on_device(*words, "--json")))
+        text = self.expect_ok(run_on_device(*words))
+        if made["kernels"] is None:
+            self.assertIn("VK_KHR_pipeline_executable_properties", made["kernels_error"])
+            self.assertIn(made["kernels_error"], text)
+            return
+        self.assertTrue(made["kernels"])
+        for kernel in made["kernels"]:
+            self.assertIn(kernel["kernel"], text)
+            self.assertTrue(kernel["raw"])
+
     def test_a_pass_from_a_file(self):
         write_tensors(self.path("in"), {"input_ids": ("I64", [1, 3], [5, 6, 2]),
                                         "decoder_input_ids": ("I64", [1, 2], [0, 7])})

@@ -1,122 +1,205 @@
 // Makes every pipeline that the checks of conformance and the rows of `vkformer bench operators`
 // plan on a device, in all ways, and runs none. For drivers that compile for hardware which is not
-// there, such as Mesa's RADV with RADV_FORCE_FAMILY.
+// there (tools/drivers).
 //
-//   vkformer_compile [--only PART] [--benchmark]
-//
-// --only: kernels whose names have this part; --benchmark: the rows alone. Every pipeline is named
-// on stderr before it is made, so that what RADV_DEBUG=shaderstats prints there has a heading. The
-// device: VKFORMER_TEST_DEVICE, _TIER, _LIMITS.
+// Every pipeline is named on stderr before it is made, so that what a driver prints there has a
+// heading. The device: VKFORMER_TEST_DEVICE, _TIER, _LIMITS.
+#include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "conformance/benchmark_operators.h"
-#include "conformance/cases.h"
+#include "compile/planned.h"
+#include "compile/recording_file.h"
+#include "compile/statistics_report.h"
 #include "conformance/kernels.h"
-#include "conformance/variations.h"
-#include "ops/op.h"
 #include "support/test_options.h"
 #include "vulkan/device_impl.h"
 
 using namespace vkformer;
+using namespace vkformer::compile;
 
 namespace {
 
+struct Options {
+  std::string only;
+  bool benchmark = false;
+  std::vector<std::string> set;  // "block=128"
+  std::string statistics, ir, record, replay;
+};
+
+int fail(const std::string& sentence) {
+  std::fprintf(stderr, "compile: %s\n", sentence.c_str());
+  return 1;
+}
+
+// Gives the named constants other values, in every pipeline whose kernel has them.
+Status set_constants(const std::vector<std::string>& wanted, std::vector<PlannedPipeline>& list) {
+  for (const std::string& text : wanted) {
+    const size_t sign = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, sign);
+    uint32_t value = 0;
+    const char* const end = text.data() + text.size();
+    const char* const begin = text.data() + std::min(sign + 1, text.size());
+    const auto [last, error] = std::from_chars(begin, end, value);
+    if (begin == end || last != end || error != std::errc()) {
+      return invalid_argument("[" + text + "] is not NAME=VALUE with a number below 2^32.");
+    }
+    bool found = false;
+    for (PlannedPipeline& one : list) {
+      const auto names = conformance::constants_of(one.kernel);
+      for (size_t i = 0; i < std::min(names.size(), one.spec.size()); ++i) {
+        if (names[i] != name) continue;
+        one.spec[i] = value;
+        found = true;
+      }
+    }
+    if (!found)
+      return invalid_argument("[" + name + "] is a constant of no kernel that is planned.");
+  }
+  // Two that differed may be one now.
+  std::set<std::pair<KernelId, std::vector<uint32_t>>> seen;
+  std::erase_if(list, [&](const PlannedPipeline& one) {
+    return !seen.insert({one.kernel, one.spec}).second;
+  });
+  return {};
+}
+
 class Compiler {
  public:
-  Compiler(VulkanDevice& device, std::string only) : device_(device), only_(std::move(only)) {}
+  Compiler(VulkanDevice& device, const Options& options)
+      : device_(device), options_(options), report_(device, options.ir) {}
 
-  void make(const std::string& what, const Plan& plan) {
-    for (const Dispatch& d : plan.dispatches) {
-      const std::string name = conformance::name_of(d.kernel);
-      if (name.find(only_) == name.npos || !seen_.insert({name, d.spec}).second) continue;
-      kernels_.insert(name);
-      std::string line = name;
-      for (const uint32_t value : d.spec) line += " " + std::to_string(value);
-      std::fprintf(stderr, "PIPELINE %s (%s)\n", line.c_str(), what.c_str());
-      const auto made = device_.impl().pipelines->get(d.kernel, d.spec);
-      if (made) continue;
+  StatisticsReport& report() { return report_; }
+  // `requires`: the sizes of subgroups for which pipelines were planned; null: this device's.
+  Status make(const PlannedPipeline& one, const std::map<KernelId, uint32_t>* required) {
+    const std::string name = conformance::name_of(one.kernel);
+    const std::string line = name + " " + one.constants();
+    kernels_.insert(name);
+    ++made_;
+    std::fflush(stdout);  // a driver may print of the last one there
+    std::fprintf(stderr, "PIPELINE %s (%s)\n", line.c_str(), one.what.c_str());
+    const PipelineStore& store = *device_.impl().pipelines;
+    const Status done = required == nullptr ? Status() : check_size(one, *required);
+    const auto pipeline =
+        done ? device_.impl().pipelines->get(one.kernel, one.spec) : Result<Pipeline>(done.error());
+    if (!pipeline) {
       ++failures_;
-      std::printf("FAILED %s: %s\n", line.c_str(), made.error().message.c_str());
+      std::printf("FAILED %s: %s\n", line.c_str(), pipeline.error().message.c_str());
+      report_.add_failure(one, pipeline.error());
+      return {};
     }
+    if (options_.statistics.empty() && options_.ir.empty()) return {};
+    VKF_ASSIGN(const CompiledPipeline compiled, store.compiled(one.kernel, one.spec));
+    return report_.add(one, compiled);
   }
-  void refuse(const std::string& what, const Error& error) {
-    ++refused_;
-    std::fprintf(stderr, "REFUSED %s: %s\n", what.c_str(), error.message.c_str());
-  }
-  int finish() const {
-    std::printf("compile: %zu pipelines of %zu kernels, %d plans refused, %d failed\n",
-                seen_.size(), kernels_.size(), refused_, failures_);
-    return failures_ == 0 && !seen_.empty() ? 0 : 1;
+  int finish(int refused) const {
+    std::printf("compile: %d pipelines of %zu kernels, %d plans refused, %d failed\n", made_,
+                kernels_.size(), refused, failures_);
+    return failures_ == 0 && made_ > 0 ? 0 : 1;
   }
 
  private:
+  Status check_size(const PlannedPipeline& one,
+                    const std::map<KernelId, uint32_t>& required) const {
+    const uint32_t planned = required.at(one.kernel);
+    const uint32_t here = required_subgroup_size(device_.impl().context, one.kernel);
+    if (planned == here) return {};
+    const auto text = [](uint32_t size) { return size == 0 ? "any size" : std::to_string(size); };
+    return unsupported("[subgroups] The pipeline was planned for subgroups of " + text(planned) +
+                       ", and this device would have " + text(here) +
+                       ". Record on the device itself.");
+  }
+
   VulkanDevice& device_;
-  std::string only_;
-  std::set<std::pair<std::string, std::vector<uint32_t>>> seen_;
+  const Options& options_;
+  StatisticsReport report_;
   std::set<std::string> kernels_;
-  int refused_ = 0;
+  int made_ = 0;
   int failures_ = 0;
 };
 
-void make_rows(Compiler& compiler, const DeviceCaps& caps) {
-  for (const OperatorRow& row : operator_rows()) {
-    const std::string what = std::string(row.op) + ", " + row.model;
-    const auto made = make_operator_graph(row);
-    if (!made) {
-      compiler.refuse(what, made.error());
-      continue;
-    }
-    const auto plan = make_plan(made->graph, caps, Precision::kF32);
-    if (plan) compiler.make(what, *plan);
-    if (!plan) compiler.refuse(what, plan.error());
+int run(const Options& options) {
+  DeviceOptions device_options = test_device_options();
+  device_options.compile_threads = 0;
+  // Hardware that is not there has nothing to wait for.
+  DeviceTweaks tweaks;
+  tweaks.timeline = DeviceTweaks::Timeline::kFences;
+  const bool wants = !options.statistics.empty() || !options.ir.empty();
+  if (wants) tweaks.capture = Capture::kStatistics;
+  if (!options.ir.empty()) tweaks.capture = Capture::kRepresentations;
+  RecordedPipelines recorded;
+  if (!options.replay.empty()) {
+    auto read = read_recording(options.replay);
+    if (!read) return fail(read.error().message);
+    recorded = std::move(*read);
+    tweaks.planted = recorded.kernels;
   }
-}
+  const auto device = VulkanDevice::create_tweaked(device_options, tweaks);
+  if (!device) return fail(device.error().message);
+  const Context& context = (*device)->impl().context;
+  if (wants && context.capture == Capture::kNone) return fail(context.why_no_capture);
 
-void make_checks(Compiler& compiler, const DeviceCaps& caps) {
-  for (const conformance::Check& check : conformance::all_checks()) {
-    const auto made = check.make();
-    if (!made) {
-      compiler.refuse(check.name, made.error());
-      continue;
-    }
-    for (const auto& variation : conformance::variations_of(caps, check, *made)) {
-      const auto plan = make_plan(made->op.graph, variation.caps, made->precision);
-      if (plan) compiler.make(check.name + "/" + variation.name, *plan);
-      if (!plan) compiler.refuse(check.name + "/" + variation.name, plan.error());
-    }
+  PlannedPipelines planned(options.only);
+  std::vector<PlannedPipeline> list = std::move(recorded.pipelines);
+  if (options.replay.empty()) {
+    planned.add_rows((*device)->caps());
+    if (!options.benchmark) planned.add_checks((*device)->caps());
+    list = planned.list();
+  } else {
+    std::erase_if(list, [&](const PlannedPipeline& one) {
+      return std::string(conformance::name_of(one.kernel)).find(options.only) == std::string::npos;
+    });
   }
+  const Status set = set_constants(options.set, list);
+  if (!set) return fail(set.error().message);
+  if (!options.record.empty()) {
+    const Status written = write_recording(options.record, **device, list);
+    if (!written) return fail(written.error().message);
+    std::printf("compile: %zu pipelines recorded, %d plans refused\n", list.size(),
+                planned.refused());
+    return list.empty() ? 1 : 0;
+  }
+  Compiler compiler(**device, options);
+  if (!options.only.empty()) compiler.report().only(options.only);
+  if (!options.replay.empty()) compiler.report().planned_for(recorded.device);
+  for (const PlannedPipeline& one : list) {
+    const Status made =
+        compiler.make(one, options.replay.empty() ? nullptr : &recorded.subgroup_sizes);
+    if (!made) return fail(made.error().message);
+  }
+  if (!options.statistics.empty()) {
+    const Status written = compiler.report().write(options.statistics);
+    if (!written) return fail(written.error().message);
+  }
+  return compiler.finish(planned.refused());
 }
 
 }  // namespace
 
 int main(int count, char** list) {
-  std::string only;
-  bool benchmark = false;
-  for (int i = 1; i < count; ++i) {
-    const std::string word = list[i];
-    if (word == "--benchmark") {
-      benchmark = true;
-    } else if (word == "--only" && i + 1 < count) {
-      only = list[++i];
-    } else {
-      std::fprintf(stderr, "usage: vkformer_compile [--only PART] [--benchmark]\n");
-      return 2;
-    }
-  }
-  DeviceOptions options = test_device_options();
-  options.compile_threads = 0;
-  // Hardware that is not there has nothing to wait for.
-  DeviceTweaks tweaks;
-  tweaks.timeline = DeviceTweaks::Timeline::kFences;
-  auto device = VulkanDevice::create_tweaked(options, tweaks);
-  if (!device) {
-    std::fprintf(stderr, "compile: %s\n", device.error().message.c_str());
-    return 1;
-  }
-  Compiler compiler(**device, only);
-  make_rows(compiler, (*device)->caps());
-  if (!benchmark) make_checks(compiler, (*device)->caps());
-  return compiler.finish();
+  Options options;
+  CLI::App app(
+      "Makes every pipeline that the checks of conformance and the rows of `vkformer bench "
+      "operators` plan on a device, and runs none. The device: VKFORMER_TEST_DEVICE, "
+      "VKFORMER_TEST_TIER, VKFORMER_TEST_LIMITS.");
+  app.add_option("--only", options.only, "kernels whose names have this part");
+  app.add_flag("--benchmark", options.benchmark, "the benchmark's rows alone");
+  app.add_option("--set", options.set,
+                 "NAME=VALUE: another value for a specialization constant of every kernel with it")
+      ->allow_extra_args(false);
+  app.add_option("--statistics", options.statistics,
+                 "JSON file for what the driver's compiler says of each pipeline");
+  app.add_option("--ir", options.ir, "folder for the texts that the driver's compiler prints");
+  auto* record = app.add_option(
+      "--record", options.record,
+      "file for the pipelines as this device is given them, with SPIR-V; compiles nothing");
+  app.add_option("--replay", options.replay,
+                 "file of --record whose pipelines to make in place of planning")
+      ->excludes(record);
+  CLI11_PARSE(app, count, list);
+  return run(options);
 }

@@ -307,6 +307,12 @@ TEST_SUITE("cpu") {
     CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.relative.kinds = VKF_RELATIVE_KEYS; }));
     CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.report = A::Report::kVisitedKeys; }));
     CHECK_FALSE(pick(caps, [](A& a, Precision&) { a.terms.flags |= VKF_TERM_DOCUMENTS; }));
+    second = caps;
+    second.has_matrix2 = true;
+    second.demoted = {KernelId::attention_units_nv__f32_f32_f32_matrix2};
+    CHECK(pick(second, same) == AttentionUnits{{16, 16, 16}, 4, 2});
+    second.demoted.push_back(KernelId::attention_units__f32_f32_f32_matrix);
+    CHECK_FALSE(pick(second, same));
     DeviceCaps other = caps;
     other.tier = Tier::kFp16;
     CHECK_FALSE(pick(other, same));
@@ -330,7 +336,7 @@ TEST_SUITE("cpu") {
       for (const MatrixUnit& unit :
            {MatrixUnit{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}, {32, 8, 16}}) {
         DeviceCaps caps = caps_with_units({unit});
-        caps.subgroup_size = subgroup;
+        caps.unit_lanes = subgroup;
         const AttentionCase c{.queries = 99, .keys = 70, .head_width = 96, .value_width = 80};
         const AttentionAttrs a = make_attrs(c, no_score_terms());
         const auto units = attention_units(caps, a, Precision::kF16);

@@ -1,5 +1,7 @@
 // Matrix products by cooperative matrices: every unit that the device lists and every block,
 // forced, against the double-precision reference; and the self-check that stands before their use.
+#include <set>
+
 #include "ops/matmul_run.h"
 #include "params/activation.h"
 #include "reference/gated_activation.h"
@@ -195,6 +197,9 @@ TEST_SUITE("cpu") {
     other = caps;
     other.limits.max_shared_bytes = 16384;
     CHECK(pick(other, 300, Precision::kF16) == MatmulChoice{kAnyRows, kUnits, 32, 1});
+    other = caps;
+    other.max_unit_subgroups = 4;
+    CHECK(pick(other, 300, Precision::kF16) == MatmulChoice{kAnyRows, kUnits, 32, 1});
     other.limits.max_invocations = 32;
     CHECK(pick(other, 300, Precision::kF16).strategy == kTiled);
     CHECK(pick(caps_with_units({{64, 64, 64}, {3, 3, 3}, {0, 0, 0}}), 300, Precision::kF16)
@@ -208,19 +213,21 @@ TEST_SUITE("cpu") {
     for (const uint32_t subgroup : {4u, 8u, 16u, 32u, 64u}) {
       DeviceCaps caps =
           caps_with_units({{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}});
-      caps.subgroup_size = subgroup;
-      int tried = 0;
+      caps.unit_lanes = subgroup;
+      std::set<int> tried;
       for (const MatmulChoice& choice : matmul_candidates(caps, 200, Precision::kF16)) {
         if (choice.strategy != kUnits) continue;
         const MatmulProblem problem = make_product({.m = 200, .n = 131, .k = 9}).problem;
         const Dispatch d = launch_matmul({}, problem, caps, Precision::kF16, choice);
-        ++tried;
-        CHECK(d.constants_as<MatmulUnitsConstants>().local_size ==
-              units_group(choice).count() * subgroup);
+        tried.insert(choice.rows);
+        const uint32_t local_size = d.constants_as<MatmulUnitsConstants>().local_size;
+        CHECK(local_size == units_group(choice, caps).count() * subgroup);
+        const uint32_t sums = subgroup == 8 || subgroup == 16 ? 32 : 64;  // of a lane, at most
+        CHECK(local_size * sums >= uint32_t{choice.rows} * choice.rows);
         CHECK(d.groups[0] * choice.rows >= 131);
         CHECK(d.groups[1] * choice.rows >= 200);
       }
-      CHECK(tried == 15);
+      CHECK(tried == std::set<int>{32, 64, 128});
     }
     for (const MatmulChoice& choice : matmul_candidates(caps_with_units({{16, 16, 16}}), 200)) {
       CHECK(choice.strategy != kUnits);

@@ -30,6 +30,8 @@ inline DeviceCaps caps_with_units(std::vector<MatrixUnit> units) {
   caps.limits.max_group_size = {1024, 1024, 64};
   caps.limits.max_shared_bytes = 49152;
   caps.matrix_units = std::move(units);
+  caps.unit_lanes = caps.subgroup_size;
+  caps.max_unit_subgroups = 64;
   return caps;
 }
 

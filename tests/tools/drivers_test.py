@@ -5,6 +5,7 @@
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 SOURCE = Path()
 NEEDED = ("apt-get", "dpkg", "dpkg-deb", "gcc")
+TRIPLET = f"{platform.machine()}-linux-gnu"
 
 
 def run(*command, **options):
@@ -21,17 +23,109 @@ def run(*command, **options):
                           timeout=120, check=False, **options)
 
 
-@unittest.skipUnless(all(shutil.which(tool) for tool in NEEDED), f"needs {', '.join(NEEDED)}")
-class DriversTest(unittest.TestCase):
+class Project(unittest.TestCase):
+    """A folder with the script and nothing got."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
         self.root.chmod(0o755)
-        self.machine = run("dpkg", "--print-architecture").stdout.strip()
         (self.root / "tools").mkdir()
-        for name in ("drivers", "common.sh"):
+        for name in ("drivers", "common.sh", "gpus.sh"):
             shutil.copy(SOURCE / "tools" / name, self.root / "tools")
+
+
+class GpuNames(Project):
+    """Names of GPUs that are not there."""
+
+    def refusal(self, *arguments):
+        refused = run(self.root / "tools/drivers", *arguments)
+        self.assertNotEqual(refused.returncode, 0, refused.stdout)
+        self.assertEqual(refused.stdout, "")
+        self.assertFalse((self.root / "build").exists(), "something was got")
+        return refused.stderr
+
+    def place(self, name):
+        """A file as a download leaves it, of no content."""
+        path = self.root / "build/drivers" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        return str(path)
+
+    def test_a_name_without_a_chip_is_refused_with_the_chips_that_work(self):
+        for driver, chip in {"nvk": "172 (Ampere)", "turnip": "660", "radv-newest": "navi31",
+                             "anv": "tgl", "panvk": "a867 (G610)"}.items():
+            for name in (driver, f"{driver}:"):
+                with self.subTest(name):
+                    told = self.refusal("run", name, "true")
+                    self.assertIn("names no chip", told)
+                    self.assertIn(chip, told)
+
+    def test_a_chip_that_fails_is_refused_with_the_reason(self):
+        for name in ("turnip:640", "turnip:650", "turnip:690"):
+            self.assertIn("does not know this chip", self.refusal("run", name, "true"))
+        for name in ("turnip:702", "panvk:7212", "panvk:7402"):
+            self.assertIn("Vulkan 1.0 only", self.refusal("run", name, "true"))
+
+    def test_a_driver_of_one_chip_takes_none(self):
+        for driver in ("asahi", "v3dv", "powervr"):
+            self.assertIn("stands alone", self.refusal("run", f"{driver}:1", "true"))
+
+    def test_an_unknown_driver_is_refused_with_the_names(self):
+        for name in ("nvidia:172", "radv-newer:navi31", "nvk172"):
+            told = self.refusal("run", name, "true")
+            self.assertIn(f"[{name}] is not a driver", told)
+            self.assertIn("radv-newest:CHIP", told)
+
+    @unittest.skipIf(platform.machine() == "aarch64", "a machine of arm64 runs its programs")
+    def test_a_driver_of_arm64_takes_programs_of_arm64(self):
+        self.assertIn("is no program of arm64", self.refusal("run", "v3dv", "true"))
+        self.assertIn("was not found", self.refusal("run", "v3dv", "vkformer-that-is-not-there"))
+
+    def test_names_are_of_drivers_that_run_kernels(self):
+        self.place("lavapipe-newest/usr/share/vulkan/icd.d/lvp_icd.json")
+        self.place(f"lavapipe-newest/usr/lib/{TRIPLET}/libnouveau_noop_drm_shim.so")
+        named = run(self.root / "tools/drivers", "names")
+        self.assertEqual([name for name in named.stdout.split() if name != "lavapipe"],
+                         ["lavapipe-newest"], named.stderr)
+        listed = run(self.root / "tools/drivers", "list")
+        self.assertIn("nvk:CHIP", listed.stdout)
+
+    def test_a_command_gets_the_driver_its_shim_and_its_chip(self):
+        # In place of the mount namespace, which not every user may make.
+        namespace = self.root / "bin/unshare"
+        namespace.parent.mkdir()
+        namespace.write_text('#!/bin/sh\nwhile [ "$1" != env ]; do shift; done\nexec "$@"\n')
+        namespace.chmod(0o755)
+        self.place("lavapipe-newest/usr/share/vulkan/icd.d/lvp_icd.json")
+        for name, manifest, shim, variable in (
+                ("nvk:172", "nouveau", "nouveau", "NOUVEAU_CHIPSET=172"),
+                ("turnip:660", "freedreno", "freedreno", "FD_GPU_ID=660"),
+                ("asahi", "asahi", "asahi", ""),
+                ("radv-newest:navi31", "radeon", "amdgpu", "AMDGPU_GPU_ID=navi31"),
+                ("anv:tgl", "intel", "intel", "INTEL_STUB_GPU_PLATFORM=tgl")):
+            with self.subTest(name):
+                newest = "lavapipe-newest/usr"
+                shims = "intel-shim" if shim == "intel" else f"{newest}/lib/{TRIPLET}"
+                manifest = self.place(f"{newest}/share/vulkan/icd.d/{manifest}_icd.json")
+                shim = self.place(f"{shims}/lib{shim}_noop_drm_shim.so")
+                ran = run(self.root / "tools/drivers", "run", name, "env",
+                          env={**os.environ, "PATH": f"{namespace.parent}:{os.environ['PATH']}"})
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                got = ran.stdout.splitlines()
+                self.assertIn(f"VK_DRIVER_FILES={manifest}", got)
+                self.assertIn(f"LD_PRELOAD={shim}", got)
+                self.assertIn("MESA_SHADER_CACHE_DISABLE=true", got)
+                if variable:
+                    self.assertIn(variable, got)
+
+
+@unittest.skipUnless(all(shutil.which(tool) for tool in NEEDED), f"needs {', '.join(NEEDED)}")
+class DriversTest(Project):
+    def setUp(self):
+        super().setUp()
+        self.machine = run("dpkg", "--print-architecture").stdout.strip()
 
     def package(self, version):
         """A chromium-common whose manifest says which version it is of: its file and its record."""

@@ -134,7 +134,7 @@ struct UnitsEnabled {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("pipelines of matrix units ask for full subgroups of the device's size") {
+  TEST_CASE("pipelines of matrix units ask for full subgroups of one size") {
     if (!testing::units_device()) return;
     const auto loader = Loader::open();
     REQUIRE(loader);
@@ -144,11 +144,11 @@ TEST_SUITE("gpu") {
     PipelineStore& store = *vulkan_of(device)->impl().pipelines;
     between.required.clear();
     const MatrixUnit unit = caps.matrix_units[0];
-    const uint32_t with_units[] = {4 * caps.subgroup_size, unit.m, unit.n, unit.k};
+    const uint32_t with_units[] = {4 * caps.unit_lanes, unit.m, unit.n, unit.k};
     CHECK(store.get(KernelId::roofline_units__f16_matrix, with_units).ok());
     const uint32_t without[] = {32};
     CHECK(store.get(KernelId::fill_words__u32, without).ok());
-    CHECK(between.required == std::vector<uint32_t>{caps.subgroup_size, 0});
+    CHECK(between.required == std::vector<uint32_t>{caps.unit_lanes, 0});
   }
 
   TEST_CASE("matrix units stay off where subgroups may have another size than theirs") {
@@ -242,6 +242,31 @@ TEST_SUITE("gpu") {
 }
 
 TEST_SUITE("cpu") {
+  TEST_CASE("subgroups of matrix units have a lane for every column of a unit") {
+    const MatrixUnit dg2[] = {{8, 8, 16}}, xe2[] = {{8, 16, 16}}, amd[] = {{16, 16, 16}};
+    const MatrixUnit nvidia[] = {{16, 8, 8}, {16, 16, 16}, {16, 8, 16}};
+    SubgroupSizes sizes;
+    CHECK(sizes.size_for(dg2, 32) == 32);  // it cannot be asked
+    sizes.set(VK_TRUE);
+    sizes.range.requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
+    const auto asked = [&](uint32_t least, uint32_t most, std::span<const MatrixUnit> units) {
+      sizes.range.minSubgroupSize = least;
+      sizes.range.maxSubgroupSize = most;
+      return sizes.size_for(units, 7);
+    };
+    CHECK(asked(8, 32, dg2) == 8);
+    CHECK(asked(16, 32, xe2) == 16);
+    CHECK(asked(32, 64, amd) == 7);  // its own
+    CHECK(asked(32, 32, nvidia) == 7);
+    CHECK(asked(8, 32, nvidia) == 16);
+    CHECK(asked(4, 4, dg2) == 7);
+    CHECK(asked(8, 32, {}) == 7);
+    const MatrixUnit odd[] = {{8, 12, 8}};
+    CHECK(asked(8, 32, odd) == 7);
+    sizes.features.computeFullSubgroups = VK_FALSE;
+    CHECK(asked(8, 32, dg2) == 7);
+  }
+
   TEST_CASE("which sizes of subgroups pipelines can ask for") {
     SubgroupSizes sizes;
     CHECK_FALSE(sizes.can_ask_for(32));

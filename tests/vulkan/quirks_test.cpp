@@ -16,6 +16,7 @@ TEST_SUITE("cpu") {
     quirk.max_tier = Tier::kSubgroup;
     quirk.limits = DeviceLimits{.max_invocations = 64};
     quirk.keeps_dispatch_base = true;
+    quirk.avoided = {KernelId::fill_words__u32};
     const Quirk list[] = {quirk};
     struct Case {
       DriverIdentity driver;
@@ -34,6 +35,7 @@ TEST_SUITE("cpu") {
       CHECK(caps.tier == (c.hit ? Tier::kSubgroup : Tier::kFp16));
       CHECK(caps.limits.max_invocations == (c.hit ? 64u : 128u));
       CHECK(caps.keeps_dispatch_base == c.hit);
+      CHECK(caps.is_demoted(KernelId::fill_words__u32) == c.hit);
       CHECK(notes.size() == (c.hit ? 1u : 0u));
     }
   }

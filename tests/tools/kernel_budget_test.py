@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Tests of tools/kernel_budget with statistics made by hand, and with those of a kernel that spills.
+
+    kernel_budget_test.py SOURCE_DIRECTORY [VKFORMER_COMPILE [unittest arguments]]"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path()
+COMPILE = None
+TARGET = "radv:navi21"
+
+
+def executable(**statistics):
+    return {"name": "compute", "statistics": dict(
+        {"spills": 0, "scratch_bytes": 0, "occupancy": 8, "instructions": 1000}, **statistics)}
+
+
+def pipeline(kernel="softmax", constants=None, benchmark=True, chosen=True, executables=None, **statistics):
+    return {"kernel": kernel, "constants": constants or {"local_size": 64}, "for": "softmax, bert",
+            "groups": [1, 1, 1], "uses": 1, "benchmark": benchmark, "chosen": chosen,
+            "executables": executables or [executable(**statistics)]}
+
+
+class BudgetCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.budget = self.folder / "budget.tsv"
+
+    def run_tool(self, command, pipelines, **more):
+        report = self.folder / "statistics.json"
+        if isinstance(pipelines, list):
+            report.write_text(json.dumps(dict({"device": {}, "pipelines": pipelines}, **more)))
+        else:
+            report = pipelines
+        return subprocess.run([SOURCE / "tools/kernel_budget", command, TARGET, report, self.budget],
+                              capture_output=True, encoding="utf-8", timeout=120, check=False)
+
+    def write(self, *pipelines):
+        result = self.run_tool("write", list(pipelines))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def expect_violation(self, *pipelines, says, **more):
+        result = self.run_tool("check", list(pipelines), **more)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn(says, result.stdout)
+        self.assertIn("1 violations", result.stdout)
+
+    def expect_kept(self, *pipelines, **more):
+        result = self.run_tool("check", list(pipelines), **more)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+
+class BudgetTest(BudgetCase):
+    def test_what_is_written_is_kept(self):
+        self.write(pipeline(), pipeline("matmul"))
+        self.expect_kept(pipeline(), pipeline("matmul"))
+        self.expect_kept(pipeline(instructions=1050, occupancy=9), pipeline("matmul"))
+
+    def test_each_violation_is_a_sentence(self):
+        self.write(pipeline())
+        self.expect_violation(pipeline(spills=3), says="softmax (local_size=64) for softmax, bert spills 3 "
+                                                       "values; its budget allows 0.")
+        self.expect_violation(pipeline(scratch_bytes=64), says="uses 64 bytes of scratch memory")
+        self.expect_violation(pipeline(occupancy=7), says="occupancy of 7; its budget wants 8.")
+        self.expect_violation(pipeline(instructions=1051), says="has 1051 instructions; its budget is 1000")
+
+    def test_the_worst_executable_counts(self):
+        self.write(pipeline(executables=[executable(), executable(occupancy=16)]))
+        self.expect_violation(pipeline(executables=[executable(spills=1), executable()]), says="spills 1")
+        self.expect_violation(pipeline(executables=[executable(), executable(occupancy=4)]),
+                              says="occupancy of 4")
+
+    def test_rows_and_pipelines_belong_together(self):
+        self.write(pipeline(), pipeline("matmul"))
+        self.expect_violation(pipeline(), says="no plan needs it")
+        self.expect_kept(pipeline(), only="softmax")
+        self.expect_violation(pipeline(), pipeline("matmul"), pipeline("argmax"), says="has no row")
+
+    def test_pipelines_of_checks_may_not_spill_where_they_are_chosen(self):
+        self.write(pipeline())
+        check = {"benchmark": False, "spills": 5, "occupancy": 1, "instructions": 9999}
+        self.expect_kept(pipeline(), pipeline("forced", chosen=False, **check))
+        self.expect_violation(pipeline(), pipeline("chosen", **check), says="spills 5 values")
+
+    def test_spills_are_never_written(self):
+        self.write(pipeline(spills=3))
+        self.expect_violation(pipeline(spills=3), says="its budget allows 0")
+
+    def test_an_exception_has_a_reason_and_never_grows(self):
+        self.write(pipeline())
+        text = self.budget.read_text()
+        row = f"{TARGET}\tsoftmax\tlocal_size=64\t0\t0\t8\t1000\t"
+        self.assertIn(row, text)
+        exception = row.replace("\t0\t0\t", "\t5\t0\t")
+        self.budget.write_text(text.replace(row, exception))
+        self.expect_violation(pipeline(spills=4), says="gives no reason")
+        self.budget.write_text(text.replace(row, exception + "registers run out"))
+        self.expect_kept(pipeline(spills=4))
+        self.write(pipeline(spills=7))
+        self.expect_violation(pipeline(spills=7), says="its budget allows 5")
+        self.write(pipeline(spills=4))
+        self.assertIn("\t4\t0\t8\t1000\tregisters run out", self.budget.read_text())
+        self.write(pipeline())
+        self.assertEqual(self.budget.read_text(), text)
+
+    def test_other_targets_keep_their_rows(self):
+        self.write(pipeline())
+        other = "nvk:172\tsoftmax\tlocal_size=64\t0\t0\t8\t1000\t\n"
+        self.budget.write_text(self.budget.read_text() + other)
+        self.write(pipeline(instructions=500))
+        self.assertIn(other, self.budget.read_text())
+        self.expect_kept(pipeline(instructions=500))
+
+    def test_what_a_driver_does_not_state_is_not_held(self):
+        silent = pipeline(executables=[{"name": "cs", "statistics": {"instructions": 10}}])
+        self.write(silent)
+        self.assertIn("\t-\t-\t-\t10\t", self.budget.read_text())
+        self.expect_kept(silent)
+
+    def test_files_that_are_wrong(self):
+        self.assertIn("cannot be read", self.run_tool("check", self.folder / "none").stderr)
+        self.assertIn("holds no pipelines", self.run_tool("check", []).stderr)
+        self.budget.write_text("nvk:172\ta\n")
+        self.assertIn("budget.tsv:1] has 2 columns", self.run_tool("check", [pipeline()]).stderr)
+        self.budget.unlink()
+        failed = dict(pipeline(), error="out of memory")
+        self.assertIn("out of memory", self.run_tool("check", [failed]).stderr)
+        self.assertIn("without --only", self.run_tool("write", [pipeline()], only="a").stderr)
+
+
+class SpillingKernelTest(BudgetCase):
+    """A kernel with tiles that no GPU has the registers for, by the distribution's AMD compiler."""
+
+    def statistics(self, *words):
+        path = self.folder / "compiled.json"
+        result = subprocess.run(
+            [SOURCE / "tools/drivers", "run", TARGET, COMPILE, "--benchmark", "--only", "matmul_tiled__f32_f32",
+             "--statistics", path, *words], capture_output=True, encoding="utf-8", timeout=300, check=False)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr[-2000:])
+        return path
+
+    def setUp(self):
+        super().setUp()
+        manifests = list(Path("/usr/share/vulkan/icd.d").glob("radeon_icd*.json"))
+        if COMPILE is None or not manifests:
+            self.skipTest("needs vkformer_compile and the distribution's AMD driver")
+
+    def test_a_kernel_that_spills_breaks_the_budget(self):
+        kept = self.statistics()
+        report = json.loads(kept.read_text())
+        self.assertIn("RADV", report["device"]["name"])
+        del report["only"]
+        kept.write_text(json.dumps(report))
+        self.assertEqual(self.run_tool("write", kept).returncode, 0)
+        self.assertEqual(self.run_tool("check", kept).returncode, 0)
+        spilling = self.statistics("--set", "block=128", "--set", "tile_m=16", "--set", "tile_n=16",
+                                   "--set", "local_size=64")
+        result = self.run_tool("check", spilling)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"tile_m=16 .* spills \d+ values; its budget allows 0\.")
+        self.assertRegex(result.stdout, r"tile_m=16 .* uses \d+ bytes of scratch memory")
+
+    def test_a_recording_is_compiled_to_the_same(self):
+        recorded = self.folder / "recorded.json"
+        self.statistics("--record", recorded)
+        replayed = self.statistics("--replay", recorded)
+        made = json.loads(replayed.read_text())
+        direct = json.loads(self.statistics().read_text())
+        self.assertEqual(made["planned_for"], direct["device"])
+        self.assertTrue(direct["pipelines"])
+        for one in made["pipelines"] + direct["pipelines"]:
+            one.pop("compile_ms")
+            one.pop("uses")
+            for part in one["executables"]:
+                part["raw"] = {name: value for name, value in part["raw"].items() if "hash" not in name.lower()}
+        self.assertEqual(made["pipelines"], direct["pipelines"])
+
+
+if __name__ == "__main__":
+    SOURCE = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        COMPILE = sys.argv[2]
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
