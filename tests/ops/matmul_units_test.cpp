@@ -212,6 +212,7 @@ TEST_SUITE("cpu") {
       DeviceCaps caps =
           caps_with_units({{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}});
       caps.unit_lanes = subgroup;
+      caps.limits.max_shared_bytes = 98304;  // for a tile of sums of each of many subgroups
       int tried = 0;
       for (const MatmulChoice& choice : matmul_candidates(caps, 200, Precision::kF16)) {
         if (choice.strategy != kUnits) continue;
