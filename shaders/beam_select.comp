@@ -38,6 +38,9 @@ shared float top_score[VKF_MAX_CANDIDATES];
 shared uint top_parent[VKF_MAX_CANDIDATES];  // beam
 shared uint top_token[VKF_MAX_CANDIDATES];
 shared bool top_done[VKF_MAX_CANDIDATES];
+// Of every invocation, its tokens of all beams: an array of its own that is indexed at run time
+// would lie in memory.
+shared uint column[VKF_MAX_BEAMS * kLocalSize];
 shared uint kept[VKF_MAX_BEAMS];         // candidates that run on
 shared uint finish_place[VKF_MAX_BEAMS];  // where candidate i goes as a hypothesis, or kNoPlace
 shared uint nan_seen;
@@ -219,16 +222,19 @@ void main() {
   barrier();
   // Reorder histories: a column is one invocation's, so reading all before writing any is safe.
   for (uint t = lane; t < length; t += kLocalSize) {
-    uint token[VKF_MAX_BEAMS];
-    uint source[VKF_MAX_BEAMS];
     for (uint j = 0u; j < p.beams; ++j) {
-      const uint row = first_row + top_parent[kept[j]];
-      token[j] = search[tokens_at(p, row) + t];
-      if (t >= start) source[j] = ancestry[row * p.capacity + t - start];
+      column[j * kLocalSize + lane] = search[tokens_at(p, first_row + top_parent[kept[j]]) + t];
     }
     for (uint j = 0u; j < p.beams; ++j) {
-      search[tokens_at(p, first_row + j) + t] = token[j];
-      if (t >= start) ancestry[(first_row + j) * p.capacity + t - start] = source[j];
+      search[tokens_at(p, first_row + j) + t] = column[j * kLocalSize + lane];
+    }
+    if (t < start) continue;
+    for (uint j = 0u; j < p.beams; ++j) {
+      const uint row = first_row + top_parent[kept[j]];
+      column[j * kLocalSize + lane] = ancestry[row * p.capacity + t - start];
+    }
+    for (uint j = 0u; j < p.beams; ++j) {
+      ancestry[(first_row + j) * p.capacity + t - start] = column[j * kLocalSize + lane];
     }
   }
   if (lane != 0u) return;

@@ -61,9 +61,8 @@ bool PrefixCache::serves(const ModelFacts& facts, const GenerateOptions& o, Cach
 
 Status PrefixCache::make(int64_t sequences, int64_t tokens, const GenerateOptions& o,
                          GenerationCounters& counters) {
-  const bool fits = batch_ != nullptr && made_for_.rows >= sequences &&
-                    made_for_.capacity >= tokens && made_for_.context == o.context &&
-                    made_for_.sinks == o.sinks;
+  const bool fits = batch_ != nullptr && room_.rows >= sequences && room_.capacity >= tokens &&
+                    room_.context == o.context && room_.sinks == o.sinks;
   if (fits) return {};
   const ModelFacts& facts = model_->family().facts();
   const auto most = static_cast<uint64_t>(std::max(tokens, generation_limit(facts, o)));
@@ -76,7 +75,7 @@ Status PrefixCache::make(int64_t sequences, int64_t tokens, const GenerateOption
   options.sinks = o.sinks;
   batch_.reset();
   VKF_ASSIGN(batch_, BatchState::create(model_, options, kBack));
-  made_for_ = std::move(options);
+  room_ = {options.rows, options.capacity, o.context, o.sinks};
   ++counters.recordings;
   return {};
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "generate/batch_state.h"
 #include "generate/generation_sizes.h"
@@ -32,7 +33,14 @@ class PrefixCache {
 
   std::shared_ptr<const LoadedModel> model_;
   std::unique_ptr<BatchState> batch_;  // or null
-  BatchOptions made_for_;
+  // What batch_ has room for.
+  struct Room {
+    int rows = 0;
+    int capacity = 0;  // tokens of a row
+    std::optional<int> context;
+    int sinks = 0;
+  };
+  Room room_;
 };
 
 }  // namespace vkformer

@@ -14,14 +14,17 @@ bool is_known(const AttentionAttrs& a) {
   return a.relative.kinds == 0 && !counts_keys(a) && !is_sparse(a.terms);
 }
 
-uint32_t fours(uint32_t width) { return (width + 3) / 4; }
+uint32_t fours(uint32_t width) {
+  return (width + 3) / 4;
+}
 
 // Fours of value columns that an invocation sums for a query.
 uint32_t lane_columns(const AttentionAttrs& a) {
   return (fours(a.value_width) + kKeyLanes - 1) / kKeyLanes;
 }
 
-// As the shader lays it out: queries, a stage of keys or values, weights, and a float of every lane.
+// As the shader lays it out: queries, a stage of keys or values, weights, and a float of every
+// lane.
 uint64_t shared_bytes(const AttentionAttrs& a, const AttentionBlocks& b) {
   const uint64_t keys = uint64_t{kKeys} * (b.stage_depth | 1);
   const uint64_t values = uint64_t{b.stage_keys} * lane_columns(a) * kKeyLanes;

@@ -362,7 +362,7 @@ bool products_take_norm(const Graph& graph, const Node& linear, const DeviceCaps
     const MatmulChoice choice = pick_matmul(problem, caps, precision);
     if (choice.strategy != MatmulStrategy::kRows) return false;
     const Dispatch d = launch_matmul(linear, problem, caps, precision, choice);
-    return uint64_t{d.groups[0]} * p.k <= kMostElementsOfRow && !caps.is_demoted(d.kernel);
+    return uint64_t{d.groups[1]} * p.k <= kMostElementsOfRow && !caps.is_demoted(d.kernel);
   };
   const std::vector<LinearSlice> slices = slices_of(attrs.weight);
   return p.m <= kMostRows && std::all_of(slices.begin(), slices.end(), takes);

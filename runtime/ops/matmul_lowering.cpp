@@ -15,7 +15,8 @@ MatmulChoice filling(const MatmulProblem& problem, const DeviceCaps& caps, Matmu
   if (choice.strategy == MatmulStrategy::kTiled) {
     while (choice.rows > 32 && blocks_of(problem, choice.rows) < blocks_wanted(caps))
       choice.rows /= 2;
-  } else if (choice.strategy == MatmulStrategy::kRows && caps.device_class != DeviceClass::kSoftware) {
+  } else if (choice.strategy == MatmulStrategy::kRows &&
+             caps.device_class != DeviceClass::kSoftware) {
     const MatmulParams& p = problem.params;
     const uint32_t least_steps = in_blocks(problem.format) ? 32 : 16;  // of a slice of K
     const auto groups = [&] {
@@ -77,7 +78,7 @@ Dispatch launch_matmul(const Node& node, const MatmulProblem& problem, const Dev
   const double products = static_cast<double>(problem.batch) * problem.params.m * problem.params.n;
   d.flops = 2.0 * products * problem.params.k;
   // Every workgroup repeats the norm of its rows.
-  if (problem.norm != kNormNone) d.flops += 8.0 * d.groups[0] * params.m * params.k;
+  if (problem.norm != kNormNone) d.flops += 8.0 * d.groups[1] * params.m * params.k;
   d.bytes = 4.0 * (std::max(parts, 1u) * products +
                    static_cast<double>(problem.batch) * problem.params.m * problem.params.k) +
             4.0 / kPanelColumns * problem.params.n *

@@ -72,8 +72,8 @@ bool tiled_takes(const MatmulCall&, const MatmulChoice&) {
   return true;  // any strides, any format
 }
 
-// Fours of neighbouring elements at multiples of 4, in A (1) and B (2), and whole steps of K (4), as
-// matmul_tiled asks for.
+// Fours of neighbouring elements at multiples of 4, in A (1) and B (2), and whole steps of K (4),
+// as matmul_tiled asks for.
 uint32_t wide_operands(const MatmulProblem& problem) {
   const MatmulParams& p = problem.params;
   const bool a = p.a_col_stride == 1 && aligned_a(p) != 0;

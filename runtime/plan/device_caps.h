@@ -47,7 +47,7 @@ struct DeviceCaps {
   Tier tier = Tier::kBaseline;  // the tier in use: what the device has, clamped by the caller
   uint32_t subgroup_size = 1;
   CompilerTraits compiler;
-  GpuTraits gpu;  // counts where device_class is not kSoftware
+  GpuTraits gpu;                         // counts where device_class is not kSoftware
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more
   // Lanes of the subgroups that multiply them, whose pipelines may ask for a size of their own, and
   // how many of these a workgroup may have.

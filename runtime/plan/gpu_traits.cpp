@@ -3,8 +3,14 @@
 namespace vkformer {
 namespace {
 
+constexpr uint32_t kMesa =
+    0x10005;  // VK_VENDOR_ID_MESA, of Honeykrisp, Mesa's driver of Apple's GPUs
 constexpr uint32_t kAmd = 0x1002, kApple = 0x106b, kArm = 0x13b5, kBroadcom = 0x14e4;
 constexpr uint32_t kImagination = 0x1010, kIntel = 0x8086, kNvidia = 0x10de, kQualcomm = 0x5143;
+
+constexpr GpuTraits kOfApple{.matmul_block = 64, .attention_queries = 2};
+constexpr std::string_view kWhyApple =
+    "128 registers of an invocation: blocks of 128 spill, and swap 265 of them a step";
 
 // Compiled, not run: what the compilers of Mesa 26.2 report for the kernels (docs/gpus.md). Drivers
 // that are not Mesa's are taken to have as many registers, which belong to the hardware.
@@ -15,14 +21,12 @@ constexpr GpuTraitsRow kRows[] = {
      "",
      {.matmul_block = 64, .attention_queries = 2},
      "128 registers of a thread: blocks of 128 spill 150 of them, 6 rows a pass 38"},
-    {kApple,
-     "",
-     {.matmul_block = 64, .attention_queries = 2},
-     "128 registers of an invocation: blocks of 128 spill, and swap 265 of them a step"},
+    {kApple, "", kOfApple, kWhyApple},
+    {kMesa, "Honeykrisp", kOfApple, kWhyApple},
     {kQualcomm,
      "",
-     {.attention_queries = 2},
-     "32 vectors of an invocation where 4 waves are to run; 4 queries take 48"},
+     {.matmul_block = 64, .attention_sums = 16},
+     "blocks of 128 spill 5 registers on Adreno 660; workgroups of 64 and 2 queries leave 4 waves"},
     {kArm,
      "",
      {.matmul_block = 32, .matmul_rows = 2, .attention_queries = 1},

@@ -1,5 +1,5 @@
-// Attention by blocks of queries and keys: every share of an invocation and of shared memory, forced,
-// against the double-precision reference; and its table.
+// Attention by blocks of queries and keys: every share of an invocation and of shared memory,
+// forced, against the double-precision reference; and its table.
 #include "ops/attention_blocks.h"
 
 #include "ops/attention_cases.h"
@@ -181,8 +181,8 @@ TEST_SUITE("cpu") {
     using A = AttentionAttrs;
     const auto same = [](A&) {};
     CHECK(pick(caps, same) == AttentionBlocks{64, 4, 16, 32});
-    CHECK(pick(caps, [](A& a) { a.queries = 9; })->rows() == 16);
-    CHECK(pick(caps, [](A& a) { a.queries = 8; })->rows() == 8);
+    CHECK(pick(caps, [](A& a) { a.batch = 8, a.queries = 9; })->rows() == 16);
+    CHECK(pick(caps, [](A& a) { a.batch = 8, a.queries = 8; })->rows() == 8);
     // Wider heads leave registers for fewer queries, and shared memory for parts of a tile.
     CHECK(pick(caps, [](A& a) { a.head_width = a.value_width = 128; })->tile_m == 2);
     CHECK(pick(caps, [](A& a) { a.head_width = a.value_width = 256; })->tile_m == 1);

@@ -87,7 +87,7 @@ TEST_SUITE("gpu") {
 TEST_SUITE("cpu") {
   TEST_CASE("nystrom_attention plans no matrix of all tokens by all landmarks, without aliasing") {
     const PreparedOperator op = prepare(make_case({1, 2, 512, 8}, 8, 16, 1));
-    const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "attention_tiled__f32_f32_f32");
+    const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "attention_blocks__f32_f32_f32");
     check_no_aliasing(plan);
     for (const TensorDesc& t : op.graph.tensors()) {
       CHECK_MESSAGE(element_count(t.shape) <= 3 * 2 * 512 * 8, shape_text(t.shape));
