@@ -214,12 +214,7 @@ TEST_SUITE("cpu") {
       DeviceCaps caps =
           caps_with_units({{16, 16, 16}, {8, 8, 16}, {8, 16, 16}, {16, 8, 8}, {8, 8, 8}});
       caps.unit_lanes = subgroup;
-<<<<<<< HEAD
-      caps.limits.max_shared_bytes = 98304;  // for a tile of sums of each of many subgroups
-      int tried = 0;
-=======
       std::set<int> tried;
->>>>>>> kern
       for (const MatmulChoice& choice : matmul_candidates(caps, 200, Precision::kF16)) {
         if (choice.strategy != kUnits) continue;
         const MatmulProblem problem = make_product({.m = 200, .n = 131, .k = 9}).problem;
