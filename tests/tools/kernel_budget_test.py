@@ -137,41 +137,42 @@ class BudgetTest(BudgetCase):
 class SpillingKernelTest(BudgetCase):
     """A kernel with tiles that no GPU has the registers for, by the distribution's AMD compiler."""
 
-    def statistics(self, *words):
-        path = self.folder / "compiled.json"
+    def compile(self, *words):
         result = subprocess.run(
             [SOURCE / "tools/drivers", "run", TARGET, COMPILE, "--benchmark", "--only", "matmul_tiled__f32_f32",
-             "--statistics", path, *words], capture_output=True, encoding="utf-8", timeout=300, check=False)
+             *words], capture_output=True, encoding="utf-8", timeout=300, check=False)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr[-2000:])
-        return path
+
+    def statistics(self, *words):
+        path = self.folder / f"compiled{len(words)}.json"
+        self.compile("--statistics", path, *words)
+        return path, json.loads(path.read_text())
 
     def setUp(self):
         super().setUp()
         manifests = list(Path("/usr/share/vulkan/icd.d").glob("radeon_icd*.json"))
         if COMPILE is None or not manifests:
             self.skipTest("needs vkformer_compile and the distribution's AMD driver")
+        self.recorded = self.folder / "recorded.json"
+        self.compile("--record", self.recorded)
 
     def test_a_kernel_that_spills_breaks_the_budget(self):
-        kept = self.statistics()
-        report = json.loads(kept.read_text())
+        kept, report = self.statistics("--replay", self.recorded)
         self.assertIn("RADV", report["device"]["name"])
-        del report["only"]
+        self.assertEqual(report.pop("only"), "matmul_tiled__f32_f32")
         kept.write_text(json.dumps(report))
         self.assertEqual(self.run_tool("write", kept).returncode, 0)
         self.assertEqual(self.run_tool("check", kept).returncode, 0)
-        spilling = self.statistics("--set", "block=128", "--set", "tile_m=16", "--set", "tile_n=16",
-                                   "--set", "local_size=64")
+        spilling, _ = self.statistics("--replay", self.recorded, "--set", "block=128", "--set", "tile_m=16",
+                                      "--set", "tile_n=16", "--set", "local_size=64")
         result = self.run_tool("check", spilling)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"tile_m=16 .* spills \d+ values; its budget allows 0\.")
         self.assertRegex(result.stdout, r"tile_m=16 .* uses \d+ bytes of scratch memory")
 
     def test_a_recording_is_compiled_to_the_same(self):
-        recorded = self.folder / "recorded.json"
-        self.statistics("--record", recorded)
-        replayed = self.statistics("--replay", recorded)
-        made = json.loads(replayed.read_text())
-        direct = json.loads(self.statistics().read_text())
+        _, made = self.statistics("--replay", self.recorded)
+        _, direct = self.statistics()
         self.assertEqual(made["planned_for"], direct["device"])
         self.assertTrue(direct["pipelines"])
         for one in made["pipelines"] + direct["pipelines"]:
