@@ -2,7 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: log-probabilities of the next token, score processing, and the K best of a slot
 // shapes:   Logits (slots, V), Suppress (2, ceil(V/32)), Choice (params/sampling.h) -> Candidates (slots, K, 2): f32 bits, token
-// mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token and keeps its best
+// mapping:  one workgroup a slot, of a row of several parts one a part and then one for their best;
+//           an invocation takes every kLocalSize-th token and keeps its best
 // bounds:   any V; places beyond it hold token 0 at -inf; slots beyond the live ones are skipped
 // requires: nothing (baseline)
 // variants: token_candidates_row__f32_u32_f32
@@ -23,14 +24,18 @@ layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Suppress { uint suppress[]; };
 layout(binding = 2) readonly buffer Choice { uint choice[]; };  // of a draw; else anything
 layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };
-layout(std140, binding = 4) uniform State {
+// Of rows of P parts: (slots, P, 2) sums, and (slots, P, K) keys and tokens.
+layout(binding = 4) readonly buffer PartSums { float part_sums[]; };
+layout(binding = 5) buffer PartBest { uvec2 part_best[]; };
+layout(std140, binding = 6) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
-layout(std140, binding = 5) uniform Settings { SearchSettings s; };
+layout(std140, binding = 7) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
 #include "log_sum.glsl"
+#include "log_sum_parts.glsl"
 #include "gumbel.glsl"
 
 bool is_end_token(uint token) {
@@ -58,6 +63,8 @@ float processed(uint token, uint length, float value) {
 }
 
 uint base, length;
+uint first;      // token of this workgroup's part
+uint best_base;  // of the row's candidates in part_best
 LogSum log_sum;
 ChoiceRow choice_of_row;
 
@@ -65,7 +72,9 @@ float scored(uint token) {
   return processed(token, length, log_probability(log_sum, logits[base + token]));
 }
 
-uvec2 candidate_at(uint token) {
+uvec2 candidate_at(uint i) {
+  if (kBestOf == VKF_BEST_OF_PARTS) return part_best[best_base + i];
+  const uint token = first + i;
   float value = scored(token);
   if (kDrawn != 0u && length >= s.prompt_length) {
     value += gumbel(choice_of_row, length - s.prompt_length, token);
@@ -74,27 +83,45 @@ uvec2 candidate_at(uint token) {
 }
 #include "row_kept.glsl"
 
+// NaN where one of the row's values is, which log-probabilities say by themselves.
+float nan_among(uint count) {
+  float nan = 0.0;
+  for (uint i = gl_LocalInvocationID.x; i < count; i += kLocalSize) {
+    if (is_nan(logits[base + i])) nan = logits[base + i];
+  }
+  return workgroup_sum(nan);
+}
+
 void main() {
   const uint slot = gl_WorkGroupID.x;
   const uint lane = gl_LocalInvocationID.x;
   if (slot >= state.live_slots) return;
   base = slot * p.vocab;
   length = state.position + 1u;
+  const uint parts = (p.vocab + VKF_VOCAB_PART - 1u) / VKF_VOCAB_PART;
+  first = kBestOf == VKF_BEST_OF_PART ? gl_WorkGroupID.y * VKF_VOCAB_PART : 0u;
+  best_base = slot * parts * p.candidates;
+  uint count = p.vocab;
+  if (kBestOf == VKF_BEST_OF_PART) count = min(p.vocab - first, VKF_VOCAB_PART);
+  if (kBestOf == VKF_BEST_OF_PARTS) count = parts * p.candidates;
 
+  log_sum = LogSum(0.0, 0.0);
   if (kNormalise != 0u) {
-    log_sum = log_sum_of(base, p.vocab);
-  } else {
-    float nan = 0.0;
-    for (uint v = lane; v < p.vocab; v += kLocalSize) {
-      if (is_nan(logits[base + v])) nan = logits[base + v];
-    }
-    log_sum = LogSum(0.0, workgroup_sum(nan));
+    log_sum = kBestOf == VKF_BEST_OF_ROW ? log_sum_of(base, p.vocab) : log_sum_of_parts(2u * slot * parts, parts);
+  } else if (kBestOf == VKF_BEST_OF_ROW) {
+    log_sum.log = nan_among(p.vocab);
   }
 
   if (kDrawn != 0u) choice_of_row = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
-  keep_best(false, no_best(), p.vocab);
+  keep_best(false, no_best(), count);
   for (uint k = 0u; k < p.candidates; ++k) {
-    const uvec2 best = next_best(p.vocab);
+    const uvec2 best = next_best(count);
+    if (kBestOf == VKF_BEST_OF_PART) {
+      if (lane == 0u) part_best[best_base + gl_WorkGroupID.y * p.candidates + k] = best;
+      continue;
+    }
+    // The key of a NaN is above all others.
+    if (kBestOf == VKF_BEST_OF_PARTS && kNormalise == 0u && k == 0u && best.x == order_key(make_nan())) log_sum.log = make_nan();
     if (lane == 0u) {
       // A NaN anywhere makes the sum NaN: report it as the score, so that the search stops there.
       const bool found = k < p.vocab;

@@ -2,7 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: draws a token from the softmax of scores over temperature, cut down as settings say
 // shapes:   Scores (slots, V), Logits (slots, V), Choice (params/sampling.h) -> Candidates (slots, 1, 2)
-// mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token, or a stretch of them
+// mapping:  a dispatch a stage (params/sampling.h), one workgroup a slot and part of its row; an
+//           invocation takes every kLocalSize-th token of the part, or a stretch of them
 // bounds:   any V; slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
 // variants: token_sample_row__f32_u32_f32
@@ -22,28 +23,40 @@ layout(push_constant) uniform Params { SampleParams p; };
 layout(binding = 0) readonly buffer Scores { float scores[]; };
 layout(binding = 1) readonly buffer Logits { float logits[]; };
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
-layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };  // of kAll (slots, V)
-layout(std140, binding = 4) uniform State {
+layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };  // where every score is given (slots, V)
+layout(binding = 4) coherent buffer Draws { uint draws[]; };
+layout(std140, binding = 5) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
-layout(std140, binding = 5) uniform Settings { SearchSettings s; };
+layout(std140, binding = 6) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
 #include "log_sum.glsl"
 
 const float kWhole = 2147483648.0;  // the mass of all tokens
-const uint kDigits = 256u;
+const uint kBinsOfRun = 16u;
 
-shared uint bins[kDigits];
+// Words of kSums.
+const uint kLogPeak = 0u, kLog = 1u, kPeak = 2u, kTotal = 3u, kBestKey = 4u, kBestToken = 5u;
+
+shared uint known[VKF_DRAW_KNOWN];  // what earlier stages have found of this row
+shared uint bins[VKF_DRAW_DIGITS];
+shared uint runs[kBinsOfRun];  // sums of 16 bins each
 shared uint lane_sums[128];
-shared uint picked_key;
-shared uint picked_need;
-shared uint picked_token;
+shared vec2 lane_pairs[kSumLanes];
+shared uint counted;         // by workgroup_total
+shared uint counted_before;  // by parts before this one
+
+ChoiceRow c;
+uint base;    // of the row's scores
+uint first;   // of its tokens in this part
+uint count;   // of the part's tokens
+uint part, parts;
+uint row_at;  // of its words in `draws`
 
 // The softmax, and which tokens are left of it.
 struct Row {
-  uint base;  // of its scores
   float scale;  // 1 / temperature
   float peak;   // largest score over temperature
   float total;  // sum of exp(score / temperature - peak)
@@ -58,22 +71,49 @@ struct Row {
   float entropy;
   uint near_key;
 };
+Row r;
 
-float logit_of(Row r, uint v) { return scores[r.base + v] * r.scale; }
+uint found_at(uint stage) { return VKF_DRAW_SUMS + 2u * stage; }
+
+float known_float(uint at) { return uintBitsToFloat(known[at]); }
+
+// Two words of a part's: stages take turns, so that none writes what others still read.
+uint part_at(uint of_part, uint stage) { return row_at + VKF_DRAW_PARTS + of_part * VKF_DRAW_PART_WORDS + 6u + (stage & 1u); }
+
+uint bins_at(uint stage) { return row_at + VKF_DRAW_KNOWN + (stage % 3u) * VKF_DRAW_DIGITS; }
+
+bool is_digit(uint stage) {
+  return (stage >= VKF_STAGE_TOP_K && stage < VKF_STAGE_TIES) || (stage >= VKF_STAGE_TYPICAL && stage < VKF_STAGE_MASS);
+}
+
+// Whether the row has neither a NaN nor lacks a possible token.
+bool can_draw() { return !is_nan(known_float(kLog)) && !is_negative_infinity(known_float(kPeak)); }
+
+// Whether the row's settings ask for a stage.
+bool applies(uint stage) {
+  if (stage == VKF_STAGE_SUMS) return true;
+  if (!can_draw()) return stage >= VKF_STAGE_MASS;
+  if (stage >= VKF_STAGE_MASS) return true;
+  if (c.temperature == 0.0) return false;
+  if (stage < VKF_STAGE_TOP_P) return c.top_k != 0u;
+  if (stage < VKF_STAGE_LEFT) return c.top_p < 1.0;
+  return c.typical_p < 1.0;
+}
+
+float logit_of(uint v) { return scores[base + v] * r.scale; }
 
 // exp(x - peak), 0 for what is impossible.
-float weight_of(Row r, float x) { return is_negative_infinity(x) ? 0.0 : exp_nonpositive(x - r.peak); }
+float weight_over(float x, float peak) { return is_negative_infinity(x) ? 0.0 : exp_nonpositive(x - peak); }
 
-uint mass_of(Row r, uint v) { return uint(weight_of(r, logit_of(r, v)) / r.total * kWhole + 0.5); }
+uint mass_of(float x) { return uint(weight_over(x, r.peak) / r.total * kWhole + 0.5); }
 
 // The key by which typical sampling ranks: nearer to the entropy is larger.
-uint near_key_of(Row r, float x) { return order_key(-abs(r.log_kept - (x - r.peak) - r.entropy)); }
+uint near_key_of(float x) { return order_key(-abs(r.log_kept - (x - r.peak) - r.entropy)); }
 
-bool is_kept(Row r, uint v) {
-  const float x = logit_of(r, v);
+bool is_kept(uint v, float x) {
   const uint key = order_key(x);
   if (is_negative_infinity(x) || key < r.key || (key == r.key && v > r.last_tie)) return false;
-  return weight_of(r, x) >= r.least && (!r.typical || near_key_of(r, x) >= r.near_key);
+  return weight_over(x, r.peak) >= r.least && (!r.typical || near_key_of(x) >= r.near_key);
 }
 
 // The score over temperature that has this key.
@@ -81,220 +121,383 @@ float key_score(uint key) {
   return uintBitsToFloat((key & 0x80000000u) != 0u ? key ^ 0x80000000u : ~key);
 }
 
-uint workgroup_total(uint value) {
-  barrier();
-  if (gl_LocalInvocationID.x == 0u) picked_need = 0u;
-  barrier();
-  atomicAdd(picked_need, value);
-  barrier();
-  const uint total = picked_need;
-  barrier();
-  return total;
-}
-
-uint kept_mass(Row r) {
-  uint sum = 0u;
-  for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
-    if (is_kept(r, v)) sum += mass_of(r, v);
-  }
-  return workgroup_total(sum);
-}
-
-// At least so much of the kept mass.
-uint share_of_mass(Row r, float share) {
-  const uint mass = kept_mass(r);
-  return clamp(uint(ceil(share * float(mass))), 1u, mass);
-}
-
-// The largest key such that kept tokens of at least that key have `need` in all, in mass or in
-// number; in picked_need what those of just that key must give. A digit of eight bits at a time,
-// from the top.
-uint key_that_reaches(Row r, uint need, bool by_mass, bool by_distance) {
-  uint prefix = 0u;
-  for (uint shift = 32u; shift > 0u;) {
-    shift -= 8u;
-    barrier();
-    for (uint b = gl_LocalInvocationID.x; b < kDigits; b += kLocalSize) bins[b] = 0u;
-    barrier();
-    for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
-      if (!is_kept(r, v)) continue;
-      const float x = logit_of(r, v);
-      const uint key = by_distance ? near_key_of(r, x) : order_key(x);
-      if (shift < 24u && (key >> (shift + 8u)) != prefix) continue;
-      atomicAdd(bins[(key >> shift) & 255u], by_mass ? mass_of(r, v) : 1u);
-    }
-    barrier();
-    if (gl_LocalInvocationID.x == 0u) {
-      uint digit = kDigits - 1u;
-      uint left = need;
-      // What is asked for may be more than there is, by rounding: then all of it.
-      while (digit > 0u && bins[digit] < left) {
-        left -= bins[digit];
-        --digit;
-      }
-      picked_key = digit;
-      picked_need = left;
-    }
-    barrier();
-    prefix = (prefix << 8u) | picked_key;
-    need = picked_need;
-  }
-  return prefix;
-}
-
-// The `count`-th token of just that key, by ascending token. Invocations take stretches in order.
-uint nth_of_key(Row r, uint key, uint count) {
-  const uint lane = gl_LocalInvocationID.x;
-  const uint stretch = (p.search.vocab + kLocalSize - 1u) / kLocalSize;
-  const uint end = min(p.search.vocab, (lane + 1u) * stretch);
-  uint found = 0u;
-  for (uint v = lane * stretch; v < end; ++v) found += order_key(logit_of(r, v)) == key ? 1u : 0u;
-  barrier();
-  lane_sums[lane] = found;
-  if (lane == 0u) picked_token = VKF_NO_TOKEN;
-  barrier();
-  uint before = 0u;
-  for (uint i = 0u; i < lane; ++i) before += lane_sums[i];
-  if (before < count && count <= before + found) {
-    for (uint v = lane * stretch; v < end && before < count; ++v) {
-      if (order_key(logit_of(r, v)) == key && ++before == count) picked_token = v;
-    }
-  }
-  barrier();
-  return picked_token;
-}
-
-// Keeps the likeliest tokens: so many, or so much of their mass; of those that tie with the last,
-// `ties` at most, or what the mass asks for.
-Row keep_likeliest(Row r, uint need, bool by_mass, uint ties) {
-  const uint key = key_that_reaches(r, need, by_mass, false);
-  uint last_tie = r.last_tie;
-  uint count = ties;
-  if (by_mass) {
-    const uint left = picked_need;
-    // All of a key have one mass; the share is rounded up.
-    const uint each = uint(exp_nonpositive(key_score(key) - r.peak) / r.total * kWhole + 0.5);
-    count = each == 0u ? 1u : (left + each - 1u) / each;
-  }
-  if (count != 0u) {
-    const uint nth = nth_of_key(r, key, count);
-    last_tie = key == r.key ? min(nth, r.last_tie) : nth;
-  } else if (key != r.key) {
-    last_tie = VKF_NO_TOKEN;
-  }
-  r.key = key;
-  r.last_tie = last_tie;
-  return r;
-}
-
-// Locally typical sampling (Meister et al. 2023): of the kept tokens those whose surprise is nearest
-// to the entropy, up to `share` of their mass.
-Row keep_typical(Row r, float share) {
-  float sum = 0.0;
-  for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
-    if (is_kept(r, v)) sum += weight_of(r, logit_of(r, v));
-  }
-  r.log_kept = log(workgroup_sum(sum));
-  float surprise = 0.0;
-  for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
-    if (!is_kept(r, v)) continue;
-    const float log_share = logit_of(r, v) - r.peak - r.log_kept;
-    surprise -= exp_nonpositive(min(log_share, 0.0)) * log_share;
-  }
-  r.entropy = workgroup_sum(surprise);
-  r.near_key = key_that_reaches(r, share_of_mass(r, share), true, true);
-  r.typical = true;
-  return r;
-}
-
-// The token whose stretch of the kept mass holds `place`.
-uint token_at(Row r, uint place) {
-  const uint lane = gl_LocalInvocationID.x;
-  const uint stretch = (p.search.vocab + kLocalSize - 1u) / kLocalSize;
-  const uint end = min(p.search.vocab, (lane + 1u) * stretch);
-  uint mass = 0u;
-  for (uint v = lane * stretch; v < end; ++v) mass += is_kept(r, v) ? mass_of(r, v) : 0u;
-  barrier();
-  lane_sums[lane] = mass;
-  if (lane == 0u) picked_token = VKF_NO_TOKEN;
-  barrier();
-  uint before = 0u;
-  for (uint i = 0u; i < lane; ++i) before += lane_sums[i];
-  if (before <= place && place - before < mass) {
-    for (uint v = lane * stretch; v < end && before <= place; ++v) {
-      if (!is_kept(r, v)) continue;
-      before += mass_of(r, v);
-      if (before > place) picked_token = v;
-    }
-  }
-  barrier();
-  return picked_token;
-}
-
-// Token `turn` of those that the row generates, from 0.
-uint draw(Row r, ChoiceRow c, uint turn) {
-  const uvec4 number = philox(uvec2(c.seed_low, c.seed_high), uvec4(turn, c.stream, 0u, 0u));
-  uint place, unused;
-  umulExtended(number.x, kept_mass(r), place, unused);
-  return token_at(r, place);
-}
-
-Row softmax_of(uint base, float temperature) {
-  Row r;
-  r.base = base;
-  r.scale = temperature > 0.0 ? 1.0 / temperature : 1.0;
+// What is left before a stage.
+void read_row(uint stage) {
+  r.scale = c.temperature > 0.0 ? 1.0 / c.temperature : 1.0;
+  r.peak = known_float(kPeak);
+  r.total = known_float(kTotal);
   r.key = 0u;
   r.last_tie = VKF_NO_TOKEN;
-  r.least = 0.0;
+  r.least = stage < VKF_STAGE_LEFT ? 0.0 : c.min_p;
   r.typical = false;
-  r.log_kept = 0.0;
-  r.entropy = 0.0;
+  r.log_kept = known_float(found_at(VKF_STAGE_LEFT));
+  r.entropy = known_float(found_at(VKF_STAGE_SURPRISE));
   r.near_key = 0u;
-  float peak = negative_infinity();
-  for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
-    const float x = logit_of(r, v);
-    peak = x > peak ? x : peak;
+  if (c.temperature == 0.0) {
+    r.least = 0.0;
+    r.key = known[kBestKey];
+    r.last_tie = known[kBestToken];
+    return;
   }
-  r.peak = workgroup_max(peak);
-  float sum = 0.0;
-  for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) sum += weight_of(r, logit_of(r, v));
-  r.total = workgroup_sum(sum);
-  return r;
+  if (c.top_k != 0u && stage >= VKF_STAGE_TOP_P) r.key = known[found_at(VKF_STAGE_TOP_P - 1u)];
+  if (c.top_p < 1.0 && stage >= VKF_STAGE_LEFT) {
+    r.key = known[found_at(VKF_STAGE_TIES - 1u)];
+    r.last_tie = known[found_at(VKF_STAGE_LAST_TIE)];
+  }
+  r.typical = c.typical_p < 1.0 && stage >= VKF_STAGE_MASS;
+  r.near_key = known[found_at(VKF_STAGE_MASS - 1u)];
+}
+
+void remember(uint at, uint value) {
+  known[at] = value;
+  if (part == 0u) draws[row_at + at] = value;
+}
+
+vec2 larger(vec2 a, vec2 b) { return vec2(b.x > a.x ? b.x : a.x, b.y > a.y ? b.y : a.y); }
+
+// Two maxima over the workgroup at once.
+vec2 pair_max(vec2 value) {
+  const uint lane = gl_LocalInvocationID.x;
+  barrier();
+  lane_pairs[lane] = value;
+  for (uint step = kLocalSize >> 1u; step > 0u; step >>= 1u) {
+    barrier();
+    if (lane < step) lane_pairs[lane] = larger(lane_pairs[lane], lane_pairs[lane + step]);
+  }
+  barrier();
+  return lane_pairs[0];
+}
+
+// Two sums over lane_pairs at once, in the order of sum_of_lanes.
+vec2 sum_of_pairs() {
+  for (uint step = kSumLanes >> 1u; step > 0u; step >>= 1u) {
+    barrier();
+    for (uint i = gl_LocalInvocationID.x; i < step; i += kLocalSize) lane_pairs[i] += lane_pairs[i + step];
+  }
+  barrier();
+  return lane_pairs[0];
+}
+
+// The sums of the logits and of the scores in this part, as part_sum_of has them.
+void sum_part() {
+  vec2 peak = vec2(negative_infinity());
+  for (uint v = first + gl_LocalInvocationID.x; v < first + count; v += kLocalSize) {
+    peak = larger(peak, vec2(logits[base + v], logit_of(v)));
+  }
+  peak = pair_max(peak);
+  barrier();
+  for (uint lane = gl_LocalInvocationID.x; lane < kSumLanes; lane += kLocalSize) {
+    vec2 sum = vec2(0.0);
+    for (uint v = first + lane; v < first + count; v += kSumLanes) {
+      sum += vec2(weight_over(logits[base + v], peak.x), weight_over(logit_of(v), peak.y));
+    }
+    lane_pairs[lane] = sum;
+  }
+  const vec2 sum = sum_of_pairs();
+  uvec2 best = no_best();
+  if (c.temperature == 0.0) {
+    for (uint v = first + gl_LocalInvocationID.x; v < first + count; v += kLocalSize) {
+      const uvec2 candidate = uvec2(order_key(logit_of(v)), v);
+      if (is_better(candidate, best)) best = candidate;
+    }
+    best = workgroup_best(best);
+  }
+  if (gl_LocalInvocationID.x != 0u) return;
+  const uint at = row_at + VKF_DRAW_PARTS + part * VKF_DRAW_PART_WORDS;
+  draws[at + kLogPeak] = floatBitsToUint(peak.x);
+  draws[at + kLog] = floatBitsToUint(sum.x);
+  draws[at + kPeak] = floatBitsToUint(peak.y);
+  draws[at + kTotal] = floatBitsToUint(sum.y);
+  draws[at + kBestKey] = best.x;
+  draws[at + kBestToken] = best.y;
+}
+
+uint part_word(uint of_part, uint word) {
+  return draws[row_at + VKF_DRAW_PARTS + of_part * VKF_DRAW_PART_WORDS + word];
+}
+
+float part_float(uint of_part, uint word) { return uintBitsToFloat(part_word(of_part, word)); }
+
+void collect_sums() {
+  vec2 peak = vec2(part_float(0u, kLogPeak), part_float(0u, kPeak));
+  vec2 sum = vec2(part_float(0u, kLog), part_float(0u, kTotal));
+  uvec2 best = uvec2(part_word(0u, kBestKey), part_word(0u, kBestToken));
+  if (parts != 1u) {
+    for (uint i = gl_LocalInvocationID.x; i < parts; i += kLocalSize) {
+      peak = larger(peak, vec2(part_float(i, kLogPeak), part_float(i, kPeak)));
+      const uvec2 other = uvec2(part_word(i, kBestKey), part_word(i, kBestToken));
+      if (is_better(other, best)) best = other;
+    }
+    peak = pair_max(peak);
+    best = workgroup_best(best);
+    barrier();
+    for (uint lane = gl_LocalInvocationID.x; lane < kSumLanes; lane += kLocalSize) {
+      sum = vec2(0.0);
+      for (uint i = lane; i < parts; i += kSumLanes) {
+        sum.x += rescaled(part_float(i, kLog), part_float(i, kLogPeak), peak.x);
+        sum.y += rescaled(part_float(i, kTotal), part_float(i, kPeak), peak.y);
+      }
+      lane_pairs[lane] = sum;
+    }
+    sum = sum_of_pairs();
+  }
+  if (gl_LocalInvocationID.x == 0u) {
+    const LogSum all = log_sum_from(peak.x, sum.x);
+    remember(kLogPeak, floatBitsToUint(all.peak));
+    remember(kLog, floatBitsToUint(all.log));
+    remember(kPeak, floatBitsToUint(peak.y));
+    remember(kTotal, floatBitsToUint(sum.y));
+    remember(kBestKey, best.x);
+    remember(kBestToken, best.y);
+  }
+  barrier();
+}
+
+// The largest key such that kept tokens of at least that key reach what the setting asks for, in
+// mass or in number, is looked for eight bits at a time, from the top: here the sums over one digit.
+void count_digit(uint stage) {
+  const bool by_distance = stage >= VKF_STAGE_TYPICAL;
+  const bool by_mass = stage >= VKF_STAGE_TOP_P;
+  const uint digit = (stage - 1u) & 3u;
+  const uint shift = 24u - 8u * digit;
+  const uint prefix = digit == 0u ? 0u : known[found_at(stage - 1u)];
+  for (uint b = gl_LocalInvocationID.x; b < VKF_DRAW_DIGITS; b += kLocalSize) bins[b] = 0u;
+  barrier();
+  for (uint i = gl_LocalInvocationID.x; i < count; i += kLocalSize) {
+    const float x = logit_of(first + i);
+    if (!is_kept(first + i, x)) continue;
+    const uint key = by_distance ? near_key_of(x) : order_key(x);
+    if (digit != 0u && (key >> (shift + 8u)) != prefix) continue;
+    atomicAdd(bins[(key >> shift) & 255u], by_mass ? mass_of(x) : 1u);
+  }
+  barrier();
+  for (uint b = gl_LocalInvocationID.x; b < VKF_DRAW_DIGITS; b += kLocalSize) {
+    if (bins[b] != 0u) atomicAdd(draws[bins_at(stage) + b], bins[b]);
+  }
+}
+
+// Then the digit, and what is left to be reached by those of just the key so far.
+void collect_digit(uint stage) {
+  const uint lane = gl_LocalInvocationID.x;
+  for (uint b = lane; b < VKF_DRAW_DIGITS; b += kLocalSize) bins[b] = draws[bins_at(stage) + b];
+  barrier();
+  for (uint i = lane; i < kBinsOfRun; i += kLocalSize) {
+    uint sum = 0u;
+    for (uint b = 0u; b < kBinsOfRun; ++b) sum += bins[i * kBinsOfRun + b];
+    runs[i] = sum;
+  }
+  barrier();
+  if (lane == 0u) {
+    uint left, prefix = 0u;
+    if (((stage - 1u) & 3u) != 0u) {
+      prefix = known[found_at(stage - 1u)];
+      left = known[found_at(stage - 1u) + 1u];
+    } else if (stage < VKF_STAGE_TOP_P) {
+      left = c.top_k;
+    } else {
+      uint mass = 0u;
+      for (uint i = 0u; i < kBinsOfRun; ++i) mass += runs[i];
+      const float share = stage < VKF_STAGE_TYPICAL ? c.top_p : c.typical_p;
+      left = clamp(uint(ceil(share * float(mass))), 1u, mass);
+    }
+    // What is asked for may be more than there is, by rounding: then all of it.
+    uint run = kBinsOfRun - 1u;
+    while (run > 0u && runs[run] < left) {
+      left -= runs[run];
+      --run;
+    }
+    uint bin = run * kBinsOfRun + kBinsOfRun - 1u;
+    while (bin > run * kBinsOfRun && bins[bin] < left) {
+      left -= bins[bin];
+      --bin;
+    }
+    remember(found_at(stage), (prefix << 8u) | bin);
+    remember(found_at(stage) + 1u, left);
+  }
+  barrier();
+}
+
+// What a token counts: one of the key that top-p ends with, or its mass.
+uint counts(uint v, bool ties) {
+  const float x = logit_of(v);
+  if (ties) return order_key(x) == known[found_at(VKF_STAGE_TIES - 1u)] ? 1u : 0u;
+  return is_kept(v, x) ? mass_of(x) : 0u;
+}
+
+void count_part(uint stage) {
+  const uint lane = gl_LocalInvocationID.x;
+  uint sum = 0u;
+  for (uint i = lane; i < count; i += kLocalSize) sum += counts(first + i, stage == VKF_STAGE_TIES);
+  barrier();
+  if (lane == 0u) counted = 0u;
+  barrier();
+  atomicAdd(counted, sum);
+  barrier();
+  if (lane == 0u) draws[part_at(part, stage)] = counted;
+}
+
+// Into `counted` what all parts have, into `counted_before` what those before this one have.
+void collect_counts(uint stage) {
+  const uint lane = gl_LocalInvocationID.x;
+  if (lane == 0u) {
+    counted = 0u;
+    counted_before = 0u;
+  }
+  barrier();
+  uint sum = 0u, before = 0u;
+  for (uint i = lane; i < parts; i += kLocalSize) {
+    const uint value = draws[part_at(i, stage)];
+    sum += value;
+    if (i < part) before += value;
+  }
+  atomicAdd(counted, sum);
+  atomicAdd(counted_before, before);
+  barrier();
+}
+
+void give(uint token) {
+  const LogSum log_sum = LogSum(known_float(kLogPeak), known_float(kLog));
+  float value = token == VKF_NO_TOKEN ? negative_infinity() : log_probability(log_sum, logits[base + token]);
+  if (is_nan(log_sum.log)) value = log_sum.log;
+  candidates[2u * gl_WorkGroupID.x] = floatBitsToUint(value);
+  candidates[2u * gl_WorkGroupID.x + 1u] = token;
+}
+
+void take(uint token, bool ties) {
+  if (ties) {
+    known[found_at(VKF_STAGE_LAST_TIE)] = token;
+    draws[row_at + found_at(VKF_STAGE_LAST_TIE)] = token;
+  } else {
+    give(token);
+  }
+}
+
+// The token at which the count over tokens in ascending order exceeds a place: of the ties as many
+// as the mass asks for, of the mass what the random number says. One part has it, or none.
+void find_token(uint stage, uint turn) {
+  const uint lane = gl_LocalInvocationID.x;
+  const bool ties = stage == VKF_STAGE_LAST_TIE;
+  uint place, unused;
+  if (ties) {
+    const uint left = known[found_at(VKF_STAGE_TIES - 1u) + 1u];
+    // All of a key have one mass; the share is rounded up.
+    const uint each = mass_of(key_score(known[found_at(VKF_STAGE_TIES - 1u)]));
+    place = each == 0u ? 0u : (left + each - 1u) / each - 1u;
+  } else {
+    const uvec4 number = philox(uvec2(c.seed_low, c.seed_high), uvec4(turn, c.stream, 0u, 0u));
+    umulExtended(number.x, counted, place, unused);
+  }
+  if (place >= counted) {
+    if (part == 0u && lane == 0u) take(VKF_NO_TOKEN, ties);
+    return;
+  }
+  if (place < counted_before || place - counted_before >= draws[part_at(part, stage - 1u)]) return;
+  place -= counted_before;
+  const uint stretch = (count + kLocalSize - 1u) / kLocalSize;
+  const uint end = min(count, (lane + 1u) * stretch);
+  uint own = 0u;
+  for (uint i = lane * stretch; i < end; ++i) own += counts(first + i, ties);
+  lane_sums[lane] = own;
+  barrier();
+  uint before = 0u;
+  for (uint i = 0u; i < lane; ++i) before += lane_sums[i];
+  if (before > place || place - before >= own) return;
+  for (uint i = lane * stretch; i < end && before <= place; ++i) {
+    before += counts(first + i, ties);
+    if (before > place) take(first + i, ties);
+  }
+}
+
+// Locally typical sampling (Meister et al. 2023) keeps the tokens whose surprise is nearest to the
+// entropy: the part's share of the mass, then of the entropy.
+void sum_kept(uint stage) {
+  barrier();
+  for (uint lane = gl_LocalInvocationID.x; lane < kSumLanes; lane += kLocalSize) {
+    float sum = 0.0;
+    for (uint i = lane; i < count; i += kSumLanes) {
+      const float x = logit_of(first + i);
+      if (!is_kept(first + i, x)) continue;
+      if (stage == VKF_STAGE_LEFT) {
+        sum += weight_over(x, r.peak);
+      } else {
+        const float log_share = x - r.peak - r.log_kept;
+        sum -= exp_nonpositive(min(log_share, 0.0)) * log_share;
+      }
+    }
+    reduce_scratch[lane] = sum;
+  }
+  const float sum = sum_of_lanes();
+  if (gl_LocalInvocationID.x == 0u) draws[part_at(part, stage)] = floatBitsToUint(sum);
+}
+
+void collect_kept(uint stage) {
+  barrier();
+  for (uint lane = gl_LocalInvocationID.x; lane < kSumLanes; lane += kLocalSize) {
+    float sum = 0.0;
+    for (uint i = lane; i < parts; i += kSumLanes) sum += uintBitsToFloat(draws[part_at(i, stage)]);
+    reduce_scratch[lane] = sum;
+  }
+  const float sum = sum_of_lanes();
+  if (gl_LocalInvocationID.x == 0u) {
+    remember(found_at(stage), floatBitsToUint(stage == VKF_STAGE_LEFT ? log(sum) : sum));
+  }
+  barrier();
+}
+
+// What is left keeps its score over the temperature.
+void give_scores() {
+  const float log_value = known_float(kLog);
+  for (uint i = gl_LocalInvocationID.x; i < count; i += kLocalSize) {
+    const float x = logit_of(first + i);
+    const float left = can_draw() && is_kept(first + i, x) ? x : negative_infinity();
+    candidates[base + first + i] = floatBitsToUint(is_nan(log_value) ? log_value : left);
+  }
+}
+
+// Puts together what the parts have left in the stage before.
+void collect() {
+  if (kBefore == VKF_SAMPLE_SUMS) collect_sums();
+  if (kBefore == VKF_SAMPLE_NONE || kBefore == VKF_SAMPLE_SUMS || !applies(p.before)) return;
+  if (kBefore == VKF_SAMPLE_DIGIT) collect_digit(p.before);
+  if (kBefore == VKF_SAMPLE_COUNT) collect_counts(p.before);
+  if (kBefore == VKF_SAMPLE_WEIGHT) collect_kept(p.before);
 }
 
 void main() {
+  const uint lane = gl_LocalInvocationID.x;
   const uint slot = gl_WorkGroupID.x;
   if (slot >= state.live_slots) return;
-  const ChoiceRow c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
+  c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
   const uint length = state.position + 1u, prompt = prompt_end(c, length);
   if (length < prompt) return;  // the prompt says what comes next
-  const uint base = slot * p.search.vocab;
-  const LogSum log_sum = log_sum_of(base, p.search.vocab);
-  Row r = softmax_of(base, c.temperature);
-  uint token = VKF_NO_TOKEN;
-  if (!is_nan(log_sum.log) && !is_negative_infinity(r.peak)) {
-    if (c.temperature == 0.0) {
-      r = keep_likeliest(r, 1u, false, 1u);
-    } else {
-      if (c.top_k != 0u) r = keep_likeliest(r, c.top_k, false, 0u);
-      if (c.top_p < 1.0) r = keep_likeliest(r, share_of_mass(r, c.top_p), true, 0u);
-      r.least = c.min_p;
-      if (c.typical_p < 1.0) r = keep_typical(r, c.typical_p);
-    }
-    if (kAll == 0u) token = draw(r, c, length - prompt);
+  part = gl_WorkGroupID.y;
+  parts = gl_NumWorkGroups.y;
+  base = slot * p.search.vocab;
+  first = part * VKF_VOCAB_PART;
+  count = min(p.search.vocab - first, VKF_VOCAB_PART);
+  row_at = slot * (VKF_DRAW_PARTS + parts * VKF_DRAW_PART_WORDS);
+  if (kBefore != VKF_SAMPLE_NONE) {
+    // Words that no stage has written are of no meaning, and not used.
+    for (uint i = lane; i < VKF_DRAW_KNOWN; i += kLocalSize) known[i] = draws[row_at + i];
+    barrier();
+    collect();
   }
-  if (kAll != 0u) {
-    // What is left keeps its score over the temperature.
-    for (uint v = gl_LocalInvocationID.x; v < p.search.vocab; v += kLocalSize) {
-      const float x = is_kept(r, v) ? logit_of(r, v) : negative_infinity();
-      candidates[base + v] = floatBitsToUint(is_nan(log_sum.log) ? log_sum.log : x);
-    }
-    return;
+  // Empty histograms for the next stage.
+  if (part == 0u && is_digit(p.stage + 1u)) {
+    for (uint b = lane; b < VKF_DRAW_DIGITS; b += kLocalSize) draws[bins_at(p.stage + 1u) + b] = 0u;
   }
-  if (gl_LocalInvocationID.x != 0u) return;
-  float value = token == VKF_NO_TOKEN ? negative_infinity()
-                                      : log_probability(log_sum, logits[base + token]);
-  if (is_nan(log_sum.log)) value = log_sum.log;
-  candidates[slot * 2u] = floatBitsToUint(value);
-  candidates[slot * 2u + 1u] = token;
+  if (kDoes != VKF_SAMPLE_SUMS && !applies(p.stage)) return;
+  read_row(p.stage);
+  if (kDoes == VKF_SAMPLE_SUMS) sum_part();
+  if (kDoes == VKF_SAMPLE_DIGIT) count_digit(p.stage);
+  if (kDoes == VKF_SAMPLE_WEIGHT) sum_kept(p.stage);
+  if (kDoes == VKF_SAMPLE_GIVE) give_scores();
+  if (kDoes == VKF_SAMPLE_COUNT && can_draw()) count_part(p.stage);
+  if (kDoes == VKF_SAMPLE_FIND) {
+    if (can_draw()) {
+      find_token(p.stage, length - prompt);
+    } else if (part == 0u && lane == 0u) {
+      give(VKF_NO_TOKEN);
+    }
+  }
 }

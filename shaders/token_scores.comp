@@ -2,7 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: what the next token's logits are worth after penalties, rules, masks and forced tokens
 // shapes:   Logits (slots, V), Search (params/search.h), Choice (params/sampling.h) -> Scores (slots, V)
-// mapping:  one workgroup a slot; an invocation takes every kLocalSize-th token, then history entry
+// mapping:  one workgroup a slot and part of its row; an invocation takes every kLocalSize-th token of
+//           the part, then history entry
 // bounds:   any V and history; slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
 // variants: token_scores_row__f32_u32_f32
@@ -16,20 +17,22 @@ VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 #include "sampling.h"
 #include "search_layout.glsl"
 
-layout(push_constant) uniform Params { SampleParams p; };
+layout(push_constant) uniform Params { ScoresParams p; };
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Search { uint search[]; };
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
 // Marks while the history is read, then scores.
 layout(binding = 3) coherent buffer Scores { uint scores[]; };
-layout(std140, binding = 4) uniform State {
+layout(binding = 4) readonly buffer PartSums { float part_sums[]; };  // of rows of several parts
+layout(std140, binding = 5) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
-layout(std140, binding = 5) uniform Settings { SearchSettings s; };
+layout(std140, binding = 6) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
 #include "log_sum.glsl"
+#include "log_sum_parts.glsl"
 
 const uint kGenerated = 0x3fffffffu;  // bits of a mark: times it was generated
 const uint kInPrompt = 0x40000000u;
@@ -42,12 +45,17 @@ bool is_end_token(uint token) {
   return false;
 }
 
+// The tokens of this workgroup's part.
+uint part_first, part_end;
+
+bool is_in_part(uint token) { return token >= part_first && token < part_end; }
+
 // Where the tokens of `first` ... `last` - 1 came before, marks what followed them there.
 void ban_repeats(uint marks, uint history, uint first, uint last, uint n) {
   const uint before = n - 1u;
   if (last - first < n) return;
   for (uint t = first + gl_LocalInvocationID.x; t + before < last; t += kLocalSize) {
-    bool same = true;
+    bool same = is_in_part(search[history + t + before]);
     for (uint i = 0u; i < before && same; ++i) {
       same = search[history + t + i] == search[history + last - before + i];
     }
@@ -123,12 +131,17 @@ void main() {
   const uint first = VKF_SLOT_START(entry);
   const uint history = tokens_at(p.search, row);
   const uint base = slot * p.search.vocab;
+  const uint parts = gl_NumWorkGroups.y;
+  part_first = gl_WorkGroupID.y * VKF_VOCAB_PART;
+  part_end = min(p.search.vocab, part_first + VKF_VOCAB_PART);
 
-  for (uint v = lane; v < p.search.vocab; v += kLocalSize) scores[base + v] = 0u;
+  for (uint v = part_first + lane; v < part_end; v += kLocalSize) scores[base + v] = 0u;
   memoryBarrierBuffer();
   barrier();
   for (uint t = first + lane; t < length; t += kLocalSize) {
-    const uint mark = base + search[history + t];
+    const uint token = search[history + t];
+    if (!is_in_part(token)) continue;
+    const uint mark = base + token;
     if (t < prompt) {
       atomicOr(scores[mark], kInPrompt);
     } else {
@@ -136,10 +149,13 @@ void main() {
     }
   }
   if (c.no_repeat != 0u) ban_repeats(base, history, first, length, c.no_repeat);
-  const LogSum log_sum = p.normalise != 0u ? log_sum_of(base, p.search.vocab) : LogSum(0.0, 0.0);
+  LogSum log_sum = LogSum(0.0, 0.0);
+  if (p.normalise != 0u) {
+    log_sum = parts == 1u ? log_sum_of(base, p.search.vocab) : log_sum_of_parts(2u * slot * parts, parts);
+  }
   memoryBarrierBuffer();
   barrier();
-  for (uint v = lane; v < p.search.vocab; v += kLocalSize) {
+  for (uint v = part_first + lane; v < part_end; v += kLocalSize) {
     const uint mark = scores[base + v];
     float score = log_probability(log_sum, logits[base + v]);
     if (c.rules != 0u) score += rule_sum(c.rules, v, history, first, length);

@@ -112,7 +112,7 @@ class BatchState {
   void leave(Row& row, std::vector<BatchUpdate>& updates);
 
   std::shared_ptr<const LoadedModel> model_;
-  BatchOptions options_;
+  const BatchOptions options_;
   std::unique_ptr<SlotPass> pass_;
   std::optional<SourceEncoder> encoder_;  // of pass_
   std::unique_ptr<DraftModel> draft_;

@@ -201,6 +201,7 @@ Result<GenerationSizes> generation_sizes(const ModelFacts& facts, int64_t prompt
     const bool drawn_beams = options.beams > 1 && options.choice == TokenChoice::kDrawn &&
                              options.sampling.temperature > 0;
     key.choice = drawn_beams ? GenerationKey::Choice::kDrawnBeams : GenerationKey::Choice::kScored;
+    key.filters = SampleFilters::of(choice_row(options, 0, 0));
     // Rounded up, so that other words reuse the recording.
     const auto words = static_cast<uint32_t>(rule_list(token_rules(options.penalties)).size());
     key.rule_words = words <= 1 ? 0 : std::bit_ceil(std::max(words, kRuleBucket));

@@ -36,7 +36,7 @@ Result<TensorId> add_candidates(Graph& graph, TensorId logits, const SearchTenso
   if (search.choice == kNoTensor) return add_token_candidates(graph, logits, search);
   if (key.single()) {
     VKF_ASSIGN(const TensorId scores, add_token_scores(graph, logits, search, ScoresFrom::kLogits));
-    return add_token_sample(graph, scores, logits, search);
+    return add_token_sample(graph, scores, logits, search, SampleOutput::kToken, key.filters);
   }
   VKF_ASSIGN(const TensorId scores,
              add_token_scores(graph, logits, search, ScoresFrom::kLogProbabilities));
@@ -44,7 +44,7 @@ Result<TensorId> add_candidates(Graph& graph, TensorId logits, const SearchTenso
   if (key.choice != GenerationKey::Choice::kDrawnBeams)
     return add_token_candidates(graph, scores, search, kFrom);
   VKF_ASSIGN(const TensorId left,
-             add_token_sample(graph, scores, logits, search, SampleOutput::kScores));
+             add_token_sample(graph, scores, logits, search, SampleOutput::kScores, key.filters));
   return add_token_candidates(graph, left, search, kFrom, BeamChoice::kDrawn);
 }
 

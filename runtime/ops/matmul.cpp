@@ -192,7 +192,30 @@ uint64_t operand_batch(const Shape& operand, const Shape& batch, uint64_t index)
   return position;
 }
 
-Status emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b) {
+// Rows of a product, and the bytes of its result that hold them.
+struct RowWindow {
+  uint32_t first, rows;
+  uint64_t offset, bytes;  // no bytes: all rows
+};
+
+// Several where the result does not fit into one binding: of as many rows as do, in whole tiles,
+// whose bytes begin where a binding may.
+std::vector<RowWindow> row_windows(const LowerContext& context, uint32_t rows, uint64_t row_bytes) {
+  constexpr uint32_t kTile = 64;  // rows; so many words are aligned for every device
+  const uint64_t limit = context.caps.limits.max_storage_range;
+  const uint64_t most = limit / row_bytes / kTile * kTile;
+  if (rows * row_bytes <= limit || most == 0) return {{0, rows, 0, 0}};
+  std::vector<RowWindow> windows;
+  for (uint64_t first = 0; first < rows; first += most) {
+    const uint64_t count = std::min<uint64_t>(most, rows - first);
+    windows.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(count),
+                       first * row_bytes, count * row_bytes});
+  }
+  return windows;
+}
+
+Status emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b,
+            const RowWindow& window = {}) {
   const MatmulChoice choice = pick_matmul(problem, context.caps, context.precision);
   if (problem.norm != kNormNone && choice.strategy != MatmulStrategy::kRows)
     return internal_error("[matmul] Fusion put a norm into a product that is not matmul_rows.");
@@ -206,14 +229,15 @@ Status emit(LowerContext& context, const Node& node, const MatmulProblem& proble
   d.bindings = {{node.inputs[0], Access::kRead},
                 {b, Access::kRead},
                 {third, Access::kRead},
-                {sums, result_access(d)}};
+                {sums, result_access(d), parts == 0 ? window.offset : 0,
+                 parts == 0 ? window.bytes : 0}};
   context.plan.dispatches.push_back(std::move(d));
   if (parts == 0) return {};
   Dispatch last = launch_parts(node, problem, parts);
   last.bindings = {{sums, Access::kRead},
                    {b, Access::kRead},
                    {third, Access::kRead},
-                   {node.outputs[0], Access::kWrite}};
+                   {node.outputs[0], Access::kWrite, window.offset, window.bytes}};
   context.plan.dispatches.push_back(std::move(last));
   return {};
 }
@@ -260,17 +284,21 @@ Status lower_linear(LowerContext& context, const Node& node, const MatmulNodeAtt
   const bool residual = attrs.third == MatmulNodeAttrs::Third::kResidual;
   p.y_row_stride = attrs.weight.n / per_column;
   if (residual) p.c_row_stride = attrs.weight.n;
-  for (const LinearSlice& slice : slices_of(attrs.weight)) {
-    p.n = slice.n;
-    const uint32_t step = columns_at_once(context, p);
-    for (uint32_t column = 0; column < slice.n; column += step) {
-      p.n = std::min(step, slice.n - column);
-      p.b_offset = column / kPanelColumns * p.b_panel_stride;
-      p.bias_offset = slice.bias_offset;
-      if (p.bias_offset != kMatmulNone) p.bias_offset += column;
-      p.y_offset = (slice.first + column) / per_column;
-      if (residual) p.c_offset = slice.first + column;
-      VKF_CHECK(emit(context, node, problem, slice.tensor));
+  for (const RowWindow& window : row_windows(context, p.m, 4ull * p.y_row_stride)) {
+    p.m = window.rows;
+    p.a_offset = window.first * p.k;
+    for (const LinearSlice& slice : slices_of(attrs.weight)) {
+      p.n = slice.n;
+      const uint32_t step = columns_at_once(context, p);
+      for (uint32_t column = 0; column < slice.n; column += step) {
+        p.n = std::min(step, slice.n - column);
+        p.b_offset = column / kPanelColumns * p.b_panel_stride;
+        p.bias_offset = slice.bias_offset;
+        if (p.bias_offset != kMatmulNone) p.bias_offset += column;
+        p.y_offset = (slice.first + column) / per_column;
+        if (residual) p.c_offset = window.first * p.c_row_stride + slice.first + column;
+        VKF_CHECK(emit(context, node, problem, slice.tensor, window));
+      }
     }
   }
   return {};

@@ -106,9 +106,22 @@ Status lower_node(LowerContext& context, const Node& node) {
                               "or run `vkformer conformance --forget` and try again."}));
 }
 
+// Buffers that some dispatch binds as a whole.
+std::vector<bool> bound_whole(const Plan& plan) {
+  std::vector<bool> whole(plan.buffers.size());
+  for (const Dispatch& d : plan.dispatches) {
+    for (const BoundBuffer& b : d.bindings) {
+      if (b.bytes == 0) whole[b.buffer] = true;
+    }
+  }
+  return whole;
+}
+
 Status check_ranges(const Plan& plan, const DeviceCaps& caps) {
-  for (const PlanBuffer& b : plan.buffers) {
-    if (b.bytes <= caps.limits.max_storage_range) continue;
+  const std::vector<bool> whole = bound_whole(plan);
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& b = plan.buffers[i];
+    if (b.bytes <= caps.limits.max_storage_range || !whole[i]) continue;
     const bool weight = b.source == BufferSource::kConstant;
     return unsupported(message({"[", b.name, "] needs ", b.bytes,
                                 " bytes in one binding, but this device binds at most ",

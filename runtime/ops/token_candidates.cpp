@@ -2,6 +2,7 @@
 
 #include "base/message.h"
 #include "ops/row_kernel.h"
+#include "ops/vocab_parts.h"
 
 namespace vkformer {
 namespace {
@@ -44,35 +45,65 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
   node.inputs = {logits, search.suppress, search.state, search.settings,
                  choice == BeamChoice::kDrawn ? search.choice : search.suppress};
   node.outputs = {candidates};
+  const SearchParams& p = search.params;
+  const Shape best = {int64_t{p.batch} * p.beams, vocab_parts(p), p.candidates, 2};
+  node.outputs.push_back(graph.add_tensor({"part_best", DType::kU32, best}));
+  const TensorId part_sums =
+      from == ScoresFrom::kLogits ? add_part_sums(graph, p) : TensorId{kNoTensor};
+  if (part_sums != kNoTensor) node.outputs.push_back(part_sums);
   graph.add_node(std::move(node));
   return candidates;
 }
 
-Status lower_token_candidates(LowerContext& context, const Node& node) {
+namespace {
+
+// The dispatch that finds the best of a row, of each part, or of the parts' best.
+Dispatch best_of(uint32_t what, const LowerContext& context, const Node& node) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
-  // The largest, the sum, the best; and again for every four that one invocation had.
-  const uint64_t passes = uint64_t{p.candidates} / 4 + 3;
-  if (too_many_passes(context.caps, p.vocab, passes)) {
-    return unsupported(
-        message({"[token_candidates] There is no kernel for the ", p.candidates, " best of ",
-                 p.vocab, " tokens on a software device; use fewer beams or end tokens"}));
-  }
+  const TensorId unused = node.inputs[0];
   Dispatch d = make_dispatch(node, context.caps.subgroup()
                                        ? KernelId::token_candidates_row__f32_u32_f32_subgroup
                                        : KernelId::token_candidates_row__f32_u32_f32);
-  d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead},
-                {node.inputs[4], Access::kRead}, {node.outputs[0], Access::kWrite},
-                {node.inputs[2], Access::kRead}, {node.inputs[3], Access::kRead}};
+  d.bindings = {{node.inputs[0], Access::kRead},
+                {node.inputs[1], Access::kRead},
+                {node.inputs[4], Access::kRead},
+                {node.outputs[0], Access::kWrite},
+                {node.outputs.size() > 2 ? node.outputs[2] : unused, Access::kRead},
+                {node.outputs[1], Access::kReadWrite},
+                {node.inputs[2], Access::kRead},
+                {node.inputs[3], Access::kRead}};
   d.set_push(p);
+  // The largest, the sum, the best; and again for every four that one invocation had.
+  const uint64_t passes = uint64_t{p.candidates} / 4 + 3;
+  const uint32_t width =
+      what == VKF_BEST_OF_PARTS ? vocab_parts(p) * p.candidates : std::min(p.vocab, VKF_VOCAB_PART);
   d.set_constants(
-      TokenCandidatesConstants{.local_size = row_local_size(context.caps, p.vocab, passes),
+      TokenCandidatesConstants{.local_size = row_local_size(context.caps, width, passes),
                                .normalise = from == ScoresFrom::kLogits,
-                               .drawn = choice == BeamChoice::kDrawn});
-  const uint64_t rows = uint64_t{p.batch} * p.beams;
-  set_row_groups(context, d, rows, 1);
-  d.flops = 16.0 * static_cast<double>(rows) * p.vocab;
-  d.bytes = 4.0 * static_cast<double>(rows) * p.vocab;
-  context.plan.dispatches.push_back(std::move(d));
+                               .drawn = choice == BeamChoice::kDrawn,
+                               .best_of = what});
+  set_part_groups(context, d, p);
+  if (what != VKF_BEST_OF_PART) d.groups[1] = 1;
+  const double rows = static_cast<double>(p.batch) * p.beams;
+  d.flops = 16.0 * rows * width;
+  d.bytes = 4.0 * rows * width;
+  return d;
+}
+
+}  // namespace
+
+Status lower_token_candidates(LowerContext& context, const Node& node) {
+  const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
+  std::vector<Dispatch>& dispatches = context.plan.dispatches;
+  if (vocab_parts(p) == 1) {
+    dispatches.push_back(best_of(VKF_BEST_OF_ROW, context, node));
+    return {};
+  }
+  if (from == ScoresFrom::kLogits) {
+    lower_part_sums(context, node, p, node.inputs[0], node.inputs[2], node.outputs[2]);
+  }
+  dispatches.push_back(best_of(VKF_BEST_OF_PART, context, node));
+  dispatches.push_back(best_of(VKF_BEST_OF_PARTS, context, node));
   return {};
 }
 

@@ -1,21 +1,64 @@
 #include "ops/token_sample.h"
 
+#include <vector>
+
 #include "base/message.h"
-#include "ops/row_kernel.h"
+#include "ops/vocab_parts.h"
 
 namespace vkformer {
 namespace {
 
-// Passes of the kernel over a row at most, each an invocation's share of the tokens, and a few more
-// for what it looks for digit by digit.
-constexpr uint64_t kPasses = 32;
+// Passes of a stage over a part's tokens at most, and a few more for the digits.
+constexpr uint64_t kPasses = 5;
 
 struct SampleAttrs {
-  SampleParams params;
+  SearchParams search;
   SampleOutput output;
+  SampleFilters filters;
 };
 
+struct Stage {
+  uint32_t stage, does;
+};
+
+std::vector<Stage> stages_of(const SampleAttrs& a) {
+  std::vector<Stage> stages = {{VKF_STAGE_SUMS, VKF_SAMPLE_SUMS}};
+  const auto add_digits = [&](uint32_t first) {
+    for (uint32_t digit = 0; digit < 4; ++digit) stages.push_back({first + digit, VKF_SAMPLE_DIGIT});
+  };
+  if (a.filters.top_k) add_digits(VKF_STAGE_TOP_K);
+  if (a.filters.top_p) {
+    add_digits(VKF_STAGE_TOP_P);
+    stages.push_back({VKF_STAGE_TIES, VKF_SAMPLE_COUNT});
+    stages.push_back({VKF_STAGE_LAST_TIE, VKF_SAMPLE_FIND});
+  }
+  if (a.filters.typical) {
+    stages.push_back({VKF_STAGE_LEFT, VKF_SAMPLE_WEIGHT});
+    stages.push_back({VKF_STAGE_SURPRISE, VKF_SAMPLE_WEIGHT});
+    add_digits(VKF_STAGE_TYPICAL);
+  }
+  if (a.output == SampleOutput::kScores) {
+    stages.push_back({VKF_STAGE_MASS, VKF_SAMPLE_GIVE});
+  } else {
+    stages.push_back({VKF_STAGE_MASS, VKF_SAMPLE_COUNT});
+    stages.push_back({VKF_STAGE_DRAW, VKF_SAMPLE_FIND});
+  }
+  return stages;
+}
+
+// Words of the buffer that the stages share.
+int64_t draw_words(const SearchParams& p) {
+  return int64_t{VKF_DRAW_PARTS} + int64_t{VKF_DRAW_PART_WORDS} * vocab_parts(p);
+}
+
 }  // namespace
+
+SampleFilters SampleFilters::of(const ChoiceRow& row) {
+  const bool drawn = row.temperature > 0;
+  return {.top_k = drawn && row.top_k != 0,
+          .top_p = drawn && row.top_p < 1,
+          .typical = drawn && row.typical_p < 1};
+}
 
 Result<TensorDesc> check_token_sample(const TensorDesc& scores, const TensorDesc& logits,
                                       const SearchParams& p) {
@@ -31,41 +74,45 @@ Result<TensorDesc> check_token_sample(const TensorDesc& scores, const TensorDesc
 }
 
 Result<TensorId> add_token_sample(Graph& graph, TensorId scores, TensorId logits,
-                                  const SearchTensors& search, SampleOutput output) {
+                                  const SearchTensors& search, SampleOutput output,
+                                  const SampleFilters& filters) {
   VKF_ASSIGN(TensorDesc out,
              check_token_sample(graph.tensor(scores), graph.tensor(logits), search.params));
   const bool all = output == SampleOutput::kScores;
   const TensorId candidates = graph.add_tensor(
       all ? TensorDesc{"left", DType::kF32, graph.tensor(scores).shape} : std::move(out));
-  Node node = make_node(OpId::k_token_sample,
-                        SampleAttrs{{.search = search.params, .normalise = 0}, output},
+  const int64_t rows = graph.tensor(scores).shape[0];
+  const TensorId draws =
+      graph.add_tensor({"draws", DType::kU32, {rows, draw_words(search.params)}});
+  Node node = make_node(OpId::k_token_sample, SampleAttrs{search.params, output, filters},
                         all ? "scores" : "");
   node.inputs = {scores, logits, search.choice, search.state, search.settings};
-  node.outputs = {candidates};
+  node.outputs = {candidates, draws};
   graph.add_node(std::move(node));
   return candidates;
 }
 
 Status lower_token_sample(LowerContext& context, const Node& node) {
-  const auto& [p, output] = attrs_of<SampleAttrs>(node);
-  if (too_many_passes(context.caps, p.search.vocab, kPasses)) {
-    return unsupported(
-        message({"[token_sample] There is no kernel that draws from ", p.search.vocab,
-                 " tokens on a software device; use greedy or beam search"}));
+  const auto& attrs = attrs_of<SampleAttrs>(node);
+  const SearchParams& p = attrs.search;
+  Stage before = {0, VKF_SAMPLE_NONE};
+  for (const Stage& stage : stages_of(attrs)) {
+    Dispatch d = make_dispatch(node, KernelId::token_sample_row__f32_u32_f32);
+    d.bindings = {{node.inputs[0], Access::kRead},       {node.inputs[1], Access::kRead},
+                  {node.inputs[2], Access::kRead},       {node.outputs[0], Access::kWrite},
+                  {node.outputs[1], Access::kReadWrite}, {node.inputs[3], Access::kRead},
+                  {node.inputs[4], Access::kRead}};
+    d.set_push(SampleParams{.search = p, .stage = stage.stage, .before = before.stage});
+    d.set_constants(TokenSampleConstants{.local_size = part_local_size(context.caps, p, kPasses),
+                                         .does = stage.does,
+                                         .before = before.does});
+    set_part_groups(context, d, p);
+    const double tokens = static_cast<double>(p.batch) * p.beams * p.vocab;
+    d.flops = 8.0 * tokens;
+    d.bytes = 4.0 * tokens;
+    context.plan.dispatches.push_back(std::move(d));
+    before = stage;
   }
-  Dispatch d = make_dispatch(node, KernelId::token_sample_row__f32_u32_f32);
-  d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead},
-                {node.inputs[2], Access::kRead}, {node.outputs[0], Access::kWrite},
-                {node.inputs[3], Access::kRead}, {node.inputs[4], Access::kRead}};
-  d.set_push(p);
-  d.set_constants(
-      TokenSampleConstants{.local_size = row_local_size(context.caps, p.search.vocab, kPasses),
-                           .all = output == SampleOutput::kScores});
-  const uint64_t rows = uint64_t{p.search.batch} * p.search.beams;
-  set_row_groups(context, d, rows, 1);
-  d.flops = 64.0 * static_cast<double>(rows) * p.search.vocab;
-  d.bytes = 8.0 * static_cast<double>(rows) * p.search.vocab;
-  context.plan.dispatches.push_back(std::move(d));
   return {};
 }
 

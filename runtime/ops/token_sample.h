@@ -17,11 +17,21 @@ namespace vkformer {
 // is left, -infinity where not: what beams draw from.
 enum class SampleOutput : uint8_t { kToken, kScores };
 
+// The settings that some row may have. A row that has others is an error of the caller's.
+struct SampleFilters {
+  bool top_k = true, top_p = true, typical = true;
+
+  // Of one row.
+  static SampleFilters of(const ChoiceRow& row);
+  bool operator==(const SampleFilters&) const = default;
+};
+
 Result<TensorDesc> check_token_sample(const TensorDesc& scores, const TensorDesc& logits,
                                       const SearchParams& params);
 Result<TensorId> add_token_sample(Graph& graph, TensorId scores, TensorId logits,
                                   const SearchTensors& search,
-                                  SampleOutput output = SampleOutput::kToken);
+                                  SampleOutput output = SampleOutput::kToken,
+                                  const SampleFilters& filters = {});
 Status lower_token_sample(LowerContext& context, const Node& node);
 
 }  // namespace vkformer

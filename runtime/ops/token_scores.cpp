@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "ops/row_kernel.h"
+#include "ops/vocab_parts.h"
 
 namespace vkformer {
 namespace {
@@ -76,35 +77,45 @@ Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTen
   const TensorId scores = graph.add_tensor(std::move(out));
   const bool normalise = from == ScoresFrom::kLogProbabilities;
   Node node = make_node(OpId::k_token_scores,
-                        SampleParams{.search = search.params, .normalise = normalise ? 1u : 0u},
+                        ScoresParams{.search = search.params, .normalise = normalise ? 1u : 0u},
                         normalise ? "log-softmax" : "");
   node.inputs = {logits, search.search, search.choice, search.state, search.settings};
   node.outputs = {scores};
+  if (normalise) {
+    const TensorId part_sums = add_part_sums(graph, search.params);
+    if (part_sums != kNoTensor) node.outputs.push_back(part_sums);
+  }
   graph.add_node(std::move(node));
   return scores;
 }
 
 Status lower_token_scores(LowerContext& context, const Node& node) {
-  const SampleParams& p = attrs_of<SampleParams>(node);
+  const ScoresParams& p = attrs_of<ScoresParams>(node);
   // What the history takes counts as so many more tokens.
   const uint64_t history = uint64_t{p.search.capacity} * (VKF_MAX_NO_REPEAT + 1) / kPasses;
-  const auto tokens =
-      static_cast<uint32_t>(std::min<uint64_t>(p.search.vocab + history, UINT32_MAX));
+  const auto tokens = static_cast<uint32_t>(
+      std::min<uint64_t>(std::min(p.search.vocab, VKF_VOCAB_PART) + history, UINT32_MAX));
   if (too_many_passes(context.caps, tokens, kPasses)) {
-    return unsupported(message({"[token_scores] There is no kernel for penalties on ",
-                                p.search.vocab, " tokens over ", p.search.capacity,
+    return unsupported(message({"[token_scores] There is no kernel for penalties over ",
+                                p.search.capacity,
                                 " positions on a software device; use shorter texts"}));
+  }
+  TensorId part_sums = node.inputs[0];  // not read
+  if (node.outputs.size() > 1) {
+    part_sums = node.outputs[1];
+    lower_part_sums(context, node, p.search, node.inputs[0], node.inputs[3], part_sums);
   }
   Dispatch d = make_dispatch(node, KernelId::token_scores_row__f32_u32_f32);
   d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead},
                 {node.inputs[2], Access::kRead}, {node.outputs[0], Access::kReadWrite},
-                {node.inputs[3], Access::kRead}, {node.inputs[4], Access::kRead}};
+                {part_sums, Access::kRead},      {node.inputs[3], Access::kRead},
+                {node.inputs[4], Access::kRead}};
   d.set_push(p);
   d.set_constants(WorkgroupConstants{row_local_size(context.caps, tokens, kPasses)});
-  const uint64_t rows = rows_of(p.search);
-  set_row_groups(context, d, rows, 1);
-  d.flops = 8.0 * static_cast<double>(rows) * p.search.vocab;
-  d.bytes = 12.0 * static_cast<double>(rows) * p.search.vocab;
+  set_part_groups(context, d, p.search);
+  const double rows = static_cast<double>(rows_of(p.search));
+  d.flops = 8.0 * rows * p.search.vocab;
+  d.bytes = 12.0 * rows * p.search.vocab;
   context.plan.dispatches.push_back(std::move(d));
   return {};
 }

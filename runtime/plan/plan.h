@@ -37,6 +37,10 @@ struct PlanBuffer {
 struct BoundBuffer {
   uint32_t buffer = 0;  // index in Plan::buffers
   Access access = Access::kRead;
+  // The bytes that are bound, where a dispatch sees a part of a buffer beyond the device's largest
+  // binding; no bytes: all of it.
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
 };
 
 // Values of the specialization constants 0, 1, 2, ..., and which list they belong to

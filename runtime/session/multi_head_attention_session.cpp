@@ -142,9 +142,7 @@ Result<MultiHeadAttentionSession> MultiHeadAttentionSession::create(
   const int64_t d = options.d_model;
   const bool shared = options.projection == Options::Projection::kSharedByHeads;
   const int64_t width = shared ? d / options.heads : d;
-  MultiHeadAttentionSession session;
-  session.device_ = std::move(device);
-  session.options_ = options;
+  MultiHeadAttentionSession session(std::move(device), options);
   if (options.projection == Options::Projection::kMerged) {
     VKF_CHECK(stack_layers(weights, {"qkv"}, 3 * d, d, {"qkv", &session.weights_}));
   } else {

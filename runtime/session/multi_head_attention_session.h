@@ -21,10 +21,12 @@ class MultiHeadAttentionSession {
   Result<AttentionResult> run(const Tensor& x, const Tensor* key_mask) const;
 
  private:
-  MultiHeadAttentionSession() = default;
+  MultiHeadAttentionSession(std::shared_ptr<VulkanDevice> device,
+                            const MultiHeadAttentionOptions& options)
+      : device_(std::move(device)), options_(options) {}
 
   std::shared_ptr<VulkanDevice> device_;
-  MultiHeadAttentionOptions options_;
+  const MultiHeadAttentionOptions options_;
   TensorMap weights_;  // qkv (3 D, D) or (3 E, E), qkv_bias, output (D, D), output_bias
 };
 

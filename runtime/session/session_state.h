@@ -76,7 +76,7 @@ class SessionState {
                                              const GenerateOptions& options);
 
   std::shared_ptr<const LoadedModel> model_;
-  SessionOptions options_;
+  const SessionOptions options_;
   std::list<std::shared_ptr<ForwardPass>> forward_;
   std::list<std::shared_ptr<DecodeStep>> steps_;
   std::list<std::shared_ptr<ImageInputs>> images_;

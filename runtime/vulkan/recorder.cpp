@@ -157,7 +157,8 @@ Status Recorder::bind_memory() {
 Result<VkDescriptorBufferInfo> Recorder::describe(const Dispatch& dispatch, size_t binding,
                                                   BindingType type) const {
   const DeviceLimits& limits = context_.caps.limits;
-  const uint32_t index = dispatch.bindings[binding].buffer;
+  const BoundBuffer& bound = dispatch.bindings[binding];
+  const uint32_t index = bound.buffer;
   const std::string place = who(dispatch) + " binding " + std::to_string(binding);
   if (index >= plan_.buffers.size()) {
     return internal_error(message(
@@ -170,20 +171,25 @@ Result<VkDescriptorBufferInfo> Recorder::describe(const Dispatch& dispatch, size
   }
   const bool storage = type == BindingType::kStorage;
   const uint64_t alignment = storage ? limits.storage_alignment : limits.uniform_alignment;
-  if (span.offset % alignment != 0) {
-    return invalid_argument(
-        message({name, " starts at offset ", span.offset, ", which this device wants aligned to ",
-                 alignment, " bytes; align it"}));
+  const uint64_t offset = span.offset + bound.offset;
+  if (offset % alignment != 0) {
+    return invalid_argument(message({name, " starts at offset ", offset,
+                                     ", which this device wants aligned to ", alignment,
+                                     " bytes; align it"}));
+  }
+  if (bound.offset + bound.bytes > span.bytes) {
+    return internal_error(message({name, " covers ", bound.bytes, " bytes at ", bound.offset,
+                                   " of ", span.bytes, "; correct the lowering"}));
   }
   // Kernels read and write whole words; every buffer is padded to 16 bytes.
-  const uint64_t range = (span.bytes + 3) / 4 * 4;
+  const uint64_t range = ((bound.bytes > 0 ? bound.bytes : span.bytes) + 3) / 4 * 4;
   const uint64_t most = storage ? limits.max_storage_range : limits.max_uniform_range;
   if (range > most) {
     return unsupported(message({name, " covers ", range, " bytes, but one ",
                                 storage ? "binding" : "uniform binding", " may cover ", most,
                                 " on this device; use a smaller batch or sequence, or slice it"}));
   }
-  return VkDescriptorBufferInfo{span.buffer->impl()->placed.handle, span.offset, range};
+  return VkDescriptorBufferInfo{span.buffer->impl()->placed.handle, offset, range};
 }
 
 Status Recorder::make_descriptor_pool(size_t storage, size_t uniform) {

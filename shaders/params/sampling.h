@@ -35,19 +35,60 @@ struct ChoiceRow {
   uint_t unused;
 };
 
-// Push constants of token_scores and token_sample.
-struct SampleParams {
+// token_sample works in stages, each of which goes over all tokens once and is a dispatch: the parts
+// of a row (VKF_VOCAB_PART) leave what they find in the buffer `draws`, and the workgroups of the
+// next stage put it together. A row whose settings do not ask for a stage passes it over.
+#define VKF_STAGE_SUMS 0u        // the softmax
+#define VKF_STAGE_TOP_K 1u       // four digits of the least key that top-k keeps
+#define VKF_STAGE_TOP_P 5u       // the same for top-p
+#define VKF_STAGE_TIES 9u        // how many tokens have just that key
+#define VKF_STAGE_LAST_TIE 10u   // the last of them that top-p keeps
+#define VKF_STAGE_LEFT 11u       // the mass that is left
+#define VKF_STAGE_SURPRISE 12u   // its entropy
+#define VKF_STAGE_TYPICAL 13u    // four digits of the least key that typical sampling keeps
+#define VKF_STAGE_MASS 17u       // the mass of what all settings leave
+#define VKF_STAGE_DRAW 18u       // the token
+#define VKF_SAMPLE_STAGES 19u
+
+// What a stage does with the tokens, so that a kernel holds no other's code.
+#define VKF_SAMPLE_SUMS 0u    // their softmax
+#define VKF_SAMPLE_DIGIT 1u   // a histogram over a digit of their keys
+#define VKF_SAMPLE_COUNT 2u   // their number, or their mass
+#define VKF_SAMPLE_FIND 3u    // the token at a place of what was counted
+#define VKF_SAMPLE_WEIGHT 4u  // a sum of floats
+#define VKF_SAMPLE_GIVE 5u    // every token's score, where it is left
+#define VKF_SAMPLE_NONE 6u
+
+// A row's words of `draws`: what the softmax gave, two words that each stage found, three histograms
+// that take turns, and VKF_DRAW_PART_WORDS for each part.
+#define VKF_DRAW_SUMS 6u
+#define VKF_DRAW_KNOWN (VKF_DRAW_SUMS + 2u * VKF_SAMPLE_STAGES)
+#define VKF_DRAW_DIGITS 256u
+#define VKF_DRAW_PARTS (VKF_DRAW_KNOWN + 3u * VKF_DRAW_DIGITS)
+#define VKF_DRAW_PART_WORDS 8u
+
+// Push constants of token_scores.
+struct ScoresParams {
   SearchParams search;
   uint_t normalise;  // 1: scores start from log-probabilities instead of logits (beams)
 };
+
+// Push constants of token_sample.
+struct SampleParams {
+  SearchParams search;
+  uint_t stage;   // VKF_STAGE_*
+  uint_t before;  // the stage before it
+};
 #ifdef __cplusplus
 static_assert(sizeof(ChoiceRow) == 4 * VKF_CHOICE_WORDS);
-static_assert(sizeof(SampleParams) == 28);
+static_assert(sizeof(ScoresParams) == 28);
+static_assert(sizeof(SampleParams) == 32);
 #endif
 
 // Specialization constants (constants.h).
 #define VKF_TOKEN_SAMPLE_CONSTANTS(constant) \
   constant(0, kLocalSize, local_size, 64) \
-  constant(1, kAll, all, 0)  /* 1: gives what every token is worth, and draws none */
+  constant(1, kDoes, does, 0)     /* VKF_SAMPLE_* of the stage */ \
+  constant(2, kBefore, before, 6) /* and of the stage before it */
 VKF_CONSTANTS_STRUCT(TokenSampleConstants, VKF_TOKEN_SAMPLE_CONSTANTS)
 #endif

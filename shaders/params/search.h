@@ -17,6 +17,7 @@
 #define VKF_MAX_CANDIDATES 64
 #define VKF_MAX_EOS 8
 #define VKF_NO_TOKEN 0xffffffffu
+#define VKF_VOCAB_PART 4096u  // tokens of a row that one workgroup takes, a multiple of 128
 
 #define VKF_ITEM_ACTIVE 0u    // 1 while better hypotheses may still be found
 #define VKF_ITEM_FINISHED 1u  // finished hypotheses kept, at most n
@@ -61,11 +62,18 @@ static_assert(sizeof(SearchParams) == 24);
 static_assert(sizeof(SearchSettings) == 80);
 #endif
 
+// What token_candidates does with a row: all of it, or, where the row has more tokens than one part,
+// the best of each part, then the best of those.
+#define VKF_BEST_OF_ROW 0u
+#define VKF_BEST_OF_PART 1u
+#define VKF_BEST_OF_PARTS 2u
+
 // Specialization constants (constants.h).
 #define VKF_TOKEN_CANDIDATES_CONSTANTS(constant) \
   constant(0, kLocalSize, local_size, 64) \
   constant(1, kNormalise, normalise, 1)    /* 0: what comes in are log-probabilities */ \
-  constant(2, kDrawn, drawn, 0)            /* 1: the K are drawn without being put back */
+  constant(2, kDrawn, drawn, 0)            /* 1: the K are drawn without being put back */ \
+  constant(3, kBestOf, best_of, 0)         /* VKF_BEST_OF_* */
 VKF_CONSTANTS_STRUCT(TokenCandidatesConstants, VKF_TOKEN_CANDIDATES_CONSTANTS)
 
 #define VKF_BEAM_SELECT_CONSTANTS(constant) \

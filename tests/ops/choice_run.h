@@ -22,10 +22,12 @@ struct ChoiceCase {
   std::optional<int64_t> forced_first, forced_last;
   ScoresFrom from = ScoresFrom::kLogits;
   std::optional<uint32_t> live;  // slots; absent: all
+  SampleOutput output = SampleOutput::kToken;
 };
 
 struct ChoiceFound {
   Array scores;                 // (R, V)
+  Array left;                   // (R, V), of SampleOutput::kScores, in place of what follows
   std::vector<float> values;    // (R)
   std::vector<uint32_t> words;  // bits of `values`
   std::vector<uint32_t> tokens;
@@ -66,7 +68,7 @@ class ChoiceRun {
     t.choice = words("choice", choice.size());
     const auto scores = add_token_scores(graph, logits, t, c_.from);
     REQUIRE_MESSAGE(scores.ok(), scores.error().message);
-    const auto drawn = add_token_sample(graph, *scores, logits, t);
+    const auto drawn = add_token_sample(graph, *scores, logits, t, c_.output, filters());
     REQUIRE_MESSAGE(drawn.ok(), drawn.error().message);
     show(graph, *scores, "scores");
     show(graph, *drawn, "candidates");
@@ -81,6 +83,12 @@ class ChoiceRun {
     const auto array = reference::from_tensor(all.at("scores"));
     REQUIRE(array.ok());
     found.scores = *array;
+    if (c_.output == SampleOutput::kScores) {
+      const auto left = reference::from_tensor(all.at("candidates"));
+      REQUIRE(left.ok());
+      found.left = *left;
+      return found;
+    }
     const std::vector<uint32_t> chosen = words_of(all.at("candidates"));
     for (size_t i = 0; i < chosen.size(); i += 2) {
       found.words.push_back(chosen[i]);
@@ -98,6 +106,18 @@ class ChoiceRun {
   static void show(Graph& graph, TensorId id, const char* name) {
     graph.tensor(id).kind = TensorKind::kExternal;
     graph.tensor(id).name = name;
+  }
+
+  // Those that some row has.
+  SampleFilters filters() const {
+    SampleFilters all{.top_k = false, .top_p = false, .typical = false};
+    for (const ChoiceRow& row : c_.rows) {
+      const SampleFilters own = SampleFilters::of(row);
+      all = {.top_k = all.top_k || own.top_k,
+             .top_p = all.top_p || own.top_p,
+             .typical = all.typical || own.typical};
+    }
+    return all;
   }
 
   const std::vector<int64_t>& history(size_t row) const {

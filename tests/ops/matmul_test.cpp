@@ -151,6 +151,23 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("linear writes a result beyond one binding in windows of rows") {
+    for (const TierDevice& device : tier_devices()) {
+      CAPTURE(device.tier);
+      LinearCase c{.x = random_array({200, 37}, 19), .n = 200, .bias = true};
+      const PreparedLinear linear = prepare_linear(c, 23);
+      GraphRunOptions options;
+      options.poison = GraphRunOptions::Poison::kOn;
+      options.caps = device.device->caps();
+      if (device.wide) options.caps->device_class = DeviceClass::kDiscrete;
+      options.caps->limits.max_storage_range = 70 * 200 * 4;  // 64 whole rows
+      const auto ran = run_graph(device.device, linear.op.graph, linear.op.inputs, options);
+      REQUIRE_MESSAGE(ran.ok(), ran.error().message);
+      CHECK(ran->dispatches >= 4);
+      check_close(ran->outputs.at("y"), linear.expected, tolerance_for(DType::kF32, 37));
+    }
+  }
+
   TEST_CASE("matmul passes NaN and infinity on, also from B and C") {
     for (const TierDevice& device : tier_devices()) {
       Case c = make_case({2, 5, 7}, {2, 7, 9}, 37);

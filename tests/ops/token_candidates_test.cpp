@@ -97,15 +97,22 @@ TEST_SUITE("gpu") {
           check(device, case_of(vocab), k, random_array({3, vocab}, vocab + k, 3));
         }
       }
-      // So many passes over so long a row that an invocation's loops add up to more than llvmpipe
-      // lets one have.
+      // Rows of one part, of a little more, and of many.
+      for (uint32_t vocab : {4096u, 4097u, 8200u}) {
+        for (uint32_t k : {1u, 64u}) {
+          check(device, case_of(vocab), k, random_array({2, vocab}, vocab + k, 3));
+        }
+      }
       check(device, case_of(50257), 40, random_array({2, 50257}, 8, 3));
+      check(device, case_of(262144), 32, random_array({1, 262144}, 9, 3));
     }
   }
 
   TEST_CASE("token_candidates keeps its accuracy far out and breaks ties by the smaller token") {
     for (const TierDevice& device : tier_devices()) {
       check(device, case_of(40), 5, random_array({2, 40}, 3, 10, 500));
+      check(device, case_of(9000), 5, random_array({2, 9000}, 3, 10, 500));
+      check(device, case_of(9000), 64, reference::filled({1, 9000}, 0.125));
       Array flat = reference::filled({2, 70}, -2.5);
       flat[69] = flat[70] = -1;
       check(device, case_of(70), 64, flat);

@@ -236,6 +236,131 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("token_sample leaves the same tokens, however many parts a row has") {
+    const ChoiceRow settings[] = {
+        plain_choice(),
+        with([](ChoiceRow& r) { r.temperature = 0; }),
+        with([](ChoiceRow& r) { r.temperature = 0.5f, r.top_k = 7; }),
+        with([](ChoiceRow& r) { r.top_k = 3000, r.min_p = 0.01f; }),
+        with([](ChoiceRow& r) { r.top_p = 0.5f; }),
+        with([](ChoiceRow& r) { r.temperature = 1.5f, r.typical_p = 0.4f; }),
+        with([](ChoiceRow& r) {
+          r.top_k = 900, r.top_p = 0.9f, r.min_p = 0.001f, r.typical_p = 0.8f;
+        }),
+    };
+    for (const TierDevice& device : tier_devices()) {
+      CAPTURE(device.tier);
+      for (int64_t vocab : {4096, 4097, 8193}) {
+        CAPTURE(vocab);
+        ChoiceCase c;
+        c.output = SampleOutput::kScores;
+        c.logits = random_array({std::ssize(settings), vocab}, static_cast<uint32_t>(vocab), 3);
+        c.rows.assign(std::begin(settings), std::end(settings));
+        const ChoiceFound found = ChoiceRun(c).run(device);
+        for (int64_t row = 0; row < std::ssize(settings); ++row) {
+          CAPTURE(row);
+          const auto begin = c.logits.data.begin() + row * vocab;
+          const ChoiceRow& asked = c.rows[static_cast<size_t>(row)];
+          const std::vector<double> p = expected(Array{{vocab}, {begin, begin + vocab}}, asked);
+          // At the edge of a mass one token more or less is left, by rounding.
+          int64_t kept = 0;
+          int64_t different = 0;
+          int64_t inexact = 0;
+          for (int64_t v = 0; v < vocab; ++v) {
+            const double x = found.left[row * vocab + v];
+            const bool left = x != -kInfinity;
+            kept += left ? 1 : 0;
+            different += left != (p[static_cast<size_t>(v)] > 0) ? 1 : 0;
+            const double t = asked.temperature > 0 ? asked.temperature : 1;
+            if (left && std::abs(x - begin[v] / t) > 1e-6 * (1 + std::abs(x))) ++inexact;
+          }
+          CHECK(kept > 0);
+          CHECK(inexact == 0);
+          const bool exact = asked.top_p == 1 && asked.typical_p == 1 && asked.min_p == 0;
+          CHECK(different <= (exact ? 0 : 1 + kept / 1000));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("token_sample counts ties over the parts of a row") {
+    constexpr int64_t kVocab = 3 * 4096 + 100;
+    for (const TierDevice& device : tier_devices()) {
+      CAPTURE(device.tier);
+      ChoiceCase c;
+      c.output = SampleOutput::kScores;
+      c.logits = reference::filled({3, kVocab}, -3.25);
+      c.rows.assign(3, plain_choice());
+      c.rows[0].top_p = 0.5f;
+      c.rows[1].top_p = 1e-9f;
+      c.rows[2].temperature = 0;
+      const ChoiceFound found = ChoiceRun(c).run(device);
+      // How many of the first tokens are left, and no other; -1 where others are.
+      const auto first_left = [&](int64_t row) {
+        int64_t count = 0;
+        for (int64_t v = 0; v < kVocab; ++v) {
+          if (found.left[row * kVocab + v] == -kInfinity) continue;
+          if (v != count++) return int64_t{-1};
+        }
+        return count;
+      };
+      CHECK(std::abs(first_left(0) - kVocab / 2) <= 1);  // the mass is rounded
+      CHECK(first_left(1) == 1);
+      CHECK(first_left(2) == 1);
+    }
+  }
+
+  TEST_CASE("token_sample draws from rows of many parts by the exact probabilities") {
+    // Mass on a few tokens of several parts, among as many others as the largest vocabularies have.
+    constexpr int64_t kVocab = 262144;
+    constexpr uint32_t kDrawn = 8;
+    const TierDevice& device = tier_devices().front();
+    ChoiceCase c;
+    c.logits = reference::filled({kDrawn, kVocab}, -20);
+    const int64_t likely[] = {0, 4095, 4096, 70000, 151936, 262143};
+    for (int64_t row = 0; row < kDrawn; ++row) {
+      for (int64_t i = 0; i < std::ssize(likely); ++i) {
+        c.logits[row * kVocab + likely[i]] = 0.4 * static_cast<double>(i);
+      }
+    }
+    ChoiceRow settings = plain_choice();
+    const auto begin = c.logits.data.begin();
+    const std::vector<double> p = expected(Array{{kVocab}, {begin, begin + kVocab}}, settings);
+    std::vector<uint64_t> counts(kVocab);
+    for (uint32_t run = 0; run < 15; ++run) {
+      settings.seed_low = run + 1;
+      c.rows = {settings};
+      const ChoiceFound found = ChoiceRun(c).run(device);
+      for (size_t row = 0; row < kDrawn; ++row) {
+        const uint32_t token = found.tokens[row];
+        REQUIRE(token < kVocab);
+        ++counts[token];
+        CHECK(found.values[row] == doctest::Approx(std::log(p[token])).epsilon(1e-5));
+      }
+    }
+    check_distribution(counts, p);
+  }
+
+  TEST_CASE("token_sample in parts: a NaN, no token at all, and a forbidden part") {
+    constexpr int64_t kVocab = 9000;
+    for (const TierDevice& device : tier_devices()) {
+      CAPTURE(device.tier);
+      ChoiceCase c;
+      c.logits = random_array({4, kVocab}, 9, 3);
+      c.logits[kVocab + 8999] = kNan;
+      c.rows.assign(4, plain_choice());
+      c.rows[2].masked = c.rows[3].masked = 1;
+      c.allowed = {{}, {}, {}, {8500, 8501}};
+      c.rows[3].top_p = 0.9f;
+      const ChoiceFound found = ChoiceRun(c).run(device);
+      CHECK(found.tokens[0] < kVocab);
+      CHECK(std::isnan(found.values[1]));
+      CHECK(found.values[2] == -kInfinity);
+      CHECK(found.tokens[2] == VKF_NO_TOKEN);
+      CHECK((found.tokens[3] == 8500 || found.tokens[3] == 8501));
+    }
+  }
+
   TEST_CASE("token_sample over a real vocabulary") {
     for (const TierDevice& device : tier_devices()) {
       CAPTURE(device.tier);

@@ -14,6 +14,8 @@ std::vector<std::vector<int64_t>> histories(size_t rows, int64_t vocab, size_t l
     for (size_t t = 0; t < length; ++t) {
       list[row].push_back(
           static_cast<int64_t>(engine() % static_cast<uint32_t>(std::min<int64_t>(vocab, 5))));
+      // In each part of a long row.
+      if (vocab > 4096) list[row].back() = list[row].back() * 1639 % vocab;
     }
   }
   return list;
@@ -61,7 +63,7 @@ bool is_impossible(double score) {
 TEST_SUITE("gpu") {
   TEST_CASE("token_scores: penalties on what came before, over vocabularies and histories") {
     for (const TierDevice& device : tier_devices()) {
-      for (int64_t vocab : {2, 31, 33, 129, 1009}) {
+      for (int64_t vocab : {2, 31, 33, 129, 1009, 8195}) {
         for (size_t longest : {2u, 7u, 65u, 300u}) {
           ChoiceCase c;
           c.logits = random_array({4, vocab}, static_cast<uint32_t>(vocab), 3);
@@ -131,6 +133,21 @@ TEST_SUITE("gpu") {
         if (v == 9) CHECK(found.scores[v] == 0);
       }
       CHECK(found.tokens == std::vector<uint32_t>{9, 9});
+    }
+  }
+
+  TEST_CASE("token_scores from log-probabilities of rows of several parts") {
+    for (const TierDevice& device : tier_devices()) {
+      ChoiceCase c;
+      c.logits = random_array({2, 10000}, 8, 4, 100);
+      c.rows = {plain_choice()};
+      c.from = ScoresFrom::kLogProbabilities;
+      c.logits[10000] = kNan;
+      const ChoiceFound found = ChoiceRun(c).run(device);
+      double sum = 0;
+      for (int64_t v = 0; v < 10000; ++v) sum += std::exp(found.scores[v]);
+      CHECK(sum == doctest::Approx(1.0).epsilon(2e-5));
+      CHECK(std::isnan(found.scores[19999]));
     }
   }
 
