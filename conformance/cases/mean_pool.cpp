@@ -1,5 +1,6 @@
 // The cases of mean_pool: its checks, and what the benchmark times.
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "conformance/case_sizes.h"
@@ -13,22 +14,46 @@ struct Pool {
   Shape x;
   bool masked, normalize;
   Content content = Content::kNormal;
+  reference::Pool pool = reference::Pool::kMean;
 };
+
+// By reference::Pool, as the operator's attribute says them.
+constexpr const char* kKinds[] = {"mean", "max", "last", "weighted_mean", "mean_sqrt_length"};
+
+const char* kind_name(reference::Pool pool) {
+  return kKinds[static_cast<size_t>(pool)];
+}
+
+std::string attributes_of(const Pool& c) {
+  std::string text = c.normalize ? R"("normalize": true)" : "";
+  if (c.pool != reference::Pool::kMean) {
+    text += std::string(text.empty() ? "" : ", ") + R"("kind": ")" + kind_name(c.pool) + '"';
+  }
+  return "{" + text + "}";
+}
 
 Result<CheckCase> mean_pool_case(const Pool& c) {
   const Array x = random_array(c.x, 6, c.content);
   const Array mask = random_mask({c.x[0], c.x[1]}, 7);
   TensorMap inputs{{"X", floats(x)}};
   if (c.masked) inputs.emplace("mask", mask_bytes(mask));
-  VKF_ASSIGN(Array y, reference::mean_pool(
-                          x, {.normalize = c.normalize, .mask = c.masked ? &mask : nullptr}));
-  return call_case({"mean_pool", c.normalize ? R"({"normalize": true})" : "{}", std::move(inputs)},
-                   {{"Y", {std::move(y), terms(std::max(c.x[1], c.x[2])), magnitude_of(x)}}});
+  VKF_ASSIGN(Array y, reference::mean_pool(x, {.normalize = c.normalize,
+                                               .mask = c.masked ? &mask : nullptr,
+                                               .pool = c.pool}));
+  // A sum divided by a root is as large as the root of what was added.
+  double magnitude = magnitude_of(x);
+  if (c.pool == reference::Pool::kMeanSqrtLength) {
+    magnitude *= std::sqrt(static_cast<double>(std::max<int64_t>(1, c.x[1])));
+  }
+  return call_case({"mean_pool", attributes_of(c), std::move(inputs)},
+                   {{"Y", {std::move(y), terms(std::max(c.x[1], c.x[2])), magnitude}}});
 }
 
 void add_check(OperatorCases& cases, const Pool& c) {
-  cases.check((c.masked ? "" : "all-") + std::string(c.normalize ? "normalized-" : "") +
-                  content_name(c.content) + "/" + size_text(c.x),
+  const bool mean = c.pool == reference::Pool::kMean;
+  cases.check((mean ? "" : kind_name(c.pool) + std::string("-")) + (c.masked ? "" : "all-") +
+                  (c.normalize ? "normalized-" : "") + content_name(c.content) + "/" +
+                  size_text(c.x),
               c.x[1] == 5, [=] { return mean_pool_case(c); });
 }
 
@@ -41,6 +66,15 @@ void mean_pool_cases(OperatorCases& cases) {
       add_check(cases, {shape, true, false, content});
       add_check(cases, {shape, true, true, content});
     }
+  }
+  for (const reference::Pool pool :
+       {reference::Pool::kMax, reference::Pool::kLast, reference::Pool::kWeightedMean,
+        reference::Pool::kMeanSqrtLength}) {
+    for (const Content content : kAllContents) {
+      add_check(cases, {{3, 5, 33}, true, false, content, pool});
+    }
+    add_check(cases, {{2, 40, 129}, true, true, Content::kNormal, pool});
+    add_check(cases, {{2, 1500, 7}, false, false, Content::kNormal, pool});
   }
   for (const int64_t width : kRowWidths) {
     add_check(cases, {{3, 11, width}, false, false});

@@ -79,7 +79,7 @@ using OnToken = std::function<TokenVerdict(const NewToken& token)>;
 // Settings of Hugging Face's generate(). Absent values come from the model's own
 // generation_config.json; start from Session::generation_defaults().
 struct GenerateOptions {
-  int beams = 1;
+  int beams = 1;  // 1 to 16
   // 0: the model's default, else as much as its positions allow, at most 1,024.
   int max_new_tokens = 0;
   int min_new_tokens = 0;       // before which no end token may come

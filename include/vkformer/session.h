@@ -82,7 +82,10 @@ class VKFORMER_API Session {
 
   // One full pass. Inputs by the library's argument names: input_ids (B,S), attention_mask (B,S)
   // (absent: all ones), token_type_ids, position_ids (B,S), decoder_input_ids (B,T),
-  // decoder_attention_mask (B,T); pixel_values (B,C,height,width); input_features (B,mel,frames).
+  // decoder_attention_mask (B,T); pixel_values (B,C,height,width); input_features (B,mel,frames);
+  // pooling_mask (B,S), the tokens of a sentence embedding, where they are not attention_mask's. A
+  // tensor of another name is an error that names the nearest one. Masks hold 1 for tokens that are
+  // attended and 0 for others; another value is an error.
   // Outputs: last_hidden_state (B,T,D), encoder_last_hidden_state (B,S,D), what the model's head
   // gives (logits, start_logits and end_logits, pooler_output, sentence_embedding), and the taps.
   Result<TensorMap> run(const TensorMap& inputs, const RunOptions& options = {});

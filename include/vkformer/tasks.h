@@ -66,6 +66,10 @@ struct EmbedOptions {
   Pooling pooling = Pooling::kModel;
   // kUnit divides a vector by its length; kModel does so where the model's files say so.
   enum class Length : uint8_t { kModel, kUnit } length = Length::kModel;
+  // What stands in front of every text: this one, the one of that name in
+  // config_sentence_transformers.json, or that file's default prompt. "" is none.
+  std::optional<std::string> prompt = std::nullopt;
+  std::optional<std::string> prompt_name = std::nullopt;  // not with `prompt`
 };
 
 // Texts to vectors, with any model that reads tokens.

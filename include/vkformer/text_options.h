@@ -45,7 +45,7 @@ struct TextOptions {
   std::string target_language;
   // kExclude: the texts have their special tokens already, as chat templates write them.
   SpecialTokens special_tokens = SpecialTokens::kInclude;
-  std::optional<int> beams;
+  std::optional<int> beams;  // 1 to 16
   std::optional<int> max_new_tokens;
   std::optional<int> min_new_tokens;
   std::optional<int> return_sequences;

@@ -299,6 +299,8 @@ vkf_status vkf_task_embed(vkf_task* task, const char* const* texts, size_t count
     EmbedOptions read;
     read.pooling = value_of<Pooling>(given.pooling, "pooling");
     if (given.unit_length != 0) read.length = EmbedOptions::Length::kUnit;
+    if (given.prompt != nullptr) read.prompt = given.prompt;
+    if (given.prompt_name != nullptr) read.prompt_name = given.prompt_name;
     Tensor made = take(embedder->embed(copies, read));
     TensorMap map;
     map["embeddings"] = std::move(made);

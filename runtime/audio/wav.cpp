@@ -117,6 +117,14 @@ struct Chunks {
   std::optional<Bytes> data;
 };
 
+// Who writes into a pipe does not know a sound's length when the header goes out, and leaves the
+// largest number there, or 0: the data then go to the end of the file. 0 beside the right size of
+// the file is an empty sound.
+bool is_streamed(Bytes file, size_t data_size) {
+  const bool finished = uint64_t{read_32(file, 4)} + 8 == file.size();
+  return data_size == 0xffffffffu || (data_size == 0 && !finished);
+}
+
 Result<Chunks> find_chunks(Bytes bytes, const std::string& name) {
   if (bytes.size() < 12 || tag_at(bytes, 8) != "WAVE" || tag_at(bytes, 0) != "RIFF") {
     return invalid_file(message({"[", name,
@@ -127,8 +135,15 @@ Result<Chunks> find_chunks(Bytes bytes, const std::string& name) {
   size_t at = 12;
   while (bytes.size() - at >= 8 && !(found.format && found.data)) {
     const std::string_view tag = tag_at(bytes, at);
-    const size_t size = read_32(bytes, at + 4);
+    size_t size = read_32(bytes, at + 4);
     at += 8;
+    if (tag == "data" && is_streamed(bytes, size)) {
+      // Whole frames of it: what was written last may have been cut.
+      const size_t frame =
+          found.format && found.format->size() >= 14 ? read_16(*found.format, 12) : 0;
+      size = bytes.size() - at;
+      if (frame > 0) size -= size % frame;
+    }
     if (size > bytes.size() - at) {
       return invalid_file(
           message({"[", name, "] The chunk [", tag_text(tag), "] of the WAV file claims ", size,

@@ -231,6 +231,33 @@ Node ExpressionParser::parse_subscript(Node object) {
   return slice;
 }
 
+// The name of the next argument: "" by position, "*" and "**" for those in a list and in a dict.
+// Those by position come before all others, one list before the dict, and the dict last.
+std::string ExpressionParser::parse_argument_name(const std::vector<std::string>& before) {
+  const bool has_dict = !before.empty() && before.back() == "**";
+  const bool has_list = std::find(before.begin(), before.end(), "*") != before.end();
+  const bool by_position_only = std::all_of(before.begin(), before.end(),
+                                            [](const std::string& name) { return name.empty(); });
+  std::string name;
+  bool allowed = !has_dict;
+  if (take_operator("*")) {
+    name = "*";
+    allowed = allowed && !has_list;
+  } else if (take_operator("**")) {
+    name = "**";
+  } else if (peek().kind == Token::Kind::kName && peek(1).kind == Token::Kind::kOperator &&
+             peek(1).text == "=") {
+    name = need_name();
+    need_operator("=");
+  } else {
+    allowed = by_position_only;
+  }
+  if (!allowed) {
+    stop("arguments by position must come first, then names and one *, then one ** at the end.");
+  }
+  return name;
+}
+
 // With their brackets, behind part 0.
 void ExpressionParser::parse_arguments(Node& node) {
   need_operator("(");
@@ -239,11 +266,7 @@ void ExpressionParser::parse_arguments(Node& node) {
       need_operator(",");
       if (take_operator(")")) break;
     }
-    if (is_operator("*") || is_operator("**")) stop("arguments with * are not supported.");
-    const bool is_named = peek().kind == Token::Kind::kName &&
-                          peek(1).kind == Token::Kind::kOperator && peek(1).text == "=";
-    node.names.push_back(is_named ? need_name() : "");
-    if (is_named) need_operator("=");
+    node.names.push_back(parse_argument_name(node.names));
     node.parts.push_back(parse_expression());
   }
 }

@@ -76,6 +76,7 @@ class ExpressionParser {
   Node parse_postfix(Node node);
   Node parse_subscript(Node object);
   void parse_arguments(Node& node);
+  std::string parse_argument_name(const std::vector<std::string>& before);
   Node parse_test(Node of);
   Node literal(Value value) const;
   Node parse_primary();

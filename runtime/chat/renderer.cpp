@@ -244,9 +244,7 @@ class Renderer {
       if (const Value* caller = caller_scopes_.back()->find("caller", steps_))
         scope.set("caller", *caller, steps_);
     }
-    std::string names;
-    for (const std::string& name : node.names) names += name + " ";
-    arguments.check(node.text, node.names.size(), names);
+    take_besides(node, arguments, scope);
     const size_t without_default = node.names.size() - (node.parts.size() - 1);
     for (size_t i = 0; i < node.names.size(); ++i) {
       const Value* given = arguments.find(i, node.names[i]);
@@ -264,14 +262,62 @@ class Renderer {
     return Value::string(std::move(out));
   }
 
+  // Arguments that are no parameters: the variables varargs and kwargs of a macro that uses them,
+  // else an error.
+  void take_besides(const Node& node, const Arguments& arguments, Scope& scope) {
+    const int64_t taken = node.value.as_integer();
+    const auto& given = arguments.positional;
+    const size_t own = std::min(node.names.size(), given.size());
+    // A parameter that has its value by position takes none by name.
+    const auto open = node.names.begin() + static_cast<ptrdiff_t>(own);
+    std::string names;
+    for (auto name = open; name != node.names.end(); ++name) names += *name + " ";
+    if ((taken & 2) != 0) {
+      Value::Members rest;
+      for (const auto& [name, value] : arguments.named) {
+        if (std::find(open, node.names.end(), name) != node.names.end()) continue;
+        names += name + " ";
+        rest.emplace_back(Value::string(name), value);
+      }
+      steps_.add(rest.size());
+      scope.set("kwargs", Value::dict(std::move(rest)), steps_);
+    }
+    if ((taken & 1) != 0) {
+      Value::List rest(given.begin() + static_cast<ptrdiff_t>(own), given.end());
+      steps_.add(rest.size());
+      scope.set("varargs", Value::list(std::move(rest), Type::kTuple), steps_);
+    }
+    arguments.check(node.text, (taken & 1) != 0 ? given.size() : node.names.size(), names);
+  }
+
+  // The members of a dict as named arguments.
+  void add_named(const Value& from, Arguments& arguments) {
+    constexpr size_t kMostNamed = 1000;  // each is looked for among the others
+    if (!from.is_dict()) fail("what follows ** must be a dict.");
+    if (from.as_dict().size() > kMostNamed) fail("a dict behind ** has more than 1,000 members.");
+    for (const auto& [key, value] : from.as_dict()) {
+      if (!key.is(Type::kString)) fail("the keys of a dict behind ** must be strings.");
+      const std::string& name = key.as_string();
+      if (arguments.find(SIZE_MAX, name) != nullptr) {
+        fail("the argument [" + name + "] is given twice.");
+      }
+      arguments.named.emplace_back(name, value);
+    }
+  }
+
   Arguments arguments_of(const Node& node, Scope& scope) {
     Arguments arguments;
     for (size_t i = 0; i < node.names.size(); ++i) {
       Value value = evaluate(node.parts[i + 1], scope);
-      if (node.names[i].empty()) {
+      const std::string& name = node.names[i];
+      if (name == "*") {
+        for (Value& item : items_of(value, steps_)) arguments.positional.push_back(std::move(item));
+      } else if (name == "**") {
+        add_named(value, arguments);
+      } else if (name.empty()) {
         arguments.positional.push_back(std::move(value));
       } else {
-        arguments.named.emplace_back(node.names[i], std::move(value));
+        arguments.named.emplace_back(name, std::move(value));
       }
     }
     return arguments;

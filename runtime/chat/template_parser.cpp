@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
@@ -170,6 +171,22 @@ class Parser : private ExpressionParser {
     }
   }
 
+  static bool uses(const Node& node, std::string_view name) {
+    if (node.kind == Kind::kName && node.text == name) return true;
+    return std::any_of(node.parts.begin(), node.parts.end(),
+                       [&](const Node& part) { return uses(part, name); });
+  }
+
+  // Arguments that are no parameters are taken by a macro that looks at them.
+  static Value taken_besides(const Node& macro) {
+    int64_t taken = 0;
+    for (const auto& [name, bit] : {std::pair("varargs", 1), std::pair("kwargs", 2)}) {
+      const bool own = std::find(macro.names.begin(), macro.names.end(), name) != macro.names.end();
+      if (!own && uses(macro.parts.front(), name)) taken += bit;
+    }
+    return Value::integer(taken);
+  }
+
   Node parse_macro(std::string name) {
     Node node = make(Kind::kMacro, {}, std::move(name));
     node.parts.emplace_back();
@@ -180,6 +197,7 @@ class Parser : private ExpressionParser {
     node.parts.front() = parse_body({"endmacro"});
     loops_ = loops;
     end_block("endmacro");
+    node.value = taken_besides(node);
     return node;
   }
 
@@ -193,6 +211,7 @@ class Parser : private ExpressionParser {
     need(Token::Kind::kBlockEnd);
     caller.parts.front() = parse_body({"endcall"});
     end_block("endcall");
+    caller.value = taken_besides(caller);
     node.parts = list_of(std::move(call), std::move(caller));
     return node;
   }

@@ -19,21 +19,23 @@ struct Node {
 
   enum class Kind : uint8_t {
     // Statements.
-    kBlock,     // parts in order
-    kText,      // text
-    kOutput,    // part 0
-    kIf,        // part 0: condition, 1: body, 2: else
-    kFor,       // part 0: target, 1: what to go through, 2: filter or kNothing, 3: body, 4: else
-    kSet,       // part 0: target, 1: value
-    kSetBlock,  // part 0: target, 1: body, 2: a filter of it or kNothing
-    kMacro,     // text: name, names: parameters, part 0: body, then defaults of the last parameters
+    kBlock,        // parts in order
+    kText,         // text
+    kOutput,       // part 0
+    kIf,           // part 0: condition, 1: body, 2: else
+    kFor,          // part 0: target, 1: what to go through, 2: filter or kNothing, 3: body, 4: else
+    kSet,          // part 0: target, 1: value
+    kSetBlock,     // part 0: target, 1: body, 2: a filter of it or kNothing
+    kMacro,        // text: name, names: parameters, part 0: body, then defaults of the last
+                   // parameters; value: whether the body uses varargs (1) and kwargs (2), added up
     kCallBlock,    // part 0: call, 1: macro "caller"
     kFilterBlock,  // part 0: filter of kBody, 1: body
     kWith,         // part 0: body, then targets and values in turn
     kBreak,
     kContinue,
     kNothing,
-    // Expressions. Arguments follow part 0; names holds theirs, "" for those by position.
+    // Expressions. Arguments follow part 0; names holds theirs, "" for those by position, "*" and
+    // "**" for a list and a dict of them.
     kLiteral,    // value
     kName,       // text
     kList,       // parts

@@ -126,12 +126,22 @@ Status Checkpoint::join_quantised() {
   return {};
 }
 
-Status Checkpoint::add_file(Result<MappedFile> opened) {
+Status Checkpoint::add_module(const FileStore& files, const std::string& folder) {
+  const std::string name = folder + "/" + kSingleName;
+  VKF_CHECK(check_inner_name(name, files.label()));
+  if (!files.has(name)) {
+    return not_found(message({"[", name, "] is missing in ", files.label(),
+                              "; the module's weights must be there as safetensors."}));
+  }
+  return add_file(files.open(name), folder + "/");
+}
+
+Status Checkpoint::add_file(Result<MappedFile> opened, const std::string& prefix) {
   if (!opened) return opened.error();
   VKF_ASSIGN(SafetensorsFile file, SafetensorsFile::parse(std::move(opened).value()));
   files_.push_back(std::move(file));
   for (const auto& [name, view] : files_.back().tensors()) {
-    entries_.emplace(name, Entry{&view, files_.size() - 1});
+    entries_.emplace(prefix + name, Entry{&view, files_.size() - 1});
   }
   return {};
 }

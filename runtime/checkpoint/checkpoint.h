@@ -26,6 +26,10 @@ class Checkpoint {
   // The same from a store; one that cannot list its files must have one of the two usual names.
   static Result<Checkpoint> open_store(const FileStore& files);
 
+  // Adds the tensors of model.safetensors in a folder of the model, a module of
+  // sentence-transformers, as "<folder>/<name>".
+  Status add_module(const FileStore& files, const std::string& folder);
+
   // The tensor of that name, or nullptr. Valid as long as the Checkpoint.
   const TensorView* find(const std::string& name) const;
   // All tensors, in name order.
@@ -44,7 +48,7 @@ class Checkpoint {
   Checkpoint() = default;
   static Result<Checkpoint> open_unguarded(const std::string& model_dir);
   Status add_store(const FileStore& files);
-  Status add_file(Result<MappedFile> file);
+  Status add_file(Result<MappedFile> file, const std::string& prefix = "");
   Status add_shards(const FileStore& files);
   Status join_quantised();
 

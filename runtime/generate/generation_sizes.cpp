@@ -55,10 +55,16 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
                                             const GenerateOptions& options, StepShape& shape) {
   const ModelFacts& facts = family.facts();
   GenerationInputs result;
+  if (facts.kind == ModelKind::kEncoder) {
+    return unsupported(message({"[generate] a ", facts.architecture,
+                                " has no decoder and generates nothing; use Session::run"}));
+  }
+  VKF_CHECK(check_input_names(family, inputs, InputUse::kGeneration));
   if (facts.kind == ModelKind::kDecoder) {
     const int64_t most = std::max(facts.max_source, generation_limit(facts, options));
     VKF_ASSIGN(TokenRows rows,
                token_rows(inputs, "input_ids", "attention_mask", {facts.source_vocab, most}));
+    VKF_CHECK(check_zero_types(inputs, rows));
     result.prompts = unpadded(rows);
     for (size_t i = 0; i < result.prompts.size(); ++i) {
       if (!result.prompts[i].empty()) continue;
@@ -69,14 +75,11 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
     shape.batch = rows.batch;
     return result;
   }
-  if (facts.kind == ModelKind::kEncoder) {
-    return unsupported(message({"[generate] a ", facts.architecture,
-                                " has no decoder and generates nothing; use Session::run"}));
-  }
   ForwardInputs source;
   if (facts.source == SourceKind::kTokens) {
     VKF_ASSIGN(TokenRows rows, token_rows(inputs, "input_ids", "attention_mask",
                                           {facts.source_vocab, facts.max_source}));
+    VKF_CHECK(check_zero_types(inputs, rows));
     shape.source = std::min(round_up(rows.tokens, kSourceBucket), facts.max_source);
     source.shape = {.batch = rows.batch, .source = shape.source};
     source.words =

@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "model/family_traits.h"
+#include "model/sentence_files.h"
 
 namespace vkformer {
 namespace {
@@ -12,8 +13,7 @@ namespace {
 constexpr uint64_t kChunkBytes = 32ull << 20;
 
 HeadKind head_of_info(const ModelFacts& facts) {
-  const bool sentence = facts.sentence.pooling != SentenceFacts::Pooling::kNone;
-  return sentence ? HeadKind::kSentence : facts.head;
+  return facts.sentence.pools() ? HeadKind::kSentence : facts.head;
 }
 
 ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
@@ -63,6 +63,16 @@ WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<Packe
   return layout;
 }
 
+// The family's rows, and those of sentence-transformers' modules, whose tensors are added.
+Result<WeightTable> weight_table_of(ModelFamily& family, const FileStore& files,
+                                    Checkpoint& checkpoint) {
+  VKF_CHECK(family.prepare(checkpoint));
+  VKF_ASSIGN(WeightTable table, family.weight_table(checkpoint));
+  VKF_CHECK(add_sentence_tensors(files, family.facts().sentence, checkpoint));
+  add_sentence_rows(family.facts().sentence, table);
+  return table;
+}
+
 }  // namespace
 
 Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileStore& files,
@@ -71,8 +81,7 @@ Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileSt
   model.precision = options.precision;
   VKF_ASSIGN(model.family, load_family(files));
   VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
-  VKF_CHECK(model.family->prepare(*model.checkpoint));
-  VKF_ASSIGN(WeightTable table, model.family->weight_table(*model.checkpoint));
+  VKF_ASSIGN(const WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
                                             most_weight_bytes(device, options)));
   model.layout = plan_chunks(device, model.weights);
@@ -123,8 +132,7 @@ Result<ModelInfo> read_model_info(const std::string& directory) {
   const auto files = make_directory_store(directory);
   VKF_ASSIGN(std::unique_ptr<ModelFamily> family, load_family(*files));
   VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(*files));
-  VKF_CHECK(family->prepare(checkpoint));
-  VKF_ASSIGN(WeightTable table, family->weight_table(checkpoint));
+  VKF_ASSIGN(const WeightTable table, weight_table_of(*family, *files, checkpoint));
   VKF_CHECK(resolve_weights(table, checkpoint, WeightFormat::kAsStored));
   return info_of(*family, checkpoint);
 }

@@ -33,6 +33,7 @@ class BigBirdForm : public EncoderForm {
  public:
   explicit BigBirdForm(BigBirdConfig config) : c_(std::move(config)) {}
 
+  std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Result<StackRun::Attend> begin_pass(ModelBuilder& builder, const StackConfig& stack,
                                       const ForwardShape& shape, TensorId mask) const override;
@@ -150,6 +151,13 @@ Status BigBirdForm::read_question(const TensorMap& inputs, ForwardInputs& result
   }
   result.words["question_penalty"] = float_words(penalty);
   return {};
+}
+
+std::vector<std::string> BigBirdForm::input_names() const {
+  std::vector<std::string> names;
+  for (int64_t l = 0; l < c_.layers; ++l) names.push_back("rand_blocks." + std::to_string(l));
+  if (c_.head == HeadKind::kSpans) names.emplace_back("question_lengths");
+  return names;
 }
 
 Status BigBirdForm::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {

@@ -63,7 +63,7 @@ Status read_stack(const JsonConfig& config, StackConfig& stack) {
 
 Result<std::unique_ptr<ModelFamily>> load_bloom(const ModelFiles& files) {
   const JsonConfig& config = files.config;
-  ModelFacts facts{.family = "bloom"};
+  ModelFacts facts{.family = "bloom", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "BloomForCausalLM", facts, block));
   VKF_CHECK(read_stack(config, block.stack));

@@ -44,6 +44,7 @@ class Gato : public ModelFamily {
   const GenerationFacts& generation() const override { return generation_; }
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
@@ -115,6 +116,10 @@ Result<WeightTable> Gato::weight_table(const Checkpoint&) const {
                    "patch_row_embeddings.weight", "patch_col_embeddings.weight",
                    "action_embedding"};
   return table;
+}
+
+std::vector<std::string> Gato::input_names() const {
+  return gato_input_names();
 }
 
 Status Gato::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {

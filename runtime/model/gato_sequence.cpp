@@ -228,6 +228,10 @@ std::vector<GatoSlot> gato_slots(const GatoSizes& s) {
   return slots;
 }
 
+std::vector<std::string> gato_input_names() {
+  return {kText, kPixels, kContinuous, kDiscrete, kActions};
+}
+
 Result<GatoSizes> read_gato_inputs(const GatoTokens& tokens, int64_t most, const TensorMap& inputs,
                                    FeedWords& words) {
   GatoReader reader(tokens, inputs);

@@ -59,6 +59,9 @@ struct GatoSlot {
 
 std::vector<GatoSlot> gato_slots(const GatoSizes& sizes);
 
+// The names of the tensors that read_gato_inputs reads.
+std::vector<std::string> gato_input_names();
+
 // Reads text_ids (B, S), pixel_values (B, steps, C, height, width), continuous_observations and
 // discrete_observations (B, steps, any), continuous_actions (B, acted steps, A), each of which may
 // be absent, into the words input_ids (tokens but for patches), token_ids and pixel_values. `most`

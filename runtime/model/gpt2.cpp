@@ -102,7 +102,7 @@ Result<std::unique_ptr<ModelFamily>> load_gpt2(const ModelFiles& files) {
     return unsupported(message({"[add_cross_attention] is true in ", config.where(),
                                 "; GPT-2 is supported without an encoder"}));
   }
-  ModelFacts facts{.family = "gpt2"};
+  ModelFacts facts{.family = "gpt2", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "GPT2LMHeadModel", facts, block));
   VKF_CHECK(read_gpt2_stack(config, block.stack));

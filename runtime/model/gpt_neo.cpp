@@ -85,7 +85,7 @@ Status read_stack(const JsonConfig& config, StackConfig& stack) {
 
 Result<std::unique_ptr<ModelFamily>> load_gpt_neo(const ModelFiles& files) {
   const JsonConfig& config = files.config;
-  ModelFacts facts{.family = "gpt_neo"};
+  ModelFacts facts{.family = "gpt_neo", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "GPTNeoForCausalLM", facts, block));
   VKF_CHECK(read_stack(config, block.stack));

@@ -68,23 +68,13 @@ Status read_stack(const JsonConfig& config, StackConfig& stack) {
   return {};
 }
 
-// The part of each head that turns: rope_parameters.partial_rotary_factor, or rotary_pct.
-Result<uint32_t> read_rotary_width(const JsonConfig& config, int64_t head) {
-  VKF_ASSIGN(double older, config.get_double_or("rotary_pct", 0.25));
-  VKF_ASSIGN(double part, rotary_scope(config).get_double_or("partial_rotary_factor", older));
-  if (!(part >= 0.0 && part <= 1.0)) {
-    return invalid_file(message({"[partial_rotary_factor] in ", config.where(), " is ", part,
-                                 ", but must lie between 0 and 1"}));
-  }
-  return static_cast<uint32_t>(std::floor(static_cast<double>(head) * part));
-}
-
 // Fills the stack's rotary positions; returns how many tokens they reach.
 Result<int64_t> read_positions(const JsonConfig& config, StackConfig& stack) {
   VKF_ASSIGN(int64_t positions,
              get_size_or(config, "max_position_embeddings", 2048, kMostPositions));
   RotarySetup rotary;
-  VKF_ASSIGN(rotary.width, read_rotary_width(config, stack.head()));
+  VKF_ASSIGN(const double older, config.get_double_or("rotary_pct", 0.25));
+  VKF_ASSIGN(rotary.width, read_rotary_width(config, stack.head(), older));
   VKF_ASSIGN(rotary.scaling,
              read_model_rotary(config, {.max_positions = positions}, "rotary_emb_base"));
   if (rotary.width == 0) return positions;
@@ -98,7 +88,7 @@ Result<int64_t> read_positions(const JsonConfig& config, StackConfig& stack) {
 
 Result<std::unique_ptr<ModelFamily>> load_gpt_neox(const ModelFiles& files) {
   const JsonConfig& config = files.config;
-  ModelFacts facts{.family = "gpt_neox"};
+  ModelFacts facts{.family = "gpt_neox", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "GPTNeoXForCausalLM", facts, block));
   VKF_CHECK(read_stack(config, block.stack));

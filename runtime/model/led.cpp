@@ -18,6 +18,7 @@ class Led : public EncoderDecoderFamily {
         form_(std::move(form)) {}
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
 
  protected:
@@ -74,6 +75,10 @@ Result<WeightTable> Led::weight_table(const Checkpoint& checkpoint) const {
   add_front_rows(table, block().decoder, facts().max_target);
   ignore_bart_copies(prefix_, table);
   return table;
+}
+
+std::vector<std::string> Led::input_names() const {
+  return form_.input_names();
 }
 
 Status Led::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {

@@ -135,13 +135,12 @@ Status read_stack(const JsonConfig& config, const LlamaDefaults& defaults, Stack
 
 Result<RotarySetup> read_rotary_setup(const JsonConfig& config, const StackConfig& stack,
                                       int64_t max_positions) {
-  RotarySetup setup{.width = static_cast<uint32_t>(stack.head())};
-  for (const JsonConfig& scope : {config, rotary_scope(config)}) {
-    VKF_ASSIGN(double part, scope.get_double_or("partial_rotary_factor", 1.0));
-    if (part != 1.0) {
-      return unsupported(message({"[partial_rotary_factor] in ", config.where(), " is ", part,
-                                  "; this family turns whole heads (1.0)"}));
-    }
+  RotarySetup setup;
+  VKF_ASSIGN(setup.width, read_rotary_width(config, stack.head(), 1.0));
+  if (setup.width == 0) {
+    return invalid_file(message({"[partial_rotary_factor] in ", config.where(),
+                                 " leaves no column of the heads, which are ", stack.head(),
+                                 " wide, with positions; it must leave at least 2"}));
   }
   VKF_ASSIGN(setup.scaling, read_model_rotary(config, {.max_positions = max_positions}));
   VKF_CHECK(check_rotary_scaling(setup.scaling, setup.width, config.where()));
@@ -250,7 +249,7 @@ using ReadRest = Status (*)(const JsonConfig& config, DecoderConfig& block);
 Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const LlamaDefaults& defaults,
                                           const Biases& biases, ReadRest read_rest) {
   const JsonConfig& config = files.config;
-  ModelFacts facts{.family = defaults.family};
+  ModelFacts facts{.family = defaults.family, .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, defaults.architecture, facts, block));
   VKF_CHECK(read_stack(config, defaults, block.stack));

@@ -9,6 +9,10 @@ Status ModelFamily::prepare(const Checkpoint&) {
   return {};
 }
 
+std::vector<std::string> ModelFamily::input_names() const {
+  return {};
+}
+
 Status ModelFamily::read_inputs(const TensorMap&, ForwardInputs&) const {
   return {};
 }

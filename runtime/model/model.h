@@ -13,6 +13,7 @@
 #include "checkpoint/file_store.h"
 #include "checkpoint/json_config.h"
 #include "model/model_builder.h"
+#include "ops/mean_pool.h"
 #include "vkformer/choices.h"
 #include "vkformer/generation.h"
 #include "vkformer/tensor.h"
@@ -39,8 +40,24 @@ struct GridFacts {
 
 // What sentence-transformers' files say of a model that embeds sentences.
 struct SentenceFacts {
-  enum class Pooling : uint8_t { kNone, kMean, kFirst } pooling = Pooling::kNone;
-  enum class Normalize : uint8_t { kNo, kYes } normalize = Normalize::kNo;
+  // Several ways: their vectors one behind the other, in this order, as one. None: no sentences.
+  std::vector<PoolKind> pooling;
+  // What is done to the pooled vector, in order: its length becomes 1, or a linear layer.
+  struct Step {
+    enum class Kind : uint8_t { kNormalize, kDense } kind = Kind::kNormalize;
+    // Of kDense. The layer's tensors are those of model.safetensors in the folder `module`; in a
+    // Checkpoint their names begin with "<module>/".
+    std::string module;
+    int64_t in = 0, out = 0;  // features
+    bool bias = true;
+    ActivationKind activation = ActivationKind::kNone;
+  };
+  std::vector<Step> steps;
+  // kNo: tokens of a prompt before a text are not pooled (`pooling_mask`).
+  enum class PoolsPrompt : uint8_t { kNo, kYes } pools_prompt = PoolsPrompt::kYes;
+
+  bool pools() const { return !pooling.empty(); }
+  bool normalizes() const;
 };
 
 // What sessions and users need to know of a model before any weight is read.
@@ -115,6 +132,7 @@ struct ForwardTaps {
   Tap hidden_states = Tap::kOff;  // [encoder_|decoder_]hidden_states.l
   Tap decoder_mask = Tap::kOff;   // feed decoder_key_mask
   Tap positions = Tap::kOff;      // feed position_ids where the model would count
+  Tap pooling_mask = Tap::kOff;   // feed pooling_mask, the tokens of a sentence embedding
 
   bool operator==(const ForwardTaps&) const = default;
 };
@@ -141,6 +159,7 @@ struct ForwardInputs {
   // Which optional feeds the graph shall have.
   ForwardTaps::Tap decoder_mask = ForwardTaps::Tap::kOff;
   ForwardTaps::Tap positions = ForwardTaps::Tap::kOff;
+  ForwardTaps::Tap pooling_mask = ForwardTaps::Tap::kOff;
 };
 
 // Capacities of a generation: what prompt and step graphs are recorded for.
@@ -199,11 +218,14 @@ class ModelFamily {
   // graph depends on. Called after the common reading, whose sizes and words are in `result`; in a
   // generation shape.source may be longer than the caller's rows, which then count as padded.
   virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
+  // The names that read_inputs looks up beside those that every model of its SourceKind takes; a
+  // tensor of another name is refused before.
+  virtual std::vector<std::string> input_names() const;
 
   // Full pass. Feeds (ModelBuilder::feed): input_ids, key_mask, position_ids, token_type_ids,
   // key_positions, the same of the decoder (decoder_input_ids, decoder_key_mask,
-  // decoder_position_ids), pixel_values, input_features. Outputs (mark_output): last_hidden_state
-  // (B,T,D), encoder_last_hidden_state (B,S,D), the head's, and the taps.
+  // decoder_position_ids), pooling_mask, pixel_values, input_features. Outputs (mark_output):
+  // last_hidden_state (B,T,D), encoder_last_hidden_state (B,S,D), the head's, and the taps.
   virtual Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                                const ForwardTaps& taps) const = 0;
   // What a generation does before its first step: the encoder, whose keys and values are cross_kv.l

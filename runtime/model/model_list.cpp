@@ -62,6 +62,19 @@ constexpr FamilyRow kFamilies[] = {
 #undef VKF_FAMILY
 };
 
+// Weights in another library's packing have other names and types than the family's own.
+Status refuse_quantized(const JsonConfig& config) {
+  const std::string key = "quantization_config";
+  if (!config.has(key)) return {};
+  const JsonConfig settings = config.object(key);
+  VKF_CHECK(settings.status());
+  VKF_ASSIGN(const std::string method, settings.get_string_or("quant_method", "an unnamed method"));
+  return unsupported(message(
+      {"[", key, "] in ", config.where(), " says that the weights are quantized by ", method,
+       ", which is not supported; take the model as it was before, and make it small with "
+       "`vkformer quantize` or --weights."}));
+}
+
 }  // namespace
 
 std::vector<std::string> family_names() {
@@ -85,7 +98,9 @@ Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& store) {
   VKF_ASSIGN(files.sentence, read_sentence_files(store));
   VKF_ASSIGN(std::string type, files.config.get_string("model_type"));
   for (const FamilyRow& row : kFamilies) {
-    if (type == row.model_type) return row.load(files);
+    if (type != row.model_type) continue;
+    VKF_CHECK(refuse_quantized(files.config));
+    return row.load(files);
   }
   std::string known;
   for (const std::string& name : family_names()) known += (known.empty() ? "" : ", ") + name;

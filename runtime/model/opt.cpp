@@ -49,16 +49,17 @@ void Opt::add_rows(const std::string& prefix, WeightTable& table) const {
   if (s.final_norm == StackConfig::FinalNorm::kYes) {
     table.rows.push_back(norm_row(s.rows + ".norm", base + "final_layer_norm", d));
   }
+  if (block().projection.empty()) return;
+  // OPT-350m: embeddings narrower than the layers.
+  const int64_t e = facts().width;
+  table.rows.push_back(plain_linear_row(block().embedding.projection, {base + "project_in"}, d, e));
+  table.rows.push_back(plain_linear_row(block().projection, {base + "project_out"}, e, d));
+  const std::vector<float> zeros(static_cast<size_t>(d), 0.0f);
+  table.rows.push_back(computed_row(block().embedding.zeros, zeros, 1, d));
 }
 
 // What changes the mathematics and is not done here.
-Status refuse_variants(const JsonConfig& config, int64_t width) {
-  VKF_ASSIGN(int64_t embedding, get_size_or(config, "word_embed_proj_dim", width, kMostWidth));
-  if (embedding != width) {
-    return unsupported(message(
-        {"[word_embed_proj_dim] in ", config.where(), " is ", embedding, " and hidden_size ", width,
-         "; embeddings of another width than the layers (OPT-350m) are not supported"}));
-  }
+Status refuse_variants(const JsonConfig& config) {
   VKF_ASSIGN(bool affine, config.get_bool_or("layer_norm_elementwise_affine", true));
   if (affine) return {};
   return unsupported(message({"[layer_norm_elementwise_affine] is false in ", config.where(),
@@ -78,14 +79,14 @@ Status read_stack(const JsonConfig& config, StackConfig& stack) {
   VKF_ASSIGN(bool removed, config.get_bool_or("_remove_final_layer_norm", false));
   stack.order = before ? StackConfig::Order::kPre : StackConfig::Order::kPost;
   if (before && !removed) stack.final_norm = StackConfig::FinalNorm::kYes;
-  return refuse_variants(config, stack.width);
+  return refuse_variants(config);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_opt(const ModelFiles& files) {
   const JsonConfig& config = files.config;
-  ModelFacts facts{.family = "opt"};
+  ModelFacts facts{.family = "opt", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "OPTForCausalLM", facts, block));
   VKF_CHECK(read_stack(config, block.stack));
@@ -93,6 +94,12 @@ Result<std::unique_ptr<ModelFamily>> load_opt(const ModelFiles& files) {
   VKF_ASSIGN(int64_t positions,
              get_size_or(config, "max_position_embeddings", 2048, kMostPositions));
   set_decoder_facts(block, vocabulary, positions, facts);
+  VKF_ASSIGN(facts.width, get_size_or(config, "word_embed_proj_dim", facts.width, kMostWidth));
+  if (facts.width != block.stack.width) {
+    block.embedding.projection = "embedding.projection";
+    block.embedding.zeros = "embedding.zeros";
+    block.projection = "decoder.projection";
+  }
   facts.source_tokens.positions = TokenFacts::Positions::kFromMask;
   facts.target_tokens = facts.source_tokens;
   block.embedding.positions = "positions";

@@ -10,6 +10,7 @@
 #include "model/blocks/text_embedding.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
+#include "model/mask_input.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "ops/gather_rows.h"
@@ -59,6 +60,7 @@ class Perceiver : public ModelFamily {
   const ModelFacts& facts() const override { return facts_; }
   const GenerationFacts& generation() const override { return generation_; }
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
@@ -185,6 +187,15 @@ Status Perceiver::read_pixels(const Tensor& tensor, ForwardInputs& result) const
   return {};
 }
 
+std::vector<std::string> Perceiver::input_names() const {
+  std::vector<std::string> names = {"attention_mask", "inputs"};
+  if (config_.front == Front::kText) names.emplace_back("input_ids");
+  if (config_.front != Front::kText && config_.front != Front::kArrays) {
+    names.emplace_back("pixel_values");
+  }
+  return names;
+}
+
 Status Perceiver::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {
   const char* other = config_.front == Front::kText ? "input_ids" : "pixel_values";
   auto found = inputs.find("inputs");
@@ -212,8 +223,7 @@ Status Perceiver::read_inputs(const TensorMap& inputs, ForwardInputs& result) co
           message({"[attention_mask] has shape ", shape_text(mask->second.shape),
                    ", but the inputs have ", shape_text({batch, tokens})}));
     }
-    VKF_ASSIGN(const std::vector<int64_t> values, mask->second.to_ints());
-    for (size_t i = 0; i < kept.size(); ++i) kept[i] = values[i] != 0 ? 1 : 0;
+    VKF_ASSIGN(kept, mask_flags("attention_mask", mask->second));
   }
   result.words["key_mask"] = pack_key_mask(kept, batch, tokens);
   return {};

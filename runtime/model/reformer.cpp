@@ -38,6 +38,7 @@ class Reformer : public ModelFamily {
   const GenerationFacts& generation() const override { return generation_; }
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
@@ -204,6 +205,14 @@ Result<int64_t> Reformer::padded_length(int64_t tokens) const {
   return invalid_argument(message(
       {"[input_ids] has ", tokens, " tokens a row, which whole chunks make ", padded,
        ", but this model has positions for ", facts_.max_source, "; shorten or split the input"}));
+}
+
+std::vector<std::string> Reformer::input_names() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < config_.kinds.size(); ++i) {
+    if (config_.kinds[i] == Kind::kLsh) names.push_back("lsh_rotations." + std::to_string(i));
+  }
+  return names;
 }
 
 Status Reformer::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {

@@ -11,6 +11,7 @@
 #include "model/blocks/text_embedding.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
+#include "model/mask_input.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "weights/read_floats.h"
@@ -160,7 +161,7 @@ Result<WeightTable> RnnAttention::weight_table(const Checkpoint&) const {
 Status check_decoder_mask(const TensorMap& inputs) {
   const auto found = inputs.find("decoder_attention_mask");
   if (found == inputs.end() || found->second.shape.size() != 2) return {};
-  VKF_ASSIGN(const std::vector<int64_t> mask, found->second.to_ints());
+  VKF_ASSIGN(const std::vector<uint8_t> mask, mask_flags(found->first, found->second));
   const int64_t tokens = found->second.shape[1];
   for (size_t i = 1; i < mask.size(); ++i) {
     if (static_cast<int64_t>(i) % tokens == 0 || mask[i] == 0 || mask[i - 1] != 0) continue;

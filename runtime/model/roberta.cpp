@@ -1,5 +1,5 @@
-// RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2019): BERT whose positions begin
-// behind the pad token's, with its own heads.
+// RoBERTa (Liu et al., 2019), XLM-RoBERTa (Conneau et al., 2019) and CamemBERT (Martin et al.,
+// 2019): BERT whose positions begin behind the pad token's, with its own heads.
 #include "model/blocks/bert_layers.h"
 #include "model/family_list.h"
 
@@ -21,9 +21,11 @@ BertNames roberta_names(int64_t layers) {
 
 Result<std::unique_ptr<ModelFamily>> load_roberta(const ModelFiles& files) {
   VKF_ASSIGN(std::string type, files.config.get_string("model_type"));
-  const bool xlm = type == "xlm-roberta";
-  VKF_ASSIGN(BertConfig bert, read_bert_config(files, {.vocab = xlm ? 30522 : 50265},
-                                               xlm ? "XLMRobertaModel" : "RobertaModel"));
+  const bool roberta = type == "roberta";
+  const char* base = roberta               ? "RobertaModel"
+                     : type == "camembert" ? "CamembertModel"
+                                           : "XLMRobertaModel";
+  VKF_ASSIGN(BertConfig bert, read_bert_config(files, {.vocab = roberta ? 50265 : 30522}, base));
   VKF_CHECK(read_positions_behind_pad(files.config, bert));
   bert.names = roberta_names(bert.block.stack.layers);
   add_roberta_head(bert);

@@ -84,6 +84,17 @@ Result<RotaryScaling> read_model_rotary(const JsonConfig& config, const RotaryDe
   return read_rotary(scope, filled);
 }
 
+Result<uint32_t> read_rotary_width(const JsonConfig& config, int64_t head, double fallback) {
+  const std::string key = "partial_rotary_factor";
+  VKF_ASSIGN(const double older, config.get_double_or(key, fallback));
+  VKF_ASSIGN(const double part, rotary_scope(config).get_double_or(key, older));
+  if (!(part >= 0.0 && part <= 1.0)) {
+    return invalid_file(message(
+        {"[", key, "] in ", config.where(), " is ", part, ", but must lie between 0 and 1"}));
+  }
+  return static_cast<uint32_t>(std::floor(static_cast<double>(head) * part));
+}
+
 Status check_rotary_scaling(const RotaryScaling& scaling, int64_t rotary_width,
                             const std::string& where) {
   // A context of one token and one beyond any training: both sets of longrope's divisors.

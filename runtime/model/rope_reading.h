@@ -28,6 +28,10 @@ Result<RotaryScaling> read_rotary(const JsonConfig& scope, const RotaryDefaults&
 Result<RotaryScaling> read_model_rotary(const JsonConfig& config, const RotaryDefaults& defaults,
                                         const std::string& theta_key = "rope_theta");
 
+// The first columns of each head (`head` wide) that are rotated: partial_rotary_factor of
+// rotary_scope or of the configuration, else `fallback`, times the head's width.
+Result<uint32_t> read_rotary_width(const JsonConfig& config, int64_t head, double fallback);
+
 // Success if a table of rotary width r can be made of the parameters, for contexts of any length.
 Status check_rotary_scaling(const RotaryScaling& scaling, int64_t rotary_width,
                             const std::string& where);

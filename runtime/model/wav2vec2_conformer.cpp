@@ -6,6 +6,7 @@
 #include "model/blocks/picture_layers.h"
 #include "model/blocks/relative_attention.h"
 #include "model/family_list.h"
+#include "model/mask_input.h"
 #include "model/wav2vec2_conformer_config.h"
 #include "model/weight_rows.h"
 #include "ops/activation.h"
@@ -37,6 +38,7 @@ class Wav2Vec2Conformer : public ModelFamily {
   const GenerationFacts& generation() const override { return generation_; }
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
@@ -222,14 +224,13 @@ Status Wav2Vec2Conformer::read_mask(const Tensor& mask, int64_t samples,
     return invalid_argument(message({"[attention_mask] has shape ", shape_text(mask.shape),
                                      ", but [input_values] has ", shape_text({batch, samples})}));
   }
-  VKF_ASSIGN(const std::vector<int64_t> values, mask.to_ints());
+  VKF_ASSIGN(const std::vector<uint8_t> values, mask_flags("attention_mask", mask));
   std::vector<uint8_t> kept(static_cast<size_t>(batch * frames), 0);
   std::vector<uint32_t> rows(kept.size(), ~0u);
   bool masked = false;
   for (int64_t b = 0; b < batch; ++b) {
     int64_t length = 0;
-    for (int64_t i = 0; i < samples; ++i)
-      length += values[static_cast<size_t>(b * samples + i)] != 0;
+    for (int64_t i = 0; i < samples; ++i) length += values[static_cast<size_t>(b * samples + i)];
     const int64_t own = frames_of(length);
     if (own < 1) {
       return invalid_argument(
@@ -247,6 +248,10 @@ Status Wav2Vec2Conformer::read_mask(const Tensor& mask, int64_t samples,
   result.words["kept_frames"] = std::move(rows);
   result.shape.more[kMasked] = 1;
   return {};
+}
+
+std::vector<std::string> Wav2Vec2Conformer::input_names() const {
+  return {"attention_mask", "input_values"};
 }
 
 Status Wav2Vec2Conformer::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {

@@ -7,14 +7,18 @@
 namespace vkformer {
 
 // mean_pool (Row-wise operators)
-// attributes: `normalize` (false)
+// attributes: `normalize` (false), `kind` ("mean"; "max", "last", "weighted_mean",
+//             "mean_sqrt_length")
 // inputs:     X (B, T, D); optional mask (B, T)
 // outputs:    Y (B, D)
-// computes:   mean over the kept tokens, zeros without any; then divided by max(length, 1e-12) if
-//             `normalize`
+// computes:   mean over the kept tokens, their maximum, the last one, the mean with token t
+//             weighing t + 1, or the sum divided by the root of their number; zeros without any;
+//             then divided by max(length, 1e-12) if `normalize`
 Result<PreparedOperator> prepare_mean_pool(const OperatorArguments& arguments) {
-  VKF_CHECK(arguments.check_names({"X", "mask"}, {"normalize"}));
+  VKF_CHECK(arguments.check_names({"X", "mask"}, {"normalize", "kind"}));
   VKF_ASSIGN(const bool normalize, arguments.attributes().get_bool_or("normalize", false));
+  VKF_ASSIGN(const std::string kind, arguments.attributes().get_string_or("kind", "mean"));
+  VKF_ASSIGN(const PoolKind pool, pool_kind_from_name(kind));
   VKF_ASSIGN(Tensor x, arguments.floats("X"));
   if (x.shape.size() != 3) {
     return arguments.error("X has shape " + shape_text(x.shape) +
@@ -28,8 +32,8 @@ Result<PreparedOperator> prepare_mean_pool(const OperatorArguments& arguments) {
     VKF_ASSIGN(const std::vector<uint32_t> words, packed_mask(arguments, "mask", {batch, tokens}));
     mask_id = op.bind("mask", words_tensor(words, {batch, (tokens + 31) / 32}));
   }
-  const MeanPoolAttrs attrs{normalize ? MeanPoolAttrs::Normalize::kOn
-                                      : MeanPoolAttrs::Normalize::kOff};
+  const MeanPoolAttrs attrs{
+      pool, normalize ? MeanPoolAttrs::Normalize::kOn : MeanPoolAttrs::Normalize::kOff};
   VKF_ASSIGN(const TensorId y, add_mean_pool(op.graph, op.bind("X", std::move(x)), mask_id, attrs));
   op.name_output(y, "Y");
   return op;

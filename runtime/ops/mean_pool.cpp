@@ -6,6 +6,21 @@
 #include "params/rowwise.h"
 
 namespace vkformer {
+namespace {
+
+// By number.
+constexpr const char* kKindNames[] = {"mean", "max", "last", "weighted_mean", "mean_sqrt_length"};
+
+}  // namespace
+
+Result<PoolKind> pool_kind_from_name(std::string_view name) {
+  for (uint32_t i = 0; i < std::size(kKindNames); ++i) {
+    if (name == kKindNames[i]) return static_cast<PoolKind>(i);
+  }
+  return op_error(OpId::k_mean_pool,
+                  message({"kind is '", name,
+                           "', but must be mean, max, last, weighted_mean or mean_sqrt_length."}));
+}
 
 Result<TensorDesc> check_mean_pool(const TensorDesc& x) {
   VKF_CHECK(check_floats(OpId::k_mean_pool, "x", x, 3));
@@ -28,7 +43,11 @@ Result<TensorId> add_mean_pool(Graph& graph, TensorId x, TensorId mask, MeanPool
   VKF_ASSIGN(TensorDesc out, check_mean_pool(graph.tensor(x)));
   if (mask != kNoTensor) VKF_CHECK(check_mean_pool_mask(graph.tensor(x), graph.tensor(mask)));
   const bool normalize = attrs.normalize == MeanPoolAttrs::Normalize::kOn;
-  Node node = make_node(OpId::k_mean_pool, attrs, normalize ? "normalize=on" : "normalize=off");
+  const auto kind = static_cast<size_t>(attrs.kind);
+  if (kind >= std::size(kKindNames)) return internal_error("[mean_pool] has no kernel for first");
+  const std::string words = normalize ? "normalize=on" : "normalize=off";
+  Node node = make_node(OpId::k_mean_pool, attrs,
+                        kind == 0 ? words : "kind=" + std::string(kKindNames[kind]) + " " + words);
   node.inputs = {x, mask};
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -40,8 +59,10 @@ struct PassBuffers {
 };
 
 void add_pass(LowerContext& context, const Node& node, const PassBuffers& buffers,
-              const MeanPoolParams& params, uint32_t lanes, uint32_t columns) {
+              const MeanPoolParams& params, const MeanPoolConstants& constants) {
   const bool masked = buffers.mask != kNoTensor;
+  MeanPoolConstants all = constants;
+  all.has_mask = masked;
   Dispatch d =
       make_dispatch(node, context.caps.subgroup() ? KernelId::mean_pool_row__f32_none_f32_subgroup
                                                   : KernelId::mean_pool_row__f32_none_f32);
@@ -49,7 +70,7 @@ void add_pass(LowerContext& context, const Node& node, const PassBuffers& buffer
                 {masked ? buffers.mask : buffers.x, Access::kRead},
                 {buffers.y, Access::kWrite}};
   d.set_push(params);
-  d.set_constants(MeanPoolConstants{.local_size = lanes, .has_mask = masked, .columns = columns});
+  d.set_constants(all);
   set_row_groups(context, d, params.batch, 1);
   d.groups[2] = std::max(1u, (params.width + params.span - 1) / std::max(1u, params.span));
   const double outputs = static_cast<double>(params.batch) * params.width;
@@ -60,7 +81,7 @@ void add_pass(LowerContext& context, const Node& node, const PassBuffers& buffer
 
 }  // namespace
 
-// Means first, each invocation some columns, so that its rounds are the tokens alone; then, as
+// Pooled first, each invocation some columns, so that its rounds are the tokens alone; then, as
 // means of one token, their lengths. A software device goes through the tokens for several columns
 // at once; a GPU would rather have more invocations.
 Status lower_mean_pool(LowerContext& context, const Node& node) {
@@ -74,17 +95,19 @@ Status lower_mean_pool(LowerContext& context, const Node& node) {
                                 kMostSoftwareIterations / 2, "; pool parts of the row"}));
   }
   const uint32_t lanes = row_local_size(context.caps, params.width);
-  const bool normalize = attrs_of<MeanPoolAttrs>(node).normalize == MeanPoolAttrs::Normalize::kOn;
+  const MeanPoolAttrs& attrs = attrs_of<MeanPoolAttrs>(node);
+  const bool normalize = attrs.normalize == MeanPoolAttrs::Normalize::kOn;
   uint32_t means = node.outputs[0];
   if (normalize) means = context.add_scratch("mean_pool.means", 4ull * params.batch * params.width);
   const uint32_t columns = context.caps.device_class == DeviceClass::kSoftware ? 8 : 1;
   params.span = lanes * columns;
-  add_pass(context, node, {node.inputs[0], node.inputs[1], means}, params, lanes, columns);
+  add_pass(context, node, {node.inputs[0], node.inputs[1], means}, params,
+           {.local_size = lanes, .columns = columns, .kind = static_cast<uint32_t>(attrs.kind)});
   if (!normalize) return {};
   params.tokens = 1;
   params.normalize = 1;
   params.span = params.width;
-  add_pass(context, node, {means, kNoTensor, node.outputs[0]}, params, lanes, 1);
+  add_pass(context, node, {means, kNoTensor, node.outputs[0]}, params, {.local_size = lanes});
   return {};
 }
 

@@ -1,15 +1,32 @@
-// mean_pool: y = mean of x over the kept tokens, zeros where none is kept; then, if asked, y
-// divided by max(|y|, 1e-12) (Reimers and Gurevych, 2019). Tokens left out are not read, even NaN
-// ones.
+// mean_pool: y = mean of x over the kept tokens, or another vector of them (PoolKind), zeros where
+// none is kept; then, if asked, y divided by max(|y|, 1e-12) (Reimers and Gurevych, 2019). Tokens
+// left out are not read, even NaN ones.
 //
 //   x (B, T, D), mask (B, ceil(T/32)) words -> y (B, D)
 #pragma once
+
+#include <string_view>
 
 #include "ops/op.h"
 
 namespace vkformer {
 
+// The numbers that shaders/mean_pool.comp switches on; kFirst, the token at 0 whether it is kept or
+// not, needs no kernel.
+enum class PoolKind : uint32_t {
+  kMean = 0,
+  kMax = 1,             // column by column; a NaN wins
+  kLast = 2,            // the last kept token
+  kWeightedMean = 3,    // token t (from 0) weighs t + 1
+  kMeanSqrtLength = 4,  // sum / sqrt(number of kept tokens)
+  kFirst = 5,
+};
+
+// "mean", "max", "last", "weighted_mean", "mean_sqrt_length"; an error names them.
+Result<PoolKind> pool_kind_from_name(std::string_view name);
+
 struct MeanPoolAttrs {
+  PoolKind kind = PoolKind::kMean;  // not kFirst
   enum class Normalize : uint8_t { kOff, kOn } normalize = Normalize::kOff;
 };
 

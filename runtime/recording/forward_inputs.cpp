@@ -1,8 +1,12 @@
 #include "recording/forward_inputs.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/message.h"
+#include "base/nearest_name.h"
+#include "model/mask_input.h"
+#include "ops/score_terms.h"
 
 namespace vkformer {
 namespace {
@@ -158,7 +162,85 @@ Result<ForwardInputs> read_grid(const ModelFacts& facts, const TensorMap& inputs
   return result;
 }
 
+// The tokens of a sentence embedding, in rows as wide as the family made them.
+Status read_pooling_mask(const TensorMap& inputs, ForwardInputs& result) {
+  const std::string name = "pooling_mask";
+  const auto found = inputs.find(name);
+  if (found == inputs.end()) return {};
+  const Shape& ids = inputs.at("input_ids").shape;
+  if (found->second.shape != ids) {
+    return invalid_argument(message({"[", name, "] has shape ", shape_text(found->second.shape),
+                                     ", but input_ids has ", shape_text(ids), "."}));
+  }
+  VKF_ASSIGN(const std::vector<uint8_t> flags, mask_flags(name, found->second));
+  const int64_t tokens = result.shape.source;
+  std::vector<uint8_t> rows(static_cast<size_t>(ids[0] * tokens), 0);
+  for (int64_t b = 0; b < ids[0]; ++b) {
+    std::copy_n(flags.begin() + b * ids[1], ids[1], rows.begin() + b * tokens);
+  }
+  result.words[name] = pack_key_mask(rows, ids[0], tokens);
+  result.pooling_mask = Tap::kOn;
+  return {};
+}
+
+// Sorted.
+std::vector<std::string> known_inputs(const ModelFamily& family, InputUse use) {
+  const ModelFacts& facts = family.facts();
+  std::vector<std::string> known = family.input_names();
+  switch (facts.source) {
+    case SourceKind::kTokens:
+      known.insert(known.end(), {"input_ids", "attention_mask", "token_type_ids"});
+      if (use == InputUse::kPass) known.emplace_back("position_ids");
+      break;
+    case SourceKind::kPictures:
+      known.emplace_back("pixel_values");
+      break;
+    case SourceKind::kFeatures:
+      known.emplace_back("input_features");
+      break;
+    case SourceKind::kArrays:
+      break;
+  }
+  if (use == InputUse::kPass && facts.sentence.pools()) known.emplace_back("pooling_mask");
+  if (use == InputUse::kPass && facts.kind == ModelKind::kEncoderDecoder) {
+    known.insert(known.end(), {"decoder_input_ids", "decoder_attention_mask"});
+  }
+  std::sort(known.begin(), known.end());
+  return known;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
 }  // namespace
+
+Status check_input_names(const ModelFamily& family, const TensorMap& inputs, InputUse use) {
+  const std::vector<std::string> known = known_inputs(family, use);
+  for (const auto& [name, tensor] : inputs) {
+    if (std::binary_search(known.begin(), known.end(), name)) continue;
+    return invalid_argument(message(
+        {"[", name, "] is not an input of a ", (use == InputUse::kPass ? "pass" : "generation"),
+         " of ", family.facts().architecture, "; the nearest is ", nearest_name(name, known),
+         ". Its inputs are ", listed(known), "."}));
+  }
+  return {};
+}
+
+Status check_zero_types(const TensorMap& inputs, const TokenRows& rows) {
+  const std::string name = "token_type_ids";
+  if (inputs.count(name) == 0) return {};
+  VKF_ASSIGN(const std::vector<int64_t> given, matching_ints(inputs, name, rows));
+  for (const int64_t value : given) {
+    if (value == 0) continue;
+    return invalid_argument(message({"[", name, "] holds ", value,
+                                     ", but a generation takes no token types; omit the tensor "
+                                     "or give zeros."}));
+  }
+  return {};
+}
 
 FeedWords token_words(const TokenRows& rows, const TokenFacts& facts, const std::string& prefix) {
   FeedWords words;
@@ -191,13 +273,22 @@ Result<ForwardInputs> read_source(const ModelFacts& facts, const TensorMap& inpu
 Result<ForwardInputs> read_forward_inputs(const ModelFamily& family, const TensorMap& inputs,
                                           RunOptions::LongInputs long_inputs) {
   const ModelFacts& facts = family.facts();
-  VKF_ASSIGN(ForwardInputs result, read_source(facts, inputs, long_inputs));
-  VKF_CHECK(family.read_inputs(inputs, result));
-  if (inputs.count("decoder_input_ids") == 0) return result;
-  if (facts.kind != ModelKind::kEncoderDecoder) {
+  const bool has_target = inputs.count("decoder_input_ids") != 0;
+  if (has_target && facts.kind != ModelKind::kEncoderDecoder) {
     return invalid_argument(message({"[decoder_input_ids] was given, but a ", facts.architecture,
                                      " has no decoder beside its one stack; pass input_ids"}));
   }
+  VKF_CHECK(check_input_names(family, inputs, InputUse::kPass));
+  if (!has_target && inputs.count("decoder_attention_mask") != 0) {
+    return invalid_argument(
+        "[decoder_attention_mask] was given without decoder_input_ids, which it masks; give both "
+        "or "
+        "neither.");
+  }
+  VKF_ASSIGN(ForwardInputs result, read_source(facts, inputs, long_inputs));
+  VKF_CHECK(family.read_inputs(inputs, result));
+  VKF_CHECK(read_pooling_mask(inputs, result));
+  if (!has_target) return result;
   VKF_ASSIGN(TokenRows target, token_rows(inputs, "decoder_input_ids", "decoder_attention_mask",
                                           {facts.target_vocab, facts.max_target}));
   if (target.batch != result.shape.batch) {

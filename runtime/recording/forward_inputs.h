@@ -9,10 +9,15 @@
 
 namespace vkformer {
 
+// What tensors are given for: one pass, or a generation, which makes its own positions and target.
+enum class InputUse : uint8_t { kPass, kGeneration };
+// An error for a tensor whose name the model does not take; it names the nearest one.
+Status check_input_names(const ModelFamily& family, const TensorMap& inputs, InputUse use);
+
 // What the model's encoder, or a model that is one stack, reads: input_ids, attention_mask,
 // token_type_ids, position_ids (B,S); pixel_values (B,C,H,W); input_features (B,mel,frames);
 // nothing where the family reads its own arrays (ModelFamily::read_inputs, which callers ask next).
-// Tensors of other names are not looked at.
+// Tensors of other names are not looked at: check_input_names comes first.
 Result<ForwardInputs> read_source(
     const ModelFacts& facts, const TensorMap& inputs,
     RunOptions::LongInputs long_inputs = RunOptions::LongInputs::kRefuse);
@@ -21,6 +26,10 @@ Result<ForwardInputs> read_source(
 Result<ForwardInputs> read_forward_inputs(
     const ModelFamily& family, const TensorMap& inputs,
     RunOptions::LongInputs long_inputs = RunOptions::LongInputs::kRefuse);
+
+// Token types of a generation, which has none: zeros, as tokenizers give them, are as good as no
+// token_type_ids at all.
+Status check_zero_types(const TensorMap& inputs, const TokenRows& rows);
 
 // The words of token rows: `prefix`input_ids, `prefix`key_mask, and the positions and key_positions
 // that follow from them.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "model/mask_input.h"
 #include "ops/score_terms.h"
 
 namespace vkformer {
@@ -63,8 +64,7 @@ Result<TokenRows> token_rows(const TensorMap& inputs, const std::string& name,
     return invalid_argument(message({"[", mask_name, "] has shape ", shape_text(mask->second.shape),
                                      ", but ", name, " has ", shape_text(tensor.shape)}));
   }
-  VKF_ASSIGN(std::vector<int64_t> values, mask->second.to_ints());
-  for (size_t i = 0; i < values.size(); ++i) rows.allowed[i] = values[i] != 0 ? 1 : 0;
+  VKF_ASSIGN(rows.allowed, mask_flags(mask_name, mask->second));
   rows.masked = true;
   return rows;
 }

@@ -22,7 +22,8 @@ struct TokenRows {
   TokenRows padded(int64_t to_tokens, int64_t pad) const;
 };
 
-// From `<name>` (B,T) and the optional mask tensor; ids must lie in [0, vocab), T in [1, most].
+// From `<name>` (B,T) and the optional mask tensor, which holds 0 and 1; ids must lie in [0,
+// vocab), T in [1, most].
 struct TokenLimits {
   int64_t vocab = 0;
   int64_t most = 0;  // tokens

@@ -147,6 +147,7 @@ Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
     key.taps.raw_scores = ForwardTaps::Tap::kOn;
   key.taps.decoder_mask = read.decoder_mask;
   key.taps.positions = read.positions;
+  key.taps.pooling_mask = read.pooling_mask;
   return forward_pass(key);
 }
 

@@ -88,6 +88,7 @@ Result<std::vector<SizedGraph>> forward_graph(const ModelFamily& family,
   ForwardTaps taps;
   taps.decoder_mask = read.decoder_mask;
   taps.positions = read.positions;
+  taps.pooling_mask = read.pooling_mask;
   VKF_CHECK(family.build_forward(builder, read.shape, taps));
   graphs[0].host = forward_access(builder, {});
   return graphs;

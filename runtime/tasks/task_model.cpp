@@ -125,6 +125,7 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
   VKF_CHECK(load_processors(*made, files));
   VKF_ASSIGN(const JsonConfig sentence, optional_config(files, "sentence_bert_config.json"));
   VKF_ASSIGN(made->sentence_tokens, sentence.get_int_or("max_seq_length", 0));
+  VKF_ASSIGN(made->sentence_config, optional_config(files, "config_sentence_transformers.json"));
   if (task == TaskKind::kFillMask) {
     VKF_ASSIGN(made->mask_token, find_mask_token(*made, files));
   }

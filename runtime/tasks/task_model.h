@@ -24,6 +24,7 @@ struct TaskModel {
   JsonConfig generation_config;                      // generation_config.json, or without keys
   std::string mask_token;                            // of fill-mask
   int64_t sentence_tokens = 0;                       // of embed: most tokens of a text, or 0
+  JsonConfig sentence_config;  // config_sentence_transformers.json, or without keys
   // The tokens as grammars see them, made when the first one comes, and which of them end a text.
   std::optional<GrammarVocabulary> grammar_vocabulary;
   std::vector<TokenId> grammar_ends;

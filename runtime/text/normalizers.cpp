@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
+#include "base/message.h"
 #include "text/bert_text.h"
 #include "text/byte_level.h"
 #include "text/precompiled.h"
@@ -26,7 +28,11 @@ class SequenceNormalizer final : public TextNormalizer {
   }
 
   Status apply(AlignedText& text) const override {
-    for (const auto& step : steps_) VKF_CHECK(step->apply(text));
+    for (const auto& step : steps_) {
+      const size_t before = text.size();
+      VKF_CHECK(step->apply(text));
+      VKF_CHECK(check_growth(before, text.size()));
+    }
     return {};
   }
 
@@ -125,7 +131,12 @@ class ReplaceNormalizer final : public TextNormalizer {
       return {};
     }
     VKF_ASSIGN(const auto found, pattern_.find_all(text.chars()));
-    if (!found.empty()) text.replace_ranges(found, content_);
+    if (found.empty()) return {};
+    size_t kept = text.size();
+    for (const CharSpan& range : found) kept -= range.end - range.begin;
+    // Both factors are below 2^32.
+    VKF_CHECK(check_growth(text.size(), kept + found.size() * content_.size()));
+    text.replace_ranges(found, content_);
     return {};
   }
 
@@ -144,6 +155,7 @@ class PrependNormalizer final : public TextNormalizer {
   }
 
   Status apply(AlignedText& text) const override {
+    VKF_CHECK(check_growth(text.size(), text.size() + content_.size()));
     text.prepend(content_);
     return {};
   }
@@ -170,6 +182,14 @@ constexpr std::array<TypeRow<NormalizerPtr>, 14> kNormalizers = {{
 }};
 
 }  // namespace
+
+Status check_growth(size_t before, size_t after) {
+  if (after <= std::max(before, kMostNormalized)) return {};
+  return invalid_argument(
+      message({"[normalizer] A step makes ", after, " characters of a text of ", before,
+               ", but a text that is made longer may have at most ", kMostNormalized,
+               "; encode a shorter text, or look at the normalizer of tokenizer.json."}));
+}
 
 void lower_case(AlignedText& text) {
   const auto lower_ascii = [](char32_t c) { return c + (c - U'A' < 26 ? 0x20u : 0u); };

@@ -171,6 +171,7 @@ class PrecompiledNormalizer final : public TextNormalizer {
       const size_t end = grapheme_end(chars, at);
       VKF_ASSIGN(const bool whole, replace(chars.substr(at, end - at), changes));
       modified = modified || whole;
+      VKF_CHECK(check_growth(chars.size(), changes.size()));
       for (size_t i = at; i < end && !whole; ++i) {
         bool replaced = false;
         if (end - at > 1) {

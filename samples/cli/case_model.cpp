@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "case_command.h"
+#include "command_line.h"
 #include "files.h"
 #include "vkformer/session.h"
 
@@ -100,6 +101,9 @@ Result<GenerateOptions> generation_of_case(const Json& settings) {
 
 namespace {
 
+// What the names of a decoder's prompts begin with, beside the inputs of a pass.
+constexpr const char* kPrompts = "generate.";
+
 // What generation starts from: a decoder's prompts, or an encoder's inputs.
 struct Start {
   TensorMap inputs;
@@ -135,7 +139,7 @@ Status read_prompt_rows(Start& start) {
 
 Result<Start> generation_start(const TensorMap& inputs) {
   Start start;
-  const std::string prefix = "generate.";
+  const std::string prefix = kPrompts;
   const bool prompts = inputs.contains(prefix + "input_ids");
   for (const auto& [name, tensor] : inputs) {
     if (prompts && name.starts_with(prefix)) {
@@ -183,9 +187,10 @@ Status add_generation(Session& session, const TensorMap& inputs, const Json& set
   outputs["greedy_ids"] = id_tensor(*greedy, *start, options->pad);
   const Result<int64_t> beams = json_integer(settings, "num_beams", 4, "case.json");
   if (!beams) return beams.error();
-  if (*beams < 1 || *beams > 64) {
+  if (*beams < 1 || *beams > kMostBeams) {
     return case_error(ErrorCode::kInvalidFile, "has \"num_beams\" " + std::to_string(*beams) +
-                                                   ", which is not within 1 and 64.");
+                                                   ", which is not within 1 and " +
+                                                   std::to_string(kMostBeams) + ".");
   }
   options->beams = static_cast<int>(*beams);
   const Result<Generation> searched = session.generate_masked(start->inputs, *options);
@@ -237,7 +242,9 @@ Result<TensorMap> answer_model_case(const Device& device, const CaseOptions& opt
   if (!inputs) return inputs.error();
   Result<Session> session = Session::create(*model, {.cache = options.cache});
   if (!session) return session.error();
-  Result<TensorMap> outputs = session->run(*inputs, {.attentions = true, .hidden_states = true});
+  TensorMap of_pass = *inputs;  // without the prompts of a generation
+  std::erase_if(of_pass, [](const auto& item) { return item.first.starts_with(kPrompts); });
+  Result<TensorMap> outputs = session->run(of_pass, {.attentions = true, .hidden_states = true});
   if (!outputs) return outputs;
   const Status similarity = add_similarity(*outputs);
   if (!similarity) return similarity.error();

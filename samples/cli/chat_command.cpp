@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <iostream>
 
 #include "choice_options.h"
 #include "files.h"
@@ -225,13 +224,16 @@ Result<ChatTemplate> chat_template(const ChatCommandOptions& options) {
 int converse(Chat& chat) {
   const bool asks = isatty(STDIN_FILENO) != 0;
   int code = kExitOk;
+  InputFile input = InputFile::standard_input();
   std::string line;
   while (true) {
     if (asks) {
       std::fputs("> ", stdout);
       std::fflush(stdout);
     }
-    if (!std::getline(std::cin, line)) break;
+    const Result<bool> read = input.read_line(line);
+    if (!read) return report(read.error());
+    if (!*read) break;
     if (!line.empty() && line.back() == '\r') line.pop_back();
     const Result<bool> taken = chat.take(line);
     if (taken && !*taken) break;

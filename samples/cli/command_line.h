@@ -17,6 +17,9 @@
 
 namespace vkformer::cli {
 
+// Most beams of a search (GenerateOptions::beams).
+inline constexpr int kMostBeams = 16;
+
 // Options that every command has.
 struct CommonOptions {
   bool json = false;

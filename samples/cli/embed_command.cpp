@@ -9,6 +9,8 @@ struct EmbedCommandOptions {
   TaskCommandOptions task;
   std::string pooling = "model";
   bool normalize = false;
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_name;
 };
 
 EmbedOptions settings_of(const EmbedCommandOptions& options) {
@@ -17,6 +19,8 @@ EmbedOptions settings_of(const EmbedCommandOptions& options) {
   if (options.pooling == "first") settings.pooling = Pooling::kFirst;
   if (options.pooling == "last") settings.pooling = Pooling::kLast;
   if (options.normalize) settings.length = EmbedOptions::Length::kUnit;
+  settings.prompt = options.prompt;
+  settings.prompt_name = options.prompt_name;
   return settings;
 }
 
@@ -63,6 +67,12 @@ void add_embed_command(CLI::App& app, CommandLine& line) {
       ->add_option("--pooling", options->pooling,
                    "how states become one vector; model: as its files say, else mean")
       ->check(CLI::IsMember({"model", "mean", "first", "last"}));
+  CLI::Option* prompt =
+      command->add_option("--prompt", options->prompt, "what stands in front of every text");
+  command
+      ->add_option("--prompt-name", options->prompt_name,
+                   "the model's prompt of that name (config_sentence_transformers.json)")
+      ->excludes(prompt);
   command->add_flag("--normalize", options->normalize, "divide vectors by their length");
   add_examples(*command,
                "  vkformer embed DIR \"a first text\" \"and another\"\n"

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 namespace vkformer::cli {
@@ -26,13 +25,82 @@ Error type_error(const std::string& file, const char* key, const char* expected)
 
 }  // namespace
 
-Result<std::string> read_text_file(const std::string& path) {
+void InputFile::Close::operator()(std::FILE* file) const {
+  if (file != stdin) std::fclose(file);
+}
+
+Result<InputFile> InputFile::open(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return Error{ErrorCode::kInvalidFile,
+                 "[" + path + "] is a directory, but a file is expected; give the path of one."};
+  }
   errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return file_error(path, "opened");
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) return file_error(path, "read");
-  return text;
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return file_error(path, "opened");
+  return InputFile(file, path);
+}
+
+InputFile InputFile::standard_input() {
+  return {stdin, "stdin"};
+}
+
+Status InputFile::check_read() const {
+  return std::ferror(file_.get()) == 0 ? Status() : Status(file_error(name_, "read to its end"));
+}
+
+Result<size_t> InputFile::read(std::span<char> bytes) {
+  errno = 0;
+  const size_t count = std::fread(bytes.data(), 1, bytes.size(), file_.get());
+  if (count < bytes.size()) {
+    if (const Status good = check_read(); !good) return good.error();
+  }
+  return count;
+}
+
+Result<bool> InputFile::read_line(std::string& line, size_t most) {
+  line.clear();
+  errno = 0;
+  ++lines_;
+  while (true) {
+#ifdef _WIN32
+    const int byte = std::getc(file_.get());
+#else
+    const int byte = getc_unlocked(file_.get());
+#endif
+    at_end_ = byte == EOF;
+    if (byte == EOF || byte == '\n') break;
+    if (line.size() == most) {
+      return Error{ErrorCode::kInvalidFile,
+                   "[" + name_ + ", line " + std::to_string(lines_) + "] has more than " +
+                       std::to_string(most) +
+                       " bytes, which is the limit of a line; is it a file of lines of text?"};
+    }
+    line.push_back(static_cast<char>(byte));
+  }
+  if (!at_end_) return true;
+  if (const Status good = check_read(); !good) return good.error();
+  return !line.empty();
+}
+
+Result<std::string> read_text_file(const std::string& path) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file) return file.error();
+  constexpr size_t kPiece = size_t{1} << 16;
+  std::string text;
+  while (true) {
+    const size_t before = text.size();
+    text.resize(before + kPiece);
+    const Result<size_t> count = file->read(std::span(text).subspan(before));
+    if (!count) return count.error();
+    text.resize(before + *count);
+    if (*count < kPiece) return text;
+    if (text.size() > kMostFileBytes) {
+      return Error{ErrorCode::kInvalidFile, "[" + path + "] has more than " +
+                                                std::to_string(kMostFileBytes) +
+                                                " bytes, which is the limit of such a file."};
+    }
+  }
 }
 
 Status write_text_file(const std::string& path, const std::string& text) {

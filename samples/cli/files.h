@@ -1,6 +1,10 @@
-// Small text and JSON files, read and written whole.
+// Files that the program reads and writes: by pieces, by lines, or whole.
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,6 +13,43 @@
 
 namespace vkformer::cli {
 
+// Most bytes of a line of an input, its end not counted.
+constexpr size_t kMostLineBytes = size_t{16} << 20;
+// Most bytes of a file that is read whole.
+constexpr size_t kMostFileBytes = size_t{256} << 20;
+
+// What every file that the program reads is read through, but for those that the library reads
+// itself: a file, a pipe or a device, from its beginning on. Errors name the path and say why.
+class InputFile {
+ public:
+  // A directory is an error.
+  static Result<InputFile> open(const std::string& path);
+  static InputFile standard_input();
+
+  // The path, or "stdin".
+  const std::string& name() const { return name_; }
+  // Fills `bytes` up to the end of the file; how many came.
+  Result<size_t> read(std::span<char> bytes);
+  // The next line without its end, as soon as it is there; the last one may lack the end. False
+  // where nothing is left. One of more than `most` bytes is an error.
+  Result<bool> read_line(std::string& line, size_t most = kMostLineBytes);
+  // Whether the last line ended with the file instead of a line's end.
+  bool at_end() const { return at_end_; }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const;
+  };
+  InputFile(std::FILE* file, std::string name) : file_(file), name_(std::move(name)) {}
+  Status check_read() const;
+
+  std::unique_ptr<std::FILE, Close> file_;
+  std::string name_;
+  int64_t lines_ = 0;
+  bool at_end_ = false;
+};
+
+// The whole content, of at most kMostFileBytes.
 Result<std::string> read_text_file(const std::string& path);
 Status write_text_file(const std::string& path, const std::string& text);
 // JSON of at most 64 levels, as config.json may have; is_discarded() where the text is none.

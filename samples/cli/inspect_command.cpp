@@ -174,8 +174,8 @@ void add_inspect_command(CLI::App& app, CommandLine& line) {
                    "tokens to generate; 0, the default: a forward pass")
       ->check(CLI::Range(0, 1 << 20))
       ->needs(memory);
-  command->add_option("--beams", options->sizes.beams, "beams per input")
-      ->check(CLI::Range(1, 64))
+  command->add_option("--beams", options->sizes.beams, "beams per input, up to 16")
+      ->check(CLI::Range(1, kMostBeams))
       ->needs(memory);
   add_cache_option(*command, options->sizes.cache);
   add_heads_options(*command, options->heads);

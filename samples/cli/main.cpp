@@ -61,7 +61,8 @@ int run_program(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    // What --help and --version print must arrive, too.
+    return finish_output(app.exit(error) == 0 ? kExitOk : kExitUsage);
   }
   return finish_output(line.run ? line.run() : kExitUsage);
 }

@@ -6,6 +6,20 @@
 
 namespace vkformer::cli {
 
+namespace {
+
+bool stdout_failed = false;  // and somebody says so
+int stdout_errno = 0;        // of the first failure
+
+int flush_stdout() {
+  errno = 0;
+  const int failed = std::fflush(stdout);
+  if (failed != 0 && stdout_errno == 0) stdout_errno = errno;
+  return failed;
+}
+
+}  // namespace
+
 void print_line(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fputc('\n', stdout);
@@ -20,7 +34,7 @@ void print_json(const Json& value) {
 }
 
 void print_message(std::string_view message) {
-  std::fflush(stdout);
+  flush_stdout();
   std::fprintf(stderr, "vkformer: %.*s\n", static_cast<int>(message.size()), message.data());
 }
 
@@ -39,9 +53,16 @@ int report_usage(std::string_view message) {
   return kExitUsage;
 }
 
+Error stdout_error() {
+  stdout_failed = true;
+  const int code = stdout_errno != 0 ? stdout_errno : errno;
+  return {ErrorCode::kInvalidFile, std::string("[stdout] could not be written: ") +
+                                       std::strerror(code != 0 ? code : EIO) + "."};
+}
+
 int finish_output(int code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  print_message(std::string("[stdout] could not be written: ") + std::strerror(errno) + ".");
+  if (flush_stdout() == 0 && std::ferror(stdout) == 0) return code;
+  if (!stdout_failed) print_message(stdout_error().message);
   return code == kExitOk ? kExitFailed : code;
 }
 

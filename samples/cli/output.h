@@ -37,7 +37,11 @@ int report_device(const Error& error);
 // Prints what is wrong with the command line and gives kExitUsage.
 int report_usage(std::string_view message);
 
-// What `code` becomes once stdout is flushed: kExitFailed if not everything could be written.
+// Why stdout could not be written, from errno. Whoever calls it reports it: finish_output() then
+// says it no second time.
+Error stdout_error();
+// What `code` becomes once stdout is flushed: kExitFailed if not everything could be written, which
+// it says.
 int finish_output(int code);
 
 // `value` with so many digits after the point.

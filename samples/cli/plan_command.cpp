@@ -59,7 +59,8 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
   CLI::Option* target = command->add_option("--target", options->plan.target,
                                             "tokens of the decoder; as many as --tokens");
   target->check(CLI::Range(1, 1 << 20));
-  command->add_option("--beams", options->plan.beams, "beams per input")->check(CLI::Range(1, 64));
+  command->add_option("--beams", options->plan.beams, "beams per input, up to 16")
+      ->check(CLI::Range(1, kMostBeams));
   add_choice<PassKind>(*command, "--pass", options->plan.pass,
                        "forward, or prompt and step: the two passes of a generation");
   add_model_options(*command, options->load);

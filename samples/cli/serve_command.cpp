@@ -1,8 +1,8 @@
 // `vkformer serve`: requests as JSON lines on stdin, their texts as JSON lines on stdout as they
 // come, many at once.
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
-#include <iostream>
 #include <mutex>
 #include <thread>
 
@@ -22,10 +22,14 @@ struct LineQueue {
   std::condition_variable changed;
   std::deque<std::string> lines;
   bool ended = false;
+  Status read;  // why the end came before that of stdin
 };
 
 void read_lines(LineQueue& queue) {
-  for (std::string line; std::getline(std::cin, line);) {
+  InputFile input = InputFile::standard_input();
+  std::string line;
+  Result<bool> read = input.read_line(line);
+  for (; read && *read; read = input.read_line(line)) {
     std::unique_lock held(queue.lock);
     queue.changed.wait(held, [&] { return queue.lines.size() < kMostLines; });
     queue.lines.push_back(std::move(line));
@@ -33,6 +37,7 @@ void read_lines(LineQueue& queue) {
   }
   const std::lock_guard held(queue.lock);
   queue.ended = true;
+  if (!read) queue.read = read.error();
   queue.changed.notify_all();
 }
 
@@ -69,10 +74,11 @@ class Server {
       const Result<std::vector<Json>> events = texts_.step();
       if (!events) return events.error();
       for (const Json& event : *events) print_json(event);
-      std::cout.flush();
+      std::fflush(stdout);
     }
     print_json(texts_.work());
-    return {};
+    const std::lock_guard held(queue_->lock);
+    return queue_->read;
   }
 
  private:

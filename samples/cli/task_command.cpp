@@ -193,8 +193,8 @@ constexpr const char* kSearch = "Search (defaults: generation_config.json of the
 
 void add_short_search_options(CLI::App& command, std::optional<int>& beams,
                               std::optional<int>& max_new_tokens) {
-  command.add_option("--beams", beams, "beams per input; 1 is greedy")
-      ->check(CLI::Range(1, 64))
+  command.add_option("--beams", beams, "beams per input, up to 16; 1 is greedy")
+      ->check(CLI::Range(1, kMostBeams))
       ->group(kSearch);
   command.add_option("--max-new-tokens", max_new_tokens, "tokens to generate at most")
       ->check(CLI::Range(1, 1 << 20))

@@ -1,9 +1,9 @@
 #include "task_records.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "files.h"
 
@@ -22,15 +22,16 @@ bool is_object_text(const std::string& line) {
 int64_t count_lines(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return 0;
-  std::ifstream file(path, std::ios::binary);
+  Result<InputFile> file = InputFile::open(path);
+  if (!file) return 0;
   std::vector<char> bytes(kReadBytes);
   int64_t lines = 0;
   char last = '\n';
-  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), file.gcount() > 0) {
-    for (std::streamsize i = 0; i < file.gcount(); ++i) {
-      if (bytes[static_cast<size_t>(i)] == '\n') ++lines;
-      last = bytes[static_cast<size_t>(i)];
-    }
+  while (true) {
+    const Result<size_t> count = file->read(bytes);
+    if (!count || *count == 0) break;
+    lines += std::count(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(*count), '\n');
+    last = bytes[*count - 1];
   }
   return last == '\n' ? lines : lines + 1;
 }
@@ -90,8 +91,9 @@ void LineWriter::Close::operator()(std::FILE* file) const {
 }
 
 Error LineWriter::error(const char* what) const {
-  return {ErrorCode::kInvalidFile, "[" + (path_.empty() ? "stdout" : path_) + "] could not be " +
-                                       what + ": " + std::strerror(errno) + "."};
+  if (path_.empty()) return stdout_error();
+  return {ErrorCode::kInvalidFile,
+          "[" + path_ + "] could not be " + what + ": " + std::strerror(errno) + "."};
 }
 
 Result<LineWriter> LineWriter::open(const std::string& path, Existing existing) {
@@ -102,7 +104,7 @@ Result<LineWriter> LineWriter::open(const std::string& path, Existing existing) 
     return writer;
   }
   std::error_code ignored;
-  if (existing == Existing::kContinue && std::filesystem::exists(path, ignored)) {
+  if (existing == Existing::kContinue && std::filesystem::is_regular_file(path, ignored)) {
     const Status kept = writer.keep_lines();
     if (!kept) return kept.error();
   }
@@ -112,17 +114,18 @@ Result<LineWriter> LineWriter::open(const std::string& path, Existing existing) 
 }
 
 Status LineWriter::keep_lines() {
-  std::ifstream file(path_, std::ios::binary);
-  if (!file) return error("opened");
+  Result<InputFile> file = InputFile::open(path_);
+  if (!file) return file.error();
   uintmax_t whole = 0;  // bytes
   std::string line;
-  while (std::getline(file, line)) {
-    if (file.eof()) break;  // no line end: half-written
+  while (true) {
+    const Result<bool> read = file->read_line(line, SIZE_MAX);
+    if (!read) return read.error();
+    if (!*read || file->at_end()) break;  // no line end: half-written
     whole += line.size() + 1;
     ++kept_lines_;
     last_kept_line_.swap(line);
   }
-  if (file.bad()) return error("read");
   std::error_code fault;
   std::filesystem::resize_file(path_, whole, fault);
   if (!fault) return {};

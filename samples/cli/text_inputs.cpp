@@ -1,9 +1,6 @@
 #include "text_inputs.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <iostream>
 #include <limits>
 
 namespace vkformer::cli {
@@ -12,21 +9,15 @@ Result<InputReader> InputReader::open(std::vector<std::string> texts, const std:
   InputReader reader;
   reader.texts_ = std::move(texts);
   if (file.empty()) return reader;
-  reader.name_ = file == "-" ? "stdin" : file;
-  reader.from_stdin_ = file == "-";
-  if (reader.from_stdin_) return reader;
-  errno = 0;
-  reader.file_.open(file, std::ios::binary);
-  if (!reader.file_) {
-    return Error{ErrorCode::kNotFound,
-                 "[" + file + "] could not be opened: " + std::strerror(errno) + "."};
-  }
+  Result<InputFile> opened = file == "-" ? InputFile::standard_input() : InputFile::open(file);
+  if (!opened) return opened.error();
+  reader.file_ = std::move(*opened);
   return reader;
 }
 
-bool InputReader::read_line(std::string& text) {
-  std::istream& stream = from_stdin_ ? std::cin : file_;
-  if (!std::getline(stream, text)) return false;
+Result<bool> InputReader::read_line(std::string& text) {
+  const Result<bool> read = file_->read_line(text);
+  if (!read || !*read) return read;
   if (!text.empty() && text.back() == '\r') text.pop_back();
   // A byte order mark is a trace of the editor, not a part of the first word.
   if (position_ == 0 && text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
@@ -37,19 +28,18 @@ Result<std::vector<TextInput>> InputReader::next(size_t count) {
   std::vector<TextInput> inputs;
   while (inputs.size() < count) {
     TextInput input;
-    if (name_.empty()) {
+    if (!file_) {
       if (position_ == texts_.size()) break;
       input.text = texts_[position_];
       input.origin = "argument " + std::to_string(position_ + 1);
     } else {
-      if (!read_line(input.text)) break;
-      input.origin = name_ + ", line " + std::to_string(position_ + 1);
+      const Result<bool> read = read_line(input.text);
+      if (!read) return read.error();
+      if (!*read) break;
+      input.origin = file_->name() + ", line " + std::to_string(position_ + 1);
     }
     ++position_;
     inputs.push_back(std::move(input));
-  }
-  if (!from_stdin_ && file_.bad()) {
-    return Error{ErrorCode::kInvalidFile, "[" + name_ + "] could not be read to its end."};
   }
   return inputs;
 }

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
-#include <istream>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "files.h"
 #include "vkformer/result.h"
 #include "vkformer/tokenizer.h"
 
@@ -30,13 +30,11 @@ class InputReader {
 
  private:
   InputReader() = default;
-  bool read_line(std::string& text);
+  Result<bool> read_line(std::string& text);
 
   std::vector<std::string> texts_;
-  std::string name_;  // of the file; empty: texts_ are the inputs
-  std::ifstream file_;
-  bool from_stdin_ = false;
-  size_t position_ = 0;  // inputs given so far
+  std::optional<InputFile> file_;  // none: texts_ are the inputs
+  size_t position_ = 0;            // inputs given so far
 };
 
 enum class LongInput : uint8_t { kError, kTruncate };

@@ -34,20 +34,26 @@ static_assert(sizeof(MeanPoolParams) == 20);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_ACTIVATION_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kKind, kind, 0) \
-  constant(2, kChunk, chunk, 512)
+#define VKF_ACTIVATION_CONSTANTS(constant)                            \
+  constant(0, kLocalSize, local_size, 64) constant(1, kKind, kind, 0) \
+      constant(2, kChunk, chunk, 512)
 VKF_CONSTANTS_STRUCT(ActivationConstants, VKF_ACTIVATION_CONSTANTS)
 
 #define VKF_GATED_ACTIVATION_CONSTANTS(constant) \
-  VKF_ACTIVATION_CONSTANTS(constant) \
-  constant(3, kPairs, pairs, 0)            /* 1: gates are columns 2i, not the first half */
+  VKF_ACTIVATION_CONSTANTS(constant)             \
+  constant(3, kPairs, pairs, 0) /* 1: gates are columns 2i, not the first half */
 VKF_CONSTANTS_STRUCT(GatedActivationConstants, VKF_GATED_ACTIVATION_CONSTANTS)
 
-#define VKF_MEAN_POOL_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kHasMask, has_mask, 0) \
-  constant(2, kColumns, columns, 1)        /* that an invocation sums at a time */
+// How mean_pool makes one vector of many.
+#define VKF_POOL_MEAN 0u
+#define VKF_POOL_MAX 1u
+#define VKF_POOL_LAST 2u
+#define VKF_POOL_WEIGHTED_MEAN 3u
+#define VKF_POOL_MEAN_SQRT_LENGTH 4u
+
+#define VKF_MEAN_POOL_CONSTANTS(constant)                                       \
+  constant(0, kLocalSize, local_size, 64) constant(1, kHasMask, has_mask, 0)    \
+      constant(2, kColumns, columns, 1) /* that an invocation sums at a time */ \
+      constant(3, kKind, kind, 0)       /* VKF_POOL_* */
 VKF_CONSTANTS_STRUCT(MeanPoolConstants, VKF_MEAN_POOL_CONSTANTS)
 #endif

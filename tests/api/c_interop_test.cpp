@@ -97,7 +97,7 @@ struct GuestInC : AdoptedInC {
     vkf_model_free(model);
     REQUIRE(vkf_tensors_create(&tensors, error.get()) == VKF_OK);
     inputs.reset(tensors);
-    for (const auto& [key, tensor] : golden.tensors("inputs.safetensors")) {
+    for (const auto& [key, tensor] : golden.pass_inputs()) {
       set(inputs.get(), key, tensor);
     }
     const vkf_status ran =
@@ -356,7 +356,7 @@ TEST_SUITE("model") {
     vkf_tensors* made = nullptr;
     REQUIRE(vkf_tensors_create(&made, app.error.get()) == VKF_OK);
     const Owned<vkf_tensors> inputs(made, vkf_tensors_free);
-    for (const auto& [name, tensor] : golden.tensors("inputs.safetensors")) {
+    for (const auto& [name, tensor] : golden.pass_inputs()) {
       set(inputs.get(), name, tensor);
     }
     vkf_generate_options options{};

@@ -87,6 +87,27 @@ TEST_SUITE("cpu") {
     CHECK(sound->sampling_rate == 44100);
   }
 
+  TEST_CASE("wav: streamed files, whose writer did not know the length, go to the end") {
+    const std::string good =
+        wav_file({1, 2, 16000, 16}, std::string("\0\x40\0\x40\0\x80\0\x80", 8));
+    const Samples wanted = {0.5f, -1.0f};
+    std::string largest = good;
+    largest.replace(4, 4, 4, '\xFF');
+    largest.replace(40, 4, 4, '\xFF');
+    CHECK(samples_of(largest) == wanted);
+    std::string zero = good;
+    zero.replace(4, 4, 4, '\0');
+    zero.replace(40, 4, 4, '\0');
+    CHECK(samples_of(zero) == wanted);
+    // Cut inside a frame, and before the first one.
+    CHECK(samples_of(zero.substr(0, zero.size() - 3)) == Samples{0.5f});
+    CHECK(samples_of(zero.substr(0, 45)).empty());
+    CHECK(samples_of(zero.substr(0, 44)).empty());
+    // A finished file that holds nothing.
+    CHECK(samples_of(riff(format_chunk({}) + wav_chunk("data", "") + wav_chunk("LIST", "abcd")))
+              .empty());
+  }
+
   TEST_CASE("wav: damaged and unsupported files") {
     const std::string good = wav_file({}, std::string("\0\x40\0\x40", 4));
     check_error("", ErrorCode::kInvalidFile, "no RIFF/WAVE file");
@@ -117,8 +138,8 @@ TEST_SUITE("cpu") {
     block[32] = 5;
     check_error(block, ErrorCode::kInvalidFile, "block of 5");
     std::string huge = good;
-    huge.replace(40, 4, 4, '\xFF');
-    check_error(huge, ErrorCode::kInvalidFile, "claims 4294967295 bytes");
+    huge.replace(40, 4, "\xFE\xFF\xFF\xFF");
+    check_error(huge, ErrorCode::kInvalidFile, "claims 4294967294 bytes");
   }
 
   TEST_CASE("wav: damage at random is an error or a sound, never a crash") {

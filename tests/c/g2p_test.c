@@ -233,6 +233,9 @@ static void test_passes(vkf_session* session, const vkf_tokenizer* tokenizer) {
   options.flags = 1u << 31;
   FAILS(vkf_session_run(session, inputs, &options, &outputs, error), VKF_UNSUPPORTED, "[flags]");
   FAILS(vkf_session_run(session, NULL, NULL, &outputs, error), VKF_INVALID_ARGUMENT, "[inputs]");
+  set_ids(inputs, "attention_masks", rows[0]);
+  FAILS(vkf_session_run(session, inputs, NULL, &outputs, error), VKF_INVALID_ARGUMENT,
+        "the nearest is attention_mask");
   vkf_bytes_free(png);
   vkf_tensors_free(inputs);
   vkf_encodings_free(encodings);

@@ -220,6 +220,7 @@ bool read_arguments(int count, char** list, Arguments& read) {
   settings.model = std::string(list[1]) + "/model";
   auto inputs = read_tensor_file(std::string(list[1]) + "/inputs.safetensors");
   if (!inputs) return false;
+  std::erase_if(*inputs, [](const auto& item) { return item.first.starts_with("generate."); });
   settings.inputs = settings.prompts = std::move(inputs).value();
   settings.prompts.erase("decoder_input_ids");
   settings.prompts.erase("decoder_attention_mask");

@@ -92,7 +92,7 @@ void run_model_case(const Device& device, const GoldenCase& golden) {
   taps.attentions = true;
   taps.hidden_states = true;
   const TensorMap expected = golden.tensors("expected.safetensors");
-  const auto outputs = session->run(golden.tensors("inputs.safetensors"), taps);
+  const auto outputs = session->run(golden.pass_inputs(), taps);
   REQUIRE_MESSAGE(outputs.ok(), golden.name << ": " << outputs.error().message);
   check_all(golden, expected, *outputs);
   if (golden.facts.contains("generation")) run_generation_case(golden, expected, *session);
@@ -125,7 +125,7 @@ TEST_SUITE("model") {
     REQUIRE_MESSAGE(model.ok(), model.error().message);
     auto session = Session::create(*model);
     REQUIRE(session.ok());
-    const auto outputs = session->run(golden.tensors("inputs.safetensors"));
+    const auto outputs = session->run(golden.pass_inputs());
     REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
     const TensorMap expected = golden.tensors("expected.safetensors");
     check_golden_floats(golden, "logits", expected.at("logits"), nullptr, outputs->at("logits"));

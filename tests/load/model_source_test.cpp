@@ -47,7 +47,7 @@ FileReader reader_of(const std::map<std::string, std::string>& files) {
 std::vector<std::byte> logits_of(const Model& model, const GoldenCase& golden) {
   auto session = Session::create(model);
   REQUIRE(session.ok());
-  const auto outputs = session->run(golden.tensors("inputs.safetensors"));
+  const auto outputs = session->run(golden.pass_inputs());
   REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
   return outputs->at("logits").bytes;
 }

@@ -72,7 +72,7 @@ TEST_SUITE("model") {
         REQUIRE_MESSAGE(report.ok(), report.error().message);
         CHECK(report->matrices > 0);
         CHECK(report->bytes_after < report->bytes_before);
-        const TensorMap inputs = golden.tensors("inputs.safetensors");
+        const TensorMap inputs = golden.pass_inputs();
         const TensorMap at_load = outputs_of(golden.path("model"), weights, inputs);
         const TensorMap stored = outputs_of(target.path(), W::kAsStored, inputs);
         REQUIRE(at_load.size() == stored.size());
@@ -94,7 +94,7 @@ TEST_SUITE("model") {
     constexpr double kProducts = 9;
     for (const char* name : {"gpt2-batch", "llama-gqa"}) {
       const GoldenCase golden = golden_case(name);
-      const TensorMap inputs = golden.tensors("inputs.safetensors");
+      const TensorMap inputs = golden.pass_inputs();
       const TensorMap exact = outputs_of(golden.path("model"), W::kF32, inputs);
       double before = 0;
       for (const auto& [bound_weights, product] : kOneProduct) {

@@ -59,7 +59,7 @@ TensorMap run_outputs(const GoldenCase& golden, uint64_t most_weight_bytes, Gene
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   auto session = Session::create(*model);
   REQUIRE(session.ok());
-  auto outputs = session->run(golden.tensors("inputs.safetensors"));
+  auto outputs = session->run(golden.pass_inputs());
   REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
   GenerateOptions generate = session->generation_defaults();
   generate.beams = 3;

@@ -95,8 +95,13 @@ TEST_SUITE("cpu") {
                   {"[rope_type]", "mrope"});
     check_refused(rotary({{"full_attention", {{"rope_theta", 1e4}}}}), ErrorCode::kUnsupported,
                   {"[rope_parameters]", "full_attention"});
-    check_refused(rotary({{"partial_rotary_factor", 0.5}}), ErrorCode::kUnsupported,
-                  {"[partial_rotary_factor]", "0.5"});
+    CHECK(load_config(rotary({{"partial_rotary_factor", 0.7}})).ok());
+    CHECK(load_config(with(kLlama, "partial_rotary_factor", 0.7)).ok());
+    for (const double part : {-0.5, 0.0, 0.1, 1.5}) {
+      check_refused(rotary({{"partial_rotary_factor", part}}), ErrorCode::kInvalidFile,
+                    {"[partial_rotary_factor]"});
+    }
+    CHECK_FALSE(load_config(rotary({{"partial_rotary_factor", 0.5}})).ok());  // 3 columns of 6
     check_refused(rotary({{"rope_theta", -1.0}}), ErrorCode::kInvalidFile, {"theta"});
     CHECK_FALSE(load_config(with(kLlama, "rope_scaling", 3)).ok());
     check_refused(rotary({{"rope_type", "longrope"},

@@ -37,12 +37,27 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("opt: what the family does not do is refused as unsupported") {
-    check_refused(with(kOpt, "word_embed_proj_dim", 16), ErrorCode::kUnsupported,
-                  {"[word_embed_proj_dim]", "16", "24"});
     check_refused(with(kOpt, "layer_norm_elementwise_affine", false), ErrorCode::kUnsupported,
                   {"[layer_norm_elementwise_affine]"});
     check_refused(with(kOpt, "architectures", {"OPTForQuestionAnswering"}), ErrorCode::kUnsupported,
                   {"OPTForQuestionAnswering"});
+  }
+
+  TEST_CASE("opt: embeddings narrower than the layers have a projection on either side") {
+    const ModelFacts facts = facts_of(with(kOpt, "word_embed_proj_dim", 16));
+    CHECK(facts.width == 16);
+    CHECK(facts_of(with(kOpt, "word_embed_proj_dim", 24)).width == 24);
+    const GoldenGraphs model = golden_graphs("opt-projected");
+    CHECK(output_shape(model, "last_hidden_state", 2, 7) == Shape{2, 7, 16});
+    CHECK(output_shape(model, "logits", 2, 7) == Shape{2, 7, 40});
+    CHECK(row_of(model, "embedding.projection")->rows == 24);
+    CHECK(row_of(model, "decoder.projection")->rows == 16);
+    ChangedModel changed("opt-projected");
+    changed.tensors.erase("model.decoder.project_in.weight");
+    changed.check_refused("project_in");
+    ChangedModel same("opt-base");
+    same.config["word_embed_proj_dim"] = 20;
+    same.check_refused("embed_tokens");
   }
 
   TEST_CASE("opt: weights resolve tied and untied, bare and with a head, and with no final norm") {

@@ -21,6 +21,8 @@ TEST_SUITE("cpu") {
     CHECK(facts_of(with(kRoberta, "pad_token_id", 0)).max_source == 31);
     CHECK(facts_of(with(kRoberta, "pad_token_id", 30)).max_source == 1);
     CHECK(facts_of(with(kRoberta, "model_type", "xlm-roberta")).family == "xlm-roberta");
+    CHECK(facts_of(with(kRoberta, "model_type", "camembert")).architecture == "CamembertModel");
+    CHECK(facts_of({{"model_type", "camembert"}}).source_vocab == 30522);
     CHECK(facts_of({{"model_type", "roberta"}}).source_vocab == 50265);
     CHECK(facts_of({{"model_type", "xlm-roberta"}}).source_vocab == 30522);
     for (int64_t pad : {int64_t{-1}, int64_t{31}, INT64_MAX, INT64_MIN}) {

@@ -26,8 +26,8 @@ PreparedOperator prepare(const Case& c) {
     mask = op.bind("mask",
                    word_tensor(pack_key_mask(kept, batch, tokens), {batch, (tokens + 31) / 32}));
   }
-  const MeanPoolAttrs attrs{c.normalize ? MeanPoolAttrs::Normalize::kOn
-                                        : MeanPoolAttrs::Normalize::kOff};
+  const MeanPoolAttrs attrs{.normalize = c.normalize ? MeanPoolAttrs::Normalize::kOn
+                                                     : MeanPoolAttrs::Normalize::kOff};
   const auto y = add_mean_pool(op.graph, op.bind("x", reference::to_tensor(c.x)), mask, attrs);
   REQUIRE_MESSAGE(y.ok(), y.error().message);
   op.name_output(*y, "y");
@@ -68,6 +68,13 @@ TEST_SUITE("gpu") {
 }
 
 TEST_SUITE("cpu") {
+  TEST_CASE("mean_pool knows its ways to pool by name") {
+    CHECK(pool_kind_from_name("weighted_mean").value() == PoolKind::kWeightedMean);
+    CHECK(pool_kind_from_name("mean").value() == PoolKind::kMean);
+    check_error(pool_kind_from_name("median"), "mean_pool", "median");
+    check_error(pool_kind_from_name("first"), "mean_pool", "mean_sqrt_length");
+  }
+
   TEST_CASE("mean_pool refuses inputs that do not fit") {
     const TensorDesc x = floats_desc({2, 40, 8});
     check_error(check_mean_pool(floats_desc({2, 8})), "mean_pool", "(2, 8)");

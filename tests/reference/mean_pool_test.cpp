@@ -36,6 +36,29 @@ TEST_SUITE("cpu") {
     CHECK(plain->data == std::vector<double>{2});
   }
 
+  TEST_CASE("reference mean_pool: maximum, last token, weights by position, root of the length") {
+    using reference::Pool;
+    const Array x = {{1, 3, 2}, {1, 8, 4, -2, 9, 9}};
+    const Array mask = {{1, 3}, {1, 1, 0}};
+    const auto pooled = [&](Pool pool) {
+      return mean_pool(x, {.mask = &mask, .pool = pool}).value().data;
+    };
+    CHECK(pooled(Pool::kMax) == std::vector<double>{4, 8});
+    CHECK(pooled(Pool::kLast) == std::vector<double>{4, -2});
+    CHECK(pooled(Pool::kWeightedMean) == std::vector<double>{3, 4.0 / 3.0});
+    CHECK(pooled(Pool::kMeanSqrtLength)[0] == doctest::Approx(5.0 / std::sqrt(2.0)));
+    // Weights go by the place in the row, whatever stands before.
+    const Array late = {{1, 3}, {0, 1, 1}};
+    CHECK(mean_pool(x, {.mask = &late, .pool = Pool::kWeightedMean}).value().data[0] ==
+          doctest::Approx((2.0 * 4.0 + 3.0 * 9.0) / 5.0));
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const std::vector<double>& values :
+         {std::vector<double>{nan, 1, 2}, {1, nan, 2}, {1, 2, nan}}) {
+      const auto y = mean_pool(Array{{1, 3, 1}, values}, {.pool = Pool::kMax});
+      CHECK(std::isnan(y.value().data[0]));
+    }
+  }
+
   TEST_CASE("reference mean_pool: shape errors") {
     const Array mask = {{1, 2}, {1, 1}};
     CHECK_FALSE(mean_pool({{2, 2}, {1, 2, 3, 4}}).ok());

@@ -311,7 +311,7 @@ TEST_SUITE("model") {
     check_same(generate(session, rows, options), expected);
 #ifndef VKF_SANITIZED
     // The first allocation of each fails; a later one may be the driver's, which need not survive.
-    const TensorMap inputs = golden_case("gpt2-base").tensors("inputs.safetensors");
+    const TensorMap inputs = golden_case("gpt2-base").pass_inputs();
     const auto refused = [&](const char* what, const auto& call) {
       CAPTURE(std::string(what));
       const auto result = [&] {

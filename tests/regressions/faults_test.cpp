@@ -32,7 +32,7 @@ struct Faulty {
     auto made = Session::create(*model);
     REQUIRE(made.ok());
     session.emplace(std::move(made).value());
-    inputs = golden.tensors("inputs.safetensors");
+    inputs = golden.pass_inputs();
     wanted = run();
   }
   ~Faulty() {

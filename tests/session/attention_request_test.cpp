@@ -17,7 +17,7 @@ Session open_session(const GoldenCase& golden) {
 }
 
 TensorMap outputs_of(Session& session, const GoldenCase& golden, const RunOptions& options) {
-  auto outputs = session.run(golden.tensors("inputs.safetensors"), options);
+  auto outputs = session.run(golden.pass_inputs(), options);
   REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
   return std::move(outputs).value();
 }
@@ -114,7 +114,7 @@ TEST_SUITE("model") {
     const GoldenCase golden = golden_case("bert-holes");
     Session session = open_session(golden);
     const auto refused = [&](const RunOptions& options, const char* part) {
-      const auto outputs = session.run(golden.tensors("inputs.safetensors"), options);
+      const auto outputs = session.run(golden.pass_inputs(), options);
       REQUIRE_FALSE(outputs.ok());
       CHECK_MESSAGE(outputs.error().message.find(part) != std::string::npos,
                     outputs.error().message);
@@ -131,7 +131,7 @@ TEST_SUITE("model") {
       CAPTURE(name);
       const GoldenCase other_case = golden_case(name);
       Session other = open_session(other_case);
-      const auto outputs = other.run(other_case.tensors("inputs.safetensors"), {.entropy = true});
+      const auto outputs = other.run(other_case.pass_inputs(), {.entropy = true});
       REQUIRE_FALSE(outputs.ok());
       CHECK_MESSAGE(outputs.error().code == ErrorCode::kUnsupported, outputs.error().message);
     }

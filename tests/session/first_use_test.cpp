@@ -30,7 +30,7 @@ TEST_SUITE("model") {
   TEST_CASE("a model that knows its first use has the pipelines of a forward pass") {
     if (!have_test_device()) return;
     const GoldenCase golden = golden_case("bert-base");
-    const TensorMap inputs = golden.tensors("inputs.safetensors");
+    const TensorMap inputs = golden.pass_inputs();
     for (const uint32_t threads : {0u, 2u}) {
       const auto device = fresh_device(threads);
       REQUIRE_MESSAGE(device.ok(), device.error().message);

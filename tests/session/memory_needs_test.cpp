@@ -65,7 +65,7 @@ void check_run(Run run, const DeviceTweaks& tweaks) {
   const GoldenCase golden = golden_case(run.golden);
   const auto device = make_test_device(test_device_options(), tweaks);
   REQUIRE_MESSAGE(device.ok(), device.error().message);
-  if (run.own_inputs) run.sizes.inputs = golden.tensors("inputs.safetensors");
+  if (run.own_inputs) run.sizes.inputs = golden.pass_inputs();
   const auto needs =
       memory_needs(*device, ModelSource::directory(golden.path("model")), {}, run.sizes);
   REQUIRE_MESSAGE(needs.ok(), needs.error().message);

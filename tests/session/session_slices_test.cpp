@@ -20,7 +20,7 @@ Loaded load(const std::string& name) {
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   auto session = Session::create(*model);
   REQUIRE_MESSAGE(session.ok(), session.error().message);
-  TensorMap inputs = golden.tensors("inputs.safetensors");
+  TensorMap inputs = golden.pass_inputs();
   return {std::move(golden), std::move(session).value(), std::move(inputs)};
 }
 
@@ -220,7 +220,7 @@ TEST_SUITE("model") {
     REQUIRE_MESSAGE(model.ok(), model.error().message);
     auto session = Session::create(*model);
     REQUIRE(session.ok());
-    const TensorMap inputs = golden.tensors("inputs.safetensors");
+    const TensorMap inputs = golden.pass_inputs();
     const auto whole = session->run(inputs);
     REQUIRE(whole.ok());
     REQUIRE(session->start(inputs).ok());

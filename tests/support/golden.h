@@ -36,6 +36,12 @@ struct GoldenCase {
     REQUIRE_MESSAGE(read.ok(), read.error().message);
     return std::move(read).value();
   }
+  // The inputs of a pass: without the prompts of a generation, generate.*.
+  TensorMap pass_inputs() const {
+    TensorMap inputs = tensors("inputs.safetensors");
+    std::erase_if(inputs, [](const auto& item) { return item.first.starts_with("generate."); });
+    return inputs;
+  }
 };
 
 inline std::string golden_folder() {

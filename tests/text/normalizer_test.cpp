@@ -1,5 +1,6 @@
 // Normalizers, with the alignment they carry.
 #include "base/check.h"
+#include "checkpoint/temp_dir.h"
 #include "text/normalizers.h"
 #include "text/tokenizer_files.h"
 #include "unicode/utf8.h"
@@ -99,5 +100,49 @@ TEST_SUITE("cpu") {
     for (const char* type : {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents"}) {
       CHECK(normalize(std::string(R"({"type": ")") + type + "\"}", "").text.empty());
     }
+  }
+
+  TEST_CASE("normalizer: steps that multiply a text stop at a stated size") {
+    const std::string limit = std::to_string(kMostNormalized);
+    const auto check_stops = [&](const std::string& normalizer, const std::string& text) {
+      const auto document = nlohmann::json::parse(normalizer);
+      const auto made = parse_normalizer(JsonRef(document, "normalizer"));
+      REQUIRE_MESSAGE(made.ok(), (made.ok() ? std::string() : made.error().message));
+      AlignedText aligned(decode_utf8(text, "text").value());
+      const Status status = (*made)->apply(aligned);
+      REQUIRE_FALSE(status.ok());
+      CHECK(status.error().code == ErrorCode::kInvalidArgument);
+      CHECK_MESSAGE(contains(status.error().message, limit), status.error().message);
+    };
+    nlohmann::json steps;
+    for (int i = 0; i < 40; ++i) {
+      steps.push_back(
+          {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaa"}});
+    }
+    check_stops(nlohmann::json{{"type", "Sequence"}, {"normalizers", steps}}.dump(), "a");
+    const std::string long_text(1 << 20, 'a');
+    check_stops(
+        nlohmann::json{{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", long_text}}
+            .dump(),
+        std::string(40, 'b'));
+    steps.clear();
+    for (int i = 0; i < 40; ++i) steps.push_back({{"type", "Prepend"}, {"prepend", long_text}});
+    check_stops(nlohmann::json{{"type", "Sequence"}, {"normalizers", steps}}.dump(), "b");
+    // Forms that decompose: U+FDFA is 18 characters.
+    std::string ligatures;
+    for (int i = 0; i < 1 << 17; ++i) ligatures += "\ufdfa";
+    steps.clear();
+    for (int i = 0; i < 4; ++i) {
+      steps.push_back({{"type", "NFKD"}});
+      steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", "\ufdfa"}});
+    }
+    check_stops(nlohmann::json{{"type", "Sequence"}, {"normalizers", steps}}.dump(), ligatures);
+  }
+
+  TEST_CASE("normalizer: a long text that is not made longer has no limit") {
+    CHECK(check_growth(kMostNormalized * 2, kMostNormalized * 2).ok());
+    CHECK(check_growth(1, kMostNormalized).ok());
+    CHECK_FALSE(check_growth(1, kMostNormalized + 1).ok());
+    CHECK_FALSE(check_growth(kMostNormalized * 2, kMostNormalized * 2 + 1).ok());
   }
 }

@@ -22,7 +22,7 @@ Made run_with(uint32_t threads) {
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   auto session = Session::create(*model);
   REQUIRE(session.ok());
-  auto outputs = session->run(golden.tensors("inputs.safetensors"));
+  auto outputs = session->run(golden.pass_inputs());
   REQUIRE_MESSAGE(outputs.ok(), outputs.error().message);
   return {vulkan_of(*device)->impl().pipelines->made(), std::move(outputs).value()};
 }

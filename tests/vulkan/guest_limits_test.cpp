@@ -28,7 +28,7 @@ Session session_on(const Device& device, const char* name) {
 }
 
 TensorMap inputs_of(const char* name) {
-  return golden_case(name).tensors("inputs.safetensors");
+  return golden_case(name).pass_inputs();
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct Guest {
     auto made = Session::create(*model);
     REQUIRE_MESSAGE(made.ok(), made.error().message);
     session.emplace(std::move(made).value());
-    inputs = golden.tensors("inputs.safetensors");
+    inputs = golden.pass_inputs();
     auto whole = session->run(inputs);
     REQUIRE_MESSAGE(whole.ok(), whole.error().message);
     expected = std::move(whole).value();

@@ -14,6 +14,7 @@ Needs torch, transformers and safetensors (their versions go into case.json). te
 describes the folders.
 """
 import copy
+import importlib
 import json
 import os
 import shutil
@@ -125,7 +126,9 @@ def forward(model, inputs):
              "start_logits", "end_logits")
     expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out)
     if type(model).__name__.endswith("ForCausalLM"):
-        expected["last_hidden_state"] = out.hidden_states[-1]
+        with torch.no_grad():
+            base = copy.deepcopy(model.base_model)(**in_double(inputs))
+        expected["last_hidden_state"] = base.last_hidden_state
     expected = {name: tensor.float().contiguous() for name, tensor in expected.items()}
     return expected | masks_of(model, inputs, expected)
 
@@ -247,9 +250,28 @@ def attempt(family, config, seed, left):
     return stored, inputs, expected
 
 
+def rotate_parts(family):
+    """Llama's code rotates whole heads whatever partial_rotary_factor says. Frequencies of the part
+    are Phi's, and what is not in the part stays, as in Phi, GPT-NeoX and vLLM's Llama."""
+    module = sys.modules[family.__module__]
+    phi = importlib.import_module("transformers.models.phi.modeling_phi")
+    rotary = next(v for n, v in vars(module).items() if n.endswith("RotaryEmbedding"))
+    rotary.compute_default_rope_parameters = staticmethod(
+        phi.PhiRotaryEmbedding.compute_default_rope_parameters)
+    whole = module.apply_rotary_pos_emb
+
+    def rotated(q, k, cos, sin, unsqueeze_dim=1):
+        width = cos.shape[-1]
+        parts = whole(q[..., :width], k[..., :width], cos, sin, unsqueeze_dim)
+        return [torch.cat((part, x[..., width:]), -1) for part, x in zip(parts, (q, k))]
+    module.apply_rotary_pos_emb = rotated
+
+
 def make_case(folder, name, class_name, seed, given, left=False):
     family = getattr(transformers, class_name)
     config = make_config(family, given)
+    if "partial_rotary_factor" in given.get("rope_parameters", {}):
+        rotate_parts(family)
     made = attempt(family, config, seed, left)
     while made is None:
         seed += 1
@@ -276,12 +298,18 @@ def make_case(folder, name, class_name, seed, given, left=False):
 
 
 SWITCHED_OPT = dict(hidden_size=24, num_attention_heads=3, ffn_dim=30, activation_function="gelu")
+PARTIAL_ROPE = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
 # Name: class, seed, configuration, and whether padding stands on the left.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
     "opt-post": (
         "OPTForCausalLM", 502, SWITCHED_OPT | dict(do_layer_norm_before=False), False),
     "opt-bare": ("OPTModel", 503, dict(enable_bias=False), True),
+    # OPT-350m's layout: embeddings narrower than the layers, norms behind them.
+    "opt-projected": (
+        "OPTForCausalLM", 504,
+        SWITCHED_OPT | dict(do_layer_norm_before=False, word_embed_proj_dim=16), True),
+    "opt-projected-bare": ("OPTModel", 505, dict(word_embed_proj_dim=20), False),
     "distilbert-masked": ("DistilBertForMaskedLM", 510, {}, False),
     "distilbert-tokens": ("DistilBertForTokenClassification", 511, dict(num_labels=3), False),
     "albert-classes": ("AlbertForSequenceClassification", 512, dict(num_labels=3), False),
@@ -299,6 +327,9 @@ CASES = {
     "xlm-roberta-masked": ("XLMRobertaForMaskedLM", 524, {}, False),
     "xlm-roberta-tokens": ("XLMRobertaForTokenClassification", 525, dict(num_labels=3), False),
     "xlm-roberta-answers": ("XLMRobertaForQuestionAnswering", 526, {}, False),
+    "camembert-bare": ("CamembertModel", 527, {}, False),
+    "camembert-masked": ("CamembertForMaskedLM", 528, {}, False),
+    "camembert-classes": ("CamembertForSequenceClassification", 529, dict(num_labels=3), False),
     "bart-bare": ("BartModel", 530, {}, False),
     "mbart-bare": ("MBartModel", 531, {}, False),
     "m2m100-bare": ("M2M100Model", 532, {}, False),
@@ -311,8 +342,12 @@ CASES = {
         "GPTNeoModel", 542, dict(attention_types=[[["global", "local"], 1]]), False),
     "gptneox-bare": ("GPTNeoXModel", 543, {}, False),
     "llama-bare": ("LlamaModel", 544, {}, False),
+    "llama-partial": (
+        "LlamaForCausalLM", 547, dict(hidden_size=32, rope_parameters=PARTIAL_ROPE), True),
     "mistral-bare": ("MistralModel", 545, {}, False),
     "qwen2-bare": ("Qwen2Model", 546, {}, False),
+    "qwen2-partial": (
+        "Qwen2Model", 548, dict(hidden_size=32, rope_parameters=PARTIAL_ROPE), False),
     "cvt-bare": (
         "CvtModel", 550,
         dict(embed_dim=[8, 12, 16], num_heads=[1, 2, 2], depth=[1, 2, 3], image_size=24), False),

@@ -61,6 +61,8 @@ typedef struct vkf_embed_options {
   int32_t pooling;       // VKF_POOL_MODEL (as the model's files say, else the mean) and so on
   uint32_t unit_length;  // 1: a vector is divided by its length; 0: where the files say so
   uint32_t reserved;
+  const char* prompt;       // stands in front of every text; null: by prompt_name
+  const char* prompt_name;  // in config_sentence_transformers.json; null: that file's default
 } vkf_embed_options;
 // Bits of vkf_answer_options::flags.
 enum { VKF_ANSWER_OVERLAP = 1, VKF_ANSWER_NONE_POSSIBLE = 2 };

@@ -9,13 +9,24 @@ DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, Decod
   facts_.slots = ModelFacts::Slots::kYes;
 }
 
+// The last layer's states in the width of the embeddings.
+Result<TensorId> DecoderFamily::project(ModelBuilder& b, TensorId states) const {
+  if (block_.projection.empty()) return states;
+  b.graph().set_scope(block_.projection);
+  return add_named_linear(b, block_.projection, states);
+}
+
 Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                     const ForwardTaps& taps) const {
   VKF_ASSIGN(TextStates text, add_text_stack(b, block_.stack, block_.embedding, shape, taps));
+  VKF_ASSIGN(text.states, project(b, text.states));
   b.mark_output(text.states, "last_hidden_state");
-  if (block_.head.empty()) return {};
-  return add_heads(b, block_.stack, {HeadConfig{.output = block_.head, .cap = block_.logit_cap}},
-                   {text.states});
+  const HeadInput input{text.states, text.mask};
+  if (!block_.head.empty()) {
+    const HeadConfig head{.output = block_.head, .cap = block_.logit_cap};
+    VKF_CHECK(add_head(b, block_.stack, head, input));
+  }
+  return add_sentence_embedding(b, facts_.sentence, taps, input);
 }
 
 Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) const {
@@ -45,6 +56,7 @@ Result<StepResult> DecoderFamily::build_step(ModelBuilder& b, const StepShape& s
   run.ancestry = tensors.ancestry;
   VKF_ASSIGN(TensorId x, add_step_embedding(b, block_.stack, block_.embedding, tensors));
   VKF_ASSIGN(x, add_stack(b, block_.stack, run, x));
+  VKF_ASSIGN(x, project(b, x));
   StepResult result{.states = x};
   VKF_ASSIGN(result.logits, add_capped_output(b, block_.head, x, block_.logit_cap));
   return result;

@@ -9,6 +9,8 @@ namespace vkformer {
 struct DecoderConfig {
   TextEmbedding embedding;
   StackConfig stack;
+  // Weight row of a layer from D to the width of the embeddings, which the head reads; or empty.
+  std::string projection;
   std::string head;        // weight row of the output projection; empty: a bare stack
   float logit_cap = 0.0f;  // c: logits become c tanh(logits / c); 0: they stay
 };
@@ -30,6 +32,8 @@ class DecoderFamily : public ModelFamily {
   DecoderConfig& block() { return block_; }
 
  private:
+  Result<TensorId> project(ModelBuilder& builder, TensorId states) const;
+
   ModelFacts facts_;
   GenerationFacts generation_;
   DecoderConfig block_;

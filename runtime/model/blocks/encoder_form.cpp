@@ -5,6 +5,10 @@ namespace vkformer {
 void EncoderForm::add_layer_rows(const std::string&, const std::string&, int64_t,
                                  WeightTable&) const {}
 
+std::vector<std::string> EncoderForm::input_names() const {
+  return {};
+}
+
 Status EncoderForm::read_inputs(const TensorMap&, ForwardInputs&) const {
   return {};
 }

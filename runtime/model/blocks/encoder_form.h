@@ -14,7 +14,8 @@ class EncoderForm {
   // Rows of one layer: `to` is "encoder.0", `from` "longformer.encoder.layer.0.".
   virtual void add_layer_rows(const std::string& to, const std::string& from, int64_t width,
                               WeightTable& table) const;
-  // As ModelFamily::read_inputs.
+  // As ModelFamily::input_names and read_inputs.
+  virtual std::vector<std::string> input_names() const;
   virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
   // Adds the tensors that self-attention reads in a pass; `mask` is its key mask (B, ceil(S/32)).
   // Without a function the pass has the stack's own.

@@ -5,6 +5,10 @@ namespace vkformer {
 EncoderFamily::EncoderFamily(ModelFacts facts, EncoderConfig block)
     : facts_(std::move(facts)), block_(std::move(block)) {}
 
+std::vector<std::string> EncoderFamily::input_names() const {
+  return block_.form == nullptr ? std::vector<std::string>() : block_.form->input_names();
+}
+
 Status EncoderFamily::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {
   return block_.form == nullptr ? Status{} : block_.form->read_inputs(inputs, result);
 }
@@ -18,7 +22,7 @@ Status EncoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
   const HeadInput input{text.states, text.mask};
   VKF_CHECK(add_heads(b, stack, block_.heads, input));
   if (form != nullptr) VKF_CHECK(form->add_heads(b, stack, input));
-  return add_sentence_embedding(b, facts_.sentence, input);
+  return add_sentence_embedding(b, facts_.sentence, taps, input);
 }
 
 }  // namespace vkformer

@@ -20,6 +20,7 @@ class EncoderFamily : public ModelFamily {
 
   const ModelFacts& facts() const override { return facts_; }
   const GenerationFacts& generation() const override { return generation_; }
+  std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;

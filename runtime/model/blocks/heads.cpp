@@ -1,6 +1,8 @@
 #include "model/blocks/heads.h"
 
+#include "model/sentence_files.h"
 #include "ops/combine.h"
+#include "ops/concat_columns.h"
 #include "ops/gather_rows.h"
 #include "ops/mean_pool.h"
 
@@ -19,6 +21,21 @@ Result<TensorId> select_states(ModelBuilder& b, const HeadConfig& head, const He
       return add_mean_pool(b.graph(), input.states, kNoTensor, {});
   }
   return internal_error("[head] unknown input");
+}
+
+// The pool of one token is the token: x (B, D) -> (B, D), perhaps of length 1.
+Result<TensorId> add_pooled_token(ModelBuilder& b, TensorId x, MeanPoolAttrs::Normalize lengths) {
+  Shape& shape = b.graph().tensor(x).shape;
+  shape.insert(shape.begin() + 1, 1);
+  return add_mean_pool(b.graph(), x, kNoTensor, {.normalize = lengths});
+}
+
+// (B, T, D) -> (B, D).
+Result<TensorId> add_pooled(ModelBuilder& b, const MeanPoolAttrs& attrs, TensorId states,
+                            TensorId mask) {
+  if (attrs.kind != PoolKind::kFirst) return add_mean_pool(b.graph(), states, mask, attrs);
+  VKF_ASSIGN(const TensorId first, add_token_states(b, states, 0));
+  return add_pooled_token(b, first, attrs.normalize);
 }
 
 }  // namespace
@@ -71,21 +88,37 @@ Status add_heads(ModelBuilder& b, const StackConfig& stack, const std::vector<He
 }
 
 Status add_sentence_embedding(ModelBuilder& b, const SentenceFacts& sentence,
-                              const HeadInput& input) {
-  if (sentence.pooling == SentenceFacts::Pooling::kNone) return {};
+                              const ForwardTaps& taps, const HeadInput& input) {
+  if (!sentence.pools()) return {};
   b.graph().set_scope("sentence");
-  const MeanPoolAttrs attrs{.normalize = sentence.normalize == SentenceFacts::Normalize::kYes
-                                             ? MeanPoolAttrs::Normalize::kOn
-                                             : MeanPoolAttrs::Normalize::kOff};
-  HeadInput from = input;
-  if (sentence.pooling == SentenceFacts::Pooling::kFirst) {
-    // The mean of one token is the token.
-    VKF_ASSIGN(from.states, add_token_states(b, input.states, 0));
-    Shape& shape = b.graph().tensor(from.states).shape;
-    shape.insert(shape.begin() + 1, 1);
-    from.mask = kNoTensor;
+  TensorId mask = input.mask;
+  if (taps.pooling_mask == ForwardTaps::Tap::kOn) {
+    const Shape& states = b.graph().tensor(input.states).shape;
+    mask = b.graph().add_external("pooling_mask", DType::kU32, {states[0], (states[1] + 31) / 32});
+    b.feed("pooling_mask", mask);
   }
-  VKF_ASSIGN(TensorId y, add_mean_pool(b.graph(), from.states, from.mask, attrs));
+  // One way to pool makes lengths 1 by the way.
+  using Kind = SentenceFacts::Step::Kind;
+  const bool unit = sentence.pooling.size() == 1 && !sentence.steps.empty() &&
+                    sentence.steps[0].kind == Kind::kNormalize;
+  const auto lengths = unit ? MeanPoolAttrs::Normalize::kOn : MeanPoolAttrs::Normalize::kOff;
+  TensorId y = kNoTensor;
+  for (const PoolKind kind : sentence.pooling) {
+    VKF_ASSIGN(const TensorId part, add_pooled(b, {kind, lengths}, input.states, mask));
+    if (y == kNoTensor) {
+      y = part;
+    } else {
+      VKF_ASSIGN(y, add_concat_columns(b.graph(), y, part));
+    }
+  }
+  for (size_t i = unit ? 1 : 0; i < sentence.steps.size(); ++i) {
+    const SentenceFacts::Step& step = sentence.steps[i];
+    if (step.kind == Kind::kDense) {
+      VKF_ASSIGN(y, add_named_linear(b, sentence_row(i), y, {.activation = step.activation}));
+    } else {
+      VKF_ASSIGN(y, add_pooled_token(b, y, MeanPoolAttrs::Normalize::kOn));
+    }
+  }
   b.mark_output(y, "sentence_embedding");
   return {};
 }

@@ -42,8 +42,9 @@ Status add_heads(ModelBuilder& builder, const StackConfig& stack,
 // One token's states: (B, T, D) -> (B, D).
 Result<TensorId> add_token_states(ModelBuilder& builder, TensorId states, int64_t token);
 
-// sentence_embedding (B, D), as sentence-transformers pools.
+// sentence_embedding (B, E), as the modules of sentence-transformers make it of the states; nothing
+// where there are none. The tokens that count are the key mask's, or the fed pooling_mask's.
 Status add_sentence_embedding(ModelBuilder& builder, const SentenceFacts& sentence,
-                              const HeadInput& input);
+                              const ForwardTaps& taps, const HeadInput& input);
 
 }  // namespace vkformer

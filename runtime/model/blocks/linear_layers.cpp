@@ -326,7 +326,7 @@ Status LinearModel::build_forward(ModelBuilder& b, const ForwardShape& shape,
   b.mark_output(states, "last_hidden_state");
   const HeadInput input{states, run.terms.words};
   if (has_head()) VKF_CHECK(add_heads(b, s, {HeadConfig{.output = block_.head}}, input));
-  return add_sentence_embedding(b, facts_.sentence, input);
+  return add_sentence_embedding(b, facts_.sentence, taps, input);
 }
 
 Status LinearModel::build_prompt(ModelBuilder& b, const StepShape& shape) const {

@@ -6,6 +6,7 @@
 #include "base/message.h"
 #include "model/blocks/stack_attention.h"
 #include "model/config_reading.h"
+#include "model/mask_input.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "ops/gather_rows.h"
@@ -226,11 +227,11 @@ Result<std::vector<uint8_t>> LongformerForm::global_flags(const TensorMap& input
           message({"[global_attention_mask] has shape ", shape_text(found->second.shape),
                    ", but input_ids has ", shape_text(ids)}));
     }
-    VKF_ASSIGN(std::vector<int64_t> values, found->second.to_ints());
+    VKF_ASSIGN(std::vector<uint8_t> values, mask_flags("global_attention_mask", found->second));
     for (size_t i = 0; i < values.size(); ++i) {
       const auto row = static_cast<int64_t>(i) / ids[1];
       const auto at = static_cast<size_t>(row * tokens + static_cast<int64_t>(i) % ids[1]);
-      flags[at] = values[i] != 0 ? 1 : 0;
+      flags[at] = values[i];
     }
   }
   for (size_t i = 0; i < flags.size(); ++i) {
@@ -238,6 +239,10 @@ Result<std::vector<uint8_t>> LongformerForm::global_flags(const TensorMap& input
     if (!is_allowed(read, at / tokens, at % tokens)) flags[i] = 0;
   }
   return flags;
+}
+
+std::vector<std::string> LongformerForm::input_names() const {
+  return {"global_attention_mask"};
 }
 
 Status LongformerForm::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {

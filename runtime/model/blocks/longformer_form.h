@@ -35,6 +35,7 @@ class LongformerForm : public EncoderForm {
 
   void add_layer_rows(const std::string& to, const std::string& from, int64_t width,
                       WeightTable& table) const override;
+  std::vector<std::string> input_names() const override;
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Result<StackRun::Attend> begin_pass(ModelBuilder& builder, const StackConfig& stack,
                                       const ForwardShape& shape, TensorId mask) const override;

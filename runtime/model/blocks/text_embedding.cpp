@@ -34,14 +34,53 @@ Result<TensorId> embed(ModelBuilder& b, const TextEmbedding& e, EmbeddingInputs 
   return add_embedding(b.graph(), inputs, attrs);
 }
 
-// What is no part of the lookup.
+// What is no part of the lookup. `positions` (..., D) is added to the projection, or absent.
 Result<TensorId> finish(ModelBuilder& b, const StackConfig& stack, const TextEmbedding& e,
-                        TensorId x) {
+                        TensorId x, TensorId positions) {
   if (!e.norm.empty()) {
     VKF_ASSIGN(x, add_named_norm(b, stack, e.norm, x));
   }
   if (e.projection.empty()) return x;
-  return add_named_linear(b, e.projection, x);
+  return add_named_linear(b, e.projection, x, {.residual = positions});
+}
+
+// The words alone, where positions come after the projection.
+TextEmbedding words_of(const TextEmbedding& e) {
+  return {.words = e.words, .scale = e.scale};
+}
+
+// The positions alone: every id is the row of zeros. `attrs` are the words'.
+Result<TensorId> embed_positions(ModelBuilder& b, const TextEmbedding& e, EmbeddingInputs inputs,
+                                 const EmbeddingAttrs& words) {
+  VKF_ASSIGN(inputs.table, b.table(e.zeros));
+  VKF_ASSIGN(inputs.positions, b.table(e.positions));
+  const auto width = static_cast<uint32_t>(b.graph().tensor(inputs.table).shape.back());
+  b.graph().set_scope(e.positions);
+  return add_embedding(b.graph(), inputs,
+                       {.vocabulary = words.vocabulary,
+                        .width = width,
+                        .row_stride = 0,
+                        .col_stride = 1,
+                        .position_offset = words.position_offset,
+                        .from = words.from});
+}
+
+// Of a full pass or a prompt.
+Result<EmbeddedTokens> add_positions_behind(ModelBuilder& b, const StackConfig& stack,
+                                            const TextEmbedding& e, const TokenFeeds& feeds,
+                                            const Shape& tokens) {
+  const TextEmbedding words = words_of(e);
+  VKF_ASSIGN(EmbeddedTokens embedded, add_text_embedding(b, stack, words, feeds, tokens));
+  VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
+  attrs.from = EmbeddingAttrs::Positions::kPlane;
+  Shape planes = tokens;
+  planes.insert(planes.begin(), embedding_planes(attrs));
+  const TensorId ids = b.graph().add_external(feeds.prefix + "position_rows", DType::kU32, planes);
+  b.feed(feeds.prefix + "input_ids", ids);
+  b.feed(feeds.prefix + "position_ids", ids, static_cast<uint64_t>(element_count(tokens)));
+  VKF_ASSIGN(const TensorId positions, embed_positions(b, e, {.ids = ids}, attrs));
+  VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x, positions));
+  return embedded;
 }
 
 }  // namespace
@@ -49,6 +88,7 @@ Result<TensorId> finish(ModelBuilder& b, const StackConfig& stack, const TextEmb
 Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& stack,
                                           const TextEmbedding& e, const TokenFeeds& feeds,
                                           Shape tokens) {
+  if (!e.zeros.empty()) return add_positions_behind(b, stack, e, feeds, tokens);
   VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
   const bool fed = feeds.positions == ForwardTaps::Tap::kOn ||
                    e.tokens.positions != TokenFacts::Positions::kCounted;
@@ -71,7 +111,7 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
   }
   if (attrs.types > 0) b.feed(feeds.prefix + "token_type_ids", ids, rows * (planes - 1));
   VKF_ASSIGN(embedded.x, embed(b, e, {.ids = ids}, attrs));
-  VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x));
+  VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x, kNoTensor));
   return embedded;
 }
 
@@ -94,12 +134,18 @@ Result<TensorId> add_step_embedding(ModelBuilder& b, const StackConfig& stack,
                                     const TextEmbedding& e, const StepTensors& tensors) {
   VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
   EmbeddingInputs inputs{.ids = tensors.ids};
+  if (!e.zeros.empty()) {
+    VKF_ASSIGN(const TensorId x, embed(b, words_of(e), inputs, attrs));
+    inputs.state = tensors.state;
+    VKF_ASSIGN(const TensorId positions, embed_positions(b, e, inputs, attrs));
+    return finish(b, stack, e, x, positions);
+  }
   if (!e.positions.empty()) inputs.state = tensors.state;
   if (e.tokens.positions == TokenFacts::Positions::kFromIds && e.position_offset > 0) {
     attrs.pad_id = static_cast<uint32_t>(e.tokens.pad);
   }
   VKF_ASSIGN(TensorId x, embed(b, e, inputs, attrs));
-  return finish(b, stack, e, x);
+  return finish(b, stack, e, x, kNoTensor);
 }
 
 }  // namespace vkformer

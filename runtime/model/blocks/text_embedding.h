@@ -14,6 +14,9 @@ struct TextEmbedding {
   TokenFacts tokens;
   std::string norm;        // weight row of a norm after the sum, or empty
   std::string projection;  // weight row of a layer from the embedding's width to D, or empty
+  // Weight row of zeros (1, D) where positions are added to what the projection gives instead of to
+  // the words, or empty: a lookup adds them to that row.
+  std::string zeros;
 };
 
 // How a pass names what it feeds: "" for input_ids, "decoder_" for decoder_input_ids.
