@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // computes: one step of beam search per batch item, as Hugging Face's generate does it
 // shapes:   Candidates (slots, K, 2) -> Search (params/search.h), Ancestry (R, C)
 // mapping:  one workgroup a live item; all invocations search and copy, one decides
@@ -34,19 +35,24 @@ layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 const uint kNoPlace = 0xffffffffu;
 const float kFinishedPenalty = 1e9;  // keeps ended candidates out of the running beams
 
+// All loops stay loops ([[dont_unroll]]): compilers take the sizes of the shared arrays for bounds,
+// and unrolled 16 rounds of each make three times the instructions.
+const uint kEnded = 1u, kTaken = 2u;  // what a candidate may be
+
 shared float top_score[VKF_MAX_CANDIDATES];
 shared uint top_parent[VKF_MAX_CANDIDATES];  // beam
 shared uint top_token[VKF_MAX_CANDIDATES];
-shared bool top_done[VKF_MAX_CANDIDATES];
+shared uint top_state[VKF_MAX_CANDIDATES];  // kEnded, kTaken
 // Of every invocation, its tokens of all beams: an array of its own that is indexed at run time
 // would lie in memory.
 shared uint column[VKF_MAX_BEAMS * kLocalSize];
 shared uint kept[VKF_MAX_BEAMS];         // candidates that run on
+shared uint from_at[VKF_MAX_BEAMS];      // where the histories that they go on with begin
 shared uint finish_place[VKF_MAX_BEAMS];  // where candidate i goes as a hypothesis, or kNoPlace
 shared uint nan_seen;
 
 bool is_end_token(uint token) {
-  for (uint e = 0u; e < s.eos_count; ++e) {
+  [[dont_unroll]] for (uint e = 0u; e < s.eos_count; ++e) {
     if (s.eos[e >> 2u][e & 3u] == token) return true;
   }
   return false;
@@ -58,10 +64,10 @@ float length_divisor(uint generated) { return pow(float(generated), s.length_pen
 // al. 2018). Groups that ended earlier choose no more.
 float chosen_before(uint item, uint token, uint length) {
   float count = 0.0;
-  for (uint g = item - kGroup; g < item; ++g) {
+  [[dont_unroll]] for (uint g = item - kGroup; g < item; ++g) {
     const uint at = items_at(p, g);
     if (search[at + VKF_ITEM_ACTIVE] == 0u && search[at + VKF_ITEM_LENGTH] != length + 1u) continue;
-    for (uint j = 0u; j < p.beams; ++j) {
+    [[dont_unroll]] for (uint j = 0u; j < p.beams; ++j) {
       if (search[tokens_at(p, g * p.beams + j) + length] == token) count += 1.0;
     }
   }
@@ -91,9 +97,10 @@ float candidate_rank(uint first_slot, uint first_row, uint c, uint length) {
 // beam, then the smaller token: a row's candidates are in that order.
 void pick_candidates(uint first_slot, uint first_row, uint length) {
   uvec2 last = no_best();
-  for (uint k = 0u; k < kPicks; ++k) {
+  [[dont_unroll]] for (uint k = 0u; k < kPicks; ++k) {
     uvec2 best = no_best();
-    for (uint c = gl_LocalInvocationID.x; c < p.beams * p.candidates; c += kLocalSize) {
+    [[dont_unroll]] for (uint c = gl_LocalInvocationID.x; c < p.beams * p.candidates;
+                         c += kLocalSize) {
       const float score = candidate_rank(first_slot, first_row, c, length);
       if (is_nan(score)) atomicOr(nan_seen, 1u);
       const uvec2 candidate = uvec2(order_key(score), c);
@@ -109,33 +116,35 @@ void pick_candidates(uint first_slot, uint first_row, uint length) {
       top_score[k] = candidate_score(first_slot, first_row, c, length);
       top_parent[k] = beam;
       top_token[k] = token;
-      top_done[k] = is_end_token(token) || length + 1u >= s.max_length;
+      top_state[k] = is_end_token(token) || length + 1u >= s.max_length ? kEnded : 0u;
     }
   }
-}
-
-bool is_kept(uint k, uint taken) {
-  for (uint i = 0u; i < taken; ++i) {
-    if (kept[i] == k) return true;
-  }
-  return false;
 }
 
 // The n candidates that run on: unended ones first, each group best first (a stable selection of
-// score - 1e9 for ended ones). Those that were drawn are in the order of the draw.
-void keep_running() {
-  uint taken = 0u;
-  for (uint pass = 0u; pass < 2u; ++pass) {
-    for (uint n = 0u; n < p.beams && taken < p.beams; ++n) {
-      uint best = kPicks;
-      for (uint k = 0u; k < kPicks; ++k) {
-        if (top_done[k] != (pass == 1u) || is_kept(k, taken)) continue;
-        if (best == kPicks || top_score[k] > top_score[best]) best = k;
-      }
-      if (best == kPicks) break;
-      kept[taken++] = best;
+// score - 1e9 for ended ones). Those that were drawn are in the order of the draw. Returns whether all
+// candidates have ended.
+bool keep_running(uint first_row) {
+  bool all_ended = false;
+  uint wanted = 0u;
+  [[dont_unroll]] for (uint taken = 0u; taken < p.beams;) {
+    uint best = kPicks;
+    [[dont_unroll]] for (uint k = 0u; k < kPicks; ++k) {
+      if (top_state[k] != wanted) continue;
+      if (best == kPicks || top_score[k] > top_score[best]) best = k;
     }
+    if (best == kPicks) {
+      if (wanted == kEnded) break;
+      wanted = kEnded;
+      all_ended = taken == 0u;
+      continue;
+    }
+    top_state[best] |= kTaken;
+    from_at[taken] = tokens_at(p, first_row + top_parent[best]);
+    kept[taken] = best;
+    ++taken;
   }
+  return all_ended;
 }
 
 // Admits ended candidates among the first n to the finished hypotheses; the worst one gives way.
@@ -144,21 +153,23 @@ void admit_finished(uint item, uint generated) {
   uint count = search[item_at + VKF_ITEM_FINISHED];
   const bool closed = search[item_at + VKF_ITEM_ACTIVE] == 0u ||
                       (s.early_stopping == VKF_EARLY_STOPPING_YES && count >= p.beams);
-  for (uint k = 0u; k < p.beams; ++k) {
+  [[dont_unroll]] for (uint k = 0u; k < p.beams; ++k) {
     finish_place[k] = kNoPlace;
-    if (closed || !top_done[k]) continue;
+    if (closed || (top_state[k] & kEnded) == 0u) continue;
     const float score = top_score[k] / length_divisor(generated);
     uint place = count;
     if (count == p.beams) {
       place = 0u;
-      for (uint i = 1u; i < count; ++i) {
+      [[dont_unroll]] for (uint i = 1u; i < count; ++i) {
         if (uintBitsToFloat(search[finished_at(p, item, i)]) <
             uintBitsToFloat(search[finished_at(p, item, place)])) {
           place = i;
         }
       }
       if (!(score > uintBitsToFloat(search[finished_at(p, item, place)]))) continue;
-      for (uint i = 0u; i < k; ++i) finish_place[i] = finish_place[i] == place ? kNoPlace : finish_place[i];
+      [[dont_unroll]] for (uint i = 0u; i < k; ++i) {
+        if (finish_place[i] == place) finish_place[i] = kNoPlace;
+      }
     } else {
       ++count;
     }
@@ -176,7 +187,7 @@ bool goes_on(uint item, uint new_length, float best_running, bool all_done) {
   if (count < p.beams) return true;
   if (s.early_stopping == VKF_EARLY_STOPPING_YES) return false;
   float worst = uintBitsToFloat(search[finished_at(p, item, 0u)]);
-  for (uint i = 1u; i < count; ++i) {
+  [[dont_unroll]] for (uint i = 1u; i < count; ++i) {
     worst = min(worst, uintBitsToFloat(search[finished_at(p, item, i)]));
   }
   const bool longest = s.early_stopping == VKF_EARLY_STOPPING_NEVER && s.length_penalty > 0.0;
@@ -207,42 +218,43 @@ void main() {
     }
     return;
   }
+  bool all_done = false;  // of lane 0
   if (lane == 0u) {
-    keep_running();
+    all_done = keep_running(first_row);
     admit_finished(item, length + 1u - s.prompt_length);
   }
   barrier();
-  for (uint k = 0u; k < p.beams; ++k) {
+  [[dont_unroll]] for (uint k = 0u; k < p.beams; ++k) {
     if (finish_place[k] == kNoPlace) continue;
     const uint from = tokens_at(p, first_row + top_parent[k]);
     const uint to = sequence_at(p, item, finish_place[k]);
-    for (uint t = lane; t < length; t += kLocalSize) search[to + t] = search[from + t];
+    [[dont_unroll]] for (uint t = lane; t < length; t += kLocalSize) {
+      search[to + t] = search[from + t];
+    }
     if (lane == 0u) search[to + length] = top_token[k];
   }
   barrier();
   // Reorder histories: a column is one invocation's, so reading all before writing any is safe.
-  for (uint t = lane; t < length; t += kLocalSize) {
-    for (uint j = 0u; j < p.beams; ++j) {
-      column[j * kLocalSize + lane] = search[tokens_at(p, first_row + top_parent[kept[j]]) + t];
+  const uint own_at = tokens_at(p, first_row);
+  [[dont_unroll]] for (uint t = lane; t < length; t += kLocalSize) {
+    [[dont_unroll]] for (uint j = 0u; j < p.beams; ++j) {
+      column[j * kLocalSize + lane] = search[from_at[j] + t];
     }
-    for (uint j = 0u; j < p.beams; ++j) {
-      search[tokens_at(p, first_row + j) + t] = column[j * kLocalSize + lane];
+    [[dont_unroll]] for (uint j = 0u; j < p.beams; ++j) {
+      search[own_at + j * p.capacity + t] = column[j * kLocalSize + lane];
     }
     if (t < start) continue;
-    for (uint j = 0u; j < p.beams; ++j) {
-      const uint row = first_row + top_parent[kept[j]];
-      column[j * kLocalSize + lane] = ancestry[row * p.capacity + t - start];
+    [[dont_unroll]] for (uint j = 0u; j < p.beams; ++j) {
+      column[j * kLocalSize + lane] = ancestry[from_at[j] + t - start];
     }
-    for (uint j = 0u; j < p.beams; ++j) {
-      ancestry[(first_row + j) * p.capacity + t - start] = column[j * kLocalSize + lane];
+    [[dont_unroll]] for (uint j = 0u; j < p.beams; ++j) {
+      ancestry[own_at + j * p.capacity + t - start] = column[j * kLocalSize + lane];
     }
   }
   if (lane != 0u) return;
-  bool all_done = true;
-  for (uint k = 0u; k < kPicks; ++k) all_done = all_done && top_done[k];
-  for (uint j = 0u; j < p.beams; ++j) {
+  [[dont_unroll]] for (uint j = 0u; j < p.beams; ++j) {
     const uint row = first_row + j;
-    const float penalty = top_done[kept[j]] ? kFinishedPenalty : 0.0;
+    const float penalty = (top_state[kept[j]] & kEnded) != 0u ? kFinishedPenalty : 0.0;
     search[scores_at(p, row)] = floatBitsToUint(top_score[kept[j]] - penalty);
     search[tokens_at(p, row) + length] = top_token[kept[j]];
     if (length < p.capacity) ancestry[row * p.capacity + length - start] = row;

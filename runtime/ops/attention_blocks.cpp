@@ -19,22 +19,22 @@ uint32_t fours(uint32_t width) {
 }
 
 // Fours of value columns that an invocation sums for a query.
-uint32_t lane_columns(const AttentionAttrs& a) {
+uint32_t lane_columns(const AttentionSizes& a) {
   return (fours(a.value_width) + kKeyLanes - 1) / kKeyLanes;
 }
 
-// As the shader lays it out: queries, a stage of keys or values, weights, and a float of every
-// lane.
-uint64_t shared_bytes(const AttentionAttrs& a, const AttentionBlocks& b) {
+// As the shaders lay it out: queries, a stage of keys or values, weights, a float of every lane, a
+// mark, and in chunks where keys stand.
+uint64_t shared_bytes(const AttentionSizes& a, const AttentionBlocks& b) {
   const uint64_t keys = uint64_t{kKeys} * (b.stage_depth | 1);
   const uint64_t values = uint64_t{b.stage_keys} * lane_columns(a) * kKeyLanes;
   const uint64_t rows = uint64_t{b.rows()} * ((fours(a.head_width) | 1) + kKeyLanes + 1 + 2);
-  return 16 * (rows + std::max(keys, values)) + 16;
+  return 16 * (rows + std::max(keys, values)) + 16 + 4 * kKeys;
 }
 
 // The largest stages that fit and leave room for other workgroups, or the smallest; nothing where
 // these do not fit.
-std::optional<AttentionBlocks> staged(const DeviceCaps& caps, const AttentionAttrs& a,
+std::optional<AttentionBlocks> staged(const DeviceCaps& caps, const AttentionSizes& a,
                                       AttentionBlocks b) {
   constexpr uint32_t kLeastKeys = 4;
   const uint64_t wanted = std::min(caps.limits.max_shared_bytes, 32768u);
@@ -47,16 +47,16 @@ std::optional<AttentionBlocks> staged(const DeviceCaps& caps, const AttentionAtt
   return b;
 }
 
-uint64_t groups_of(const AttentionAttrs& a, const AttentionBlocks& b) {
-  return (uint64_t{a.queries} + b.rows() - 1) / b.rows() * a.batch * a.heads;
+uint64_t groups_of(const AttentionSizes& a, const AttentionBlocks& b) {
+  return (uint64_t{a.queries} + b.rows() - 1) / b.rows() * a.units;
 }
 
 }  // namespace
 
 // Unmeasured. More queries of an invocation mean fewer loads for a product, as long as there are
 // queries for them, workgroups for a GPU, and registers for their sums.
-std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps, const AttentionAttrs& a) {
-  if (caps.device_class == DeviceClass::kSoftware || !is_known(a)) return std::nullopt;
+std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps, const AttentionSizes& a) {
+  if (caps.device_class == DeviceClass::kSoftware) return std::nullopt;
   const uint64_t wanted = caps.device_class == DeviceClass::kDiscrete ? 96 : 32;
   std::optional<AttentionBlocks> best;
   AttentionBlocks blocks;
@@ -64,7 +64,8 @@ std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps, const At
   for (uint32_t tile_m = caps.gpu.attention_queries; tile_m > 0; tile_m /= 2) {
     blocks.tile_m = tile_m;
     const bool wasted = blocks.rows() / 2 >= a.queries;
-    if (tile_m > 1 && (wasted || 4 * tile_m * lane_columns(a) > caps.gpu.attention_sums)) continue;
+    const uint32_t floats = tile_m * (4 * lane_columns(a) + a.row_floats);
+    if (tile_m > 1 && (wasted || floats > caps.gpu.attention_sums)) continue;
     const std::optional<AttentionBlocks> fit = staged(caps, a, blocks);
     if (!fit) continue;
     best = fit;
@@ -72,6 +73,14 @@ std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps, const At
   }
   if (best) return best;
   return staged(caps, a, {});  // half as many invocations
+}
+
+std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps, const AttentionAttrs& a) {
+  if (!is_known(a)) return std::nullopt;
+  return attention_blocks(caps, AttentionSizes{.queries = a.queries,
+                                               .units = uint64_t{a.batch} * a.heads,
+                                               .head_width = a.head_width,
+                                               .value_width = a.value_width});
 }
 
 AttentionStrategy attention_blocks_strategy(const AttentionAttrs& a, const AttentionBlocks& b) {

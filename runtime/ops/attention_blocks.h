@@ -1,5 +1,5 @@
-// Attention of GPUs in f32 by blocks of queries and keys (shaders/attention_blocks.comp): when it
-// is chosen, and how it is launched.
+// Attention of GPUs in f32 by blocks of queries and keys (shaders/attention_blocks.comp; in chunks
+// shaders/chunk_attention_blocks.comp): when it is chosen, and how it is launched.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,21 @@ struct AttentionBlocks {
   bool operator==(const AttentionBlocks&) const = default;
 };
 
-// The table: what shares attention takes on a device. nullopt: another strategy does it, as for
-// sparse terms, relative positions, counts, and on software devices.
+// What the shares depend on.
+struct AttentionSizes {
+  uint32_t queries = 1;  // of a unit: they see the same keys
+  uint64_t units = 1;
+  uint32_t head_width = 1;   // E
+  uint32_t value_width = 1;  // Ev
+  uint32_t row_floats = 0;   // registers of an invocation for each of its queries, beside the sums
+};
+
+// The table: what shares attention takes on a device. nullopt: none fits, or it is a software device.
+std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps,
+                                                const AttentionSizes& sizes);
+
+// The same of an attention node. nullopt also where another strategy does it, as for sparse terms,
+// relative positions and counts.
 std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps,
                                                 const AttentionAttrs& attrs);
 

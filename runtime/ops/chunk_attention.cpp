@@ -5,6 +5,7 @@
 
 #include "base/message.h"
 #include "ops/attention.h"
+#include "ops/attention_blocks.h"
 #include "ops/row_op.h"
 #include "params/lsh.h"
 
@@ -113,42 +114,95 @@ ChunkAttentionParams kernel_params(const ChunkAttentionAttrs& a) {
           .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(a.head_width)))};
 }
 
-// Queries of a workgroup: a software device wants one lane group, others a chunk's worth.
-uint32_t queries_per_group(const DeviceCaps& caps, uint32_t chunk) {
-  if (caps.device_class == DeviceClass::kSoftware) {
-    return std::clamp(std::bit_ceil(std::max(1u, caps.subgroup_size)), 4u, 64u);
+bool has_order(const Node& node) {
+  return node.inputs[1] != kNoTensor;
+}
+
+bool has_mask(const Node& node) {
+  return node.inputs[2] != kNoTensor;
+}
+
+bool is_shared(const ChunkAttentionAttrs& a) {
+  return a.keys == ChunkAttentionAttrs::Keys::kQueries;
+}
+
+uint64_t keys_of_query(const ChunkAttentionAttrs& a) {
+  return uint64_t{a.chunk} * (1ull + a.before + a.after);
+}
+
+uint64_t chunks_of(const ChunkAttentionAttrs& a) {
+  return uint64_t{a.rounds} * a.tokens / a.chunk;
+}
+
+// An invocation a query: what software devices take, and what would be too much for blocks. A software
+// device wants one lane group, others a chunk's worth.
+uint32_t set_queries(Dispatch& d, const DeviceCaps& caps, const Node& node,
+                     const ChunkAttentionAttrs& a) {
+  const uint32_t lanes = caps.device_class == DeviceClass::kSoftware
+                             ? std::clamp(std::bit_ceil(std::max(1u, caps.subgroup_size)), 4u, 64u)
+                             : std::clamp(std::bit_ceil(a.chunk), 32u, kMostQueries);
+  d.kernel = KernelId::chunk_attention_query__f32_none_f32;
+  d.set_constants(ChunkAttentionConstants{.local_size = lanes,
+                                          .width = a.head_width,
+                                          .value_width = a.value_width,
+                                          .has_order = has_order(node),
+                                          .has_mask = has_mask(node),
+                                          .shared = is_shared(a),
+                                          .stats = a.rounds > 1});
+  return lanes;
+}
+
+uint32_t set_blocks(Dispatch& d, const AttentionBlocks& blocks, const Node& node,
+                    const ChunkAttentionAttrs& a) {
+  uint32_t all = a.head_width | a.value_width;
+  for (const HeadLayout& l : {a.q, a.k, a.v}) {
+    all |= l.offset | l.batch_stride | l.head_stride | l.row_stride;
   }
-  return std::clamp(std::bit_ceil(chunk), 32u, kMostQueries);
+  d.kernel = KernelId::chunk_attention_blocks__f32_none_f32;
+  d.set_constants(ChunkAttentionBlocksConstants{.local_size = blocks.local_size,
+                                                .width = a.head_width,
+                                                .value_width = a.value_width,
+                                                .tile_m = blocks.tile_m,
+                                                .stage_depth = blocks.stage_depth,
+                                                .stage_keys = blocks.stage_keys,
+                                                .quads = widest_load(all) >= 4,
+                                                .has_order = has_order(node),
+                                                .has_mask = has_mask(node),
+                                                .shared = is_shared(a),
+                                                .stats = a.rounds > 1});
+  return blocks.rows();
+}
+
+// Picks the kernel; the queries of its workgroups.
+uint32_t set_kernel(Dispatch& d, const DeviceCaps& caps, const Node& node,
+                    const ChunkAttentionAttrs& a) {
+  const AttentionSizes sizes{.queries = a.chunk,
+                             .units = uint64_t{a.batch} * a.heads * chunks_of(a),
+                             .head_width = a.head_width,
+                             .value_width = a.value_width,
+                             .row_floats = 4};  // where it stands, what keys are worth to it
+  const auto blocks = attention_blocks(caps, sizes);
+  if (!blocks || keys_of_query(a) >= (1ull << 31)) return set_queries(d, caps, node, a);
+  return set_blocks(d, *blocks, node, a);
 }
 
 }  // namespace
 
 Status lower_chunk_attention(LowerContext& context, const Node& node) {
   const ChunkAttentionAttrs& a = attrs_of<ChunkAttentionAttrs>(node);
-  const uint64_t window = uint64_t{a.chunk} * (1ull + a.before + a.after);
+  const uint64_t window = keys_of_query(a);
   if (leaves_loops(context.caps, 2 * window)) {
     return unsupported(message({"[chunk_attention] There is no kernel for ", window,
                                 " keys a query on a software device; use shorter chunks"}));
   }
-  const bool has_order = node.inputs[1] != kNoTensor;
-  const bool has_mask = node.inputs[2] != kNoTensor;
   Dispatch d = make_dispatch(node, KernelId::chunk_attention_query__f32_none_f32);
   d.bindings = {{node.inputs[0], Access::kRead},
-                {has_order ? node.inputs[1] : node.inputs[0], Access::kRead},
-                {has_mask ? node.inputs[2] : node.inputs[0], Access::kRead},
+                {has_order(node) ? node.inputs[1] : node.inputs[0], Access::kRead},
+                {has_mask(node) ? node.inputs[2] : node.inputs[0], Access::kRead},
                 {node.outputs[0], Access::kWrite}};
   d.set_push(kernel_params(a));
-  const uint32_t local = queries_per_group(context.caps, a.chunk);
-  const bool shared = a.keys == ChunkAttentionAttrs::Keys::kQueries;
-  d.set_constants(ChunkAttentionConstants{.local_size = local,
-                                          .width = a.head_width,
-                                          .value_width = a.value_width,
-                                          .has_order = has_order,
-                                          .has_mask = has_mask,
-                                          .shared = shared,
-                                          .stats = a.rounds > 1});
-  const uint64_t chunks = uint64_t{a.rounds} * a.tokens / a.chunk;
-  const uint64_t groups = chunks * ((a.chunk + local - 1) / local);
+  const uint32_t local = set_kernel(d, context.caps, node, a);
+  const uint64_t groups = chunks_of(a) * ((a.chunk + local - 1) / local);
   if (groups > context.caps.limits.max_group_count[0]) {
     return unsupported(message(
         {"[chunk_attention] ", groups, " workgroups of queries are above the device's limit of ",
@@ -159,7 +213,7 @@ Status lower_chunk_attention(LowerContext& context, const Node& node) {
               static_cast<uint32_t>(std::min<uint64_t>(units, kRowsPerGridLine)),
               static_cast<uint32_t>((units + kRowsPerGridLine - 1) / kRowsPerGridLine)};
   const double queries = static_cast<double>(units) * a.rounds * a.tokens;
-  const double widths = (shared ? 2.0 : 1.0) * a.head_width + a.value_width;
+  const double widths = (is_shared(a) ? 2.0 : 1.0) * a.head_width + a.value_width;
   d.flops = 2.0 * queries * static_cast<double>(window) * widths;
   d.bytes = 4.0 * queries * (widths + static_cast<double>(window) / local * widths);
   context.plan.dispatches.push_back(std::move(d));

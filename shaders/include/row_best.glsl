@@ -1,6 +1,7 @@
 // needs: kLocalSize (specialization constant, workgroup width), VKF_SUBGROUP where compiled so.
 // The best element of a row, as (key, index): larger keys win, then smaller indices. Keys order
 // floats as unsigned integers; a NaN is above everything, the two zeros are equal.
+#extension GL_EXT_control_flow_attributes : require
 #ifdef VKF_SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -39,7 +40,7 @@ uvec2 workgroup_best(uvec2 best) {
   const uint lane = gl_LocalInvocationID.x;
   barrier();
   best_scratch[lane] = best;
-  for (uint step = kLocalSize >> 1u; step > 0u; step >>= 1u) {
+  [[dont_unroll]] for (uint step = kLocalSize >> 1u; step > 0u; step >>= 1u) {
     barrier();
     if (lane < step && is_better(best_scratch[lane + step], best_scratch[lane])) {
       best_scratch[lane] = best_scratch[lane + step];

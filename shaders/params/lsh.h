@@ -80,4 +80,18 @@ VKF_CONSTANTS_STRUCT(LshSortConstants, VKF_LSH_SORT_CONSTANTS)
   constant(5, kShared, shared, 0)            /* 1: keys are queries scaled to length 1 (LSH) */ \
   constant(6, kStats, stats, 0)              /* 1: rows end with highest score and weight */
 VKF_CONSTANTS_STRUCT(ChunkAttentionConstants, VKF_CHUNK_ATTENTION_CONSTANTS)
+
+#define VKF_CHUNK_ATTENTION_BLOCKS_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kWidth, width, 64)             /* E */ \
+  constant(2, kValueWidth, value_width, 64)  /* Ev */ \
+  constant(3, kTileM, tile_m, 4)             /* queries of an invocation */ \
+  constant(4, kStageDepth, stage_depth, 16)  /* fours of E in shared memory at a time */ \
+  constant(5, kStageKeys, stage_keys, 32)    /* values likewise */ \
+  constant(6, kQuads, quads, 0)              /* 1: load four elements at a time */ \
+  constant(7, kHasOrder, has_order, 0)       /* 0: tokens stand as they are */ \
+  constant(8, kHasMask, has_mask, 0) \
+  constant(9, kShared, shared, 0)            /* 1: keys are queries scaled to length 1 (LSH) */ \
+  constant(10, kStats, stats, 0)             /* 1: rows end with highest score and weight */
+VKF_CONSTANTS_STRUCT(ChunkAttentionBlocksConstants, VKF_CHUNK_ATTENTION_BLOCKS_CONSTANTS)
 #endif

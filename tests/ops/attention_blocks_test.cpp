@@ -3,46 +3,12 @@
 #include "ops/attention_blocks.h"
 
 #include "ops/attention_cases.h"
+#include "ops/blocks_run.h"
 
 namespace vkformer::testing {
 namespace {
 
 constexpr KernelId kBlocksKernel = KernelId::attention_blocks__f32_f32_f32;
-
-// The device as GPUs: of the queries that an invocation may have and the shared memory that leaves
-// room for all of a tile's keys, or for parts of them.
-std::vector<DeviceCaps> gpus_of(const VulkanDevice& device) {
-  std::vector<DeviceCaps> list;
-  for (const uint32_t queries : {1u, 2u, 4u}) {
-    for (const uint32_t shared : {16384u, 32768u}) {
-      if (shared > device.caps().limits.max_shared_bytes) continue;
-      DeviceCaps caps = device.caps();
-      caps.device_class = DeviceClass::kIntegrated;
-      caps.gpu.attention_queries = queries;
-      caps.limits.max_shared_bytes = shared;
-      list.push_back(caps);
-    }
-  }
-  return list;
-}
-
-std::string text_of(const DeviceCaps& caps) {
-  return std::to_string(caps.gpu.attention_queries) + " queries, " +
-         std::to_string(caps.limits.max_shared_bytes) + " bytes";
-}
-
-Tensor run_blocks(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
-                  const PreparedOperator& op) {
-  GraphRunOptions options;
-  options.poison = GraphRunOptions::Poison::kOn;
-  options.guards = GraphRunOptions::Guards::kOn;
-  options.repeats = 2;
-  options.caps = caps;
-  auto report = run_graph(device, op.graph, op.inputs, options);
-  REQUIRE_MESSAGE(report.ok(), report.error().message);
-  CHECK(report->kernels == std::vector<KernelId>{kBlocksKernel});
-  return report->outputs.at("y");
-}
 
 void check_problem(const AttentionCase& c, const AttentionProblem& p) {
   const Array expected = reference_outputs(c, p).output;
@@ -50,7 +16,7 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p) {
   for (const TierDevice& on : tier_devices()) {
     for (const DeviceCaps& caps : gpus_of(*on.device)) {
       INFO(on.tier, ", ", c.text(), ", ", text_of(caps));
-      check_close(run_blocks(on.device, caps, prepare_attention(c, p)), expected, tolerance);
+      check_close(run_blocks(on.device, caps, prepare_attention(c, p), kBlocksKernel), expected, tolerance);
     }
   }
 }
@@ -158,7 +124,7 @@ TEST_SUITE("gpu") {
       std::optional<std::vector<uint32_t>> first;
       for (const DeviceCaps& caps : gpus_of(*on.device)) {
         INFO(on.tier, ", ", text_of(caps));
-        const auto words = words_of(run_blocks(on.device, caps, prepare_attention(c, p)));
+        const auto words = words_of(run_blocks(on.device, caps, prepare_attention(c, p), kBlocksKernel));
         if (first) CHECK(words == *first);
         if (!first) first = words;
       }

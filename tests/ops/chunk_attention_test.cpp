@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "ops/attention.h"
+#include "ops/blocks_run.h"
 #include "ops/lsh_sort.h"
 #include "ops/score_terms.h"
 #include "reference/chunk_attention.h"
@@ -12,6 +13,8 @@
 
 namespace vkformer::testing {
 namespace {
+
+constexpr KernelId kBlocksKernel = KernelId::chunk_attention_blocks__f32_none_f32;
 
 struct Case {
   Array q, k, v;  // (B, H, S, E), (B, H, S, E), (B, H, S, Ev); k is q where keys are queries
@@ -109,8 +112,12 @@ void check_case(const Case& c) {
   const int64_t keys = c.options.chunk * (1 + c.options.before + c.options.after);
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(c)).at("y"), expected,
-                tolerance_for(DType::kF32, std::max(keys, 65 + c.q.dim(3))));
+    const Tolerance tolerance = tolerance_for(DType::kF32, std::max(keys, 65 + c.q.dim(3)));
+    check_close(run_poisoned(device, prepare(c)).at("y"), expected, tolerance);
+    for (const DeviceCaps& caps : gpus_of(*device.device)) {
+      INFO("by blocks, ", text_of(caps));
+      check_close(run_blocks(device.device, caps, prepare(c), kBlocksKernel), expected, tolerance);
+    }
   }
 }
 
@@ -125,6 +132,7 @@ TEST_SUITE("gpu") {
       check_case(make_case({1, 2, 12, width}, width, 4, static_cast<uint32_t>(width)));
     }
     check_case(make_case({1, 2, 12, 6}, 9, 4, 3));
+    check_case(make_sorted({1, 1, 72, 64}, 2, 36, 10));
     for (int64_t before : {0, 1, 2, 3, 5}) {
       Case c = make_case({1, 2, 12, 8}, 8, 4, 4);
       c.options.before = before;
@@ -165,6 +173,11 @@ TEST_SUITE("gpu") {
     c.k[4 * 5] = kNan;
     c.v[4 * 10] = kNan;
     check_case(c);
+    c.v[4 * 2] = kInfinity;
+    c.v[4 * 7 + 1] = -kInfinity;
+    c.options.causal = true;
+    c.mask = random_mask({1, 12}, 3, 0.4);
+    check_case(c);
     c.options.before = 0;
     c.q[0] = kNan;
     check_case(c);
@@ -197,7 +210,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("chunk_attention plans one dispatch, without aliasing") {
     const PreparedOperator op = prepare(make_sorted({1, 2, 12, 4}, 2, 4, 1));
     const Plan plan =
-        plan_with_kernel(op.graph, Tier::kBaseline, "chunk_attention_query__f32_none_f32");
+        plan_with_kernel(op.graph, Tier::kBaseline, "chunk_attention_blocks__f32_none_f32");
     CHECK(plan.dispatches.size() == 1);
     check_no_aliasing(plan);
   }

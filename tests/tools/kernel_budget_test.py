@@ -76,6 +76,28 @@ class BudgetTest(BudgetCase):
         self.expect_violation(pipeline(executables=[executable(), executable(occupancy=4)]),
                               says="occupancy of 4")
 
+    def test_spills_alone(self):
+        def spills(*pipelines, says=None, **more):
+            result = self.run_tool("spills", list(pipelines), **more)
+            self.assertEqual(result.returncode, 1 if says else 0, result.stdout + result.stderr)
+            self.assertIn(says or " 0 violations", result.stdout)
+
+        wild = pipeline("matmul", spills=9, scratch_bytes=64)
+        spills(pipeline(), pipeline("matmul", instructions=99999, occupancy=1))
+        spills(pipeline(), wild, says="matmul (local_size=64) for softmax, bert spills 9 values; its budget allows 0.")
+        spills(pipeline("matmul", scratch_bytes=64), says="uses 64 bytes of scratch memory")
+        spills(pipeline("matmul", spills=9, chosen=False))
+        head = "target\tkernel\tconstants\tspills\tscratch_bytes\toccupancy\tinstructions\treason\n"
+        row = f"{TARGET}\tmatmul\tlocal_size=64\t9\t64\t-\t-\t"
+        self.budget.write_text(head + row + "64 registers\n")
+        spills(pipeline(), wild)
+        spills(pipeline("matmul", spills=10), says="spills 10 values; its budget allows 9.")
+        spills(pipeline("matmul"), says="may spill by its row, but does not; remove the row.")
+        spills(pipeline(), says="matmul (local_size=64) may spill by a row, but no plan needs it")
+        spills(pipeline(), only="softmax")
+        self.budget.write_text(head + row + "\n")
+        spills(wild, says="gives no reason")
+
     def test_rows_and_pipelines_belong_together(self):
         self.write(pipeline(), pipeline("matmul"))
         self.expect_violation(pipeline(), says="no plan needs it")

@@ -143,6 +143,18 @@ class ShaderHeaders(unittest.TestCase):
         self.assertEqual(self.check(shader_headers.check_include, "// needs: nothing.\n"), [])
         self.assertEqual(len(self.check(shader_headers.check_include, "// helps\n")), 1)
 
+    def test_only_units_ask_for_the_size_of_subgroups(self):
+        code = "uint n = gl_NumSubgroups;\nuint size = gl_SubgroupSize;  // a size\n"
+        units = "// variants: a__f32_matrix FEATURES matrix\n//           b__f32_matrix2 FEATURES matrix matrix2\n"
+        self.assertEqual(self.check(shader_headers.check_subgroup_size, units + code), [])
+        for head in ("// needs: nothing.\n", "// variants: a__f32_subgroup FEATURES subgroup\n",
+                     units + "//           a__f32\n", "// variants: a__f32_matrix\n"):
+            found = self.check(shader_headers.check_subgroup_size, head + code)
+            self.assertEqual(len(found), 1)
+            self.assertIn(f":{head.count(chr(10)) + 2}: reads gl_SubgroupSize", found[0])
+        comment = "// needs: nothing.\n// gl_SubgroupSize may be another.\n"
+        self.assertEqual(self.check(shader_headers.check_subgroup_size, comment), [])
+
 
 class OperatorTables(unittest.TestCase):
     COMMENT = ("// twice (Rows)\n// inputs:     X (..., D)\n//             and no more\n"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks how shaders open: six labels that say what they do, and what an include needs."""
+"""Checks how shaders open: six labels that say what they do, and what an include needs. Checks that only
+kernels of matrix units ask for the size of subgroups."""
 import re
 import sys
 
@@ -41,11 +42,31 @@ def check_include(path):
     return [f"{relative(path)}:1: opens with `// needs:` and the names it needs, or `nothing`."]
 
 
+def variants(path):
+    """The lines behind `variants:`, each a variant."""
+    lines = opening(path)
+    first = next((i for i, line in enumerate(lines) if line.startswith("variants:")), len(lines))
+    return [line.removeprefix("variants:").strip() for line in lines[first:]]
+
+
+def check_subgroup_size(path):
+    """A driver may run a shader in narrower subgroups than it states: Intel's 8 or 16 of 32, Adreno's 64 of 128.
+    Only kernels of matrix units have theirs set."""
+    names = variants(path)
+    if names and all(re.search(r"\bFEATURES\b.*\bmatrix\b", name) for name in names):
+        return []
+    code = [re.sub(r"//.*", "", line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [f"{relative(path)}:{number}: reads gl_SubgroupSize, which is the driver's to choose; count with "
+            f"gl_NumSubgroups, or make it a kernel of matrix units, whose size is set."
+            for number, line in enumerate(code, 1) if "gl_SubgroupSize" in line]
+
+
 def main():
     shaders = files("shaders", suffixes={".comp"})
     includes = files("shaders/include", suffixes={".glsl"})
     findings = [finding for path in shaders for finding in check_shader(path)]
     findings += [finding for path in includes for finding in check_include(path)]
+    findings += [finding for path in shaders + includes for finding in check_subgroup_size(path)]
     report("shader headers", len(shaders) + len(includes), findings)
 
 
