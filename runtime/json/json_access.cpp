@@ -10,6 +10,28 @@ namespace {
 // Real tokenizer files nest to about 6.
 constexpr int kMaxDepth = 64;
 
+// Whether brackets outside of strings nest deeper than the limit. Nothing deep may be built: copies
+// and destructors of a deep tree recurse. A scan of its own costs little, where the parser's
+// callback asks at the end of an object for each of its siblings.
+bool is_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxDepth) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Error JsonRef::malformed(const std::string& complaint) const {
@@ -83,6 +105,12 @@ Result<int64_t> JsonRef::integer(int64_t low, int64_t high) const {
 }
 
 Result<bool> JsonRef::boolean_or(std::string_view key, bool fallback) const {
+  // Without naming its place, which takes longer and which only errors need.
+  if (node_->is_object()) {
+    const auto found = node_->find(key);
+    if (found == node_->end()) return fallback;
+    if (const auto* value = found->get_ptr<const bool*>()) return *value;
+  }
   VKF_ASSIGN(const auto found, optional_member(key));
   return found ? found->boolean() : Result<bool>(fallback);
 }
@@ -99,25 +127,13 @@ Result<std::string> JsonRef::text_or(std::string_view key, std::string_view fall
 
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& name) {
   using nlohmann::json;
-  bool too_deep = false;
-  const auto watch_depth = [&](int depth, json::parse_event_t event, json&) {
-    const bool opens =
-        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    if (opens && depth >= kMaxDepth) too_deep = true;
-    return !too_deep;  // false drops the value, so that nothing deep is ever built
-  };
+  if (is_too_deep(text)) {
+    return invalid_file(message({"[", name, "] nests deeper than the limit of ", kMaxDepth,
+                                 " levels; it is no tokenizer file."}));
+  }
   try {
-    json document = json::parse(text.begin(), text.end(), watch_depth, true);
-    if (too_deep) {
-      return invalid_file(message({"[", name, "] nests deeper than the limit of ", kMaxDepth,
-                                   " levels; it is no tokenizer file."}));
-    }
-    return document;
+    return json::parse(text.begin(), text.end());
   } catch (const json::exception& fault) {
-    if (too_deep) {
-      return invalid_file(message({"[", name, "] nests deeper than the limit of ", kMaxDepth,
-                                   " levels; it is no tokenizer file."}));
-    }
     // The parser quotes what it read last, which can be the rest of the file, and any bytes.
     std::string reason = std::string(fault.what()).substr(0, 200);
     for (char& c : reason) c = c >= ' ' && c <= '~' ? c : '?';

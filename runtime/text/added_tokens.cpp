@@ -1,6 +1,7 @@
 #include "text/added_tokens.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "unicode/unicode.h"
@@ -8,28 +9,30 @@
 
 namespace vkformer {
 
-void AddedTokens::Trie::add(std::u32string_view content, const Token& token) {
+void AddedTokens::Matcher::add(std::u32string content, const Token& token) {
   if (content.empty()) return;
   may_start[content[0] & 0xFF] = true;
-  size_t at = 0;
-  for (const char32_t c : content) {
-    const auto [edge, is_new] = nodes[at].next.emplace(c, nodes.size());
-    at = edge->second;
-    if (is_new) nodes.emplace_back();
-  }
-  if (!nodes[at].token) nodes[at].token = token;
+  entries.push_back({std::move(content), static_cast<int32_t>(tokens.size())});
+  tokens.push_back(token);
 }
 
-const AddedTokens::Token* AddedTokens::Trie::longest(std::u32string_view text, size_t begin,
-                                                     size_t& end) const {
+void AddedTokens::Matcher::build() {
+  std::reverse(entries.begin(), entries.end());  // the trie takes the last of equal texts
+  trie = CharTrie(std::exchange(entries, {}));
+}
+
+const AddedTokens::Token* AddedTokens::Matcher::longest(std::u32string_view text, size_t begin,
+                                                        size_t& end) const {
   const Token* found = nullptr;
-  size_t node = 0;
+  uint32_t node = CharTrie::root();
   for (size_t at = begin; at < text.size(); ++at) {
-    const auto edge = nodes[node].next.find(text[at]);
-    if (edge == nodes[node].next.end()) break;
-    node = edge->second;
-    if (nodes[node].token) {
-      found = &*nodes[node].token;
+    const uint32_t code = trie.code_of(text[at]);
+    if (code == 0) break;
+    node = trie.next(node, code);
+    if (node == CharTrie::kNoNode) break;
+    const int32_t token = trie.value(node);
+    if (token != CharTrie::kNoValue) {
+      found = &tokens[static_cast<size_t>(token)];
       end = at + 1;
     }
   }
@@ -43,6 +46,8 @@ Result<AddedTokens> AddedTokens::parse(const JsonRef& root, const TokenTable& ta
   if (!list) return added;
   VKF_ASSIGN(const size_t count, list->array_size());
   for (size_t i = 0; i < count; ++i) VKF_CHECK(added.add(list->element(i), table, normalizer));
+  added.original_.build();
+  added.normalized_.build();
   return added;
 }
 
@@ -77,34 +82,36 @@ Status AddedTokens::add(const JsonRef& json, const TokenTable& table,
     }
   }
   if (!table.id_of(content) && !table_.id_of(content)) table_.add(content, token.id);
+  first_id_ = std::min(first_id_, token.id);
+  last_id_ = std::max(last_id_, token.id);
   if (special) special_ids_.insert(token.id);
   if (!in_normalized) {
-    original_.add(chars, token);
+    original_.add(std::move(chars), token);
     return {};
   }
   AlignedText text(std::move(chars));
   if (normalizer != nullptr) VKF_CHECK(normalizer->apply(text));
-  normalized_.add(text.chars(), token);
   std::string normalized = encode_utf8(text.chars());
+  normalized_.add(std::move(text).release_chars(), token);
   if (normalized != content) normalized_tokens_[token.id] = std::move(normalized);
   return {};
 }
 
-std::vector<AddedSplit> AddedTokens::split(AlignedText text, const Trie& trie) {
+std::vector<AddedSplit> AddedTokens::split(AlignedText text, const Matcher& matcher) {
   std::vector<AddedSplit> splits;
   const auto chars = text.chars();
   const auto push = [&](size_t begin, size_t end, std::optional<int32_t> id) {
     if (begin < end) splits.push_back({text.slice(begin, end), id});
   };
   size_t done = 0;  // everything before is in splits
-  for (size_t at = 0; at < chars.size() && trie.nodes.size() > 1;) {
-    if (!trie.may_start[chars[at] & 0xFF]) {
+  for (size_t at = 0; at < chars.size() && !matcher.tokens.empty();) {
+    if (!matcher.may_start[chars[at] & 0xFF]) {
       ++at;
       continue;
     }
     size_t begin = at;
     size_t end = at;
-    const Token* token = trie.longest(chars, begin, end);
+    const Token* token = matcher.longest(chars, begin, end);
     if (token == nullptr) {
       ++at;
       continue;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,6 +13,7 @@
 #include "text/normalizers.h"
 #include "text/token_model.h"
 #include "unicode/aligned_text.h"
+#include "unicode/char_trie.h"
 
 namespace vkformer {
 
@@ -43,6 +43,9 @@ class AddedTokens {
     return found == normalized_tokens_.end() ? nullptr : &found->second;
   }
   bool is_special(int32_t id) const { return special_ids_.contains(id); }
+  // Whether an id lies among those of added tokens: false for most tokens of most texts, at no
+  // cost.
+  bool may_have(int32_t id) const { return id >= first_id_ && id <= last_id_; }
 
  private:
   struct Token {
@@ -51,29 +54,31 @@ class AddedTokens {
     bool left_strip = false;
     bool right_strip = false;
   };
-  struct Node {
-    std::map<char32_t, size_t> next;
-    std::optional<Token> token;
-  };
-  // A trie of tokens by their characters; the longest one that starts at a place wins.
-  struct Trie {
-    std::vector<Node> nodes = std::vector<Node>(1);
+  // Tokens by their characters; the longest one that starts at a place wins, and of equal ones the
+  // first.
+  struct Matcher {
+    std::vector<Token> tokens;
+    std::vector<CharTrie::Entry> entries;  // until build()
+    CharTrie trie;
     // Whether a token starts with a character, by its low bits: most characters start none.
     std::array<bool, 256> may_start{};
 
-    void add(std::u32string_view content, const Token& token);
+    void add(std::u32string content, const Token& token);
+    void build();
     // The longest token at `begin`, or null; `end` is set to where it ends.
     const Token* longest(std::u32string_view text, size_t begin, size_t& end) const;
   };
 
   Status add(const JsonRef& json, const TokenTable& table, const TextNormalizer* normalizer);
-  static std::vector<AddedSplit> split(AlignedText text, const Trie& trie);
+  static std::vector<AddedSplit> split(AlignedText text, const Matcher& matcher);
 
-  Trie original_;
-  Trie normalized_;
+  Matcher original_;
+  Matcher normalized_;
   TokenTable table_;
   std::unordered_map<int32_t, std::string> normalized_tokens_;
   std::unordered_set<int32_t> special_ids_;
+  int32_t first_id_ = INT32_MAX;
+  int32_t last_id_ = -1;
 };
 
 }  // namespace vkformer

@@ -18,11 +18,17 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 std::string repair_utf8(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());
-  while (!bytes.empty()) {
-    const Utf8Step step = utf8_step(bytes);
-    text += step.valid ? bytes.substr(0, step.length) : kReplacement;
-    bytes.remove_prefix(step.length);
+  size_t begin = 0;  // of what is good and not yet in the text
+  for (size_t at = 0; at < bytes.size();) {
+    const Utf8Step step = utf8_step(bytes.substr(at));
+    if (!step.valid) {
+      text += bytes.substr(begin, at - begin);
+      text += kReplacement;
+      begin = at + step.length;
+    }
+    at += step.length;
   }
+  text += bytes.substr(begin);
   return text;
 }
 
@@ -36,20 +42,23 @@ bool is_utf8(std::string_view bytes) {
 }
 
 // Appends a token's bytes: of the byte alphabet if it is written in it, else, as an added one is,
-// its own.
-Status append_bytes(const std::string& token, std::string& bytes) {
-  VKF_ASSIGN(const auto chars, decode_utf8(token, "token"));
+// its own. The characters of the alphabet have one or two bytes of UTF-8, which tokens are.
+void append_bytes(const std::string& token, std::string& bytes) {
   const size_t before = bytes.size();
-  for (const char32_t c : chars) {
-    const auto byte = byte_level_byte(c);
+  for (size_t at = 0; at < token.size();) {
+    const Utf8Step step = utf8_step(std::string_view(token).substr(at));
+    const auto byte =
+        step.length > 2
+            ? std::nullopt
+            : byte_level_byte(utf8_value(std::string_view(token).substr(at), step.length));
     if (!byte) {
       bytes.resize(before);
       bytes += token;
-      break;
+      return;
     }
     bytes += static_cast<char>(*byte);
+    at += step.length;
   }
-  return {};
 }
 
 // Hands out characters as soon as they are whole.
@@ -62,7 +71,7 @@ class ByteLevelStage final : public WholeTokenStage {
 
  protected:
   Status push_token(std::string token, std::vector<StreamPiece>& out) override {
-    VKF_CHECK(append_bytes(token, bytes_));
+    append_bytes(token, bytes_);
     size_t done = 0;
     while (done < bytes_.size()) {
       const Utf8Step step = utf8_step(std::string_view(bytes_).substr(done));
@@ -82,7 +91,7 @@ class ByteLevelDecoder final : public TokenDecoder {
  public:
   Result<Strings> decode(Strings tokens) const override {
     std::string bytes;
-    for (const std::string& token : tokens) VKF_CHECK(append_bytes(token, bytes));
+    for (const std::string& token : tokens) append_bytes(token, bytes);
     Strings out;
     out.push_back(repair_utf8(bytes));
     return out;
@@ -93,7 +102,7 @@ class ByteLevelDecoder final : public TokenDecoder {
   Result<std::string> token_bytes(std::string token, bool& joined) const override {
     joined = true;
     std::string bytes;
-    VKF_CHECK(append_bytes(token, bytes));
+    append_bytes(token, bytes);
     return bytes;
   }
 };
@@ -149,14 +158,31 @@ class ByteFallbackStage final : public WholeTokenStage {
 
 class ByteFallbackDecoder final : public TokenDecoder {
  public:
+  // In place: what byte tokens become is no longer than they are.
   Result<Strings> decode(Strings tokens) const override {
-    ByteFallbackStage stage;
-    std::vector<StreamPiece> pieces;
-    for (std::string& token : tokens) VKF_CHECK(stage.push({std::move(token), true}, pieces));
-    VKF_CHECK(stage.finish(pieces));
-    Strings out;
-    for (StreamPiece& piece : pieces) out.push_back(std::move(piece.text));
-    return out;
+    size_t kept = 0;
+    std::string bytes;
+    const auto flush = [&] {
+      if (bytes.empty()) return;
+      if (is_utf8(bytes)) {
+        tokens[kept++] = bytes;
+      } else {
+        for (size_t i = 0; i < bytes.size(); ++i) tokens[kept++] = kReplacement;
+      }
+      bytes.clear();
+    };
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (const auto byte = ByteFallbackStage::byte_of(tokens[i])) {
+        bytes += static_cast<char>(*byte);
+        continue;
+      }
+      flush();
+      if (kept != i) tokens[kept] = std::move(tokens[i]);
+      ++kept;
+    }
+    flush();
+    tokens.resize(kept);
+    return tokens;
   }
 
   std::unique_ptr<DecodeStage> stage() const override {

@@ -106,7 +106,10 @@ class FuseDecoder final : public TokenDecoder {
   }
 
   Result<Strings> decode(Strings tokens) const override {
+    size_t bytes = 0;
+    for (const auto& token : tokens) bytes += token.size();
     std::string whole;
+    whole.reserve(bytes);
     for (const auto& token : tokens) whole += token;
     Strings out;
     out.push_back(std::move(whole));
@@ -129,10 +132,20 @@ class ReplaceDecoder final : public TokenwiseDecoder {
     VKF_ASSIGN(replace->pattern_, TextPattern::parse(pattern));
     VKF_ASSIGN(const auto content, json.member("content"));
     VKF_ASSIGN(replace->content_, content.code_points());
+    replace->literal_ = encode_utf8(replace->pattern_.literal());
+    replace->content_bytes_ = encode_utf8(replace->content_);
     return DecoderPtr(std::move(replace));
   }
 
   Result<std::string> decode_token(std::string token, TokenPlace) const override {
+    if (!literal_.empty()) {
+      // A string of characters is found as bytes just as well.
+      for (size_t at = token.find(literal_); at != token.npos;
+           at = token.find(literal_, at + content_bytes_.size())) {
+        token.replace(at, literal_.size(), content_bytes_);
+      }
+      return token;
+    }
     VKF_ASSIGN(auto chars, decode_utf8(token, "token"));
     VKF_ASSIGN(const auto found, pattern_.find_all(chars));
     if (found.empty()) return token;
@@ -144,6 +157,8 @@ class ReplaceDecoder final : public TokenwiseDecoder {
  private:
   TextPattern pattern_;
   std::u32string content_;
+  std::string literal_;  // of a pattern that is a plain string
+  std::string content_bytes_;
 };
 
 // What StripDecoder takes off.

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "base/utf8_step.h"
 #include "text/bpe_tables.h"
 #include "text/byte_pair_merger.h"
 #include "text/token_model.h"
@@ -24,6 +25,16 @@ constexpr size_t kLongestWholeToken = 128;
 
 uint32_t utf8_length(char32_t c) {
   return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+}
+
+// Preconditions: not empty, valid UTF-8.
+char32_t first_character(std::string_view text) {
+  return utf8_value(text, utf8_step(text).length);
+}
+char32_t last_character(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  return first_character(text.substr(begin));
 }
 
 // What the file says, but for the rules themselves.
@@ -75,8 +86,8 @@ class BpeModel final : public TokenModel {
 
   Status parse_vocabulary(const JsonRef& json);
   Status parse_merges(const JsonRef& json);
-  Status add_merge(const JsonRef& json, std::pair<std::string_view, std::string_view> parts,
-                   uint32_t rank);
+  Status add_merge(const JsonRef& merges, size_t index,
+                   std::pair<std::string_view, std::string_view> parts, uint32_t rank);
 
   // The words, long ones in parts that no merge can join. They are `words` or in `parts`.
   std::span<const CharSpan> cut_long_words(std::u32string_view text,
@@ -87,7 +98,7 @@ class BpeModel final : public TokenModel {
   // Appends the parts of a word.
   void cut_word(std::u32string_view text, CharSpan word, std::vector<CharSpan>& parts) const;
   // Finds the tokens that merging their characters gives.
-  Status find_whole_tokens(const JsonRef& json);
+  Status find_whole_tokens();
 
   // Tokens of a word, given its hash of WordCache.
   Status add_word(Run& run, CharSpan word, uint32_t hash) const;
@@ -280,11 +291,12 @@ Status BpeModel::add_general(Run& run, CharSpan word) const {
 Status BpeModel::parse_vocabulary(const JsonRef& json) {
   VKF_ASSIGN(const auto vocabulary, json.member("vocab"));
   VKF_ASSIGN(table_, parse_token_table(vocabulary));
-  for (const auto& [token, id] : vocabulary.node().items()) {
-    if (token.empty() || token.size() > 4) continue;
+  VKF_CHECK(table_.for_each([&](const std::string& token, int32_t id) -> Status {
+    if (token.empty() || token.size() > 4) return {};
     VKF_ASSIGN(const auto chars, decode_utf8(token, "token"));
-    if (chars.size() == 1) chars_.add(chars[0], id.get<int32_t>());
-  }
+    if (chars.size() == 1) chars_.add(chars[0], id);
+    return {};
+  }));
   constexpr std::string_view digits = "0123456789ABCDEF";
   for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
     const std::string token = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
@@ -293,14 +305,14 @@ Status BpeModel::parse_vocabulary(const JsonRef& json) {
   return {};
 }
 
-Status BpeModel::add_merge(const JsonRef& json, std::pair<std::string_view, std::string_view> parts,
-                           uint32_t rank) {
+Status BpeModel::add_merge(const JsonRef& merges, size_t index,
+                           std::pair<std::string_view, std::string_view> parts, uint32_t rank) {
   const auto& [left, right] = parts;
   const size_t cut = settings_.prefix.size();
   if (right.size() < cut) {
-    return json.malformed("has the right part [" + std::string(right) +
-                          "], which is shorter than the [continuing_subword_prefix] [" +
-                          settings_.prefix + "].");
+    return merges.element(index).malformed(
+        "has the right part [" + std::string(right) +
+        "], which is shorter than the [continuing_subword_prefix] [" + settings_.prefix + "].");
   }
   const std::string whole = std::string(left) + std::string(right.substr(cut));
   std::array<int32_t, 3> ids{};
@@ -308,8 +320,8 @@ Status BpeModel::add_merge(const JsonRef& json, std::pair<std::string_view, std:
   for (const std::string_view token : {left, right, std::string_view(whole)}) {
     const auto id = table_.id_of(token);
     if (!id) {
-      return json.malformed("needs the token [" + std::string(token) +
-                            "], which the vocabulary lacks.");
+      return merges.element(index).malformed("needs the token [" + std::string(token) +
+                                             "], which the vocabulary lacks.");
     }
     ids[i++] = *id;
   }
@@ -319,14 +331,22 @@ Status BpeModel::add_merge(const JsonRef& json, std::pair<std::string_view, std:
   };
   unknowns_stay_ = unknowns_stay_ && !stands_in(left) && !stands_in(right);
   if (left.empty() || right.empty()) return {};
-  VKF_ASSIGN(const auto left_chars, decode_utf8(left, "token"));
-  VKF_ASSIGN(const auto right_chars, decode_utf8(right, "token"));
-  const char32_t last = left_chars.back();
-  const char32_t first = right_chars.front();
+  const char32_t last = last_character(left);
+  const char32_t first = first_character(right);
   if (chars_.find(last).id != kNoToken && chars_.find(first).id != kNoToken) {
     chars_.add_join(last, first);
   }
   return {};
+}
+
+// What is wrong with a merge that is neither a string nor two of them.
+Error bad_merge(const JsonRef& merge) {
+  if (!merge.node().is_array()) return merge.text().error();
+  if (merge.node().size() != 2) {
+    return merge.malformed("has " + std::to_string(merge.node().size()) + " parts; a merge has 2.");
+  }
+  const auto left = merge.element(0).text();
+  return left ? merge.element(1).text().error() : left.error();
 }
 
 Status BpeModel::parse_merges(const JsonRef& json) {
@@ -336,45 +356,41 @@ Status BpeModel::parse_merges(const JsonRef& json) {
   chars_.reserve_joins(count);
   uint32_t rank = 0;
   for (size_t i = 0; i < count; ++i) {
-    const JsonRef merge = merges.element(i);
-    if (merge.node().is_array()) {
-      VKF_ASSIGN(const size_t parts, merge.array_size());
-      if (parts != 2) {
-        return merge.malformed("has " + std::to_string(parts) + " parts; a merge has 2.");
-      }
-      VKF_ASSIGN(const auto left, merge.element(0).text());
-      VKF_ASSIGN(const auto right, merge.element(1).text());
-      VKF_CHECK(add_merge(merge, {left, right}, rank++));
+    // Places are named where something is wrong only: to name them all costs more than the merges.
+    const auto& node = merges.node()[i];
+    if (node.is_array() && node.size() == 2 && node[0].is_string() && node[1].is_string()) {
+      const auto& left = node[0].get_ref<const std::string&>();
+      const auto& right = node[1].get_ref<const std::string&>();
+      VKF_CHECK(add_merge(merges, i, {left, right}, rank++));
       continue;
     }
-    VKF_ASSIGN(const auto line, merge.text());
+    if (!node.is_string()) return bad_merge(merges.element(i));
+    const std::string_view line = node.get_ref<const std::string&>();
     if (line.starts_with("#version")) continue;
     const size_t space = line.find(' ');
     if (space == line.npos || line.find(' ', space + 1) != line.npos) {
-      return merge.malformed("is [" + line +
-                             "]; it must be two tokens with one space between them.");
+      return merges.element(i).malformed("is [" + std::string(line) +
+                                         "]; it must be two tokens with one space between them.");
     }
-    const std::string_view view = line;
-    VKF_CHECK(add_merge(merge, {view.substr(0, space), view.substr(space + 1)}, rank++));
+    VKF_CHECK(add_merge(merges, i, {line.substr(0, space), line.substr(space + 1)}, rank++));
   }
   return {};
 }
 
-Status BpeModel::find_whole_tokens(const JsonRef& json) {
-  VKF_ASSIGN(const auto vocabulary, json.member("vocab"));
+Status BpeModel::find_whole_tokens() {
   whole_.reserve(table_.size());
   MergeScratch scratch;
-  for (const auto& [token, value] : vocabulary.node().items()) {
-    if (token.empty() || (token.size() > kLongestWholeToken && !settings_.ignore_merges)) continue;
-    VKF_ASSIGN(const auto chars, decode_utf8(token, "token"));
-    const auto id = value.get<int32_t>();
+  std::u32string chars;  // memory for all tokens
+  return table_.for_each([&](const std::string& token, int32_t id) -> Status {
+    if (token.empty() || (token.size() > kLongestWholeToken && !settings_.ignore_merges)) return {};
+    VKF_ASSIGN(chars, decode_utf8(token, "token", std::move(chars)));
     if (!settings_.ignore_merges) {
-      if (!merge_plain(chars, scratch)) continue;
-      if (scratch.symbols.size() != 1 || scratch.symbols[0].id != id) continue;
+      if (!merge_plain(chars, scratch)) return {};
+      if (scratch.symbols.size() != 1 || scratch.symbols[0].id != id) return {};
     }
     whole_.add(chars, id);
-  }
-  return {};
+    return {};
+  });
 }
 
 Result<std::unique_ptr<TokenModel>> BpeModel::parse(const JsonRef& json) {
@@ -401,7 +417,7 @@ Result<std::unique_ptr<TokenModel>> BpeModel::parse(const JsonRef& json) {
   VKF_ASSIGN(settings.ignore_merges, json.boolean_or("ignore_merges", false));
   VKF_CHECK(model->parse_vocabulary(json));
   VKF_CHECK(model->parse_merges(json));
-  VKF_CHECK(model->find_whole_tokens(json));
+  VKF_CHECK(model->find_whole_tokens());
   return std::unique_ptr<TokenModel>(std::move(model));
 }
 

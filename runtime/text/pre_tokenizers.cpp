@@ -8,6 +8,7 @@
 #include "text/text_pattern.h"
 #include "text/type_list.h"
 #include "text/word_scanner.h"
+#include "unicode/unicode_tables.h"
 
 namespace vkformer {
 namespace {
@@ -144,7 +145,50 @@ class CharacterPreTokenizer final : public PreTokenizer {
   SplitBehavior behavior_;
 };
 
-constexpr std::array<TypeRow<PreTokenizerPtr>, 9> kPreTokenizers = {{
+// Cuts where the script changes. A space, and a character without a script, belongs to the word
+// before it, and to none at the front. Chinese and Japanese are one script, as SentencePiece has
+// it.
+class ScriptPreTokenizer final : public PreTokenizer {
+ public:
+  ScriptPreTokenizer()
+      : han_(script_number("Han")),
+        hiragana_(script_number("Hiragana")),
+        katakana_(script_number("Katakana")) {}
+
+  static Result<PreTokenizerPtr> parse(const JsonRef&, int) {
+    return PreTokenizerPtr(std::make_unique<ScriptPreTokenizer>());
+  }
+
+  Status apply(WordList& words) const override {
+    return words.cut([&](std::u32string_view word, Parts& parts) -> Status {
+      uint8_t last = kNone;
+      for (uint32_t at = 0; at < word.size(); ++at) {
+        const uint8_t script = script_at(word[at]);
+        if (script != kNone && script != last) {
+          parts.push_back({at, at});
+          last = script;
+        }
+        if (last != kNone) parts.back().end = at + 1;
+      }
+      return {};
+    });
+  }
+
+ private:
+  static constexpr uint8_t kNone = 0;
+
+  uint8_t script_at(char32_t c) const {
+    if (c == U' ') return kNone;
+    const uint8_t script = c == 0x30FC ? han_ : script_in_9(c);
+    return script == hiragana_ || script == katakana_ ? han_ : script;
+  }
+
+  uint8_t han_;
+  uint8_t hiragana_;
+  uint8_t katakana_;
+};
+
+constexpr std::array<TypeRow<PreTokenizerPtr>, 10> kPreTokenizers = {{
     {"Sequence", SequencePreTokenizer::parse},
     {"Split", SplitPreTokenizer::parse},
     {"Whitespace", WhitespacePreTokenizer::parse},
@@ -154,6 +198,7 @@ constexpr std::array<TypeRow<PreTokenizerPtr>, 9> kPreTokenizers = {{
     {"BertPreTokenizer", parse_bert_pre_tokenizer},
     {"ByteLevel", parse_byte_level_pre_tokenizer},
     {"Metaspace", parse_metaspace_pre_tokenizer},
+    {"UnicodeScripts", ScriptPreTokenizer::parse},
 }};
 
 }  // namespace

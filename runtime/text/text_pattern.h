@@ -20,6 +20,8 @@ class TextPattern {
 
   // Every match, in order and disjoint.
   Result<std::vector<CharSpan>> find_all(std::u32string_view text) const;
+  // The plain string; empty for a regular expression.
+  std::u32string_view literal() const { return literal_; }
   // The character of a plain string of one; nothing for other patterns.
   std::optional<char32_t> character() const {
     return regex_ || literal_.size() != 1 ? std::nullopt : std::optional(literal_[0]);

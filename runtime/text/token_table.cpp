@@ -90,7 +90,7 @@ Result<TokenTable> parse_token_table(const JsonRef& json) {
   if (!json.node().is_object()) return json.wrong_type("an object of tokens and ids");
   TokenTable table;
   table.reserve(json.node().size());
-  for (const auto& [token, value] : json.node().items()) {
+  for (const auto& [token, value] : json.node().get_ref<const nlohmann::json::object_t&>()) {
     const auto* natural = value.get_ptr<const uint64_t*>();
     auto id = natural != nullptr && *natural <= INT32_MAX ? static_cast<int32_t>(*natural) : -1;
     if (id < 0) {  // names the place, which costs more than all else here

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/check.h"
 #include "json/json_access.h"
 
 namespace vkformer {
@@ -55,6 +56,12 @@ class TokenTable {
     }
   }
   size_t size() const { return entries_.size(); }
+  // Calls `see(const std::string& token, int32_t id) -> Status` for every token until one fails.
+  template <class See>
+  Status for_each(See see) const {
+    for (const Entry& entry : entries_) VKF_CHECK(see(entry.token, entry.id));
+    return {};
+  }
   // One above the highest id, 0 without tokens.
   size_t id_limit() const { return id_limit_; }
 

@@ -279,23 +279,45 @@ Result<const std::string*> TokenizerEngine::decoded_token(TokenId id,
   return excluded ? nullptr : token;
 }
 
+void TokenizerEngine::append_decoded(TokenId id, SpecialTokens special_tokens,
+                                     std::vector<std::string>& tokens) const {
+  if (id > INT32_MAX) return;
+  const auto row = static_cast<int32_t>(id);
+  // Most tokens are the model's own.
+  if (!added_.may_have(row) && model_->table().token_of(row) != nullptr) {
+    model_->table().append_token(row, tokens);
+    return;
+  }
+  const std::string* token = id_to_token(id);
+  if (token == nullptr) return;
+  if (special_tokens == SpecialTokens::kExclude && added_.is_special(row)) return;
+  tokens.push_back(*token);
+}
+
 Result<std::string> TokenizerEngine::decode(std::span<const TokenId> ids,
                                             SpecialTokens special_tokens) const {
   std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0) {
       return invalid_argument(
           message({"[ids] has ", ids[i], " at index ", i, "; token ids are 0 or more."}));
     }
-    VKF_ASSIGN(const std::string* token, decoded_token(ids[i], special_tokens));
-    if (token != nullptr) tokens.push_back(*token);
+    append_decoded(ids[i], special_tokens, tokens);
   }
-  const std::string gap = decoder_ ? "" : " ";
   if (decoder_) {
     VKF_ASSIGN(tokens, decoder_->decode(std::move(tokens)));
+    if (tokens.size() == 1) return std::move(tokens.front());
   }
+  const std::string_view gap = decoder_ ? "" : " ";
+  size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size() + gap.size();
   std::string text;
-  for (size_t i = 0; i < tokens.size(); ++i) text += (i == 0 ? "" : gap) + tokens[i];
+  text.reserve(bytes);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0) text += gap;
+    text += tokens[i];
+  }
   return text;
 }
 

@@ -51,6 +51,9 @@ class TokenizerEngine {
   Result<Encoding> encode_text(std::string_view text, int32_t type_id) const;
   // Splits text between added tokens into words and runs the model on them.
   Status encode_words(AlignedText text, int32_t type_id, TextMemory& memory, Encoding& out) const;
+  // Appends the string that an id from 0 on contributes to a decoded text, if it does.
+  void append_decoded(TokenId id, SpecialTokens special_tokens,
+                      std::vector<std::string>& tokens) const;
   // Everything but padding.
   Result<Encoding> encode_unpadded(std::span<const std::string_view> texts,
                                    const EncodeOptions& options) const;

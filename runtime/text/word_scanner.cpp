@@ -1,50 +1,15 @@
 #include "text/word_scanner.h"
 
-#include <utf8proc.h>
-
-#include <algorithm>
 #include <array>
 
 #include "unicode/unicode.h"
+#include "unicode/unicode_tables.h"
 
 namespace vkformer {
 namespace {
 
 // What the patterns tell apart: \r and \n, the rest of \s, \p{L}, \p{N}, and everything else.
 enum class CharClass : uint8_t { kOther, kSpace, kNewline, kLetter, kNumber };
-
-struct ClassRange {
-  char32_t first = 0;
-  char32_t last = 0;
-  CharClass kind = CharClass::kOther;
-};
-
-// Letters and numbers of Unicode 15.1 and 16.0 (UnicodeData.txt), in order: tokenizer files are
-// written against these versions, and the system's tables may be older.
-constexpr auto kRecent = std::to_array<ClassRange>({
-    {0x1C89, 0x1C8A, CharClass::kLetter},   {0xA7CB, 0xA7CD, CharClass::kLetter},
-    {0xA7DA, 0xA7DC, CharClass::kLetter},   {0x105C0, 0x105F3, CharClass::kLetter},
-    {0x10D40, 0x10D49, CharClass::kNumber}, {0x10D4A, 0x10D65, CharClass::kLetter},
-    {0x10D6F, 0x10D85, CharClass::kLetter}, {0x10EC2, 0x10EC4, CharClass::kLetter},
-    {0x11380, 0x11389, CharClass::kLetter}, {0x1138B, 0x1138B, CharClass::kLetter},
-    {0x1138E, 0x1138E, CharClass::kLetter}, {0x11390, 0x113B5, CharClass::kLetter},
-    {0x113B7, 0x113B7, CharClass::kLetter}, {0x113D1, 0x113D1, CharClass::kLetter},
-    {0x113D3, 0x113D3, CharClass::kLetter}, {0x116D0, 0x116E3, CharClass::kNumber},
-    {0x11BC0, 0x11BE0, CharClass::kLetter}, {0x11BF0, 0x11BF9, CharClass::kNumber},
-    {0x13460, 0x143FA, CharClass::kLetter}, {0x16100, 0x1611D, CharClass::kLetter},
-    {0x16130, 0x16139, CharClass::kNumber}, {0x16D40, 0x16D6C, CharClass::kLetter},
-    {0x16D70, 0x16D79, CharClass::kNumber}, {0x18CFF, 0x18CFF, CharClass::kLetter},
-    {0x1CCF0, 0x1CCF9, CharClass::kNumber}, {0x1E5D0, 0x1E5ED, CharClass::kLetter},
-    {0x1E5F0, 0x1E5F0, CharClass::kLetter}, {0x1E5F1, 0x1E5FA, CharClass::kNumber},
-    {0x2EBF0, 0x2EE5D, CharClass::kLetter},
-});
-
-CharClass recent_class(char32_t c) {
-  const auto after = std::upper_bound(kRecent.begin(), kRecent.end(), c,
-                                      [](char32_t x, const ClassRange& r) { return x < r.first; });
-  if (after == kRecent.begin() || c > (after - 1)->last) return CharClass::kOther;
-  return (after - 1)->kind;
-}
 
 constexpr auto kAscii = [] {
   std::array<CharClass, 128> table{};
@@ -65,22 +30,9 @@ constexpr auto kAscii = [] {
 
 CharClass wide_class(char32_t c) {
   if (is_white_space(c)) return CharClass::kSpace;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return CharClass::kLetter;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return CharClass::kNumber;
-    case UTF8PROC_CATEGORY_CN:
-      return recent_class(c);
-    default:
-      return CharClass::kOther;
-  }
+  const Category category = category_of(c);
+  if (is_letter_category(category)) return CharClass::kLetter;
+  return is_number_category(category) ? CharClass::kNumber : CharClass::kOther;
 }
 
 inline CharClass class_of(char32_t c) {

@@ -7,7 +7,9 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "unicode/utf8.h"
+#include "unicode/regex_alphabet.h"
+#include "unicode/regex_tree.h"
+#include "unicode/regex_writer.h"
 
 namespace vkformer {
 namespace {
@@ -42,35 +44,43 @@ Error no_memory(const std::string& where) {
 }  // namespace
 
 struct TextRegex::Compiled {
-  std::unique_ptr<pcre2_code, CodeDeleter> code;
+  RegexAlphabet alphabet;
   std::string where;
+  std::unique_ptr<pcre2_code, CodeDeleter> code;
 };
 
 Result<TextRegex> TextRegex::compile(const std::string& pattern, const std::string& where) {
-  VKF_ASSIGN(const std::string translated, translate_regex(pattern, where));
+  using Symbols = RegexAlphabet::Symbols;
+  VKF_ASSIGN(const RegexTree tree, parse_regex(pattern, where));
+  const auto symbols = tree.has_back_references ? Symbols::kCharacters : Symbols::kKinds;
+  auto compiled = std::make_shared<Compiled>(Compiled{{tree.sets, symbols}, where, nullptr});
+  const auto translated = write_regex(tree, compiled->alphabet);
+  if (!translated) {
+    return translated.error().with_context(
+        message({"[", where, "] The regular expression [", pattern, "]"}));
+  }
   std::unique_ptr<pcre2_compile_context, CompileContextDeleter> context(
       pcre2_compile_context_create(nullptr));
   if (!context) return no_memory(where);
   // The system's PCRE2 may be built for other line ends; these files mean \n.
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  const uint32_t options = PCRE2_MULTILINE | (compiled->alphabet.is_bytes() ? 0 : PCRE2_UTF);
   int code = 0;
   PCRE2_SIZE at = 0;
-  auto compiled = std::make_shared<Compiled>();
-  compiled->where = where;
-  compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
-                                     translated.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
-                                     &code, &at, context.get()));
+  compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()),
+                                     translated->size(), options, &code, &at, context.get()));
   if (!compiled->code) {
     return invalid_file(message({"[", where, "] The regular expression [", pattern,
                                  "] does not compile: ", error_text(code), " at offset ", at,
-                                 " of its translation [", translated, "]."}));
+                                 " of its translation [", *translated, "]."}));
   }
   return TextRegex(std::move(compiled));
 }
 
 Result<std::vector<CharSpan>> TextRegex::find_all(std::u32string_view text) const {
   std::vector<CharSpan> found;
-  const std::string bytes = encode_utf8(text);
+  const bool is_bytes = compiled_->alphabet.is_bytes();
+  const std::string bytes = compiled_->alphabet.symbols_of(text);
   std::unique_ptr<pcre2_match_data, MatchDataDeleter> data(pcre2_match_data_create(1, nullptr));
   std::unique_ptr<pcre2_match_context, MatchContextDeleter> context(
       pcre2_match_context_create(nullptr));
@@ -78,11 +88,12 @@ Result<std::vector<CharSpan>> TextRegex::find_all(std::u32string_view text) cons
   pcre2_set_match_limit(context.get(), kMatchLimit);
   pcre2_set_heap_limit(context.get(), kHeapLimitKib);
   const auto is_tail = [&](size_t at) {
-    return at < bytes.size() && (static_cast<unsigned char>(bytes[at]) & 0xC0) == 0x80;
+    return !is_bytes && at < bytes.size() && (static_cast<unsigned char>(bytes[at]) & 0xC0) == 0x80;
   };
   size_t counted_bytes = 0;
   uint32_t counted_chars = 0;
   const auto char_index = [&](size_t byte) {
+    if (is_bytes) return static_cast<uint32_t>(byte);
     for (; counted_bytes < byte; ++counted_bytes) counted_chars += is_tail(counted_bytes) ? 0 : 1;
     return counted_chars;
   };

@@ -1,8 +1,9 @@
 // TextRegex: regular expressions of tokenizer files, matched over Unicode text by PCRE2.
 //
-// Tokenizer files are written for Oniguruma's Ruby syntax. Where PCRE2 reads the same text
-// otherwise, the pattern is translated (regex_translate.cpp); where it cannot be, compiling fails
-// rather than matching something else.
+// Tokenizer files are written for Oniguruma. A pattern is read as Oniguruma reads it
+// (regex_tree.h), its sets of characters come from our own tables (unicode_tables.h), and PCRE2
+// matches symbols that stand for them (regex_alphabet.h). Where it cannot match the same, compiling
+// fails rather than matching something else.
 #pragma once
 
 #include <memory>
@@ -31,8 +32,5 @@ class TextRegex {
 
   std::shared_ptr<const Compiled> compiled_;
 };
-
-// Rewrites an Oniguruma (Ruby syntax) pattern for PCRE2 with UTF, UCP and MULTILINE.
-Result<std::string> translate_regex(const std::string& pattern, const std::string& where);
 
 }  // namespace vkformer

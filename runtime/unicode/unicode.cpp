@@ -6,13 +6,10 @@
 #include <array>
 
 #include "unicode/unicode_older.h"
+#include "unicode/unicode_tables.h"
 
 namespace vkformer {
 namespace {
-
-utf8proc_category_t category_of(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-}
 
 int combining_class(char32_t c) {
   const int known = utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
@@ -135,21 +132,10 @@ bool is_word(char32_t c) {
     const char32_t letter = c | 0x20;
     return (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || c == '_';
   }
-  switch (category_of(c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
-    default:
-      break;
+  const Category category = category_of(c);
+  if (is_letter_category(category) || is_mark_category(category) || category == Category::kNd ||
+      category == Category::kNl || category == Category::kPc) {
+    return true;
   }
   // Alphabetic beyond the categories above are only circled and squared letters.
   return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
@@ -171,8 +157,7 @@ bool is_mark(char32_t c) {
 
 bool is_numeric(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
-  const auto category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  return is_number_category(category_of(c));
 }
 
 bool is_ascii(std::u32string_view text) {

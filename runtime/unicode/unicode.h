@@ -1,4 +1,5 @@
-// Unicode character classes, lower case and normalization forms, over utf8proc's tables.
+// Unicode character classes over our own tables (unicode_tables.h), lower case and normalization
+// forms over utf8proc's.
 //
 // The classes follow the ones tokenizer files are written against (the Unicode properties of the
 // Rust and Oniguruma regular expressions), which differ from C's and Perl's.

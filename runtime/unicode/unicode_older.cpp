@@ -1,11 +1,11 @@
 #include "unicode/unicode_older.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <span>
+
+#include "unicode/unicode_tables.h"
 
 namespace vkformer {
 namespace {
@@ -54,31 +54,24 @@ bool is_in(std::span<const CharRange> ranges, char32_t c) {
   return after != ranges.begin() && c <= std::prev(after)->last;
 }
 
-int32_t category_of(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-}
-
 }  // namespace
 
 bool is_nonspacing_mark_8(char32_t c) {
   if (c < 0x300) return false;
   // Two vowel signs that were Mn and became Mc in Unicode 14.
   if (c == 0x1734 || c == 0x1171E) return true;
-  return category_of(c) == UTF8PROC_CATEGORY_MN && !is_in(kMarksSince8, c);
+  return category_of(c) == Category::kMn && !is_in(kMarksSince8, c);
 }
 
 bool is_punctuation_8(char32_t c) {
   // Two that were Po: a symbol since Unicode 12, a mark since Unicode 11.
   if (c == 0x166D || c == 0x111C9) return true;
-  const int32_t category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO &&
-         !is_in(kPunctuationSince8, c);
+  return is_punctuation_category(category_of(c)) && !is_in(kPunctuationSince8, c);
 }
 
 bool is_other_8(char32_t c) {
-  const int32_t category = category_of(c);
-  return (category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
-          category == UTF8PROC_CATEGORY_CO) &&
+  const Category category = category_of(c);
+  return (category == Category::kCc || category == Category::kCf || category == Category::kCo) &&
          !is_in(kOtherSince8, c);
 }
 
@@ -86,9 +79,7 @@ bool is_mark_9(char32_t c) {
   if (c < 0x300) return false;
   // Two Vedic signs that were Mc and became Lo in Unicode 12.
   if (c == 0x1CF2 || c == 0x1CF3) return true;
-  const int32_t category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME &&
-         !is_in(kMarksSince9, c);
+  return is_mark_category(category_of(c)) && !is_in(kMarksSince9, c);
 }
 
 bool is_decomposed_since_9(char32_t c) {

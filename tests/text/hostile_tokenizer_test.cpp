@@ -1,4 +1,6 @@
 // Damaged, hostile and unsupported tokenizer files and texts: always an error, never a crash.
+#include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "text/tokenizer_files.h"
@@ -118,6 +120,36 @@ TEST_SUITE("cpu") {
       parts.normalizer = R"({"type": "Sequence", "normalizers": [)" + parts.normalizer + "]}";
     }
     check_error(parts, ErrorCode::kInvalidFile, "16 sequences");
+  }
+
+  TEST_CASE("hostile tokenizer: brackets in strings do not nest") {
+    TokenizerParts parts;
+    parts.vocab = R"({"[UNK]": 0, "\"": 1, ")" + std::string(200, '[') + R"(": 2, "\\": 3})";
+    CHECK(make_tokenizer(parts).token_to_id(std::string(200, '[')) == 2);
+  }
+
+  TEST_CASE("tokenizer: loading takes time in proportion to the added tokens") {
+    const auto seconds = [](int count) {
+      TokenizerParts parts;
+      std::string& added = parts.added_tokens = "[";
+      for (int i = 0; i < count; ++i) {
+        const std::string number = std::to_string(i);
+        added += std::string(i > 0 ? "," : "") + R"({"content": "<sound )" + number +
+                 R"(>", "id": )" + std::to_string(i + 1) + R"(, "special": )" +
+                 (i % 2 == 0 ? "true" : "false") + "}";
+      }
+      added += "]";
+      const std::string file = tokenizer_json(parts);
+      const auto begin = std::chrono::steady_clock::now();
+      const auto tokenizer = Tokenizer::parse(file);
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      REQUIRE(tokenizer.ok());
+      CHECK(tokenizer->encode("<sound 7><sound 77>", {})->ids == std::vector<TokenId>{8, 78});
+      return taken.count();
+    };
+    // Sixteen times the tokens took 250 times as long where each looked at all others.
+    const double few = std::min(seconds(4'000), seconds(4'000));
+    CHECK(seconds(64'000) < 60 * few + 0.5);
   }
 
   TEST_CASE("hostile tokenizer: ids") {

@@ -1,8 +1,7 @@
-// Pre-tokenizers and the regular expressions they cut with.
+// Pre-tokenizers.
 #include "text/pre_tokenizers.h"
 
 #include "text/tokenizer_files.h"
-#include "unicode/text_regex.h"
 #include "unicode/utf8.h"
 
 using namespace vkformer;
@@ -29,21 +28,6 @@ Strings split(const std::string& pre_tokenizer, const std::string& text) {
 std::string split_on(const std::string& pattern, const std::string& behavior, bool invert) {
   return R"({"type": "Split", "pattern": )" + pattern + R"(, "behavior": ")" + behavior +
          R"(", "invert": )" + (invert ? "true" : "false") + "}";
-}
-
-// The matches of `pattern` in `text`.
-Strings matches(const std::string& pattern, const std::string& text) {
-  const auto regex = TextRegex::compile(pattern, "pattern");
-  REQUIRE_MESSAGE(regex.ok(), (regex.ok() ? std::string() : regex.error().message));
-  const auto chars = decode_utf8(text, "text").value();
-  const auto found = regex->find_all(chars);
-  REQUIRE_MESSAGE(found.ok(), (found.ok() ? std::string() : found.error().message));
-  Strings out;
-  for (const CharSpan& range : *found) {
-    out.push_back(
-        encode_utf8(std::u32string_view(chars).substr(range.begin, range.end - range.begin)));
-  }
-  return out;
 }
 
 }  // namespace
@@ -96,58 +80,31 @@ TEST_SUITE("cpu") {
     }
   }
 
-  TEST_CASE("regex: works on code points") {
-    CHECK(matches(".", "a\U0001F600\n\u00e9") == Strings{"a", "\U0001F600", "\u00e9"});
-    CHECK(matches("(?m).", "a\n") == Strings{"a", "\n"});
-    CHECK(matches("^.", "ab\ncd\n") == Strings{"a", "c"});
-    CHECK(matches("b?", "abc") == Strings{"", "b", ""});
-    CHECK(matches("b*", "bab") == Strings{"b", "b"});
+  TEST_CASE("pre-tokenizer: scripts") {
+    const std::string scripts = R"({"type": "UnicodeScripts"})";
+    CHECK(split(scripts, "どこで生れ。Yes") == Strings{"どこで生れ", "。", "Yes"});
+    CHECK(split(scripts, "Apples are りんご 林檎") == Strings{"Apples are ", "りんご 林檎"});
+    // The sound mark of Japanese is common to two scripts; digits and signs are a script of their
+    // own.
+    CHECK(split(scripts, "コーヒーa1b") == Strings{"コーヒー", "a", "1", "b"});
+    // Spaces in front belong to no word, and so does a text of nothing else.
+    CHECK(split(scripts, "  ab") == Strings{"ab"});
+    CHECK(split(scripts, "   ").empty());
+    // Scripts are those of Unicode 9: U+058A got Armenian in 1.0 and U+0589 in 12, U+1F8C is Greek,
+    // and a letter of Unicode 16 has no script.
+    CHECK(split(scripts, "\u0561\u0589") == Strings{"\u0561", "\u0589"});
+    CHECK(split(scripts, "a\u1c89b\u0431") == Strings{"a\u1c89b", "\u0431"});
+    CHECK(split(scripts, "").empty());
   }
 
-  TEST_CASE("regex: classes are the ones tokenizer files mean") {
-    // U+180E is no white space; combining marks and letter numbers are word characters.
-    CHECK(matches("\\s+", "a \u180e\u00a0\u0085b") == Strings{" ", "\u00a0\u0085"});
-    CHECK(matches("[^\\s\\p{L}\\p{N}]+", "a \u180e.") == Strings{"\u180e."});
-    CHECK(matches("\\w+", "e\u0301\u2167-x_\u203f") == Strings{"e\u0301\u2167", "x_\u203f"});
-    CHECK(matches("[\\w-]+", "e\u0301-x!") == Strings{"e\u0301-x"});
-    CHECK(matches("\\W+", "e\u0301-!x") == Strings{"-!"});
-    CHECK(matches("\\bx", "x ax e\u0301x -x") == Strings{"x", "x"});
-    CHECK(matches("\\h+", "xfF9 ") == Strings{"fF9"});
-    CHECK(matches("\\p{Han}+", "\u4e16\u754c\u3001") == Strings{"\u4e16\u754c"});
-    CHECK(matches("\\p{^L}+", "a1b") == Strings{"1"});
-    CHECK(matches("[[:digit:]]+", "a12") == Strings{"12"});
-    CHECK(matches("[]a]+", "b]a") == Strings{"]a"});
-  }
-
-  TEST_CASE("regex: the byte-level pattern of GPT-2 and Qwen2") {
-    const std::string gpt2 =
-        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-    CHECK(matches(gpt2, "I'm  h\u00e9re 42!\n ") ==
-          Strings{"I", "'m", " ", " h\u00e9re", " 42", "!", "\n "});
-    const std::string qwen2 =
-        "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
-        "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-    CHECK(matches(qwen2, "I'LL (go) 12\n\n") ==
-          Strings{"I", "'LL", " (", "go", ")", " ", "1", "2", "\n\n"});
-  }
-
-  TEST_CASE("regex: what cannot be matched faithfully is refused") {
-    for (const char* pattern :
-         {"[a&&b]", "[a[b]]", "[\\W]", "[^\\H]", "a\\K", "(*ACCEPT)", "a\\"}) {
-      CAPTURE(pattern);
-      const auto regex = TextRegex::compile(pattern, "place");
-      REQUIRE_FALSE(regex.ok());
-      CHECK(regex.error().code == ErrorCode::kUnsupported);
-      CHECK(regex.error().message.find("[place]") != std::string::npos);
-    }
-    for (const char* pattern : {"(", "[a", "\\p{NoSuchThing}", "*"}) {
-      CAPTURE(pattern);
-      CHECK(TextRegex::compile(pattern, "place").error().code == ErrorCode::kInvalidFile);
-    }
-    CHECK_FALSE(TextRegex::compile(std::string(100'000, 'a'), "place").ok());
-    // Exponential backtracking ends with an error.
-    const auto slow = TextRegex::compile("(a+)+$", "place");
-    REQUIRE(slow.ok());
-    CHECK_FALSE(slow->find_all(std::u32string(40, U'a') + U"b").ok());
+  TEST_CASE("pre-tokenizer: classes of characters are of Unicode 16") {
+    // A letter and a digit that came with 16.0, and a letter of 17.0.
+    const std::string whitespace = R"({"type": "Whitespace"})";
+    CHECK(split(whitespace, "a\u1c89!") == Strings{"a\u1c89", "!"});
+    CHECK(split(whitespace, "a\ua7ce!") == Strings{"a", "\ua7ce!"});
+    // Superscripts and fractions are no words here, while \\w of patterns takes them.
+    CHECK(split(whitespace, "x\u00b2 \u00bd") == Strings{"x", "\u00b2", "\u00bd"});
+    const std::string digits = R"({"type": "Digits", "individual_digits": true})";
+    CHECK(split(digits, "a\U00010d42\u00b2") == Strings{"a", "\U00010d42", "\u00b2"});
   }
 }
