@@ -1,7 +1,10 @@
 // vkformer: the command line program. Parses the command line and runs one command.
 #include <exception>
+#include <iostream>
+#include <sstream>
 
 #include "command_line.h"
+#include "output.h"
 
 namespace vkformer::cli {
 
@@ -62,7 +65,12 @@ int run_program(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // What --help and --version print must arrive, too.
-    return finish_output(app.exit(error) == 0 ? kExitOk : kExitUsage);
+    std::ostringstream shown;
+    const int code = app.exit(error, shown, std::cerr);
+    std::string text = shown.str();
+    if (text.ends_with('\n')) text.pop_back();
+    if (!text.empty()) print_line(text);
+    return finish_output(code == 0 ? kExitOk : kExitUsage);
   }
   return finish_output(line.run ? line.run() : kExitUsage);
 }

@@ -11,10 +11,15 @@ namespace {
 bool stdout_failed = false;  // and somebody says so
 int stdout_errno = 0;        // of the first failure
 
+// Keeps the reason of the first failure, which a later call would lose.
+void note_failure() {
+  if (std::ferror(stdout) != 0 && stdout_errno == 0) stdout_errno = errno;
+}
+
 int flush_stdout() {
-  errno = 0;
+  if (std::ferror(stdout) == 0) errno = 0;
   const int failed = std::fflush(stdout);
-  if (failed != 0 && stdout_errno == 0) stdout_errno = errno;
+  note_failure();
   return failed;
 }
 
@@ -23,6 +28,7 @@ int flush_stdout() {
 void print_line(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fputc('\n', stdout);
+  note_failure();
 }
 
 std::string json_text(const Json& value) {
