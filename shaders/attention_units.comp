@@ -66,9 +66,10 @@ shared float scores[kRows * kPitchScores];  // q k^T, then the weights
 shared float16_t weights[kRows * kPitchWeights];  // the same, 0 where masked
 shared float scratch[kSubgroups * kUnit];  // a tile of sums of every subgroup
 shared float of_row[kRows];  // what the sums of a row are worth now; at the end its total
-// Whether a query is beyond f16; the last tile, from 1 on, in which a key was, or a value; and the
-// last in which the highest score of a row rose.
-shared uint wide_queries, wide_keys, wide_values, risen;
+// x: whether a query is beyond f16; y, z: the last tile, from 1 on, in which a key was, or a value; w: the
+// last in which the highest score of a row rose. A vector, since units load from multiples of 16 bytes
+// and drivers may lay it out before the tiles.
+shared uvec4 marks;
 
 // A lane has every kStep-th row of its subgroup, from its first on, and of these rows every
 // kParts-th key.
@@ -109,7 +110,7 @@ void multiply_keys() {
 
 // The softmax of this lane's rows over a tile: scores become weights.
 void weigh(uvec2 place, uint first, uint tile, uvec2 base) {
-  const bool wide = wide_queries != 0u || wide_keys == tile + 1u;
+  const bool wide = marks.x != 0u || marks.y == tile + 1u;
   [[unroll]] for (uint i = 0u; i < kLaneRows; ++i) {
     const uint row = lane_row(i);
     const uvec3 query = uvec3(place, min(first + row, p.queries - 1u));
@@ -126,7 +127,7 @@ void weigh(uvec2 place, uint first, uint tile, uvec2 base) {
       now = keep_max(now, subgroupShuffleXor(now, step));
     }
     const float fade = online_fade(highest[i], now, p.inverse_temperature);
-    if (now != highest[i]) atomicMax(risen, tile + 1u);
+    if (now != highest[i]) atomicMax(marks.w, tile + 1u);
     highest[i] = now;
     total[i] *= fade;
     for (uint n = lane_part(); n < kKeys; n += kParts) {
@@ -175,20 +176,20 @@ void main() {
     highest[i] = kLowestFloat;
     total[i] = 0.0;
   }
-  if (gl_LocalInvocationID.x == 0u) wide_queries = wide_keys = wide_values = risen = 0u;
+  if (gl_LocalInvocationID.x == 0u) marks = uvec4(0u);
   barrier();
   load_queries(q_base, first);
   const uvec2 keys = key_range(p.terms, first, min(first + kRows, p.queries) - 1u);
   for (uint tile = keys.x / kKeys; keys.x < keys.y && tile * kKeys < keys.y; ++tile) {
-    if (load_tile(p.k, k_base, tile, kWidth, kDepth)) atomicMax(wide_keys, tile + 1u);
+    if (load_tile(p.k, k_base, tile, kWidth, kDepth)) atomicMax(marks.y, tile + 1u);
     barrier();
     multiply_keys();
     barrier();
-    if (load_tile(p.v, v_base, tile, kValueWidth, kColumns)) atomicMax(wide_values, tile + 1u);
+    if (load_tile(p.v, v_base, tile, kValueWidth, kColumns)) atomicMax(marks.z, tile + 1u);
     weigh(place, first, tile, uvec2(q_base, k_base));
     barrier();
-    const bool wide = wide_values == tile + 1u;
-    [[dont_unroll]] for (uint i = wide || risen == tile + 1u ? 0u : kTiles; i < kTiles; ++i) {
+    const bool wide = marks.z == tile + 1u;
+    [[dont_unroll]] for (uint i = wide || marks.w == tile + 1u ? 0u : kTiles; i < kTiles; ++i) {
       [[unroll]] for (uint j = 0u; j < kTiles; ++j) {
         if (j == i) {
           coopMatStore(sum[j], scratch, scratch_at, kUnitN, gl_CooperativeMatrixLayoutRowMajor);

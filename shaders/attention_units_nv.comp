@@ -65,8 +65,9 @@ shared f16vec4 kv_tile[kKeys * kPitchKv];   // keys, then their values
 // Where a query or a key is beyond f16, what the units left out; where a value is, weights.
 shared float scores[kRows * kPitchScores];
 shared float scratch[kSubgroups * kUnit];  // what the units left out of a tile of sums
-// Whether a query is beyond f16; the last tile, from 1 on, in which a key was, or a value.
-shared uint wide_queries, wide_keys, wide_values;
+// x: whether a query is beyond f16; y, z: the last tile, from 1 on, in which a key was, or a value. A
+// vector, since units load from multiples of 16 bytes and drivers may lay it out before the tiles.
+shared uvec4 marks;
 
 #include "attention_unit_tiles.glsl"
 #include "attention_unit_scores.glsl"
@@ -110,7 +111,7 @@ float written(const in uint32_t row, const in uint32_t column, const in float su
 }
 
 void begin(uint q_base, uint first) {
-  if (gl_LocalInvocationID.x == 0u) wide_queries = wide_keys = wide_values = 0u;
+  if (gl_LocalInvocationID.x == 0u) marks = uvec4(0u);
   barrier();
   load_queries(q_base, first);
 }
@@ -155,7 +156,7 @@ void main() {
   begin(q_base, first);
   const uvec2 keys = key_range(p.terms, first, min(first + kRows, p.queries) - 1u);
   for (uint tile = keys.x / kKeys; keys.x < keys.y && tile * kKeys < keys.y; ++tile) {
-    if (load_tile(p.k, k_base, tile, kWidth, kDepth)) atomicMax(wide_keys, tile + 1u);
+    if (load_tile(p.k, k_base, tile, kWidth, kDepth)) atomicMax(marks.y, tile + 1u);
     barrier();
     UNIT_SUMS part[kParts];
     [[unroll]] for (uint n = 0u; n < kParts; ++n) part[n] = UNIT_SUMS(0.0);
@@ -170,7 +171,7 @@ void main() {
         part[n] = coopMatMulAdd(x, k, part[n]);
       }
     }
-    if (wide_queries != 0u || wide_keys == tile + 1u) {
+    if (marks.x != 0u || marks.y == tile + 1u) {
       multiply_wide(uvec2(q_base, k_base), first_row, first + first_row, tile);
       barrier();
       [[unroll]] for (uint n = 0u; n < kParts; ++n) {
@@ -193,9 +194,9 @@ void main() {
     highest = now;
     total *= fade;
     barrier();  // the keys have been read
-    if (load_tile(p.v, v_base, tile, kValueWidth, kColumns)) atomicMax(wide_values, tile + 1u);
+    if (load_tile(p.v, v_base, tile, kValueWidth, kColumns)) atomicMax(marks.z, tile + 1u);
     barrier();
-    const bool wide_value = wide_values == tile + 1u;
+    const bool wide_value = marks.z == tile + 1u;
     UNIT_LEFT weights[kParts];
     [[unroll]] for (uint n = 0u; n < kParts; ++n) {
       coopMatPerElementNV(part[n], part[n], weighed, now);

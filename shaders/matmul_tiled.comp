@@ -9,13 +9,20 @@
 //           kTileM x kTileN of it; x counts column blocks, y row blocks, z batches and in them parts
 // bounds:   M, N, K, every offset and every stride of A and B may be anything (transposes too);
 //           kWideA and kWideB promise fours of neighbouring elements at multiples of 4, kWholeSteps
-//           a K in multiples of kDepth; with VKF_BLOCKS B is a packed weight of kFormat
+//           a K in multiples of kDepth; with VKF_BLOCKS B is a packed weight of kFormat; with VKF_FP16
+//           kDepth products at a time are summed in halves, then in f32, but for factors beyond
+//           512 (A) and 8 (B), which are multiplied in f32
 // requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
 //           shared memory <= 16 KiB
 // variants: matmul_tiled__f32_f32_f32
 //           matmul_tiled__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
 //           matmul_tiled__f32_blocks_f32 DEFINES VKF_BLOCKS=1
+//           matmul_tiled__f32_f32_f32_fp16 FEATURES fp16
+//           matmul_tiled__f32_f16_f32_fp16 FEATURES fp16 DEFINES VKF_WEIGHT_F16=1
 #extension GL_EXT_control_flow_attributes : require
+#if VKF_FP16
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#endif
 #include "matmul.h"
 layout(local_size_x = 128, local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_MATMUL_TILED_CONSTANTS)
@@ -40,9 +47,20 @@ const uint kInvocations = 2u * kBlock;
 const uint kLanesM = kBlock / kTileM;
 const uint kLanesN = kBlock / kTileN;
 const uint kQuads = kTileN / 4u;
+#if VKF_FP16
+#define VKF_FACTORS f16vec4
+#else
+#define VKF_FACTORS vec4
+#endif
 // Two halves. A by rows, fours along K; B by steps of K, fours of columns.
-shared vec4 a_block[2u * kInvocations];
-shared vec4 b_block[2u * kInvocations];
+shared VKF_FACTORS a_block[2u * kInvocations];
+shared VKF_FACTORS b_block[2u * kInvocations];
+#if VKF_FP16
+// By halves (x, y): the last round, from 1 on, that has left out factors.
+shared uvec4 wide_round;
+#endif
+
+vec4 sum[kTileM * kQuads];
 
 #if VKF_BLOCKS
 uint block_word(uint i) { return b_words[i]; }
@@ -76,6 +94,11 @@ vec4 load_a(uint row, uint k, uint end) {
   return v;
 }
 
+// Where a row of A begins. Rows beyond the matrix repeat the last one; nothing of theirs is stored.
+uint a_start(uint batch, uint row) {
+  return p.a_offset + batch * p.a_batch_stride + min(row, p.m - 1u) * p.a_row_stride;
+}
+
 // Where a column's panel has it in step 0, with kWideB in fours.
 uint b_start(uint base, uint column) {
   const uint first = min(column, (p.n - 1u) & ~3u);
@@ -100,6 +123,90 @@ vec4 load_b(uint base, uint start, uint column, uint k, uint end) {
   return v;
 }
 
+#if VKF_FP16
+// What kDepth products summed in halves can take: 8 * 512 * 8 is half of what a half holds.
+bvec4 beyond_a(vec4 v) { return greaterThan(floatBitsToUint(v) & 0x7fffffffu, uvec4(0x44000000u)); }
+bvec4 beyond_b(vec4 v) { return greaterThan(floatBitsToUint(v) & 0x7fffffffu, uvec4(0x41000000u)); }
+
+// Factors to shared memory; zeros in the place of those that add_wide will multiply.
+void store_factors(uint half_block, uint a_place, vec4 x, uint b_place, vec4 w, uint round_number) {
+  const bvec4 wide_x = beyond_a(x), wide_w = beyond_b(w);
+  a_block[half_block + a_place] = f16vec4(mix(x, vec4(0.0), wide_x));
+  b_block[half_block + b_place] = f16vec4(mix(w, vec4(0.0), wide_w));
+  if (any(wide_x) || any(wide_w)) atomicMax(wide_round[half_block / kInvocations], round_number);
+}
+
+// Packed pairs of columns; each sum of a round in halves, then added to one in f32.
+void multiply(uint half_block, uint lane_m, uint lane_n) {
+  f16vec4 w[kDepth * kQuads];
+  [[unroll]] for (uint s = 0u; s < kDepth; ++s) {
+    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+      w[s * kQuads + q] = b_block[half_block + s * (kBlock / 4u) + q * kLanesN + lane_n];
+    }
+  }
+  [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
+    f16vec4 x[2];
+    [[unroll]] for (uint run = 0u; run < 2u; ++run) {
+      x[run] = a_block[half_block + 2u * (i * kLanesM + lane_m) + run];
+    }
+    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+      f16vec4 products = f16vec4(x[0][0]) * w[q];
+      [[unroll]] for (uint s = 1u; s < kDepth; ++s) {
+        products = fma(f16vec4(x[s / 4u][s % 4u]), w[s * kQuads + q], products);
+      }
+      sum[i * kQuads + q] += vec4(products);
+    }
+  }
+}
+
+// The products of a round that have a factor which was left out; others add zeros, so that a row has the
+// same bits whatever rows are beside it.
+void add_wide(uint batch, uint row, uint column, uint k, uint end) {
+  const uint b_base = p.b_offset + batch * p.b_batch_stride;
+  [[dont_unroll]] for (uint s = k; s < min(k + kDepth, end); ++s) {
+    vec4 w[kQuads], wide_w[kQuads];
+    [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+      const uint first = column + 4u * q * kLanesN;
+      w[q] = load_b(b_base, b_start(b_base, first), first, s, end);
+      wide_w[q] = mix(vec4(0.0), w[q], beyond_b(w[q]));
+    }
+    [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
+      const float x = a[a_start(batch, row + i * kLanesM) + s * p.a_col_stride];
+      const bool wide_x = beyond_a(vec4(x)).x;
+      [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+        sum[i * kQuads + q] = fma(vec4(x), wide_x ? w[q] : wide_w[q], sum[i * kQuads + q]);
+      }
+    }
+  }
+}
+#else
+void store_factors(uint half_block, uint a_place, vec4 x, uint b_place, vec4 w, uint round_number) {
+  a_block[half_block + a_place] = x;
+  b_block[half_block + b_place] = w;
+}
+
+// Rows and quads of one invocation lie kLanes apart, so that neighbours read neighbours.
+void multiply(uint half_block, uint lane_m, uint lane_n) {
+  [[unroll]] for (uint run = 0u; run < kDepth / 4u; ++run) {
+    vec4 w[4u * kQuads];
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+      [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+        w[s * kQuads + q] =
+            b_block[half_block + (4u * run + s) * (kBlock / 4u) + q * kLanesN + lane_n];
+      }
+    }
+    [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
+      const vec4 x = a_block[half_block + 2u * (i * kLanesM + lane_m) + run];
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+        [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
+          sum[i * kQuads + q] = fma(vec4(x[s]), w[s * kQuads + q], sum[i * kQuads + q]);
+        }
+      }
+    }
+  }
+}
+#endif
+
 void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint lane_m = lane / kLanesN;
@@ -118,43 +225,31 @@ void main() {
   const uint b_k = kAlongK != 0u ? lane % kDepth : lane / (kBlock / 4u);
   const uint a_place = 2u * a_row + a_k / 4u;
   const uint b_place = b_k * (kBlock / 4u) + b_column / 4u;
-  // Rows beyond the matrix repeat the last one; nothing of theirs is stored.
-  const uint a_start = p.a_offset + batch * p.a_batch_stride +
-                       min(row0 + a_row, p.m - 1u) * p.a_row_stride;
+  const uint a_at = a_start(batch, row0 + a_row);
   const uint b_base = p.b_offset + batch * p.b_batch_stride;
   const uint b_at = b_start(b_base, column0 + b_column);
 
-  vec4 sum[kTileM * kQuads];
   [[unroll]] for (uint i = 0u; i < kTileM * kQuads; ++i) sum[i] = vec4(0.0);
-  vec4 next_a = load_a(a_start, begin + a_k, end);
+  vec4 next_a = load_a(a_at, begin + a_k, end);
   vec4 next_b = load_b(b_base, b_at, column0 + b_column, begin + b_k, end);
+#if VKF_FP16
+  if (lane == 0u) wide_round = uvec4(0u);
+  barrier();
+#endif
   uint half_block = 0u;
   for (uint k0 = begin; k0 < end; k0 += kDepth) {
-    a_block[half_block + a_place] = next_a;
-    b_block[half_block + b_place] = next_b;
+    store_factors(half_block, a_place, next_a, b_place, next_b, k0 / kDepth + 1u);
     barrier();  // one a round: who writes this half again has seen the barrier of the other
     if (k0 + kDepth < end) {
-      next_a = load_a(a_start, k0 + kDepth + a_k, end);
+      next_a = load_a(a_at, k0 + kDepth + a_k, end);
       next_b = load_b(b_base, b_at, column0 + b_column, k0 + kDepth + b_k, end);
     }
-    // Rows and quads of one invocation lie kLanes apart, so that neighbours read neighbours.
-    [[unroll]] for (uint run = 0u; run < kDepth / 4u; ++run) {
-      vec4 w[4u * kQuads];
-      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-        [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
-          w[s * kQuads + q] =
-              b_block[half_block + (4u * run + s) * (kBlock / 4u) + q * kLanesN + lane_n];
-        }
-      }
-      [[unroll]] for (uint i = 0u; i < kTileM; ++i) {
-        const vec4 x = a_block[half_block + 2u * (i * kLanesM + lane_m) + run];
-        [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-          [[unroll]] for (uint q = 0u; q < kQuads; ++q) {
-            sum[i * kQuads + q] = fma(vec4(x[s]), w[s * kQuads + q], sum[i * kQuads + q]);
-          }
-        }
-      }
+    multiply(half_block, lane_m, lane_n);
+#if VKF_FP16
+    if (wide_round[half_block / kInvocations] == k0 / kDepth + 1u) {
+      add_wide(batch, row0 + lane_m, column0 + 4u * lane_n, k0, end);
     }
+#endif
     half_block ^= kInvocations;
   }
   [[unroll]] for (uint q = 0u; q < kQuads; ++q) {

@@ -50,8 +50,9 @@ const uint kTiles = kTilesM * kTilesN;
 shared f16vec4 a_block[kBlockM * kPitch];
 shared f16vec4 b_block[kBlockN * kPitch];
 shared float tiles[kSubgroupsM * kSubgroupsN * kUnit];  // one of every subgroup
-// The steps of K, in whole blocks, in which an element was beyond f16.
-shared uint wide_begin, wide_end;
+// From x to y: the steps of K, in whole blocks, in which an element was beyond f16. A vector, since units
+// load from multiples of 16 bytes and drivers may lay it out before the blocks.
+shared uvec4 wide_steps;
 
 // Where this subgroup's share of the block begins.
 uint share_row() { return gl_SubgroupID / kSubgroupsN * (kBlockM / kSubgroupsM); }
@@ -95,8 +96,8 @@ vec4 load_b(uint k, uint column) {
 f16vec4 narrowed(vec4 v, uint k0) {
   const bvec4 wide = beyond_f16(v);
   if (any(wide)) {
-    atomicMin(wide_begin, k0);
-    atomicMax(wide_end, k0 + kBlockK);
+    atomicMin(wide_steps.x, k0);
+    atomicMax(wide_steps.y, k0 + kBlockK);
   }
   return f16vec4(mix(v, vec4(0.0), wide));
 }
@@ -124,8 +125,8 @@ void load_blocks(uint row0, uint column0, uint k0) {
 float wide_products(uint row, uint column) {
   float sum = 0.0;
   if (row >= p.m || column >= p.n) return sum;
-  const uint end = min(wide_end, p.k);
-  for (uint k = wide_begin; k < end; ++k) {
+  const uint end = min(wide_steps.y, p.k);
+  for (uint k = wide_steps.x; k < end; ++k) {
     const float x = a[a_row(row) + k];
     const float w = load_b(k, column / 4u * 4u)[column % 4u];
     if (beyond_f16(x) || beyond_f16(w)) sum = fma(x, w, sum);
@@ -162,8 +163,7 @@ void main() {
     sum[i] = coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator>(0.0);
   }
   if (gl_LocalInvocationID.x == 0u) {
-    wide_begin = 0xffffffffu;
-    wide_end = 0u;
+    wide_steps.xy = uvec2(0xffffffffu, 0u);
   }
   barrier();
   for (uint k0 = 0u; k0 < p.k; k0 += kBlockK) {
@@ -191,7 +191,7 @@ void main() {
       if (j == i) coopMatStore(sum[j], tiles, tile, kUnitN, gl_CooperativeMatrixLayoutRowMajor);
     }
     barrier();
-    if (wide_end != 0u) {
+    if (wide_steps.y != 0u) {
       for (uint e = gl_SubgroupInvocationID; e < kUnit; e += gl_SubgroupSize) {
         tiles[tile + e] += wide_products(row0 + tile_row(i) + e / kUnitN,
                                          column0 + tile_column(i) + e % kUnitN);

@@ -28,7 +28,8 @@ struct AttentionSizes {
   uint32_t row_floats = 0;   // registers of an invocation for each of its queries, beside the sums
 };
 
-// The table: what shares attention takes on a device. nullopt: none fits, or it is a software device.
+// The table: what shares attention takes on a device. nullopt: none fits, or it is a software
+// device.
 std::optional<AttentionBlocks> attention_blocks(const DeviceCaps& caps,
                                                 const AttentionSizes& sizes);
 

@@ -134,8 +134,8 @@ uint64_t chunks_of(const ChunkAttentionAttrs& a) {
   return uint64_t{a.rounds} * a.tokens / a.chunk;
 }
 
-// An invocation a query: what software devices take, and what would be too much for blocks. A software
-// device wants one lane group, others a chunk's worth.
+// An invocation a query: what software devices take, and what would be too much for blocks. A
+// software device wants one lane group, others a chunk's worth.
 uint32_t set_queries(Dispatch& d, const DeviceCaps& caps, const Node& node,
                      const ChunkAttentionAttrs& a) {
   const uint32_t lanes = caps.device_class == DeviceClass::kSoftware

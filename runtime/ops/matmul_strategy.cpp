@@ -72,6 +72,17 @@ bool tiled_takes(const MatmulCall&, const MatmulChoice&) {
   return true;  // any strides, any format
 }
 
+KernelId tiled_kernel(const MatmulCall& call) {
+  const MatrixFormat format = call.problem.format;
+  if (call.halves && call.caps.gpu.half_blocks) {
+    return format == MatrixFormat::kF16 ? KernelId::matmul_tiled__f32_f16_f32_fp16
+                                        : KernelId::matmul_tiled__f32_f32_f32_fp16;
+  }
+  return variant_of(format,
+                    {KernelId::matmul_tiled__f32_f32_f32, KernelId::matmul_tiled__f32_f16_f32,
+                     KernelId::matmul_tiled__f32_blocks_f32});
+}
+
 // Fours of neighbouring elements at multiples of 4, in A (1) and B (2), and whole steps of K (4),
 // as matmul_tiled asks for.
 uint32_t wide_operands(const MatmulProblem& problem) {
@@ -87,9 +98,7 @@ void launch_tiled(Dispatch& d, const MatmulCall& call, const MatmulChoice& choic
   const MatmulProblem& problem = call.problem;
   const MatmulParams& p = problem.params;
   const uint32_t block = tiled_block(problem, choice);
-  d.kernel = variant_of(problem.format,
-                        {KernelId::matmul_tiled__f32_f32_f32, KernelId::matmul_tiled__f32_f16_f32,
-                         KernelId::matmul_tiled__f32_blocks_f32});
+  d.kernel = tiled_kernel(call);
   d.set_constants(MatmulTiledConstants{.local_size = 2 * block,
                                        .block = block,
                                        .tile_m = block == 32 ? 4u : 8u,
@@ -126,9 +135,9 @@ bool units_run(const MatmulChoice& c, const DeviceCaps& caps) {
   const UnitsGroup group = units_group(c, caps);
   const bool whole = block / group.along_m % u.m == 0 && block / group.along_n % u.n == 0 &&
                      kUnitsDepth % u.k == 0 && u.n % 4 == 0 && u.k % 4 == 0;
-  // Blocks of A and B in halves, one tile of sums a subgroup, and two words.
+  // Blocks of A and B in halves, one tile of sums a subgroup, and a vector of marks.
   const uint32_t halves = 2 * block * (kUnitsDepth + 8);
-  const uint32_t shared = 2 * halves + 4 * group.count() * u.m * u.n + 8;
+  const uint32_t shared = 2 * halves + 4 * group.count() * u.m * u.n + 16;
   const uint32_t invocations = group.count() * caps.unit_lanes;
   return whole && group.count() <= caps.max_unit_subgroups &&
          shared <= caps.limits.max_shared_bytes &&

@@ -14,6 +14,8 @@ struct GpuTraits {
   uint32_t attention_queries = 4;  // of an invocation of attention_blocks, at most
   // Floats of the sums of one invocation of attention_blocks, at most.
   uint32_t attention_sums = 32;
+  // Whether matmul_tiled gains by sums of few products in halves, where precision allows them.
+  bool half_blocks = false;
 
   bool operator==(const GpuTraits&) const = default;
 };

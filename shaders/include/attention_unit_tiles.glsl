@@ -1,5 +1,5 @@
 // needs: f16_range.glsl; what attention_units.comp has: kRows, kDepth, kKeys, kLocalSize, kQuads and
-// the pitches, the bindings of q and kv, q_tile, kv_tile and wide_queries in shared memory.
+// the pitches, the bindings of q and kv, q_tile, kv_tile and marks in shared memory.
 // Fills tiles of halves in shared memory: queries, keys, values. What is beyond f16 becomes 0.
 f16vec4 narrowed(vec4 v, out bool wide) {
   const bvec4 beyond = beyond_f16(v);
@@ -32,7 +32,7 @@ void load_queries(uint base, uint first) {
     if (first + row < p.queries) v = q_elements(base + (first + row) * p.q.row_stride, 4u * quad);
     bool wide;
     q_tile[row * kPitchQ + quad] = narrowed(v, wide);
-    if (wide) atomicMax(wide_queries, 1u);
+    if (wide) atomicMax(marks.x, 1u);
   }
 }
 

@@ -16,7 +16,8 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p) {
   for (const TierDevice& on : tier_devices()) {
     for (const DeviceCaps& caps : gpus_of(*on.device)) {
       INFO(on.tier, ", ", c.text(), ", ", text_of(caps));
-      check_close(run_blocks(on.device, caps, prepare_attention(c, p), kBlocksKernel), expected, tolerance);
+      check_close(run_blocks(on.device, caps, prepare_attention(c, p), kBlocksKernel), expected,
+                  tolerance);
     }
   }
 }
@@ -124,7 +125,8 @@ TEST_SUITE("gpu") {
       std::optional<std::vector<uint32_t>> first;
       for (const DeviceCaps& caps : gpus_of(*on.device)) {
         INFO(on.tier, ", ", text_of(caps));
-        const auto words = words_of(run_blocks(on.device, caps, prepare_attention(c, p), kBlocksKernel));
+        const auto words =
+            words_of(run_blocks(on.device, caps, prepare_attention(c, p), kBlocksKernel));
         if (first) CHECK(words == *first);
         if (!first) first = words;
       }

@@ -40,16 +40,35 @@ void add_few_runs(std::vector<ProductRun>& runs, DeviceCaps caps, Precision prec
   add_run(runs, caps, precision, choice_of(kRows, 0, 16, 4), "discrete");
 }
 
+// Blocks that sum short runs in halves, as GPUs with packed halves run them.
+void add_half_runs(std::vector<ProductRun>& runs, DeviceCaps caps) {
+  caps.gpu.half_blocks = true;
+  for (const uint8_t block : {32, 64, 128}) {
+    if (!can_run(choice_of(kTiled, block), caps)) continue;
+    add_run(runs, caps, Precision::kF16, choice_of(kTiled, block), "in halves");
+  }
+  add_run(runs, caps, Precision::kF16, choice_of(kTiled, 32), "in halves and parts");
+  runs.back().parts = 3;
+}
+
+std::vector<ProductRun> half_runs(const DeviceCaps& caps) {
+  std::vector<ProductRun> runs;
+  if (caps.fp16()) add_half_runs(runs, caps);
+  return runs;
+}
+
 std::vector<ProductRun> packed_runs(const DeviceCaps& caps) {
   std::vector<ProductRun> runs;
   add_few_runs(runs, caps, caps.fp16() ? Precision::kF16 : Precision::kF32);
+  if (caps.fp16()) add_half_runs(runs, caps);
   if (!caps.fp16()) add_tiled_runs(runs, caps);
   return runs;
 }
 
 std::vector<ProductRun> strided_runs(const DeviceCaps& caps) {
   std::vector<ProductRun> runs;
-  if (!caps.fp16()) add_tiled_runs(runs, caps);  // no strided variant multiplies halves
+  if (caps.fp16()) add_half_runs(runs, caps);
+  if (!caps.fp16()) add_tiled_runs(runs, caps);
   return runs;
 }
 
@@ -70,6 +89,53 @@ TEST_SUITE("gpu") {
   }
   TEST_CASE("matmul passes NaN and infinity on in every strategy") {
     sweep_specials(packed_runs);
+  }
+
+  TEST_CASE("blocks in halves multiply large factors in f32, and leave other rows their bits") {
+    for (const auto& device : product_devices()) {
+      for (const ProductRun& run : half_runs(device->caps())) {
+        CAPTURE(run.name);
+        for (const MatrixFormat format : {MatrixFormat::kF32, MatrixFormat::kF16}) {
+          ProductCase c{.m = 37, .n = 70, .k = 75, .weight = format, .bias = true};
+          Product product = make_product(c);
+          const std::vector<uint32_t> plain = run_product(device, product, run, 1);
+          // Beyond what sums of halves may have, beyond halves, and far beyond.
+          product.a.data[3 * 75 + 0] = 700;
+          product.a.data[3 * 75 + 1] = -3000;
+          product.a.data[17 * 75 + 74] = 65520;
+          product.a.data[36 * 75 + 40] = -3e30;
+          product.a_words = place(product.a, c.a_offset, c.a_gap, false).words;
+          const std::vector<uint32_t> wide = run_product(device, product, run, 1);
+          for (const uint32_t row : {0u, 2u, 4u, 16u, 35u}) {
+            CHECK(product_row(product, wide, row) == product_row(product, plain, row));
+          }
+          Tolerance tolerance = tolerance_for(DType::kF16, c.k);
+          tolerance.absolute *= 1e25;  // of the row with -3e30
+          check_product(c, product, wide, tolerance);
+          product.a.data[36 * 75 + 40] = 9;
+          product.a.data[5 * 75 + 1] = kNan;
+          product.a.data[6 * 75 + 70] = -kInfinity;
+          product.a_words = place(product.a, c.a_offset, c.a_gap, false).words;
+          check_product(c, product, run_product(device, product, run),
+                        tolerance_for(DType::kF16, c.k));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("blocks in halves multiply large weights in f32") {
+    for (const auto& device : product_devices()) {
+      for (const ProductRun& run : half_runs(device->caps())) {
+        CAPTURE(run.name);
+        ProductCase c{.m = 35, .n = 33, .k = 41, .layout = Layout::kStrided};
+        Product product = make_product(c);
+        for (size_t i = 0; i < product.b.data.size(); i += 7) product.b.data[i] *= 1000;
+        product.b_words = place(product.b, 5, c.b_gap, false).words;
+        Tolerance tolerance = tolerance_for(DType::kF16, c.k);
+        tolerance.absolute *= 10;
+        check_product(c, product, run_product(device, product, run), tolerance);
+      }
+    }
   }
 }
 

@@ -152,6 +152,12 @@ class ShaderHeaders(unittest.TestCase):
             found = self.check(shader_headers.check_subgroup_size, head + code)
             self.assertEqual(len(found), 1)
             self.assertIn(f":{head.count(chr(10)) + 2}: reads gl_SubgroupSize", found[0])
+        words = "// needs: nothing.\nshared uint a, b;\nshared float c[4];\n"
+        self.assertEqual(self.check(shader_headers.check_shared, words), [])
+        for vectors in ("shared vec4 d[3];\n", "shared f16vec4 d[3];\n"):
+            found = self.check(shader_headers.check_shared, words + vectors)
+            self.assertEqual(len(found), 1)
+            self.assertIn(":2: puts single words into shared memory", found[0])
         comment = "// needs: nothing.\n// gl_SubgroupSize may be another.\n"
         self.assertEqual(self.check(shader_headers.check_subgroup_size, comment), [])
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks how shaders open: six labels that say what they do, and what an include needs. Checks that only
-kernels of matrix units ask for the size of subgroups."""
+kernels of matrix units ask for the size of subgroups, and that no single word lies in shared memory beside
+vectors."""
 import re
 import sys
 
@@ -61,12 +62,25 @@ def check_subgroup_size(path):
             for number, line in enumerate(code, 1) if "gl_SubgroupSize" in line]
 
 
+def check_shared(path):
+    """Drivers lay shared variables out one behind the other, in an order of their own. Behind a single word NVK
+    loads vectors by the word, and has units load from addresses that they cannot load from."""
+    shared = [(number, line) for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+              if line.startswith("shared ")]
+    if not any(re.match(r"shared \w*(vec4|VKF_FACTORS) ", line) for _, line in shared):
+        return []
+    return [f"{relative(path)}:{number}: puts single words into shared memory beside vectors of 4, which some drivers "
+            f"then load by the word; make it a vector of 4, too."
+            for number, line in shared if re.match(r"shared (bool|uint|int|float) [^\[]*;", line)]
+
+
 def main():
     shaders = files("shaders", suffixes={".comp"})
     includes = files("shaders/include", suffixes={".glsl"})
     findings = [finding for path in shaders for finding in check_shader(path)]
     findings += [finding for path in includes for finding in check_include(path)]
     findings += [finding for path in shaders + includes for finding in check_subgroup_size(path)]
+    findings += [finding for path in shaders + includes for finding in check_shared(path)]
     report("shader headers", len(shaders) + len(includes), findings)
 
 
