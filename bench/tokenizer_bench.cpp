@@ -1,6 +1,9 @@
 // Tokenizers over the public API: encoding prose with offsets, decoding, loading.
 //
-//   vkformer_tokenizer_bench [--benchmark_... flags]
+//   vkformer_tokenizer_bench [TEXT TOKENIZER...] [--benchmark_... flags]
+//
+// TEXT is a file, TOKENIZER a tokenizer.json or its folder, which names it; without them prose and
+// vocabularies are made up (pseudo_prose.h), 1 MB of text and 30,000 tokens.
 //
 // One core. Every encode starts with empty word caches: they live as long as one call. Times are
 // of the process, so that others on the machine count less, and of single calls, of which the
@@ -8,8 +11,12 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
-#include <optional>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pseudo_prose.h"
@@ -101,16 +108,16 @@ void add_long(const std::string& name, Function function) {
 }
 
 void add_all(const std::vector<Subject>& subjects, const std::string& prose,
-             const std::string& line) {
+             const std::string& line, const std::string& size) {
   for (const Subject& subject : subjects) {
-    add_long("encode/" + subject.name + "/1MB",
+    add_long("encode/" + subject.name + "/" + size,
              [&](benchmark::State& state) { run_encode(state, subject, prose); });
-    add("encode/" + subject.name + "/100B", kShortCalls, [&](benchmark::State& state) {
+    add("encode/" + subject.name + "/line", kShortCalls, [&](benchmark::State& state) {
       run_encode(state, subject, line);
     })->MinTime(0.05);
-    add_long("decode/" + subject.name + "/1MB",
+    add_long("decode/" + subject.name + "/" + size,
              [&](benchmark::State& state) { run_decode(state, subject, prose); });
-    add_long("decode_stream/" + subject.name + "/1MB",
+    add_long("decode_stream/" + subject.name + "/" + size,
              [&](benchmark::State& state) { run_decode_stream(state, subject, prose); });
     add("parse/" + subject.name, kShortCalls, [&](benchmark::State& state) {
       run_parse(state, subject);
@@ -118,29 +125,56 @@ void add_all(const std::vector<Subject>& subjects, const std::string& prose,
   }
 }
 
+// What a file holds; ends the program where it cannot be read.
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (file.good()) return content;
+  std::fprintf(stderr, "[%s] cannot be read.\n", path.c_str());
+  std::exit(3);
+}
+
+// Name and content of the tokenizer files that were given, or of made-up ones.
+std::vector<std::pair<std::string, std::string>> tokenizer_files(
+    const std::vector<std::string>& paths, const std::vector<std::string>& words) {
+  if (paths.empty()) {
+    return {{"word_piece", bench::word_piece_file(words, kVocabSize)},
+            {"byte_level_bpe", bench::byte_level_bpe_file(words, kVocabSize)},
+            {"sentence_piece_bpe", bench::sentence_piece_bpe_file(words, kVocabSize)},
+            {"unigram", bench::unigram_file(words, kVocabSize)}};
+  }
+  std::vector<std::pair<std::string, std::string>> files;
+  for (std::filesystem::path path : paths) {
+    if (std::filesystem::is_directory(path)) path /= "tokenizer.json";
+    files.emplace_back(path.parent_path().filename().string(), read_file(path.string()));
+  }
+  return files;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  std::vector<std::string> given(argv + 1, argv + argc);
+  if (given.size() == 1 || (!given.empty() && given[0].starts_with("-"))) {
+    std::fprintf(stderr, "usage: %s [TEXT TOKENIZER...] [--benchmark_... flags]\n", argv[0]);
+    return 2;
+  }
+  const bool is_made_up = given.empty();
   const std::vector<std::string> words = bench::make_words(kWords);
-  const std::string prose = bench::make_prose(words, kProseBytes);
+  const std::string text = is_made_up ? bench::make_prose(words, kProseBytes) : read_file(given[0]);
+  if (!is_made_up) given.erase(given.begin());
   std::vector<Subject> subjects;
-  for (const auto& [name, file] :
-       {std::pair<const char*, std::string>("word_piece",
-                                            bench::word_piece_file(words, kVocabSize)),
-        {"byte_level_bpe", bench::byte_level_bpe_file(words, kVocabSize)},
-        {"sentence_piece_bpe", bench::sentence_piece_bpe_file(words, kVocabSize)},
-        {"unigram", bench::unigram_file(words, kVocabSize)}}) {
+  for (auto& [name, file] : tokenizer_files(given, words)) {
     Result<Tokenizer> tokenizer = Tokenizer::parse(file, name);
     if (!tokenizer) {
       std::fprintf(stderr, "%s\n", tokenizer.error().message.c_str());
       return 3;
     }
-    subjects.push_back({name, file, std::move(*tokenizer)});
+    subjects.push_back({name, std::move(file), std::move(*tokenizer)});
   }
-  const std::string line = prose.substr(0, kLineBytes);
-  add_all(subjects, prose, line);
+  const std::string line = text.substr(0, is_made_up ? kLineBytes : text.find('\n'));
+  add_all(subjects, text, line, is_made_up ? "1MB" : "text");
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

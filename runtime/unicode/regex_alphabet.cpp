@@ -1,8 +1,8 @@
 #include "unicode/regex_alphabet.h"
 
 #include <algorithm>
-#include <map>
-#include <unordered_map>
+#include <array>
+#include <iterator>
 
 #include "unicode/utf8.h"
 
@@ -48,6 +48,12 @@ std::string class_of_characters(const CharSet& set) {
 
 }  // namespace
 
+std::vector<RegexAlphabet::Stretch>::iterator RegexAlphabet::find(std::vector<Stretch>& stretches,
+                                                                  char32_t first) {
+  return std::lower_bound(stretches.begin(), stretches.end(), first,
+                          [](const Stretch& stretch, char32_t c) { return stretch.first < c; });
+}
+
 // Splits the characters at every end of a range, then the kinds at every set.
 std::vector<RegexAlphabet::Stretch> RegexAlphabet::stretches_of(std::span<const CharSet> sets) {
   std::vector<char32_t> firsts = {0, '\n', '\n' + 1};
@@ -62,17 +68,20 @@ std::vector<RegexAlphabet::Stretch> RegexAlphabet::stretches_of(std::span<const 
   std::vector<Stretch> stretches;
   stretches.reserve(firsts.size());
   for (const char32_t first : firsts) stretches.push_back({first, first == '\n' ? 1u : 0u});
-  uint32_t kinds = 2;
-  std::unordered_map<uint32_t, uint32_t> split;
-  for (const CharSet& set : sets) {
-    split.clear();
-    for (const auto& [first, last] : set.ranges()) {
-      auto at = std::lower_bound(stretches.begin(), stretches.end(), first,
-                                 [](const Stretch& s, char32_t c) { return s.first < c; });
-      for (; at != stretches.end() && at->first <= last; ++at) {
-        const auto [kind, is_new] = split.try_emplace(at->kind, kinds);
-        if (is_new) ++kinds;
-        at->kind = kind->second;
+  // By kind: the last set that a part of it is in, and the kind that this part became.
+  struct Split {
+    size_t set = SIZE_MAX;
+    uint32_t kind = 0;
+  };
+  std::vector<Split> splits(2);
+  for (size_t set = 0; set < sets.size(); ++set) {
+    for (const auto& [first, last] : sets[set].ranges()) {
+      for (auto at = find(stretches, first); at != stretches.end() && at->first <= last; ++at) {
+        if (splits[at->kind].set != set) {
+          splits[at->kind] = {set, static_cast<uint32_t>(splits.size())};
+          splits.emplace_back();
+        }
+        at->kind = splits[at->kind].kind;
       }
     }
   }
@@ -82,22 +91,26 @@ std::vector<RegexAlphabet::Stretch> RegexAlphabet::stretches_of(std::span<const 
 // Numbers the kinds from 0; a newline keeps its number, which "^" and "$" look for. False if there
 // are more than a byte has.
 bool RegexAlphabet::number_kinds(std::vector<Stretch>& stretches) {
-  std::unordered_map<uint32_t, uint32_t> numbers;
-  for (const Stretch& stretch : stretches) {
-    if (stretch.first == '\n') numbers.emplace(stretch.kind, uint32_t{'\n'});
-  }
+  constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t most = 0;
+  for (const Stretch& stretch : stretches) most = std::max(most, stretch.kind);
+  std::vector<uint32_t> numbers(size_t{most} + 1, kNone);
+  numbers[find(stretches, '\n')->kind] = '\n';
   uint32_t next = 0;
   for (Stretch& stretch : stretches) {
-    const auto [number, is_new] = numbers.try_emplace(stretch.kind, next);
-    if (is_new) next += next + 1 == '\n' ? 2 : 1;
-    if (number->second > 0xFF) return false;
-    stretch.kind = number->second;
+    uint32_t& number = numbers[stretch.kind];
+    if (number == kNone) {
+      number = next++;
+      if (next == '\n') ++next;
+    }
+    if (number > 0xFF) return false;
+    stretch.kind = number;
   }
   return true;
 }
 
 void RegexAlphabet::make_pages(std::span<const Stretch> stretches) {
-  std::map<uint32_t, uint16_t> uniform;  // pages of one kind
+  std::array<uint16_t, 256> uniform{};  // by kind: a page of nothing else, plus 1
   page_of_.reserve(kEnd / kPage);
   size_t at = 0;
   const auto end_of = [&](size_t i) {
@@ -108,9 +121,11 @@ void RegexAlphabet::make_pages(std::span<const Stretch> stretches) {
     const uint32_t kind = stretches[at].kind;
     const auto next = static_cast<uint16_t>(pages_.size() / kPage);
     if (end_of(at) >= begin + kPage) {
-      const auto [page, is_new] = uniform.try_emplace(kind, next);
-      if (is_new) pages_.resize(pages_.size() + kPage, static_cast<uint8_t>(kind));
-      page_of_.push_back(page->second);
+      if (uniform[kind] == 0) {
+        pages_.resize(pages_.size() + kPage, static_cast<uint8_t>(kind));
+        uniform[kind] = static_cast<uint16_t>(next + 1);
+      }
+      page_of_.push_back(static_cast<uint16_t>(uniform[kind] - 1));
       continue;
     }
     page_of_.push_back(next);
@@ -133,9 +148,8 @@ RegexAlphabet::RegexAlphabet(std::span<const CharSet> sets, Symbols symbols) {
   for (const CharSet& set : sets) {
     std::vector<CharSet::Range> kinds;
     for (const auto& range : set.ranges()) {
-      auto at = std::lower_bound(stretches.begin(), stretches.end(), range.first,
-                                 [](const Stretch& s, char32_t c) { return s.first < c; });
-      for (; at != stretches.end() && at->first <= range.last; ++at) {
+      for (auto at = find(stretches, range.first); at != stretches.end() && at->first <= range.last;
+           ++at) {
         if (kinds.empty() || kinds.back().first != at->kind) kinds.push_back({at->kind, at->kind});
       }
     }

@@ -2,7 +2,6 @@
 // of Unicode. Needs: CharSet.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -36,8 +35,10 @@ class RegexAlphabet {
     char32_t first = 0;
     uint32_t kind = 0;
   };
+  // The stretch that begins with a character, or the next one.
+  static std::vector<Stretch>::iterator find(std::vector<Stretch>& stretches, char32_t first);
   static std::vector<Stretch> stretches_of(std::span<const CharSet> sets);
-  bool number_kinds(std::vector<Stretch>& stretches);
+  static bool number_kinds(std::vector<Stretch>& stretches);
   void make_pages(std::span<const Stretch> stretches);
 
   static constexpr size_t kPage = 256;  // characters

@@ -730,8 +730,9 @@ Result<RegexTree> parse_regex(const std::string& pattern, const std::string& whe
     return unsupported(message({"[", where, "] The regular expression has ", pattern.size(),
                                 " bytes; the limit is ", kMaxPatternBytes, "."}));
   }
-  VKF_ASSIGN(const auto chars, decode_utf8(pattern, "regular expression"));
-  return Parser(chars, pattern, where).run();
+  const auto chars = decode_utf8(pattern, "regular expression");
+  if (!chars) return chars.error().with_context("[" + where + "]");
+  return Parser(*chars, pattern, where).run();
 }
 
 }  // namespace vkformer
