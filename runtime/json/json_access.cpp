@@ -134,8 +134,8 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& name
   try {
     return json::parse(text.begin(), text.end());
   } catch (const json::exception& fault) {
-    // Without the name of its exception, "[json.exception.parse_error.101] ". The parser quotes what
-    // it read last, which can be the rest of the file, and any bytes.
+    // Without the name of its exception, "[json.exception.parse_error.101] ". The parser quotes
+    // what it read last, which can be the rest of the file, and any bytes.
     const std::string_view said = fault.what();
     const size_t name_end = said.starts_with('[') ? said.find("] ") : std::string_view::npos;
     std::string reason(said.substr(name_end == std::string_view::npos ? 0 : name_end + 2, 200));

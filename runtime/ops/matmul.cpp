@@ -226,11 +226,11 @@ Status emit(LowerContext& context, const Node& node, const MatmulProblem& proble
   const uint32_t sums =
       parts == 0 ? node.outputs[0]
                  : context.add_scratch("matmul.parts", parts_layout(problem, parts).bytes);
-  d.bindings = {{node.inputs[0], Access::kRead},
-                {b, Access::kRead},
-                {third, Access::kRead},
-                {sums, result_access(d), parts == 0 ? window.offset : 0,
-                 parts == 0 ? window.bytes : 0}};
+  d.bindings = {
+      {node.inputs[0], Access::kRead},
+      {b, Access::kRead},
+      {third, Access::kRead},
+      {sums, result_access(d), parts == 0 ? window.offset : 0, parts == 0 ? window.bytes : 0}};
   context.plan.dispatches.push_back(std::move(d));
   if (parts == 0) return {};
   Dispatch last = launch_parts(node, problem, parts);

@@ -24,7 +24,8 @@ struct Stage {
 std::vector<Stage> stages_of(const SampleAttrs& a) {
   std::vector<Stage> stages = {{VKF_STAGE_SUMS, VKF_SAMPLE_SUMS}};
   const auto add_digits = [&](uint32_t first) {
-    for (uint32_t digit = 0; digit < 4; ++digit) stages.push_back({first + digit, VKF_SAMPLE_DIGIT});
+    for (uint32_t digit = 0; digit < 4; ++digit)
+      stages.push_back({first + digit, VKF_SAMPLE_DIGIT});
   };
   if (a.filters.top_k) add_digits(VKF_STAGE_TOP_K);
   if (a.filters.top_p) {

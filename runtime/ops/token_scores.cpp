@@ -96,9 +96,9 @@ Status lower_token_scores(LowerContext& context, const Node& node) {
   const auto tokens = static_cast<uint32_t>(
       std::min<uint64_t>(std::min(p.search.vocab, VKF_VOCAB_PART) + history, UINT32_MAX));
   if (too_many_passes(context.caps, tokens, kPasses)) {
-    return unsupported(message({"[token_scores] There is no kernel for penalties over ",
-                                p.search.capacity,
-                                " positions on a software device; use shorter texts"}));
+    return unsupported(
+        message({"[token_scores] There is no kernel for penalties over ", p.search.capacity,
+                 " positions on a software device; use shorter texts"}));
   }
   TensorId part_sums = node.inputs[0];  // not read
   if (node.outputs.size() > 1) {

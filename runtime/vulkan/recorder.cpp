@@ -173,9 +173,9 @@ Result<VkDescriptorBufferInfo> Recorder::describe(const Dispatch& dispatch, size
   const uint64_t alignment = storage ? limits.storage_alignment : limits.uniform_alignment;
   const uint64_t offset = span.offset + bound.offset;
   if (offset % alignment != 0) {
-    return invalid_argument(message({name, " starts at offset ", offset,
-                                     ", which this device wants aligned to ", alignment,
-                                     " bytes; align it"}));
+    return invalid_argument(
+        message({name, " starts at offset ", offset, ", which this device wants aligned to ",
+                 alignment, " bytes; align it"}));
   }
   if (bound.offset + bound.bytes > span.bytes) {
     return internal_error(message({name, " covers ", bound.bytes, " bytes at ", bound.offset,
