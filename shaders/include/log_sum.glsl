@@ -4,6 +4,8 @@
 // the log-softmax as docs/numerics.md has it. The same for every invocation of the workgroup, and
 // whatever the workgroup's size: in each part of VKF_VOCAB_PART tokens sums of every 128th, then a
 // tree over these; and the same over the parts.
+#extension GL_EXT_control_flow_attributes : require
+
 struct LogSum {
   float peak;
   float log;
@@ -32,12 +34,13 @@ float rescaled(float sum, float part_peak, float peak) {
 vec2 part_sum_of(uint base, uint count) {
   const uint lane = gl_LocalInvocationID.x;
   float peak = negative_infinity();
-  for (uint v = lane; v < count; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
+  // Compilers that know how many tokens a part has at most would unroll the loops over them.
+  [[dont_unroll]] for (uint v = lane; v < count; v += kLocalSize) peak = logits[base + v] > peak ? logits[base + v] : peak;
   peak = workgroup_max(peak);
   barrier();
   for (uint first = lane; first < kSumLanes; first += kLocalSize) {
     float sum = 0.0;
-    for (uint v = first; v < count; v += kSumLanes) {
+    [[dont_unroll]] for (uint v = first; v < count; v += kSumLanes) {
       const float x = logits[base + v];
       sum += is_negative_infinity(x) ? 0.0 : exp_nonpositive(x - peak);
     }
