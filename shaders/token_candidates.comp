@@ -22,20 +22,17 @@ VKF_CONSTANTS(VKF_TOKEN_CANDIDATES_CONSTANTS)
 layout(push_constant) uniform Params { SearchParams p; };
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Suppress { uint suppress[]; };
-layout(binding = 2) readonly buffer Choice { uint choice[]; };  // of a draw; else anything
-layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };
-// Of rows of P parts: (slots, P, 2) sums, and (slots, P, K) keys and tokens.
-layout(binding = 4) readonly buffer PartSums { float part_sums[]; };
-layout(binding = 5) buffer PartBest { uvec2 part_best[]; };
-layout(std140, binding = 6) uniform State {
+// Of a draw; of VKF_BEST_OF_PARTS the keys and tokens (slots, P, K, 2) of the parts; else anything.
+layout(binding = 2) readonly buffer Choice { uint choice[]; };
+layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };  // or those of the parts
+layout(std140, binding = 4) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
-layout(std140, binding = 7) uniform Settings { SearchSettings s; };
+layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
 #include "log_sum.glsl"
-#include "log_sum_parts.glsl"
 #include "gumbel.glsl"
 
 bool is_end_token(uint token) {
@@ -64,7 +61,7 @@ float processed(uint token, uint length, float value) {
 
 uint base, length;
 uint first;      // token of this workgroup's part
-uint best_base;  // of the row's candidates in part_best
+uint best_base;  // of the row's candidates among those of the parts
 LogSum log_sum;
 ChoiceRow choice_of_row;
 
@@ -73,7 +70,10 @@ float scored(uint token) {
 }
 
 uvec2 candidate_at(uint i) {
-  if (kBestOf == VKF_BEST_OF_PARTS) return part_best[best_base + i];
+  if (kBestOf == VKF_BEST_OF_PARTS) {
+    const uint at = 2u * (best_base + i);
+    return uvec2(choice[at], choice[at + 1u]);
+  }
   const uint token = first + i;
   float value = scored(token);
   if (kDrawn != 0u && length >= s.prompt_length) {
@@ -107,21 +107,23 @@ void main() {
 
   log_sum = LogSum(0.0, 0.0);
   if (kNormalise != 0u) {
-    log_sum = kBestOf == VKF_BEST_OF_ROW ? log_sum_of(base, p.vocab) : log_sum_of_parts(2u * slot * parts, parts);
+    log_sum = log_sum_of(base, p.vocab);
   } else if (kBestOf == VKF_BEST_OF_ROW) {
     log_sum.log = nan_among(p.vocab);
   }
 
-  if (kDrawn != 0u) choice_of_row = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
+  if (kDrawn != 0u && kBestOf != VKF_BEST_OF_PARTS) choice_of_row = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
   keep_best(false, no_best(), count);
   for (uint k = 0u; k < p.candidates; ++k) {
     const uvec2 best = next_best(count);
     if (kBestOf == VKF_BEST_OF_PART) {
-      if (lane == 0u) part_best[best_base + gl_WorkGroupID.y * p.candidates + k] = best;
+      const uint at = 2u * (best_base + gl_WorkGroupID.y * p.candidates + k);
+      if (lane == 0u) candidates[at] = best.x;
+      if (lane == 0u) candidates[at + 1u] = best.y;
       continue;
     }
     // The key of a NaN is above all others.
-    if (kBestOf == VKF_BEST_OF_PARTS && kNormalise == 0u && k == 0u && best.x == order_key(make_nan())) log_sum.log = make_nan();
+    if (kBestOf == VKF_BEST_OF_PARTS && k == 0u && best.x == order_key(make_nan())) log_sum.log = make_nan();
     if (lane == 0u) {
       // A NaN anywhere makes the sum NaN: report it as the score, so that the search stops there.
       const bool found = k < p.vocab;

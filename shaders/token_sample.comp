@@ -7,6 +7,7 @@
 // bounds:   any V; slots beyond the live ones are skipped, and positions within the prompt
 // requires: nothing (baseline)
 // variants: token_sample_row__f32_u32_f32
+//           token_sample_sums__f32_u32_f32 DEFINES VKF_FIRST_STAGE=1
 // Probabilities are whole numbers, rounded shares of 2^31, so that sums are exact in any order: which
 // token a random number draws does not depend on how the work is shared out.
 #include "sampling.h"
@@ -22,15 +23,24 @@ VKF_CONSTANTS(VKF_TOKEN_SAMPLE_CONSTANTS)
 layout(push_constant) uniform Params { SampleParams p; };
 layout(binding = 0) readonly buffer Scores { float scores[]; };
 layout(binding = 1) readonly buffer Logits { float logits[]; };
+// Four storage buffers at most, as Vulkan promises: the first stage hands the settings on in `draws`.
+#ifdef VKF_FIRST_STAGE
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
-layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };  // where every score is given (slots, V)
-layout(binding = 4) coherent buffer Draws { uint draws[]; };
-layout(std140, binding = 5) uniform State {
+#else
+layout(binding = 2) writeonly buffer Candidates { uint candidates[]; };  // where every score is given (slots, V)
+#endif
+layout(binding = 3) coherent buffer Draws { uint draws[]; };
+layout(std140, binding = 4) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
-layout(std140, binding = 6) uniform Settings { SearchSettings s; };
+layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 
+shared uint known[VKF_DRAW_KNOWN];  // what earlier stages have found of this row
+
+#ifndef VKF_FIRST_STAGE
+#define VKF_CHOICE known
+#endif
 #include "choice.glsl"
 #include "log_sum.glsl"
 #include "sample_row.glsl"
@@ -246,6 +256,7 @@ void collect_counts(uint stage) {
   barrier();
 }
 
+#ifndef VKF_FIRST_STAGE
 void give(uint token) {
   const LogSum log_sum = LogSum(known_float(kLogPeak), known_float(kLog));
   float value = token == VKF_NO_TOKEN ? negative_infinity() : log_probability(log_sum, logits[base + token]);
@@ -353,33 +364,43 @@ void collect() {
   if (kBefore == VKF_SAMPLE_COUNT) collect_counts(p.before);
   if (kBefore == VKF_SAMPLE_WEIGHT) collect_kept(p.before);
 }
+#endif
 
 void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint slot = gl_WorkGroupID.x;
   if (slot >= state.live_slots) return;
-  c = choice_row(VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]));
-  const uint length = state.position + 1u, prompt = prompt_end(c, length);
-  if (length < prompt) return;  // the prompt says what comes next
   part = gl_WorkGroupID.y;
   parts = gl_NumWorkGroups.y;
   base = slot * p.search.vocab;
   first = part * VKF_VOCAB_PART;
   count = min(p.search.vocab - first, VKF_VOCAB_PART);
   row_at = slot * (VKF_DRAW_PARTS + parts * VKF_DRAW_PART_WORDS);
-  if (kBefore != VKF_SAMPLE_NONE) {
-    // Words that no stage has written are of no meaning, and not used.
-    for (uint i = lane; i < VKF_DRAW_KNOWN; i += kLocalSize) known[i] = draws[row_at + i];
-    barrier();
-    collect();
+#ifdef VKF_FIRST_STAGE
+  const uint row = VKF_SLOT_ROW(slot_rows[slot >> 2u][slot & 3u]);
+  for (uint i = lane; i < VKF_CHOICE_WORDS && part == 0u; i += kLocalSize) {
+    draws[row_at + VKF_DRAW_SETTINGS + i] = choice[row * VKF_CHOICE_WORDS + i];
   }
+  c = choice_row(row);
+#else
+  // Words that no stage has written are of no meaning, and not used.
+  for (uint i = lane; i < VKF_DRAW_KNOWN; i += kLocalSize) known[i] = draws[row_at + i];
+  barrier();
+  c = choice_row_at(VKF_DRAW_SETTINGS);
+#endif
+  const uint length = state.position + 1u, prompt = prompt_end(c, length);
+  if (length < prompt) return;  // the prompt says what comes next
   // Empty histograms for the next stage.
-  if (part == 0u && is_digit(p.stage + 1u)) {
-    for (uint b = lane; b < VKF_DRAW_DIGITS; b += kLocalSize) draws[bins_at(p.stage + 1u) + b] = 0u;
+  if (part == 0u && is_digit(p.after)) {
+    for (uint b = lane; b < VKF_DRAW_DIGITS; b += kLocalSize) draws[bins_at(p.after) + b] = 0u;
   }
-  if (kDoes != VKF_SAMPLE_SUMS && !applies(p.stage)) return;
+#ifdef VKF_FIRST_STAGE
+  r.scale = c.temperature > 0.0 ? 1.0 / c.temperature : 1.0;
+  sum_part();
+#else
+  collect();
+  if (!applies(p.stage)) return;
   read_row(p.stage);
-  if (kDoes == VKF_SAMPLE_SUMS) sum_part();
   if (kDoes == VKF_SAMPLE_DIGIT) count_digit(p.stage);
   if (kDoes == VKF_SAMPLE_WEIGHT) sum_kept(p.stage);
   if (kDoes == VKF_SAMPLE_GIVE) give_scores();
@@ -391,4 +412,5 @@ void main() {
       give(VKF_NO_TOKEN);
     }
   }
+#endif
 }

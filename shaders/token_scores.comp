@@ -23,16 +23,14 @@ layout(binding = 1) readonly buffer Search { uint search[]; };
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
 // Marks while the history is read, then scores.
 layout(binding = 3) coherent buffer Scores { uint scores[]; };
-layout(binding = 4) readonly buffer PartSums { float part_sums[]; };  // of rows of several parts
-layout(std140, binding = 5) uniform State {
+layout(std140, binding = 4) uniform State {
   DecodeState state;
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
-layout(std140, binding = 6) uniform Settings { SearchSettings s; };
+layout(std140, binding = 5) uniform Settings { SearchSettings s; };
 
 #include "choice.glsl"
 #include "log_sum.glsl"
-#include "log_sum_parts.glsl"
 
 const uint kGenerated = 0x3fffffffu;  // bits of a mark: times it was generated
 const uint kInPrompt = 0x40000000u;
@@ -131,7 +129,6 @@ void main() {
   const uint first = VKF_SLOT_START(entry);
   const uint history = tokens_at(p.search, row);
   const uint base = slot * p.search.vocab;
-  const uint parts = gl_NumWorkGroups.y;
   part_first = gl_WorkGroupID.y * VKF_VOCAB_PART;
   part_end = min(p.search.vocab, part_first + VKF_VOCAB_PART);
 
@@ -150,9 +147,7 @@ void main() {
   }
   if (c.no_repeat != 0u) ban_repeats(base, history, first, length, c.no_repeat);
   LogSum log_sum = LogSum(0.0, 0.0);
-  if (p.normalise != 0u) {
-    log_sum = parts == 1u ? log_sum_of(base, p.search.vocab) : log_sum_of_parts(2u * slot * parts, parts);
-  }
+  if (p.normalise != 0u) log_sum = log_sum_of(base, p.search.vocab);  // of a row of one part
   memoryBarrierBuffer();
   barrier();
   for (uint v = part_first + lane; v < part_end; v += kLocalSize) {

@@ -1,5 +1,8 @@
 #include "ops/token_candidates.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/message.h"
 #include "ops/row_kernel.h"
 #include "ops/vocab_parts.h"
@@ -46,32 +49,32 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
                  choice == BeamChoice::kDrawn ? search.choice : search.suppress};
   node.outputs = {candidates};
   const SearchParams& p = search.params;
-  const Shape best = {int64_t{p.batch} * p.beams, vocab_parts(p), p.candidates, 2};
-  node.outputs.push_back(graph.add_tensor({"part_best", DType::kU32, best}));
-  const TensorId part_sums =
-      from == ScoresFrom::kLogits ? add_part_sums(graph, p) : TensorId{kNoTensor};
-  if (part_sums != kNoTensor) node.outputs.push_back(part_sums);
+  if (vocab_parts(p) > 1) {
+    const Shape best = {int64_t{p.batch} * p.beams, vocab_parts(p), p.candidates, 2};
+    node.outputs.push_back(graph.add_tensor({"part_best", DType::kU32, best}));
+    if (from == ScoresFrom::kLogits) {
+      const PartLogs logs = add_part_logs(graph, p);
+      node.outputs.insert(node.outputs.end(), {logs.sums, logs.values});
+    }
+  }
   graph.add_node(std::move(node));
   return candidates;
 }
 
 namespace {
 
-// The dispatch that finds the best of a row, of each part, or of the parts' best.
-Dispatch best_of(uint32_t what, const LowerContext& context, const Node& node) {
+// The dispatch that finds the best of a row, of each part, or of the parts' best: of `logits`, with
+// `extra` where the kernel reads the settings of a draw or what the parts have found.
+Dispatch best_of(uint32_t what, const LowerContext& context, const Node& node,
+                 std::array<TensorId, 3> logits_extra_best) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
-  const TensorId unused = node.inputs[0];
+  const auto& [logits, extra, best] = logits_extra_best;
   Dispatch d = make_dispatch(node, context.caps.subgroup()
                                        ? KernelId::token_candidates_row__f32_u32_f32_subgroup
                                        : KernelId::token_candidates_row__f32_u32_f32);
-  d.bindings = {{node.inputs[0], Access::kRead},
-                {node.inputs[1], Access::kRead},
-                {node.inputs[4], Access::kRead},
-                {node.outputs[0], Access::kWrite},
-                {node.outputs.size() > 2 ? node.outputs[2] : unused, Access::kRead},
-                {node.outputs[1], Access::kReadWrite},
-                {node.inputs[2], Access::kRead},
-                {node.inputs[3], Access::kRead}};
+  d.bindings = {{logits, Access::kRead},         {node.inputs[1], Access::kRead},
+                {extra, Access::kRead},          {best, Access::kWrite},
+                {node.inputs[2], Access::kRead}, {node.inputs[3], Access::kRead}};
   d.set_push(p);
   // The largest, the sum, the best; and again for every four that one invocation had.
   const uint64_t passes = uint64_t{p.candidates} / 4 + 3;
@@ -79,7 +82,7 @@ Dispatch best_of(uint32_t what, const LowerContext& context, const Node& node) {
       what == VKF_BEST_OF_PARTS ? vocab_parts(p) * p.candidates : std::min(p.vocab, VKF_VOCAB_PART);
   d.set_constants(
       TokenCandidatesConstants{.local_size = row_local_size(context.caps, width, passes),
-                               .normalise = from == ScoresFrom::kLogits,
+                               .normalise = what == VKF_BEST_OF_ROW && from == ScoresFrom::kLogits,
                                .drawn = choice == BeamChoice::kDrawn,
                                .best_of = what});
   set_part_groups(context, d, p);
@@ -95,15 +98,21 @@ Dispatch best_of(uint32_t what, const LowerContext& context, const Node& node) {
 Status lower_token_candidates(LowerContext& context, const Node& node) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
   std::vector<Dispatch>& dispatches = context.plan.dispatches;
+  TensorId logits = node.inputs[0];
+  const TensorId settings = node.inputs[4];
+  const TensorId candidates = node.outputs[0];
   if (vocab_parts(p) == 1) {
-    dispatches.push_back(best_of(VKF_BEST_OF_ROW, context, node));
+    dispatches.push_back(best_of(VKF_BEST_OF_ROW, context, node, {logits, settings, candidates}));
     return {};
   }
+  const TensorId part_best = node.outputs[1];
   if (from == ScoresFrom::kLogits) {
-    lower_part_sums(context, node, p, node.inputs[0], node.inputs[2], node.outputs[2]);
+    const PartLogs logs = {node.outputs[2], node.outputs[3]};
+    lower_part_logs(context, node, p, logits, node.inputs[2], logs);
+    logits = logs.values;
   }
-  dispatches.push_back(best_of(VKF_BEST_OF_PART, context, node));
-  dispatches.push_back(best_of(VKF_BEST_OF_PARTS, context, node));
+  dispatches.push_back(best_of(VKF_BEST_OF_PART, context, node, {logits, settings, part_best}));
+  dispatches.push_back(best_of(VKF_BEST_OF_PARTS, context, node, {logits, part_best, candidates}));
   return {};
 }
 

@@ -96,14 +96,25 @@ Result<TensorId> add_token_sample(Graph& graph, TensorId scores, TensorId logits
 Status lower_token_sample(LowerContext& context, const Node& node) {
   const auto& attrs = attrs_of<SampleAttrs>(node);
   const SearchParams& p = attrs.search;
-  Stage before = {0, VKF_SAMPLE_NONE};
-  for (const Stage& stage : stages_of(attrs)) {
-    Dispatch d = make_dispatch(node, KernelId::token_sample_row__f32_u32_f32);
-    d.bindings = {{node.inputs[0], Access::kRead},       {node.inputs[1], Access::kRead},
-                  {node.inputs[2], Access::kRead},       {node.outputs[0], Access::kWrite},
-                  {node.outputs[1], Access::kReadWrite}, {node.inputs[3], Access::kRead},
+  const std::vector<Stage> stages = stages_of(attrs);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const Stage stage = stages[i];
+    const Stage before = i > 0 ? stages[i - 1] : Stage{0, VKF_SAMPLE_NONE};
+    const BoundBuffer third = i == 0 ? BoundBuffer{node.inputs[2], Access::kRead}
+                                     : BoundBuffer{node.outputs[0], Access::kWrite};
+    Dispatch d = make_dispatch(node, i == 0 ? KernelId::token_sample_sums__f32_u32_f32
+                                            : KernelId::token_sample_row__f32_u32_f32);
+    d.bindings = {{node.inputs[0], Access::kRead},
+                  {node.inputs[1], Access::kRead},
+                  third,
+                  {node.outputs[1], Access::kReadWrite},
+                  {node.inputs[3], Access::kRead},
                   {node.inputs[4], Access::kRead}};
-    d.set_push(SampleParams{.search = p, .stage = stage.stage, .before = before.stage});
+    d.set_push(
+        SampleParams{.search = p,
+                     .stage = stage.stage,
+                     .before = before.stage,
+                     .after = i + 1 < stages.size() ? stages[i + 1].stage : VKF_SAMPLE_STAGES});
     d.set_constants(TokenSampleConstants{.local_size = part_local_size(context.caps, p, kPasses),
                                          .does = stage.does,
                                          .before = before.does});
@@ -112,7 +123,6 @@ Status lower_token_sample(LowerContext& context, const Node& node) {
     d.flops = 8.0 * tokens;
     d.bytes = 4.0 * tokens;
     context.plan.dispatches.push_back(std::move(d));
-    before = stage;
   }
   return {};
 }

@@ -81,16 +81,16 @@ Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTen
                         normalise ? "log-softmax" : "");
   node.inputs = {logits, search.search, search.choice, search.state, search.settings};
   node.outputs = {scores};
-  if (normalise) {
-    const TensorId part_sums = add_part_sums(graph, search.params);
-    if (part_sums != kNoTensor) node.outputs.push_back(part_sums);
+  if (normalise && vocab_parts(search.params) > 1) {
+    const PartLogs logs = add_part_logs(graph, search.params);
+    node.outputs.insert(node.outputs.end(), {logs.sums, logs.values});
   }
   graph.add_node(std::move(node));
   return scores;
 }
 
 Status lower_token_scores(LowerContext& context, const Node& node) {
-  const ScoresParams& p = attrs_of<ScoresParams>(node);
+  ScoresParams p = attrs_of<ScoresParams>(node);
   // What the history takes counts as so many more tokens.
   const uint64_t history = uint64_t{p.search.capacity} * (VKF_MAX_NO_REPEAT + 1) / kPasses;
   const auto tokens = static_cast<uint32_t>(
@@ -100,16 +100,17 @@ Status lower_token_scores(LowerContext& context, const Node& node) {
         message({"[token_scores] There is no kernel for penalties over ", p.search.capacity,
                  " positions on a software device; use shorter texts"}));
   }
-  TensorId part_sums = node.inputs[0];  // not read
+  TensorId logits = node.inputs[0];
   if (node.outputs.size() > 1) {
-    part_sums = node.outputs[1];
-    lower_part_sums(context, node, p.search, node.inputs[0], node.inputs[3], part_sums);
+    const PartLogs logs = {node.outputs[1], node.outputs[2]};
+    lower_part_logs(context, node, p.search, logits, node.inputs[3], logs);
+    logits = logs.values;
+    p.normalise = 0;
   }
   Dispatch d = make_dispatch(node, KernelId::token_scores_row__f32_u32_f32);
-  d.bindings = {{node.inputs[0], Access::kRead}, {node.inputs[1], Access::kRead},
+  d.bindings = {{logits, Access::kRead},         {node.inputs[1], Access::kRead},
                 {node.inputs[2], Access::kRead}, {node.outputs[0], Access::kReadWrite},
-                {part_sums, Access::kRead},      {node.inputs[3], Access::kRead},
-                {node.inputs[4], Access::kRead}};
+                {node.inputs[3], Access::kRead}, {node.inputs[4], Access::kRead}};
   d.set_push(p);
   d.set_constants(WorkgroupConstants{row_local_size(context.caps, tokens, kPasses)});
   set_part_groups(context, d, p.search);

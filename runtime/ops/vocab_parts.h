@@ -10,12 +10,15 @@ namespace vkformer {
 // P, the parts of a row.
 uint32_t vocab_parts(const SearchParams& params);
 
-// Where a row has several parts, a tensor (R, P, 2) for each part's largest logit and sum of
-// exp(logit - largest); else none. It is an output of the node that lower_part_sums is called for.
-TensorId add_part_sums(Graph& graph, const SearchParams& params);
-// The dispatch that fills it.
-void lower_part_sums(LowerContext& context, const Node& node, const SearchParams& params,
-                     TensorId logits, TensorId state, TensorId part_sums);
+// The log-softmax of rows of several parts, in two dispatches.
+struct PartLogs {
+  TensorId sums = kNoTensor;    // (R, P, 2): each part's largest logit, sum of exp(logit - largest)
+  TensorId values = kNoTensor;  // (R, V)
+};
+// Two more outputs of a node.
+PartLogs add_part_logs(Graph& graph, const SearchParams& params);
+void lower_part_logs(LowerContext& context, const Node& node, const SearchParams& params,
+                     TensorId logits, TensorId state, const PartLogs& logs);
 
 // A workgroup for every row and part.
 void set_part_groups(const LowerContext& context, Dispatch& dispatch, const SearchParams& params);

@@ -1,12 +1,10 @@
-// needs: sampling.h, row_best.glsl, float_bits.glsl, storage buffers with `float scores[]` and
-// `uint draws[]`.
+// needs: sampling.h, row_best.glsl, float_bits.glsl, `uint known[]` of the workgroup, storage buffers
+// with `float scores[]` and `uint draws[]`.
 // A row of token_sample between its stages: what they have found, and which tokens that leaves.
 const float kWhole = 2147483648.0;  // the mass of all tokens
 
 // Words of what the softmax gave.
 const uint kLogPeak = 0u, kLog = 1u, kPeak = 2u, kTotal = 3u, kBestKey = 4u, kBestToken = 5u;
-
-shared uint known[VKF_DRAW_KNOWN];  // what earlier stages have found of this row
 
 ChoiceRow c;
 uint base;    // of the row's scores

@@ -59,10 +59,11 @@ struct ChoiceRow {
 #define VKF_SAMPLE_GIVE 5u    // every token's score, where it is left
 #define VKF_SAMPLE_NONE 6u
 
-// A row's words of `draws`: what the softmax gave, two words that each stage found, three histograms
-// that take turns, and VKF_DRAW_PART_WORDS for each part.
+// A row's words of `draws`: what the softmax gave, two words that each stage found, the row's
+// settings, three histograms that take turns, and VKF_DRAW_PART_WORDS for each part.
 #define VKF_DRAW_SUMS 6u
-#define VKF_DRAW_KNOWN (VKF_DRAW_SUMS + 2u * VKF_SAMPLE_STAGES)
+#define VKF_DRAW_SETTINGS (VKF_DRAW_SUMS + 2u * VKF_SAMPLE_STAGES)
+#define VKF_DRAW_KNOWN (VKF_DRAW_SETTINGS + VKF_CHOICE_WORDS)
 #define VKF_DRAW_DIGITS 256u
 #define VKF_DRAW_PARTS (VKF_DRAW_KNOWN + 3u * VKF_DRAW_DIGITS)
 #define VKF_DRAW_PART_WORDS 8u
@@ -78,11 +79,12 @@ struct SampleParams {
   SearchParams search;
   uint_t stage;   // VKF_STAGE_*
   uint_t before;  // the stage before it
+  uint_t after;   // the stage after it; VKF_SAMPLE_STAGES: none
 };
 #ifdef __cplusplus
 static_assert(sizeof(ChoiceRow) == 4 * VKF_CHOICE_WORDS);
 static_assert(sizeof(ScoresParams) == 28);
-static_assert(sizeof(SampleParams) == 32);
+static_assert(sizeof(SampleParams) == 36);
 #endif
 
 // Specialization constants (constants.h).

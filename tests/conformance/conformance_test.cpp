@@ -203,8 +203,9 @@ TEST_SUITE("gpu") {
   TEST_CASE("the first layer in which two devices differ is named") {
     if (!have_test_device()) return;
     const std::string folder = std::string(VKFORMER_SOURCE_DIR) + "/tests/golden/gpt2-base";
-    const auto inputs = read_tensor_file(folder + "/inputs.safetensors");
+    auto inputs = read_tensor_file(folder + "/inputs.safetensors");
     REQUIRE(inputs.ok());
+    std::erase_if(*inputs, [](const auto& item) { return item.first.starts_with("generate."); });
     const Device right = *test_device();
     const auto same = compare_devices(right, planted_device({}, "none", Tier::kBaseline),
                                       folder + "/model", *inputs);

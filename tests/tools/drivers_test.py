@@ -32,7 +32,7 @@ class Project(unittest.TestCase):
         self.root = Path(folder.name)
         self.root.chmod(0o755)
         (self.root / "tools").mkdir()
-        for name in ("drivers", "common.sh", "gpus.sh"):
+        for name in ("drivers", "common.sh", "apt.sh", "gpus.sh"):
             shutil.copy(SOURCE / "tools" / name, self.root / "tools")
 
 
