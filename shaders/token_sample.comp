@@ -43,6 +43,7 @@ shared uint known[VKF_DRAW_KNOWN];  // what earlier stages have found of this ro
 #endif
 #include "choice.glsl"
 #include "log_sum.glsl"
+#include "lane_pairs.glsl"
 #include "sample_row.glsl"
 
 const uint kBinsOfRun = 16u;
@@ -50,34 +51,8 @@ const uint kBinsOfRun = 16u;
 shared uint bins[VKF_DRAW_DIGITS];
 shared uint runs[kBinsOfRun];  // sums of 16 bins each
 shared uint lane_sums[128];
-shared vec2 lane_pairs[kSumLanes];
 shared uint counted;         // over all parts
 shared uint counted_before;  // over the parts before this one
-
-vec2 larger(vec2 a, vec2 b) { return vec2(b.x > a.x ? b.x : a.x, b.y > a.y ? b.y : a.y); }
-
-// Two maxima over the workgroup at once.
-vec2 pair_max(vec2 value) {
-  const uint lane = gl_LocalInvocationID.x;
-  barrier();
-  lane_pairs[lane] = value;
-  for (uint step = kLocalSize >> 1u; step > 0u; step >>= 1u) {
-    barrier();
-    if (lane < step) lane_pairs[lane] = larger(lane_pairs[lane], lane_pairs[lane + step]);
-  }
-  barrier();
-  return lane_pairs[0];
-}
-
-// Two sums over lane_pairs at once, in the order of sum_of_lanes.
-vec2 sum_of_pairs() {
-  for (uint step = kSumLanes >> 1u; step > 0u; step >>= 1u) {
-    barrier();
-    for (uint i = gl_LocalInvocationID.x; i < step; i += kLocalSize) lane_pairs[i] += lane_pairs[i + step];
-  }
-  barrier();
-  return lane_pairs[0];
-}
 
 // The sums of the logits and of the scores in this part, as part_sum_of has them.
 void sum_part() {
