@@ -13,24 +13,13 @@ import sys
 import tempfile
 
 import cli_support
-from cli_support import run_on_device, write_tensors
+from cli_support import byte_level_tokenizer, byte_names, run_on_device, write_llama
 
 WIDTH, HEADS, LAYERS, INNER = 32, 4, 2, 48
 
 
-def byte_names():
-    """GPT-2's printable character for each byte."""
-    plain = list(range(33, 127)) + list(range(161, 173)) + list(range(174, 256))
-    names, more = {b: chr(b) for b in plain}, 0
-    for byte in range(256):
-        if byte not in names:
-            names[byte] = chr(256 + more)
-            more += 1
-    return [names[byte] for byte in range(256)]
-
-
 def make_tokenizer(rng):
-    """Bytes, pairs and triples of what JSON and numbers are made of, and an end token."""
+    """Tokens and merges: bytes, pairs and triples of what JSON and numbers are made of."""
     tokens, merges = byte_names(), []
     usual = '{}[]",:0123456789abetrufnls -.+e'
     while len(merges) < 96:
@@ -40,53 +29,23 @@ def make_tokenizer(rng):
         if left + right not in tokens:
             tokens.append(left + right)
             merges.append(f"{left} {right}")
-    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    end = len(tokens)
-    return end, {
-        "version": "1.0", "truncation": None, "padding": None, "normalizer": None,
-        "added_tokens": [{"id": end, "content": "<end>", "single_word": False, "lstrip": False,
-                          "rstrip": False, "normalized": False, "special": True}],
-        "pre_tokenizer": level, "post_processor": None, "decoder": level,
-        "model": {"type": "BPE", "dropout": None, "unk_token": None,
-                  "continuing_subword_prefix": None, "end_of_word_suffix": None,
-                  "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-                  "vocab": {token: i for i, token in enumerate(tokens)}, "merges": merges}}
+    return tokens, merges
 
 
 def make_model(directory, seed, ends):
     rng = random.Random(seed)
-    end, tokenizer = make_tokenizer(rng)
-    vocab = end + 1
-    tensors = {}
+    tokens, merges = make_tokenizer(rng)
+    end = len(tokens)
 
-    def add(name, *shape):
-        count = 1
-        for size in shape:
-            count *= size
+    def values(count, is_matrix):
         # Such that the tokens' probabilities differ by a factor of about a hundred.
-        scale = 0.25 if len(shape) > 1 else 1
-        tensors[name] = ("F32", list(shape), [rng.gauss(0, scale) for _ in range(count)])
+        scale = 0.25 if is_matrix else 1
+        return [rng.gauss(0, scale) for _ in range(count)]
 
-    add("model.embed_tokens.weight", vocab, WIDTH)
-    for layer in range(LAYERS):
-        prefix = f"model.layers.{layer}."
-        for name in ("q", "k", "v", "o"):
-            add(f"{prefix}self_attn.{name}_proj.weight", WIDTH, WIDTH)
-        add(prefix + "mlp.gate_proj.weight", INNER, WIDTH)
-        add(prefix + "mlp.up_proj.weight", INNER, WIDTH)
-        add(prefix + "mlp.down_proj.weight", WIDTH, INNER)
-        add(prefix + "input_layernorm.weight", WIDTH)
-        add(prefix + "post_attention_layernorm.weight", WIDTH)
-    add("model.norm.weight", WIDTH)
-    add("lm_head.weight", vocab, WIDTH)
-    write_tensors(os.path.join(directory, "model.safetensors"), tensors)
-    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": vocab,
-              "hidden_size": WIDTH, "intermediate_size": INNER, "num_hidden_layers": LAYERS,
-              "num_attention_heads": HEADS, "max_position_embeddings": 512,
-              "eos_token_id": end if ends else None, "bos_token_id": None}
-    for name, content in (("config.json", config), ("tokenizer.json", tokenizer)):
-        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
-            json.dump(content, file)
+    config = {"vocab_size": end + 1, "hidden_size": WIDTH, "intermediate_size": INNER,
+              "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
+              "max_position_embeddings": 512, "eos_token_id": end if ends else None}
+    write_llama(directory, values, config, {"tokenizer.json": byte_level_tokenizer(tokens, merges)})
 
 
 def is_integer(value):

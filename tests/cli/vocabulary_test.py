@@ -13,8 +13,8 @@ import tempfile
 import unittest
 
 import cli_support
-from cli_support import read_tensors, run_on_device, write_tensors
-from grammar_test import byte_names
+from cli_support import (byte_level_tokenizer, byte_names, read_tensors, run_on_device,
+                         write_llama, write_tensors)
 
 WIDTH, HEADS, INNER = 16, 2, 24
 SIZES = (151936, 262144)
@@ -25,57 +25,26 @@ TEMPLATE = ("{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}\n{% endf
 def make_model(directory, vocab):
     """One layer that ties its embeddings, with bytes, an end token and words that no text holds."""
     rng = random.Random(vocab)
-    names = byte_names()
-    words = names + ["\u0120w%d" % i for i in range(vocab - 257)]
-    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
-             "use_regex": False}
-    tokenizer = {
-        "version": "1.0", "truncation": None, "padding": None, "normalizer": None,
-        "added_tokens": [{"id": vocab - 1, "content": "<end>", "single_word": False,
-                          "lstrip": False, "rstrip": False, "normalized": False,
-                          "special": True}],
-        "pre_tokenizer": level, "post_processor": None, "decoder": level,
-        "model": {"type": "BPE", "dropout": None, "unk_token": None,
-                  "continuing_subword_prefix": None, "end_of_word_suffix": None,
-                  "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-                  "vocab": {word: i for i, word in enumerate(words)}, "merges": []}}
-    tensors = {}
+    words = byte_names() + ["\u0120w%d" % i for i in range(vocab - 257)]
 
-    def add(name, *shape):
-        count = 1
-        for size in shape:
-            count *= size
-        scale = 0.5 if len(shape) > 1 else 1
+    def values(count, is_matrix):
+        scale = 0.5 if is_matrix else 1
         some = [rng.gauss(0, scale) for _ in range(min(count, 65521))]
-        values = array.array("f", some)
-        while len(values) < count:
-            values.extend(values[:count - len(values)])
-        tensors[name] = ("F32", list(shape), values)
+        repeated = array.array("f", some)
+        while len(repeated) < count:
+            repeated.extend(repeated[:count - len(repeated)])
+        return repeated
 
-    add("model.embed_tokens.weight", vocab, WIDTH)
-    for name in ("q", "k", "v", "o"):
-        add(f"model.layers.0.self_attn.{name}_proj.weight", WIDTH, WIDTH)
-    add("model.layers.0.mlp.gate_proj.weight", INNER, WIDTH)
-    add("model.layers.0.mlp.up_proj.weight", INNER, WIDTH)
-    add("model.layers.0.mlp.down_proj.weight", WIDTH, INNER)
-    add("model.layers.0.input_layernorm.weight", WIDTH)
-    add("model.layers.0.post_attention_layernorm.weight", WIDTH)
-    add("model.norm.weight", WIDTH)
-    write_tensors(os.path.join(directory, "model.safetensors"), tensors)
-    files = {
-        "config.json": {"model_type": "llama", "architectures": ["LlamaForCausalLM"],
-                        "vocab_size": vocab, "hidden_size": WIDTH, "intermediate_size": INNER,
-                        "num_hidden_layers": 1, "num_attention_heads": HEADS,
-                        "max_position_embeddings": 1024, "tie_word_embeddings": True,
-                        "eos_token_id": vocab - 1, "bos_token_id": None},
-        "generation_config.json": {"do_sample": True, "temperature": 0.7, "top_p": 0.8,
-                                   "top_k": 20, "repetition_penalty": 1.05,
-                                   "eos_token_id": vocab - 1},
-        "tokenizer_config.json": {"chat_template": TEMPLATE},
-        "tokenizer.json": tokenizer}
-    for name, content in files.items():
-        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
-            json.dump(content, file)
+    config = {"vocab_size": vocab, "hidden_size": WIDTH, "intermediate_size": INNER,
+              "num_hidden_layers": 1, "num_attention_heads": HEADS,
+              "max_position_embeddings": 1024, "tie_word_embeddings": True,
+              "eos_token_id": vocab - 1}
+    drawn = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20,
+             "repetition_penalty": 1.05, "eos_token_id": vocab - 1}
+    write_llama(directory, values, config,
+                {"generation_config.json": drawn,
+                 "tokenizer_config.json": {"chat_template": TEMPLATE},
+                 "tokenizer.json": byte_level_tokenizer(words, [])})
 
 
 class VocabularyTest(unittest.TestCase):

@@ -5,6 +5,7 @@
 
 #include "conformance/planted.h"
 #include "reference/softmax.h"
+#include "support/golden.h"
 #include "support/operator_check.h"
 #include "vkformer/operators.h"
 
@@ -202,13 +203,11 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("the first layer in which two devices differ is named") {
     if (!have_test_device()) return;
-    const std::string folder = std::string(VKFORMER_SOURCE_DIR) + "/tests/golden/gpt2-base";
-    auto inputs = read_tensor_file(folder + "/inputs.safetensors");
-    REQUIRE(inputs.ok());
-    std::erase_if(*inputs, [](const auto& item) { return item.first.starts_with("generate."); });
+    const GoldenCase golden = golden_case("gpt2-base");
+    const TensorMap inputs = golden.pass_inputs();
     const Device right = *test_device();
     const auto same = compare_devices(right, planted_device({}, "none", Tier::kBaseline),
-                                      folder + "/model", *inputs);
+                                      golden.path("model"), inputs);
     REQUIRE_MESSAGE(same.ok(), same.error().message);
     CHECK(same->op.empty());
     CHECK(same->tensors > 10);
@@ -218,7 +217,7 @@ TEST_SUITE("gpu") {
     const KernelId kernel = kernel_named(name);
     const size_t last = places_of(kernel_spirv(kernel), kFMul).size() - 1;
     const Device wrong = planted_device({{kernel, with_fault(kernel, kFMul, kFAdd, last)}}, "none");
-    const auto found = compare_devices(right, wrong, folder + "/model", *inputs);
+    const auto found = compare_devices(right, wrong, golden.path("model"), inputs);
     REQUIRE_MESSAGE(found.ok(), found.error().message);
     CHECK(found->op == "layer_norm");
     CHECK(found->label.find("decoder.0") != std::string::npos);

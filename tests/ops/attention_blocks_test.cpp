@@ -16,7 +16,7 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p) {
   for (const TierDevice& on : tier_devices()) {
     for (const DeviceCaps& caps : gpus_of(*on.device)) {
       INFO(on.tier, ", ", c.text(), ", ", text_of(caps));
-      check_close(run_blocks(on.device, caps, prepare_attention(c, p), kBlocksKernel), expected,
+      check_close(run_kernel(on.device, caps, prepare_attention(c, p), kBlocksKernel), expected,
                   tolerance);
     }
   }
@@ -126,7 +126,7 @@ TEST_SUITE("gpu") {
       for (const DeviceCaps& caps : gpus_of(*on.device)) {
         INFO(on.tier, ", ", text_of(caps));
         const auto words =
-            words_of(run_blocks(on.device, caps, prepare_attention(c, p), kBlocksKernel));
+            words_of(run_kernel(on.device, caps, prepare_attention(c, p), kBlocksKernel));
         if (first) CHECK(words == *first);
         if (!first) first = words;
       }

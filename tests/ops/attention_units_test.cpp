@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "ops/attention_cases.h"
+#include "ops/blocks_run.h"
 #include "params/score_kinds.h"
 #include "reference/multi_head_attention.h"
 #include "support/matrix_units.h"
@@ -16,7 +17,7 @@ constexpr KernelId kUnitsKernel = KernelId::attention_units__f32_f32_f32_matrix;
 constexpr KernelId kInUnitsKernel = KernelId::attention_units_nv__f32_f32_f32_matrix2;
 
 // The device as GPUs with one of its units only, and if it has VK_NV_cooperative_matrix2, without.
-std::vector<DeviceCaps> gpus_of(const VulkanDevice& device) {
+std::vector<DeviceCaps> units_gpus(const VulkanDevice& device) {
   std::vector<DeviceCaps> list;
   for (const MatrixUnit& unit : device.caps().matrix_units) {
     DeviceCaps caps = device.caps();
@@ -61,16 +62,7 @@ AttentionProblem make_half_problem(const AttentionCase& c) {
 
 Tensor run_units(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
                  const PreparedOperator& op) {
-  GraphRunOptions options;
-  options.precision = Precision::kF16;
-  options.poison = GraphRunOptions::Poison::kOn;
-  options.guards = GraphRunOptions::Guards::kOn;
-  options.repeats = 2;
-  options.caps = caps;
-  auto report = run_graph(device, op.graph, op.inputs, options);
-  REQUIRE_MESSAGE(report.ok(), report.error().message);
-  CHECK(report->kernels == std::vector<KernelId>{kernel_on(caps)});
-  return report->outputs.at("y");
+  return run_kernel(device, caps, op, kernel_on(caps), Precision::kF16);
 }
 
 void check_problem(const AttentionCase& c, const AttentionProblem& p, double magnitude = 1) {
@@ -79,7 +71,7 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p, double mag
   const Array expected = reference_outputs(c, p).output;
   Tolerance tolerance = tolerance_for(DType::kF16, c.keys + c.head_width);
   tolerance.absolute *= magnitude;
-  for (const DeviceCaps& caps : gpus_of(*device)) {
+  for (const DeviceCaps& caps : units_gpus(*device)) {
     INFO(c.text(), " by ", text_of(caps));
     check_close(run_units(device, caps, prepare_attention(c, p)), expected, tolerance);
   }
@@ -198,7 +190,7 @@ TEST_SUITE("gpu") {
     set_element(p.v, 2 * 36, -65520.0f);
     check_problem(c, p, 1e28);
     // Queries that meet nothing of that size have the bits that they had.
-    for (const DeviceCaps& caps : gpus_of(*device)) {
+    for (const DeviceCaps& caps : units_gpus(*device)) {
       p = plain;
       set_element(p.q, 7 * 40 + 39, 2e6f);
       const Tensor wide = run_units(device, caps, prepare_attention(c, p));
@@ -228,7 +220,7 @@ TEST_SUITE("gpu") {
         reference::attention_weights(*reference::from_tensor(p.q), *reference::from_tensor(p.k),
                                      *reference::from_tensor(p.v), options);
     REQUIRE(expected.ok());
-    for (const DeviceCaps& caps : gpus_of(*device)) {
+    for (const DeviceCaps& caps : units_gpus(*device)) {
       check_close(run_units(device, caps, prepare_attention(c, p, 0.4f)), expected->output,
                   tolerance_for(DType::kF16, 67));
     }
@@ -241,7 +233,7 @@ TEST_SUITE("gpu") {
     c.masks.causal = true;
     c.masks.window_left = 40;
     const AttentionProblem all = make_half_problem(c);
-    for (const DeviceCaps& caps : gpus_of(*device)) {
+    for (const DeviceCaps& caps : units_gpus(*device)) {
       const Tensor whole = run_units(device, caps, prepare_attention(c, all));
       for (const int64_t tokens : {9, 16, 35, 69}) {
         AttentionCase fewer = c;

@@ -1,4 +1,5 @@
-// Kernels of blocks of queries and keys, with every share of an invocation and of shared memory.
+// Kernels of blocks of queries and keys, with every share of an invocation and of shared memory;
+// and what runs one kernel of attention and no other.
 #pragma once
 
 #include "support/operator_check.h"
@@ -28,9 +29,11 @@ inline std::string text_of(const DeviceCaps& caps) {
 }
 
 // Output y, of that one kernel.
-inline Tensor run_blocks(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
-                         const PreparedOperator& op, KernelId kernel) {
+inline Tensor run_kernel(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& caps,
+                         const PreparedOperator& op, KernelId kernel,
+                         Precision precision = Precision::kF32) {
   GraphRunOptions options;
+  options.precision = precision;
   options.poison = GraphRunOptions::Poison::kOn;
   options.guards = GraphRunOptions::Guards::kOn;
   options.repeats = 2;

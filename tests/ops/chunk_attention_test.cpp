@@ -116,7 +116,7 @@ void check_case(const Case& c) {
     check_close(run_poisoned(device, prepare(c)).at("y"), expected, tolerance);
     for (const DeviceCaps& caps : gpus_of(*device.device)) {
       INFO("by blocks, ", text_of(caps));
-      check_close(run_blocks(device.device, caps, prepare(c), kBlocksKernel), expected, tolerance);
+      check_close(run_kernel(device.device, caps, prepare(c), kBlocksKernel), expected, tolerance);
     }
   }
 }
