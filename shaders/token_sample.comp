@@ -334,7 +334,7 @@ void give_scores() {
 // Puts together what the parts have left in the stage before.
 void collect() {
   if (kBefore == VKF_SAMPLE_SUMS) collect_sums();
-  if (kBefore == VKF_SAMPLE_NONE || kBefore == VKF_SAMPLE_SUMS || !applies(p.before)) return;
+  if (kBefore == VKF_SAMPLE_SUMS || !applies(p.before)) return;
   if (kBefore == VKF_SAMPLE_DIGIT) collect_digit(p.before);
   if (kBefore == VKF_SAMPLE_COUNT) collect_counts(p.before);
   if (kBefore == VKF_SAMPLE_WEIGHT) collect_kept(p.before);

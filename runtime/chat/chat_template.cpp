@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "base/name_list.h"
 #include "chat/fault.h"
 #include "chat/renderer.h"
 
@@ -130,10 +131,9 @@ Result<const chat::Node*> ChatTemplateSet::choose(const ChatOptions& options) co
     if (found == nullptr && templates_.size() == 1) found = &templates_.front().second;
   }
   if (found != nullptr) return found;
-  std::string known;
-  for (const std::string& name : names()) known += (known.empty() ? "" : ", ") + name;
-  return not_found(message({"[template_name] '", options.template_name,
-                            "' is none of the templates (", known, "); name one of them."}));
+  return not_found(
+      message({"[template_name] '", options.template_name, "' is none of the templates (",
+               name_list(names()), "); name one of them."}));
 }
 
 Result<std::string> ChatTemplateSet::render(const JsonTree& messages,

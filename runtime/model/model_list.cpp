@@ -1,6 +1,7 @@
 // What the rows of family_list.def say of a family, and the family of a directory.
 #include "base/check.h"
 #include "base/message.h"
+#include "base/name_list.h"
 #include "model/family_list.h"
 #include "model/family_traits.h"
 #include "model/sentence_files.h"
@@ -103,10 +104,8 @@ Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& store) {
     VKF_CHECK(refuse_quantized(files.config));
     return row.load(files);
   }
-  std::string known;
-  for (const std::string& name : family_names()) known += (known.empty() ? "" : ", ") + name;
   return unsupported(message({"[model_type] '", type, "' of ", files.config.where(),
-                              " is not supported yet; supported are ", known}));
+                              " is not supported yet; supported are ", name_list(family_names())}));
 }
 
 }  // namespace vkformer

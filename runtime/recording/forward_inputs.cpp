@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/message.h"
+#include "base/name_list.h"
 #include "base/nearest_name.h"
 #include "model/mask_input.h"
 #include "ops/score_terms.h"
@@ -209,12 +210,6 @@ std::vector<std::string> known_inputs(const ModelFamily& family, InputUse use) {
   return known;
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
-
 }  // namespace
 
 Status check_input_names(const ModelFamily& family, const TensorMap& inputs, InputUse use) {
@@ -224,7 +219,7 @@ Status check_input_names(const ModelFamily& family, const TensorMap& inputs, Inp
     return invalid_argument(message(
         {"[", name, "] is not an input of a ", (use == InputUse::kPass ? "pass" : "generation"),
          " of ", family.facts().architecture, "; the nearest is ", nearest_name(name, known),
-         ". Its inputs are ", listed(known), "."}));
+         ". Its inputs are ", name_list(known), "."}));
   }
   return {};
 }
@@ -282,8 +277,7 @@ Result<ForwardInputs> read_forward_inputs(const ModelFamily& family, const Tenso
   if (!has_target && inputs.count("decoder_attention_mask") != 0) {
     return invalid_argument(
         "[decoder_attention_mask] was given without decoder_input_ids, which it masks; give both "
-        "or "
-        "neither.");
+        "or neither.");
   }
   VKF_ASSIGN(ForwardInputs result, read_source(facts, inputs, long_inputs));
   VKF_CHECK(family.read_inputs(inputs, result));

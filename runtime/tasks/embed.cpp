@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "base/name_list.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
@@ -44,8 +45,7 @@ Result<std::string> named_prompt(const TaskModel& task, const std::string& name)
   const JsonConfig prompts = task.sentence_config.object("prompts");
   VKF_CHECK(prompts.status());
   if (prompts.has(name)) return prompts.get_string(name);
-  std::string known;
-  for (const std::string& key : prompts.keys()) known += (known.empty() ? "" : ", ") + key;
+  const std::string known = name_list(prompts.keys());
   return invalid_argument(
       message({"[prompt_name] is '", name, "', but ", kPromptFile, " of the model has ",
                (known.empty() ? "no prompts; give the prompt itself." : "the prompts " + known),

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "base/name_list.h"
 #include "tasks/choice_settings.h"
 #include "tasks/text_writer.h"
 
@@ -71,8 +72,7 @@ Result<JsonConfig> task_params(const TaskModel& task, const std::string& name) {
   const JsonConfig all = task.config.object("task_specific_params");
   VKF_CHECK(all.status());
   if (all.has(name)) return all.object(name);
-  std::string known;
-  for (const std::string& key : all.keys()) known += (known.empty() ? "" : ", ") + key;
+  const std::string known = name_list(all.keys());
   return invalid_argument(
       message({"[task] '", name, "' is not among task_specific_params of ", task.config.where(),
                "; ", (known.empty() ? "it has none" : "it has " + known)}));

@@ -47,12 +47,10 @@ bool is_digit(uint stage) {
 // Whether the row has neither a NaN nor lacks a possible token.
 bool can_draw() { return !is_nan(known_float(kLog)) && !is_negative_infinity(known_float(kPeak)); }
 
-// Whether the row's settings ask for a stage.
+// Whether the row's settings ask for a stage after the first.
 bool applies(uint stage) {
-  if (stage == VKF_STAGE_SUMS) return true;
-  if (!can_draw()) return stage >= VKF_STAGE_MASS;
   if (stage >= VKF_STAGE_MASS) return true;
-  if (c.temperature == 0.0) return false;
+  if (!can_draw() || c.temperature == 0.0) return false;
   if (stage < VKF_STAGE_TOP_P) return c.top_k != 0u;
   if (stage < VKF_STAGE_LEFT) return c.top_p < 1.0;
   return c.typical_p < 1.0;
