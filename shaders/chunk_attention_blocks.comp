@@ -31,7 +31,7 @@ layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
 #define VKF_TILE_LOOP [[dont_unroll]]
 #include "attention_tiles.glsl"
 
-// Where the keys of a tile stand; kMasked with those that only the token itself sees, kNoKey behind the
+// Where the keys of a tile stand; kMasked with those that only the token itself sees, kNoKey after the
 // last one.
 const uint kMasked = 0x80000000u, kNoKey = 0xffffffffu;
 shared uvec4 key_position[kKeys / 4u];
@@ -70,8 +70,8 @@ bool is_kept(uint position) {
   return (mask[word] & (1u << (position & 31u))) != 0u;
 }
 
-// The keys of a tile; those of all neighbours lie one behind the other. Others have read key_position
-// of the tile before: a barrier lies behind their staging of its values.
+// The keys of a tile; those of all neighbours lie one after the other. Others have read key_position
+// of the tile before: a barrier follows their staging of its values.
 void find_keys(uint tile) {
   const uint i = gl_LocalInvocationID.x;
   if (i >= kKeys) return;

@@ -294,9 +294,9 @@ class Renderer {
   void add_named(const Value& from, Arguments& arguments) {
     constexpr size_t kMostNamed = 1000;  // each is looked for among the others
     if (!from.is_dict()) fail("what follows ** must be a dict.");
-    if (from.as_dict().size() > kMostNamed) fail("a dict behind ** has more than 1,000 members.");
+    if (from.as_dict().size() > kMostNamed) fail("a dict after ** has more than 1,000 members.");
     for (const auto& [key, value] : from.as_dict()) {
-      if (!key.is(Type::kString)) fail("the keys of a dict behind ** must be strings.");
+      if (!key.is(Type::kString)) fail("the keys of a dict after ** must be strings.");
       const std::string& name = key.as_string();
       if (arguments.find(SIZE_MAX, name) != nullptr) {
         fail("the argument [" + name + "] is given twice.");

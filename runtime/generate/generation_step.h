@@ -28,7 +28,7 @@ struct GenerationKey {
     kHost
   } choice = Choice::kPlain;
   uint32_t rule_words = 0;  // of the choice buffer's rules, at most
-  SampleFilters filters;    // that its rows may have, where a token is drawn
+  SampleFilters filters;    // that its rows may have, where tokens are sampled
   // Items that are beam groups of one search, and candidates of an item that its search looks at;
   // 0: all K.
   uint32_t groups = 1;

@@ -40,7 +40,7 @@ struct GridFacts {
 
 // What sentence-transformers' files say of a model that embeds sentences.
 struct SentenceFacts {
-  // Several ways: their vectors one behind the other, in this order, as one. None: no sentences.
+  // Several ways: their vectors one after the other, in this order, as one. None: no sentences.
   std::vector<PoolKind> pooling;
   // What is done to the pooled vector, in order: its length becomes 1, or a linear layer.
   struct Step {

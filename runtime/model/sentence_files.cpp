@@ -119,7 +119,7 @@ Result<SentenceFacts> read_sentence_files(const FileStore& files) {
     } else if (&module != &modules.front()) {
       return unsupported(
           message({"[modules.json] in ", files.label(), " has a module of type '", type,
-                   "'; supported behind the model are Pooling, Dense and Normalize."}));
+                   "'; supported after the model are Pooling, Dense and Normalize."}));
     }
     if (facts.steps.size() > kMostSteps || (!facts.pools() && !facts.steps.empty())) {
       return unsupported(message({"[modules.json] in ", files.label(),

@@ -201,7 +201,7 @@ struct RowWindow {
 // Several where the result does not fit into one binding: of as many rows as do, in whole tiles,
 // whose bytes begin where a binding may.
 std::vector<RowWindow> row_windows(const LowerContext& context, uint32_t rows, uint64_t row_bytes) {
-  constexpr uint32_t kTile = 64;  // rows; so many words are aligned for every device
+  constexpr uint32_t kTile = 64;  // rows; a multiple of 64 words is aligned for every device
   const uint64_t limit = context.caps.limits.max_storage_range;
   const uint64_t most = limit / row_bytes / kTile * kTile;
   if (rows * row_bytes <= limit || most == 0) return {{0, rows, 0, 0}};

@@ -22,7 +22,7 @@ void lower_part_logs(LowerContext& context, const Node& node, const SearchParams
 
 // A workgroup for every row and part.
 void set_part_groups(const LowerContext& context, Dispatch& dispatch, const SearchParams& params);
-// Invocations of one of these workgroups, which goes over its part in so many passes.
+// Invocations of one of these workgroups, which goes over its part `passes` times.
 uint32_t part_local_size(const DeviceCaps& caps, const SearchParams& params, uint64_t passes);
 
 }  // namespace vkformer

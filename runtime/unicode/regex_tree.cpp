@@ -22,7 +22,7 @@ constexpr size_t kMaxPatternBytes = 64 * 1024;
 constexpr int kMaxDepth = 200;
 constexpr size_t kMaxSets = 1024;         // beside those of one character
 constexpr uint32_t kMaxRepeat = 65535;    // PCRE2's
-constexpr int kMaxRepeats = 16;           // one behind the other
+constexpr int kMaxRepeats = 16;           // one after the other
 constexpr size_t kLongestPosixName = 20;  // Oniguruma looks no further for ":]"
 
 // Single characters that \w, \W, \b and \p{Word} take for words, but only outside of brackets:
@@ -220,7 +220,7 @@ class Parser {
     return checked(*value);
   }
 
-  // A character behind a backslash. `at_` is at the letter.
+  // A character after a backslash. `at_` is at the letter.
   Result<char32_t> parse_escaped_char(bool in_brackets) {
     const char32_t letter = in_[at_++];
     switch (letter) {
@@ -392,7 +392,7 @@ class Parser {
     if (!last.c) return wrong("has a range that ends with a class");
     if (*last.c < *item.c) return wrong("has a range that ends before it begins");
     side.push_back({*item.c, *last.c});
-    // "-" right behind a range is a character.
+    // "-" right after a range is a character.
     if (peek() == '-' && peek(1) != ']') {
       ++at_;
       side.push_back({'-', '-'});
@@ -547,7 +547,7 @@ class Parser {
     return node_of(Kind::kBackReference, flags.ignores_case ? "(?i:" + text + ")" : text);
   }
 
-  // The number behind a backslash if it is one of a group: beyond 9, only of one that has begun.
+  // The number after a backslash if it is one of a group: beyond 9, only of one that has begun.
   // Else it is octal, and nothing is taken.
   std::optional<uint32_t> take_reference() {
     const size_t begin = at_;

@@ -18,7 +18,7 @@ using Range = CharSet::Range;
 
 constexpr size_t kPageBits = 7;
 constexpr size_t kPage = size_t{1} << kPageBits;  // characters
-// Behind it there are only tags, selectors and private use, which need no pages.
+// After it there are only tags, selectors and private use, which need no pages.
 constexpr char32_t kPagesEnd = 0x32400;
 constexpr size_t kPages = kPagesEnd >> kPageBits;
 constexpr size_t kCategories = static_cast<size_t>(Category::kCn) + 1;

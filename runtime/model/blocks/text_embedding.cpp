@@ -66,9 +66,9 @@ Result<TensorId> embed_positions(ModelBuilder& b, const TextEmbedding& e, Embedd
 }
 
 // Of a full pass or a prompt.
-Result<EmbeddedTokens> add_positions_behind(ModelBuilder& b, const StackConfig& stack,
-                                            const TextEmbedding& e, const TokenFeeds& feeds,
-                                            const Shape& tokens) {
+Result<EmbeddedTokens> add_positions_after(ModelBuilder& b, const StackConfig& stack,
+                                           const TextEmbedding& e, const TokenFeeds& feeds,
+                                           const Shape& tokens) {
   const TextEmbedding words = words_of(e);
   VKF_ASSIGN(EmbeddedTokens embedded, add_text_embedding(b, stack, words, feeds, tokens));
   VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
@@ -88,7 +88,7 @@ Result<EmbeddedTokens> add_positions_behind(ModelBuilder& b, const StackConfig& 
 Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& stack,
                                           const TextEmbedding& e, const TokenFeeds& feeds,
                                           Shape tokens) {
-  if (!e.zeros.empty()) return add_positions_behind(b, stack, e, feeds, tokens);
+  if (!e.zeros.empty()) return add_positions_after(b, stack, e, feeds, tokens);
   VKF_ASSIGN(EmbeddingAttrs attrs, attrs_of(b, e));
   const bool fed = feeds.positions == ForwardTaps::Tap::kOn ||
                    e.tokens.positions != TokenFacts::Positions::kCounted;
