@@ -48,14 +48,22 @@ function(vkformer_select_families sources_variable)
     endif()
     list(REMOVE_ITEM sources ${folder}/${name}.cpp)
     foreach(load IN LISTS ${name}_loads)
-      string(APPEND functions "Result<std::unique_ptr<ModelFamily>> ${load}(const ModelFiles&) {\n"
-        "  return unsupported(\"[${name}] was left out when vkformer was built; build it with "
-        "VKFORMER_FAMILIES=all or with ${name} in that list\");\n}\n")
+      string(APPEND functions "Result<std::unique_ptr<ModelFamily>> ${load}(const ModelFiles& files) {\n"
+        "  return absent(files, \"${name}\");\n}\n")
     endforeach()
   endforeach()
   set(absent ${PROJECT_BINARY_DIR}/generated/absent_families.cpp)
   file(CONFIGURE OUTPUT ${absent} @ONLY CONTENT
-    "#include \"base/check.h\"\n#include \"model/family_list.h\"\nnamespace vkformer {\n${functions}}\n")
+    "#include \"base/check.h\"
+#include \"base/message.h\"
+#include \"model/family_list.h\"
+namespace vkformer {
+static Error absent(const ModelFiles& files, const char* source) {
+  const auto type = files.config.get_string_or(\"model_type\", source);
+  return unsupported(message({\"[\", type ? *type : std::string(source), \"] This build leaves out the family; build \"
+    \"vkformer with VKFORMER_FAMILIES=all, or with \", source, \" in that list.\"}));
+}
+${functions}}\n")
   set(${sources_variable} ${sources} ${absent} PARENT_SCOPE)
   string(JOIN ", " names ${kept})
   message(STATUS "Model families: ${names}")

@@ -4,7 +4,7 @@ option(VKFORMER_BUILD_SAMPLES "Build the command line program and the embedding 
        ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_PROGRAM "Build the command line program" ${VKFORMER_BUILD_SAMPLES})
 option(VKFORMER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
-option(VKFORMER_BUILD_CONFORMANCE "Build the conformance library; program and tests need it"
+option(VKFORMER_BUILD_CONFORMANCE "Build the conformance library; the tests need it"
        ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_BUILD_SHARED "Build the shared library" ON)
@@ -12,6 +12,7 @@ option(VKFORMER_BUILD_STATIC "Build the static library" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_INSTALL "Make install rules and packages" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_FUZZ "Build the fuzz targets as libFuzzer programs (preset fuzz, clang)" OFF)
 option(VKFORMER_WERROR "Make warnings errors" OFF)
+option(CMAKE_UNITY_BUILD "Compile the files of a folder some at a time" ${PROJECT_IS_TOP_LEVEL})
 option(VKFORMER_PRECOMPILE "Parse the standard library's headers once a target"
        ${PROJECT_IS_TOP_LEVEL})
 
@@ -23,6 +24,13 @@ set_property(CACHE VKFORMER_TIER PROPERTY STRINGS baseline subgroup fp16 matrix)
 set(VKFORMER_SPIRV_DIR "" CACHE PATH
     "Folder of tools/build_spirv in place of shaders/spirv: kernels with cooperative matrices")
 option(VKFORMER_INT64 "Build the kernels that software devices profit from (64-bit loads)" ON)
+option(VKFORMER_WITH_TASKS "Whole tasks in one call: vkformer/tasks.h" ON)
+option(VKFORMER_WITH_GRAMMAR "Constrained decoding: vkformer/grammar.h" ON)
+option(VKFORMER_WITH_CHAT "Chat templates: vkformer/chat.h" ON)
+option(VKFORMER_WITH_IMAGE "Pictures in, pictures of attention out: vkformer/picture.h, attention_view.h" ON)
+option(VKFORMER_WITH_AUDIO "Sound in: vkformer/audio.h" ON)
+option(VKFORMER_WITH_OPERATORS "Operators by name, attention without a model: vkformer/operators.h" ON)
+option(VKFORMER_WITH_PROFILE "Profiles, benchmarks, tuning, plans as text: vkformer/benchmark.h" ON)
 option(VKFORMER_WITH_SOFTWARE_KERNELS
        "Build the strategies and kernels that only software drivers use (runtime/software)" ON)
 
@@ -30,9 +38,20 @@ if(NOT VKFORMER_BUILD_SHARED AND NOT VKFORMER_BUILD_STATIC)
   message(FATAL_ERROR "VKFORMER_BUILD_SHARED and VKFORMER_BUILD_STATIC are both off; turn one on.")
 endif()
 
-if((VKFORMER_BUILD_PROGRAM OR VKFORMER_BUILD_TESTS) AND NOT VKFORMER_BUILD_CONFORMANCE)
-  message(FATAL_ERROR "The program and the tests need VKFORMER_BUILD_CONFORMANCE; turn it on.")
+if(VKFORMER_BUILD_TESTS AND NOT VKFORMER_BUILD_CONFORMANCE)
+  message(FATAL_ERROR "The tests need VKFORMER_BUILD_CONFORMANCE; turn it on.")
 endif()
+foreach(part TASKS GRAMMAR CHAT IMAGE AUDIO OPERATORS PROFILE)
+  if(NOT VKFORMER_WITH_${part} AND VKFORMER_BUILD_TESTS)
+    message(FATAL_ERROR "The tests need VKFORMER_WITH_${part}; turn VKFORMER_BUILD_TESTS off.")
+  endif()
+endforeach()
+foreach(part IMAGE OPERATORS PROFILE)
+  if(NOT VKFORMER_WITH_${part} AND VKFORMER_BUILD_CONFORMANCE)
+    message(FATAL_ERROR
+      "Conformance needs VKFORMER_WITH_${part}; turn VKFORMER_BUILD_CONFORMANCE off.")
+  endif()
+endforeach()
 if(VKFORMER_BUILD_CONFORMANCE AND NOT VKFORMER_BUILD_STATIC AND (WIN32 OR APPLE))
   message(FATAL_ERROR
     "Here the conformance library links to the static library; turn VKFORMER_BUILD_STATIC on.")

@@ -64,7 +64,7 @@ constexpr Form kForms[] = {{"plain", 0},
                            {"all-precision-f16", kHalves | kAllMasks}};
 
 // One attention, by name. `masks` has causal and windows, which the form's terms set as well.
-struct Call {
+struct AttentionCallCase {
   Sizes sizes;
   uint32_t terms = 0;
   Content values = Content::kNormal;
@@ -80,7 +80,7 @@ reference::MaskOptions masks_of(const Sizes& s, uint32_t terms) {
   return masks;
 }
 
-Call call_of(const Sizes& s, uint32_t terms, Content values = Content::kNormal) {
+AttentionCallCase call_of(const Sizes& s, uint32_t terms, Content values = Content::kNormal) {
   return {s, terms, values, masks_of(s, terms)};
 }
 
@@ -89,8 +89,8 @@ struct Arrays {
   Array q, k, v, key_mask, mask, bias, slopes, relative_keys, relative_values;
 };
 
-void add_terms(const Call& call, Arrays& a, reference::AttentionOptions& options, TensorMap& inputs,
-               std::string& attributes) {
+void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOptions& options,
+               TensorMap& inputs, std::string& attributes) {
   const Sizes& s = call.sizes;
   const uint32_t terms = call.terms;
   const bool forbids = (terms & kForbidding) != 0;
@@ -162,7 +162,7 @@ Result<CheckCase> weights_case(const OperatorCall& call, Expected expected) {
   return made;
 }
 
-Result<CheckCase> attention_case(const char* op, const Call& call) {
+Result<CheckCase> attention_case(const char* op, const AttentionCallCase& call) {
   const Sizes& s = call.sizes;
   const Content values = call.values;
   Arrays a;
@@ -204,7 +204,7 @@ class Tests {
  public:
   explicit Tests(OperatorCases& cases) : cases_(cases) {}
 
-  void add(const std::string& group, Call call) {
+  void add(const std::string& group, AttentionCallCase call) {
     const char* op = cases_.op();
     call.weights_alone = op == std::string("attention_weights");
     cases_.test(group + "/" + sizes_text(call.sizes), [=] { return attention_case(op, call); });

@@ -18,23 +18,23 @@ Array activation_edges() {
   return reference::round_to_f32(x);
 }
 
-Result<CheckCase> case_of(const Array& x, const std::string& kind) {
+Result<CheckCase> activation_case_of(const Array& x, const std::string& kind) {
   return activation_case("activation", x, kind, reference::activation, 1);
 }
 
 }  // namespace
 
 void activation_cases(OperatorCases& cases) {
-  add_activation_checks(cases, 1, case_of);
+  add_activation_checks(cases, 1, activation_case_of);
   for (const char* kind : kActivationKinds) {
     cases.check(std::string(kind) + "/edges", true,
-                [=] { return case_of(activation_edges(), kind); });
+                [=] { return activation_case_of(activation_edges(), kind); });
   }
   // More than 128 MiB in one binding: computed where the device binds that much, else refused.
   cases.check("relu/beyond-128-mib", false, []() -> Result<CheckCase> {
     Array x = reference::filled({1, (int64_t{128} << 18) + 1031}, 0.0);
     for (size_t i = 0; i < x.data.size(); ++i) x.data[i] = static_cast<double>(i % 8191) - 4000;
-    VKF_ASSIGN(CheckCase made, case_of(x, "relu"));
+    VKF_ASSIGN(CheckCase made, activation_case_of(x, "relu"));
     made.may_be_refused = true;
     return made;
   });

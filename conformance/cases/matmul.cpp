@@ -48,7 +48,7 @@ struct ProductForm {
   Precision precision;
 };
 
-constexpr ProductForm kForms[] = {
+constexpr ProductForm kProductForms[] = {
     {"f32", MatrixFormat::kF32, false, "none", Precision::kF32},
     {"f32-bias-gelu", MatrixFormat::kF32, true, "gelu", Precision::kF32},
     {"f16", MatrixFormat::kF16, false, "none", Precision::kF32},
@@ -313,7 +313,7 @@ void add_normed_checks(OperatorCases& cases) {
 
 void matmul_cases(OperatorCases& cases) {
   for (const Product& p : kProducts) {
-    for (const ProductForm& form : kForms) {
+    for (const ProductForm& form : kProductForms) {
       cases.check(form.name + ("/" + product_text(p)), is_quick(p),
                   [=, &form] { return product_case(p, form, Content::kNormal); });
     }
@@ -328,7 +328,7 @@ void matmul_cases(OperatorCases& cases) {
   for (const Content content : kOtherContents) {
     for (const Product& p :
          {Product{1, 65, 33}, Product{6, 65, 33}, Product{40, 65, 33}, Product{40, 65, 128}}) {
-      for (const ProductForm& form : {kForms[0], kForms[2], kForms[5]}) {
+      for (const ProductForm& form : {kProductForms[0], kProductForms[2], kProductForms[5]}) {
         cases.check(std::string(form.name) + "-" + content_name(content) + "/" + product_text(p),
                     true, [=] { return product_case(p, form, content); });
       }

@@ -16,7 +16,8 @@ struct Segments {
   bool merged = false;
 };
 
-constexpr int64_t kBefore = 1, kBehind = 2;  // columns of merged rows that are no head's
+constexpr int64_t kColumnsBefore = 1,
+                  kColumnsBehind = 2;  // columns of merged rows that are no head's
 
 // (B, H, S, E) -> (B, S, before + H E + behind), what is around them of `around`.
 Array merged(const Array& x, Array around) {
@@ -24,8 +25,8 @@ Array merged(const Array& x, Array around) {
   for (int64_t i = 0; i < x.size(); ++i) {
     const int64_t e = i % width, s = i / width % tokens, h = i / (width * tokens) % heads;
     const int64_t row = i / (width * tokens * heads) * tokens + s;
-    around[row * around.dim(2) + (around.dim(2) > heads * width ? kBefore : 0) + h * width + e] =
-        x[i];
+    around[row * around.dim(2) + (around.dim(2) > heads * width ? kColumnsBefore : 0) + h * width +
+           e] = x[i];
   }
   return around;
 }
@@ -42,8 +43,8 @@ Result<CheckCase> segments_case(const Segments& c, Content content) {
   CheckCase made;
   TensorId from = kNoTensor;
   if (c.merged) {
-    const int64_t columns = kBefore + heads * width + kBehind;
-    a.x = merged_rows(a.tokens, u32(columns), u32(kBefore), a.head_width);
+    const int64_t columns = kColumnsBefore + heads * width + kColumnsBehind;
+    a.x = merged_rows(a.tokens, u32(columns), u32(kColumnsBefore), a.head_width);
     a.y = merged_rows(a.segments, u32(heads * width), 0, a.head_width);
     a.y_shape = {batch, c.segments, heads * width};
     from = made.op.bind("x", floats(merged(x, random_array({batch, tokens, columns}, 2))));

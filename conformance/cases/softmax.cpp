@@ -20,7 +20,7 @@ struct SoftmaxForm {
   std::optional<int64_t> window_left = {}, window_right = {};
 };
 
-constexpr SoftmaxForm kForms[] = {
+constexpr SoftmaxForm kSoftmaxForms[] = {
     {"plain"},
     {"masked", true},
     {"biased", false, false, true, 0.5},
@@ -81,7 +81,7 @@ Result<CheckCase> softmax_case(const SoftmaxForm& form, const Shape& shape, Cont
 
 void softmax_cases(OperatorCases& cases) {
   for (const ScoreSize& size : score_sizes()) {
-    for (const SoftmaxForm& form : kForms) {
+    for (const SoftmaxForm& form : kSoftmaxForms) {
       // Sums of large numbers round.
       if (size.content == Content::kWide && form.biased) continue;
       cases.check(form.name + ("/" + size.name) + size_text(size.scores), size.quick,
@@ -91,7 +91,7 @@ void softmax_cases(OperatorCases& cases) {
   for (const int64_t width : kRowWidths) {
     const Shape shape{2, 1, 3, width};
     cases.test("plain/" + size_text(shape),
-               [=] { return softmax_case(kForms[0], shape, Content::kNormal); });
+               [=] { return softmax_case(kSoftmaxForms[0], shape, Content::kNormal); });
   }
   for (const SoftmaxForm& form : kTogether) {
     const Shape shape{2, 3, 7, 33};

@@ -11,26 +11,26 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kTooLarge =
+constexpr const char* kMapsTooLarge =
     "The attention [maps] do not fit into memory; show fewer layers or heads.";
 
 }  // namespace
 
 Result<AttentionMaps> attention_maps_from(const TensorMap& outputs, MapKind kind, int64_t item) {
-  return guarded(kTooLarge, [&] { return collect_maps(outputs, kind, item); });
+  return guarded(kMapsTooLarge, [&] { return collect_maps(outputs, kind, item); });
 }
 
 Result<AttentionMaps> mean_over_heads(const AttentionMaps& maps) {
-  return guarded(kTooLarge, [&] { return average_heads(maps); });
+  return guarded(kMapsTooLarge, [&] { return average_heads(maps); });
 }
 
 Result<AttentionMaps> attention_rollout(const AttentionMaps& maps) {
-  return guarded(kTooLarge, [&] { return roll_out(maps); });
+  return guarded(kMapsTooLarge, [&] { return roll_out(maps); });
 }
 
 Result<std::vector<std::byte>> render_attention_grid_png(const AttentionMaps& maps,
                                                          const AttentionGridOptions& options) {
-  return guarded(kTooLarge, [&] { return draw_attention_grid(maps, options); });
+  return guarded(kMapsTooLarge, [&] { return draw_attention_grid(maps, options); });
 }
 
 Result<PictureRegion> seen_region(const PictureSettings& settings, int width, int height) {
@@ -43,7 +43,7 @@ Result<PictureRegion> seen_region(const PictureSettings& settings, int width, in
 
 Result<std::vector<std::byte>> render_attention_overlay_png(
     const Picture& picture, const PatchMap& map, const AttentionOverlayOptions& options) {
-  return guarded(kTooLarge, [&]() -> Result<std::vector<std::byte>> {
+  return guarded(kMapsTooLarge, [&]() -> Result<std::vector<std::byte>> {
     VKF_ASSIGN(const RgbPicture pixels, copy_frame({picture.rgb(), picture.width(),
                                                     picture.height(), 0, PixelFormat::kRgb8}));
     return draw_attention_overlay(pixels, map, options);
@@ -52,12 +52,12 @@ Result<std::vector<std::byte>> render_attention_overlay_png(
 
 Result<std::string> render_attention_html(std::span<const AttentionMaps> maps,
                                           const AttentionPageOptions& options) {
-  return guarded(kTooLarge, [&] { return write_attention_page(maps, options); });
+  return guarded(kMapsTooLarge, [&] { return write_attention_page(maps, options); });
 }
 
 Result<std::vector<AttentionHead>> measure_attention_heads(
     std::span<const AttentionMeasurements> passes, const AttentionHeadOptions& options) {
-  return guarded(kTooLarge, [&] { return measure_heads(passes, options); });
+  return guarded(kMapsTooLarge, [&] { return measure_heads(passes, options); });
 }
 
 }  // namespace vkformer

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "vkformer/audio.h"
 #include "vkformer/device.h"
 #include "vkformer/grammar.h"
@@ -123,7 +124,13 @@ vkf_status report(vkf_error* error, const CallBody& body) noexcept;
 
 template <class Body>
 vkf_status guard(vkf_error* error, Body&& body) noexcept {
+#ifdef VKFORMER_ABSENT_PART
+  static_cast<void>(body);  // as in guarded(), base/guarded.h
+  const auto refused = [] { refuse(absent_part(VKFORMER_ABSENT_PART)); };
+  return report(error, CallBody(refused));
+#else
   return report(error, CallBody(body));
+#endif
 }
 
 // Refuses a null pointer and names the argument.
@@ -139,9 +146,9 @@ void need_all(std::initializer_list<NeededArgument> arguments);
 // unique_ptr.
 template <class Handle, class Make>
 vkf_status make_handle(Handle** out, vkf_error* error, Make&& make) noexcept {
+  if (out != nullptr) *out = nullptr;
   return guard(error, [&] {
     need(out, "the place for the result");
-    *out = nullptr;
     *out = make().release();
   });
 }

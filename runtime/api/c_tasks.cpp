@@ -12,31 +12,26 @@ struct vkf_task {
       task;
 };
 
-namespace vkformer {
-namespace {
-
-// One finding with its own texts.
-struct Finding {
-  int gap = 0;
-  std::optional<std::string> label;
-  std::optional<std::string> text;
-  double score = 0;
-  TextRange range;
-  TokenId token = 0;
-  std::vector<TokenId> ids;
-};
-
-}  // namespace
-}  // namespace vkformer
-
 struct vkf_findings {
-  std::vector<std::vector<vkformer::Finding>> rows;
+  // One finding with its own texts.
+  struct Finding {
+    int gap = 0;
+    std::optional<std::string> label;
+    std::optional<std::string> text;
+    double score = 0;
+    vkformer::TextRange range;
+    vkformer::TokenId token = 0;
+    std::vector<vkformer::TokenId> ids;
+  };
+
+  std::vector<std::vector<Finding>> rows;
 };
 
 namespace vkformer {
 namespace {
 
 using TaskHandle = std::unique_ptr<vkf_task>;
+using Finding = vkf_findings::Finding;
 using FindingsHandle = std::unique_ptr<vkf_findings>;
 
 template <class T>

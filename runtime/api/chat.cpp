@@ -11,7 +11,7 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kNoMemory =
+constexpr const char* kTemplateTooLarge =
     "[chat template] Memory ran out; use a smaller template or fewer messages.";
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kTemplate = "chat_template.jinja";
@@ -31,7 +31,7 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::load(const ModelSource& source) {
-  return guarded(kNoMemory, [&]() -> Result<ChatTemplate> {
+  return guarded(kTemplateTooLarge, [&]() -> Result<ChatTemplate> {
     const FileStore& files = *HandleAccess::impl(source);
     std::string config = "{}";
     std::string jinja;
@@ -53,7 +53,7 @@ Result<ChatTemplate> ChatTemplate::load(const ModelSource& source) {
 }
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view text, std::string_view special_tokens) {
-  return guarded(kNoMemory, [&]() -> Result<ChatTemplate> {
+  return guarded(kTemplateTooLarge, [&]() -> Result<ChatTemplate> {
     VKF_ASSIGN(auto set, ChatTemplateSet::from_source(text));
     VKF_CHECK(set->add_special_tokens(special_tokens, "special_tokens"));
     return HandleAccess::make<ChatTemplate>(std::move(set));
@@ -62,7 +62,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view text, std::string_view
 
 Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages,
                                          const ChatOptions& options) const {
-  return guarded(kNoMemory, [&]() -> Result<std::string> {
+  return guarded(kTemplateTooLarge, [&]() -> Result<std::string> {
     JsonTree list = JsonTree::of_array();
     for (const ChatMessage& message : messages) {
       JsonTree object = JsonTree::of_object();
@@ -76,7 +76,7 @@ Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages,
 
 Result<std::string> ChatTemplate::render_json(std::string_view messages,
                                               const ChatOptions& options) const {
-  return guarded(kNoMemory, [&]() -> Result<std::string> {
+  return guarded(kTemplateTooLarge, [&]() -> Result<std::string> {
     VKF_ASSIGN(const JsonTree list, parse_json_tree(messages, "messages"));
     if (!list.is_array()) {
       return invalid_argument(
@@ -87,7 +87,7 @@ Result<std::string> ChatTemplate::render_json(std::string_view messages,
 }
 
 std::vector<std::string> ChatTemplate::names() const {
-  return impl_->names();
+  return if_present([&] { return impl_->names(); });
 }
 
 }  // namespace vkformer

@@ -17,7 +17,8 @@ namespace {
 using CompiledPtr = std::shared_ptr<const CompiledGrammar>;
 
 constexpr int64_t kMostTokens = 1 << 24;
-constexpr const char* kNoMemory = "[grammar] Memory ran out; use a smaller grammar or vocabulary.";
+constexpr const char* kGrammarTooLarge =
+    "[grammar] Memory ran out; use a smaller grammar or vocabulary.";
 
 Result<CompiledPtr> compiled(const GrammarTree& tree) {
   VKF_ASSIGN(CompiledGrammar made, CompiledGrammar::compile(tree));
@@ -55,7 +56,7 @@ Status check_owner(const GrammarState& state, const std::shared_ptr<TokenMasks>&
 }  // namespace
 
 Result<Grammar> Grammar::from_gbnf(std::string_view text, const std::string& root) {
-  return guarded(kNoMemory, [&]() -> Result<Grammar> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<Grammar> {
     VKF_ASSIGN(const GrammarTree tree, parse_gbnf(text, root));
     VKF_ASSIGN(CompiledPtr made, compiled(tree));
     return HandleAccess::make<Grammar>(std::move(made));
@@ -63,7 +64,7 @@ Result<Grammar> Grammar::from_gbnf(std::string_view text, const std::string& roo
 }
 
 Result<Grammar> Grammar::from_json_schema(std::string_view schema) {
-  return guarded(kNoMemory, [&]() -> Result<Grammar> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<Grammar> {
     VKF_ASSIGN(const GrammarTree tree, parse_json_schema(schema));
     VKF_ASSIGN(CompiledPtr made, compiled(tree));
     return HandleAccess::make<Grammar>(std::move(made));
@@ -71,11 +72,11 @@ Result<Grammar> Grammar::from_json_schema(std::string_view schema) {
 }
 
 Result<Grammar> Grammar::any_json() {
-  return guarded(kNoMemory, [&] { return from_json_schema("true"); });
+  return guarded(kGrammarTooLarge, [&] { return from_json_schema("true"); });
 }
 
 Result<bool> Grammar::matches(std::string_view text) const {
-  return guarded(kNoMemory, [&]() -> Result<bool> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<bool> {
     ParseColumns columns(*impl_);
     ColumnRef held;
     ParseColumn* at = columns.start();
@@ -93,7 +94,7 @@ Result<bool> Grammar::matches(std::string_view text) const {
 
 Result<GrammarVocabulary> GrammarVocabulary::create(const Tokenizer& tokenizer, int64_t size,
                                                     std::span<const TokenId> end_ids) {
-  return guarded(kNoMemory, [&]() -> Result<GrammarVocabulary> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<GrammarVocabulary> {
     if (size < 1 || size > kMostTokens) {
       return invalid_argument(
           message({"[size] is ", size, "; a vocabulary has from 1 to ", kMostTokens, " tokens."}));
@@ -110,7 +111,7 @@ Result<GrammarVocabulary> GrammarVocabulary::create(const Tokenizer& tokenizer, 
 
 Result<GrammarVocabulary> GrammarVocabulary::from_bytes(std::span<const std::string> bytes,
                                                         std::span<const TokenId> end_ids) {
-  return guarded(kNoMemory, [&]() -> Result<GrammarVocabulary> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<GrammarVocabulary> {
     if (bytes.empty() || bytes.size() > static_cast<size_t>(kMostTokens)) {
       return invalid_argument(message({"[bytes] has ", bytes.size(),
                                        " tokens; a vocabulary has from 1 to ", kMostTokens, "."}));
@@ -131,7 +132,7 @@ GrammarConstraint::~GrammarConstraint() = default;
 
 Result<GrammarConstraint> GrammarConstraint::create(const Grammar& grammar,
                                                     const GrammarVocabulary& vocabulary) {
-  return guarded(kNoMemory, [&]() -> Result<GrammarConstraint> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<GrammarConstraint> {
     return HandleAccess::make<GrammarConstraint>(
         std::make_shared<TokenMasks>(HandleAccess::impl(grammar), HandleAccess::impl(vocabulary)));
   });
@@ -142,7 +143,7 @@ GrammarState GrammarConstraint::start() {
 }
 
 Result<GrammarState> GrammarConstraint::accept(const GrammarState& state, TokenId token) {
-  return guarded(kNoMemory, [&]() -> Result<GrammarState> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<GrammarState> {
     VKF_CHECK(check_owner(state, impl_));
     const GrammarTokens& tokens = impl_->tokens();
     const std::string name = "[token] " + std::to_string(token);
@@ -166,7 +167,7 @@ Result<GrammarState> GrammarConstraint::accept(const GrammarState& state, TokenI
 
 Result<GrammarState> GrammarConstraint::accept_text(const GrammarState& state,
                                                     std::string_view text) {
-  return guarded(kNoMemory, [&]() -> Result<GrammarState> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<GrammarState> {
     VKF_CHECK(check_owner(state, impl_));
     if (state.has_ended() && !text.empty()) {
       return invalid_argument("[text] follows the end of the text.");
@@ -180,7 +181,7 @@ Result<GrammarState> GrammarConstraint::accept_text(const GrammarState& state,
 }
 
 Result<std::span<const uint32_t>> GrammarConstraint::allowed(const GrammarState& state) {
-  return guarded(kNoMemory, [&]() -> Result<std::span<const uint32_t>> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<std::span<const uint32_t>> {
     VKF_CHECK(check_owner(state, impl_));
     if (state.has_ended()) return impl_->ending();
     return impl_->allowed(HandleAccess::impl(state).column);
@@ -189,7 +190,7 @@ Result<std::span<const uint32_t>> GrammarConstraint::allowed(const GrammarState&
 
 Result<std::span<const uint32_t>> GrammarConstraint::allowed_within(const GrammarState& state,
                                                                     int64_t tokens) {
-  return guarded(kNoMemory, [&]() -> Result<std::span<const uint32_t>> {
+  return guarded(kGrammarTooLarge, [&]() -> Result<std::span<const uint32_t>> {
     VKF_CHECK(check_owner(state, impl_));
     if (state.has_ended()) return impl_->ending();
     return impl_->allowed_within(HandleAccess::impl(state).column, tokens);

@@ -8,7 +8,6 @@
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "load/loaded_model.h"
-#include "measure/plan_text.h"
 #include "model/family_traits.h"
 #include "session/memory_needs.h"
 #include "session/model_loading.h"
@@ -66,10 +65,6 @@ const ModelInfo& Model::info() const {
 
 uint64_t Model::weight_bytes() const {
   return impl_->weight_bytes();
-}
-
-Result<std::string> Model::plan_text(const PlanOptions& options) const {
-  return guarded([&] { return vkformer::plan_text(*impl_, options); });
 }
 
 class BackgroundLoadState {

@@ -12,7 +12,7 @@ Result<OperatorResult> run_operator(const Device& device, const OperatorCall& ca
 }
 
 std::vector<std::string> operator_names() {
-  return known_operators();
+  return if_present([] { return known_operators(); });
 }
 
 }  // namespace vkformer

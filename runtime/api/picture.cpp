@@ -13,7 +13,7 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kTooLarge =
+constexpr const char* kPictureTooLarge =
     "The [picture] does not fit into memory; give a smaller one, or fewer at a time.";
 
 }  // namespace
@@ -24,14 +24,14 @@ Picture& Picture::operator=(Picture&&) noexcept = default;
 Picture::~Picture() = default;
 
 Result<Picture> Picture::load(const std::string& path) {
-  return guarded(kTooLarge, [&]() -> Result<Picture> {
+  return guarded(kPictureTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, load_picture(path));
     return HandleAccess::make<Picture>(std::make_unique<const RgbPicture>(std::move(image)));
   });
 }
 
 Result<Picture> Picture::decode(std::span<const std::byte> bytes, const std::string& name) {
-  return guarded(kTooLarge, [&]() -> Result<Picture> {
+  return guarded(kPictureTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, decode_picture(bytes, name));
     return HandleAccess::make<Picture>(std::make_unique<const RgbPicture>(std::move(image)));
   });
@@ -44,7 +44,7 @@ Result<Picture> Picture::from_rgb(int width, int height, std::span<const uint8_t
 }
 
 Result<Picture> Picture::from_pixels(const PixelView& frame) {
-  return guarded(kTooLarge, [&]() -> Result<Picture> {
+  return guarded(kPictureTooLarge, [&]() -> Result<Picture> {
     VKF_ASSIGN(RgbPicture image, copy_frame(frame));
     return HandleAccess::make<Picture>(std::make_unique<const RgbPicture>(std::move(image)));
   });
@@ -77,7 +77,7 @@ Result<PictureProcessor> PictureProcessor::from_settings(const PictureSettings& 
 }
 
 Result<Tensor> PictureProcessor::process(std::span<const Picture> pictures) const {
-  return guarded(kTooLarge, [&]() -> Result<Tensor> {
+  return guarded(kPictureTooLarge, [&]() -> Result<Tensor> {
     std::vector<const RgbPicture*> images;
     images.reserve(pictures.size());
     for (const Picture& picture : pictures) {

@@ -9,7 +9,7 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kTooLarge =
+constexpr const char* kInputsTooLarge =
     "The [inputs] of a task do not fit into memory; give fewer, or smaller batches.";
 
 template <class T>
@@ -22,7 +22,7 @@ Result<T> load_task(const Device& device, const ModelSource& source, TaskKind ta
 }  // namespace
 
 std::vector<TaskKind> model_tasks(const ModelInfo& info) {
-  return tasks_of(info);
+  return if_present([&] { return tasks_of(info); });
 }
 
 Task::Task(std::unique_ptr<TaskModel> impl) : impl_(std::move(impl)) {}
@@ -42,7 +42,7 @@ Result<Embedder> Embedder::load(const Device& device, const ModelSource& source,
 }
 
 Result<Tensor> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) {
-  return guarded(kTooLarge, [&] { return embed_texts(*impl_, texts, options); });
+  return guarded(kInputsTooLarge, [&] { return embed_texts(*impl_, texts, options); });
 }
 
 Result<TextClassifier> TextClassifier::load(const Device& device, const ModelSource& source,
@@ -63,12 +63,12 @@ bool TextClassifier::finds_entities() const {
 
 Result<std::vector<std::vector<LabelScore>>> TextClassifier::classify(
     std::span<const ClassifyInput> inputs, int top) {
-  return guarded(kTooLarge, [&] { return classify_texts(*impl_, inputs, top); });
+  return guarded(kInputsTooLarge, [&] { return classify_texts(*impl_, inputs, top); });
 }
 
 Result<std::vector<std::vector<Entity>>> TextClassifier::entities(
     std::span<const std::string> texts) {
-  return guarded(kTooLarge, [&] { return find_entities(*impl_, texts); });
+  return guarded(kInputsTooLarge, [&] { return find_entities(*impl_, texts); });
 }
 
 Result<PictureClassifier> PictureClassifier::load(const Device& device, const ModelSource& source,
@@ -85,7 +85,7 @@ Result<PictureClassifier> PictureClassifier::load(const Device& device, const Mo
 
 Result<std::vector<std::vector<LabelScore>>> PictureClassifier::classify(
     std::span<const Picture> pictures, int top) {
-  return guarded(kTooLarge, [&] { return classify_pictures(*impl_, pictures, top); });
+  return guarded(kInputsTooLarge, [&] { return classify_pictures(*impl_, pictures, top); });
 }
 
 Result<Answerer> Answerer::load(const Device& device, const ModelSource& source,
@@ -97,7 +97,7 @@ Result<Answerer> Answerer::load(const Device& device, const ModelSource& source,
 
 Result<std::vector<std::vector<Answer>>> Answerer::answer(std::span<const Question> questions,
                                                           const AnswerOptions& options) {
-  return guarded(kTooLarge, [&] { return answer_questions(*impl_, questions, options); });
+  return guarded(kInputsTooLarge, [&] { return answer_questions(*impl_, questions, options); });
 }
 
 Result<MaskFiller> MaskFiller::load(const Device& device, const ModelSource& source,
@@ -113,7 +113,7 @@ const std::string& MaskFiller::mask_token() const {
 
 Result<std::vector<std::vector<std::vector<MaskCandidate>>>> MaskFiller::fill(
     std::span<const std::string> texts, int top) {
-  return guarded(kTooLarge, [&] { return fill_masks(*impl_, texts, top); });
+  return guarded(kInputsTooLarge, [&] { return fill_masks(*impl_, texts, top); });
 }
 
 Result<TextGenerator> TextGenerator::load(const Device& device, const ModelSource& source,
@@ -125,28 +125,16 @@ Result<TextGenerator> TextGenerator::load(const Device& device, const ModelSourc
 
 Result<std::vector<std::vector<GeneratedText>>> TextGenerator::generate(
     std::span<const std::string> texts, const TextOptions& options) {
-  return guarded(kTooLarge, [&] { return generate_texts(*impl_, texts, options); });
+  return guarded(kInputsTooLarge, [&] { return generate_texts(*impl_, texts, options); });
 }
 
 Result<std::vector<std::vector<float>>> TextGenerator::score(
     std::span<const std::string> texts, std::span<const std::string> continuations) {
-  return guarded(kTooLarge, [&] { return score_texts(*impl_, texts, continuations); });
+  return guarded(kInputsTooLarge, [&] { return score_texts(*impl_, texts, continuations); });
 }
 
 const GenerationCounters& TextGenerator::counters() const {
   return impl_->session->counters();
-}
-
-Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& source,
-                                      const TaskOptions& options) {
-  return guarded([&]() -> Result<Transcriber> {
-    return load_task<Transcriber>(device, source, TaskKind::kTranscribe, options);
-  });
-}
-
-Result<std::vector<std::string>> Transcriber::transcribe(std::span<const Sound> sounds,
-                                                         const TranscribeOptions& options) {
-  return guarded(kTooLarge, [&] { return transcribe_sounds(*impl_, sounds, options); });
 }
 
 Result<Captioner> Captioner::load(const Device& device, const ModelSource& source,
@@ -158,7 +146,7 @@ Result<Captioner> Captioner::load(const Device& device, const ModelSource& sourc
 
 Result<std::vector<std::string>> Captioner::caption(std::span<const Picture> pictures,
                                                     const TextOptions& options) {
-  return guarded(kTooLarge, [&] { return caption_pictures(*impl_, pictures, options); });
+  return guarded(kInputsTooLarge, [&] { return caption_pictures(*impl_, pictures, options); });
 }
 
 }  // namespace vkformer

@@ -16,7 +16,7 @@ namespace vkformer {
 
 namespace {
 
-constexpr const char* kTooLarge =
+constexpr const char* kTensorsTooLarge =
     "The [tensors] do not fit into memory; close other programs or read fewer tensors at a time.";
 
 }  // namespace
@@ -230,7 +230,7 @@ Result<std::vector<int64_t>> Tensor::to_ints() const {
 }
 
 Result<TensorMap> read_tensor_file(const std::string& path) {
-  return guarded(kTooLarge, [&]() -> Result<TensorMap> {
+  return guarded(kTensorsTooLarge, [&]() -> Result<TensorMap> {
     VKF_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(path));
     TensorMap tensors;
     for (const auto& [name, view] : file.tensors()) {

@@ -1,53 +1,17 @@
 #include "vkformer/vulkan_interop.h"
 
-#include <algorithm>
-
+#include "api/interop_tensors.h"
 #include "base/check.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "base/message.h"
-#include "operators/appended_operator.h"
 #include "session/session_state.h"
 #include "vulkan/context.h"
 #include "vulkan/foreign_buffer.h"
 
 namespace vkformer {
 
-class RecordedOperatorState {
- public:
-  AppendedOperator op;
-  std::map<std::string, OperatorTensor> inputs;
-  std::map<std::string, OperatorTensor> outputs;
-};
-
 namespace {
-
-OperatorTensor described(const TensorDesc& desc) {
-  const auto words = static_cast<VkDeviceSize>(std::max<int64_t>(1, element_count(desc.shape)));
-  return {desc.dtype, desc.shape, desc.bytes != 0 ? desc.bytes : 4 * words};
-}
-
-std::map<std::string, OperatorTensor> described(const std::map<std::string, TensorDesc>& tensors) {
-  std::map<std::string, OperatorTensor> result;
-  for (const auto& [name, desc] : tensors) result[name] = described(desc);
-  return result;
-}
-
-// The application's ranges as places of tensors.
-Result<std::map<std::string, TensorPlace>> tensor_places(
-    const std::map<std::string, BufferRange>& buffers) {
-  std::map<std::string, TensorPlace> places;
-  for (const auto& [name, range] : buffers) {
-    if (range.buffer == VK_NULL_HANDLE) {
-      return invalid_argument(
-          message({"[", name, "] is given no buffer; leave it out or give one"}));
-    }
-    auto view = std::make_shared<Buffer>(
-        view_foreign_buffer(range.buffer, range.offset + range.bytes, name));
-    places[name] = {std::move(view), handle_bits(range.buffer), range.offset, range.bytes};
-  }
-  return places;
-}
 
 // An image as a session takes it, or why it cannot be read.
 Result<SourceImage> source_image(const ImageInput& input, size_t index) {
@@ -90,42 +54,6 @@ Status add_uses(const std::vector<SemaphoreUse>& uses, std::vector<uint64_t>& ha
 }
 
 }  // namespace
-
-RecordedOperator::RecordedOperator(std::unique_ptr<RecordedOperatorState> impl)
-    : impl_(std::move(impl)) {}
-RecordedOperator::RecordedOperator(RecordedOperator&&) noexcept = default;
-RecordedOperator& RecordedOperator::operator=(RecordedOperator&&) noexcept = default;
-RecordedOperator::~RecordedOperator() = default;
-
-Result<RecordedOperator> RecordedOperator::create(const Device& device, const OperatorCall& call) {
-  return guarded([&]() -> Result<RecordedOperator> {
-    VKF_ASSIGN(AppendedOperator op, AppendedOperator::create(HandleAccess::impl(device), call));
-    auto impl =
-        std::make_unique<RecordedOperatorState>(RecordedOperatorState{std::move(op), {}, {}});
-    impl->inputs = described(impl->op.tensors(false));
-    impl->outputs = described(impl->op.tensors(true));
-    return HandleAccess::make<RecordedOperator>(std::move(impl));
-  });
-}
-
-const std::map<std::string, OperatorTensor>& RecordedOperator::inputs() const {
-  return impl_->inputs;
-}
-
-const std::map<std::string, OperatorTensor>& RecordedOperator::outputs() const {
-  return impl_->outputs;
-}
-
-Status RecordedOperator::bind(const std::map<std::string, BufferRange>& buffers) {
-  return guarded([&]() -> Status {
-    VKF_ASSIGN(const auto places, tensor_places(buffers));
-    return impl_->op.bind(places);
-  });
-}
-
-Status RecordedOperator::record(VkCommandBuffer commands) {
-  return guarded([&] { return impl_->op.append(commands); });
-}
 
 Status start_on_buffers(Session& session, const TensorMap& inputs,
                         const std::map<std::string, BufferRange>& buffers,

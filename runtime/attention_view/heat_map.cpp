@@ -20,13 +20,13 @@ using std::to_string;
 // Font units: least distance of two lines, widest texts.
 constexpr int kTightPitch = 10;
 constexpr int kMaxLabelUnits = 108, kMaxAxisUnits = 240, kMaxTitleUnits = 760;
-constexpr int kTitleScale = 2, kMargin = 20;
+constexpr int kMapTitleScale = 2, kMapMargin = 20;
 // Picture sizes that an automatic cell size aims at, in pixels.
-constexpr int64_t kAutoMinWidth = 600, kAutoMaxCell = 72;
+constexpr int64_t kAutoMinWidth = 600, kAutoMaxMapCell = 72;
 constexpr int64_t kAutoGridWidth = 1200, kAutoGridHeight = 1600;
 constexpr int64_t kMinBarHeight = 130, kMaxBarHeight = 640;
 
-Status check_labels(const char* name, const std::vector<std::string>& labels, int count) {
+Status check_map_labels(const char* name, const std::vector<std::string>& labels, int count) {
   if (labels.empty() || labels.size() == static_cast<size_t>(count)) return {};
   return invalid_argument(
       message({"The heat map's [", name, "] has ", labels.size(), " entries for ", count,
@@ -45,8 +45,8 @@ Status check_heat_map(const HeatMap& map, const HeatMapOptions& options) {
         message({"The heat map's [values] hold ", map.values.size(), " numbers, but ", map.rows,
                  " rows of ", map.columns, " columns are ", count, "; make the sizes agree."}));
   }
-  VKF_CHECK(check_labels("row_labels", map.row_labels, map.rows));
-  VKF_CHECK(check_labels("column_labels", map.column_labels, map.columns));
+  VKF_CHECK(check_map_labels("row_labels", map.row_labels, map.rows));
+  VKF_CHECK(check_map_labels("column_labels", map.column_labels, map.columns));
   if (options.cell_size < 0 || options.cell_size > kMaxHeatMapSide) {
     return invalid_argument(
         message({"The heat map's [cell_size] is ", options.cell_size,
@@ -64,7 +64,7 @@ int64_t automatic_cell(int64_t rows, int64_t columns) {
   // A tall map may scroll: rows stay readable as long as the width allows it.
   const int64_t by_height = std::max<int64_t>(kAutoGridHeight / rows, kLinePitch + 1);
   int64_t cell =
-      std::clamp<int64_t>(std::min(kAutoGridWidth / columns, by_height), 1, kAutoMaxCell);
+      std::clamp<int64_t>(std::min(kAutoGridWidth / columns, by_height), 1, kAutoMaxMapCell);
   while (cell > 1 && (rows * cell > kMaxHeatMapSide - 4096 ||
                       (rows * cell + 400) * (columns * cell + 700) > kMaxHeatMapPixels)) {
     --cell;
@@ -127,12 +127,13 @@ void place(const HeatMap& map, const HeatMapOptions& options, HeatMapLayout& at)
   const int64_t s = at.scale;
   const int64_t line = kLinePitch * s;
   const int64_t gap = 6 * s;
-  at.title_y = kMargin;
-  const int64_t below_title = kMargin + (map.title.empty() ? 0 : kLinePitch * kTitleScale + 12);
+  at.title_y = kMapMargin;
+  const int64_t below_title =
+      kMapMargin + (map.title.empty() ? 0 : kLinePitch * kMapTitleScale + 12);
   at.column_axis_y = below_title;
   const int64_t label_h = at.vertical ? widest(at.column_labels) * s : kCapHeight * s;
   at.grid_y = below_title + (at.column_axis.empty() ? 0 : line + gap) + label_h + gap;
-  at.grid_x = kMargin + (at.row_axis.empty() ? 0 : line + gap) + widest(at.row_labels) * s + gap;
+  at.grid_x = kMapMargin + (at.row_axis.empty() ? 0 : line + gap) + widest(at.row_labels) * s + gap;
 
   at.bar_x = at.grid_x + at.grid_w + 4 * gap;
   at.bar_y = at.grid_y;
@@ -146,19 +147,20 @@ void place(const HeatMap& map, const HeatMapOptions& options, HeatMapLayout& at)
     bottom = std::max(bottom, at.bar_y + at.bar_h + line + at.bar_w + 4 * s);
   }
   // Names longer than the grid's sides are centred on it as far as the picture's edges allow.
-  right = std::max(right, kMargin + text_units(at.column_axis) * s);
+  right = std::max(right, kMapMargin + text_units(at.column_axis) * s);
   bottom = std::max(bottom, below_title + text_units(at.row_axis) * s);
-  at.height = bottom + kMargin;
+  at.height = bottom + kMapMargin;
 
   const std::string title = heat_map_text(map.title, kMaxTitleUnits);
-  const int64_t title_w = text_units(title) * kTitleScale + 1;
-  int64_t least = std::min(title_w + 2 * kMargin, kAutoMinWidth);
+  const int64_t title_w = text_units(title) * kMapTitleScale + 1;
+  int64_t least = std::min(title_w + 2 * kMapMargin, kAutoMinWidth);
   if (options.cell_size == 0) least = kAutoMinWidth;
-  at.width = std::max(right + kMargin, least);
-  const int64_t shift = (at.width - right - kMargin) / 2;
+  at.width = std::max(right + kMapMargin, least);
+  const int64_t shift = (at.width - right - kMapMargin) / 2;
   at.grid_x += shift;
   at.bar_x += shift;
-  const int64_t room = std::min<int64_t>((at.width - 2 * kMargin) / kTitleScale, kMaxTitleUnits);
+  const int64_t room =
+      std::min<int64_t>((at.width - 2 * kMapMargin) / kMapTitleScale, kMaxTitleUnits);
   at.title = heat_map_text(map.title, static_cast<int>(room));
 }
 
@@ -211,10 +213,10 @@ void draw_labels(const HeatMapLayout& at, Canvas& canvas) {
     if (at.stride > 1) canvas.fill(x + at.cell / 2, at.grid_y - 1 - 2 * s, 1, 2 * s, kFrame);
   }
   const int64_t name_w = text_units(at.column_axis) * s;
-  canvas.text(centred(at.grid_x, at.grid_w, name_w, kMargin, at.width - kMargin), at.column_axis_y,
-              at.column_axis, s, kMuted);
+  canvas.text(centred(at.grid_x, at.grid_w, name_w, kMapMargin, at.width - kMapMargin),
+              at.column_axis_y, at.column_axis, s, kMuted);
   const int64_t name_h = text_units(at.row_axis) * s;
-  const int64_t y = centred(at.grid_y, at.grid_h, name_h, at.column_axis_y, at.height - kMargin);
+  const int64_t y = centred(at.grid_y, at.grid_h, name_h, at.column_axis_y, at.height - kMapMargin);
   canvas.text(at.grid_x - gap - labels_w - gap - kLinePitch * s, y + name_h, at.row_axis, s, kMuted,
               Canvas::Turn::kUpwards);
 }
@@ -234,7 +236,7 @@ void draw_bar(const HeatMapLayout& at, Canvas& canvas) {
     canvas.text(text_x, y - cap / 2, at.ticks[i], s, kInk);
   }
   const int64_t name_h = text_units("attention") * s;
-  const int64_t y = centred(at.bar_y, at.bar_h, name_h, 0, at.height - kMargin);
+  const int64_t y = centred(at.bar_y, at.bar_h, name_h, 0, at.height - kMapMargin);
   canvas.text(text_x + at.tick_text_w + gap, y + name_h, "attention", s, kMuted,
               Canvas::Turn::kUpwards);
   if (!at.not_finite) return;
@@ -279,11 +281,12 @@ Result<std::vector<std::byte>> draw_heat_map(const HeatMap& map, const HeatMapOp
   try {
     VKF_ASSIGN(const HeatMapLayout at, lay_out_heat_map(map, options));
     Canvas canvas(at.width, at.height);
-    const int64_t title_w = text_units(at.title) * kTitleScale + 1;
-    const int64_t title_x = centred(at.grid_x, at.grid_w, title_w, kMargin, at.width - kMargin);
+    const int64_t title_w = text_units(at.title) * kMapTitleScale + 1;
+    const int64_t title_x =
+        centred(at.grid_x, at.grid_w, title_w, kMapMargin, at.width - kMapMargin);
     // Printed twice, one pixel apart: the font has no bold face.
-    canvas.text(title_x, at.title_y, at.title, kTitleScale, kInk);
-    canvas.text(title_x + 1, at.title_y, at.title, kTitleScale, kInk);
+    canvas.text(title_x, at.title_y, at.title, kMapTitleScale, kInk);
+    canvas.text(title_x + 1, at.title_y, at.title, kMapTitleScale, kInk);
     draw_cells(map, at, canvas);
     draw_labels(at, canvas);
     draw_bar(at, canvas);

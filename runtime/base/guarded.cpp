@@ -3,6 +3,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 
 #include "base/message.h"
@@ -33,6 +34,18 @@ Error named_error() {
 }
 
 }  // namespace
+
+Error absent_part(const char* part) noexcept {
+  try {
+    std::string name(part);
+    for (char& letter : name) letter = static_cast<char>(letter - 'A' + 'a');
+    return {ErrorCode::kUnsupported,
+            message({"[", name, "] This build leaves out ", name,
+                     "; build vkformer with VKFORMER_WITH_", part, "=ON."})};
+  } catch (...) {
+    return caught_error();
+  }
+}
 
 Error caught_error(const char* no_memory) noexcept {
   try {

@@ -15,6 +15,27 @@ inline constexpr const char* kNoHostMemory =
 // for any other, such as one of a callback of the application. Call it in a catch block.
 Error caught_error(const char* no_memory = kNoHostMemory) noexcept;
 
+// The error of every call of a part that this build leaves out, such as "TASKS"
+// (cmake/parts.cmake).
+Error absent_part(const char* part) noexcept;
+
+#ifdef VKFORMER_ABSENT_PART
+
+// A file of a part that this build leaves out: its bodies are checked and never compiled to code,
+// so that nothing of the part is linked.
+template <class Body>
+auto guarded(const char*, const Body& body) noexcept -> decltype(body()) {
+  return absent_part(VKFORMER_ABSENT_PART);
+}
+// What `body` gives where its part is in the build, else nothing: for calls without a Result, which
+// no object of an absent part is there for.
+template <class Body>
+auto if_present(const Body& body) -> decltype(body()) {
+  return {};
+}
+
+#else
+
 // What `body`, which returns a Result or a Status, gives; an error where it throws.
 template <class Body>
 auto guarded(const char* no_memory, const Body& body) noexcept -> decltype(body()) {
@@ -24,6 +45,13 @@ auto guarded(const char* no_memory, const Body& body) noexcept -> decltype(body(
     return caught_error(no_memory);
   }
 }
+
+template <class Body>
+auto if_present(const Body& body) -> decltype(body()) {
+  return body();
+}
+
+#endif
 
 template <class Body>
 auto guarded(const Body& body) noexcept -> decltype(body()) {

@@ -13,7 +13,7 @@ namespace {
 using Kind = Node::Kind;
 using Type = Value::Type;
 
-constexpr int kMostDepth = 400;
+constexpr int kMostRenderDepth = 400;
 constexpr size_t kMostOutput = 16u << 20;
 constexpr int64_t kMostRange = 100'000;
 
@@ -61,7 +61,7 @@ class Renderer {
  private:
   struct Depth {
     explicit Depth(Renderer& owner) : renderer(owner) {
-      if (++renderer.depth_ > kMostDepth) fail("macros or expressions nest too deeply.");
+      if (++renderer.depth_ > kMostRenderDepth) fail("macros or expressions nest too deeply.");
     }
     ~Depth() { --renderer.depth_; }
     Renderer& renderer;

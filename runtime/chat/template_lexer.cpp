@@ -9,7 +9,7 @@
 namespace vkformer::chat {
 namespace {
 
-using Kind = Token::Kind;
+using TokenKind = Token::Kind;
 
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -43,7 +43,7 @@ class Lexer {
 
   std::vector<Token> cut() {
     while (at_ < source_.size()) cut_text();
-    add(Kind::kEnd, "");
+    add(TokenKind::kEnd, "");
     return std::move(tokens_);
   }
 
@@ -51,7 +51,7 @@ class Lexer {
   bool starts(std::string_view text) const {
     return std::string_view(source_).substr(at_).starts_with(text);
   }
-  void add(Kind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
+  void add(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
   void advance_to(size_t end) {
     line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
                                          source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
@@ -93,13 +93,13 @@ class Lexer {
         text.resize(line);
       }
     }
-    if (!text.empty()) add(Kind::kText, std::move(text));
+    if (!text.empty()) add(TokenKind::kText, std::move(text));
     advance_to(tag);
     if (!has_tag) return;
     at_ += sign == '\0' ? 2 : 3;
     if (kind == '#') return cut_comment();
     if (kind == '%' && cut_raw()) return;
-    add(kind == '{' ? Kind::kOutputBegin : Kind::kBlockBegin, "");
+    add(kind == '{' ? TokenKind::kOutputBegin : TokenKind::kBlockBegin, "");
     cut_tag(kind == '{');
   }
 
@@ -149,7 +149,7 @@ class Lexer {
       if (source_.compare(end, 6, "endraw") != 0) continue;
       std::string text = source_.substr(at_, tag - at_);
       while (strips && !text.empty() && is_space(text.back())) text.pop_back();
-      if (!text.empty()) add(Kind::kText, std::move(text));
+      if (!text.empty()) add(TokenKind::kText, std::move(text));
       advance_to(end + 6);
       skip_space();
       sign = starts("-") || starts("+") ? source_[at_] : '\0';
@@ -172,7 +172,7 @@ class Lexer {
       const size_t signs = sign == '\0' ? 0 : 1;
       if (open.empty() && source_.compare(at_ + signs, 2, end) == 0 &&
           (sign != '+' || !is_output)) {
-        add(is_output ? Kind::kOutputEnd : Kind::kBlockEnd, "");
+        add(is_output ? TokenKind::kOutputEnd : TokenKind::kBlockEnd, "");
         at_ += signs + 2;
         return end_tag(sign, is_output);
       }
@@ -187,7 +187,7 @@ class Lexer {
     if (is_name_char(c)) {
       size_t end = at_;
       while (end < source_.size() && is_name_char(source_[end])) ++end;
-      add(Kind::kName, source_.substr(at_, end - at_));
+      add(TokenKind::kName, source_.substr(at_, end - at_));
       at_ = end;
       return;
     }
@@ -201,7 +201,7 @@ class Lexer {
         if (open.empty()) fail(std::string("'") + c + "' closes nothing.", line_);
         open.pop_back();
       }
-      add(Kind::kOperator, text);
+      add(TokenKind::kOperator, text);
       at_ += std::string_view(text).size();
       return;
     }
@@ -232,7 +232,7 @@ class Lexer {
     }
     std::string text = source_.substr(at_, end - at_);
     text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
-    add(is_float ? Kind::kFloat : Kind::kInteger, std::move(text));
+    add(is_float ? TokenKind::kFloat : TokenKind::kInteger, std::move(text));
     at_ = end;
   }
 
@@ -262,7 +262,7 @@ class Lexer {
     }
     if (at >= source_.size()) fail("a string has no end.", line);
     advance_to(at + 1);
-    tokens_.push_back({Kind::kString, std::move(text), line});
+    tokens_.push_back({TokenKind::kString, std::move(text), line});
   }
 
   char32_t code_point(size_t at, size_t digits) const {

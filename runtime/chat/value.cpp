@@ -17,7 +17,7 @@ namespace {
 
 using Type = Value::Type;
 
-constexpr int kMostDepth = 100;
+constexpr int kMostValueDepth = 100;
 constexpr size_t kMostWeight = 4u << 20;
 
 void append_hex(uint32_t value, int digits, std::string& out) {
@@ -262,8 +262,8 @@ void Value::hold(const Value& value) {
   data_->weight += value.weight();
   const bool holds = value.is(Type::kNamespace) || (value.data_ && value.data_->holds_namespace);
   data_->holds_namespace = data_->holds_namespace || holds;
-  if (depth > kMostDepth) {
-    fail("a value nests deeper than the limit of " + std::to_string(kMostDepth) + " levels.");
+  if (depth > kMostValueDepth) {
+    fail("a value nests deeper than the limit of " + std::to_string(kMostValueDepth) + " levels.");
   }
   if (data_->weight > kMostWeight) {
     fail("a value holds more than the limit of " + std::to_string(kMostWeight) + " others.");

@@ -11,10 +11,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTitle = "vkformer demoted kernels 1 of 0.1.0";
-constexpr uintmax_t kMostBytes = 65536;
+constexpr const char* kDemotionTitle = "vkformer demoted kernels 1 of 0.1.0";
+constexpr uintmax_t kMostDemotionBytes = 65536;
 
-Error unusable(const std::string& why) {
+Error unusable_demotions(const std::string& why) {
   return invalid_file(
       message({"[demotions] The file ", why,
                "; it is ignored. Make it anew with `vkformer conformance --demote`."}));
@@ -32,7 +32,7 @@ Result<std::vector<KernelId>> read_demoted_kernels(const std::string& path,
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (error) return kernels;
-  if (bytes > kMostBytes) return unusable("is too large");
+  if (bytes > kMostDemotionBytes) return unusable_demotions("is too large");
   std::ifstream file(path, std::ios::binary);
   std::stringstream content;
   content << file.rdbuf();
@@ -40,13 +40,13 @@ Result<std::vector<KernelId>> read_demoted_kernels(const std::string& path,
   const size_t last = text.rfind("sum ");
   if (!file || last == std::string::npos ||
       text.substr(last) != "sum " + text_checksum(text.substr(0, last)) + "\n") {
-    return unusable("is damaged or is none of vkformer's");
+    return unusable_demotions("is damaged or is none of vkformer's");
   }
   std::istringstream lines(text.substr(0, last));
   std::string line;
-  if (!std::getline(lines, line) || line != kTitle || !std::getline(lines, line) ||
+  if (!std::getline(lines, line) || line != kDemotionTitle || !std::getline(lines, line) ||
       line != key_line(key)) {
-    return unusable("was made for another device, driver or build of vkformer");
+    return unusable_demotions("was made for another device, driver or build of vkformer");
   }
   while (std::getline(lines, line)) {
     uint16_t id = 0;
@@ -54,7 +54,8 @@ Result<std::vector<KernelId>> read_demoted_kernels(const std::string& path,
            kernel_info(static_cast<KernelId>(id)).name != line) {
       ++id;
     }
-    if (id == static_cast<uint16_t>(KernelId::kCount)) return unusable("names no kernel of ours");
+    if (id == static_cast<uint16_t>(KernelId::kCount))
+      return unusable_demotions("names no kernel of ours");
     kernels.push_back(static_cast<KernelId>(id));
   }
   return kernels;
@@ -69,7 +70,7 @@ Status write_demoted_kernels(const std::string& path, const PipelineCacheKey& ke
     return not_found(
         message({"[demotions] The file ", path, " could not be removed; remove it by hand."}));
   }
-  std::string text = std::string(kTitle) + "\n" + key_line(key) + "\n";
+  std::string text = std::string(kDemotionTitle) + "\n" + key_line(key) + "\n";
   for (const KernelId id : kernels) text += std::string(kernel_info(id).name) + "\n";
   text += "sum " + text_checksum(text) + "\n";
   if (replace_file(path, {std::as_bytes(std::span(text))})) return {};

@@ -12,15 +12,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTitle = "vkformer tuning 1 of 0.1.0";
-constexpr uintmax_t kMostBytes = 16384;
+constexpr const char* kTuningTitle = "vkformer tuning 1 of 0.1.0";
+constexpr uintmax_t kMostTuningBytes = 16384;
 constexpr size_t kMostChoices = 64;
 
 std::string key_line(const TuningKey& key) {
   return key_line(key.device) + " " + choice_name(key.tier);
 }
 
-Error unusable(const std::string& why) {
+Error unusable_tuning(const std::string& why) {
   return invalid_file(
       message({"[tuning] The file ", why, "; it is ignored. Make it anew with `vkformer tune`."}));
 }
@@ -40,7 +40,7 @@ Status add_choice(const std::string& line, MatmulTuning& tuning) {
   for (std::string word; in >> word;) words.push_back(word);
   const bool half = !words.empty() && words[0] == "f16";
   if (words.size() != 6 || (!half && words[0] != "f32")) {
-    return unusable("has a line \"" + line.substr(0, 60) + "\" that is no choice");
+    return unusable_tuning("has a line \"" + line.substr(0, 60) + "\" that is no choice");
   }
   const auto strategy = strategy_from_name(words[2]);
   const auto most = number(words[1], kAnyRows);
@@ -50,7 +50,7 @@ Status add_choice(const std::string& line, MatmulTuning& tuning) {
   const uint32_t least = list.empty() ? 1 : list.back().max_rows;
   if (!strategy || !most || !rows || !lanes || !slices || *most < least ||
       list.size() >= kMostChoices || (!list.empty() && *most == least)) {
-    return unusable("has a choice \"" + line.substr(0, 60) + "\" that no tuner writes");
+    return unusable_tuning("has a choice \"" + line.substr(0, 60) + "\" that no tuner writes");
   }
   list.push_back({*most, *strategy, static_cast<uint8_t>(*rows), static_cast<uint8_t>(*lanes),
                   static_cast<uint8_t>(*slices)});
@@ -65,7 +65,7 @@ std::string tuning_path(const std::string& directory, const TuningKey& key) {
 }
 
 std::string tuning_text(const TuningKey& key, const MatmulTuning& tuning) {
-  std::string text = std::string(kTitle) + "\n" + key_line(key) + "\n";
+  std::string text = std::string(kTuningTitle) + "\n" + key_line(key) + "\n";
   for (size_t half = 0; half < tuning.size(); ++half) {
     for (const MatmulChoice& c : tuning[half]) {
       text += std::string(half != 0 ? "f16 " : "f32 ") + std::to_string(c.max_rows) + " " +
@@ -80,15 +80,15 @@ Result<MatmulTuning> parse_tuning(const std::string& text, const TuningKey& key)
   const size_t last = text.rfind("sum ");
   if (last == std::string::npos ||
       text.substr(last) != "sum " + text_checksum(text.substr(0, last)) + "\n") {
-    return unusable("is damaged or is none of vkformer's");
+    return unusable_tuning("is damaged or is none of vkformer's");
   }
   std::istringstream lines(text.substr(0, last));
   std::string line;
-  if (!std::getline(lines, line) || line != kTitle) {
-    return unusable("was made by another version of vkformer");
+  if (!std::getline(lines, line) || line != kTuningTitle) {
+    return unusable_tuning("was made by another version of vkformer");
   }
   if (!std::getline(lines, line) || line != key_line(key)) {
-    return unusable("was made for another device, driver, tier or build of vkformer");
+    return unusable_tuning("was made for another device, driver, tier or build of vkformer");
   }
   MatmulTuning tuning;
   while (std::getline(lines, line)) VKF_CHECK(add_choice(line, tuning));
@@ -99,14 +99,14 @@ Result<MatmulTuning> read_tuning(const std::string& path, const TuningKey& key) 
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (error) return MatmulTuning{};
-  if (bytes > kMostBytes) {
-    return unusable("has " + std::to_string(bytes) + " bytes, more than the " +
-                    std::to_string(kMostBytes) + " that a tuning can have");
+  if (bytes > kMostTuningBytes) {
+    return unusable_tuning("has " + std::to_string(bytes) + " bytes, more than the " +
+                           std::to_string(kMostTuningBytes) + " that a tuning can have");
   }
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) return unusable("cannot be read");
+  if (!file) return unusable_tuning("cannot be read");
   return parse_tuning(text.str(), key);
 }
 

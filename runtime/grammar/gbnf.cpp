@@ -10,12 +10,12 @@
 namespace vkformer {
 namespace {
 
-constexpr size_t kMostBytes = 4u << 20;
+constexpr size_t kMostGbnfBytes = 4u << 20;
 constexpr size_t kMostRules = 20000;
-constexpr int kMostNesting = 100;
+constexpr int kMostGbnfNesting = 100;
 // Repetitions of a repetition, such as those of "a"*+?.
 constexpr int kMostStacked = 10;
-constexpr uint32_t kMostRepeats = 10000;
+constexpr uint32_t kMostGbnfRepeats = 10000;
 
 constexpr char32_t kQuote = 0x22;
 constexpr char32_t kOpen = 0x28;
@@ -161,8 +161,8 @@ class GbnfParser {
 
   // Alternatives, up to a closing bracket or the line's end.
   Result<uint32_t> parse_choice(int depth) {
-    if (depth > kMostNesting) {
-      return error("brackets nest deeper than the limit of " + std::to_string(kMostNesting) +
+    if (depth > kMostGbnfNesting) {
+      return error("brackets nest deeper than the limit of " + std::to_string(kMostGbnfNesting) +
                    "; give the inner ones a rule of their own.");
     }
     std::vector<uint32_t> parts;
@@ -233,8 +233,8 @@ class GbnfParser {
     while (peek() >= U'0' && peek() <= U'9') {
       count = count * 10 + static_cast<uint32_t>(peek() - U'0');
       ++at_;
-      if (count > kMostRepeats) {
-        return error("a repetition goes beyond the limit of " + std::to_string(kMostRepeats) +
+      if (count > kMostGbnfRepeats) {
+        return error("a repetition goes beyond the limit of " + std::to_string(kMostGbnfRepeats) +
                      "; use * or + for one without a limit.");
       }
     }
@@ -356,9 +356,9 @@ class GbnfParser {
 }  // namespace
 
 Result<GrammarTree> parse_gbnf(std::string_view text, const std::string& root) {
-  if (text.size() > kMostBytes) {
+  if (text.size() > kMostGbnfBytes) {
     return invalid_argument(
-        message({"[grammar] has ", text.size(), " bytes; the limit is ", kMostBytes, "."}));
+        message({"[grammar] has ", text.size(), " bytes; the limit is ", kMostGbnfBytes, "."}));
   }
   VKF_ASSIGN(const auto chars, decode_utf8(text, "grammar"));
   GrammarTree tree;

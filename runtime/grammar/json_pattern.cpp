@@ -9,18 +9,18 @@
 namespace vkformer {
 namespace {
 
-constexpr uint64_t kNoLimit = UINT64_MAX;
-constexpr int kMostNesting = 50;
-constexpr uint32_t kMostRepeats = 2000;
+constexpr uint64_t kUnlimited = UINT64_MAX;
+constexpr int kMostPatternNesting = 50;
+constexpr uint32_t kMostPatternRepeats = 2000;
 
 using Ranges = std::vector<CharRange>;
 
 uint64_t times(uint64_t a, uint64_t b) {
   if (a == 0 || b == 0) return 0;
-  return a > kNoLimit / b ? kNoLimit : a * b;
+  return a > kUnlimited / b ? kUnlimited : a * b;
 }
 uint64_t plus(uint64_t a, uint64_t b) {
-  return a > kNoLimit - b ? kNoLimit : a + b;
+  return a > kUnlimited - b ? kUnlimited : a + b;
 }
 
 // \s and \S both leave out the spaces that dialects of regular expressions do not agree on.
@@ -76,7 +76,7 @@ class PatternParser {
   }
 
   JsonText anything() {
-    return {tree_.repeat(pieces_.character(), 0, GrammarTree::kNoLimit), 0, kNoLimit};
+    return {tree_.repeat(pieces_.character(), 0, GrammarTree::kNoLimit), 0, kUnlimited};
   }
   JsonText nothing() { return {tree_.sequence({}), 0, 0}; }
   JsonText both(const JsonText& a, const JsonText& b) {
@@ -85,9 +85,9 @@ class PatternParser {
 
   // Alternatives; those of the whole expression match anywhere in a string but for ^ and $.
   Result<JsonText> parse_choice(int depth) {
-    if (depth > kMostNesting) return error("nests too many groups");
+    if (depth > kMostPatternNesting) return error("nests too many groups");
     std::vector<uint32_t> parts;
-    JsonText out = {0, kNoLimit, 0};
+    JsonText out = {0, kUnlimited, 0};
     do {
       const bool from_start = depth == 0 && take(U'^');
       VKF_ASSIGN(JsonText part, parse_sequence(depth));
@@ -197,12 +197,12 @@ class PatternParser {
   Result<uint32_t> parse_count() {
     const size_t begin = at_;
     uint32_t count = 0;
-    for (; peek() >= U'0' && peek() <= U'9' && count <= kMostRepeats; ++at_) {
+    for (; peek() >= U'0' && peek() <= U'9' && count <= kMostPatternRepeats; ++at_) {
       count = count * 10 + static_cast<uint32_t>(peek() - U'0');
     }
     if (at_ == begin) return error("has a '{' without a number of repeats");
-    if (count > kMostRepeats) {
-      return error("repeats more often than the limit of " + std::to_string(kMostRepeats));
+    if (count > kMostPatternRepeats) {
+      return error("repeats more often than the limit of " + std::to_string(kMostPatternRepeats));
     }
     return count;
   }
@@ -228,7 +228,7 @@ class PatternParser {
       return part;
     }
     take(U'?');  // as many or as few as possible: the same strings
-    const uint64_t limit = most == GrammarTree::kNoLimit ? kNoLimit : most;
+    const uint64_t limit = most == GrammarTree::kNoLimit ? kUnlimited : most;
     return JsonText{tree_.repeat(part.node, least, most), times(part.least, least),
                     times(part.most, limit)};
   }

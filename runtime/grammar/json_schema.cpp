@@ -18,10 +18,10 @@
 namespace vkformer {
 namespace {
 
-constexpr size_t kMostBytes = 4u << 20;
+constexpr size_t kMostSchemaBytes = 4u << 20;
 constexpr size_t kMostNameChars = 200;
 constexpr size_t kMostProperties = 1000;
-constexpr int kMostDepth = 100;
+constexpr int kMostSchemaDepth = 100;
 constexpr size_t kMostNodes = 1u << 20;
 // Longer strings and lists are valid, but never written.
 constexpr int64_t kMostCount = 4096;
@@ -57,9 +57,9 @@ class SchemaCompiler {
   uint32_t empty() { return tree_.sequence({}); }
 
   Result<uint32_t> node_of(const SchemaPlace& place, int depth) {
-    if (depth > kMostDepth) {
-      return place.not_supported("schema",
-                                 "nests deeper than " + std::to_string(kMostDepth) + " levels.");
+    if (depth > kMostSchemaDepth) {
+      return place.not_supported(
+          "schema", "nests deeper than " + std::to_string(kMostSchemaDepth) + " levels.");
     }
     if (tree_.nodes.size() + tree_.rules.size() > kMostNodes) {
       return place.not_supported("schema", "makes the grammar larger than the limit of " +
@@ -455,9 +455,9 @@ class SchemaCompiler {
 }  // namespace
 
 Result<GrammarTree> parse_json_schema(std::string_view schema) {
-  if (schema.size() > kMostBytes) {
+  if (schema.size() > kMostSchemaBytes) {
     return invalid_argument(
-        message({"[schema] has ", schema.size(), " bytes; the limit is ", kMostBytes, "."}));
+        message({"[schema] has ", schema.size(), " bytes; the limit is ", kMostSchemaBytes, "."}));
   }
   VKF_ASSIGN(const JsonTree document, parse_json_tree(schema, "JSON schema"));
   GrammarTree tree;

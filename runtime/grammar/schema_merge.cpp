@@ -9,7 +9,7 @@
 namespace vkformer {
 namespace {
 
-constexpr int kMostDepth = 32;
+constexpr int kMostMergeDepth = 32;
 constexpr size_t kMostAlternatives = 500;
 constexpr size_t kMostCompared = 200;
 constexpr size_t kMostWork = 2'000'000;  // parts of schemas that are copied or compared
@@ -155,9 +155,9 @@ Result<JsonTree> SchemaMerger::all_of(const SchemaPlace& place, JsonTree a, Json
   for (const JsonTree* at = a.find("allOf"); at != nullptr && !at->items.empty(); ++levels) {
     at = at->items.front().find("allOf");
   }
-  if (levels > kMostDepth) {
-    return place.not_supported(
-        "allOf", "combines more than " + std::to_string(kMostDepth) + " schemas of one place.");
+  if (levels > kMostMergeDepth) {
+    return place.not_supported("allOf", "combines more than " + std::to_string(kMostMergeDepth) +
+                                            " schemas of one place.");
   }
   JsonTree list = JsonTree::of_array();
   list.items.push_back(std::move(a));
@@ -340,11 +340,11 @@ Result<std::vector<JsonTree>> SchemaMerger::expand_here(const SchemaPlace& place
         message({"[", place.pointer, "] of the JSON schema is ", schema.type_name(),
                  "; a schema is an object, true or false."}));
   }
-  if (levels_ > kMostDepth) {
+  if (levels_ > kMostMergeDepth) {
     return place.not_supported("$ref",
                                "refers to itself beside other keywords, or schemas combine "
                                "deeper than " +
-                                   std::to_string(kMostDepth) + " levels.");
+                                   std::to_string(kMostMergeDepth) + " levels.");
   }
   VKF_ASSIGN(Trees out, plain_keywords(place));
   for (const auto& [key, value] : schema.members) {

@@ -33,9 +33,15 @@ struct TensorDesc {
       0;  // size in memory where packing makes it differ from shape x dtype; 0 = it does not
 };
 
+struct LowerContext;
+struct Node;
+// What turns a node into dispatches (ops/op.h); opaque here.
+using LowerFunction = Status (*)(LowerContext& context, const Node& node);
+
 // One operator application. `inputs` may hold kNoTensor for an absent optional input.
 struct Node {
-  uint16_t op = 0;           // ops/op_list.def
+  uint16_t op = 0;  // ops/op_list.def
+  LowerFunction lower = nullptr;
   const char* op_name = "";  // for dumps and messages
   std::string label;         // where in the model: "encoder.0.self_attn"
   std::vector<TensorId> inputs;

@@ -10,9 +10,9 @@
 namespace vkformer {
 namespace {
 
-constexpr BertDefaults kDefaults{
+constexpr BertDefaults kAlbertDefaults{
     .vocab = 30000, .width = 4096, .heads = 64, .ffn = 16384, .activation = "gelu_new"};
-constexpr int64_t kEmbeddingWidth = 128;
+constexpr int64_t kAlbertEmbeddingWidth = 128;
 
 BertNames albert_names(int64_t groups, int64_t inner) {
   BertNames names{.prefix = "albert.", .projection = "encoder.embedding_hidden_mapping_in"};
@@ -66,10 +66,10 @@ Status share_layers(const JsonConfig& config, BertConfig& bert) {
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_albert(const ModelFiles& files) {
-  VKF_ASSIGN(BertConfig bert, read_bert_config(files, kDefaults, "AlbertModel"));
+  VKF_ASSIGN(BertConfig bert, read_bert_config(files, kAlbertDefaults, "AlbertModel"));
   VKF_CHECK(share_layers(files.config, bert));
   VKF_ASSIGN(bert.embedding_width,
-             get_size_or(files.config, "embedding_size", kEmbeddingWidth, kMostWidth));
+             get_size_or(files.config, "embedding_size", kAlbertEmbeddingWidth, kMostWidth));
   bert.block.embedding.projection = "embedding.projection";
   switch (bert.facts.head) {
     case HeadKind::kMasked:

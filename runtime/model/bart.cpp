@@ -11,7 +11,7 @@ namespace vkformer {
 namespace {
 
 // Rows of the position tables before position 0: fairseq counted on from a padding index of 1.
-constexpr int64_t kPositionOffset = 2;
+constexpr int64_t kBartPositionOffset = 2;
 
 // Switches of older configurations that the two families have set in stone: an mBART has true
 // where a BART has false.
@@ -42,7 +42,7 @@ void Bart::add_stack_rows(WeightTable& table, const StackConfig& stack, int64_t 
   add_bart_layers(table, stack, from + ".layers");
   table.rows.push_back(norm_row(stack.rows + ".embed_norm", from + ".layernorm_embedding", d));
   table.rows.push_back(table_row(stack.rows + ".positions", {from + ".embed_positions.weight"},
-                                 {positions + kPositionOffset}, d));
+                                 {positions + kBartPositionOffset}, d));
   if (stack.final_norm == StackConfig::FinalNorm::kYes) {
     table.rows.push_back(norm_row(stack.rows + ".norm", from + ".layer_norm", d));
   }
@@ -99,7 +99,7 @@ Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const std::st
   block.source.norm = "encoder.embed_norm";
   block.target.positions = "decoder.positions";
   block.target.norm = "decoder.embed_norm";
-  block.source.position_offset = block.target.position_offset = kPositionOffset;
+  block.source.position_offset = block.target.position_offset = kBartPositionOffset;
   const TokenDefaults defaults = pre_norm ? TokenDefaults{.pad = 1, .eos = 2}
                                           : TokenDefaults{.pad = 1, .eos = 2, .decoder_start = 2};
   VKF_ASSIGN(GenerationFacts tokens, read_seq2seq_generation(files, defaults));

@@ -10,7 +10,7 @@ namespace {
 
 // Slopes reach any distance, and the configuration states no limit (seq_length is how long the
 // texts of its training were), so this one is ours.
-constexpr int64_t kMostTokens = int64_t{1} << 17;
+constexpr int64_t kMostBloomTokens = int64_t{1} << 17;
 
 class Bloom : public NamedDecoder {
  public:
@@ -40,7 +40,7 @@ void Bloom::add_rows(const std::string& prefix, WeightTable& table) const {
   table.rows.push_back(norm_row(s.rows + ".norm", prefix + "ln_f", d));
 }
 
-Status read_stack(const JsonConfig& config, StackConfig& stack) {
+Status read_bloom_stack(const JsonConfig& config, StackConfig& stack) {
   stack.rows = "decoder";
   stack.order = StackConfig::Order::kPre;
   stack.final_norm = StackConfig::FinalNorm::kYes;
@@ -66,10 +66,10 @@ Result<std::unique_ptr<ModelFamily>> load_bloom(const ModelFiles& files) {
   ModelFacts facts{.family = "bloom", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "BloomForCausalLM", facts, block));
-  VKF_CHECK(read_stack(config, block.stack));
+  VKF_CHECK(read_bloom_stack(config, block.stack));
   block.embedding.norm = "embed.norm";
   VKF_ASSIGN(int64_t vocabulary, get_size_or(config, "vocab_size", 250880, kMostVocabulary));
-  set_decoder_facts(block, vocabulary, kMostTokens, facts);
+  set_decoder_facts(block, vocabulary, kMostBloomTokens, facts);
   DecoderNames names{
       .prefix = "transformer.", .words = "word_embeddings.weight", .head = "lm_head.weight"};
   VKF_ASSIGN(bool tied, config.get_bool_or("tie_word_embeddings", true));

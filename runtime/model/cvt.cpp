@@ -19,10 +19,10 @@
 namespace vkformer {
 namespace {
 
-constexpr size_t kMostStages = 16;
-constexpr int64_t kMostKernel = 1024;  // pixels a side
+constexpr size_t kMostCvtStages = 16;
+constexpr int64_t kMostCvtKernel = 1024;  // pixels a side
 // No configuration sets this family's epsilons: layer_norm_eps is not read.
-constexpr float kEpsilon = 1e-5f;
+constexpr float kCvtEpsilon = 1e-5f;
 
 struct CvtStage {
   PatchConv patches;     // from the picture or the stage before
@@ -55,7 +55,7 @@ class Cvt : public ModelFamily {
  public:
   Cvt(ModelFacts facts, std::vector<CvtStage> stages)
       : facts_(std::move(facts)), stages_(std::move(stages)) {
-    layers_.epsilon = kEpsilon;
+    layers_.epsilon = kCvtEpsilon;
     layers_.activation = ActivationKind::kGelu;
   }
 
@@ -82,7 +82,7 @@ class Cvt : public ModelFamily {
   std::vector<std::vector<float>> class_tokens_;  // (D) by stage; empty: none
 };
 
-std::string prefix_of(const Checkpoint& checkpoint) {
+std::string cvt_prefix(const Checkpoint& checkpoint) {
   return name_prefix(checkpoint, "cvt.",
                      "encoder.stages.0.embedding.convolution_embeddings.projection.weight");
 }
@@ -111,7 +111,7 @@ Result<WeightRow> conv_row(const Checkpoint& checkpoint, std::string to, const s
 }
 
 Status Cvt::prepare(const Checkpoint& checkpoint) {
-  const std::string prefix = prefix_of(checkpoint);
+  const std::string prefix = cvt_prefix(checkpoint);
   class_tokens_.assign(stages_.size(), {});
   for (size_t s = 0; s < stages_.size(); ++s) {
     if (stages_[s].class_tokens == 0) continue;
@@ -123,7 +123,7 @@ Status Cvt::prepare(const Checkpoint& checkpoint) {
 
 Status Cvt::add_stage_rows(WeightTable& table, const Checkpoint& checkpoint, size_t index) const {
   const CvtStage& stage = stages_[index];
-  const std::string from = stage_source(prefix_of(checkpoint), index);
+  const std::string from = stage_source(cvt_prefix(checkpoint), index);
   const std::string embedding = from + "embedding.convolution_embeddings.";
   const int64_t d = stage.width;
   const ConvWindow& window = stage.patches.window;
@@ -394,14 +394,14 @@ ConvWindow square_window(int64_t kernel, int64_t stride, int64_t pad) {
 
 Status read_windows(const JsonConfig& config, const StageLists& lists,
                     std::vector<CvtStage>& stages) {
-  VKF_ASSIGN(auto patch, lists.sizes("patch_sizes", {7, 3, 3}, 1, kMostKernel));
-  VKF_ASSIGN(auto stride, lists.sizes("patch_stride", {4, 2, 2}, 1, kMostKernel));
-  VKF_ASSIGN(auto padding, lists.sizes("patch_padding", {2, 1, 1}, 0, kMostKernel));
-  VKF_ASSIGN(auto kernel, lists.sizes("kernel_qkv", {3, 3, 3}, 1, kMostKernel));
-  VKF_ASSIGN(auto stride_q, lists.sizes("stride_q", {1, 1, 1}, 1, kMostKernel));
-  VKF_ASSIGN(auto padding_q, lists.sizes("padding_q", {1, 1, 1}, 0, kMostKernel));
-  VKF_ASSIGN(auto stride_kv, lists.sizes("stride_kv", {2, 2, 2}, 1, kMostKernel));
-  VKF_ASSIGN(auto padding_kv, lists.sizes("padding_kv", {1, 1, 1}, 0, kMostKernel));
+  VKF_ASSIGN(auto patch, lists.sizes("patch_sizes", {7, 3, 3}, 1, kMostCvtKernel));
+  VKF_ASSIGN(auto stride, lists.sizes("patch_stride", {4, 2, 2}, 1, kMostCvtKernel));
+  VKF_ASSIGN(auto padding, lists.sizes("patch_padding", {2, 1, 1}, 0, kMostCvtKernel));
+  VKF_ASSIGN(auto kernel, lists.sizes("kernel_qkv", {3, 3, 3}, 1, kMostCvtKernel));
+  VKF_ASSIGN(auto stride_q, lists.sizes("stride_q", {1, 1, 1}, 1, kMostCvtKernel));
+  VKF_ASSIGN(auto padding_q, lists.sizes("padding_q", {1, 1, 1}, 0, kMostCvtKernel));
+  VKF_ASSIGN(auto stride_kv, lists.sizes("stride_kv", {2, 2, 2}, 1, kMostCvtKernel));
+  VKF_ASSIGN(auto padding_kv, lists.sizes("padding_kv", {1, 1, 1}, 0, kMostCvtKernel));
   for (size_t s = 0; s < stages.size(); ++s) {
     // A query for every token, because their outputs are added to the tokens.
     if (stride_q[s] != 1 || 2 * padding_q[s] + 1 != kernel[s]) {
@@ -412,7 +412,7 @@ Status read_windows(const JsonConfig& config, const StageLists& lists,
     }
     stages[s].patches.rows = "stage." + std::to_string(s) + ".patches";
     stages[s].patches.norm = stages[s].patches.rows + ".norm";
-    stages[s].patches.epsilon = kEpsilon;
+    stages[s].patches.epsilon = kCvtEpsilon;
     stages[s].patches.window = square_window(patch[s], stride[s], padding[s]);
     stages[s].query = square_window(kernel[s], 1, padding_q[s]);
     stages[s].key_value = square_window(kernel[s], stride_kv[s], padding_kv[s]);
@@ -457,9 +457,9 @@ Status read_sizes(const JsonConfig& config, const StageLists& lists,
 
 Result<std::vector<CvtStage>> read_stages(const JsonConfig& config) {
   VKF_ASSIGN(std::vector<int64_t> depth, config.get_int_list_or("depth", {1, 2, 10}));
-  if (depth.empty() || depth.size() > kMostStages) {
+  if (depth.empty() || depth.size() > kMostCvtStages) {
     return invalid_file(message({"[depth] in ", config.where(), " lists ", depth.size(),
-                                 " stages, but there must be 1 to ", kMostStages}));
+                                 " stages, but there must be 1 to ", kMostCvtStages}));
   }
   const StageLists lists(config, depth.size());
   std::vector<CvtStage> stages(depth.size());

@@ -5,15 +5,15 @@
 namespace vkformer {
 namespace {
 
-constexpr BertDefaults kDefaults{.layers = 6,
-                                 .types = 0,
-                                 .width_key = "dim",
-                                 .layers_key = "n_layers",
-                                 .heads_key = "n_heads",
-                                 .ffn_key = "hidden_dim",
-                                 .activation_key = "activation"};
+constexpr BertDefaults kDistilBertDefaults{.layers = 6,
+                                           .types = 0,
+                                           .width_key = "dim",
+                                           .layers_key = "n_layers",
+                                           .heads_key = "n_heads",
+                                           .ffn_key = "hidden_dim",
+                                           .activation_key = "activation"};
 // No key sets it.
-constexpr float kEpsilon = 1e-12f;
+constexpr float kDistilBertEpsilon = 1e-12f;
 
 BertNames distilbert_names(int64_t layers) {
   BertNames names{.prefix = "distilbert.", .types = ""};
@@ -37,8 +37,8 @@ BertNames distilbert_names(int64_t layers) {
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_distilbert(const ModelFiles& files) {
-  VKF_ASSIGN(BertConfig bert, read_bert_config(files, kDefaults, "DistilBertModel"));
-  bert.block.stack.epsilon = kEpsilon;
+  VKF_ASSIGN(BertConfig bert, read_bert_config(files, kDistilBertDefaults, "DistilBertModel"));
+  bert.block.stack.epsilon = kDistilBertEpsilon;
   bert.names = distilbert_names(bert.block.stack.layers);
   switch (bert.facts.head) {
     case HeadKind::kMasked:

@@ -8,8 +8,8 @@
 namespace vkformer {
 namespace {
 
-constexpr BertDefaults kDefaults{.width = 256, .heads = 4, .ffn = 1024};
-constexpr int64_t kEmbeddingWidth = 128;
+constexpr BertDefaults kElectraDefaults{.width = 256, .heads = 4, .ffn = 1024};
+constexpr int64_t kElectraEmbeddingWidth = 128;
 
 BertNames electra_names(int64_t layers) {
   BertNames names{.prefix = "electra."};
@@ -52,10 +52,10 @@ void add_electra_head(BertConfig& bert) {
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_electra(const ModelFiles& files) {
-  VKF_ASSIGN(BertConfig bert, read_bert_config(files, kDefaults, "ElectraModel"));
+  VKF_ASSIGN(BertConfig bert, read_bert_config(files, kElectraDefaults, "ElectraModel"));
   bert.names = electra_names(bert.block.stack.layers);
   VKF_ASSIGN(bert.embedding_width,
-             get_size_or(files.config, "embedding_size", kEmbeddingWidth, kMostWidth));
+             get_size_or(files.config, "embedding_size", kElectraEmbeddingWidth, kMostWidth));
   if (bert.embedding_width != bert.facts.width) {
     bert.names.projection = "embeddings_project";
     bert.block.embedding.projection = "embedding.projection";

@@ -21,7 +21,7 @@
 namespace vkformer {
 namespace {
 
-using Kind = GatoSlot::Kind;
+using SlotKind = GatoSlot::Kind;
 
 struct GatoConfig {
   GatoTokens tokens;
@@ -147,12 +147,12 @@ std::vector<float> Gato::addend(const std::vector<GatoSlot>& slots, const GatoSi
   for (size_t n = 0; n < slots.size(); ++n) {
     const GatoSlot& slot = slots[n];
     const std::span<float> to(values.data() + n * d, d);
-    if (slot.kind == Kind::kPatch) {
+    if (slot.kind == SlotKind::kPatch) {
       add_row_of(tables_.rows, middle(slot.index / sizes.columns, sizes.rows), to);
       add_row_of(tables_.columns, middle(slot.index % sizes.columns, sizes.columns), to);
     }
     if (slot.seen >= 0) add_row_of(tables_.seen, slot.seen, to);
-    if (slot.kind == Kind::kAction) add_row_of(tables_.action, 0, to);
+    if (slot.kind == SlotKind::kAction) add_row_of(tables_.action, 0, to);
     add_row_of(tables_.positions, static_cast<int64_t>(n), to);
   }
   return values;
@@ -179,7 +179,7 @@ Result<TensorId> Gato::embed_patches(const Pass& pass, const std::vector<GatoSlo
   for (int64_t row = 0; row < s.batch; ++row) {
     for (const GatoSlot& slot : slots) {
       const int64_t patch = (row * s.steps + slot.step) * s.patches() + slot.index;
-      order.push_back(slot.kind == Kind::kPatch ? u32(patch) : ~0u);
+      order.push_back(slot.kind == SlotKind::kPatch ? u32(patch) : ~0u);
     }
   }
   const TensorId indices =
@@ -198,7 +198,8 @@ Result<TensorId> Gato::embed(const Pass& pass) const {
   std::vector<uint32_t> order;
   uint32_t next = 0;
   for (int64_t row = 0; row < s.batch; ++row) {
-    for (const GatoSlot& slot : slots) order.push_back(slot.kind == Kind::kPatch ? ~0u : next++);
+    for (const GatoSlot& slot : slots)
+      order.push_back(slot.kind == SlotKind::kPatch ? ~0u : next++);
   }
   const TensorId indices =
       pass.b.host_tensor("words.order", DType::kU32, {s.batch, s.tokens()}, std::move(order));
@@ -366,7 +367,7 @@ Status read_tokens(const JsonConfig& config, GatoTokens& t) {
   return {};
 }
 
-Status read_stack(const JsonConfig& config, StackConfig& s) {
+Status read_gato_stack(const JsonConfig& config, StackConfig& s) {
   s.rows = "layers";
   s.order = StackConfig::Order::kPre;
   s.final_norm = StackConfig::FinalNorm::kYes;
@@ -391,7 +392,7 @@ Result<std::unique_ptr<ModelFamily>> load_gato(const ModelFiles& files) {
   const JsonConfig& config = files.config;
   GatoConfig gato;
   VKF_CHECK(read_tokens(config, gato.tokens));
-  VKF_CHECK(read_stack(config, gato.stack));
+  VKF_CHECK(read_gato_stack(config, gato.stack));
   VKF_ASSIGN(gato.intervals, get_size_or(config, "patch_position_intervals", 128, kMostPositions));
   ModelFacts facts{.family = "gato",
                    .kind = ModelKind::kEncoder,

@@ -7,11 +7,11 @@
 namespace vkformer {
 namespace {
 
-using Kind = GatoSlot::Kind;
+using SlotKind = GatoSlot::Kind;
 
 constexpr int64_t kMostRows = 4096;
 
-constexpr const char* kText = "text_ids";
+constexpr const char* kTextIds = "text_ids";
 constexpr const char* kPixels = "pixel_values";
 constexpr const char* kContinuous = "continuous_observations";
 constexpr const char* kDiscrete = "discrete_observations";
@@ -43,7 +43,7 @@ class GatoReader {
 
   Status read() {
     VKF_CHECK(read_sizes());
-    VKF_CHECK(read_ids(kText, text_));
+    VKF_CHECK(read_ids(kTextIds, text_));
     VKF_CHECK(read_ids(kDiscrete, discrete_));
     VKF_CHECK(read_bins(kContinuous, continuous_));
     return read_bins(kActions, actions_);
@@ -100,9 +100,9 @@ Status GatoReader::read_step_width(const std::string& name, int64_t& width) {
 }
 
 Status GatoReader::read_sizes() {
-  VKF_ASSIGN(const Tensor* text, find_input(inputs_, kText, 2));
+  VKF_ASSIGN(const Tensor* text, find_input(inputs_, kTextIds, 2));
   if (text != nullptr) {
-    VKF_CHECK(agree(kText, "rows", text->shape[0], batch_));
+    VKF_CHECK(agree(kTextIds, "rows", text->shape[0], batch_));
     sizes_.text = text->shape[1];
   }
   VKF_CHECK(read_pixel_sizes());
@@ -162,17 +162,17 @@ int64_t GatoReader::id_of(const GatoSlot& slot, int64_t row) const {
     return ids[static_cast<size_t>((row * steps + slot.step) * width + slot.index)];
   };
   switch (slot.kind) {
-    case Kind::kText:
+    case SlotKind::kText:
       return at(text_, 1, s.text);
-    case Kind::kContinuous:
+    case SlotKind::kContinuous:
       return at(continuous_, s.steps, s.continuous);
-    case Kind::kDiscrete:
+    case SlotKind::kDiscrete:
       return at(discrete_, s.steps, s.discrete);
-    case Kind::kAction:
+    case SlotKind::kAction:
       return at(actions_, s.acted_steps, s.actions);
-    case Kind::kSeparator:
+    case SlotKind::kSeparator:
       return tokens_.separator();
-    case Kind::kPatch:
+    case SlotKind::kPatch:
       break;
   }
   return -1;
@@ -215,21 +215,22 @@ GatoSizes GatoSizes::from_words(const std::vector<int64_t>& w, int64_t batch) {
 
 std::vector<GatoSlot> gato_slots(const GatoSizes& s) {
   std::vector<GatoSlot> slots;
-  for (int64_t i = 0; i < s.text; ++i) slots.push_back({Kind::kText, 0, i, -1});
+  for (int64_t i = 0; i < s.text; ++i) slots.push_back({SlotKind::kText, 0, i, -1});
   for (int64_t t = 0; t < s.steps; ++t) {
     int64_t seen = 0;
-    for (int64_t i = 0; i < s.patches(); ++i) slots.push_back({Kind::kPatch, t, i, seen++});
-    for (int64_t i = 0; i < s.continuous; ++i) slots.push_back({Kind::kContinuous, t, i, seen++});
-    for (int64_t i = 0; i < s.discrete; ++i) slots.push_back({Kind::kDiscrete, t, i, seen++});
-    slots.push_back({Kind::kSeparator, t, 0, -1});
+    for (int64_t i = 0; i < s.patches(); ++i) slots.push_back({SlotKind::kPatch, t, i, seen++});
+    for (int64_t i = 0; i < s.continuous; ++i)
+      slots.push_back({SlotKind::kContinuous, t, i, seen++});
+    for (int64_t i = 0; i < s.discrete; ++i) slots.push_back({SlotKind::kDiscrete, t, i, seen++});
+    slots.push_back({SlotKind::kSeparator, t, 0, -1});
     if (t >= s.acted_steps) continue;
-    for (int64_t i = 0; i < s.actions; ++i) slots.push_back({Kind::kAction, t, i, -1});
+    for (int64_t i = 0; i < s.actions; ++i) slots.push_back({SlotKind::kAction, t, i, -1});
   }
   return slots;
 }
 
 std::vector<std::string> gato_input_names() {
-  return {kText, kPixels, kContinuous, kDiscrete, kActions};
+  return {kTextIds, kPixels, kContinuous, kDiscrete, kActions};
 }
 
 Result<GatoSizes> read_gato_inputs(const GatoTokens& tokens, int64_t most, const TensorMap& inputs,

@@ -63,7 +63,7 @@ Status read_kinds(const JsonConfig& config, StackConfig& stack) {
   return {};
 }
 
-Status read_stack(const JsonConfig& config, StackConfig& stack) {
+Status read_gpt_neo_stack(const JsonConfig& config, StackConfig& stack) {
   stack.rows = "decoder";
   stack.order = StackConfig::Order::kPre;
   stack.final_norm = StackConfig::FinalNorm::kYes;
@@ -88,7 +88,7 @@ Result<std::unique_ptr<ModelFamily>> load_gpt_neo(const ModelFiles& files) {
   ModelFacts facts{.family = "gpt_neo", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "GPTNeoForCausalLM", facts, block));
-  VKF_CHECK(read_stack(config, block.stack));
+  VKF_CHECK(read_gpt_neo_stack(config, block.stack));
   block.embedding.positions = "positions";
   VKF_ASSIGN(int64_t vocabulary, get_size_or(config, "vocab_size", 50257, kMostVocabulary));
   VKF_ASSIGN(int64_t positions,

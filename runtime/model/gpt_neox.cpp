@@ -52,7 +52,7 @@ void GptNeox::add_rows(const std::string& prefix, WeightTable& table) const {
   }
 }
 
-Status read_stack(const JsonConfig& config, StackConfig& stack) {
+Status read_gpt_neox_stack(const JsonConfig& config, StackConfig& stack) {
   stack.rows = "decoder";
   stack.final_norm = StackConfig::FinalNorm::kYes;
   stack.causal = StackConfig::Causal::kYes;
@@ -91,7 +91,7 @@ Result<std::unique_ptr<ModelFamily>> load_gpt_neox(const ModelFiles& files) {
   ModelFacts facts{.family = "gpt_neox", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "GPTNeoXForCausalLM", facts, block));
-  VKF_CHECK(read_stack(config, block.stack));
+  VKF_CHECK(read_gpt_neox_stack(config, block.stack));
   VKF_ASSIGN(int64_t positions, read_positions(config, block.stack));
   VKF_ASSIGN(int64_t vocabulary, get_size_or(config, "vocab_size", 50432, kMostVocabulary));
   set_decoder_facts(block, vocabulary, positions, facts);

@@ -16,7 +16,7 @@ namespace vkformer {
 namespace {
 
 // Which linear layers have biases.
-struct Biases {
+struct LlamaBiases {
   bool qkv = false;
   bool out = false;
   bool ffn = false;
@@ -45,7 +45,7 @@ WeightRow biased_row(bool bias, std::string name, const std::vector<std::string>
 class Llama : public NamedDecoder {
  public:
   Llama(ModelFacts facts, GenerationFacts generation, DecoderConfig block, DecoderNames names,
-        Biases biases, float gain_offset)
+        LlamaBiases biases, float gain_offset)
       : NamedDecoder(std::move(facts), std::move(generation), std::move(block), std::move(names)),
         biases_(biases),
         gain_offset_(gain_offset) {}
@@ -62,7 +62,7 @@ class Llama : public NamedDecoder {
     return row;
   }
 
-  Biases biases_;
+  LlamaBiases biases_;
   float gain_offset_ = 0.0f;  // files of Gemma hold gains less 1
 };
 
@@ -247,7 +247,7 @@ Status read_gemma2(const JsonConfig& config, DecoderConfig& block) {
 using ReadRest = Status (*)(const JsonConfig& config, DecoderConfig& block);
 
 Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const LlamaDefaults& defaults,
-                                          const Biases& biases, ReadRest read_rest) {
+                                          const LlamaBiases& biases, ReadRest read_rest) {
   const JsonConfig& config = files.config;
   ModelFacts facts{.family = defaults.family, .sentence = files.sentence};
   DecoderConfig block;
@@ -274,7 +274,7 @@ Result<std::unique_ptr<ModelFamily>> load_gemma_kind(const ModelFiles& files,
   defaults.activation = "gelu_pytorch_tanh";
   defaults.head_width = 256;
   defaults.gemma = LlamaDefaults::Gemma::kYes;
-  Biases biases;
+  LlamaBiases biases;
   VKF_ASSIGN(biases.qkv, files.config.get_bool_or("attention_bias", false));
   biases.out = biases.qkv;
   return load(files, defaults, biases, read_rest);
@@ -283,7 +283,7 @@ Result<std::unique_ptr<ModelFamily>> load_gemma_kind(const ModelFiles& files,
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_llama(const ModelFiles& files) {
-  Biases biases;
+  LlamaBiases biases;
   VKF_ASSIGN(biases.qkv, files.config.get_bool_or("attention_bias", false));
   biases.out = biases.qkv;
   VKF_ASSIGN(biases.ffn, files.config.get_bool_or("mlp_bias", false));

@@ -44,7 +44,7 @@ Result<WeightTable> Marian::weight_table(const Checkpoint& checkpoint) const {
   return table;
 }
 
-Status refuse_variants(const JsonConfig& config) {
+Status refuse_marian_variants(const JsonConfig& config) {
   for (const char* key : {"normalize_before", "normalize_embedding", "add_final_layer_norm"}) {
     VKF_ASSIGN(bool set, config.get_bool_or(key, false));
     if (set) {
@@ -59,7 +59,7 @@ Status refuse_variants(const JsonConfig& config) {
 
 Result<std::unique_ptr<ModelFamily>> load_marian(const ModelFiles& files) {
   const JsonConfig& config = files.config;
-  VKF_CHECK(refuse_variants(config));
+  VKF_CHECK(refuse_marian_variants(config));
   ModelFacts facts{.family = "marian", .head = HeadKind::kLanguage};
   EncoderDecoderConfig block{.head = "head"};
   VKF_ASSIGN(facts.architecture, get_architecture(config, "MarianMTModel"));

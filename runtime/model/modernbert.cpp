@@ -14,7 +14,7 @@ namespace {
 enum LayerKind : uint8_t { kFull = 0, kSliding = 1 };
 
 // Which modules have biases.
-struct Biases {
+struct ModernBertBiases {
   bool attention = false;
   bool feed_forward = false;
   bool norm = false;
@@ -24,7 +24,7 @@ struct Biases {
 
 class ModernBert : public EncoderFamily {
  public:
-  ModernBert(ModelFacts facts, EncoderConfig block, Biases biases)
+  ModernBert(ModelFacts facts, EncoderConfig block, ModernBertBiases biases)
       : EncoderFamily(std::move(facts), std::move(block)), biases_(biases) {}
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
@@ -36,7 +36,7 @@ class ModernBert : public EncoderFamily {
   WeightRow linear(std::string name, const std::string& module, Shape shape, bool bias) const;
   WeightRow norm(std::string name, const std::string& module) const;
 
-  Biases biases_;
+  ModernBertBiases biases_;
   std::string prefix_;  // of this file
 };
 
@@ -159,7 +159,7 @@ Status read_rotaries(const JsonConfig& config, int64_t positions, StackConfig& s
   return {};
 }
 
-Status read_stack(const JsonConfig& config, StackConfig& stack) {
+Status read_modernbert_stack(const JsonConfig& config, StackConfig& stack) {
   stack.rows = "encoder";
   stack.order = StackConfig::Order::kPre;
   stack.first_norm = StackConfig::FirstNorm::kNo;
@@ -179,8 +179,8 @@ Status read_stack(const JsonConfig& config, StackConfig& stack) {
   return read_layer_kinds(config, stack);
 }
 
-Result<Biases> read_biases(const JsonConfig& config) {
-  Biases biases;
+Result<ModernBertBiases> read_biases(const JsonConfig& config) {
+  ModernBertBiases biases;
   VKF_ASSIGN(biases.attention, config.get_bool_or("attention_bias", false));
   VKF_ASSIGN(biases.feed_forward, config.get_bool_or("mlp_bias", false));
   VKF_ASSIGN(biases.norm, config.get_bool_or("norm_bias", false));
@@ -244,12 +244,12 @@ Result<std::unique_ptr<ModelFamily>> load_modernbert(const ModelFiles& files) {
   const JsonConfig& config = files.config;
   EncoderConfig block;
   ModelFacts facts;
-  VKF_CHECK(read_stack(config, block.stack));
+  VKF_CHECK(read_modernbert_stack(config, block.stack));
   VKF_CHECK(read_facts(files, block.stack, facts));
   VKF_CHECK(read_rotaries(config, facts.max_source, block.stack));
   block.embedding = {.words = "words", .norm = "embedding.norm"};
   VKF_CHECK(add_modernbert_heads(config, facts.head, block));
-  VKF_ASSIGN(Biases biases, read_biases(config));
+  VKF_ASSIGN(ModernBertBiases biases, read_biases(config));
   return std::unique_ptr<ModelFamily>(
       std::make_unique<ModernBert>(std::move(facts), std::move(block), biases));
 }

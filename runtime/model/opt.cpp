@@ -10,7 +10,7 @@ namespace vkformer {
 namespace {
 
 // Rows of the table of positions before position 0, as fairseq reserved them.
-constexpr int64_t kPositionOffset = 2;
+constexpr int64_t kOptPositionOffset = 2;
 
 enum class Bias : uint8_t { kNo, kYes };  // of the projections
 
@@ -33,7 +33,7 @@ void Opt::add_rows(const std::string& prefix, WeightTable& table) const {
   const auto linear = bias_ == Bias::kYes ? linear_row : plain_linear_row;
   const std::string base = prefix + "decoder.";
   table.rows.push_back(table_row("positions", {base + "embed_positions.weight"},
-                                 {facts().max_source + kPositionOffset}, d));
+                                 {facts().max_source + kOptPositionOffset}, d));
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string to = s.layer_rows(i);
     const std::string from = base + "layers." + std::to_string(i) + ".";
@@ -59,14 +59,14 @@ void Opt::add_rows(const std::string& prefix, WeightTable& table) const {
 }
 
 // What changes the mathematics and is not done here.
-Status refuse_variants(const JsonConfig& config) {
+Status refuse_opt_variants(const JsonConfig& config) {
   VKF_ASSIGN(bool affine, config.get_bool_or("layer_norm_elementwise_affine", true));
   if (affine) return {};
   return unsupported(message({"[layer_norm_elementwise_affine] is false in ", config.where(),
                               "; norms without gain and bias are not supported"}));
 }
 
-Status read_stack(const JsonConfig& config, StackConfig& stack) {
+Status read_opt_stack(const JsonConfig& config, StackConfig& stack) {
   stack.rows = "decoder";
   stack.causal = StackConfig::Causal::kYes;
   VKF_ASSIGN(stack.width, get_size_or(config, "hidden_size", 768, kMostWidth));
@@ -79,7 +79,7 @@ Status read_stack(const JsonConfig& config, StackConfig& stack) {
   VKF_ASSIGN(bool removed, config.get_bool_or("_remove_final_layer_norm", false));
   stack.order = before ? StackConfig::Order::kPre : StackConfig::Order::kPost;
   if (before && !removed) stack.final_norm = StackConfig::FinalNorm::kYes;
-  return refuse_variants(config);
+  return refuse_opt_variants(config);
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ Result<std::unique_ptr<ModelFamily>> load_opt(const ModelFiles& files) {
   ModelFacts facts{.family = "opt", .sentence = files.sentence};
   DecoderConfig block;
   VKF_CHECK(read_decoder_head(config, "OPTForCausalLM", facts, block));
-  VKF_CHECK(read_stack(config, block.stack));
+  VKF_CHECK(read_opt_stack(config, block.stack));
   VKF_ASSIGN(int64_t vocabulary, get_size_or(config, "vocab_size", 50272, kMostVocabulary));
   VKF_ASSIGN(int64_t positions,
              get_size_or(config, "max_position_embeddings", 2048, kMostPositions));
@@ -103,7 +103,7 @@ Result<std::unique_ptr<ModelFamily>> load_opt(const ModelFiles& files) {
   facts.source_tokens.positions = TokenFacts::Positions::kFromMask;
   facts.target_tokens = facts.source_tokens;
   block.embedding.positions = "positions";
-  block.embedding.position_offset = kPositionOffset;
+  block.embedding.position_offset = kOptPositionOffset;
   block.embedding.tokens = facts.source_tokens;
   DecoderNames names{
       .prefix = "model.", .words = "decoder.embed_tokens.weight", .head = "lm_head.weight"};

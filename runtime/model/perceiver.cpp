@@ -37,7 +37,7 @@ constexpr int64_t kColors = 3;
 constexpr int64_t kBands = 64;           // of Fourier positions
 constexpr int64_t kFourierPixels = 224;  // a side, whose half is the highest frequency
 constexpr int64_t kFourierWidth = 2 + 4 * kBands;
-constexpr int64_t kMostPixels = 1 << 22;
+constexpr int64_t kMostPerceiverPixels = 1 << 22;
 
 struct PerceiverConfig {
   Front front = Front::kArrays;
@@ -173,13 +173,14 @@ Status Perceiver::read_pixels(const Tensor& tensor, ForwardInputs& result) const
   const Shape& s = tensor.shape;
   const int64_t side = config_.picture;
   bool fits = s.size() == 4 && s[0] >= 1 && s[1] == kColors && s[2] >= 1 && s[3] >= 1 &&
-              s[2] <= kMostPixels && s[3] <= kMostPixels && s[2] * s[3] <= kMostPixels;
+              s[2] <= kMostPerceiverPixels && s[3] <= kMostPerceiverPixels &&
+              s[2] * s[3] <= kMostPerceiverPixels;
   if (side > 0) fits = fits && s[2] == side && s[3] == side;
   if (!fits) {
     const std::string size = side > 0 ? std::to_string(side) : std::string("any");
     return invalid_argument(message({"[inputs] has shape ", shape_text(s), ", but must be (B, ",
                                      kColors, ", ", size, ", ", size, ") with at most ",
-                                     kMostPixels, " pixels; resize the picture to that"}));
+                                     kMostPerceiverPixels, " pixels; resize the picture to that"}));
   }
   VKF_ASSIGN(const std::vector<float> values, tensor.to_floats());
   result.words["pixel_values"] = float_words(values);

@@ -24,7 +24,7 @@
 namespace vkformer {
 namespace {
 
-using Kind = ReformerConfig::Kind;
+using ReformerKind = ReformerConfig::Kind;
 using Tap = ForwardTaps::Tap;
 
 class Reformer : public ModelFamily {
@@ -63,7 +63,7 @@ class Reformer : public ModelFamily {
   Status read_rotations(const TensorMap& inputs, int64_t padded, ForwardInputs& result) const;
   Result<TensorId> embed(const Pass& pass) const;
   Result<TensorId> axial_positions(const Pass& pass) const;
-  ChunkAttentionAttrs attention_of(const Pass& pass, Kind kind) const;
+  ChunkAttentionAttrs attention_of(const Pass& pass, ReformerKind kind) const;
   Result<TensorId> rotations_of(const Pass& pass, int64_t layer) const;
   Result<TensorId> attend_local(const Pass& pass, TensorId qkv) const;
   Result<TensorId> attend_lsh(const Pass& pass, int64_t layer, TensorId qv) const;
@@ -113,7 +113,7 @@ void Reformer::add_layer_rows(int64_t layer, WeightTable& table) const {
   const std::string self = from + "attention.self_attention.";
   const int64_t inner = s.heads * s.head_width;
   std::vector<std::string> sources = {self + "query", self + "key", self + "value"};
-  if (config_.kinds[static_cast<size_t>(layer)] == Kind::kLsh) {
+  if (config_.kinds[static_cast<size_t>(layer)] == ReformerKind::kLsh) {
     sources = {self + "query_key", self + "value"};
   }
   const auto count = static_cast<int64_t>(sources.size());
@@ -185,7 +185,7 @@ Status Reformer::read_rotations(const TensorMap& inputs, int64_t padded,
     const std::string name = "lsh_rotations." + std::to_string(i);
     const auto found = inputs.find(name);
     if (found == inputs.end() || !config_.hashes(padded)) continue;
-    if (config_.kinds[static_cast<size_t>(i)] != Kind::kLsh) continue;
+    if (config_.kinds[static_cast<size_t>(i)] != ReformerKind::kLsh) continue;
     if (found->second.shape != rotation_shape(padded)) {
       return invalid_argument(
           message({"[", name, "] has shape ", shape_text(found->second.shape), ", but ", padded,
@@ -210,7 +210,8 @@ Result<int64_t> Reformer::padded_length(int64_t tokens) const {
 std::vector<std::string> Reformer::input_names() const {
   std::vector<std::string> names;
   for (size_t i = 0; i < config_.kinds.size(); ++i) {
-    if (config_.kinds[i] == Kind::kLsh) names.push_back("lsh_rotations." + std::to_string(i));
+    if (config_.kinds[i] == ReformerKind::kLsh)
+      names.push_back("lsh_rotations." + std::to_string(i));
   }
   return names;
 }
@@ -281,9 +282,9 @@ Result<TensorId> Reformer::embed(const Pass& pass) const {
 }
 
 // Of q, k and v side by side, or of q, which is k, and v.
-ChunkAttentionAttrs Reformer::attention_of(const Pass& pass, Kind kind) const {
+ChunkAttentionAttrs Reformer::attention_of(const Pass& pass, ReformerKind kind) const {
   const StackConfig& s = config_.stack;
-  const bool lsh = kind == Kind::kLsh;
+  const bool lsh = kind == ReformerKind::kLsh;
   const ReformerChunks& chunks = lsh ? config_.lsh : config_.local;
   ChunkAttentionAttrs a;
   a.batch = u32(pass.batch);
@@ -307,7 +308,7 @@ ChunkAttentionAttrs Reformer::attention_of(const Pass& pass, Kind kind) const {
 
 Result<TensorId> Reformer::attend_local(const Pass& pass, TensorId qkv) const {
   return add_chunk_attention(pass.b.graph(), {.x = qkv, .mask = pass.mask},
-                             attention_of(pass, Kind::kLocal));
+                             attention_of(pass, ReformerKind::kLocal));
 }
 
 Result<TensorId> Reformer::rotations_of(const Pass& pass, int64_t layer) const {
@@ -335,7 +336,7 @@ Result<TensorId> Reformer::rotations_of(const Pass& pass, int64_t layer) const {
 
 Result<TensorId> Reformer::attend_lsh(const Pass& pass, int64_t layer, TensorId qv) const {
   Graph& g = pass.b.graph();
-  ChunkAttentionAttrs a = attention_of(pass, Kind::kLsh);
+  ChunkAttentionAttrs a = attention_of(pass, ReformerKind::kLsh);
   if (!config_.hashes(pass.tokens)) return add_chunk_attention(g, {.x = qv, .mask = pass.mask}, a);
   a.rounds = u32(config_.rounds);
   const LshHashAttrs hash{.batch = a.batch,
@@ -362,7 +363,8 @@ Result<TensorId> Reformer::attend(const Pass& pass, int64_t layer, TensorId x) c
   VKF_ASSIGN(TensorId h, add_named_norm(pass.b, s, rows + ".norm", x));
   VKF_ASSIGN(h, add_named_linear(pass.b, rows + ".qkv", h));
   pass.b.graph().set_scope(rows);
-  if (config_.kinds[static_cast<size_t>(layer)] == Kind::kLsh) return attend_lsh(pass, layer, h);
+  if (config_.kinds[static_cast<size_t>(layer)] == ReformerKind::kLsh)
+    return attend_lsh(pass, layer, h);
   return attend_local(pass, h);
 }
 

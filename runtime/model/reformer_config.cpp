@@ -13,7 +13,7 @@
 namespace vkformer {
 namespace {
 
-using Kind = ReformerConfig::Kind;
+using ReformerKind = ReformerConfig::Kind;
 
 Result<int64_t> get_count(const JsonConfig& config, const std::string& key, int64_t fallback,
                           int64_t most) {
@@ -44,7 +44,7 @@ Status read_kinds(const JsonConfig& config, ReformerConfig& r) {
       return unsupported(message({"[attn_layers] in ", config.where(), " names '", name,
                                   "'; supported are local and lsh"}));
     }
-    r.kinds.push_back(name == "lsh" ? Kind::kLsh : Kind::kLocal);
+    r.kinds.push_back(name == "lsh" ? ReformerKind::kLsh : ReformerKind::kLocal);
   }
   r.stack.layers = static_cast<int64_t>(names.size());
   VKF_ASSIGN(const int64_t stated,
@@ -117,8 +117,8 @@ Status check_causal(const JsonConfig& config, const ReformerConfig& r, HeadKind 
     return invalid_file(message({"[is_decoder] is false in ", config.where(),
                                  ", but a language head needs a causal model"}));
   }
-  const int64_t after =
-      std::max(r.has(Kind::kLocal) ? r.local.after : 0, r.has(Kind::kLsh) ? r.lsh.after : 0);
+  const int64_t after = std::max(r.has(ReformerKind::kLocal) ? r.local.after : 0,
+                                 r.has(ReformerKind::kLsh) ? r.lsh.after : 0);
   if (after == 0) return {};
   return invalid_file(
       message({"[num_chunks_after] in ", config.where(), " is ", after,
@@ -127,13 +127,13 @@ Status check_causal(const JsonConfig& config, const ReformerConfig& r, HeadKind 
 
 }  // namespace
 
-bool ReformerConfig::has(Kind kind) const {
+bool ReformerConfig::has(ReformerKind kind) const {
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
 int64_t ReformerConfig::padded(int64_t tokens) const {
-  const int64_t a = has(Kind::kLocal) ? local.length : lsh.length;
-  const int64_t b = has(Kind::kLsh) ? lsh.length : local.length;
+  const int64_t a = has(ReformerKind::kLocal) ? local.length : lsh.length;
+  const int64_t b = has(ReformerKind::kLsh) ? lsh.length : local.length;
   if (tokens <= std::min(a, b)) return tokens;
   const int64_t whole = std::lcm(a, b);
   return (tokens + whole - 1) / whole * whole;

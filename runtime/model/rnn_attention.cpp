@@ -19,7 +19,7 @@
 namespace vkformer {
 namespace {
 
-using Kind = AlignmentConfig::Kind;
+using AlignmentKind = AlignmentConfig::Kind;
 using Window = AdditiveAttentionAttrs::Window;
 using Directions = RecurrentEncoder::Directions;
 
@@ -94,21 +94,21 @@ void add_cell(WeightTable& table, CellKind cell, const CellRows& rows) {
 }
 
 void add_alignment_rows(WeightTable& table, const AlignmentConfig& a) {
-  if (a.kind == Kind::kNone) return;
+  if (a.kind == AlignmentKind::kNone) return;
   const int64_t d = a.decoder_width;
-  if (a.kind == Kind::kBahdanau) {
+  if (a.kind == AlignmentKind::kBahdanau) {
     table.rows.push_back(linear_row("attention.query", {"W_a"}, a.width, d));
     table.rows.push_back(plain_linear_row("attention.key", {"U_a"}, a.width, a.memory));
   } else {
     table.rows.push_back(plain_linear_row("attention.out", {"W_c"}, d, a.memory + d));
   }
-  if (a.kind == Kind::kGeneral) {
+  if (a.kind == AlignmentKind::kGeneral) {
     table.rows.push_back(plain_linear_row("attention.key", {"W_a"}, d, a.memory));
   }
-  if (a.kind == Kind::kConcat) {
+  if (a.kind == AlignmentKind::kConcat) {
     table.rows.push_back(plain_linear_row("attention.query", {"W_a"}, a.width, d + a.memory));
   }
-  if (a.kind == Kind::kLocation) {
+  if (a.kind == AlignmentKind::kLocation) {
     table.rows.push_back(plain_linear_row("attention.query", {"W_a"}, a.width, d));
   }
   if (a.window == Window::kPredictive) {
@@ -297,15 +297,16 @@ Result<CellKind> read_cell(const JsonConfig& config) {
   return unsupported(message({"[cell] in ", config.where(), " is '", name, "'; use gru or lstm"}));
 }
 
-Result<Kind> read_kind(const JsonConfig& config) {
+Result<AlignmentKind> read_alignment_kind(const JsonConfig& config) {
   VKF_ASSIGN(std::string name, config.get_string_or("attention", "bahdanau"));
-  constexpr std::pair<const char*, Kind> kKinds[] = {{"bahdanau", Kind::kBahdanau},
-                                                     {"luong_dot", Kind::kDot},
-                                                     {"luong_general", Kind::kGeneral},
-                                                     {"luong_concat", Kind::kConcat},
-                                                     {"luong_location", Kind::kLocation},
-                                                     {"location", Kind::kLocation},
-                                                     {"none", Kind::kNone}};
+  constexpr std::pair<const char*, AlignmentKind> kKinds[] = {
+      {"bahdanau", AlignmentKind::kBahdanau},
+      {"luong_dot", AlignmentKind::kDot},
+      {"luong_general", AlignmentKind::kGeneral},
+      {"luong_concat", AlignmentKind::kConcat},
+      {"luong_location", AlignmentKind::kLocation},
+      {"location", AlignmentKind::kLocation},
+      {"none", AlignmentKind::kNone}};
   for (const auto& [known, kind] : kKinds) {
     if (name == known) return kind;
   }
@@ -321,7 +322,7 @@ Status read_window(const JsonConfig& config, AlignmentConfig& a) {
     return unsupported(message({"[attention_window] in ", config.where(), " is '", name,
                                 "'; use global, local-m or local-p"}));
   }
-  if (a.kind == Kind::kNone) {
+  if (a.kind == AlignmentKind::kNone) {
     return invalid_argument(message({"[attention_window] in ", config.where(), " is '", name,
                                      "', but attention is 'none', which looks at nothing"}));
   }
@@ -332,15 +333,15 @@ Status read_window(const JsonConfig& config, AlignmentConfig& a) {
 
 Result<AlignmentConfig> read_alignment(const JsonConfig& config, int64_t width, int64_t memory) {
   AlignmentConfig a{.decoder_width = width, .memory = memory};
-  VKF_ASSIGN(a.kind, read_kind(config));
+  VKF_ASSIGN(a.kind, read_alignment_kind(config));
   VKF_CHECK(read_window(config, a));
   if (a.additive()) {
     VKF_ASSIGN(a.width, get_size(config, "attention_size", kMostCellWidth));
   }
-  if (a.kind == Kind::kLocation) {
+  if (a.kind == AlignmentKind::kLocation) {
     VKF_ASSIGN(a.width, get_size(config, "location_size", kMostPositions));
   }
-  if (a.kind == Kind::kDot && width != memory) {
+  if (a.kind == AlignmentKind::kDot && width != memory) {
     return invalid_argument(message(
         {"[attention] in ", config.where(), " is 'luong_dot', but the decoder's states have ",
          width, " columns and the encoder's ", memory, "; they must be the same"}));

@@ -16,7 +16,7 @@ Result<std::optional<double>> optional_double(const JsonConfig& scope, const std
 }
 
 // "rope_type" is the present name of what was "type".
-Result<RotaryScalingKind> read_kind(const JsonConfig& scope) {
+Result<RotaryScalingKind> read_scaling_kind(const JsonConfig& scope) {
   VKF_ASSIGN(std::string older, scope.get_string_or("type", "default"));
   VKF_ASSIGN(std::string name, scope.get_string_or("rope_type", older));
   auto kind = rotary_scaling_from_name(name);
@@ -52,7 +52,7 @@ JsonConfig rotary_scope(const JsonConfig& config) {
 Result<RotaryScaling> read_rotary(const JsonConfig& scope, const RotaryDefaults& defaults) {
   VKF_CHECK(scope.status());
   RotaryScaling scaling{.max_positions = defaults.max_positions};
-  VKF_ASSIGN(scaling.kind, read_kind(scope));
+  VKF_ASSIGN(scaling.kind, read_scaling_kind(scope));
   VKF_ASSIGN(scaling.theta, scope.get_double_or("rope_theta", defaults.theta));
   VKF_ASSIGN(scaling.factor, optional_double(scope, "factor"));
   VKF_ASSIGN(scaling.attention_factor, optional_double(scope, "attention_factor"));

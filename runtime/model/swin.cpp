@@ -16,9 +16,9 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kMostStages = 16;
-constexpr int64_t kMostWindow = 64;                // tokens a side
-constexpr int64_t kMostBiases = int64_t{1} << 28;  // values of one block
+constexpr int64_t kMostSwinStages = 16;
+constexpr int64_t kMostWindow = 64;                    // tokens a side
+constexpr int64_t kMostSwinBiases = int64_t{1} << 28;  // values of one block
 // Norms whose epsilon no configuration sets: after patches and before merging.
 constexpr float kFixedEpsilon = 1e-5f;
 
@@ -46,7 +46,7 @@ std::string merge_name(int64_t stage) {
   return "merge." + std::to_string(stage);
 }
 
-std::string prefix_of(const Checkpoint& checkpoint) {
+std::string swin_prefix(const Checkpoint& checkpoint) {
   return name_prefix(checkpoint, "swin.", "embeddings.patch_embeddings.projection.weight");
 }
 
@@ -95,7 +95,7 @@ class Swin : public ModelFamily {
 
 Status Swin::prepare(const Checkpoint& checkpoint) {
   VKF_ASSIGN(index_, swin_relative_index(config_.window));
-  const std::string prefix = prefix_of(checkpoint);
+  const std::string prefix = swin_prefix(checkpoint);
   const int64_t side = 2 * config_.window - 1;
   tables_.clear();
   for (int64_t s = 0; s < config_.stages(); ++s) {
@@ -117,7 +117,7 @@ Result<WeightTable> Swin::weight_table(const Checkpoint& checkpoint) const {
   WeightTable table;
   const SwinConfig& c = config_;
   const PictureEmbedding& e = c.embedding;
-  const std::string prefix = prefix_of(checkpoint);
+  const std::string prefix = swin_prefix(checkpoint);
   const std::string from = prefix + "embeddings.";
   table.rows.push_back(linear_row(e.patches, {from + "patch_embeddings.projection"}, c.width,
                                   e.picture.channels * e.patch.count()));
@@ -197,10 +197,10 @@ Result<WindowGrid> Swin::grid_of(const GridSize& tokens, int64_t stage, int64_t 
   if (block % 2 == 1 && side > config_.window) grid.shift = config_.window / 2;
   const int64_t slices = grid.shift > 0 ? grid.windows() : 1;
   const int64_t slice = config_.stage_heads(stage) * grid.area() * grid.area();
-  if (slices > kMostBiases / slice) {
+  if (slices > kMostSwinBiases / slice) {
     return unsupported(
         message({where, "needs ", slices, " windows with ", slice, " biases each, but at most ",
-                 kMostBiases, " are supported in all; give a smaller picture"}));
+                 kMostSwinBiases, " are supported in all; give a smaller picture"}));
   }
   return grid;
 }
@@ -332,10 +332,10 @@ Status read_stages(const JsonConfig& config, SwinConfig& c) {
   VKF_ASSIGN(c.depths, config.get_int_list_or("depths", {2, 2, 6, 2}));
   VKF_ASSIGN(c.heads, config.get_int_list_or("num_heads", {3, 6, 12, 24}));
   VKF_ASSIGN(double ratio, config.get_double_or("mlp_ratio", 4.0));
-  if (c.depths.empty() || c.stages() > kMostStages || c.depths.size() != c.heads.size()) {
+  if (c.depths.empty() || c.stages() > kMostSwinStages || c.depths.size() != c.heads.size()) {
     return invalid_file(message({"[depths] in ", config.where(), " lists ", c.depths.size(),
                                  " stages and [num_heads] ", c.heads.size(),
-                                 "; there must be as many, 1 to ", kMostStages}));
+                                 "; there must be as many, 1 to ", kMostSwinStages}));
   }
   for (int64_t s = 0; s < c.stages(); ++s) {
     const int64_t d = c.stage_width(s);

@@ -16,10 +16,10 @@ namespace vkformer {
 namespace {
 
 // T5 has no table of positions that would end; this limit is what memory allows for.
-constexpr int64_t kMostTokens = 1 << 16;
+constexpr int64_t kMostT5Tokens = 1 << 16;
 // Distances with a bias of their own, at most.
 constexpr int64_t kMostDistance = 1 << 15;
-constexpr int64_t kMostBiases = 1 << 24;
+constexpr int64_t kMostT5Biases = 1 << 24;
 
 struct T5Defaults {
   int64_t vocab;
@@ -58,10 +58,10 @@ Status read_distances(const Checkpoint& checkpoint, const T5Buckets& sizes, Stac
              read_floats(checkpoint, bias_name(stack), {t5.buckets, stack.heads}));
   const int64_t reach = reach_of(t5);
   const int64_t distances = 2 * reach + 1;
-  if (distances * stack.heads > kMostBiases) {
+  if (distances * stack.heads > kMostT5Biases) {
     return unsupported(
         message({"[relative_attention_max_distance] gives ", distances, " biases for each of ",
-                 stack.heads, " heads, but at most ", kMostBiases, " in all are kept"}));
+                 stack.heads, " heads, but at most ", kMostT5Biases, " in all are kept"}));
   }
   stack.distance.reach = reach;
   stack.distance.values.resize(static_cast<size_t>(distances * stack.heads));
@@ -293,7 +293,7 @@ Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const std::st
   VKF_ASSIGN(facts.source_vocab,
              get_size_or(config, "vocab_size", defaults.vocab, kMostVocabulary));
   facts.target_vocab = facts.source_vocab;
-  facts.max_source = facts.max_target = kMostTokens;
+  facts.max_source = facts.max_target = kMostT5Tokens;
   if (facts.architecture.ends_with("EncoderModel")) {
     return load_encoder(std::move(facts), std::move(stack), buckets);
   }

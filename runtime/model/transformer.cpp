@@ -13,7 +13,7 @@ namespace vkformer {
 namespace {
 
 // Which embeddings are one and the same tensor.
-struct Sharing {
+struct WeightSharing {
   bool source_target = false;  // share_embeddings
   bool target_head = false;    // tie_output
 };
@@ -21,13 +21,13 @@ struct Sharing {
 class Transformer : public EncoderDecoderFamily {
  public:
   Transformer(ModelFacts facts, GenerationFacts generation, EncoderDecoderConfig block,
-              Sharing sharing)
+              WeightSharing sharing)
       : EncoderDecoderFamily(std::move(facts), std::move(generation), std::move(block)),
         sharing_(sharing) {}
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
 
  private:
-  Sharing sharing_;
+  WeightSharing sharing_;
 };
 
 // Rows [first, first + n) of a merged in_proj matrix and its bias.
@@ -145,7 +145,7 @@ Result<std::unique_ptr<ModelFamily>> load_transformer(const ModelFiles& files) {
                                 "'; the transformer family supports sinusoidal"}));
   }
   EncoderDecoderConfig block{.head = "head"};
-  Sharing sharing;
+  WeightSharing sharing;
   VKF_ASSIGN(sharing.source_target, config.get_bool_or("share_embeddings", false));
   VKF_ASSIGN(sharing.target_head, config.get_bool_or("tie_output", false));
   VKF_ASSIGN(bool scaled, config.get_bool_or("scale_embedding", true));

@@ -10,15 +10,15 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kMostPixels = 1 << 15;    // a side
-constexpr int64_t kMostPatchPixels = 1024;  // a side
+constexpr int64_t kMostVitPixels = 1 << 15;  // a side
+constexpr int64_t kMostPatchPixels = 1024;   // a side
 constexpr int64_t kMostChannels = 4096;
 
 Result<PictureEmbedding> read_picture(const JsonConfig& config, VitEncoder::Tokens tokens,
                                       const std::string& rows) {
   PictureEmbedding e;
   VKF_ASSIGN(e.picture.channels, get_size_or(config, "num_channels", 3, kMostChannels));
-  VKF_ASSIGN(GridSize picture, read_grid_size(config, "image_size", 224, kMostPixels));
+  VKF_ASSIGN(GridSize picture, read_grid_size(config, "image_size", 224, kMostVitPixels));
   VKF_ASSIGN(e.patch, read_grid_size(config, "patch_size", 16, kMostPatchPixels));
   e.picture.height = picture.height;
   e.picture.width = picture.width;

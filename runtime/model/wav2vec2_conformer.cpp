@@ -26,7 +26,7 @@ namespace {
 using Tap = ForwardTaps::Tap;
 using Positions = ConformerConfig::Positions;
 
-constexpr float kEpsilon = 1e-5f;  // of the norms that layer_norm_eps does not set
+constexpr float kConformerEpsilon = 1e-5f;  // of the norms that layer_norm_eps does not set
 constexpr int64_t kMostSamples = int64_t{1} << 26;
 
 class Wav2Vec2Conformer : public ModelFamily {
@@ -58,7 +58,7 @@ class Wav2Vec2Conformer : public ModelFamily {
   void add_conv_rows(WeightTable& table) const;
   Status add_layer_rows(const Checkpoint& checkpoint, int64_t layer, WeightTable& table) const;
   Result<TensorId> norm(const Pass& pass, const std::string& name, TensorId x,
-                        float epsilon = kEpsilon) const;
+                        float epsilon = kConformerEpsilon) const;
   Result<TensorId> extract(const Pass& pass) const;
   Result<TensorId> hide_masked(const Pass& pass, TensorId x) const;
   Result<TensorId> half_step(const Pass& pass, const std::string& rows, TensorId x) const;
@@ -300,10 +300,11 @@ Result<TensorId> Wav2Vec2Conformer::extract(const Pass& pass) const {
     if (!normed) continue;
     VKF_ASSIGN(const TensorId gain, b.norm(name + ".norm"));
     if (layer_norm) {
-      VKF_ASSIGN(x, add_layer_norm(b.graph(), {.x = x, .gain_bias = gain}, {.epsilon = kEpsilon}));
+      VKF_ASSIGN(x, add_layer_norm(b.graph(), {.x = x, .gain_bias = gain},
+                                   {.epsilon = kConformerEpsilon}));
     } else {
       VKF_ASSIGN(x, add_group_norm(b.graph(), x, gain,
-                                   {.groups = u32(c_.convs[i].out), .epsilon = kEpsilon}));
+                                   {.groups = u32(c_.convs[i].out), .epsilon = kConformerEpsilon}));
     }
     VKF_ASSIGN(x, add_activation(b.graph(), x, {.kind = c_.conv_activation}));
   }

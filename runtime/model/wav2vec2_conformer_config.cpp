@@ -9,7 +9,7 @@ namespace {
 
 using Positions = ConformerConfig::Positions;
 
-constexpr int64_t kMostKernel = 1024;
+constexpr int64_t kMostConformerKernel = 1024;
 constexpr size_t kMostConvolutions = 64;
 
 Status read_convs(const JsonConfig& config, ConformerConfig& c) {
@@ -26,12 +26,14 @@ Status read_convs(const JsonConfig& config, ConformerConfig& c) {
   int64_t in = 1;
   for (size_t i = 0; i < widths.size(); ++i) {
     const bool fits = widths[i] >= 1 && widths[i] <= kMostWidth && kernels[i] >= 1 &&
-                      kernels[i] <= kMostKernel && strides[i] >= 1 && strides[i] <= kMostKernel;
+                      kernels[i] <= kMostConformerKernel && strides[i] >= 1 &&
+                      strides[i] <= kMostConformerKernel;
     if (!fits) {
-      return invalid_file(message({"[conv_dim] in ", config.where(), " has a convolution of ",
-                                   widths[i], " channels with a kernel of ", kernels[i],
-                                   " and a stride of ", strides[i], ", but must lie between 1 and ",
-                                   kMostWidth, " channels and ", kMostKernel, " samples"}));
+      return invalid_file(
+          message({"[conv_dim] in ", config.where(), " has a convolution of ", widths[i],
+                   " channels with a kernel of ", kernels[i], " and a stride of ", strides[i],
+                   ", but must lie between 1 and ", kMostWidth, " channels and ",
+                   kMostConformerKernel, " samples"}));
     }
     c.convs.push_back({in, widths[i], kernels[i], strides[i]});
     in = widths[i];
@@ -54,7 +56,7 @@ Status read_layers(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(c.ffn, get_size_or(config, "intermediate_size", 3072, 4 * kMostWidth));
   VKF_ASSIGN(c.activation, get_activation(config, "hidden_act", "gelu"));
   VKF_ASSIGN(c.epsilon, get_epsilon(config, "layer_norm_eps", 1e-5));
-  VKF_ASSIGN(c.kernel, get_size_or(config, "conv_depthwise_kernel_size", 31, kMostKernel));
+  VKF_ASSIGN(c.kernel, get_size_or(config, "conv_depthwise_kernel_size", 31, kMostConformerKernel));
   if (c.kernel % 2 == 0) {
     return invalid_file(message({"[conv_depthwise_kernel_size] in ", config.where(), " is ",
                                  c.kernel, ", but must be odd, so that it has a middle"}));

@@ -8,7 +8,7 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kMostGroups = (1 << 24) - 1;
+constexpr int64_t kMostBatchNormGroups = (1 << 24) - 1;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ Result<PreparedOperator> prepare_batch_norm(const OperatorArguments& arguments) 
   ConvAttrs attrs;
   attrs.source.order = ChannelOrder::kFirst;
   attrs.out_order = ChannelOrder::kFirst;
-  attrs.groups = static_cast<uint32_t>(std::min(channels, kMostGroups));
+  attrs.groups = static_cast<uint32_t>(std::min(channels, kMostBatchNormGroups));
   PreparedOperator op;
   const TensorId x_id = op.bind("X", std::move(x));
   const TensorId table_id = op.bind("table", Tensor::from_floats({channels, 2}, table));

@@ -6,7 +6,7 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kMostGroups = (1 << 24) - 1;
+constexpr int64_t kMostNormGroups = (1 << 24) - 1;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ constexpr int64_t kMostGroups = (1 << 24) - 1;
 Result<PreparedOperator> prepare_group_norm(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names({"X", "weight", "bias"}, {"eps", "groups"}));
   VKF_ASSIGN(const float epsilon, arguments.number_or("eps", 1e-5));
-  VKF_ASSIGN(const int64_t groups, arguments.integer_or("groups", 1, 1, kMostGroups));
+  VKF_ASSIGN(const int64_t groups, arguments.integer_or("groups", 1, 1, kMostNormGroups));
   VKF_ASSIGN(Tensor x, arguments.floats("X"));
   const Shape given = x.shape;
   if (given.size() < 2) {

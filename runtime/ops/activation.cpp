@@ -71,7 +71,7 @@ Result<TensorDesc> check_activation(const TensorDesc& x, ActivationAttrs attrs) 
 Result<TensorId> add_activation(Graph& graph, TensorId x, ActivationAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_activation(graph.tensor(x), attrs));
   Node node =
-      make_node(OpId::k_activation, attrs, std::string("kind=") + activation_name(attrs.kind));
+      make_node<OpId::k_activation>(attrs, std::string("kind=") + activation_name(attrs.kind));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

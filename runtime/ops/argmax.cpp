@@ -17,7 +17,7 @@ Result<TensorDesc> check_argmax(const TensorDesc& x) {
 
 Result<TensorId> add_argmax(Graph& graph, TensorId x) {
   VKF_ASSIGN(TensorDesc out, check_argmax(graph.tensor(x)));
-  Node node = make_node(OpId::k_argmax, ArgmaxAttrs{}, "");
+  Node node = make_node<OpId::k_argmax>(ArgmaxAttrs{}, "");
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -17,8 +17,8 @@
 namespace vkformer {
 namespace {
 
-constexpr uint32_t kMostQueries = 65535 * 4;  // four a workgroup, at the least
-constexpr uint32_t kMostHeads = 65535;        // a push constant holds H and H / Hkv
+constexpr uint32_t kMostAttentionQueries = 65535 * 4;  // four a workgroup, at the least
+constexpr uint32_t kMostHeads = 65535;                 // a push constant holds H and H / Hkv
 
 std::string attrs_text(const AttentionAttrs& a) {
   std::string text = "B=" + std::to_string(a.batch) + " H=" + std::to_string(a.heads) +
@@ -199,8 +199,9 @@ Result<TensorDesc> check_attention(const TensorDesc& q, const TensorDesc& kv,
     return op_error(
         kOp, message({"y has shape ", shape_text(y.shape), ", but B * H * T * Ev is ", wanted}));
   }
-  if (a.queries > kMostQueries) {
-    return op_error(kOp, message({a.queries, " queries are above the limit of ", kMostQueries}));
+  if (a.queries > kMostAttentionQueries) {
+    return op_error(
+        kOp, message({a.queries, " queries are above the limit of ", kMostAttentionQueries}));
   }
   return y;
 }
@@ -211,7 +212,7 @@ Result<TensorId> add_attention(Graph& graph, const AttentionInputs& inputs,
   VKF_ASSIGN(TensorDesc out,
              check_attention(graph.tensor(inputs.q), graph.tensor(inputs.kv), terms, attrs));
   const TensorId y = graph.add_tensor(std::move(out));
-  Node node = make_node(OpId::k_attention, AttentionNodeAttrs{complete(attrs)}, attrs_text(attrs));
+  Node node = make_node<OpId::k_attention>(AttentionNodeAttrs{complete(attrs)}, attrs_text(attrs));
   node.inputs = {inputs.q, inputs.kv, inputs.terms};
   node.outputs = {y};
   graph.add_node(std::move(node));

@@ -13,35 +13,34 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_attention;
-
 Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionStepAttrs& a) {
   const bool self = a.source == AttentionStepAttrs::Source::kSelf;
   const bool added = a.slopes_offset != VKF_NO_TERM || a.distance_offset != VKF_NO_TERM;
   if (added && (!self || aux == nullptr)) {
-    return op_error(kOp,
+    return op_error(OpId::k_attention,
                     "ALiBi slopes or a bias by distance are set, but only self-attention with an "
                     "aux tensor that holds them has them");
   }
   if (aux == nullptr) {
     if (!self || a.beams == 1) return {};
-    return op_error(kOp, message({"with ", a.beams,
-                                  " beams a step needs the ancestry (R, C); none was given"}));
+    return op_error(
+        OpId::k_attention,
+        message({"with ", a.beams, " beams a step needs the ancestry (R, C); none was given"}));
   }
   const int64_t keys = self && a.positions > 0 ? int64_t{a.positions} : kv.shape[1];
   if (!self) {
     const Shape wanted = {kv.shape[0], (keys + 31) / 32};
     if (aux->dtype == DType::kU32 && aux->shape == wanted) return {};
-    return op_error(
-        kOp, message({"the key mask is ", dtype_name(aux->dtype), " ", shape_text(aux->shape),
-                      ", but must be U32 ", shape_text(wanted)}));
+    return op_error(OpId::k_attention,
+                    message({"the key mask is ", dtype_name(aux->dtype), " ",
+                             shape_text(aux->shape), ", but must be U32 ", shape_text(wanted)}));
   }
   int64_t needed = kv.shape[0] * keys;
   for (uint32_t offset : {a.slopes_offset, a.distance_offset}) {
     if (offset != VKF_NO_TERM) needed = std::max(needed, int64_t{offset} + a.heads);
   }
   if (aux->dtype == DType::kU32 && element_count(aux->shape) >= needed) return {};
-  return op_error(kOp,
+  return op_error(OpId::k_attention,
                   message({"the ancestry is ", dtype_name(aux->dtype), " ", shape_text(aux->shape),
                            ", but must be U32 with at least ", needed, " words"}));
 }
@@ -52,12 +51,13 @@ Status check_rolling(const TensorDesc& kv, const AttentionStepAttrs& a) {
   const int64_t positions = a.positions > 0 ? int64_t{a.positions} : lines;
   const bool self = a.source == AttentionStepAttrs::Source::kSelf;
   if (!self && (a.context > 0 || a.sinks > 0 || a.positions > 0)) {
-    return op_error(kOp,
+    return op_error(OpId::k_attention,
                     "a context, sinks or positions are set, but cross-attention sees all keys");
   }
   if (a.sinks > 0 && a.sinks >= a.context) {
-    return op_error(kOp, message({a.sinks, " sinks are to stay, but must be fewer than the ",
-                                  a.context, " keys of the context"}));
+    return op_error(OpId::k_attention,
+                    message({a.sinks, " sinks are to stay, but must be fewer than the ", a.context,
+                             " keys of the context"}));
   }
   int64_t needed = positions;
   if (a.context > 0) needed = std::min(needed, int64_t{a.context});
@@ -66,7 +66,7 @@ Status check_rolling(const TensorDesc& kv, const AttentionStepAttrs& a) {
     needed = std::min(needed, int64_t{a.window});
   }
   if (!self || lines >= needed) return {};
-  return op_error(kOp,
+  return op_error(OpId::k_attention,
                   message({"the cache has ", lines, " lines, but a query sees ", needed, " keys"}));
 }
 
@@ -191,24 +191,27 @@ Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& k
                                .value_width = a.value_width,
                                .scale = a.scale,
                                .softcap = a.softcap};
-  VKF_CHECK(check_attention_numbers(kOp, numbers));
+  VKF_CHECK(check_attention_numbers(OpId::k_attention, numbers));
   const int64_t q_end =
       int64_t{std::max(a.q_offset, a.sink_q_offset.value_or(0))} + int64_t{a.heads} * a.head_width;
   if (q.dtype != DType::kF32 || q.shape.size() != 2 || q.shape[1] < q_end || q.shape[0] < 1) {
-    return op_error(kOp, message({"q is ", dtype_name(q.dtype), " ", shape_text(q.shape),
-                                  ", but must be F32 (slots, at least ", q_end, ")"}));
+    return op_error(OpId::k_attention,
+                    message({"q is ", dtype_name(q.dtype), " ", shape_text(q.shape),
+                             ", but must be F32 (slots, at least ", q_end, ")"}));
   }
   const int64_t line = int64_t{a.kv_heads} * (a.head_width + a.value_width);
   if (!cache_format(kv, line)) {
-    return op_error(kOp, message({"kv is ", dtype_name(kv.dtype), " ", shape_text(kv.shape),
-                                  ", but must be ", cache_wanted(line)}));
+    return op_error(OpId::k_attention,
+                    message({"kv is ", dtype_name(kv.dtype), " ", shape_text(kv.shape),
+                             ", but must be ", cache_wanted(line)}));
   }
-  if (a.beams < 1) return op_error(kOp, "beams is 0, but must be at least 1");
+  if (a.beams < 1) return op_error(OpId::k_attention, "beams is 0, but must be at least 1");
   VKF_CHECK(check_rolling(kv, a));
   VKF_CHECK(check_aux(kv, aux, a));
   if (state.dtype != DType::kU32 || state.shape.size() != 1 || state.shape[0] < VKF_STATE_WORDS) {
-    return op_error(kOp, message({"state is ", dtype_name(state.dtype), " ",
-                                  shape_text(state.shape), ", but must be U32 (words)"}));
+    return op_error(OpId::k_attention,
+                    message({"state is ", dtype_name(state.dtype), " ", shape_text(state.shape),
+                             ", but must be U32 (words)"}));
   }
   return TensorDesc{"attention", DType::kF32, {q.shape[0], int64_t{a.heads} * a.value_width}};
 }
@@ -216,7 +219,7 @@ Result<TensorDesc> check_attention_step(const TensorDesc& q, const TensorDesc& k
 Result<TensorId> add_attention_step(Graph& graph, const AttentionStepInputs& inputs,
                                     const AttentionStepAttrs& attrs) {
   if (!graph.is_step()) {
-    return op_error(kOp,
+    return op_error(OpId::k_attention,
                     "add_attention_step was called on a graph that is no decoding step; use "
                     "add_attention");
   }
@@ -225,8 +228,8 @@ Result<TensorId> add_attention_step(Graph& graph, const AttentionStepInputs& inp
                                                   aux, graph.tensor(inputs.state), attrs));
   const TensorId y = graph.add_tensor(std::move(out));
   const bool self = attrs.source == AttentionStepAttrs::Source::kSelf;
-  Node node = make_node(
-      kOp, AttentionNodeAttrs{attrs},
+  Node node = make_node<OpId::k_attention>(
+      AttentionNodeAttrs{attrs},
       std::string(self ? "self" : "cross") + " step H=" + std::to_string(attrs.heads) +
           " Hkv=" + std::to_string(attrs.kv_heads) + " E=" + std::to_string(attrs.head_width));
   node.inputs = {inputs.q, inputs.kv, inputs.aux, inputs.state};

@@ -8,9 +8,9 @@
 namespace vkformer {
 namespace {
 
-constexpr uint32_t kLeastWidth = 32, kMostWidth = 128;  // of E and Ev
+constexpr uint32_t kLeastWidth = 32, kMostUnitWidth = 128;  // of E and Ev
 constexpr uint32_t kLeastQueries = 9;  // as for products: fewer would leave most of a unit idle
-constexpr uint32_t kKeys = 32;         // of a tile
+constexpr uint32_t kUnitKeys = 32;     // of a tile
 constexpr uint32_t kMostSubgroups = 4;
 
 uint32_t padded(uint32_t width, uint32_t unit) {
@@ -18,8 +18,8 @@ uint32_t padded(uint32_t width, uint32_t unit) {
 }
 
 // What the kernel knows: no relative positions, no sparse terms, no report.
-bool is_known(const AttentionAttrs& a) {
-  const auto fits = [](uint32_t width) { return width >= kLeastWidth && width <= kMostWidth; };
+bool units_know(const AttentionAttrs& a) {
+  const auto fits = [](uint32_t width) { return width >= kLeastWidth && width <= kMostUnitWidth; };
   return fits(a.head_width) && fits(a.value_width) && a.relative.kinds == 0 &&
          a.report == AttentionAttrs::Report::kValues &&
          (score_kinds(a.terms) & VKF_KIND_SPARSE) == 0;
@@ -30,10 +30,10 @@ bool is_known(const AttentionAttrs& a) {
 uint32_t shared_bytes(const AttentionAttrs& a, const AttentionUnits& u) {
   const uint32_t depth = padded(a.head_width, u.unit.k);
   const uint32_t columns = padded(a.value_width, u.unit.n);
-  uint32_t halves = u.rows() * (depth + 8) + kKeys * (std::max(depth, columns) + 8);
-  uint32_t floats = u.rows() * (kKeys + 4) + u.rows() * u.unit.n + 4;
+  uint32_t halves = u.rows() * (depth + 8) + kUnitKeys * (std::max(depth, columns) + 8);
+  uint32_t floats = u.rows() * (kUnitKeys + 4) + u.rows() * u.unit.n + 4;
   if (!u.in_units) {
-    halves += u.rows() * (kKeys + 8);
+    halves += u.rows() * (kUnitKeys + 8);
     floats += u.rows();
   }
   return 2 * halves + 4 * floats;
@@ -49,7 +49,7 @@ bool can_use(const DeviceCaps& caps, const AttentionAttrs& a, const AttentionUni
   const MatrixUnit& unit = u.unit;
   if (unit.m == 0 || unit.m > 64 || unit.n == 0 || unit.k == 0) return false;
   const bool whole =
-      kKeys % unit.n == 0 && kKeys % unit.k == 0 && unit.n % 4 == 0 && unit.k % 4 == 0;
+      kUnitKeys % unit.n == 0 && kUnitKeys % unit.k == 0 && unit.n % 4 == 0 && unit.k % 4 == 0;
   return whole && (u.in_units || shares_rows(caps, u)) &&
          shared_bytes(a, u) <= caps.limits.max_shared_bytes &&
          u.subgroups <= caps.max_unit_subgroups &&
@@ -68,7 +68,7 @@ KernelId AttentionUnits::kernel() const {
 // the tiles of keys and values, as long as there are queries for them.
 std::optional<AttentionUnits> attention_units(const DeviceCaps& caps, const AttentionAttrs& a,
                                               Precision precision) {
-  if (precision != Precision::kF16 || !caps.matrix() || !is_known(a)) return std::nullopt;
+  if (precision != Precision::kF16 || !caps.matrix() || !units_know(a)) return std::nullopt;
   if (caps.device_class == DeviceClass::kSoftware || a.queries < kLeastQueries) return std::nullopt;
   std::optional<AttentionUnits> best;
   uint32_t most = 0;

@@ -10,8 +10,6 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_attention_weights;
-
 // Attributes with every default filled in.
 AttentionWeightsAttrs complete(AttentionWeightsAttrs a) {
   a.attention.value_width = 1;
@@ -32,22 +30,27 @@ Result<TensorDesc> check_attention_weights(const TensorDesc& q, const TensorDesc
                                            const AttentionWeightsAttrs& given) {
   const AttentionWeightsAttrs chosen = complete(given);
   const AttentionAttrs& a = chosen.attention;
-  VKF_CHECK(check_attention_numbers(kOp, a));
-  VKF_CHECK(check_layout(kOp, q, "q", a.q, std::array{a.batch, a.heads, a.queries, a.head_width}));
-  VKF_CHECK(check_layout(kOp, k, "k", a.k, std::array{a.batch, a.kv_heads, a.keys, a.head_width}));
-  VKF_CHECK(check_relative(kOp, k, a));
-  VKF_CHECK(check_terms(kOp, terms, a.terms, std::array{a.batch, a.heads, a.queries, a.keys}));
+  VKF_CHECK(check_attention_numbers(OpId::k_attention_weights, a));
+  VKF_CHECK(check_layout(OpId::k_attention_weights, q, "q", a.q,
+                         std::array{a.batch, a.heads, a.queries, a.head_width}));
+  VKF_CHECK(check_layout(OpId::k_attention_weights, k, "k", a.k,
+                         std::array{a.batch, a.kv_heads, a.keys, a.head_width}));
+  VKF_CHECK(check_relative(OpId::k_attention_weights, k, a));
+  VKF_CHECK(check_terms(OpId::k_attention_weights, terms, a.terms,
+                        std::array{a.batch, a.heads, a.queries, a.keys}));
   if (chosen.head_count < 1 || chosen.head_count > a.heads ||
       chosen.first_head > a.heads - chosen.head_count) {
-    return op_error(kOp, message({given.head_count, " heads from head ", given.first_head,
-                                  " on were asked for, but there are ", a.heads}));
+    return op_error(OpId::k_attention_weights,
+                    message({given.head_count, " heads from head ", given.first_head,
+                             " on were asked for, but there are ", a.heads}));
   }
   const Shape shape = {a.batch, chosen.head_count, a.queries, a.keys};
   // Products of four sizes below 2^24 can leave 64 bits; the limit is far below.
   const double elements = static_cast<double>(a.batch) * chosen.head_count * a.queries * a.keys;
   if (elements > 4294967295.0) {
-    return op_error(kOp, message({"the weights would have shape ", shape_text(shape),
-                                  ", above the limit of 2^32 - 1 elements; choose fewer heads"}));
+    return op_error(OpId::k_attention_weights,
+                    message({"the weights would have shape ", shape_text(shape),
+                             ", above the limit of 2^32 - 1 elements; choose fewer heads"}));
   }
   return TensorDesc{"attention_weights", DType::kF32, shape};
 }
@@ -62,7 +65,7 @@ Result<TensorId> add_attention_weights(Graph& graph, const AttentionInputs& inpu
   std::string text =
       "heads=" + std::to_string(chosen.first_head) + "+" + std::to_string(chosen.head_count);
   if (chosen.result == AttentionWeightsAttrs::Result::kScores) text += " scores";
-  Node node = make_node(kOp, std::move(chosen), std::move(text));
+  Node node = make_node<OpId::k_attention_weights>(std::move(chosen), std::move(text));
   node.inputs = {inputs.q, inputs.kv, inputs.terms};
   node.outputs = {y};
   graph.add_node(std::move(node));

@@ -35,8 +35,8 @@ Status check_beam_select(const TensorDesc& candidates, const SearchParams& p) {
 Status add_beam_select(Graph& graph, TensorId candidates, const SearchTensors& search,
                        const BeamSelectKind& kind) {
   VKF_CHECK(check_beam_select(graph.tensor(candidates), search.params));
-  Node node = make_node(OpId::k_beam_select, BeamSelectAttrs{search.params, kind},
-                        "beams=" + std::to_string(search.params.beams));
+  Node node = make_node<OpId::k_beam_select>(BeamSelectAttrs{search.params, kind},
+                                             "beams=" + std::to_string(search.params.beams));
   node.inputs = {candidates, search.state, search.settings,
                  kind.choice == BeamChoice::kDrawn ? search.choice : candidates};
   node.outputs = {search.search, search.ancestry};

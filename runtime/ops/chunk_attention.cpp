@@ -12,8 +12,7 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_chunk_attention;
-constexpr uint32_t kMostQueries = 64;  // of a workgroup
+constexpr uint32_t kMostChunkQueries = 64;  // of a workgroup
 
 Status check_sizes(const ChunkAttentionAttrs& a) {
   const uint32_t sizes[] = {a.batch,       a.heads,  a.tokens, a.head_width,
@@ -22,21 +21,24 @@ Status check_sizes(const ChunkAttentionAttrs& a) {
                          "value_width", "rounds", "chunk"};
   for (size_t i = 0; i < 7; ++i) {
     if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
-    return op_error(kOp,
+    return op_error(OpId::k_chunk_attention,
                     message({names[i], " is ", sizes[i], ", but must be from 1 to 16777215."}));
   }
   if (std::max(a.head_width, a.value_width) > kMaxHeadWidth) {
-    return op_error(kOp, message({"head width ", a.head_width, " or value width ", a.value_width,
-                                  " is above the limit of ", kMaxHeadWidth, "."}));
+    return op_error(OpId::k_chunk_attention,
+                    message({"head width ", a.head_width, " or value width ", a.value_width,
+                             " is above the limit of ", kMaxHeadWidth, "."}));
   }
   if (a.tokens % a.chunk != 0) {
-    return op_error(kOp, message({a.tokens, " tokens do not divide into chunks of ", a.chunk,
-                                  "; pad the sequence."}));
+    return op_error(OpId::k_chunk_attention,
+                    message({a.tokens, " tokens do not divide into chunks of ", a.chunk,
+                             "; pad the sequence."}));
   }
   constexpr uint32_t kMostNeighbours = 4096;
   if (std::max(a.before, a.after) > kMostNeighbours) {
-    return op_error(kOp, message({a.before, " chunks before and ", a.after,
-                                  " after are above the limit of ", kMostNeighbours, "."}));
+    return op_error(OpId::k_chunk_attention,
+                    message({a.before, " chunks before and ", a.after,
+                             " after are above the limit of ", kMostNeighbours, "."}));
   }
   return {};
 }
@@ -57,12 +59,13 @@ Result<TensorDesc> check_chunk_attention(const TensorDesc& x, const TensorDesc* 
                                          const ChunkAttentionAttrs& a) {
   VKF_CHECK(check_sizes(a));
   const std::array qk{a.batch, a.heads, a.tokens, a.head_width};
-  VKF_CHECK(check_layout(kOp, x, "q", a.q, qk));
-  VKF_CHECK(check_layout(kOp, x, "k", a.k, qk));
-  VKF_CHECK(check_layout(kOp, x, "v", a.v, std::array{a.batch, a.heads, a.tokens, a.value_width}));
+  VKF_CHECK(check_layout(OpId::k_chunk_attention, x, "q", a.q, qk));
+  VKF_CHECK(check_layout(OpId::k_chunk_attention, x, "k", a.k, qk));
+  VKF_CHECK(check_layout(OpId::k_chunk_attention, x, "v", a.v,
+                         std::array{a.batch, a.heads, a.tokens, a.value_width}));
   const Shape wanted{a.batch, a.heads, a.rounds, a.tokens};
   if (order != nullptr && (order->dtype != DType::kU32 || order->shape != wanted)) {
-    return op_error(kOp,
+    return op_error(OpId::k_chunk_attention,
                     message({"order is ", dtype_name(order->dtype), " ", shape_text(order->shape),
                              ", but must be U32 ", shape_text(wanted), "."}));
   }
@@ -70,8 +73,9 @@ Result<TensorDesc> check_chunk_attention(const TensorDesc& x, const TensorDesc* 
   double elements = 1;
   for (int64_t size : y.shape) elements *= static_cast<double>(size);
   if (elements < 4294967296.0) return y;
-  return op_error(kOp, message({"y would have shape ", shape_text(y.shape),
-                                ", above the limit of 2^32 - 1 elements; use a smaller batch."}));
+  return op_error(OpId::k_chunk_attention,
+                  message({"y would have shape ", shape_text(y.shape),
+                           ", above the limit of 2^32 - 1 elements; use a smaller batch."}));
 }
 
 Result<TensorId> add_chunk_attention(Graph& graph, const ChunkAttentionInputs& inputs,
@@ -83,15 +87,16 @@ Result<TensorId> add_chunk_attention(Graph& graph, const ChunkAttentionInputs& i
     const int64_t words = int64_t{attrs.batch} * ((int64_t{attrs.tokens} + 31) / 32);
     if (mask.dtype != DType::kU32 || element_count(mask.shape) < words) {
       return op_error(
-          kOp, message({"mask is ", dtype_name(mask.dtype), " ", shape_text(mask.shape),
-                        ", but must be U32 of at least ", words, " words, one bit per token."}));
+          OpId::k_chunk_attention,
+          message({"mask is ", dtype_name(mask.dtype), " ", shape_text(mask.shape),
+                   ", but must be U32 of at least ", words, " words, one bit per token."}));
     }
   }
   std::string text = "chunk=" + std::to_string(attrs.chunk) + " -" + std::to_string(attrs.before) +
                      " +" + std::to_string(attrs.after) + " rounds=" + std::to_string(attrs.rounds);
   if (attrs.keys == ChunkAttentionAttrs::Keys::kQueries) text += " shared";
   if (attrs.causal == ChunkAttentionAttrs::Causal::kYes) text += " causal";
-  Node node = make_node(kOp, attrs, std::move(text));
+  Node node = make_node<OpId::k_chunk_attention>(attrs, std::move(text));
   node.inputs = {inputs.x, inputs.order, inputs.mask};
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -140,7 +145,7 @@ uint32_t set_queries(Dispatch& d, const DeviceCaps& caps, const Node& node,
                      const ChunkAttentionAttrs& a) {
   const uint32_t lanes = caps.device_class == DeviceClass::kSoftware
                              ? std::clamp(std::bit_ceil(std::max(1u, caps.subgroup_size)), 4u, 64u)
-                             : std::clamp(std::bit_ceil(a.chunk), 32u, kMostQueries);
+                             : std::clamp(std::bit_ceil(a.chunk), 32u, kMostChunkQueries);
   d.kernel = KernelId::chunk_attention_query__f32_none_f32;
   d.set_constants(ChunkAttentionConstants{.local_size = lanes,
                                           .width = a.head_width,

@@ -25,8 +25,8 @@ Result<TensorDesc> check_combine(const TensorDesc& a, const TensorDesc& b, Combi
 
 Result<TensorId> add_combine(Graph& graph, TensorId a, TensorId b, CombineAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_combine(graph.tensor(a), graph.tensor(b), attrs));
-  Node node = make_node(OpId::k_combine, attrs,
-                        "alpha=" + number_text(attrs.alpha) + " beta=" + number_text(attrs.beta));
+  Node node = make_node<OpId::k_combine>(
+      attrs, "alpha=" + number_text(attrs.alpha) + " beta=" + number_text(attrs.beta));
   node.inputs = {a, b};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -21,7 +21,7 @@ Result<TensorDesc> check_concat_columns(const TensorDesc& a, const TensorDesc& b
 
 Result<TensorId> add_concat_columns(Graph& graph, TensorId a, TensorId b) {
   VKF_ASSIGN(TensorDesc out, check_concat_columns(graph.tensor(a), graph.tensor(b)));
-  Node node = make_node(OpId::k_concat_columns, ConcatColumnsAttrs{}, "");
+  Node node = make_node<OpId::k_concat_columns>(ConcatColumnsAttrs{}, "");
   node.inputs = {a, b};
   return add_single_output(graph, std::move(node), std::move(out));
 }

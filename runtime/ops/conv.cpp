@@ -121,8 +121,8 @@ Result<TensorDesc> check_conv(const TensorDesc& x, const TensorDesc& table,
 Result<TensorId> add_conv(Graph& graph, TensorId x, TensorId table, const ConvAttrs& attrs) {
   VKF_ASSIGN(TensorDesc out, check_conv(graph.tensor(x), graph.tensor(table), attrs));
   VKF_ASSIGN(const ConvSizes sizes, sizes_of(graph.tensor(x), attrs));
-  Node node = make_node(OpId::k_conv, ConvNodeAttrs{attrs},
-                        window_text(sizes.picture) + " groups=" + std::to_string(attrs.groups));
+  Node node = make_node<OpId::k_conv>(
+      ConvNodeAttrs{attrs}, window_text(sizes.picture) + " groups=" + std::to_string(attrs.groups));
   node.inputs = {x, table};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -88,7 +88,7 @@ Status check_state(const TensorDesc& state) {
 struct Variants {
   KernelId f32, f16, blocks;
 };
-constexpr Variants kPlain[] = {
+constexpr Variants kUnnormed[] = {
     {KernelId::embedding_row__u32_f32_f32, KernelId::embedding_row__u32_f16_f32,
      KernelId::embedding_row__u32_blocks_f32},
     {KernelId::embedding_step__u32_f32_f32, KernelId::embedding_step__u32_f16_f32,
@@ -183,11 +183,10 @@ Result<TensorId> add_embedding(Graph& graph, const EmbeddingInputs& inputs, Embe
   VKF_CHECK(check_combination(graph, inputs, attrs));
   attrs = with_defaults(attrs, ids.shape);
   VKF_CHECK(check_slices(graph, inputs, attrs));
-  Node node = make_node(OpId::k_embedding, attrs,
-                        "vocabulary=" + std::to_string(attrs.vocabulary) +
-                            " scale=" + number_text(attrs.scale) +
-                            " offset=" + std::to_string(attrs.position_offset) +
-                            (attrs.types > 0 ? " types=" + std::to_string(attrs.types) : ""));
+  Node node = make_node<OpId::k_embedding>(
+      attrs, "vocabulary=" + std::to_string(attrs.vocabulary) + " scale=" +
+                 number_text(attrs.scale) + " offset=" + std::to_string(attrs.position_offset) +
+                 (attrs.types > 0 ? " types=" + std::to_string(attrs.types) : ""));
   node.inputs = {inputs.ids, inputs.table, inputs.positions, inputs.state, kNoTensor};
   node.inputs.insert(node.inputs.end(), inputs.slices.begin(), inputs.slices.end());
   return add_single_output(graph, std::move(node), std::move(out));
@@ -250,7 +249,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
   const bool step = node.inputs[3] != kNoTensor;
   const bool normed = node.inputs[kEmbeddingNorm] != kNoTensor;
   EmbeddingParams params = params_of(context, node);
-  const KernelId kernel = pick((normed ? kNormed : kPlain)[step ? 1 : 0], first, attrs);
+  const KernelId kernel = pick((normed ? kNormed : kUnnormed)[step ? 1 : 0], first, attrs);
   const auto slices = static_cast<uint32_t>(node.inputs.size() - kFirstSlice + 1);
   const double elements = static_cast<double>(params.rows) * params.width / slices;
   for (uint32_t s = 0; s < slices; ++s) {

@@ -21,9 +21,9 @@ Result<TensorDesc> check_gated_activation(const TensorDesc& x, GatedActivationAt
 
 Result<TensorId> add_gated_activation(Graph& graph, TensorId x, GatedActivationAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_gated_activation(graph.tensor(x), attrs));
-  Node node = make_node(OpId::k_gated_activation, attrs,
-                        std::string("kind=") + activation_name(attrs.kind) +
-                            (attrs.pairs == GatePairs::kPairs ? " pairs" : ""));
+  Node node = make_node<OpId::k_gated_activation>(
+      attrs, std::string("kind=") + activation_name(attrs.kind) +
+                 (attrs.pairs == GatePairs::kPairs ? " pairs" : ""));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

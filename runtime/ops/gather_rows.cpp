@@ -33,7 +33,7 @@ Result<TensorId> add_gather_rows(Graph& graph, const GatherRowsInputs& inputs) {
   VKF_ASSIGN(TensorDesc out, check_gather_rows(x, graph.tensor(inputs.indices)));
   const bool has_addend = inputs.addend != kNoTensor;
   if (has_addend) VKF_CHECK(check_gather_rows_addend(graph.tensor(inputs.addend), x));
-  Node node = make_node(OpId::k_gather_rows, GatherRowsAttrs{}, has_addend ? "addend" : "");
+  Node node = make_node<OpId::k_gather_rows>(GatherRowsAttrs{}, has_addend ? "addend" : "");
   node.inputs = {inputs.x, inputs.indices, inputs.addend};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -12,7 +12,7 @@ Status check_greedy_select(const TensorDesc& candidates, const SearchParams& p) 
 
 Status add_greedy_select(Graph& graph, TensorId candidates, const SearchTensors& search) {
   VKF_CHECK(check_greedy_select(graph.tensor(candidates), search.params));
-  Node node = make_node(OpId::k_greedy_select, search.params, "");
+  Node node = make_node<OpId::k_greedy_select>(search.params, "");
   node.inputs = {candidates, search.state, search.settings};
   node.outputs = {search.search};
   graph.add_node(std::move(node));

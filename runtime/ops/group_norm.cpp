@@ -39,9 +39,8 @@ Result<TensorDesc> check_group_norm(const TensorDesc& x, const TensorDesc& gain_
 Result<TensorId> add_group_norm(Graph& graph, TensorId x, TensorId gain_bias,
                                 GroupNormAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_group_norm(graph.tensor(x), graph.tensor(gain_bias), attrs));
-  Node node = make_node(
-      OpId::k_group_norm, attrs,
-      "groups=" + std::to_string(attrs.groups) + " epsilon=" + number_text(attrs.epsilon));
+  Node node = make_node<OpId::k_group_norm>(
+      attrs, "groups=" + std::to_string(attrs.groups) + " epsilon=" + number_text(attrs.epsilon));
   node.inputs = {x, gain_bias};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -26,7 +26,7 @@ Result<TensorId> add_inverse_start(Graph& graph, TensorId a, TensorId sums,
                                    InverseStartAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_inverse_start(graph.tensor(a), graph.tensor(sums)));
   const bool shared = attrs.maximum == InverseStartAttrs::Maximum::kShared;
-  Node node = make_node(OpId::k_inverse_start, attrs, shared ? "maximum=shared" : "maximum=own");
+  Node node = make_node<OpId::k_inverse_start>(attrs, shared ? "maximum=shared" : "maximum=own");
   node.inputs = {a, sums};
   return add_single_output(graph, std::move(node), std::move(out));
 }

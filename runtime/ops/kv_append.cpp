@@ -10,14 +10,13 @@ namespace vkformer {
 
 namespace {
 
-constexpr OpId kOp = OpId::k_kv_append;
-
 Status check_prompt(const TensorDesc& x, const TensorDesc& cache, const KvAppendAttrs& a) {
   const int64_t positions = a.positions == 0 ? cache.shape[1] : int64_t{a.positions};
   if (x.shape[0] * a.beams <= cache.shape[0] && x.shape[1] <= positions) return {};
-  return op_error(kOp, message({"a prompt of ", shape_text(x.shape), " with ", a.beams,
-                                " rows an item does not fit into the cache ",
-                                shape_text(cache.shape), " of ", positions, " positions"}));
+  return op_error(OpId::k_kv_append,
+                  message({"a prompt of ", shape_text(x.shape), " with ", a.beams,
+                           " rows an item does not fit into the cache ", shape_text(cache.shape),
+                           " of ", positions, " positions"}));
 }
 
 }  // namespace
@@ -27,22 +26,26 @@ Status check_kv_append(const TensorDesc& x, const TensorDesc& state, const Tenso
   const int64_t least = std::max(int64_t{a.k_offset} + a.k_width, int64_t{a.v_offset} + a.v_width);
   if (x.dtype != DType::kF32 || x.shape.size() < 2 || x.shape.size() > 3 || x.shape[0] < 1 ||
       x.shape[1] < 1 || x.shape.back() < least) {
-    return op_error(kOp, message({"x is ", dtype_name(x.dtype), " ", shape_text(x.shape),
-                                  ", but must be F32 (slots, at least ", least,
-                                  "), or (B, P, as much) for a prompt"}));
+    return op_error(OpId::k_kv_append,
+                    message({"x is ", dtype_name(x.dtype), " ", shape_text(x.shape),
+                             ", but must be F32 (slots, at least ", least,
+                             "), or (B, P, as much) for a prompt"}));
   }
   const int64_t line = int64_t{a.k_width} + a.v_width;
   if (!cache_format(cache, line)) {
-    return op_error(kOp, message({"cache is ", dtype_name(cache.dtype), " ",
-                                  shape_text(cache.shape), ", but must be ", cache_wanted(line)}));
+    return op_error(OpId::k_kv_append,
+                    message({"cache is ", dtype_name(cache.dtype), " ", shape_text(cache.shape),
+                             ", but must be ", cache_wanted(line)}));
   }
   if (a.sinks >= cache.shape[1]) {
-    return op_error(kOp, message({a.sinks, " sinks are to stay, but must be fewer than the ",
-                                  cache.shape[1], " lines of the cache"}));
+    return op_error(OpId::k_kv_append,
+                    message({a.sinks, " sinks are to stay, but must be fewer than the ",
+                             cache.shape[1], " lines of the cache"}));
   }
   if (state.dtype != DType::kU32 || state.shape.size() != 1 || state.shape[0] < VKF_STATE_WORDS) {
-    return op_error(kOp, message({"state is ", dtype_name(state.dtype), " ",
-                                  shape_text(state.shape), ", but must be U32 (words)"}));
+    return op_error(OpId::k_kv_append,
+                    message({"state is ", dtype_name(state.dtype), " ", shape_text(state.shape),
+                             ", but must be U32 (words)"}));
   }
   return x.shape.size() == 3 ? check_prompt(x, cache, a) : Status();
 }
@@ -51,14 +54,14 @@ Status add_kv_append(Graph& graph, TensorId x, TensorId state, TensorId cache,
                      const KvAppendAttrs& attrs) {
   VKF_CHECK(check_kv_append(graph.tensor(x), graph.tensor(state), graph.tensor(cache), attrs));
   if (graph.is_step() == (graph.tensor(x).shape.size() == 3)) {
-    return op_error(kOp, graph.is_step()
-                             ? "x is a prompt, but the graph is a decoding step"
-                             : "x is a row for every slot, but the graph is no decoding step");
+    return op_error(OpId::k_kv_append,
+                    graph.is_step()
+                        ? "x is a prompt, but the graph is a decoding step"
+                        : "x is a row for every slot, but the graph is no decoding step");
   }
-  Node node =
-      make_node(kOp, attrs,
-                "k=" + std::to_string(attrs.k_offset) + "+" + std::to_string(attrs.k_width) +
-                    " v=" + std::to_string(attrs.v_offset) + "+" + std::to_string(attrs.v_width));
+  Node node = make_node<OpId::k_kv_append>(
+      attrs, "k=" + std::to_string(attrs.k_offset) + "+" + std::to_string(attrs.k_width) +
+                 " v=" + std::to_string(attrs.v_offset) + "+" + std::to_string(attrs.v_width));
   node.inputs = {x, state};
   node.outputs = {cache};
   graph.add_node(std::move(node));

@@ -37,7 +37,7 @@ Result<TensorId> add_layer_norm(Graph& graph, const LayerNormInputs& inputs, Lay
   if (inputs.residual != kNoTensor) {
     VKF_CHECK(check_layer_norm_residual(graph.tensor(inputs.x), graph.tensor(inputs.residual)));
   }
-  Node node = make_node(OpId::k_layer_norm, attrs, "epsilon=" + number_text(attrs.epsilon));
+  Node node = make_node<OpId::k_layer_norm>(attrs, "epsilon=" + number_text(attrs.epsilon));
   node.inputs = {inputs.x, inputs.residual, inputs.gain_bias};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -12,7 +12,6 @@ namespace {
 
 using Map = LinearFeatureAttrs::Map;
 
-constexpr OpId kOp = OpId::k_linear_attention;
 constexpr int64_t kMostFeatures = 4096;
 // Offsets inside a launch are 32-bit.
 constexpr uint64_t kMostUnitWords = 1ull << 30;
@@ -28,35 +27,40 @@ std::string features_text(const LinearFeatureAttrs& f, uint32_t heads, uint32_t 
 Status check_features(const LinearFeatureAttrs& f, const TensorDesc* omega, uint32_t head_width) {
   for (float value : {f.kernel_eps, f.epsilon}) {
     if (value >= 0 && std::isfinite(value)) continue;
-    return op_error(kOp, message({"kernel_eps or the denominator's eps is ", value,
-                                  ", but must be a finite number of at least 0"}));
+    return op_error(OpId::k_linear_attention,
+                    message({"kernel_eps or the denominator's eps is ", value,
+                             ", but must be a finite number of at least 0"}));
   }
   if (f.map == Map::kElu) {
     if (omega == nullptr && f.kernel_eps == 0) return {};
-    return op_error(kOp,
+    return op_error(OpId::k_linear_attention,
                     "omega or kernel_eps is given, but the features are elu(x) + 1, which "
                     "have neither");
   }
-  if (omega == nullptr) return op_error(kOp, "random features need omega (m, E); none was given");
+  if (omega == nullptr)
+    return op_error(OpId::k_linear_attention, "random features need omega (m, E); none was given");
   if (f.epsilon != 0) {
-    return op_error(kOp, message({"the denominator's eps is ", f.epsilon,
-                                  ", but must be 0 with random features, whose scale is free"}));
+    return op_error(OpId::k_linear_attention,
+                    message({"the denominator's eps is ", f.epsilon,
+                             ", but must be 0 with random features, whose scale is free"}));
   }
   const bool fits = omega->dtype == DType::kF32 && omega->shape.size() == 2 &&
                     omega->shape[0] >= 1 && omega->shape[0] <= kMostFeatures &&
                     omega->shape[1] == int64_t{head_width};
   if (fits) return {};
   return op_error(
-      kOp, message({"omega is ", dtype_name(omega->dtype), " ", shape_text(omega->shape),
-                    ", but must be F32 (m, ", head_width, ") with m from 1 to ", kMostFeatures}));
+      OpId::k_linear_attention,
+      message({"omega is ", dtype_name(omega->dtype), " ", shape_text(omega->shape),
+               ", but must be F32 (m, ", head_width, ") with m from 1 to ", kMostFeatures}));
 }
 
 Status check_mask(const TensorDesc* mask, const LinearAttentionAttrs& a) {
   if (mask == nullptr) return {};
   const Shape wanted = {a.batch, (int64_t{a.keys} + 31) / 32};
   if (mask->dtype == DType::kU32 && mask->shape == wanted) return {};
-  return op_error(kOp, message({"mask is ", dtype_name(mask->dtype), " ", shape_text(mask->shape),
-                                ", but must be U32 ", shape_text(wanted), ", one bit per key"}));
+  return op_error(OpId::k_linear_attention,
+                  message({"mask is ", dtype_name(mask->dtype), " ", shape_text(mask->shape),
+                           ", but must be U32 ", shape_text(wanted), ", one bit per key"}));
 }
 
 LinearAttentionAttrs complete(LinearAttentionAttrs a) {
@@ -69,14 +73,16 @@ LinearAttentionAttrs complete(LinearAttentionAttrs a) {
 Status check_maps(const LinearAttentionAttrs& a) {
   if (a.maps == LinearAttentionAttrs::Maps::kNone) return {};
   if (a.head_count < 1 || uint64_t{a.first_head} + a.head_count > a.heads) {
-    return op_error(kOp, message({"weights of ", a.head_count, " heads from head ", a.first_head,
-                                  " on were asked for, but there are ", a.heads}));
+    return op_error(OpId::k_linear_attention,
+                    message({"weights of ", a.head_count, " heads from head ", a.first_head,
+                             " on were asked for, but there are ", a.heads}));
   }
   const double words = double{1} * a.batch * a.head_count * a.queries * a.keys;
   if (words < 4294967296.0) return {};
-  return op_error(kOp, message({"the weights of ", a.queries, " queries and ", a.keys,
-                                " keys have more than 2^32 - 1 elements; ask "
-                                "for one head, or a shorter sequence"}));
+  return op_error(OpId::k_linear_attention,
+                  message({"the weights of ", a.queries, " queries and ", a.keys,
+                           " keys have more than 2^32 - 1 elements; ask "
+                           "for one head, or a shorter sequence"}));
 }
 
 Status check_states(const TensorDesc& states, int64_t heads, int64_t width) {
@@ -84,7 +90,7 @@ Status check_states(const TensorDesc& states, int64_t heads, int64_t width) {
                     states.shape[0] >= 1 && states.shape[1] == 2 &&
                     states.shape[2] == heads * width;
   if (fits) return {};
-  return op_error(kOp,
+  return op_error(OpId::k_linear_attention,
                   message({"states is ", dtype_name(states.dtype), " ", shape_text(states.shape),
                            ", but must be F32 (rows, 2, ", heads * width, ")"}));
 }
@@ -115,22 +121,27 @@ Result<TensorDesc> check_linear_attention(const TensorDesc& x, const TensorDesc*
   numbers.keys = given.keys;
   numbers.head_width = given.head_width;
   numbers.value_width = given.value_width;
-  VKF_CHECK(check_attention_numbers(kOp, numbers));
+  VKF_CHECK(check_attention_numbers(OpId::k_linear_attention, numbers));
   const LinearAttentionAttrs a = complete(given);
-  VKF_CHECK(check_layout(kOp, x, "q", a.q, std::array{a.batch, a.heads, a.queries, a.head_width}));
-  VKF_CHECK(check_layout(kOp, x, "k", a.k, std::array{a.batch, a.heads, a.keys, a.head_width}));
-  VKF_CHECK(check_layout(kOp, x, "v", a.v, std::array{a.batch, a.heads, a.keys, a.value_width}));
+  VKF_CHECK(check_layout(OpId::k_linear_attention, x, "q", a.q,
+                         std::array{a.batch, a.heads, a.queries, a.head_width}));
+  VKF_CHECK(check_layout(OpId::k_linear_attention, x, "k", a.k,
+                         std::array{a.batch, a.heads, a.keys, a.head_width}));
+  VKF_CHECK(check_layout(OpId::k_linear_attention, x, "v", a.v,
+                         std::array{a.batch, a.heads, a.keys, a.value_width}));
   TensorDesc y{"linear_attention", DType::kF32, a.y_shape};
-  VKF_CHECK(check_layout(kOp, y, "y", a.y, std::array{a.batch, a.heads, a.queries, a.value_width}));
+  VKF_CHECK(check_layout(OpId::k_linear_attention, y, "y", a.y,
+                         std::array{a.batch, a.heads, a.queries, a.value_width}));
   VKF_CHECK(check_features(a.features, omega, a.head_width));
   VKF_CHECK(check_mask(mask, a));
   VKF_CHECK(check_maps(a));
   const int64_t rows = omega == nullptr ? 0 : omega->shape[0];
   const uint64_t words = linear_unit_words(linear_sizes(a, rows));
   if (words <= kMostUnitWords) return y;
-  return op_error(kOp, message({a.queries, " queries and ", a.keys, " keys need ", words,
-                                " numbers per head for their features, but at most ",
-                                kMostUnitWords, " are possible; use a shorter sequence"}));
+  return op_error(OpId::k_linear_attention,
+                  message({a.queries, " queries and ", a.keys, " keys need ", words,
+                           " numbers per head for their features, but at most ", kMostUnitWords,
+                           " are possible; use a shorter sequence"}));
 }
 
 Result<TensorDesc> check_linear_attention_step(const TensorDesc& x, const TensorDesc* omega,
@@ -139,22 +150,24 @@ Result<TensorDesc> check_linear_attention_step(const TensorDesc& x, const Tensor
   numbers.heads = numbers.kv_heads = a.heads;
   numbers.head_width = a.head_width;
   numbers.value_width = a.value_width;
-  VKF_CHECK(check_attention_numbers(kOp, numbers));
+  VKF_CHECK(check_attention_numbers(OpId::k_linear_attention, numbers));
   VKF_CHECK(check_features(a.features, omega, a.head_width));
   const int64_t heads = a.heads;
   const int64_t least = std::max({int64_t{a.q_offset} + heads * a.head_width,
                                   int64_t{a.k_offset} + heads * a.head_width,
                                   int64_t{a.v_offset} + heads * a.value_width});
   if (x.dtype != DType::kF32 || x.shape.size() != 2 || x.shape[0] < 1 || x.shape[1] < least) {
-    return op_error(kOp, message({"x is ", dtype_name(x.dtype), " ", shape_text(x.shape),
-                                  ", but must be F32 (slots, at least ", least, ")"}));
+    return op_error(OpId::k_linear_attention,
+                    message({"x is ", dtype_name(x.dtype), " ", shape_text(x.shape),
+                             ", but must be F32 (slots, at least ", least, ")"}));
   }
   const int64_t rows = omega == nullptr ? 0 : omega->shape[0];
   VKF_CHECK(check_states(states, heads,
                          linear_state_width(a.features, rows, a.head_width, a.value_width)));
   if (a.beams < 1 || a.capacity < 1) {
-    return op_error(kOp, message({"beams is ", a.beams, " and capacity ", a.capacity,
-                                  ", but both must be at least 1"}));
+    return op_error(OpId::k_linear_attention,
+                    message({"beams is ", a.beams, " and capacity ", a.capacity,
+                             ", but both must be at least 1"}));
   }
   return TensorDesc{"linear_attention", DType::kF32, {x.shape[0], heads * a.value_width}};
 }
@@ -163,7 +176,7 @@ Result<LinearAttentionOutputs> add_linear_attention(Graph& graph,
                                                     const LinearAttentionInputs& inputs,
                                                     const LinearAttentionAttrs& attrs) {
   if (graph.is_step()) {
-    return op_error(kOp,
+    return op_error(OpId::k_linear_attention,
                     "add_linear_attention was called on a decoding step's graph; use "
                     "add_linear_attention_step");
   }
@@ -176,18 +189,19 @@ Result<LinearAttentionOutputs> add_linear_attention(Graph& graph,
                                              a.head_width, a.value_width);
     VKF_CHECK(check_states(graph.tensor(inputs.states), a.heads, width));
     if (graph.tensor(inputs.states).shape[0] < int64_t{a.batch} * a.beams) {
-      return op_error(
-          kOp, message({"states has ", graph.tensor(inputs.states).shape[0], " rows, but ", a.batch,
-                        " items of ", a.beams, " rows need more"}));
+      return op_error(OpId::k_linear_attention,
+                      message({"states has ", graph.tensor(inputs.states).shape[0], " rows, but ",
+                               a.batch, " items of ", a.beams, " rows need more"}));
     }
   }
   LinearAttentionOutputs result;
   result.y = graph.add_tensor(std::move(out));
-  Node node = make_node(kOp, LinearAttentionNodeAttrs{a},
-                        features_text(a.features, a.heads, a.head_width) +
-                            " T=" + std::to_string(a.queries) + " S=" + std::to_string(a.keys) +
-                            (a.causal == LinearAttentionAttrs::Causal::kYes ? " causal" : "") +
-                            (inputs.mask != kNoTensor ? " mask" : ""));
+  Node node = make_node<OpId::k_linear_attention>(
+      LinearAttentionNodeAttrs{a},
+      features_text(a.features, a.heads, a.head_width) + " T=" + std::to_string(a.queries) +
+          " S=" + std::to_string(a.keys) +
+          (a.causal == LinearAttentionAttrs::Causal::kYes ? " causal" : "") +
+          (inputs.mask != kNoTensor ? " mask" : ""));
   node.inputs = {inputs.x, inputs.omega, inputs.mask};
   node.outputs = {result.y, inputs.states, kNoTensor};
   if (a.maps == LinearAttentionAttrs::Maps::kChosen) {
@@ -202,7 +216,7 @@ Result<LinearAttentionOutputs> add_linear_attention(Graph& graph,
 Result<TensorId> add_linear_attention_step(Graph& graph, const LinearStepInputs& inputs,
                                            const LinearStepAttrs& attrs) {
   if (!graph.is_step()) {
-    return op_error(kOp,
+    return op_error(OpId::k_linear_attention,
                     "add_linear_attention_step was called on a graph that is no decoding "
                     "step; use add_linear_attention");
   }
@@ -212,13 +226,15 @@ Result<TensorId> add_linear_attention_step(Graph& graph, const LinearStepInputs&
   const int64_t needed = graph.tensor(inputs.states).shape[0] * int64_t{attrs.capacity};
   const TensorDesc& ancestry = graph.tensor(inputs.ancestry);
   if (ancestry.dtype != DType::kU32 || element_count(ancestry.shape) < needed) {
-    return op_error(kOp, message({"the ancestry is ", dtype_name(ancestry.dtype), " ",
-                                  shape_text(ancestry.shape), ", but must be U32 with at least ",
-                                  needed, " words"}));
+    return op_error(
+        OpId::k_linear_attention,
+        message({"the ancestry is ", dtype_name(ancestry.dtype), " ", shape_text(ancestry.shape),
+                 ", but must be U32 with at least ", needed, " words"}));
   }
   const TensorId y = graph.add_tensor(std::move(out));
-  Node node = make_node(kOp, LinearAttentionNodeAttrs{attrs},
-                        "step " + features_text(attrs.features, attrs.heads, attrs.head_width));
+  Node node = make_node<OpId::k_linear_attention>(
+      LinearAttentionNodeAttrs{attrs},
+      "step " + features_text(attrs.features, attrs.heads, attrs.head_width));
   node.inputs = {inputs.x, inputs.omega, inputs.ancestry, inputs.states, inputs.state};
   node.outputs = {y, inputs.states};
   graph.add_node(std::move(node));

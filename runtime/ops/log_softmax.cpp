@@ -12,7 +12,7 @@ Result<TensorDesc> check_log_softmax(const TensorDesc& x) {
 
 Result<TensorId> add_log_softmax(Graph& graph, TensorId x) {
   VKF_ASSIGN(TensorDesc out, check_log_softmax(graph.tensor(x)));
-  Node node = make_node(OpId::k_log_softmax, LogSoftmaxAttrs{}, "");
+  Node node = make_node<OpId::k_log_softmax>(LogSoftmaxAttrs{}, "");
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -9,8 +9,6 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_lsh_hash;
-
 std::string factors_text(const std::vector<uint32_t>& factors) {
   std::string text;
   for (uint32_t factor : factors) text += (text.empty() ? "" : " x ") + std::to_string(factor);
@@ -29,7 +27,7 @@ Status check_sizes(const LshHashAttrs& a) {
   const char* names[] = {"batch", "heads", "tokens", "head_width", "rounds"};
   for (size_t i = 0; i < 5; ++i) {
     if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
-    return op_error(kOp,
+    return op_error(OpId::k_lsh_hash,
                     message({names[i], " is ", sizes[i], ", but must be from 1 to 16777215."}));
   }
   return {};
@@ -38,15 +36,16 @@ Status check_sizes(const LshHashAttrs& a) {
 Status check_mask(const TensorDesc& mask, const LshHashAttrs& a) {
   const Shape wanted{a.batch, (int64_t{a.tokens} + 31) / 32};
   if (mask.dtype == DType::kU32 && element_count(mask.shape) >= element_count(wanted)) return {};
-  return op_error(kOp, message({"mask is ", dtype_name(mask.dtype), " ", shape_text(mask.shape),
-                                ", but must be U32 ", shape_text(wanted), ", one bit per token."}));
+  return op_error(OpId::k_lsh_hash,
+                  message({"mask is ", dtype_name(mask.dtype), " ", shape_text(mask.shape),
+                           ", but must be U32 ", shape_text(wanted), ", one bit per token."}));
 }
 
 }  // namespace
 
 Result<uint32_t> count_buckets(const std::vector<uint32_t>& factors) {
   if (factors.empty() || factors.size() > VKF_MAX_BUCKET_FACTORS) {
-    return op_error(kOp,
+    return op_error(OpId::k_lsh_hash,
                     message({"The number of buckets has ", factors.size(),
                              " factors, but must have from 1 to ", VKF_MAX_BUCKET_FACTORS, "."}));
   }
@@ -54,13 +53,14 @@ Result<uint32_t> count_buckets(const std::vector<uint32_t>& factors) {
   uint64_t product = 1;
   for (uint32_t factor : factors) {
     if (factor < 2 || factor % 2 != 0) {
-      return op_error(kOp, message({"The number of buckets is ", factors_text(factors),
-                                    ", but every factor must be even and at least 2."}));
+      return op_error(OpId::k_lsh_hash,
+                      message({"The number of buckets is ", factors_text(factors),
+                               ", but every factor must be even and at least 2."}));
     }
     product *= factor;
     if (product > kMostBuckets) {
-      return op_error(kOp, message({"The number of buckets, ", factors_text(factors),
-                                    ", is above the limit of ", kMostBuckets, "."}));
+      return op_error(OpId::k_lsh_hash, message({"The number of buckets, ", factors_text(factors),
+                                                 ", is above the limit of ", kMostBuckets, "."}));
     }
   }
   return static_cast<uint32_t>(product);
@@ -70,19 +70,22 @@ Result<TensorDesc> check_lsh_hash(const TensorDesc& x, const TensorDesc& rotatio
                                   const LshHashAttrs& a) {
   VKF_CHECK(check_sizes(a));
   VKF_ASSIGN(const uint32_t buckets, count_buckets(a.factors));
-  VKF_CHECK(check_layout(kOp, x, "x", a.x, std::array{a.batch, a.heads, a.tokens, a.head_width}));
-  VKF_CHECK(check_floats(kOp, "rotations", rotations, 4));
+  VKF_CHECK(check_layout(OpId::k_lsh_hash, x, "x", a.x,
+                         std::array{a.batch, a.heads, a.tokens, a.head_width}));
+  VKF_CHECK(check_floats(OpId::k_lsh_hash, "rotations", rotations, 4));
   const Shape wanted{a.heads, a.head_width, a.rounds, columns_of(a.factors)};
   if (rotations.shape != wanted) {
-    return op_error(kOp, message({"rotations has shape ", shape_text(rotations.shape), ", but ",
-                                  factors_text(a.factors), " buckets need ", shape_text(wanted),
-                                  ": heads, head width, rounds, half the buckets."}));
+    return op_error(OpId::k_lsh_hash,
+                    message({"rotations has shape ", shape_text(rotations.shape), ", but ",
+                             factors_text(a.factors), " buckets need ", shape_text(wanted),
+                             ": heads, head width, rounds, half the buckets."}));
   }
   const double entries = static_cast<double>(a.batch) * a.heads * a.rounds * a.tokens;
   if (entries >= 4294967296.0 || (buckets + 1.0) * a.rounds >= 4294967296.0 ||
       static_cast<double>(element_count(rotations.shape)) >= 4294967296.0) {
-    return op_error(kOp, message({a.rounds, " rounds over ", a.tokens, " tokens and ", buckets,
-                                  " buckets leave 32 bits; use fewer rounds or a smaller batch."}));
+    return op_error(OpId::k_lsh_hash,
+                    message({a.rounds, " rounds over ", a.tokens, " tokens and ", buckets,
+                             " buckets leave 32 bits; use fewer rounds or a smaller batch."}));
   }
   return TensorDesc{"buckets", DType::kU32, {a.batch, a.heads, a.rounds, a.tokens}};
 }
@@ -92,10 +95,9 @@ Result<TensorId> add_lsh_hash(Graph& graph, const LshHashInputs& inputs,
   VKF_ASSIGN(TensorDesc out,
              check_lsh_hash(graph.tensor(inputs.x), graph.tensor(inputs.rotations), attrs));
   if (inputs.mask != kNoTensor) VKF_CHECK(check_mask(graph.tensor(inputs.mask), attrs));
-  Node node = make_node(kOp, attrs,
-                        "rounds=" + std::to_string(attrs.rounds) +
-                            " buckets=" + factors_text(attrs.factors) +
-                            (inputs.mask != kNoTensor ? " mask" : ""));
+  Node node = make_node<OpId::k_lsh_hash>(attrs, "rounds=" + std::to_string(attrs.rounds) +
+                                                     " buckets=" + factors_text(attrs.factors) +
+                                                     (inputs.mask != kNoTensor ? " mask" : ""));
   node.inputs = {inputs.x, inputs.rotations, inputs.mask};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -30,7 +30,7 @@ Result<TensorDesc> check_lsh_sort(const TensorDesc& buckets, const LshSortAttrs&
 
 Result<TensorId> add_lsh_sort(Graph& graph, TensorId buckets, const LshSortAttrs& attrs) {
   VKF_ASSIGN(TensorDesc out, check_lsh_sort(graph.tensor(buckets), attrs));
-  Node node = make_node(OpId::k_lsh_sort, attrs, "buckets=" + std::to_string(attrs.buckets));
+  Node node = make_node<OpId::k_lsh_sort>(attrs, "buckets=" + std::to_string(attrs.buckets));
   node.inputs = {buckets};
   return add_single_output(graph, std::move(node), std::move(out));
 }

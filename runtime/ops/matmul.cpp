@@ -92,7 +92,7 @@ namespace {
 Result<TensorId> add_product(Graph& graph, TensorDesc out, MatmulNodeAttrs attrs,
                              std::vector<TensorId> inputs) {
   std::string text = matmul_text(attrs);
-  Node node = make_node(OpId::k_matmul, std::move(attrs), std::move(text));
+  Node node = make_node<OpId::k_matmul>(std::move(attrs), std::move(text));
   node.inputs = std::move(inputs);
   return add_single_output(graph, std::move(node), std::move(out));
 }

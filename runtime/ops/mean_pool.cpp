@@ -46,8 +46,8 @@ Result<TensorId> add_mean_pool(Graph& graph, TensorId x, TensorId mask, MeanPool
   const auto kind = static_cast<size_t>(attrs.kind);
   if (kind >= std::size(kKindNames)) return internal_error("[mean_pool] has no kernel for first");
   const std::string words = normalize ? "normalize=on" : "normalize=off";
-  Node node = make_node(OpId::k_mean_pool, attrs,
-                        kind == 0 ? words : "kind=" + std::string(kKindNames[kind]) + " " + words);
+  Node node = make_node<OpId::k_mean_pool>(
+      attrs, kind == 0 ? words : "kind=" + std::string(kKindNames[kind]) + " " + words);
   node.inputs = {x, mask};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -22,8 +22,8 @@ Result<TensorDesc> check_mix_rounds(const TensorDesc& x) {
 
 Result<TensorId> add_mix_rounds(Graph& graph, TensorId x) {
   VKF_ASSIGN(TensorDesc out, check_mix_rounds(graph.tensor(x)));
-  Node node = make_node(OpId::k_mix_rounds, MixRoundsAttrs{},
-                        "rounds=" + std::to_string(graph.tensor(x).shape[2]));
+  Node node = make_node<OpId::k_mix_rounds>(MixRoundsAttrs{},
+                                            "rounds=" + std::to_string(graph.tensor(x).shape[2]));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -9,8 +9,6 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_move_columns;
-
 struct MoveColumnsAttrs {
   MoveColumnsParams params;
   enum class Kind : uint8_t { kPlain, kStore, kLoad } kind = Kind::kPlain;
@@ -18,9 +16,9 @@ struct MoveColumnsAttrs {
 
 void add_move(Graph& graph, MoveColumnsAttrs attrs, std::vector<TensorId> inputs, TensorId y) {
   const MoveColumnsParams& p = attrs.params;
-  Node node = make_node(kOp, attrs,
-                        "W=" + std::to_string(p.width) + " " + std::to_string(p.x_offset) + " -> " +
-                            std::to_string(p.y_offset));
+  Node node = make_node<OpId::k_move_columns>(attrs, "W=" + std::to_string(p.width) + " " +
+                                                         std::to_string(p.x_offset) + " -> " +
+                                                         std::to_string(p.y_offset));
   node.inputs = std::move(inputs);
   node.outputs = {y};
   graph.add_node(std::move(node));
@@ -30,25 +28,26 @@ void add_move(Graph& graph, MoveColumnsAttrs attrs, std::vector<TensorId> inputs
 
 Status check_row_place(const TensorDesc& t, const char* role, const RowPlace& place, int64_t rows,
                        int64_t width) {
-  VKF_CHECK(check_floats(kOp, role, t, 1));
+  VKF_CHECK(check_floats(OpId::k_move_columns, role, t, 1));
   const int64_t end = int64_t{place.offset} + (rows - 1) * place.stride + width;
   if (rows >= 1 && width >= 1 && element_count(t.shape) >= end) return {};
   return op_error(
-      kOp, message({rows, " rows of ", width, " columns, ", place.stride, " elements apart from ",
-                    place.offset, " on, do not lie inside ", role, " ", shape_text(t.shape)}));
+      OpId::k_move_columns,
+      message({rows, " rows of ", width, " columns, ", place.stride, " elements apart from ",
+               place.offset, " on, do not lie inside ", role, " ", shape_text(t.shape)}));
 }
 
 Status check_state_cache(const TensorDesc& cache, const TensorDesc& ancestry, uint32_t column,
                          int64_t columns) {
   const bool lines = cache.dtype == DType::kF32 && cache.shape.size() == 3 && cache.shape[1] == 2;
   if (!lines || columns < 1 || cache.shape[2] < column + columns) {
-    return op_error(kOp,
+    return op_error(OpId::k_move_columns,
                     message({"the cache is ", dtype_name(cache.dtype), " ", shape_text(cache.shape),
                              ", but must be F32 (rows, 2, at least ", column + columns, ")"}));
   }
   if (ancestry.dtype == DType::kU32) return {};
-  return op_error(
-      kOp, message({"the ancestry is ", dtype_name(ancestry.dtype), ", but must be U32 (R, C)"}));
+  return op_error(OpId::k_move_columns, message({"the ancestry is ", dtype_name(ancestry.dtype),
+                                                 ", but must be U32 (R, C)"}));
 }
 
 Result<TensorId> add_columns(Graph& graph, TensorId x, const RowPlace& from, Shape shape) {
@@ -72,7 +71,7 @@ Result<TensorId> add_columns(Graph& graph, TensorId x, const RowPlace& from, Sha
 
 Status add_place_columns(Graph& graph, TensorId x, TensorId y, const RowPlace& to) {
   const TensorDesc& from = graph.tensor(x);
-  VKF_CHECK(check_floats(kOp, "x", from, 1));
+  VKF_CHECK(check_floats(OpId::k_move_columns, "x", from, 1));
   const int64_t width = from.shape.back();
   const int64_t rows = static_cast<int64_t>(row_count(from.shape));
   VKF_CHECK(check_row_place(from, "x", {0, u32(width)}, rows, width));
@@ -91,7 +90,8 @@ Status add_place_columns(Graph& graph, TensorId x, TensorId y, const RowPlace& t
 }
 
 Result<TensorId> add_load_state(Graph& graph, const StateCache& c, uint32_t column, int64_t width) {
-  if (!graph.is_step()) return op_error(kOp, "a state is loaded in decoding steps only");
+  if (!graph.is_step())
+    return op_error(OpId::k_move_columns, "a state is loaded in decoding steps only");
   const TensorDesc& cache = graph.tensor(c.cache);
   VKF_CHECK(check_state_cache(cache, graph.tensor(c.ancestry), column, width));
   const uint32_t line = u32(cache.shape[2]);
@@ -111,7 +111,8 @@ Result<TensorId> add_load_state(Graph& graph, const StateCache& c, uint32_t colu
 }
 
 Status add_store_state(Graph& graph, TensorId x, const StateCache& c, uint32_t column) {
-  if (!graph.is_step()) return op_error(kOp, "a state is stored in decoding steps only");
+  if (!graph.is_step())
+    return op_error(OpId::k_move_columns, "a state is stored in decoding steps only");
   const TensorDesc& from = graph.tensor(x);
   const int64_t width = from.shape.back();
   const TensorDesc& cache = graph.tensor(c.cache);

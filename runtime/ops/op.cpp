@@ -6,24 +6,11 @@
 #include "ops/fusion.h"
 #include "ops/step_advance.h"
 
-// clang-format off
-#define VKF_OP(name) namespace vkformer { Status lower_##name(LowerContext&, const Node&); }
-#include "ops/op_list.def"
-#undef VKF_OP
-// clang-format on
-
 namespace vkformer {
 namespace {
 
-using LowerFunction = Status (*)(LowerContext&, const Node&);
-
-struct OpRow {
-  const char* name;
-  LowerFunction lower;
-};
-
-constexpr OpRow kOps[] = {
-#define VKF_OP(name) {#name, lower_##name},
+constexpr const char* kOpNames[] = {
+#define VKF_OP(name) #name,
 #include "ops/op_list.def"
 #undef VKF_OP
 };
@@ -88,7 +75,7 @@ Status lower_node(LowerContext& context, const Node& node) {
   Plan& plan = context.plan;
   const auto dispatches = static_cast<std::ptrdiff_t>(plan.dispatches.size());
   const auto buffers = static_cast<std::ptrdiff_t>(plan.buffers.size());
-  VKF_CHECK(kOps[node.op].lower(context, node));
+  VKF_CHECK(node.lower(context, node));
   const Dispatch* wrong = find_demoted(plan, static_cast<size_t>(dispatches), context.caps);
   if (wrong == nullptr) return {};
   const std::string name(kernel_info(wrong->kernel).name);
@@ -98,7 +85,7 @@ Status lower_node(LowerContext& context, const Node& node) {
     plan.dispatches.erase(plan.dispatches.begin() + dispatches, plan.dispatches.end());
     plan.buffers.erase(plan.buffers.begin() + buffers, plan.buffers.end());
     LowerContext lesser{context.graph, caps, context.precision, plan};
-    const Status lowered = kOps[node.op].lower(lesser, node);
+    const Status lowered = node.lower(lesser, node);
     if (lowered && !find_demoted(plan, static_cast<size_t>(dispatches), caps)) return {};
   }
   return unsupported(message({"[", node.op_name, "] Every kernel for this, such as ", name,
@@ -135,7 +122,7 @@ Status check_ranges(const Plan& plan, const DeviceCaps& caps) {
 }  // namespace
 
 const char* op_name(OpId op) {
-  return kOps[static_cast<size_t>(op)].name;
+  return kOpNames[static_cast<size_t>(op)];
 }
 
 uint32_t LowerContext::add_scratch(std::string name, uint64_t bytes) {

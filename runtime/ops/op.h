@@ -48,11 +48,23 @@ const Attrs& attrs_of(const Node& node) {
   return *static_cast<const Attrs*>(node.attrs.get());
 }
 
+// The lowering of each operator. A node has its own, so that a program whose models never add an
+// operator does not link what lowers it.
+template <OpId op>
+inline constexpr LowerFunction kLowering = nullptr;
+#define VKF_OP(name)                               \
+  Status lower_##name(LowerContext&, const Node&); \
+  template <>                                      \
+  inline constexpr LowerFunction kLowering<OpId::k_##name> = lower_##name;
+#include "ops/op_list.def"
+#undef VKF_OP
+
 // Starts a node of operator `op` with its attributes.
-template <class Attrs>
-Node make_node(OpId op, Attrs attrs, std::string attrs_text) {
+template <OpId op, class Attrs>
+Node make_node(Attrs attrs, std::string attrs_text) {
   Node node;
   node.op = static_cast<uint16_t>(op);
+  node.lower = kLowering<op>;
   node.op_name = op_name(op);
   node.attrs = std::make_shared<const Attrs>(std::move(attrs));
   node.attrs_text = std::move(attrs_text);

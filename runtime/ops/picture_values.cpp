@@ -83,7 +83,7 @@ Result<TensorId> add_picture_values(Graph& graph, TensorId pixels, TensorId tabl
   VKF_ASSIGN(TensorDesc out,
              check_picture_values(graph.tensor(pixels), graph.tensor(tables), attrs));
   Node node =
-      make_node(OpId::k_picture_values, attrs, "pictures=" + std::to_string(attrs.pictures.size()));
+      make_node<OpId::k_picture_values>(attrs, "pictures=" + std::to_string(attrs.pictures.size()));
   node.inputs = {pixels, tables};
   return add_single_output(graph, std::move(node), std::move(out));
 }

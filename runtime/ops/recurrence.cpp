@@ -9,17 +9,15 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_recurrence;
-
 struct RecurrenceNodeAttrs {
   CellKind cell;
   LinearWeight weight;
 };
 
 Status add_fused(Graph& graph, const RecurrenceInputs& inputs, CellKind cell, TensorId y) {
-  Node node = make_node(kOp, RecurrenceNodeAttrs{cell, inputs.weight},
-                        std::string(cell == CellKind::kLstm ? "lstm" : "gru") +
-                            " Hd=" + std::to_string(inputs.weight.k));
+  Node node = make_node<OpId::k_recurrence>(RecurrenceNodeAttrs{cell, inputs.weight},
+                                            std::string(cell == CellKind::kLstm ? "lstm" : "gru") +
+                                                " Hd=" + std::to_string(inputs.weight.k));
   node.inputs = {inputs.gates, inputs.weight.tensor, inputs.initial};
   node.outputs = {y};
   graph.add_node(std::move(node));
@@ -62,23 +60,25 @@ Status add_steps(Graph& graph, const RecurrenceInputs& inputs, CellKind cell, Te
 
 Result<TensorDesc> check_recurrence(const TensorDesc& gates, const LinearWeight& weight,
                                     const TensorDesc* initial, const RecurrenceAttrs& attrs) {
-  VKF_CHECK(check_floats(kOp, "gates", gates, 3));
+  VKF_CHECK(check_floats(OpId::k_recurrence, "gates", gates, 3));
   const uint32_t stacked = gates_of(attrs.cell);
   if (weight.k < 1 || weight.n != weight.k * stacked) {
-    return op_error(kOp, message({"the weight of the state is (", weight.n, ", ", weight.k,
-                                  "), but must be (", stacked, " Hd, Hd)"}));
+    return op_error(OpId::k_recurrence,
+                    message({"the weight of the state is (", weight.n, ", ", weight.k,
+                             "), but must be (", stacked, " Hd, Hd)"}));
   }
   if (gates.shape.size() != 3 || gates.shape[0] < 1 || gates.shape[1] < 1 ||
       gates.shape[2] != weight.n) {
-    return op_error(kOp,
+    return op_error(OpId::k_recurrence,
                     message({"gates has shape ", shape_text(gates.shape), ", but must be (B, T, ",
                              weight.n, ") with at least one row and token"}));
   }
   const int64_t state = int64_t{weight.k} * states_of(attrs.cell);
-  if (initial != nullptr) VKF_CHECK(check_floats(kOp, "initial", *initial, 2));
+  if (initial != nullptr) VKF_CHECK(check_floats(OpId::k_recurrence, "initial", *initial, 2));
   if (initial != nullptr && initial->shape != Shape{gates.shape[0], state}) {
-    return op_error(kOp, message({"initial has shape ", shape_text(initial->shape),
-                                  ", but must be ", shape_text({gates.shape[0], state})}));
+    return op_error(OpId::k_recurrence,
+                    message({"initial has shape ", shape_text(initial->shape), ", but must be ",
+                             shape_text({gates.shape[0], state})}));
   }
   return TensorDesc{"recurrence", DType::kF32, {gates.shape[0], gates.shape[1], state}};
 }

@@ -5,32 +5,28 @@
 #include "params/recurrent.h"
 
 namespace vkformer {
-namespace {
-
-constexpr OpId kOp = OpId::k_recurrent_cell;
-
-}  // namespace
-
 Result<TensorDesc> check_recurrent_cell(const TensorDesc& gates, const TensorDesc& states,
                                         const TensorDesc& carry, const RecurrentCellAttrs& a) {
-  VKF_CHECK(check_floats(kOp, "gates", gates, 1));
-  VKF_CHECK(check_floats(kOp, "states", states, 2));
-  VKF_CHECK(check_floats(kOp, "carry", carry, 2));
+  VKF_CHECK(check_floats(OpId::k_recurrent_cell, "gates", gates, 1));
+  VKF_CHECK(check_floats(OpId::k_recurrent_cell, "states", states, 2));
+  VKF_CHECK(check_floats(OpId::k_recurrent_cell, "carry", carry, 2));
   if (carry.shape.size() != 2 || carry.shape[0] < 1 || carry.shape[1] < 1) {
-    return op_error(kOp, message({"carry has shape ", shape_text(carry.shape),
-                                  ", but must be (R, Hd), both at least 1"}));
+    return op_error(OpId::k_recurrent_cell, message({"carry has shape ", shape_text(carry.shape),
+                                                     ", but must be (R, Hd), both at least 1"}));
   }
   const int64_t rows = carry.shape[0];
   const int64_t width = gates_of(a.cell) * carry.shape[1];
   if (states.shape != Shape{rows, width}) {
-    return op_error(kOp, message({"states has shape ", shape_text(states.shape),
-                                  ", but carry asks for ", shape_text({rows, width})}));
+    return op_error(OpId::k_recurrent_cell,
+                    message({"states has shape ", shape_text(states.shape), ", but carry asks for ",
+                             shape_text({rows, width})}));
   }
   const int64_t stride = a.stride == 0 ? width : a.stride;
   const int64_t end = int64_t{a.offset} + (rows - 1) * stride + width;
   if (element_count(gates.shape) < end) {
-    return op_error(kOp, message({"gates ", shape_text(gates.shape), " ends before element ", end,
-                                  ", which its last row needs"}));
+    return op_error(OpId::k_recurrent_cell,
+                    message({"gates ", shape_text(gates.shape), " ends before element ", end,
+                             ", which its last row needs"}));
   }
   return TensorDesc{"h", DType::kF32, carry.shape};
 }
@@ -44,7 +40,8 @@ Result<TensorId> add_recurrent_cell(Graph& graph, const RecurrentCellInputs& inp
   if (attrs.stride == 0) {
     attrs.stride = static_cast<uint32_t>(graph.tensor(inputs.states).shape[1]);
   }
-  Node node = make_node(kOp, attrs, attrs.cell == CellKind::kLstm ? "lstm" : "gru");
+  Node node =
+      make_node<OpId::k_recurrent_cell>(attrs, attrs.cell == CellKind::kLstm ? "lstm" : "gru");
   node.inputs = {inputs.gates, inputs.states};
   node.outputs = {inputs.carry, h};
   graph.add_node(std::move(node));

@@ -27,7 +27,7 @@ Result<TensorDesc> check_rms_norm(const TensorDesc& x, const TensorDesc& gain, R
 Result<TensorId> add_rms_norm(Graph& graph, TensorId x, TensorId gain, RmsNormAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_rms_norm(graph.tensor(x), graph.tensor(gain), attrs));
   const TensorId y = graph.add_tensor(std::move(out));
-  Node node = make_node(OpId::k_rms_norm, attrs, "epsilon=" + number_text(attrs.epsilon));
+  Node node = make_node<OpId::k_rms_norm>(attrs, "epsilon=" + number_text(attrs.epsilon));
   node.inputs = {x, gain};
   node.outputs = {y};
   graph.add_node(std::move(node));

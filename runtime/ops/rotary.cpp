@@ -7,8 +7,6 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_rotary;
-
 RotaryAttrs with_defaults(RotaryAttrs attrs, const Shape& x) {
   if (attrs.rotary_width == 0) attrs.rotary_width = attrs.head_width;
   if (attrs.tokens == 0 && x.size() >= 2) attrs.tokens = static_cast<uint32_t>(x[x.size() - 2]);
@@ -20,23 +18,25 @@ RotaryAttrs with_defaults(RotaryAttrs attrs, const Shape& x) {
 
 Result<TensorDesc> check_rotary(const TensorDesc& x, const TensorDesc& table,
                                 const RotaryAttrs& attrs) {
-  VKF_CHECK(check_floats(kOp, "x", x, 1));
-  VKF_CHECK(check_floats(kOp, "table", table, 2));
+  VKF_CHECK(check_floats(OpId::k_rotary, "x", x, 1));
+  VKF_CHECK(check_floats(OpId::k_rotary, "table", table, 2));
   const RotaryAttrs a = with_defaults(attrs, x.shape);
   if (a.rotary_width == 0 || a.rotary_width % 2 != 0 || a.rotary_width > a.head_width) {
-    return op_error(kOp, message({"The rotary width is ", a.rotary_width,
-                                  ", but must be even, above 0 and at most the head width ",
-                                  a.head_width, "."}));
+    return op_error(
+        OpId::k_rotary,
+        message({"The rotary width is ", a.rotary_width,
+                 ", but must be even, above 0 and at most the head width ", a.head_width, "."}));
   }
   if (a.heads == 0 || uint64_t{a.heads} * a.head_width > static_cast<uint64_t>(x.shape.back())) {
-    return op_error(kOp,
+    return op_error(OpId::k_rotary,
                     message({a.heads, " heads of width ", a.head_width,
                              " are to be turned, but x has shape ", shape_text(x.shape),
                              "; there must be at least one head and each must lie in a row."}));
   }
   if (table.shape.size() != 2 || table.shape[1] != int64_t{a.rotary_width}) {
-    return op_error(kOp, message({"table has shape ", shape_text(table.shape),
-                                  ", but must be (P, r) with r = ", a.rotary_width, "."}));
+    return op_error(OpId::k_rotary,
+                    message({"table has shape ", shape_text(table.shape),
+                             ", but must be (P, r) with r = ", a.rotary_width, "."}));
   }
   return TensorDesc{"rotary", DType::kF32, x.shape};
 }
@@ -49,9 +49,10 @@ Status check_rotary_positions(const TensorDesc& positions, const TensorDesc& x,
     return {};
   }
   return op_error(
-      kOp, message({"positions is ", dtype_name(positions.dtype), " ", shape_text(positions.shape),
-                    ", but must be U32 with at least ", needed, " elements, one for each row of x ",
-                    shape_text(x.shape), " from element ", attrs.positions_at, " on."}));
+      OpId::k_rotary,
+      message({"positions is ", dtype_name(positions.dtype), " ", shape_text(positions.shape),
+               ", but must be U32 with at least ", needed, " elements, one for each row of x ",
+               shape_text(x.shape), " from element ", attrs.positions_at, " on."}));
 }
 
 Result<TensorId> add_rotary(Graph& graph, const RotaryInputs& inputs, RotaryAttrs attrs) {
@@ -61,12 +62,11 @@ Result<TensorId> add_rotary(Graph& graph, const RotaryInputs& inputs, RotaryAttr
     VKF_CHECK(check_rotary_positions(graph.tensor(inputs.positions), x, attrs));
   }
   attrs = with_defaults(attrs, x.shape);
-  Node node =
-      make_node(kOp, attrs,
-                "heads=" + std::to_string(attrs.heads) + "x" + std::to_string(attrs.head_width) +
-                    " turned=" + std::to_string(attrs.rotary_width) +
-                    (attrs.pairs == RotaryPairs::kInterleaved ? " interleaved" : " halves") +
-                    " offset=" + std::to_string(attrs.position_offset));
+  Node node = make_node<OpId::k_rotary>(
+      attrs, "heads=" + std::to_string(attrs.heads) + "x" + std::to_string(attrs.head_width) +
+                 " turned=" + std::to_string(attrs.rotary_width) +
+                 (attrs.pairs == RotaryPairs::kInterleaved ? " interleaved" : " halves") +
+                 " offset=" + std::to_string(attrs.position_offset));
   node.inputs = {inputs.x, inputs.table, inputs.positions};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -11,8 +11,6 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_rotary_append;
-
 KvAppendAttrs append_attrs(const RotaryAppendAttrs& a) {
   const uint32_t k = a.heads * a.head_width;
   const uint32_t width = a.kv_heads * a.head_width;
@@ -32,18 +30,20 @@ Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& ta
   const uint64_t width = (uint64_t{a.heads} + 2 * uint64_t{a.kv_heads}) * a.head_width;
   if (a.kv_heads == 0 || x.shape.size() != 2 || static_cast<uint64_t>(x.shape[1]) != width) {
     return op_error(
-        kOp, message({"x has shape ", shape_text(x.shape), ", but must be (slots, ", width,
-                      "): ", a.heads, " query heads and ", a.kv_heads,
-                      " of keys and of values, each at least one and of width ", a.head_width}));
+        OpId::k_rotary_append,
+        message({"x has shape ", shape_text(x.shape), ", but must be (slots, ", width,
+                 "): ", a.heads, " query heads and ", a.kv_heads,
+                 " of keys and of values, each at least one and of width ", a.head_width}));
   }
   if (a.again_heads != 0 && a.again_heads != a.heads) {
     return op_error(
-        kOp, message({a.again_heads, " query heads are to follow once more, but it must be all ",
-                      a.heads, " or none"}));
+        OpId::k_rotary_append,
+        message({a.again_heads, " query heads are to follow once more, but it must be all ",
+                 a.heads, " or none"}));
   }
   if (a.rotary_width == 0) {
     return op_error(
-        kOp,
+        OpId::k_rotary_append,
         message({"The rotary width is 0, but must be even, above 0 and at most the head width ",
                  a.head_width}));
   }
@@ -53,9 +53,9 @@ Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& ta
                            .pairs = a.pairs};
   VKF_CHECK(check_rotary(x, table, turned));
   if (x.shape[0] > VKF_MAX_SLOTS) {
-    return op_error(
-        kOp, message({"x has shape ", shape_text(x.shape), ", but a decoding step has at most ",
-                      VKF_MAX_SLOTS, " slots, one a row"}));
+    return op_error(OpId::k_rotary_append, message({"x has shape ", shape_text(x.shape),
+                                                    ", but a decoding step has at most ",
+                                                    VKF_MAX_SLOTS, " slots, one a row"}));
   }
   VKF_CHECK(check_kv_append(x, state, cache, append_attrs(a)));
   const int64_t queries = (int64_t{a.heads} + a.again_heads) * a.head_width;
@@ -65,17 +65,17 @@ Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& ta
 Result<TensorId> add_rotary_append(Graph& graph, const RotaryAppendInputs& in,
                                    const RotaryAppendAttrs& a) {
   if (!graph.is_step()) {
-    return op_error(kOp, "the graph is no decoding step; use rotary and kv_append");
+    return op_error(OpId::k_rotary_append,
+                    "the graph is no decoding step; use rotary and kv_append");
   }
   VKF_ASSIGN(TensorDesc out,
              check_rotary_append(graph.tensor(in.x), graph.tensor(in.table), graph.tensor(in.state),
                                  graph.tensor(in.cache), a));
   const TensorId y = graph.add_tensor(std::move(out));
-  Node node = make_node(kOp, a,
-                        "H=" + std::to_string(a.heads) + " Hkv=" + std::to_string(a.kv_heads) +
-                            " E=" + std::to_string(a.head_width) +
-                            " turned=" + std::to_string(a.rotary_width) +
-                            (a.pairs == RotaryPairs::kInterleaved ? " interleaved" : " halves"));
+  Node node = make_node<OpId::k_rotary_append>(
+      a, "H=" + std::to_string(a.heads) + " Hkv=" + std::to_string(a.kv_heads) +
+             " E=" + std::to_string(a.head_width) + " turned=" + std::to_string(a.rotary_width) +
+             (a.pairs == RotaryPairs::kInterleaved ? " interleaved" : " halves"));
   node.inputs = {in.x, in.table, in.state};
   node.outputs = {y, in.cache};
   graph.add_node(std::move(node));

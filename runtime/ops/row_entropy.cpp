@@ -12,7 +12,7 @@ Result<TensorDesc> check_row_entropy(const TensorDesc& x) {
 
 Result<TensorId> add_row_entropy(Graph& graph, TensorId x) {
   VKF_ASSIGN(TensorDesc out, check_row_entropy(graph.tensor(x)));
-  Node node = make_node(OpId::k_row_entropy, RowEntropyAttrs{}, "");
+  Node node = make_node<OpId::k_row_entropy>(RowEntropyAttrs{}, "");
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

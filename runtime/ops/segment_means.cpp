@@ -8,18 +8,16 @@
 namespace vkformer {
 namespace {
 
-constexpr OpId kOp = OpId::k_segment_means;
-
 Status check_sizes(const SegmentMeansAttrs& a) {
   const uint32_t sizes[] = {a.batch, a.heads, a.tokens, a.segments, a.head_width};
   const char* names[] = {"batch", "heads", "tokens", "segments", "head_width"};
   for (size_t i = 0; i < 5; ++i) {
     if (sizes[i] >= 1 && sizes[i] < (1u << 24)) continue;
-    return op_error(kOp,
+    return op_error(OpId::k_segment_means,
                     message({names[i], " is ", sizes[i], ", but must be from 1 to 16777215."}));
   }
   if (a.tokens % a.segments == 0) return {};
-  return op_error(kOp,
+  return op_error(OpId::k_segment_means,
                   message({a.tokens, " tokens do not divide into ", a.segments,
                            " segments of equal length; pad the sequence or choose a divisor."}));
 }
@@ -28,17 +26,19 @@ Status check_sizes(const SegmentMeansAttrs& a) {
 
 Result<TensorDesc> check_segment_means(const TensorDesc& x, const SegmentMeansAttrs& a) {
   VKF_CHECK(check_sizes(a));
-  VKF_CHECK(check_layout(kOp, x, "x", a.x, std::array{a.batch, a.heads, a.tokens, a.head_width}));
+  VKF_CHECK(check_layout(OpId::k_segment_means, x, "x", a.x,
+                         std::array{a.batch, a.heads, a.tokens, a.head_width}));
   TensorDesc y{"segment_means", DType::kF32, a.y_shape};
-  VKF_CHECK(check_layout(kOp, y, "y", a.y, std::array{a.batch, a.heads, a.segments, a.head_width}));
+  VKF_CHECK(check_layout(OpId::k_segment_means, y, "y", a.y,
+                         std::array{a.batch, a.heads, a.segments, a.head_width}));
   return y;
 }
 
 Result<TensorId> add_segment_means(Graph& graph, TensorId x, const SegmentMeansAttrs& attrs) {
   VKF_ASSIGN(TensorDesc out, check_segment_means(graph.tensor(x), attrs));
-  Node node = make_node(kOp, attrs,
-                        "S=" + std::to_string(attrs.tokens) + " segments=" +
-                            std::to_string(attrs.segments) + " H=" + std::to_string(attrs.heads));
+  Node node = make_node<OpId::k_segment_means>(
+      attrs, "S=" + std::to_string(attrs.tokens) + " segments=" + std::to_string(attrs.segments) +
+                 " H=" + std::to_string(attrs.heads));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -41,7 +41,7 @@ Result<TensorDesc> check_softmax(const TensorDesc& x, const TensorDesc& terms,
 
 Result<TensorId> add_softmax(Graph& graph, TensorId x, TensorId terms, const SoftmaxAttrs& attrs) {
   VKF_ASSIGN(TensorDesc out, check_softmax(graph.tensor(x), graph.tensor(terms), attrs));
-  Node node = make_node(OpId::k_softmax, attrs, "temperature=" + number_text(attrs.temperature));
+  Node node = make_node<OpId::k_softmax>(attrs, "temperature=" + number_text(attrs.temperature));
   node.inputs = {x, terms};
   return add_single_output(graph, std::move(node), std::move(out));
 }

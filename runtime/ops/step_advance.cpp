@@ -24,7 +24,7 @@ Status check_step_advance(const Graph& graph, const SearchTensors& search) {
 
 Status add_step_advance(Graph& graph, const SearchTensors& search) {
   VKF_CHECK(check_step_advance(graph, search));
-  Node node = make_node(OpId::k_step_advance, search.params, "");
+  Node node = make_node<OpId::k_step_advance>(search.params, "");
   node.inputs = {search.search};
   node.outputs = {search.state, search.step_ids, search.args};
   graph.add_node(std::move(node));

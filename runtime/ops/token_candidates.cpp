@@ -43,8 +43,8 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
                                       ScoresFrom from, BeamChoice choice) {
   VKF_ASSIGN(TensorDesc out, check_token_candidates(graph.tensor(logits), search.params));
   const TensorId candidates = graph.add_tensor(std::move(out));
-  Node node = make_node(OpId::k_token_candidates, CandidateAttrs{search.params, from, choice},
-                        "K=" + std::to_string(search.params.candidates));
+  Node node = make_node<OpId::k_token_candidates>(CandidateAttrs{search.params, from, choice},
+                                                  "K=" + std::to_string(search.params.candidates));
   node.inputs = {logits, search.suppress, search.state, search.settings,
                  choice == BeamChoice::kDrawn ? search.choice : search.suppress};
   node.outputs = {candidates};

@@ -9,7 +9,7 @@ namespace vkformer {
 namespace {
 
 // Passes of a stage over a part's tokens at most, and a few more for the digits.
-constexpr uint64_t kPasses = 5;
+constexpr uint64_t kSamplePasses = 5;
 
 struct SampleAttrs {
   SearchParams search;
@@ -85,8 +85,8 @@ Result<TensorId> add_token_sample(Graph& graph, TensorId scores, TensorId logits
   const int64_t rows = graph.tensor(scores).shape[0];
   const TensorId draws =
       graph.add_tensor({"draws", DType::kU32, {rows, draw_words(search.params)}});
-  Node node = make_node(OpId::k_token_sample, SampleAttrs{search.params, output, filters},
-                        all ? "scores" : "");
+  Node node = make_node<OpId::k_token_sample>(SampleAttrs{search.params, output, filters},
+                                              all ? "scores" : "");
   node.inputs = {scores, logits, search.choice, search.state, search.settings};
   node.outputs = {candidates, draws};
   graph.add_node(std::move(node));
@@ -115,9 +115,10 @@ Status lower_token_sample(LowerContext& context, const Node& node) {
                      .stage = stage.stage,
                      .before = before.stage,
                      .after = i + 1 < stages.size() ? stages[i + 1].stage : VKF_SAMPLE_STAGES});
-    d.set_constants(TokenSampleConstants{.local_size = part_local_size(context.caps, p, kPasses),
-                                         .does = stage.does,
-                                         .before = before.does});
+    d.set_constants(
+        TokenSampleConstants{.local_size = part_local_size(context.caps, p, kSamplePasses),
+                             .does = stage.does,
+                             .before = before.does});
     set_part_groups(context, d, p);
     const double tokens = static_cast<double>(p.batch) * p.beams * p.vocab;
     d.flops = 8.0 * tokens;

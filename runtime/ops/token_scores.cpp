@@ -12,7 +12,7 @@ namespace vkformer {
 namespace {
 
 // Passes over the tokens, of which one looks every token up among the rules, in some 20 rounds.
-constexpr uint64_t kPasses = 24;
+constexpr uint64_t kScorePasses = 24;
 
 uint64_t bit_words(const SearchParams& p) {
   return (uint64_t{p.vocab} + 31) / 32;
@@ -76,9 +76,9 @@ Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTen
   VKF_ASSIGN(TensorDesc out, check_token_scores(graph.tensor(logits), search.params));
   const TensorId scores = graph.add_tensor(std::move(out));
   const bool normalise = from == ScoresFrom::kLogProbabilities;
-  Node node = make_node(OpId::k_token_scores,
-                        ScoresParams{.search = search.params, .normalise = normalise ? 1u : 0u},
-                        normalise ? "log-softmax" : "");
+  Node node = make_node<OpId::k_token_scores>(
+      ScoresParams{.search = search.params, .normalise = normalise ? 1u : 0u},
+      normalise ? "log-softmax" : "");
   node.inputs = {logits, search.search, search.choice, search.state, search.settings};
   node.outputs = {scores};
   if (normalise && vocab_parts(search.params) > 1) {
@@ -92,10 +92,10 @@ Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTen
 Status lower_token_scores(LowerContext& context, const Node& node) {
   ScoresParams p = attrs_of<ScoresParams>(node);
   // What the history takes counts as so many more tokens.
-  const uint64_t history = uint64_t{p.search.capacity} * (VKF_MAX_NO_REPEAT + 1) / kPasses;
+  const uint64_t history = uint64_t{p.search.capacity} * (VKF_MAX_NO_REPEAT + 1) / kScorePasses;
   const auto tokens = static_cast<uint32_t>(
       std::min<uint64_t>(std::min(p.search.vocab, VKF_VOCAB_PART) + history, UINT32_MAX));
-  if (too_many_passes(context.caps, tokens, kPasses)) {
+  if (too_many_passes(context.caps, tokens, kScorePasses)) {
     return unsupported(
         message({"[token_scores] There is no kernel for penalties over ", p.search.capacity,
                  " positions on a software device; use shorter texts"}));
@@ -112,7 +112,7 @@ Status lower_token_scores(LowerContext& context, const Node& node) {
                 {node.inputs[2], Access::kRead}, {node.outputs[0], Access::kReadWrite},
                 {node.inputs[3], Access::kRead}, {node.inputs[4], Access::kRead}};
   d.set_push(p);
-  d.set_constants(WorkgroupConstants{row_local_size(context.caps, tokens, kPasses)});
+  d.set_constants(WorkgroupConstants{row_local_size(context.caps, tokens, kScorePasses)});
   set_part_groups(context, d, p.search);
   const double rows = static_cast<double>(rows_of(p.search));
   d.flops = 8.0 * rows * p.search.vocab;

@@ -23,7 +23,7 @@ Result<TensorDesc> check_top_k(const TensorDesc& x, TopKAttrs attrs) {
 
 Result<TensorId> add_top_k(Graph& graph, TensorId x, TopKAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_top_k(graph.tensor(x), attrs));
-  Node node = make_node(OpId::k_top_k, attrs, "k=" + std::to_string(attrs.k));
+  Node node = make_node<OpId::k_top_k>(attrs, "k=" + std::to_string(attrs.k));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

@@ -27,7 +27,7 @@ Result<TensorDesc> check_unfold(const TensorDesc& x, const UnfoldAttrs& attrs) {
 Result<TensorId> add_unfold(Graph& graph, TensorId x, const UnfoldAttrs& attrs) {
   VKF_ASSIGN(TensorDesc out, check_unfold(graph.tensor(x), attrs));
   VKF_ASSIGN(const ConvSizes sizes, sizes_of(graph.tensor(x), attrs));
-  Node node = make_node(OpId::k_unfold, attrs, window_text(sizes.picture));
+  Node node = make_node<OpId::k_unfold>(attrs, window_text(sizes.picture));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }

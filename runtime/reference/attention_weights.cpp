@@ -13,12 +13,12 @@
 namespace vkformer::reference {
 namespace {
 
-constexpr const char* kOp = "attention";
+constexpr const char* kAttentionName = "attention";
 
 Status check_heads(const Array& q, const Array& k, const Array& v) {
-  VKF_CHECK(check_array(q, kOp, "q"));
-  VKF_CHECK(check_array(k, kOp, "k"));
-  VKF_CHECK(check_array(v, kOp, "v"));
+  VKF_CHECK(check_array(q, kAttentionName, "q"));
+  VKF_CHECK(check_array(k, kAttentionName, "k"));
+  VKF_CHECK(check_array(v, kAttentionName, "v"));
   const std::string shapes = "q has shape " + shape_text(q.shape) + ", k " + shape_text(k.shape) +
                              ", v " + shape_text(v.shape);
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) {
@@ -77,9 +77,9 @@ Status check_relative(const AttentionOptions& options, const Shape& shape, int64
   VKF_CHECK(check_distance_rows(r.keys, "relative_keys", shape[1], width));
   VKF_CHECK(check_distance_rows(r.values, "relative_values", shape[1], value_width));
   if (r.content_bias)
-    VKF_CHECK(check_shape(*r.content_bias, {shape[1], width}, kOp, "content_bias"));
+    VKF_CHECK(check_shape(*r.content_bias, {shape[1], width}, kAttentionName, "content_bias"));
   if (r.position_bias) {
-    VKF_CHECK(check_shape(*r.position_bias, {shape[1], width}, kOp, "position_bias"));
+    VKF_CHECK(check_shape(*r.position_bias, {shape[1], width}, kAttentionName, "position_bias"));
   }
   if (options.softcap >= 0.0 && std::isfinite(options.softcap)) return {};
   return invalid_argument(message(
@@ -111,11 +111,11 @@ Result<Array> pair_scores(const Array& q, const Array& k, const Shape& shape,
   const int64_t width = q.dim(3);
   const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(width)));
   if (options.alibi_slopes) {
-    VKF_CHECK(check_shape(*options.alibi_slopes, {heads}, kOp, "alibi_slopes"));
+    VKF_CHECK(check_shape(*options.alibi_slopes, {heads}, kAttentionName, "alibi_slopes"));
   }
   Array bias;
   if (options.bias) {
-    VKF_ASSIGN(bias, broadcast_to(*options.bias, shape, kOp, "bias"));
+    VKF_ASSIGN(bias, broadcast_to(*options.bias, shape, kAttentionName, "bias"));
   }
   Array scores = filled(shape, 0.0);
   for (int64_t at = 0; at < scores.size(); ++at) {
@@ -189,10 +189,10 @@ Array row_entropy(const Array& weights) {
 Result<AttentionOutputs> attention_weights(const Array& q, const Array& k, const Array& v,
                                            const AttentionOptions& options) {
   VKF_CHECK(check_heads(q, k, v));
-  VKF_CHECK(check_temperature(options.temperature, kOp));
+  VKF_CHECK(check_temperature(options.temperature, kAttentionName));
   const Shape shape = {q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
   VKF_CHECK(check_relative(options, shape, q.dim(3), v.dim(3)));
-  VKF_ASSIGN(const Array allowed, allowed_pairs(shape, options.masks, kOp));
+  VKF_ASSIGN(const Array allowed, allowed_pairs(shape, options.masks, kAttentionName));
   AttentionOutputs out;
   VKF_ASSIGN(out.scores, pair_scores(q, k, shape, options));
   Array masked = out.scores;

@@ -22,13 +22,13 @@ Status check_inputs(const Array& x, const Array& weight, const ConvOptions& o) {
 }
 
 // One output: row `w` of the weight over the group's planes of x from `plane` on.
-struct Window {
+struct ConvWindow {
   int64_t plane;
   int64_t top;
   int64_t left;
 };
 
-double weighted_sum(const Array& x, const Array& weight, int64_t o, const Window& at) {
+double weighted_sum(const Array& x, const Array& weight, int64_t o, const ConvWindow& at) {
   double sum = 0.0;
   int64_t w = o * weight.dim(1) * weight.dim(2) * weight.dim(3);
   for (int64_t c = 0; c < weight.dim(1); ++c) {
@@ -56,9 +56,9 @@ Result<Array> conv(const Array& x, const Array& weight, const ConvOptions& o) {
     const int64_t channel = i / (oh * ow) % out;
     const int64_t batch = i / (oh * ow * out);
     const int64_t group = channel / (out / o.groups);
-    const Window at{batch * x.dim(1) + group * weight.dim(1),
-                    i / ow % oh * o.window.stride_height - o.window.pad_top,
-                    i % ow * o.window.stride_width - o.window.pad_left};
+    const ConvWindow at{batch * x.dim(1) + group * weight.dim(1),
+                        i / ow % oh * o.window.stride_height - o.window.pad_top,
+                        i % ow * o.window.stride_width - o.window.pad_left};
     y[i] = weighted_sum(x, weight, channel, at) + (o.bias ? (*o.bias)[channel] : 0.0);
   }
   return y;

@@ -10,24 +10,25 @@
 namespace vkformer::reference {
 namespace {
 
-constexpr const char* kOp = "linear_attention";
+constexpr const char* kLinearAttentionName = "linear_attention";
 
 Status check_operands(const Array& q, const Array& k, const Array& v,
                       const LinearAttentionOptions& options) {
-  VKF_CHECK(check_array(q, kOp, "q"));
+  VKF_CHECK(check_array(q, kLinearAttentionName, "q"));
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) {
     return invalid_argument(message({"[linear_attention] q ", shape_text(q.shape), ", k ",
                                      shape_text(k.shape), " and v ", shape_text(v.shape),
                                      " must have four axes: batch, head, token, width."}));
   }
-  VKF_CHECK(check_shape(k, {q.dim(0), q.dim(1), k.dim(2), q.dim(3)}, kOp, "k"));
-  VKF_CHECK(check_shape(v, {q.dim(0), q.dim(1), k.dim(2), v.dim(3)}, kOp, "v"));
+  VKF_CHECK(check_shape(k, {q.dim(0), q.dim(1), k.dim(2), q.dim(3)}, kLinearAttentionName, "k"));
+  VKF_CHECK(check_shape(v, {q.dim(0), q.dim(1), k.dim(2), v.dim(3)}, kLinearAttentionName, "v"));
   if (options.omega) {
-    VKF_CHECK(check_array(*options.omega, kOp, "omega"));
-    VKF_CHECK(check_shape(*options.omega, {options.omega->dim(0), q.dim(3)}, kOp, "omega"));
+    VKF_CHECK(check_array(*options.omega, kLinearAttentionName, "omega"));
+    VKF_CHECK(check_shape(*options.omega, {options.omega->dim(0), q.dim(3)}, kLinearAttentionName,
+                          "omega"));
   }
   if (!options.key_mask) return {};
-  return check_shape(*options.key_mask, {q.dim(0), k.dim(2)}, kOp, "key_mask");
+  return check_shape(*options.key_mask, {q.dim(0), k.dim(2)}, kLinearAttentionName, "key_mask");
 }
 
 // w x' of one row, and |x'|^2 / 2.

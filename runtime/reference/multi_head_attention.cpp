@@ -9,7 +9,7 @@
 namespace vkformer::reference {
 namespace {
 
-constexpr const char* kOp = "multi_head_attention";
+constexpr const char* kMultiHeadName = "multi_head_attention";
 
 // Queries, keys and values, split into heads.
 struct Heads {
@@ -94,8 +94,8 @@ Result<Heads> project_shared(const Array& x, const Array& memory,
 }
 
 Status check_states(const Array& x, const Array& memory, int64_t heads, int64_t key_heads) {
-  VKF_CHECK(check_array(x, kOp, "x"));
-  VKF_CHECK(check_array(memory, kOp, "memory"));
+  VKF_CHECK(check_array(x, kMultiHeadName, "x"));
+  VKF_CHECK(check_array(memory, kMultiHeadName, "memory"));
   if (x.rank() != 3 || memory.rank() != 3 || x.dim(0) != memory.dim(0)) {
     return invalid_argument(
         message({"[multi_head_attention] x has shape ", shape_text(x.shape), " and the memory ",

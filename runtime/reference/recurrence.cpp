@@ -3,13 +3,10 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "reference/activation.h"
 
 namespace vkformer::reference {
 namespace {
-
-double sigmoid(double x) {
-  return 1.0 / (1.0 + std::exp(-x));
-}
 
 int64_t gates_of(CellKind cell) {
   return cell == CellKind::kLstm ? 4 : 3;
@@ -31,6 +28,7 @@ Result<Array> recurrent_cell(const Array& gates, const Array& states, const Arra
     for (int64_t u = 0; u < width; ++u) {
       const auto x = [&](int64_t gate) { return gates[r * line + gate * width + u]; };
       const auto s = [&](int64_t gate) { return states[r * line + gate * width + u]; };
+      const auto sigmoid = [](double v) { return activate(ActivationKind::kSigmoid, v); };
       const double before = carry[r * width + u];
       double h = 0.0;
       double kept = 0.0;

@@ -8,11 +8,6 @@
 namespace vkformer {
 namespace {
 
-template <class T>
-void take(T& setting, const std::optional<T>& given) {
-  if (given) setting = *given;
-}
-
 Result<std::vector<int64_t>> tokens_of(const TaskModel& task, const char* name,
                                        const std::string& text) {
   EncodeOptions plain;

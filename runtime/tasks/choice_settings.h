@@ -5,6 +5,12 @@
 
 namespace vkformer {
 
+// A setting that the caller gives replaces the model's.
+template <class T>
+void take(T& setting, const std::optional<T>& given) {
+  if (given) setting = *given;
+}
+
 // Sampling, penalties, words as tokens, contrastive search.
 Status take_choice(const TaskModel& task, const TextOptions& options, GenerateOptions& settings);
 // A constraint for one run, or null.

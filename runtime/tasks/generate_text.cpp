@@ -55,11 +55,6 @@ Status replace_language(Encoding& encoding, const Language& language) {
       "none can be replaced; leave source_language away");
 }
 
-template <class T>
-void take(T& setting, const std::optional<T>& given) {
-  if (given) setting = *given;
-}
-
 Status take_int(const JsonConfig& from, const char* key, int less, int& setting) {
   if (!from.has(key)) return {};
   VKF_ASSIGN(const int64_t value, from.get_int(key));

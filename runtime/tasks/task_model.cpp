@@ -1,16 +1,12 @@
 #include "tasks/task_model.h"
 
-#include "audio/log_mel_settings.h"
 #include "base/check.h"
 #include "base/handle_access.h"
 #include "base/message.h"
-#include "image/picture_processor.h"
 #include "session/model_loading.h"
 
 namespace vkformer {
 namespace {
-
-constexpr const char* kPreprocessor = "preprocessor_config.json";
 
 Result<JsonConfig> optional_config(const FileStore& files, const std::string& name) {
   if (!files.has(name)) return JsonConfig();
@@ -23,13 +19,6 @@ Result<std::unique_ptr<const TokenizerEngine>> load_tokenizer(const FileStore& f
   const auto bytes = file.bytes();
   return TokenizerEngine::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
                                 files.label_of(name));
-}
-
-Result<PictureProcessor> load_pictures(const FileStore& files, const JsonConfig& config) {
-  VKF_ASSIGN(const JsonConfig settings, JsonConfig::load_from(files, kPreprocessor));
-  VKF_ASSIGN(const std::string type, config.get_string_or("model_type", ""));
-  VKF_ASSIGN(const PictureSettings parsed, parse_picture_settings(settings, type));
-  return PictureProcessor::from_settings(parsed);
 }
 
 Status check_options(const TaskOptions& options) {
@@ -77,10 +66,10 @@ Status load_processors(TaskModel& task, const FileStore& files) {
     VKF_ASSIGN(task.tokenizer, load_tokenizer(files));
   }
   if (facts.source == SourceKind::kPictures) {
-    VKF_ASSIGN(task.pictures, load_pictures(files, task.config));
+    VKF_ASSIGN(task.pictures, load_task_pictures(files, task.config));
   }
   if (facts.source == SourceKind::kFeatures) {
-    VKF_ASSIGN(LogMel made, load_log_mel(files));
+    VKF_ASSIGN(LogMel made, load_task_sounds(files));
     task.sounds.emplace(std::move(made));
   }
   return {};

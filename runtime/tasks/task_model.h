@@ -39,6 +39,10 @@ struct TaskModel {
 Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
                                                    TaskKind task, const TaskOptions& options);
 
+// What makes tensors of pictures and of sounds, for load_task_model().
+Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonConfig& config);
+Result<LogMel> load_task_sounds(const FileStore& files);
+
 // The tasks of model_tasks() that a model can do.
 std::vector<TaskKind> tasks_of(const ModelInfo& info);
 

@@ -18,9 +18,6 @@ namespace {
 constexpr uint32_t kMatchLimit = 10'000'000;
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
 
-struct CodeDeleter {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
 struct CompileContextDeleter {
   void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
 };
@@ -44,6 +41,10 @@ Error no_memory(const std::string& where) {
 }  // namespace
 
 struct TextRegex::Compiled {
+  struct CodeDeleter {
+    void operator()(pcre2_code* compiled) const { pcre2_code_free(compiled); }
+  };
+
   RegexAlphabet alphabet;
   std::string where;
   std::unique_ptr<pcre2_code, CodeDeleter> code;

@@ -17,17 +17,6 @@ constexpr size_t kSlots = 64;
 constexpr uint32_t kQueries = 2 * SliceStream::kMostPieces;
 constexpr size_t kMostUpdate = 65536;  // bytes of one vkCmdUpdateBuffer
 
-// One slice under way: its queries and, for our own submits, its command buffer.
-struct Slot {
-  VkCommandPool pool = VK_NULL_HANDLE;
-  VkCommandBuffer commands = VK_NULL_HANDLE;
-  uint64_t slice = 0;  // 0: nothing to report
-  uint64_t value = 0;  // of our timeline; 0: appended to a command buffer of the application
-  uint32_t queries = 0;
-  double clock = 0;         // microseconds by the clock, without timestamps
-  uint64_t first_tick = 0;  // of the slice before, which may still stand in the pool
-};
-
 size_t piece_count(const Slice& slice) {
   size_t count = 0;
   for (const SlicePart& part : slice.parts) count += part.pieces.size();
@@ -37,6 +26,17 @@ size_t piece_count(const Slice& slice) {
 }  // namespace
 
 struct SliceStream::Impl {
+  // One slice under way: its queries and, for our own submits, its command buffer.
+  struct Slot {
+    VkCommandPool pool = VK_NULL_HANDLE;
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    uint64_t slice = 0;  // 0: nothing to report
+    uint64_t value = 0;  // of our timeline; 0: appended to a command buffer of the application
+    uint32_t queries = 0;
+    double clock = 0;         // microseconds by the clock, without timestamps
+    uint64_t first_tick = 0;  // of the slice before, which may still stand in the pool
+  };
+
   std::shared_ptr<VulkanDevice> device;
   VkQueryPool queries = VK_NULL_HANDLE;  // null without timestamps
   std::array<Slot, kSlots> slots;
@@ -110,7 +110,7 @@ Result<uint64_t> SliceStream::Impl::end_and_submit(Slot& slot, const SubmitSemap
 }
 
 // The slot of the oldest slice, whose commands have run; its times are lost if nobody asked.
-Result<Slot*> SliceStream::Impl::next_slot() {
+Result<SliceStream::Impl::Slot*> SliceStream::Impl::next_slot() {
   VKF_CHECK(context().check_alive());
   Slot& slot = slots[slices % kSlots];
   if (!slot.pool) VKF_CHECK(make_slot(slot));
@@ -215,7 +215,7 @@ Result<std::unique_ptr<SliceStream>> SliceStream::create(std::shared_ptr<VulkanD
 }
 
 Result<uint64_t> SliceStream::submit(const Slice& slice, const SubmitSemaphores& semaphores) {
-  VKF_ASSIGN(Slot * slot, impl_->next_slot());
+  VKF_ASSIGN(Impl::Slot * slot, impl_->next_slot());
   VKF_CHECK(impl_->begin(*slot));
   VKF_CHECK(impl_->record(slot->commands, *slot, slice));
   const auto begin = std::chrono::steady_clock::now();
@@ -242,7 +242,7 @@ Result<uint64_t> SliceStream::submit(const Slice& slice, const SubmitSemaphores&
 }
 
 Result<uint64_t> SliceStream::append(VkCommandBuffer_T* commands, const Slice& slice) {
-  VKF_ASSIGN(Slot * slot, impl_->next_slot());
+  VKF_ASSIGN(Impl::Slot * slot, impl_->next_slot());
   slot->value = 0;
   slot->clock = 0;
   VKF_CHECK(impl_->record(commands, *slot, slice));
@@ -285,7 +285,7 @@ Result<std::vector<SliceTimes>> SliceStream::finished() {
   std::vector<SliceTimes> list;
   const uint64_t oldest = impl_->slices >= kSlots ? impl_->slices - kSlots : 0;
   for (uint64_t slice = oldest; slice < impl_->slices; ++slice) {
-    Slot& slot = impl_->slots[slice % kSlots];
+    Impl::Slot& slot = impl_->slots[slice % kSlots];
     if (slot.slice == 0) continue;
     SliceTimes times;
     VKF_ASSIGN(const bool done, impl_->read(slot, times));
@@ -297,7 +297,7 @@ Result<std::vector<SliceTimes>> SliceStream::finished() {
 }
 
 void SliceStream::forget() {
-  for (Slot& slot : impl_->slots) {
+  for (Impl::Slot& slot : impl_->slots) {
     if (slot.slice == 0) continue;
     // Reading once more keeps what ran from passing for the slot's next slice; its only failure is
     // a lost device, on which nothing follows.

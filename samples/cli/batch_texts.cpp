@@ -12,7 +12,7 @@ namespace vkformer::cli {
 
 namespace {
 
-constexpr int kUsualTokens = 256;
+constexpr int kUsualNewTokens = 256;
 constexpr int64_t kUsualCapacity = 1024;  // as BatchOptions has it
 constexpr const char* kBatch = "Batch";
 constexpr const char* kGuesses = "Guesses (they change the number of steps, never the text)";
@@ -320,14 +320,14 @@ Result<std::vector<Json>> BatchTexts::step() {
 int BatchTexts::usual_tokens(size_t prompt) const {
   const int own = batch_.generation_defaults().max_new_tokens;
   const int64_t room = capacity_ - static_cast<int64_t>(prompt);
-  return static_cast<int>(std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualTokens));
+  return static_cast<int>(std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualNewTokens));
 }
 
 // What generate's texts have where nobody says: not less because a row is small.
 int64_t BatchTexts::wanted_tokens(const std::vector<TokenId>& prompt) const {
   const int own = batch_.generation_defaults().max_new_tokens;
   const int64_t room = positions_ - (encoder_ ? 1 : static_cast<int64_t>(prompt.size()));
-  return std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualTokens);
+  return std::clamp<int64_t>(room, 0, own > 0 ? own : kUsualNewTokens);
 }
 
 Status BatchTexts::submit_as(size_t id, Json fields) {

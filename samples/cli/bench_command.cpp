@@ -272,7 +272,7 @@ void add_bench_parts(CLI::App& bench, CommandLine& line) {
 void add_bench_compare(CLI::App& bench, CommandLine& line) {
   CLI::App* command = bench.add_subcommand(
       "compare", "Ratios of speed between two reports, row by row, the slowest change first.");
-  const auto options = std::make_shared<CompareOptions>();
+  const auto options = std::make_shared<CompareReportsOptions>();
   command->add_option("BEFORE", options->before, "file that --json wrote")->required();
   command->add_option("AFTER", options->after, "file that --json wrote")->required();
   command

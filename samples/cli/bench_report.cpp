@@ -113,7 +113,7 @@ void print_table(const BenchReport& report) {
   }
 }
 
-Result<Json> read_report(const std::string& path) {
+Result<Json> read_bench_report(const std::string& path) {
   Result<Json> json = read_json_file(path);
   if (!json) return json.error();
   const auto format = json->find("format"), rows = json->find("rows");
@@ -284,10 +284,10 @@ Status emit_report(const BenchReport& report, const ReportFiles& files) {
   return files.csv.empty() ? Status() : write_text_file(files.csv, report_csv(report));
 }
 
-int compare_reports(const CompareOptions& options) {
-  const Result<Json> before = read_report(options.before);
+int compare_reports(const CompareReportsOptions& options) {
+  const Result<Json> before = read_bench_report(options.before);
   if (!before) return report(before.error());
-  const Result<Json> after = read_report(options.after);
+  const Result<Json> after = read_bench_report(options.after);
   if (!after) return report(after.error());
   const std::vector<Compared> list = compare_rows(*before, *after);
   if (list.empty()) {

@@ -49,13 +49,13 @@ Status emit_report(const BenchReport& report, const ReportFiles& files);
 Json report_json(const BenchReport& report);
 BenchRow row_from_json(const Json& row);
 
-struct CompareOptions {
+struct CompareReportsOptions {
   std::string before;  // files that --json wrote
   std::string after;
   double fail_below = 0;  // exit status 1 where a ratio is below; 0: never
   bool json = false;
 };
 // Ratios of speed, after to before, of the rows that both have.
-int compare_reports(const CompareOptions& options);
+int compare_reports(const CompareReportsOptions& options);
 
 }  // namespace vkformer::cli

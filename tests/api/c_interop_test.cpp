@@ -1,8 +1,8 @@
 // The application's own device, command buffers, buffers and semaphores through the C interface.
 #include <cstring>
 #include <limits>
-#include <memory>
 
+#include "support/c_handles.h"
 #include "support/golden.h"
 #include "support/test_device.h"
 #include "vkformer/vkformer.h"
@@ -11,9 +11,6 @@
 
 namespace vkformer::testing {
 namespace {
-
-template <class Handle>
-using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
 
 struct Locks {
   int locked = 0;

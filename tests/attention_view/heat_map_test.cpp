@@ -24,7 +24,7 @@
 namespace vkformer {
 namespace {
 
-struct Picture {
+struct DecodedPng {
   int width = 0, height = 0;
   std::unique_ptr<stbi_uc, void (*)(void*)> bytes{nullptr, &stbi_image_free};
 
@@ -34,8 +34,8 @@ struct Picture {
   }
 };
 
-Picture decode(const std::vector<std::byte>& png) {
-  Picture picture;
+DecodedPng decode(const std::vector<std::byte>& png) {
+  DecodedPng picture;
   int channels = 0;
   picture.bytes.reset(stbi_load_from_memory(reinterpret_cast<const stbi_uc*>(png.data()),
                                             static_cast<int>(png.size()), &picture.width,
@@ -45,7 +45,7 @@ Picture decode(const std::vector<std::byte>& png) {
   return picture;
 }
 
-Picture draw(const HeatMap& map, const HeatMapOptions& options = {}) {
+DecodedPng draw(const HeatMap& map, const HeatMapOptions& options = {}) {
   const auto png = render_heat_map_png(map, options);
   REQUIRE_MESSAGE(png.ok(), (png ? "" : png.error().message));
   return decode(*png);
@@ -65,13 +65,13 @@ HeatMap ramp(int rows, int columns) {
 }
 
 // The middle of a cell.
-Rgb cell_color(const Picture& picture, const HeatMapLayout& at, int row, int column) {
+Rgb cell_color(const DecodedPng& picture, const HeatMapLayout& at, int row, int column) {
   return picture.at(at.grid_x + column * at.cell + at.cell / 2,
                     at.grid_y + row * at.cell + at.cell / 2);
 }
 
 // Whether a band along the picture's edges is white: nothing touches or crosses them.
-bool has_white_margin(const Picture& picture, int band) {
+bool has_white_margin(const DecodedPng& picture, int band) {
   for (int y = 0; y < picture.height; ++y) {
     for (int x = 0; x < picture.width; ++x) {
       const bool inside =
@@ -82,7 +82,7 @@ bool has_white_margin(const Picture& picture, int band) {
   return true;
 }
 
-bool has_ink(const Picture& picture, int64_t x, int64_t y, int64_t w, int64_t h) {
+bool has_ink(const DecodedPng& picture, int64_t x, int64_t y, int64_t w, int64_t h) {
   for (int64_t j = y; j < y + h; ++j) {
     for (int64_t i = x; i < x + w; ++i) {
       if (luminance(picture.at(i, j)) < 128) return true;
@@ -103,7 +103,7 @@ TEST_SUITE("cpu") {
       map.title = "a title";
       const auto at = lay_out_heat_map(map, {});
       REQUIRE(at.ok());
-      const Picture picture = draw(map);
+      const DecodedPng picture = draw(map);
       CHECK(picture.width == at->width);
       CHECK(picture.height == at->height);
       CHECK(picture.width >= 600);
@@ -173,7 +173,7 @@ TEST_SUITE("cpu") {
       const auto at = lay_out_heat_map(map, options);
       REQUIRE(at.ok());
       CHECK(at->not_finite);
-      const Picture picture = draw(map, options);
+      const DecodedPng picture = draw(map, options);
       CHECK(has_white_margin(picture, 12));
       for (int column : {1, 2}) {
         int red = 0, white = 0;
@@ -216,7 +216,7 @@ TEST_SUITE("cpu") {
       const auto at = lay_out_heat_map(map, {});
       REQUIRE(at.ok());
       CHECK(at->vertical == long_labels);
-      const Picture picture = draw(map);
+      const DecodedPng picture = draw(map);
       CHECK(has_white_margin(picture, 12));
       for (int r = 0; r < map.rows; ++r) {
         CHECK(has_ink(picture, at->grid_x - 60, at->grid_y + r * at->cell, 56, at->cell));

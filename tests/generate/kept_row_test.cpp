@@ -5,9 +5,9 @@
 namespace vkformer::testing {
 namespace {
 
-using Tokens = std::vector<uint32_t>;
+using TokenWords = std::vector<uint32_t>;
 
-KeptRow row_of(const Tokens& tokens, size_t guessed = 0) {
+KeptRow row_of(const TokenWords& tokens, size_t guessed = 0) {
   KeptRow row;
   for (uint32_t token : tokens) row.append(token);
   row.wrote(tokens.size() + guessed);
@@ -20,21 +20,21 @@ TEST_SUITE("cpu") {
   TEST_CASE("a row goes on from where a text parts from its own") {
     const CacheReach all{.lines = 100, .ahead = 0};
     const KeptRow row = row_of({4, 5, 6, 7});
-    CHECK(row.shared(Tokens{4, 5, 9}, all) == 2);
-    CHECK(row.shared(Tokens{4, 5, 6, 7, 8}, all) == 4);
-    CHECK(row.shared(Tokens{4}, all) == 1);
-    CHECK(row.shared(Tokens{5, 5}, all) == 0);
-    CHECK(row.shared(Tokens{}, all) == 0);
-    CHECK(KeptRow().shared(Tokens{4}, all) == 0);
+    CHECK(row.shared(TokenWords{4, 5, 9}, all) == 2);
+    CHECK(row.shared(TokenWords{4, 5, 6, 7, 8}, all) == 4);
+    CHECK(row.shared(TokenWords{4}, all) == 1);
+    CHECK(row.shared(TokenWords{5, 5}, all) == 0);
+    CHECK(row.shared(TokenWords{}, all) == 0);
+    CHECK(KeptRow().shared(TokenWords{4}, all) == 0);
   }
 
   TEST_CASE("a row whose keys were written over goes back only so far") {
     // A window of 4 keys in 7 lines: 3 ahead.
     const CacheReach reach{.lines = 7, .ahead = 3};
-    const Tokens tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-    const Tokens six(tokens.begin(), tokens.begin() + 6);
-    const Tokens five(tokens.begin(), tokens.begin() + 5);
-    CHECK(row_of({1, 2, 3, 4, 5, 6, 7}).shared(Tokens{1, 2}, reach) == 2);
+    const TokenWords tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const TokenWords six(tokens.begin(), tokens.begin() + 6);
+    const TokenWords five(tokens.begin(), tokens.begin() + 5);
+    CHECK(row_of({1, 2, 3, 4, 5, 6, 7}).shared(TokenWords{1, 2}, reach) == 2);
     // The query at 6 sees positions 3 to 6; position 10 took the line of 3, position 9 that of 2.
     CHECK(row_of(tokens).shared(six, reach) == 6);
     CHECK(row_of(tokens).shared(five, reach) == 0);
@@ -47,7 +47,7 @@ TEST_SUITE("cpu") {
     CHECK(row.size() == 0);
     for (uint32_t token : five) row.append(token);
     row.wrote(5);
-    CHECK(row.shared(Tokens{1}, reach) == 1);
+    CHECK(row.shared(TokenWords{1}, reach) == 1);
   }
 }
 

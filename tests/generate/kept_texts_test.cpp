@@ -13,7 +13,7 @@ Session keeping_session(const Model& model, CacheFormat cache = CacheFormat::kF3
   return std::move(session).value();
 }
 
-std::vector<int64_t> joined(std::vector<int64_t> first, const std::vector<int64_t>& then) {
+std::vector<int64_t> joined_ids(std::vector<int64_t> first, const std::vector<int64_t>& then) {
   first.insert(first.end(), then.begin(), then.end());
   return first;
 }
@@ -49,7 +49,7 @@ TEST_SUITE("model") {
         CHECK(generate(plain, {text}, options)[0][0].ids == found[0][0].ids);
         // Of what was generated, the last token was never fed.
         before = found[0][0].ids.size() - 1;
-        text = joined(found[0][0].ids, {8, 30 + turn, 11});
+        text = joined_ids(found[0][0].ids, {8, 30 + turn, 11});
       }
     }
   }
@@ -120,7 +120,7 @@ TEST_SUITE("model") {
       const auto& kept = bound_kept;
       CAPTURE(kept);
       const std::vector<int64_t> begin(text.begin(), text.begin() + static_cast<ptrdiff_t>(kept));
-      const std::vector<int64_t> edited = joined(begin, {(text[kept] + 1) % 50, 7, 12});
+      const std::vector<int64_t> edited = joined_ids(begin, {(text[kept] + 1) % 50, 7, 12});
       const Generation found = generate(keeps, {edited}, options);
       CHECK(keeps.counters().reused_tokens == reused);
       Session fresh = keeping_session(model);
@@ -149,7 +149,7 @@ TEST_SUITE("model") {
       return seen.size() == 5 ? TokenVerdict::kEnd : TokenVerdict::kGoOn;
     };
     const Generation ended = generate(keeps, rows, options);
-    CHECK(ended[0][0].ids == joined(rows[0], seen));
+    CHECK(ended[0][0].ids == joined_ids(rows[0], seen));
     CHECK(seen.size() == 5);
     options.on_token = [](const NewToken&) { return TokenVerdict::kCancel; };
     const auto stopped = keeps.generate({{5, 6}, {7}}, options);

@@ -155,7 +155,7 @@ GenerateOptions options_for(int beams, int max_new_tokens, std::optional<int> co
   return options;
 }
 
-Generation generate(Session& session, const Rows& rows, const GenerateOptions& options) {
+Generation generate_rolled(Session& session, const Rows& rows, const GenerateOptions& options) {
   auto generation = session.generate(rows, options);
   REQUIRE_MESSAGE(generation.ok(), generation.error().message);
   REQUIRE(generation->size() == rows.size());
@@ -236,7 +236,7 @@ TEST_SUITE("model") {
       CAPTURE(s.prompt);
       const GenerateOptions options = options_for(1, s.tokens, s.context, s.sinks);
       const Rows rows = {random_prompt(s.prompt, 3)};
-      const Generation found = generate(on.session, rows, options);
+      const Generation found = generate_rolled(on.session, rows, options);
       check_greedy(*checkpoint, found[0][0], s.prompt, options);
     }
   }
@@ -248,18 +248,18 @@ TEST_SUITE("model") {
     REQUIRE(checkpoint.ok());
     const Rows rows = {random_prompt(5, 4)};
     const GenerateOptions options = options_for(1, 1100, 32, 4);
-    const Generation first = generate(on.session, rows, options);
+    const Generation first = generate_rolled(on.session, rows, options);
     check_greedy(*checkpoint, first[0][0], 5, options);
     const int64_t line = 2 * kKvHeads * kHead * 4;  // bytes
     CHECK(on.session.counters().cache_bytes == 2 * 32 * line);
-    check_same(generate(on.session, rows, options), first);
+    check_same(generate_rolled(on.session, rows, options), first);
     CHECK(on.session.counters().recordings == 0);
     // The same bits until the first key gives way as with all keys kept, which take more memory.
-    const Generation all = generate(on.session, rows, options_for(1, 60, std::nullopt, 0));
-    const Generation shorter = generate(on.session, rows, options_for(1, 27, 32, 4));
+    const Generation all = generate_rolled(on.session, rows, options_for(1, 60, std::nullopt, 0));
+    const Generation shorter = generate_rolled(on.session, rows, options_for(1, 27, 32, 4));
     CHECK(std::equal(shorter[0][0].ids.begin(), shorter[0][0].ids.end(), all[0][0].ids.begin()));
     CHECK(std::equal(shorter[0][0].ids.begin(), shorter[0][0].ids.end(), first[0][0].ids.begin()));
-    generate(on.session, rows, options_for(1, 110, std::nullopt, 0));
+    generate_rolled(on.session, rows, options_for(1, 110, std::nullopt, 0));
     CHECK(on.session.counters().cache_bytes > 2 * 32 * line);
   }
 
@@ -274,11 +274,11 @@ TEST_SUITE("model") {
       }
       for (int beams : {1, 3}) {
         const GenerateOptions options = options_for(beams, 30, 17, 3);
-        const Generation together = generate(on.session, rows, options);
+        const Generation together = generate_rolled(on.session, rows, options);
         for (size_t i = 0; i < rows.size(); ++i) {
-          check_same({together[i]}, generate(on.session, {rows[i]}, options));
+          check_same({together[i]}, generate_rolled(on.session, {rows[i]}, options));
         }
-        check_same(generate(on.session, rows, options), together);
+        check_same(generate_rolled(on.session, rows, options), together);
       }
     }
   }
@@ -288,10 +288,11 @@ TEST_SUITE("model") {
     Loaded on = load_golden("bloom-alibi");
     const Rows rows = {random_prompt(9, 1), random_prompt(4, 2)};
     for (int beams : {1, 4}) {
-      const Generation all = generate(on.session, rows, options_for(beams, 20, std::nullopt, 4));
-      check_same(generate(on.session, rows, options_for(beams, 20, 64, 4)), all);
+      const Generation all =
+          generate_rolled(on.session, rows, options_for(beams, 20, std::nullopt, 4));
+      check_same(generate_rolled(on.session, rows, options_for(beams, 20, 64, 4)), all);
       // Of the longer row one key gives way.
-      const Generation fewer = generate(on.session, rows, options_for(beams, 20, 28, 4));
+      const Generation fewer = generate_rolled(on.session, rows, options_for(beams, 20, 28, 4));
       check_same({fewer[1]}, {all[1]});
     }
   }
@@ -304,7 +305,7 @@ TEST_SUITE("model") {
                  random_prompt(21, 8)};
     for (int beams : {1, 3}) {
       const GenerateOptions options = options_for(beams, 50, std::nullopt, 4);
-      const Generation together = generate(on.session, rows, options);
+      const Generation together = generate_rolled(on.session, rows, options);
       CHECK(on.session.counters().cache_bytes == 4 * beams * 2 * 6 * line);
       for (size_t i = 0; i < rows.size(); ++i) {
         CAPTURE(i);
@@ -312,7 +313,7 @@ TEST_SUITE("model") {
         const double score = full_pass_score(on.session, ids, rows[i].size());
         const double divisor = beams == 1 ? 1 : 50;
         CHECK(together[i][0].score == doctest::Approx(score / divisor).epsilon(1e-4));
-        check_same({together[i]}, generate(on.session, {rows[i]}, options));
+        check_same({together[i]}, generate_rolled(on.session, {rows[i]}, options));
       }
     }
   }

@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-const char* const kDecoders[] = {"gpt2-base", "llama-gqa"};
+const char* const kChoosingDecoders[] = {"gpt2-base", "llama-gqa"};
 
 GenerateOptions drawn(const Session& session, int max_new_tokens) {
   GenerateOptions options = options_for(session, 1, max_new_tokens, {});
@@ -77,7 +77,7 @@ TEST_SUITE("model") {
 
   TEST_CASE("penalties: greedy and beam search are those of the reference") {
     if (!have_test_device()) return;
-    for (const char* name : kDecoders) {
+    for (const char* name : kChoosingDecoders) {
       CAPTURE(name);
       const Model& model = golden_model(name);
       Session session = make_session(model);

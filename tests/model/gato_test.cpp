@@ -29,7 +29,7 @@ TensorMap two_steps() {
   return inputs;
 }
 
-void check_inputs(const TensorMap& inputs, const std::vector<std::string>& parts) {
+void check_gato_inputs(const TensorMap& inputs, const std::vector<std::string>& parts) {
   const auto family = load_config(kGato);
   REQUIRE(family.ok());
   ForwardInputs result;
@@ -82,26 +82,26 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("gato: inputs that do not fit are refused, with their numbers") {
-    check_inputs({}, {"[text_ids]", "missing"});
-    check_inputs(changed("text_ids", Tensor::from_ints({1, 1}, std::vector<int64_t>{20})),
-                 {"[text_ids]", "20", "19"});
-    check_inputs(changed("text_ids", Tensor::from_ints({2, 1}, std::vector<int64_t>{1, 1})),
-                 {"[pixel_values]", "1 rows", "2"});
-    check_inputs(changed("pixel_values", Tensor::zeros(DType::kF32, {1, 2, 3, 4, 6})),
-                 {"[pixel_values]", "(1, 2, 3, 4, 6)", "4 pixels"});
-    check_inputs(changed("pixel_values", Tensor::zeros(DType::kF32, {1, 2, 3, 12, 12})),
-                 {"11 tokens a time step", "for 8"});
-    check_inputs(changed("continuous_actions", Tensor::zeros(DType::kF32, {1, 3, 2})),
-                 {"[continuous_actions]", "3", "2"});
-    check_inputs(changed("continuous_actions", Tensor::zeros(DType::kF32, {1, 0, 40})),
-                 {"51 tokens", "for 40"});
-    check_inputs(changed("text_ids", Tensor::zeros(DType::kI64, {1, 39})), {"for 40"});
-    check_inputs(changed("continuous_observations",
-                         Tensor::from_floats({1, 2, 1}, std::vector<float>{NAN, 0.0f})),
-                 {"[continuous_observations]", "NaN"});
+    check_gato_inputs({}, {"[text_ids]", "missing"});
+    check_gato_inputs(changed("text_ids", Tensor::from_ints({1, 1}, std::vector<int64_t>{20})),
+                      {"[text_ids]", "20", "19"});
+    check_gato_inputs(changed("text_ids", Tensor::from_ints({2, 1}, std::vector<int64_t>{1, 1})),
+                      {"[pixel_values]", "1 rows", "2"});
+    check_gato_inputs(changed("pixel_values", Tensor::zeros(DType::kF32, {1, 2, 3, 4, 6})),
+                      {"[pixel_values]", "(1, 2, 3, 4, 6)", "4 pixels"});
+    check_gato_inputs(changed("pixel_values", Tensor::zeros(DType::kF32, {1, 2, 3, 12, 12})),
+                      {"11 tokens a time step", "for 8"});
+    check_gato_inputs(changed("continuous_actions", Tensor::zeros(DType::kF32, {1, 3, 2})),
+                      {"[continuous_actions]", "3", "2"});
+    check_gato_inputs(changed("continuous_actions", Tensor::zeros(DType::kF32, {1, 0, 40})),
+                      {"51 tokens", "for 40"});
+    check_gato_inputs(changed("text_ids", Tensor::zeros(DType::kI64, {1, 39})), {"for 40"});
+    check_gato_inputs(changed("continuous_observations",
+                              Tensor::from_floats({1, 2, 1}, std::vector<float>{NAN, 0.0f})),
+                      {"[continuous_observations]", "NaN"});
     TensorMap empty;
     empty["discrete_observations"] = Tensor::zeros(DType::kI64, {1, int64_t{1} << 50, 0});
-    check_inputs(empty, {std::to_string(int64_t{1} << 50), "40"});
+    check_gato_inputs(empty, {std::to_string(int64_t{1} << 50), "40"});
   }
 
   TEST_CASE("gato: hostile sizes and other activations are refused") {

@@ -8,7 +8,7 @@ const Json kLlama = {{"model_type", "llama"},         {"hidden_size", 24},
                      {"num_key_value_heads", 2},      {"intermediate_size", 40},
                      {"max_position_embeddings", 64}, {"vocab_size", 50}};
 
-Json as(const char* family) {
+Json llama_as(const char* family) {
   return with(kLlama, "model_type", family);
 }
 
@@ -50,15 +50,15 @@ TEST_SUITE("cpu") {
                   {"[num_key_value_heads]", "3", "4"});
     check_refused(with(kLlama, "num_attention_heads", 5), ErrorCode::kInvalidFile, {"24", "5"});
     check_refused(with(kLlama, "head_dim", 7), ErrorCode::kInvalidFile, {"7", "even"});
-    check_refused(with(as("mistral"), "sliding_window", 0), ErrorCode::kInvalidFile,
+    check_refused(with(llama_as("mistral"), "sliding_window", 0), ErrorCode::kInvalidFile,
                   {"[sliding_window]"});
   }
 
   TEST_CASE("gemma2: caps, scale and windows are read, and refused where impossible") {
-    Json gemma = with(as("gemma2"), "head_dim", 8);
+    Json gemma = with(llama_as("gemma2"), "head_dim", 8);
     CHECK(facts_of(gemma).family == "gemma2");
     CHECK(facts_of(with(gemma, "attn_logit_softcapping", nullptr)).head == HeadKind::kLanguage);
-    CHECK(facts_of(with(as("gemma"), "head_dim", 8)).max_target == 64);
+    CHECK(facts_of(with(llama_as("gemma"), "head_dim", 8)).max_target == 64);
     const auto invalid = ErrorCode::kInvalidFile;
     for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
       for (double cap : {0.0, -3.0, 1e-44, 1e39}) {
@@ -128,14 +128,15 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("qwen2: which layers slide must be said consistently") {
-    const Json sliding = with(with(as("qwen2"), "use_sliding_window", true), "sliding_window", 4);
+    const Json sliding =
+        with(with(llama_as("qwen2"), "use_sliding_window", true), "sliding_window", 4);
     CHECK(load_config(sliding).ok());
     CHECK(load_config(with(sliding, "max_window_layers", 0)).ok());
     check_refused(with(sliding, "layer_types", {"full_attention"}), ErrorCode::kInvalidFile,
                   {"[layer_types]", "1", "2"});
     check_refused(with(sliding, "layer_types", {"full_attention", "chunked_attention"}),
                   ErrorCode::kUnsupported, {"[layer_types]", "chunked_attention"});
-    check_refused(with(as("qwen2"), "layer_types", {"full_attention", "sliding_attention"}),
+    check_refused(with(llama_as("qwen2"), "layer_types", {"full_attention", "sliding_attention"}),
                   ErrorCode::kInvalidFile, {"[layer_types]", "use_sliding_window"});
   }
 

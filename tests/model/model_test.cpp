@@ -40,12 +40,13 @@ Result<std::unique_ptr<ModelFamily>> load(const Json& config, const Json& genera
   return load_family(*make_directory_store(directory.path()));
 }
 
-Json with(Json config, const char* key, Json value) {
+Json with_value(Json config, const char* key, Json value) {
   config[key] = std::move(value);
   return config;
 }
 
-void check_refused(const Json& config, ErrorCode code, const std::vector<std::string>& parts) {
+void check_model_refused(const Json& config, ErrorCode code,
+                         const std::vector<std::string>& parts) {
   const auto family = load(config);
   REQUIRE_FALSE(family.ok());
   CAPTURE(family.error().message);
@@ -61,8 +62,8 @@ TEST_SUITE("cpu") {
     for (const char* name : {"marian", "transformer"}) {
       CHECK(std::find(names.begin(), names.end(), name) != names.end());
     }
-    check_refused({{"model_type", "no_such_family"}}, ErrorCode::kUnsupported,
-                  {"[model_type]", "no_such_family", "marian", "config.json"});
+    check_model_refused({{"model_type", "no_such_family"}}, ErrorCode::kUnsupported,
+                        {"[model_type]", "no_such_family", "marian", "config.json"});
   }
 
   TEST_CASE("a missing, broken or empty configuration is an error with its path") {
@@ -92,36 +93,39 @@ TEST_SUITE("cpu") {
     for (const char* key : kSizes) {
       CAPTURE(key);
       for (int64_t value : {int64_t{0}, int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{1} << 40}) {
-        check_refused(with(kTransformer, key, value), ErrorCode::kInvalidFile,
-                      {"[" + std::string(key) + "]", std::to_string(value), "config.json"});
+        check_model_refused(with_value(kTransformer, key, value), ErrorCode::kInvalidFile,
+                            {"[" + std::string(key) + "]", std::to_string(value), "config.json"});
       }
       for (const Json& value : {Json("24"), Json(1.5), Json::array({1, 2}), Json(1e300)}) {
-        const auto family = load(with(kTransformer, key, value));
+        const auto family = load(with_value(kTransformer, key, value));
         REQUIRE_FALSE(family.ok());
         CHECK(contains(family.error().message, key));
       }
     }
     for (const char* key : {"d_model", "encoder_layers", "vocab_size", "encoder_ffn_dim",
                             "decoder_attention_heads", "decoder_vocab_size"}) {
-      check_refused(with(kMarian, key, int64_t{1} << 40), ErrorCode::kInvalidFile, {key});
+      check_model_refused(with_value(kMarian, key, int64_t{1} << 40), ErrorCode::kInvalidFile,
+                          {key});
     }
   }
 
   TEST_CASE("heads must divide the width and be at most 256 wide") {
-    check_refused(with(kTransformer, "nhead", 5), ErrorCode::kInvalidFile, {"24", "5 heads"});
-    check_refused(with(with(kTransformer, "d_model", 257), "nhead", 1), ErrorCode::kInvalidFile,
-                  {"257", "256"});
-    check_refused(with(kMarian, "decoder_attention_heads", 3), ErrorCode::kInvalidFile, {"32"});
+    check_model_refused(with_value(kTransformer, "nhead", 5), ErrorCode::kInvalidFile,
+                        {"24", "5 heads"});
+    check_model_refused(with_value(with_value(kTransformer, "d_model", 257), "nhead", 1),
+                        ErrorCode::kInvalidFile, {"257", "256"});
+    check_model_refused(with_value(kMarian, "decoder_attention_heads", 3), ErrorCode::kInvalidFile,
+                        {"32"});
   }
 
   TEST_CASE("variants that the families do not have are refused as unsupported") {
-    check_refused(with(kTransformer, "position_encoding", "rotary"), ErrorCode::kUnsupported,
-                  {"[position_encoding]", "rotary"});
+    check_model_refused(with_value(kTransformer, "position_encoding", "rotary"),
+                        ErrorCode::kUnsupported, {"[position_encoding]", "rotary"});
     for (const char* key : {"normalize_before", "normalize_embedding", "add_final_layer_norm"}) {
-      check_refused(with(kMarian, key, true), ErrorCode::kUnsupported, {key});
-      CHECK(load(with(kMarian, key, false)).ok());
+      check_model_refused(with_value(kMarian, key, true), ErrorCode::kUnsupported, {key});
+      CHECK(load(with_value(kMarian, key, false)).ok());
     }
-    const auto activation = load(with(kTransformer, "activation", "mish"));
+    const auto activation = load(with_value(kTransformer, "activation", "mish"));
     REQUIRE_FALSE(activation.ok());
     CHECK(contains(activation.error().message, "mish"));
   }
@@ -299,7 +303,7 @@ TEST_SUITE("cpu") {
           std::tuple{"d_model", 36, "shared"}, std::tuple{"decoder_layers", 3, "decoder.layers.2."},
           std::tuple{"encoder_layers", 1, "encoder.layers.1."},
           std::tuple{"decoder_vocab_size", 81, "shared"}}) {
-      directory.write("config.json", with(config, key, value).dump());
+      directory.write("config.json", with_value(config, key, value).dump());
       const auto info = inspect_model(directory.path());
       REQUIRE_FALSE(info.ok());
       CAPTURE(info.error().message);

@@ -19,8 +19,8 @@ Json of_class(const char* name) {
   return with(kPerceiver, "architectures", Json::array({name}));
 }
 
-void check_inputs(const Json& config, const TensorMap& inputs,
-                  const std::vector<std::string>& parts) {
+void check_perceiver_inputs(const Json& config, const TensorMap& inputs,
+                            const std::vector<std::string>& parts) {
   const auto family = load_config(config);
   REQUIRE_MESSAGE(family.ok(), family.error().message);
   ForwardInputs result;
@@ -74,15 +74,19 @@ TEST_SUITE("cpu") {
     CHECK(result.shape.source == 4);
     CHECK(result.words.at("key_mask") == std::vector<uint32_t>{5});
     inputs["attention_mask"] = Tensor::zeros(DType::kI64, {1, 5});
-    check_inputs(of_class("PerceiverForMaskedLM"), inputs, {"[attention_mask]", "(1, 5)"});
-    check_inputs(kPerceiver, {}, {"[inputs]", "missing"});
-    check_inputs(kPerceiver, inputs_of(Tensor::zeros(DType::kF32, {1, 3, 9})), {"(1, 3, 9)", "8"});
-    check_inputs(of_class("PerceiverForMaskedLM"), inputs_of(Tensor::zeros(DType::kI64, {1, 13})),
-                 {"(1, 13)", "12"});
-    check_inputs(of_class("PerceiverForMaskedLM"),
-                 inputs_of(Tensor::from_ints({1, 1}, std::vector<int64_t>{20})), {"20", "19"});
+    check_perceiver_inputs(of_class("PerceiverForMaskedLM"), inputs,
+                           {"[attention_mask]", "(1, 5)"});
+    check_perceiver_inputs(kPerceiver, {}, {"[inputs]", "missing"});
+    check_perceiver_inputs(kPerceiver, inputs_of(Tensor::zeros(DType::kF32, {1, 3, 9})),
+                           {"(1, 3, 9)", "8"});
+    check_perceiver_inputs(of_class("PerceiverForMaskedLM"),
+                           inputs_of(Tensor::zeros(DType::kI64, {1, 13})), {"(1, 13)", "12"});
+    check_perceiver_inputs(of_class("PerceiverForMaskedLM"),
+                           inputs_of(Tensor::from_ints({1, 1}, std::vector<int64_t>{20})),
+                           {"20", "19"});
     const Json learned = of_class("PerceiverForImageClassificationLearned");
-    check_inputs(learned, inputs_of(Tensor::zeros(DType::kF32, {1, 3, 4, 5})), {"(1, 3, 4, 5)"});
+    check_perceiver_inputs(learned, inputs_of(Tensor::zeros(DType::kF32, {1, 3, 4, 5})),
+                           {"(1, 3, 4, 5)"});
   }
 
   TEST_CASE("perceiver: hostile sizes and impossible settings are refused, with their numbers") {

@@ -9,7 +9,7 @@ const Json kVit = {{"model_type", "vit"},      {"hidden_size", 24},       {"num_
                    {"num_attention_heads", 3}, {"intermediate_size", 40}, {"image_size", {22, 35}},
                    {"patch_size", {4, 8}}};
 
-Json as(const char* architecture, Json config = kVit) {
+Json vit_as(const char* architecture, Json config = kVit) {
   return with(std::move(config), "architectures", Json::array({architecture}));
 }
 
@@ -33,7 +33,7 @@ TEST_SUITE("cpu") {
     CHECK(base.encoder_heads == 12);
     CHECK(base.max_source == 1 + 14 * 14);
     CHECK(base.grid.height == 224);
-    const Json classes = with(as("ViTForImageClassification"), "id2label", {{"0", "a"}});
+    const Json classes = with(vit_as("ViTForImageClassification"), "id2label", {{"0", "a"}});
     CHECK(facts_of(classes).head == HeadKind::kSequence);
     CHECK(facts_of(classes).labels == std::vector<std::string>{"a"});
   }
@@ -53,9 +53,10 @@ TEST_SUITE("cpu") {
     check_refused(with(with(kVit, "image_size", 1 << 15), "patch_size", 1), ErrorCode::kInvalidFile,
                   {"[image_size]", "1073741824 patches"});
     for (const char* name : {"ViTForMaskedImageModeling", "ViTForCausalLM", "ViTBackbone"}) {
-      check_refused(as(name), ErrorCode::kUnsupported, {"[architectures]", name});
+      check_refused(vit_as(name), ErrorCode::kUnsupported, {"[architectures]", name});
     }
-    check_refused(as("ViTForImageClassificationWithTeacher"), ErrorCode::kUnsupported, {"deit"});
+    check_refused(vit_as("ViTForImageClassificationWithTeacher"), ErrorCode::kUnsupported,
+                  {"deit"});
     check_refused(with(kVit, "hidden_act", "mish"), ErrorCode::kUnsupported,
                   {"[hidden_act]", "mish"});
     check_refused(with(kVit, "pooler_act", "mish"), ErrorCode::kUnsupported, {"[pooler_act]"});

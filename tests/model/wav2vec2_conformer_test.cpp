@@ -26,7 +26,7 @@ Result<ForwardInputs> read(const TensorMap& inputs) {
   return result;
 }
 
-void check_inputs(const TensorMap& inputs, const std::vector<std::string>& parts) {
+void check_conformer_inputs(const TensorMap& inputs, const std::vector<std::string>& parts) {
   const auto result = read(inputs);
   REQUIRE_FALSE(result.ok());
   for (const std::string& part : parts) {
@@ -74,11 +74,11 @@ TEST_SUITE("cpu") {
     CHECK(masked->words.at("key_mask") == std::vector<uint32_t>{7});
     CHECK(masked->words.at("kept_frames") == std::vector<uint32_t>{0, 1, 2, ~0u, ~0u});
     inputs["attention_mask"] = Tensor::zeros(DType::kI64, {1, 65});
-    check_inputs(inputs, {"[attention_mask]", "0 samples"});
+    check_conformer_inputs(inputs, {"[attention_mask]", "0 samples"});
     inputs["attention_mask"] = Tensor::zeros(DType::kI64, {1, 64});
-    check_inputs(inputs, {"(1, 64)", "(1, 65)"});
-    check_inputs(sound(1, 19), {"[input_values]", "(1, 19)"});
-    check_inputs({}, {"[input_values]", "missing"});
+    check_conformer_inputs(inputs, {"(1, 64)", "(1, 65)"});
+    check_conformer_inputs(sound(1, 19), {"[input_values]", "(1, 19)"});
+    check_conformer_inputs({}, {"[input_values]", "missing"});
   }
 
   TEST_CASE("wav2vec2-conformer: hostile sizes and impossible settings are refused") {

@@ -11,7 +11,7 @@ OperatorCall call_of(const std::string& name, const std::string& attributes, Ten
   return {name, attributes, std::move(inputs)};
 }
 
-Tensor floats(const Shape& shape, uint32_t seed = 1) {
+Tensor conv_floats(const Shape& shape, uint32_t seed = 1) {
   return reference::to_tensor(random_array(shape, seed));
 }
 
@@ -19,7 +19,7 @@ Result<OperatorResult> run(const OperatorCall& call, const OperatorOptions& opti
   return run_operator_call(tier_devices().front().device, call, options);
 }
 
-void check_refused(const OperatorCall& call, const std::string& part) {
+void check_conv_refused(const OperatorCall& call, const std::string& part) {
   check_error(run(call), call.name, part);
 }
 
@@ -88,15 +88,16 @@ TEST_SUITE("gpu") {
     Array expected = reference::group_norm({{2, 6, 15}, x.data}, gain, bias, {2, 0.5}).value();
     expected.shape = x.shape;
     check_close(y->outputs.at("Y"), expected, tolerance_for(DType::kF32, 45));
-    check_refused(call_of("group_norm", R"({"groups": 4})", {{"X", reference::to_tensor(x)}}),
-                  "4 groups");
+    check_conv_refused(call_of("group_norm", R"({"groups": 4})", {{"X", reference::to_tensor(x)}}),
+                       "4 groups");
   }
 
   TEST_CASE("convolutions of an empty batch are empty") {
     if (tier_devices().empty()) return;
     for (const char* attributes : {"{}", R"({"groups": 2})"}) {
-      const Tensor w = floats({4, std::string(attributes) == "{}" ? 4 : 2, 3, 3});
-      const auto y = run(call_of("conv2d", attributes, {{"X", floats({0, 4, 5, 6})}, {"W", w}}));
+      const Tensor w = conv_floats({4, std::string(attributes) == "{}" ? 4 : 2, 3, 3});
+      const auto y =
+          run(call_of("conv2d", attributes, {{"X", conv_floats({0, 4, 5, 6})}, {"W", w}}));
       REQUIRE_MESSAGE(y.ok(), y.error().message);
       CHECK(y->outputs.at("Y").shape == Shape{0, 4, 3, 4});
     }
@@ -104,26 +105,30 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("conv1d, conv2d and batch_norm refuse what does not fit") {
     if (tier_devices().empty()) return;
-    const Tensor x = floats({1, 4, 5, 6});
-    const Tensor w = floats({4, 4, 3, 3});
-    check_refused(call_of("conv1d", "{}", {{"X", x}, {"W", w}}), "3 dimensions");
-    check_refused(call_of("conv2d", "{}", {{"X", x}}), "W");
-    check_refused(call_of("conv2d", R"({"groups": 2})", {{"X", x}, {"W", w}}), "2 groups");
-    check_refused(call_of("conv2d", R"({"groups": 0})", {{"X", x}, {"W", w}}), "groups");
-    check_refused(call_of("conv2d", R"({"dilation": 2})", {{"X", x}, {"W", w}}), "dilation");
-    check_refused(call_of("conv2d", R"({"padding": -1})", {{"X", x}, {"W", w}}), "padding");
-    check_refused(call_of("conv2d", R"({"stride": [1, 1, 1]})", {{"X", x}, {"W", w}}), "stride");
-    check_refused(call_of("conv2d", "{}", {{"X", x}, {"W", w}, {"bias", floats({3})}}), "(3)");
-    check_refused(call_of("conv2d", "{}", {{"X", x}, {"W", floats({4, 4, 0, 3})}}), "kernel");
+    const Tensor x = conv_floats({1, 4, 5, 6});
+    const Tensor w = conv_floats({4, 4, 3, 3});
+    check_conv_refused(call_of("conv1d", "{}", {{"X", x}, {"W", w}}), "3 dimensions");
+    check_conv_refused(call_of("conv2d", "{}", {{"X", x}}), "W");
+    check_conv_refused(call_of("conv2d", R"({"groups": 2})", {{"X", x}, {"W", w}}), "2 groups");
+    check_conv_refused(call_of("conv2d", R"({"groups": 0})", {{"X", x}, {"W", w}}), "groups");
+    check_conv_refused(call_of("conv2d", R"({"dilation": 2})", {{"X", x}, {"W", w}}), "dilation");
+    check_conv_refused(call_of("conv2d", R"({"padding": -1})", {{"X", x}, {"W", w}}), "padding");
+    check_conv_refused(call_of("conv2d", R"({"stride": [1, 1, 1]})", {{"X", x}, {"W", w}}),
+                       "stride");
+    check_conv_refused(call_of("conv2d", "{}", {{"X", x}, {"W", w}, {"bias", conv_floats({3})}}),
+                       "(3)");
+    check_conv_refused(call_of("conv2d", "{}", {{"X", x}, {"W", conv_floats({4, 4, 0, 3})}}),
+                       "kernel");
     const auto strided = run(call_of("conv2d", R"({"stride": 0})", {{"X", x}, {"W", w}}));
     check_error(strided, "unfold", "stride");
-    const Tensor c = floats({4});
-    check_refused(call_of("batch_norm", "{}", {{"X", x}, {"running_mean", c}}), "running_var");
-    check_refused(
-        call_of("batch_norm", "{}", {{"X", x}, {"running_mean", c}, {"running_var", floats({5})}}),
-        "(5)");
-    check_refused(call_of("batch_norm", "{}", {{"X", c}, {"running_mean", c}, {"running_var", c}}),
-                  "two dimensions");
+    const Tensor c = conv_floats({4});
+    check_conv_refused(call_of("batch_norm", "{}", {{"X", x}, {"running_mean", c}}), "running_var");
+    check_conv_refused(call_of("batch_norm", "{}",
+                               {{"X", x}, {"running_mean", c}, {"running_var", conv_floats({5})}}),
+                       "(5)");
+    check_conv_refused(
+        call_of("batch_norm", "{}", {{"X", c}, {"running_mean", c}, {"running_var", c}}),
+        "two dimensions");
   }
 }
 

@@ -8,11 +8,11 @@ namespace vkformer::testing {
 namespace {
 
 // Runs without a device: what is refused, empty or computed on the host never needs one.
-Result<OperatorResult> run_here(const OperatorCall& call) {
+Result<OperatorResult> run_positions(const OperatorCall& call) {
   return run_operator_call(nullptr, call, {});
 }
 
-Tensor floats(Shape shape) {
+Tensor position_floats(Shape shape) {
   return Tensor::zeros(DType::kF32, std::move(shape));
 }
 
@@ -120,41 +120,44 @@ TEST_SUITE("gpu") {
 
 TEST_SUITE("cpu") {
   TEST_CASE("run_operator refuses rotary inputs that do not fit") {
-    check_error(run_here({"rotary", "{}", {{"X", floats({4})}}}), "rotary", "(..., T, D)");
-    check_error(run_here({"rotary", "{\"rotary_dim\": 3}", {{"X", floats({2, 4})}}}),
+    check_error(run_positions({"rotary", "{}", {{"X", position_floats({4})}}}), "rotary",
+                "(..., T, D)");
+    check_error(run_positions({"rotary", "{\"rotary_dim\": 3}", {{"X", position_floats({2, 4})}}}),
                 "rotary_table", "3");
-    check_error(run_here({"rotary", "{\"rotary_dim\": 6}", {{"X", floats({2, 4})}}}), "rotary",
-                "6");
-    check_error(run_here({"rotary", "{\"theta\": 0}", {{"X", floats({2, 4})}}}), "rotary_table",
-                "theta");
-    check_error(run_here({"rotary", "{\"factor\": -1}", {{"X", floats({2, 4})}}}), "rotary_table",
-                "factor");
-    check_error(run_here({"rotary", "{\"layout\": \"neox\"}", {{"X", floats({2, 4})}}}), "rotary",
-                "'neox'");
-    check_error(run_here({"rotary",
-                          "{}",
-                          {{"X", floats({2, 3, 4})}, {"position_ids", ints({3, 1}, {1, 2, 3})}}}),
+    check_error(run_positions({"rotary", "{\"rotary_dim\": 6}", {{"X", position_floats({2, 4})}}}),
+                "rotary", "6");
+    check_error(run_positions({"rotary", "{\"theta\": 0}", {{"X", position_floats({2, 4})}}}),
+                "rotary_table", "theta");
+    check_error(run_positions({"rotary", "{\"factor\": -1}", {{"X", position_floats({2, 4})}}}),
+                "rotary_table", "factor");
+    check_error(
+        run_positions({"rotary", "{\"layout\": \"neox\"}", {{"X", position_floats({2, 4})}}}),
+        "rotary", "'neox'");
+    check_error(run_positions({"rotary",
+                               "{}",
+                               {{"X", position_floats({2, 3, 4})},
+                                {"position_ids", ints({3, 1}, {1, 2, 3})}}}),
                 "rotary", "(2, 3)");
-    const auto empty = run_here({"rotary", "{}", {{"X", floats({2, 0, 4})}}});
+    const auto empty = run_positions({"rotary", "{}", {{"X", position_floats({2, 0, 4})}}});
     REQUIRE_MESSAGE(empty.ok(), empty.error().message);
     CHECK(empty->outputs.at("Y").shape == Shape{2, 0, 4});
   }
 
   TEST_CASE("run_operator gives biases by position, also empty ones") {
-    const auto alibi =
-        run_here({"alibi_bias", "{\"num_heads\": 2, \"query_length\": 1, \"key_length\": 3}", {}});
+    const auto alibi = run_positions(
+        {"alibi_bias", "{\"num_heads\": 2, \"query_length\": 1, \"key_length\": 3}", {}});
     REQUIRE_MESSAGE(alibi.ok(), alibi.error().message);
     CHECK(alibi->outputs.at("slopes").to_floats().value() ==
           std::vector<float>{1 / 16.0f, 1 / 256.0f});
     CHECK(alibi->outputs.at("bias").to_floats().value() ==
           std::vector<float>{-2 / 16.0f, -1 / 16.0f, 0, -2 / 256.0f, -1 / 256.0f, 0});
-    const auto t5 = run_here({"t5_relative_position",
-                              "{\"query_length\": 0, \"key_length\": 3}",
-                              {{"table", floats({32, 2})}}});
+    const auto t5 = run_positions({"t5_relative_position",
+                                   "{\"query_length\": 0, \"key_length\": 3}",
+                                   {{"table", position_floats({32, 2})}}});
     REQUIRE_MESSAGE(t5.ok(), t5.error().message);
     CHECK(t5->outputs.at("bias").shape == Shape{2, 0, 3});
     CHECK(t5->outputs.at("buckets").shape == Shape{0, 3});
-    const auto swin = run_here(
+    const auto swin = run_positions(
         {"swin_relative_position",
          "{\"window\": 2}",
          {{"table", Tensor::from_floats({9, 1}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8})}}});
@@ -166,35 +169,40 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("run_operator refuses biases that cannot be") {
-    check_error(run_here({"alibi_bias", "{\"query_length\": 1, \"key_length\": 3}", {}}),
+    check_error(run_positions({"alibi_bias", "{\"query_length\": 1, \"key_length\": 3}", {}}),
                 "alibi_bias", "num_heads");
-    check_error(run_here({"alibi_bias",
-                          "{\"num_heads\": 9, \"query_length\": 16384, \"key_length\": 16384}",
-                          {}}),
+    check_error(run_positions({"alibi_bias",
+                               "{\"num_heads\": 9, \"query_length\": 16384, \"key_length\": 16384}",
+                               {}}),
                 "alibi_bias", "268435456");
     check_error(
-        run_here({"alibi_bias",
-                  "{\"num_heads\": 1, \"query_length\": 9007199254740993, \"key_length\": 2}",
-                  {}}),
+        run_positions({"alibi_bias",
+                       "{\"num_heads\": 1, \"query_length\": 9007199254740993, \"key_length\": 2}",
+                       {}}),
         "alibi_bias", "268435456");
-    check_error(run_here({"t5_relative_position",
-                          "{\"query_length\": -1, \"key_length\": 3}",
-                          {{"table", floats({32, 2})}}}),
+    check_error(run_positions({"t5_relative_position",
+                               "{\"query_length\": -1, \"key_length\": 3}",
+                               {{"table", position_floats({32, 2})}}}),
                 "t5_relative_position", "-1");
-    check_error(run_here({"t5_relative_position",
-                          "{\"query_length\": 1, \"key_length\": 3}",
-                          {{"table", floats({31, 2})}}}),
+    check_error(run_positions({"t5_relative_position",
+                               "{\"query_length\": 1, \"key_length\": 3}",
+                               {{"table", position_floats({31, 2})}}}),
                 "t5_relative_position", "(32, H)");
-    check_error(run_here({"t5_relative_position",
-                          "{\"query_length\": 1, \"key_length\": 3, \"num_buckets\": 2}",
-                          {{"table", floats({2, 2})}}}),
+    check_error(run_positions({"t5_relative_position",
+                               "{\"query_length\": 1, \"key_length\": 3, \"num_buckets\": 2}",
+                               {{"table", position_floats({2, 2})}}}),
                 "t5_bucket", "2 buckets");
     check_error(
-        run_here({"swin_relative_position", "{\"window\": 3}", {{"table", floats({24, 2})}}}),
+        run_positions(
+            {"swin_relative_position", "{\"window\": 3}", {{"table", position_floats({24, 2})}}}),
         "swin_relative_position", "(25, H)");
-    check_error(run_here({"mu_law", "{\"mu\": 0}", {{"X", floats({2})}}}), "mu_law", "mu is 0");
-    check_error(run_here({"gather_rows", "{}", {{"X", floats({2, 3})}, {"indices", floats({2})}}}),
-                "gather_rows", "indices");
+    check_error(run_positions({"mu_law", "{\"mu\": 0}", {{"X", position_floats({2})}}}), "mu_law",
+                "mu is 0");
+    check_error(
+        run_positions({"gather_rows",
+                       "{}",
+                       {{"X", position_floats({2, 3})}, {"indices", position_floats({2})}}}),
+        "gather_rows", "indices");
   }
 }
 

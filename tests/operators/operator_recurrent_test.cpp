@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-Tensor floats(Shape shape) {
+Tensor recurrent_floats(Shape shape) {
   return Tensor::zeros(DType::kF32, std::move(shape));
 }
 
@@ -14,13 +14,13 @@ Tensor floats(Shape shape) {
 OperatorCall layer(const char* op, int64_t gates) {
   return {op,
           "{}",
-          {{"X", floats({2, 3, 4})},
-           {"weight_ih", floats({gates * 2, 4})},
-           {"weight_hh", floats({gates * 2, 2})}}};
+          {{"X", recurrent_floats({2, 3, 4})},
+           {"weight_ih", recurrent_floats({gates * 2, 4})},
+           {"weight_hh", recurrent_floats({gates * 2, 2})}}};
 }
 
-void check_refused(OperatorCall call, const std::string& name, Tensor tensor,
-                   const std::string& part) {
+void check_recurrent_refused(OperatorCall call, const std::string& name, Tensor tensor,
+                             const std::string& part) {
   call.inputs[name] = std::move(tensor);
   check_error(run_operator_call(nullptr, call, {}), call.name, part);
 }
@@ -52,25 +52,25 @@ TEST_SUITE("gpu") {
 TEST_SUITE("cpu") {
   TEST_CASE("gru, lstm and additive_attention refuse inputs that do not fit") {
     const OperatorCall gru = layer("gru", 3);
-    check_refused(gru, "X", floats({2, 3}), "(2, 3)");
-    check_refused(gru, "X", floats({2, 3, 5}), "(6, 5)");
-    check_refused(gru, "weight_hh", floats({8, 2}), "(6, 2)");
-    check_refused(gru, "weight_hh", floats({6}), "(3 Hd, Hd)");
-    check_refused(gru, "bias_hh", floats({5}), "(6)");
-    check_refused(gru, "h0", floats({2, 3}), "(2, 2)");
-    check_refused(gru, "mask", floats({3, 2}), "(2, 3)");
-    check_refused(gru, "c0", floats({2, 2}), "c0");
-    check_refused(layer("lstm", 3), "h0", floats({2, 2}), "(8, 4)");
+    check_recurrent_refused(gru, "X", recurrent_floats({2, 3}), "(2, 3)");
+    check_recurrent_refused(gru, "X", recurrent_floats({2, 3, 5}), "(6, 5)");
+    check_recurrent_refused(gru, "weight_hh", recurrent_floats({8, 2}), "(6, 2)");
+    check_recurrent_refused(gru, "weight_hh", recurrent_floats({6}), "(3 Hd, Hd)");
+    check_recurrent_refused(gru, "bias_hh", recurrent_floats({5}), "(6)");
+    check_recurrent_refused(gru, "h0", recurrent_floats({2, 3}), "(2, 2)");
+    check_recurrent_refused(gru, "mask", recurrent_floats({3, 2}), "(2, 3)");
+    check_recurrent_refused(gru, "c0", recurrent_floats({2, 2}), "c0");
+    check_recurrent_refused(layer("lstm", 3), "h0", recurrent_floats({2, 2}), "(8, 4)");
     const OperatorCall attention{"additive_attention",
                                  "{}",
-                                 {{"Q", floats({2, 3, 4})},
-                                  {"K", floats({2, 5, 4})},
-                                  {"V", floats({2, 5, 6})},
-                                  {"v", floats({4})}}};
-    check_refused(attention, "v", floats({5}), "(4)");
-    check_refused(attention, "K", floats({2, 5, 3}), "(B, S, A)");
-    check_refused(attention, "V", floats({2, 4, 6}), "(B, S, C)");
-    check_refused(attention, "key_mask", floats({2, 4}), "(2, 5)");
+                                 {{"Q", recurrent_floats({2, 3, 4})},
+                                  {"K", recurrent_floats({2, 5, 4})},
+                                  {"V", recurrent_floats({2, 5, 6})},
+                                  {"v", recurrent_floats({4})}}};
+    check_recurrent_refused(attention, "v", recurrent_floats({5}), "(4)");
+    check_recurrent_refused(attention, "K", recurrent_floats({2, 5, 3}), "(B, S, A)");
+    check_recurrent_refused(attention, "V", recurrent_floats({2, 4, 6}), "(B, S, C)");
+    check_recurrent_refused(attention, "key_mask", recurrent_floats({2, 4}), "(2, 5)");
     OperatorCall window = attention;
     window.attributes_json = R"({"window": 0})";
     check_error(run_operator_call(nullptr, window, {}), "additive_attention", "window");

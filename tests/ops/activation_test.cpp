@@ -9,7 +9,7 @@ namespace {
 
 using conformance::kActivationKinds;
 
-PreparedOperator prepare(const Array& x, const std::string& kind) {
+PreparedOperator prepare_activation(const Array& x, const std::string& kind) {
   PreparedOperator op;
   const auto y = add_activation(op.graph, op.bind("x", reference::to_tensor(x)),
                                 {activation_from_name(kind).value()});
@@ -18,7 +18,7 @@ PreparedOperator prepare(const Array& x, const std::string& kind) {
   return op;
 }
 
-Array expected(const Array& x, const std::string& kind) {
+Array expected_activation(const Array& x, const std::string& kind) {
   return reference::activation(x, reference::activation_from_name(kind).value()).value();
 }
 
@@ -40,9 +40,10 @@ TEST_SUITE("gpu") {
       for (const char* kind : kActivationKinds) {
         CAPTURE(kind);
         const Array x = sweep();
-        Array wanted = expected(x, kind);
+        Array wanted = expected_activation(x, kind);
         for (double& value : wanted.data) value = static_cast<double>(static_cast<float>(value));
-        check_close(run_poisoned(device, prepare(x, kind)).at("y"), wanted, {1e-6, 4e-6});
+        check_close(run_poisoned(device, prepare_activation(x, kind)).at("y"), wanted,
+                    {1e-6, 4e-6});
       }
     }
   }
@@ -51,8 +52,8 @@ TEST_SUITE("gpu") {
     for (const TierDevice& device : tier_devices()) {
       for (const Shape& shape : {Shape{}, Shape{65537}, Shape{3, 50021}}) {
         const Array x = random_array(shape, 3);
-        check_close(run_poisoned(device, prepare(x, "silu")).at("y"), expected(x, "silu"),
-                    tolerance_for(DType::kF32, 1));
+        check_close(run_poisoned(device, prepare_activation(x, "silu")).at("y"),
+                    expected_activation(x, "silu"), tolerance_for(DType::kF32, 1));
       }
     }
   }

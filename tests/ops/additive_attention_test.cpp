@@ -9,7 +9,7 @@ namespace {
 
 using Attrs = AdditiveAttentionAttrs;
 
-struct Case {
+struct AdditiveAttentionCase {
   Attrs::Score score = Attrs::Score::kAdditive;
   Attrs::Window window = Attrs::Window::kNone;
   Attrs::Result result = Attrs::Result::kWeights;
@@ -27,15 +27,16 @@ struct Case {
   int64_t line() const { return values + (score == Attrs::Score::kLocation ? 0 : width); }
 };
 
-struct Problem {
+struct AdditiveAttentionProblem {
   Array q;
   Array kv;
   Array v;
   Tensor mask;
 };
 
-Problem make_problem(const Case& c, uint32_t seed) {
-  Problem p;
+AdditiveAttentionProblem make_additive_attention_problem(const AdditiveAttentionCase& c,
+                                                         uint32_t seed) {
+  AdditiveAttentionProblem p;
   p.q = random_array({c.batch, c.queries, c.columns()}, seed);
   p.kv = random_array({c.batch, c.keys, c.line()}, seed + 1);
   p.v = random_array({c.width}, seed + 2);
@@ -48,7 +49,7 @@ Problem make_problem(const Case& c, uint32_t seed) {
   return p;
 }
 
-Attrs attrs_of_case(const Case& c, size_t mask_words) {
+Attrs attrs_of_case(const AdditiveAttentionCase& c, size_t mask_words) {
   return {.score = c.score,
           .window = c.window,
           .result = c.result,
@@ -63,7 +64,8 @@ Attrs attrs_of_case(const Case& c, size_t mask_words) {
 }
 
 // Mask bits and v; `mask_words` gets the place of v.
-Tensor words_of_case(const Case& c, const Problem& p, size_t& mask_words) {
+Tensor words_of_case(const AdditiveAttentionCase& c, const AdditiveAttentionProblem& p,
+                     size_t& mask_words) {
   std::vector<uint32_t> words;
   if (c.masked) {
     std::vector<uint8_t> kept(p.mask.bytes.size());
@@ -78,7 +80,8 @@ Tensor words_of_case(const Case& c, const Problem& p, size_t& mask_words) {
   return word_tensor(words, {count});
 }
 
-PreparedOperator prepare(const Case& c, const Problem& p) {
+PreparedOperator prepare_additive_attention(const AdditiveAttentionCase& c,
+                                            const AdditiveAttentionProblem& p) {
   PreparedOperator op;
   size_t mask_words = 0;
   AdditiveAttentionInputs inputs;
@@ -91,7 +94,8 @@ PreparedOperator prepare(const Case& c, const Problem& p) {
   return op;
 }
 
-Array expected_of(const Case& c, const Problem& p) {
+Array expected_additive_attention(const AdditiveAttentionCase& c,
+                                  const AdditiveAttentionProblem& p) {
   const Array mask = reference::from_tensor(p.mask).value();
   return reference::additive_attention(
              {.q = p.q, .kv = p.kv, .mask = c.masked ? &mask : nullptr, .v = &p.v},
@@ -107,7 +111,7 @@ Array expected_of(const Case& c, const Problem& p) {
 }
 
 // Of raw scores only the columns behind the context are promised.
-Tensor promised(const Case& c, Tensor y) {
+Tensor promised(const AdditiveAttentionCase& c, Tensor y) {
   if (c.result == Attrs::Result::kWeights) return y;
   const auto line = static_cast<size_t>(c.values + c.keys) * 4;
   for (size_t at = 0; at < y.bytes.size(); at += line) {
@@ -116,19 +120,20 @@ Tensor promised(const Case& c, Tensor y) {
   return y;
 }
 
-void check_problem(const Case& c, const Problem& p) {
-  const Array expected = expected_of(c, p);
+void check_additive_attention_problem(const AdditiveAttentionCase& c,
+                                      const AdditiveAttentionProblem& p) {
+  const Array expected = expected_additive_attention(c, p);
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(promised(c, run_poisoned(device, prepare(c, p)).at("y")), expected,
-                tolerance_for(DType::kF32, std::max(c.keys, 64 * c.width)));
+    check_close(promised(c, run_poisoned(device, prepare_additive_attention(c, p)).at("y")),
+                expected, tolerance_for(DType::kF32, std::max(c.keys, 64 * c.width)));
   }
 }
 
-void check_case(const Case& c, uint32_t seed = 1) {
+void check_additive_attention_case(const AdditiveAttentionCase& c, uint32_t seed = 1) {
   CAPTURE(c.keys);
   CAPTURE(c.width);
-  check_problem(c, make_problem(c, seed));
+  check_additive_attention_problem(c, make_additive_attention_problem(c, seed));
 }
 
 constexpr Attrs::Score kScores[] = {Attrs::Score::kAdditive, Attrs::Score::kDot,
@@ -140,10 +145,12 @@ TEST_SUITE("gpu") {
   TEST_CASE("additive_attention agrees with the reference for every score, length and width") {
     for (Attrs::Score score : kScores) {
       for (int64_t size : {1, 7, 31, 32, 33, 127, 128, 129}) {
-        check_case({.score = score, .keys = size, .values = 9}, static_cast<uint32_t>(size));
-        check_case({.score = score, .width = size, .values = 3});
-        check_case({.score = score, .batch = 1, .values = size, .masked = false});
-        check_case({.score = score, .keys = size, .temperature = 0.25f});
+        check_additive_attention_case({.score = score, .keys = size, .values = 9},
+                                      static_cast<uint32_t>(size));
+        check_additive_attention_case({.score = score, .width = size, .values = 3});
+        check_additive_attention_case(
+            {.score = score, .batch = 1, .values = size, .masked = false});
+        check_additive_attention_case({.score = score, .keys = size, .temperature = 0.25f});
       }
     }
   }
@@ -152,9 +159,12 @@ TEST_SUITE("gpu") {
     for (Attrs::Score score : kScores) {
       for (Attrs::Window window : {Attrs::Window::kMonotonic, Attrs::Window::kPredictive}) {
         for (int64_t keys : {1, 12, 70}) {
-          check_case({.score = score, .window = window, .keys = keys, .reach = 1});
-          check_case({.score = score, .window = window, .keys = keys, .reach = 5, .first = 3});
-          check_case({.score = score, .window = window, .keys = keys, .masked = false}, 5);
+          check_additive_attention_case(
+              {.score = score, .window = window, .keys = keys, .reach = 1});
+          check_additive_attention_case(
+              {.score = score, .window = window, .keys = keys, .reach = 5, .first = 3});
+          check_additive_attention_case(
+              {.score = score, .window = window, .keys = keys, .masked = false}, 5);
         }
       }
     }
@@ -162,31 +172,31 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("additive_attention hands out scores, -inf where masked") {
     for (Attrs::Score score : kScores) {
-      Case c{.score = score, .result = Attrs::Result::kScores};
-      check_case(c);
+      AdditiveAttentionCase c{.score = score, .result = Attrs::Result::kScores};
+      check_additive_attention_case(c);
       c.window = Attrs::Window::kMonotonic;
-      check_case(c);
+      check_additive_attention_case(c);
     }
   }
 
   TEST_CASE("additive_attention gives zeros without keys, and passes NaN on where it is read") {
     for (Attrs::Score score : kScores) {
-      const Case c{.score = score};
-      Problem p = make_problem(c, 3);
+      const AdditiveAttentionCase c{.score = score};
+      AdditiveAttentionProblem p = make_additive_attention_problem(c, 3);
       for (size_t j = 0; j < 11; ++j) p.mask.bytes[j] = std::byte{0};
       for (size_t j = 11; j < 22; ++j) p.mask.bytes[j] = std::byte{j != 14};
       for (int64_t i = 0; i < c.line(); ++i) p.kv[i] = p.kv[14 * c.line() + i] = kNan;
-      check_problem(c, p);
+      check_additive_attention_problem(c, p);
       p.kv[15 * c.line() + c.line() - 1] = kNan;  // a value that counts
       p.q[4 * c.columns()] = kNan;                // and a query
-      check_problem(c, p);
+      check_additive_attention_problem(c, p);
     }
   }
 
   TEST_CASE("additive_attention in a step reads its item's keys at its own position") {
     for (Attrs::Window window : {Attrs::Window::kNone, Attrs::Window::kMonotonic}) {
-      const Case c{.window = window, .queries = 2, .reach = 1};
-      const Problem p = make_problem(c, 4);
+      const AdditiveAttentionCase c{.window = window, .queries = 2, .reach = 1};
+      const AdditiveAttentionProblem p = make_additive_attention_problem(c, 4);
       Graph graph;
       graph.set_step(4);
       size_t mask_words = 0;
@@ -211,10 +221,10 @@ TEST_SUITE("gpu") {
         const int64_t line = c.values + c.keys;
         for (int64_t slot = 0; slot < 3; ++slot) {
           const int64_t item = slot == 1 ? 0 : 1;  // of rows 3, 1, 2
-          Case one = c;
+          AdditiveAttentionCase one = c;
           one.batch = one.queries = 1;
           one.first = 4;
-          Problem part = make_problem(one, 4);
+          AdditiveAttentionProblem part = make_additive_attention_problem(one, 4);
           part.v = p.v;
           for (int64_t i = 0; i < c.columns(); ++i) part.q[i] = p.q[slot * c.columns() + i];
           for (int64_t i = 0; i < part.kv.size(); ++i) part.kv[i] = p.kv[item * part.kv.size() + i];
@@ -222,7 +232,7 @@ TEST_SUITE("gpu") {
             part.mask.bytes[static_cast<size_t>(j)] =
                 p.mask.bytes[static_cast<size_t>(item * c.keys + j)];
           }
-          const Array wanted = expected_of(one, part);
+          const Array wanted = expected_additive_attention(one, part);
           const std::vector<float> row(actual.begin() + slot * line,
                                        actual.begin() + (slot + 1) * line);
           check_close(Tensor::from_floats({1, 1, line}, row), wanted,
@@ -255,7 +265,8 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("additive_attention plans one dispatch, without aliasing, and says what is too long") {
-    const PreparedOperator op = prepare({}, make_problem({}, 1));
+    const PreparedOperator op =
+        prepare_additive_attention({}, make_additive_attention_problem({}, 1));
     const Plan plan =
         plan_with_kernel(op.graph, Tier::kBaseline, "additive_attention_row__f32_f32_f32");
     CHECK(plan.dispatches.size() == 1);

@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-PreparedOperator prepare(const Array& x) {
+PreparedOperator prepare_argmax(const Array& x) {
   PreparedOperator op;
   const auto y = add_argmax(op.graph, op.bind("x", reference::to_tensor(x)));
   REQUIRE(y.ok());
@@ -14,11 +14,11 @@ PreparedOperator prepare(const Array& x) {
   return op;
 }
 
-void check_case(const Array& x) {
+void check_argmax_case(const Array& x) {
   const Array expected = reference::argmax(x).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    const Tensor y = run_poisoned(device, prepare(x)).at("y");
+    const Tensor y = run_poisoned(device, prepare_argmax(x)).at("y");
     CHECK(y.shape == expected.shape);
     const std::vector<uint32_t> indices = words_of(y);
     for (size_t i = 0; i < indices.size(); ++i) CHECK(indices[i] == expected.data[i]);
@@ -29,8 +29,8 @@ void check_case(const Array& x) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("argmax takes one row, and one that is a vocabulary") {
-    check_case(random_array({2, 50257}, 9));
-    check_case(random_array({5}, 9));
+    check_argmax_case(random_array({2, 50257}, 9));
+    check_argmax_case(random_array({5}, 9));
   }
 
   TEST_CASE("argmax takes the first of equals, and the first NaN before everything") {
@@ -43,7 +43,7 @@ TEST_SUITE("gpu") {
     x[3 * 131 + 129] = kNan;
     x[3 * 131 + 65] = -kNan;
     x[3 * 131 + 2] = kInfinity;
-    check_case(x);
+    check_argmax_case(x);
   }
 }
 
@@ -54,7 +54,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("argmax plans one dispatch of the tier's kernel, without aliasing") {
-    const PreparedOperator op = prepare(random_array({5, 64}, 1));
+    const PreparedOperator op = prepare_argmax(random_array({5, 64}, 1));
     const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "argmax_row__f32_none_u32");
     CHECK(plan.dispatches.size() == 1);
     check_no_aliasing(plan);

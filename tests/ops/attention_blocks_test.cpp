@@ -10,7 +10,7 @@ namespace {
 
 constexpr KernelId kBlocksKernel = KernelId::attention_blocks__f32_f32_f32;
 
-void check_problem(const AttentionCase& c, const AttentionProblem& p) {
+void check_attention_blocks_problem(const AttentionCase& c, const AttentionProblem& p) {
   const Array expected = reference_outputs(c, p).output;
   const Tolerance tolerance = tolerance_for(DType::kF32, c.keys + c.head_width);
   for (const TierDevice& on : tier_devices()) {
@@ -22,8 +22,8 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p) {
   }
 }
 
-void check_case(const AttentionCase& c) {
-  check_problem(c, make_problem(c));
+void check_attention_blocks_case(const AttentionCase& c) {
+  check_attention_blocks_problem(c, make_problem(c));
 }
 
 }  // namespace
@@ -32,7 +32,8 @@ TEST_SUITE("gpu") {
   TEST_CASE("attention by blocks over lengths around tiles and workgroups") {
     for (const int64_t queries : {1, 8, 9, 31, 33}) {
       for (const int64_t keys : {1, 31, 32, 33, 97}) {
-        check_case({.queries = queries, .keys = keys, .head_width = 16, .value_width = 16});
+        check_attention_blocks_case(
+            {.queries = queries, .keys = keys, .head_width = 16, .value_width = 16});
       }
     }
   }
@@ -41,13 +42,13 @@ TEST_SUITE("gpu") {
     constexpr int64_t kHeadWidths[][2] = {{1, 1},    {3, 5},   {33, 47},   {64, 64},  {100, 36},
                                           {32, 128}, {128, 7}, {160, 160}, {256, 256}};
     for (const auto& [head_width, value_width] : kHeadWidths) {
-      check_case({.batch = 2,
-                  .heads = 4,
-                  .kv_heads = 2,
-                  .queries = 19,
-                  .keys = 37,
-                  .head_width = head_width,
-                  .value_width = value_width});
+      check_attention_blocks_case({.batch = 2,
+                                   .heads = 4,
+                                   .kv_heads = 2,
+                                   .queries = 19,
+                                   .keys = 37,
+                                   .head_width = head_width,
+                                   .value_width = value_width});
     }
   }
 
@@ -61,11 +62,11 @@ TEST_SUITE("gpu") {
                       .head_width = 12,
                       .value_width = 20,
                       .terms = terms};
-      check_case(c);
+      check_attention_blocks_case(c);
       c.masks.causal = true;
       c.masks.causal_offset = 33;
       c.masks.window_left = 5;
-      check_case(c);
+      check_attention_blocks_case(c);
     }
   }
 
@@ -75,12 +76,12 @@ TEST_SUITE("gpu") {
     c.masks.window_left = 3;
     for (const int64_t offset : {0, -100, 5000, -5000}) {
       c.masks.causal_offset = offset;
-      check_case(c);
+      check_attention_blocks_case(c);
     }
     c.masks.causal = false;
     c.masks.causal_offset = 0;
     c.masks.window_right = 40;
-    check_case(c);
+    check_attention_blocks_case(c);
   }
 
   TEST_CASE("attention by blocks: a query without an allowed key gives zeros") {
@@ -93,7 +94,7 @@ TEST_SUITE("gpu") {
     std::fill(p.key_mask->bytes.begin(), p.key_mask->bytes.end(), std::byte{0});
     set_element(p.v, 3, kNan);
     set_element(p.k, 5, kInfinity);
-    check_problem(c, p);
+    check_attention_blocks_problem(c, p);
   }
 
   TEST_CASE("attention by blocks: NaN and infinity reach the rows that see them only") {
@@ -105,16 +106,16 @@ TEST_SUITE("gpu") {
         // Element 2 of token 37 of q, k or v.
         set_element(place == 0 ? p.q : place == 1 ? p.k : p.v, 37 * 8 + 2, special);
         INFO("special ", special, " in ", place);
-        check_problem(c, p);
+        check_attention_blocks_problem(c, p);
       }
     }
   }
 
   TEST_CASE("attention by blocks with temperatures and large scores") {
     for (const float temperature : {1e-3f, 1e3f}) {
-      check_case({.queries = 9, .keys = 66, .temperature = temperature});
+      check_attention_blocks_case({.queries = 9, .keys = 66, .temperature = temperature});
     }
-    check_case({.queries = 9, .keys = 66, .spread = 30.0f});
+    check_attention_blocks_case({.queries = 9, .keys = 66, .spread = 30.0f});
   }
 
   TEST_CASE("a row of attention by blocks has the same bits whatever an invocation's share is") {

@@ -75,8 +75,9 @@ std::string attributes_of(const ShapedCase& c, const std::string& more = "") {
   return text + more + "}";
 }
 
-Result<PreparedOperator> prepare(const ShapedCase& c, const TensorMap& inputs,
-                                 const std::string& more = "", bool weights = false) {
+Result<PreparedOperator> prepare_attention_relative(const ShapedCase& c, const TensorMap& inputs,
+                                                    const std::string& more = "",
+                                                    bool weights = false) {
   const OperatorCall call{weights ? "attention_weights" : "attention", attributes_of(c, more),
                           inputs};
   const OperatorOptions options;
@@ -84,7 +85,8 @@ Result<PreparedOperator> prepare(const ShapedCase& c, const TensorMap& inputs,
   return weights ? prepare_attention_weights(arguments) : prepare_attention(arguments);
 }
 
-reference::AttentionOutputs expected_of(const ShapedCase& c, const TensorMap& inputs) {
+reference::AttentionOutputs expected_attention_relative(const ShapedCase& c,
+                                                        const TensorMap& inputs) {
   const auto array = [&](const char* name) {
     const auto found = inputs.find(name);
     return found == inputs.end() ? Array{} : *reference::from_tensor(found->second);
@@ -107,10 +109,10 @@ reference::AttentionOutputs expected_of(const ShapedCase& c, const TensorMap& in
   return std::move(outputs).value();
 }
 
-void check_case(const ShapedCase& c, const TensorMap& inputs) {
-  const auto op = prepare(c, inputs, "", true);
+void check_attention_relative_case(const ShapedCase& c, const TensorMap& inputs) {
+  const auto op = prepare_attention_relative(c, inputs, "", true);
   REQUIRE_MESSAGE(op.ok(), op.error().message);
-  const reference::AttentionOutputs expected = expected_of(c, inputs);
+  const reference::AttentionOutputs expected = expected_attention_relative(c, inputs);
   const Tolerance tolerance = tolerance_for(DType::kF32, c.keys + 2 * c.head_width);
   for (const TierDevice& device : tier_devices()) {
     INFO(device.tier, ", ", c.text());
@@ -121,12 +123,12 @@ void check_case(const ShapedCase& c, const TensorMap& inputs) {
   }
 }
 
-void check_case(const ShapedCase& c) {
-  check_case(c, make_inputs(c));
+void check_attention_relative_case(const ShapedCase& c) {
+  check_attention_relative_case(c, make_inputs(c));
 }
 
 std::string message(const ShapedCase& c, const TensorMap& inputs, const std::string& more = "") {
-  const auto op = prepare(c, inputs, more);
+  const auto op = prepare_attention_relative(c, inputs, more);
   return op.ok() ? "accepted" : op.error().message;
 }
 
@@ -191,14 +193,14 @@ TEST_SUITE("gpu") {
   TEST_CASE("attention caps scores softly") {
     for (double cap : {0.25, 5.0, 50.0}) {
       for (int64_t queries : {1, 65}) {
-        check_case({.queries = queries, .keys = 67, .softcap = cap});
+        check_attention_relative_case({.queries = queries, .keys = 67, .softcap = cap});
       }
     }
-    check_case({.softcap = 3, .causal = true, .window_left = 4});
-    check_case({.softcap = 3, .documents = 3});
+    check_attention_relative_case({.softcap = 3, .causal = true, .window_left = 4});
+    check_attention_relative_case({.softcap = 3, .documents = 3});
     // So large that a tanh by exponentials would overflow, and so small that it is linear.
-    check_case({.softcap = 1e-30});
-    check_case({.softcap = 1e30});
+    check_attention_relative_case({.softcap = 1e-30});
+    check_attention_relative_case({.softcap = 1e30});
   }
 
   TEST_CASE("attention adds products with relative keys") {
@@ -206,9 +208,9 @@ TEST_SUITE("gpu") {
       for (int64_t tokens : {1, 7, 8, 9, 65}) {
         ShapedCase c{.queries = tokens, .keys = tokens, .reach = reach};
         c.per_head = tokens % 2 == 0;
-        check_case(c);
+        check_attention_relative_case(c);
         c.biases = true;
-        check_case(c);
+        check_attention_relative_case(c);
       }
     }
   }
@@ -216,48 +218,48 @@ TEST_SUITE("gpu") {
   TEST_CASE("attention adds relative values") {
     for (int64_t tokens : {1, 9, 66}) {
       ShapedCase c{.queries = tokens, .keys = tokens, .reach = 6, .values = true};
-      check_case(c);
+      check_attention_relative_case(c);
       c.per_head = c.biases = true;
       c.value_width = 5;
       c.causal = true;
-      check_case(c);
+      check_attention_relative_case(c);
     }
   }
 
   TEST_CASE("relative positions with every width, grouped heads, windows, offsets and a cap") {
     const int64_t widths[][2] = {{1, 1}, {7, 5}, {64, 80}, {256, 256}};
     for (const auto& [width, value_width] : widths) {
-      check_case({.batch = 2,
-                  .heads = 4,
-                  .queries = 17,
-                  .keys = 37,
-                  .head_width = width,
-                  .value_width = value_width,
-                  .softcap = 20,
-                  .reach = 9,
-                  .biases = true,
-                  .causal = true,
-                  .causal_offset = 20});
+      check_attention_relative_case({.batch = 2,
+                                     .heads = 4,
+                                     .queries = 17,
+                                     .keys = 37,
+                                     .head_width = width,
+                                     .value_width = value_width,
+                                     .softcap = 20,
+                                     .reach = 9,
+                                     .biases = true,
+                                     .causal = true,
+                                     .causal_offset = 20});
     }
     ShapedCase c{.queries = 70, .keys = 150, .reach = 30, .per_head = true, .values = true};
     for (int64_t offset : {-40, 0, 80, 300}) {
       c.causal_offset = offset;
       c.causal = offset != 0;
       c.window_left = offset == 0 ? -1 : 11;
-      check_case(c);
+      check_attention_relative_case(c);
     }
   }
 
   TEST_CASE("relative positions where the keys of a tile lie apart") {
     for (bool values : {false, true}) {
-      check_case({.batch = 2,
-                  .queries = 70,
-                  .keys = 70,
-                  .reach = 12,
-                  .biases = true,
-                  .values = values,
-                  .causal = true,
-                  .documents = 3});
+      check_attention_relative_case({.batch = 2,
+                                     .queries = 70,
+                                     .keys = 70,
+                                     .reach = 12,
+                                     .biases = true,
+                                     .values = values,
+                                     .causal = true,
+                                     .documents = 3});
     }
   }
 
@@ -268,15 +270,15 @@ TEST_SUITE("gpu") {
       // The row of distance -3, which queries 3 and on see; that of 2, which none sees.
       std::memcpy(inputs.at("relative_keys").bytes.data() + 4 * (2 * 8 + 1), &special, 4);
       std::memcpy(inputs.at("relative_keys").bytes.data() + 4 * (7 * 8 + 1), &special, 4);
-      check_case(c, inputs);
+      check_attention_relative_case(c, inputs);
       inputs = make_inputs(c);
       std::memcpy(inputs.at("Q").bytes.data() + 4 * (9 * 8 + 2), &special, 4);
-      check_case(c, inputs);
+      check_attention_relative_case(c, inputs);
     }
     ShapedCase c{.queries = 30, .keys = 30, .reach = 5, .values = true, .causal = true};
     TensorMap inputs = make_inputs(c);
     std::memcpy(inputs.at("relative_values").bytes.data() + 4 * (2 * 8 + 1), &kNan, 4);
-    check_case(c, inputs);
+    check_attention_relative_case(c, inputs);
   }
 
   TEST_CASE("an item's relative attention has the same bits whatever shares the batch") {
@@ -289,10 +291,10 @@ TEST_SUITE("gpu") {
       t.bytes.erase(t.bytes.begin(), t.bytes.begin() + static_cast<ptrdiff_t>(2 * item));
       t.shape[0] = 1;
     }
-    const auto both = prepare(c, inputs);
+    const auto both = prepare_attention_relative(c, inputs);
     ShapedCase one = c;
     one.batch = 1;
-    const auto single = prepare(one, alone);
+    const auto single = prepare_attention_relative(one, alone);
     REQUIRE(both.ok());
     REQUIRE(single.ok());
     for (const TierDevice& device : tier_devices()) {
@@ -354,7 +356,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("the cost of attention is that of the pairs it visits") {
     const auto flops = [](const ShapedCase& c) {
-      const auto op = prepare(c, make_inputs(c));
+      const auto op = prepare_attention_relative(c, make_inputs(c));
       REQUIRE(op.ok());
       const auto plan = make_plan(op->graph, caps_of_tier(Tier::kBaseline), Precision::kF32);
       REQUIRE(plan.ok());

@@ -8,7 +8,7 @@
 namespace vkformer::testing {
 namespace {
 
-constexpr int64_t kRows = 4;  // R, two items of two beams
+constexpr int64_t kSinkRows = 4;  // R, two items of two beams
 constexpr int64_t kHeads = 4;
 constexpr int64_t kKvHeads = 2;
 constexpr int64_t kWidth = 12;      // E
@@ -35,12 +35,12 @@ struct RollProblem {
   std::vector<float> slopes;       // (H)
 };
 
-RollProblem make_problem() {
+RollProblem make_attention_sinks_problem() {
   Noise noise;
   RollProblem p;
-  p.q = *noise.tensor({kRows, 2, kHeads, kWidth}, 1.0f).to_floats();
-  p.kv = *noise.tensor({kRows, kPositions, kLine}, 1.0f).to_floats();
-  for (int64_t row = 0; row < kRows; ++row) {
+  p.q = *noise.tensor({kSinkRows, 2, kHeads, kWidth}, 1.0f).to_floats();
+  p.kv = *noise.tensor({kSinkRows, kPositions, kLine}, 1.0f).to_floats();
+  for (int64_t row = 0; row < kSinkRows; ++row) {
     for (int64_t j = 0; j < kPositions; ++j) {
       p.ancestry.push_back(static_cast<uint32_t>(row / 2 * 2 + (noise.next() > 0 ? 1 : 0)));
     }
@@ -89,8 +89,8 @@ std::vector<double> expected_row(const RollCase& c, const RollProblem& p, int64_
 // The same keys in a cache of fewer lines; lines that nothing fell to stay NaN.
 std::vector<float> rolled_cache(const RollCase& c, const RollProblem& p, int64_t lines,
                                 int64_t sinks) {
-  std::vector<float> kv(static_cast<size_t>(kRows * lines * kLine), kNan);
-  for (int64_t row = 0; row < kRows; ++row) {
+  std::vector<float> kv(static_cast<size_t>(kSinkRows * lines * kLine), kNan);
+  for (int64_t row = 0; row < kSinkRows; ++row) {
     for (int64_t j = 0; j <= c.own(); ++j) {
       const int64_t line = j < sinks ? j : sinks + (j - sinks) % (lines - sinks);
       const auto from = p.kv.begin() + (row * kPositions + j) * kLine;
@@ -103,11 +103,11 @@ std::vector<float> rolled_cache(const RollCase& c, const RollProblem& p, int64_t
 Tensor run_case(const TierDevice& device, const RollCase& c, const RollProblem& p, int64_t lines,
                 int64_t sinks) {
   Graph graph;
-  graph.set_step(kRows);
+  graph.set_step(kSinkRows);
   std::vector<uint32_t> words = p.ancestry;
   for (float slope : p.slopes) words.push_back(std::bit_cast<uint32_t>(slope));
-  const Shape q_shape = {kRows, 2 * kHeads * kWidth};
-  const Shape kv_shape = {kRows, lines, kLine};
+  const Shape q_shape = {kSinkRows, 2 * kHeads * kWidth};
+  const Shape kv_shape = {kSinkRows, lines, kLine};
   AttentionStepInputs inputs;
   inputs.q = graph.add_external("q", DType::kF32, q_shape);
   inputs.kv = graph.add_external("kv", DType::kF32, kv_shape);
@@ -147,8 +147,8 @@ Tensor run_case(const TierDevice& device, const RollCase& c, const RollProblem& 
 // Agrees with the definition, and has the same bits with `lines` as with a line for every position.
 void check_roll(const RollCase& c, int64_t lines, int64_t sinks) {
   INFO("position ", c.position, " window ", c.window, " context ", c.context, " sinks ", c.sinks);
-  const RollProblem p = make_problem();
-  Array expected{{kRows, kHeads * kWidth}, {}};
+  const RollProblem p = make_attention_sinks_problem();
+  Array expected{{kSinkRows, kHeads * kWidth}, {}};
   for (int64_t row : {2, 0, 3, 1}) {
     for (int64_t head = 0; head < kHeads; ++head) {
       const std::vector<double> part = expected_row(c, p, row, head);

@@ -91,7 +91,7 @@ ScoreTerms pack(const SparseCase& c, const SparseProblem& p) {
   return *packed;
 }
 
-reference::AttentionOutputs expected_of(const SparseCase& c, const SparseProblem& p) {
+reference::AttentionOutputs expected_attention_sparse(const SparseCase& c, const SparseProblem& p) {
   const auto array = [](const std::optional<Tensor>& t) {
     return t ? *reference::from_tensor(*t) : reference::Array{};
   };
@@ -130,7 +130,7 @@ void check_sparse(const SparseCase& c) {
   REQUIRE_MESSAGE(map.ok(), map.error().message);
   op.name_output(*y, "y");
   op.name_output(*map, "map");
-  const reference::AttentionOutputs expected = expected_of(c, p);
+  const reference::AttentionOutputs expected = expected_attention_sparse(c, p);
   for (const TierDevice& device : tier_devices()) {
     INFO(device.tier, ", ", text(c));
     const TensorMap outputs = run_poisoned(device, op);

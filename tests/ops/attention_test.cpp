@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-void check_problem(const AttentionCase& c, const AttentionProblem& p) {
+void check_attention_problem(const AttentionCase& c, const AttentionProblem& p) {
   const PreparedOperator op = prepare_attention(c, p);
   const Array expected = reference_outputs(c, p).output;
   for (const TierDevice& device : tier_devices()) {
@@ -16,8 +16,8 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p) {
   }
 }
 
-void check_case(const AttentionCase& c) {
-  check_problem(c, make_problem(c));
+void check_attention_case(const AttentionCase& c) {
+  check_attention_problem(c, make_problem(c));
 }
 
 // (B, T, 3 D): q, k and v of a problem with equal heads and widths side by side.
@@ -52,12 +52,12 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("attention with extreme temperatures and large logits") {
     for (float temperature : {1e-6f, 1e-3f, 1e3f, 1e6f}) {
-      check_case({.queries = 9, .keys = 66, .temperature = temperature});
+      check_attention_case({.queries = 9, .keys = 66, .temperature = temperature});
     }
-    check_case({.queries = 9, .keys = 66, .spread = 30.0f});
-    check_case({.queries = 9, .keys = 66, .scale = 0.0f});
+    check_attention_case({.queries = 9, .keys = 66, .spread = 30.0f});
+    check_attention_case({.queries = 9, .keys = 66, .scale = 0.0f});
     // The scores overflow once divided; their differences do not matter then.
-    check_case({.queries = 9, .keys = 66, .spread = 1e6f, .temperature = 1e-30f});
+    check_attention_case({.queries = 9, .keys = 66, .spread = 1e6f, .temperature = 1e-30f});
   }
 
   TEST_CASE("NaN and infinity reach the rows that see them and no others") {
@@ -70,7 +70,7 @@ TEST_SUITE("gpu") {
         // Element 2 of token 9 of q, k or v.
         set_element(place == 0 ? p.q : place == 1 ? p.k : p.v, 9 * 8 + 2, special);
         INFO("special ", special, " in ", place);
-        check_problem(c, p);
+        check_attention_problem(c, p);
       }
     }
   }

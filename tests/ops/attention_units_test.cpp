@@ -65,7 +65,8 @@ Tensor run_units(const std::shared_ptr<VulkanDevice>& device, const DeviceCaps& 
   return run_kernel(device, caps, op, kernel_on(caps), Precision::kF16);
 }
 
-void check_problem(const AttentionCase& c, const AttentionProblem& p, double magnitude = 1) {
+void check_attention_units_problem(const AttentionCase& c, const AttentionProblem& p,
+                                   double magnitude = 1) {
   const auto device = units_device();
   if (!device) return;
   const Array expected = reference_outputs(c, p).output;
@@ -77,8 +78,8 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p, double mag
   }
 }
 
-void check_case(const AttentionCase& c) {
-  check_problem(c, make_half_problem(c));
+void check_attention_units_case(const AttentionCase& c) {
+  check_attention_units_problem(c, make_half_problem(c));
 }
 
 // Words of row `row` of the first head.
@@ -95,7 +96,8 @@ TEST_SUITE("gpu") {
   TEST_CASE("attention by matrix units over lengths around units, tiles and workgroups") {
     for (const int64_t queries : {9, 16, 17, 31, 33, 65}) {
       for (const int64_t keys : {1, 31, 32, 33, 97}) {
-        check_case({.queries = queries, .keys = keys, .head_width = 32, .value_width = 32});
+        check_attention_units_case(
+            {.queries = queries, .keys = keys, .head_width = 32, .value_width = 32});
       }
     }
   }
@@ -103,13 +105,13 @@ TEST_SUITE("gpu") {
   TEST_CASE("attention by matrix units over head widths, which may differ for values") {
     constexpr int64_t kHeadWidths[][2] = {{33, 47}, {64, 64}, {100, 36}, {32, 128}, {128, 128}};
     for (const auto& [head_width, value_width] : kHeadWidths) {
-      check_case({.batch = 2,
-                  .heads = 6,
-                  .kv_heads = 3,
-                  .queries = 21,
-                  .keys = 45,
-                  .head_width = head_width,
-                  .value_width = value_width});
+      check_attention_units_case({.batch = 2,
+                                  .heads = 6,
+                                  .kv_heads = 3,
+                                  .queries = 21,
+                                  .keys = 45,
+                                  .head_width = head_width,
+                                  .value_width = value_width});
     }
   }
 
@@ -123,12 +125,12 @@ TEST_SUITE("gpu") {
                       .head_width = 32,
                       .value_width = 32,
                       .terms = terms};
-      check_case(c);
+      check_attention_units_case(c);
       c.masks.causal = true;
-      check_case(c);
+      check_attention_units_case(c);
       c.masks.causal_offset = 33;
       c.masks.window_left = 5;
-      check_case(c);
+      check_attention_units_case(c);
     }
   }
 
@@ -136,17 +138,17 @@ TEST_SUITE("gpu") {
     AttentionCase c{.queries = 133, .keys = 133, .head_width = 32, .value_width = 32};
     c.masks.causal = true;
     c.masks.window_left = 3;
-    check_case(c);
+    check_attention_units_case(c);
     c.masks.causal_offset = -100;
-    check_case(c);
+    check_attention_units_case(c);
     c.masks.causal_offset = 5000;
-    check_case(c);
+    check_attention_units_case(c);
     c.masks.causal_offset = -5000;
-    check_case(c);
+    check_attention_units_case(c);
     c.masks.causal = false;
     c.masks.causal_offset = 0;
     c.masks.window_right = 40;
-    check_case(c);
+    check_attention_units_case(c);
   }
 
   TEST_CASE("attention by matrix units: a query without an allowed key gives zeros") {
@@ -159,7 +161,7 @@ TEST_SUITE("gpu") {
     std::fill(p.key_mask->bytes.begin(), p.key_mask->bytes.end(), std::byte{0});
     set_element(p.v, 3, kNan);
     set_element(p.k, 5, kInfinity);
-    check_problem(c, p);
+    check_attention_units_problem(c, p);
   }
 
   TEST_CASE("attention by matrix units: NaN and infinity reach the rows that see them only") {
@@ -171,7 +173,7 @@ TEST_SUITE("gpu") {
         // Element 2 of token 37 of q, k or v.
         set_element(place == 0 ? p.q : place == 1 ? p.k : p.v, 37 * 32 + 2, special);
         INFO("special ", special, " in ", place);
-        check_problem(c, p);
+        check_attention_units_problem(c, p);
       }
     }
   }
@@ -185,10 +187,10 @@ TEST_SUITE("gpu") {
     AttentionProblem p = plain;
     set_element(p.q, 7 * 40 + 39, 2e6f);
     set_element(p.k, 66 * 40 + 3, -3e6f);
-    check_problem(c, p);
+    check_attention_units_problem(c, p);
     set_element(p.v, 69 * 36 + 35, 1e30f);
     set_element(p.v, 2 * 36, -65520.0f);
-    check_problem(c, p, 1e28);
+    check_attention_units_problem(c, p, 1e28);
     // Queries that meet nothing of that size have the bits that they had.
     for (const DeviceCaps& caps : units_gpus(*device)) {
       p = plain;
@@ -203,13 +205,14 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("attention by matrix units with temperatures, large scores and a soft cap") {
     for (const float temperature : {1e-3f, 1e3f}) {
-      check_case({.queries = 9,
-                  .keys = 66,
-                  .head_width = 32,
-                  .value_width = 32,
-                  .temperature = temperature});
+      check_attention_units_case({.queries = 9,
+                                  .keys = 66,
+                                  .head_width = 32,
+                                  .value_width = 32,
+                                  .temperature = temperature});
     }
-    check_case({.queries = 9, .keys = 66, .head_width = 32, .value_width = 32, .spread = 30.0f});
+    check_attention_units_case(
+        {.queries = 9, .keys = 66, .head_width = 32, .value_width = 32, .spread = 30.0f});
     const auto device = units_device();
     if (!device) return;
     const AttentionCase c{.queries = 20, .keys = 35, .head_width = 32, .value_width = 32};

@@ -7,8 +7,9 @@ namespace {
 
 using Kind = AttentionWeightsAttrs::Result;
 
-PreparedOperator prepare(const AttentionCase& c, const AttentionProblem& p, Kind kind,
-                         uint32_t first_head = 0, uint32_t head_count = 0) {
+PreparedOperator prepare_attention_weights(const AttentionCase& c, const AttentionProblem& p,
+                                           Kind kind, uint32_t first_head = 0,
+                                           uint32_t head_count = 0) {
   const ScoreTerms terms = make_terms(c, p);
   PreparedOperator op;
   AttentionInputs inputs;
@@ -33,9 +34,9 @@ Array some_heads(const Array& all, int64_t first, int64_t count) {
   return some;
 }
 
-void check_problem(const AttentionCase& c, const AttentionProblem& p) {
+void check_attention_weights_problem(const AttentionCase& c, const AttentionProblem& p) {
   const Array expected = reference_outputs(c, p).weights;
-  const PreparedOperator op = prepare(c, p, Kind::kProbabilities);
+  const PreparedOperator op = prepare_attention_weights(c, p, Kind::kProbabilities);
   for (const TierDevice& device : tier_devices()) {
     INFO(device.tier, ", ", c.text());
     check_close(run_poisoned(device, op).at("y"), expected,
@@ -43,8 +44,8 @@ void check_problem(const AttentionCase& c, const AttentionProblem& p) {
   }
 }
 
-void check_case(const AttentionCase& c) {
-  check_problem(c, make_problem(c));
+void check_attention_weights_case(const AttentionCase& c) {
+  check_attention_weights_problem(c, make_problem(c));
 }
 
 }  // namespace
@@ -52,10 +53,10 @@ void check_case(const AttentionCase& c) {
 TEST_SUITE("gpu") {
   TEST_CASE("attention weights with extreme temperatures and large logits") {
     for (float temperature : {1e-6f, 1e6f}) {
-      check_case({.queries = 9, .keys = 66, .temperature = temperature});
+      check_attention_weights_case({.queries = 9, .keys = 66, .temperature = temperature});
     }
-    check_case({.queries = 9, .keys = 66, .spread = 30.0f});
-    check_case({.queries = 9, .keys = 66, .spread = 1e6f, .temperature = 1e-30f});
+    check_attention_weights_case({.queries = 9, .keys = 66, .spread = 30.0f});
+    check_attention_weights_case({.queries = 9, .keys = 66, .spread = 1e6f, .temperature = 1e-30f});
   }
 
   TEST_CASE("attention weights of some heads only") {
@@ -68,7 +69,8 @@ TEST_SUITE("gpu") {
     const AttentionProblem p = make_problem(c);
     const Array all = reference_outputs(c, p).weights;
     for (const TierDevice& device : tier_devices()) {
-      const Tensor y = run_poisoned(device, prepare(c, p, Kind::kProbabilities, 3, 2)).at("y");
+      const Tensor y =
+          run_poisoned(device, prepare_attention_weights(c, p, Kind::kProbabilities, 3, 2)).at("y");
       check_close(y, some_heads(all, 3, 2), tolerance_for(DType::kF32, 64));
     }
   }
@@ -88,8 +90,8 @@ TEST_SUITE("gpu") {
       if (at % 13 > at / 13 % 5 + 4) expected[at] = -kInfinity;
     }
     for (const TierDevice& device : tier_devices()) {
-      check_close(run_poisoned(device, prepare(c, p, Kind::kScores)).at("y"), expected,
-                  tolerance_for(DType::kF32, 8));
+      check_close(run_poisoned(device, prepare_attention_weights(c, p, Kind::kScores)).at("y"),
+                  expected, tolerance_for(DType::kF32, 8));
     }
   }
 
@@ -98,7 +100,7 @@ TEST_SUITE("gpu") {
     c.masks.causal = true;
     AttentionProblem p = make_problem(c);
     std::memcpy(p.k.bytes.data() + 4 * (9 * 8 + 2), &kNan, 4);
-    check_problem(c, p);
+    check_attention_weights_problem(c, p);
   }
 }
 

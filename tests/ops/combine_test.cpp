@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-PreparedOperator prepare(const Array& a, const Array& b, CombineAttrs attrs) {
+PreparedOperator prepare_combine(const Array& a, const Array& b, CombineAttrs attrs) {
   PreparedOperator op;
   const TensorId a_id = op.bind("a", reference::to_tensor(a));
   const TensorId b_id = op.bind("b", reference::to_tensor(b));
@@ -16,11 +16,11 @@ PreparedOperator prepare(const Array& a, const Array& b, CombineAttrs attrs) {
   return op;
 }
 
-void check_case(const Array& a, const Array& b, CombineAttrs attrs) {
+void check_combine_case(const Array& a, const Array& b, CombineAttrs attrs) {
   const Array expected = reference::combine(a, attrs.alpha, b, attrs.beta).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(a, b, attrs)).at("y"), expected,
+    check_close(run_poisoned(device, prepare_combine(a, b, attrs)).at("y"), expected,
                 tolerance_for(DType::kF32, 2));
   }
 }
@@ -29,8 +29,8 @@ void check_case(const Array& a, const Array& b, CombineAttrs attrs) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("combine takes scalars and more elements than a folded row") {
-    check_case(random_array({}, 1), random_array({}, 2), {2.0f, 3.0f});
-    check_case(random_array({70001}, 1), random_array({70001}, 2), {2.0f, 3.0f});
+    check_combine_case(random_array({}, 1), random_array({}, 2), {2.0f, 3.0f});
+    check_combine_case(random_array({70001}, 1), random_array({70001}, 2), {2.0f, 3.0f});
   }
 
   TEST_CASE("combine passes NaN and infinity on, also through a factor of zero") {
@@ -40,8 +40,8 @@ TEST_SUITE("gpu") {
     a[3] = kInfinity;
     b[14] = kInfinity;
     b[15] = kNan;
-    check_case(a, b, {});
-    check_case(a, b, {0.0f, 1.0f});
+    check_combine_case(a, b, {});
+    check_combine_case(a, b, {0.0f, 1.0f});
   }
 }
 

@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-PreparedOperator prepare(const Array& a, const Array& b) {
+PreparedOperator prepare_concat_columns(const Array& a, const Array& b) {
   PreparedOperator op;
   const TensorId a_id = op.bind("a", reference::to_tensor(a));
   const TensorId b_id = op.bind("b", reference::to_tensor(b));
@@ -16,11 +16,11 @@ PreparedOperator prepare(const Array& a, const Array& b) {
   return op;
 }
 
-void check_case(const Array& a, const Array& b) {
+void check_concat_columns_case(const Array& a, const Array& b) {
   const Array expected = reference::concat_columns(a, b).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(a, b)).at("y"), expected, Tolerance{});
+    check_close(run_poisoned(device, prepare_concat_columns(a, b)).at("y"), expected, Tolerance{});
   }
 }
 
@@ -28,11 +28,11 @@ void check_case(const Array& a, const Array& b) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("concat_columns takes an empty side, many rows, long rows and single ones") {
-    check_case(random_array({4, 5}, 1), reference::filled({4, 0}, 0));
-    check_case(reference::filled({4, 0}, 0), random_array({4, 5}, 1));
-    check_case(random_array({40000, 1}, 1), random_array({40000, 2}, 2));
-    check_case(random_array({2, 5000}, 1), random_array({2, 700}, 2));
-    check_case(random_array({5}, 1), random_array({3}, 2));
+    check_concat_columns_case(random_array({4, 5}, 1), reference::filled({4, 0}, 0));
+    check_concat_columns_case(reference::filled({4, 0}, 0), random_array({4, 5}, 1));
+    check_concat_columns_case(random_array({40000, 1}, 1), random_array({40000, 2}, 2));
+    check_concat_columns_case(random_array({2, 5000}, 1), random_array({2, 700}, 2));
+    check_concat_columns_case(random_array({5}, 1), random_array({3}, 2));
   }
 }
 

@@ -11,14 +11,14 @@ namespace {
 using reference::WindowOptions;
 
 // Pictures, a kernel and its window, as the reference takes them.
-struct Case {
+struct ConvCase {
   Array x;       // (B, C, H, W)
   Array weight;  // (out, C/groups, kh, kw)
   Array bias;    // (out)
   int64_t groups = 1;
   WindowOptions window = {};
 
-  Case(const Shape& picture, const Shape& kernel, int64_t group_count)
+  ConvCase(const Shape& picture, const Shape& kernel, int64_t group_count)
       : x(random_array(picture, 1)),
         // Scaled so that sums are of the order of 1, whatever the kernel.
         weight(random_array(kernel, 2,
@@ -27,7 +27,7 @@ struct Case {
         groups(group_count) {}
 };
 
-Tensor table_of(const Case& c) {
+Tensor conv_table(const ConvCase& c) {
   const Tensor weight = reference::to_tensor(c.weight);
   const Tensor bias = reference::to_tensor(c.bias);
   const std::vector<float> weights = weight.to_floats().value();
@@ -37,7 +37,7 @@ Tensor table_of(const Case& c) {
   return Tensor::from_floats({c.weight.dim(0), c.weight.size() / c.weight.dim(0) + 1}, *table);
 }
 
-ConvAttrs attrs_for(const Case& c, ChannelOrder order) {
+ConvAttrs attrs_for(const ConvCase& c, ChannelOrder order) {
   const auto u = [](int64_t size) { return static_cast<uint32_t>(size); };
   const WindowOptions& o = c.window;
   ConvAttrs attrs;
@@ -49,38 +49,38 @@ ConvAttrs attrs_for(const Case& c, ChannelOrder order) {
   return attrs;
 }
 
-PreparedOperator prepare(const Tensor& x, const Case& c, const ConvAttrs& attrs) {
+PreparedOperator prepare_conv(const Tensor& x, const ConvCase& c, const ConvAttrs& attrs) {
   PreparedOperator op;
   const TensorId x_id = op.bind("x", x);
-  const auto y = add_conv(op.graph, x_id, op.bind("table", table_of(c)), attrs);
+  const auto y = add_conv(op.graph, x_id, op.bind("table", conv_table(c)), attrs);
   REQUIRE_MESSAGE(y.ok(), y.error().message);
   op.name_output(*y, "y");
   return op;
 }
 
-Array expected_of(const Case& c) {
+Array expected_conv(const ConvCase& c) {
   const auto y = reference::conv(c.x, c.weight, {c.window, c.groups, &c.bias});
   REQUIRE_MESSAGE(y.ok(), y.error().message);
   return *y;
 }
 
-Tolerance tolerance_of(const Case& c) {
+Tolerance tolerance_of(const ConvCase& c) {
   return tolerance_for(DType::kF32, c.weight.size() / c.weight.dim(0) + 1);
 }
 
-void check_case(const Case& c) {
-  const Array first = expected_of(c);
+void check_conv_case(const ConvCase& c) {
+  const Array first = expected_conv(c);
   const Array last = channels_last(first);
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
     ConvAttrs attrs = attrs_for(c, ChannelOrder::kLast);
     const Tensor x = reference::to_tensor(channels_last(c.x));
-    check_close(run_poisoned(device, prepare(x, c, attrs)).at("y"), last, tolerance_of(c));
+    check_close(run_poisoned(device, prepare_conv(x, c, attrs)).at("y"), last, tolerance_of(c));
     attrs.out_order = ChannelOrder::kFirst;
-    check_close(run_poisoned(device, prepare(x, c, attrs)).at("y"), first, tolerance_of(c));
+    check_close(run_poisoned(device, prepare_conv(x, c, attrs)).at("y"), first, tolerance_of(c));
     attrs.source.order = ChannelOrder::kFirst;
-    check_close(run_poisoned(device, prepare(reference::to_tensor(c.x), c, attrs)).at("y"), first,
-                tolerance_of(c));
+    check_close(run_poisoned(device, prepare_conv(reference::to_tensor(c.x), c, attrs)).at("y"),
+                first, tolerance_of(c));
   }
 }
 
@@ -88,10 +88,10 @@ void check_case(const Case& c) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("conv copies leading tokens and convolves the picture after them") {
-    Case c({2, 35, 3, 5}, {35, 1, 3, 3}, 35);
+    ConvCase c({2, 35, 3, 5}, {35, 1, 3, 3}, 35);
     c.window = {.pad_top = 1, .pad_left = 1};
     const Array pixels = channels_last(c.x);
-    const Array convolved = channels_last(expected_of(c));
+    const Array convolved = channels_last(expected_conv(c));
     const Array classes = random_array({2, 2, 35}, 5);
     Array x = reference::filled({2, 2 + 15, 35}, 0.0);
     Array expected = x;
@@ -107,21 +107,21 @@ TEST_SUITE("gpu") {
     attrs.source.width = 5;
     for (const TierDevice& device : tier_devices()) {
       CAPTURE(device.tier);
-      check_close(run_poisoned(device, prepare(reference::to_tensor(x), c, attrs)).at("y"),
+      check_close(run_poisoned(device, prepare_conv(reference::to_tensor(x), c, attrs)).at("y"),
                   expected, tolerance_of(c));
     }
   }
 
   TEST_CASE("conv applies its activation after the bias") {
-    Case c({1, 9, 4, 6}, {9, 1, 3, 3}, 9);
+    ConvCase c({1, 9, 4, 6}, {9, 1, 3, 3}, 9);
     c.window = {.pad_top = 1, .pad_left = 1};
     const ConvAttrs attrs = attrs_for(c, ChannelOrder::kLast);
     const Array expected =
-        reference::activation(channels_last(expected_of(c)), reference::ActivationKind::kSilu)
+        reference::activation(channels_last(expected_conv(c)), reference::ActivationKind::kSilu)
             .value();
     for (const TierDevice& device : tier_devices()) {
       CAPTURE(device.tier);
-      PreparedOperator op = prepare(reference::to_tensor(channels_last(c.x)), c, attrs);
+      PreparedOperator op = prepare_conv(reference::to_tensor(channels_last(c.x)), c, attrs);
       const TensorId y = op.graph.find_external("y");
       op.graph.tensor(y).kind = TensorKind::kTemporary;
       op.name_output(add_activation(op.graph, y, {ActivationKind::kSilu}).value(), "z");
@@ -130,11 +130,11 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("conv passes NaN and infinity on to the positions that see them") {
-    Case c({1, 3, 5, 9}, {3, 1, 3, 3}, 3);
+    ConvCase c({1, 3, 5, 9}, {3, 1, 3, 3}, 3);
     c.window = {.pad_top = 1, .pad_left = 1};
     c.x[20] = kNan;
     c.x[45 + 7] = kInfinity;
-    check_case(c);
+    check_conv_case(c);
   }
 }
 
@@ -173,11 +173,11 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("conv plans one dispatch, without aliasing, and none for a decoding step") {
-    Case c({2, 8, 6, 6}, {8, 1, 3, 3}, 8);
+    ConvCase c({2, 8, 6, 6}, {8, 1, 3, 3}, 8);
     c.window = {.pad_top = 1, .pad_left = 1};
     PreparedOperator op;
     const ConvAttrs attrs = attrs_for(c, ChannelOrder::kLast);
-    const TensorId table = op.bind("table", table_of(c));
+    const TensorId table = op.bind("table", conv_table(c));
     TensorId x = op.bind("x", reference::to_tensor(channels_last(c.x)));
     for (int i = 0; i < 3; ++i) x = add_conv(op.graph, x, table, attrs).value();
     op.name_output(x, "y");

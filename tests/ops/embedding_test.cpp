@@ -9,7 +9,7 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct EmbeddingCase {
   Array table;      // (V, D)
   Array positions;  // (P, D), or empty
   Shape ids_shape;
@@ -21,13 +21,14 @@ struct Case {
   Array gain, bias;         // (D) of a norm behind the sum, or empty
 };
 
-void add_norm(Case& c) {
+void add_norm(EmbeddingCase& c) {
   c.gain = random_array({c.table.dim(1)}, 71);
   c.bias = random_array({c.table.dim(1)}, 72);
 }
 
-Case make_case(int64_t vocabulary, int64_t width, const Shape& ids_shape, uint32_t seed) {
-  Case c{random_array({vocabulary, width}, seed), {}, ids_shape, {}};
+EmbeddingCase make_embedding_case(int64_t vocabulary, int64_t width, const Shape& ids_shape,
+                                  uint32_t seed) {
+  EmbeddingCase c{random_array({vocabulary, width}, seed), {}, ids_shape, {}};
   std::mt19937 engine(seed);
   std::uniform_int_distribution<uint32_t> id(0, static_cast<uint32_t>(vocabulary - 1));
   c.ids.resize(static_cast<size_t>(element_count(ids_shape)));
@@ -43,7 +44,7 @@ Array transpose(const Array& a) {
   return t;
 }
 
-EmbeddingAttrs attrs_of_case(const Case& c) {
+EmbeddingAttrs attrs_of_case(const EmbeddingCase& c) {
   EmbeddingAttrs attrs;
   attrs.vocabulary = static_cast<uint32_t>(c.table.dim(0));
   attrs.width = static_cast<uint32_t>(c.table.dim(1));
@@ -57,7 +58,7 @@ EmbeddingAttrs attrs_of_case(const Case& c) {
 }
 
 // With a state, positions are its position, for every row.
-PreparedOperator prepare(const Case& c, const DecodeState* state) {
+PreparedOperator prepare_embedding(const EmbeddingCase& c, const DecodeState* state) {
   const Array stored = c.transposed ? transpose(c.table) : c.table;
   PreparedOperator op;
   EmbeddingInputs inputs;
@@ -83,7 +84,7 @@ PreparedOperator prepare(const Case& c, const DecodeState* state) {
   return op;
 }
 
-Array expected(const Case& c, const DecodeState* state) {
+Array expected_embedding(const EmbeddingCase& c, const DecodeState* state) {
   Array ids{c.ids_shape, std::vector<double>(c.ids.begin(), c.ids.end())};
   const Array table = c.half ? reference::round_to_f16(c.table) : c.table;
   Array position_ids = reference::filled(c.ids_shape, 0.0);
@@ -100,10 +101,11 @@ Array expected(const Case& c, const DecodeState* state) {
   return reference::layer_norm(y, {.gain = &c.gain, .bias = &c.bias}).value();
 }
 
-void check_case(const Case& c) {
+void check_embedding_case(const EmbeddingCase& c) {
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(c, nullptr)).at("y"), expected(c, nullptr),
+    check_close(run_poisoned(device, prepare_embedding(c, nullptr)).at("y"),
+                expected_embedding(c, nullptr),
                 tolerance_for(DType::kF32, c.gain.data.empty() ? 1 : c.table.dim(1)));
   }
 }
@@ -113,8 +115,8 @@ void check_case(const Case& c) {
 TEST_SUITE("gpu") {
   TEST_CASE("embedding agrees with the reference for every table layout and width") {
     for (int64_t width : conformance::kRowWidths) {
-      Case c = make_case(37, width, {3, 11}, static_cast<uint32_t>(width));
-      check_case(c);
+      EmbeddingCase c = make_embedding_case(37, width, {3, 11}, static_cast<uint32_t>(width));
+      check_embedding_case(c);
       c.positions = random_array({20, width}, 2);
       c.scale = 5.5f;
       c.offset = 2;
@@ -122,7 +124,7 @@ TEST_SUITE("gpu") {
         for (bool transposed : {false, true}) {
           c.half = half;
           c.transposed = transposed;
-          check_case(c);
+          check_embedding_case(c);
         }
       }
     }
@@ -167,7 +169,7 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("embedding takes the position of a decoding step from its state") {
-    Case c = make_case(37, 33, {5, 1}, 4);
+    EmbeddingCase c = make_embedding_case(37, 33, {5, 1}, 4);
     c.positions = random_array({20, 33}, 2);
     c.offset = 2;
     DecodeState state{};
@@ -175,8 +177,8 @@ TEST_SUITE("gpu") {
     for (const TierDevice& device : tier_devices()) {
       for (bool half : {false, true}) {
         c.half = half;
-        check_close(run_poisoned(device, prepare(c, &state)).at("y"), expected(c, &state),
-                    tolerance_for(DType::kF32, 1));
+        check_close(run_poisoned(device, prepare_embedding(c, &state)).at("y"),
+                    expected_embedding(c, &state), tolerance_for(DType::kF32, 1));
       }
     }
   }
@@ -185,30 +187,31 @@ TEST_SUITE("gpu") {
     DecodeState state{};
     state.position = 7;
     for (const int64_t width : {1, 2, 5, 63, 64, 65, 768, 2048, 2049}) {
-      Case c = make_case(19, width, {2, 5}, static_cast<uint32_t>(width));
+      EmbeddingCase c = make_embedding_case(19, width, {2, 5}, static_cast<uint32_t>(width));
       c.positions = random_array({9, width}, 2);
       c.scale = 1.5f;
       c.offset = 1;
       add_norm(c);
       for (const bool half : {false, true}) {
         c.half = half;
-        check_case(c);
+        check_embedding_case(c);
         for (const TierDevice& device : tier_devices()) {
-          check_close(run_poisoned(device, prepare(c, &state)).at("y"), expected(c, &state),
-                      tolerance_for(DType::kF32, width));
+          check_close(run_poisoned(device, prepare_embedding(c, &state)).at("y"),
+                      expected_embedding(c, &state), tolerance_for(DType::kF32, width));
         }
       }
     }
   }
 
   TEST_CASE("embedding with a norm gives NaN rows where it would without, and no others") {
-    Case c = make_case(5, 70, {6}, 1);
+    EmbeddingCase c = make_embedding_case(5, 70, {6}, 1);
     c.positions = random_array({5, 70}, 2);
     c.ids = {0, 4, 5, 0xffffffffu, 1, 1};
     c.table[4 * 70 + 69] = kInfinity;
     add_norm(c);
     for (const TierDevice& device : tier_devices()) {
-      const auto y = run_poisoned(device, prepare(c, nullptr)).at("y").to_floats().value();
+      const auto y =
+          run_poisoned(device, prepare_embedding(c, nullptr)).at("y").to_floats().value();
       for (size_t row = 0; row < 6; ++row) {
         const bool finite = row == 0 || row == 4;
         for (size_t d = 0; d < 70; ++d) CHECK(std::isnan(y[row * 70 + d]) == !finite);
@@ -218,10 +221,11 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("embedding gives NaN rows for ids and positions without a row") {
     for (const TierDevice& device : tier_devices()) {
-      Case c = make_case(5, 7, {6}, 1);
+      EmbeddingCase c = make_embedding_case(5, 7, {6}, 1);
       c.positions = random_array({5, 7}, 2);
       c.ids = {0, 4, 5, 0xffffffffu, 1, 1};
-      const auto y = run_poisoned(device, prepare(c, nullptr)).at("y").to_floats().value();
+      const auto y =
+          run_poisoned(device, prepare_embedding(c, nullptr)).at("y").to_floats().value();
       for (size_t row = 0; row < 6; ++row) {
         const bool exists = row == 0 || row == 1 || row == 4;
         for (size_t d = 0; d < 7; ++d) CHECK(std::isnan(y[row * 7 + d]) == !exists);
@@ -230,11 +234,11 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("embedding passes NaN and infinity of its table on") {
-    Case c = make_case(2, 9, {2}, 1);
+    EmbeddingCase c = make_embedding_case(2, 9, {2}, 1);
     c.ids = {0, 1};
     c.table[3] = kNan;
     c.table[9] = kInfinity;
-    check_case(c);
+    check_embedding_case(c);
   }
 }
 
@@ -274,12 +278,13 @@ TEST_SUITE("cpu") {
   TEST_CASE(
       "an embedding is fused with its norm unless it is too wide or its kernel gives wrong "
       "results") {
-    Case c = make_case(5, 2048, {4}, 1);
+    EmbeddingCase c = make_embedding_case(5, 2048, {4}, 1);
     add_norm(c);
     const DecodeState state{};
-    plan_with_kernel(prepare(c, nullptr).graph, Tier::kBaseline, "embedding_normed__u32_f32_f32");
+    plan_with_kernel(prepare_embedding(c, nullptr).graph, Tier::kBaseline,
+                     "embedding_normed__u32_f32_f32");
     c.positions = random_array({5, 2048}, 2);
-    const Plan step = plan_with_kernel(prepare(c, &state).graph, Tier::kSubgroup,
+    const Plan step = plan_with_kernel(prepare_embedding(c, &state).graph, Tier::kSubgroup,
                                        "embedding_normed_step__u32_f32_f32");
     CHECK(step.dispatches.size() == 1);
     CHECK(step.dispatches[0].bindings.size() == 6);
@@ -296,25 +301,28 @@ TEST_SUITE("cpu") {
     const std::vector<KernelId> apart = {KernelId::embedding_row__u32_f32_f32,
                                          KernelId::layer_norm_row__f32_f32_f32_subgroup};
     caps.demoted = {KernelId::embedding_normed__u32_f32_f32};
-    CHECK(kernels(prepare(c, nullptr).graph) == apart);
+    CHECK(kernels(prepare_embedding(c, nullptr).graph) == apart);
     caps.demoted.clear();
-    Case wide = make_case(5, 2049, {4}, 1);
+    EmbeddingCase wide = make_embedding_case(5, 2049, {4}, 1);
     add_norm(wide);
-    CHECK(kernels(prepare(wide, nullptr).graph) == apart);
+    CHECK(kernels(prepare_embedding(wide, nullptr).graph) == apart);
   }
 
   TEST_CASE("embedding plans the kernel of its table and step, without aliasing") {
-    Case c = make_case(5, 8, {4}, 1);
+    EmbeddingCase c = make_embedding_case(5, 8, {4}, 1);
     c.positions = random_array({5, 8}, 2);
     const DecodeState state{};
-    plan_with_kernel(prepare(c, nullptr).graph, Tier::kBaseline, "embedding_row__u32_f32_f32");
-    const Plan step =
-        plan_with_kernel(prepare(c, &state).graph, Tier::kBaseline, "embedding_step__u32_f32_f32");
+    plan_with_kernel(prepare_embedding(c, nullptr).graph, Tier::kBaseline,
+                     "embedding_row__u32_f32_f32");
+    const Plan step = plan_with_kernel(prepare_embedding(c, &state).graph, Tier::kBaseline,
+                                       "embedding_step__u32_f32_f32");
     CHECK(step.dispatches[0].bindings.size() == 5);
     check_no_aliasing(step);
     c.half = true;
-    plan_with_kernel(prepare(c, nullptr).graph, Tier::kSubgroup, "embedding_row__u32_f16_f32");
-    plan_with_kernel(prepare(c, &state).graph, Tier::kSubgroup, "embedding_step__u32_f16_f32");
+    plan_with_kernel(prepare_embedding(c, nullptr).graph, Tier::kSubgroup,
+                     "embedding_row__u32_f16_f32");
+    plan_with_kernel(prepare_embedding(c, &state).graph, Tier::kSubgroup,
+                     "embedding_step__u32_f16_f32");
   }
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 enum class NormKind : uint8_t { kRms, kLayer };
 
-struct Case {
+struct FusionCase {
   NormKind norm = NormKind::kRms;
   int64_t rows = 1, n = 64, k = 64;
   MatrixFormat format = MatrixFormat::kF32;
@@ -71,7 +71,7 @@ struct Step {
   Array expected;  // (rows, N)
 };
 
-Step make_step(const Case& c, const Array& x) {
+Step make_step(const FusionCase& c, const Array& x) {
   const auto seed = static_cast<uint32_t>(c.n + c.k);
   const Array gains = random_array({2, c.k}, seed + 2);
   const PackedLinear linear =
@@ -99,7 +99,7 @@ Step make_step(const Case& c, const Array& x) {
 }
 
 // As many dispatches as there should be; the rows that are live agree, three times the same bits.
-void check_step(const TierDevice& device, const Case& c, const Array& x) {
+void check_step(const TierDevice& device, const FusionCase& c, const Array& x) {
   CAPTURE(device.tier);
   CAPTURE(c.rows);
   CAPTURE(c.n);
@@ -235,7 +235,7 @@ TEST_SUITE("gpu") {
         for (const MatrixFormat format : kMatrixFormats) {
           for (const int64_t rows : {1, 3, 4, 8}) {
             for (const auto& [n, k] : kSizes) {
-              const Case c{norm, rows, n, k, format, n % 4 == 2};
+              const FusionCase c{norm, rows, n, k, format, n % 4 == 2};
               check_step(device, c, random_array({rows, k}, 19));
             }
           }

@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct GatherRowsCase {
   Array x;       // (..., D)
   Array addend;  // (P, D), or empty
   Shape shape;   // of the indices
@@ -14,8 +14,8 @@ struct Case {
 };
 
 // About one index in eight has no row.
-Case make_case(const Shape& x, const Shape& shape, uint32_t seed) {
-  Case c{random_array(x, seed), {}, shape, {}};
+GatherRowsCase make_gather_rows_case(const Shape& x, const Shape& shape, uint32_t seed) {
+  GatherRowsCase c{random_array(x, seed), {}, shape, {}};
   std::mt19937 engine(seed);
   const auto rows = static_cast<uint32_t>(row_count(x));
   std::uniform_int_distribution<uint32_t> index(0, rows - 1 + rows / 7 + 1);
@@ -25,7 +25,7 @@ Case make_case(const Shape& x, const Shape& shape, uint32_t seed) {
   return c;
 }
 
-PreparedOperator prepare(const Case& c) {
+PreparedOperator prepare_gather_rows(const GatherRowsCase& c) {
   PreparedOperator op;
   GatherRowsInputs inputs;
   inputs.x = op.bind("x", reference::to_tensor(c.x));
@@ -37,13 +37,13 @@ PreparedOperator prepare(const Case& c) {
   return op;
 }
 
-void check_case(const Case& c) {
+void check_gather_rows_case(const GatherRowsCase& c) {
   const Array indices{c.shape, {c.indices.begin(), c.indices.end()}};
   const Array* addend = c.addend.data.empty() ? nullptr : &c.addend;
   const Array expected = reference::gather_rows(c.x, indices, addend).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    const Tensor y = run_poisoned(device, prepare(c)).at("y");
+    const Tensor y = run_poisoned(device, prepare_gather_rows(c)).at("y");
     check_close(y, expected, addend ? tolerance_for(DType::kF32, 1) : Tolerance{});
   }
 }
@@ -52,21 +52,21 @@ void check_case(const Case& c) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("gather_rows folds x's dimensions, keeps those of the indices, and many rows") {
-    check_case(make_case({2, 3, 4, 7}, {5, 3}, 1));
-    check_case(make_case({1, 9}, {2, 1, 2}, 2));
-    check_case(make_case({50, 3}, {40000}, 3));
-    check_case(make_case({3, 5000}, {2}, 4));
+    check_gather_rows_case(make_gather_rows_case({2, 3, 4, 7}, {5, 3}, 1));
+    check_gather_rows_case(make_gather_rows_case({1, 9}, {2, 1, 2}, 2));
+    check_gather_rows_case(make_gather_rows_case({50, 3}, {40000}, 3));
+    check_gather_rows_case(make_gather_rows_case({3, 5000}, {2}, 4));
   }
 
   TEST_CASE("gather_rows passes NaN and infinity on, and adds to rows that do not exist") {
-    Case c = make_case({3, 9}, {4}, 1);
+    GatherRowsCase c = make_gather_rows_case({3, 9}, {4}, 1);
     c.indices = {2, 0, 3, 1};
     c.x[1] = kNan;
     c.x[2 * 9 + 3] = kInfinity;
-    check_case(c);
+    check_gather_rows_case(c);
     c.addend = random_array({2, 9}, 2);
     c.addend[4] = kNan;
-    check_case(c);
+    check_gather_rows_case(c);
   }
 }
 

@@ -16,7 +16,7 @@ Array tokens_first(const Array& x) {
   return y;
 }
 
-PreparedOperator prepare(const Array& x, const Array& gain_bias, GroupNormAttrs attrs) {
+PreparedOperator prepare_group_norm(const Array& x, const Array& gain_bias, GroupNormAttrs attrs) {
   PreparedOperator op;
   const TensorId x_id = op.bind("x", reference::to_tensor(x));
   const TensorId gain_id = op.bind("gain_bias", reference::to_tensor(gain_bias));
@@ -26,7 +26,7 @@ PreparedOperator prepare(const Array& x, const Array& gain_bias, GroupNormAttrs 
   return op;
 }
 
-void check_case(const Array& x, uint32_t groups) {
+void check_group_norm_case(const Array& x, uint32_t groups) {
   const int64_t channels = x.dim(1);
   const Array gain_bias = random_array({2, channels}, 8);
   Array gain = reference::filled({channels}, 0.0);
@@ -40,9 +40,10 @@ void check_case(const Array& x, uint32_t groups) {
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
     const GroupNormAttrs first{groups, 1e-5f, ChannelOrder::kFirst};
-    check_close(run_poisoned(device, prepare(x, gain_bias, first)).at("y"), expected, tolerance);
+    check_close(run_poisoned(device, prepare_group_norm(x, gain_bias, first)).at("y"), expected,
+                tolerance);
     const GroupNormAttrs last{groups, 1e-5f, ChannelOrder::kLast};
-    check_close(run_poisoned(device, prepare(tokens_first(x), gain_bias, last)).at("y"),
+    check_close(run_poisoned(device, prepare_group_norm(tokens_first(x), gain_bias, last)).at("y"),
                 tokens_first(expected), tolerance);
   }
 }
@@ -54,7 +55,7 @@ TEST_SUITE("gpu") {
     Array x = random_array({2, 8, 9}, 5);
     x[10] = kNan;
     x[72 + 50] = kInfinity;
-    check_case(x, 4);
+    check_group_norm_case(x, 4);
   }
 }
 

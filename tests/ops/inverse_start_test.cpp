@@ -24,7 +24,7 @@ Array weights(const Shape& shape, uint32_t seed) {
   return reference::round_to_f32(std::move(a));
 }
 
-PreparedOperator prepare(const Array& a, Maximum maximum) {
+PreparedOperator prepare_inverse_start(const Array& a, Maximum maximum) {
   PreparedOperator op;
   const TensorId x = op.bind("a", reference::to_tensor(a));
   const int64_t side = a.dim(1);
@@ -38,13 +38,13 @@ PreparedOperator prepare(const Array& a, Maximum maximum) {
   return op;
 }
 
-void check_case(const Array& a, Maximum maximum) {
+void check_inverse_start_case(const Array& a, Maximum maximum) {
   const auto of = maximum == Maximum::kOwn ? reference::InverseMaximum::kOwn
                                            : reference::InverseMaximum::kShared;
   const Array expected = reference::inverse_start(a, of).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(a, maximum)).at("y"), expected,
+    check_close(run_poisoned(device, prepare_inverse_start(a, maximum)).at("y"), expected,
                 tolerance_for(DType::kF32, a.dim(1)));
   }
 }
@@ -56,8 +56,8 @@ TEST_SUITE("gpu") {
     for (int64_t side : {1, 2, 7, 8, 9, 31, 64}) {
       for (int64_t count : {1, 5, 33}) {
         const Array a = weights({count, side, side}, static_cast<uint32_t>(side + count));
-        check_case(a, Maximum::kShared);
-        check_case(a, Maximum::kOwn);
+        check_inverse_start_case(a, Maximum::kShared);
+        check_inverse_start_case(a, Maximum::kOwn);
       }
     }
   }
@@ -65,8 +65,8 @@ TEST_SUITE("gpu") {
   TEST_CASE("inverse_start: a NaN fills its matrix, or all where they share the maximum") {
     Array a = weights({3, 4, 4}, 2);
     a[16 + 5] = kNan;
-    check_case(a, Maximum::kOwn);
-    check_case(a, Maximum::kShared);
+    check_inverse_start_case(a, Maximum::kOwn);
+    check_inverse_start_case(a, Maximum::kShared);
   }
 }
 
@@ -80,7 +80,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("inverse_start plans one dispatch behind the sums, without aliasing") {
-    const PreparedOperator op = prepare(weights({3, 4, 4}, 1), Maximum::kShared);
+    const PreparedOperator op = prepare_inverse_start(weights({3, 4, 4}, 1), Maximum::kShared);
     const Plan plan =
         plan_with_kernel(op.graph, Tier::kBaseline, "inverse_start_matrix__f32_none_f32");
     CHECK(plan.dispatches.size() == 2);

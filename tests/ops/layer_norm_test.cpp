@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct LayerNormCase {
   Array x;
   Array gain;
   Array bias;
@@ -14,12 +14,12 @@ struct Case {
   float epsilon = 1e-5f;
 };
 
-Case make_case(int64_t rows, int64_t width, uint32_t seed) {
+LayerNormCase make_layer_norm_case(int64_t rows, int64_t width, uint32_t seed) {
   return {random_array({rows, width}, seed), random_array({width}, seed + 1),
           random_array({width}, seed + 2), random_array({rows, width}, seed + 3)};
 }
 
-PreparedOperator prepare(const Case& c) {
+PreparedOperator prepare_layer_norm(const LayerNormCase& c) {
   PreparedOperator op;
   LayerNormInputs inputs;
   inputs.x = op.bind("x", reference::to_tensor(c.x));
@@ -34,7 +34,7 @@ PreparedOperator prepare(const Case& c) {
   return op;
 }
 
-Array expected(const Case& c) {
+Array expected_layer_norm(const LayerNormCase& c) {
   reference::LayerNormOptions options;
   options.epsilon = c.epsilon;
   options.gain = &c.gain;
@@ -48,12 +48,14 @@ Array expected(const Case& c) {
 TEST_SUITE("gpu") {
   TEST_CASE("layer_norm keeps its accuracy far from zero and on constant rows") {
     for (const TierDevice& device : tier_devices()) {
-      Case c = make_case(6, 96, 5);
+      LayerNormCase c = make_layer_norm_case(6, 96, 5);
       c.residual = {};
       c.x = random_array({6, 96}, 6, 1.0, 1e4);
-      check_close(run_poisoned(device, prepare(c)).at("y"), expected(c), {2e-3, 2e-3});
+      check_close(run_poisoned(device, prepare_layer_norm(c)).at("y"), expected_layer_norm(c),
+                  {2e-3, 2e-3});
       c.x = reference::filled({6, 96}, 3.1415927410125732);
-      check_close(run_poisoned(device, prepare(c)).at("y"), expected(c), {1e-6, 1e-6});
+      check_close(run_poisoned(device, prepare_layer_norm(c)).at("y"), expected_layer_norm(c),
+                  {1e-6, 1e-6});
     }
   }
 }
@@ -71,7 +73,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("layer_norm plans one dispatch of the tier's kernel") {
-    const PreparedOperator op = prepare(make_case(3, 8, 1));
+    const PreparedOperator op = prepare_layer_norm(make_layer_norm_case(3, 8, 1));
     CHECK(plan_with_kernel(op.graph, Tier::kBaseline, "layer_norm_row__f32_f32_f32")
               .dispatches.size() == 1);
     plan_with_kernel(op.graph, Tier::kSubgroup, "layer_norm_row__f32_f32_f32_subgroup");

@@ -16,7 +16,7 @@ uint32_t u32(int64_t value) {
   return static_cast<uint32_t>(value);
 }
 
-struct Case {
+struct LinearAttentionCase {
   int64_t batch = 2;
   int64_t heads = 3;
   int64_t queries = 21;
@@ -40,28 +40,28 @@ struct Case {
   }
 };
 
-struct Problem {
+struct LinearAttentionProblem {
   Array q, k, v, omega;
   std::optional<Tensor> mask;
 };
 
-Problem make_problem(const Case& c) {
-  Problem p{random_array({c.batch, c.heads, c.queries, c.width}, 1, c.scale),
-            random_array({c.batch, c.heads, c.keys, c.width}, 2, c.scale),
-            random_array({c.batch, c.heads, c.keys, c.value_width}, 3),
-            random_array({std::max<int64_t>(1, c.features), c.width}, 4),
-            {}};
+LinearAttentionProblem make_linear_attention_problem(const LinearAttentionCase& c) {
+  LinearAttentionProblem p{random_array({c.batch, c.heads, c.queries, c.width}, 1, c.scale),
+                           random_array({c.batch, c.heads, c.keys, c.width}, 2, c.scale),
+                           random_array({c.batch, c.heads, c.keys, c.value_width}, 3),
+                           random_array({std::max<int64_t>(1, c.features), c.width}, 4),
+                           {}};
   if (c.masked) p.mask = random_mask({c.batch, c.keys}, 5);
   return p;
 }
 
-LinearFeatureAttrs feature_attrs(const Case& c) {
+LinearFeatureAttrs feature_attrs(const LinearAttentionCase& c) {
   return {.map = c.features > 0 ? Map::kFavor : Map::kElu,
           .kernel_eps = static_cast<float>(c.kernel_eps),
           .epsilon = static_cast<float>(c.denominator_eps())};
 }
 
-LinearAttentionAttrs attrs_of(const Case& c) {
+LinearAttentionAttrs linear_attention_attrs(const LinearAttentionCase& c) {
   const int64_t q = c.batch * c.heads * c.queries * c.width;
   const int64_t k = c.batch * c.heads * c.keys * c.width;
   return {.features = feature_attrs(c),
@@ -86,7 +86,9 @@ Tensor key_bits(const Tensor& mask) {
                      {mask.shape[0], (mask.shape[1] + 31) / 32});
 }
 
-PreparedOperator prepare(const Case& c, const Problem& p, LinearAttentionAttrs attrs) {
+PreparedOperator prepare_linear_attention(const LinearAttentionCase& c,
+                                          const LinearAttentionProblem& p,
+                                          LinearAttentionAttrs attrs) {
   PreparedOperator op;
   Array x = reference::filled({p.q.size() + p.k.size() + p.v.size()}, 0.0);
   auto to = x.data.begin();
@@ -103,7 +105,8 @@ PreparedOperator prepare(const Case& c, const Problem& p, LinearAttentionAttrs a
   return op;
 }
 
-reference::LinearAttentionOutputs expected_of(const Case& c, const Problem& p) {
+reference::LinearAttentionOutputs expected_linear_attention(const LinearAttentionCase& c,
+                                                            const LinearAttentionProblem& p) {
   reference::LinearAttentionOptions options;
   Array mask;
   if (p.mask) {
@@ -119,9 +122,9 @@ reference::LinearAttentionOutputs expected_of(const Case& c, const Problem& p) {
   return *outputs;
 }
 
-void check_problem(const Case& c, const Problem& p) {
-  const PreparedOperator op = prepare(c, p, attrs_of(c));
-  const Array expected = expected_of(c, p).output;
+void check_linear_attention_problem(const LinearAttentionCase& c, const LinearAttentionProblem& p) {
+  const PreparedOperator op = prepare_linear_attention(c, p, linear_attention_attrs(c));
+  const Array expected = expected_linear_attention(c, p).output;
   for (const TierDevice& device : tier_devices()) {
     INFO(device.tier, ", ", c.text());
     check_close(run_poisoned(device, op).at("y"), expected,
@@ -129,8 +132,8 @@ void check_problem(const Case& c, const Problem& p) {
   }
 }
 
-void check_case(const Case& c) {
-  check_problem(c, make_problem(c));
+void check_linear_attention_case(const LinearAttentionCase& c) {
+  check_linear_attention_problem(c, make_linear_attention_problem(c));
 }
 
 // The chosen heads of weights (B, H, T, S).
@@ -144,14 +147,14 @@ Array heads_of(const Array& weights, int64_t first, int64_t count) {
   return chosen;
 }
 
-void check_weights(const Case& c, uint32_t first, uint32_t count) {
-  const Problem p = make_problem(c);
-  LinearAttentionAttrs attrs = attrs_of(c);
+void check_weights(const LinearAttentionCase& c, uint32_t first, uint32_t count) {
+  const LinearAttentionProblem p = make_linear_attention_problem(c);
+  LinearAttentionAttrs attrs = linear_attention_attrs(c);
   attrs.maps = LinearAttentionAttrs::Maps::kChosen;
   attrs.first_head = first;
   attrs.head_count = count;
-  const PreparedOperator op = prepare(c, p, attrs);
-  const auto outputs = expected_of(c, p);
+  const PreparedOperator op = prepare_linear_attention(c, p, attrs);
+  const auto outputs = expected_linear_attention(c, p);
   const Array expected =
       heads_of(outputs.weights, first, count == 0 ? c.heads - first : int64_t{count});
   for (const TierDevice& device : tier_devices()) {
@@ -164,21 +167,22 @@ void check_weights(const Case& c, uint32_t first, uint32_t count) {
 
 // A generation of `tokens` steps by hand: the rows of two beams of one item take turns as parents.
 struct StepTest {
-  Case c;
+  LinearAttentionCase c;
   int64_t prompt = 0;                  // tokens that a full pass has summed
   static constexpr int64_t kRows = 4;  // two items of two beams
   static constexpr int64_t kCapacity = 9;
 };
 
 // x (R, 3 D) of the rows' tokens at position t: each row's own noise.
-Array step_row(const Case& c, uint32_t row, int64_t t) {
+Array step_row(const LinearAttentionCase& c, uint32_t row, int64_t t) {
   return random_array({c.heads * (2 * c.width + c.value_width)},
                       100 * (row + 1) + static_cast<uint32_t>(t), c.scale);
 }
 
 struct StepRunner {
-  explicit StepRunner(const StepTest& test) : t(test), omega(make_problem(test.c).omega) {
-    const Case& c = t.c;
+  explicit StepRunner(const StepTest& test)
+      : t(test), omega(make_linear_attention_problem(test.c).omega) {
+    const LinearAttentionCase& c = t.c;
     graph.set_step(u32(StepTest::kRows));
     const int64_t line = c.heads * (2 * c.width + c.value_width);
     LinearStepInputs inputs;
@@ -211,7 +215,8 @@ struct StepRunner {
 };
 
 // What a row's token at `position` gives after the tokens of the rows in `path` (one by position).
-Array expected_step(const Case& c, const Array& omega, const std::vector<uint32_t>& path) {
+Array expected_step(const LinearAttentionCase& c, const Array& omega,
+                    const std::vector<uint32_t>& path) {
   const auto keys = static_cast<int64_t>(path.size());
   Array q = reference::filled({1, c.heads, 1, c.width}, 0.0);
   Array k = reference::filled({1, c.heads, keys, c.width}, 0.0);
@@ -240,7 +245,7 @@ Array expected_step(const Case& c, const Array& omega, const std::vector<uint32_
 }
 
 // Six steps from nothing; behind each, the beams of an item change places or one takes over both.
-void check_steps(const TierDevice& device, const Case& c) {
+void check_steps(const TierDevice& device, const LinearAttentionCase& c) {
   const StepTest test{c};
   StepRunner runner(test);
   std::vector<std::vector<uint32_t>> paths(StepTest::kRows);
@@ -284,12 +289,13 @@ struct Widths {
 // Without a projection and with one, all keys and causal.
 void check_widths(const Widths& widths, double scale) {
   for (int64_t features : {int64_t{0}, widths.features}) {
-    Case c{.queries = 70, .keys = 70, .width = widths.width, .value_width = widths.value_width};
+    LinearAttentionCase c{
+        .queries = 70, .keys = 70, .width = widths.width, .value_width = widths.value_width};
     c.features = features;
     c.scale = scale;
-    check_case(c);
+    check_linear_attention_case(c);
     c.causal = true;
-    check_case(c);
+    check_linear_attention_case(c);
   }
 }
 
@@ -299,14 +305,15 @@ TEST_SUITE("gpu") {
   TEST_CASE("linear_attention over lengths around the tiles and chunks") {
     for (int64_t tokens : {1, 8, 9, 64, 65, 131, 513}) {
       for (bool causal : {false, true}) {
-        check_case({.batch = 1, .heads = 2, .queries = tokens, .keys = tokens, .causal = causal});
-        check_case({.batch = 1,
-                    .heads = 2,
-                    .queries = tokens,
-                    .keys = tokens,
-                    .features = 13,
-                    .kernel_eps = causal ? 0.0 : 1e-4,
-                    .causal = causal});
+        check_linear_attention_case(
+            {.batch = 1, .heads = 2, .queries = tokens, .keys = tokens, .causal = causal});
+        check_linear_attention_case({.batch = 1,
+                                     .heads = 2,
+                                     .queries = tokens,
+                                     .keys = tokens,
+                                     .features = 13,
+                                     .kernel_eps = causal ? 0.0 : 1e-4,
+                                     .causal = causal});
       }
     }
   }
@@ -325,26 +332,28 @@ TEST_SUITE("gpu") {
     for (int64_t features : {0, 24}) {
       for (double kernel_eps : {0.0, 1e-3}) {
         for (bool causal : {false, true}) {
-          Case c{.queries = 40, .keys = 90, .features = features, .causal = causal};
+          LinearAttentionCase c{.queries = 40, .keys = 90, .features = features, .causal = causal};
           c.masked = true;
           c.kernel_eps = features > 0 ? kernel_eps : 0.0;
-          check_case(c);
+          check_linear_attention_case(c);
           std::swap(c.queries, c.keys);
-          check_case(c);
+          check_linear_attention_case(c);
         }
       }
     }
   }
 
   TEST_CASE("linear_attention stays in range where exponentials of norms would not") {
-    check_case({.queries = 80, .keys = 80, .features = 32, .causal = true, .scale = 5});
-    check_case({.queries = 80, .keys = 80, .features = 32, .scale = 5});
+    check_linear_attention_case(
+        {.queries = 80, .keys = 80, .features = 32, .causal = true, .scale = 5});
+    check_linear_attention_case({.queries = 80, .keys = 80, .features = 32, .scale = 5});
   }
 
   TEST_CASE("linear_attention's weights of all heads or one") {
     for (int64_t features : {0, 24}) {
       for (bool causal : {false, true}) {
-        Case c{.queries = 37, .keys = 37, .features = features, .causal = causal, .masked = true};
+        LinearAttentionCase c{
+            .queries = 37, .keys = 37, .features = features, .causal = causal, .masked = true};
         check_weights(c, 0, 0);
         check_weights(c, 1, 1);
         c.kernel_eps = features > 0 ? 1e-3 : 0.0;
@@ -356,9 +365,10 @@ TEST_SUITE("gpu") {
   TEST_CASE("linear_attention does not read masked keys, and no kept key gives zeros") {
     for (int64_t features : {0, 12}) {
       for (bool causal : {false, true}) {
-        Case c{.batch = 2, .heads = 1, .features = features, .epsilon = 0, .causal = causal};
+        LinearAttentionCase c{
+            .batch = 2, .heads = 1, .features = features, .epsilon = 0, .causal = causal};
         c.masked = true;
-        Problem p = make_problem(c);
+        LinearAttentionProblem p = make_linear_attention_problem(c);
         for (size_t j = 0; j < p.mask->bytes.size(); ++j) {
           if (p.mask->bytes[j] != std::byte{0}) continue;
           p.k[static_cast<int64_t>(j) * c.width] = kNan;
@@ -368,17 +378,17 @@ TEST_SUITE("gpu") {
           p.mask->bytes[j] = std::byte{0};
           p.v[static_cast<int64_t>(j) * c.value_width + 1] = kNan;
         }
-        check_problem(c, p);
+        check_linear_attention_problem(c, p);
       }
     }
   }
 
   TEST_CASE("linear_attention hands on NaN, to queries that see it") {
     for (int64_t features : {0, 12}) {
-      Case c{.batch = 1, .heads = 2, .features = features, .causal = true};
-      Problem p = make_problem(c);
+      LinearAttentionCase c{.batch = 1, .heads = 2, .features = features, .causal = true};
+      LinearAttentionProblem p = make_linear_attention_problem(c);
       p.v[5 * c.value_width + 2] = kNan;
-      check_problem(c, p);
+      check_linear_attention_problem(c, p);
     }
   }
 
@@ -398,8 +408,8 @@ TEST_SUITE("gpu") {
 
 TEST_SUITE("cpu") {
   TEST_CASE("linear_attention refuses inputs that do not fit") {
-    const Case c{.features = 12};
-    LinearAttentionAttrs a = attrs_of(c);
+    const LinearAttentionCase c{.features = 12};
+    LinearAttentionAttrs a = linear_attention_attrs(c);
     const TensorDesc x = floats_desc({3 * 2 * 3 * 21 * 8});
     const TensorDesc omega = floats_desc({12, 8});
     const std::string op = "linear_attention";
@@ -423,10 +433,11 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("linear_attention plans its kernels without aliasing, in memory of a bounded size") {
-    Case c{.batch = 1, .heads = 8, .queries = 32768, .keys = 32768, .width = 64, .value_width = 64};
+    LinearAttentionCase c{
+        .batch = 1, .heads = 8, .queries = 32768, .keys = 32768, .width = 64, .value_width = 64};
     c.features = 256;
     Graph graph;
-    const LinearAttentionAttrs attrs = attrs_of(c);
+    const LinearAttentionAttrs attrs = linear_attention_attrs(c);
     LinearAttentionInputs inputs;
     inputs.x = graph.add_external("x", DType::kF32, {3 * 8 * 32768 * 64});
     inputs.omega = graph.add_external("omega", DType::kF32, {256, 64});

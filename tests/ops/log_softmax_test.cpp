@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-PreparedOperator prepare(const Array& x) {
+PreparedOperator prepare_log_softmax(const Array& x) {
   PreparedOperator op;
   const auto y = add_log_softmax(op.graph, op.bind("x", reference::to_tensor(x)));
   REQUIRE(y.ok());
@@ -14,11 +14,11 @@ PreparedOperator prepare(const Array& x) {
   return op;
 }
 
-void check_case(const Array& x) {
+void check_log_softmax_case(const Array& x) {
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(x)).at("y"), reference::log_softmax(x).value(),
-                tolerance_for(DType::kF32, x.dim(-1)));
+    check_close(run_poisoned(device, prepare_log_softmax(x)).at("y"),
+                reference::log_softmax(x).value(), tolerance_for(DType::kF32, x.dim(-1)));
   }
 }
 
@@ -30,7 +30,7 @@ TEST_SUITE("gpu") {
     x[3] = -kInfinity;
     x[33 + 2] = kNan;
     for (int64_t i = 2 * 33; i < 3 * 33; ++i) x[i] = -kInfinity;
-    check_case(x);
+    check_log_softmax_case(x);
   }
 }
 

@@ -8,7 +8,7 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct MatmulGateCase {
   int64_t rows = 1, n = 2, k = 1;
   MatrixFormat format = MatrixFormat::kF32;
   bool bias = false;
@@ -21,7 +21,8 @@ struct Prepared {
 };
 
 // The unfused way: a product, its columns sorted into two halves, the gate.
-Array expected_of(const Case& c, const Array& x, const Array& w, const Array& bias) {
+Array expected_matmul_gate(const MatmulGateCase& c, const Array& x, const Array& w,
+                           const Array& bias) {
   reference::MatmulOptions options;
   if (c.bias) options.bias = &bias;
   const Array product = reference::matmul(x, w, options).value();
@@ -35,7 +36,7 @@ Array expected_of(const Case& c, const Array& x, const Array& w, const Array& bi
   return reference::gated_activation(halves, kind.value()).value();
 }
 
-Prepared prepare(const Case& c, Array x) {
+Prepared prepare_matmul_gate(const MatmulGateCase& c, Array x) {
   const auto seed = static_cast<uint32_t>(c.n + c.k);
   const PackedLinear linear =
       random_linear(c.k, c.n, c.format, c.bias ? StoredBias::kOn : StoredBias::kOff, seed);
@@ -46,15 +47,15 @@ Prepared prepare(const Case& c, Array x) {
   const auto y = add_linear(p.op.graph, p.op.bind("x", reference::to_tensor(x)), weight, attrs);
   REQUIRE_MESSAGE(y.ok(), y.error().message);
   p.op.name_output(*y, "y");
-  p.expected = expected_of(c, x, linear.w, linear.bias);
+  p.expected = expected_matmul_gate(c, x, linear.w, linear.bias);
   return p;
 }
 
-void check_case(const TierDevice& device, const Case& c, const Array& x) {
+void check_matmul_gate_case(const TierDevice& device, const MatmulGateCase& c, const Array& x) {
   CAPTURE(device.tier);
   CAPTURE(c.rows);
   CAPTURE(c.n);
-  const Prepared p = prepare(c, x);
+  const Prepared p = prepare_matmul_gate(c, x);
   check_close(run_poisoned(device, p.op).at("y"), p.expected, tolerance_for(DType::kF32, c.k));
 }
 
@@ -66,27 +67,28 @@ TEST_SUITE("gpu") {
       for (MatrixFormat format : kMatrixFormats) {
         for (int64_t rows : {1, 3, 8, 33}) {
           for (int64_t n : {2, 6, 62, 64, 66, 130}) {
-            Case c{.rows = rows, .n = n, .k = 37, .format = format};
+            MatmulGateCase c{.rows = rows, .n = n, .k = 37, .format = format};
             c.bias = n % 4 == 2;
-            check_case(device, c, random_array({rows, c.k}, 19));
+            check_matmul_gate_case(device, c, random_array({rows, c.k}, 19));
           }
         }
       }
       for (ActivationKind kind : {ActivationKind::kGelu, ActivationKind::kSigmoid,
                                   ActivationKind::kGeluTanh, ActivationKind::kRelu}) {
-        const Case c{.rows = 9, .n = 18, .k = 5, .bias = true, .kind = kind};
-        check_case(device, c, random_array({c.rows, c.k}, 23));
+        const MatmulGateCase c{.rows = 9, .n = 18, .k = 5, .bias = true, .kind = kind};
+        check_matmul_gate_case(device, c, random_array({c.rows, c.k}, 23));
       }
       for (int64_t rows : {17, 34}) {
-        const Case real{.rows = rows, .n = 2 * 688, .k = 256, .bias = rows == 34};
-        check_case(device, real, random_array({real.rows, real.k}, 29));
+        const MatmulGateCase real{.rows = rows, .n = 2 * 688, .k = 256, .bias = rows == 34};
+        check_matmul_gate_case(device, real, random_array({real.rows, real.k}, 29));
       }
     }
   }
 
   TEST_CASE("a gate stays apart from a product that is an output, and agrees") {
     for (const TierDevice& device : tier_devices()) {
-      const Case c{.rows = 9, .n = 1030, .k = 5, .bias = true, .kind = ActivationKind::kGelu};
+      const MatmulGateCase c{
+          .rows = 9, .n = 1030, .k = 5, .bias = true, .kind = ActivationKind::kGelu};
       const Array x = random_array({c.rows, c.k}, 37);
       const PackedLinear linear = random_linear(c.k, c.n, c.format, StoredBias::kOn, 41);
       PreparedOperator op;
@@ -99,7 +101,7 @@ TEST_SUITE("gpu") {
       REQUIRE_MESSAGE(y.ok(), y.error().message);
       op.name_output(*y, "y");
       const TensorMap outputs = run_poisoned(device, op);
-      check_close(outputs.at("y"), expected_of(c, x, linear.w, linear.bias),
+      check_close(outputs.at("y"), expected_matmul_gate(c, x, linear.w, linear.bias),
                   tolerance_for(DType::kF32, c.k));
       reference::MatmulOptions options{.bias = &linear.bias};
       check_close(outputs.at("product"), reference::matmul(x, linear.w, options).value(),
@@ -109,11 +111,11 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("a gated linear layer passes NaN and infinity on in their rows only") {
     for (const TierDevice& device : tier_devices()) {
-      const Case c{.rows = 11, .n = 70, .k = 13, .bias = true};
+      const MatmulGateCase c{.rows = 11, .n = 70, .k = 13, .bias = true};
       Array x = random_array({c.rows, c.k}, 31);
       x[2 * 13 + 5] = kNan;
       x[9 * 13] = kInfinity;
-      check_case(device, c, x);
+      check_matmul_gate_case(device, c, x);
     }
   }
 }

@@ -10,14 +10,14 @@ namespace {
 
 // ---- two tensors of the graph ----
 
-struct Case {
+struct MatmulCase {
   Array a;
   Array b;
   Array c;  // empty: none
   MatmulAttrs attrs;
 };
 
-PreparedOperator prepare(const Case& c) {
+PreparedOperator prepare_matmul(const MatmulCase& c) {
   PreparedOperator op;
   const TensorId a = op.bind("a", reference::to_tensor(c.a));
   const TensorId b = op.bind("b", reference::to_tensor(c.b));
@@ -28,7 +28,7 @@ PreparedOperator prepare(const Case& c) {
   return op;
 }
 
-Array expected(const Case& c) {
+Array expected_matmul(const MatmulCase& c) {
   reference::MatmulOptions options;
   options.trans_a = c.attrs.trans_a;
   options.trans_b = c.attrs.trans_b;
@@ -42,16 +42,17 @@ Array expected(const Case& c) {
   return reference::matmul(c.a, c.b, options).value();
 }
 
-void check(const TierDevice& device, const Case& c) {
+void check(const TierDevice& device, const MatmulCase& c) {
   CAPTURE(device.tier);
   CAPTURE(shape_text(c.a.shape));
   CAPTURE(shape_text(c.b.shape));
   const int64_t k = c.attrs.trans_a ? c.a.dim(-2) : c.a.dim(-1);
-  check_close(run_poisoned(device, prepare(c)).at("y"), expected(c), tolerance_for(DType::kF32, k));
+  check_close(run_poisoned(device, prepare_matmul(c)).at("y"), expected_matmul(c),
+              tolerance_for(DType::kF32, k));
 }
 
 // Random operands whose products are of the order of 1.
-Case make_case(Shape a, Shape b, uint32_t seed, MatmulAttrs attrs = {}) {
+MatmulCase make_matmul_case(Shape a, Shape b, uint32_t seed, MatmulAttrs attrs = {}) {
   const int64_t k = a[a.size() - (attrs.trans_a ? 2 : 1)];
   return {random_array(a, seed, 1 / std::sqrt(static_cast<double>(k))),
           random_array(b, seed + 1),
@@ -170,7 +171,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("matmul passes NaN and infinity on, also from B and C") {
     for (const TierDevice& device : tier_devices()) {
-      Case c = make_case({2, 5, 7}, {2, 7, 9}, 37);
+      MatmulCase c = make_matmul_case({2, 5, 7}, {2, 7, 9}, 37);
       c.c = random_array({5, 9}, 41);
       c.a[3] = kNan;
       c.b[2 * 9 + 4] = kInfinity;
@@ -209,7 +210,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("matmul plans one dispatch a run of equal batch strides") {
     const auto dispatches = [](Shape a, Shape b) {
-      const PreparedOperator op = prepare(make_case(std::move(a), std::move(b), 43));
+      const PreparedOperator op = prepare_matmul(make_matmul_case(std::move(a), std::move(b), 43));
       return plan_with_kernel(op.graph, Tier::kBaseline, "matmul_tiled__f32_f32_f32")
           .dispatches.size();
     };

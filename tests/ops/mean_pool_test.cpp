@@ -9,13 +9,13 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct MeanPoolCase {
   Array x;  // (B, T, D)
   std::optional<Tensor> mask;
   bool normalize = false;
 };
 
-PreparedOperator prepare(const Case& c) {
+PreparedOperator prepare_mean_pool(const MeanPoolCase& c) {
   const int64_t batch = c.x.dim(0);
   const int64_t tokens = c.x.dim(1);
   PreparedOperator op;
@@ -34,7 +34,7 @@ PreparedOperator prepare(const Case& c) {
   return op;
 }
 
-void check_case(const Case& c) {
+void check_mean_pool_case(const MeanPoolCase& c) {
   reference::MeanPoolOptions options;
   options.normalize = c.normalize;
   Array mask;
@@ -45,7 +45,7 @@ void check_case(const Case& c) {
   const Array expected = reference::mean_pool(c.x, options).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(c)).at("y"), expected,
+    check_close(run_poisoned(device, prepare_mean_pool(c)).at("y"), expected,
                 tolerance_for(DType::kF32, std::max(c.x.dim(1), c.x.dim(2))));
   }
 }
@@ -54,16 +54,16 @@ void check_case(const Case& c) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("mean_pool leaves masked tokens out even if they are NaN; no token gives zeros") {
-    Case c{random_array({3, 5, 9}, 1), random_mask({3, 5}, 2, 1.0), true};
+    MeanPoolCase c{random_array({3, 5, 9}, 1), random_mask({3, 5}, 2, 1.0), true};
     c.mask->bytes[1] = std::byte{0};
     c.x[9] = kNan;
     for (size_t t = 5; t < 10; ++t) c.mask->bytes[t] = std::byte{0};
-    check_case(c);
+    check_mean_pool_case(c);
     c.normalize = false;
     c.x[2 * 45 + 4] = kInfinity;
-    check_case(c);
+    check_mean_pool_case(c);
     c.x[2 * 45 + 5] = kNan;
-    check_case(c);
+    check_mean_pool_case(c);
   }
 }
 
@@ -84,7 +84,8 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("mean_pool plans one dispatch of the tier's kernel, without aliasing") {
-    const PreparedOperator op = prepare({random_array({2, 40, 8}, 1), random_mask({2, 40}, 1)});
+    const PreparedOperator op =
+        prepare_mean_pool({random_array({2, 40, 8}, 1), random_mask({2, 40}, 1)});
     const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "mean_pool_row__f32_none_f32");
     CHECK(plan.dispatches.size() == 1);
     check_no_aliasing(plan);

@@ -17,7 +17,7 @@ Array make_rows(const Shape& shape, uint32_t seed) {
   return reference::round_to_f32(std::move(x));
 }
 
-PreparedOperator prepare(const Array& x) {
+PreparedOperator prepare_mix_rounds(const Array& x) {
   PreparedOperator op;
   const auto y = add_mix_rounds(op.graph, op.bind("x", reference::to_tensor(x)));
   REQUIRE_MESSAGE(y.ok(), y.error().message);
@@ -25,12 +25,12 @@ PreparedOperator prepare(const Array& x) {
   return op;
 }
 
-void check_case(const Array& x) {
+void check_mix_rounds_case(const Array& x) {
   Array expected = reference::mix_rounds(x).value();
   expected.shape = {x.dim(0), x.dim(3), x.dim(1) * (x.dim(4) - 2)};
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(x)).at("y"), expected,
+    check_close(run_poisoned(device, prepare_mix_rounds(x)).at("y"), expected,
                 tolerance_for(DType::kF32, 4 * x.dim(2)));
   }
 }
@@ -40,9 +40,9 @@ void check_case(const Array& x) {
 TEST_SUITE("gpu") {
   TEST_CASE("mix_rounds agrees with the reference for every width and number of rounds") {
     for (int64_t width : {1, 7, 31, 32, 33, 129}) {
-      check_case(make_rows({2, 3, 2, 5, width + 2}, static_cast<uint32_t>(width)));
+      check_mix_rounds_case(make_rows({2, 3, 2, 5, width + 2}, static_cast<uint32_t>(width)));
     }
-    for (int64_t rounds : {1, 3, 8}) check_case(make_rows({1, 2, rounds, 7, 6}, 3));
+    for (int64_t rounds : {1, 3, 8}) check_mix_rounds_case(make_rows({1, 2, rounds, 7, 6}, 3));
   }
 
   TEST_CASE("mix_rounds forgets rounds where a token saw itself alone, unless all are so") {
@@ -55,9 +55,9 @@ TEST_SUITE("gpu") {
       at(r, 0, 3) = static_cast<double>(1 + r);
     }
     at(1, 1, 2) = -1e5;
-    check_case(x);
+    check_mix_rounds_case(x);
     at(0, 0, 0) = kNan;
-    check_case(x);
+    check_mix_rounds_case(x);
   }
 }
 
@@ -69,7 +69,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("mix_rounds plans one dispatch, without aliasing") {
-    const PreparedOperator op = prepare(make_rows({1, 2, 3, 4, 5}, 1));
+    const PreparedOperator op = prepare_mix_rounds(make_rows({1, 2, 3, 4, 5}, 1));
     const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "mix_rounds_row__f32_none_f32");
     CHECK(plan.dispatches.size() == 1);
     check_no_aliasing(plan);

@@ -80,7 +80,7 @@ Pictures make_pictures(const std::vector<PictureSize>& sizes, const PictureSetti
   return made;
 }
 
-PreparedOperator prepare(const Pictures& pictures) {
+PreparedOperator prepare_picture_values(const Pictures& pictures) {
   PreparedOperator op;
   const auto words = [](const std::vector<uint32_t>& list) {
     return word_tensor(list, {static_cast<int64_t>(list.size())});
@@ -94,8 +94,8 @@ PreparedOperator prepare(const Pictures& pictures) {
 }
 
 // The reference and the processor on the host, both to the bit.
-void check_case(const std::vector<PictureSize>& sizes, const PictureSettings& settings,
-                bool swapped = false) {
+void check_picture_values_case(const std::vector<PictureSize>& sizes,
+                               const PictureSettings& settings, bool swapped = false) {
   const Pictures pictures = make_pictures(sizes, settings, swapped);
   std::vector<const RgbPicture*> pointers;
   for (const RgbPicture& picture : pictures.rgb) pointers.push_back(&picture);
@@ -109,7 +109,7 @@ void check_case(const std::vector<PictureSize>& sizes, const PictureSettings& se
   CHECK(reference::to_tensor(expected).bytes == on_host->bytes);
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    const Tensor y = run_poisoned(device, prepare(pictures)).at("y");
+    const Tensor y = run_poisoned(device, prepare_picture_values(pictures)).at("y");
     CHECK(y.shape == on_host->shape);
     CHECK(y.bytes == on_host->bytes);
   }
@@ -131,15 +131,16 @@ TEST_SUITE("gpu") {
     for (Resampling filter : kFilters) {
       CAPTURE(static_cast<int>(filter));
       PictureSettings settings{.width = 16, .height = 11, .resampling = filter};
-      check_case({{37, 23}}, settings);
-      check_case({{5, 7}}, settings);
+      check_picture_values_case({{37, 23}}, settings);
+      check_picture_values_case({{5, 7}}, settings);
     }
     const std::vector<PictureSize> sizes = {{1, 1},   {1, 19},  {127, 1},
                                             {128, 3}, {129, 2}, {16, 16}};
     for (const PictureSize& size : sizes) {
       CAPTURE(size.width);
-      check_case({size}, {.width = 16, .height = 16, .resampling = Resampling::kBicubic});
-      check_case({size}, {.width = 129, .height = 1});
+      check_picture_values_case({size},
+                                {.width = 16, .height = 16, .resampling = Resampling::kBicubic});
+      check_picture_values_case({size}, {.width = 129, .height = 1});
     }
   }
 
@@ -152,11 +153,11 @@ TEST_SUITE("gpu") {
                              .crop_height = 13,
                              .image_mean = {0.485, 0.456, 0.406},
                              .image_std = {0.229, 0.224, 0.225}};
-    check_case({{31, 44}, {44, 31}, {20, 20}}, settings);
-    check_case({{31, 44}, {9, 60}}, settings, true);
+    check_picture_values_case({{31, 44}, {44, 31}, {20, 20}}, settings);
+    check_picture_values_case({{31, 44}, {9, 60}}, settings, true);
     settings.fit = PictureFit::kAsIs;  // and larger than some pictures
-    check_case({{31, 44}, {9, 6}, {16, 13}, {16, 2}}, settings);
-    check_case({{1920, 1080}}, {.width = 224, .height = 224});
+    check_picture_values_case({{31, 44}, {9, 6}, {16, 13}, {16, 2}}, settings);
+    check_picture_values_case({{1920, 1080}}, {.width = 224, .height = 224});
   }
 }
 
@@ -185,13 +186,13 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("picture_values plans two dispatches a picture, one where columns stay") {
-    const PreparedOperator op = prepare(small_batch());
+    const PreparedOperator op = prepare_picture_values(small_batch());
     const Plan plan =
         plan_with_kernel(op.graph, Tier::kBaseline, "picture_values_run__u32_none_f32");
     CHECK(plan.dispatches.size() == 2);
     check_no_aliasing(plan);
     const PreparedOperator same =
-        prepare(make_pictures({{4, 9}}, {.width = 4, .height = 5}, false));
+        prepare_picture_values(make_pictures({{4, 9}}, {.width = 4, .height = 5}, false));
     CHECK(plan_with_kernel(same.graph, Tier::kSubgroup, "picture_values_run__u32_none_f32")
               .dispatches.size() == 1);
   }

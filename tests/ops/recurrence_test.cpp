@@ -8,7 +8,7 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct RecurrenceCase {
   CellKind cell = CellKind::kGru;
   int64_t batch = 2;   // B
   int64_t tokens = 5;  // T
@@ -18,7 +18,7 @@ struct Case {
   MatrixFormat format = MatrixFormat::kF32;
 };
 
-struct Problem {
+struct RecurrenceProblem {
   Array gates;               // (B, T, G Hd)
   std::vector<float> given;  // (G Hd, Hd)
   Array weight;              // what it rounds to
@@ -26,9 +26,9 @@ struct Problem {
   Array initial;  // (B, St)
 };
 
-Problem make_problem(const Case& c, uint32_t seed) {
+RecurrenceProblem make_recurrence_problem(const RecurrenceCase& c, uint32_t seed) {
   const int64_t line = gates_of(c.cell) * c.width;
-  Problem p;
+  RecurrenceProblem p;
   p.gates = random_array({c.batch, c.tokens, line}, seed);
   p.weight = random_array({line, c.width}, seed + 1, 1 / std::sqrt(static_cast<double>(c.width)));
   p.given.assign(p.weight.data.begin(), p.weight.data.end());
@@ -38,7 +38,7 @@ Problem make_problem(const Case& c, uint32_t seed) {
   return p;
 }
 
-PreparedOperator prepare(const Case& c, const Problem& p) {
+PreparedOperator prepare_recurrence(const RecurrenceCase& c, const RecurrenceProblem& p) {
   std::vector<float> bias(p.bias.data.begin(), p.bias.data.end());
   if (!c.bias) bias.clear();
   const int64_t line = gates_of(c.cell) * c.width;
@@ -60,7 +60,7 @@ PreparedOperator prepare(const Case& c, const Problem& p) {
   return op;
 }
 
-Array expected_of(const Case& c, const Problem& p) {
+Array expected_recurrence(const RecurrenceCase& c, const RecurrenceProblem& p) {
   const reference::RecurrenceInputs inputs{.weight = p.weight,
                                            .bias = c.bias ? &p.bias : nullptr,
                                            .initial = c.initial ? &p.initial : nullptr};
@@ -69,15 +69,15 @@ Array expected_of(const Case& c, const Problem& p) {
   return reference::recurrence(p.gates, inputs, cell).value();
 }
 
-void check_case(const Case& c, uint32_t seed = 1) {
+void check_recurrence_case(const RecurrenceCase& c, uint32_t seed = 1) {
   CAPTURE(c.width);
   CAPTURE(c.tokens);
-  const Problem p = make_problem(c, seed);
-  const Array expected = expected_of(c, p);
+  const RecurrenceProblem p = make_recurrence_problem(c, seed);
+  const Array expected = expected_recurrence(c, p);
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
     // Errors of a step go into the next one.
-    check_close(run_poisoned(device, prepare(c, p)).at("y"), expected,
+    check_close(run_poisoned(device, prepare_recurrence(c, p)).at("y"), expected,
                 tolerance_for(DType::kF32, 64 * c.width));
   }
 }
@@ -87,60 +87,62 @@ void check_case(const Case& c, uint32_t seed = 1) {
 TEST_SUITE("gpu") {
   TEST_CASE("recurrence agrees with the reference for every width of a fused layer") {
     for (int64_t width : {1, 7, 31, 32, 33, 127, 128, 129, 256}) {
-      check_case({.width = width}, static_cast<uint32_t>(width));
-      check_case({.cell = CellKind::kLstm, .tokens = 3, .width = width}, 7);
+      check_recurrence_case({.width = width}, static_cast<uint32_t>(width));
+      check_recurrence_case({.cell = CellKind::kLstm, .tokens = 3, .width = width}, 7);
     }
   }
 
   TEST_CASE("recurrence goes on from dispatch to dispatch and without bias or initial state") {
     for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
-      check_case({.cell = cell, .batch = 1, .tokens = 1, .width = 5, .initial = false});
-      check_case({.cell = cell, .tokens = 40, .width = 130, .bias = false});
-      check_case({.cell = cell, .batch = 3, .tokens = 333, .width = 3, .initial = false});
+      check_recurrence_case({.cell = cell, .batch = 1, .tokens = 1, .width = 5, .initial = false});
+      check_recurrence_case({.cell = cell, .tokens = 40, .width = 130, .bias = false});
+      check_recurrence_case(
+          {.cell = cell, .batch = 3, .tokens = 333, .width = 3, .initial = false});
     }
   }
 
   TEST_CASE("recurrence takes wide layers a token at a time, and halves") {
     for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
-      check_case({.cell = cell, .tokens = 3, .width = 257});
-      check_case({.cell = cell, .tokens = 2, .width = 263, .initial = false});
-      check_case({.cell = cell, .width = 37, .format = MatrixFormat::kF16});
-      check_case({.cell = cell, .tokens = 2, .width = 259, .format = MatrixFormat::kF16});
+      check_recurrence_case({.cell = cell, .tokens = 3, .width = 257});
+      check_recurrence_case({.cell = cell, .tokens = 2, .width = 263, .initial = false});
+      check_recurrence_case({.cell = cell, .width = 37, .format = MatrixFormat::kF16});
+      check_recurrence_case(
+          {.cell = cell, .tokens = 2, .width = 259, .format = MatrixFormat::kF16});
       for (MatrixFormat format : {MatrixFormat::kBF16, MatrixFormat::kQ8, MatrixFormat::kQ4M}) {
-        check_case({.cell = cell, .tokens = 2, .width = 67, .format = format});
+        check_recurrence_case({.cell = cell, .tokens = 2, .width = 67, .format = format});
       }
     }
   }
 
   TEST_CASE("recurrence passes NaN on to the row's later tokens and to no other row") {
     for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
-      const Case c{.cell = cell, .batch = 3, .tokens = 4, .width = 6};
-      Problem p = make_problem(c, 5);
+      const RecurrenceCase c{.cell = cell, .batch = 3, .tokens = 4, .width = 6};
+      RecurrenceProblem p = make_recurrence_problem(c, 5);
       const int64_t line = gates_of(cell) * c.width;
       p.gates[(1 * 4 + 2) * line + 3] = kNan;
       p.gates[(2 * 4 + 1) * line + 2 * c.width] = kInfinity;
       for (const TierDevice& device : tier_devices()) {
-        check_close(run_poisoned(device, prepare(c, p)).at("y"), expected_of(c, p),
-                    tolerance_for(DType::kF32, 64));
+        check_close(run_poisoned(device, prepare_recurrence(c, p)).at("y"),
+                    expected_recurrence(c, p), tolerance_for(DType::kF32, 64));
       }
     }
   }
 
   TEST_CASE("recurrence gives a row the same bits whatever else is in the batch") {
     for (int64_t width : {24, 300}) {
-      const Case c{.batch = 5, .tokens = 4, .width = width};
-      const Problem p = make_problem(c, 9);
-      Case alone = c;
+      const RecurrenceCase c{.batch = 5, .tokens = 4, .width = width};
+      const RecurrenceProblem p = make_recurrence_problem(c, 9);
+      RecurrenceCase alone = c;
       alone.batch = 1;
-      Problem first = p;
+      RecurrenceProblem first = p;
       first.gates.shape[0] = 1;
       first.gates.data.resize(static_cast<size_t>(4 * 3 * width));
       first.initial.shape[0] = 1;
       first.initial.data.resize(static_cast<size_t>(width));
       if (width > int64_t{kMostFusedRecurrence}) continue;  // the product's own tests
       for (const TierDevice& device : tier_devices()) {
-        const Tensor all = run_poisoned(device, prepare(c, p)).at("y");
-        const Tensor one = run_poisoned(device, prepare(alone, first)).at("y");
+        const Tensor all = run_poisoned(device, prepare_recurrence(c, p)).at("y");
+        const Tensor one = run_poisoned(device, prepare_recurrence(alone, first)).at("y");
         CHECK(std::equal(one.bytes.begin(), one.bytes.end(), all.bytes.begin()));
       }
     }
@@ -167,13 +169,13 @@ TEST_SUITE("cpu") {
 
   TEST_CASE(
       "recurrence plans many tokens to a dispatch, or a product and a cell, without aliasing") {
-    const Case narrow{.batch = 3, .tokens = 20, .width = 16};
-    const PreparedOperator op = prepare(narrow, make_problem(narrow, 1));
+    const RecurrenceCase narrow{.batch = 3, .tokens = 20, .width = 16};
+    const PreparedOperator op = prepare_recurrence(narrow, make_recurrence_problem(narrow, 1));
     const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "recurrence_run__f32_f32_f32");
     CHECK(plan.dispatches.size() == 1);
     check_no_aliasing(plan);
-    const Case wide{.cell = CellKind::kLstm, .batch = 1, .tokens = 2, .width = 300};
-    const PreparedOperator steps = prepare(wide, make_problem(wide, 1));
+    const RecurrenceCase wide{.cell = CellKind::kLstm, .batch = 1, .tokens = 2, .width = 300};
+    const PreparedOperator steps = prepare_recurrence(wide, make_recurrence_problem(wide, 1));
     const Plan walked =
         plan_with_kernel(steps.graph, Tier::kSubgroup, "recurrent_cell_run__f32_none_f32");
     CHECK(walked.dispatches.size() == 2 + 2 * 4);

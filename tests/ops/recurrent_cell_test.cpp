@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct RecurrentCellCase {
   CellKind cell = CellKind::kGru;
   int64_t rows = 3;
   int64_t width = 7;
@@ -14,8 +14,8 @@ struct Case {
 };
 
 // The carry is written in place, so a test runs once.
-PreparedOperator prepare(const Case& c, const Array& gates, const Array& states,
-                         const Array& carry) {
+PreparedOperator prepare_recurrent_cell(const RecurrentCellCase& c, const Array& gates,
+                                        const Array& states, const Array& carry) {
   PreparedOperator op;
   RecurrentCellInputs inputs;
   inputs.gates = op.bind("gates", reference::to_tensor(gates));
@@ -39,7 +39,7 @@ Array without_offset(const Array& gates, int64_t offset) {
   return cut;
 }
 
-void check_case(const Case& c, double special) {
+void check_recurrent_cell_case(const RecurrentCellCase& c, double special) {
   const int64_t line = gates_of(c.cell) * c.width;
   Array gates = random_array({c.rows, c.offset + line}, 1, 2.0);
   const Array states = random_array({c.rows, line}, 2, 2.0);
@@ -55,7 +55,7 @@ void check_case(const Case& c, double special) {
   }
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    const PreparedOperator op = prepare(c, gates, states, carry);
+    const PreparedOperator op = prepare_recurrent_cell(c, gates, states, carry);
     GraphRunOptions options;
     options.poison = GraphRunOptions::Poison::kOn;
     const auto report = run_graph(device.device, op.graph, op.inputs, options);
@@ -69,16 +69,17 @@ void check_case(const Case& c, double special) {
 TEST_SUITE("gpu") {
   TEST_CASE("recurrent_cell agrees with the reference for every width, gates inside longer rows") {
     for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
-      for (int64_t width : conformance::kRowWidths) check_case({.cell = cell, .width = width}, 0);
-      check_case({.cell = cell, .rows = 5, .width = 9, .offset = 11}, 0);
-      check_case({.cell = cell, .rows = 1, .width = 5000}, 0);
+      for (int64_t width : conformance::kRowWidths)
+        check_recurrent_cell_case({.cell = cell, .width = width}, 0);
+      check_recurrent_cell_case({.cell = cell, .rows = 5, .width = 9, .offset = 11}, 0);
+      check_recurrent_cell_case({.cell = cell, .rows = 1, .width = 5000}, 0);
     }
   }
 
   TEST_CASE("recurrent_cell passes NaN on and takes infinities") {
     for (CellKind cell : {CellKind::kGru, CellKind::kLstm}) {
       for (double special : {double{kNan}, double{kInfinity}, double{-kInfinity}}) {
-        check_case({.cell = cell}, special);
+        check_recurrent_cell_case({.cell = cell}, special);
       }
     }
   }
@@ -103,8 +104,8 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("recurrent_cell plans one dispatch, without aliasing") {
-    const PreparedOperator op =
-        prepare({}, random_array({3, 21}, 1), random_array({3, 21}, 2), random_array({3, 7}, 3));
+    const PreparedOperator op = prepare_recurrent_cell(
+        {}, random_array({3, 21}, 1), random_array({3, 21}, 2), random_array({3, 7}, 3));
     const Plan plan =
         plan_with_kernel(op.graph, Tier::kBaseline, "recurrent_cell_run__f32_none_f32");
     CHECK(plan.dispatches.size() == 1);

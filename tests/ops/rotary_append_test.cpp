@@ -9,28 +9,29 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct RotaryAppendCase {
   RotaryAppendAttrs attrs;
   int64_t table_rows = 64;
   int64_t lines = 64;
 };
 
-constexpr int64_t kSlots = 5;  // of which fewer are live
-constexpr int64_t kRows = 6;   // of the cache
+constexpr int64_t kSlots = 5;       // of which fewer are live
+constexpr int64_t kAppendRows = 6;  // of the cache
 
-int64_t row_width(const Case& c) {
+int64_t row_width(const RotaryAppendCase& c) {
   return (int64_t{c.attrs.heads} + 2 * int64_t{c.attrs.kv_heads}) * c.attrs.head_width;
 }
 
-Array table_of(const Case& c) {
+Array rotary_append_table(const RotaryAppendCase& c) {
   return random_array({c.table_rows, c.attrs.rotary_width}, 5);
 }
 
-Array cache_of(const Case& c) {
-  return random_array({kRows, c.lines, 2 * int64_t{c.attrs.kv_heads} * c.attrs.head_width}, 6);
+Array cache_of(const RotaryAppendCase& c) {
+  return random_array({kAppendRows, c.lines, 2 * int64_t{c.attrs.kv_heads} * c.attrs.head_width},
+                      6);
 }
 
-Graph make_graph(const Case& c, CacheFormat format = CacheFormat::kF32) {
+Graph make_graph(const RotaryAppendCase& c, CacheFormat format = CacheFormat::kF32) {
   Graph graph;
   graph.set_step(kSlots);
   RotaryAppendInputs in;
@@ -49,7 +50,7 @@ Graph make_graph(const Case& c, CacheFormat format = CacheFormat::kF32) {
 }
 
 // Rows of x turned at these positions by the operator that this one is made of.
-Array turned(const Case& c, const Array& x, const std::vector<double>& positions) {
+Array turned(const RotaryAppendCase& c, const Array& x, const std::vector<double>& positions) {
   reference::RotaryOptions options;
   options.heads = c.attrs.heads + c.attrs.kv_heads;
   options.head_width = c.attrs.head_width;
@@ -57,7 +58,7 @@ Array turned(const Case& c, const Array& x, const std::vector<double>& positions
     options.pairing = reference::RotaryPairing::kInterleaved;
   }
   const Array at{{static_cast<int64_t>(positions.size())}, positions};
-  return reference::rotary(x, table_of(c), at, options).value();
+  return reference::rotary(x, rotary_append_table(c), at, options).value();
 }
 
 struct Live {
@@ -71,7 +72,7 @@ struct Expected {
   Array queries, cache;
 };
 
-Expected expected_of(const Case& c, const Array& x, const Live& live) {
+Expected expected_rotary_append(const RotaryAppendCase& c, const Array& x, const Live& live) {
   const auto slots = static_cast<int64_t>(live.rows.size());
   const int64_t width = row_width(c), line = 2 * int64_t{c.attrs.kv_heads} * c.attrs.head_width;
   const int64_t q = int64_t{c.attrs.heads} * c.attrs.head_width;
@@ -101,14 +102,14 @@ Expected expected_of(const Case& c, const Array& x, const Live& live) {
   return e;
 }
 
-void check_case(const Case& c, const Live& live, const Array& x) {
-  const Expected expected = expected_of(c, x, live);
+void check_rotary_append_case(const RotaryAppendCase& c, const Live& live, const Array& x) {
+  const Expected expected = expected_rotary_append(c, x, live);
   std::vector<uint32_t> entries;
   for (size_t slot = 0; slot < live.rows.size(); ++slot) {
     entries.push_back(live.rows[slot] | live.starts[slot] << VKF_SLOT_ROW_BITS);
   }
   const TensorMap given = {{"x", reference::to_tensor(x)},
-                           {"table", reference::to_tensor(table_of(c))},
+                           {"table", reference::to_tensor(rotary_append_table(c))},
                            {"cache", reference::to_tensor(cache_of(c))},
                            {"state", make_state(entries, live.position)}};
   for (const TierDevice& device : tier_devices()) {
@@ -124,21 +125,21 @@ void check_case(const Case& c, const Live& live, const Array& x) {
   }
 }
 
-void check_case(const Case& c, const Live& live) {
-  check_case(c, live, random_array({kSlots, row_width(c)}, c.attrs.head_width));
+void check_rotary_append_case(const RotaryAppendCase& c, const Live& live) {
+  check_rotary_append_case(c, live, random_array({kSlots, row_width(c)}, c.attrs.head_width));
 }
 
 // The same with a packed cache: queries as ever, every line within half a step of what it holds.
-void check_packed(const Case& c, const Live& live, CacheFormat format) {
+void check_packed(const RotaryAppendCase& c, const Live& live, CacheFormat format) {
   const Array x = random_array({kSlots, row_width(c)}, c.attrs.head_width);
-  const Expected expected = expected_of(c, x, live);
+  const Expected expected = expected_rotary_append(c, x, live);
   std::vector<uint32_t> entries;
   for (size_t slot = 0; slot < live.rows.size(); ++slot) {
     entries.push_back(live.rows[slot] | live.starts[slot] << VKF_SLOT_ROW_BITS);
   }
   const int64_t line = expected.cache.dim(-1);
   const TensorMap given = {{"x", reference::to_tensor(x)},
-                           {"table", reference::to_tensor(table_of(c))},
+                           {"table", reference::to_tensor(rotary_append_table(c))},
                            {"cache", packed_cache(reference::to_tensor(cache_of(c)), format)},
                            {"state", make_state(entries, live.position)}};
   for (const TierDevice& device : tier_devices()) {
@@ -168,10 +169,12 @@ TEST_SUITE("gpu") {
     for (CacheFormat format : kPackedCaches) {
       for (uint32_t width : {2u, 6u, 17u, 32u, 64u}) {
         CAPTURE(width);
-        Case c{{.heads = 4, .kv_heads = 2, .head_width = width, .rotary_width = width / 2 * 2}};
+        RotaryAppendCase c{
+            {.heads = 4, .kv_heads = 2, .head_width = width, .rotary_width = width / 2 * 2}};
         check_packed(c, {{3, 0, 5}, {0, 4, 13}, 13}, format);
       }
-      Case rolls{{.heads = 3, .kv_heads = 1, .head_width = 6, .rotary_width = 4}, 64, 9};
+      RotaryAppendCase rolls{
+          {.heads = 3, .kv_heads = 1, .head_width = 6, .rotary_width = 4}, 64, 9};
       rolls.attrs.positions = 32;
       rolls.attrs.sinks = 2;
       rolls.attrs.again_heads = 3;
@@ -187,29 +190,29 @@ TEST_SUITE("gpu") {
       for (uint32_t position : {1u, 8u, 9u, 15u, 31u, 32u}) {
         CAPTURE(sinks);
         CAPTURE(position);
-        Case c{{.heads = 3, .kv_heads = 1, .head_width = 6, .rotary_width = 4}, 64, 9};
+        RotaryAppendCase c{{.heads = 3, .kv_heads = 1, .head_width = 6, .rotary_width = 4}, 64, 9};
         c.attrs.positions = 32;  // a token beyond them has no line
         c.attrs.sinks = sinks;
         if (sinks > 0) c.attrs.again_heads = 3;
         c.attrs.again_limit = 5;
-        check_case(c, {{1, 4}, {0, 1}, position});
+        check_rotary_append_case(c, {{1, 4}, {0, 1}, position});
       }
     }
   }
 
   TEST_CASE("rotary_append gives NaN beyond the table, and for a slot that has not begun") {
-    const Case c{{.heads = 2, .kv_heads = 2, .head_width = 8, .rotary_width = 6}, 4};
-    check_case(c, {{2, 1, 0}, {0, 1, 5}, 4});
+    const RotaryAppendCase c{{.heads = 2, .kv_heads = 2, .head_width = 8, .rotary_width = 6}, 4};
+    check_rotary_append_case(c, {{2, 1, 0}, {0, 1, 5}, 4});
   }
 
   TEST_CASE("rotary_append passes NaN and infinity on within their pair only") {
-    const Case c{{.heads = 2, .kv_heads = 1, .head_width = 16, .rotary_width = 8}};
+    const RotaryAppendCase c{{.heads = 2, .kv_heads = 1, .head_width = 16, .rotary_width = 8}};
     Array x = random_array({kSlots, row_width(c)}, 1);
     x[1] = kNan;
     x[32 + 7] = kInfinity;
     x[64 + 48 + 3] = kNan;
     x[64 + 15] = kNan;  // a column that is copied
-    check_case(c, {{0, 1}, {0, 0}, 3}, x);
+    check_rotary_append_case(c, {{0, 1}, {0, 0}, 3}, x);
   }
 }
 
@@ -256,7 +259,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("rotary_append plans one dispatch that takes the live slots on x") {
-    const Case c{{.heads = 2, .kv_heads = 1, .head_width = 8, .rotary_width = 8}};
+    const RotaryAppendCase c{{.heads = 2, .kv_heads = 1, .head_width = 8, .rotary_width = 8}};
     const Plan plan =
         plan_with_kernel(make_graph(c), Tier::kBaseline, "rotary_append__f32_f32_f32");
     REQUIRE(plan.dispatches.size() == 1);

@@ -10,9 +10,9 @@
 namespace vkformer::testing {
 namespace {
 
-using Kind = RotaryScalingKind;
+using ScalingKind = RotaryScalingKind;
 
-RotaryScaling scaling_of(Kind kind, double factor) {
+RotaryScaling scaling_of(ScalingKind kind, double factor) {
   RotaryScaling s;
   s.kind = kind;
   s.factor = factor;
@@ -58,8 +58,8 @@ TEST_SUITE("cpu") {
   // The numbers of the next three come from transformers 5.12.1, modeling_rope_utils, run in
   // double.
   TEST_CASE("rotary_table scales linearly and dynamically as transformers does") {
-    check_frequencies(scaling_of(Kind::kLinear, 4), 5, {0.25, 0.025, 0.0025, 0.00025}, 1);
-    RotaryScaling dynamic = scaling_of(Kind::kDynamic, 4);
+    check_frequencies(scaling_of(ScalingKind::kLinear, 4), 5, {0.25, 0.025, 0.0025, 0.00025}, 1);
+    RotaryScaling dynamic = scaling_of(ScalingKind::kDynamic, 4);
     dynamic.max_positions = 64;
     check_frequencies(dynamic, 40, {1.0, 0.1, 0.01, 0.001}, 1);
     check_frequencies(dynamic, 100,
@@ -68,7 +68,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("rotary_table scales by parts as transformers does: yarn and llama3") {
-    RotaryScaling yarn = scaling_of(Kind::kYarn, 4);
+    RotaryScaling yarn = scaling_of(ScalingKind::kYarn, 4);
     yarn.original_positions = 1024;
     check_frequencies(yarn, 1,
                       {1.0, 0.31622776601683794, 0.08125000000000002, 0.019764235376052368,
@@ -86,14 +86,14 @@ TEST_SUITE("cpu") {
                       {1.0, 0.31622776601683794, 0.07160846012284262, 0.007324997326294831, 0.00125,
                        0.00039528470752104737, 0.000125, 3.952847075210474e-05},
                       0.9179561730379721);
-    RotaryScaling step = scaling_of(Kind::kYarn, 8);  // the ramp has no width
+    RotaryScaling step = scaling_of(ScalingKind::kYarn, 8);  // the ramp has no width
     step.original_positions = 4;
     step.attention_factor = 1.5;
     check_frequencies(step, 1,
                       {1.0, 0.03952847075210474, 0.0125, 0.003952847075210474, 0.00125,
                        0.00039528470752104737, 0.000125, 3.952847075210474e-05},
                       1.5);
-    RotaryScaling llama3 = scaling_of(Kind::kLlama3, 8);
+    RotaryScaling llama3 = scaling_of(ScalingKind::kLlama3, 8);
     llama3.theta = 500000.0;
     llama3.original_positions = 1024;
     check_frequencies(llama3, 1,
@@ -105,7 +105,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("rotary_table takes longrope's divisors by the sequence's length") {
     RotaryScaling s;
-    s.kind = Kind::kLongrope;
+    s.kind = ScalingKind::kLongrope;
     s.max_positions = 256;
     s.original_positions = 64;
     s.short_factor = {1.0, 1.1, 1.2, 1.3};
@@ -121,7 +121,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("rotary_table's later rows belong to the length they are generated at") {
-    RotaryScaling s = scaling_of(Kind::kDynamic, 2);
+    RotaryScaling s = scaling_of(ScalingKind::kDynamic, 2);
     s.max_positions = 4;
     const std::vector<float> table = rotary_table(s, {9, 8, 6}).value();
     for (int64_t p = 0; p < 9; ++p) {
@@ -143,21 +143,22 @@ TEST_SUITE("cpu") {
     RotaryScaling bad = s;
     bad.theta = nan;
     check_error(rotary_table(bad, {4, 8}), "rotary_table", "theta");
-    for (const Kind kind : {Kind::kLinear, Kind::kDynamic, Kind::kYarn, Kind::kLlama3}) {
+    for (const ScalingKind kind :
+         {ScalingKind::kLinear, ScalingKind::kDynamic, ScalingKind::kYarn, ScalingKind::kLlama3}) {
       RotaryScaling scaled = scaling_of(kind, 0);
       scaled.max_positions = 8;
       check_error(rotary_table(scaled, {4, 8}), "rotary_table", "factor");
     }
     RotaryScaling absent;
-    absent.kind = Kind::kLinear;
+    absent.kind = ScalingKind::kLinear;
     check_error(rotary_table(absent, {4, 8}), "rotary_table", "factor");
-    absent.kind = Kind::kYarn;
+    absent.kind = ScalingKind::kYarn;
     check_error(rotary_table(absent, {4, 8}), "rotary_table", "factor");
-    check_error(rotary_table(scaling_of(Kind::kDynamic, 2), {4, 8}), "rotary_table",
+    check_error(rotary_table(scaling_of(ScalingKind::kDynamic, 2), {4, 8}), "rotary_table",
                 "max_position_embeddings");
-    check_error(rotary_table(scaling_of(Kind::kLlama3, 2), {4, 8}), "rotary_table",
+    check_error(rotary_table(scaling_of(ScalingKind::kLlama3, 2), {4, 8}), "rotary_table",
                 "original_max_position_embeddings");
-    CHECK(rotary_scaling_from_name("su").value() == Kind::kLongrope);
+    CHECK(rotary_scaling_from_name("su").value() == ScalingKind::kLongrope);
     check_error(rotary_scaling_from_name("mrope"), "rotary_table", "'mrope'");
   }
 }

@@ -8,31 +8,31 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct RotaryCase {
   Shape shape;  // of x
   RotaryAttrs attrs;
   int64_t table_rows = 64;
   std::vector<uint32_t> positions;  // empty: counted
 };
 
-int64_t turned_width(const Case& c) {
+int64_t turned_width(const RotaryCase& c) {
   return c.attrs.rotary_width > 0 ? c.attrs.rotary_width : c.attrs.head_width;
 }
 
-int64_t rows_of(const Case& c) {
+int64_t rows_of(const RotaryCase& c) {
   return static_cast<int64_t>(row_count(c.shape));
 }
 
 // Any numbers turn a pair as well as cosines and sines do.
-Array table_of(const Case& c) {
+Array rotary_table(const RotaryCase& c) {
   return random_array({c.table_rows, turned_width(c)}, 5);
 }
 
-PreparedOperator prepare(const Case& c, const Array& x) {
+PreparedOperator prepare_rotary(const RotaryCase& c, const Array& x) {
   PreparedOperator op;
   RotaryInputs inputs;
   inputs.x = op.bind("x", reference::to_tensor(x));
-  inputs.table = op.bind("table", reference::to_tensor(table_of(c)));
+  inputs.table = op.bind("table", reference::to_tensor(rotary_table(c)));
   if (!c.positions.empty()) {
     const auto count = static_cast<int64_t>(c.positions.size());
     inputs.positions = op.bind("positions", word_tensor(c.positions, {count}));
@@ -43,7 +43,7 @@ PreparedOperator prepare(const Case& c, const Array& x) {
   return op;
 }
 
-Array expected_at(const Case& c, const Array& x, const std::vector<double>& positions) {
+Array expected_at(const RotaryCase& c, const Array& x, const std::vector<double>& positions) {
   reference::RotaryOptions options;
   options.heads = c.attrs.heads;
   options.head_width = c.attrs.head_width;
@@ -51,10 +51,10 @@ Array expected_at(const Case& c, const Array& x, const std::vector<double>& posi
     options.pairing = reference::RotaryPairing::kInterleaved;
   }
   const Array at{{static_cast<int64_t>(positions.size())}, positions};
-  return reference::rotary(x, table_of(c), at, options).value();
+  return reference::rotary(x, rotary_table(c), at, options).value();
 }
 
-Array expected(const Case& c, const Array& x) {
+Array expected_rotary(const RotaryCase& c, const Array& x) {
   std::vector<double> positions(static_cast<size_t>(rows_of(c)));
   for (size_t row = 0; row < positions.size(); ++row) {
     const size_t tokens =
@@ -66,11 +66,11 @@ Array expected(const Case& c, const Array& x) {
   return expected_at(c, x, positions);
 }
 
-void check_case(const Case& c) {
+void check_rotary_case(const RotaryCase& c) {
   const Array x = random_array(c.shape, static_cast<uint32_t>(c.shape.back()));
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(c, x)).at("y"), expected(c, x),
+    check_close(run_poisoned(device, prepare_rotary(c, x)).at("y"), expected_rotary(c, x),
                 tolerance_for(DType::kF32, 2));
   }
 }
@@ -84,14 +84,14 @@ TEST_SUITE("gpu") {
         const uint32_t even = head_width / 2 * 2;
         for (uint32_t turned : {2u, even}) {
           for (uint32_t rest : {0u, 1u, head_width + 3}) {
-            Case c{{2, 5, 3 * head_width + rest}, {}, 64, {}};
+            RotaryCase c{{2, 5, 3 * head_width + rest}, {}, 64, {}};
             c.attrs = {.heads = 3,
                        .head_width = head_width,
                        .rotary_width = turned,
                        .pairs = pairs,
                        .position_offset = rest};
             if (c.attrs.position_offset > 50) c.attrs.position_offset = 50;
-            check_case(c);
+            check_rotary_case(c);
           }
         }
       }
@@ -99,50 +99,50 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("rotary turns the queries and keys of a merged row and copies the values") {
-    Case c{{2, 9, 768 + 2 * 256}, {}, 64, {}};
+    RotaryCase c{{2, 9, 768 + 2 * 256}, {}, 64, {}};
     c.attrs = {.heads = 16, .head_width = 64};
-    check_case(c);
+    check_rotary_case(c);
     c.attrs.tokens = 18;  // a batch that is one long sequence
-    check_case(c);
+    check_rotary_case(c);
   }
 
   TEST_CASE("rotary takes positions from a tensor, and from the middle of one") {
-    Case c{{7, 34}, {}, 64, {3, 0, 63, 5, 5, 1, 2, 60, 61, 62}};
+    RotaryCase c{{7, 34}, {}, 64, {3, 0, 63, 5, 5, 1, 2, 60, 61, 62}};
     c.attrs = {.heads = 2, .head_width = 16};
-    check_case(c);
+    check_rotary_case(c);
     c.attrs.positions_at = 3;
     c.attrs.position_offset = 1;
-    check_case(c);
+    check_rotary_case(c);
   }
 
   TEST_CASE("rotary gives NaN for a position beyond the table and keeps the other columns") {
-    Case c{{5, 20}, {}, 4, {3, 4, 0xffffffffu, 0, 0xfffffffeu}};
+    RotaryCase c{{5, 20}, {}, 4, {3, 4, 0xffffffffu, 0, 0xfffffffeu}};
     c.attrs = {.heads = 2, .head_width = 8, .rotary_width = 6};
-    check_case(c);
+    check_rotary_case(c);
     c.attrs.position_offset = 2;  // the sum with the last ones wraps around to 0 and 1
-    check_case(c);
+    check_rotary_case(c);
     c.positions.clear();
     c.attrs.position_offset = 1;
-    check_case(c);
+    check_rotary_case(c);
   }
 
   TEST_CASE("rotary passes NaN and infinity on within their pair only") {
-    Case c{{1, 3, 32}, {}, 4, {}};
+    RotaryCase c{{1, 3, 32}, {}, 4, {}};
     c.attrs = {.heads = 2, .head_width = 16, .rotary_width = 8};
     Array x = random_array(c.shape, 1);
     x[1] = kNan;
     x[32 + 16 + 7] = kInfinity;
     x[64 + 15] = kNan;  // a column that is copied
     for (const TierDevice& device : tier_devices()) {
-      check_close(run_poisoned(device, prepare(c, x)).at("y"), expected(c, x),
+      check_close(run_poisoned(device, prepare_rotary(c, x)).at("y"), expected_rotary(c, x),
                   tolerance_for(DType::kF32, 2));
     }
   }
 
   TEST_CASE("rotary folds many rows over two axes") {
-    Case c{{2, 20000, 4}, {}, 20000, {}};
+    RotaryCase c{{2, 20000, 4}, {}, 20000, {}};
     c.attrs = {.heads = 1, .head_width = 4};
-    check_case(c);
+    check_rotary_case(c);
   }
 }
 

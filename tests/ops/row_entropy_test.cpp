@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-PreparedOperator prepare(const Array& x) {
+PreparedOperator prepare_row_entropy(const Array& x) {
   PreparedOperator op;
   const auto y = add_row_entropy(op.graph, op.bind("x", reference::to_tensor(x)));
   REQUIRE(y.ok());
@@ -15,7 +15,7 @@ PreparedOperator prepare(const Array& x) {
 }
 
 // -sum p ln p of every row. x (..., S) -> (...)
-Array expected(const Array& x) {
+Array expected_row_entropy(const Array& x) {
   Array y = reference::filled(Shape(x.shape.begin(), x.shape.end() - 1), 0.0);
   const int64_t width = x.dim(-1);
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -24,10 +24,10 @@ Array expected(const Array& x) {
   return y;
 }
 
-void check_case(const Array& x) {
+void check_row_entropy_case(const Array& x) {
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(x)).at("y"), expected(x),
+    check_close(run_poisoned(device, prepare_row_entropy(x)).at("y"), expected_row_entropy(x),
                 tolerance_for(DType::kF32, x.dim(-1)));
   }
 }
@@ -47,10 +47,10 @@ TEST_SUITE("gpu") {
     for (int64_t i = 0; i < 33; ++i) p[i] = i == 20 ? 1.0 : 0.0;
     for (int64_t i = 33; i < 66; ++i) p[i] = 0.0;
     p[66 + 5] = kNan;
-    check_case(p);
+    check_row_entropy_case(p);
     p[99 + 6] = -0.5;
     for (const TierDevice& device : tier_devices()) {
-      const Tensor y = run_poisoned(device, prepare(p)).at("y");
+      const Tensor y = run_poisoned(device, prepare_row_entropy(p)).at("y");
       CHECK(std::isnan(y.to_floats().value()[3]));
     }
   }
@@ -62,7 +62,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("row_entropy plans one dispatch of the tier's kernel, without aliasing") {
-    const PreparedOperator op = prepare(random_array({5, 64}, 1));
+    const PreparedOperator op = prepare_row_entropy(random_array({5, 64}, 1));
     const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "row_entropy_row__f32_none_f32");
     CHECK(plan.dispatches.size() == 1);
     check_no_aliasing(plan);

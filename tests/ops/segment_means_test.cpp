@@ -7,12 +7,12 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct SegmentMeansCase {
   Array x;  // (B, H, S, E)
   int64_t segments = 1;
 };
 
-SegmentMeansAttrs attrs_of(const Case& c) {
+SegmentMeansAttrs segment_means_attrs(const SegmentMeansCase& c) {
   const auto u = [](int64_t size) { return static_cast<uint32_t>(size); };
   SegmentMeansAttrs a{.batch = u(c.x.dim(0)),
                       .heads = u(c.x.dim(1)),
@@ -25,7 +25,7 @@ SegmentMeansAttrs attrs_of(const Case& c) {
   return a;
 }
 
-PreparedOperator prepare(const Case& c, const SegmentMeansAttrs& attrs) {
+PreparedOperator prepare_segment_means(const SegmentMeansCase& c, const SegmentMeansAttrs& attrs) {
   PreparedOperator op;
   const auto y = add_segment_means(op.graph, op.bind("x", reference::to_tensor(c.x)), attrs);
   REQUIRE_MESSAGE(y.ok(), y.error().message);
@@ -33,12 +33,12 @@ PreparedOperator prepare(const Case& c, const SegmentMeansAttrs& attrs) {
   return op;
 }
 
-void check_case(const Case& c) {
+void check_segment_means_case(const SegmentMeansCase& c) {
   const Array expected = reference::segment_means(c.x, c.segments).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(c, attrs_of(c))).at("y"), expected,
-                tolerance_for(DType::kF32, c.x.dim(2) / c.segments));
+    check_close(run_poisoned(device, prepare_segment_means(c, segment_means_attrs(c))).at("y"),
+                expected, tolerance_for(DType::kF32, c.x.dim(2) / c.segments));
   }
 }
 
@@ -46,34 +46,34 @@ void check_case(const Case& c) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("segment_means keeps NaN and infinity inside their segment and column") {
-    Case c{random_array({1, 2, 8, 3}, 6), 4};
+    SegmentMeansCase c{random_array({1, 2, 8, 3}, 6), 4};
     c.x[0] = kNan;
     c.x[10] = kInfinity;
-    check_case(c);
+    check_segment_means_case(c);
   }
 }
 
 TEST_SUITE("cpu") {
   TEST_CASE("segment_means refuses segments that do not divide, and layouts outside x") {
-    Case c{random_array({1, 2, 10, 3}, 1), 5};
-    SegmentMeansAttrs attrs = attrs_of(c);
+    SegmentMeansCase c{random_array({1, 2, 10, 3}, 1), 5};
+    SegmentMeansAttrs attrs = segment_means_attrs(c);
     const TensorDesc x = floats_desc(c.x.shape);
     attrs.segments = 4;
     check_error(check_segment_means(x, attrs), "segment_means", "10 tokens");
     attrs.segments = 0;
     check_error(check_segment_means(x, attrs), "segment_means", "segments is 0");
-    attrs = attrs_of(c);
+    attrs = segment_means_attrs(c);
     attrs.x.offset = 1;
     check_error(check_segment_means(x, attrs), "segment_means", "element 61");
-    attrs = attrs_of(c);
+    attrs = segment_means_attrs(c);
     attrs.y_shape = {1, 2, 5, 2};
     check_error(check_segment_means(x, attrs), "segment_means", "y reaches");
   }
 
   TEST_CASE("segment_means plans one dispatch, without aliasing") {
-    const Case c{random_array({1, 2, 10, 3}, 1), 5};
-    const Plan plan = plan_with_kernel(prepare(c, attrs_of(c)).graph, Tier::kBaseline,
-                                       "segment_means_column__f32_none_f32");
+    const SegmentMeansCase c{random_array({1, 2, 10, 3}, 1), 5};
+    const Plan plan = plan_with_kernel(prepare_segment_means(c, segment_means_attrs(c)).graph,
+                                       Tier::kBaseline, "segment_means_column__f32_none_f32");
     CHECK(plan.dispatches.size() == 1);
     check_no_aliasing(plan);
   }

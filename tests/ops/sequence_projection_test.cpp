@@ -11,11 +11,11 @@ namespace {
 
 using Matrices = SequenceProjectionAttrs::Matrices;
 
-uint32_t u32(int64_t value) {
+uint32_t word_of(int64_t value) {
   return static_cast<uint32_t>(value);
 }
 
-struct Case {
+struct SequenceProjectionCase {
   int64_t batch = 2;
   int64_t heads = 3;
   int64_t keys = 21;
@@ -27,38 +27,40 @@ struct Case {
   bool masked = false;
 };
 
-struct Problem {
+struct SequenceProjectionProblem {
   Array k, v, e, f;
   std::optional<Tensor> mask;
 };
 
-Problem make_problem(const Case& c) {
+SequenceProjectionProblem make_sequence_projection_problem(const SequenceProjectionCase& c) {
   const Shape matrix =
       c.per_head ? Shape{c.heads, c.projected, c.reach} : Shape{c.projected, c.reach};
-  Problem p{random_array({c.batch, c.heads, c.keys, c.width}, 1),
-            random_array({c.batch, c.heads, c.keys, c.value_width}, 2),
-            random_array(matrix, 3),
-            random_array(matrix, 4),
-            {}};
+  SequenceProjectionProblem p{random_array({c.batch, c.heads, c.keys, c.width}, 1),
+                              random_array({c.batch, c.heads, c.keys, c.value_width}, 2),
+                              random_array(matrix, 3),
+                              random_array(matrix, 4),
+                              {}};
   if (c.masked) p.mask = random_mask({c.batch, c.keys}, 5);
   return p;
 }
 
-SequenceProjectionAttrs attrs_of(const Case& c) {
+SequenceProjectionAttrs sequence_projection_attrs(const SequenceProjectionCase& c) {
   const int64_t k = c.batch * c.heads * c.keys * c.width;
-  return {.batch = u32(c.batch),
-          .heads = u32(c.heads),
-          .keys = u32(c.keys),
-          .head_width = u32(c.width),
-          .value_width = u32(c.value_width),
-          .projected = u32(c.projected),
-          .reach = u32(c.reach),
-          .matrices = c.per_head ? Matrices::kPerHead : Matrices::kShared,
-          .k = separate_heads(u32(c.heads), u32(c.keys), u32(c.width), 0),
-          .v = separate_heads(u32(c.heads), u32(c.keys), u32(c.value_width), u32(k))};
+  return {
+      .batch = word_of(c.batch),
+      .heads = word_of(c.heads),
+      .keys = word_of(c.keys),
+      .head_width = word_of(c.width),
+      .value_width = word_of(c.value_width),
+      .projected = word_of(c.projected),
+      .reach = word_of(c.reach),
+      .matrices = c.per_head ? Matrices::kPerHead : Matrices::kShared,
+      .k = separate_heads(word_of(c.heads), word_of(c.keys), word_of(c.width), 0),
+      .v = separate_heads(word_of(c.heads), word_of(c.keys), word_of(c.value_width), word_of(k))};
 }
 
-PreparedOperator prepare(const Case& c, const Problem& p) {
+PreparedOperator prepare_sequence_projection(const SequenceProjectionCase& c,
+                                             const SequenceProjectionProblem& p) {
   PreparedOperator op;
   Array x = p.k;
   x.data.insert(x.data.end(), p.v.data.begin(), p.v.data.end());
@@ -72,7 +74,7 @@ PreparedOperator prepare(const Case& c, const Problem& p) {
     inputs.mask = op.bind(
         "mask", word_tensor(pack_key_mask(kept, c.batch, c.keys), {c.batch, (c.keys + 31) / 32}));
   }
-  const auto kv = add_sequence_projection(op.graph, inputs, attrs_of(c));
+  const auto kv = add_sequence_projection(op.graph, inputs, sequence_projection_attrs(c));
   REQUIRE_MESSAGE(kv.ok(), kv.error().message);
   op.name_output(*kv, "kv");
   return op;
@@ -93,7 +95,8 @@ Tensor part_of(const Tensor& kv, const HeadLayout& at, const Shape& shape) {
   return Tensor::from_floats(shape, part);
 }
 
-void check_problem(const Case& c, const Problem& p) {
+void check_sequence_projection_problem(const SequenceProjectionCase& c,
+                                       const SequenceProjectionProblem& p) {
   Array mask;
   if (p.mask) mask = reference::from_tensor(*p.mask).value();
   const Array* kept = p.mask ? &mask : nullptr;
@@ -101,8 +104,8 @@ void check_problem(const Case& c, const Problem& p) {
   const auto v = reference::sequence_projection(p.v, p.f, kept);
   REQUIRE(k.ok());
   REQUIRE(v.ok());
-  const PreparedOperator op = prepare(c, p);
-  const SequenceProjectionAttrs attrs = attrs_of(c);
+  const PreparedOperator op = prepare_sequence_projection(c, p);
+  const SequenceProjectionAttrs attrs = sequence_projection_attrs(c);
   for (const TierDevice& device : tier_devices()) {
     INFO(device.tier, ", S=", c.keys, " P=", c.projected, " E=", c.width);
     auto outputs = run_poisoned(device, op);
@@ -113,8 +116,8 @@ void check_problem(const Case& c, const Problem& p) {
   }
 }
 
-void check_case(const Case& c) {
-  check_problem(c, make_problem(c));
+void check_sequence_projection_case(const SequenceProjectionCase& c) {
+  check_sequence_projection_problem(c, make_sequence_projection_problem(c));
 }
 
 }  // namespace
@@ -122,36 +125,38 @@ void check_case(const Case& c) {
 TEST_SUITE("gpu") {
   TEST_CASE("sequence_projection over lengths") {
     for (int64_t keys : {1, 16, 17, 511, 512, 513, 1025}) {
-      check_case({.keys = keys, .reach = keys + 3});
-      check_case({.keys = keys, .reach = keys, .per_head = true, .masked = true});
+      check_sequence_projection_case({.keys = keys, .reach = keys + 3});
+      check_sequence_projection_case(
+          {.keys = keys, .reach = keys, .per_head = true, .masked = true});
     }
   }
 
   TEST_CASE("sequence_projection over sizes and matrices") {
     for (int64_t width : {1, 33, 129, 256}) {
-      check_case({.width = width, .value_width = 5, .projected = 17});
-      check_case({.width = 3, .value_width = width, .projected = 1, .masked = true});
+      check_sequence_projection_case({.width = width, .value_width = 5, .projected = 17});
+      check_sequence_projection_case(
+          {.width = 3, .value_width = width, .projected = 1, .masked = true});
     }
-    check_case({.keys = 33, .projected = 129, .reach = 40});
+    check_sequence_projection_case({.keys = 33, .projected = 129, .reach = 40});
   }
 
   TEST_CASE("sequence_projection does not read masked keys, and hands on NaN of others") {
-    Case c{.masked = true};
-    Problem p = make_problem(c);
+    SequenceProjectionCase c{.masked = true};
+    SequenceProjectionProblem p = make_sequence_projection_problem(c);
     p.mask->bytes[4] = std::byte{0};
     p.mask->bytes[5] = std::byte{1};
     p.k[4 * c.width] = kNan;
     p.v[4 * c.value_width] = kInfinity;
-    check_problem(c, p);
+    check_sequence_projection_problem(c, p);
     p.k[5 * c.width] = kNan;
-    check_problem(c, p);
+    check_sequence_projection_problem(c, p);
   }
 }
 
 TEST_SUITE("cpu") {
   TEST_CASE("sequence_projection refuses inputs that do not fit") {
-    const Case c;
-    SequenceProjectionAttrs a = attrs_of(c);
+    const SequenceProjectionCase c;
+    SequenceProjectionAttrs a = sequence_projection_attrs(c);
     const TensorDesc x = floats_desc({2 * 2 * 3 * 21 * 8});
     const TensorDesc matrix = floats_desc({6, 21});
     const std::string op = "sequence_projection";
@@ -170,15 +175,17 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("sequence_projection plans its kernels without aliasing") {
-    const Case c{.keys = 700, .reach = 700};
-    const PreparedOperator op = prepare(c, make_problem(c));
+    const SequenceProjectionCase c{.keys = 700, .reach = 700};
+    const PreparedOperator op = prepare_sequence_projection(c, make_sequence_projection_problem(c));
     const Plan plan =
         plan_with_kernel(op.graph, Tier::kBaseline, "linear_attention_state__f32_f32_f32");
     CHECK(plan.dispatches.size() == 4);
     check_no_aliasing(plan);
-    const Case short_case;
-    CHECK(plan_with_kernel(prepare(short_case, make_problem(short_case)).graph, Tier::kBaseline,
-                           "linear_attention_state__f32_f32_f32")
+    const SequenceProjectionCase short_case;
+    CHECK(plan_with_kernel(
+              prepare_sequence_projection(short_case, make_sequence_projection_problem(short_case))
+                  .graph,
+              Tier::kBaseline, "linear_attention_state__f32_f32_f32")
               .dispatches.size() == 2);
   }
 }

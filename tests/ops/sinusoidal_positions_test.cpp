@@ -8,7 +8,7 @@
 namespace vkformer::testing {
 namespace {
 
-void check_case(const SinusoidalAttrs& attrs) {
+void check_sinusoidal_positions_case(const SinusoidalAttrs& attrs) {
   const auto table = sinusoidal_positions(attrs);
   REQUIRE(table.ok());
   reference::SinusoidalPositionsOptions options;
@@ -32,7 +32,8 @@ TEST_SUITE("cpu") {
     for (const auto layout : {SinusoidalLayout::kInterleaved, SinusoidalLayout::kHalves}) {
       for (const auto spacing :
            {SinusoidalSpacing::kTransformer, SinusoidalSpacing::kHalfMinusOne}) {
-        for (int64_t width : {1, 2, 4, 5, 15, 24, 512}) check_case({65, width, 2, layout, spacing});
+        for (int64_t width : {1, 2, 4, 5, 15, 24, 512})
+          check_sinusoidal_positions_case({65, width, 2, layout, spacing});
       }
     }
   }

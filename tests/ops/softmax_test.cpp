@@ -9,7 +9,7 @@
 namespace vkformer::testing {
 namespace {
 
-struct Case {
+struct SoftmaxCase {
   Array x;  // (B, H, T, S)
   double temperature = 1;
   std::optional<Tensor> key_mask;
@@ -18,7 +18,7 @@ struct Case {
   int32_t causal_offset = 0;
 };
 
-PreparedOperator prepare(const Case& c) {
+PreparedOperator prepare_softmax(const SoftmaxCase& c) {
   ScoreTermsInput input;
   input.key_mask = c.key_mask;
   if (c.bias) input.bias = reference::to_tensor(*c.bias);
@@ -37,7 +37,7 @@ PreparedOperator prepare(const Case& c) {
   return op;
 }
 
-Array expected(const Case& c) {
+Array expected_softmax(const SoftmaxCase& c) {
   reference::SoftmaxOptions options;
   options.temperature = static_cast<float>(c.temperature);
   Array key_mask;
@@ -51,10 +51,10 @@ Array expected(const Case& c) {
   return reference::softmax(c.x, options).value();
 }
 
-void check_case(const Case& c) {
+void check_softmax_case(const SoftmaxCase& c) {
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    check_close(run_poisoned(device, prepare(c)).at("y"), expected(c),
+    check_close(run_poisoned(device, prepare_softmax(c)).at("y"), expected_softmax(c),
                 tolerance_for(DType::kF32, c.x.dim(-1)));
   }
 }
@@ -63,38 +63,38 @@ void check_case(const Case& c) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("softmax gives zeros for rows without an allowed key, whatever they hold") {
-    Case c{random_array({2, 2, 5, 9}, 1)};
+    SoftmaxCase c{random_array({2, 2, 5, 9}, 1)};
     c.key_mask = random_mask({2, 9}, 2);
     for (size_t j = 0; j < 9; ++j) c.key_mask->bytes[j] = std::byte{0};
     c.x[3] = kNan;
     c.x[4] = kInfinity;
-    check_case(c);
-    Case infinite{reference::filled({1, 1, 2, 5}, -kInfinity)};
-    check_case(infinite);
+    check_softmax_case(c);
+    SoftmaxCase infinite{reference::filled({1, 1, 2, 5}, -kInfinity)};
+    check_softmax_case(infinite);
   }
 
   TEST_CASE("softmax survives extreme temperatures and values") {
-    Case c{random_array({1, 1, 9, 31}, 8, 3)};
+    SoftmaxCase c{random_array({1, 1, 9, 31}, 8, 3)};
     for (double temperature : {1e-6, 1e-20, 1e6, 1e20}) {
       c.temperature = temperature;
-      check_case(c);
+      check_softmax_case(c);
     }
     c.temperature = 1;
     c.x = random_array({1, 1, 9, 31}, 9, 1e30);
-    check_case(c);
+    check_softmax_case(c);
     c.x = random_array({1, 1, 1, 31}, 10, 1, 1e4);
     c.bias = random_array({1, 1, 1, 31}, 11, 1e4);
-    check_case(c);
+    check_softmax_case(c);
   }
 
   TEST_CASE("softmax fills the allowed part of a row with NaN where one is NaN or +inf") {
     for (const TierDevice& device : tier_devices()) {
       for (float special : {kNan, kInfinity}) {
-        Case c{random_array({1, 1, 3, 33}, 1)};
+        SoftmaxCase c{random_array({1, 1, 3, 33}, 1)};
         c.causal = true;
         c.causal_offset = 30;
         c.x[33 + 4] = special;
-        const auto y = run_poisoned(device, prepare(c)).at("y").to_floats().value();
+        const auto y = run_poisoned(device, prepare_softmax(c)).at("y").to_floats().value();
         for (size_t j = 0; j < 33; ++j) {
           CHECK(std::isfinite(y[j]));
           CHECK(std::isnan(y[33 + j]) == (j <= 31));

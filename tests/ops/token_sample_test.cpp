@@ -7,14 +7,14 @@
 namespace vkformer::testing {
 namespace {
 
-constexpr uint32_t kRows = 2000;
+constexpr uint32_t kSampleRows = 2000;
 
 // How often each token came in so many draws from one row of logits.
 std::vector<uint64_t> draw(const TierDevice& device, const Array& logits, ChoiceRow settings,
                            uint32_t runs) {
   const int64_t vocab = logits.dim(-1);
   ChoiceCase c;
-  c.logits = reference::filled({kRows, vocab}, 0.0);
+  c.logits = reference::filled({kSampleRows, vocab}, 0.0);
   for (int64_t i = 0; i < c.logits.size(); ++i) c.logits[i] = logits[i % vocab];
   std::vector<uint64_t> counts(static_cast<size_t>(vocab));
   for (uint32_t run = 0; run < runs; ++run) {
@@ -29,7 +29,7 @@ std::vector<uint64_t> draw(const TierDevice& device, const Array& logits, Choice
   return counts;
 }
 
-std::vector<double> expected(const Array& logits, const ChoiceRow& c) {
+std::vector<double> expected_token_sample(const Array& logits, const ChoiceRow& c) {
   const reference::DrawSettings s{c.temperature, c.top_k, c.top_p, c.min_p, c.typical_p};
   return reference::draw_probabilities(logits.data, s);
 }
@@ -104,7 +104,8 @@ TEST_SUITE("gpu") {
     };
     for (const ChoiceRow& row : settings) {
       CAPTURE(row.temperature);
-      check_distribution(draw(device, logits, row, 100000 / kRows), expected(logits, row));
+      check_distribution(draw(device, logits, row, 100000 / kSampleRows),
+                         expected_token_sample(logits, row));
     }
   }
 
@@ -117,7 +118,7 @@ TEST_SUITE("gpu") {
         for (const ChoiceRow& row : {plain_choice(), with([](ChoiceRow& r) { r.top_k = 3; }),
                                      with([](ChoiceRow& r) { r.top_p = 0.5f; }),
                                      with([](ChoiceRow& r) { r.typical_p = 0.5f; })}) {
-          check_distribution(draw(device, logits, row, 1), expected(logits, row));
+          check_distribution(draw(device, logits, row, 1), expected_token_sample(logits, row));
         }
       }
     }
@@ -224,7 +225,7 @@ TEST_SUITE("gpu") {
       c.allowed = {{}, {}, {}, {}};
       const ChoiceFound found = ChoiceRun(c).run(device);
       for (int64_t row = 0; row < 2; ++row) {
-        const std::vector<double> p = expected(
+        const std::vector<double> p = expected_token_sample(
             Array{{33}, {c.logits.data.begin() + row * 33, c.logits.data.begin() + row * 33 + 33}},
             plain_choice());
         const auto at = static_cast<size_t>(row);
@@ -261,7 +262,8 @@ TEST_SUITE("gpu") {
           CAPTURE(row);
           const auto begin = c.logits.data.begin() + row * vocab;
           const ChoiceRow& asked = c.rows[static_cast<size_t>(row)];
-          const std::vector<double> p = expected(Array{{vocab}, {begin, begin + vocab}}, asked);
+          const std::vector<double> p =
+              expected_token_sample(Array{{vocab}, {begin, begin + vocab}}, asked);
           // At the edge of a mass one token more or less is left, by rounding.
           int64_t kept = 0;
           int64_t different = 0;
@@ -325,7 +327,8 @@ TEST_SUITE("gpu") {
     }
     ChoiceRow settings = plain_choice();
     const auto begin = c.logits.data.begin();
-    const std::vector<double> p = expected(Array{{kVocab}, {begin, begin + kVocab}}, settings);
+    const std::vector<double> p =
+        expected_token_sample(Array{{kVocab}, {begin, begin + kVocab}}, settings);
     std::vector<uint64_t> counts(kVocab);
     for (uint32_t run = 0; run < 15; ++run) {
       settings.seed_low = run + 1;
@@ -373,8 +376,8 @@ TEST_SUITE("gpu") {
       const ChoiceFound found = ChoiceRun(c).run(device);
       for (int64_t row = 0; row < 3; ++row) {
         const auto begin = c.logits.data.begin() + row * 50257;
-        const std::vector<double> p =
-            expected(Array{{50257}, {begin, begin + 50257}}, c.rows[static_cast<size_t>(row)]);
+        const std::vector<double> p = expected_token_sample(Array{{50257}, {begin, begin + 50257}},
+                                                            c.rows[static_cast<size_t>(row)]);
         REQUIRE(found.tokens[static_cast<size_t>(row)] < 50257);
         CHECK(p[found.tokens[static_cast<size_t>(row)]] > 0);
       }

@@ -6,7 +6,7 @@
 namespace vkformer::testing {
 namespace {
 
-PreparedOperator prepare(const Array& x, uint32_t k) {
+PreparedOperator prepare_top_k(const Array& x, uint32_t k) {
   PreparedOperator op;
   const auto y = add_top_k(op.graph, op.bind("x", reference::to_tensor(x)), {k});
   REQUIRE(y.ok());
@@ -14,11 +14,11 @@ PreparedOperator prepare(const Array& x, uint32_t k) {
   return op;
 }
 
-void check_case(const Array& x, uint32_t k) {
+void check_top_k_case(const Array& x, uint32_t k) {
   const reference::TopK expected = reference::top_k(x, k).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
-    const std::vector<uint32_t> words = words_of(run_poisoned(device, prepare(x, k)).at("y"));
+    const std::vector<uint32_t> words = words_of(run_poisoned(device, prepare_top_k(x, k)).at("y"));
     REQUIRE(words.size() == 2 * expected.indices.data.size());
     size_t wrong = 0;
     for (size_t i = 0; i < words.size() / 2; ++i) {
@@ -36,10 +36,10 @@ void check_case(const Array& x, uint32_t k) {
 
 TEST_SUITE("gpu") {
   TEST_CASE("top_k takes rows that are a vocabulary") {
-    check_case(random_array({2, 30522}, 3), 10);
+    check_top_k_case(random_array({2, 30522}, 3), 10);
     // So many passes over so long a row that an invocation's loops add up to more than llvmpipe
     // lets one have.
-    check_case(random_array({2, 50257}, 4), 40);
+    check_top_k_case(random_array({2, 50257}, 4), 40);
   }
 
   TEST_CASE("top_k finds the best where one invocation has them all") {
@@ -48,9 +48,9 @@ TEST_SUITE("gpu") {
       x[128 * i] = 1000.0 + static_cast<double>(i * 7 % 20);
       x[5000 + 3 + 128 * i] = i % 4 == 0 ? kNan : 1000.0;
     }
-    check_case(x, 12);
+    check_top_k_case(x, 12);
     x[5000] = kNan;
-    check_case(x, 24);
+    check_top_k_case(x, 24);
   }
 
   TEST_CASE("top_k orders equals by index and puts NaN first") {
@@ -61,7 +61,7 @@ TEST_SUITE("gpu") {
     x[65 + 64] = kNan;
     for (int64_t i = 2 * 65; i < 3 * 65; ++i) x[i] = -kInfinity;
     x[3 * 65 + 2] = kInfinity;
-    check_case(x, 64);
+    check_top_k_case(x, 64);
   }
 }
 
@@ -74,7 +74,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("top_k plans one dispatch of the tier's kernel, without aliasing") {
-    const PreparedOperator op = prepare(random_array({5, 64}, 1), 3);
+    const PreparedOperator op = prepare_top_k(random_array({5, 64}, 1), 3);
     const Plan plan = plan_with_kernel(op.graph, Tier::kBaseline, "top_k_row__f32_none_f32");
     CHECK(plan.dispatches.size() == 1);
     check_no_aliasing(plan);

@@ -15,7 +15,7 @@ ConvWindow window_of(const WindowOptions& o) {
           u(o.pad_top),       u(o.pad_left),     u(o.out_height),    u(o.out_width)};
 }
 
-PreparedOperator prepare(const Tensor& x, const UnfoldAttrs& attrs) {
+PreparedOperator prepare_unfold(const Tensor& x, const UnfoldAttrs& attrs) {
   PreparedOperator op;
   const auto y = add_unfold(op.graph, op.bind("x", x), attrs);
   REQUIRE_MESSAGE(y.ok(), y.error().message);
@@ -43,14 +43,14 @@ std::vector<Form> forms_of(const Array& x) {
   return forms;
 }
 
-void check_case(const Array& x, const WindowOptions& options) {
+void check_unfold_case(const Array& x, const WindowOptions& options) {
   const auto expected = reference::unfold(x, options);
   REQUIRE_MESSAGE(expected.ok(), expected.error().message);
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
     for (const Form& form : forms_of(x)) {
       CAPTURE(form.name);
-      const PreparedOperator op = prepare(form.x, {form.source, window_of(options)});
+      const PreparedOperator op = prepare_unfold(form.x, {form.source, window_of(options)});
       // Values are moved and not computed with: they must be the same.
       check_close(run_poisoned(device, op).at("y"), *expected, {});
     }
@@ -63,49 +63,51 @@ TEST_SUITE("gpu") {
   TEST_CASE("unfold agrees with the reference for every width of rows") {
     for (int64_t channels : {1, 3, 7, 32, 43, 129}) {
       const Array x = random_array({2, channels, 5, 6}, static_cast<uint32_t>(channels));
-      check_case(x, {.kernel_height = 3, .kernel_width = 3, .pad_top = 1, .pad_left = 1});
-      check_case(x, {.kernel_width = 3, .stride_width = 2, .pad_left = 1});
-      check_case(x, {.kernel_height = 2, .kernel_width = 3, .stride_height = 2, .stride_width = 3});
-      check_case(x, {});
+      check_unfold_case(x, {.kernel_height = 3, .kernel_width = 3, .pad_top = 1, .pad_left = 1});
+      check_unfold_case(x, {.kernel_width = 3, .stride_width = 2, .pad_left = 1});
+      check_unfold_case(
+          x, {.kernel_height = 2, .kernel_width = 3, .stride_height = 2, .stride_width = 3});
+      check_unfold_case(x, {});
     }
   }
 
   TEST_CASE("unfold agrees with the reference for odd windows") {
     const Array x = random_array({2, 3, 13, 11}, 5);
-    check_case(x, {.kernel_height = 7, .kernel_width = 5, .stride_height = 4, .pad_top = 2});
-    check_case(x, {.kernel_height = 13, .kernel_width = 11});
-    check_case(x, {.kernel_height = 1, .kernel_width = 9, .pad_left = 20});
-    check_case(x, {.kernel_height = 29, .kernel_width = 2, .pad_top = 9});
+    check_unfold_case(x, {.kernel_height = 7, .kernel_width = 5, .stride_height = 4, .pad_top = 2});
+    check_unfold_case(x, {.kernel_height = 13, .kernel_width = 11});
+    check_unfold_case(x, {.kernel_height = 1, .kernel_width = 9, .pad_left = 20});
+    check_unfold_case(x, {.kernel_height = 29, .kernel_width = 2, .pad_top = 9});
   }
 
   TEST_CASE("unfold fills positions beyond the picture with zeros") {
     const Array x = random_array({1, 3, 7, 9}, 6);
-    check_case(x, {.kernel_height = 4,
-                   .kernel_width = 4,
-                   .stride_height = 4,
-                   .stride_width = 4,
-                   .out_height = 2,
-                   .out_width = 5});
-    check_case(x, {.kernel_height = 2, .kernel_width = 2, .pad_top = 1, .out_width = 1});
+    check_unfold_case(x, {.kernel_height = 4,
+                          .kernel_width = 4,
+                          .stride_height = 4,
+                          .stride_width = 4,
+                          .out_height = 2,
+                          .out_width = 5});
+    check_unfold_case(x, {.kernel_height = 2, .kernel_width = 2, .pad_top = 1, .out_width = 1});
   }
 
   TEST_CASE("unfold agrees with the reference at a real model's sizes") {
-    check_case(random_array({1, 3, 224, 224}, 7),
-               {.kernel_height = 32, .kernel_width = 32, .stride_height = 32, .stride_width = 32});
-    check_case(random_array({1, 80, 1, 300}, 8), {.kernel_width = 3, .pad_left = 1});
-    check_case(random_array({1, 3, 56, 56}, 9), {.kernel_height = 7,
-                                                 .kernel_width = 7,
-                                                 .stride_height = 4,
-                                                 .stride_width = 4,
-                                                 .pad_top = 2,
-                                                 .pad_left = 2});
+    check_unfold_case(
+        random_array({1, 3, 224, 224}, 7),
+        {.kernel_height = 32, .kernel_width = 32, .stride_height = 32, .stride_width = 32});
+    check_unfold_case(random_array({1, 80, 1, 300}, 8), {.kernel_width = 3, .pad_left = 1});
+    check_unfold_case(random_array({1, 3, 56, 56}, 9), {.kernel_height = 7,
+                                                        .kernel_width = 7,
+                                                        .stride_height = 4,
+                                                        .stride_width = 4,
+                                                        .pad_top = 2,
+                                                        .pad_left = 2});
   }
 
   TEST_CASE("unfold moves NaN and infinity to their places only") {
     Array x = random_array({1, 2, 4, 4}, 9);
     x[5] = kNan;
     x[21] = -kInfinity;
-    check_case(x, {.kernel_height = 3, .kernel_width = 3, .pad_top = 1, .pad_left = 1});
+    check_unfold_case(x, {.kernel_height = 3, .kernel_width = 3, .pad_top = 1, .pad_left = 1});
   }
 }
 
@@ -150,7 +152,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("unfold has no kernel for a decoding step, and says so") {
-    PreparedOperator op = prepare(Tensor::zeros(DType::kF32, {1, 3, 4, 4}), {});
+    PreparedOperator op = prepare_unfold(Tensor::zeros(DType::kF32, {1, 3, 4, 4}), {});
     op.graph.set_step(4);
     const auto plan = make_plan(op.graph, caps_of_tier(Tier::kBaseline), Precision::kF32);
     check_error(plan, "unfold", "decoding step");

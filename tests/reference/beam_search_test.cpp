@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/log_softmax.h"
 
@@ -18,8 +17,6 @@ using reference::SearchOptions;
 using Ids = std::vector<int64_t>;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A model that looks at the last token only: row `last` of a table of probabilities.
 NextLogits markov(const std::vector<std::vector<double>>& table) {
@@ -49,7 +46,7 @@ double best_of_all(const Ids& prefix, int steps) {
   if (steps == 0) return 0.0;
   std::vector<double> logs = std::move(wavy_logits(prefix)).value();
   reference::log_softmax_row(logs);
-  double best = -kInfinity;
+  double best = -INFINITY;
   for (size_t token = 0; token < logs.size(); ++token) {
     Ids longer = prefix;
     longer.push_back(static_cast<int64_t>(token));
@@ -170,16 +167,16 @@ TEST_SUITE("cpu") {
       reference::process_scores(scores, new_tokens, options);
       return scores;
     };
-    CHECK(processed(0) == std::vector<double>{-kInfinity, -kInfinity, -kInfinity, 2});
-    CHECK(processed(1) == std::vector<double>{-kInfinity, -kInfinity, 3, 2});
+    CHECK(processed(0) == std::vector<double>{-INFINITY, -INFINITY, -INFINITY, 2});
+    CHECK(processed(1) == std::vector<double>{-INFINITY, -INFINITY, 3, 2});
     options.forced_bos_token_id = 0;
     options.forced_eos_token_id = 1;
-    CHECK(processed(0) == std::vector<double>{0, -kInfinity, -kInfinity, -kInfinity});
-    CHECK(processed(1) == std::vector<double>{-kInfinity, -kInfinity, 3, 2});
-    CHECK(processed(2) == std::vector<double>{-kInfinity, 0, -kInfinity, -kInfinity});
+    CHECK(processed(0) == std::vector<double>{0, -INFINITY, -INFINITY, -INFINITY});
+    CHECK(processed(1) == std::vector<double>{-INFINITY, -INFINITY, 3, 2});
+    CHECK(processed(2) == std::vector<double>{-INFINITY, 0, -INFINITY, -INFINITY});
     options.forced_eos_token_id = 99;
     options.bad_words_ids = {-1, 99};
-    CHECK(processed(2) == std::vector<double>(4, -kInfinity));
+    CHECK(processed(2) == std::vector<double>(4, -INFINITY));
   }
 
   TEST_CASE("reference beam_search: forced tokens open and close every sequence") {
@@ -217,7 +214,7 @@ TEST_SUITE("cpu") {
     options.length_penalty = std::nan("");
     CHECK_FALSE(beam_search({0}, wavy_logits, options).ok());
     options = {};
-    for (double bad : {std::nan(""), kInfinity}) {
+    for (double bad : {NAN, INFINITY}) {
       const NextLogits model = [bad](const Ids&) -> Result<std::vector<double>> {
         return std::vector<double>{0.0, bad};
       };

@@ -16,7 +16,7 @@ using reference::ProjectionLayout;
 namespace {
 
 // Unremarkable but fixed numbers between -1 and 1.
-Array wavy(Shape shape, double phase) {
+Array wavy_heads(Shape shape, double phase) {
   Array x = reference::filled(std::move(shape), 0.0);
   for (int64_t i = 0; i < x.size(); ++i) x[i] = std::sin(1.3 * static_cast<double>(i) + phase);
   return x;
@@ -53,9 +53,11 @@ void check_near(const Array& actual, const Array& expected) {
 
 // Four wide projections with biases; D = 4.
 struct Fixture {
-  Array wq = wavy({4, 4}, 0), wk = wavy({4, 4}, 1), wv = wavy({4, 4}, 2), wo = wavy({4, 4}, 3);
-  Array bq = wavy({4}, 4), bk = wavy({4}, 5), bv = wavy({4}, 6), bo = wavy({4}, 7);
-  Array x = wavy({2, 3, 4}, 8);
+  Array wq = wavy_heads({4, 4}, 0), wk = wavy_heads({4, 4}, 1), wv = wavy_heads({4, 4}, 2),
+        wo = wavy_heads({4, 4}, 3);
+  Array bq = wavy_heads({4}, 4), bk = wavy_heads({4}, 5), bv = wavy_heads({4}, 6),
+        bo = wavy_heads({4}, 7);
+  Array x = wavy_heads({2, 3, 4}, 8);
 
   MultiHeadAttentionWeights separate() const {
     MultiHeadAttentionWeights weights;
@@ -119,7 +121,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("reference multi_head_attention: shared by heads equals a block-diagonal matrix") {
     const Fixture f;
-    const Array q = wavy({2, 2}, 1), k = wavy({2, 2}, 2), v = wavy({2, 2}, 3);
+    const Array q = wavy_heads({2, 2}, 1), k = wavy_heads({2, 2}, 2), v = wavy_heads({2, 2}, 3);
     const Array wide_q = block_diagonal(q, 2), wide_k = block_diagonal(k, 2);
     const Array wide_v = block_diagonal(v, 2);
     MultiHeadAttentionWeights shared;
@@ -145,7 +147,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("reference multi_head_attention: memory, key mask and grouped heads") {
     const Fixture f;
-    const Array memory = wavy({2, 5, 4}, 9);
+    const Array memory = wavy_heads({2, 5, 4}, 9);
     const Array key_mask = {{2, 5}, {1, 1, 0, 0, 0, 0, 0, 0, 0, 0}};
     MultiHeadAttentionOptions options;
     options.heads = 2;
@@ -161,7 +163,7 @@ TEST_SUITE("cpu") {
     // The second batch row sees nothing: only the output bias is left.
     for (int64_t i = 12; i < 24; ++i) CHECK(y->output[i] == f.bo[i % 4]);
 
-    const Array narrow_k = wavy({2, 4}, 1), narrow_v = wavy({2, 4}, 2);
+    const Array narrow_k = wavy_heads({2, 4}, 1), narrow_v = wavy_heads({2, 4}, 2);
     const Array w = stacked({&f.wq, &narrow_k, &narrow_v});
     MultiHeadAttentionWeights grouped = f.separate();
     grouped.query.bias = nullptr;
@@ -187,7 +189,7 @@ TEST_SUITE("cpu") {
     options.heads = 0;
     CHECK_FALSE(multi_head_attention(f.x, f.separate(), options).ok());
     options.heads = 2;
-    CHECK_FALSE(multi_head_attention(wavy({3, 4}, 0), f.separate(), options).ok());
+    CHECK_FALSE(multi_head_attention(wavy_heads({3, 4}, 0), f.separate(), options).ok());
     MultiHeadAttentionWeights missing = f.separate();
     missing.key.weight = nullptr;
     const auto y = multi_head_attention(f.x, missing, options);

@@ -16,9 +16,6 @@ using reference::SoftmaxOptions;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // What the masks allow for one batch row and head.
 std::vector<double> pattern(int64_t queries, int64_t keys, const MaskOptions& masks) {
   const Result<Array> allowed = reference::allowed_pairs({1, 1, queries, keys}, masks, "test");
@@ -53,10 +50,10 @@ TEST_SUITE("cpu") {
     const Array key_mask = {{2, 3}, {1, 0, 1, 0, 0, 0}};
     SoftmaxOptions options;
     options.masks.key_mask = &key_mask;
-    const Result<Array> y = softmax({{2, 1, 1, 3}, {1, kNan, 1, 1, 2, 3}}, options);
+    const Result<Array> y = softmax({{2, 1, 1, 3}, {1, NAN, 1, 1, 2, 3}}, options);
     REQUIRE(y.ok());
     CHECK(y->data == std::vector<double>{0.5, 0, 0.5, 0, 0, 0});
-    const Array bias = {{1}, {-kInfinity}};
+    const Array bias = {{1}, {-INFINITY}};
     options = {};
     options.bias = &bias;
     const Result<Array> only_minus_infinity = softmax({{1, 2}, {1, 2}}, options);
@@ -67,7 +64,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("reference softmax: NaN reaches the allowed keys of its row only") {
     SoftmaxOptions options;
     options.masks.causal = true;
-    const Result<Array> y = softmax({{2, 2}, {1, kNan, kNan, 1}}, options);
+    const Result<Array> y = softmax({{2, 2}, {1, NAN, NAN, 1}}, options);
     REQUIRE(y.ok());
     CHECK(y->data[0] == 1.0);
     CHECK(y->data[1] == 0.0);
@@ -129,7 +126,7 @@ TEST_SUITE("cpu") {
     SoftmaxOptions options;
     options.temperature = 0.0;
     CHECK_FALSE(softmax({{1, 2}, {1, 2}}, options).ok());
-    options.temperature = kNan;
+    options.temperature = NAN;
     CHECK_FALSE(softmax({{1, 2}, {1, 2}}, options).ok());
     CHECK_FALSE(softmax({{}, {1}}).ok());
     CHECK_FALSE(softmax({{1, 1, 1, 1, 1}, {1}}).ok());
@@ -155,12 +152,12 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("reference log_softmax: -inf, NaN and shape errors") {
     const Result<Array> y =
-        reference::log_softmax({{3, 2}, {-kInfinity, 5, -kInfinity, -kInfinity, kNan, 1}});
+        reference::log_softmax({{3, 2}, {-INFINITY, 5, -INFINITY, -INFINITY, NAN, 1}});
     REQUIRE(y.ok());
-    CHECK(y->data[0] == -kInfinity);
+    CHECK(y->data[0] == -INFINITY);
     CHECK(y->data[1] == 0.0);
-    CHECK(y->data[2] == -kInfinity);
-    CHECK(y->data[3] == -kInfinity);
+    CHECK(y->data[2] == -INFINITY);
+    CHECK(y->data[3] == -INFINITY);
     CHECK(std::isnan(y->data[4]));
     CHECK(std::isnan(y->data[5]));
     CHECK_FALSE(reference::log_softmax({{}, {1}}).ok());

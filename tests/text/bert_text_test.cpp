@@ -11,18 +11,18 @@ namespace {
 using Ids = std::vector<TokenId>;
 using Strings = std::vector<std::string>;
 
-struct Normalized {
+struct BertNormalized {
   std::string text;
   Ranges ranges;
 };
 
-Normalized normalized(const std::string& settings, const std::string& text) {
+BertNormalized normalized(const std::string& settings, const std::string& text) {
   const auto document = nlohmann::json::parse(R"({"type": "BertNormalizer")" + settings + "}");
   const auto step = parse_normalizer(JsonRef(document, "normalizer"));
   REQUIRE_MESSAGE(step.ok(), (step.ok() ? std::string() : step.error().message));
   AlignedText aligned(decode_utf8(text, "text").value());
   REQUIRE((*step)->apply(aligned).ok());
-  Normalized out{encode_utf8(aligned.chars()), {}};
+  BertNormalized out{encode_utf8(aligned.chars()), {}};
   for (size_t i = 0; i < aligned.size(); ++i) {
     out.ranges.emplace_back(aligned.span(i).begin, aligned.span(i).end);
   }
@@ -52,7 +52,7 @@ Strings words_of(const std::string& text) {
   return out;
 }
 
-std::string decoded(const std::string& settings, Strings tokens) {
+std::string decoded_words(const std::string& settings, Strings tokens) {
   const auto document = nlohmann::json::parse(R"({"type": "WordPiece")" + settings + "}");
   const auto step = parse_decoder(JsonRef(document, "decoder"));
   REQUIRE_MESSAGE(step.ok(), (step.ok() ? std::string() : step.error().message));
@@ -219,16 +219,16 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("word piece decoder: spaces, prefix and cleanup") {
-    CHECK(decoded("", {"un", "##aff", "##able", "day"}) == "unaffable day");
-    CHECK(decoded("", {"##a", "##b"}) == "##ab");
-    CHECK(decoded("", {"do", "n't", ",", "it", "'s", "I", "'ve", "we", "'re", ".", "x", "?",
-                       "!"}) == "don't, it's I've we're. x?!");
-    CHECK(decoded("", {"I", "'m", " do not"}) == "I'm  don't");
-    CHECK(decoded("", {"a", " ' ", "b"}) == "a ' b");
+    CHECK(decoded_words("", {"un", "##aff", "##able", "day"}) == "unaffable day");
+    CHECK(decoded_words("", {"##a", "##b"}) == "##ab");
+    CHECK(decoded_words("", {"do", "n't", ",", "it", "'s", "I", "'ve", "we", "'re", ".", "x", "?",
+                             "!"}) == "don't, it's I've we're. x?!");
+    CHECK(decoded_words("", {"I", "'m", " do not"}) == "I'm  don't");
+    CHECK(decoded_words("", {"a", " ' ", "b"}) == "a ' b");
     // Within tokens only: what two of them make together stays.
-    CHECK(decoded("", {"a ", "##."}) == "a .");
-    CHECK(decoded(R"(, "cleanup": false)", {"a", ".", "##b"}) == "a .b");
-    CHECK(decoded(R"(, "prefix": "@@")", {"a", "@@b", "##c"}) == "ab ##c");
-    CHECK(decoded("", {}).empty());
+    CHECK(decoded_words("", {"a ", "##."}) == "a .");
+    CHECK(decoded_words(R"(, "cleanup": false)", {"a", ".", "##b"}) == "a .b");
+    CHECK(decoded_words(R"(, "prefix": "@@")", {"a", "@@b", "##c"}) == "ab ##c");
+    CHECK(decoded_words("", {}).empty());
   }
 }

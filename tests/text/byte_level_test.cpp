@@ -47,7 +47,7 @@ Tokenizer parsed(const json& file) {
   return std::move(made).value();
 }
 
-Strings decoded(const std::string& decoder, const Strings& tokens) {
+Strings decoded_pieces(const std::string& decoder, const Strings& tokens) {
   const json document = json::parse(decoder);
   const auto made = parse_decoder(JsonRef(document, "decoder"));
   REQUIRE_MESSAGE(made.ok(), (made.ok() ? std::string() : made.error().message));
@@ -199,39 +199,41 @@ TEST_SUITE("cpu") {
       return encode_utf8(chars);
     };
     const std::string bad = "\uFFFD";
-    CHECK(decoded(decoder, {text({0xC3}), text({0xA9})}) == Strings{"\u00E9"});
+    CHECK(decoded_pieces(decoder, {text({0xC3}), text({0xA9})}) == Strings{"\u00E9"});
     // The longest start of a character is one error (Unicode, table 3-8).
-    CHECK(decoded(decoder, {text({0x61, 0xF1, 0x80, 0x80, 0xE1, 0x80, 0xC2, 0x62})}) ==
+    CHECK(decoded_pieces(decoder, {text({0x61, 0xF1, 0x80, 0x80, 0xE1, 0x80, 0xC2, 0x62})}) ==
           Strings{"a" + bad + bad + bad + "b"});
-    CHECK(decoded(decoder, {text({0x80, 0xBF, 0xC0, 0xAF, 0xFF})}) ==
+    CHECK(decoded_pieces(decoder, {text({0x80, 0xBF, 0xC0, 0xAF, 0xFF})}) ==
           Strings{bad + bad + bad + bad + bad});
     // Overlong, a surrogate, above U+10FFFF.
-    CHECK(decoded(decoder, {text({0xE0, 0x80, 0x80})}) == Strings{bad + bad + bad});
-    CHECK(decoded(decoder, {text({0xED, 0xA0, 0x80})}) == Strings{bad + bad + bad});
-    CHECK(decoded(decoder, {text({0xF4, 0x90, 0x80, 0x80})}) == Strings{bad + bad + bad + bad});
-    CHECK(decoded(decoder, {text({0xF0, 0x9F, 0x98})}) == Strings{bad});
+    CHECK(decoded_pieces(decoder, {text({0xE0, 0x80, 0x80})}) == Strings{bad + bad + bad});
+    CHECK(decoded_pieces(decoder, {text({0xED, 0xA0, 0x80})}) == Strings{bad + bad + bad});
+    CHECK(decoded_pieces(decoder, {text({0xF4, 0x90, 0x80, 0x80})}) ==
+          Strings{bad + bad + bad + bad});
+    CHECK(decoded_pieces(decoder, {text({0xF0, 0x9F, 0x98})}) == Strings{bad});
     // Characters outside of the alphabet leave a token as it is.
-    CHECK(decoded(decoder, {"\u0120a", "<x y>", "\u0120\u4E2D"}) == Strings{" a<x y>\u0120\u4E2D"});
-    CHECK(decoded(decoder, {}) == Strings{""});
+    CHECK(decoded_pieces(decoder, {"\u0120a", "<x y>", "\u0120\u4E2D"}) ==
+          Strings{" a<x y>\u0120\u4E2D"});
+    CHECK(decoded_pieces(decoder, {}) == Strings{""});
   }
 
   TEST_CASE("byte fallback decoder") {
     const std::string decoder = R"({"type": "ByteFallback"})";
     const std::string bad = "\uFFFD";
-    CHECK(decoded(decoder, {"<0xe2>", "<0x82>", "<0xAC>", "a", "<0xff>", "<0x41>", "b"}) ==
+    CHECK(decoded_pieces(decoder, {"<0xe2>", "<0x82>", "<0xAC>", "a", "<0xff>", "<0x41>", "b"}) ==
           Strings{"\u20AC", "a", bad, bad, "b"});
-    CHECK(decoded(decoder, {"<0x4>", "<0x041>", "<0xG1>", "0x41", "<0x-1>"}) ==
+    CHECK(decoded_pieces(decoder, {"<0x4>", "<0x041>", "<0xG1>", "0x41", "<0x-1>"}) ==
           Strings{"<0x4>", "<0x041>", "<0xG1>", "0x41", "<0x-1>"});
-    CHECK(decoded(decoder, {"x", "<0x41>", "<0x42>"}) == Strings{"x", "AB"});
-    CHECK(decoded(decoder, {"<0xC3>"}) == Strings{bad});
-    CHECK(decoded(decoder, {}).empty());
+    CHECK(decoded_pieces(decoder, {"x", "<0x41>", "<0x42>"}) == Strings{"x", "AB"});
+    CHECK(decoded_pieces(decoder, {"<0xC3>"}) == Strings{bad});
+    CHECK(decoded_pieces(decoder, {}).empty());
   }
 
   TEST_CASE("BPE decoder: the suffix becomes a space, but for the last token's") {
-    CHECK(decoded(R"({"type": "BPEDecoder", "suffix": "</w>"})",
-                  {"ab</w>", "cd</w></w>e", "f</w>"}) == Strings{"ab ", "cd  e", "f"});
-    CHECK(decoded(R"({"type": "BPEDecoder", "suffix": ""})", {"a\u00E9", "b"}) ==
+    CHECK(decoded_pieces(R"({"type": "BPEDecoder", "suffix": "</w>"})",
+                         {"ab</w>", "cd</w></w>e", "f</w>"}) == Strings{"ab ", "cd  e", "f"});
+    CHECK(decoded_pieces(R"({"type": "BPEDecoder", "suffix": ""})", {"a\u00E9", "b"}) ==
           Strings{" a \u00E9 ", "b"});
-    CHECK(decoded(R"({"type": "BPEDecoder"})", {}).empty());
+    CHECK(decoded_pieces(R"({"type": "BPEDecoder"})", {}).empty());
   }
 }

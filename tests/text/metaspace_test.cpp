@@ -49,7 +49,7 @@ Cut cut(const std::string& settings, const std::string& text) {
   return cut(settings, AlignedText(decode_utf8(text, "text").value()));
 }
 
-std::string decoded(const std::string& settings, Strings tokens) {
+std::string decoded_text(const std::string& settings, Strings tokens) {
   const auto document = nlohmann::json::parse(settings);
   const auto made = parse_decoder(JsonRef(document, "decoder"));
   REQUIRE_MESSAGE(made.ok(), (made.ok() ? std::string() : made.error().message));
@@ -105,12 +105,12 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("metaspace: decoding") {
-    CHECK(decoded(metaspace(""), {"▁Hey", "▁my", "▁friend", "."}) == "Hey my friend.");
-    CHECK(decoded(metaspace(""), {"▁▁a", "b▁c▁", "▁"}) == "ab c  ");
-    CHECK(decoded(metaspace(R"(, "prepend_scheme": "first")"), {"▁", "▁a"}) == " a");
-    CHECK(decoded(metaspace(R"(, "prepend_scheme": "never")"), {"▁a", "▁b"}) == " a b");
-    CHECK(decoded(metaspace(R"(, "add_prefix_space": false)"), {"▁a"}) == " a");
-    CHECK(decoded(metaspace(""), {}).empty());
+    CHECK(decoded_text(metaspace(""), {"▁Hey", "▁my", "▁friend", "."}) == "Hey my friend.");
+    CHECK(decoded_text(metaspace(""), {"▁▁a", "b▁c▁", "▁"}) == "ab c  ");
+    CHECK(decoded_text(metaspace(R"(, "prepend_scheme": "first")"), {"▁", "▁a"}) == " a");
+    CHECK(decoded_text(metaspace(R"(, "prepend_scheme": "never")"), {"▁a", "▁b"}) == " a b");
+    CHECK(decoded_text(metaspace(R"(, "add_prefix_space": false)"), {"▁a"}) == " a");
+    CHECK(decoded_text(metaspace(""), {}).empty());
   }
 
   TEST_CASE("metaspace: damaged settings") {

@@ -30,10 +30,10 @@ void check_error(const std::string& model, const std::string& says) {
 }
 
 // Every JSON value below `node`.
-void collect(nlohmann::json& node, std::vector<nlohmann::json*>& out) {
+void collect_nodes(nlohmann::json& node, std::vector<nlohmann::json*>& out) {
   out.push_back(&node);
   if (!node.is_structured()) return;
-  for (auto& child : node) collect(child, out);
+  for (auto& child : node) collect_nodes(child, out);
 }
 
 }  // namespace
@@ -202,7 +202,7 @@ TEST_SUITE("cpu") {
         "vocab": [["<unk>", 0], ["a", -1.5], ["▁b", -2], ["<0xC3>", -9]]}})");
     auto counted = original;
     std::vector<nlohmann::json*> places;
-    collect(counted, places);
+    collect_nodes(counted, places);
     int refused = 0;
     int accepted = 0;
     for (size_t i = 0; i < places.size(); ++i) {
@@ -210,7 +210,7 @@ TEST_SUITE("cpu") {
                                 "\"é\"", "[]", "[[]]", "{}"}) {
         auto document = original;
         std::vector<nlohmann::json*> nodes;
-        collect(document, nodes);
+        collect_nodes(document, nodes);
         *nodes[i] = nlohmann::json::parse(value);
         const auto made = Tokenizer::parse(document.dump());
         if (!made.ok()) {

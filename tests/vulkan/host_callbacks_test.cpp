@@ -87,7 +87,7 @@ bool heard(const std::vector<Message>& messages, LogLevel level, const char* par
   });
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL lose_submit(VkQueue, uint32_t, const VkSubmitInfo*, VkFence) {
+VKAPI_ATTR VkResult VKAPI_CALL lose_queue_submit(VkQueue, uint32_t, const VkSubmitInfo*, VkFence) {
   return VK_ERROR_DEVICE_LOST;
 }
 
@@ -142,7 +142,7 @@ TEST_SUITE("gpu") {
       REQUIRE(run_operator(*device, softmax_call()));
       vulkan_of(*device)->save_pipeline_cache();
       CHECK(heard(messages, LogLevel::kWarning, "/proc/no-such-folder"));
-      vulkan_of(*device)->impl().context.api.QueueSubmit = lose_submit;
+      vulkan_of(*device)->impl().context.api.QueueSubmit = lose_queue_submit;
       CHECK_FALSE(run_operator(*device, softmax_call()));
       CHECK_FALSE(run_operator(*device, softmax_call()));
     }

@@ -11,7 +11,7 @@
 namespace vkformer::testing {
 namespace {
 
-constexpr double kWhole = std::numeric_limits<double>::infinity();
+constexpr double kWholeFrame = std::numeric_limits<double>::infinity();
 
 struct Guest {
   HostDevice host{VK_API_VERSION_1_2};
@@ -47,7 +47,7 @@ TEST_SUITE("model") {
   TEST_CASE("a pass runs inside the application's command buffer and gives the same bits") {
     if (!have_test_device()) return;
     Guest guest("bert-base");
-    for (double budget : {kWhole, 300.0}) {
+    for (double budget : {kWholeFrame, 300.0}) {
       CAPTURE(budget);
       REQUIRE(guest.session->start(guest.inputs).ok());
       auto progress = Advance::Progress::kRunning;
@@ -93,7 +93,7 @@ TEST_SUITE("model") {
     CHECK(buffers->at("last_hidden_state").tensor.shape == hidden.shape);
     queue.barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT,
                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT);
-    auto recorded = guest.session->record(queue.commands(), kWhole);
+    auto recorded = guest.session->record(queue.commands(), kWholeFrame);
     REQUIRE_MESSAGE(recorded.ok(), recorded.error().message);
     CHECK(recorded->progress != Advance::Progress::kRunning);
     // Nothing has run yet: what counts is what the buffer holds at submit.
@@ -116,7 +116,7 @@ TEST_SUITE("model") {
     HostQueue queue(guest.host);
     float* words = nullptr;
     const VkBuffer copy = queue.make_buffer(hidden.bytes.size(), words);
-    REQUIRE(guest.session->record(queue.commands(), kWhole).ok());
+    REQUIRE(guest.session->record(queue.commands(), kWholeFrame).ok());
     queue.copy(ours.buffer, ours.offset, copy, hidden.bytes.size());
     queue.barrier(VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
                   VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
@@ -137,7 +137,8 @@ TEST_SUITE("model") {
     const VkSemaphore timeline = queue.make_semaphore(HostQueue::SemaphoreKind::kTimeline);
     REQUIRE(guest.session->start(guest.inputs).ok());
     queue.submit_signalling(binary);
-    const auto advance = advance_between(*guest.session, kWhole, {{binary, 0}}, {{timeline, 7}});
+    const auto advance =
+        advance_between(*guest.session, kWholeFrame, {{binary, 0}}, {{timeline, 7}});
     REQUIRE_MESSAGE(advance.ok(), advance.error().message);
     queue.wait_for(timeline, 7);
     const auto outputs = guest.session->finish();
@@ -158,10 +159,10 @@ TEST_SUITE("model") {
       REQUIRE(guest.session->cancel().ok());
     }
     REQUIRE(guest.session->start(guest.inputs).ok());
-    auto advance = guest.session->advance(kWhole);
+    auto advance = guest.session->advance(kWholeFrame);
     for (int i = 0; i < 1000000 && advance.ok(); ++i) {
       if (advance->progress == Advance::Progress::kDone) break;
-      advance = guest.session->advance(kWhole);
+      advance = guest.session->advance(kWholeFrame);
     }
     REQUIRE(advance.ok());
     CHECK(advance->progress == Advance::Progress::kDone);
@@ -187,7 +188,7 @@ TEST_SUITE("model") {
     queue.submit_and_wait();
     HostQueue rest(guest.host);
     for (int i = 0; i < 60; ++i) {
-      advance = guest.session->record(rest.commands(), kWhole);
+      advance = guest.session->record(rest.commands(), kWholeFrame);
       REQUIRE_MESSAGE(advance.ok(), advance.error().message);
       if (advance->progress != Advance::Progress::kRunning) break;
     }

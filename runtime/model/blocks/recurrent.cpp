@@ -9,7 +9,7 @@
 namespace vkformer {
 namespace {
 
-constexpr uint32_t kNoRow = ~0u;  // gather_rows gives zeros for it
+constexpr uint32_t kZeroRow = ~0u;  // gather_rows gives zeros for it
 
 TensorId fed_rows(ModelBuilder& b, const std::string& name, Shape shape) {
   const TensorId known = b.graph().find_external(name);
@@ -19,14 +19,14 @@ TensorId fed_rows(ModelBuilder& b, const std::string& name, Shape shape) {
   return rows;
 }
 
-struct Side {
+struct Direction {
   TensorId states = kNoTensor;  // (B, S, He), in the order of the tokens
   TensorId final = kNoTensor;   // (B, He)
 };
 
 // One direction of one layer: x (B, S, in).
-Result<Side> add_side(ModelBuilder& b, const RecurrentEncoder& c, const std::string& layer,
-                      const std::string& direction, TensorId x) {
+Result<Direction> add_side(ModelBuilder& b, const RecurrentEncoder& c, const std::string& layer,
+                           const std::string& direction, TensorId x) {
   Graph& g = b.graph();
   const std::string name = layer + "." + direction;
   const Shape shape = g.tensor(x).shape;
@@ -42,7 +42,7 @@ Result<Side> add_side(ModelBuilder& b, const RecurrentEncoder& c, const std::str
     const auto width = static_cast<uint32_t>(2 * c.width);
     VKF_ASSIGN(states, add_columns(g, states, {0, width}, {shape[0], shape[1], c.width}));
   }
-  Side side;
+  Direction side;
   VKF_ASSIGN(side.final,
              add_gather_rows(g, {.x = states, .indices = fed_rows(b, "order_last", {shape[0]})}));
   VKF_ASSIGN(
@@ -61,7 +61,7 @@ void add_token_order(ForwardInputs& inputs) {
   const size_t count = size_t{batch} * tokens;
   const auto fill = [&](const char* name, size_t size) -> std::vector<uint32_t>& {
     std::vector<uint32_t>& words = inputs.words[name];
-    words.assign(size, kNoRow);
+    words.assign(size, kZeroRow);
     return words;
   };
   std::vector<uint32_t>& forward = fill("order_forward", count);
@@ -93,10 +93,10 @@ Result<RecurrentMemory> add_recurrent_encoder(ModelBuilder& b, const RecurrentEn
       b.mark_output(x, "encoder_hidden_states." + std::to_string(i));
     }
     const std::string layer = "encoder." + std::to_string(i);
-    VKF_ASSIGN(const Side forward, add_side(b, c, layer, "forward", x));
+    VKF_ASSIGN(const Direction forward, add_side(b, c, layer, "forward", x));
     memory = {.states = forward.states, .forward = forward.final};
     if (c.directions == RecurrentEncoder::Directions::kBoth) {
-      VKF_ASSIGN(const Side backward, add_side(b, c, layer, "backward", x));
+      VKF_ASSIGN(const Direction backward, add_side(b, c, layer, "backward", x));
       b.graph().set_scope(layer);
       VKF_ASSIGN(memory.states, add_concat_columns(b.graph(), forward.states, backward.states));
       memory.backward = backward.final;

@@ -1,0 +1,46 @@
+# vkformer_select_parts(): takes the parts whose option VKFORMER_WITH_<PART> is OFF out of the list `sources`.
+# Sources of a part's rooms are not compiled. Its doors are: the files whose functions applications and
+# other parts call. VKFORMER_ABSENT_PART makes guarded() (base/guarded.h) and guard() (api/c_support.h) compile
+# their bodies to nothing and return an error that names the option, so every build exports the same
+# functions, and none of them is written twice.
+#
+# vkformer_part(NAME ROOMS folders or files... [KEEP files...] DOORS files...): files of runtime/ without .cpp; KEEP
+# is what other parts use.
+macro(vkformer_part name)
+  cmake_parse_arguments(part "" "" "ROOMS;KEEP;DOORS" ${ARGN})
+  if(NOT VKFORMER_WITH_${name})
+    set(remaining ${sources})
+    foreach(path IN LISTS part_ROOMS)
+      list(FILTER sources EXCLUDE REGEX "/runtime/${path}(/.*)?[.]cpp$")
+    endforeach()
+    foreach(path IN LISTS part_KEEP part_DOORS)
+      set(file ${PROJECT_SOURCE_DIR}/runtime/${path}.cpp)
+      if(file IN_LIST remaining)
+        list(APPEND sources ${file})
+      endif()
+    endforeach()
+    foreach(path IN LISTS part_DOORS)
+      set(file ${PROJECT_SOURCE_DIR}/runtime/${path}.cpp)
+      get_source_file_property(other ${file} COMPILE_DEFINITIONS)
+      if(NOT other)
+        set_source_files_properties(${file} PROPERTIES
+          COMPILE_DEFINITIONS "VKFORMER_ABSENT_PART=\"${name}\"")
+      endif()
+    endforeach()
+  endif()
+endmacro()
+
+macro(vkformer_select_parts)
+  vkformer_part(TASKS ROOMS tasks DOORS api/tasks api/transcriber api/c_tasks)
+  vkformer_part(GRAMMAR ROOMS grammar DOORS api/grammar api/c_grammar)
+  vkformer_part(CHAT ROOMS chat DOORS api/chat api/c_chat)
+  vkformer_part(IMAGE ROOMS image attention_view KEEP image/picture_tables image/resize
+    DOORS api/picture api/heat_map api/attention_view api/c_picture api/c_views tasks/task_pictures)
+  vkformer_part(AUDIO ROOMS audio tasks/transcribe
+    DOORS api/audio api/transcriber api/c_audio tasks/task_sounds)
+  vkformer_part(OPERATORS ROOMS operators session/multi_head_attention_session
+    KEEP operators/graph_runner DOORS api/operators api/attention api/recorded_operator api/c_operators)
+  vkformer_part(PROFILE ROOMS measure KEEP measure/matrix_proof
+    DOORS api/benchmark api/tuning api/plan_text api/c_profile)
+  list(REMOVE_DUPLICATES sources)
+endmacro()

@@ -1,0 +1,29 @@
+#include "base/check.h"
+#include "base/guarded.h"
+#include "base/handle_access.h"
+#include "tasks/task_model.h"
+#include "vkformer/tasks.h"
+
+namespace vkformer {
+namespace {
+
+constexpr const char* kSoundsTooLarge =
+    "The [inputs] of a task do not fit into memory; give fewer, or smaller batches.";
+
+}  // namespace
+
+Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& source,
+                                      const TaskOptions& options) {
+  return guarded([&]() -> Result<Transcriber> {
+    VKF_ASSIGN(std::unique_ptr<TaskModel> model,
+               load_task_model(device, source, TaskKind::kTranscribe, options));
+    return HandleAccess::make<Transcriber>(std::move(model));
+  });
+}
+
+Result<std::vector<std::string>> Transcriber::transcribe(std::span<const Sound> sounds,
+                                                         const TranscribeOptions& options) {
+  return guarded(kSoundsTooLarge, [&] { return transcribe_sounds(*impl_, sounds, options); });
+}
+
+}  // namespace vkformer

@@ -1,0 +1,11 @@
+#include "audio/log_mel_settings.h"
+#include "base/guarded.h"
+#include "tasks/task_model.h"
+
+namespace vkformer {
+
+Result<LogMel> load_task_sounds(const FileStore& files) {
+  return guarded([&] { return load_log_mel(files); });
+}
+
+}  // namespace vkformer
