@@ -126,7 +126,7 @@ template <class Body>
 vkf_status guard(vkf_error* error, Body&& body) noexcept {
 #ifdef VKFORMER_ABSENT_PART
   static_cast<void>(body);  // as in guarded(), base/guarded.h
-  const auto refused = [] { refuse(absent_part(VKFORMER_ABSENT_PART)); };
+  auto refused = [] { refuse(absent_part(VKFORMER_ABSENT_PART)); };
   return report(error, CallBody(refused));
 #else
   return report(error, CallBody(body));
