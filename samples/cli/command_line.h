@@ -125,5 +125,6 @@ void add_serve_command(CLI::App& app, CommandLine& line);
 void add_tokenize_command(CLI::App& app, CommandLine& line);
 void add_transcribe_command(CLI::App& app, CommandLine& line);
 void add_tune_command(CLI::App& app, CommandLine& line);
+void add_verify_command(CLI::App& app, CommandLine& line);
 
 }  // namespace vkformer::cli

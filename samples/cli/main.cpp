@@ -51,6 +51,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_tune_command(app, line);
   add_conformance_command(app, line);
   add_compare_command(app, line);
+  add_verify_command(app, line);
   add_case_command(app, line);
 }
 
