@@ -8,6 +8,26 @@ include(CMakePackageConfigHelpers)
 
 set(VKFORMER_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/vkformer)
 
+# vkformer_require(COMPONENT TARGET...): an install of the component fails before it writes anything
+# where a target is not built. Must come before the rules that install.
+function(vkformer_require component)
+  foreach(target IN LISTS ARGN)
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    install(CODE "
+      if(NOT EXISTS \"$<TARGET_FILE:${target}>\")
+        message(FATAL_ERROR \"[$<TARGET_FILE:${target}>] is not built, so nothing was installed. \"
+          \"Build what is installed and try again: cmake --build \\\"${PROJECT_BINARY_DIR}\\\" --target vkformer_product\")
+      endif()" COMPONENT ${component})
+  endforeach()
+endfunction()
+if(VKFORMER_BUILD_SHARED)
+  vkformer_require(runtime vkformer vkformer_conformance)
+endif()
+vkformer_require(development vkformer_static)
+vkformer_require(tools vkformer_cli)
+
 # vkformer_install(TARGET PART): a target and the file that find_package reads for its component.
 function(vkformer_install target part)
   install(TARGETS ${target} EXPORT vkformer-${part}

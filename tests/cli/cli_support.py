@@ -7,8 +7,8 @@ import subprocess
 PROGRAM = ""  # set by cli_test.py
 MODEL = ""
 
-# Where no Vulkan driver is to be found.
-NO_DRIVER = {"VK_DRIVER_FILES": "/nonexistent.json", "VK_ICD_FILENAMES": "/nonexistent.json"}
+# Where no Vulkan driver is to be found, on any machine.
+NO_DRIVER = {name: os.devnull + "/driver.json" for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")}
 
 
 def device_arguments():

@@ -273,4 +273,4 @@ if __name__ == "__main__":
         template.flush()
         os.chmod(template.name, 0o644)
         TEMPLATE = template.name
-        unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
+        unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

@@ -209,4 +209,4 @@ if __name__ == "__main__":
     SOURCE = Path(sys.argv[1])
     if len(sys.argv) > 2:
         COMPILE = sys.argv[2]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
