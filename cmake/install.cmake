@@ -2,7 +2,7 @@
 # pkg-config need. Every path is relative to the prefix, so an installed tree may be moved.
 #
 # Components: runtime (the shared library), development (headers, static library, packages), tools
-# (the program). find_package has components of its own: shared, static,
+# (the program, its completion and manual pages). find_package has components of its own: shared, static,
 # conformance, tools.
 include(CMakePackageConfigHelpers)
 
@@ -55,6 +55,30 @@ if(TARGET vkformer_cli)
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
   install(EXPORT vkformer-tools NAMESPACE vkformer:: FILE vkformer-tools.cmake
     DESTINATION ${VKFORMER_CONFIG_DIR} COMPONENT tools)
+endif()
+# Completion and manual pages, written by the program that is installed; where it runs.
+if(TARGET vkformer_cli AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+  set(written ${PROJECT_BINARY_DIR}/install/program)
+  install(CODE "
+    set(program ${CMAKE_CROSSCOMPILING_EMULATOR} \"$<TARGET_FILE:vkformer_cli>\")
+    file(REMOVE_RECURSE \"${written}\")
+    execute_process(COMMAND \${program} man --quiet \"${written}/man1\" RESULT_VARIABLE code)
+    foreach(shell bash zsh fish)
+      if(code EQUAL 0)
+        execute_process(COMMAND \${program} completion \${shell}
+          OUTPUT_FILE \"${written}/\${shell}\" RESULT_VARIABLE code)
+      endif()
+    endforeach()
+    if(NOT code EQUAL 0)
+      message(FATAL_ERROR \"vkformer could not write its manual pages and completion: \${code}\")
+    endif()" COMPONENT tools)
+  install(DIRECTORY ${written}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
+  install(FILES ${written}/bash RENAME vkformer COMPONENT tools
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${written}/zsh RENAME _vkformer COMPONENT tools
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${written}/fish RENAME vkformer.fish COMPONENT tools
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/vkformer COMPONENT development
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

@@ -10,6 +10,7 @@
 #include "vulkan/device_impl.h"
 #include "vulkan/feature_chain.h"
 #include "vulkan/memory_left.h"
+#include "vulkan/missing_driver.h"
 #include "vulkan/recording.h"
 
 namespace vkformer {
@@ -81,6 +82,7 @@ int find_device(const std::vector<Snapshot>& list, const std::string& wanted) {
 
 Result<Snapshot> choose_device(const Instance& instance, const std::string& wanted) {
   VKF_ASSIGN(std::vector<Snapshot> list, snapshots(instance));
+  if (list.empty()) return missing_driver("the loader works, but shows no device");
   const int found = find_device(list, wanted);
   if (found < 0) {
     std::string known;
@@ -89,8 +91,7 @@ Result<Snapshot> choose_device(const Instance& instance, const std::string& want
           (known.empty() ? "" : ", ") + std::to_string(s.info.index) + " '" + s.caps.name + "'";
     }
     return not_found(
-        message({"[device] no usable Vulkan device matches '", wanted, "'; present are ",
-                 (known.empty() ? "none, install a Vulkan driver" : known)}));
+        message({"[device] no usable Vulkan device matches '", wanted, "'; present are ", known}));
   }
   Snapshot chosen = std::move(list[static_cast<size_t>(found)]);
   if (!chosen.unusable.empty()) {

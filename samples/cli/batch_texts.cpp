@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "files.h"
+#include "model_path.h"
 #include "request_fields.h"
 #include "task_command.h"
 #include "text_inputs.h"
@@ -42,11 +43,11 @@ const char* reason_of(BatchUpdate::State state) {
 
 }  // namespace
 
-void add_guess_options(CLI::App& command, BatchFlags& flags) {
-  command
-      .add_option("--draft", flags.draft,
-                  "directory of a smaller model with the same vocabulary that guesses tokens")
-      ->group(kGuesses);
+void add_guess_options(CLI::App& command, CommandLine& line, BatchFlags& flags) {
+  CLI::Option* draft = add_folder_option(
+      command, "--draft", flags.draft,
+      "directory of a smaller model with the same vocabulary that guesses tokens");
+  add_check(*draft->group(kGuesses), line, check_model_path);
   command
       .add_option("--lookup", flags.batch.lookup,
                   "guess what stood behind the last tokens before: at most so many are compared")

@@ -165,7 +165,7 @@ void add_bench_decode(CLI::App& bench, CommandLine& line) {
   CLI::App* command = add_bench(bench, line, "decode",
                                 "Decoding at batch 1: CPU time, speed, time to the first token.");
   const auto options = add_decode_options(*command);
-  command->add_option("MODEL", options->model, "model directory")->required();
+  add_model_argument(*command, line, options->model);
   command->add_option("TEXT", options->texts, "inputs; some English words if not given");
   command->add_flag("--start-only", options->start_only,
                     "generate one token and print the milliseconds since the process began");
@@ -186,7 +186,7 @@ CLI::App* add_report(CLI::App& bench, CommandLine& line, const char* name, const
   CLI::Option* json = command->add_option("--json", options->files.json,
                                           "write JSON to FILE, or print it where none is named");
   json->expected(0, 1)->type_name("[FILE]");
-  command->add_option("--csv", options->files.csv, "write CSV to FILE")->type_name("FILE");
+  add_file_option(*command, "--csv", options->files.csv, "write CSV to FILE");
   add_device_options(*command, line.common);
   command->parse_complete_callback([json, options] {
     options->files.print_json = json->count() > 0 && options->files.json.empty();
@@ -291,8 +291,8 @@ void add_bench_compare(CLI::App& bench, CommandLine& line) {
   CLI::App* command = bench.add_subcommand(
       "compare", "Ratios of speed between two reports, row by row, the slowest change first.");
   const auto options = std::make_shared<CompareOptions>();
-  command->add_option("BEFORE", options->before, "file that --json wrote")->required();
-  command->add_option("AFTER", options->after, "file that --json wrote")->required();
+  add_file_option(*command, "BEFORE", options->before, "file that --json wrote")->required();
+  add_file_option(*command, "AFTER", options->after, "file that --json wrote")->required();
   command
       ->add_option("--fail-below", options->fail_below,
                    "exit with 1 where AFTER has less than this share of BEFORE's speed")

@@ -10,6 +10,8 @@
 #include "child_process.h"
 #include "energy.h"
 #include "files.h"
+#include "model_path.h"
+#include "suggestion.h"
 
 namespace vkformer::cli {
 
@@ -307,13 +309,18 @@ Result<BenchModel> open_bench_model(const std::string& name) {
   if (const ModelShape* shape = find_model_shape(name)) {
     return BenchModel{name, random_model(*shape), Json::parse(shape->config), shape->runs};
   }
-  Result<Json> config = read_json_file(name + "/config.json");
-  if (!config) {
-    std::string known;
-    for (const ModelShape& shape : model_shapes()) known += std::string(" ") + shape.name;
-    return config.error().with_context("'" + name + "' is no directory of a model, nor one of" +
-                                       known);
+  if (const Status folder = check_model_path(name); !folder) {
+    std::vector<std::string> shapes;
+    for (const ModelShape& shape : model_shapes()) shapes.emplace_back(shape.name);
+    const std::string nearest = nearest_name(name, shapes);
+    std::string text = folder.error().message;
+    if (!nearest.empty()) text = "[" + name + "] is no model; did you mean " + nearest + "?";
+    text += " Shapes with random weights are:";
+    for (const std::string& shape : shapes) text += " " + shape;
+    return Error{ErrorCode::kNotFound, text + "."};
   }
+  Result<Json> config = read_json_file(name + "/config.json");
+  if (!config) return config.error();
   return BenchModel{name, ModelSource::directory(name), std::move(*config), {{"1x32", 1, 32, 0}}};
 }
 

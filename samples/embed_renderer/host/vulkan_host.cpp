@@ -12,6 +12,13 @@ vkformer::Error not_found(const std::string& message) {
   return {vkformer::ErrorCode::kNotFound, message};
 }
 
+// Why this machine has no device to draw with, in vkformer's words: which packages and variables
+// matter. `otherwise`: what to say where vkformer does find one.
+vkformer::Error no_device(const vkformer::Error& otherwise) {
+  const auto device = vkformer::Device::create();
+  return device ? otherwise : device.error();
+}
+
 }  // namespace
 
 vkformer::Error driver_error(const std::string& call, VkResult result) {
@@ -58,7 +65,7 @@ vkformer::Status VulkanHost::open_loader() {
     load_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
   }
   if (load_ != nullptr) return {};
-  return not_found("There is no Vulkan loader [libvulkan.so.1]; install one, such as libvulkan1.");
+  return no_device(not_found("There is no Vulkan loader [libvulkan.so.1]."));
 }
 
 vkformer::Status VulkanHost::make_instance(const std::vector<std::string>& extensions) {
@@ -73,7 +80,7 @@ vkformer::Status VulkanHost::make_instance(const std::vector<std::string>& exten
   info.ppEnabledExtensionNames = names.data();
   const auto create = get<PFN_vkCreateInstance>("vkCreateInstance");
   const VkResult made = create(&info, nullptr, &instance_);
-  if (made != VK_SUCCESS) return driver_error("vkCreateInstance", made);
+  if (made != VK_SUCCESS) return no_device(driver_error("vkCreateInstance", made));
 #define SAMPLE_FUNCTION(name) functions_.name = get<PFN_vk##name>("vk" #name);
 #include "host/functions.def"
 #undef SAMPLE_FUNCTION
@@ -83,6 +90,7 @@ vkformer::Status VulkanHost::make_instance(const std::vector<std::string>& exten
 vkformer::Status VulkanHost::pick_device(const std::string& wanted) {
   uint32_t count = 0;
   functions_.EnumeratePhysicalDevices(instance_, &count, nullptr);
+  if (count == 0) return no_device(not_found("There is no Vulkan device."));
   std::vector<VkPhysicalDevice> devices(count);
   functions_.EnumeratePhysicalDevices(instance_, &count, devices.data());
   constexpr VkQueueFlags kNeeded = VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT;
