@@ -150,7 +150,7 @@ def commands_of(page):
     """The lines of README's section on the command line."""
     text = page.read_text(encoding="utf-8")
     section = text[text.index("## On the command line"):]
-    return re.findall(r"^    (vkformer .*)$", section[:section.index("\n## ", 3)], re.M)
+    return re.findall(r"^    (\S.*)$", section[:section.index("\n## ", 3)], re.M)
 
 
 def main():
