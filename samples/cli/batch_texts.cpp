@@ -51,6 +51,7 @@ void add_guess_options(CLI::App& command, CommandLine& line, BatchFlags& flags) 
   command
       .add_option("--lookup", flags.batch.lookup,
                   "guess what stood behind the last tokens before: at most so many are compared")
+      ->default_str("")
       ->check(CLI::Range(1, 64))
       ->group(kGuesses);
   command
@@ -82,7 +83,7 @@ void add_batch_options(CLI::App& command, BatchFlags& flags) {
           .add_option("--context", b.context,
                       "keys that a row keeps, its sinks included; the oldest others give way")
           ->group(kBatch);
-  command.add_option("--sinks", b.sinks, "first keys of --context that stay for ever (default 4)")
+  command.add_option("--sinks", b.sinks, "first keys of --context that stay for ever")
       ->needs(context)
       ->group(kBatch);
 }

@@ -384,8 +384,8 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(1, 4080));
   command
       ->add_option("--stream", options->stream,
-                   "write a text while it is generated, its rate to stderr (default: one text on a "
-                   "terminal)")
+                   "write a text while it is generated, its rate to stderr; auto: one text on a terminal")
+      ->default_str("auto")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->expected(0, 1)
       ->default_str("on");
@@ -398,7 +398,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
   command
       ->add_option("--sinks", options->text.sinks,
-                   "first keys of --context that stay for ever (default 4)")
+                   "first keys of --context that stay for ever")
       ->needs(context);
   command->add_option("--prefix", options->text.prefix, "text to put before every input");
   command->add_option("--task", options->text.task,

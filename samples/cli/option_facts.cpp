@@ -91,7 +91,9 @@ std::string details_of(const CLI::Option& option, const TypeText& type) {
   add(range_of(type.check));
   if (!option.get_needs().empty()) add("needs " + names_text(option.get_needs()));
   if (!option.get_excludes().empty()) add("not with " + names_text(option.get_excludes()));
-  if (!option.get_default_str().empty()) add("default " + option.get_default_str());
+  // An empty list is no default.
+  const std::string otherwise = option.get_default_str();
+  if (!otherwise.empty() && otherwise != "[]") add("default " + otherwise);
   return text.empty() ? "" : " (" + text + ")";
 }
 

@@ -466,10 +466,13 @@ void add_profile_command(CLI::App& app, CommandLine& line) {
   add_file_option(*command, "--trace", options->trace,
                   "JSON file to write for chrome://tracing or ui.perfetto.dev");
   command->add_option("--batch", options->batch, "random inputs at once")
+      ->default_str("")
       ->check(CLI::Range(1, 65536));
   command->add_option("--tokens", options->tokens, "tokens of each random input")
+      ->default_str("")
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--new-tokens", options->new_tokens, "tokens to generate; 0: a full pass")
+      ->default_str("")
       ->check(CLI::Range(0, 1 << 20));
   command->add_option("--rounds", options->rounds, "times to run; the median one is shown")
       ->check(CLI::Range(1, 1000));
