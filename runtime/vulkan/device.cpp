@@ -321,8 +321,8 @@ void VulkanDevice::Impl::save_pipeline_cache() {
   if (!data || !write_pipeline_cache(cache_stats.path, cache_key, *data)) {
     ++cache_stats.write_failures;
     context.say(LogLevel::kWarning, "The pipeline cache [" + cache_stats.path +
-                                        "] could not be written; give a cache_directory that "
-                                        "can, or \"none\".");
+                                        "] could not be written; give another cache directory "
+                                        "(--cache-dir in the program), or \"none\".");
   }
 }
 

@@ -100,6 +100,7 @@ void add_answer_command(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--overlap", options->answer.overlap,
                    "tokens by which windows overlap; -1: 128, or half a window")
+      ->default_str("")
       ->check(CLI::Range(-1, 1 << 20));
   command->add_flag("--null-answer", options->null_answer,
                     "an empty answer where the model finds none");

@@ -77,7 +77,7 @@ std::string bash_script(const CLI::App& app) {
   std::string paths, values, rest;
   for (const CommandFacts& command : commands) {
     if (command.app != &app)
-      paths += (paths.empty() ? "      " : " |\n        ") + shell_quoted(command.path);
+      paths += (paths.empty() ? "      " : " |\\\n        ") + shell_quoted(command.path);
     std::string options = "--help";
     for (const OptionFacts& facts : facts_of(*command.app)) {
       for (const std::string& name : facts.names) {

@@ -111,10 +111,10 @@ std::vector<GpuNode> find_gpus() {
   return gpus;
 }
 
-// Operators whose check finds most of what drivers get wrong: products, sums over rows, shared memory,
-// tables. All of them take a minute and more.
-constexpr const char* kChecked[] = {"matmul", "softmax", "layer_norm", "rms_norm", "embedding",
-                                    "argmax"};
+// Operators whose check finds most of what drivers get wrong: products, sums over rows, shared
+// memory, tables. All of them take a minute and more.
+constexpr const char* kChecked[] = {"matmul",   "softmax",   "layer_norm",
+                                    "rms_norm", "embedding", "argmax"};
 
 // One small check of each, and no repeats: seconds.
 SelfCheck run_self_check(const CommonOptions& common, const Device& device, std::string& error) {

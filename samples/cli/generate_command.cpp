@@ -383,9 +383,9 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
                    "sequences per input: the best of at most --beams, or so many drawn")
       ->check(CLI::Range(1, 4080));
   command
-      ->add_option("--stream", options->stream,
-                   "write a text while it is generated, its rate to stderr; auto: one text on a terminal")
-      ->default_str("auto")
+      ->add_option(
+          "--stream", options->stream,
+          "write a text while it is generated, its rate to stderr; default auto: one on a terminal")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->expected(0, 1)
       ->default_str("on");
@@ -396,9 +396,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   CLI::Option* context = command->add_option(
       "--context", options->text.context,
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
-  command
-      ->add_option("--sinks", options->text.sinks,
-                   "first keys of --context that stay for ever")
+  command->add_option("--sinks", options->text.sinks, "first keys of --context that stay for ever")
       ->needs(context);
   command->add_option("--prefix", options->text.prefix, "text to put before every input");
   command->add_option("--task", options->text.task,

@@ -164,13 +164,13 @@ void add_inspect_command(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(inputs)
       ->needs(memory);
-  command->add_option("--tokens", options->sizes.tokens, "tokens of each input; default 32")
+  command->add_option("--tokens", options->sizes.tokens, "tokens of each input")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(inputs)
       ->needs(memory);
   command
       ->add_option("--new-tokens", options->sizes.new_tokens,
-                   "tokens to generate; 0, the default: a forward pass")
+                   "tokens to generate; 0: a forward pass")
       ->check(CLI::Range(0, 1 << 20))
       ->needs(memory);
   command->add_option("--beams", options->sizes.beams, "beams per input, up to 16")

@@ -91,9 +91,11 @@ std::string details_of(const CLI::Option& option, const TypeText& type) {
   add(range_of(type.check));
   if (!option.get_needs().empty()) add("needs " + names_text(option.get_needs()));
   if (!option.get_excludes().empty()) add("not with " + names_text(option.get_excludes()));
-  // An empty list is no default.
   const std::string otherwise = option.get_default_str();
-  if (!otherwise.empty() && otherwise != "[]") add("default " + otherwise);
+  const bool empty = otherwise.empty() || otherwise == "[]" || otherwise == "{}";
+  // Of an option that may come without its value, CLI11 keeps here what it then means.
+  const bool optional = option.get_type_size() != 0 && option.get_expected_min() == 0;
+  if (!empty) add((optional ? "alone: " : "default ") + otherwise);
   return text.empty() ? "" : " (" + text + ")";
 }
 

@@ -1,4 +1,5 @@
 """What the tests of the program share: running it, and small safetensors files."""
+import array
 import json
 import os
 import struct
@@ -34,8 +35,9 @@ def write_tensors(path, tensors):
     """tensors: name -> (dtype, shape, values), dtype F32, I64 or U8."""
     header, blob = {}, b""
     for name, (dtype, shape, values) in tensors.items():
-        raw = struct.pack("<%d%s" % (len(values), {"F32": "f", "I64": "q", "U8": "B"}[dtype]),
-                          *values)
+        code = {"F32": "f", "I64": "q", "U8": "B"}[dtype]
+        raw = values.tobytes() if isinstance(values, array.array) and values.typecode == code else \
+            struct.pack("<%d%s" % (len(values), code), *values)
         header[name] = {"dtype": dtype, "shape": shape,
                         "data_offsets": [len(blob), len(blob) + len(raw)]}
         blob += raw

@@ -3,6 +3,7 @@
 
     terminal_test.py PROGRAM SOURCE_DIR [unittest arguments]
 """
+import array
 import json
 import os
 import pty
@@ -14,7 +15,7 @@ import time
 import unittest
 
 import cli_support
-from cli_support import device_arguments, run_on_device
+from cli_support import device_arguments, run_on_device, write_llama, write_tensors
 
 SOURCE = ""  # set below
 LIMIT_S = 600
@@ -187,11 +188,21 @@ class ProgressTest(TerminalTest):
         self.assertTrue(text.endswith("\r\033[K"), text[-100:])
 
     def test_a_bar_for_loading(self):
-        code, text = on_terminal("profile", "bert-base", "--tokens", "8", "--rounds", "1",
-                                 "--cache-dir", "none", *device_arguments(), stream="stderr",
-                                 NO_COLOR="1")
+        with tempfile.TemporaryDirectory() as folder:
+            large = os.path.join(folder, "large")
+            os.mkdir(large)
+            # 134 MB, which it rounds to 4 bits: seconds.
+            write_llama(large, lambda count, is_matrix: array.array("f", bytes(4 * count)),
+                        {"vocab_size": 131072, "hidden_size": 256, "intermediate_size": 16,
+                         "num_hidden_layers": 1, "num_attention_heads": 4,
+                         "max_position_embeddings": 64, "tie_word_embeddings": True}, {})
+            inputs = os.path.join(folder, "inputs.safetensors")
+            write_tensors(inputs, {"input_ids": ("I64", [1, 2], [5, 6])})
+            code, text = on_terminal("run", large, "--inputs", inputs, "--outputs", inputs + ".out",
+                                     "--weights", "q4m", "--cache-dir", "none", *device_arguments(),
+                                     stream="stderr", NO_COLOR="1")
         self.assertEqual(code, 0, text)
-        self.assertRegex(text, r"\r\033\[Kloading bert-base \[[█▏▎▍▌▋▊▉ ]{24}\] \d+ of \d+ MB")
+        self.assertRegex(text, r"\r\033\[Kloading \S*large \[[█▏▎▍▌▋▊▉ ]{24}\] \d+ of \d+ MB")
 
     def test_none_in_a_pipe(self):
         result = run_on_device("conformance", "--quick", "--filter", "matmul", "--cache-dir", "none")
