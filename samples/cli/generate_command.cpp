@@ -392,7 +392,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   command->add_flag("--log-probabilities", options->log_probabilities,
                     "with --json: of every token, by the model's logits");
   command->add_option("--continuation", options->continuation,
-                      "generate nothing: the log-probabilities of this text behind every input");
+                      "generate nothing: the log-probabilities of this text after every input");
   CLI::Option* context = command->add_option(
       "--context", options->text.context,
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");

@@ -202,7 +202,7 @@ void add_task_options(CLI::App& command, TaskCommandOptions& options, CommandLin
   command.add_option("--batch", options.batch, "inputs that run together")
       ->check(CLI::Range(1, 4096));
   command.add_flag("--resume", options.resume,
-                   "go on behind the last whole line of an existing --output");
+                   "go on after the last whole line of an existing --output");
   command.add_flag("--keep-going", options.keep_going,
                    "write an input's error into its line instead of stopping");
   command.add_flag("--progress", options.progress, "progress even if stderr is no terminal");

@@ -191,10 +191,10 @@ class ProgressTest(TerminalTest):
         with tempfile.TemporaryDirectory() as folder:
             large = os.path.join(folder, "large")
             os.mkdir(large)
-            # 134 MB, which it rounds to 4 bits: seconds.
+            # 151 MB in 9 large tensors, which it rounds to 4 bits: seconds.
             write_llama(large, lambda count, is_matrix: array.array("f", bytes(4 * count)),
-                        {"vocab_size": 131072, "hidden_size": 256, "intermediate_size": 16,
-                         "num_hidden_layers": 1, "num_attention_heads": 4,
+                        {"vocab_size": 1024, "hidden_size": 256, "intermediate_size": 16384,
+                         "num_hidden_layers": 3, "num_attention_heads": 4,
                          "max_position_embeddings": 64, "tie_word_embeddings": True}, {})
             inputs = os.path.join(folder, "inputs.safetensors")
             write_tensors(inputs, {"input_ids": ("I64", [1, 2], [5, 6])})
