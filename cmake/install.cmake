@@ -2,11 +2,31 @@
 # pkg-config need. Every path is relative to the prefix, so an installed tree may be moved.
 #
 # Components: runtime (the shared library), development (headers, static library, packages), tools
-# (the program). find_package has components of its own: shared, static,
+# (the program, its completion and manual pages). find_package has components of its own: shared, static,
 # conformance, tools.
 include(CMakePackageConfigHelpers)
 
 set(VKFORMER_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/vkformer)
+
+# vkformer_require(COMPONENT TARGET...): an install of the component fails before it writes anything
+# where a target is not built. Must come before the rules that install.
+function(vkformer_require component)
+  foreach(target IN LISTS ARGN)
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    install(CODE "
+      if(NOT EXISTS \"$<TARGET_FILE:${target}>\")
+        message(FATAL_ERROR \"[$<TARGET_FILE:${target}>] is not built, so nothing was installed. \"
+          \"Build what is installed and try again: cmake --build \\\"${PROJECT_BINARY_DIR}\\\" --target vkformer_product\")
+      endif()" COMPONENT ${component})
+  endforeach()
+endfunction()
+if(VKFORMER_BUILD_SHARED)
+  vkformer_require(runtime vkformer vkformer_conformance)
+endif()
+vkformer_require(development vkformer_static)
+vkformer_require(tools vkformer_cli)
 
 # vkformer_install(TARGET PART): a target and the file that find_package reads for its component.
 function(vkformer_install target part)
@@ -35,6 +55,30 @@ if(TARGET vkformer_cli)
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
   install(EXPORT vkformer-tools NAMESPACE vkformer:: FILE vkformer-tools.cmake
     DESTINATION ${VKFORMER_CONFIG_DIR} COMPONENT tools)
+endif()
+# Completion and manual pages, written by the program that is installed; where it runs.
+if(TARGET vkformer_cli AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+  set(written ${PROJECT_BINARY_DIR}/install/program)
+  install(CODE "
+    set(program ${CMAKE_CROSSCOMPILING_EMULATOR} \"$<TARGET_FILE:vkformer_cli>\")
+    file(REMOVE_RECURSE \"${written}\")
+    execute_process(COMMAND \${program} man --quiet \"${written}/man1\" RESULT_VARIABLE code)
+    foreach(shell bash zsh fish)
+      if(code EQUAL 0)
+        execute_process(COMMAND \${program} completion \${shell}
+          OUTPUT_FILE \"${written}/\${shell}\" RESULT_VARIABLE code)
+      endif()
+    endforeach()
+    if(NOT code EQUAL 0)
+      message(FATAL_ERROR \"vkformer could not write its manual pages and completion: \${code}\")
+    endif()" COMPONENT tools)
+  install(DIRECTORY ${written}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
+  install(FILES ${written}/bash RENAME vkformer COMPONENT tools
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${written}/zsh RENAME _vkformer COMPONENT tools
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${written}/fish RENAME vkformer.fish COMPONENT tools
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/vkformer COMPONENT development
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

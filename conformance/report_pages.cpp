@@ -99,6 +99,15 @@ std::string failures_html(const ConformanceReport& r) {
   return text.empty() ? "<p>None.</p>\n" : text;
 }
 
+constexpr const char* kErrorsMeaning =
+    "<p><b>Error / allowed</b> decides: the largest difference from the reference in double, as a "
+    "share of what rounding may cost there; up to 1 passes. <b>Units in the last place</b> (ULP) "
+    "is "
+    "the largest difference in steps between neighboring f32 numbers at the expected value. Where "
+    "terms cancel and the expected value is close to 0, such a step is as small as 1e-45, and a "
+    "harmless difference of 1e-17 counts as 1e28 of them. A few ULP say that a result is as exact "
+    "as f32 can be; many say nothing.</p>\n";
+
 constexpr const char* kStyle =
     "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em;"
     "color:#222;background:#fff}table{border-collapse:collapse}th,td{text-align:left;padding:.15em "
@@ -144,9 +153,10 @@ std::string conformance_html(const ConformanceReport& r) {
                      r.count(ConformanceOutcome::kExpectedNotYet)) +
       " failed as expected, " + std::to_string(r.count(ConformanceOutcome::kUnexpectedPass)) +
       " passed unexpectedly.</p>\n<table>\n" + device_rows(r) + "</table>\n<h2>Failures</h2>\n" +
-      failures_html(r) +
-      "<h2>Operators</h2>\n<table>\n<tr><th>Operator</th><th>Tier</th><th>Passed</th>"
-      "<th>Failed</th><th>Expected</th><th>Error / allowed</th><th>ULP</th></tr>\n";
+      failures_html(r) + "<h2>Operators</h2>\n" + kErrorsMeaning +
+      "<table>\n<tr><th>Operator</th><th>Tier</th><th>Passed</th>"
+      "<th>Failed</th><th>Expected</th><th>Error / allowed</th><th>Units in the last "
+      "place</th></tr>\n";
   for (const auto& [key, row] : table_of(r)) {
     text += "<tr><td>" + escaped(key.first) + "</td><td>" + choice_name(key.second) +
             "</td><td class=\"n\">" + std::to_string(row.passed) + "</td><td class=\"n" +

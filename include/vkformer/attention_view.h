@@ -127,7 +127,8 @@ struct AttentionPageOptions {
 
 // A page for a browser, complete in itself: choice of kind, layer and head (or the mean over
 // heads), tokens along both axes; pointing at a token, or moving to it with the arrow keys, shows
-// what it attends to. Weights travel as bytes, 255 steps between 0 and the largest of each head.
+// what it attends to. It fills its window, and opens on the first of `maps`, its last layer, and
+// the mean over heads. Weights travel as bytes, 255 steps between 0 and the largest of each head.
 // Labels and titles are data, never markup: they cannot bring scripts with them.
 VKFORMER_API Result<std::string> render_attention_html(std::span<const AttentionMaps> maps,
                                                        const AttentionPageOptions& options = {});

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -52,7 +53,9 @@ struct VKFORMER_API Tensor {
   std::vector<std::byte> bytes;
 
   static Tensor from_floats(Shape shape, std::span<const float> values);
+  static Tensor from_floats(Shape shape, std::initializer_list<float> values);
   static Tensor from_ints(Shape shape, std::span<const int64_t> values);
+  static Tensor from_ints(Shape shape, std::initializer_list<int64_t> values);
   static Tensor zeros(DType dtype, Shape shape);
 
   int64_t count() const { return element_count(shape); }

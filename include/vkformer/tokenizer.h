@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -137,6 +138,8 @@ class VKFORMER_API Tokenizer {
 
   // The text of `ids`. Ids that name no token are passed over; a negative one is an error.
   Result<std::string> decode(std::span<const TokenId> ids,
+                             SpecialTokens special_tokens = SpecialTokens::kExclude) const;
+  Result<std::string> decode(std::initializer_list<TokenId> ids,
                              SpecialTokens special_tokens = SpecialTokens::kExclude) const;
   // The same for ids that arrive one at a time.
   DecodeStream decode_stream(SpecialTokens special_tokens = SpecialTokens::kExclude) const;

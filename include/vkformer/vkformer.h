@@ -7,6 +7,9 @@
 // model, in whatever order they are freed. Texts are UTF-8, end with a zero byte, and are copied.
 // What a getter points to stays until its handle is freed, unless its comment says otherwise.
 //
+// vkf_x_load reads a model's directory, vkf_x_load_from a vkf_source: files in memory, or the
+// host's own reader.
+//
 // Structs that begin with struct_size carry their version: set it to sizeof, and all that you do
 // not set to zero, which always means the default:
 //   vkf_run_options options = {.struct_size = sizeof options};

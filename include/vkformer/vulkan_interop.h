@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,12 @@
 
 namespace vkformer {
 
+class FeatureChainState;
 class RecordedOperatorState;
 
 // What is worth enabling on a physical device before the application makes its VkDevice. Nothing
-// is required beyond Vulkan 1.1; all that is named here is offered by the device.
+// is required beyond Vulkan 1.1; all that is named here is offered by the device. FeatureChain
+// enables it; set to VK_FALSE what shall stay off.
 struct DeviceRequirements {
   std::vector<std::string> extensions;     // device extensions
   VkBool32 shader_float16 = VK_FALSE;      // faster `precision f16`
@@ -57,6 +60,38 @@ VKFORMER_API Result<DeviceRequirements> device_requirements(PFN_vkGetInstancePro
                                                             VkPhysicalDevice physical_device,
                                                             uint32_t api_version);
 
+// The features and extensions of DeviceRequirements as vkCreateDevice and adopt_device take them,
+// beside the application's own.
+//
+// Threading: one thread at a time. Lifetime: move-only. It owns the structs that it adds to a chain
+// and the names of extensions, so it must stay until both calls have returned.
+class VKFORMER_API FeatureChain {
+ public:
+  // `own` are the features that the application enables for itself: their chain gets what it lacks.
+  // A feature is set in a struct that the chain holds (VkPhysicalDeviceVulkan12Features and
+  // VkPhysicalDeviceVulkan13Features before those of extensions), or in one that is added at its
+  // end. Null: there are none. Where `own` enables robustBufferAccess, descriptor indexing stays
+  // off. `own_extensions` are the device extensions that the application enables.
+  static Result<FeatureChain> create(const DeviceRequirements& wanted,
+                                     VkPhysicalDeviceFeatures2* own = nullptr,
+                                     std::span<const std::string> own_extensions = {});
+  FeatureChain(FeatureChain&&) noexcept;
+  FeatureChain& operator=(FeatureChain&&) noexcept;
+  ~FeatureChain();
+
+  // `own`, or a chain of this object: VkDeviceCreateInfo::pNext, AdoptedDevice::enabled_features.
+  const VkPhysicalDeviceFeatures2* features() const;
+  // Both lists of extensions, each name once: AdoptedDevice::enabled_extensions.
+  const std::vector<std::string>& extensions() const;
+  // The same for VkDeviceCreateInfo::ppEnabledExtensionNames.
+  const std::vector<const char*>& extension_names() const;
+
+ private:
+  friend struct HandleAccess;
+  explicit FeatureChain(std::unique_ptr<FeatureChainState> impl);
+  std::unique_ptr<FeatureChainState> impl_;
+};
+
 // An application's device, handed over as it is. Nothing beyond Vulkan 1.1 is required of it;
 // what the application enabled is stated here because Vulkan cannot be asked.
 struct AdoptedDevice {
@@ -70,8 +105,8 @@ struct AdoptedDevice {
   uint32_t api_version = VK_API_VERSION_1_1;
   // The features that were enabled, as passed to vkCreateDevice: the chain may hold
   // VkPhysicalDeviceVulkan11Features, Vulkan12Features, Vulkan13Features, ShaderFloat16Int8,
-  // TimelineSemaphore, DescriptorIndexing, VulkanMemoryModel, SubgroupSizeControl,
-  // CooperativeMatrixFeaturesKHR.
+  // TimelineSemaphore, DescriptorIndexing, VulkanMemoryModel, SubgroupSizeControl, Maintenance4,
+  // CooperativeMatrixFeaturesKHR and CooperativeMatrix2FeaturesNV. FeatureChain makes such a chain.
   // Null: none are assumed.
   const VkPhysicalDeviceFeatures2* enabled_features = nullptr;
   // The device extensions that were enabled.

@@ -7,8 +7,16 @@ struct vkf_chat_template {
 
 using namespace vkformer;
 
-vkf_status vkf_chat_template_load(const vkf_source* source, vkf_chat_template** chat_template,
+vkf_status vkf_chat_template_load(const char* directory, vkf_chat_template** chat_template,
                                   vkf_error* error) {
+  return make_handle(chat_template, error, [&] {
+    need(directory, "directory");
+    return handle(vkf_chat_template{take(ChatTemplate::load(ModelSource::directory(directory)))});
+  });
+}
+
+vkf_status vkf_chat_template_load_from(const vkf_source* source, vkf_chat_template** chat_template,
+                                       vkf_error* error) {
   return make_handle(chat_template, error, [&] {
     need(source, "source");
     return handle(vkf_chat_template{take(ChatTemplate::load(source->source))});

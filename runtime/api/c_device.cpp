@@ -1,10 +1,15 @@
 #include "api/c_enums.h"
 #include "api/c_interop.h"
-#include "vulkan/matrix_units.h"
 
 struct vkf_devices {
   std::vector<vkformer::DeviceInfo> infos;
   std::vector<std::vector<const char*>> notes;
+};
+
+struct vkf_feature_chain {
+  vkformer::FeatureChain chain;
+  uint32_t queue_family;
+  std::string low_priority;
 };
 
 namespace vkformer {
@@ -87,45 +92,41 @@ AdoptedDevice adopted_device(const vkf_adopted_device* adopted) {
   return made;
 }
 
-// The name as a text that never goes away, or null; what device_requirements may name.
-const char* lasting_name(const std::string& name) {
-  for (const char* known :
-       {VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME,
-        VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME,
-        kMatrixExtension, kMatrix2Extension, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
-        VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME}) {
-    if (name == known) return known;
-  }
-  return nullptr;
-}
-
 }  // namespace
 }  // namespace vkformer
 
 using namespace vkformer;
 
-vkf_status vkf_device_require(const vkf_adopted_device* host, vkf_device_requirements* requirements,
-                              vkf_error* error) {
-  return guard(error, [&] {
-    need(requirements, "requirements");
+vkf_status vkf_feature_chain_create(vkf_adopted_device* host, void* own, vkf_feature_chain** chain,
+                                    vkf_error* error) {
+  return make_handle(chain, error, [&] {
+    vkf_adopted_device filled = read_needed(host, "adopted device");
     const AdoptedDevice given = adopted_device(host);
-    const DeviceRequirements found = take(device_requirements(
+    DeviceRequirements wanted = take(device_requirements(
         given.get_instance_proc_addr, given.instance, given.physical_device, given.api_version));
-    vkf_device_requirements c{};
-    c.queue_family = found.queue_family;
-    c.shader_float16 = found.shader_float16;
-    c.timeline_semaphore = found.timeline_semaphore;
-    c.shader_int64 = found.shader_int64;
-    c.cooperative_matrix = found.cooperative_matrix;
-    c.subgroup_size_control = found.subgroup_size_control;
-    c.cooperative_matrix2 = found.cooperative_matrix2;
-    c.descriptor_indexing = found.descriptor_indexing;
-    for (const std::string& name : found.extensions) {
-      c.extensions[c.extension_count++] = lasting_name(name);
-    }
-    c.low_priority_extension = lasting_name(found.low_priority_extension);
-    write_struct(requirements, c, "requirements");
+    auto self = std::make_unique<vkf_feature_chain>(vkf_feature_chain{
+        take(FeatureChain::create(wanted, static_cast<VkPhysicalDeviceFeatures2*>(own),
+                                  given.enabled_extensions)),
+        wanted.queue_family, std::move(wanted.low_priority_extension)});
+    const std::vector<const char*>& names = self->chain.extension_names();
+    filled.enabled_features = self->chain.features();
+    filled.enabled_extensions = names.data();
+    filled.enabled_extension_count = static_cast<uint32_t>(names.size());
+    write_struct(host, filled, "adopted device");
+    return self;
   });
+}
+
+uint32_t vkf_feature_chain_queue_family(const vkf_feature_chain* chain) {
+  return chain != nullptr ? chain->queue_family : 0;
+}
+
+const char* vkf_feature_chain_low_priority(const vkf_feature_chain* chain) {
+  return chain != nullptr && !chain->low_priority.empty() ? chain->low_priority.c_str() : nullptr;
+}
+
+void vkf_feature_chain_free(vkf_feature_chain* chain) {
+  delete chain;
 }
 
 vkf_status vkf_devices_list(vkf_devices** devices, vkf_error* error) {

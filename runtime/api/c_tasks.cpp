@@ -52,9 +52,20 @@ TaskHandle load_classifier(const Device& device, const ModelSource& source,
   refuse(texts.error());
 }
 
-TaskHandle load_task(TaskKind task, const Device& device, const ModelSource& source,
-                     const TaskOptions& options) {
-  switch (task) {
+TaskOptions task_options(const vkf_task_options* options) {
+  const vkf_task_options given = read_struct(options, "task options");
+  TaskOptions made;
+  made.model = model_options(given.model);
+  made.session = session_options(given.session);
+  if (given.batch != 0) made.batch = given.batch;
+  if (given.truncate != 0) made.long_text = LongText::kTruncate;
+  return made;
+}
+
+TaskHandle load_task(const Device& device, const ModelSource& source, const char* name,
+                     const vkf_task_options* given) {
+  const TaskOptions options = task_options(given);
+  switch (take(choice_from_name<TaskKind>(name))) {
     case TaskKind::kEmbed:
       return load<Embedder>(device, source, options);
     case TaskKind::kClassify:
@@ -71,16 +82,6 @@ TaskHandle load_task(TaskKind task, const Device& device, const ModelSource& sou
       return load<Captioner>(device, source, options);
   }
   refuse(internal_error("[task] has a kind that no loader is for."));
-}
-
-TaskOptions task_options(const vkf_task_options* options) {
-  const vkf_task_options given = read_struct(options, "task options");
-  TaskOptions made;
-  made.model = model_options(given.model);
-  made.session = session_options(given.session);
-  if (given.batch != 0) made.batch = given.batch;
-  if (given.truncate != 0) made.long_text = LongText::kTruncate;
-  return made;
 }
 
 // The task as the C++ class that has the call, or an error that says so.
@@ -252,13 +253,19 @@ FindingsHandle findings_of(std::vector<std::vector<std::vector<MaskCandidate>>> 
 
 using namespace vkformer;
 
-vkf_status vkf_task_load(const vkf_device* device, const vkf_source* source, const char* name,
+vkf_status vkf_task_load(const vkf_device* device, const char* directory, const char* name,
                          const vkf_task_options* options, vkf_task** task, vkf_error* error) {
   return make_handle(task, error, [&] {
+    need_all({{device, "device"}, {directory, "directory"}, {name, "name"}});
+    return load_task(device->device, ModelSource::directory(directory), name, options);
+  });
+}
+
+vkf_status vkf_task_load_from(const vkf_device* device, const vkf_source* source, const char* name,
+                              const vkf_task_options* options, vkf_task** task, vkf_error* error) {
+  return make_handle(task, error, [&] {
     need_all({{device, "device"}, {source, "source"}, {name, "name"}});
-    const TaskOptions read = task_options(options);
-    const TaskKind kind = take(choice_from_name<TaskKind>(name));
-    return load_task(kind, device->device, source->source, read);
+    return load_task(device->device, source->source, name, options);
   });
 }
 

@@ -163,8 +163,16 @@ Tensor Tensor::from_floats(Shape shape, std::span<const float> values) {
   return {DType::kF32, std::move(shape), copy_bytes(values)};
 }
 
+Tensor Tensor::from_floats(Shape shape, std::initializer_list<float> values) {
+  return from_floats(std::move(shape), std::span(values));
+}
+
 Tensor Tensor::from_ints(Shape shape, std::span<const int64_t> values) {
   return {DType::kI64, std::move(shape), copy_bytes(values)};
+}
+
+Tensor Tensor::from_ints(Shape shape, std::initializer_list<int64_t> values) {
+  return from_ints(std::move(shape), std::span(values));
 }
 
 Tensor Tensor::zeros(DType dtype, Shape shape) {

@@ -71,6 +71,11 @@ Result<std::string> Tokenizer::decode(std::span<const TokenId> ids,
   return guarded([&] { return impl_->decode(ids, special_tokens); });
 }
 
+Result<std::string> Tokenizer::decode(std::initializer_list<TokenId> ids,
+                                      SpecialTokens special_tokens) const {
+  return guarded([&] { return impl_->decode(std::span(ids), special_tokens); });
+}
+
 DecodeStream Tokenizer::decode_stream(SpecialTokens special_tokens) const {
   auto state = std::make_unique<DecodeStreamState>();
   state->engine = impl_;

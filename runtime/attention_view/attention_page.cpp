@@ -15,12 +15,13 @@ const std::string_view kPageStart = R"PAGE(<!DOCTYPE html>
 const std::string_view kPageHead = R"PAGE(</title>
 <style>
 :root { color-scheme: light; --cell: 16px; }
-body { font: 14px/1.4 system-ui, sans-serif; color: #202028; background: #fff; margin: 1rem; }
+body { font: 14px/1.4 system-ui, sans-serif; color: #202028; background: #fff; margin: 0;
+  padding: 1rem; box-sizing: border-box; height: 100vh; display: flex; flex-direction: column; }
 h1 { font-size: 1.2rem; margin: 0 0 .6rem; overflow-wrap: anywhere; }
 form { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: center; margin-bottom: .6rem; }
 #about { min-height: 2.8em; margin: 0 0 .6rem; overflow-wrap: anywhere; }
-#frame { display: inline-grid; grid-template: auto auto / auto auto; overflow: auto;
-  max-width: 100%; max-height: 80vh; border: 1px solid #dee0e6; }
+#frame { display: grid; grid-template: auto auto / auto auto; place-content: start; overflow: auto;
+  flex: 1; min-height: 12rem; border: 1px solid #dee0e6; }
 #corner { position: sticky; left: 0; top: 0; z-index: 3; background: #fff; }
 #columns { position: sticky; top: 0; z-index: 2; background: #fff; display: flex; }
 #rows { position: sticky; left: 0; z-index: 1; background: #fff; }
@@ -91,11 +92,20 @@ function weightsOf(map, layer, head) {
   return out.map(value => value / (end - first));
 }
 
+// The last of the names is chosen, as in the picture of one map: the last layer, the mean over heads.
 function fill(select, names) {
-  const before = select.value;
   select.replaceChildren(...names.map((name, i) => new Option(name, i)));
-  if (before < names.length) select.value = before || 0;
+  select.value = names.length - 1;
   select.disabled = names.length < 2;
+}
+
+// Cells as large as the window has room for; where they would be too small, the map scrolls.
+function fit() {
+  const {map} = view, frame = get('frame');
+  const wide = frame.clientWidth - get('rows').offsetWidth;
+  const high = frame.clientHeight - get('columns').offsetHeight;
+  view.cell = Math.max(14, Math.floor(Math.min(wide / map.columns, high / map.rows)));
+  document.documentElement.style.setProperty('--cell', view.cell + 'px');
 }
 
 function addTokens(axis, labels, count) {
@@ -148,11 +158,10 @@ function choose(keepTokens) {
     fill(get('head'), map.heads > 1 ? [...heads, 'mean'] : heads);
     addTokens('rows', map.rowLabels, map.rows);
     addTokens('columns', map.columnLabels, map.columns);
-    view.cell = Math.max(14, Math.min(28, Math.floor(900 / map.columns), Math.floor(700 / map.rows)));
-    document.documentElement.style.setProperty('--cell', view.cell + 'px');
   }
   const head = Number(get('head').value);
   view.map = map;
+  fit();
   view.weights = weightsOf(map, Number(get('layer').value), head < map.heads ? head : -1);
   const largest = view.weights.reduce((a, b) => b > a ? b : a, 0);
   view.top = get('range').value === 'one' || largest === 0 ? 1 : largest;
@@ -239,9 +248,11 @@ get('frame').addEventListener('mouseleave', () => {
   if (token) light(token.parentElement.id, Number(token.dataset.index)); else clear();
 });
 fill(get('kind'), page.maps.map(map => map.kind));
+get('kind').value = 0;
 get('kind').addEventListener('change', () => choose(false));
 for (const id of ['layer', 'head', 'range']) get(id).addEventListener('change', () => choose(true));
 choose(false);
+window.addEventListener('resize', () => choose(true));
 </script>
 </body>
 </html>

@@ -43,13 +43,13 @@ ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
 }
 
 // What one binding of the device holds, or less where the caller wants that.
-uint64_t most_weight_bytes(const VulkanDevice& device, const ModelOptions& options) {
-  const uint64_t most = device.caps().limits.max_storage_range;
+uint64_t most_weight_bytes(const DeviceCaps& caps, const ModelOptions& options) {
+  const uint64_t most = caps.limits.max_storage_range;
   return options.most_weight_bytes > 0 ? std::min(most, options.most_weight_bytes) : most;
 }
 
-WeightLayoutPlan plan_chunks(const VulkanDevice& device, const std::vector<PackedWeight>& weights) {
-  const uint64_t align = std::max<uint64_t>(256, device.caps().limits.storage_alignment);
+WeightLayoutPlan plan_chunks(const DeviceCaps& caps, const std::vector<PackedWeight>& weights) {
+  const uint64_t align = std::max<uint64_t>(256, caps.limits.storage_alignment);
   WeightLayoutPlan layout;
   for (const PackedWeight& weight : weights) {
     const uint64_t bytes = (weight.bytes + align - 1) / align * align;
@@ -75,7 +75,7 @@ Result<WeightTable> weight_table_of(ModelFamily& family, const FileStore& files,
 
 }  // namespace
 
-Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileStore& files,
+Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
                                         const ModelOptions& options) {
   ModelWeights model;
   model.precision = options.precision;
@@ -83,8 +83,8 @@ Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileSt
   VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
   VKF_ASSIGN(const WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
-                                            most_weight_bytes(device, options)));
-  model.layout = plan_chunks(device, model.weights);
+                                            most_weight_bytes(caps, options)));
+  model.layout = plan_chunks(caps, model.weights);
   return model;
 }
 

@@ -25,7 +25,8 @@ struct ModelWeights {
   WeightLayoutPlan layout;
   Precision precision = Precision::kF32;
 };
-Result<ModelWeights> read_model_weights(const VulkanDevice& device, const FileStore& files,
+// `caps`: of the device that is to bind them.
+Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
                                         const ModelOptions& options);
 
 class LoadedModel {

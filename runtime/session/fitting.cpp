@@ -94,7 +94,7 @@ Error load_error(const Error& error, VulkanDevice& device, const FileStore& file
   for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kQ8, WeightFormat::kQ4}) {
     ModelOptions smaller = options;
     smaller.weights = format;
-    const auto read = read_model_weights(device, files, smaller);
+    const auto read = read_model_weights(device.caps(), files, smaller);
     if (options.weights == format || !read.ok()) continue;
     uint64_t bytes = 0;
     for (const uint64_t chunk : read->layout.chunks) bytes += device.placed_bytes(chunk);

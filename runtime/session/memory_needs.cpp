@@ -38,7 +38,7 @@ Status MemoryTally::add_generation(const ModelFamily& family,
 
 Result<MemoryNeeds> memory_needs_of(VulkanDevice& device, const FileStore& files,
                                     const ModelOptions& options, const SessionSizes& sizes) {
-  VKF_ASSIGN(const ModelWeights model, read_model_weights(device, files, options));
+  VKF_ASSIGN(const ModelWeights model, read_model_weights(device.caps(), files, options));
   VKF_ASSIGN(const std::vector<SizedGraph> graphs,
              sized_graphs(*model.family, model.weights, sizes));
   MemoryTally tally(device, model.precision);

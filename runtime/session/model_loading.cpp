@@ -9,7 +9,7 @@ namespace vkformer {
 Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevice> device,
                                                       const FileStore& files,
                                                       const ModelOptions& options) {
-  VKF_ASSIGN(ModelWeights read, read_model_weights(*device, files, options));
+  VKF_ASSIGN(ModelWeights read, read_model_weights(device->caps(), files, options));
   Result<std::shared_ptr<LoadedModel>> model = LoadedModel::create(device, read);
   if (!model) return load_error(model.error(), *device, files, options);
   PipelinesAhead ahead(**model, options.first_use);

@@ -37,7 +37,7 @@ void PipelinesAhead::make() {
     const Status made = make_all();
     if (made) return;
     model_.device()->impl().context.say(
-        LogLevel::kWarning,
+        LogLevel::kInfo,
         message({"[first_use] No pipelines are made ahead: ", made.error().message}));
   } catch (const std::exception&) {
     // Out of host memory; a thread may not end with that.

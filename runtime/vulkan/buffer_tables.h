@@ -10,29 +10,6 @@
 
 namespace vkformer {
 
-// What tables need, in a chain: to ask for, and to enable, with
-// shaderStorageBufferArrayDynamicIndexing beside it. Sets are written before they are bound, but
-// only those that might be updated later may have so many buffers.
-struct TableFeatures {
-  VkPhysicalDeviceDescriptorIndexingFeatures indexing{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES};
-
-  // All of it, in front of what is enabled already.
-  void enable(VkPhysicalDeviceFeatures2& features) {
-    features.features.shaderStorageBufferArrayDynamicIndexing = VK_TRUE;
-    indexing.runtimeDescriptorArray = indexing.descriptorBindingVariableDescriptorCount =
-        indexing.descriptorBindingStorageBufferUpdateAfterBind = VK_TRUE;
-    indexing.pNext = features.pNext;
-    features.pNext = &indexing;
-  }
-  // Of either structure that states them.
-  template <class F>
-  static bool whole(const F& f) {
-    return f.runtimeDescriptorArray && f.descriptorBindingVariableDescriptorCount &&
-           f.descriptorBindingStorageBufferUpdateAfterBind;
-  }
-};
-
 // Parts that one table may have beside the kernel's other buffers.
 uint32_t max_table_parts(const VkPhysicalDeviceDescriptorIndexingProperties& limits);
 

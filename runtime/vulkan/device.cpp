@@ -7,10 +7,10 @@
 #include "base/message.h"
 #include "device_files/demotion_file.h"
 #include "device_files/tuning_file.h"
-#include "vulkan/buffer_tables.h"
 #include "vulkan/device_impl.h"
-#include "vulkan/matrix_units.h"
+#include "vulkan/feature_chain.h"
 #include "vulkan/memory_left.h"
+#include "vulkan/missing_driver.h"
 #include "vulkan/recording.h"
 
 namespace vkformer {
@@ -82,6 +82,7 @@ int find_device(const std::vector<Snapshot>& list, const std::string& wanted) {
 
 Result<Snapshot> choose_device(const Instance& instance, const std::string& wanted) {
   VKF_ASSIGN(std::vector<Snapshot> list, snapshots(instance));
+  if (list.empty()) return missing_driver("the loader works, but shows no device");
   const int found = find_device(list, wanted);
   if (found < 0) {
     std::string known;
@@ -90,8 +91,7 @@ Result<Snapshot> choose_device(const Instance& instance, const std::string& want
           (known.empty() ? "" : ", ") + std::to_string(s.info.index) + " '" + s.caps.name + "'";
     }
     return not_found(
-        message({"[device] no usable Vulkan device matches '", wanted, "'; present are ",
-                 (known.empty() ? "none, install a Vulkan driver" : known)}));
+        message({"[device] no usable Vulkan device matches '", wanted, "'; present are ", known}));
   }
   Snapshot chosen = std::move(list[static_cast<size_t>(found)]);
   if (!chosen.unusable.empty()) {
@@ -101,81 +101,30 @@ Result<Snapshot> choose_device(const Instance& instance, const std::string& want
   return chosen;
 }
 
-// The extension with which a queue of low priority can be made, or null.
-const char* priority_extension(const Snapshot& s, const DeviceOptions& options) {
-  if (options.queue_priority == DeviceOptions::QueuePriority::kNormal) return nullptr;
-  for (const char* name :
-       {VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME}) {
-    if (s.offers(name)) return name;
-  }
-  return nullptr;
+// What the tier, the timeline and what pipelines keep of their compilation use.
+Features used_features(const Snapshot& s, Capture capture) {
+  Features used = 0;
+  if (s.caps.int64()) used |= feature::kInt64;
+  if (s.caps.fp16()) used |= feature::kFp16;
+  if (s.timeline) used |= feature::kTimeline;
+  if (s.caps.matrix()) used |= feature::kUnits;
+  if (s.caps.matrix2()) used |= feature::kUnits2;
+  if (s.caps.matrix() && s.sizes_subgroups) used |= feature::kSubgroupSizes;
+  if (s.caps.tables()) used |= feature::kTables;
+  if (capture != Capture::kNone) used |= feature::kExecutables;
+  return used;
 }
-
-// What the matrix tier enables.
-struct MatrixEnabling {
-  MatrixChain matrix;
-  Matrix2Chain matrix2;
-  SubgroupSizes sizes;
-
-  // Puts the features in front of `next`.
-  void* before(void* next, const Snapshot& s, std::vector<const char*>& extensions) {
-    matrix.set(VK_TRUE);
-    extensions.push_back(kMatrixExtension);
-    if (s.caps.matrix2()) {
-      matrix2.set(VK_TRUE);
-      extensions.push_back(kMatrix2Extension);
-      next = matrix2.before(next);
-    }
-    if (!s.sizes_subgroups) return matrix.before(next);
-    sizes.set(VK_TRUE);
-    sizes.features.pNext = next;
-    if (s.version < VK_API_VERSION_1_3) {
-      extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
-    }
-    return matrix.before(&sizes.features);
-  }
-};
 
 // Creates the VkDevice with nothing enabled beyond what the tier, the timeline, the queue and what
 // pipelines keep of their compilation use.
 Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const DeviceOptions& options,
                                Capture capture, const VkAllocationCallbacks* allocator) {
-  const bool core = s.version >= VK_API_VERSION_1_2;
-  std::vector<const char*> extensions;
+  const Features used = used_features(s, capture);
+  std::vector<const char*> extensions = extensions_of(used, s.version);
   if (s.offers("VK_KHR_portability_subset")) extensions.push_back("VK_KHR_portability_subset");
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDeviceShaderFloat16Int8Features fp16{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
-  VkPhysicalDeviceTimelineSemaphoreFeatures semaphore{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
-  features.features.shaderInt64 = s.caps.int64() ? VK_TRUE : VK_FALSE;
-  if (s.caps.fp16()) {
-    fp16.shaderFloat16 = VK_TRUE;
-    fp16.pNext = features.pNext;
-    features.pNext = &fp16;
-    if (!core) extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
-  }
-  MatrixEnabling matrix;
-  if (s.caps.matrix()) features.pNext = matrix.before(features.pNext, s, extensions);
-  TableFeatures tables;
-  if (s.caps.tables()) {
-    tables.enable(features);
-    if (!core) extensions.push_back(VK_EXT_DESCRIPTOR_INDEXING_EXTENSION_NAME);
-  }
-  if (s.timeline) {
-    semaphore.timelineSemaphore = VK_TRUE;
-    semaphore.pNext = features.pNext;
-    features.pNext = &semaphore;
-    if (!core) extensions.push_back(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);
-  }
-  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
-  if (capture != Capture::kNone) {
-    executables.pipelineExecutableInfo = VK_TRUE;
-    executables.pNext = features.pNext;
-    features.pNext = &executables;
-    extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
-  }
+  FeatureStructs structs;
+  VKF_CHECK(structs.enable(used, features));
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = static_cast<uint32_t>(s.compute_family());
@@ -184,7 +133,8 @@ Result<VkDevice> create_device(const InstanceApi& api, Snapshot& s, const Device
   VkDeviceQueueGlobalPriorityCreateInfoKHR low{
       VK_STRUCTURE_TYPE_DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_KHR};
   low.globalPriority = VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR;
-  if (const char* name = priority_extension(s, options)) {
+  const bool lowers = options.queue_priority != DeviceOptions::QueuePriority::kNormal;
+  if (const char* name = lowers ? s.priority_extension() : nullptr) {
     queue.pNext = &low;
     extensions.push_back(name);
   }
@@ -371,8 +321,8 @@ void VulkanDevice::Impl::save_pipeline_cache() {
   if (!data || !write_pipeline_cache(cache_stats.path, cache_key, *data)) {
     ++cache_stats.write_failures;
     context.say(LogLevel::kWarning, "The pipeline cache [" + cache_stats.path +
-                                        "] could not be written; give a cache_directory that "
-                                        "can, or \"none\".");
+                                        "] could not be written; give another cache directory "
+                                        "(--cache-dir in the program), or \"none\".");
   }
 }
 

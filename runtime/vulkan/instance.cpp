@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "vulkan/context.h"
+#include "vulkan/missing_driver.h"
 
 namespace vkformer {
 namespace {
@@ -119,6 +120,9 @@ Status Instance::make(const DeviceOptions& options) {
   info.ppEnabledExtensionNames = extensions.data();
   VkInstance made = VK_NULL_HANDLE;
   const VkResult result = create_instance(&info, allocator_, &made);
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+    return missing_driver("vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER (-9)");
+  }
   if (result != VK_SUCCESS) return vk_error(result, "[Vulkan] vkCreateInstance");
   instance_ = made;
   auto api = InstanceApi::load(get, instance_);

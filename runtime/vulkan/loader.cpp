@@ -5,9 +5,9 @@
 #include <windows.h>
 #else
 #include <dlfcn.h>
-
-#include "base/message.h"
 #endif
+
+#include "vulkan/missing_driver.h"
 
 namespace vkformer {
 namespace {
@@ -53,8 +53,7 @@ Result<Loader> Loader::open() {
     if (get) return Loader(library, get);
     close_library(library);
   }
-  return not_found(message({"[Vulkan] no Vulkan loader was found (tried ", tried,
-                            "); install the Vulkan loader and a driver"}));
+  return missing_loader(tried);
 }
 
 Loader::Loader(Loader&& other) noexcept

@@ -27,8 +27,7 @@ using GetMatrixProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, Ma
 }  // namespace
 
 bool SubgroupSizes::can_ask_for(uint32_t size) const {
-  return features.subgroupSizeControl && features.computeFullSubgroups &&
-         (range.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+  return offered && (range.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
          range.minSubgroupSize <= size && size <= range.maxSubgroupSize;
 }
 

@@ -1,6 +1,6 @@
 // Cooperative matrices (VK_KHR_cooperative_matrix, VK_NV_cooperative_matrix2): what a device has of
-// them, and how they are enabled. Headers before Vulkan 1.3.255 lack the extension, those before
-// 1.3.300 the second, so their structures are ours here, with the values of the registry.
+// them. Headers before Vulkan 1.3.255 lack the first extension, those before 1.3.300 the second, so
+// the structs of their features are ours here, with the values of the registry.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
@@ -24,29 +24,6 @@ struct MatrixFeatures {
   VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
 };
 
-// The features of the matrix tier in a chain: to ask for, and to enable. The memory model is what
-// the kernels' SPIR-V is written in; once it is enabled, the atomics of every other kernel need its
-// device scope, too.
-struct MatrixChain {
-  VkPhysicalDeviceVulkanMemoryModelFeatures model{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
-  MatrixFeatures matrix;
-
-  // Puts both in front of `next`.
-  void* before(void* next) {
-    matrix.pNext = next;
-    model.pNext = &matrix;
-    return &model;
-  }
-  void set(VkBool32 value) {
-    model.vulkanMemoryModel = model.vulkanMemoryModelDeviceScope = matrix.cooperativeMatrix = value;
-  }
-  bool whole() const {
-    return model.vulkanMemoryModel && model.vulkanMemoryModelDeviceScope &&
-           matrix.cooperativeMatrix;
-  }
-};
-
 struct Matrix2Features {
   static constexpr auto kType = static_cast<VkStructureType>(1000593000);
   VkStructureType sType = kType;
@@ -60,39 +37,13 @@ struct Matrix2Features {
   VkBool32 cooperativeMatrixBlockLoads = VK_FALSE;
 };
 
-// What kernels of matrix2 use: functions of subgroups' matrices, and local sizes by id in SPIR-V
-// 1.6, which Vulkan 1.3 takes.
-struct Matrix2Chain {
-  VkPhysicalDeviceMaintenance4Features maintenance4{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES};
-  Matrix2Features matrix;
-
-  // Puts both in front of `next`.
-  void* before(void* next) {
-    matrix.pNext = next;
-    maintenance4.pNext = &matrix;
-    return &maintenance4;
-  }
-  void set(VkBool32 value) {
-    maintenance4.maintenance4 = matrix.cooperativeMatrixReductions =
-        matrix.cooperativeMatrixConversions = matrix.cooperativeMatrixPerElementOperations = value;
-  }
-  static bool whole(const Matrix2Features& f) {
-    return f.cooperativeMatrixReductions && f.cooperativeMatrixConversions &&
-           f.cooperativeMatrixPerElementOperations;
-  }
-  bool whole() const { return maintenance4.maintenance4 && whole(matrix); }
-};
-
 // How many lanes subgroups have: pipelines of matrix units ask for full subgroups of one size,
 // where a driver might choose others (VK_EXT_subgroup_size_control, core from Vulkan 1.3 on).
 struct SubgroupSizes {
-  VkPhysicalDeviceSubgroupSizeControlFeatures features{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+  bool offered = false;  // feature::kSubgroupSizes
   VkPhysicalDeviceSubgroupSizeControlProperties range{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
 
-  void set(VkBool32 value) { features.subgroupSizeControl = features.computeFullSubgroups = value; }
   // Whether compute pipelines can ask for full subgroups of that size.
   bool can_ask_for(uint32_t size) const;
   // Whether they may have another size if they do not ask. A device without the extension has one.

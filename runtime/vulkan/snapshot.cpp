@@ -5,6 +5,7 @@
 #include "software/compiler.h"
 #include "vulkan/buffer_tables.h"
 #include "vulkan/context.h"
+#include "vulkan/feature_chain.h"
 #include "vulkan/matrix_units.h"
 
 namespace vkformer {
@@ -112,52 +113,39 @@ struct PropertyChain {
   }
 };
 
-void ask_features(const InstanceApi& api, Snapshot& s, PropertyChain& chain) {
-  SubgroupSizes& sizes = chain.sizes;
+// What can be asked for: features of extensions that are offered, or of a core version.
+Features askable(const Snapshot& s) {
+  Features all = feature::kInt64 | feature::kFp16 | feature::kTimeline | feature::kSubgroupSizes |
+                 feature::kTables;
+  if (s.version >= VK_API_VERSION_1_2) all |= feature::kUnits;
+  if (s.version >= VK_API_VERSION_1_3) all |= feature::kUnits2;
+  for (Features bit = 1; bit <= all; bit <<= 1) {
+    for (const char* extension : extensions_of(all & bit, s.version)) {
+      if (!s.offers(extension)) all &= ~bit;
+    }
+  }
+  return all;
+}
+
+Status ask_features(const InstanceApi& api, Snapshot& s, PropertyChain& chain) {
   VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDeviceShaderFloat16Int8Features fp16{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
-  VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
-  const bool core = s.version >= VK_API_VERSION_1_2;
-  void** tail = &all.pNext;
-  if (core || s.offers(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) {
-    *tail = &fp16;
-    tail = &fp16.pNext;
-  }
-  if (core || s.offers(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) {
-    *tail = &timeline;
-    tail = &timeline.pNext;
-  }
-  if (knows_subgroup_sizes(s)) {
-    *tail = &sizes.features;
-    tail = &sizes.features.pNext;
-  }
-  TableFeatures tables;
-  if (knows_tables(s)) {
-    *tail = &tables.indexing;
-    tail = &tables.indexing.pNext;
-  }
-  MatrixChain matrix;
-  Matrix2Chain matrix2;
-  if (core && s.offers(kMatrixExtension)) {
-    const bool both = s.version >= VK_API_VERSION_1_3 && s.offers(kMatrix2Extension);
-    *tail = matrix.before(both ? matrix2.before(nullptr) : nullptr);
-  }
+  FeatureStructs structs;
+  VKF_CHECK(structs.ask(askable(s), all));
   api.GetPhysicalDeviceFeatures2(s.physical, &all);
-  s.fp16 = fp16.shaderFloat16 == VK_TRUE;
-  s.caps.compiler.has_int64 = all.features.shaderInt64 == VK_TRUE;
-  s.timeline = timeline.timelineSemaphore == VK_TRUE;
+  const Features offered = features_in(&all);
+  s.fp16 = has_all(offered, feature::kFp16);
+  s.caps.compiler.has_int64 = has_all(offered, feature::kInt64);
+  s.timeline = has_all(offered, feature::kTimeline);
+  chain.sizes.offered = has_all(offered, feature::kSubgroupSizes);
   // What has kernels with tables is a software device; no other needs them enabled.
-  const bool indexes = TableFeatures::whole(tables.indexing) &&
-                       all.features.shaderStorageBufferArrayDynamicIndexing == VK_TRUE;
-  if (indexes && s.caps.device_class == DeviceClass::kSoftware) {
+  if (has_all(offered, feature::kTables) && s.caps.device_class == DeviceClass::kSoftware) {
     s.caps.compiler.max_table_parts = max_table_parts(chain.indexing);
   }
-  if (!matrix.whole()) return;
+  if (!has_all(offered, feature::kUnits)) return {};
   s.caps.matrix_units = matrix_units_of(api.GetInstanceProcAddr, api.instance, s.physical);
   s.matrix = s.fp16 && !s.caps.matrix_units.empty();
-  s.caps.has_matrix2 = matrix2.whole();
+  s.caps.has_matrix2 = has_all(offered, feature::kUnits2);
+  return {};
 }
 
 // What the device has and this build lacks kernels for (VKFORMER_TIER, VKFORMER_INT64,
@@ -276,6 +264,14 @@ bool Snapshot::offers(const char* extension) const {
   return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
+const char* Snapshot::priority_extension() const {
+  for (const char* name :
+       {VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME, VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME}) {
+    if (offers(name)) return name;
+  }
+  return nullptr;
+}
+
 int Snapshot::compute_family() const {
   for (size_t i = 0; i < families.size(); ++i) {
     const bool compute = (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0;
@@ -319,7 +315,7 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
   if (s.version >= VK_API_VERSION_1_1) {
     PropertyChain chain;
     chain.ask(api, s);
-    ask_features(api, s, chain);
+    VKF_CHECK(ask_features(api, s, chain));
     s.caps.limits = limits_of(chain);
     s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);
     s.caps.unit_lanes = chain.sizes.size_for(s.caps.matrix_units, s.caps.subgroup_size);

@@ -32,6 +32,8 @@ struct Snapshot {
   std::string unusable;           // why no Device can be made of it; empty if one can
 
   bool offers(const char* extension) const;
+  // The extension with which a queue of low priority can be made, or null.
+  const char* priority_extension() const;
   // First queue family with compute, or -1.
   int compute_family() const;
   // The tier that follows from subgroup, fp16 and matrix.

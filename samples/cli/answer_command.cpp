@@ -1,5 +1,6 @@
 // `vkformer answer`: questions about a context in, stretches of that context out.
 #include "files.h"
+#include "readable.h"
 #include "task_command.h"
 
 namespace vkformer::cli {
@@ -59,7 +60,11 @@ int run_answer(const CommonOptions& common, AnswerCommandOptions options) {
   }
   options.answer.allow_no_answer = options.null_answer;
   return run_task_command(
-      common, options.task, {.command = "answer", .plain_key = "question", .left_out = "context"},
+      common, options.task,
+      {.command = "answer",
+       .plain_key = "question",
+       .left_out = "context",
+       .readable = readable_answers},
       [&](const Device& device, const ModelSource& source,
           const TaskOptions& task) -> Result<AnswerInputs> {
         Result<Answerer> loaded = Answerer::load(device, source, task);
@@ -77,10 +82,10 @@ void add_answer_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "answer", "Answer questions from a context: one JSON object a line, in order.");
   const auto options = std::make_shared<AnswerCommandOptions>();
-  add_task_options(*command, options->task, line.common, "QUESTION");
+  add_task_options(*command, options->task, line, "QUESTION");
   CLI::Option* text = command->add_option("--context", options->context,
                                           "the context of inputs that have none of their own");
-  command->add_option("--context-file", options->context_file, "the same, from a file")
+  add_file_option(*command, "--context-file", options->context_file, "the same, from a file")
       ->excludes(text);
   command->add_option("--top", options->answer.top, "answers per question")
       ->check(CLI::Range(1, 1000));
@@ -95,6 +100,7 @@ void add_answer_command(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--overlap", options->answer.overlap,
                    "tokens by which windows overlap; -1: 128, or half a window")
+      ->default_str("")
       ->check(CLI::Range(-1, 1 << 20));
   command->add_flag("--null-answer", options->null_answer,
                     "an empty answer where the model finds none");

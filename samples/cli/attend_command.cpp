@@ -112,7 +112,7 @@ Result<Attended> attend(AttendModel& model, const AttendPass& pass, const Attend
   });
   Result<AttentionMaps> shown = one_map(first == maps->end() ? maps->front() : *first, options);
   if (!shown) return shown.error();
-  if (options.rollout) maps->push_back(*shown);
+  if (options.rollout) maps->insert(maps->begin(), *shown);  // a page opens on its first map
   return Attended{std::move(*maps), std::move(*shown)};
 }
 
@@ -192,14 +192,15 @@ void add_view_options(CLI::App& command, AttendOptions& options) {
                    "the flow through all layers, with residual connections, instead of one layer");
   command.add_option("--temperature", options.temperature,
                      "divides all scores of attention before the softmax");
-  command.add_option("--png", options.png, "write a picture instead of drawing in text");
-  command.add_option("--grid", options.grid,
-                     "write a picture of all layers and heads, or of one layer's heads");
-  command.add_option("--overlay", options.overlay,
-                     "write the input picture with attention in red over it");
+  add_file_option(command, "--png", options.png, "write a picture instead of drawing in text");
+  add_file_option(command, "--grid", options.grid,
+                  "write a picture of all layers and heads, or of one layer's heads");
+  add_file_option(command, "--overlay", options.overlay,
+                  "write the input picture with attention in red over it");
   command.add_option("--query", options.query,
                      "token whose attention --overlay shows; the first one if not given");
-  command.add_option("--html", options.html, "write a page for a browser, with everything in it");
+  add_file_option(command, "--html", options.html,
+                  "write a page for a browser, with everything in it");
   command
       .add_option("--range", options.range,
                   "darkest colour of --png and --grid: one, or max: the largest weight")
@@ -212,7 +213,7 @@ void add_attend_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "attend", "Run a model on an input and show what attended to what, in text or pictures.");
   const auto options = std::make_shared<AttendOptions>();
-  command->add_option("MODEL", options->model, "model directory")->required();
+  add_model_argument(*command, line, options->model);
   add_input_options(*command, options->input);
   add_view_options(*command, *options);
   add_model_options(*command, options->load);

@@ -143,7 +143,7 @@ void add_heads_options(CLI::App& command, HeadsOptions& options) {
   command.add_option("INPUT", options.inputs,
                      "with --attention: texts, or paths of pictures, WAV files or .safetensors "
                      "inputs; something built in if there are none");
-  command.add_option("--picture", options.picture, "with --attention: a picture file");
+  add_file_option(command, "--picture", options.picture, "with --attention: a picture file");
   command.add_option("--ids", options.ids, "with --attention: token ids, such as 5,17,2")
       ->delimiter(',')
       ->allow_extra_args(false);

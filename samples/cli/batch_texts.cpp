@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "files.h"
+#include "model_path.h"
 #include "request_fields.h"
 #include "task_command.h"
 #include "text_inputs.h"
@@ -42,14 +43,15 @@ const char* reason_of(BatchUpdate::State state) {
 
 }  // namespace
 
-void add_guess_options(CLI::App& command, BatchFlags& flags) {
-  command
-      .add_option("--draft", flags.draft,
-                  "directory of a smaller model with the same vocabulary that guesses tokens")
-      ->group(kGuesses);
+void add_guess_options(CLI::App& command, CommandLine& line, BatchFlags& flags) {
+  CLI::Option* draft = add_folder_option(
+      command, "--draft", flags.draft,
+      "directory of a smaller model with the same vocabulary that guesses tokens");
+  add_check(*draft->group(kGuesses), line, check_model_path);
   command
       .add_option("--lookup", flags.batch.lookup,
                   "guess what stood behind the last tokens before: at most so many are compared")
+      ->default_str("")
       ->check(CLI::Range(1, 64))
       ->group(kGuesses);
   command
@@ -81,7 +83,7 @@ void add_batch_options(CLI::App& command, BatchFlags& flags) {
           .add_option("--context", b.context,
                       "keys that a row keeps, its sinks included; the oldest others give way")
           ->group(kBatch);
-  command.add_option("--sinks", b.sinks, "first keys of --context that stay for ever (default 4)")
+  command.add_option("--sinks", b.sinks, "first keys of --context that stay for ever")
       ->needs(context)
       ->group(kBatch);
 }

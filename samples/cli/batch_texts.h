@@ -23,7 +23,7 @@ struct BatchFlags {
 };
 
 // --draft, --lookup, --guesses, --capacity.
-void add_guess_options(CLI::App& command, BatchFlags& flags);
+void add_guess_options(CLI::App& command, CommandLine& line, BatchFlags& flags);
 // --rows, --step-tokens, --waiting and the rest of a batch.
 void add_batch_options(CLI::App& command, BatchFlags& flags);
 

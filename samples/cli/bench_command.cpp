@@ -2,7 +2,9 @@
 #include <memory>
 
 #include "bench.h"
+#include "bench_estimate.h"
 #include "bench_models.h"
+#include "vkformer/estimate.h"
 
 namespace vkformer::cli {
 
@@ -163,7 +165,7 @@ void add_bench_decode(CLI::App& bench, CommandLine& line) {
   CLI::App* command = add_bench(bench, line, "decode",
                                 "Decoding at batch 1: CPU time, speed, time to the first token.");
   const auto options = add_decode_options(*command);
-  command->add_option("MODEL", options->model, "model directory")->required();
+  add_model_argument(*command, line, options->model);
   command->add_option("TEXT", options->texts, "inputs; some English words if not given");
   command->add_flag("--start-only", options->start_only,
                     "generate one token and print the milliseconds since the process began");
@@ -184,7 +186,7 @@ CLI::App* add_report(CLI::App& bench, CommandLine& line, const char* name, const
   CLI::Option* json = command->add_option("--json", options->files.json,
                                           "write JSON to FILE, or print it where none is named");
   json->expected(0, 1)->type_name("[FILE]");
-  command->add_option("--csv", options->files.csv, "write CSV to FILE")->type_name("FILE");
+  add_file_option(*command, "--csv", options->files.csv, "write CSV to FILE");
   add_device_options(*command, line.common);
   command->parse_complete_callback([json, options] {
     options->files.print_json = json->count() > 0 && options->files.json.empty();
@@ -210,6 +212,16 @@ void add_model_bench_options(CLI::App& command, ModelBenchOptions& options) {
       ->check(CLI::Range(1, 1000));
   command.add_flag("--in-process", options.in_process,
                    "not each model in a process of its own; memory peaks then grow");
+}
+
+void add_estimate_option(CLI::App& command, std::string& chip) {
+  std::string known;
+  for (const EstimatedGpu& gpu : estimated_gpus()) known += gpu.chip + ", ";
+  command
+      .add_option("--estimate", chip,
+                  "measure nothing, but estimate the models on a GPU that need not be there: " +
+                      known + "or device, for this one by its measured roofline")
+      ->type_name("CHIP");
 }
 
 void add_bench_all(CLI::App& bench, CommandLine& line) {
@@ -256,6 +268,8 @@ void add_bench_parts(CLI::App& bench, CommandLine& line) {
   command = add_report(bench, line, "models",
                        "Whole models with random weights, made from a seed, or model directories.",
                        models);
+  const auto estimate = std::make_shared<std::string>();
+  add_estimate_option(*command, *estimate);
   command->add_option("MODEL", models->models.names,
                       "bert-base, gpt2, llama-134m, vit-b32-384, t5-small, bart-base, marian, "
                       "whisper-tiny, or a directory; all of the former if none is named");
@@ -263,9 +277,13 @@ void add_bench_parts(CLI::App& bench, CommandLine& line) {
   add_examples(*command,
                "  vkformer bench models --json models.json\n"
                "  vkformer bench models llama-134m --weights f16\n"
-               "  vkformer bench models DIR --batch 8 --tokens 64\n");
-  command->callback([&line, models] {
-    line.run = [&line, models] { return run_report(Part::kModels, line.common, *models); };
+               "  vkformer bench models DIR --batch 8 --tokens 64\n"
+               "  vkformer bench models gpt2 --estimate m1\n");
+  command->callback([&line, models, estimate] {
+    line.run = [&line, models, estimate] {
+      if (estimate->empty()) return run_report(Part::kModels, line.common, *models);
+      return run_bench_estimate(line.common, *estimate, models->models, models->files);
+    };
   });
 }
 
@@ -273,8 +291,8 @@ void add_bench_compare(CLI::App& bench, CommandLine& line) {
   CLI::App* command = bench.add_subcommand(
       "compare", "Ratios of speed between two reports, row by row, the slowest change first.");
   const auto options = std::make_shared<CompareReportsOptions>();
-  command->add_option("BEFORE", options->before, "file that --json wrote")->required();
-  command->add_option("AFTER", options->after, "file that --json wrote")->required();
+  add_file_option(*command, "BEFORE", options->before, "file that --json wrote")->required();
+  add_file_option(*command, "AFTER", options->after, "file that --json wrote")->required();
   command
       ->add_option("--fail-below", options->fail_below,
                    "exit with 1 where AFTER has less than this share of BEFORE's speed")
@@ -296,11 +314,21 @@ void add_bench_compare(CLI::App& bench, CommandLine& line) {
 void add_bench_command(CLI::App& app, CommandLine& line) {
   CLI::App* bench =
       app.add_subcommand("bench", "Measure the device, every operator, and whole models.");
-  bench->require_subcommand(1);
+  bench->require_subcommand(0, 1);
+  const auto estimate = std::make_shared<std::string>();
+  add_estimate_option(*bench, *estimate);
+  bench->callback([bench, &line, estimate] {
+    const bool alone = bench->get_subcommands().empty();
+    if (!alone && estimate->empty()) return;
+    if (!alone) throw CLI::ValidationError("--estimate", "stands alone, or behind `bench models`");
+    if (estimate->empty()) throw CLI::RequiredError("A subcommand, or --estimate CHIP");
+    line.run = [&line, estimate] { return run_bench_estimate(line.common, *estimate, {}, {}); };
+  });
   add_examples(*bench,
                "  vkformer bench all --json all.json\n"
                "  vkformer bench operators matmul\n"
                "  vkformer bench models bert-base\n"
+               "  vkformer bench --estimate navi31\n"
                "  vkformer bench compare before.json after.json\n"
                "  vkformer bench gemm --m 145 --n 3072 --k 768 --dtype f32 --json\n"
                "  vkformer bench decode models/g2p-en\n");

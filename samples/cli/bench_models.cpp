@@ -10,6 +10,8 @@
 #include "child_process.h"
 #include "energy.h"
 #include "files.h"
+#include "model_path.h"
+#include "suggestion.h"
 
 namespace vkformer::cli {
 
@@ -277,13 +279,8 @@ Status add_child_rows(const CommonOptions& common, const Roofline& roofline,
 Status add_one_model(const Device& device, const Roofline& roofline,
                      const ModelBenchOptions& options, const std::string& name,
                      std::vector<BenchRow>& rows) {
-  Result<BenchModel> model = open_bench_model(name);
+  Result<BenchModel> model = open_bench_model(name, options);
   if (!model) return model.error();
-  if (options.batch + options.tokens + options.new_tokens > 0) {
-    model->runs = {{"given sizes", std::max<int64_t>(1, options.batch),
-                    std::max<int64_t>(1, options.tokens), options.new_tokens}};
-  }
-  model->cache = options.cache;
   return ModelBench(device, roofline, std::move(*model), options.rounds, rows)
       .measure(options.load);
 }
@@ -312,14 +309,37 @@ Result<BenchModel> open_bench_model(const std::string& name) {
   if (const ModelShape* shape = find_model_shape(name)) {
     return BenchModel{name, random_model(*shape), Json::parse(shape->config), shape->runs};
   }
-  Result<Json> config = read_json_file(name + "/config.json");
-  if (!config) {
-    std::string known;
-    for (const ModelShape& shape : model_shapes()) known += std::string(" ") + shape.name;
-    return config.error().with_context("'" + name + "' is no directory of a model, nor one of" +
-                                       known);
+  if (const Status folder = check_model_path(name); !folder) {
+    std::vector<std::string> shapes;
+    for (const ModelShape& shape : model_shapes()) shapes.emplace_back(shape.name);
+    const std::string nearest = nearest_name(name, shapes);
+    std::string text = folder.error().message;
+    if (!nearest.empty()) text = "[" + name + "] is no model; did you mean " + nearest + "?";
+    text += " Shapes with random weights are:";
+    for (const std::string& shape : shapes) text += " " + shape;
+    return Error{ErrorCode::kNotFound, text + "."};
   }
+  Result<Json> config = read_json_file(name + "/config.json");
+  if (!config) return config.error();
   return BenchModel{name, ModelSource::directory(name), std::move(*config), {{"1x32", 1, 32, 0}}};
+}
+
+Result<BenchModel> open_bench_model(const std::string& name, const ModelBenchOptions& options) {
+  Result<BenchModel> model = open_bench_model(name);
+  if (!model) return model.error();
+  if (options.batch + options.tokens + options.new_tokens > 0) {
+    model->runs = {{"given sizes", std::max<int64_t>(1, options.batch),
+                    std::max<int64_t>(1, options.tokens), options.new_tokens}};
+  }
+  model->cache = options.cache;
+  return model;
+}
+
+std::vector<std::string> bench_model_names(const ModelBenchOptions& options) {
+  if (!options.names.empty()) return options.names;
+  std::vector<std::string> names;
+  for (const ModelShape& shape : model_shapes()) names.emplace_back(shape.name);
+  return names;
 }
 
 Result<TensorMap> bench_inputs(const BenchModel& model, const ModelInfo& info, const ModelRun& run,
@@ -362,11 +382,7 @@ GenerateOptions fixed_length(const Session& session, int64_t new_tokens) {
 
 Status add_model_rows(const CommonOptions& common, const Device& device, const Roofline& roofline,
                       const ModelBenchOptions& options, std::vector<BenchRow>& rows) {
-  std::vector<std::string> names = options.names;
-  if (names.empty()) {
-    for (const ModelShape& shape : model_shapes()) names.emplace_back(shape.name);
-  }
-  for (const std::string& name : names) {
+  for (const std::string& name : bench_model_names(options)) {
     const Status added = options.in_process ? add_one_model(device, roofline, options, name, rows)
                                             : add_child_rows(common, roofline, options, name, rows);
     if (!added) return added;

@@ -18,6 +18,11 @@ struct BenchModel {
   CacheFormat cache = CacheFormat::kF32;  // of generations
 };
 Result<BenchModel> open_bench_model(const std::string& name);
+// With the sizes and the cache that the options ask for.
+struct ModelBenchOptions;
+Result<BenchModel> open_bench_model(const std::string& name, const ModelBenchOptions& options);
+// The models that the options name, or every shape.
+std::vector<std::string> bench_model_names(const ModelBenchOptions& options);
 // Random inputs of that run, from a fixed seed; `decoder` adds decoder_input_ids (B,1) where the
 // model has a decoder behind an encoder.
 enum class DecoderInput : uint8_t { kNo, kYes };

@@ -106,8 +106,10 @@ void print_table(const BenchReport& report) {
     if (row.section != section) {
       section = row.section;
       print_line("");
-      print_line(padded(section, 44) + padded("measured", 16) + padded("GFLOP/s", 9) +
-                 padded("GB/s", 8) + padded("of roofline", 17) + "output hash, notes");
+      const bool estimated = report.device.value("estimated", false);
+      print_line(padded(section, 44) + padded(estimated ? "estimated" : "measured", 16) +
+                 padded("GFLOP/s", 9) + padded("GB/s", 8) + padded("of roofline", 17) +
+                 "output hash, notes");
     }
     print_line(row_line(row));
   }
@@ -154,7 +156,9 @@ std::vector<Compared> compare_rows(const Json& before, const Json& after) {
                    .unit = a.value("unit", "")};
       if (!(row.before > 0) || !(row.after > 0)) continue;
       row.ratio = lower_is_better(row.unit) ? row.before / row.after : row.after / row.before;
-      row.same_output = a.value("hash", "") == b.value("hash", "");
+      // Estimates have no output.
+      const std::string had = a.value("hash", ""), has = b.value("hash", "");
+      row.same_output = had == has || had.empty() || has.empty();
       list.push_back(std::move(row));
     }
   }
@@ -206,15 +210,18 @@ BenchRow row_from_json(const Json& row) {
   return result;
 }
 
+BenchReport start_report() {
+  return {.date = today()};
+}
+
 BenchReport start_report(const Device& device) {
   const DeviceInfo info = device.info();
-  BenchReport report;
+  BenchReport report = start_report();
   report.device["device"] = info.name;
   report.device["driver"] = info.driver;
   report.device["kind"] = choice_name(info.kind);
   report.device["api"] = info.api_version;
   report.device["tier"] = choice_name(device.tier());
-  report.date = today();
   return report;
 }
 

@@ -26,7 +26,7 @@ struct BenchRow {
 };
 
 struct BenchReport {
-  Json device;  // name, driver, tier and so on
+  Json device;  // name, driver, tier and so on; "estimated": true where nothing was measured
   std::string date;
   Roofline roofline;
   std::vector<BenchRow> rows;
@@ -39,6 +39,8 @@ struct ReportFiles {
   std::string csv;
 };
 
+// Of today, and of no device yet.
+BenchReport start_report();
 BenchReport start_report(const Device& device);
 // Fills in share and bound of a row in ms with flops and bytes.
 void set_roofline_share(const Roofline& roofline, BenchRow& row);

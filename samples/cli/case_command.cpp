@@ -62,10 +62,9 @@ void add_case_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "case", "Run an acceptance case: an operator, a model or a tokenizer with its inputs.");
   const auto options = std::make_shared<CaseOptions>();
-  command->add_option("CASE_DIR", options->directory, "folder of the case")->required();
-  command
-      ->add_option("--output", options->output,
-                   "file to write: safetensors, or JSON for a tokenizer case")
+  add_folder_option(*command, "CASE_DIR", options->directory, "folder of the case")->required();
+  add_file_option(*command, "--output", options->output,
+                  "file to write: safetensors, or JSON for a tokenizer case")
       ->required();
   add_model_options(*command, options->load);
   add_cache_option(*command, options->cache);

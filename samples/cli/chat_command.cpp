@@ -252,13 +252,13 @@ int run_chat(const CommonOptions& common, ChatCommandOptions& options) {
   if (!read) return report(read.error().with_context("no chat template (--template gives one)"));
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
-  TaskOptions task;
-  task.model = options.load;
-  task.session.prefix_reuse = true;
-  Result<TextGenerator> generator = [&] {
-    const Progress loading("loading " + options.model, common.progress());
+  const auto load = [&](const ModelOptions& watched) {
+    TaskOptions task;
+    task.model = watched;
+    task.session.prefix_reuse = true;
     return TextGenerator::load(*device, ModelSource::directory(options.model), task);
-  }();
+  };
+  Result<TextGenerator> generator = with_progress(common, options.model, options.load, load);
   if (!generator) return report(generator.error());
   options.text.beams = 1;
   Chat chat(std::move(*generator), std::move(*read), options.text, common.quiet);
@@ -276,11 +276,11 @@ void add_chat_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "chat", "Talk with a model that has a chat template; each line of stdin is a message.");
   const auto options = std::make_shared<ChatCommandOptions>();
-  command->add_option("MODEL", options->model, "model directory")->required();
+  add_model_argument(*command, line, options->model);
   command->add_option("--system", options->system, "system message");
-  command->add_option("--template", options->template_file,
-                      "file with a chat template, instead of the model's own");
-  command->add_option("--load", options->load_file, "a conversation that /save wrote");
+  add_file_option(*command, "--template", options->template_file,
+                  "file with a chat template, instead of the model's own");
+  add_file_option(*command, "--load", options->load_file, "a conversation that /save wrote");
   command->add_option("--max-new-tokens", options->text.max_new_tokens, "tokens of an answer")
       ->check(CLI::Range(1, 1 << 20));
   add_choice_options(*command, options->text, options->choice);

@@ -61,9 +61,10 @@ void add_choice_options(CLI::App& command, TextOptions& text, ChoiceCommandOptio
   add("--logit-bias", options.biases, "TEXT=NUMBER, added to a score; several times", kPenalties);
   add("--stop", text.stop, "text that ends the answer; may be given several times", kTexts);
   CLI::Option* grammar =
-      command.add_option("--grammar", options.grammar, "file with a GBNF grammar to keep to");
+      add_file_option(command, "--grammar", options.grammar, "file with a GBNF grammar to keep to");
   grammar->group(kTexts);
-  command.add_option("--json-schema", options.json_schema, "file with a JSON schema to keep to")
+  add_file_option(command, "--json-schema", options.json_schema,
+                  "file with a JSON schema to keep to")
       ->excludes(grammar)
       ->group(kTexts);
 }

@@ -1,5 +1,6 @@
 // `vkformer classify`: texts, pairs of texts or pictures in, labels or entities out.
 #include "attend_output.h"
+#include "readable.h"
 #include "task_command.h"
 
 namespace vkformer::cli {
@@ -141,7 +142,9 @@ int run_classify(const CommonOptions& common, const ClassifyCommandOptions& opti
   if (const std::string wrong = info ? usage_error(options, pictures) : ""; !wrong.empty()) {
     return report_usage(wrong);
   }
-  const TaskFormat format{.command = "classify", .plain_key = pictures ? "picture" : "text"};
+  const TaskFormat format{.command = "classify",
+                          .plain_key = pictures ? "picture" : "text",
+                          .readable = readable_labels};
   return run_task_command(
       common, options.task, format,
       [&](const Device& device, const ModelSource& source, const TaskOptions& task) {
@@ -156,16 +159,16 @@ void add_classify_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "classify", "Label texts or pictures, or find entities in texts; JSON lines, in order.");
   const auto options = std::make_shared<ClassifyCommandOptions>();
-  add_task_options(*command, options->task, line.common, "INPUT");
+  add_task_options(*command, options->task, line, "INPUT");
   add_truncate_option(*command, options->task);
   command->add_option("--top", options->top, "labels per input; 0: all")
       ->check(CLI::Range(0, 1 << 20));
-  command->add_option("--overlay", options->overlay,
-                      "write the picture, one argument, with what the model looked at in red");
+  add_file_option(*command, "--overlay", options->overlay,
+                  "write the picture, one argument, with what the model looked at in red");
   add_examples(*command,
                "  vkformer classify DIR \"what a day\"\n"
                "  vkformer classify DIR cat.jpg dog.png --top 3\n"
-               "  vkformer classify models/digits picture.png --overlay seen.png\n"
+               "  vkformer classify models/digits models/digits/7.png --overlay seen.png\n"
                "  vkformer classify DIR --input pairs.jsonl --output labels.jsonl --keep-going\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_classify(line.common, *options); };

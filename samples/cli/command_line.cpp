@@ -1,8 +1,21 @@
 #include "command_line.h"
 
+#include "model_path.h"
 #include "vkformer/conformance.h"
 
 namespace vkformer::cli {
+
+void add_check(CLI::Option& option, CommandLine& line, Status (*check)(const std::string& value)) {
+  option.each([&line, check](const std::string& value) {
+    line.checks.emplace_back([check, value] { return check(value); });
+  });
+}
+
+CLI::Option* add_model_argument(CLI::App& command, CommandLine& line, std::string& model) {
+  CLI::Option* option = command.add_option("MODEL", model, "model directory")->required();
+  add_check(*option, line, check_model_path);
+  return option;
+}
 
 void add_output_options(CLI::App& command, CommonOptions& common) {
   command.add_flag("--json", common.json, "print JSON");
@@ -13,7 +26,7 @@ CLI::Option* add_tier_option(CLI::App& command, const std::string& flag, Tier& t
                              const std::string& help) {
   std::vector<std::string> names = names_of<Tier>();
   names.insert(names.begin(), "best");
-  return add_choice<Tier>(command, flag, tier, help, names);
+  return add_choice<Tier>(command, flag, tier, help, names)->default_str("best");
 }
 
 void add_device_options(CLI::App& command, CommonOptions& common) {
@@ -29,9 +42,8 @@ void add_device_options(CLI::App& command, CommonOptions& common) {
       .add_flag("--validation", common.validation,
                 "check Vulkan calls with the Khronos validation layer")
       ->group("Device");
-  command
-      .add_option("--cache-dir", common.device.cache_directory,
-                  "directory of the pipeline cache, or none")
+  add_folder_option(command, "--cache-dir", common.device.cache_directory,
+                    "directory of the pipeline cache, or none")
       ->group("Device");
   command.add_flag("--tuned", common.tuned, "choose kernels as `vkformer tune` found them")
       ->group("Device");
@@ -56,14 +68,20 @@ Result<Device> open_device(const CommonOptions& common) {
   DeviceOptions options = common.device;
   options.validation = common.validation;
   options.tuning = common.tuned;
+  if (!options.log && !common.quiet) {
+    options.log = [](LogLevel level, const std::string& message) {
+      if (level == LogLevel::kWarning) print_message(message);
+    };
+  }
   const Progress progress("opening the device", common.progress());
   return Device::create(options);
 }
 
 Result<Model> load_model(const CommonOptions& common, const Device& device,
                          const std::string& directory, const ModelOptions& options) {
-  const Progress progress("loading " + directory, common.progress());
-  return Model::load(device, directory, options);
+  return with_progress(common, directory, options, [&](const ModelOptions& watched) {
+    return Model::load(device, directory, watched);
+  });
 }
 
 void add_nan_check(CLI::App& command, bool& wanted) {

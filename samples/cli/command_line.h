@@ -33,11 +33,30 @@ struct CommonOptions {
   }
 };
 
-// What CLI11 fills in. `run` is the chosen command, ready to be called.
+// What CLI11 fills in. `run` is the chosen command, ready to be called once all
+// `checks` have passed.
 struct CommandLine {
   CommonOptions common;
   std::function<int()> run;
+  // What is looked at first, in this order, of the chosen command's arguments; empty: nothing.
+  std::vector<std::function<Status()>> checks;
 };
+
+// Adds the argument MODEL, the path of a model directory.
+CLI::Option* add_model_argument(CLI::App& command, CommandLine& line, std::string& model);
+// Adds an option or argument whose value is the path of a file, or of a folder.
+template <class Value>
+CLI::Option* add_file_option(CLI::App& command, const std::string& name, Value& value,
+                             const std::string& help) {
+  return command.add_option(name, value, help)->type_name("FILE");
+}
+template <class Value>
+CLI::Option* add_folder_option(CLI::App& command, const std::string& name, Value& value,
+                               const std::string& help) {
+  return command.add_option(name, value, help)->type_name("DIR");
+}
+// Has the value of an option or argument checked before the command runs.
+void add_check(CLI::Option& option, CommandLine& line, Status (*check)(const std::string& value));
 
 // Adds --json and --quiet.
 void add_output_options(CLI::App& command, CommonOptions& common);
@@ -65,7 +84,11 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value
   const auto store = [&value](const std::string& name) {
     if (const Result<Choice> found = choice_from_name<Choice>(name)) value = *found;
   };
-  return command.add_option_function<std::string>(flag, store, help)->check(CLI::IsMember(names));
+  CLI::Option* option =
+      command.add_option_function<std::string>(flag, store, help)->check(CLI::IsMember(names));
+  // An optional one has the default that the model's files say.
+  if constexpr (std::is_same_v<Choice, Value>) option->default_str(choice_name(value));
+  return option;
 }
 
 // Adds --device, --tier, --limits, --validation, --cache-dir and --tuned.
@@ -97,7 +120,21 @@ std::invoke_result_t<Work> without_nan(const Device& device, const Work& work) {
 }
 
 Result<Device> open_device(const CommonOptions& common);
-// Loads with a progress line.
+// What a command does while it loads a model: a progress bar over the bytes of its weights, then a
+// line while the driver compiles kernels. `load` gets options that move it.
+template <class Load>
+auto with_progress(const CommonOptions& common, const std::string& model, ModelOptions options,
+                   const Load& load) {
+  Progress progress("loading " + model, common.progress(), Progress::Unit::kBytes);
+  options.progress = [&progress](const LoadProgress& loaded) {
+    progress.set(static_cast<int64_t>(loaded.loaded_bytes),
+                 static_cast<int64_t>(loaded.total_bytes));
+    if (loaded.loaded_bytes == loaded.total_bytes) progress.start("compiling kernels");
+    return true;
+  };
+  return load(options);
+}
+// Loads with a progress bar.
 Result<Model> load_model(const CommonOptions& common, const Device& device,
                          const std::string& directory, const ModelOptions& options);
 
@@ -108,14 +145,18 @@ void add_caption_command(CLI::App& app, CommandLine& line);
 void add_case_command(CLI::App& app, CommandLine& line);
 void add_chat_command(CLI::App& app, CommandLine& line);
 void add_classify_command(CLI::App& app, CommandLine& line);
+void add_completion_command(CLI::App& app, CommandLine& line);
 void add_compare_command(CLI::App& app, CommandLine& line);
 void add_conformance_command(CLI::App& app, CommandLine& line);
 void add_devices_command(CLI::App& app, CommandLine& line);
+void add_doctor_command(CLI::App& app, CommandLine& line);
 void add_embed_command(CLI::App& app, CommandLine& line);
 void add_families_command(CLI::App& app, CommandLine& line);
 void add_fill_mask_command(CLI::App& app, CommandLine& line);
 void add_generate_command(CLI::App& app, CommandLine& line);
+void add_help_command(CLI::App& app, CommandLine& line);
 void add_inspect_command(CLI::App& app, CommandLine& line);
+void add_man_command(CLI::App& app, CommandLine& line);
 void add_op_command(CLI::App& app, CommandLine& line);
 void add_plan_command(CLI::App& app, CommandLine& line);
 void add_profile_command(CLI::App& app, CommandLine& line);
@@ -125,5 +166,6 @@ void add_serve_command(CLI::App& app, CommandLine& line);
 void add_tokenize_command(CLI::App& app, CommandLine& line);
 void add_transcribe_command(CLI::App& app, CommandLine& line);
 void add_tune_command(CLI::App& app, CommandLine& line);
+void add_verify_command(CLI::App& app, CommandLine& line);
 
 }  // namespace vkformer::cli

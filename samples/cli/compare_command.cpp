@@ -63,8 +63,8 @@ void add_compare_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "compare", "Name the first layer in which two devices, or tiers of one, differ.");
   const auto options = std::make_shared<CompareCommandOptions>();
-  command->add_option("MODEL", options->model, "model directory")->required();
-  command->add_option("--inputs", options->inputs, "safetensors file with the model's inputs")
+  add_model_argument(*command, line, options->model);
+  add_file_option(*command, "--inputs", options->inputs, "safetensors file with the model's inputs")
       ->required();
   command->add_option("--with-device", options->with_device,
                       "the other device; the same if absent");

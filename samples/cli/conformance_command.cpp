@@ -117,7 +117,10 @@ int run_checks(const CommonOptions& common, ConformanceCommandOptions& options) 
     return done ? kExitOk : report(done.error());
   }
   const Result<ConformanceReport> made = [&] {
-    const Progress progress("checking " + device->info().name, common.progress());
+    Progress progress("checking " + device->info().name, common.progress());
+    options.run.progress = [&progress](const std::string&, int done, int all) {
+      progress.set(done, all);
+    };
     return run_conformance(*device, options.run);
   }();
   if (!made) return report(made.error());
@@ -174,8 +177,8 @@ int run_diff(const CommonOptions& common, const ConformanceCommandOptions& optio
 void add_diff(CLI::App& command, CommandLine& line,
               const std::shared_ptr<ConformanceCommandOptions>& options) {
   CLI::App* diff = command.add_subcommand("diff", "Checks whose outcome differs in two reports.");
-  diff->add_option("BEFORE", options->before, "report in JSON")->required();
-  diff->add_option("AFTER", options->after, "report in JSON")->required();
+  add_file_option(*diff, "BEFORE", options->before, "report in JSON")->required();
+  add_file_option(*diff, "AFTER", options->after, "report in JSON")->required();
   add_output_options(*diff, line.common);
   add_examples(*diff, "  vkformer conformance diff old-driver.json new-driver.json\n");
   diff->callback([&line, options] {
@@ -184,16 +187,17 @@ void add_diff(CLI::App& command, CommandLine& line,
 }
 
 void add_check_options(CLI::App& command, ConformanceCommandOptions& options) {
-  CLI::Option* quick = command.add_flag("--quick", options.quick, "a choice of sizes: a minute");
+  CLI::Option* quick = command.add_flag("--quick", options.quick, "a choice of sizes: half a minute with lavapipe on two cores");
   command.add_flag("--full", options.full, "all sizes, 25 runs of each; the default")
       ->excludes(quick);
   command.add_option("--filter", options.run.filters,
                      "only checks with this in their names; may be given several times");
   command.add_option("--repeats", options.run.repeats, "runs of each, which must agree to the bit")
       ->check(CLI::Range(1, 10000));
-  command.add_option("--expect-never", options.never,
-                     "file of names that never pass here, one a line; * at an end");
-  command.add_option("--expect-not-yet", options.not_yet, "file of names that do not pass yet");
+  add_file_option(command, "--expect-never", options.never,
+                  "file of names that never pass here, one a line; * at an end");
+  add_file_option(command, "--expect-not-yet", options.not_yet,
+                  "file of names that do not pass yet");
   command.add_flag("--demote", options.demote,
                    "leave kernels that fail out from now on, on this device and driver");
   command.add_flag("--forget", options.forget, "take back what --demote did");
@@ -203,12 +207,12 @@ void add_check_options(CLI::App& command, ConformanceCommandOptions& options) {
   json->expected(0, 1)->type_name("[FILE]");
   command.parse_complete_callback(
       [json, &options] { options.print_json = json->count() > 0 && options.json.empty(); });
-  command.add_option("--html", options.html, "write it as a page to FILE")->type_name("FILE");
-  command.add_option("--junit", options.junit, "write it as JUnit XML to FILE")->type_name("FILE");
-  command.add_option("--failures", options.run.failure_folder,
-                     "write a folder for every failure, to be seen elsewhere");
-  command.add_option("--dump-shaders", options.shaders,
-                     "write the SPIR-V of every kernel to this folder, and nothing else");
+  add_file_option(command, "--html", options.html, "write it as a page to FILE");
+  add_file_option(command, "--junit", options.junit, "write it as JUnit XML to FILE");
+  add_folder_option(command, "--failures", options.run.failure_folder,
+                    "write a folder for every failure, to be seen elsewhere");
+  add_folder_option(command, "--dump-shaders", options.shaders,
+                    "write the SPIR-V of every kernel to this folder, and nothing else");
 }
 
 }  // namespace

@@ -55,10 +55,8 @@ int run_devices(const CommonOptions& common) {
     for (const DeviceInfo& info : *devices) print_device(info);
   }
   if (!devices->empty()) return kExitOk;
-  print_message(
-      "there is no Vulkan device on this machine; install a driver, for example the software one "
-      "(package mesa-vulkan-drivers).");
-  return kExitNoDevice;
+  const Result<Device> none = Device::create();
+  return none ? kExitOk : report_device(none.error());
 }
 
 }  // namespace

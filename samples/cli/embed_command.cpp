@@ -1,4 +1,5 @@
 // `vkformer embed`: texts in, one vector each out.
+#include "readable.h"
 #include "task_command.h"
 
 namespace vkformer::cli {
@@ -43,7 +44,7 @@ Result<std::vector<Json>> embed(Embedder& embedder, const std::vector<Json>& inp
 int run_embed(const CommonOptions& common, const EmbedCommandOptions& options) {
   const EmbedOptions settings = settings_of(options);
   return run_task_command(
-      common, options.task, {.command = "embed"},
+      common, options.task, {.command = "embed", .readable = readable_vectors()},
       [&](const Device& device, const ModelSource& source,
           const TaskOptions& task) -> Result<AnswerInputs> {
         Result<Embedder> loaded = Embedder::load(device, source, task);
@@ -61,7 +62,7 @@ void add_embed_command(CLI::App& app, CommandLine& line) {
   CLI::App* command =
       app.add_subcommand("embed", "Turn texts into vectors: one JSON object a line, in order.");
   const auto options = std::make_shared<EmbedCommandOptions>();
-  add_task_options(*command, options->task, line.common, "TEXT");
+  add_task_options(*command, options->task, line, "TEXT");
   add_truncate_option(*command, options->task);
   command
       ->add_option("--pooling", options->pooling,

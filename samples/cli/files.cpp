@@ -6,6 +6,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "terminal.h"
+
 namespace vkformer::cli {
 
 namespace {
@@ -146,6 +148,12 @@ Result<Json> read_json_file(const std::string& path) {
                                               std::to_string(kMostLevels) + " levels."};
   }
   return value;
+}
+
+bool piped_input() {
+  if (is_terminal(stdin)) return false;
+  const int first = std::getc(stdin);
+  return first != EOF && std::ungetc(first, stdin) == first;
 }
 
 bool file_exists(const std::string& path) {

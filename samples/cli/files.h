@@ -56,6 +56,8 @@ Status write_text_file(const std::string& path, const std::string& text);
 Json parse_json(std::string_view text);
 // Content of a JSON file whose top level is an object.
 Result<Json> read_json_file(const std::string& path);
+// Whether stdin is no terminal and holds at least one byte, which is waited for.
+bool piped_input();
 bool file_exists(const std::string& path);
 
 // Members of a JSON object. A missing or null one gives the fallback; one of another type is an

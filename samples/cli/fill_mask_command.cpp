@@ -1,4 +1,5 @@
 // `vkformer fill-mask`: texts with mask tokens in, what may stand there out.
+#include "readable.h"
 #include "task_command.h"
 
 namespace vkformer::cli {
@@ -40,7 +41,7 @@ Result<std::vector<Json>> fill(MaskFiller& filler, const std::vector<Json>& inpu
 
 int run_fill_mask(const CommonOptions& common, const FillMaskCommandOptions& options) {
   return run_task_command(
-      common, options.task, {.command = "fill-mask"},
+      common, options.task, {.command = "fill-mask", .readable = readable_masks},
       [&](const Device& device, const ModelSource& source,
           const TaskOptions& task) -> Result<AnswerInputs> {
         Result<MaskFiller> loaded = MaskFiller::load(device, source, task);
@@ -58,7 +59,7 @@ void add_fill_mask_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "fill-mask", "Find what may stand for mask tokens: one JSON object a line, in order.");
   const auto options = std::make_shared<FillMaskCommandOptions>();
-  add_task_options(*command, options->task, line.common, "TEXT");
+  add_task_options(*command, options->task, line, "TEXT");
   add_truncate_option(*command, options->task);
   command->add_option("--top", options->top, "tokens per mask")->check(CLI::Range(1, 1 << 20));
   add_examples(*command, "  vkformer fill-mask DIR \"Paris is the [MASK] of France.\" --top 3\n");

@@ -140,12 +140,13 @@ int run_stream(const CommonOptions& common, const GenerateCommandOptions& option
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
   TaskOptions task;
-  task.model = options.task.load;
   if (options.task.truncate) task.long_text = LongText::kTruncate;
-  Result<TextGenerator> generator = [&] {
-    const Progress loading("loading " + options.task.model, common.progress());
-    return TextGenerator::load(*device, ModelSource::directory(options.task.model), task);
-  }();
+  const std::string& path = options.task.model;
+  Result<TextGenerator> generator =
+      with_progress(common, path, options.task.load, [&](const ModelOptions& watched) {
+        task.model = watched;
+        return TextGenerator::load(*device, ModelSource::directory(path), task);
+      });
   if (!generator) return report(generator.error());
   const std::string& prompt = options.task.arguments[0];
   TextOptions text = options.text;
@@ -371,33 +372,31 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "generate", "Generate text from text: one line `input<TAB>text` per input, in order.");
   const auto options = std::make_shared<GenerateCommandOptions>();
-  add_task_options(*command, options->task, line.common, "TEXT");
+  add_task_options(*command, options->task, line, "TEXT");
   add_truncate_option(*command, options->task);
   add_search_options(*command, options->text);
   add_choice_options(*command, options->text, options->choice);
   add_cache_option(*command, options->task.cache);
-  add_guess_options(*command, options->guesses);
+  add_guess_options(*command, line, options->guesses);
   command
       ->add_option("--return-sequences,--num-sequences", options->text.return_sequences,
                    "sequences per input: the best of at most --beams, or so many drawn")
       ->check(CLI::Range(1, 4080));
   command
-      ->add_option("--stream", options->stream,
-                   "write a text while it is generated, its rate to stderr (default: one text on a "
-                   "terminal)")
+      ->add_option(
+          "--stream", options->stream,
+          "write a text while it is generated, its rate to stderr; default auto: one on a terminal")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->expected(0, 1)
       ->default_str("on");
   command->add_flag("--log-probabilities", options->log_probabilities,
                     "with --json: of every token, by the model's logits");
   command->add_option("--continuation", options->continuation,
-                      "generate nothing: the log-probabilities of this text behind every input");
+                      "generate nothing: the log-probabilities of this text after every input");
   CLI::Option* context = command->add_option(
       "--context", options->text.context,
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
-  command
-      ->add_option("--sinks", options->text.sinks,
-                   "first keys of --context that stay for ever (default 4)")
+  command->add_option("--sinks", options->text.sinks, "first keys of --context that stay for ever")
       ->needs(context);
   command->add_option("--prefix", options->text.prefix, "text to put before every input");
   command->add_option("--task", options->text.task,

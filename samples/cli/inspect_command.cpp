@@ -152,26 +152,25 @@ void add_inspect_command(CLI::App& app, CommandLine& line) {
                          "Read and check a model directory; needs a device only for --memory and "
                          "--attention.");
   const auto options = std::make_shared<InspectOptions>();
-  command->add_option("MODEL", options->model, "model directory")->required();
+  add_model_argument(*command, line, options->model);
   command->add_flag("--tensors", options->tensors, "list every tensor");
   CLI::Option* memory = command->add_flag("--memory", options->memory,
                                           "device memory that the model and one session will take");
   CLI::Option* inputs =
-      command
-          ->add_option("--inputs", options->inputs,
-                       "safetensors file, as of run; its tensors' sizes count, not what they hold")
+      add_file_option(*command, "--inputs", options->inputs,
+                      "safetensors file, as of run; its tensors' sizes count, not what they hold")
           ->needs(memory);
   command->add_option("--batch", options->sizes.batch, "inputs at once")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(inputs)
       ->needs(memory);
-  command->add_option("--tokens", options->sizes.tokens, "tokens of each input; default 32")
+  command->add_option("--tokens", options->sizes.tokens, "tokens of each input")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(inputs)
       ->needs(memory);
   command
       ->add_option("--new-tokens", options->sizes.new_tokens,
-                   "tokens to generate; 0, the default: a forward pass")
+                   "tokens to generate; 0: a forward pass")
       ->check(CLI::Range(0, 1 << 20))
       ->needs(memory);
   command->add_option("--beams", options->sizes.beams, "beams per input, up to 16")

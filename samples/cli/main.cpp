@@ -1,10 +1,11 @@
 // vkformer: the command line program. Parses the command line and runs one command.
 #include <exception>
-#include <iostream>
 #include <sstream>
 
 #include "command_line.h"
+#include "option_facts.h"
 #include "output.h"
+#include "usage.h"
 
 namespace vkformer::cli {
 
@@ -16,9 +17,14 @@ constexpr const char* kFooter =
     "  vkformer generate models/g2p-en attention is all you need\n"
     "  vkformer generate models/shakespeare ROMEO: --temperature 0.8\n"
     "  vkformer attend models/g2p-en attention --layer 1 --png attention.png\n"
-    "  vkformer COMMAND --help\n"
+    "  vkformer help COMMAND\n"
     "\n"
     "Data goes to stdout, messages and progress to stderr.\n"
+    "\n"
+    "Environment:\n"
+    "  NO_COLOR         if set, terminals get no colors\n"
+    "  VK_DRIVER_FILES  the only Vulkan drivers to load; vkformer doctor shows what is set\n"
+    "  XDG_CACHE_HOME   folder above that of the pipeline cache, ~/.cache if not set\n"
     "\n"
     "Exit codes:\n"
     "  0  success\n"
@@ -51,7 +57,19 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_tune_command(app, line);
   add_conformance_command(app, line);
   add_compare_command(app, line);
+  add_verify_command(app, line);
   add_case_command(app, line);
+  add_doctor_command(app, line);
+  add_help_command(app, line);
+  add_completion_command(app, line);
+  add_man_command(app, line);
+}
+
+int run_command(const CommandLine& line) {
+  for (const std::function<Status()>& check : line.checks) {
+    if (const Status passed = check(); !passed) return report(passed.error());
+  }
+  return line.run ? line.run() : kExitUsage;
 }
 
 int run_program(int argc, char** argv) {
@@ -60,19 +78,23 @@ int run_program(int argc, char** argv) {
   app.set_version_flag("--version", "vkformer " VKFORMER_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
+  // Commands inherit both.
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.option_defaults()->always_capture_default();
   add_commands(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return report_usage(usage_message(app, error));
     // What --help and --version print must arrive, too.
     std::ostringstream shown;
-    const int code = app.exit(error, shown, std::cerr);
+    app.exit(error, shown, shown);
     std::string text = shown.str();
     if (text.ends_with('\n')) text.pop_back();
-    if (!text.empty()) print_line(text);
-    return finish_output(code == 0 ? kExitOk : kExitUsage);
+    print_line(text);
+    return finish_output(kExitOk);
   }
-  return finish_output(line.run ? line.run() : kExitUsage);
+  return finish_output(run_command(line));
 }
 
 }  // namespace

@@ -362,6 +362,11 @@ class RandomFile {
 
 }  // namespace
 
+SessionSizes sizes_of(const ModelRun& run) {
+  return {
+      .batch = run.batch, .tokens = std::max<int64_t>(1, run.tokens), .new_tokens = run.new_tokens};
+}
+
 std::span<const ModelShape> model_shapes() {
   return kShapes;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "output.h"
+#include "vkformer/model.h"
 #include "vkformer/model_source.h"
 
 namespace vkformer::cli {
@@ -17,6 +18,9 @@ struct ModelRun {
   int64_t tokens = 128;    // of the source or prompt; pictures and sound: not used
   int64_t new_tokens = 0;  // to generate; 0: a full pass
 };
+
+// What a session of that run needs, without inputs.
+SessionSizes sizes_of(const ModelRun& run);
 
 struct ModelShape {
   const char* name;

@@ -176,11 +176,12 @@ void add_op_command(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<OpOptions>();
   command->add_option("NAME", options->name, "operator: attention, gemm, layer_norm, ...");
   command->add_option("--attributes", options->attributes, "its attributes, a JSON object");
-  command->add_option("--inputs", options->inputs, "safetensors file with its inputs by name");
+  add_file_option(*command, "--inputs", options->inputs,
+                  "safetensors file with its inputs by name");
   command->add_option("--random", options->random,
                       "a random input by name and shape: Q=1,8,512,64; a mask: "
                       "key_mask:mask=1,512; integers below 100: ids:below100=7");
-  command->add_option("--outputs", options->outputs, "safetensors file to write");
+  add_file_option(*command, "--outputs", options->outputs, "safetensors file to write");
   command
       ->add_option("--repeats", options->repeats,
                    "runs; all must give the same bits; the time is the median")

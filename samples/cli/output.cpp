@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "terminal.h"
+
 namespace vkformer::cli {
 
 namespace {
@@ -23,6 +25,13 @@ int flush_stdout() {
   return failed;
 }
 
+// Writes "vkformer: message" to stderr, the name in that color.
+void print_in_color(Color color, std::string_view message) {
+  flush_stdout();
+  const std::string name = colored("vkformer:", color, stderr);
+  std::fprintf(stderr, "%s %.*s\n", name.c_str(), static_cast<int>(message.size()), message.data());
+}
+
 }  // namespace
 
 void print_line(std::string_view text) {
@@ -40,22 +49,23 @@ void print_json(const Json& value) {
 }
 
 void print_message(std::string_view message) {
-  flush_stdout();
-  std::fprintf(stderr, "vkformer: %.*s\n", static_cast<int>(message.size()), message.data());
+  print_in_color(Color::kBold, message);
 }
 
 int report(const Error& error) {
-  print_message(error.message);
+  print_in_color(Color::kRed, error.message);
   return error.code == ErrorCode::kUnsupported ? kExitUnsupported : kExitFailed;
 }
 
 int report_device(const Error& error) {
-  print_message(error.message);
-  return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitNoDevice;
+  if (error.code == ErrorCode::kInvalidArgument) return report_usage(error.message);
+  const char* end = error.message.ends_with('.') ? "" : ".";
+  print_in_color(Color::kRed, error.message + end + " `vkformer doctor` says what it finds.");
+  return kExitNoDevice;
 }
 
 int report_usage(std::string_view message) {
-  print_message(message);
+  print_in_color(Color::kRed, message);
   return kExitUsage;
 }
 

@@ -49,7 +49,7 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "plan", "Print the plan of a pass: tensors, memory, dispatches, barriers, costs.");
   const auto options = std::make_shared<PlanCommandOptions>();
-  command->add_option("MODEL", options->model, "model directory")->required();
+  add_model_argument(*command, line, options->model);
   command
       ->add_option("--tokens", options->plan.source,
                    "source tokens, where the model reads tokens; default 32")

@@ -430,6 +430,10 @@ int run_profile(const CommonOptions& common, const ProfileOptions& options) {
     const Status written =
         write_text_file(options.trace, json_text(trace_json(measured->profile, *device)) + "\n");
     if (!written) return report(written.error());
+    if (!common.quiet) {
+      print_message("wrote " + options.trace +
+                    "; open it in chrome://tracing or https://ui.perfetto.dev.");
+    }
   }
   if (common.json) {
     print_profile_json(options, *device, *measured, *roofline);
@@ -457,15 +461,18 @@ void add_profile_command(CLI::App& app, CommandLine& line) {
   command->add_option("TEXT", options->texts,
                       "inputs of a model that reads text; generates where "
                       "it can. None: random inputs");
-  command->add_option("--inputs", options->inputs,
-                      "safetensors file with the inputs of a pass, as `vkformer run` takes it");
-  command->add_option("--trace", options->trace,
-                      "JSON file to write for chrome://tracing or ui.perfetto.dev");
+  add_file_option(*command, "--inputs", options->inputs,
+                  "safetensors file with the inputs of a pass, as `vkformer run` takes it");
+  add_file_option(*command, "--trace", options->trace,
+                  "JSON file to write for chrome://tracing or ui.perfetto.dev");
   command->add_option("--batch", options->batch, "random inputs at once")
+      ->default_str("")
       ->check(CLI::Range(1, 65536));
   command->add_option("--tokens", options->tokens, "tokens of each random input")
+      ->default_str("")
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--new-tokens", options->new_tokens, "tokens to generate; 0: a full pass")
+      ->default_str("")
       ->check(CLI::Range(0, 1 << 20));
   command->add_option("--rounds", options->rounds, "times to run; the median one is shown")
       ->check(CLI::Range(1, 1000));

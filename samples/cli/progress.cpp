@@ -1,14 +1,15 @@
 #include "progress.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 
+#include "terminal.h"
+
 namespace vkformer::cli {
 
-Progress::Progress(std::string label, Show show) : label_(std::move(label)) {
-  lines_ = isatty(STDERR_FILENO) == 0;
+Progress::Progress(std::string label, Show show, Unit unit)
+    : label_(std::move(label)), unit_(unit) {
+  lines_ = !is_terminal(stderr);
   if (show == Show::kNever || (lines_ && show != Show::kAlways)) return;
   thread_ = std::jthread([this](const std::stop_token& stop) { tick(stop); });
 }
@@ -24,6 +25,13 @@ Progress::~Progress() {
 void Progress::set(int64_t done, int64_t total) {
   done_ = done;
   total_ = total;
+}
+
+void Progress::start(std::string label) {
+  const std::lock_guard lock(mutex_);
+  label_ = std::move(label);
+  done_ = 0;
+  total_ = 0;
 }
 
 void Progress::hide() {
@@ -46,28 +54,38 @@ void Progress::tick(const std::stop_token& stop) {
   }
 }
 
-void Progress::draw_line() {
+std::string Progress::count_text() const {
   const int64_t done = done_;
   const int64_t total = total_;
+  const auto amount = [this](int64_t count) {
+    constexpr int64_t kMegabyte = 1'000'000;
+    return std::to_string(unit_ == Unit::kBytes ? count / kMegabyte : count);
+  };
+  const std::string unit = unit_ == Unit::kBytes ? " MB" : "";
+  if (total > 0) return amount(done) + " of " + amount(total) + unit;
+  return done > 0 ? amount(done) + unit : "";
+}
+
+void Progress::draw_line() {
+  const int64_t done = done_;
   if (done == written_) return;
   written_ = done;
-  std::fprintf(stderr, "%s: %lld", label_.c_str(), static_cast<long long>(done));
-  if (total > 0) std::fprintf(stderr, " of %lld", static_cast<long long>(total));
-  std::fputc('\n', stderr);
+  std::fprintf(stderr, "%s: %s\n", label_.c_str(), done > 0 ? count_text().c_str() : "0");
 }
 
 void Progress::draw() {
-  const int64_t done = done_;
+  constexpr int kColumns = 24;
   const int64_t total = total_;
-  std::fprintf(stderr, "\r\033[K%s", label_.c_str());
+  const std::string count = count_text();
+  std::string line = label_;
   if (total > 0) {
-    std::fprintf(stderr, ": %lld of %lld", static_cast<long long>(done),
-                 static_cast<long long>(total));
-  } else if (done > 0) {
-    std::fprintf(stderr, ": %lld", static_cast<long long>(done));
+    const std::string bar =
+        bar_text(static_cast<double>(done_) / static_cast<double>(total), kColumns);
+    line += " [" + colored(filled(bar, kColumns), Color::kCyan, stderr) + "] " + count;
   } else {
-    std::fputs(" ...", stderr);
+    line += count.empty() ? " ..." : ": " + count;
   }
+  std::fprintf(stderr, "\r\033[K%s", line.c_str());
   std::fflush(stderr);
   shown_ = true;
 }

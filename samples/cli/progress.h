@@ -1,4 +1,4 @@
-// A progress line on stderr for work that takes longer than a second, when stderr is a terminal or
+// A progress bar on stderr for work that takes longer than a second, when stderr is a terminal or
 // the user wants it.
 #pragma once
 
@@ -11,20 +11,23 @@
 
 namespace vkformer::cli {
 
-// Shows itself while it lives, from the first second on; a thread of its own keeps the line up to
+// Shows itself while it lives, from the first second on; a separate thread keeps the line up to
 // date, so that a blocking call shows progress too.
 class Progress {
  public:
   // kAlways writes a line per change, at most one a second, where stderr is no terminal.
   enum class Show : uint8_t { kNever, kIfTerminal, kAlways };
+  enum class Unit : uint8_t { kPieces, kBytes };
 
-  Progress(std::string label, Show show);
+  Progress(std::string label, Show show, Unit unit = Unit::kPieces);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // How many pieces are done; `total` is 0 where it is not known.
+  // How many pieces are done; `total` is 0 where it is not known: then there is no bar.
   void set(int64_t done, int64_t total = 0);
+  // Goes on with other work: another label, and no pieces so far.
+  void start(std::string label);
   // Takes the line off the terminal, for other output; it comes back with the next tick.
   void hide();
 
@@ -32,8 +35,11 @@ class Progress {
   void tick(const std::stop_token& stop);
   void draw();
   void draw_line();
+  // "5 of 20", "3 of 12 MB", "5", or empty.
+  std::string count_text() const;
 
-  std::string label_;
+  std::string label_;  // under mutex_
+  Unit unit_;
   std::atomic<int64_t> done_{0};
   std::atomic<int64_t> total_{0};
   std::mutex mutex_;

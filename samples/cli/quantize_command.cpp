@@ -45,8 +45,9 @@ void add_quantize_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "quantize", "Write a model directory whose matrices take less room; needs no device.");
   const auto options = std::make_shared<QuantizeOptions>();
-  command->add_option("MODEL", options->model, "model directory")->required();
-  command->add_option("OUT", options->target, "directory to write, made where it is missing")
+  add_model_argument(*command, line, options->model);
+  add_folder_option(*command, "OUT", options->target,
+                    "directory to write, made where it is missing")
       ->required();
   add_choice<WeightFormat>(*command, "--weights", options->settings.weights, "format of matrices",
                            {"q8", "q4", "q4m", "bf16", "f16"});

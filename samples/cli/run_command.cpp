@@ -67,13 +67,12 @@ void add_run_command(CLI::App& app, CommandLine& line) {
   CLI::App* command =
       app.add_subcommand("run", "Run one forward pass on the tensors of a safetensors file.");
   const auto options = std::make_shared<RunCommandOptions>();
-  command->add_option("MODEL", options->model, "model directory")->required();
-  command
-      ->add_option("--inputs", options->inputs,
-                   "safetensors file with input_ids (B,S), attention_mask (B,S), "
-                   "decoder_input_ids (B,T), decoder_attention_mask (B,T)")
+  add_model_argument(*command, line, options->model);
+  add_file_option(*command, "--inputs", options->inputs,
+                  "safetensors file with input_ids (B,S), attention_mask (B,S), "
+                  "decoder_input_ids (B,T), decoder_attention_mask (B,T)")
       ->required();
-  command->add_option("--outputs", options->outputs, "safetensors file to write")->required();
+  add_file_option(*command, "--outputs", options->outputs, "safetensors file to write")->required();
   command->add_flag("--attentions", options->attentions, "write attention weights too");
   command->add_flag("--hidden-states", options->hidden_states,
                     "write the input of every layer too");

@@ -164,9 +164,9 @@ void add_serve_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "serve", "Generate for many requests at once: JSON lines on stdin and stdout.");
   const auto flags = std::make_shared<BatchFlags>();
-  command->add_option("MODEL", flags->model, "model directory")->required();
+  add_model_argument(*command, line, flags->model);
   add_batch_options(*command, *flags);
-  add_guess_options(*command, *flags);
+  add_guess_options(*command, line, *flags);
   add_model_options(*command, flags->load);
   add_output_options(*command, line.common);
   add_device_options(*command, line.common);

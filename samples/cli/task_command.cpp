@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "files.h"
+#include "terminal.h"
 
 namespace vkformer::cli {
 
@@ -30,7 +31,8 @@ class TaskRun {
   TaskRun(const TaskCommandOptions& options, const TaskFormat& format, AnswerInputs answer)
       : options_(options), format_(format), answer_(std::move(answer)) {}
 
-  Status run(RecordReader& reader, LineWriter& writer, Progress& progress, bool json);
+  enum class Form : uint8_t { kJson, kPlain, kReadable };
+  Status run(RecordReader& reader, LineWriter& writer, Progress& progress, Form form);
   int64_t failed() const { return failed_; }
 
  private:
@@ -38,6 +40,8 @@ class TaskRun {
   Status answer_window(std::vector<TaskRecord>& records, std::vector<Json>& lines);
   // Answers records [begin, end) into their lines; halves them until those that fail are alone.
   Status answer_range(std::vector<TaskRecord*> records, std::vector<Json*> lines);
+  // The line as it is printed; `alone`: there is no other input.
+  std::string shown(const Json& line, Form form, bool alone) const;
   // Writes the error into the line, or gives it back to stop.
   Status fail(const TaskRecord& record, const Error& error, Json& line);
 
@@ -123,7 +127,19 @@ Status TaskRun::skip_answered(RecordReader& reader, const LineWriter& writer) {
                    "\" differs); it belongs to other inputs, so give another --output."};
 }
 
-Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress, bool json) {
+std::string TaskRun::shown(const Json& line, Form form, bool alone) const {
+  const bool failed = line.contains("error");
+  if (form == Form::kJson || (failed && form == Form::kPlain)) return json_text(line);
+  if (form == Form::kPlain) return format_.plain(line);
+  const char* key = format_.renamed != nullptr ? format_.renamed : format_.plain_key;
+  const std::string input =
+      line.contains(key) && line[key].is_string() ? line[key].get<std::string>() : json_text(line);
+  const std::string heading = colored(input, Color::kBold, stdout) + '\n';
+  if (failed) return heading + colored(line["error"].get<std::string>(), Color::kRed, stdout);
+  return (alone ? "" : heading) + format_.readable(line);
+}
+
+Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress, Form form) {
   const Status skipped = skip_answered(reader, writer);
   if (!skipped) return skipped;
   while (true) {
@@ -137,8 +153,7 @@ Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress
     if (!answered) return answered;
     progress.hide();
     for (const Json& line : lines) {
-      const bool plain = !json && format_.plain && !line.contains("error");
-      const Status written = writer.write(plain ? format_.plain(line) : json_text(line));
+      const Status written = writer.write(shown(line, form, reader.total() == 1));
       if (!written) return written;
     }
     const Status flushed = writer.flush();
@@ -147,11 +162,24 @@ Status TaskRun::run(RecordReader& reader, LineWriter& writer, Progress& progress
   }
 }
 
+// JSON lines into files; what a command prints is for people where they see it.
+TaskRun::Form form_of(const CommonOptions& common, const TaskCommandOptions& options,
+                      const TaskFormat& format) {
+  if (common.json || !options.output.empty()) return TaskRun::Form::kJson;
+  if (format.plain) return TaskRun::Form::kPlain;
+  return format.readable && is_terminal(stdout) ? TaskRun::Form::kReadable : TaskRun::Form::kJson;
+}
+
+// Without arguments and --input, what comes through a pipe is the input.
+void take_piped_input(TaskCommandOptions& options) {
+  if (options.arguments.empty() && options.input.empty() && piped_input()) options.input = "-";
+}
+
 std::string usage_error(const TaskCommandOptions& options, const TaskFormat& format) {
   const std::string command = "[" + std::string(format.command) + "]";
   if (options.arguments.empty() == options.input.empty()) {
-    return command + " takes either inputs as arguments or --input, and got " +
-           (options.input.empty() ? "neither." : "both.");
+    return command + " takes inputs as arguments, from --input, or from a pipe, and got " +
+           (options.input.empty() ? "none." : "both arguments and --input.");
   }
   if (options.resume && options.output.empty()) {
     return command + " --resume continues a file; name it with --output.";
@@ -161,26 +189,33 @@ std::string usage_error(const TaskCommandOptions& options, const TaskFormat& for
 
 }  // namespace
 
-void add_task_options(CLI::App& command, TaskCommandOptions& options, CommonOptions& common,
+void add_task_options(CLI::App& command, TaskCommandOptions& options, CommandLine& line,
                       const char* name) {
-  command.add_option("MODEL", options.model, "model directory")->required();
+  add_model_argument(command, line, options.model);
   command.add_option(name, options.arguments, "inputs, each argument one");
-  command.add_option("--input,--file", options.input,
-                     "inputs, one a line: plain, or JSON objects; - is stdin");
-  command.add_option("--output", options.output, "file for the answers, JSON lines");
+  add_file_option(command, "--input,--file", options.input,
+                  "inputs, one a line: plain, or JSON objects; - is stdin, as is a pipe "
+                  "where there are no inputs");
+  add_file_option(command, "--output", options.output, "file for the answers, JSON lines");
   command.add_option("--format", options.format, "what the lines of --input are")
       ->check(CLI::IsMember({"auto", "text", "json"}));
   command.add_option("--batch", options.batch, "inputs that run together")
       ->check(CLI::Range(1, 4096));
   command.add_flag("--resume", options.resume,
-                   "go on behind the last whole line of an existing --output");
+                   "go on after the last whole line of an existing --output");
   command.add_flag("--keep-going", options.keep_going,
                    "write an input's error into its line instead of stopping");
   command.add_flag("--progress", options.progress, "progress even if stderr is no terminal");
+  command.parse_complete_callback([&line, &options] {
+    line.checks.emplace_back([&options] {
+      take_piped_input(options);
+      return Status();
+    });
+  });
   add_nan_check(command, options.nan_check);
   add_model_options(command, options.load);
-  add_output_options(command, common);
-  add_device_options(command, common);
+  add_output_options(command, line.common);
+  add_device_options(command, line.common);
 }
 
 void add_truncate_option(CLI::App& command, TaskCommandOptions& options) {
@@ -241,15 +276,15 @@ int run_task_command(const CommonOptions& common, const TaskCommandOptions& opti
   const Result<Device> device = open_device(common);
   if (!device) return report_device(device.error());
   const auto show = options.progress ? Progress::Show::kAlways : common.progress();
-  Result<AnswerInputs> answer = [&] {
-    const Progress loading("loading " + options.model, common.progress());
+  const auto load = [&](const ModelOptions& watched) {
     TaskOptions task;
-    task.model = options.load;
+    task.model = watched;
     task.batch = options.batch;
     task.session.cache = options.cache;
     if (options.truncate) task.long_text = LongText::kTruncate;
     return open(*device, ModelSource::directory(options.model), task);
-  }();
+  };
+  Result<AnswerInputs> answer = with_progress(common, options.model, options.load, load);
   if (!answer) return report(answer.error());
   if (options.nan_check) {
     *answer = [&device, checked = std::move(*answer)](const std::vector<Json>& inputs) {
@@ -264,8 +299,7 @@ int run_task_command(const CommonOptions& common, const TaskCommandOptions& opti
   Status done;
   {
     Progress progress(format.command, show);
-    const bool json = common.json || !options.output.empty() || !format.plain;
-    done = run.run(*reader, *writer, progress, json);
+    done = run.run(*reader, *writer, progress, form_of(common, options, format));
   }
   if (!done) return report(done.error());
   if (run.failed() == 0) return kExitOk;

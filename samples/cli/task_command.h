@@ -31,6 +31,9 @@ struct TaskFormat {
   const char* left_out = nullptr;  // field that the output does not repeat
   // Prints plain text instead of JSON lines, given the output's fields; null: never.
   std::function<std::string(const Json&)> plain = nullptr;
+  // The same for a terminal alone: lines under the input's own text, which a single input's do
+  // without.
+  std::function<std::string(const Json&)> readable = nullptr;
 };
 
 // Gives for each input the fields of its answer.
@@ -41,7 +44,7 @@ using OpenTask = std::function<Result<AnswerInputs>(const Device& device, const 
 
 // MODEL, the inputs (called `name`), --input, --output and the rest of TaskCommandOptions, with the
 // options of model, output and device.
-void add_task_options(CLI::App& command, TaskCommandOptions& options, CommonOptions& common,
+void add_task_options(CLI::App& command, TaskCommandOptions& options, CommandLine& line,
                       const char* name);
 // Options of a command whose texts may be too long.
 void add_truncate_option(CLI::App& command, TaskCommandOptions& options);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "command_line.h"
+#include "model_path.h"
 #include "text_inputs.h"
 
 namespace vkformer::cli {
@@ -43,10 +44,11 @@ Status print_encoding(const Tokenizer& tokenizer, const TextInput& input, bool a
   return {};
 }
 
-int run_tokenize(const CommonOptions& common, const TokenizeOptions& options) {
+int run_tokenize(const CommonOptions& common, TokenizeOptions options) {
+  if (options.texts.empty() && options.file.empty() && piped_input()) options.file = "-";
   if (options.texts.empty() == options.file.empty()) {
-    return report_usage("[tokenize] takes either TEXT arguments or --file, and got " +
-                        std::string(options.file.empty() ? "neither." : "both."));
+    return report_usage("[tokenize] takes TEXT arguments, --file or a pipe, and got " +
+                        std::string(options.file.empty() ? "none." : "both texts and --file."));
   }
   Result<InputReader> reader = InputReader::open(options.texts, options.file);
   if (!reader) return report(reader.error());
@@ -74,9 +76,11 @@ void add_tokenize_command(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "tokenize", "Turn texts into token ids with the model's tokenizer.json; needs no device.");
   const auto options = std::make_shared<TokenizeOptions>();
-  command->add_option("MODEL", options->model, "model directory, or a tokenizer.json")->required();
+  CLI::Option* model =
+      command->add_option("MODEL", options->model, "model directory, or a tokenizer.json");
+  add_check(*model->required(), line, check_tokenizer_path);
   command->add_option("TEXT", options->texts, "inputs, each argument one");
-  command->add_option("--file", options->file, "inputs, one a line; - is stdin");
+  add_file_option(*command, "--file", options->file, "inputs, one a line; - is stdin");
   add_output_options(*command, line.common);
   add_examples(*command,
                "  vkformer tokenize models/g2p-en attention\n"

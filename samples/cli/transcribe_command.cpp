@@ -1,4 +1,5 @@
 // `vkformer transcribe` and `vkformer caption`: sounds or pictures in, texts out.
+#include "readable.h"
 #include "task_command.h"
 
 namespace vkformer::cli {
@@ -37,7 +38,8 @@ Result<std::vector<Json>> transcribe(Transcriber& transcriber, const std::vector
 
 int run_transcribe(const CommonOptions& common, const TranscribeCommandOptions& options) {
   return run_task_command(
-      common, options.task, {.command = "transcribe", .plain_key = "sound"},
+      common, options.task,
+      {.command = "transcribe", .plain_key = "sound", .readable = readable_text},
       [&](const Device& device, const ModelSource& source,
           const TaskOptions& task) -> Result<AnswerInputs> {
         Result<Transcriber> loaded = Transcriber::load(device, source, task);
@@ -51,7 +53,8 @@ int run_transcribe(const CommonOptions& common, const TranscribeCommandOptions& 
 
 int run_caption(const CommonOptions& common, const CaptionCommandOptions& options) {
   return run_task_command(
-      common, options.task, {.command = "caption", .plain_key = "picture"},
+      common, options.task,
+      {.command = "caption", .plain_key = "picture", .readable = readable_text},
       [&](const Device& device, const ModelSource& source,
           const TaskOptions& task) -> Result<AnswerInputs> {
         Result<Captioner> loaded = Captioner::load(device, source, task);
@@ -73,7 +76,7 @@ void add_transcribe_command(CLI::App& app, CommandLine& line) {
       "transcribe", "Write down what is said in WAV files: one JSON object a line, in order.");
   const auto options = std::make_shared<TranscribeCommandOptions>();
   options->task.batch = 8;
-  add_task_options(*command, options->task, line.common, "SOUND");
+  add_task_options(*command, options->task, line, "SOUND");
   command->add_option("--language", options->transcribe.language,
                       "the language spoken, such as en; otherwise the model finds out");
   add_choice<SpeechTask>(*command, "--task", options->transcribe.task, "what to do");
@@ -91,7 +94,7 @@ void add_caption_command(CLI::App& app, CommandLine& line) {
       app.add_subcommand("caption", "Describe pictures: one JSON object a line, in order.");
   const auto options = std::make_shared<CaptionCommandOptions>();
   options->task.batch = 8;
-  add_task_options(*command, options->task, line.common, "PICTURE");
+  add_task_options(*command, options->task, line, "PICTURE");
   add_search_options(*command, options->text);
   add_examples(*command, "  vkformer caption DIR holiday.jpg --beams 4\n");
   command->callback([&line, options] {

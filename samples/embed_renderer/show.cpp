@@ -33,6 +33,15 @@ float detail_for(const Options& options) {
   return std::clamp(head_height / 380.0F, 0.36F, 1.0F);
 }
 
+// "Five million" of 5.3 million: words, because that is what the model pronounces.
+std::string size_words(int64_t parameters) {
+  constexpr const char* kNumbers[] = {"Less than a", "One",   "Two",   "Three", "Four", "Five",
+                                      "Six",         "Seven", "Eight", "Nine",  "Ten"};
+  const int64_t millions = (parameters + 500'000) / 1'000'000;
+  const bool known = millions < static_cast<int64_t>(std::size(kNumbers));
+  return std::string(known ? kNumbers[millions] : "Many") + " million";
+}
+
 PixelRows rows_of(const Renderer& renderer) {
   return {renderer.pixels(), static_cast<int>(renderer.size().width),
           static_cast<int>(renderer.size().height)};
@@ -40,10 +49,12 @@ PixelRows rows_of(const Renderer& renderer) {
 
 }  // namespace
 
-const char* const kDefaultText =
-    "Hello everybody. Who taught you to speak? A transformer did. Three million numbers. "
-    "On your graphics card. Inside your renderer. Nobody noticed anything. Frame after frame. "
-    "My lips know what to do. Letters become sounds. Attention is all you need.";
+std::string default_text(int64_t parameters) {
+  return "Hello everybody. Who taught you to speak? A transformer did. " + size_words(parameters) +
+         " numbers. On your graphics card. Inside your renderer. Nobody noticed anything. "
+         "Frame after frame. My lips know what to do. Letters become sounds. "
+         "Attention is all you need.";
+}
 
 Show::Show(const Options& options, std::string title, Parts parts, Window* window)
     : options_(options),
@@ -62,9 +73,6 @@ vkformer::Result<Show> Show::create(const VulkanHost& host, const vkformer::Devi
                                     const Options& options, Window* window) {
   std::string text = options.text;
   for (const std::string& word : options.words) text += (text.empty() ? "" : " ") + word;
-  auto dialogue =
-      Dialogue::create(text.empty() ? kDefaultText : text, options.heads, options.voices);
-  if (!dialogue) return dialogue.error();
   if (!options.out.empty()) {
     std::error_code problem;
     std::filesystem::create_directories(options.out, problem);
@@ -76,6 +84,9 @@ vkformer::Result<Show> Show::create(const VulkanHost& host, const vkformer::Devi
   }
   auto pronouncer = Pronouncer::create(guest, options.model);
   if (!pronouncer) return pronouncer.error();
+  if (text.empty()) text = default_text(pronouncer->parameters());
+  auto dialogue = Dialogue::create(text, options.heads, options.voices);
+  if (!dialogue) return dialogue.error();
   const HeadMesh mesh = make_head_mesh(detail_for(options));
   const VkExtent2D size{static_cast<uint32_t>(options.width),
                         static_cast<uint32_t>(options.height)};
@@ -240,9 +251,11 @@ void Show::print_summary() const {
   }
   using Which = FrameTimes::Which;
   const size_t with = times_.count(Which::kWith), without = times_.count(Which::kWithout);
-  std::printf("%zu frames of %s, %d heads, %d words, %d phonemes\n", with + without,
-              options_.size.c_str(), crowd_.size(), parts_.pronouncer.words_done(),
-              parts_.pronouncer.phonemes_done());
+  std::printf(
+      "%zu frames of %s, %d heads, %d words, %d phonemes, a model of %.1f million numbers\n",
+      with + without, options_.size.c_str(), crowd_.size(), parts_.pronouncer.words_done(),
+      parts_.pronouncer.phonemes_done(),
+      static_cast<double>(parts_.pronouncer.parameters()) * 1e-6);
   std::printf("%-22s %8s %12s %10s\n", "", "frames", "median ms", "99% ms");
   std::printf("%-22s %8zu %12.2f %10.2f\n", "rendering alone", without,
               times_.total(Which::kWithout, 0.5), times_.total(Which::kWithout, 0.99));

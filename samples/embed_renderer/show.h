@@ -3,6 +3,7 @@
 
 #include <vkformer/device.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -17,8 +18,8 @@
 
 namespace sample {
 
-// What the crowd says unless it is told otherwise.
-extern const char* const kDefaultText;
+// What the crowd says unless it is told otherwise, with the size of the model that it runs on.
+std::string default_text(int64_t parameters);
 
 class Show {
  public:

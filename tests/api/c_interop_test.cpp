@@ -334,12 +334,22 @@ TEST_SUITE("model") {
   TEST_CASE("C: what is worth enabling, and a generation in slices") {
     if (!have_test_device()) return;
     AdoptedInC app;
-    vkf_device_requirements needs{};
-    needs.struct_size = sizeof(needs);
-    const vkf_adopted_device handles = app.handles();
-    REQUIRE_MESSAGE(vkf_device_require(&handles, &needs, app.error.get()) == VKF_OK, app.message());
-    for (uint32_t i = 0; i < needs.extension_count; ++i) CHECK(needs.extensions[i] != nullptr);
-    CHECK(vkf_device_require(&handles, nullptr, app.error.get()) != VKF_OK);
+    vkf_adopted_device handles = app.handles();
+    const char* own[] = {"VK_KHR_own_extension"};
+    handles.enabled_extensions = own;
+    handles.enabled_extension_count = 1;
+    vkf_feature_chain* chain = nullptr;
+    REQUIRE_MESSAGE(vkf_feature_chain_create(&handles, nullptr, &chain, app.error.get()) == VKF_OK,
+                    app.message());
+    const Owned<vkf_feature_chain> chain_owner(chain, vkf_feature_chain_free);
+    REQUIRE(handles.enabled_extension_count > 0);
+    CHECK(handles.enabled_extensions[0] == std::string("VK_KHR_own_extension"));
+    const auto* features = static_cast<const VkPhysicalDeviceFeatures2*>(handles.enabled_features);
+    REQUIRE(features != nullptr);
+    CHECK(features->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
+    CHECK(vkf_feature_chain_create(nullptr, nullptr, &chain, app.error.get()) != VKF_OK);
+    CHECK(vkf_feature_chain_queue_family(nullptr) == 0);
+    CHECK(vkf_feature_chain_low_priority(nullptr) == nullptr);
 
     const GoldenCase golden = golden_case("gpt2-batch");
     vkf_model* model = nullptr;

@@ -22,17 +22,13 @@ struct CTask {
   Owned<vkf_task> task{nullptr, vkf_task_free};
 
   vkf_status load(const char* folder, const char* name) {
-    vkf_source* source = nullptr;
     vkf_task* loaded = nullptr;
     vkf_status status = testing::make_c_device(device, error.get());
     if (status == VKF_OK) {
-      status = vkf_source_directory((kGolden + folder).c_str(), &source, error.get());
-    }
-    if (status == VKF_OK) {
-      status = vkf_task_load(device.get(), source, name, nullptr, &loaded, error.get());
+      status = vkf_task_load(device.get(), (kGolden + folder).c_str(), name, nullptr, &loaded,
+                             error.get());
     }
     task.reset(loaded);
-    vkf_source_free(source);
     return status;
   }
 

@@ -31,6 +31,16 @@ TEST_SUITE("cpu") {
     CHECK(dtype_size(static_cast<DType>(99)) == 0);
   }
 
+  TEST_CASE("tensor: values come as lists and ranges in braces") {
+    const std::vector<int64_t> ids = {3, 4};
+    CHECK(*Tensor::from_ints({1, 1}, {0}).to_ints() == std::vector<int64_t>{0});
+    CHECK(*Tensor::from_ints({1, 2}, {ids.begin(), ids.end()}).to_ints() == ids);
+    CHECK(*Tensor::from_ints({1, 2}, {ids.data(), ids.size()}).to_ints() == ids);
+    CHECK(*Tensor::from_ints({1, 2}, ids).to_ints() == ids);
+    CHECK(*Tensor::from_ints({0}, {}).to_ints() == std::vector<int64_t>{});
+    CHECK(*Tensor::from_floats({2}, {0, 0.5f}).to_floats() == std::vector<float>{0, 0.5f});
+  }
+
   TEST_CASE("tensor: counts and text of shapes") {
     CHECK(element_count({}) == 1);
     CHECK(element_count({2, 7, 32}) == 448);

@@ -186,7 +186,7 @@ def main():
     directory = model_directory.encode()
     vkf = Vkformer(library, headers)
     assert vkf.plain("vkf_api_version") == 1
-    vkf.fails("VKF_NOT_FOUND", "/nonexistent", vkf.make, "vkf_tokenizer_load", b"/nonexistent")
+    vkf.fails("VKF_NOT_FOUND", "absent", vkf.make, "vkf_tokenizer_load", b"absent")
 
     heard = []
     log = LOG(lambda data, level, message: heard.append((level, message)))
@@ -197,7 +197,7 @@ def main():
             setattr(device_options, field, value.encode())
     device = vkf.make("vkf_device_create", byref(device_options))
     assert any(b"[device]" in message for _, message in heard), heard
-    vkf.fails("VKF_NOT_FOUND", "/nonexistent", vkf.make, "vkf_model_load", device, b"/nonexistent",
+    vkf.fails("VKF_NOT_FOUND", "absent", vkf.make, "vkf_model_load", device, b"absent",
               None)
     vkf.fails("VKF_INVALID_ARGUMENT", "struct_size", vkf.make, "vkf_model_load", device, directory,
               byref(ModelOptions()))
@@ -208,9 +208,8 @@ def main():
     tokenizer = vkf.make("vkf_tokenizer_load", directory)
     model = vkf.make("vkf_model_load", device, directory, None)
     session = vkf.make("vkf_session_create", model, None)
-    source = vkf.make("vkf_source_directory", directory)
-    task = vkf.make("vkf_task_load", device, source, b"generate", None)
-    for name, handle in (("source", source), ("model", model), ("device", device)):
+    task = vkf.make("vkf_task_load", device, directory, b"generate", None)
+    for name, handle in (("model", model), ("device", device)):
         vkf.plain(f"vkf_{name}_free", handle)
 
     assert pronounce(vkf, session, tokenizer) == PHONEMES

@@ -470,11 +470,11 @@ static void test_task(const vkf_device* device, const char* directory) {
   info.struct_size = sizeof info;
   finding.struct_size = sizeof finding;
   OK(vkf_source_directory(directory, &source, error));
-  FAILS(vkf_task_load(device, source, "juggle", NULL, &task, error), VKF_INVALID_ARGUMENT,
+  FAILS(vkf_task_load(device, directory, "juggle", NULL, &task, error), VKF_INVALID_ARGUMENT,
         "fill-mask");
-  CHECK(vkf_task_load(device, source, "answer", NULL, &task, error) != VKF_OK && task == NULL);
+  CHECK(vkf_task_load(device, directory, "answer", NULL, &task, error) != VKF_OK && task == NULL);
   options.batch = 2;
-  OK(vkf_task_load(device, source, "generate", &options, &task, error));
+  OK(vkf_task_load_from(device, source, "generate", &options, &task, error));
   vkf_source_free(source);
   OK(vkf_task_describe(task, &description, error));
   OK(vkf_description_get(description, &info, error));
@@ -660,7 +660,7 @@ int main(int argc, char** argv) {
   error = vkf_error_create();
   test_devices();
   device = make_device(NULL, NULL);
-  FAILS(vkf_model_load(device, "/nonexistent", NULL, &model, error), VKF_NOT_FOUND, "/nonexistent");
+  FAILS(vkf_model_load(device, "absent", NULL, &model, error), VKF_NOT_FOUND, "absent");
   CHECK(model == NULL);
   OK(vkf_tokenizer_load(argv[1], &tokenizer, error));
   OK(vkf_model_load(device, argv[1], NULL, &model, error));

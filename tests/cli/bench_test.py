@@ -100,6 +100,38 @@ class ReportTest(BenchCase):
         self.assertGreater(rows["decoding"]["flops"], 0)
         self.assertIn("tokens/s", rows["decoding"]["note"])
 
+    def test_estimates_need_no_device(self):
+        made = json.loads(self.expect_ok(run("bench", "models", "bert-base", "gpt2", "--estimate", "navi31",
+                                             "--json", environment=NO_DRIVER)))
+        self.assertEqual((made["device"], made["estimated"]), ("Radeon RX 7900 XTX", True))
+        rows = {row["name"]: row for row in self.rows(made, "models")}
+        self.assertEqual(list(rows), ["bert-base 1x128", "bert-base 32x128", "gpt2 prefill 512",
+                                      "gpt2 decoding"])
+        for row in rows.values():
+            self.assertTrue(row["note"].startswith("estimated "), row["note"])
+            self.assertGreater(row["value"], 0)
+            self.assertLess(row["share"], 1)
+        self.assertIn("tokens/s", rows["gpt2 decoding"]["note"])
+        table = self.expect_ok(run("bench", "--estimate", "m1", environment=NO_DRIVER))
+        self.assertIn("Apple M1", table)
+        self.assertIn("whisper-tiny decoding", table)
+        lines = [line for line in table.splitlines() if " ms " in line]
+        self.assertGreater(len(lines), 10)
+        for line in lines:
+            self.assertIn("estimated ", line)
+        unknown = run("bench", "--estimate", "navi99", environment=NO_DRIVER)
+        self.assertEqual(unknown.returncode, 1)
+        self.assertIn("navi31", unknown.stderr)
+        self.assertEqual(run("bench", "--estimate", "m1", "roofline", environment=NO_DRIVER).returncode, 2)
+        self.assertEqual(run("bench", environment=NO_DRIVER).returncode, 2)
+
+    def test_a_device_is_estimated_by_its_roofline(self):
+        made = json.loads(self.expect_ok(run_on_device("bench", "models", cli_support.MODEL, "--estimate",
+                                                       "device", "--json")))
+        row, = self.rows(made, "models")
+        self.assertGreater(row["value"], 0)
+        self.assertNotIn("latency", row["note"])
+
     def test_wrong_command_lines(self):
         for arguments in (("operators", "abacus"), ("compare", "a.json"),
                           ("models", "--rounds", "0")):

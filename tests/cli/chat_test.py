@@ -94,7 +94,7 @@ class ChatTest(unittest.TestCase):
     def test_mistakes_are_told_and_the_conversation_goes_on(self):
         for line, part in (("/dance", "[/dance] is no command"), ("/undo", "nothing was said yet"),
                            ("/retry", "nothing was said yet"), ("/edit", "lacks the new message"),
-                           ("/save", "lacks a file"), ("/load /nonexistent", "nonexistent"),
+                           ("/save", "lacks a file"), ("/load " + self.path("absent"), "absent"),
                            ("x" * 5000, "tokens")):
             result = self.chat(line, "/history", code=1)
             self.assertIn(part, result.stderr)

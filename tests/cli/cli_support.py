@@ -1,4 +1,5 @@
 """What the tests of the program share: running it, and small safetensors files."""
+import array
 import json
 import os
 import struct
@@ -7,8 +8,8 @@ import subprocess
 PROGRAM = ""  # set by cli_test.py
 MODEL = ""
 
-# Where no Vulkan driver is to be found.
-NO_DRIVER = {"VK_DRIVER_FILES": "/nonexistent.json", "VK_ICD_FILENAMES": "/nonexistent.json"}
+# Where no Vulkan driver is to be found, on any machine.
+NO_DRIVER = {name: os.devnull + "/driver.json" for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")}
 
 
 def device_arguments():
@@ -34,8 +35,9 @@ def write_tensors(path, tensors):
     """tensors: name -> (dtype, shape, values), dtype F32, I64 or U8."""
     header, blob = {}, b""
     for name, (dtype, shape, values) in tensors.items():
-        raw = struct.pack("<%d%s" % (len(values), {"F32": "f", "I64": "q", "U8": "B"}[dtype]),
-                          *values)
+        code = {"F32": "f", "I64": "q", "U8": "B"}[dtype]
+        raw = values.tobytes() if isinstance(values, array.array) and values.typecode == code else \
+            struct.pack("<%d%s" % (len(values), code), *values)
         header[name] = {"dtype": dtype, "shape": shape,
                         "data_offsets": [len(blob), len(blob) + len(raw)]}
         blob += raw

@@ -14,8 +14,8 @@ import unittest
 import cli_support
 from cli_support import NO_DRIVER, read_tensors, run, run_on_device, write_tensors
 
-COMMANDS = ("devices", "inspect", "plan", "generate", "attend", "run", "tokenize", "bench", "profile",
-            "case", "conformance", "compare")
+COMMANDS = ("devices", "doctor", "help", "completion", "man", "inspect", "plan", "generate", "attend",
+            "run", "tokenize", "bench", "profile", "case", "conformance", "compare")
 
 
 def reference(name, count):

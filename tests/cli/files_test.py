@@ -201,7 +201,7 @@ class FilesTest(unittest.TestCase):
         for command in commands:
             text = run(command, "--help").stdout.split("\nExamples:")[0]
             for entry in re.split(r"\n(?=  -)", text):
-                entry = re.sub(r"(Excludes|Needs): \S+", "", entry)
+                entry = re.sub(r"\((not with|needs) [^)]*\)|[;(] *(not with|needs) [^;)]*", "", entry)
                 option = re.match(r"  (?:-\w,)?(--[a-z-]+)", entry)
                 if not option or not re.search(r"\bfiles?\b|FILE|picture|safetensors", entry):
                     continue
@@ -273,4 +273,4 @@ if __name__ == "__main__":
         template.flush()
         os.chmod(template.name, 0o644)
         TEMPLATE = template.name
-        unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
+        unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

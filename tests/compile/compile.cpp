@@ -1,4 +1,4 @@
-// Makes every pipeline that the checks of conformance and the rows of `vkformer bench operators`
+// Makes every pipeline that the checks of conformance and the rows and models of `vkformer bench`
 // plan on a device, in all ways, and runs none. For drivers that compile for hardware which is not
 // there (tools/drivers).
 //
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "compile/planned.h"
 #include "compile/recording_file.h"
 #include "compile/statistics_report.h"
@@ -27,6 +28,9 @@ namespace {
 struct Options {
   std::string only;
   bool benchmark = false;
+  bool choices = false;
+  std::string model, weights = "stored";
+  int64_t tokens = 512;
   std::vector<std::string> set;  // "block=128"
   std::string statistics, ir, record, replay;
 };
@@ -122,6 +126,19 @@ class Compiler {
   int failures_ = 0;
 };
 
+Status plan(const Options& options, const DeviceCaps& caps, PlannedPipelines& planned) {
+  if (!options.model.empty()) {
+    VKF_ASSIGN(const WeightFormat weights, choice_from_name<WeightFormat>(options.weights));
+    return planned.add_passes(caps, ModelSource::directory(options.model), {.weights = weights},
+                              {.tokens = options.tokens, .new_tokens = 1});
+  }
+  planned.add_rows(caps);
+  planned.add_models(caps);
+  if (options.choices) planned.add_choices(caps);
+  if (!options.benchmark) planned.add_checks(caps);
+  return {};
+}
+
 int run(const Options& options) {
   DeviceOptions device_options = test_device_options();
   device_options.compile_threads = 0;
@@ -146,8 +163,8 @@ int run(const Options& options) {
   PlannedPipelines planned(options.only);
   std::vector<PlannedPipeline> list = std::move(recorded.pipelines);
   if (options.replay.empty()) {
-    planned.add_rows((*device)->caps());
-    if (!options.benchmark) planned.add_checks((*device)->caps());
+    const Status added = plan(options, (*device)->caps(), planned);
+    if (!added) return fail(added.error().message);
     list = planned.list();
   } else {
     std::erase_if(list, [&](const PlannedPipeline& one) {
@@ -183,11 +200,17 @@ int run(const Options& options) {
 int main(int count, char** list) {
   Options options;
   CLI::App app(
-      "Makes every pipeline that the checks of conformance and the rows of `vkformer bench "
-      "operators` plan on a device, and runs none. The device: VKFORMER_TEST_DEVICE, "
+      "Makes every pipeline that the checks of conformance and the rows and models of `vkformer "
+      "bench` plan on a device, and runs none. The device: VKFORMER_TEST_DEVICE, "
       "VKFORMER_TEST_TIER, VKFORMER_TEST_LIMITS.");
   app.add_option("--only", options.only, "kernels whose names have this part");
-  app.add_flag("--benchmark", options.benchmark, "the benchmark's rows alone");
+  app.add_flag("--benchmark", options.benchmark, "the benchmark's rows and models alone");
+  app.add_flag("--choices", options.choices,
+               "its models also with the blocks, rows and queries that other vendors get");
+  auto* model = app.add_option("--model", options.model,
+                               "what a model directory's prompt and step need, and nothing else");
+  app.add_option("--weights", options.weights, "how weights are stored")->needs(model);
+  app.add_option("--tokens", options.tokens, "tokens of its prompt")->needs(model);
   app.add_option("--set", options.set,
                  "NAME=VALUE: another value for a specialization constant of every kernel with it")
       ->allow_extra_args(false);

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/check.h"
 #include "conformance/benchmark_operators.h"
 #include "conformance/cases.h"
+#include "conformance/estimates/time_model.h"
 #include "conformance/kernels.h"
 #include "conformance/variations.h"
+#include "measure/planned_passes.h"
+#include "model_shapes.h"
 #include "ops/op.h"
 
 namespace vkformer::compile {
@@ -26,11 +30,12 @@ void PlannedPipelines::add(const PlanOrigin& origin, const Plan& plan) {
   for (const Dispatch& d : plan.dispatches) {
     if (std::string(conformance::name_of(d.kernel)).find(only_) == std::string::npos) continue;
     const auto [place, fresh] = places_.try_emplace({d.kernel, d.spec}, list_.size());
-    if (fresh) list_.push_back({d.kernel, d.spec, origin.what, d.groups});
+    if (fresh) list_.push_back({d.kernel, d.spec, origin.what, d.groups, d.flops});
     PlannedPipeline& one = list_[place->second];
     ++one.uses;
     one.benchmark |= origin.benchmark;
     one.chosen |= origin.chosen;
+    one.model |= origin.model;
   }
 }
 
@@ -50,6 +55,39 @@ void PlannedPipelines::add_rows(const DeviceCaps& caps) {
     const auto plan = make_plan(made->graph, caps, Precision::kF32);
     if (plan) add(origin, *plan);
     if (!plan) refuse(origin, plan.error());
+  }
+}
+
+Status PlannedPipelines::add_passes(const DeviceCaps& caps, const ModelSource& source,
+                                    const ModelOptions& options, const SessionSizes& sizes) {
+  VKF_ASSIGN(const std::vector<Plan> plans, plan_passes(caps, source, options, sizes));
+  const std::string names[] = {sizes.new_tokens > 0 ? "prompt, " : "pass, ", "step, "};
+  for (size_t i = 0; i < plans.size(); ++i) {
+    for (const Dispatch& d : plans[i].dispatches) {
+      Plan one;
+      one.dispatches = {d};
+      add({names[i] + d.label, false, true}, one);
+    }
+  }
+  return {};
+}
+
+void PlannedPipelines::add_choices(const DeviceCaps& caps) {
+  for (const GpuTraits& traits : estimates::other_traits(caps.gpu)) {
+    DeviceCaps other = caps;
+    other.gpu = traits;
+    add_models(other, false);
+  }
+}
+
+void PlannedPipelines::add_models(const DeviceCaps& caps, bool chosen) {
+  for (const cli::ModelShape& shape : cli::model_shapes()) {
+    for (const cli::ModelRun& run : shape.runs) {
+      const PlanOrigin origin{std::string(shape.name) + " " + run.name, false, chosen, chosen};
+      const auto plans = plan_passes(caps, cli::random_model(shape), {}, cli::sizes_of(run));
+      if (!plans) refuse(origin, plans.error());
+      for (const Plan& plan : plans ? *plans : std::vector<Plan>()) add(origin, plan);
+    }
   }
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "vkformer/model.h"
+#include "vkformer/model_source.h"
 
 namespace vkformer::compile {
 
@@ -16,10 +18,12 @@ struct PlannedPipeline {
   std::vector<uint32_t> spec;
   std::string what;                            // the row or check that needs it first
   std::array<uint32_t, 3> groups = {0, 0, 0};  // of that one's dispatch
+  double flops = 0;                            // likewise
   int uses = 0;                                // dispatches of all plans
   bool benchmark = false;                      // a row needs it
   // The planner takes it for this device by itself, not only where a check asks for another way.
   bool chosen = false;
+  bool model = false;  // so is the pass of one of the benchmark's models
 
   // "local_size=64 rows=1"; a value without a name in the kernel's list has its number.
   std::string constants() const;
@@ -30,6 +34,7 @@ struct PlanOrigin {
   std::string what;
   bool benchmark = false;
   bool chosen = false;
+  bool model = false;
 };
 
 class PlannedPipelines {
@@ -41,6 +46,15 @@ class PlannedPipelines {
   void refuse(const PlanOrigin& origin, const Error& error);
   // Everything that the rows of `vkformer bench operators` need.
   void add_rows(const DeviceCaps& caps);
+  // Everything that the passes of one model need; each is for the part of the model that needs it
+  // first.
+  Status add_passes(const DeviceCaps& caps, const ModelSource& source, const ModelOptions& options,
+                    const SessionSizes& sizes);
+  // Everything that plans of the models of `vkformer bench models` need.
+  void add_models(const DeviceCaps& caps) { add_models(caps, true); }
+  // The same where blocks, rows and queries are others than the device's vendor gets: what the
+  // model of time is asked to choose from.
+  void add_choices(const DeviceCaps& caps);
   // Everything that the checks of conformance need, in all ways.
   void add_checks(const DeviceCaps& caps);
 
@@ -49,6 +63,8 @@ class PlannedPipelines {
   int refused() const { return refused_; }
 
  private:
+  void add_models(const DeviceCaps& caps, bool chosen);
+
   std::string only_;
   std::map<std::pair<KernelId, std::vector<uint32_t>>, size_t> places_;
   std::vector<PlannedPipeline> list_;

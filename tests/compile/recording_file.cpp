@@ -13,7 +13,7 @@
 namespace vkformer::compile {
 namespace {
 
-constexpr const char* kFormat = "vkformer pipelines 1";
+constexpr const char* kFormat = "vkformer pipelines 2";
 // More than any kernel or plan has.
 constexpr size_t kMostWords = 1 << 20;
 constexpr size_t kMostPipelines = 100'000;
@@ -75,9 +75,13 @@ Result<PlannedPipeline> read_pipeline(const JsonRef& json, const RecordedPipelin
   VKF_ASSIGN(const JsonRef groups, json.member("groups"));
   VKF_ASSIGN(const auto counts, uints_of(groups, one.groups.size()));
   std::copy(counts.begin(), counts.end(), one.groups.begin());
+  VKF_ASSIGN(const JsonRef flops, json.member("flops"));
+  if (!flops.node().is_number()) return flops.wrong_type("a number");
+  one.flops = flops.node().get<double>();
   VKF_ASSIGN(one.what, json.text_or("for", ""));
   VKF_ASSIGN(one.benchmark, json.boolean_or("benchmark", false));
   VKF_ASSIGN(one.chosen, json.boolean_or("chosen", false));
+  VKF_ASSIGN(one.model, json.boolean_or("model", false));
   one.uses = 1;
   return one;
 }
@@ -108,8 +112,10 @@ Status write_recording(const std::string& path, const VulkanDevice& device,
                                  {"constants", one.spec},
                                  {"for", one.what},
                                  {"groups", one.groups},
+                                 {"flops", one.flops},
                                  {"benchmark", one.benchmark},
-                                 {"chosen", one.chosen}});
+                                 {"chosen", one.chosen},
+                                 {"model", one.model}});
   }
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   return replace_file(path, std::vector{std::as_bytes(std::span(text))});

@@ -1,11 +1,11 @@
 // Pipelines in a file: everything that a driver needs to compile them, without the planner. JSON:
 //
-//   format       "vkformer pipelines 1"
+//   format       "vkformer pipelines 2"
 //   device       the one for which the planner chose them
 //   kernels      by name: spirv (an array of 32-bit words), subgroup_size (that pipelines require;
 //                0: any)
-//   pipelines    kernel, constants (values in the order of their ids), for, groups, benchmark,
-//   chosen
+//   pipelines    kernel, constants (values in the order of their ids), for, groups, flops (of that
+//                dispatch), benchmark, chosen, model
 //
 // Layouts and push constants are what the SPIR-V declares.
 #pragma once

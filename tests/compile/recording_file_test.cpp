@@ -19,7 +19,7 @@ constexpr KernelId kKernel = KernelId::fill_words__u32;
 
 Json good_file() {
   Json file;
-  file["format"] = "vkformer pipelines 1";
+  file["format"] = "vkformer pipelines 2";
   file["device"] = {{"name", "a GPU"}};
   file["kernels"][conformance::name_of(kKernel)] = {{"subgroup_size", 0},
                                                     {"spirv", kernel_spirv(kKernel)}};
@@ -27,6 +27,7 @@ Json good_file() {
                                     {"constants", {64}},
                                     {"for", "fill, a check"},
                                     {"groups", {2, 1, 1}},
+                                    {"flops", 4.5e9},
                                     {"benchmark", true},
                                     {"chosen", true}}});
   return file;
@@ -52,6 +53,7 @@ TEST_SUITE("cpu") {
     REQUIRE(read->pipelines.size() == 1);
     CHECK(read->pipelines[0].spec == std::vector<uint32_t>{64});
     CHECK(read->pipelines[0].groups == std::array<uint32_t, 3>{2, 1, 1});
+    CHECK(read->pipelines[0].flops == 4.5e9);
     CHECK(read->pipelines[0].what == "fill, a check");
     CHECK(read->pipelines[0].constants() == "local_size=64");
   }
@@ -82,6 +84,9 @@ TEST_SUITE("cpu") {
     file = good_file();
     file["pipelines"][0]["groups"] = {1, 1, 1, 1};
     CHECK(has(complaint_about(file), "groups"));
+    file = good_file();
+    file["pipelines"][0]["flops"] = "many";
+    CHECK(has(complaint_about(file), "is of JSON type string; it must be a number"));
     for (const char* member : {"format", "device", "kernels", "pipelines"}) {
       file = good_file();
       file.erase(member);

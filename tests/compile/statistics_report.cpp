@@ -4,6 +4,7 @@
 #include <span>
 
 #include "checkpoint/replace_file.h"
+#include "conformance/estimates/caps_json.h"
 #include "conformance/kernels.h"
 #include "measure/kernel_statistics.h"
 #include "vulkan/device_impl.h"
@@ -21,9 +22,11 @@ Json pipeline_json(const PlannedPipeline& planned) {
           {"constants", std::move(constants)},
           {"for", planned.what},
           {"groups", planned.groups},
+          {"flops", planned.flops},
           {"uses", planned.uses},
           {"benchmark", planned.benchmark},
-          {"chosen", planned.chosen}};
+          {"chosen", planned.chosen},
+          {"model", planned.model}};
 }
 
 void set(Json& json, const char* name, const std::optional<double>& value) {
@@ -91,7 +94,8 @@ Json device_json(const VulkanDevice& device) {
           {"tier", choice_name(caps.tier)},
           {"subgroup_size", caps.subgroup_size},
           {"max_invocations", caps.limits.max_invocations},
-          {"max_shared_bytes", caps.limits.max_shared_bytes}};
+          {"max_shared_bytes", caps.limits.max_shared_bytes},
+          {"caps", estimates::caps_json(caps, device.impl().cache_key.vendor)}};
 }
 
 StatisticsReport::StatisticsReport(const VulkanDevice& device, std::string ir_folder)

@@ -44,8 +44,8 @@ def main():
                f"-idirafter{vulkan}", str(program), "-o", built, str(library), "-lvulkan",
                f"-Wl,-rpath,{library.parent}")
         assert output(built, model, "attention") == (told, ""), output(built, model, "attention")
-        missing = output(built, "/nonexistent", "attention", fails=True)
-        assert missing[0] == "" and "/nonexistent" in missing[1], missing
+        missing = output(built, f"{folder}/absent", "attention", fails=True)
+        assert missing[0] == "" and f"{folder}/absent" in missing[1], missing
     print(f"guide: {lines} lines, which print {told}")
 
 

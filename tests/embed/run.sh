@@ -36,6 +36,17 @@ for sample in embed_minimal/main.cpp embed_c/main.c; do
   [ "$lines" -lt 100 ] || fail "samples/$sample has $lines lines; 99 are allowed."
 done
 
+# An install of a build that lacks something writes nothing.
+static_library=$build/lib/libvkformer.a
+if [ -f "$static_library" ]; then
+  mv "$static_library" "$static_library.away"
+  code=0
+  cmake --install "$build" --prefix "$work/half" >"$work/half.log" 2>&1 || code=$?
+  mv "$static_library.away" "$static_library"
+  [ "$code" != 0 ] && [ ! -e "$work/half" ] || fail "an install without libvkformer.a wrote something."
+  grep -q 'target vkformer_product' "$work/half.log" ||
+    fail "an install without libvkformer.a does not say how to build it: $(cat "$work/half.log")"
+fi
 cmake --install "$build" --prefix "$work/staged" >"$work/install.log" 2>&1 ||
   { cat "$work/install.log"; fail "the project could not be installed."; }
 # What is installed must not remember where it was put.
@@ -60,12 +71,12 @@ package=$(find "$work/prefix" -name vkformer.pc)
 [ -n "$package" ] || fail "vkformer.pc is not installed."
 export PKG_CONFIG_PATH=${package%/*}
 read -ra flags <<<"$(pkg-config --cflags --libs vkformer)"
+library_folder=$(pkg-config --variable=libdir vkformer)
+flags+=("-Wl,-rpath,$library_folder")
 "$cxx" -std=c++20 "$source/samples/embed_minimal/main.cpp" -o "$work/minimal" "${flags[@]}"
 cc -std=c99 -pedantic -Wall -Wextra -Werror "$source/samples/embed_c/main.c" -o "$work/c" "${flags[@]}"
-library_folder=$(pkg-config --variable=libdir vkformer)
-check_words "pkg-config" env LD_LIBRARY_PATH="$library_folder" "$work/minimal"
-
-check_words "pkg-config, C" env LD_LIBRARY_PATH="$library_folder" "$work/c"
+check_words "pkg-config" "$work/minimal"
+check_words "pkg-config, C" "$work/c"
 
 check_words "installed program" "$work/prefix/bin/vkformer" generate
 check_words "adopted device" "$build/bin/embed_renderer"
@@ -93,6 +104,10 @@ if [ -f "$library_folder/libvkformer.a" ]; then
     "${flags[@]/-lvkformer/-l:libvkformer.a}"
   check_words "pkg-config, static" "$work/static_minimal"
 fi
+consumer rpath -DHOW=find -DCOMPONENTS=shared -DCMAKE_PREFIX_PATH="$work/prefix"
+build_consumer rpath
+cmake --install "$work/rpath" --prefix "$work/installed" >>"$work/rpath.log"
+check_words "installed, with vkformer::rpath" "$work/installed/bin/consumer"
 consumer tools -DHOW=find '-DCOMPONENTS=shared;tools' -DCMAKE_PREFIX_PATH="$work/prefix"
 for how in subdirectory fetch; do
   consumer "$how" -DHOW="$how" -DSOURCE="$source" -DVKFORMER_FAMILIES=marian
@@ -141,3 +156,14 @@ strip -o "$work/stripped.so" "$library"
 size=$(stat -c %s "$work/stripped.so")
 [ "$size" -lt 4350000 ] || fail "libvkformer.so has $size bytes stripped; the limit is 4350000."
 say "libvkformer.so: $size bytes stripped"
+
+# What pages say of it, for x86-64 and the compiler of Debian 12.
+if [ "$(uname -m)" = x86_64 ] && "$cxx" --version | grep -q 'Debian 12'; then
+  stated=$(sed -n 's/^| `libvkformer.so`, stripped | \([0-9.]*\) MB.*/\1/p' "$source/README.md")
+  awk -v size="$size" -v stated="$stated" 'BEGIN { d = size / 1e6 - stated; exit !(d * d <= 0.1 * 0.1) }' ||
+    fail "README.md says that the stripped library has [$stated] MB; it has $size bytes."
+  stated=$(sed -n 's/^Stripped, for x86-64: \([0-9,]*\) bytes.*/\1/p' "$source/docs/building.md" | tr -d ,)
+  awk -v size="$size" -v stated="$stated" 'BEGIN { d = size / stated - 1; exit !(d * d <= 0.02 * 0.02) }' ||
+    fail "docs/building.md says that the stripped library has [$stated] bytes; it has $size." \
+      "Run tools/size_table."
+fi

@@ -42,6 +42,11 @@ TEST_SUITE("cpu") {
     REQUIRE(g2p.id_to_token(5).has_value());
     CHECK_FALSE(g2p.id_to_token(far).has_value());
     CHECK(*g2p.decode(Ids{5, far, 6}) == *g2p.decode(Ids{5, 6}));
+    // Lists and ranges in braces are ids, too.
+    const Ids some = {5, 6};
+    CHECK(*g2p.decode({5, 6}) == *g2p.decode(some));
+    CHECK(*g2p.decode({some.begin(), some.end()}) == *g2p.decode(some));
+    CHECK(*g2p.decode({}) == "");
     CHECK(g2p.token_bytes(far)->empty());
   }
 

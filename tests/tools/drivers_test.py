@@ -191,4 +191,4 @@ class DriversTest(Project):
 
 if __name__ == "__main__":
     SOURCE = Path(sys.argv[1]).resolve()
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

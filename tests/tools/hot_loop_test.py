@@ -170,9 +170,9 @@ class HotLoopTest(unittest.TestCase):
                     shared_load=1, conversion=1, barrier=1, move=1, shuffle=1, store=1)
 
     def test_amd(self):
-        self.expect(ACO, "AMD (ACO)", "loop", instructions=9, fma=2, global_load=1, shared_load=1,
+        self.expect(ACO, "AMD (ACO)", "loop", instructions=9, fma=1, packed=1, global_load=1, shared_load=1,
                     barrier=1, move=1, shuffle=1, conversion=1)
-        self.expect(ACO, "AMD (ACO)", "whole", instructions=14, fma=3, global_load=1, shared_load=1,
+        self.expect(ACO, "AMD (ACO)", "whole", instructions=14, fma=2, packed=1, global_load=1, shared_load=1,
                     barrier=1, move=1, shuffle=1, conversion=1, constant_load=1, private=1, store=1)
 
     def test_adreno(self):
@@ -197,13 +197,13 @@ class HotLoopTest(unittest.TestCase):
 
     def test_the_innermost_loop_counts(self):
         inner = ACO.replace("BB2:", "\ts_cbranch_scc1 BB0                  ; 00\nBB2:")
-        self.expect(inner, "AMD (ACO)", "loop", instructions=9, fma=2, global_load=1, shared_load=1,
+        self.expect(inner, "AMD (ACO)", "loop", instructions=9, fma=1, packed=1, global_load=1, shared_load=1,
                     barrier=1, move=1, shuffle=1, conversion=1)
 
     def test_a_kernel_without_a_loop_has_its_block(self):
         result = self.tool.analyze(ACO.replace("s_cbranch_scc1 BB1", "s_nop 0           "))
         self.assertNotIn("loop", result)
-        self.assertEqual(result["block"]["fma"], 2)
+        self.assertEqual((result["block"]["fma"], result["block"]["packed"]), (1, 1))
 
     def test_other_texts_are_passed_over(self):
         self.assertIsNone(self.tool.analyze("shader: MESA_SHADER_COMPUTE\n32 %1 = ffma %2, %3, %4\n"))

@@ -2,6 +2,8 @@
 """Tests of tools/kernel_budget with statistics made by hand, and with those of a kernel that spills.
 
     kernel_budget_test.py SOURCE_DIRECTORY [VKFORMER_COMPILE [unittest arguments]]"""
+import importlib.machinery
+import importlib.util
 import json
 import subprocess
 import sys
@@ -156,6 +158,70 @@ class BudgetTest(BudgetCase):
         self.assertIn("without --only", self.run_tool("write", [pipeline()], only="a").stderr)
 
 
+class RecordingTest(unittest.TestCase):
+    """What estimates go by, from texts of a compiler."""
+
+    TEXT = """BB0:
+\tv_fmac_f32_e32 v1, v2, v3                                   ; 562eb36f
+BB1:
+\tbuffer_load_b128 v[4:7], v0, s[0:3], 0 offen                ; e05d0000
+\tv_fmac_f32_e32 v25, v111, v89                               ; 562eb36f
+\tv_pk_fma_f16 v1, v2, v3, v4                                 ; cc0e4001
+\ts_cbranch_scc1 BB1                                          ; bfa20000
+BB2:
+\ts_endpgm                                                    ; bfb00000
+"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        loader = importlib.machinery.SourceFileLoader("kernel_budget", str(SOURCE / "tools/kernel_budget"))
+        self.tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("kernel_budget", loader))
+        loader.exec_module(self.tool)
+        self.tool.ESTIMATES = self.folder
+        (self.folder / "a.txt").write_text(self.TEXT)
+        named = dict(executable(occupancy=4, instructions=6), subgroup_size=64, ir=["a.txt"])
+        self.pipelines = [dict(pipeline("matmul", {"local_size": 64, "block": 8}, executables=[named]),
+                               model=True)]
+        self.report = {"device": {"caps": {"name": "a GPU"}}, "pipelines": self.pipelines}
+
+    def rows(self):
+        return json.loads((self.folder / "radv-navi21.json").read_text())["kernels"]
+
+    def check(self, *more):
+        path = self.folder / "statistics.json"
+        path.write_text(json.dumps(dict(self.report, pipelines=[*self.pipelines, *more])))
+        return list(self.tool.check_recording(TARGET, *self.tool.read_statistics(path)))
+
+    def test_a_row_has_the_hot_loop(self):
+        self.assertEqual(self.tool.record(TARGET, self.report, self.folder), (1, 1))
+        # Four instructions, of which a packed one does two of three multiply-adds.
+        self.assertEqual(self.rows(), [["matmul", [64, 8], 64, 4, 6, 4, 3, 1]])
+
+    def test_texts_under_headings(self):
+        printed = self.folder / "printed"
+        printed.write_text(f"PIPELINE matmul local_size=64 block=8 (bert)\n{self.TEXT}")
+        self.assertEqual(self.tool.record(TARGET, self.report, printed), (1, 1))
+        self.assertEqual(self.rows()[0][5:], [4, 3, 1])
+
+    def test_texts_of_nothing_are_an_error(self):
+        (self.folder / "a.txt").write_text("nothing")
+        with self.assertRaisesRegex(self.tool.BudgetError, "holds no text"):
+            self.tool.record(TARGET, self.report, self.folder)
+
+    def test_models_have_their_pipelines_in_it(self):
+        self.assertEqual(self.check(), [], "without a recording nothing is held")
+        self.tool.record(TARGET, self.report, self.folder)
+        self.assertEqual(self.check(), [])
+        self.assertEqual(self.check(pipeline("argmax")), [])
+        found = self.check(dict(pipeline("argmax"), model=True))
+        self.assertEqual(len(found), 1)
+        self.assertIn("argmax (local_size=64) for softmax, bert is not in radv-navi21.json", found[0])
+        self.report["device"]["caps"]["name"] = "another"
+        self.assertIn("could do something else", self.check()[0])
+
+
 class SpillingKernelTest(BudgetCase):
     """A kernel with tiles that no GPU has the registers for, by the distribution's AMD compiler."""
 
@@ -209,4 +275,4 @@ if __name__ == "__main__":
     SOURCE = Path(sys.argv[1])
     if len(sys.argv) > 2:
         COMPILE = sys.argv[2]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

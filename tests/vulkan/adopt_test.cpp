@@ -2,10 +2,11 @@
 #include "vkformer/vulkan_interop.h"
 
 #include "support/test_device.h"
-#include "vulkan/buffer_tables.h"
 #include "vulkan/device_impl.h"
+#include "vulkan/feature_chain.h"
 #include "vulkan/fill_plan.h"
 #include "vulkan/host_device.h"
+#include "vulkan/matrix_units.h"
 
 using namespace vkformer;
 using namespace vkformer::fill_plan;
@@ -95,8 +96,8 @@ TEST_SUITE("gpu") {
     };
     CHECK(parts() == 0);
     VkPhysicalDeviceFeatures2 stated{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-    TableFeatures tables;
-    tables.enable(stated);
+    FeatureStructs structs;
+    REQUIRE(structs.enable(feature::kTables, stated));
     adopted.enabled_features = &stated;
     CHECK((parts() > 0) == offered);
     stated.features.robustBufferAccess = VK_TRUE;
@@ -105,7 +106,7 @@ TEST_SUITE("gpu") {
     stated.features.shaderStorageBufferArrayDynamicIndexing = VK_FALSE;
     CHECK(parts() == 0);
     stated.features.shaderStorageBufferArrayDynamicIndexing = VK_TRUE;
-    tables.indexing.runtimeDescriptorArray = VK_FALSE;
+    stated.pNext = nullptr;
     CHECK(parts() == 0);
     VkPhysicalDeviceVulkan12Features core{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
     core.runtimeDescriptorArray = core.descriptorBindingVariableDescriptorCount =
@@ -114,6 +115,55 @@ TEST_SUITE("gpu") {
     CHECK((parts() > 0) == offered);
     core.descriptorBindingVariableDescriptorCount = VK_FALSE;
     CHECK(parts() == 0);
+  }
+
+  TEST_CASE("a device made with the feature chain is used as one of our own") {
+    if (!have_test_device()) return;
+    const auto own = make_test_device(test_device_options(), test_device_tweaks());
+    REQUIRE(own);
+    const HostDevice host(VK_API_VERSION_1_3);
+    const auto [found, snapshot] = offer_of(host, VK_API_VERSION_1_3);
+    // The application has a chain of its own, whose struct takes what it has a place for.
+    VkPhysicalDeviceVulkan12Features core{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    VkPhysicalDeviceFeatures2* given = nullptr;
+    SUBCASE("with a chain of its own") {}
+    SUBCASE("with the application's chain") {
+      if (snapshot.version < VK_API_VERSION_1_2) return;
+      features.pNext = &core;
+      given = &features;
+    }
+    auto chain = FeatureChain::create(found, given);
+    REQUIRE_MESSAGE(chain.ok(), chain.error().message);
+    CHECK((given == nullptr || chain->features() == given));
+    CHECK((given == nullptr || core.timelineSemaphore == found.timeline_semaphore));
+    const float priority = 1;
+    VkDeviceQueueCreateInfo queues{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+    queues.queueFamilyIndex = host.family;
+    queues.queueCount = 1;
+    queues.pQueuePriorities = &priority;
+    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
+    info.pNext = chain->features();
+    info.queueCreateInfoCount = 1;
+    info.pQueueCreateInfos = &queues;
+    info.enabledExtensionCount = static_cast<uint32_t>(chain->extension_names().size());
+    info.ppEnabledExtensionNames = chain->extension_names().data();
+    AdoptedDevice adopted = host.adopted();
+    REQUIRE(host.api.CreateDevice(host.physical, &info, nullptr, &adopted.device) == VK_SUCCESS);
+    const auto function = [&](const char* name) {
+      return host.api.GetDeviceProcAddr(adopted.device, name);
+    };
+    reinterpret_cast<PFN_vkGetDeviceQueue>(function("vkGetDeviceQueue"))(
+        adopted.device, host.family, 0, &adopted.queue);
+    adopted.enabled_features = chain->features();
+    adopted.enabled_extensions = chain->extensions();
+    {
+      const auto device = adopt_device(adopted, test_device_options());
+      REQUIRE_MESSAGE(device.ok(), device.error().message);
+      CHECK(device->tier() == own->tier());
+      CHECK(device->info().notes == own->info().notes);
+    }
+    reinterpret_cast<PFN_vkDestroyDevice>(function("vkDestroyDevice"))(adopted.device, nullptr);
   }
 
   TEST_CASE("what cannot be adopted is refused by name") {
@@ -141,5 +191,65 @@ TEST_SUITE("gpu") {
       REQUIRE_FALSE(device);
       CHECK(device.error().message.find(c.says) != std::string::npos);
     }
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("a feature chain adds what the application's chain lacks") {
+    DeviceRequirements wanted;
+    wanted.shader_int64 = wanted.shader_float16 = wanted.timeline_semaphore = VK_TRUE;
+    wanted.cooperative_matrix = wanted.subgroup_size_control = wanted.descriptor_indexing = VK_TRUE;
+    wanted.extensions = {"VK_KHR_cooperative_matrix", "VK_KHR_swapchain"};
+    const std::vector<std::string> own_extensions = {"VK_KHR_swapchain"};
+    const Features all = feature::kInt64 | feature::kFp16 | feature::kTimeline | feature::kUnits |
+                         feature::kSubgroupSizes | feature::kTables;
+    {
+      auto chain = FeatureChain::create(wanted, nullptr, own_extensions);
+      REQUIRE_MESSAGE(chain.ok(), chain.error().message);
+      CHECK(features_in(chain->features()) == all);
+      CHECK(chain->extensions() ==
+            std::vector<std::string>{"VK_KHR_swapchain", "VK_KHR_cooperative_matrix"});
+      const FeatureChain moved = *std::move(chain);
+      REQUIRE(moved.extension_names().size() == 2);
+      CHECK(moved.extension_names()[1] == std::string("VK_KHR_cooperative_matrix"));
+      CHECK(features_in(moved.features()) == all);
+    }
+    // Structs of core versions hold what they have, and nothing is there twice.
+    VkPhysicalDeviceVulkan13Features core13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+    VkPhysicalDeviceVulkan12Features core12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    features.pNext = &core12;
+    core12.pNext = &core13;
+    const auto chain = FeatureChain::create(wanted, &features);
+    REQUIRE_MESSAGE(chain.ok(), chain.error().message);
+    CHECK(features_in(&features) == all);
+    CHECK(core12.vulkanMemoryModelDeviceScope == VK_TRUE);
+    CHECK(core12.runtimeDescriptorArray == VK_TRUE);
+    CHECK(core13.computeFullSubgroups == VK_TRUE);
+    const auto* added = static_cast<const VkBaseInStructure*>(core13.pNext);
+    REQUIRE(added != nullptr);
+    CHECK(added->sType == MatrixFeatures::kType);
+    CHECK(added->pNext == nullptr);
+  }
+
+  TEST_CASE(
+      "a feature chain leaves tables out beside robust buffers, and refuses what is no chain") {
+    DeviceRequirements wanted;
+    wanted.descriptor_indexing = VK_TRUE;
+    VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    features.features.robustBufferAccess = VK_TRUE;
+    CHECK(FeatureChain::create(wanted, &features).ok());
+    CHECK(features_in(&features) == 0);
+    wanted.shader_int64 = VK_TRUE;
+    VkPhysicalDeviceVulkan12Features cycle{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    cycle.pNext = &cycle;
+    features.pNext = &cycle;
+    const auto looped = FeatureChain::create(wanted, &features);
+    REQUIRE_FALSE(looped.ok());
+    CHECK(looped.error().message.find("256 structs") != std::string::npos);
+    VkPhysicalDeviceFeatures2 empty{};
+    const auto untyped = FeatureChain::create(wanted, &empty);
+    REQUIRE_FALSE(untyped.ok());
+    CHECK(untyped.error().message.find("sType") != std::string::npos);
   }
 }

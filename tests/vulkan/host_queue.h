@@ -116,13 +116,43 @@ class HostQueue {
     REQUIRE(wait(host_.device, &info, 10'000'000'000) == VK_SUCCESS);
   }
 
+  // A secondary command buffer that is being recorded, as commands() is; goes with the pool.
+  VkCommandBuffer begin_secondary() {
+    VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    info.commandPool = pool_;
+    info.level = VK_COMMAND_BUFFER_LEVEL_SECONDARY;
+    info.commandBufferCount = 1;
+    VkCommandBuffer made = VK_NULL_HANDLE;
+    REQUIRE(api_.AllocateCommandBuffers(host_.device, &info, &made) == VK_SUCCESS);
+    const VkCommandBufferInheritanceInfo inherited{
+        VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
+    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    begin.pInheritanceInfo = &inherited;
+    REQUIRE(api_.BeginCommandBuffer(made, &begin) == VK_SUCCESS);
+    return made;
+  }
+  // Ends it and has commands() execute it.
+  void execute(VkCommandBuffer secondary) {
+    REQUIRE(api_.EndCommandBuffer(secondary) == VK_SUCCESS);
+    reinterpret_cast<PFN_vkCmdExecuteCommands>(host_.api.GetDeviceProcAddr(
+        host_.device, "vkCmdExecuteCommands"))(commands_, 1, &secondary);
+  }
+
   void submit_and_wait() {
+    submit();
+    wait();
+  }
+
+  // Lets the queue run dry.
+  void wait() { REQUIRE(api_.QueueWaitIdle(host_.queue) == VK_SUCCESS); }
+
+  void submit() {
     REQUIRE(api_.EndCommandBuffer(commands_) == VK_SUCCESS);
     VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
     submit.commandBufferCount = 1;
     submit.pCommandBuffers = &commands_;
     REQUIRE(api_.QueueSubmit(host_.queue, 1, &submit, VK_NULL_HANDLE) == VK_SUCCESS);
-    REQUIRE(api_.QueueWaitIdle(host_.queue) == VK_SUCCESS);
   }
 
  private:

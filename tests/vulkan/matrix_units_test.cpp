@@ -6,6 +6,7 @@
 
 #include "support/matrix_units.h"
 #include "vulkan/device_impl.h"
+#include "vulkan/feature_chain.h"
 #include "vulkan/host_device.h"
 
 namespace vkformer {
@@ -111,24 +112,22 @@ bool notes_have(const DeviceInfo& info, const std::string& part) {
 // What an application that adopts says it has enabled: all that matrix units use. Taken at its
 // word; nothing of it runs here.
 struct UnitsEnabled {
-  MatrixChain matrix;
-  Matrix2Chain second;
-  SubgroupSizes sizes;
-  VkPhysicalDeviceVulkan12Features core12;
+  static constexpr Features kAll = feature::kFp16 | feature::kTimeline | feature::kUnits |
+                                   feature::kUnits2 | feature::kSubgroupSizes;
   VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
 
-  explicit UnitsEnabled(const HostDevice& host) : core12(host.enabled12) {
-    matrix.set(VK_TRUE);
-    second.set(VK_TRUE);
-    sizes.set(VK_TRUE);
-    core12.vulkanMemoryModel = core12.vulkanMemoryModelDeviceScope = VK_TRUE;
-    all.pNext = &core12;
-    core12.pNext = &matrix.matrix;
-    matrix.matrix.pNext = &sizes.features;
-    sizes.features.pNext = second.before(nullptr);
-  }
+  UnitsEnabled() { set(kAll); }
   UnitsEnabled(const UnitsEnabled&) = delete;
   UnitsEnabled& operator=(const UnitsEnabled&) = delete;
+
+  void set(Features features) {
+    all.pNext = nullptr;
+    structs_ = {};
+    REQUIRE(structs_.enable(features, all));
+  }
+
+ private:
+  FeatureStructs structs_;
 };
 
 }  // namespace
@@ -171,7 +170,7 @@ TEST_SUITE("gpu") {
     CHECK(found->cooperative_matrix == VK_TRUE);
     CHECK(found->subgroup_size_control == VK_TRUE);
     CHECK(std::count(found->extensions.begin(), found->extensions.end(), kMatrixExtension) == 1);
-    UnitsEnabled enabled(host);
+    UnitsEnabled enabled;
     AdoptedDevice adopted = host.adopted();
     adopted.enabled_features = &enabled.all;
     adopted.enabled_extensions = {kMatrixExtension};
@@ -179,7 +178,8 @@ TEST_SUITE("gpu") {
       for (const VkBool32 controls : {VK_FALSE, VK_TRUE}) {
         CAPTURE(varies);
         CAPTURE(controls);
-        enabled.sizes.set(controls);
+        enabled.set(controls == VK_TRUE ? UnitsEnabled::kAll
+                                        : UnitsEnabled::kAll & ~feature::kSubgroupSizes);
         adopted.get_instance_proc_addr =
             varies ? instance_function : host.loader->get_instance_proc_addr();
         const auto device = VulkanDevice::adopt(adopted, no_cache());
@@ -194,8 +194,8 @@ TEST_SUITE("gpu") {
   TEST_CASE("an adopted device without the memory model's device scope has no matrix units") {
     if (!testing::units_device()) return;
     const HostDevice host(VK_API_VERSION_1_3);
-    UnitsEnabled enabled(host);
-    enabled.core12.vulkanMemoryModelDeviceScope = VK_FALSE;
+    UnitsEnabled enabled;
+    enabled.set(UnitsEnabled::kAll & ~feature::kDeviceScope);
     AdoptedDevice adopted = host.adopted();
     adopted.enabled_features = &enabled.all;
     adopted.enabled_extensions = {kMatrixExtension};
@@ -215,8 +215,7 @@ TEST_SUITE("gpu") {
     CHECK((found->cooperative_matrix2 == VK_TRUE) == own->caps().has_matrix2);
     CHECK(std::count(found->extensions.begin(), found->extensions.end(), kMatrix2Extension) ==
           (own->caps().has_matrix2 ? 1 : 0));
-    UnitsEnabled enabled(host);
-    Matrix2Chain& second = enabled.second;
+    UnitsEnabled enabled;
     AdoptedDevice adopted = host.adopted();
     adopted.enabled_features = &enabled.all;
     const auto has_matrix2 = [&] {
@@ -227,12 +226,11 @@ TEST_SUITE("gpu") {
     };
     adopted.enabled_extensions = {kMatrixExtension, kMatrix2Extension};
     CHECK(has_matrix2() == own->caps().has_matrix2);
-    second.maintenance4.maintenance4 = VK_FALSE;
+    enabled.set(UnitsEnabled::kAll & ~feature::kMaintenance4);
     CHECK_FALSE(has_matrix2());
-    second.set(VK_TRUE);
-    second.matrix.cooperativeMatrixReductions = VK_FALSE;
+    enabled.set(UnitsEnabled::kAll & ~feature::kReductions);
     CHECK_FALSE(has_matrix2());
-    second.set(VK_TRUE);
+    enabled.set(UnitsEnabled::kAll);
     adopted.enabled_extensions = {kMatrixExtension};
     CHECK_FALSE(has_matrix2());
     adopted.enabled_extensions = {kMatrixExtension, kMatrix2Extension};
@@ -247,7 +245,7 @@ TEST_SUITE("cpu") {
     const MatrixUnit nvidia[] = {{16, 8, 8}, {16, 16, 16}, {16, 8, 16}};
     SubgroupSizes sizes;
     CHECK(sizes.size_for(dg2, 32) == 32);  // it cannot be asked
-    sizes.set(VK_TRUE);
+    sizes.offered = true;
     sizes.range.requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
     const auto asked = [&](uint32_t least, uint32_t most, std::span<const MatrixUnit> units) {
       sizes.range.minSubgroupSize = least;
@@ -263,7 +261,7 @@ TEST_SUITE("cpu") {
     CHECK(asked(8, 32, {}) == 7);
     const MatrixUnit odd[] = {{8, 12, 8}};
     CHECK(asked(8, 32, odd) == 7);
-    sizes.features.computeFullSubgroups = VK_FALSE;
+    sizes.offered = false;
     CHECK(asked(8, 32, dg2) == 7);
   }
 
@@ -277,13 +275,13 @@ TEST_SUITE("cpu") {
     sizes.range.maxSubgroupSize = 64;
     CHECK(sizes.may_differ_from(32));
     CHECK(sizes.may_differ_from(64));
-    sizes.set(VK_TRUE);
+    sizes.offered = true;
     CHECK_FALSE(sizes.can_ask_for(32));  // not in compute
     sizes.range.requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
     CHECK(sizes.can_ask_for(32));
     CHECK(sizes.can_ask_for(64));
     CHECK_FALSE(sizes.can_ask_for(16));
-    sizes.features.computeFullSubgroups = VK_FALSE;
+    sizes.offered = false;
     CHECK_FALSE(sizes.can_ask_for(32));
   }
 }

@@ -150,8 +150,10 @@ def main():
             # As to_f16.py stores them, so that what is measured is what is shipped.
             parameter.copy_(parameter.half())
     model.save_pretrained(arguments.target)
-    digits_data.write_png(arguments.target / "test_digits.png",
-                          digits_data.sheet_rows(rows, labels.tolist()))
+    sheet = digits_data.sheet_rows(rows, labels.tolist())
+    digits_data.write_png(arguments.target / "test_digits.png", sheet)
+    for digit, picture in enumerate(digits_data.single_digits(sheet)):
+        digits_data.write_png(arguments.target / f"{digit}.png", picture)
     write_processor(arguments.target)
     for name, seen in (("white on black", pictures), ("black on white", 1 - pictures)):
         right = (predictions(model, seen[cut:end]) == labels[cut:end]).sum().item()

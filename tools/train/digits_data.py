@@ -11,6 +11,7 @@ SIDE = 28
 TRAIN_PICTURES = 8000
 TEST_PICTURES = 2000
 SHEET_COLUMNS, SHEET_STEP = 20, 8
+SCALE = 8  # of the single digits
 
 
 def read_idx(path):
@@ -53,6 +54,16 @@ def sheet_rows(pictures, labels):
         for y in range(0, SIDE * SIDE, SIDE):
             rows.append(b"".join(pixels[y:y + SIDE] for pixels in chosen))
     return rows
+
+
+def single_digits(sheet):
+    """Rows of a picture for each of 0 to 9, from the rows of the sheet: the first of its line, each
+    pixel as SCALE by SCALE."""
+    for digit in range(10):
+        rows = []
+        for row in sheet[digit * SIDE:(digit + 1) * SIDE]:
+            rows += [b"".join(bytes([value]) * SCALE for value in row[:SIDE])] * SCALE
+        yield rows
 
 
 def write_png(path, rows):

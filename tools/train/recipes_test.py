@@ -60,6 +60,13 @@ class Digits(unittest.TestCase):
         self.assertEqual((width, height), (side * digits_data.SHEET_COLUMNS, side * 10))
         self.assertEqual({row[0] for row in rows}, {0})  # light on dark
 
+    def test_single_digits(self):
+        """Those beside the sheet are the first of each line of it."""
+        sheet = read_png(MODELS / "digits" / "test_digits.png")[2]
+        side = digits_data.SIDE * digits_data.SCALE
+        for digit, rows in enumerate(digits_data.single_digits(sheet)):
+            self.assertEqual(read_png(MODELS / "digits" / f"{digit}.png"), (side, side, rows))
+
     def test_sheet_rows(self):
         """Train digits are left out, and each row of digits is of one kind."""
         area = digits_data.SIDE ** 2

@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 
 COPIED = ["generation_config.json", "tokenizer.json", "preprocessor_config.json", "split.json",
-          "test_digits.png", "reference.json", "reference_greedy.json", "reference_beam4.json"]
+          "test_digits.png", *(f"{digit}.png" for digit in range(10)), "reference.json",
+          "reference_greedy.json", "reference_beam4.json"]
 CHUNK = 1 << 16
 HALF_MAX = 65504.0
 

@@ -108,28 +108,21 @@ VKFORMER_API void vkf_devices_free(vkf_devices* devices);
 VKFORMER_API vkf_status vkf_device_create(const vkf_device_options* options, vkf_device** device,
                                           vkf_error* error);
 // What is worth enabling before the application makes its VkDevice; nothing is required.
-typedef struct vkf_device_requirements {
-  uint32_t struct_size;
-  uint32_t queue_family;    // for our own queue, computing beside graphics where there is one
-  uint32_t shader_float16;  // 1: worth enabling, as are the next two
-  uint32_t timeline_semaphore;
-  uint32_t shader_int64;
-  uint32_t extension_count;
-  const char* extensions[4];           // device extensions; the names never go away
-  const char* low_priority_extension;  // with which that queue can be made of low priority; or null
-  uint32_t cooperative_matrix;         // 1: worth enabling, with vulkanMemoryModel and -DeviceScope
-  uint32_t subgroup_size_control;      // 1: the same, with computeFullSubgroups
-  // 1: the same for cooperativeMatrixReductions, -Conversions and -PerElementOperations, with
-  // maintenance4
-  uint32_t cooperative_matrix2;
-  // 1: the same for shaderStorageBufferArrayDynamicIndexing, runtimeDescriptorArray and
-  // descriptorBindingVariableDescriptorCount and -StorageBufferUpdateAfterBind, without
-  // robustBufferAccess
-  uint32_t descriptor_indexing;
-} vkf_device_requirements;
-// Of `host` only get_instance_proc_addr, instance, physical_device and api_version count. [any]
-VKFORMER_API vkf_status vkf_device_require(const vkf_adopted_device* host,
-                                           vkf_device_requirements* requirements, vkf_error* error);
+typedef struct vkf_feature_chain vkf_feature_chain;
+// Adds it to a chain of features and to a list of extensions, and writes both to `host`. Of `host`,
+// get_instance_proc_addr, instance, physical_device and api_version are read, and as the
+// application's own device extensions enabled_extensions. `own` is the application's own
+// VkPhysicalDeviceFeatures2, whose chain gets what it lacks, or null. Then enabled_features is for
+// VkDeviceCreateInfo::pNext, enabled_extensions for its ppEnabledExtensionNames, and `host` for
+// vkf_device_adopt; keep the chain until both calls have returned. [any]
+VKFORMER_API vkf_status vkf_feature_chain_create(vkf_adopted_device* host, void* own,
+                                                 vkf_feature_chain** chain, vkf_error* error);
+// A queue family for our own queue: one that computes beside graphics where there is one. [any]
+VKFORMER_API uint32_t vkf_feature_chain_queue_family(const vkf_feature_chain* chain);
+// The extension, one of those enabled, with which that queue can be made of low priority; or null.
+// [any]
+VKFORMER_API const char* vkf_feature_chain_low_priority(const vkf_feature_chain* chain);
+VKFORMER_API void vkf_feature_chain_free(vkf_feature_chain* chain);
 // Wraps the application's device; options->device does not count. [any]
 VKFORMER_API vkf_status vkf_device_adopt(const vkf_adopted_device* adopted,
                                          const vkf_device_options* options, vkf_device** device,

@@ -39,8 +39,12 @@ typedef struct vkf_message {
   const char* content;
 } vkf_message;
 // A model's chat template. [any]
-VKFORMER_API vkf_status vkf_chat_template_load(const vkf_source* source,
+VKFORMER_API vkf_status vkf_chat_template_load(const char* directory,
                                                vkf_chat_template** chat_template, vkf_error* error);
+// [any]
+VKFORMER_API vkf_status vkf_chat_template_load_from(const vkf_source* source,
+                                                    vkf_chat_template** chat_template,
+                                                    vkf_error* error);
 // One by its text; null: no special tokens, else a JSON object such as {"bos_token": "<s>"}. [any]
 VKFORMER_API vkf_status vkf_chat_template_parse(const char* text, const char* special_tokens,
                                                 vkf_chat_template** chat_template,

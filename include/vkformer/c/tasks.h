@@ -115,9 +115,13 @@ typedef struct vkf_transcribe_options {
 
 // `name` is "embed", "classify", "answer", "fill-mask", "generate", "transcribe" or "caption"; a
 // classifier reads texts or pictures, as its model does. [any]
-VKFORMER_API vkf_status vkf_task_load(const vkf_device* device, const vkf_source* source,
+VKFORMER_API vkf_status vkf_task_load(const vkf_device* device, const char* directory,
                                       const char* name, const vkf_task_options* options,
                                       vkf_task** task, vkf_error* error);
+// [any]
+VKFORMER_API vkf_status vkf_task_load_from(const vkf_device* device, const vkf_source* source,
+                                           const char* name, const vkf_task_options* options,
+                                           vkf_task** task, vkf_error* error);
 VKFORMER_API void vkf_task_free(vkf_task* task);
 // [any]
 VKFORMER_API vkf_status vkf_task_describe(const vkf_task* task, vkf_description** description,

@@ -1,7 +1,6 @@
 #include "host/vulkan_host.h"
 
 #include <dlfcn.h>
-#include <vkformer/vulkan_interop.h>
 
 #include <utility>
 
@@ -13,10 +12,11 @@ vkformer::Error not_found(const std::string& message) {
   return {vkformer::ErrorCode::kNotFound, message};
 }
 
-std::vector<const char*> pointers(const std::vector<std::string>& names) {
-  std::vector<const char*> list;
-  for (const std::string& name : names) list.push_back(name.c_str());
-  return list;
+// Why this machine has no device to draw with, in vkformer's words: which packages and variables
+// matter. `otherwise`: what to say where vkformer does find one.
+vkformer::Error no_device(const vkformer::Error& otherwise) {
+  const auto device = vkformer::Device::create();
+  return device ? otherwise : device.error();
 }
 
 }  // namespace
@@ -27,8 +27,6 @@ vkformer::Error driver_error(const std::string& call, VkResult result) {
                                             "; the validation layer may say why."};
 }
 
-VulkanHost::VulkanHost() : enabled_(std::make_unique<Enabled>()) {}
-
 vkformer::Result<VulkanHost> VulkanHost::create(const HostOptions& options) {
   VulkanHost host;
   if (auto status = host.open_loader(); !status) return status.error();
@@ -36,7 +34,6 @@ vkformer::Result<VulkanHost> VulkanHost::create(const HostOptions& options) {
     return status.error();
   }
   if (auto status = host.pick_device(options.device); !status) return status.error();
-  if (auto status = host.ask_guest(); !status) return status.error();
   if (auto status = host.make_device(options.device_extensions); !status) return status.error();
   return host;
 }
@@ -51,8 +48,7 @@ VulkanHost::VulkanHost(VulkanHost&& other) noexcept
       queue_(other.queue_),
       family_(other.family_),
       timestamp_period_(other.timestamp_period_),
-      enabled_(std::move(other.enabled_)),
-      extensions_(std::move(other.extensions_)) {}
+      enabled_(std::move(other.enabled_)) {}
 
 VulkanHost::~VulkanHost() {
   if (device_ != VK_NULL_HANDLE) functions_.DestroyDevice(device_, nullptr);
@@ -69,21 +65,22 @@ vkformer::Status VulkanHost::open_loader() {
     load_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
   }
   if (load_ != nullptr) return {};
-  return not_found("There is no Vulkan loader [libvulkan.so.1]; install one, such as libvulkan1.");
+  return no_device(not_found("There is no Vulkan loader [libvulkan.so.1]."));
 }
 
 vkformer::Status VulkanHost::make_instance(const std::vector<std::string>& extensions) {
   VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
   application.pApplicationName = "embed_renderer";
   application.apiVersion = kApiVersion;
-  const std::vector<const char*> names = pointers(extensions);
+  std::vector<const char*> names;
+  for (const std::string& name : extensions) names.push_back(name.c_str());
   VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   info.pApplicationInfo = &application;
   info.enabledExtensionCount = static_cast<uint32_t>(names.size());
   info.ppEnabledExtensionNames = names.data();
   const auto create = get<PFN_vkCreateInstance>("vkCreateInstance");
   const VkResult made = create(&info, nullptr, &instance_);
-  if (made != VK_SUCCESS) return driver_error("vkCreateInstance", made);
+  if (made != VK_SUCCESS) return no_device(driver_error("vkCreateInstance", made));
 #define SAMPLE_FUNCTION(name) functions_.name = get<PFN_vk##name>("vk" #name);
 #include "host/functions.def"
 #undef SAMPLE_FUNCTION
@@ -93,6 +90,7 @@ vkformer::Status VulkanHost::make_instance(const std::vector<std::string>& exten
 vkformer::Status VulkanHost::pick_device(const std::string& wanted) {
   uint32_t count = 0;
   functions_.EnumeratePhysicalDevices(instance_, &count, nullptr);
+  if (count == 0) return no_device(not_found("There is no Vulkan device."));
   std::vector<VkPhysicalDevice> devices(count);
   functions_.EnumeratePhysicalDevices(instance_, &count, devices.data());
   constexpr VkQueueFlags kNeeded = VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT;
@@ -115,28 +113,20 @@ vkformer::Status VulkanHost::pick_device(const std::string& wanted) {
                    "] in its name has a queue for graphics and compute; see `vkformer devices`.");
 }
 
-vkformer::Status VulkanHost::ask_guest() {
-  const auto wishes = vkformer::device_requirements(load_, instance_, physical_, kApiVersion);
-  if (!wishes) return wishes.error();
-  extensions_ = wishes->extensions;
-  enabled_->features.features.shaderInt64 = wishes->shader_int64;
-  enabled_->half.shaderFloat16 = wishes->shader_float16;
-  enabled_->timeline.timelineSemaphore = wishes->timeline_semaphore;
-  enabled_->features.pNext = &enabled_->half;
-  enabled_->half.pNext = &enabled_->timeline;
-  return {};
-}
-
 vkformer::Status VulkanHost::make_device(const std::vector<std::string>& extensions) {
-  extensions_.insert(extensions_.end(), extensions.begin(), extensions.end());
-  const std::vector<const char*> names = pointers(extensions_);
+  const auto wanted = vkformer::device_requirements(load_, instance_, physical_, kApiVersion);
+  if (!wanted) return wanted.error();
+  auto chain = vkformer::FeatureChain::create(*wanted, nullptr, extensions);
+  if (!chain) return chain.error();
+  enabled_ = *std::move(chain);
+  const std::vector<const char*>& names = enabled_->extension_names();
   const float priority = 1.0F;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = family_;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
   VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
-  info.pNext = &enabled_->features;
+  info.pNext = enabled_->features();
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<uint32_t>(names.size());

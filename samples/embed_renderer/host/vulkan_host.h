@@ -3,10 +3,10 @@
 // worth enabling for the guest.
 #pragma once
 
-#include <vkformer/result.h>
+#include <vkformer/vulkan_interop.h>
 #include <vulkan/vulkan_core.h>
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,8 +41,8 @@ class VulkanHost {
   uint32_t api_version() const { return kApiVersion; }
   const VkPhysicalDeviceProperties& properties() const { return properties_; }
   // What was enabled, as an adopted device states it; lives as long as the host and stays in place.
-  const VkPhysicalDeviceFeatures2* enabled_features() const { return &enabled_->features; }
-  const std::vector<std::string>& enabled_extensions() const { return extensions_; }
+  const VkPhysicalDeviceFeatures2* enabled_features() const { return enabled_->features(); }
+  const std::vector<std::string>& enabled_extensions() const { return enabled_->extensions(); }
   // Nanoseconds a tick of timestamps, 0 where the queue has none.
   double timestamp_period() const { return timestamp_period_; }
   // Lets the queue run dry, as a renderer does before it shuts down.
@@ -50,20 +50,11 @@ class VulkanHost {
 
  private:
   static constexpr uint32_t kApiVersion = VK_API_VERSION_1_2;
-  // The features' chain points into itself, so it stays where it was made.
-  struct Enabled {
-    VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-    VkPhysicalDeviceShaderFloat16Int8Features half{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
-    VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
-  };
 
-  VulkanHost();
+  VulkanHost() = default;
   vkformer::Status open_loader();
   vkformer::Status make_instance(const std::vector<std::string>& extensions);
   vkformer::Status pick_device(const std::string& wanted);
-  vkformer::Status ask_guest();
   vkformer::Status make_device(const std::vector<std::string>& extensions);
   template <class Function>
   Function get(const char* name) const {
@@ -79,8 +70,8 @@ class VulkanHost {
   VkQueue queue_ = VK_NULL_HANDLE;
   uint32_t family_ = 0;
   double timestamp_period_ = 0.0;
-  std::unique_ptr<Enabled> enabled_;
-  std::vector<std::string> extensions_;
+  // What the renderer needs and what is worth enabling for the guest; of every made host.
+  std::optional<vkformer::FeatureChain> enabled_;
 };
 
 }  // namespace sample

@@ -57,7 +57,7 @@ vkformer::Result<Pronouncer> Pronouncer::create(const vkformer::Device& device,
   session_options.recordings = 2 * static_cast<int>(kBatch);
   auto session = vkformer::Session::create(*model, session_options);
   if (!session) return session.error();
-  Pronouncer pronouncer(std::move(*tokenizer), std::move(*session));
+  Pronouncer pronouncer(std::move(*tokenizer), std::move(*session), model->info().parameters);
   if (auto warm = pronouncer.warm_up(); !warm) return warm.error();
   return pronouncer;
 }

@@ -10,6 +10,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -44,17 +45,20 @@ class Pronouncer {
   // Drops everything that waits or runs; recorded slices must have run.
   vkformer::Status stop();
 
+  // Elements in all tensors of the model.
+  int64_t parameters() const { return parameters_; }
   int words_done() const { return words_; }
   int phonemes_done() const { return phonemes_; }
 
  private:
-  Pronouncer(vkformer::Tokenizer tokenizer, vkformer::Session session)
-      : tokenizer_(std::move(tokenizer)), session_(std::move(session)) {}
+  Pronouncer(vkformer::Tokenizer tokenizer, vkformer::Session session, int64_t parameters)
+      : tokenizer_(std::move(tokenizer)), session_(std::move(session)), parameters_(parameters) {}
   vkformer::Status start_batch();
   vkformer::Status warm_up();
 
   vkformer::Tokenizer tokenizer_;
   vkformer::Session session_;
+  int64_t parameters_ = 0;
   std::deque<std::shared_ptr<Pronunciation>> waiting_;
   std::vector<std::shared_ptr<Pronunciation>> running_;
   bool recorded_all_ = false;  // of what runs

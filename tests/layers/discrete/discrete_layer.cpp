@@ -81,15 +81,6 @@ Presented present(const VkPhysicalDeviceMemoryProperties& real) {
   return r;
 }
 
-// The loader's link to the next layer. It is the layer's to advance, though the chain is const.
-template <class T>
-T* layer_link(const void* chain, VkStructureType type) {
-  for (T* s = find_in_chain<T>(chain, type); s != nullptr; s = find_in_chain<T>(s->pNext, type)) {
-    if (s->function == VK_LAYER_LINK_INFO) return s;
-  }
-  return nullptr;
-}
-
 // --- Instances and physical devices
 
 VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo* info,

@@ -1,0 +1,185 @@
+#include "model_path.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <vector>
+
+#include "suggestion.h"
+
+namespace vkformer::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhatAModelIs =
+    "a model is a folder with config.json, *.safetensors and tokenizer.json, as on the Hugging "
+    "Face hub";
+// Folders that are looked at in one place; more are not there by hand.
+constexpr size_t kMostFolders = 4096;
+
+Error no_model(const std::string& path, const std::string& text) {
+  return {ErrorCode::kNotFound, "[" + path + "] " + text};
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool is_model(const fs::path& folder) {
+  return is_there(folder / "config.json") || is_there(folder / "tokenizer.json");
+}
+
+// Names of the folders in a folder, sorted; none where it cannot be read.
+std::vector<std::string> folders_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  fs::directory_iterator items(folder.empty() ? "." : folder, code);
+  for (; !code && items != fs::directory_iterator(); items.increment(code)) {
+    if (names.size() == kMostFolders) break;
+    if (is_folder(items->path())) names.push_back(items->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The path with the names that do not exist replaced by the nearest that do; empty: none is near,
+// or the result is no model.
+std::string nearest_model(const fs::path& path) {
+  fs::path found;
+  for (const fs::path& part : path) {
+    if (part.empty()) continue;  // behind a last slash
+    if (is_there(found / part)) {
+      found /= part;
+      continue;
+    }
+    const std::string nearest = nearest_name(part.string(), folders_in(found));
+    if (nearest.empty()) return "";
+    found /= nearest;
+  }
+  return is_model(found) ? found.string() : "";
+}
+
+// Whether a file begins with "GGUF".
+bool is_gguf(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  char magic[4] = {};
+  return stream.read(magic, sizeof magic) && std::string(magic, sizeof magic) == "GGUF";
+}
+
+// "org/name" with the letters that the hub allows.
+bool is_hub_name(const std::string& path) {
+  static const std::regex kName("[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*");
+  return std::regex_match(path, kName) && !is_folder(path.substr(0, path.find('/')));
+}
+
+// Where the hub's own tools keep what they have downloaded.
+fs::path hub_cache() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value != nullptr ? value : "");
+  };
+  if (const fs::path cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (const fs::path home = variable("HF_HOME"); !home.empty()) return home / "hub";
+  return variable("HOME") / ".cache" / "huggingface" / "hub";
+}
+
+// The folder of a hub model that is downloaded already; empty: it is not.
+std::string cached_model(const std::string& name) {
+  const size_t slash = name.find('/');
+  const fs::path snapshots = hub_cache() /
+                             ("models--" + name.substr(0, slash) + "--" + name.substr(slash + 1)) /
+                             "snapshots";
+  for (const std::string& snapshot : folders_in(snapshots)) {
+    if (is_model(snapshots / snapshot)) return (snapshots / snapshot).string();
+  }
+  return "";
+}
+
+Error hub_name(const std::string& name) {
+  const std::string cached = cached_model(name);
+  if (!cached.empty()) {
+    return no_model(name,
+                    "is a model of the Hugging Face hub that is downloaded; give its "
+                    "folder: " +
+                        cached);
+  }
+  const std::string folder = name.substr(name.find('/') + 1);
+  return no_model(name,
+                  "is no folder. If it is a model of the Hugging Face hub, download it with "
+                  "`hf download " +
+                      name + " --local-dir " + folder +
+                      "` (pip install huggingface_hub) or `git clone https://huggingface.co/" +
+                      name + "` (with git-lfs), then give the folder " + folder + ".");
+}
+
+Error other_file(const std::string& path) {
+  const fs::path file(path);
+  const std::string kind = file.extension().string();
+  if (kind == ".gguf" || is_gguf(file)) {
+    return no_model(path, std::string("is a GGUF file, which vkformer does not read; ") +
+                              kWhatAModelIs +
+                              ". Download the model that it was made from, and "
+                              "make it small with `vkformer quantize`.");
+  }
+  fs::path folder = file.parent_path();
+  if (folder.empty()) folder = ".";
+  if (is_model(folder)) {
+    return no_model(path, "is a file of a model; give its folder: " + folder.string());
+  }
+  return no_model(path, std::string("is a file, but ") + kWhatAModelIs + ".");
+}
+
+Error other_folder(const std::string& path) {
+  const fs::path folder(path);
+  // The hub's cache has models two levels down.
+  std::vector<fs::path> places = {folder};
+  if (is_folder(folder / "snapshots")) places = {folder / "snapshots"};
+  std::string models;
+  for (const std::string& name : folders_in(places.front())) {
+    const fs::path model = places.front() / name;
+    if (is_model(model)) models += (models.empty() ? "" : ", ") + model.string();
+  }
+  if (!models.empty()) {
+    return no_model(path,
+                    "is a folder without config.json, but it holds models; give one of "
+                    "them: " +
+                        models);
+  }
+  std::error_code ignored;
+  for (fs::directory_iterator items(folder, ignored), end; !ignored && items != end;
+       items.increment(ignored)) {
+    if (items->path().extension() == ".gguf") return other_file(items->path().string());
+  }
+  return no_model(path, std::string("has no config.json, but ") + kWhatAModelIs + ".");
+}
+
+}  // namespace
+
+Status check_model_path(const std::string& path) {
+  if (is_model(path)) return {};
+  if (is_folder(path)) return other_folder(path);
+  if (is_there(path)) return other_file(path);
+  const std::string nearest = nearest_model(path);
+  if (!nearest.empty()) {
+    return no_model(path, "does not exist; did you mean " + nearest + "?");
+  }
+  if (is_hub_name(path)) return hub_name(path);
+  return no_model(path, std::string("does not exist; ") + kWhatAModelIs + ".");
+}
+
+Status check_tokenizer_path(const std::string& path) {
+  if (is_there(path) && !is_folder(path) && !is_gguf(path)) return {};
+  return check_model_path(path);
+}
+
+}  // namespace vkformer::cli
