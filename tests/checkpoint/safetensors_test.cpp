@@ -15,7 +15,7 @@ std::string entry(const std::string& name, const std::string& fields) {
 }
 
 // Opening `text` fails with a message that has every one of `parts` in it, and the file's name.
-void check_refused(std::string_view text, std::initializer_list<std::string_view> parts) {
+void check_file_refused(std::string_view text, std::initializer_list<std::string_view> parts) {
   const auto file = open_text(text);
   REQUIRE_FALSE(file.ok());
   const std::string& message = file.error().message;
@@ -29,7 +29,7 @@ void check_refused(std::string_view text, std::initializer_list<std::string_view
 
 // The same for one tensor [t] of these fields before four bytes of data.
 void check_tensor_refused(const std::string& fields, std::string_view part) {
-  check_refused(file_text("{" + entry("t", fields) + "}", 4), {"tensor [t]", part});
+  check_file_refused(file_text("{" + entry("t", fields) + "}", 4), {"tensor [t]", part});
 }
 
 }  // namespace
@@ -114,38 +114,38 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("safetensors: bad lengths") {
-    check_refused("", {"0 bytes"});
-    check_refused(std::string(7, '\0'), {"7 bytes"});
-    check_refused(std::string(8, '\0'), {"'{'"});
+    check_file_refused("", {"0 bytes"});
+    check_file_refused(std::string(7, '\0'), {"7 bytes"});
+    check_file_refused(std::string(8, '\0'), {"'{'"});
     std::string text = file_text("{}", 0);
     text[0] = 3;
-    check_refused(text, {"claims 3 bytes", "cut short"});
-    check_refused(std::string(8, '\xff') + "{}", {"18446744073709551615", "100000000"});
+    check_file_refused(text, {"claims 3 bytes", "cut short"});
+    check_file_refused(std::string(8, '\xff') + "{}", {"18446744073709551615", "100000000"});
     text = std::string("\x01\xe1\xf5\x05\0\0\0\0", 8) + "{}";
-    check_refused(text, {"100000001", "limit"});
+    check_file_refused(text, {"100000001", "limit"});
   }
 
   TEST_CASE("safetensors: bad headers") {
-    check_refused(file_text("[]", 0), {"'{'"});
-    check_refused(file_text(" {}", 0), {"'{'"});
-    check_refused(file_text("\xef\xbb\xbf{}", 0), {"'{'"});
-    check_refused(file_text("{", 0), {"not valid JSON near byte"});
-    check_refused(file_text("{}x", 0), {"not valid JSON"});
-    check_refused(file_text("{} {}", 0), {"not valid JSON"});
-    check_refused(file_text(std::string_view("{}\0", 3), 0), {"zero byte"});
-    check_refused(file_text("{\"\xff\":1}", 0), {"not valid JSON"});
-    check_refused(file_text(R"({"t":1})", 0), {"[t]", "a number"});
-    check_refused(file_text(R"({"t":[1]})", 0), {"[t]", "a list"});
-    check_refused(file_text(R"({"t":null})", 0), {"[t]", "null"});
-    check_refused(file_text(R"({"t":1e999})", 0), {"not valid JSON"});
-    check_refused(file_text(R"({"__metadata__":{},"__metadata__":{}})", 0), {"two entries"});
+    check_file_refused(file_text("[]", 0), {"'{'"});
+    check_file_refused(file_text(" {}", 0), {"'{'"});
+    check_file_refused(file_text("\xef\xbb\xbf{}", 0), {"'{'"});
+    check_file_refused(file_text("{", 0), {"not valid JSON near byte"});
+    check_file_refused(file_text("{}x", 0), {"not valid JSON"});
+    check_file_refused(file_text("{} {}", 0), {"not valid JSON"});
+    check_file_refused(file_text(std::string_view("{}\0", 3), 0), {"zero byte"});
+    check_file_refused(file_text("{\"\xff\":1}", 0), {"not valid JSON"});
+    check_file_refused(file_text(R"({"t":1})", 0), {"[t]", "a number"});
+    check_file_refused(file_text(R"({"t":[1]})", 0), {"[t]", "a list"});
+    check_file_refused(file_text(R"({"t":null})", 0), {"[t]", "null"});
+    check_file_refused(file_text(R"({"t":1e999})", 0), {"not valid JSON"});
+    check_file_refused(file_text(R"({"__metadata__":{},"__metadata__":{}})", 0), {"two entries"});
   }
 
   TEST_CASE("safetensors: nesting is limited even where content is ignored") {
     for (const std::string open : {"[", "{\"k\":"}) {
       std::string text = "{\"__metadata__\":";
       for (int i = 0; i < 100000; ++i) text += open;
-      check_refused(file_text(text, 0), {"nested more than 64"});
+      check_file_refused(file_text(text, 0), {"nested more than 64"});
     }
   }
 
@@ -189,10 +189,10 @@ TEST_SUITE("cpu") {
     const std::string a = entry("a", R"("dtype":"U8","shape":[4],"data_offsets":[0,4])");
     const std::string b = entry("b", R"("dtype":"U8","shape":[4],"data_offsets":[2,6])");
     const std::string c = entry("c", R"("dtype":"U8","shape":[2],"data_offsets":[6,8])");
-    check_refused(file_text("{" + a + "," + b + "}", 6), {"tensor [b]", "overlaps"});
-    check_refused(file_text("{" + a + "," + c + "}", 8), {"tensor [c]", "hole"});
-    check_refused(file_text("{" + a + "}", 5), {"cover 4 bytes", "5 follow"});
-    check_refused(file_text("{" + a + "," + a + "}", 4), {"two entries for tensor [a]"});
+    check_file_refused(file_text("{" + a + "," + b + "}", 6), {"tensor [b]", "overlaps"});
+    check_file_refused(file_text("{" + a + "," + c + "}", 8), {"tensor [c]", "hole"});
+    check_file_refused(file_text("{" + a + "}", 5), {"cover 4 bytes", "5 follow"});
+    check_file_refused(file_text("{" + a + "," + a + "}", 4), {"two entries for tensor [a]"});
   }
 
   TEST_CASE("safetensors: hostile names are cut and cleaned in messages") {

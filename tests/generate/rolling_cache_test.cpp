@@ -146,7 +146,8 @@ Loaded load_golden(const std::string& name) {
   return {std::move(model).value(), std::move(session).value()};
 }
 
-GenerateOptions options_for(int beams, int max_new_tokens, std::optional<int> context, int sinks) {
+GenerateOptions rolling_options(int beams, int max_new_tokens, std::optional<int> context,
+                                int sinks) {
   GenerateOptions options;
   options.beams = beams;
   options.max_new_tokens = max_new_tokens;
@@ -188,7 +189,7 @@ void check_greedy(const Checkpoint& checkpoint, const Hypothesis& found, size_t 
   CHECK(found.score == doctest::Approx(score).epsilon(2e-6));
 }
 
-void check_same(const Generation& a, const Generation& b) {
+void check_same_rolled(const Generation& a, const Generation& b) {
   REQUIRE(a.size() == b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     CAPTURE(i);
@@ -234,7 +235,7 @@ TEST_SUITE("model") {
                              Setting{40, 5, 20, 200}}) {
       CAPTURE(s.context);
       CAPTURE(s.prompt);
-      const GenerateOptions options = options_for(1, s.tokens, s.context, s.sinks);
+      const GenerateOptions options = rolling_options(1, s.tokens, s.context, s.sinks);
       const Rows rows = {random_prompt(s.prompt, 3)};
       const Generation found = generate_rolled(on.session, rows, options);
       check_greedy(*checkpoint, found[0][0], s.prompt, options);
@@ -247,19 +248,20 @@ TEST_SUITE("model") {
     const auto checkpoint = Checkpoint::open(golden_case("llama-gqa").path("model"));
     REQUIRE(checkpoint.ok());
     const Rows rows = {random_prompt(5, 4)};
-    const GenerateOptions options = options_for(1, 1100, 32, 4);
+    const GenerateOptions options = rolling_options(1, 1100, 32, 4);
     const Generation first = generate_rolled(on.session, rows, options);
     check_greedy(*checkpoint, first[0][0], 5, options);
     const int64_t line = 2 * kKvHeads * kHead * 4;  // bytes
     CHECK(on.session.counters().cache_bytes == 2 * 32 * line);
-    check_same(generate_rolled(on.session, rows, options), first);
+    check_same_rolled(generate_rolled(on.session, rows, options), first);
     CHECK(on.session.counters().recordings == 0);
     // The same bits until the first key gives way as with all keys kept, which take more memory.
-    const Generation all = generate_rolled(on.session, rows, options_for(1, 60, std::nullopt, 0));
-    const Generation shorter = generate_rolled(on.session, rows, options_for(1, 27, 32, 4));
+    const Generation all =
+        generate_rolled(on.session, rows, rolling_options(1, 60, std::nullopt, 0));
+    const Generation shorter = generate_rolled(on.session, rows, rolling_options(1, 27, 32, 4));
     CHECK(std::equal(shorter[0][0].ids.begin(), shorter[0][0].ids.end(), all[0][0].ids.begin()));
     CHECK(std::equal(shorter[0][0].ids.begin(), shorter[0][0].ids.end(), first[0][0].ids.begin()));
-    generate_rolled(on.session, rows, options_for(1, 110, std::nullopt, 0));
+    generate_rolled(on.session, rows, rolling_options(1, 110, std::nullopt, 0));
     CHECK(on.session.counters().cache_bytes > 2 * 32 * line);
   }
 
@@ -273,12 +275,12 @@ TEST_SUITE("model") {
         rows.push_back(random_prompt(tokens, static_cast<uint32_t>(rows.size())));
       }
       for (int beams : {1, 3}) {
-        const GenerateOptions options = options_for(beams, 30, 17, 3);
+        const GenerateOptions options = rolling_options(beams, 30, 17, 3);
         const Generation together = generate_rolled(on.session, rows, options);
         for (size_t i = 0; i < rows.size(); ++i) {
-          check_same({together[i]}, generate_rolled(on.session, {rows[i]}, options));
+          check_same_rolled({together[i]}, generate_rolled(on.session, {rows[i]}, options));
         }
-        check_same(generate_rolled(on.session, rows, options), together);
+        check_same_rolled(generate_rolled(on.session, rows, options), together);
       }
     }
   }
@@ -289,11 +291,11 @@ TEST_SUITE("model") {
     const Rows rows = {random_prompt(9, 1), random_prompt(4, 2)};
     for (int beams : {1, 4}) {
       const Generation all =
-          generate_rolled(on.session, rows, options_for(beams, 20, std::nullopt, 4));
-      check_same(generate_rolled(on.session, rows, options_for(beams, 20, 64, 4)), all);
+          generate_rolled(on.session, rows, rolling_options(beams, 20, std::nullopt, 4));
+      check_same_rolled(generate_rolled(on.session, rows, rolling_options(beams, 20, 64, 4)), all);
       // Of the longer row one key gives way.
-      const Generation fewer = generate_rolled(on.session, rows, options_for(beams, 20, 28, 4));
-      check_same({fewer[1]}, {all[1]});
+      const Generation fewer = generate_rolled(on.session, rows, rolling_options(beams, 20, 28, 4));
+      check_same_rolled({fewer[1]}, {all[1]});
     }
   }
 
@@ -304,7 +306,7 @@ TEST_SUITE("model") {
     Rows rows = {random_prompt(40, 5), random_prompt(2, 6), random_prompt(6, 7),
                  random_prompt(21, 8)};
     for (int beams : {1, 3}) {
-      const GenerateOptions options = options_for(beams, 50, std::nullopt, 4);
+      const GenerateOptions options = rolling_options(beams, 50, std::nullopt, 4);
       const Generation together = generate_rolled(on.session, rows, options);
       CHECK(on.session.counters().cache_bytes == 4 * beams * 2 * 6 * line);
       for (size_t i = 0; i < rows.size(); ++i) {
@@ -313,7 +315,7 @@ TEST_SUITE("model") {
         const double score = full_pass_score(on.session, ids, rows[i].size());
         const double divisor = beams == 1 ? 1 : 50;
         CHECK(together[i][0].score == doctest::Approx(score / divisor).epsilon(1e-4));
-        check_same({together[i]}, generate_rolled(on.session, {rows[i]}, options));
+        check_same_rolled({together[i]}, generate_rolled(on.session, {rows[i]}, options));
       }
     }
   }
@@ -338,7 +340,7 @@ TEST_SUITE("model") {
       CAPTURE(w.model);
       Loaded on = load_golden(w.model);
       const auto refused =
-          on.session.generate({{3, 4, 5}}, options_for(1, w.tokens, w.context, w.sinks));
+          on.session.generate({{3, 4, 5}}, rolling_options(1, w.tokens, w.context, w.sinks));
       REQUIRE_FALSE(refused.ok());
       for (const char* part : w.parts) {
         CHECK_MESSAGE(refused.error().message.find(part) != std::string::npos,

@@ -26,7 +26,7 @@ Pixels decoded(std::string_view file) {
   return pixels_of(Picture::decode(file_bytes(file), "sample"));
 }
 
-void refuse(std::string_view file, ErrorCode code, const std::string& part) {
+void refuse_picture(std::string_view file, ErrorCode code, const std::string& part) {
   const auto picture = Picture::decode(file_bytes(file), "sample");
   REQUIRE(!picture.ok());
   CAPTURE(picture.error().message);
@@ -96,44 +96,45 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("picture: damaged PNM files") {
-    refuse("P5", ErrorCode::kInvalidFile, "header");
-    refuse("P5 2 2 0\nabcd", ErrorCode::kInvalidFile, "65535");
-    refuse("P5 2 2 70000\nabcdabcd", ErrorCode::kInvalidFile, "65535");
-    refuse("P5 0 2 255\n", ErrorCode::kInvalidArgument, "0 x 2");
-    refuse("P5 2 2 255\nabc", ErrorCode::kInvalidFile, "only 3");
-    refuse("P5 99999999999 1 255\nabc", ErrorCode::kInvalidFile, "header");
-    refuse("P2 2 1 9\n1 10", ErrorCode::kInvalidFile, "row 0");
-    refuse("P2 2 1 9\n1 x", ErrorCode::kInvalidFile, "row 0");
-    refuse("P2 2 1 9\n111", ErrorCode::kInvalidFile, "row 0");
-    refuse("P1 2 1 12", ErrorCode::kInvalidFile, "row 0");
+    refuse_picture("P5", ErrorCode::kInvalidFile, "header");
+    refuse_picture("P5 2 2 0\nabcd", ErrorCode::kInvalidFile, "65535");
+    refuse_picture("P5 2 2 70000\nabcdabcd", ErrorCode::kInvalidFile, "65535");
+    refuse_picture("P5 0 2 255\n", ErrorCode::kInvalidArgument, "0 x 2");
+    refuse_picture("P5 2 2 255\nabc", ErrorCode::kInvalidFile, "only 3");
+    refuse_picture("P5 99999999999 1 255\nabc", ErrorCode::kInvalidFile, "header");
+    refuse_picture("P2 2 1 9\n1 10", ErrorCode::kInvalidFile, "row 0");
+    refuse_picture("P2 2 1 9\n1 x", ErrorCode::kInvalidFile, "row 0");
+    refuse_picture("P2 2 1 9\n111", ErrorCode::kInvalidFile, "row 0");
+    refuse_picture("P1 2 1 12", ErrorCode::kInvalidFile, "row 0");
   }
 
   TEST_CASE("picture: a size over the limit is refused before a pixel is read") {
-    refuse("P5 16385 1 255\n", ErrorCode::kInvalidArgument, "16385 x 1");
-    refuse("P5 16384 16384 255\n", ErrorCode::kInvalidArgument, "67108864");
-    refuse(std::string("GIF87a\xff\xff\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02"
-                       "\x02\x44\x01\x00;",
-                       29),
-           ErrorCode::kInvalidArgument, "65535 x 1");
+    refuse_picture("P5 16385 1 255\n", ErrorCode::kInvalidArgument, "16385 x 1");
+    refuse_picture("P5 16384 16384 255\n", ErrorCode::kInvalidArgument, "67108864");
+    refuse_picture(
+        std::string("GIF87a\xff\xff\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02"
+                    "\x02\x44\x01\x00;",
+                    29),
+        ErrorCode::kInvalidArgument, "65535 x 1");
     std::string bmp = text_of(golden_pictures().at("file.rgb.bmp"));
     bmp.replace(18, 4, std::string("\x01\x40\x00\x00", 4));
-    refuse(bmp, ErrorCode::kInvalidArgument, "16385");
+    refuse_picture(bmp, ErrorCode::kInvalidArgument, "16385");
     bmp.replace(18, 4, std::string("\x00\x00\x00\x01", 4));
-    refuse(bmp, ErrorCode::kInvalidArgument, "16384");
+    refuse_picture(bmp, ErrorCode::kInvalidArgument, "16384");
   }
 
   TEST_CASE("picture: other content is named") {
-    refuse("", ErrorCode::kInvalidFile, "empty");
-    refuse("hello", ErrorCode::kUnsupported, "not known");
-    refuse("P7\nWIDTH 1", ErrorCode::kUnsupported, "PNM");
-    refuse(std::string("RIFF\0\0\0\0WEBPVP8 ", 16), ErrorCode::kUnsupported, "WebP");
-    refuse(std::string("II*\0\0\0\0\0", 8), ErrorCode::kUnsupported, "TIFF");
-    refuse("BM", ErrorCode::kInvalidFile, "BMP");
-    refuse(std::string("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\0\x10\0\0\0\x10", 26),
-           ErrorCode::kInvalidFile, "in its header, after 26 bytes");
-    refuse("\xff\xd8\xff", ErrorCode::kInvalidFile, "JPEG");
-    refuse("\x89PNG\r\n\x1a\n", ErrorCode::kInvalidFile, "PNG");
-    refuse("GIF89a", ErrorCode::kInvalidFile, "GIF");
+    refuse_picture("", ErrorCode::kInvalidFile, "empty");
+    refuse_picture("hello", ErrorCode::kUnsupported, "not known");
+    refuse_picture("P7\nWIDTH 1", ErrorCode::kUnsupported, "PNM");
+    refuse_picture(std::string("RIFF\0\0\0\0WEBPVP8 ", 16), ErrorCode::kUnsupported, "WebP");
+    refuse_picture(std::string("II*\0\0\0\0\0", 8), ErrorCode::kUnsupported, "TIFF");
+    refuse_picture("BM", ErrorCode::kInvalidFile, "BMP");
+    refuse_picture(std::string("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\0\x10\0\0\0\x10", 26),
+                   ErrorCode::kInvalidFile, "in its header, after 26 bytes");
+    refuse_picture("\xff\xd8\xff", ErrorCode::kInvalidFile, "JPEG");
+    refuse_picture("\x89PNG\r\n\x1a\n", ErrorCode::kInvalidFile, "PNG");
+    refuse_picture("GIF89a", ErrorCode::kInvalidFile, "GIF");
   }
 
   TEST_CASE("picture: a file cut short anywhere is an error, never half a picture") {
@@ -158,9 +159,9 @@ TEST_SUITE("cpu") {
     const size_t data = png.find("IDAT");
     REQUIRE(data != std::string::npos);
     png[data + 9] ^= 1;
-    refuse(png, ErrorCode::kInvalidFile, "[IDAT]");
+    refuse_picture(png, ErrorCode::kInvalidFile, "[IDAT]");
     png.replace(data, 4, "IDOT");
-    refuse(png, ErrorCode::kInvalidFile, "[IDOT]");
+    refuse_picture(png, ErrorCode::kInvalidFile, "[IDOT]");
   }
 
   TEST_CASE("picture: a JPEG whose tables or scans no decoder should see is an error") {
@@ -171,23 +172,23 @@ TEST_SUITE("cpu") {
     for (const size_t bits : {0, 7, 15}) {
       std::string jpeg = whole;
       jpeg[table + 5 + bits] = '\xff';
-      refuse(jpeg, ErrorCode::kInvalidFile, "Huffman");
+      refuse_picture(jpeg, ErrorCode::kInvalidFile, "Huffman");
     }
     std::string lossless = whole;
     lossless[whole.find("\xff\xc0") + 1] = '\xc3';
-    refuse(lossless, ErrorCode::kUnsupported, "of kind 3");
+    refuse_picture(lossless, ErrorCode::kUnsupported, "of kind 3");
     const size_t scan = whole.find("\xff\xda");
     std::string many = whole.substr(0, scan);
     for (int i = 0; i < 300; ++i) many += whole.substr(scan, whole.size() - scan - 2);
-    refuse(many + "\xff\xd9", ErrorCode::kInvalidFile, "256 scans");
+    refuse_picture(many + "\xff\xd9", ErrorCode::kInvalidFile, "256 scans");
     std::string large = whole;  // height and width follow marker, length and precision
     large.replace(whole.find("\xff\xc0") + 5, 4, "\x1f\xff\x1f\xff");
-    refuse(large, ErrorCode::kInvalidFile, "too few for so many");
+    refuse_picture(large, ErrorCode::kInvalidFile, "too few for so many");
     std::string slow = large.substr(0, scan);
     for (int i = 0; i < 17; ++i) {
       slow += whole.substr(scan, whole.size() - scan - 2) + std::string(4096, '\1');
     }
-    refuse(slow + "\xff\xd9", ErrorCode::kInvalidFile, "17 scans");
+    refuse_picture(slow + "\xff\xd9", ErrorCode::kInvalidFile, "17 scans");
   }
 
   TEST_CASE("picture: thumbnails and comments of a JPEG change nothing") {
@@ -213,10 +214,10 @@ TEST_SUITE("cpu") {
           join({first, first, red, green}));
     CHECK(decoded(gif_file(word_1 + word_1, word_1 + word_0 + word_2 + word_1, plain, codes)) ==
           join({first, red, green}));
-    refuse(gif_file(word_2 + word_1, word_0 + word_0 + word_2 + word_2, plain, codes),
-           ErrorCode::kInvalidFile, "2 of the 4");
-    refuse(gif_file(word_2 + word_1, word_0 + word_0 + word_0 + word_1, plain, codes),
-           ErrorCode::kInvalidArgument, "0 x 1");
+    refuse_picture(gif_file(word_2 + word_1, word_0 + word_0 + word_2 + word_2, plain, codes),
+                   ErrorCode::kInvalidFile, "2 of the 4");
+    refuse_picture(gif_file(word_2 + word_1, word_0 + word_0 + word_0 + word_1, plain, codes),
+                   ErrorCode::kInvalidArgument, "0 x 1");
   }
 
   TEST_CASE("picture: raw frames in every order, with and without a stride") {

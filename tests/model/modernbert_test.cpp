@@ -8,7 +8,7 @@ const Json kModernBert = {{"model_type", "modernbert"},   {"hidden_size", 24},
                           {"intermediate_size", 40},      {"vocab_size", 60},
                           {"max_position_embeddings", 64}};
 
-Json rotary(const Json& parameters) {
+Json modernbert_rotary(const Json& parameters) {
   return with(kModernBert, "rope_parameters",
               {{"full_attention", parameters}, {"sliding_attention", {{"rope_theta", 100.0}}}});
 }
@@ -51,9 +51,9 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("modernbert: rotary parameters are read for each type of layer") {
-    CHECK(load_config(rotary({{"rope_type", "linear"}, {"factor", 2.0}})).ok());
-    CHECK_FALSE(load_config(rotary({{"rope_type", "linear"}})).ok());
-    const auto unknown = load_config(rotary({{"rope_type", "spiral"}}));
+    CHECK(load_config(modernbert_rotary({{"rope_type", "linear"}, {"factor", 2.0}})).ok());
+    CHECK_FALSE(load_config(modernbert_rotary({{"rope_type", "linear"}})).ok());
+    const auto unknown = load_config(modernbert_rotary({{"rope_type", "spiral"}}));
     REQUIRE_FALSE(unknown.ok());
     CHECK(test::contains(unknown.error().message, "spiral"));
     CHECK_FALSE(load_config(with(kModernBert, "global_rope_theta", -1.0)).ok());

@@ -8,7 +8,7 @@ namespace sample {
 namespace {
 
 const glm::vec4 kRender{0.40F, 0.74F, 0.98F, 1.0F}, kGuest{1.0F, 0.70F, 0.22F, 1.0F};
-const glm::vec4 kInk{0.95F, 0.96F, 1.0F, 1.0F}, kMuted{0.72F, 0.75F, 0.84F, 1.0F};
+const glm::vec4 kChartInk{0.95F, 0.96F, 1.0F, 1.0F}, kChartMuted{0.72F, 0.75F, 0.84F, 1.0F};
 const glm::vec4 kPanel{0.06F, 0.07F, 0.13F, 0.80F}, kLimit{1.0F, 0.38F, 0.42F, 0.95F};
 
 constexpr float kHeadroom = 1.5F;  // the graph's height, in budgets
@@ -81,7 +81,7 @@ void FrameTimes::draw_bars(Canvas& canvas, const Box& plot, float unit) const {
 void FrameTimes::draw(Canvas& canvas, const Box& panel, float unit,
                       const std::string& title) const {
   canvas.box(panel, 6.0F * unit, kPanel);
-  const TextStyle heading{6.4F * unit, 1.4F, kInk}, small{5.4F * unit, 1.3F, kMuted};
+  const TextStyle heading{6.4F * unit, 1.4F, kChartInk}, small{5.4F * unit, 1.3F, kChartMuted};
   const float left = panel.left + 9.0F * unit, column = left + 152.0F * unit;
   canvas.text(left, panel.top + 13.5F * unit, title, heading);
   // The medians of all frames so far.
@@ -90,7 +90,7 @@ void FrameTimes::draw(Canvas& canvas, const Box& panel, float unit,
     canvas.box({left, y - 5.2F * unit, left + 5.2F * unit, y}, 1.2F * unit, color);
     canvas.text(left + 9.0F * unit, y, name, small);
     TextStyle number = small;
-    number.color = kInk;
+    number.color = kChartInk;
     const std::string text = count(which) > 0 ? milliseconds(total(which, 0.5)) : "-";
     canvas.text(column - canvas.width(text, number), y, text, number);
     y += 10.5F * unit;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <glm/gtc/constants.hpp>
 
 #include "scene/head_shape.h"
 
@@ -9,7 +10,6 @@ namespace sample {
 
 namespace {
 
-constexpr float kPi = 3.14159265F;
 constexpr float kBeyond = 0.13F;  // radians that the shell goes on under the skin
 
 float ease(float low, float high, float x) {
@@ -90,19 +90,22 @@ void add_hair(Mesh& mesh, HairStyle style, float detail) {
   const Grid grid{rows, columns, Grid::Columns::kClosed};
   add_grid(mesh, grid, [&](int row, int column) {
     const float v = static_cast<float>(row) / static_cast<float>(rows - 1);
-    const float around = 2.0F * kPi * static_cast<float>(column) / static_cast<float>(columns);
+    const float around =
+        2.0F * glm::pi<float>() * static_cast<float>(column) / static_cast<float>(columns);
     Bearing b;
-    b.turn = std::abs(around - kPi);  // the seam is behind
-    b.side = around >= kPi ? 1.0F : -1.0F;
+    b.turn = std::abs(around - glm::pi<float>());  // the seam is behind
+    b.side = around >= glm::pi<float>() ? 1.0F : -1.0F;
     // Rows end a little beyond the hairline and follow it, or its edge would show the grid.
-    b.up = 0.5F * kPi - v * (0.5F * kPi - growth(style, b).line + kBeyond);
+    b.up =
+        0.5F * glm::pi<float>() - v * (0.5F * glm::pi<float>() - growth(style, b).line + kBeyond);
     const Growth grown = growth(style, b);
     const float hair = ease(-0.03F, 0.10F, b.up - grown.line);
     const glm::vec3 ray = b.ray();
     const glm::vec3 scalp = surface_point(&scalp_distance, kHeadMiddle, ray);
     const glm::vec3 at = scalp + (grown.thickness * hair - 0.15F * (1.0F - hair)) * ray;
     const float sky = std::clamp(0.55F + 0.5F * (b.up + 0.6F), 0.35F, 1.0F);
-    return Vertex{at, {}, {static_cast<float>(Material::kHair), sky, around / (2.0F * kPi), v}};
+    return Vertex{
+        at, {}, {static_cast<float>(Material::kHair), sky, around / (2.0F * glm::pi<float>()), v}};
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <glm/gtc/constants.hpp>
 
 #include "scene/hair.h"
 #include "scene/head_shape.h"
@@ -12,7 +13,6 @@ namespace sample {
 
 namespace {
 
-constexpr float kPi = 3.14159265F;
 constexpr int kCavityRings = 5;  // behind the slit
 
 // Sizes of the grid around the mouth.
@@ -76,7 +76,8 @@ std::array<glm::vec3, kMouthShapes> face_moves(const FacePlace& place, const glm
 }
 
 FacePlace face_place(const FaceGrid& grid, int ring, int column) {
-  const float theta = 2.0F * kPi * static_cast<float>(column) / static_cast<float>(grid.around);
+  const float theta =
+      2.0F * glm::pi<float>() * static_cast<float>(column) / static_cast<float>(grid.around);
   const float edge = 1.25F * lip_edge(theta);
   const float mu = ring < grid.lip_rings
                        ? edge * part(ring, grid.lip_rings)
@@ -125,14 +126,14 @@ void add_cavity(HeadMesh& head, const FaceGrid& grid) {
 // A row of teeth: a band that follows the lips from inside. The lower one goes with the jaw.
 void add_teeth(HeadMesh& head, bool upper) {
   Moving teeth{{4, 17}, {}, {}};
-  const glm::vec3 middle = rest_position({0.0F, 0.5F * kPi});
+  const glm::vec3 middle = rest_position({0.0F, 0.5F * glm::pi<float>()});
   for (int row = 0; row < 4; ++row) {
     for (int column = 0; column < 17; ++column) {
       const float x = 2.0F * part(column, 17) - 1.0F, y = part(row, 4);
       const float top = upper ? 0.065F : 0.0F;
       const float bottom = upper ? -0.050F + 0.02F * x * x : -0.07F;
       // Roundness, so that the light tells it from paper.
-      const float bulge = 0.012F * std::sin(kPi * y);
+      const float bulge = 0.012F * std::sin(glm::pi<float>() * y);
       const glm::vec3 rest(0.205F * x, middle.y + top + (bottom - top) * y,
                            middle.z - 0.062F - 0.075F * x * x + bulge);
       std::array<glm::vec3, kMouthShapes> moves{};
@@ -149,10 +150,11 @@ void add_teeth(HeadMesh& head, bool upper) {
 
 void add_tongue(HeadMesh& head) {
   Moving tongue{{8, 14, Grid::Columns::kClosed}, {}, {}};
-  const glm::vec3 middle = rest_position({0.0F, 0.5F * kPi});
+  const glm::vec3 middle = rest_position({0.0F, 0.5F * glm::pi<float>()});
   for (int row = 0; row < 8; ++row) {
     for (int column = 0; column < 14; ++column) {
-      const float a = kPi * part(row, 8), b = 2.0F * kPi * static_cast<float>(column) / 14.0F;
+      const float a = glm::pi<float>() * part(row, 8),
+                  b = 2.0F * glm::pi<float>() * static_cast<float>(column) / 14.0F;
       const glm::vec3 ball(std::sin(a) * std::cos(b), std::sin(a) * std::sin(b), std::cos(a));
       const glm::vec3 rest = glm::vec3(0.0F, middle.y - 0.085F, middle.z - 0.24F) +
                              ball * glm::vec3(0.145F, 0.05F, 0.17F);
@@ -171,8 +173,9 @@ void add_eyes(Mesh& mesh, float detail) {
   for (const float side : {1.0F, -1.0F}) {
     add_grid(mesh, {rows, columns, Grid::Columns::kClosed}, [&](int row, int column) {
       // Its front half: nobody sees the other.
-      const float a = 0.6F * kPi * part(row, rows);
-      const float b = 2.0F * kPi * static_cast<float>(column) / static_cast<float>(columns);
+      const float a = 0.6F * glm::pi<float>() * part(row, rows);
+      const float b =
+          2.0F * glm::pi<float>() * static_cast<float>(column) / static_cast<float>(columns);
       // A unit sphere with its pole to the front; the vertex shader puts it in its place.
       const glm::vec3 ball(std::sin(a) * std::cos(b), std::sin(a) * std::sin(b), std::cos(a));
       return Vertex{ball, {}, tint(Material::kEye, 1.0F, side, 0.0F)};
@@ -186,9 +189,9 @@ void add_lids(Mesh& mesh, float detail) {
     for (const bool upper : {true, false}) {
       // Placed by the vertex shader from u and v, but for the triangles' winding: a real shell.
       const auto first = add_grid(mesh, {rows, columns}, [&](int row, int column) {
-        const float a = kPi * part(column, columns);
-        const float b =
-            kPi * (upper ? -0.25F + 0.7F * part(row, rows) : 1.2F - 0.4F * part(row, rows));
+        const float a = glm::pi<float>() * part(column, columns);
+        const float b = glm::pi<float>() *
+                        (upper ? -0.25F + 0.7F * part(row, rows) : 1.2F - 0.4F * part(row, rows));
         const glm::vec3 shell(std::cos(a), std::sin(a) * std::cos(b), std::sin(a) * std::sin(b));
         return Vertex{
             kEye + shell, {}, tint(Material::kLid, 1.0F, part(column, columns), part(row, rows))};
@@ -203,13 +206,14 @@ void add_lids(Mesh& mesh, float detail) {
 void add_brows(Mesh& mesh) {
   for (const float side : {1.0F, -1.0F}) {
     add_grid(mesh, {9, 8, Grid::Columns::kClosed}, [&](int row, int column) {
-      const float t = part(row, 9), b = 2.0F * kPi * static_cast<float>(column) / 8.0F;
+      const float t = part(row, 9), b = 2.0F * glm::pi<float>() * static_cast<float>(column) / 8.0F;
       const glm::vec3 target(side * (0.12F + 0.40F * t),
-                             0.365F + 0.095F * std::sin(kPi * (0.22F + 0.68F * t)),
+                             0.365F + 0.095F * std::sin(glm::pi<float>() * (0.22F + 0.68F * t)),
                              0.75F - 0.22F * t * t);
       const glm::vec3 ray = glm::normalize(target - kHeadMiddle);
       const glm::vec3 at = surface_point(&head_distance, kHeadMiddle, ray);
-      const float thick = 0.036F * std::sqrt(std::max(std::sin(kPi * (0.08F + 0.90F * t)), 0.0F));
+      const float thick =
+          0.036F * std::sqrt(std::max(std::sin(glm::pi<float>() * (0.08F + 0.90F * t)), 0.0F));
       const glm::vec3 round(0.0F, std::cos(b) * thick, std::sin(b) * thick);
       return Vertex{at + 0.006F * ray + round, {}, tint(Material::kBrow, 0.9F, t, 0.0F)};
     });
@@ -220,8 +224,9 @@ void add_ears(Mesh& mesh, float detail) {
   const int rows = thinned(12, detail), columns = thinned(16, detail);
   for (const float side : {1.0F, -1.0F}) {
     add_grid(mesh, {rows, columns, Grid::Columns::kClosed}, [&](int row, int column) {
-      const float a = kPi * part(row, rows);
-      const float b = 2.0F * kPi * static_cast<float>(column) / static_cast<float>(columns);
+      const float a = glm::pi<float>() * part(row, rows);
+      const float b =
+          2.0F * glm::pi<float>() * static_cast<float>(column) / static_cast<float>(columns);
       const glm::vec3 ball(std::cos(a), std::sin(a) * std::cos(b), std::sin(a) * std::sin(b));
       // A shell with a hollow on its outer side, broader above than below.
       const float rim = std::sin(a), hollow = ball.x > 0.0F ? 0.5F * (1.0F - rim) : 0.0F;
@@ -272,7 +277,8 @@ void add_bust(Mesh& mesh, float detail) {
   const int rows = thinned(24, detail), columns = thinned(40, detail);
   add_grid(mesh, {rows, columns, Grid::Columns::kClosed}, [&](int row, int column) {
     const Section section = section_at(part(row, rows));
-    const float b = 2.0F * kPi * static_cast<float>(column) / static_cast<float>(columns);
+    const float b =
+        2.0F * glm::pi<float>() * static_cast<float>(column) / static_cast<float>(columns);
     const float drop = section.y < -1.0F ? -0.07F * std::cos(b) * std::cos(b) : 0.0F;
     const glm::vec3 at(section.x * std::cos(b), section.y + drop * (section.x - 0.4F),
                        section.z * std::sin(b) - 0.12F);

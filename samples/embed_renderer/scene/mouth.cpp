@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <glm/gtc/constants.hpp>
 
 #include "scene/head_shape.h"
 
@@ -9,7 +10,6 @@ namespace sample {
 
 namespace {
 
-constexpr float kPi = 3.14159265F;
 constexpr float kHalfWidth = 0.25F;  // of the slit, radians seen from the head's middle
 constexpr float kLipMu = 0.40F;
 constexpr float kMouthTilt = -0.40F;                  // radians below the horizon, from the middle
@@ -44,7 +44,7 @@ glm::vec3 direction(const FacePlace& place) {
   const float near_slit = bell(away(place), 0.25F);
   const float lift = 0.045F * near_slit * std::cos(place.theta) * std::cos(place.theta) - 0.012F;
   const float y = kHalfWidth * std::sinh(place.mu) * std::sin(place.theta) + lift * near_slit;
-  const float radius = std::min(std::hypot(x, y), kPi), around = std::atan2(y, x);
+  const float radius = std::min(std::hypot(x, y), glm::pi<float>()), around = std::atan2(y, x);
   const glm::vec3 forward(0.0F, std::sin(kMouthTilt), std::cos(kMouthTilt));
   const glm::vec3 right(1.0F, 0.0F, 0.0F);
   const glm::vec3 up = glm::cross(forward, right);
@@ -56,7 +56,7 @@ glm::vec3 direction(const FacePlace& place) {
 float lip_height(const FacePlace& place) {
   const float t = place.mu / lip_edge(place.theta);
   const float fullness = std::sin(place.theta) < 0.0F ? 0.042F : 0.034F;
-  const float profile = t < 1.0F ? std::sin(kPi * std::pow(std::max(t, 0.0F), 0.75F))
+  const float profile = t < 1.0F ? std::sin(glm::pi<float>() * std::pow(std::max(t, 0.0F), 0.75F))
                                  : -0.35F * bell(t - 1.25F, 0.2F);
   const float corner = 0.25F + 0.75F * std::abs(std::sin(place.theta));
   return fullness * profile * corner - 0.02F * bell(place.mu, 0.06F);
@@ -65,7 +65,7 @@ float lip_height(const FacePlace& place) {
 }  // namespace
 
 float last_ring() {
-  return std::acosh(kPi / kHalfWidth);
+  return std::acosh(glm::pi<float>() / kHalfWidth);
 }
 
 float lip_edge(float theta) {
