@@ -34,7 +34,8 @@ macro(vkformer_select_parts)
   vkformer_part(TASKS ROOMS tasks DOORS api/tasks api/transcriber api/c_tasks)
   vkformer_part(GRAMMAR ROOMS grammar DOORS api/grammar api/c_grammar)
   vkformer_part(CHAT ROOMS chat DOORS api/chat api/c_chat)
-  vkformer_part(IMAGE ROOMS image attention_view KEEP image/picture_tables image/resize
+  vkformer_part(IMAGE ROOMS image attention_view KEEP image/picture_processor image/picture_tables
+    image/resize
     DOORS api/picture api/heat_map api/attention_view api/c_picture api/c_views tasks/task_pictures)
   vkformer_part(AUDIO ROOMS audio tasks/transcribe
     DOORS api/audio api/transcriber api/c_audio tasks/task_sounds)

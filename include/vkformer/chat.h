@@ -67,8 +67,8 @@ class VKFORMER_API ChatTemplate {
 
  private:
   friend struct HandleAccess;
-  explicit ChatTemplate(std::unique_ptr<const ChatTemplateSet> impl);
-  std::unique_ptr<const ChatTemplateSet> impl_;
+  explicit ChatTemplate(std::shared_ptr<const ChatTemplateSet> impl);
+  std::shared_ptr<const ChatTemplateSet> impl_;
 };
 
 }  // namespace vkformer

@@ -25,7 +25,7 @@ Result<std::string> read_text(const FileStore& files, const std::string& name) {
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::unique_ptr<const ChatTemplateSet> impl) : impl_(std::move(impl)) {}
+ChatTemplate::ChatTemplate(std::shared_ptr<const ChatTemplateSet> impl) : impl_(std::move(impl)) {}
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;

@@ -12,6 +12,7 @@
 #include "checkpoint/message_text.h"
 #include "image/gif.h"
 #include "image/jpeg_segments.h"
+#include "image/picture_processor.h"
 #include "image/pnm.h"
 #include "image/stb_decoder.h"
 
@@ -171,20 +172,6 @@ PixelLayout layout_of(PixelFormat format) {
 }
 
 }  // namespace
-
-Status check_picture_size(int64_t width, int64_t height, const std::string& what) {
-  const std::string size = to_string(width) + " x " + to_string(height) + " pixels";
-  if (width < 1 || height < 1) {
-    return invalid_argument(
-        message({"Picture ", what, " has ", size, "; give one of at least one pixel each way."}));
-  }
-  if (width > kMaxPictureSide || height > kMaxPictureSide || width * height > kMaxPicturePixels) {
-    return invalid_argument(
-        message({"Picture ", what, " has ", size, ", over the limit of ", kMaxPictureSide,
-                 " a side and ", kMaxPicturePixels, " in all; make it smaller."}));
-  }
-  return {};
-}
 
 Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::string& name) {
   const std::string what = bracketed(name);

@@ -31,10 +31,6 @@ struct RgbPicture {
   }
 };
 
-// An error that names `what` if a picture cannot have that size. It takes 64 bits because files
-// claim anything.
-Status check_picture_size(int64_t width, int64_t height, const std::string& what);
-
 // Decodes PNG, JPEG, BMP, GIF (the first frame) or PNM; `name` stands for the path in messages.
 Result<RgbPicture> decode_picture(std::span<const std::byte> bytes, const std::string& name);
 

@@ -255,6 +255,20 @@ void write_planes(const RgbPicture& picture, const PictureSize& size,
 
 }  // namespace
 
+Status check_picture_size(int64_t width, int64_t height, const std::string& what) {
+  const std::string size = to_string(width) + " x " + to_string(height) + " pixels";
+  if (width < 1 || height < 1) {
+    return invalid_argument(
+        message({"Picture ", what, " has ", size, "; give one of at least one pixel each way."}));
+  }
+  if (width > kMaxPictureSide || height > kMaxPictureSide || width * height > kMaxPicturePixels) {
+    return invalid_argument(
+        message({"Picture ", what, " has ", size, ", over the limit of ", kMaxPictureSide,
+                 " a side and ", kMaxPicturePixels, " in all; make it smaller."}));
+  }
+  return {};
+}
+
 PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings) {
   if (settings.fit == PictureFit::kAsIs) return picture;
   if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};

@@ -33,6 +33,10 @@ struct PictureSize {
   bool operator==(const PictureSize&) const = default;
 };
 
+// An error that names `what` if a picture cannot have that size. It takes 64 bits because files
+// claim anything.
+Status check_picture_size(int64_t width, int64_t height, const std::string& what);
+
 // Where resizing leaves a picture of that size.
 PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings);
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "image/picture_processor.h"
 
 namespace vkformer {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "image/picture_processor.h"
 
 namespace vkformer {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "image/picture.h"
+#include "image/picture_processor.h"
 
 // Internal functions only: a host may link its own copy of stb. Sides are checked against our own
 // limit before decoding; the limit here only keeps products of sides inside 32 bits.
