@@ -187,7 +187,8 @@ void add_diff(CLI::App& command, CommandLine& line,
 }
 
 void add_check_options(CLI::App& command, ConformanceCommandOptions& options) {
-  CLI::Option* quick = command.add_flag("--quick", options.quick, "a choice of sizes: half a minute with lavapipe on two cores");
+  CLI::Option* quick = command.add_flag(
+      "--quick", options.quick, "a choice of sizes: half a minute with lavapipe on two cores");
   command.add_flag("--full", options.full, "all sizes, 25 runs of each; the default")
       ->excludes(quick);
   command.add_option("--filter", options.run.filters,
