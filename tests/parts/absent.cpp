@@ -1,5 +1,5 @@
-// A program against a build whose parts are OFF: it links to every function of theirs, and each says how to
-// build with it. What stays works: the word of a model. tests/parts/run.sh builds both.
+// A program against a build whose parts are OFF: it links to every function of theirs, and each
+// says how to build with it. What stays works: the word of a model. tests/parts/run.sh builds both.
 #include <vkformer/attention.h>
 #include <vkformer/attention_view.h>
 #include <vkformer/audio.h>
@@ -81,9 +81,10 @@ void check_c() {
   check_absent_c<vkf_grammar>("vkf_grammar_from_gbnf", "GRAMMAR", [](auto** made, auto* error) {
     return vkf_grammar_from_gbnf("root ::= \"a\"", nullptr, made, error);
   });
-  check_absent_c<vkf_chat_template>("vkf_chat_template_parse", "CHAT", [](auto** made, auto* error) {
-    return vkf_chat_template_parse("{{ 1 }}", nullptr, made, error);
-  });
+  check_absent_c<vkf_chat_template>(
+      "vkf_chat_template_parse", "CHAT", [](auto** made, auto* error) {
+        return vkf_chat_template_parse("{{ 1 }}", nullptr, made, error);
+      });
   check_absent_c<vkf_picture>("vkf_picture_load", "IMAGE", [](auto** made, auto* error) {
     return vkf_picture_load("picture.png", made, error);
   });

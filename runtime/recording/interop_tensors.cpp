@@ -1,4 +1,4 @@
-#include "api/interop_tensors.h"
+#include "recording/interop_tensors.h"
 
 #include <algorithm>
 
