@@ -1,8 +1,8 @@
+#include "api/interop_tensors.h"
 #include "base/check.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "operators/appended_operator.h"
-#include "recording/interop_tensors.h"
 
 namespace vkformer {
 

@@ -1,10 +1,10 @@
 #include "vkformer/vulkan_interop.h"
 
+#include "api/interop_tensors.h"
 #include "base/check.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "base/message.h"
-#include "recording/interop_tensors.h"
 #include "session/session_state.h"
 #include "vulkan/context.h"
 #include "vulkan/foreign_buffer.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "checkpoint/temp_dir.h"
+#include "image/picture_processor.h"
 #include "image/picture_samples.h"
 
 using namespace vkformer;
