@@ -10,14 +10,14 @@ source=$(realpath "$1")
 full=$(realpath "$2")
 cxx=${3:-c++}
 build=$source/build/parts
-limit=${VKFORMER_PARTS_LIMIT:-2250000}  # bytes
+limit=${VKFORMER_PARTS_LIMIT:-2100000}  # bytes
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { printf 'parts: %s\n' "$*" >&2; exit 1; }
 say() { printf 'parts: %s\n' "$*"; }
 
-cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$cxx" \
+cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=MinSizeRel -DCMAKE_CXX_COMPILER="$cxx" \
   -DVKFORMER_FAMILIES=marian -DVKFORMER_INT64=OFF \
   -DVKFORMER_WITH_{TASKS,GRAMMAR,CHAT,IMAGE,AUDIO,OPERATORS,PROFILE,SOFTWARE_KERNELS}=OFF \
   -DVKFORMER_BUILD_{SAMPLES,PROGRAM,TESTS,CONFORMANCE,BENCH}=OFF >"$work/configure.log" 2>&1 ||
