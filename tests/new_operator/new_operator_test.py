@@ -4,7 +4,8 @@
   new_operator_test.py BUILD_FOLDER     # of this tree, built with Ninja
 
 The new operator's name is the last one in every list, so that the numbers of all others stay: only
-its own files and those that hold the lists are compiled, and linked with the objects of the build.
+its own files and those that hold the lists are compiled (in a unity build, with their neighbors), and
+linked with the objects of the build.
 """
 import json
 import os
@@ -36,7 +37,7 @@ def run(command, **options):
 
 def same_options(build):
     """The options of a build, for another one."""
-    wanted = re.compile(r"^((?:VKFORMER|CMAKE_(?:BUILD_TYPE|CXX_|C_|PREFIX_PATH))\w*):"
+    wanted = re.compile(r"^((?:VKFORMER|CMAKE_(?:BUILD_TYPE|UNITY_BUILD|CXX_|C_|PREFIX_PATH))\w*):"
                         r"(?:BOOL|STRING|PATH|FILEPATH)=(.*)$", re.M)
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
     return [f"-D{name}={value}" for name, value in wanted.findall(cache)
@@ -61,19 +62,31 @@ def compiled_here(tree):
             if path in OWN or LISTS.search((tree / path).read_text(encoding="utf-8"))]
 
 
+def objects_by_source(tree, scratch):
+    """The object of each source, by its path in the tree; one of a unity build is that of many."""
+    objects = {}
+    for name in re.findall(r"^(\S+\.o): ", run(["ninja", "-C", scratch, "-t", "targets", "all"]), re.M):
+        unity = scratch / name.removesuffix(".o")
+        if "/Unity/" in name:
+            for path in re.findall(r'^#include "(.*)"$', unity.read_text(encoding="utf-8"), re.M):
+                objects[Path(os.path.normpath(unity.parent / path)).relative_to(tree).as_posix()] = name
+        else:
+            source = re.sub(r"CMakeFiles/\w+\.dir/", "", name).removesuffix(".o")
+            objects[source] = name
+    return objects
+
+
 def build_program(build, tree):
     """Path of a command line program that has the new operator."""
     scratch = tree / "build"
     run(["cmake", "-G", "Ninja", "-S", tree, "-B", scratch, *same_options(build),
          "-DVKFORMER_BUILD_TESTS=OFF", "-DVKFORMER_BUILD_BENCH=OFF", "-DVKFORMER_INSTALL=OFF"])
-    names = {re.sub(r"CMakeFiles/\w+\.dir/", "", name): name
-             for name in re.findall(r"^(\S+\.o): ",
-                                    run(["ninja", "-C", scratch, "-t", "targets", "all"]), re.M)}
-    sources = compiled_here(tree)
-    mine = [names[source + ".o"] for source in sources]
-    kernel = [name for name in names.values() if name.endswith(f"spirv/{NAME.split('_')[0]}.cpp.o")]
-    assert len(kernel) == 1, kernel
-    run(["ninja", "-C", scratch, *mine, *kernel])
+    objects = objects_by_source(tree, scratch)
+    mine = [objects[source] for source in compiled_here(tree)]
+    mine += [name for source, name in objects.items()
+             if source.endswith(f"spirv/{NAME.split('_')[0]}.cpp")]
+    mine = list(dict.fromkeys(mine))
+    run(["ninja", "-C", scratch, *mine])
     archive = next(path for path in (build / "lib/libvkformer_host_parts.a",
                                      build / "lib/libvkformer.a") if path.exists())
     program, libraries = linked(build, "bin/vkformer")
@@ -82,7 +95,7 @@ def build_program(build, tree):
     compiler = re.search(r"CMAKE_CXX_COMPILER:\w+=(.*)",
                          (scratch / "CMakeCache.txt").read_text(encoding="utf-8"))[1]
     sanitizer = re.findall(r"-fsanitize=\S+", " ".join(same_options(build)))
-    run([compiler, *sanitizer, "-o", tree / "vkformer", *(scratch / path for path in mine + kernel),
+    run([compiler, *sanitizer, "-o", tree / "vkformer", *(scratch / path for path in mine),
          *others, archive, *dict.fromkeys(libraries + more), "-pthread", "-ldl"], cwd=build)
     return tree / "vkformer"
 
