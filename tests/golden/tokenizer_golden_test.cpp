@@ -37,7 +37,7 @@ void check_encoding(const Tokenizer& tokenizer, const Result<Encoding>& encoding
   CHECK(bare->ids == expected.at("ids_without_special").get<std::vector<TokenId>>());
   std::vector<TextRange> offsets;
   for (const Json& range : expected.at("offsets")) {
-    offsets.push_back({range[0].get<TokenId>(), range[1].get<int32_t>()});
+    offsets.push_back({range[0].get<int32_t>(), range[1].get<int32_t>()});
   }
   CHECK(encoding->offsets == offsets);
   const std::string decoded = expected.at("decoded").get<std::string>();
