@@ -29,6 +29,9 @@ class LoadedModel;
 struct LoadProgress {
   uint64_t loaded_bytes = 0;  // of weights in device memory
   uint64_t total_bytes = 0;
+  // Of those that ModelOptions::first_use asks for; the total is 0 until it is known.
+  uint64_t made_pipelines = 0;
+  uint64_t total_pipelines = 0;
 };
 
 // Sizes of what a session shall run.
@@ -52,7 +55,8 @@ struct ModelOptions {
   // A matrix of more bytes is stored in slices of whole columns, as is one that the device cannot
   // bind at once; 0: no limit but the device's. For hosts that cap the size of a buffer.
   uint64_t most_weight_bytes = 0;
-  // Called from the loading thread after every weight; false stops loading with kCancelled.
+  // Called from the loading thread after every weight, then while pipelines of first_use are being
+  // made; false stops loading with kCancelled.
   std::function<bool(const LoadProgress&)> progress = nullptr;
   // What the first session will run: its pipelines are made while the weights go up, and are there
   // when load returns. Other sizes mostly share them. Of sizes that the model cannot run the log

@@ -71,6 +71,8 @@ class BackgroundLoadState {
  public:
   std::atomic<uint64_t> loaded{0};
   std::atomic<uint64_t> total{0};
+  std::atomic<uint64_t> made_pipelines{0};
+  std::atomic<uint64_t> total_pipelines{0};
   std::atomic<bool> cancelled{false};
   std::atomic<bool> done{false};
   std::mutex joining;  // of wait(), which several threads may call
@@ -108,6 +110,8 @@ BackgroundLoad BackgroundLoad::start(const Device& device, const ModelSource& so
     watched.progress = [s, report = options.progress](const LoadProgress& progress) {
       s->loaded = progress.loaded_bytes;
       s->total = progress.total_bytes;
+      s->made_pipelines = progress.made_pipelines;
+      s->total_pipelines = progress.total_pipelines;
       return !s->cancelled && (!report || report(progress));
     };
     state->thread = std::thread([s, device, source, watched] {
@@ -125,7 +129,8 @@ BackgroundLoad BackgroundLoad::start(const Device& device, const ModelSource& so
 }
 
 LoadProgress BackgroundLoad::progress() const {
-  return impl_ ? LoadProgress{impl_->loaded, impl_->total} : LoadProgress{};
+  if (!impl_) return {};
+  return {impl_->loaded, impl_->total, impl_->made_pipelines, impl_->total_pipelines};
 }
 
 bool BackgroundLoad::done() const {

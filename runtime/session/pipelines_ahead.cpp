@@ -1,7 +1,11 @@
 #include "session/pipelines_ahead.h"
 
+#include <chrono>
+#include <iterator>
 #include <system_error>
+#include <vector>
 
+#include "base/check.h"
 #include "base/message.h"
 #include "ops/op.h"
 #include "session/sized_graphs.h"
@@ -20,38 +24,49 @@ PipelinesAhead::PipelinesAhead(const LoadedModel& model, const std::optional<Ses
 }
 
 PipelinesAhead::~PipelinesAhead() {
-  stopped_ = true;
+  count_.stopped = true;
   if (thread_.joinable()) thread_.join();
 }
 
-void PipelinesAhead::finish() {
-  if (thread_.joinable()) {
-    thread_.join();
-  } else if (sizes_) {
-    make();
+Status PipelinesAhead::finish(const std::function<bool(size_t made, size_t total)>& going_on) {
+  if (!sizes_) return {};
+  if (!thread_.joinable()) make();
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, std::chrono::milliseconds(50), [this] { return has_ended_; })) {
+    if (going_on && !going_on(count_.made, count_.total)) count_.stopped = true;
   }
+  if (going_on && !going_on(count_.made, count_.total)) count_.stopped = true;
+  if (!count_.stopped) return {};
+  return cancelled(message({"[load] was cancelled after ", count_.made.load(), " of ",
+                            count_.total.load(), " pipelines of [first_use]"}));
 }
 
 void PipelinesAhead::make() {
   try {
     const Status made = make_all();
-    if (made) return;
-    model_.device()->impl().context.say(
-        LogLevel::kInfo,
-        message({"[first_use] No pipelines are made ahead: ", made.error().message}));
+    if (!made) {
+      model_.device()->impl().context.say(
+          LogLevel::kInfo,
+          message({"[first_use] No pipelines are made ahead: ", made.error().message}));
+    }
   } catch (const std::exception&) {
     // Out of host memory; a thread may not end with that.
   }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  has_ended_ = true;
+  ended_.notify_all();
 }
 
 Status PipelinesAhead::make_all() {
   VKF_ASSIGN(const std::vector<SizedGraph> graphs,
              sized_graphs(model_.family(), model_.weights(), *sizes_));
   VulkanDevice& device = *model_.device();
+  std::vector<Dispatch> dispatches;
   for (const SizedGraph& sized : graphs) {
-    VKF_ASSIGN(const Plan plan, make_plan(sized.graph, device.caps(), model_.precision()));
-    device.impl().pipelines->make_ahead(plan.dispatches, &stopped_);
+    VKF_ASSIGN(Plan plan, make_plan(sized.graph, device.caps(), model_.precision()));
+    std::move(plan.dispatches.begin(), plan.dispatches.end(), std::back_inserter(dispatches));
   }
+  device.impl().pipelines->make_ahead(dispatches, &count_);
   return {};
 }
 

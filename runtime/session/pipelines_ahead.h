@@ -2,11 +2,14 @@
 // weights, which takes as long.
 #pragma once
 
-#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "load/loaded_model.h"
+#include "vulkan/pipelines.h"
 
 namespace vkformer {
 
@@ -15,13 +18,14 @@ class PipelinesAhead {
   // Starts at once where the device may have threads; else finish() does it. Null sizes: nothing is
   // made. Of the model only what is there before the upload is used.
   PipelinesAhead(const LoadedModel& model, const std::optional<SessionSizes>& sizes);
-  // Stops behind the pipelines that are just being made.
+  // Stops after the pipelines that are just being made.
   ~PipelinesAhead();
   PipelinesAhead(const PipelinesAhead&) = delete;
   PipelinesAhead& operator=(const PipelinesAhead&) = delete;
 
-  // Waits until all are made. What fails is left for the session to say.
-  void finish();
+  // Waits until all are made, and says several times a second how many are (empty: says nothing);
+  // kCancelled where `going_on` gives false. What fails is left for the session to say.
+  Status finish(const std::function<bool(size_t made, size_t total)>& going_on);
 
  private:
   void make();
@@ -29,7 +33,10 @@ class PipelinesAhead {
 
   const LoadedModel& model_;
   const std::optional<SessionSizes>& sizes_;
-  std::atomic<bool> stopped_{false};
+  PipelineCount count_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;  // under mutex_
   std::thread thread_;
 };
 

@@ -360,8 +360,7 @@ Result<CompiledPipeline> PipelineStore::compiled(KernelId kernel,
   return read(found->first, found->second);
 }
 
-void PipelineStore::make_ahead(std::span<const Dispatch> dispatches,
-                               const std::atomic<bool>* stopped) {
+void PipelineStore::make_ahead(std::span<const Dispatch> dispatches, PipelineCount* count) {
   std::set<Key> missing;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -371,12 +370,14 @@ void PipelineStore::make_ahead(std::span<const Dispatch> dispatches,
     }
   }
   const std::vector<Key> list(missing.begin(), missing.end());
+  if (count != nullptr) count->total = list.size();
   std::atomic<size_t> next{0};
   const auto work = [&] {
     try {
       for (size_t i = next++; i < list.size(); i = next++) {
-        if (stopped != nullptr && *stopped) return;
+        if (count != nullptr && count->stopped) return;
         (void)get(list[i].first, list[i].second);
+        if (count != nullptr) ++count->made;
       }
     } catch (const std::exception&) {
       // Out of host memory; a thread may not end with that.

@@ -34,6 +34,13 @@ struct CompiledPipeline {
   std::vector<Executable> executables;
 };
 
+// How far PipelineStore::make_ahead has come, for other threads to read and to stop it.
+struct PipelineCount {
+  std::atomic<size_t> made{0};   // tried: what fails counts too
+  std::atomic<size_t> total{0};  // 0 until it is known
+  std::atomic<bool> stopped{false};
+};
+
 class PipelineStore {
  public:
   // `cache` is what cache_data gave in an earlier run on the same driver, or empty.
@@ -47,9 +54,9 @@ class PipelineStore {
   // The pipeline of that kernel. Any thread; two that ask for the same one at once compile twice
   // and keep one.
   Result<Pipeline> get(KernelId kernel, std::span<const uint32_t> spec);
-  // Makes those that the dispatches need and that are not there, on several threads, until *stopped
-  // (null: nobody stops it). What fails is left for `get` to say.
-  void make_ahead(std::span<const Dispatch> dispatches, const std::atomic<bool>* stopped = nullptr);
+  // Makes those that the dispatches need and that are not there, on several threads, until
+  // count->stopped (null: nobody watches). What fails is left for `get` to say.
+  void make_ahead(std::span<const Dispatch> dispatches, PipelineCount* count = nullptr);
   // Pipelines made so far.
   size_t made() const;
   // What the compiler says of each of them, in the order of kernels and constants; an error where

@@ -120,16 +120,23 @@ std::invoke_result_t<Work> without_nan(const Device& device, const Work& work) {
 }
 
 Result<Device> open_device(const CommonOptions& common);
-// What a command does while it loads a model: a progress bar over the bytes of its weights, then a
-// line while the driver compiles kernels. `load` gets options that move it.
+// What a command does while it loads a model: a progress bar over the bytes of its weights, then
+// one over the kernels that the driver compiles, where it is known which. `load` gets options that
+// move it.
 template <class Load>
 auto with_progress(const CommonOptions& common, const std::string& model, ModelOptions options,
                    const Load& load) {
   Progress progress("loading " + model, common.progress(), Progress::Unit::kBytes);
-  options.progress = [&progress](const LoadProgress& loaded) {
-    progress.set(static_cast<int64_t>(loaded.loaded_bytes),
-                 static_cast<int64_t>(loaded.total_bytes));
-    if (loaded.loaded_bytes == loaded.total_bytes) progress.start("compiling kernels");
+  options.progress = [&progress, uploaded = false](const LoadProgress& loaded) mutable {
+    if (loaded.total_pipelines > 0) {
+      progress.set(static_cast<int64_t>(loaded.made_pipelines),
+                   static_cast<int64_t>(loaded.total_pipelines));
+    } else if (loaded.loaded_bytes < loaded.total_bytes) {
+      progress.set(static_cast<int64_t>(loaded.loaded_bytes),
+                   static_cast<int64_t>(loaded.total_bytes));
+    } else if (!std::exchange(uploaded, true)) {
+      progress.start("compiling kernels", Progress::Unit::kPieces);
+    }
     return true;
   };
   return load(options);

@@ -27,9 +27,10 @@ void Progress::set(int64_t done, int64_t total) {
   total_ = total;
 }
 
-void Progress::start(std::string label) {
+void Progress::start(std::string label, Unit unit) {
   const std::lock_guard lock(mutex_);
   label_ = std::move(label);
+  unit_ = unit;
   done_ = 0;
   total_ = 0;
 }

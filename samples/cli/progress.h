@@ -27,7 +27,7 @@ class Progress {
   // How many pieces are done; `total` is 0 where it is not known: then there is no bar.
   void set(int64_t done, int64_t total = 0);
   // Goes on with other work: another label, and no pieces so far.
-  void start(std::string label);
+  void start(std::string label, Unit unit);
   // Takes the line off the terminal, for other output; it comes back with the next tick.
   void hide();
 
@@ -39,7 +39,7 @@ class Progress {
   std::string count_text() const;
 
   std::string label_;  // under mutex_
-  Unit unit_;
+  Unit unit_;          // under mutex_
   std::atomic<int64_t> done_{0};
   std::atomic<int64_t> total_{0};
   std::mutex mutex_;

@@ -112,6 +112,40 @@ TEST_SUITE("model") {
     REQUIRE_FALSE(stopped.ok());
     CHECK(stopped.error().code == ErrorCode::kCancelled);
   }
+
+  TEST_CASE("loading says how many pipelines are made, and stops there when asked to") {
+    if (!have_test_device()) return;
+    const std::string directory = golden_case("bert-base").path("model");
+    for (const uint32_t threads : {0u, 2u}) {
+      CAPTURE(threads);
+      const auto device = fresh_device(threads);
+      REQUIRE_MESSAGE(device.ok(), device.error().message);
+      ModelOptions options;
+      options.first_use = SessionSizes{};
+      LoadProgress last;
+      bool ordered = true;
+      options.progress = [&](const LoadProgress& now) {
+        ordered = ordered && now.made_pipelines >= last.made_pipelines &&
+                  now.made_pipelines <= now.total_pipelines &&
+                  (now.total_pipelines == 0 || now.loaded_bytes == now.total_bytes);
+        last = now;
+        return true;
+      };
+      REQUIRE(Model::load(*device, directory, options).ok());
+      CHECK(ordered);
+      CHECK(last.total_pipelines > 0);
+      CHECK(last.made_pipelines == last.total_pipelines);
+
+      const auto fresh = fresh_device(threads);
+      REQUIRE_MESSAGE(fresh.ok(), fresh.error().message);
+      options.progress = [](const LoadProgress& now) { return now.total_pipelines == 0; };
+      const auto stopped = Model::load(*fresh, directory, options);
+      REQUIRE_FALSE(stopped.ok());
+      CHECK(stopped.error().code == ErrorCode::kCancelled);
+      CHECK_MESSAGE(stopped.error().message.ends_with(" pipelines of [first_use]"),
+                    stopped.error().message);
+    }
+  }
 }
 
 }  // namespace vkformer::testing

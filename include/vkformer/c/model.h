@@ -103,7 +103,8 @@ typedef struct vkf_model_options {
   const char* weights;         // "stored" (the default), "f32", "f16", "bf16", "q8", "q4", "q4m"
   const char* precision;       // arithmetic: "f32" (the default) or "f16"
   uint64_t most_weight_bytes;  // a matrix of more is stored in slices; 0: the device's limit
-  // Called from the loading thread after every weight, with bytes; 0 stops with VKF_CANCELLED.
+  // Called from the loading thread after every weight, with bytes, then while pipelines of
+  // first_use are being made, with all bytes; 0 stops with VKF_CANCELLED.
   int (*progress)(void* data, uint64_t loaded, uint64_t total);
   void* progress_data;
   // What the first session will run: its pipelines are made while the weights go up. Null: nothing.
