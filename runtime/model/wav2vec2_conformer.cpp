@@ -1,6 +1,8 @@
 // wav2vec 2.0 with Conformer layers (Baevski et al., 2020, "wav2vec 2.0"; Gulati et al., 2020,
 // "Conformer"): frames of sound by convolutions, then layers of attention and convolution, and a
 // character for each frame (Graves et al., 2006) where it has such a head.
+#include <cmath>
+
 #include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/picture_layers.h"
@@ -31,8 +33,9 @@ constexpr int64_t kMostSamples = int64_t{1} << 26;
 
 class Wav2Vec2Conformer : public ModelFamily {
  public:
-  Wav2Vec2Conformer(ModelFacts facts, ConformerConfig config)
-      : facts_(std::move(facts)), c_(std::move(config)) {}
+  // `inner`: what a model with a head calls the bare one in its files.
+  Wav2Vec2Conformer(ModelFacts facts, ConformerConfig config, std::string inner)
+      : facts_(std::move(facts)), c_(std::move(config)), inner_(std::move(inner)) {}
 
   const ModelFacts& facts() const override { return facts_; }
   const GenerationFacts& generation() const override { return generation_; }
@@ -66,10 +69,16 @@ class Wav2Vec2Conformer : public ModelFamily {
   Result<TensorId> project_turned(const Pass& pass, const std::string& rows, TensorId h) const;
   Result<TensorId> convolve(const Pass& pass, const std::string& rows, TensorId x) const;
   Result<TensorId> add_layer(const Pass& pass, int64_t layer, TensorId x) const;
+  Result<TensorId> add_conformer_layers(const Pass& pass, TensorId x) const;
+  StackConfig plain_stack() const;
+  Result<TensorId> add_plain_layers(const Pass& pass, TensorId x) const;
+  void add_plain_layer_rows(int64_t layer, WeightTable& table) const;
+  Result<WeightRow> position_row(const Checkpoint& checkpoint) const;
 
   ModelFacts facts_;
   GenerationFacts generation_;
   ConformerConfig c_;
+  std::string inner_;
   std::string prefix_;  // of this file
 };
 
@@ -81,7 +90,7 @@ std::string rows_of(int64_t layer) {
 // --------------------------------------------------------------------------------------
 
 Status Wav2Vec2Conformer::prepare(const Checkpoint& checkpoint) {
-  prefix_ = name_prefix(checkpoint, "wav2vec2_conformer.", "encoder.layer_norm.weight");
+  prefix_ = name_prefix(checkpoint, inner_ + ".", "encoder.layer_norm.weight");
   if (c_.positions != Positions::kByFile) return {};
   // A configuration without the key, or with null: positions are relative where there are weights
   // for them.
@@ -167,15 +176,67 @@ Status Wav2Vec2Conformer::add_layer_rows(const Checkpoint& checkpoint, int64_t l
   return {};
 }
 
+void Wav2Vec2Conformer::add_plain_layer_rows(int64_t layer, WeightTable& table) const {
+  const int64_t d = c_.width;
+  const std::string to = rows_of(layer);
+  const std::string from = prefix_ + "encoder.layers." + std::to_string(layer) + ".";
+  const std::string attn = from + "attention.";
+  const std::string feed = from + "feed_forward.";
+  table.rows.push_back(norm_row(to + ".self.norm", from + "layer_norm", d));
+  table.rows.push_back(
+      linear_row(to + ".self.qkv", {attn + "q_proj", attn + "k_proj", attn + "v_proj"}, 3 * d, d));
+  table.rows.push_back(linear_row(to + ".self.out", {attn + "out_proj"}, d, d));
+  table.rows.push_back(norm_row(to + ".ffn.norm", from + "final_layer_norm", d));
+  table.rows.push_back(linear_row(to + ".ffn.up", {feed + "intermediate_dense"}, c_.ffn, d));
+  table.rows.push_back(linear_row(to + ".ffn.down", {feed + "output_dense"}, d, c_.ffn));
+}
+
+// The convolution for positions. Files hold its weight as a direction and, for each tap of the
+// kernel, a length (Salimans and Kingma, 2016), under two pairs of names.
+Result<WeightRow> Wav2Vec2Conformer::position_row(const Checkpoint& checkpoint) const {
+  const std::string from = prefix_ + "encoder.pos_conv_embed.conv.";
+  const std::string older = from + "weight_v";
+  const bool old = checkpoint.find(older) != nullptr;
+  const std::string newer = from + "parametrizations.weight.original";
+  const int64_t d = c_.width, inputs = d / c_.groups;
+  const auto taps = static_cast<size_t>(c_.kernel);
+  VKF_ASSIGN(const std::vector<float> length,
+             read_floats(checkpoint, old ? from + "weight_g" : newer + "0", {1, 1, c_.kernel}));
+  VKF_ASSIGN(std::vector<float> weight,
+             read_floats(checkpoint, old ? older : newer + "1", {d, inputs, c_.kernel}));
+  VKF_ASSIGN(const std::vector<float> bias, read_floats(checkpoint, from + "bias", {d}));
+  std::vector<double> squares(taps, 0.0);
+  for (size_t i = 0; i < weight.size(); ++i) {
+    squares[i % taps] += static_cast<double>(weight[i]) * static_cast<double>(weight[i]);
+  }
+  for (size_t i = 0; i < weight.size(); ++i) {
+    const double scale = static_cast<double>(length[i % taps]) / std::sqrt(squares[i % taps]);
+    weight[i] = static_cast<float>(static_cast<double>(weight[i]) * scale);
+  }
+  VKF_ASSIGN(std::vector<float> table,
+             pack_conv({.name = from, .out = d, .weight = weight, .bias = bias}));
+  return computed_row("positions", std::move(table), d, inputs * c_.kernel + 1);
+}
+
 Result<WeightTable> Wav2Vec2Conformer::weight_table(const Checkpoint& checkpoint) const {
   WeightTable table;
   const int64_t last = c_.convs.back().out;
   add_conv_rows(table);
   const std::string project = prefix_ + "feature_projection.";
-  table.rows.push_back(norm_row("features.norm", project + "layer_norm", last));
+  if (c_.feature_norm == ConformerConfig::FeatureNorm::kYes) {
+    table.rows.push_back(norm_row("features.norm", project + "layer_norm", last));
+  }
   table.rows.push_back(linear_row("features.projection", {project + "projection"}, c_.width, last));
-  for (int64_t i = 0; i < c_.layers; ++i) VKF_CHECK(add_layer_rows(checkpoint, i, table));
-  table.rows.push_back(norm_row("norm", prefix_ + "encoder.layer_norm", c_.width));
+  const bool plain = c_.kind != ConformerConfig::Layers::kConformer;
+  if (plain) {
+    VKF_ASSIGN(WeightRow positions, position_row(checkpoint));
+    table.rows.push_back(std::move(positions));
+    for (int64_t i = 0; i < c_.layers; ++i) add_plain_layer_rows(i, table);
+  } else {
+    for (int64_t i = 0; i < c_.layers; ++i) VKF_CHECK(add_layer_rows(checkpoint, i, table));
+  }
+  table.rows.push_back(
+      norm_row(plain ? "layers.norm" : "norm", prefix_ + "encoder.layer_norm", c_.width));
   if (c_.classes > 0) table.rows.push_back(linear_row("head", {c_.head}, c_.classes, c_.width));
   // Read by depthwise_row, or used in training only.
   table.ignored = {"*masked_spec_embed",
@@ -411,6 +472,55 @@ Result<TensorId> Wav2Vec2Conformer::add_layer(const Pass& pass, int64_t layer, T
   return norm(pass, rows + ".norm", x);
 }
 
+Result<TensorId> Wav2Vec2Conformer::add_conformer_layers(const Pass& pass, TensorId x) const {
+  for (int64_t i = 0; i < c_.layers; ++i) {
+    if (pass.taps.hidden_states == Tap::kOn) {
+      pass.b.mark_output(x, "hidden_states." + std::to_string(i));
+    }
+    VKF_ASSIGN(x, add_layer(pass, i, x));
+  }
+  return norm(pass, "norm", x, c_.epsilon);
+}
+
+StackConfig Wav2Vec2Conformer::plain_stack() const {
+  StackConfig stack{.rows = "layers", .layers = c_.layers, .width = c_.width, .heads = c_.heads};
+  stack.ffn = c_.ffn;
+  stack.epsilon = c_.epsilon;
+  stack.activation = c_.activation;
+  if (c_.kind == ConformerConfig::Layers::kPre) {
+    stack.order = StackConfig::Order::kPre;
+    stack.final_norm = StackConfig::FinalNorm::kYes;
+  }
+  return stack;
+}
+
+// x plus what the frames around each one say of its position, then the layers.
+Result<TensorId> Wav2Vec2Conformer::add_plain_layers(const Pass& pass, TensorId x) const {
+  Graph& g = pass.b.graph();
+  const StackConfig stack = plain_stack();
+  g.set_scope("positions");
+  VKF_ASSIGN(const TensorId table, pass.b.table("positions"));
+  ConvAttrs conv{.groups = u32(c_.groups)};
+  conv.window.kernel_width = u32(c_.kernel);
+  conv.window.pad_left = u32(c_.kernel / 2);
+  conv.window.out_height = 1;
+  conv.window.out_width = u32(pass.frames);  // an even kernel has one more position
+  VKF_ASSIGN(TensorId h, add_conv(g, x, table, conv));
+  VKF_ASSIGN(h, add_activation(g, h, {c_.conv_activation}));
+  if (c_.kind == ConformerConfig::Layers::kPost) {
+    VKF_ASSIGN(x, add_named_norm(pass.b, stack, "layers.norm", h, x));
+  } else {
+    VKF_ASSIGN(x, add_combine(g, h, x, {}));
+  }
+  StackRun run{.batch = pass.batch, .tokens = pass.frames};
+  run.taps = pass.taps;
+  if (pass.mask != kNoTensor) {
+    run.terms.words = pass.mask;
+    run.terms.params.key_mask_offset = 0;
+  }
+  return add_stack(pass.b, stack, run, x);
+}
+
 Status Wav2Vec2Conformer::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                         const ForwardTaps& taps) const {
   Pass pass{b, shape.batch, 0, shape.source, kNoTensor, taps};
@@ -423,15 +533,14 @@ Status Wav2Vec2Conformer::build_forward(ModelBuilder& b, const ForwardShape& sha
     b.feed("key_mask", pass.mask);
   }
   VKF_ASSIGN(TensorId x, extract(pass));
-  VKF_ASSIGN(x, norm(pass, "features.norm", x, c_.epsilon));
-  b.mark_output(x, "extract_features");
+  if (c_.feature_norm == ConformerConfig::FeatureNorm::kYes) {
+    VKF_ASSIGN(x, norm(pass, "features.norm", x, c_.epsilon));
+  }
+  if (c_.feature_tap == ConformerConfig::FeatureTap::kYes) b.mark_output(x, "extract_features");
   VKF_ASSIGN(x, add_named_linear(b, "features.projection", x));
   VKF_ASSIGN(x, hide_masked(pass, x));
-  for (int64_t i = 0; i < c_.layers; ++i) {
-    if (taps.hidden_states == Tap::kOn) b.mark_output(x, "hidden_states." + std::to_string(i));
-    VKF_ASSIGN(x, add_layer(pass, i, x));
-  }
-  VKF_ASSIGN(x, norm(pass, "norm", x, c_.epsilon));
+  VKF_ASSIGN(x, c_.kind == ConformerConfig::Layers::kConformer ? add_conformer_layers(pass, x)
+                                                               : add_plain_layers(pass, x));
   b.mark_output(x, "last_hidden_state");
   if (c_.classes == 0) return {};
   VKF_ASSIGN(const TensorId logits, add_named_linear(b, "head", x));
@@ -439,18 +548,46 @@ Status Wav2Vec2Conformer::build_forward(ModelBuilder& b, const ForwardShape& sha
   return {};
 }
 
-}  // namespace
-
-Result<std::unique_ptr<ModelFamily>> load_wav2vec2_conformer(const ModelFiles& files) {
-  const JsonConfig& config = files.config;
-  ModelFacts facts{.family = "wav2vec2-conformer", .kind = ModelKind::kEncoder};
+// A model of the family facts.family, whose class names begin with `classes`.
+Result<std::unique_ptr<ModelFamily>> load_frames(const ModelFiles& files, ModelFacts facts,
+                                                 const std::string& classes,
+                                                 const std::string& inner, ConformerConfig c) {
+  facts.kind = ModelKind::kEncoder;
   facts.source = SourceKind::kArrays;
-  ConformerConfig c;
-  VKF_CHECK(read_conformer(config, facts, c));
+  VKF_CHECK(read_conformer(files.config, classes, facts, c));
   facts.width = c.width;
   facts.encoder_layers = c.layers;
   facts.encoder_heads = c.heads;
-  return std::unique_ptr<ModelFamily>(new Wav2Vec2Conformer(std::move(facts), std::move(c)));
+  return std::unique_ptr<ModelFamily>(new Wav2Vec2Conformer(std::move(facts), std::move(c), inner));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFamily>> load_wav2vec2_conformer(const ModelFiles& files) {
+  return load_frames(files, {.family = "wav2vec2-conformer"}, "Wav2Vec2Conformer",
+                     "wav2vec2_conformer", {});
+}
+
+Result<std::unique_ptr<ModelFamily>> load_wav2vec2(const ModelFiles& files) {
+  ConformerConfig c;
+  c.kind = ConformerConfig::Layers::kPost;
+  return load_frames(files, {.family = "wav2vec2"}, "Wav2Vec2", "wav2vec2", std::move(c));
+}
+
+Result<std::unique_ptr<ModelFamily>> load_hubert(const ModelFiles& files) {
+  const JsonConfig& config = files.config;
+  VKF_ASSIGN(const bool batch_norm, config.get_bool_or("conv_pos_batch_norm", false));
+  if (batch_norm) {
+    return unsupported(message({"[conv_pos_batch_norm] is true in ", config.where(),
+                                "; a batch norm before the convolution for positions is not "
+                                "implemented."}));
+  }
+  ConformerConfig c;
+  c.kind = ConformerConfig::Layers::kPost;
+  c.feature_tap = ConformerConfig::FeatureTap::kNo;
+  VKF_ASSIGN(const bool norm, config.get_bool_or("feat_proj_layer_norm", true));
+  if (!norm) c.feature_norm = ConformerConfig::FeatureNorm::kNo;
+  return load_frames(files, {.family = "hubert"}, "Hubert", "hubert", std::move(c));
 }
 
 }  // namespace vkformer

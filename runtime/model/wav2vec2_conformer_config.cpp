@@ -48,6 +48,22 @@ Status read_convs(const JsonConfig& config, ConformerConfig& c) {
       {"[feat_extract_norm] in ", config.where(), " is '", norm, "', but must be group or layer"}));
 }
 
+Status read_position_convolution(const JsonConfig& config, ConformerConfig& c) {
+  c.positions = Positions::kNone;
+  VKF_ASSIGN(const bool stable, config.get_bool_or("do_stable_layer_norm", false));
+  c.kind = stable ? ConformerConfig::Layers::kPre : ConformerConfig::Layers::kPost;
+  // Only these layers have adapters: the others ignore the key.
+  if (stable && config.has("adapter_attn_dim")) {
+    return unsupported(message({"[adapter_attn_dim] is set in ", config.where(),
+                                "; the adapters of languages inside layers are not implemented."}));
+  }
+  VKF_ASSIGN(c.kernel, get_size_or(config, "num_conv_pos_embeddings", 128, kMostConformerKernel));
+  VKF_ASSIGN(c.groups, get_size_or(config, "num_conv_pos_embedding_groups", 16, kMostWidth));
+  if (c.width % c.groups == 0) return {};
+  return invalid_file(message({"[num_conv_pos_embedding_groups] in ", config.where(), " is ",
+                               c.groups, ", but must divide the hidden_size of ", c.width, "."}));
+}
+
 Status read_layers(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(c.width, get_size_or(config, "hidden_size", 768, kMostWidth));
   VKF_ASSIGN(c.layers, get_size_or(config, "num_hidden_layers", 12, kMostLayers));
@@ -56,6 +72,7 @@ Status read_layers(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(c.ffn, get_size_or(config, "intermediate_size", 3072, 4 * kMostWidth));
   VKF_ASSIGN(c.activation, get_activation(config, "hidden_act", "gelu"));
   VKF_ASSIGN(c.epsilon, get_epsilon(config, "layer_norm_eps", 1e-5));
+  if (c.kind != ConformerConfig::Layers::kConformer) return read_position_convolution(config, c);
   VKF_ASSIGN(c.kernel, get_size_or(config, "conv_depthwise_kernel_size", 31, kMostConformerKernel));
   if (c.kernel % 2 == 0) {
     return invalid_file(message({"[conv_depthwise_kernel_size] in ", config.where(), " is ",
@@ -74,23 +91,24 @@ Status read_layers(const JsonConfig& config, ConformerConfig& c) {
                                "', which turns pairs of columns, but there are ", pairs}));
 }
 
-Status read_head(const JsonConfig& config, ModelFacts& facts, ConformerConfig& c) {
-  VKF_ASSIGN(facts.architecture, get_architecture(config, "Wav2Vec2ConformerModel"));
+Status read_head(const JsonConfig& config, const std::string& classes, ModelFacts& facts,
+                 ConformerConfig& c) {
+  VKF_ASSIGN(facts.architecture, get_architecture(config, classes + "Model"));
   for (const char* key : {"add_adapter", "use_weighted_layer_sum"}) {
     VKF_ASSIGN(const bool on, config.get_bool_or(key, false));
     if (!on) continue;
-    return unsupported(message({"[", key, "] is true in ", config.where(),
-                                "; the wav2vec2-conformer family does not have it"}));
+    return unsupported(message({"[", key, "] is true in ", config.where(), "; the ", facts.family,
+                                " family does not have it"}));
   }
-  if (facts.architecture == "Wav2Vec2ConformerModel") return {};
+  if (facts.architecture == classes + "Model") return {};
   facts.head = HeadKind::kTokens;
-  if (facts.architecture == "Wav2Vec2ConformerForCTC") {
+  if (facts.architecture == classes + "ForCTC") {
     VKF_ASSIGN(c.classes, get_size(config, "vocab_size", kMostVocabulary));
     facts.target_vocab = c.classes;
     c.head = "lm_head";
     return {};
   }
-  if (facts.architecture == "Wav2Vec2ConformerForAudioFrameClassification") {
+  if (facts.architecture == classes + "ForAudioFrameClassification") {
     VKF_ASSIGN(facts.labels, get_labels(config));
     c.classes = static_cast<int64_t>(facts.labels.size());
     c.head = "classifier";
@@ -98,14 +116,15 @@ Status read_head(const JsonConfig& config, ModelFacts& facts, ConformerConfig& c
   }
   return unsupported(
       message({"[architectures] of ", config.where(), " names '", facts.architecture,
-               "', whose head this family does not have; supported are the bare model, "
-               "Wav2Vec2ConformerForCTC and Wav2Vec2ConformerForAudioFrameClassification"}));
+               "', whose head this family does not have; supported are the bare model, ", classes,
+               "ForCTC and ", classes, "ForAudioFrameClassification"}));
 }
 
 }  // namespace
 
-Status read_conformer(const JsonConfig& config, ModelFacts& facts, ConformerConfig& result) {
-  VKF_CHECK(read_head(config, facts, result));
+Status read_conformer(const JsonConfig& config, const std::string& classes, ModelFacts& facts,
+                      ConformerConfig& result) {
+  VKF_CHECK(read_head(config, classes, facts, result));
   VKF_CHECK(read_convs(config, result));
   return read_layers(config, result);
 }

@@ -1,4 +1,4 @@
-// The configuration of wav2vec2-conformer models, as config.json gives it.
+// The configuration of wav2vec2, hubert and wav2vec2-conformer models, as config.json gives it.
 #pragma once
 
 #include "model/model.h"
@@ -20,7 +20,12 @@ struct ConformerConfig {
   ActivationKind activation = ActivationKind::kGelu;
   float epsilon = 1e-5f;
   int64_t layers = 0, width = 0, heads = 0, ffn = 0;
-  int64_t kernel = 0;  // of the depthwise convolution
+  // kPost and kPre: plain layers after a convolution for positions.
+  enum class Layers : uint8_t { kConformer, kPost, kPre } kind = Layers::kConformer;
+  int64_t kernel = 0;  // of the depthwise convolution, or of the one for positions
+  int64_t groups = 1;  // of the convolution for positions
+  enum class FeatureNorm : uint8_t { kNo, kYes } feature_norm = FeatureNorm::kYes;
+  enum class FeatureTap : uint8_t { kNo, kYes } feature_tap = FeatureTap::kYes;
   // kByFile: relative where the file has weights for them.
   enum class Positions : uint8_t {
     kNone,
@@ -33,7 +38,10 @@ struct ConformerConfig {
   std::string head;       // its module
 };
 
-// Reads sizes and switches, and into `facts` the architecture, its head and labels.
-Status read_conformer(const JsonConfig& config, ModelFacts& facts, ConformerConfig& result);
+// Reads sizes and switches, and into `facts` the architecture, its head and labels. `classes` is
+// what the library's class names begin with: "Wav2Vec2Conformer". The caller has set
+// `result.kind`: any value but kConformer is read anew.
+Status read_conformer(const JsonConfig& config, const std::string& classes, ModelFacts& facts,
+                      ConformerConfig& result);
 
 }  // namespace vkformer

@@ -52,6 +52,12 @@ CASES = {
     "wav2vec2-conformer-rotary": ("Wav2Vec2ConformerForCTC", 632, dict(
         position_embeddings_type="rotary", feat_extract_norm="layer", conv_bias=True,
         hidden_act="swish"), dict(batch=2, samples=131, masked=40)),
+    "wav2vec2-bare": ("Wav2Vec2Model", 633, {}, dict(batch=2, samples=130, masked=47)),
+    "wav2vec2-ctc": ("Wav2Vec2ForCTC", 634, dict(
+        do_stable_layer_norm=True, feat_extract_norm="layer", conv_bias=True, hidden_act="swish",
+        num_conv_pos_embeddings=5), dict(batch=2, samples=131, masked=40)),
+    "hubert-bare": ("HubertModel", 635, dict(feat_proj_layer_norm=False), dict(
+        batch=2, samples=130, masked=47)),
     "gato-acts": ("Gato", 641, {}, dict(batch=2, text=3, steps=2, height=8, width=4,
                                         continuous=3, discrete=2, acted=1, actions=3)),
 }
@@ -107,7 +113,7 @@ def library_case(class_name, seed, given, sizes):
     expected = {n: t.float().contiguous() for n, t in expected.items()}
     if not perceiver and "attention_mask" in inputs:
         frames = expected["attentions.0"].shape[-1]
-        kept = double._get_feature_vector_attention_mask(frames, inputs["attention_mask"], False)
+        kept = double._get_feature_vector_attention_mask(frames, inputs["attention_mask"])
         kept = kept.to(torch.uint8)
         for name, tensor in list(expected.items()):
             rows = kept[:, None, :, None] if "attentions" in name else kept[:, :, None]
