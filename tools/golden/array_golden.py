@@ -58,6 +58,9 @@ CASES = {
         num_conv_pos_embeddings=5), dict(batch=2, samples=131, masked=40)),
     "hubert-bare": ("HubertModel", 635, dict(feat_proj_layer_norm=False), dict(
         batch=2, samples=130, masked=47)),
+    "hubert-ctc": ("HubertForCTC", 636, dict(
+        do_stable_layer_norm=True, feat_extract_norm="layer", conv_bias=True,
+        num_conv_pos_embeddings=5), dict(batch=2, samples=131, masked=40)),
     "gato-acts": ("Gato", 641, {}, dict(batch=2, text=3, steps=2, height=8, width=4,
                                         continuous=3, discrete=2, acted=1, actions=3)),
 }
