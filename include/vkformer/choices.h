@@ -137,6 +137,7 @@ enum class TaskKind : uint8_t {
   kGenerate,    // "generate": TextGenerator
   kTranscribe,  // "transcribe": Transcriber
   kCaption,     // "caption": Captioner
+  kRerank,      // "rerank": Reranker
 };
 
 // What a speech model writes.

@@ -113,6 +113,11 @@ class VKFORMER_API TextClassifier : public Task {
   // The `top` likeliest labels (0: all) of each text, best first.
   Result<std::vector<std::vector<LabelScore>>> classify(std::span<const ClassifyInput> inputs,
                                                         int top = 0);
+  // The `labels` with probabilities for each text, best first, as zero-shot classification of
+  // transformers: kUnsupported where no class of the model has a name that begins with "entail".
+  Result<std::vector<std::vector<LabelScore>>> zero_shot(std::span<const std::string> texts,
+                                                         std::span<const std::string> labels,
+                                                         const ZeroShotOptions& options = {});
   // The entities of each text in text order.
   Result<std::vector<std::vector<Entity>>> entities(std::span<const std::string> texts);
 };

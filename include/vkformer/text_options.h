@@ -1,4 +1,4 @@
-// TextOptions: settings by which tasks write texts.
+// TextOptions: settings by which tasks write texts, or zero-shot labels them.
 //
 // Threading: plain values. Lifetime: owns what it holds, and shares the grammar. Callbacks run on
 // the thread that called the task; the text of a piece is valid during the callback only.
@@ -80,6 +80,15 @@ struct TextOptions {
   std::optional<Grammar> grammar;
   // Gets texts while they are written. Not with beams.
   OnText on_text;
+};
+
+// Classes that are named when texts are classified, by a model of natural language inference.
+struct ZeroShotOptions {
+  // A sentence that a text may entail; "{}" is where each label is put.
+  std::string hypothesis = "This example is {}.";
+  // True: each label has its own probability, of entailment against contradiction, as one alone
+  // always has. False: those of all labels sum to 1.
+  bool multi_label = false;
 };
 
 }  // namespace vkformer

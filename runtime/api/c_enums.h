@@ -11,7 +11,7 @@
 #include "vkformer/attention_view.h"
 #include "vkformer/generation_batch.h"
 #include "vkformer/heat_map.h"
-#include "vkformer/tasks.h"
+#include "vkformer/rerank.h"
 
 namespace vkformer {
 
@@ -144,6 +144,14 @@ inline constexpr auto kEnumRows<HeatMapRange> = std::to_array<EnumRow<HeatMapRan
     VKF_ROW(HeatMapRange::kZeroToOne, VKF_ZERO_TO_ONE),
     VKF_ROW(HeatMapRange::kZeroToMax, VKF_ZERO_TO_MAX),
 });
+
+template <>
+inline constexpr auto kEnumRows<RerankOptions::Score> =
+    std::to_array<EnumRow<RerankOptions::Score>>({
+        VKF_ROW(RerankOptions::Score::kModel, VKF_RERANK_MODEL),
+        VKF_ROW(RerankOptions::Score::kLogit, VKF_RERANK_LOGIT),
+        VKF_ROW(RerankOptions::Score::kProbability, VKF_RERANK_PROBABILITY),
+    });
 
 template <>
 inline constexpr auto kEnumRows<Pooling> = std::to_array<EnumRow<Pooling>>({

@@ -3,12 +3,12 @@
 
 #include "api/c_enums.h"
 #include "base/message.h"
-#include "vkformer/tasks.h"
+#include "vkformer/rerank.h"
 
 struct vkf_task {
   std::variant<vkformer::Embedder, vkformer::TextClassifier, vkformer::PictureClassifier,
                vkformer::Answerer, vkformer::MaskFiller, vkformer::TextGenerator,
-               vkformer::Transcriber, vkformer::Captioner>
+               vkformer::Transcriber, vkformer::Captioner, vkformer::Reranker>
       task;
 };
 
@@ -22,6 +22,7 @@ struct vkf_findings {
     vkformer::TextRange range;
     vkformer::TokenId token = 0;
     std::vector<vkformer::TokenId> ids;
+    size_t index = 0;
   };
 
   std::vector<std::vector<Finding>> rows;
@@ -80,6 +81,8 @@ TaskHandle load_task(const Device& device, const ModelSource& source, const char
       return load<Transcriber>(device, source, options);
     case TaskKind::kCaption:
       return load<Captioner>(device, source, options);
+    case TaskKind::kRerank:
+      return load<Reranker>(device, source, options);
   }
   refuse(internal_error("[task] has a kind that no loader is for."));
 }
@@ -326,6 +329,44 @@ vkf_status vkf_task_classify(vkf_task* task, const vkf_text_pair* texts, size_t 
   });
 }
 
+vkf_status vkf_task_zero_shot(vkf_task* task, const char* const* texts, size_t count,
+                              const vkf_zero_shot_options* options, vkf_findings** findings,
+                              vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    TextClassifier* classifier =
+        task_as<TextClassifier>(task, "one loaded as 'classify' from a model of texts");
+    const std::vector<std::string> inputs = read_texts(texts, count, "texts");
+    const vkf_zero_shot_options given = read_needed(options, "zero-shot options");
+    const std::vector<std::string> names = read_texts(given.labels, given.label_count, "labels");
+    ZeroShotOptions read;
+    read.hypothesis = text_or(given.hypothesis, read.hypothesis.c_str());
+    read.multi_label = given.multi_label != 0;
+    return findings_of(classifier->zero_shot(inputs, names, read));
+  });
+}
+
+vkf_status vkf_task_rerank(vkf_task* task, const char* query, const char* const* documents,
+                           size_t count, const vkf_rerank_options* options, vkf_findings** findings,
+                           vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    Reranker* reranker = task_as<Reranker>(task, "one loaded as 'rerank'");
+    need(query, "query");
+    const std::vector<std::string> copies = read_texts(documents, count, "documents");
+    const vkf_rerank_options given = read_struct(options, "rerank options");
+    RerankOptions read;
+    read.top = given.top;
+    read.score = value_of<RerankOptions::Score>(given.score, "score");
+    auto self = std::make_unique<vkf_findings>();
+    std::vector<Finding>& out = self->rows.emplace_back();
+    for (const RankedDocument& one : take(reranker->rank(query, copies, read))) {
+      Finding& finding = out.emplace_back();
+      finding.index = one.index;
+      finding.score = one.score;
+    }
+    return self;
+  });
+}
+
 vkf_status vkf_task_classify_pictures(vkf_task* task, const vkf_picture* const* pictures,
                                       size_t count, int32_t top, vkf_findings** findings,
                                       vkf_error* error) {
@@ -431,6 +472,7 @@ vkf_status vkf_findings_get(const vkf_findings* findings, size_t input, size_t i
     c.end = from.range.end;
     c.token = from.token;
     c.ids = {from.ids.data(), from.ids.size()};
+    c.index = from.index;
     return write_struct(finding, c, "finding");
   });
 }

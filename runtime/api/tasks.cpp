@@ -66,6 +66,12 @@ Result<std::vector<std::vector<LabelScore>>> TextClassifier::classify(
   return guarded(kInputsTooLarge, [&] { return classify_texts(*impl_, inputs, top); });
 }
 
+Result<std::vector<std::vector<LabelScore>>> TextClassifier::zero_shot(
+    std::span<const std::string> texts, std::span<const std::string> labels,
+    const ZeroShotOptions& options) {
+  return guarded(kInputsTooLarge, [&] { return zero_shot_labels(*impl_, texts, labels, options); });
+}
+
 Result<std::vector<std::vector<Entity>>> TextClassifier::entities(
     std::span<const std::string> texts) {
   return guarded(kInputsTooLarge, [&] { return find_entities(*impl_, texts); });

@@ -35,7 +35,7 @@ VKF_CHOICE(MapKind, "kind of attention", "self", "encoder", "decoder", "cross")
 VKF_CHOICE(PassKind, "pass", "forward", "prompt", "step")
 VKF_CHOICE(EarlyStopping, "early_stopping", "false", "true", "never")
 VKF_CHOICE(TaskKind, "task", "embed", "classify", "answer", "fill-mask", "generate", "transcribe",
-           "caption")
+           "caption", "rerank")
 VKF_CHOICE(SpeechTask, "task", "transcribe", "translate")
 VKF_CHOICE(ConformanceExtent, "extent", "quick", "full")
 VKF_CHOICE(ConformanceOutcome, "outcome", "passed", "failed", "expected failure (never)",

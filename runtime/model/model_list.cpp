@@ -1,10 +1,15 @@
 // What the rows of family_list.def say of a family, and the family of a directory.
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/message.h"
 #include "base/name_list.h"
+#include "checkpoint/checkpoint.h"
 #include "model/family_list.h"
 #include "model/family_traits.h"
+#include "model/nearest_family.h"
 #include "model/sentence_files.h"
+#include "weights/weight_table.h"
 
 namespace vkformer {
 namespace {
@@ -77,6 +82,42 @@ Status refuse_quantized(const JsonConfig& config) {
        "`vkformer quantize` or --weights."}));
 }
 
+// The tensors that a family would read of a model that is not its own; an error where it cannot
+// read the configuration.
+Result<FamilyTensors> tensors_of(const FamilyRow& row, const ModelFiles& files,
+                                 const Checkpoint& checkpoint) {
+  VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, row.load(files));
+  // Some families compute a table of positions, which for a question of names is not worth seconds.
+  constexpr int64_t kMostTable = int64_t{1} << 24;
+  if (family->facts().width > kMostTable / std::max<int64_t>(1, family->facts().max_source)) {
+    return FamilyTensors{row.model_type, {}, {}};
+  }
+  VKF_CHECK(family->prepare(checkpoint));
+  VKF_ASSIGN(WeightTable table, family->weight_table(checkpoint));
+  FamilyTensors tensors{row.model_type, {}, std::move(table.ignored)};
+  for (const WeightRow& weight : table.rows) {
+    for (const auto* names : {&weight.sources, &weight.biases}) {
+      tensors.names.insert(tensors.names.end(), names->begin(), names->end());
+    }
+  }
+  return tensors;
+}
+
+// What an unknown model_type is told beside the list of those that are known.
+std::string nearest_family(const std::string& type, const ModelFiles& files,
+                           const FileStore& store) {
+  const Result<Checkpoint> checkpoint = Checkpoint::open_store(store);
+  std::vector<FamilyTensors> known;
+  for (const FamilyRow& row : kFamilies) {
+    known.push_back({row.model_type, {}, {}});
+    if (!checkpoint) continue;
+    Result<FamilyTensors> tensors = tensors_of(row, files, *checkpoint);
+    if (tensors) known.back() = std::move(*tensors);
+  }
+  return nearest_family_text(type, known,
+                             checkpoint ? checkpoint->names() : std::vector<std::string>());
+}
+
 }  // namespace
 
 std::vector<std::string> family_names() {
@@ -104,8 +145,10 @@ Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& store) {
     VKF_CHECK(refuse_quantized(files.config));
     return row.load(files);
   }
+  const std::string nearest = nearest_family(type, files, store);
   return unsupported(message({"[model_type] '", type, "' of ", files.config.where(),
-                              " is not supported yet; supported are ", name_list(family_names())}));
+                              " is not supported yet. ", nearest, nearest.empty() ? "" : " ",
+                              "Supported are ", name_list(family_names()), "."}));
 }
 
 }  // namespace vkformer

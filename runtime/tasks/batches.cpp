@@ -44,11 +44,11 @@ Status run_batches(const std::vector<size_t>& lengths, size_t batch, const Batch
   return {};
 }
 
-Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::string_view> texts,
-                                  size_t index, int64_t limit, SpecialTokens special_tokens) {
+namespace {
+
+Result<Encoding> encode_with(const TaskModel& task, std::span<const std::string_view> texts,
+                             size_t index, int64_t limit, EncodeOptions options) {
   const std::string name = "[text " + std::to_string(index + 1) + "]";
-  EncodeOptions options;
-  options.special_tokens = special_tokens;
   if (task.long_text == LongText::kTruncate) {
     options.truncation.mode = TruncationMode::kToLength;
     options.truncation.max_length = static_cast<int32_t>(std::min<int64_t>(limit, INT32_MAX));
@@ -64,6 +64,24 @@ Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::st
     return invalid_argument(name + " has no tokens; give a text that is not empty");
   }
   return encoding;
+}
+
+}  // namespace
+
+Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::string_view> texts,
+                                  size_t index, int64_t limit, SpecialTokens special_tokens) {
+  EncodeOptions options;
+  options.special_tokens = special_tokens;
+  return encode_with(task, texts, index, limit, options);
+}
+
+Result<Encoding> encode_task_pair(const TaskModel& task, const std::string& first,
+                                  const std::string& second, size_t index,
+                                  TruncationStrategy strategy) {
+  const std::string_view texts[] = {first, second};
+  EncodeOptions options;
+  options.truncation.strategy = strategy;
+  return encode_with(task, texts, index, task.token_limit(), options);
 }
 
 Result<std::vector<Encoding>> encode_task_texts(const TaskModel& task,

@@ -64,18 +64,29 @@ Result<std::vector<std::vector<LabelScore>>> classify_texts(TaskModel& task,
     VKF_ASSIGN(Encoding encoding, encode_task_text(task, given, i, task.token_limit()));
     encodings.push_back(std::move(encoding));
   }
+  VKF_ASSIGN(const auto logits, sequence_logits(task, encodings));
   std::vector<std::vector<LabelScore>> labels(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    VKF_ASSIGN(labels[i], label_scores(task, logits[i], top));
+  }
+  return labels;
+}
+
+Result<std::vector<std::vector<float>>> sequence_logits(TaskModel& task,
+                                                        const std::vector<Encoding>& encodings) {
+  std::vector<std::vector<float>> rows(encodings.size());
   const auto run = [&](std::span<const size_t> places) -> Status {
     VKF_ASSIGN(const TensorMap outputs,
                task.session->run(token_inputs(task, encodings, places), {}));
     VKF_ASSIGN(const TaskOutput logits, task_output(outputs, "logits"));
     for (size_t row = 0; row < places.size(); ++row) {
-      VKF_ASSIGN(labels[places[row]], label_scores(task, logits.row(row), top));
+      const std::span<const float> values = logits.row(row);
+      rows[places[row]].assign(values.begin(), values.end());
     }
     return {};
   };
   VKF_CHECK(run_batches(token_counts(encodings), task.batch, run));
-  return labels;
+  return rows;
 }
 
 Result<std::vector<std::vector<Entity>>> find_entities(TaskModel& task,

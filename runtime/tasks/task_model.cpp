@@ -84,14 +84,16 @@ std::vector<TaskKind> tasks_of(const ModelInfo& info) {
   const struct {
     TaskKind task;
     bool fits;
-  } rows[] = {{TaskKind::kEmbed, tokens},
-              {TaskKind::kClassify,
-               info.head == HeadKind::kSequence || (tokens && info.head == HeadKind::kTokens)},
-              {TaskKind::kAnswer, tokens && info.head == HeadKind::kSpans},
-              {TaskKind::kFillMask, tokens && info.head == HeadKind::kMasked},
-              {TaskKind::kGenerate, tokens && writes},
-              {TaskKind::kTranscribe, info.source == SourceKind::kFeatures && writes},
-              {TaskKind::kCaption, pictures && writes}};
+  } rows[] = {
+      {TaskKind::kEmbed, tokens},
+      {TaskKind::kClassify,
+       info.head == HeadKind::kSequence || (tokens && info.head == HeadKind::kTokens)},
+      {TaskKind::kAnswer, tokens && info.head == HeadKind::kSpans},
+      {TaskKind::kFillMask, tokens && info.head == HeadKind::kMasked},
+      {TaskKind::kGenerate, tokens && writes},
+      {TaskKind::kTranscribe, info.source == SourceKind::kFeatures && writes},
+      {TaskKind::kCaption, pictures && writes},
+      {TaskKind::kRerank, tokens && info.head == HeadKind::kSequence && info.labels.size() == 1}};
   std::vector<TaskKind> tasks;
   for (const auto& row : rows) {
     if (row.fits) tasks.push_back(row.task);

@@ -7,7 +7,7 @@
 #include "audio/log_mel.h"
 #include "session/session_state.h"
 #include "text/tokenizer_engine.h"
-#include "vkformer/tasks.h"
+#include "vkformer/rerank.h"
 
 namespace vkformer {
 
@@ -58,6 +58,14 @@ Status run_batches(const std::vector<size_t>& lengths, size_t batch, const Batch
 Result<Encoding> encode_task_text(const TaskModel& task, std::span<const std::string_view> texts,
                                   size_t index, int64_t limit,
                                   SpecialTokens special_tokens = SpecialTokens::kInclude);
+// The first text with the second, of a call over pairs; the `strategy` says which of them loses
+// tokens where the task truncates.
+Result<Encoding> encode_task_pair(const TaskModel& task, const std::string& first,
+                                  const std::string& second, size_t index,
+                                  TruncationStrategy strategy);
+// The logits (classes) of every encoding.
+Result<std::vector<std::vector<float>>> sequence_logits(TaskModel& task,
+                                                        const std::vector<Encoding>& encodings);
 // The same for every text.
 Result<std::vector<Encoding>> encode_task_texts(const TaskModel& task,
                                                 std::span<const std::string> texts, int64_t limit);
@@ -110,6 +118,13 @@ Result<Tensor> embed_texts(TaskModel& task, std::span<const std::string> texts,
 Result<std::vector<std::vector<LabelScore>>> classify_texts(TaskModel& task,
                                                             std::span<const ClassifyInput> inputs,
                                                             int top);
+Result<std::vector<std::vector<LabelScore>>> zero_shot_labels(TaskModel& task,
+                                                              std::span<const std::string> texts,
+                                                              std::span<const std::string> labels,
+                                                              const ZeroShotOptions& options);
+Result<std::vector<RankedDocument>> rank_documents(TaskModel& task, const std::string& query,
+                                                   std::span<const std::string> documents,
+                                                   const RerankOptions& options);
 Result<std::vector<std::vector<Entity>>> find_entities(TaskModel& task,
                                                        std::span<const std::string> texts);
 Result<std::vector<std::vector<LabelScore>>> classify_pictures(TaskModel& task,

@@ -10,6 +10,8 @@ namespace {
 struct ClassifyCommandOptions {
   TaskCommandOptions task;
   int top = 5;
+  std::vector<std::string> labels;  // of zero-shot classification; none: the model's classes
+  ZeroShotOptions zero_shot;
   std::string overlay;  // file to write; empty: none
 };
 
@@ -74,14 +76,29 @@ Result<std::vector<Json>> label_pictures(PictureClassifier& classifier,
   return answers;
 }
 
+Result<std::vector<Json>> name_texts(TextClassifier& classifier, const std::vector<Json>& inputs,
+                                     const ClassifyCommandOptions& options) {
+  const Result<std::vector<std::string>> texts = text_fields(inputs, "text");
+  if (!texts) return texts.error();
+  auto labels = classifier.zero_shot(*texts, options.labels, options.zero_shot);
+  if (!labels) return labels.error();
+  std::vector<Json> answers;
+  for (std::vector<LabelScore>& one : *labels) {
+    if (options.top > 0) one.resize(std::min(one.size(), static_cast<size_t>(options.top)));
+    answers.push_back(answer_json(one));
+  }
+  return answers;
+}
+
 Result<AnswerInputs> open_texts(const Device& device, const ModelSource& source,
-                                const TaskOptions& task, int top) {
+                                const TaskOptions& task, const ClassifyCommandOptions& options) {
   Result<TextClassifier> loaded = TextClassifier::load(device, source, task);
   if (!loaded) return loaded.error();
   const auto classifier = std::make_shared<TextClassifier>(std::move(*loaded));
-  return AnswerInputs([classifier, top](const std::vector<Json>& inputs) {
+  return AnswerInputs([classifier, &options](const std::vector<Json>& inputs) {
+    if (!options.labels.empty()) return name_texts(*classifier, inputs, options);
     return classifier->finds_entities() ? find_entities(*classifier, inputs)
-                                        : label_texts(*classifier, inputs, top);
+                                        : label_texts(*classifier, inputs, options.top);
   });
 }
 
@@ -125,6 +142,9 @@ Result<AnswerInputs> open_pictures(const Device& device, const ModelSource& sour
 
 // What the options say that cannot be done; empty: nothing.
 std::string usage_error(const ClassifyCommandOptions& options, bool pictures) {
+  if (!options.labels.empty() && pictures) {
+    return "[--label] names classes of texts, but [" + options.task.model + "] reads pictures.";
+  }
   if (options.overlay.empty()) return "";
   if (!pictures) {
     return "[--overlay] draws on a picture, but [" + options.task.model + "] reads no pictures.";
@@ -149,7 +169,7 @@ int run_classify(const CommonOptions& common, const ClassifyCommandOptions& opti
       common, options.task, format,
       [&](const Device& device, const ModelSource& source, const TaskOptions& task) {
         return pictures ? open_pictures(device, source, task, options)
-                        : open_texts(device, source, task, options.top);
+                        : open_texts(device, source, task, options);
       });
 }
 
@@ -163,10 +183,25 @@ void add_classify_command(CLI::App& app, CommandLine& line) {
   add_truncate_option(*command, options->task);
   command->add_option("--top", options->top, "labels per input; 0: all")
       ->check(CLI::Range(0, 1 << 20));
+  CLI::Option* label =
+      command
+          ->add_option("--label", options->labels,
+                       "a class to choose from instead of the model's, which then must be one of "
+                       "natural language inference; may be repeated")
+          ->allow_extra_args(false);
+  command
+      ->add_option("--hypothesis", options->zero_shot.hypothesis,
+                   "the sentence that a text may entail, {} is the label")
+      ->needs(label);
+  command
+      ->add_flag("--multi-label", options->zero_shot.multi_label,
+                 "each --label has a probability of its own")
+      ->needs(label);
   add_file_option(*command, "--overlay", options->overlay,
                   "write the picture, one argument, with what the model looked at in red");
   add_examples(*command,
                "  vkformer classify DIR \"what a day\"\n"
+               "  vkformer classify DIR \"one last goal\" --label sport --label politics\n"
                "  vkformer classify DIR cat.jpg dog.png --top 3\n"
                "  vkformer classify models/digits models/digits/7.png --overlay seen.png\n"
                "  vkformer classify DIR --input pairs.jsonl --output labels.jsonl --keep-going\n");

@@ -76,6 +76,16 @@ std::string readable_answers(const Json& line) {
   return score_rows(rows);
 }
 
+std::string readable_ranking(const Json& line) {
+  std::string lines;
+  for (const Json& one : line["ranking"]) {
+    std::string score = fixed(score_of(one), 4);
+    score.insert(0, score.size() < 9 ? 9 - score.size() : 0, ' ');
+    lines += (lines.empty() ? "" : "\n") + score + "  " + text_of(one, "document");
+  }
+  return lines.empty() ? "no documents" : lines;
+}
+
 std::string readable_masks(const Json& line) {
   std::string lines;
   for (const Json& candidates : line["masks"]) {

@@ -13,6 +13,8 @@ namespace vkformer::cli {
 std::string readable_labels(const Json& line);
 // Answers with their probabilities.
 std::string readable_answers(const Json& line);
+// Documents with their scores, best first.
+std::string readable_ranking(const Json& line);
 // The tokens that may stand for each mask, and the text with the likeliest.
 std::string readable_masks(const Json& line);
 // The text alone.

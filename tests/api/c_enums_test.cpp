@@ -65,6 +65,7 @@ TEST_SUITE("cpu") {
     check_enum<PictureFit>("fit");
     check_enum<HeatMapRange>("range");
     check_enum<Pooling>("pooling");
+    check_enum<RerankOptions::Score>("score");
     check_enum<AttentionHead::State>("state");
     check_enum<MultiHeadAttentionOptions::Projection>("projection");
   }

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "support/c_handles.h"
-#include "vkformer/tasks.h"
+#include "vkformer/rerank.h"
 
 using namespace vkformer;
 using testing::Owned;
@@ -61,6 +61,65 @@ ModelSource source_of(const char* folder) {
 }  // namespace
 
 TEST_SUITE("model") {
+  TEST_CASE("C tasks: documents are ranked") {
+    LOAD(c, "rerank", "rerank");
+    const std::vector<std::string> documents = {"hello", "a quick fox", "what is it"};
+    std::vector<const char*> pointers;
+    for (const std::string& document : documents) pointers.push_back(document.c_str());
+    vkf_rerank_options options{};
+    options.struct_size = sizeof(options);
+    options.score = VKF_RERANK_LOGIT;
+    options.top = 2;
+    const auto found = c.find([&](vkf_findings** out) {
+      return vkf_task_rerank(c.task.get(), "who", pointers.data(), pointers.size(), &options, out,
+                             c.error.get());
+    });
+    Result<Reranker> task = Reranker::load(*test_device(), source_of("rerank"));
+    REQUIRE(task.ok());
+    RerankOptions read;
+    read.top = 2;
+    read.score = RerankOptions::Score::kLogit;
+    const auto wanted = task->rank("who", documents, read);
+    REQUIRE(wanted.ok());
+    REQUIRE(vkf_findings_count(found.get(), 0) == 2);
+    for (size_t i = 0; i < 2; ++i) {
+      CHECK(finding(found, 0, i).index == (*wanted)[i].index);
+      CHECK(finding(found, 0, i).score == (*wanted)[i].score);
+    }
+    options.score = 9;
+    vkf_findings* none = nullptr;
+    CHECK(vkf_task_rerank(c.task.get(), "who", pointers.data(), pointers.size(), &options, &none,
+                          c.error.get()) == VKF_INVALID_ARGUMENT);
+  }
+
+  TEST_CASE("C tasks: texts are classified by labels of the caller") {
+    LOAD(c, "zero-shot", "classify");
+    const char* texts[] = {"a quick fox", "hello"};
+    const char* labels[] = {"animals", "politics", "music"};
+    vkf_zero_shot_options options{};
+    options.struct_size = sizeof(options);
+    options.multi_label = 1;
+    options.labels = labels;
+    options.label_count = 3;
+    options.hypothesis = "It tells of {}";
+    const auto found = c.find([&](vkf_findings** out) {
+      return vkf_task_zero_shot(c.task.get(), texts, 2, &options, out, c.error.get());
+    });
+    Result<TextClassifier> task = TextClassifier::load(*test_device(), source_of("zero-shot"));
+    REQUIRE(task.ok());
+    const std::vector<std::string> inputs(std::begin(texts), std::end(texts));
+    const std::vector<std::string> names(std::begin(labels), std::end(labels));
+    const auto wanted = task->zero_shot(inputs, names, {"It tells of {}", true});
+    REQUIRE(wanted.ok());
+    for (size_t i = 0; i < 2; ++i) {
+      REQUIRE(vkf_findings_count(found.get(), i) == 3);
+      for (size_t k = 0; k < 3; ++k) {
+        CHECK(finding(found, i, k).label == (*wanted)[i][k].label);
+        CHECK(finding(found, i, k).score == (*wanted)[i][k].score);
+      }
+    }
+  }
+
   TEST_CASE("C tasks: labels of texts") {
     LOAD(c, "labels", "classify");
     auto task = TextClassifier::load(*test_device(), source_of("labels"));

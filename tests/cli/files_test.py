@@ -43,6 +43,8 @@ def reads():
         ("inspect", "--attention"): (["inspect", model("digits"), "--attention", FILE], True),
         ("answer", "--context-file"): (
             ["answer", task("answers"), "what is it", "--context-file", FILE], True),
+        ("rerank", "--documents"): (
+            ["rerank", task("rerank"), "what is it", "--documents", FILE], True),
         ("chat", "/load"): (
             ["chat", shakespeare, "--template", TEMPLATE], True, "/load " + FILE + "\n"),
         ("chat", "--load"): (
@@ -67,7 +69,8 @@ def reads():
     }
     for command, name, more in (
             ("embed", task("embed"), []), ("classify", task("labels"), []),
-            ("answer", task("answers"), ["--context", "a fox"]), ("fill-mask", task("masks"), []),
+            ("answer", task("answers"), ["--context", "a fox"]),
+            ("rerank", task("rerank"), ["--document", "a fox"]), ("fill-mask", task("masks"), []),
             ("generate", g2p, []), ("transcribe", task("speech"), []),
             ("caption", task("captions"), [])):
         rows[command, "--input"] = ([command, name, "--input", FILE, *more], True)
@@ -108,7 +111,7 @@ def writes():
 # same option of another command.
 ELSEWHERE = {
     ("run", "--outputs"),  # as op --outputs
-    ("classify", "--output"), ("answer", "--output"), ("fill-mask", "--output"),
+    ("classify", "--output"), ("rerank", "--output"), ("answer", "--output"), ("fill-mask", "--output"),
     ("generate", "--output"), ("transcribe", "--output"), ("caption", "--output"),
     ("bench", "--json"), ("bench", "--csv"),  # minutes
     ("conformance", "--shaders"), ("conformance", "--failures"),

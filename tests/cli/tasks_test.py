@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the commands for tasks: embed, classify, answer, fill-mask, generate, transcribe, caption.
+"""Tests of the commands for tasks: embed, classify, rerank, answer, fill-mask, generate, transcribe, caption.
 
     tasks_test.py PROGRAM TASK_MODELS [unittest arguments]
 
@@ -103,6 +103,46 @@ class CommandsTest(TaskTest):
                        overlay, words=("[--overlay]", "got 2"))
         self.fail_with(2, "classify", model("labels"), "a", "--overlay", overlay,
                        words=("reads no pictures",))
+
+    def test_classify_by_labels_of_the_caller(self):
+        wanted = expected("zero-shot")
+        for one in wanted["runs"]:
+            labels = [part for label in one["labels"] for part in ("--label", label)]
+            more = ["--multi-label"] if one["multi_label"] else []
+            lines = self.answer("classify", model("zero-shot"), *wanted["texts"], *labels, *more,
+                                "--hypothesis", one["hypothesis"], "--top", "2")
+            for line, found in zip(lines, one["found"], strict=True):
+                self.assertEqual([label["label"] for label in line["labels"]],
+                                 [label["label"] for label in found[:2]])
+                self.assertAlmostEqual(line["score"], found[0]["score"], places=4)
+        self.fail_with(3, "classify", model("labels"), "a", "--label", "b", words=("entailment",))
+        self.fail_with(2, "classify", model("zero-shot"), "a", "--multi-label")
+        self.fail_with(2, "classify", model("picture-labels"), model("picture-0.png"), "--label",
+                       "b", words=("[--label]",))
+
+    def test_rerank(self):
+        wanted = expected("rerank")
+        file = self.write("documents.txt", "\n".join(wanted["documents"]))
+        queries = [one["query"] for one in wanted["runs"]]
+        lines = self.answer("rerank", model("rerank"), *queries, "--documents", file, "--json")
+        for line, one in zip(lines, wanted["runs"], strict=True):
+            self.assertEqual(line["query"], one["query"])
+            self.assertEqual([found["index"] for found in line["ranking"]],
+                             [found["index"] for found in one["ranking"]])
+            for found, right in zip(line["ranking"], one["ranking"]):
+                self.assertEqual(found["document"], wanted["documents"][right["index"]])
+                self.assertAlmostEqual(found["score"], right["score"], places=4)
+        documents = [part for text in wanted["documents"] for part in ("--document", text)]
+        best = self.answer("rerank", model("rerank"), queries[0], *documents, "--top", "1",
+                           "--score", "logit")[0]["ranking"]
+        self.assertEqual(len(best), 1)
+        self.assertAlmostEqual(best[0]["score"], wanted["runs"][0]["ranking"][0]["logit"], places=4)
+        row = json.dumps({"query": queries[0], "documents": ["hello", "a fox"], "id": 3})
+        own = self.answer("rerank", model("rerank"), "--input", "-", text=row)[0]
+        self.assertEqual(list(own), ["query", "id", "ranking"])
+        self.assertEqual({found["document"] for found in own["ranking"]}, {"hello", "a fox"})
+        self.fail_with(1, "rerank", model("rerank"), "a", words=("[documents]",))
+        self.fail_with(3, "rerank", model("labels"), "a", "--document", "b", words=("[rerank]",))
 
     def test_answer(self):
         wanted = expected("answers")
@@ -268,8 +308,8 @@ class InputsAndOutputsTest(TaskTest):
 
 class HelpTest(TaskTest):
     def test_help_has_examples(self):
-        for command in ("embed", "classify", "answer", "fill-mask", "generate", "transcribe",
-                        "caption"):
+        for command in ("embed", "classify", "rerank", "answer", "fill-mask", "generate",
+                        "transcribe", "caption"):
             self.assertIn("Examples:", run(command, "--help").stdout, command)
 
 

@@ -8,6 +8,7 @@ Needs torch, transformers, tokenizers and Pillow (their versions go into version
 is a model directory with expected.json. Answers to questions come from a copy of the rules of the
 question-answering pipeline of transformers 4, written with numpy: later versions have none.
 """
+import copy
 import json
 import os
 import random
@@ -79,6 +80,14 @@ def byte_level(special, post_processor, **names):
     engine.post_processor = post_processor
     return T.PreTrainedTokenizerFast(tokenizer_object=engine,
                                      model_input_names=["input_ids", "attention_mask"], **names)
+
+
+def roberta_words():
+    return byte_level(
+        ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+        processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True,
+                                     add_prefix_space=False),
+        cls_token="<s>", sep_token="</s>", unk_token="<unk>", pad_token="<pad>")
 
 
 def randomised(model):
@@ -160,11 +169,7 @@ class Maker:
 
     def answers(self):
         short = TEXTS[1] + " " + TEXTS[4]
-        roberta = byte_level(
-            ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
-            processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True,
-                                         add_prefix_space=False),
-            cls_token="<s>", sep_token="</s>", unk_token="<unk>", pad_token="<pad>")
+        roberta = roberta_words()
         config = T.RobertaConfig(
             vocab_size=len(roberta), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
             intermediate_size=48, max_position_embeddings=130, pad_token_id=1, type_vocab_size=1)
@@ -179,6 +184,61 @@ class Maker:
                 runs.append(dict(zip(names, options), answers=[
                     best_answers(model, tokenizer, question, options) for question in QUESTIONS]))
             self.save(name, model, [tokenizer], {"questions": QUESTIONS, "runs": runs})
+
+    def pairs(self, kind, tokenizer, labels):
+        """A classifier of pairs of the layout of RoBERTa, and its logits in float64."""
+        config = kind.config_class(
+            vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+            intermediate_size=48, max_position_embeddings=130, pad_token_id=1, type_vocab_size=1,
+            id2label=dict(enumerate(labels)), label2id={name: i for i, name in enumerate(labels)})
+        model = randomised(kind(config))
+        double = copy.deepcopy(model).double()
+
+        def logits(first, second):
+            with torch.no_grad():
+                return double(**tokenizer(first, second, return_tensors="pt")).logits[0].numpy()
+        return model, logits
+
+    def rerank(self):
+        """Scores of sentence-transformers' CrossEncoder with one label: a sigmoid of the logit."""
+        tokenizer = roberta_words()
+        model, logits = self.pairs(T.XLMRobertaForSequenceClassification, tokenizer, ["LABEL_0"])
+        runs = []
+        for query in QUESTIONS:
+            scores = [float(logits(query, text)[0]) for text in TEXTS]
+            order = sorted(range(len(TEXTS)), key=lambda i: -scores[i])
+            runs.append({"query": query, "ranking": [
+                {"index": i, "logit": scores[i], "score": 1 / (1 + np.exp(-scores[i]))}
+                for i in order]})
+        self.save("rerank", model, [tokenizer], {"documents": TEXTS, "runs": runs})
+
+    def zero_shot(self):
+        """Zero-shot classification of transformers, by its formulas in float64."""
+        tokenizer = roberta_words()
+        model, logits = self.pairs(T.RobertaForSequenceClassification, tokenizer,
+                                   ["Contradiction", "Neutral", "Entailment"])
+        pipeline = T.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer,
+                              device="cpu")
+        labels = ["animals", "a city", "politics", "music"]
+        runs = []
+        for pattern, multi, names in (("This example is {}.", False, labels),
+                                      ("It tells of {}", True, labels),
+                                      ("This example is {}.", False, labels[:1])):
+            found = []
+            for text in TEXTS:
+                rows = np.array([logits(text, pattern.format(name)) for name in names])
+                if multi or len(names) == 1:
+                    scores = [softmax(row[[0, 2]])[1] for row in rows]
+                else:
+                    scores = softmax(rows[:, 2])
+                best = sorted(zip(names, scores), key=lambda pair: -pair[1])
+                there = pipeline(text, names, hypothesis_template=pattern, multi_label=multi)
+                assert there["labels"] == [name for name, _ in best]
+                assert np.allclose(there["scores"], [score for _, score in best], atol=1e-5)
+                found.append([{"label": name, "score": score} for name, score in best])
+            runs.append({"hypothesis": pattern, "multi_label": multi, "labels": names,
+                         "found": found})
+        self.save("zero-shot", model, [tokenizer], {"texts": TEXTS, "runs": runs})
 
     def texts(self):
         end = "<|endoftext|>"
@@ -382,7 +442,8 @@ def main():
                                   "transformers": T.__version__,
                                   "tokenizers": tokenizers.__version__, "Pillow": PIL.__version__})
     for make in (maker.embed, maker.classify, maker.entities, maker.masks, maker.answers,
-                 maker.texts, maker.translations, maker.pictures, maker.speech):
+                 maker.texts, maker.translations, maker.pictures, maker.speech,
+                 maker.rerank, maker.zero_shot):
         make()
 
 

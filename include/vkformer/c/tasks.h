@@ -42,6 +42,7 @@ typedef struct vkf_finding {
   int32_t end;
   int64_t token;  // fill-mask: the token's id
   vkf_ids ids;    // generate: what came behind the prompt or start token
+  size_t index;   // rerank: the document, counted from 0
 } vkf_finding;
 
 // A text, perhaps with a second one to classify together; `pair` is null without. Never changes.
@@ -64,6 +65,21 @@ typedef struct vkf_embed_options {
   const char* prompt;       // stands in front of every text; null: by prompt_name
   const char* prompt_name;  // in config_sentence_transformers.json; null: that file's default
 } vkf_embed_options;
+// How documents are scored: as the model's files say, by its logit, by its sigmoid.
+enum { VKF_RERANK_MODEL = 0, VKF_RERANK_LOGIT = 1, VKF_RERANK_PROBABILITY = 2 };
+typedef struct vkf_rerank_options {
+  uint32_t struct_size;
+  int32_t top;    // the best documents; 0: all
+  int32_t score;  // VKF_RERANK_MODEL and so on
+  uint32_t reserved;
+} vkf_rerank_options;
+typedef struct vkf_zero_shot_options {
+  uint32_t struct_size;
+  uint32_t multi_label;       // 1: each label has a probability of its own; 0: all sum to 1
+  const char* const* labels;  // at least one
+  size_t label_count;
+  const char* hypothesis;  // with {} for the label; null: "This example is {}."
+} vkf_zero_shot_options;
 // Bits of vkf_answer_options::flags.
 enum { VKF_ANSWER_OVERLAP = 1, VKF_ANSWER_NONE_POSSIBLE = 2 };
 typedef struct vkf_answer_options {
@@ -113,8 +129,8 @@ typedef struct vkf_transcribe_options {
   int32_t max_new_tokens;  // per window
 } vkf_transcribe_options;
 
-// `name` is "embed", "classify", "answer", "fill-mask", "generate", "transcribe" or "caption"; a
-// classifier reads texts or pictures, as its model does. [any]
+// `name` is "embed", "classify", "answer", "fill-mask", "generate", "transcribe", "caption" or
+// "rerank"; a classifier reads texts or pictures, as its model does. [any]
 VKFORMER_API vkf_status vkf_task_load(const vkf_device* device, const char* directory,
                                       const char* name, const vkf_task_options* options,
                                       vkf_task** task, vkf_error* error);
@@ -137,7 +153,18 @@ VKFORMER_API vkf_status vkf_task_embed(vkf_task* task, const char* const* texts,
 // The `top` likeliest labels (0: all) of each text, best first. [one]
 VKFORMER_API vkf_status vkf_task_classify(vkf_task* task, const vkf_text_pair* texts, size_t count,
                                           int32_t top, vkf_findings** findings, vkf_error* error);
-// The same for pictures. [one]
+// The labels of the options with their probabilities for each text, best first, by a model of
+// natural language inference loaded as "classify". [one]
+VKFORMER_API vkf_status vkf_task_zero_shot(vkf_task* task, const char* const* texts, size_t count,
+                                           const vkf_zero_shot_options* options,
+                                           vkf_findings** findings, vkf_error* error);
+// The documents by their score for the query, best first: the findings of input 0, each with its
+// `index` and `score`. [one]
+VKFORMER_API vkf_status vkf_task_rerank(vkf_task* task, const char* query,
+                                        const char* const* documents, size_t count,
+                                        const vkf_rerank_options* options, vkf_findings** findings,
+                                        vkf_error* error);
+// As vkf_task_classify, for pictures. [one]
 VKFORMER_API vkf_status vkf_task_classify_pictures(vkf_task* task,
                                                    const vkf_picture* const* pictures, size_t count,
                                                    int32_t top, vkf_findings** findings,
