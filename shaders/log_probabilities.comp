@@ -26,31 +26,19 @@ layout(std140, binding = 3) uniform State {
 
 #include "log_sum.glsl"
 
-// The same for every invocation.
-LogSum log_sum_of_parts(uint base, uint parts) {
-  const uint lane = gl_LocalInvocationID.x;
-  float peak = negative_infinity();
-  for (uint part = lane; part < parts; part += kLocalSize) {
-    const float other = part_sums[base + 2u * part];
-    peak = other > peak ? other : peak;
-  }
-  peak = workgroup_max(peak);
-  barrier();
-  for (uint first = lane; first < kSumLanes; first += kLocalSize) {
-    float sum = 0.0;
-    for (uint part = first; part < parts; part += kSumLanes) {
-      sum += rescaled(part_sums[base + 2u * part + 1u], part_sums[base + 2u * part], peak);
-    }
-    reduce_scratch[first] = sum;
-  }
-  return log_sum_from(peak, sum_of_lanes());
+uint sums_base;
+vec2 part_sum(uint part) {
+  const uint at = sums_base + 2u * part;
+  return vec2(part_sums[at], part_sums[at + 1u]);
 }
+#include "log_sum_of_parts.glsl"
 
 void main() {
   const uint slot = gl_WorkGroupID.x;
   if (slot >= state.live_slots) return;
   const uint parts = gl_NumWorkGroups.y;
-  const LogSum log_sum = log_sum_of_parts(2u * slot * parts, parts);
+  sums_base = 2u * slot * parts;
+  const LogSum log_sum = log_sum_of_parts(parts);
   const uint first = gl_WorkGroupID.y * VKF_VOCAB_PART;
   const uint end = min(p.vocab, first + VKF_VOCAB_PART);
   for (uint v = first + gl_LocalInvocationID.x; v < end; v += kLocalSize) {

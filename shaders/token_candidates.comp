@@ -22,7 +22,8 @@ VKF_CONSTANTS(VKF_TOKEN_CANDIDATES_CONSTANTS)
 layout(push_constant) uniform Params { SearchParams p; };
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Suppress { uint suppress[]; };
-// Of a draw; of VKF_BEST_OF_PARTS the keys and tokens (slots, P, K, 2) of the parts; else anything.
+// Of a draw; of VKF_BEST_OF_PARTS the keys and tokens (slots, P, K, 2) of the parts; of
+// VKF_BEST_OF_PART, where it normalises, what log_sum_parts found (slots, P, 2); else anything.
 layout(binding = 2) readonly buffer Choice { uint choice[]; };
 layout(binding = 3) writeonly buffer Candidates { uint candidates[]; };  // or those of the parts
 layout(std140, binding = 4) uniform State {
@@ -65,6 +66,13 @@ uint best_base;  // of the row's candidates among those of the parts
 LogSum log_sum;
 ChoiceRow choice_of_row;
 
+uint sums_base;  // of the row's parts
+vec2 part_sum(uint part) {
+  const uint at = sums_base + 2u * part;
+  return vec2(uintBitsToFloat(choice[at]), uintBitsToFloat(choice[at + 1u]));
+}
+#include "log_sum_of_parts.glsl"
+
 float scored(uint token) {
   return processed(token, length, log_probability(log_sum, logits[base + token]));
 }
@@ -106,7 +114,10 @@ void main() {
   if (kBestOf == VKF_BEST_OF_PARTS) count = parts * p.candidates;
 
   log_sum = LogSum(0.0, 0.0);
-  if (kNormalise != 0u) {
+  if (kNormalise != 0u && kBestOf == VKF_BEST_OF_PART) {
+    sums_base = 2u * slot * parts;
+    log_sum = log_sum_of_parts(parts);
+  } else if (kNormalise != 0u) {
     log_sum = log_sum_of(base, p.vocab);
   } else if (kBestOf == VKF_BEST_OF_ROW) {
     log_sum.log = nan_among(p.vocab);
@@ -128,7 +139,9 @@ void main() {
       // A NaN anywhere makes the sum NaN: report it as the score, so that the search stops there.
       const bool found = k < p.vocab;
       const uint token = found ? best.y : 0u;
-      const float value = found ? scored(token) : negative_infinity();
+      float value = negative_infinity();
+      // The key of a draw has noise.
+      if (found) value = kBestOf == VKF_BEST_OF_PARTS && kDrawn == 0u ? value_of_key(best.x) : scored(token);
       const uint at = (slot * p.candidates + k) * 2u;
       candidates[at] = floatBitsToUint(is_nan(log_sum.log) ? log_sum.log : value);
       candidates[at + 1u] = token;

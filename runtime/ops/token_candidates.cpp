@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "base/message.h"
 #include "ops/row_kernel.h"
@@ -53,8 +54,9 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
     const Shape best = {int64_t{p.batch} * p.beams, vocab_parts(p), p.candidates, 2};
     node.outputs.push_back(graph.add_tensor({"part_best", DType::kU32, best}));
     if (from == ScoresFrom::kLogits) {
-      const PartLogs logs = add_part_logs(graph, p);
-      node.outputs.insert(node.outputs.end(), {logs.sums, logs.values});
+      node.outputs.push_back(add_part_sums(graph, p));
+      // The kernel's buffer for the sums has the settings of a draw.
+      if (choice == BeamChoice::kDrawn) node.outputs.push_back(add_part_logs(graph, p));
     }
   }
   graph.add_node(std::move(node));
@@ -64,8 +66,8 @@ Result<TensorId> add_token_candidates(Graph& graph, TensorId logits, const Searc
 namespace {
 
 // The dispatch that finds the best of a row, of each part, or of the parts' best: of `logits`, with
-// `extra` where the kernel reads the settings of a draw or what the parts have found.
-Dispatch best_of(uint32_t what, const LowerContext& context, const Node& node,
+// `extra` where the kernel reads the settings of a draw, the parts' sums or what they have found.
+Dispatch best_of(uint32_t what, bool normalise, const LowerContext& context, const Node& node,
                  std::array<TensorId, 3> logits_extra_best) {
   const auto& [p, from, choice] = attrs_of<CandidateAttrs>(node);
   const auto& [logits, extra, best] = logits_extra_best;
@@ -80,11 +82,13 @@ Dispatch best_of(uint32_t what, const LowerContext& context, const Node& node,
   const uint64_t passes = uint64_t{p.candidates} / 4 + 3;
   const uint32_t width =
       what == VKF_BEST_OF_PARTS ? vocab_parts(p) * p.candidates : std::min(p.vocab, VKF_VOCAB_PART);
-  d.set_constants(
-      TokenCandidatesConstants{.local_size = row_local_size(context.caps, width, passes),
-                               .normalise = what == VKF_BEST_OF_ROW && from == ScoresFrom::kLogits,
-                               .drawn = choice == BeamChoice::kDrawn,
-                               .best_of = what});
+  // One with four of the best goes over its tokens again, which is rare where they are many.
+  const uint32_t lanes = std::max(row_local_size(context.caps, width, passes),
+                                  std::min(std::bit_ceil(p.candidates), 64u));
+  d.set_constants(TokenCandidatesConstants{.local_size = lanes,
+                                           .normalise = normalise,
+                                           .drawn = choice == BeamChoice::kDrawn,
+                                           .best_of = what});
   set_part_groups(context, d, p);
   if (what != VKF_BEST_OF_PART) d.groups[1] = 1;
   const double rows = static_cast<double>(p.batch) * p.beams;
@@ -102,17 +106,28 @@ Status lower_token_candidates(LowerContext& context, const Node& node) {
   const TensorId settings = node.inputs[4];
   const TensorId candidates = node.outputs[0];
   if (vocab_parts(p) == 1) {
-    dispatches.push_back(best_of(VKF_BEST_OF_ROW, context, node, {logits, settings, candidates}));
+    dispatches.push_back(best_of(VKF_BEST_OF_ROW, from == ScoresFrom::kLogits, context, node,
+                                 {logits, settings, candidates}));
     return {};
   }
   const TensorId part_best = node.outputs[1];
-  if (from == ScoresFrom::kLogits) {
-    const PartLogs logs = {node.outputs[2], node.outputs[3]};
-    lower_part_logs(context, node, p, logits, node.inputs[2], logs);
-    logits = logs.values;
+  TensorId extra = settings;
+  bool normalise = from == ScoresFrom::kLogits;
+  if (normalise) {
+    const TensorId sums = node.outputs[2];
+    lower_part_sums(context, node, p, logits, node.inputs[2], sums);
+    if (choice == BeamChoice::kDrawn) {
+      lower_part_logs(context, node, p, logits, node.inputs[2], sums, node.outputs[3]);
+      logits = node.outputs[3];
+      normalise = false;
+    } else {
+      extra = sums;
+    }
   }
-  dispatches.push_back(best_of(VKF_BEST_OF_PART, context, node, {logits, settings, part_best}));
-  dispatches.push_back(best_of(VKF_BEST_OF_PARTS, context, node, {logits, part_best, candidates}));
+  dispatches.push_back(
+      best_of(VKF_BEST_OF_PART, normalise, context, node, {logits, extra, part_best}));
+  dispatches.push_back(
+      best_of(VKF_BEST_OF_PARTS, false, context, node, {logits, part_best, candidates}));
   return {};
 }
 

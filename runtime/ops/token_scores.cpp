@@ -82,8 +82,8 @@ Result<TensorId> add_token_scores(Graph& graph, TensorId logits, const SearchTen
   node.inputs = {logits, search.search, search.choice, search.state, search.settings};
   node.outputs = {scores};
   if (normalise && vocab_parts(search.params) > 1) {
-    const PartLogs logs = add_part_logs(graph, search.params);
-    node.outputs.insert(node.outputs.end(), {logs.sums, logs.values});
+    node.outputs.push_back(add_part_sums(graph, search.params));
+    node.outputs.push_back(add_part_logs(graph, search.params));
   }
   graph.add_node(std::move(node));
   return scores;
@@ -102,9 +102,11 @@ Status lower_token_scores(LowerContext& context, const Node& node) {
   }
   TensorId logits = node.inputs[0];
   if (node.outputs.size() > 1) {
-    const PartLogs logs = {node.outputs[1], node.outputs[2]};
-    lower_part_logs(context, node, p.search, logits, node.inputs[3], logs);
-    logits = logs.values;
+    const TensorId sums = node.outputs[1];
+    const TensorId logs = node.outputs[2];
+    lower_part_sums(context, node, p.search, logits, node.inputs[3], sums);
+    lower_part_logs(context, node, p.search, logits, node.inputs[3], sums, logs);
+    logits = logs;
     p.normalise = 0;
   }
   Dispatch d = make_dispatch(node, KernelId::token_scores_row__f32_u32_f32);

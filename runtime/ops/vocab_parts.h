@@ -10,15 +10,16 @@ namespace vkformer {
 // P, the parts of a row.
 uint32_t vocab_parts(const SearchParams& params);
 
-// The log-softmax of rows of several parts, in two dispatches.
-struct PartLogs {
-  TensorId sums = kNoTensor;    // (R, P, 2): each part's largest logit, sum of exp(logit - largest)
-  TensorId values = kNoTensor;  // (R, V)
-};
-// Two more outputs of a node.
-PartLogs add_part_logs(Graph& graph, const SearchParams& params);
+// The sums of a log-softmax of rows of several parts (R, P, 2): each part's largest logit and its
+// sum of exp(logit - largest). One more output of a node.
+TensorId add_part_sums(Graph& graph, const SearchParams& params);
+void lower_part_sums(LowerContext& context, const Node& node, const SearchParams& params,
+                     TensorId logits, TensorId state, TensorId sums);
+
+// That log-softmax (R, V), from its sums. One more output of a node.
+TensorId add_part_logs(Graph& graph, const SearchParams& params);
 void lower_part_logs(LowerContext& context, const Node& node, const SearchParams& params,
-                     TensorId logits, TensorId state, const PartLogs& logs);
+                     TensorId logits, TensorId state, TensorId sums, TensorId logs);
 
 // A workgroup for every row and part.
 void set_part_groups(const LowerContext& context, Dispatch& dispatch, const SearchParams& params);

@@ -20,6 +20,12 @@ uint order_key(float value) {
   return (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
 }
 
+// The value that has this key: 0 of both zeros.
+float value_of_key(uint key) {
+  if (key == 0xffffffffu) return uintBitsToFloat(0x7fc00000u);
+  return uintBitsToFloat((key & 0x80000000u) != 0u ? key & 0x7fffffffu : ~key);
+}
+
 bool is_better(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y < b.y); }
 
 // The best over the workgroup, the same for every invocation.
