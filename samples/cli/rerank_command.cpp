@@ -119,8 +119,9 @@ void add_rerank_command(CLI::App& app, CommandLine& line) {
   command->add_option("--top", options->top, "the best documents of each query; 0: all")
       ->check(CLI::Range(0, 1 << 20));
   command
-      ->add_option("--score", options->score,
-                   "what documents are scored by; model: as its files say, else the probability")
+      ->add_option(
+          "--score", options->score,
+          "what documents are scored by; model: what the model asks for, else the probability")
       ->check(CLI::IsMember({"model", "logit", "probability"}));
   add_examples(*command,
                "  vkformer rerank DIR \"how do plants eat\" --documents passages.txt --top 3\n"
