@@ -1,31 +1,43 @@
 // BART (Lewis et al., 2019), a post-norm encoder-decoder with learned positions and a norm after
-// the embeddings, and mBART (Liu et al., 2020), which has its norms before the sublayers and one at
-// the end of each stack.
+// the embeddings, and those that changed a part of it: mBART (Liu et al., 2020), PEGASUS (Zhang et
+// al., 2020) and Blenderbot (Roller et al., 2020).
 #include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"
 #include "model/family_list.h"
 #include "model/weight_rows.h"
+#include "ops/sinusoidal_positions.h"
 
 namespace vkformer {
 namespace {
 
-// Rows of the position tables before position 0: fairseq counted on from a padding index of 1.
-constexpr int64_t kBartPositionOffset = 2;
-
-// Switches of older configurations that the two families have set in stone: an mBART has true
-// where a BART has false.
-constexpr const char* kNormSwitches[] = {"normalize_before", "add_final_layer_norm"};
+// What the families differ in, by the library's defaults where a key may be missing.
+struct BartKind {
+  const char* family;
+  const char* classes;  // that its class names begin with
+  BartDefaults sizes;
+  TokenDefaults tokens;
+  int64_t max_positions;
+  // Rows of the position tables before position 0: fairseq counted on from a padding index of 1.
+  int64_t position_offset = 0;
+  // kPre: norms are before the sublayers, and one is at the end of each stack.
+  StackConfig::Order order = StackConfig::Order::kPost;
+  enum class EmbeddingNorm : uint8_t { kNo, kYes } embedding_norm = EmbeddingNorm::kYes;
+  enum class Positions : uint8_t { kLearned, kSinusoidal } positions = Positions::kLearned;
+};
 
 class Bart : public EncoderDecoderFamily {
  public:
-  using EncoderDecoderFamily::EncoderDecoderFamily;
+  Bart(ModelFacts facts, GenerationFacts tokens, EncoderDecoderConfig block, const BartKind& kind)
+      : EncoderDecoderFamily(std::move(facts), std::move(tokens), std::move(block)), kind_(kind) {}
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
 
  private:
-  void add_stack_rows(WeightTable& table, const StackConfig& stack, int64_t positions) const;
+  Status add_stack_rows(const Checkpoint& checkpoint, const StackConfig& stack, int64_t positions,
+                        WeightTable& table) const;
 
+  BartKind kind_;
   std::string prefix_;
   BartEmbeddings embeddings_;
 };
@@ -36,85 +48,137 @@ Status Bart::prepare(const Checkpoint& checkpoint) {
   return {};
 }
 
-void Bart::add_stack_rows(WeightTable& table, const StackConfig& stack, int64_t positions) const {
+Status Bart::add_stack_rows(const Checkpoint& checkpoint, const StackConfig& stack,
+                            int64_t positions, WeightTable& table) const {
   const std::string from = prefix_ + stack.rows;
   const int64_t d = stack.width;
   add_bart_layers(table, stack, from + ".layers");
-  table.rows.push_back(norm_row(stack.rows + ".embed_norm", from + ".layernorm_embedding", d));
-  table.rows.push_back(table_row(stack.rows + ".positions", {from + ".embed_positions.weight"},
-                                 {positions + kBartPositionOffset}, d));
+  if (kind_.embedding_norm == BartKind::EmbeddingNorm::kYes) {
+    table.rows.push_back(norm_row(stack.rows + ".embed_norm", from + ".layernorm_embedding", d));
+  }
+  const std::string table_name = from + ".embed_positions.weight";
+  const int64_t rows = positions + kind_.position_offset;
+  // Only some versions of the library save sinusoids.
+  if (kind_.positions == BartKind::Positions::kSinusoidal &&
+      checkpoint.find(table_name) == nullptr) {
+    VKF_ASSIGN(std::vector<float> values,
+               sinusoidal_positions({.length = rows,
+                                     .width = d,
+                                     .layout = SinusoidalLayout::kHalves,
+                                     .spacing = SinusoidalSpacing::kTransformer}));
+    table.rows.push_back(computed_row(stack.rows + ".positions", std::move(values), rows, d));
+  } else {
+    table.rows.push_back(table_row(stack.rows + ".positions", {table_name}, {rows}, d));
+  }
   if (stack.final_norm == StackConfig::FinalNorm::kYes) {
     table.rows.push_back(norm_row(stack.rows + ".norm", from + ".layer_norm", d));
   }
+  return {};
 }
 
 Result<WeightTable> Bart::weight_table(const Checkpoint& checkpoint) const {
   WeightTable table;
   add_bart_embeddings(checkpoint, embeddings_, facts(), block(), table);
-  add_stack_rows(table, block().encoder, facts().max_source);
-  add_stack_rows(table, block().decoder, facts().max_target);
+  VKF_CHECK(add_stack_rows(checkpoint, block().encoder, facts().max_source, table));
+  VKF_CHECK(add_stack_rows(checkpoint, block().decoder, facts().max_target, table));
   ignore_bart_copies(prefix_, table);
   return table;
 }
 
-Status refuse_variants(const JsonConfig& config, bool pre_norm) {
-  for (const char* key : kNormSwitches) {
-    VKF_ASSIGN(bool set, config.get_bool_or(key, pre_norm));
-    if (set != pre_norm) {
-      return unsupported(message({"[", key, "] is ", (set ? "true" : "false"), " in ",
-                                  config.where(), "; a BART has false there and an mBART true"}));
+// Switches of older configurations, which each family has set in stone.
+Status refuse_variants(const JsonConfig& config, const BartKind& kind) {
+  const bool pre_norm = kind.order == StackConfig::Order::kPre;
+  const std::pair<const char*, bool> switches[] = {
+      {"normalize_before", pre_norm},
+      {"add_final_layer_norm", pre_norm},
+      {"normalize_embedding", kind.embedding_norm == BartKind::EmbeddingNorm::kYes},
+      {"static_position_embeddings", kind.positions == BartKind::Positions::kSinusoidal}};
+  for (const auto& [key, own] : switches) {
+    VKF_ASSIGN(const bool set, config.get_bool_or(key, own));
+    if (set != own) {
+      return unsupported(
+          message({"[", key, "] is ", (set ? "true" : "false"), " in ", config.where(), "; a ",
+                   kind.family, " has ", (own ? "true" : "false"), " there"}));
     }
   }
-  VKF_ASSIGN(bool normed, config.get_bool_or("normalize_embedding", true));
-  VKF_ASSIGN(bool fixed, config.get_bool_or("static_position_embeddings", false));
-  if (normed && !fixed) return {};
-  return unsupported(
-      message({"[", std::string(normed ? "static_position_embeddings" : "normalize_embedding"),
-               "] in ", config.where(),
-               " asks for a variant that is not supported: BART and mBART have learned positions "
-               "and a norm after the embeddings"}));
+  return {};
 }
 
-Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const std::string& family,
-                                          bool pre_norm) {
+Result<std::unique_ptr<ModelFamily>> load_bart_kind(const ModelFiles& files, const BartKind& kind) {
   const JsonConfig& config = files.config;
-  VKF_CHECK(refuse_variants(config, pre_norm));
-  ModelFacts facts{.family = family};
+  VKF_CHECK(refuse_variants(config, kind));
+  ModelFacts facts{.family = kind.family};
   EncoderDecoderConfig block;
   VKF_ASSIGN(facts.architecture,
-             get_architecture(config, pre_norm ? "MBartForConditionalGeneration"
-                                               : "BartForConditionalGeneration"));
+             get_architecture(config, std::string(kind.classes) + "ForConditionalGeneration"));
   VKF_ASSIGN(facts.head, read_seq2seq_head(config, facts.architecture));
   if (facts.head != HeadKind::kNone) block.head = "head";
-  VKF_CHECK(read_bart_sizes(config, {.width = 1024, .vocab = 50265}, facts, block));
+  VKF_CHECK(read_bart_sizes(config, kind.sizes, facts, block));
   VKF_ASSIGN(facts.max_source,
-             get_size_or(config, "max_position_embeddings", 1024, kMostPositions));
+             get_size_or(config, "max_position_embeddings", kind.max_positions, kMostPositions));
   facts.max_target = facts.max_source;
   for (StackConfig* stack : {&block.encoder, &block.decoder}) {
-    if (!pre_norm) continue;
-    stack->order = StackConfig::Order::kPre;
-    stack->final_norm = StackConfig::FinalNorm::kYes;
+    stack->order = kind.order;
+    if (kind.order == StackConfig::Order::kPre) stack->final_norm = StackConfig::FinalNorm::kYes;
   }
   block.source.positions = "encoder.positions";
-  block.source.norm = "encoder.embed_norm";
   block.target.positions = "decoder.positions";
-  block.target.norm = "decoder.embed_norm";
-  block.source.position_offset = block.target.position_offset = kBartPositionOffset;
-  const TokenDefaults defaults = pre_norm ? TokenDefaults{.pad = 1, .eos = 2}
-                                          : TokenDefaults{.pad = 1, .eos = 2, .decoder_start = 2};
-  VKF_ASSIGN(GenerationFacts tokens, read_seq2seq_generation(files, defaults));
+  if (kind.embedding_norm == BartKind::EmbeddingNorm::kYes) {
+    block.source.norm = "encoder.embed_norm";
+    block.target.norm = "decoder.embed_norm";
+  }
+  block.source.position_offset = block.target.position_offset = kind.position_offset;
+  VKF_ASSIGN(GenerationFacts tokens, read_seq2seq_generation(files, kind.tokens));
   return std::unique_ptr<ModelFamily>(
-      new Bart(std::move(facts), std::move(tokens), std::move(block)));
+      new Bart(std::move(facts), std::move(tokens), std::move(block), kind));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_bart(const ModelFiles& files) {
-  return load(files, "bart", false);
+  return load_bart_kind(files, {.family = "bart",
+                                .classes = "Bart",
+                                .sizes = {.width = 1024, .vocab = 50265},
+                                .tokens = {.pad = 1, .eos = 2, .decoder_start = 2},
+                                .max_positions = 1024,
+                                .position_offset = 2});
 }
 
 Result<std::unique_ptr<ModelFamily>> load_mbart(const ModelFiles& files) {
-  return load(files, "mbart", true);
+  return load_bart_kind(files, {.family = "mbart",
+                                .classes = "MBart",
+                                .sizes = {.width = 1024, .vocab = 50265},
+                                .tokens = {.pad = 1, .eos = 2},
+                                .max_positions = 1024,
+                                .position_offset = 2,
+                                .order = StackConfig::Order::kPre});
+}
+
+Result<std::unique_ptr<ModelFamily>> load_pegasus(const ModelFiles& files) {
+  return load_bart_kind(files, {.family = "pegasus",
+                                .classes = "Pegasus",
+                                .sizes = {.width = 1024, .vocab = 50265},
+                                .tokens = {.pad = 0, .eos = 1, .decoder_start = 0},
+                                .max_positions = 1024,
+                                .order = StackConfig::Order::kPre,
+                                .embedding_norm = BartKind::EmbeddingNorm::kNo,
+                                .positions = BartKind::Positions::kSinusoidal});
+}
+
+Result<std::unique_ptr<ModelFamily>> load_blenderbot(const ModelFiles& files) {
+  const BartDefaults sizes{.encoder_layers = 2,
+                           .decoder_layers = 24,
+                           .heads = 32,
+                           .ffn = 10240,
+                           .width = 2560,
+                           .vocab = 8008};
+  return load_bart_kind(files, {.family = "blenderbot",
+                                .classes = "Blenderbot",
+                                .sizes = sizes,
+                                .tokens = {.pad = 0, .eos = 2, .decoder_start = 1},
+                                .max_positions = 128,
+                                .order = StackConfig::Order::kPre,
+                                .embedding_norm = BartKind::EmbeddingNorm::kNo});
 }
 
 }  // namespace vkformer

@@ -139,8 +139,14 @@ Status read_prompt(const ModelFiles& files, GenerationFacts& facts) {
 }
 
 Status read_sizes(const JsonConfig& config, ModelFacts& facts, EncoderDecoderConfig& block) {
-  VKF_CHECK(read_bart_sizes(
-      config, {.layers = 4, .heads = 6, .ffn = 1536, .width = 384, .vocab = 51865}, facts, block));
+  VKF_CHECK(read_bart_sizes(config,
+                            {.encoder_layers = 4,
+                             .decoder_layers = 4,
+                             .heads = 6,
+                             .ffn = 1536,
+                             .width = 384,
+                             .vocab = 51865},
+                            facts, block));
   // Whisper's configuration class has scale_embedding; its model does not use it.
   block.target.scale = 1.0f;
   VKF_ASSIGN(facts.max_source, get_size_or(config, "max_source_positions", 1500, kMostPositions));

@@ -37,6 +37,13 @@ TEST_SUITE("cpu") {
     CHECK(defaults.encoder_layers == 12);
     CHECK(defaults.source_vocab == 50265);
     CHECK(facts_of({{"model_type", "mbart"}}).family == "mbart");
+    CHECK(facts_of({{"model_type", "pegasus"}}).max_source == 1024);
+    const ModelFacts talk = facts_of({{"model_type", "blenderbot"}});
+    CHECK(talk.width == 2560);
+    CHECK(talk.encoder_layers == 2);
+    CHECK(talk.decoder_layers == 24);
+    CHECK(talk.source_vocab == 8008);
+    CHECK(talk.max_source == 128);
     CHECK(facts_of(with(kBart, "architectures", Json::array({"BartModel"}))).head ==
           HeadKind::kNone);
   }
@@ -52,7 +59,7 @@ TEST_SUITE("cpu") {
     }
     for (const char* key : {"normalize_before", "add_final_layer_norm"}) {
       CHECK(load_config(with(kBart, key, false)).ok());
-      check_refused(with(kBart, key, true), ErrorCode::kUnsupported, {key, "mBART"});
+      check_refused(with(kBart, key, true), ErrorCode::kUnsupported, {key, "bart"});
       const Json mbart = with(kBart, "model_type", "mbart");
       CHECK(load_config(with(mbart, key, true)).ok());
       check_refused(with(mbart, key, false), ErrorCode::kUnsupported, {key});
@@ -124,6 +131,51 @@ TEST_SUITE("cpu") {
     const auto resolved = model.resolve();
     REQUIRE_MESSAGE(resolved.ok(), resolved.error().message);
     CHECK(row_of(*resolved, "decoder.norm") != nullptr);
+  }
+
+  TEST_CASE("pegasus, blenderbot: start, end and padding are the library's, and so are norms") {
+    const auto tokens_of = [](const char* family) {
+      const auto loaded = load_config(with(kBart, "model_type", family));
+      REQUIRE_MESSAGE(loaded.ok(), loaded.error().message);
+      return (*loaded)->generation();
+    };
+    const GenerationFacts pegasus = tokens_of("pegasus");
+    CHECK(pegasus.pad == 0);
+    CHECK(pegasus.eos == std::vector<int64_t>{1});
+    CHECK(pegasus.decoder_start == 0);
+    const GenerationFacts blenderbot = tokens_of("blenderbot");
+    CHECK(blenderbot.pad == 0);
+    CHECK(blenderbot.eos == std::vector<int64_t>{2});
+    CHECK(blenderbot.decoder_start == 1);
+    for (const char* family : {"pegasus", "blenderbot"}) {
+      const Json config = with(kBart, "model_type", family);
+      const bool fixed = std::string(family) == "pegasus";
+      check_refused(with(config, "normalize_before", false), ErrorCode::kUnsupported,
+                    {"[normalize_before]", family});
+      check_refused(with(config, "normalize_embedding", true), ErrorCode::kUnsupported,
+                    {"[normalize_embedding]", family});
+      CHECK(load_config(with(config, "static_position_embeddings", fixed)).ok());
+      check_refused(with(config, "static_position_embeddings", !fixed), ErrorCode::kUnsupported,
+                    {"[static_position_embeddings]", family});
+    }
+  }
+
+  TEST_CASE("pegasus: positions that the file lacks are the sinusoids that it would have") {
+    ChangedModel model("pegasus-base");
+    const std::string name = "model.encoder.embed_positions.weight";
+    const Tensor stored = model.tensors.at(name);
+    model.check_resolves();
+    model.tensors.erase(name);
+    const auto resolved = model.resolve();
+    REQUIRE_MESSAGE(resolved.ok(), resolved.error().message);
+    const WeightRow* row = row_of(*resolved, "encoder.positions");
+    REQUIRE(row != nullptr);
+    CHECK(row->rows == stored.shape[0]);
+    CHECK(row->computed.size() == static_cast<size_t>(stored.shape[0] * stored.shape[1]));
+    CHECK(row->computed[0] == 0.0f);                                         // sin 0
+    CHECK(row->computed[static_cast<size_t>(stored.shape[1] / 2)] == 1.0f);  // cos 0
+    model.tensors.erase("model.decoder.layer_norm.weight");
+    model.check_refused("model.decoder.layer_norm.weight");
   }
 }
 

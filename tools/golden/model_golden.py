@@ -332,6 +332,11 @@ CASES = {
     "camembert-classes": ("CamembertForSequenceClassification", 529, dict(num_labels=3), False),
     "bart-bare": ("BartModel", 530, {}, False),
     "mbart-bare": ("MBartModel", 531, {}, False),
+    "pegasus-base": ("PegasusForConditionalGeneration", 536, {}, False),
+    "pegasus-bare": ("PegasusModel", 537, dict(scale_embedding=True), False),
+    "blenderbot-base": (
+        "BlenderbotForConditionalGeneration", 538, dict(scale_embedding=True), False),
+    "blenderbot-bare": ("BlenderbotModel", 539, {}, False),
     "m2m100-bare": ("M2M100Model", 532, {}, False),
     "mt5-base": ("MT5ForConditionalGeneration", 533, {}, False),
     "mt5-bare": ("MT5Model", 534, {}, False),

@@ -35,10 +35,10 @@ void add_cross(WeightTable& table, int64_t d, const std::string& to, const std::
 }
 
 Status read_stack(const JsonConfig& config, const BartDefaults& defaults, const std::string& which,
-                  StackConfig& stack) {
+                  int64_t layers, StackConfig& stack) {
   stack.rows = which;
   stack.taps = which + "_";
-  VKF_ASSIGN(stack.layers, get_size_or(config, which + "_layers", defaults.layers, kMostLayers));
+  VKF_ASSIGN(stack.layers, get_size_or(config, which + "_layers", layers, kMostLayers));
   VKF_ASSIGN(stack.heads,
              get_size_or(config, which + "_attention_heads", defaults.heads, kMostWidth));
   VKF_ASSIGN(stack.ffn, get_size_or(config, which + "_ffn_dim", defaults.ffn, kMostWidth));
@@ -72,8 +72,8 @@ Status read_bart_sizes(const JsonConfig& config, const BartDefaults& defaults, M
                        EncoderDecoderConfig& block) {
   VKF_ASSIGN(facts.width, size_or_needed(config, "d_model", defaults.width, kMostWidth));
   block.encoder.width = block.decoder.width = facts.width;
-  VKF_CHECK(read_stack(config, defaults, "encoder", block.encoder));
-  VKF_CHECK(read_stack(config, defaults, "decoder", block.decoder));
+  VKF_CHECK(read_stack(config, defaults, "encoder", defaults.encoder_layers, block.encoder));
+  VKF_CHECK(read_stack(config, defaults, "decoder", defaults.decoder_layers, block.decoder));
   block.decoder.causal = StackConfig::Causal::kYes;
   block.decoder.cross = StackConfig::Cross::kYes;
   facts.encoder_layers = block.encoder.layers;

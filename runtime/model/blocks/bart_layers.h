@@ -1,5 +1,5 @@
 // The weight names and configuration keys that BART (Lewis et al., 2019) shares with Marian,
-// M2M-100 and Whisper.
+// M2M-100, PEGASUS, Blenderbot and Whisper.
 #pragma once
 
 #include "model/blocks/encoder_decoder.h"
@@ -17,7 +17,8 @@ void add_bart_layers(WeightTable& table, const StackConfig& stack, const std::st
 // Sizes that all of them spell alike: d_model, encoder_layers, decoder_attention_heads, ...; fills
 // facts and both stacks, which `defaults` stand in for where a key is missing.
 struct BartDefaults {
-  int64_t layers = 12;
+  int64_t encoder_layers = 12;
+  int64_t decoder_layers = 12;
   int64_t heads = 16;
   int64_t ffn = 4096;
   const char* activation = "gelu";
