@@ -6,7 +6,6 @@
 #include "model/blocks/seq2seq_reading.h"
 #include "model/family_list.h"
 #include "model/weight_rows.h"
-#include "ops/sinusoidal_positions.h"
 
 namespace vkformer {
 namespace {
@@ -18,12 +17,9 @@ struct BartKind {
   BartDefaults sizes;
   TokenDefaults tokens;
   int64_t max_positions;
-  // Rows of the position tables before position 0: fairseq counted on from a padding index of 1.
-  int64_t position_offset = 0;
   // kPre: norms are before the sublayers, and one is at the end of each stack.
   StackConfig::Order order = StackConfig::Order::kPost;
-  enum class EmbeddingNorm : uint8_t { kNo, kYes } embedding_norm = EmbeddingNorm::kYes;
-  enum class Positions : uint8_t { kLearned, kSinusoidal } positions = Positions::kLearned;
+  BartSurroundings around;
 };
 
 class Bart : public EncoderDecoderFamily {
@@ -34,9 +30,6 @@ class Bart : public EncoderDecoderFamily {
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
 
  private:
-  Status add_stack_rows(const Checkpoint& checkpoint, const StackConfig& stack, int64_t positions,
-                        WeightTable& table) const;
-
   BartKind kind_;
   std::string prefix_;
   BartEmbeddings embeddings_;
@@ -48,39 +41,13 @@ Status Bart::prepare(const Checkpoint& checkpoint) {
   return {};
 }
 
-Status Bart::add_stack_rows(const Checkpoint& checkpoint, const StackConfig& stack,
-                            int64_t positions, WeightTable& table) const {
-  const std::string from = prefix_ + stack.rows;
-  const int64_t d = stack.width;
-  add_bart_layers(table, stack, from + ".layers");
-  if (kind_.embedding_norm == BartKind::EmbeddingNorm::kYes) {
-    table.rows.push_back(norm_row(stack.rows + ".embed_norm", from + ".layernorm_embedding", d));
-  }
-  const std::string table_name = from + ".embed_positions.weight";
-  const int64_t rows = positions + kind_.position_offset;
-  // Only some versions of the library save sinusoids.
-  if (kind_.positions == BartKind::Positions::kSinusoidal &&
-      checkpoint.find(table_name) == nullptr) {
-    VKF_ASSIGN(std::vector<float> values,
-               sinusoidal_positions({.length = rows,
-                                     .width = d,
-                                     .layout = SinusoidalLayout::kHalves,
-                                     .spacing = SinusoidalSpacing::kTransformer}));
-    table.rows.push_back(computed_row(stack.rows + ".positions", std::move(values), rows, d));
-  } else {
-    table.rows.push_back(table_row(stack.rows + ".positions", {table_name}, {rows}, d));
-  }
-  if (stack.final_norm == StackConfig::FinalNorm::kYes) {
-    table.rows.push_back(norm_row(stack.rows + ".norm", from + ".layer_norm", d));
-  }
-  return {};
-}
-
 Result<WeightTable> Bart::weight_table(const Checkpoint& checkpoint) const {
   WeightTable table;
   add_bart_embeddings(checkpoint, embeddings_, facts(), block(), table);
-  VKF_CHECK(add_stack_rows(checkpoint, block().encoder, facts().max_source, table));
-  VKF_CHECK(add_stack_rows(checkpoint, block().decoder, facts().max_target, table));
+  VKF_CHECK(add_bart_stack(checkpoint, block().encoder, kind_.around, prefix_ + "encoder",
+                           facts().max_source, table));
+  VKF_CHECK(add_bart_stack(checkpoint, block().decoder, kind_.around, prefix_ + "decoder",
+                           facts().max_target, table));
   ignore_bart_copies(prefix_, table);
   return table;
 }
@@ -91,8 +58,9 @@ Status refuse_variants(const JsonConfig& config, const BartKind& kind) {
   const std::pair<const char*, bool> switches[] = {
       {"normalize_before", pre_norm},
       {"add_final_layer_norm", pre_norm},
-      {"normalize_embedding", kind.embedding_norm == BartKind::EmbeddingNorm::kYes},
-      {"static_position_embeddings", kind.positions == BartKind::Positions::kSinusoidal}};
+      {"normalize_embedding", kind.around.embedding_norm == BartSurroundings::EmbeddingNorm::kYes},
+      {"static_position_embeddings",
+       kind.around.positions == BartSurroundings::Positions::kSinusoidal}};
   for (const auto& [key, own] : switches) {
     VKF_ASSIGN(const bool set, config.get_bool_or(key, own));
     if (set != own) {
@@ -121,13 +89,8 @@ Result<std::unique_ptr<ModelFamily>> load_bart_kind(const ModelFiles& files, con
     stack->order = kind.order;
     if (kind.order == StackConfig::Order::kPre) stack->final_norm = StackConfig::FinalNorm::kYes;
   }
-  block.source.positions = "encoder.positions";
-  block.target.positions = "decoder.positions";
-  if (kind.embedding_norm == BartKind::EmbeddingNorm::kYes) {
-    block.source.norm = "encoder.embed_norm";
-    block.target.norm = "decoder.embed_norm";
-  }
-  block.source.position_offset = block.target.position_offset = kind.position_offset;
+  set_bart_embedding(kind.around, block.encoder, block.source);
+  set_bart_embedding(kind.around, block.decoder, block.target);
   VKF_ASSIGN(GenerationFacts tokens, read_seq2seq_generation(files, kind.tokens));
   return std::unique_ptr<ModelFamily>(
       new Bart(std::move(facts), std::move(tokens), std::move(block), kind));
@@ -141,7 +104,7 @@ Result<std::unique_ptr<ModelFamily>> load_bart(const ModelFiles& files) {
                                 .sizes = {.width = 1024, .vocab = 50265},
                                 .tokens = {.pad = 1, .eos = 2, .decoder_start = 2},
                                 .max_positions = 1024,
-                                .position_offset = 2});
+                                .around = {.position_offset = 2}});
 }
 
 Result<std::unique_ptr<ModelFamily>> load_mbart(const ModelFiles& files) {
@@ -150,8 +113,8 @@ Result<std::unique_ptr<ModelFamily>> load_mbart(const ModelFiles& files) {
                                 .sizes = {.width = 1024, .vocab = 50265},
                                 .tokens = {.pad = 1, .eos = 2},
                                 .max_positions = 1024,
-                                .position_offset = 2,
-                                .order = StackConfig::Order::kPre});
+                                .order = StackConfig::Order::kPre,
+                                .around = {.position_offset = 2}});
 }
 
 Result<std::unique_ptr<ModelFamily>> load_pegasus(const ModelFiles& files) {
@@ -161,8 +124,8 @@ Result<std::unique_ptr<ModelFamily>> load_pegasus(const ModelFiles& files) {
                                 .tokens = {.pad = 0, .eos = 1, .decoder_start = 0},
                                 .max_positions = 1024,
                                 .order = StackConfig::Order::kPre,
-                                .embedding_norm = BartKind::EmbeddingNorm::kNo,
-                                .positions = BartKind::Positions::kSinusoidal});
+                                .around = {.embedding_norm = BartSurroundings::EmbeddingNorm::kNo,
+                                           .positions = BartSurroundings::Positions::kSinusoidal}});
 }
 
 Result<std::unique_ptr<ModelFamily>> load_blenderbot(const ModelFiles& files) {
@@ -172,13 +135,14 @@ Result<std::unique_ptr<ModelFamily>> load_blenderbot(const ModelFiles& files) {
                            .ffn = 10240,
                            .width = 2560,
                            .vocab = 8008};
-  return load_bart_kind(files, {.family = "blenderbot",
-                                .classes = "Blenderbot",
-                                .sizes = sizes,
-                                .tokens = {.pad = 0, .eos = 2, .decoder_start = 1},
-                                .max_positions = 128,
-                                .order = StackConfig::Order::kPre,
-                                .embedding_norm = BartKind::EmbeddingNorm::kNo});
+  return load_bart_kind(files,
+                        {.family = "blenderbot",
+                         .classes = "Blenderbot",
+                         .sizes = sizes,
+                         .tokens = {.pad = 0, .eos = 2, .decoder_start = 1},
+                         .max_positions = 128,
+                         .order = StackConfig::Order::kPre,
+                         .around = {.embedding_norm = BartSurroundings::EmbeddingNorm::kNo}});
 }
 
 }  // namespace vkformer

@@ -1,13 +1,10 @@
 // M2M-100 (Fan et al., 2020) and NLLB: a pre-norm encoder-decoder with sinusoidal positions that
 // are counted from the ids, past the padding. The target's language is forced as the first token.
-#include <algorithm>
-
 #include "base/message.h"
 #include "model/blocks/bart_layers.h"
 #include "model/blocks/seq2seq_reading.h"
 #include "model/family_list.h"
 #include "model/weight_rows.h"
-#include "ops/sinusoidal_positions.h"
 
 namespace vkformer {
 namespace {
@@ -19,8 +16,6 @@ class M2m100 : public EncoderDecoderFamily {
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
 
  private:
-  Result<WeightRow> position_row() const;
-
   std::string prefix_;
   BartEmbeddings embeddings_;
 };
@@ -31,19 +26,6 @@ Status M2m100::prepare(const Checkpoint& checkpoint) {
   return {};
 }
 
-// Row p is position p, from pad + 1 on those of tokens; that of padding itself is zero.
-Result<WeightRow> M2m100::position_row() const {
-  const int64_t rows = facts().max_source + block().source.position_offset;
-  const int64_t d = facts().width;
-  VKF_ASSIGN(std::vector<float> values,
-             sinusoidal_positions({.length = rows,
-                                   .width = d,
-                                   .layout = SinusoidalLayout::kHalves,
-                                   .spacing = SinusoidalSpacing::kHalfMinusOne}));
-  std::fill_n(values.begin() + facts().source_tokens.pad * d, d, 0.0f);
-  return computed_row("positions", std::move(values), rows, d);
-}
-
 Result<WeightTable> M2m100::weight_table(const Checkpoint& checkpoint) const {
   WeightTable table;
   add_bart_embeddings(checkpoint, embeddings_, facts(), block(), table);
@@ -52,7 +34,9 @@ Result<WeightTable> M2m100::weight_table(const Checkpoint& checkpoint) const {
     add_bart_layers(table, *stack, from + ".layers");
     table.rows.push_back(norm_row(stack->rows + ".norm", from + ".layer_norm", facts().width));
   }
-  VKF_ASSIGN(WeightRow positions, position_row());
+  VKF_ASSIGN(WeightRow positions,
+             fairseq_positions("positions", facts().max_source + block().source.position_offset,
+                               facts().width, facts().source_tokens.pad));
   table.rows.push_back(std::move(positions));
   ignore_bart_copies(prefix_, table);
   // Position tables that older versions of the library saved.

@@ -65,8 +65,8 @@ TEST_SUITE("cpu") {
   TEST_CASE("vision-encoder-decoder: other encoders, decoders and couplings are refused") {
     check_refused(with_nested("encoder", "model_type", "swin"), ErrorCode::kUnsupported,
                   {"[encoder.model_type]", "swin"});
-    check_refused(with_nested("decoder", "model_type", "trocr"), ErrorCode::kUnsupported,
-                  {"[decoder.model_type]", "trocr"});
+    check_refused(with_nested("decoder", "model_type", "bert"), ErrorCode::kUnsupported,
+                  {"[decoder.model_type]", "bert"});
     check_refused(with_nested("decoder", "add_cross_attention", false), ErrorCode::kUnsupported,
                   {"[decoder.add_cross_attention]"});
     check_refused(with_nested("decoder", "cross_attention_hidden_size", 36),
@@ -77,6 +77,53 @@ TEST_SUITE("cpu") {
       check_refused(with_nested("decoder", key, int64_t{1} << 40), ErrorCode::kInvalidFile,
                     {"[" + std::string(key) + "]"});
     }
+  }
+
+  TEST_CASE("vision-encoder-decoder: TrOCR's decoder reads an encoder of another width") {
+    const GoldenGraphs model = golden_graphs("vision-encoder-decoder-trocr");
+    CHECK(row_of(model, "enc_to_dec_proj") == nullptr);
+    REQUIRE(row_of(model, "decoder.0.cross.kv") != nullptr);
+    CHECK(row_of(model, "decoder.0.cross.kv")->width == 32);
+    CHECK(row_of(model, "decoder.embed_norm") == nullptr);
+    const WeightRow* positions = row_of(model, "decoder.positions");
+    REQUIRE(positions != nullptr);
+    CHECK(positions->rows == 24);  // 20, and those up to padding, which is 3
+    for (size_t d = 0; d < 24; ++d) CHECK(positions->computed[3 * 24 + d] == 0.0f);
+    const Json config = with_nested("decoder", "model_type", "trocr");
+    const auto family = load_config(config);
+    REQUIRE_MESSAGE(family.ok(), family.error().message);
+    CHECK((*family)->facts().width == 1024);
+    CHECK((*family)->facts().decoder_layers == 12);
+    CHECK((*family)->facts().max_target == 512);
+    CHECK((*family)->generation().pad == 1);
+    Json fixed = config;
+    fixed["decoder"]["use_learned_position_embeddings"] = false;
+    fixed["decoder"]["pad_token_id"] = 77;
+    check_refused(fixed, ErrorCode::kInvalidFile, {"[decoder.pad_token_id]", "77", "76"});
+    fixed["decoder"]["pad_token_id"] = 76;
+    CHECK(load_config(fixed).ok());
+    fixed["decoder"]["cross_attention_hidden_size"] = 35;
+    check_refused(fixed, ErrorCode::kUnsupported,
+                  {"[decoder.cross_attention_hidden_size]", "35", "36"});
+  }
+
+  TEST_CASE("vision-encoder-decoder: Donut's encoder takes pictures of any size") {
+    const GoldenGraphs model = golden_graphs("vision-encoder-decoder-donut");
+    CHECK(row_of(model, "decoder.norm") != nullptr);
+    CHECK(row_of(model, "encoder.norm") == nullptr);
+    const auto tokens = [&](int64_t height, int64_t width) {
+      const Graph graph =
+          model.forward({.batch = 1, .target = 3, .height = height, .width = width});
+      const TensorId states = graph.find_external("encoder_last_hidden_state");
+      REQUIRE(states != kNoTensor);
+      return graph.tensor(states).shape;
+    };
+    CHECK(tokens(28, 20) == Shape{1, 12, 24});
+    CHECK(tokens(41, 33) == Shape{1, 30, 24});
+    Json config = with_nested("encoder", "model_type", "donut-swin");
+    CHECK(facts_of(config).grid.height == 0);
+    config["encoder"]["use_absolute_embeddings"] = true;
+    check_refused(config, ErrorCode::kUnsupported, {"[encoder.use_absolute_embeddings]"});
   }
 
   TEST_CASE("vision-encoder-decoder: a projection stands between stacks of different widths") {

@@ -56,6 +56,37 @@ def vision():
     return config
 
 
+# TrOCR's decoder in all that it can leave out.
+def trocr():
+    encoder = transformers.DeiTConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=44,
+        image_size=[20, 15], patch_size=5,
+    )
+    decoder = transformers.TrOCRConfig(
+        vocab_size=VOCABULARY, d_model=24, decoder_layers=2, decoder_attention_heads=3,
+        decoder_ffn_dim=36, max_position_embeddings=20, scale_embedding=True,
+        activation_function="relu", use_learned_position_embeddings=False,
+        layernorm_embedding=False, cross_attention_hidden_size=32, pad_token_id=3,
+    )
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+    config.pad_token_id, config.eos_token_id, config.decoder_start_token_id = 3, END, END
+    return config
+
+
+def donut():
+    encoder = transformers.DonutSwinConfig(
+        embed_dim=12, depths=[2, 2], num_heads=[2, 3], window_size=3, patch_size=4,
+        image_size=[28, 20], mlp_ratio=2.0,
+    )
+    decoder = transformers.MBartConfig(
+        vocab_size=VOCABULARY, d_model=40, decoder_layers=2, decoder_attention_heads=5,
+        decoder_ffn_dim=36, max_position_embeddings=20, pad_token_id=1,
+    )
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+    config.pad_token_id, config.eos_token_id, config.decoder_start_token_id = 1, END, END
+    return config
+
+
 # Name: configuration, class, seed, settings of the generation.
 CASES = {
     "mbart-base": (
@@ -70,10 +101,20 @@ CASES = {
     "vision-encoder-decoder-projected": (
         vision, "VisionEncoderDecoderModel", 62, dict(max_new_tokens=12),
     ),
+    "vision-encoder-decoder-trocr": (
+        trocr, "VisionEncoderDecoderModel", 63, dict(max_new_tokens=12),
+    ),
+    "vision-encoder-decoder-donut": (
+        donut, "VisionEncoderDecoderModel", 64, dict(max_new_tokens=12, forced_eos_token_id=END),
+    ),
 }
 
 
-def randomize(model, generator):
+# How large outputs of matrices are, where not 2.2. Donut's decoder reads what no norm has bounded.
+GAINS = {"vision-encoder-decoder-donut": 1.2}
+
+
+def randomize(model, generator, gain):
     """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
     for name, parameter in model.named_parameters():
         values = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
@@ -86,7 +127,7 @@ def randomize(model, generator):
         elif "embed_tokens" in name or "shared" in name or "wte" in name:
             values = 0.4 * values
         else:
-            values = 2.2 * values / parameter[0].numel() ** 0.5
+            values = gain * values / parameter[0].numel() ** 0.5
         # Files hold float32.
         parameter.data = values.float().double()
 
@@ -94,7 +135,8 @@ def randomize(model, generator):
 def make_inputs(config, generator):
     if config.model_type == "vision-encoder-decoder":
         size = config.encoder.image_size
-        inputs = {"pixel_values": torch.randn(2, 3, size, size, generator=generator)}
+        height, width = (size, size) if isinstance(size, int) else size
+        inputs = {"pixel_values": torch.randn(2, 3, height, width, generator=generator)}
     else:
         ids = torch.randint(4, VOCABULARY, (2, 13), generator=generator)
         mask = torch.ones_like(ids)
@@ -154,7 +196,7 @@ def make_case(folder, name):
     model = getattr(transformers, head)(config).double().eval()
     model.set_attn_implementation("eager")
     generator = torch.Generator().manual_seed(seed)
-    randomize(model, generator)
+    randomize(model, generator, GAINS.get(name, 2.2))
     model.tie_weights()
     inputs = make_inputs(config, generator)
     expected = forward(model, inputs) | generate(model, inputs, settings)

@@ -1,9 +1,11 @@
 #include "model/blocks/bart_layers.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/config_reading.h"
 #include "model/weight_rows.h"
+#include "ops/sinusoidal_positions.h"
 
 namespace vkformer {
 namespace {
@@ -23,19 +25,24 @@ void add_self(WeightTable& table, const StackConfig& stack, const std::string& t
   table.rows.push_back(norm_row(to + ".ffn.norm", from + ".final_layer_norm", d));
 }
 
-void add_cross(WeightTable& table, int64_t d, const std::string& to, const std::string& from,
-               KeyBias key_bias) {
+void add_cross(WeightTable& table, const StackConfig& stack, const std::string& to,
+               const std::string& from, KeyBias key_bias) {
+  const int64_t d = stack.width;
+  const int64_t memory = stack.memory_width > 0 ? stack.memory_width : d;
   const std::string attn = from + ".encoder_attn.";
   table.rows.push_back(linear_row(to + ".cross.q", {attn + "q_proj"}, d, d));
-  WeightRow kv = linear_row(to + ".cross.kv", {attn + "k_proj", attn + "v_proj"}, 2 * d, d);
+  WeightRow kv = linear_row(to + ".cross.kv", {attn + "k_proj", attn + "v_proj"}, 2 * d, memory);
   if (key_bias == KeyBias::kNo) kv.biases[0].clear();
   table.rows.push_back(std::move(kv));
   table.rows.push_back(linear_row(to + ".cross.out", {attn + "out_proj"}, d, d));
   table.rows.push_back(norm_row(to + ".cross.norm", from + ".encoder_attn_layer_norm", d));
 }
 
-Status read_stack(const JsonConfig& config, const BartDefaults& defaults, const std::string& which,
-                  int64_t layers, StackConfig& stack) {
+}  // namespace
+
+Status read_bart_stack(const JsonConfig& config, const BartDefaults& defaults,
+                       const std::string& which, StackConfig& stack) {
+  const int64_t layers = which == "encoder" ? defaults.encoder_layers : defaults.decoder_layers;
   stack.rows = which;
   stack.taps = which + "_";
   VKF_ASSIGN(stack.layers, get_size_or(config, which + "_layers", layers, kMostLayers));
@@ -46,6 +53,8 @@ Status read_stack(const JsonConfig& config, const BartDefaults& defaults, const 
   VKF_CHECK(head_width(config, stack.width, stack.heads));
   return {};
 }
+
+namespace {
 
 // The default 0 stands for none.
 Result<int64_t> size_or_needed(const JsonConfig& config, const std::string& key, int64_t fallback,
@@ -63,17 +72,71 @@ void add_bart_layers(WeightTable& table, const StackConfig& stack, const std::st
     const std::string source = from + "." + std::to_string(i);
     add_self(table, stack, to, source, key_bias);
     if (stack.cross == StackConfig::Cross::kYes) {
-      add_cross(table, stack.width, to, source, key_bias);
+      add_cross(table, stack, to, source, key_bias);
     }
   }
+}
+
+void set_bart_embedding(const BartSurroundings& around, const StackConfig& stack,
+                        TextEmbedding& embedding) {
+  embedding.positions = stack.rows + ".positions";
+  embedding.position_offset = around.position_offset;
+  if (around.embedding_norm == BartSurroundings::EmbeddingNorm::kYes) {
+    embedding.norm = stack.rows + ".embed_norm";
+  }
+}
+
+Status add_bart_stack(const Checkpoint& checkpoint, const StackConfig& stack,
+                      const BartSurroundings& around, const std::string& from, int64_t positions,
+                      WeightTable& table) {
+  using Positions = BartSurroundings::Positions;
+  const int64_t d = stack.width;
+  add_bart_layers(table, stack, from + ".layers");
+  if (around.embedding_norm == BartSurroundings::EmbeddingNorm::kYes) {
+    table.rows.push_back(norm_row(stack.rows + ".embed_norm", from + ".layernorm_embedding", d));
+  }
+  const std::string name = stack.rows + ".positions";
+  const std::string stored = from + ".embed_positions.weight";
+  const int64_t rows = positions + around.position_offset;
+  // Only some versions of the library save sinusoids.
+  const bool has = checkpoint.find(stored) != nullptr;
+  if (around.positions == Positions::kFairseq) {
+    VKF_ASSIGN(WeightRow row, fairseq_positions(name, rows, d, around.position_offset - 1));
+    table.rows.push_back(std::move(row));
+    table.ignored.push_back(from + ".embed_positions.*");
+  } else if (around.positions == Positions::kSinusoidal && !has) {
+    VKF_ASSIGN(std::vector<float> values,
+               sinusoidal_positions({.length = rows,
+                                     .width = d,
+                                     .layout = SinusoidalLayout::kHalves,
+                                     .spacing = SinusoidalSpacing::kTransformer}));
+    table.rows.push_back(computed_row(name, std::move(values), rows, d));
+  } else {
+    table.rows.push_back(table_row(name, {stored}, {rows}, d));
+  }
+  if (stack.final_norm == StackConfig::FinalNorm::kYes) {
+    table.rows.push_back(norm_row(stack.rows + ".norm", from + ".layer_norm", d));
+  }
+  return {};
+}
+
+Result<WeightRow> fairseq_positions(const std::string& name, int64_t rows, int64_t width,
+                                    int64_t pad) {
+  VKF_ASSIGN(std::vector<float> values,
+             sinusoidal_positions({.length = rows,
+                                   .width = width,
+                                   .layout = SinusoidalLayout::kHalves,
+                                   .spacing = SinusoidalSpacing::kHalfMinusOne}));
+  std::fill_n(values.begin() + pad * width, width, 0.0f);
+  return computed_row(name, std::move(values), rows, width);
 }
 
 Status read_bart_sizes(const JsonConfig& config, const BartDefaults& defaults, ModelFacts& facts,
                        EncoderDecoderConfig& block) {
   VKF_ASSIGN(facts.width, size_or_needed(config, "d_model", defaults.width, kMostWidth));
   block.encoder.width = block.decoder.width = facts.width;
-  VKF_CHECK(read_stack(config, defaults, "encoder", defaults.encoder_layers, block.encoder));
-  VKF_CHECK(read_stack(config, defaults, "decoder", defaults.decoder_layers, block.decoder));
+  VKF_CHECK(read_bart_stack(config, defaults, "encoder", block.encoder));
+  VKF_CHECK(read_bart_stack(config, defaults, "decoder", block.decoder));
   block.decoder.causal = StackConfig::Causal::kYes;
   block.decoder.cross = StackConfig::Cross::kYes;
   facts.encoder_layers = block.encoder.layers;

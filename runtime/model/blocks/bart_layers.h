@@ -10,9 +10,34 @@ namespace vkformer {
 enum class KeyBias : uint8_t { kNo, kYes };
 
 // Rows of every layer of a stack whose layers are "<from>.<i>", and its cross-attention's if it has
-// one (with keys and values from an encoder as wide as the stack).
+// one.
 void add_bart_layers(WeightTable& table, const StackConfig& stack, const std::string& from,
                      KeyBias key_bias = KeyBias::kYes);
+
+// What a stack of tokens has around its layers.
+struct BartSurroundings {
+  enum class EmbeddingNorm : uint8_t { kNo, kYes } embedding_norm = EmbeddingNorm::kYes;
+  // kLearned, or the sinusoids of Vaswani et al., 2017; kFairseq: those of fairseq, for positions
+  // that are counted from the ids, past the padding.
+  enum class Positions : uint8_t {
+    kLearned,
+    kSinusoidal,
+    kFairseq
+  } positions = Positions::kLearned;
+  int64_t position_offset = 0;  // rows of the table before position 0
+};
+// Names the rows that the stack's embedding reads, "<stack.rows>.positions" and ".embed_norm".
+void set_bart_embedding(const BartSurroundings& around, const StackConfig& stack,
+                        TextEmbedding& embedding);
+// Rows of a stack whose tensors' names begin with `from` ("model.encoder"): of its layers, its
+// `positions` positions and its norms. Sinusoids are computed where the file has none.
+Status add_bart_stack(const Checkpoint& checkpoint, const StackConfig& stack,
+                      const BartSurroundings& around, const std::string& from, int64_t positions,
+                      WeightTable& table);
+// fairseq's sinusoids (rows, D), that of padding zero: row p is position p, from pad + 1 on those
+// of tokens.
+Result<WeightRow> fairseq_positions(const std::string& name, int64_t rows, int64_t width,
+                                    int64_t pad);
 
 // Sizes that all of them spell alike: d_model, encoder_layers, decoder_attention_heads, ...; fills
 // facts and both stacks, which `defaults` stand in for where a key is missing.
@@ -26,6 +51,9 @@ struct BartDefaults {
   int64_t vocab = 0;                                               // V; 0: the key must be there
   enum class Scaled : uint8_t { kNo, kYes } scaled = Scaled::kNo;  // scale_embedding
 };
+// Of one of its stacks, "encoder" or "decoder", whose width is set.
+Status read_bart_stack(const JsonConfig& config, const BartDefaults& defaults,
+                       const std::string& which, StackConfig& stack);
 Status read_bart_sizes(const JsonConfig& config, const BartDefaults& defaults, ModelFacts& facts,
                        EncoderDecoderConfig& block);
 

@@ -74,13 +74,13 @@ Result<TensorId> add_picture_feed_forward(ModelBuilder& b, const StackConfig& c,
 
 Result<TensorId> add_seen_attention(ModelBuilder& b, const AttentionInputs& inputs,
                                     const AttentionAttrs& attrs, const ForwardTaps& taps,
-                                    int64_t map) {
+                                    int64_t map, const std::string& prefix) {
   const bool chosen = taps.attention_layer < 0 || taps.attention_layer == map;
   if (map >= 0 && chosen && taps.attentions == ForwardTaps::Tap::kOn) {
     if (taps.attention_head >= static_cast<int64_t>(attrs.heads)) {
       return invalid_argument(message(
-          {"[attentions.", map, "] has ", attrs.heads, " heads, but head ", taps.attention_head,
-           " was asked for; ask for one that it has or for another layer"}));
+          {"[", prefix, "attentions.", map, "] has ", attrs.heads, " heads, but head ",
+           taps.attention_head, " was asked for; ask for one that it has or for another layer"}));
     }
     AttentionWeightsAttrs weights{.attention = attrs};
     if (taps.attention_head >= 0) {
@@ -91,7 +91,7 @@ Result<TensorId> add_seen_attention(ModelBuilder& b, const AttentionInputs& inpu
       weights.result = AttentionWeightsAttrs::Result::kScores;
     }
     VKF_ASSIGN(TensorId seen, add_attention_weights(b.graph(), inputs, weights));
-    b.mark_output(seen, "attentions." + std::to_string(map));
+    b.mark_output(seen, prefix + "attentions." + std::to_string(map));
   }
   return add_attention(b.graph(), inputs, attrs);
 }

@@ -38,9 +38,9 @@ void add_picture_projection_row(WeightTable& table, const Checkpoint& checkpoint
 Result<TensorId> add_picture_feed_forward(ModelBuilder& builder, const StackConfig& stack,
                                           const std::string& rows, TensorId x);
 
-// Attention, and its map as output attentions.`map` where the taps ask for it; -1: no map.
+// Attention, and its map as output <prefix>attentions.`map` where the taps ask for it; -1: no map.
 Result<TensorId> add_seen_attention(ModelBuilder& builder, const AttentionInputs& inputs,
                                     const AttentionAttrs& attrs, const ForwardTaps& taps,
-                                    int64_t map);
+                                    int64_t map, const std::string& prefix = "");
 
 }  // namespace vkformer

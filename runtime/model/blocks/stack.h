@@ -66,6 +66,7 @@ struct StackConfig {
   enum class Gate : uint8_t { kNo, kYes } gate = Gate::kNo;  // of the feed-forward layer
   enum class Causal : uint8_t { kNo, kYes } causal = Causal::kNo;
   enum class Cross : uint8_t { kNo, kYes } cross = Cross::kNo;
+  int64_t memory_width = 0;          // of what cross-attention reads; 0: D
   std::vector<float> scales;         // of q.k, by layer; empty: 1 / sqrt(E); one value: all layers
   float softcap = 0.0f;              // of scaled scores, as AttentionAttrs has it; 0: none
   std::vector<AttentionKind> kinds;  // empty: one kind without window and rotary positions
