@@ -5,19 +5,11 @@ namespace vkformer::testing {
 namespace {
 
 // Checks of every operator that has such kernels, of rows that fill workgroups of 128 and others.
-const std::vector<std::string> kFilters = {"softmax/plain/normal",
-                                           "log_softmax/normal",
-                                           "layer_norm/plain",
-                                           "rms_norm/plain",
-                                           "group_norm/normal",
-                                           "argmax/normal",
-                                           "top_k/",
-                                           "mean_pool/normal",
-                                           "row_entropy/normal",
-                                           "attention/causal",
-                                           "attention_weights/plain",
-                                           "attention/step-self",
-                                           "token_candidates/"};
+const std::vector<std::string> kFilters = {
+    "softmax/plain/normal", "log_softmax/normal", "layer_norm/plain", "rms_norm/plain",
+    "group_norm/normal",    "head_norm/rms/",     "argmax/normal",    "top_k/",
+    "mean_pool/normal",     "row_entropy/normal", "attention/causal", "attention_weights/plain",
+    "attention/step-self",  "token_candidates/"};
 
 }  // namespace
 
