@@ -162,7 +162,7 @@ Status read_rotaries(const JsonConfig& config, int64_t positions, StackConfig& s
 Status read_modernbert_stack(const JsonConfig& config, StackConfig& stack) {
   stack.rows = "encoder";
   stack.order = StackConfig::Order::kPre;
-  stack.first_norm = StackConfig::FirstNorm::kNo;
+  stack.before_norm = StackConfig::BeforeNorm::kNotFirst;
   stack.final_norm = StackConfig::FinalNorm::kYes;
   stack.gate = StackConfig::Gate::kYes;
   VKF_ASSIGN(stack.width, get_size_or(config, "hidden_size", 768, kMostWidth));

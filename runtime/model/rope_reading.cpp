@@ -53,6 +53,9 @@ Result<RotaryScaling> read_rotary(const JsonConfig& scope, const RotaryDefaults&
   VKF_CHECK(scope.status());
   RotaryScaling scaling{.max_positions = defaults.max_positions};
   VKF_ASSIGN(scaling.kind, read_scaling_kind(scope));
+  if (defaults.yarn_is_longrope && scaling.kind == RotaryScalingKind::kYarn) {
+    scaling.kind = RotaryScalingKind::kLongrope;
+  }
   VKF_ASSIGN(scaling.theta, scope.get_double_or("rope_theta", defaults.theta));
   VKF_ASSIGN(scaling.factor, optional_double(scope, "factor"));
   VKF_ASSIGN(scaling.attention_factor, optional_double(scope, "attention_factor"));

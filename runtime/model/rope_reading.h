@@ -14,6 +14,7 @@ struct RotaryDefaults {
   double theta = 10000.0;
   int64_t max_positions = 0;       // tokens: the configuration's max_position_embeddings
   int64_t original_positions = 0;  // tokens: its original_max_position_embeddings, which wins
+  bool yarn_is_longrope = false;   // older files of Phi-3 call it so
 };
 
 // The nested object with the parameters: rope_scaling if it has keys, else rope_parameters; without

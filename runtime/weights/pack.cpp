@@ -154,7 +154,7 @@ Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
         if (!in_slice(weight, to[column + i])) continue;
         const size_t at = to[column + i] - static_cast<size_t>(weight.first_column);
         store_float(out, weight.bias_offset + at,
-                    element_as_float(bias, static_cast<size_t>(first) + i));
+                    row.bias_scale * element_as_float(bias, static_cast<size_t>(first) + i));
       }
     }
     column += static_cast<size_t>(count);
@@ -192,7 +192,9 @@ Status pack_weight(const PackedWeight& weight, const Checkpoint& checkpoint,
   for (const std::string& source : weight.row.sources) {
     const TensorView& view = *checkpoint.find(source);
     const auto count = static_cast<size_t>(element_count(view.shape));
-    for (size_t i = 0; i < count; ++i) store_float(out, word++, element_as_float(view, i));
+    for (size_t i = 0; i < count; ++i) {
+      store_float(out, word++, weight.row.gain_offset + element_as_float(view, i));
+    }
   }
   return {};
 }

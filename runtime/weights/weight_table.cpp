@@ -82,7 +82,10 @@ Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
     VKF_ASSIGN(const TensorView* view, find_float(checkpoint, row.sources[i], row));
     Shape wanted = {rows_of_source(row, i), row.width};
     if (row.axes == WeightRow::Axes::kInOut) std::swap(wanted[0], wanted[1]);
-    if (matrix_shape(view->shape) != wanted) {
+    // A vector is one row of a table.
+    const bool row_of_table =
+        row.layout == WeightLayout::kTable && wanted[0] == 1 && view->shape == Shape{row.width};
+    if (!row_of_table && matrix_shape(view->shape) != wanted) {
       return tensor_error(checkpoint, row.sources[i],
                           "has shape " + shape_text(view->shape) + ", but '" + row.name +
                               "' needs " + shape_text(wanted) + " by the configuration");

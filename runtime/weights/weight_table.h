@@ -39,8 +39,10 @@ struct WeightRow {
   enum class Axes : uint8_t { kOutIn, kInOut } axes = Axes::kOutIn;
   // Our row r is row row_order[r] of the stacked sources (projections grouped by head); empty: r.
   std::vector<uint32_t> row_order = {};
-  // Added to every gain of a kNorm: families whose files hold how far a gain is from 1 have 1 here.
+  // Added to every gain of a kNorm, and to every value of a kTable from a file: families whose
+  // files hold how far a gain is from 1 have 1 here.
   float gain_offset = 0.0f;
+  float bias_scale = 1.0f;  // multiplies the biases of a kLinear
 };
 
 struct WeightTable {

@@ -218,6 +218,74 @@ def gemma2_windows():
     return dict(family=transformers.Gemma2ForCausalLM, config=config)
 
 
+SMALL = SIZES | dict(
+    vocab_size=30, hidden_size=12, intermediate_size=14, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, max_position_embeddings=64,
+)
+
+
+def qwen3_windows():
+    config = transformers.Qwen3Config(
+        **SMALL | dict(num_hidden_layers=3), head_dim=6, attention_bias=True,
+        use_sliding_window=True, sliding_window=4, tie_word_embeddings=True,
+        layer_types=["full_attention", "sliding_attention", "full_attention"],
+    )
+    return dict(family=transformers.Qwen3ForCausalLM, config=config)
+
+
+def gemma3_scaled():
+    rope = dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=3e4),
+                sliding_attention=dict(rope_type="default", rope_theta=700.0))
+    config = transformers.Gemma3TextConfig(
+        sliding_window=4, query_pre_attn_scalar=9, final_logit_softcapping=20.0,
+        rope_parameters=rope,
+        layer_types=["sliding_attention", "full_attention"], **GEMMA,
+    )
+    return dict(family=transformers.Gemma3ForCausalLM, config=config)
+
+
+def olmo2_biased():
+    config = transformers.Olmo2Config(attention_bias=True, **SMALL | dict(hidden_size=24))
+    return dict(family=transformers.Olmo2ForCausalLM, config=config)
+
+
+def smollm3_windows():
+    config = transformers.SmolLM3Config(
+        **SMALL | dict(hidden_size=24, num_hidden_layers=3, pad_token_id=0), mlp_bias=True,
+        attention_bias=True, no_rope_layers=[1, 0, 0], use_sliding_window=True, sliding_window=4,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+    )
+    return dict(family=transformers.SmolLM3ForCausalLM, config=config)
+
+
+def phi3_windows():
+    rotary = dict(rope_type="longrope", rope_theta=500.0, partial_rotary_factor=0.5)
+    rotary |= dict(original_max_position_embeddings=5, short_factor=[1.0, 1.2])
+    rotary |= dict(long_factor=[1.5, 6.0])
+    config = transformers.Phi3Config(
+        **SMALL | dict(hidden_size=32, pad_token_id=0), sliding_window=6, rope_parameters=rotary,
+        original_max_position_embeddings=5,
+    )
+    return dict(family=transformers.Phi3ForCausalLM, config=config)
+
+
+def granite_biased():
+    config = transformers.GraniteConfig(
+        **SMALL | dict(hidden_size=24), attention_bias=True, mlp_bias=True,
+        embedding_multiplier=3.0, logits_scaling=1.7, residual_multiplier=0.45,
+        attention_multiplier=0.6, tie_word_embeddings=True,
+    )
+    return dict(family=transformers.GraniteForCausalLM, config=config)
+
+
+def cohere_normed():
+    config = transformers.CohereConfig(
+        **SMALL | dict(hidden_size=24, pad_token_id=0), use_qk_norm=True, attention_bias=True,
+        logit_scale=0.7,
+    )
+    return dict(family=transformers.CohereForCausalLM, config=config)
+
+
 CASES = {
     "gpt_neo-local": (40, gpt_neo_local),
     "bloom-post": (41, bloom_post),
@@ -226,6 +294,13 @@ CASES = {
     "qwen2-old": (44, qwen2_old),
     "gemma-base": (45, gemma_base),
     "gemma2-windows": (45, gemma2_windows),
+    "qwen3-windows": (46, qwen3_windows),
+    "gemma3-scaled": (47, gemma3_scaled),
+    "olmo2-biased": (58, olmo2_biased),
+    "smollm3-windows": (49, smollm3_windows),
+    "phi3-windows": (50, phi3_windows),
+    "granite-biased": (51, granite_biased),
+    "cohere-normed": (52, cohere_normed),
 }
 
 if __name__ == "__main__":

@@ -267,6 +267,14 @@ def rotate_parts(family):
     module.apply_rotary_pos_emb = rotated
 
 
+def respell(path, key, given):
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    config[key] = given[key]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=2)
+
+
 def make_case(folder, name, class_name, seed, given, left=False):
     family = getattr(transformers, class_name)
     config = make_config(family, given)
@@ -281,6 +289,9 @@ def make_case(folder, name, class_name, seed, given, left=False):
     shutil.rmtree(path, ignore_errors=True)
     os.makedirs(path)
     model.save_pretrained(os.path.join(path, "model"))
+    if given.get("use_bidirectional_attention"):
+        # The class halves the window whenever it reads one, and has saved the half.
+        respell(os.path.join(path, "model", "config.json"), "sliding_window", given)
     inputs = {n: t.clone().contiguous() for n, t in inputs.items()}
     expected = {n: t.clone().contiguous() for n, t in expected.items()}
     safetensors.torch.save_file(inputs, os.path.join(path, "inputs.safetensors"))
@@ -351,6 +362,17 @@ CASES = {
         "LlamaForCausalLM", 547, dict(hidden_size=32, rope_parameters=PARTIAL_ROPE), True),
     "mistral-bare": ("MistralModel", 545, {}, False),
     "qwen2-bare": ("Qwen2Model", 546, {}, False),
+    "qwen3-bare": ("Qwen3Model", 561, dict(head_dim=6), False),
+    # Without a head, EmbeddingGemma's attention in both directions.
+    "gemma3-both": (
+        "Gemma3TextModel", 562,
+        dict(head_dim=6, use_bidirectional_attention=True, sliding_window=4,
+             layer_types=["sliding_attention", "full_attention"]), False),
+    "olmo2-bare": ("Olmo2Model", 563, {}, False),
+    "smollm3-bare": ("SmolLM3Model", 564, dict(no_rope_layer_interval=2), False),
+    "phi3-bare": ("Phi3Model", 565, {}, False),
+    "granite-bare": ("GraniteModel", 566, {}, False),
+    "cohere-bare": ("CohereModel", 567, {}, False),
     "qwen2-partial": (
         "Qwen2Model", 548, dict(hidden_size=32, rope_parameters=PARTIAL_ROPE), False),
     "cvt-bare": (

@@ -11,8 +11,9 @@ struct DecoderConfig {
   StackConfig stack;
   // Weight row of a layer from D to the width of the embeddings, which the head reads; or empty.
   std::string projection;
-  std::string head;        // weight row of the output projection; empty: a bare stack
-  float logit_cap = 0.0f;  // c: logits become c tanh(logits / c); 0: they stay
+  std::string head;         // weight row of the output projection; empty: a bare stack
+  float head_scale = 1.0f;  // multiplies the logits
+  float logit_cap = 0.0f;   // c: logits become c tanh(logits / c); 0: they stay
 };
 
 // What remains to a family's own file is its configuration and weight table.

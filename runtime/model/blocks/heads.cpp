@@ -51,11 +51,11 @@ Result<TensorId> add_token_states(ModelBuilder& b, TensorId states, int64_t toke
   return add_gather_rows(b.graph(), {.x = states, .indices = indices});
 }
 
-Result<TensorId> add_capped_output(ModelBuilder& b, const std::string& output, TensorId x,
-                                   float cap) {
-  if (cap == 0.0f) return add_named_linear(b, output, x);
+Result<TensorId> add_scaled_output(ModelBuilder& b, const std::string& output, TensorId x,
+                                   float scale, float cap) {
+  if (cap == 0.0f) return add_named_linear(b, output, x, {.alpha = scale});
   VKF_ASSIGN(x, add_named_linear(b, output, x,
-                                 {.alpha = 1.0f / cap, .activation = ActivationKind::kTanh}));
+                                 {.alpha = scale / cap, .activation = ActivationKind::kTanh}));
   return add_combine(b.graph(), x, x, {.alpha = 0.5f * cap, .beta = 0.5f * cap});
 }
 
@@ -73,7 +73,7 @@ Result<TensorId> add_head(ModelBuilder& b, const StackConfig& stack, const HeadC
     VKF_ASSIGN(x, add_named_norm(b, stack, head.norm, x));
   }
   if (!head.output.empty()) {
-    VKF_ASSIGN(x, add_capped_output(b, head.output, x, head.cap));
+    VKF_ASSIGN(x, add_scaled_output(b, head.output, x, head.scale, head.cap));
   }
   if (x == input.states) return internal_error("[head] nothing to add for " + head.name);
   b.mark_output(x, head.name);

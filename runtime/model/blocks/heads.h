@@ -17,15 +17,16 @@ struct HeadConfig {
   ActivationKind activation = ActivationKind::kNone;  // of dense
   std::string norm;                                   // weight row, or empty
   std::string output;                                 // weight row, or empty
+  float scale = 1.0f;                                 // multiplies the output
   float cap = 0.0f;                                   // c: c tanh(output / c); 0: none
   std::string name = "logits";                        // of the tensor that is handed out
   // kYes: an output of one column loses that axis.
   enum class Squeeze : uint8_t { kNo, kYes } squeeze = Squeeze::kNo;
 };
 
-// The output row of x (..., D), softly capped where `cap` is not 0 -> (..., V).
-Result<TensorId> add_capped_output(ModelBuilder& builder, const std::string& output, TensorId x,
-                                   float cap);
+// The output row of x (..., D), times `scale`, then softly capped where `cap` is not 0 -> (..., V).
+Result<TensorId> add_scaled_output(ModelBuilder& builder, const std::string& output, TensorId x,
+                                   float scale, float cap);
 
 // The states (B, T, D) that heads read, and the key mask (B, ceil(T/32)) of kMaskedMean.
 struct HeadInput {

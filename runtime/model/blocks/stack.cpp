@@ -11,26 +11,33 @@ namespace {
 
 using Order = StackConfig::Order;
 
-// x -> sublayer(x) with its residual and norm in the configured order. `sublayer` maps the
-// sublayer's input to its output; it adds the residual itself where it can (pre-norm).
+bool has_norm_before(const StackConfig& c, int64_t layer, bool attention) {
+  using BeforeNorm = StackConfig::BeforeNorm;
+  if (c.before_norm == BeforeNorm::kNotFirst) return layer > 0 || !attention;
+  return c.before_norm == BeforeNorm::kYes;
+}
+
+// x -> sublayer(x) with its residual and norms in the configured order. `rows` is the sublayer's
+// prefix, `before` whether it has a norm before it. `sublayer` maps the sublayer's input to its
+// output; it adds the residual itself where it can (pre-norm).
 template <class Sublayer>
-Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std::string& norm,
-                                TensorId x, Sublayer sublayer) {
+Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std::string& rows,
+                                bool before, TensorId x, Sublayer sublayer) {
   if (c.order == Order::kPost) {
     VKF_ASSIGN(TensorId y, sublayer(x, LinearAttrs{}));
-    return add_named_norm(b, c, norm, y, x);
+    return add_named_norm(b, c, rows + ".norm", y, x);
   }
   TensorId normed = x;
-  if (!norm.empty()) {
-    VKF_ASSIGN(normed, add_named_norm(b, c, norm, x));
+  if (before) {
+    VKF_ASSIGN(normed, add_named_norm(b, c, rows + ".norm", x));
   }
   if (c.after_norm == StackConfig::AfterNorm::kYes) {
     VKF_ASSIGN(TensorId y, sublayer(normed, LinearAttrs{}));
-    VKF_ASSIGN(y, add_named_norm(b, c, norm.substr(0, norm.rfind('.')) + ".after", y));
+    VKF_ASSIGN(y, add_named_norm(b, c, rows + ".after", y));
     return add_combine(b.graph(), x, y, {});
   }
   const bool from_norm = c.residual == StackConfig::Residual::kNormed;
-  return sublayer(normed, LinearAttrs{.residual = from_norm ? normed : x});
+  return sublayer(normed, LinearAttrs{.alpha = c.branch_scale, .residual = from_norm ? normed : x});
 }
 
 Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, const std::string& layer,
@@ -41,13 +48,15 @@ Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, const std::
   return add_named_linear(b, layer + ".ffn.down", up, down);
 }
 
-// x + attention(norm x) + ffn(other norm x), as GPT-J and GPT-NeoX have it.
+// x + attention(norm x) + ffn(other norm x), as GPT-NeoX has it, or with one norm, as GPT-J.
 Result<TensorId> parallel_layer(ModelBuilder& b, const StackConfig& c, const StackRun& run,
                                 int64_t i, TensorId x) {
   const std::string layer = c.layer_rows(i);
   VKF_ASSIGN(TensorId h, add_named_norm(b, c, layer + ".self.norm", x));
   VKF_ASSIGN(TensorId attended, add_self_attention({b, c, run, i}, h, {.residual = x}));
-  VKF_ASSIGN(h, add_named_norm(b, c, layer + ".ffn.norm", x));
+  if (c.shared_norm == StackConfig::SharedNorm::kNo) {
+    VKF_ASSIGN(h, add_named_norm(b, c, layer + ".ffn.norm", x));
+  }
   return feed_forward(b, c, layer, h, {.residual = attended});
 }
 
@@ -55,18 +64,18 @@ Result<TensorId> sequential_layer(ModelBuilder& b, const StackConfig& c, const S
                                   int64_t i, TensorId x) {
   const std::string layer = c.layer_rows(i);
   const LayerSite site{b, c, run, i};
-  const bool skip_norm = i == 0 && c.first_norm == StackConfig::FirstNorm::kNo;
   VKF_ASSIGN(x, residual_block(
-                    b, c, skip_norm ? "" : layer + ".self.norm", x,
+                    b, c, layer + ".self", has_norm_before(c, i, true), x,
                     [&](TensorId h, LinearAttrs out) { return add_self_attention(site, h, out); }));
   if (c.cross == StackConfig::Cross::kYes) {
-    VKF_ASSIGN(x, residual_block(b, c, layer + ".cross.norm", x, [&](TensorId h, LinearAttrs out) {
-                 return add_cross_attention(site, h, out);
-               }));
+    VKF_ASSIGN(x, residual_block(b, c, layer + ".cross", has_norm_before(c, i, false), x,
+                                 [&](TensorId h, LinearAttrs out) {
+                                   return add_cross_attention(site, h, out);
+                                 }));
   }
-  return residual_block(b, c, layer + ".ffn.norm", x, [&](TensorId h, LinearAttrs out) {
-    return feed_forward(b, c, layer, h, out);
-  });
+  return residual_block(
+      b, c, layer + ".ffn", has_norm_before(c, i, false), x,
+      [&](TensorId h, LinearAttrs out) { return feed_forward(b, c, layer, h, out); });
 }
 
 // Of a prompt's last layer only the keys and values are needed.
@@ -74,8 +83,7 @@ Status last_prompt_layer(ModelBuilder& b, const StackConfig& c, const StackRun& 
   const int64_t last = c.layers - 1;
   const LayerSite site{b, c, run, last};
   TensorId h = x;
-  const bool skip_norm = last == 0 && c.first_norm == StackConfig::FirstNorm::kNo;
-  if (c.order != Order::kPost && !skip_norm) {
+  if (c.order != Order::kPost && has_norm_before(c, last, true)) {
     VKF_ASSIGN(h, add_named_norm(b, c, c.layer_rows(last) + ".self.norm", x));
   }
   VKF_CHECK(add_projection(site, h));

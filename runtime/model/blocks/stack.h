@@ -5,6 +5,8 @@
 //   i.self.norm, i.self.qkv, i.self.out, i.ffn.norm, i.ffn.up, i.ffn.down
 //   with cross-attention i.cross.norm, i.cross.q, i.cross.kv, i.cross.out
 //   with a final norm `norm`
+//   with norms of queries and keys i.self.qk_norm (H + Hkv, E), or i.self.q_norm (1, H E) and
+//   i.self.k_norm (1, Hkv E): tables of gains
 // qkv is [q | k | v], heads side by side; a gated up is pairs of a gate and what it lets through
 // (in_gate_pairs).
 #pragma once
@@ -60,8 +62,18 @@ struct StackConfig {
   // 2).
   enum class AfterNorm : uint8_t { kNo, kYes } after_norm = AfterNorm::kNo;
   enum class FinalNorm : uint8_t { kNo, kYes } final_norm = FinalNorm::kNo;
-  // kNo: layer 0 has no norm before its attention (ModernBERT).
-  enum class FirstNorm : uint8_t { kNo, kYes } first_norm = FirstNorm::kYes;
+  // With kPre, norms before the sublayers. kNotFirst: layer 0 has none before its attention
+  // (ModernBERT); kNo: there are none, only those after (OLMo 2).
+  enum class BeforeNorm : uint8_t { kNo, kNotFirst, kYes } before_norm = BeforeNorm::kYes;
+  // With kParallel, the feed-forward layer reads what the attention reads (Cohere).
+  enum class SharedNorm : uint8_t { kNo, kYes } shared_norm = SharedNorm::kNo;
+  // Multiplies what a sublayer adds to its residual, where no norm follows it (Granite). Biases of
+  // `out` and `down` are as the file has them times this (WeightRow::bias_scale).
+  float branch_scale = 1.0f;
+  // Norms of queries and keys before rotary positions, of the same kind as `norm`, without biases.
+  // kAlike: each head by itself, with gains that all heads share; kHeads: with gains of its own;
+  // kWhole: all heads of a row together.
+  enum class QueryKeyNorm : uint8_t { kNo, kAlike, kHeads, kWhole } qk_norm = QueryKeyNorm::kNo;
   ActivationKind activation = ActivationKind::kRelu;
   enum class Gate : uint8_t { kNo, kYes } gate = Gate::kNo;  // of the feed-forward layer
   enum class Causal : uint8_t { kNo, kYes } causal = Causal::kNo;

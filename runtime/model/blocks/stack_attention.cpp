@@ -5,6 +5,7 @@
 #include "base/message.h"
 #include "base/narrow.h"
 #include "ops/attention_step.h"
+#include "ops/head_norm.h"
 #include "ops/kv_append.h"
 #include "ops/rotary_append.h"
 
@@ -120,6 +121,26 @@ Result<TensorId> turn_step(const LayerSite& site, int index, TensorId qkv) {
        .again_limit = kept.sinks > 0 ? u32(s.context - 1) : 0u,
        .positions = u32(s.capacity),
        .sinks = u32(kept.sinks)});
+}
+
+// qkv with the heads of one table of gains normed, from column `first` on.
+Result<TensorId> norm_heads(const LayerSite& site, const std::string& table, int64_t first,
+                            TensorId qkv) {
+  const std::string name = site.rows() + ".self." + table;
+  site.b.graph().set_scope(name);
+  VKF_ASSIGN(const TensorId gains, site.b.table(name));
+  HeadNormAttrs attrs{.first = u32(first), .epsilon = site.c.epsilon};
+  if (site.c.norm == StackConfig::Norm::kLayer) attrs.kind = HeadNormAttrs::Kind::kCentered;
+  return add_head_norm(site.b.graph(), qkv, gains, attrs);
+}
+
+Result<TensorId> norm_queries_keys(const LayerSite& site, TensorId qkv) {
+  using QueryKeyNorm = StackConfig::QueryKeyNorm;
+  const StackConfig& c = site.c;
+  if (c.qk_norm == QueryKeyNorm::kNo) return qkv;
+  if (c.qk_norm != QueryKeyNorm::kWhole) return norm_heads(site, "qk_norm", 0, qkv);
+  VKF_ASSIGN(qkv, norm_heads(site, "q_norm", 0, qkv));
+  return norm_heads(site, "k_norm", c.heads * c.head(), qkv);
 }
 
 Result<TensorId> attend_own(const LayerSite& site, TensorId qkv) {
@@ -249,6 +270,7 @@ std::vector<uint32_t> distance_words(const StackConfig& stack) {
 Result<TensorId> add_projection(const LayerSite& site, TensorId h) {
   const std::string name = site.rows() + ".self";
   VKF_ASSIGN(TensorId qkv, add_named_linear(site.b, name + ".qkv", h));
+  VKF_ASSIGN(qkv, norm_queries_keys(site, qkv));
   const AttentionKind kind = kind_of(site);
   if (kind.rotary >= 0 && site.run.mode == Mode::kStep) return turn_step(site, kind.rotary, qkv);
   if (kind.rotary >= 0) {
