@@ -29,7 +29,7 @@ void Bloom::add_rows(const std::string& prefix, WeightTable& table) const {
     const std::string from = prefix + "h." + std::to_string(i) + ".";
     WeightRow qkv =
         linear_row(to + ".self.qkv", {from + "self_attention.query_key_value"}, 3 * d, d);
-    qkv.row_order = grouped_qkv_order(s.heads, s.head());
+    qkv.row_order = grouped_qkv_order(s.heads, s.heads, s.head());
     table.rows.push_back(norm_row(to + ".self.norm", from + "input_layernorm", d));
     table.rows.push_back(std::move(qkv));
     table.rows.push_back(linear_row(to + ".self.out", {from + "self_attention.dense"}, d, d));

@@ -32,7 +32,7 @@ void GptNeox::add_rows(const std::string& prefix, WeightTable& table) const {
     const std::string to = s.layer_rows(i);
     const std::string from = prefix + "layers." + std::to_string(i) + ".";
     WeightRow qkv = linear_row(to + ".self.qkv", {from + "attention.query_key_value"}, 3 * d, d);
-    qkv.row_order = grouped_qkv_order(s.heads, s.head());
+    qkv.row_order = grouped_qkv_order(s.heads, s.heads, s.head());
     WeightRow out = linear_row(to + ".self.out", {from + "attention.dense"}, d, d);
     if (!attention_bias_) {
       qkv.biases.clear();

@@ -17,8 +17,9 @@ namespace vkformer {
 namespace {
 
 // The columns that turn, and a check of the whole.
-Status finish_rotary(const JsonConfig& config, const StackConfig& stack, RotarySetup& setup) {
-  VKF_ASSIGN(setup.width, read_rotary_width(config, stack.head(), 1.0));
+Status finish_rotary(const JsonConfig& config, const StackConfig& stack, double part,
+                     RotarySetup& setup) {
+  VKF_ASSIGN(setup.width, read_rotary_width(config, stack.head(), part));
   if (setup.width == 0) {
     return invalid_file(message({"[partial_rotary_factor] in ", config.where(),
                                  " leaves no column of the heads, which are ", stack.head(),
@@ -48,8 +49,12 @@ class Llama : public NamedDecoder {
   void add_norms(const std::string& to, const std::string& from, WeightTable& table) const;
   void add_query_key_norms(const std::string& to, const std::string& attn,
                            WeightTable& table) const;
+  WeightRow norms_apart(const std::string& to, const std::string& attn) const;
+  void add_feed_forward(const std::string& to, const std::string& mlp, WeightTable& table) const;
   WeightRow gain(std::string name, const std::string& module) const {
-    WeightRow row = gain_row(std::move(name), module, block().stack.width);
+    const bool biased = kind_.norm_bias == LlamaKind::NormBias::kYes;
+    const auto make = biased ? norm_row : gain_row;
+    WeightRow row = make(std::move(name), module, block().stack.width);
     row.gain_offset = kind_.gain_offset;
     return row;
   }
@@ -72,6 +77,18 @@ void Llama::add_norms(const std::string& to, const std::string& from, WeightTabl
   table.rows.push_back(gain(to + ".ffn.after", from + "post_feedforward_layernorm"));
 }
 
+WeightRow Llama::norms_apart(const std::string& to, const std::string& attn) const {
+  const StackConfig& s = block().stack;
+  std::vector<std::string> sources;
+  for (int64_t h = 0; h < s.heads + s.kv(); ++h) {
+    const bool query = h < s.heads;
+    sources.push_back(attn + (query ? "q_layernorm.norms." : "k_layernorm.norms.") +
+                      std::to_string(query ? h : h - s.heads) + ".weight");
+  }
+  const std::vector<int64_t> each(sources.size(), 1);
+  return table_row(to + ".self.qk_norm", std::move(sources), each, s.head());
+}
+
 // The gains of queries and keys: of every head the same ones, or of each its own, or of the whole
 // projections.
 void Llama::add_query_key_norms(const std::string& to, const std::string& attn,
@@ -91,7 +108,9 @@ void Llama::add_query_key_norms(const std::string& to, const std::string& attn,
       break;
     }
     case QueryKeyNorm::kHeads:
-      row = table_row(to + ".self.qk_norm", {q, k}, {s.heads, s.kv()}, s.head());
+      row = kind_.head_norms == LlamaKind::HeadNorms::kApart
+                ? norms_apart(to, attn)
+                : table_row(to + ".self.qk_norm", {q, k}, {s.heads, s.kv()}, s.head());
       break;
     case QueryKeyNorm::kWhole:
       table.rows.push_back(table_row(to + ".self.q_norm", {q}, {1}, s.heads * s.head()));
@@ -100,6 +119,26 @@ void Llama::add_query_key_norms(const std::string& to, const std::string& attn,
   }
   row.gain_offset = kind_.gain_offset;
   table.rows.push_back(std::move(row));
+}
+
+void Llama::add_feed_forward(const std::string& to, const std::string& mlp,
+                             WeightTable& table) const {
+  const StackConfig& s = block().stack;
+  const bool bias = kind_.biases.ffn;
+  const bool fused = kind_.projections == LlamaKind::Projections::kFused;
+  const bool gated = kind_.gate == LlamaKind::Gate::kYes;
+  if (gated) {
+    using Modules = std::vector<std::string>;
+    table.rows.push_back(in_gate_pairs(biased_row(
+        bias, to + ".ffn.up",
+        fused ? Modules{mlp + "gate_up_proj"} : Modules{mlp + "gate_proj", mlp + "up_proj"},
+        2 * s.ffn, s.width)));
+  } else {
+    table.rows.push_back(biased_row(bias, to + ".ffn.up", {mlp + "c_fc"}, s.ffn, s.width));
+  }
+  const std::string down = mlp + (gated ? "down_proj" : "c_proj");
+  table.rows.push_back(biased_row(bias, to + ".ffn.down", {down}, s.width, s.ffn));
+  table.rows.back().bias_scale = s.branch_scale;
 }
 
 void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
@@ -126,12 +165,7 @@ void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
     table.rows.push_back(
         biased_row(biases.out, to + ".self.out", {attn + "o_proj"}, d, s.heads * s.head()));
     table.rows.back().bias_scale = s.branch_scale;
-    table.rows.push_back(in_gate_pairs(biased_row(
-        biases.ffn, to + ".ffn.up",
-        fused ? Modules{mlp + "gate_up_proj"} : Modules{mlp + "gate_proj", mlp + "up_proj"},
-        2 * s.ffn, d)));
-    table.rows.push_back(biased_row(biases.ffn, to + ".ffn.down", {mlp + "down_proj"}, d, s.ffn));
-    table.rows.back().bias_scale = s.branch_scale;
+    add_feed_forward(to, mlp, table);
   }
   table.rows.push_back(gain(s.rows + ".norm", prefix + "norm"));
   // Frequencies that older versions of the library saved.
@@ -157,7 +191,7 @@ Status read_stack(const JsonConfig& config, const LlamaKind& kind, StackConfig& 
   stack.norm = StackConfig::Norm::kRms;
   stack.order = StackConfig::Order::kPre;
   stack.final_norm = StackConfig::FinalNorm::kYes;
-  stack.gate = StackConfig::Gate::kYes;
+  if (kind.gate == LlamaKind::Gate::kYes) stack.gate = StackConfig::Gate::kYes;
   stack.causal = StackConfig::Causal::kYes;
   VKF_ASSIGN(stack.width, get_size_or(config, "hidden_size", kind.width, kMostWidth));
   VKF_ASSIGN(stack.layers, get_size_or(config, "num_hidden_layers", kind.layers, kMostLayers));
@@ -177,7 +211,7 @@ Status read_one_rotary(const JsonConfig& config, const LlamaKind& kind, int64_t 
   stack.kinds = {AttentionKind{.rotary = 0}};
   RotarySetup setup;
   VKF_ASSIGN(setup.scaling, read_model_rotary(config, defaults));
-  VKF_CHECK(finish_rotary(config, stack, setup));
+  VKF_CHECK(finish_rotary(config, stack, kind.partial_rotary, setup));
   stack.rotaries = {setup};
   return {};
 }
@@ -302,7 +336,7 @@ Result<RotarySetup> read_llama_rotary(const JsonConfig& config, const JsonConfig
                                       const RotaryDefaults& defaults, const StackConfig& stack) {
   RotarySetup setup;
   VKF_ASSIGN(setup.scaling, read_rotary(scope, defaults));
-  VKF_CHECK(finish_rotary(config, stack, setup));
+  VKF_CHECK(finish_rotary(config, stack, 1.0, setup));
   return setup;
 }
 

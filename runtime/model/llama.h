@@ -40,6 +40,11 @@ struct LlamaKind {
   float gain_offset = 0.0f;
   // kFused: qkv_proj and gate_up_proj hold what are modules of their own elsewhere (Phi-3).
   enum class Projections : uint8_t { kApart, kFused } projections = Projections::kApart;
+  enum class Gate : uint8_t { kNo, kYes } gate = Gate::kYes;  // kNo: c_fc and c_proj (StarCoder2)
+  enum class NormBias : uint8_t { kNo, kYes } norm_bias = NormBias::kNo;
+  // Norms of queries and keys, where each head has its own: kApart, in a tensor of their own too.
+  enum class HeadNorms : uint8_t { kTogether, kApart } head_norms = HeadNorms::kTogether;
+  double partial_rotary = 1.0;  // the part of a head that turns
 
   // Fills the stack's rotaries and its kinds; null: one for all layers, of all keys.
   Status (*read_positions)(const JsonConfig& config, const LlamaKind& kind, int64_t max_positions,

@@ -45,7 +45,7 @@ TEST_SUITE("cpu") {
     ChangedModel model("bloom-alibi");
     const auto resolved = model.resolve();
     REQUIRE_MESSAGE(resolved.ok(), resolved.error().message);
-    CHECK(row_of(*resolved, "decoder.1.self.qkv")->row_order == grouped_qkv_order(4, 8));
+    CHECK(row_of(*resolved, "decoder.1.self.qkv")->row_order == grouped_qkv_order(4, 4, 8));
     CHECK(row_of(*resolved, "embed.norm") != nullptr);
     CHECK(output_shape(*resolved, "logits", 2, 5) == Shape{2, 5, 64});
     model.rename("transformer.", "");

@@ -48,11 +48,12 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("gpt_neox: projections grouped by head become [q | k | v]") {
-    CHECK(grouped_qkv_order(2, 2) == std::vector<uint32_t>{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11});
+    CHECK(grouped_qkv_order(2, 2, 2) ==
+          std::vector<uint32_t>{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11});
     ChangedModel model("gptneox-parallel");
     const auto resolved = model.resolve();
     REQUIRE_MESSAGE(resolved.ok(), resolved.error().message);
-    CHECK(row_of(*resolved, "decoder.0.self.qkv")->row_order == grouped_qkv_order(4, 8));
+    CHECK(row_of(*resolved, "decoder.0.self.qkv")->row_order == grouped_qkv_order(4, 4, 8));
     CHECK(row_of(*resolved, "decoder.0.self.norm")->sources.front() ==
           "gpt_neox.layers.0.input_layernorm.weight");
     CHECK(output_shape(*resolved, "logits", 2, 5) == Shape{2, 5, 70});

@@ -5,19 +5,18 @@ namespace vkformer::testing {
 namespace {
 
 Json kin_of_llama(const char* family) {
-  return {{"model_type", family},          {"hidden_size", 24},        {"num_hidden_layers", 2},
+  return {{"model_type", family},          {"hidden_size", 32},        {"num_hidden_layers", 2},
           {"num_attention_heads", 4},      {"num_key_value_heads", 2}, {"intermediate_size", 40},
           {"max_position_embeddings", 64}, {"vocab_size", 50}};
 }
 
-constexpr const char* kKin[] = {"qwen3", "gemma3_text", "olmo2", "smollm3",
-                                "phi3",  "granite",     "cohere"};
+constexpr const char* kKin[] = {"qwen3",   "gemma3_text", "olmo2",      "smollm3", "phi3",
+                                "granite", "cohere",      "starcoder2", "stablelm"};
 
 }  // namespace
 
 TEST_SUITE("cpu") {
-  TEST_CASE(
-      "qwen3, gemma3, olmo2, smollm3, phi3, granite, cohere: facts and the library's defaults") {
+  TEST_CASE("families with LLaMA's layers: facts and the library's defaults") {
     const auto base = [](const char* family) { return facts_of({{"model_type", family}}); };
     CHECK(base("qwen3").target_vocab == 151936);
     CHECK(base("qwen3").max_target == 32768);
@@ -31,17 +30,19 @@ TEST_SUITE("cpu") {
     CHECK(base("granite").width == 4096);
     CHECK(base("cohere").width == 8192);
     CHECK(base("cohere").max_target == 8192);
+    CHECK(base("starcoder2").decoder_heads == 24);
+    CHECK(base("stablelm").width == 2560);
     for (const char* family : kKin) {
       const ModelFacts facts = facts_of(kin_of_llama(family));
       CHECK(facts.family == family);
       CHECK(facts.kind == ModelKind::kDecoder);
       CHECK(facts.head == HeadKind::kLanguage);
-      CHECK(facts.width == 24);
+      CHECK(facts.width == 32);
       CHECK(facts.rolling == ModelFacts::Rolling::kFree);
     }
   }
 
-  TEST_CASE("qwen3, gemma3, olmo2, smollm3, phi3, granite, cohere: hostile sizes are refused") {
+  TEST_CASE("families with LLaMA's layers: hostile sizes are refused") {
     for (const char* family : kKin) {
       check_sizes(kin_of_llama(family),
                   {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
@@ -89,7 +90,7 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("phi3: longrope by the names of its older files") {
-    const Json factors = Json::array({1.0, 1.5, 2.0});
+    const Json factors = Json::array({1.0, 1.5, 2.0, 2.5});
     for (const char* name : {"longrope", "su", "yarn"}) {
       const Json scaling = {{"type", name}, {"short_factor", factors}, {"long_factor", factors}};
       const Json phi = with(kin_of_llama("phi3"), "rope_scaling", scaling);
@@ -118,7 +119,9 @@ TEST_SUITE("cpu") {
         {"olmo2-biased", "model.layers.1.self_attn.k_norm.weight"},
         {"cohere-normed", "model.layers.0.input_layernorm.weight"},
         {"cohere-normed", "model.layers.0.self_attn.q_norm.weight"},
-        {"qwen3-windows", "model.layers.2.self_attn.q_norm.weight"}};
+        {"qwen3-windows", "model.layers.2.self_attn.q_norm.weight"},
+        {"stablelm-parallel", "model.layers.1.self_attn.k_layernorm.norms.1.weight"},
+        {"starcoder2-window", "model.layers.1.post_attention_layernorm.bias"}};
     for (const auto& [name, tensor] : norms) {
       ChangedModel model(name);
       model.check_resolves();

@@ -286,6 +286,62 @@ def cohere_normed():
     return dict(family=transformers.CohereForCausalLM, config=config)
 
 
+def starcoder2_window():
+    config = transformers.Starcoder2Config(
+        **SMALL | dict(hidden_size=24), use_bias=False, sliding_window=4, tie_word_embeddings=False)
+    return dict(family=transformers.Starcoder2ForCausalLM, config=config)
+
+
+def stablelm_parallel():
+    config = transformers.StableLmConfig(
+        **SMALL | dict(hidden_size=32), qk_layernorm=True, use_parallel_residual=True,
+        partial_rotary_factor=0.5,
+    )
+    return dict(family=transformers.StableLmForCausalLM, config=config)
+
+
+FALCON = SIZES | dict(vocab_size=30, hidden_size=24, num_hidden_layers=2, num_attention_heads=6,
+                      bias=True, ffn_hidden_size=20)
+
+
+def slopes_once(forward):
+    """The library adds slopes twice where it hands out maps: in the mask, and to the scores."""
+    def once(self, hidden_states, alibi=None, **rest):
+        return forward(self, hidden_states, alibi=alibi if alibi is None else 0 * alibi, **rest)
+    return once
+
+
+def falcon_slopes():
+    attention = sys.modules[transformers.FalconForCausalLM.__module__].FalconAttention
+    attention.forward = slopes_once(attention.forward)
+    config = transformers.FalconConfig(
+        alibi=True, multi_query=False, parallel_attn=False, **FALCON | dict(num_attention_heads=3))
+    return dict(family=transformers.FalconForCausalLM, config=config)
+
+
+def falcon_one_norm():
+    config = transformers.FalconConfig(
+        new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1, **FALCON)
+    return dict(family=transformers.FalconForCausalLM, config=config)
+
+
+def mpt_heads():
+    config = transformers.MptConfig(
+        **SIZES | dict(vocab_size=30), d_model=24, n_layers=2, n_heads=3, max_seq_len=64,
+        attn_config=dict(softmax_scale=0.7),
+    )
+    return dict(family=transformers.MptForCausalLM, config=config)
+
+
+def xglm_unscaled():
+    config = transformers.XGLMConfig(
+        **SIZES | dict(vocab_size=30, pad_token_id=1), d_model=24, ffn_dim=20, num_layers=2,
+        attention_heads=3, max_position_embeddings=40, scale_embedding=False,
+        activation_function="relu",
+    )
+    return dict(family=transformers.XGLMForCausalLM, config=config)
+
+
 CASES = {
     "gpt_neo-local": (40, gpt_neo_local),
     "bloom-post": (41, bloom_post),
@@ -301,6 +357,12 @@ CASES = {
     "phi3-windows": (50, phi3_windows),
     "granite-biased": (51, granite_biased),
     "cohere-normed": (52, cohere_normed),
+    "starcoder2-window": (63, starcoder2_window),
+    "stablelm-parallel": (54, stablelm_parallel),
+    "falcon-slopes": (55, falcon_slopes),
+    "falcon-one-norm": (56, falcon_one_norm),
+    "mpt-heads": (57, mpt_heads),
+    "xglm-unscaled": (59, xglm_unscaled),
 }
 
 if __name__ == "__main__":

@@ -373,6 +373,11 @@ CASES = {
     "phi3-bare": ("Phi3Model", 565, {}, False),
     "granite-bare": ("GraniteModel", 566, {}, False),
     "cohere-bare": ("CohereModel", 567, {}, False),
+    "starcoder2-bare": ("Starcoder2Model", 568, {}, False),
+    "stablelm-bare": ("StableLmModel", 569, dict(hidden_size=32), False),
+    "falcon-bare": ("FalconModel", 570, dict(ffn_hidden_size=20), False),
+    "mpt-bare": ("MptModel", 571, dict(max_seq_len=32), False),
+    "xglm-bare": ("XGLMModel", 572, dict(attention_heads=2), False),
     "qwen2-partial": (
         "Qwen2Model", 548, dict(hidden_size=32, rope_parameters=PARTIAL_ROPE), False),
     "cvt-bare": (

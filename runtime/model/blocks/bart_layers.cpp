@@ -127,7 +127,7 @@ Result<WeightRow> fairseq_positions(const std::string& name, int64_t rows, int64
                                    .width = width,
                                    .layout = SinusoidalLayout::kHalves,
                                    .spacing = SinusoidalSpacing::kHalfMinusOne}));
-  std::fill_n(values.begin() + pad * width, width, 0.0f);
+  if (pad >= 0 && pad < rows) std::fill_n(values.begin() + pad * width, width, 0.0f);
   return computed_row(name, std::move(values), rows, width);
 }
 

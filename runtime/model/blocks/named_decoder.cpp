@@ -44,15 +44,17 @@ Result<int64_t> size_by_either(const JsonConfig& config, const std::string& own,
   return get_size_or(config, own, fallback, most);
 }
 
-std::vector<uint32_t> grouped_qkv_order(int64_t heads, int64_t head_width) {
+std::vector<uint32_t> grouped_qkv_order(int64_t heads, int64_t kv_heads, int64_t head_width) {
+  const int64_t queries = heads / kv_heads;  // of a group, before its key and its value
   std::vector<uint32_t> order;
-  for (int64_t part = 0; part < 3; ++part) {
-    for (int64_t h = 0; h < heads; ++h) {
-      for (int64_t e = 0; e < head_width; ++e) {
-        order.push_back(static_cast<uint32_t>((h * 3 + part) * head_width + e));
-      }
+  const auto add = [&](int64_t group, int64_t head) {
+    for (int64_t e = 0; e < head_width; ++e) {
+      order.push_back(static_cast<uint32_t>((group * (queries + 2) + head) * head_width + e));
     }
-  }
+  };
+  for (int64_t h = 0; h < heads; ++h) add(h / queries, h % queries);
+  for (int64_t g = 0; g < kv_heads; ++g) add(g, queries);
+  for (int64_t g = 0; g < kv_heads; ++g) add(g, queries + 1);
   return order;
 }
 

@@ -24,9 +24,10 @@ Status read_decoder_head(const JsonConfig& config, const std::string& fallback, 
 Result<int64_t> size_by_either(const JsonConfig& config, const std::string& own,
                                const std::string& other, int64_t fallback, int64_t most);
 
-// Our order of a projection (3 H E, D) whose file has it by head, [head][q | k | v][E], as
-// WeightRow::row_order: q of all heads, then k, then v.
-std::vector<uint32_t> grouped_qkv_order(int64_t heads, int64_t head_width);
+// Our order of a projection ((H + 2 Hkv) E, D) whose file has it by group of heads that share keys
+// and values, [group][queries of its heads | key | value][E], as WeightRow::row_order: q of all
+// heads, then k, then v.
+std::vector<uint32_t> grouped_qkv_order(int64_t heads, int64_t kv_heads, int64_t head_width);
 
 // Facts that follow from the block: kind, sizes, and the same limits for source and target.
 void set_decoder_facts(const DecoderConfig& block, int64_t vocabulary, int64_t most_tokens,
