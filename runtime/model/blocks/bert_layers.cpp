@@ -45,6 +45,11 @@ Status Bert::prepare(const Checkpoint& checkpoint) {
   if (facts().head == HeadKind::kMasked) {
     heads.back().output = decoder_row(checkpoint, word_names());
   }
+  if (!names_.distances.tensor.empty()) {
+    BucketTable distances = names_.distances;
+    distances.tensor = prefix_ + distances.tensor;
+    VKF_CHECK(read_distance_bias(checkpoint, distances, block().stack));
+  }
   const bool pools =
       !names_.pooler.empty() && checkpoint.find(prefix_ + names_.pooler + ".weight") != nullptr;
   if (facts().head == HeadKind::kNone && pools) {
@@ -109,6 +114,9 @@ Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
   // A buffer that older versions of the library saved.
   table.ignored.push_back("*embeddings.position_ids");
   table.ignored.push_back("*embeddings.token_type_ids");
+  if (!names_.distances.tensor.empty()) {
+    table.ignored.push_back(prefix_ + names_.distances.tensor);
+  }
   if (!names_.pooler.empty()) table.ignored.push_back(prefix_ + names_.pooler + ".*");
   return table;
 }
@@ -198,8 +206,12 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
 }
 
 Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert) {
-  ModelFacts& facts = bert.facts;
   VKF_ASSIGN(int64_t pad, config.get_int_or("pad_token_id", 1));
+  return set_positions_behind_pad(config, pad, bert);
+}
+
+Status set_positions_behind_pad(const JsonConfig& config, int64_t pad, BertConfig& bert) {
+  ModelFacts& facts = bert.facts;
   const int64_t rows = facts.max_source;
   if (pad < 0 || pad >= rows - 1) {
     return invalid_file(message({"[pad_token_id] in ", config.where(), " is ", pad,

@@ -3,6 +3,7 @@
 // its checkpoints call things, what its configuration's defaults are and what its heads look like.
 #pragma once
 
+#include "model/blocks/distance_bias.h"
 #include "model/blocks/encoder_only.h"
 
 namespace vkformer {
@@ -26,6 +27,7 @@ struct BertNames {
   std::string types = "embeddings.token_type_embeddings.weight";  // empty: no token types
   std::string projection;           // from the embedding's width to D, or empty
   std::vector<std::string> layers;  // path of each layer that has weights
+  BucketTable distances;            // biases of scores in the base model; no tensor: none
   BertLayerNames layer = {};        // behind those paths
   // Whether query, key and value have biases.
   enum class QkvBias : uint8_t { kNo, kYes } qkv_bias = QkvBias::kYes;
@@ -72,6 +74,8 @@ Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& 
 // Positions as RoBERTa counts them: those of real tokens are pad_token_id + 1, + 2, ..., that of
 // pad tokens is pad_token_id, and the table has rows for all of them.
 Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert);
+// The same of families whose pad token has that id whatever the configuration says.
+Status set_positions_behind_pad(const JsonConfig& config, int64_t pad, BertConfig& bert);
 
 // Heads; each adds its configuration and its rows.
 // Those that all of these families call alike: of tokens, logits (B, S, classes) of `classifier`;
