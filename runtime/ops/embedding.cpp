@@ -161,6 +161,18 @@ Status check_combination(const Graph& graph, const EmbeddingInputs& inputs,
                     "A decoding state, a plane of positions or types were given without a position "
                     "table, but are only read for it.");
   }
+  const bool types_only = attrs.from == EmbeddingAttrs::Positions::kNone;
+  if (types_only && (attrs.types == 0 || inputs.state != kNoTensor)) {
+    return op_error(OpId::k_embedding,
+                    "Without positions the position table must hold types, and a decoding state "
+                    "has no use.");
+  }
+  if (types_only && graph.tensor(inputs.positions).shape[0] != int64_t{attrs.types}) {
+    return op_error(OpId::k_embedding,
+                    message({"positions has ", graph.tensor(inputs.positions).shape[0],
+                             " rows, but without positions it must have as many as types: ",
+                             attrs.types, "."}));
+  }
   if (inputs.state == kNoTensor) return {};
   if (plane) {
     return op_error(OpId::k_embedding,
@@ -245,7 +257,8 @@ bool embedding_takes_norm(const Graph& graph, const Node& embedding, const Devic
 Status lower_embedding(LowerContext& context, const Node& node) {
   const EmbeddingAttrs& attrs = attrs_of<EmbeddingAttrs>(node);
   const TensorDesc& first = context.desc(node.inputs[1]);
-  const bool has_positions = node.inputs[2] != kNoTensor;
+  const bool has_table = node.inputs[2] != kNoTensor;
+  const bool has_positions = has_table && attrs.from != EmbeddingAttrs::Positions::kNone;
   const bool step = node.inputs[3] != kNoTensor;
   const bool normed = node.inputs[kEmbeddingNorm] != kNoTensor;
   EmbeddingParams params = params_of(context, node);
@@ -259,7 +272,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
     Dispatch d = make_dispatch(node, kernel);
     d.bindings = {{node.inputs[0], Access::kRead},
                   {table, Access::kRead},
-                  {has_positions ? node.inputs[2] : table, Access::kRead},
+                  {has_table ? node.inputs[2] : table, Access::kRead},
                   {node.outputs[0], Access::kWrite}};
     if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
     if (normed) d.bindings.push_back({node.inputs[kEmbeddingNorm], Access::kRead});
@@ -270,7 +283,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
                                        .format = static_cast<uint32_t>(attrs.format)});
     set_row_groups(context, d, params.rows, 1);
     d.flops = (normed ? 11.0 : 2.0) * elements;
-    d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_positions ? 4.0 : 0.0));
+    d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_table ? 4.0 : 0.0));
     context.plan.dispatches.push_back(std::move(d));
   }
   return {};

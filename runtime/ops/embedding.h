@@ -34,8 +34,9 @@ struct EmbeddingAttrs {
   float scale = 1.0f;            // multiplies the table's row
   uint32_t tokens = 0;           // T; 0: the last dimension of ids
   uint32_t position_offset = 0;  // tokens
-  // kPlane: ids is (planes, ..., T), ids first, then positions.
-  enum class Positions : uint8_t { kCounted, kPlane } from = Positions::kCounted;
+  // kPlane: ids is (planes, ..., T), ids first, then positions. kNone: the position table has
+  // nothing but token types.
+  enum class Positions : uint8_t { kCounted, kPlane, kNone } from = Positions::kCounted;
   // In a decoding step, the id that stands at the row before position 0 instead of its own position
   // (padding, where positions come from the ids); ~0: none.
   uint32_t pad_id = ~0u;

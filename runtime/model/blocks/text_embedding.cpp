@@ -17,6 +17,8 @@ Result<EmbeddingAttrs> attrs_of(ModelBuilder& b, const TextEmbedding& e) {
                         .slice_rows = table.slices.empty() ? 0 : table.slices[0].n,
                         .scale = e.scale,
                         .position_offset = static_cast<uint32_t>(e.position_offset),
+                        .from = e.types.empty() ? EmbeddingAttrs::Positions::kCounted
+                                                : EmbeddingAttrs::Positions::kNone,
                         .types = static_cast<uint32_t>(e.tokens.types)};
 }
 
@@ -29,6 +31,8 @@ Result<TensorId> embed(ModelBuilder& b, const TextEmbedding& e, EmbeddingInputs 
   }
   if (!e.positions.empty()) {
     VKF_ASSIGN(inputs.positions, b.table(e.positions));
+  } else if (!e.types.empty()) {
+    VKF_ASSIGN(inputs.positions, b.table(e.types));
   }
   b.graph().set_scope(e.words);
   return add_embedding(b.graph(), inputs, attrs);

@@ -9,7 +9,8 @@ namespace vkformer {
 struct TextEmbedding {
   std::string words;  // weight row of the token embedding (V, D)
   float scale = 1.0f;
-  std::string positions;        // weight row (P + types, D): positions, then token types; or empty
+  std::string positions;  // weight row (P + types, D): positions, then token types; or empty
+  std::string types;  // weight row (types, D) of token types where there are no positions; or empty
   int64_t position_offset = 0;  // rows of the table before position 0
   TokenFacts tokens;
   std::string norm;        // weight row of a norm after the sum, or empty
