@@ -346,6 +346,13 @@ CASES = {
     "nomic_bert-masked": ("NomicBertForMaskedLM", 566, dict(type_vocab_size=3), False, 3),
     "nomic_bert-classes": ("NomicBertForSequenceClassification", 567, dict(num_labels=3), False),
     "nomic_bert-tokens": ("NomicBertForTokenClassification", 568, dict(num_labels=3), False),
+    "jina_embeddings_v3-bare": ("JinaEmbeddingsV3Model", 570, dict(type_vocab_size=2), False, 2),
+    "jina_embeddings_v3-masked": ("JinaEmbeddingsV3ForMaskedLM", 571, {}, True),
+    "jina_embeddings_v3-classes": (
+        "JinaEmbeddingsV3ForSequenceClassification", 572, dict(num_labels=3), False),
+    "jina_embeddings_v3-tokens": (
+        "JinaEmbeddingsV3ForTokenClassification", 573, dict(num_labels=3), False),
+    "jina_embeddings_v3-answers": ("JinaEmbeddingsV3ForQuestionAnswering", 574, {}, False),
     "bart-bare": ("BartModel", 530, {}, False),
     "mbart-bare": ("MBartModel", 531, {}, False),
     "pegasus-base": ("PegasusForConditionalGeneration", 536, {}, False),
