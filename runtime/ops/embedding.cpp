@@ -107,7 +107,8 @@ KernelId pick(const Variants& variants, const TensorDesc& table, const Embedding
 }  // namespace
 
 uint32_t embedding_planes(const EmbeddingAttrs& attrs) {
-  return 1 + (attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0) + (attrs.types > 0 ? 1 : 0);
+  return 1 + (attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0) + (attrs.types > 0 ? 1 : 0) +
+         (attrs.row_scales == EmbeddingAttrs::RowScales::kPlane ? 1 : 0);
 }
 
 Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& table,
@@ -129,9 +130,10 @@ Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& tabl
   Shape shape = ids.shape;
   if (const uint32_t planes = embedding_planes(attrs); planes > 1) {
     if (shape.empty() || shape[0] != planes) {
-      return op_error(OpId::k_embedding, message({"ids has shape ", shape_text(shape),
-                                                  ", but its first axis must be the ", planes,
-                                                  " planes: ids, positions and types."}));
+      return op_error(
+          OpId::k_embedding,
+          message({"ids has shape ", shape_text(shape), ", but its first axis must be the ", planes,
+                   " planes: ids, positions, types and scales of rows."}));
     }
     shape.erase(shape.begin());
   }
@@ -174,6 +176,10 @@ Status check_combination(const Graph& graph, const EmbeddingInputs& inputs,
                              attrs.types, "."}));
   }
   if (inputs.state == kNoTensor) return {};
+  if (attrs.row_scales == EmbeddingAttrs::RowScales::kPlane) {
+    return op_error(OpId::k_embedding,
+                    "Both a decoding state and scales of rows were given; use one.");
+  }
   if (plane) {
     return op_error(OpId::k_embedding,
                     "Both a decoding state and a plane of positions were given; use one.");
@@ -228,7 +234,9 @@ EmbeddingParams params_of(const LowerContext& context, const Node& node) {
   params.norm_epsilon = attrs.norm_epsilon;
   if (node.inputs[3] == kNoTensor) {
     params.position_plane = attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0;
-    params.type_plane = attrs.types > 0 ? embedding_planes(attrs) - 1 : 0;
+    const bool scaled = attrs.row_scales == EmbeddingAttrs::RowScales::kPlane;
+    params.scale_plane = scaled ? embedding_planes(attrs) - 1 : 0;
+    params.type_plane = attrs.types > 0 ? embedding_planes(attrs) - (scaled ? 2 : 1) : 0;
   }
   return params;
 }

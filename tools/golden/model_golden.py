@@ -353,6 +353,16 @@ CASES = {
     "jina_embeddings_v3-tokens": (
         "JinaEmbeddingsV3ForTokenClassification", 573, dict(num_labels=3), False),
     "jina_embeddings_v3-answers": ("JinaEmbeddingsV3ForQuestionAnswering", 574, {}, False),
+    "esm-bare": (
+        "EsmModel", 580,
+        dict(position_embedding_type="rotary", token_dropout=True, mask_token_id=5), True),
+    "esm-masked": (
+        "EsmForMaskedLM", 581, dict(token_dropout=True, mask_token_id=5, emb_layer_norm_before=True),
+        False),
+    "esm-classes": ("EsmForSequenceClassification", 582, dict(num_labels=3), False),
+    "esm-tokens": (
+        "EsmForTokenClassification", 583,
+        dict(num_labels=3, position_embedding_type="rotary", emb_layer_norm_before=True), False),
     "bart-bare": ("BartModel", 530, {}, False),
     "mbart-bare": ("MBartModel", 531, {}, False),
     "pegasus-base": ("PegasusForConditionalGeneration", 536, {}, False),

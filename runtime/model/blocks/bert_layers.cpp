@@ -4,6 +4,7 @@
 #include "model/config_reading.h"
 #include "model/rope_reading.h"
 #include "model/weight_rows.h"
+#include "weights/read_floats.h"
 
 namespace vkformer {
 namespace {
@@ -24,6 +25,7 @@ class Bert : public EncoderFamily {
   void add_embedding_rows(const Checkpoint& checkpoint, WeightTable& table) const;
   void add_layer_rows(const std::string& to, const std::string& from, WeightTable& table) const;
   TiedWords word_names() const;
+  Status read_frequencies(const Checkpoint& checkpoint);
 
   BertNames names_;
   int64_t embedding_width_;
@@ -53,6 +55,7 @@ Status Bert::prepare(const Checkpoint& checkpoint) {
     distances.tensor = prefix_ + distances.tensor;
     VKF_CHECK(read_distance_bias(checkpoint, distances, block().stack));
   }
+  VKF_CHECK(read_frequencies(checkpoint));
   const bool pools =
       !names_.pooler.empty() && checkpoint.find(prefix_ + names_.pooler + ".weight") != nullptr;
   if (facts().head == HeadKind::kNone && pools) {
@@ -60,6 +63,19 @@ Status Bert::prepare(const Checkpoint& checkpoint) {
                      .dense = "pooler",
                      .activation = ActivationKind::kTanh,
                      .name = "pooler_output"});
+  }
+  return {};
+}
+
+// Files that store frequencies may have rounded them to halves, as they were in training.
+Status Bert::read_frequencies(const Checkpoint& checkpoint) {
+  for (const std::string& name : names_.frequencies) {
+    if (checkpoint.find(prefix_ + name) == nullptr) continue;
+    RotarySetup& rotary = block().stack.rotaries.front();
+    VKF_ASSIGN(const std::vector<float> stored,
+               read_floats(checkpoint, prefix_ + name, {int64_t{rotary.width} / 2}));
+    rotary.scaling.frequencies.assign(stored.begin(), stored.end());
+    return {};
   }
   return {};
 }
@@ -83,7 +99,9 @@ void Bert::add_embedding_rows(const Checkpoint& checkpoint, WeightTable& table) 
     const std::string& to = embedding.positions.empty() ? embedding.types : embedding.positions;
     table.rows.push_back(table_row(to, std::move(sources), std::move(rows), e));
   }
-  table.rows.push_back(norm_row(embedding.norm, prefix_ + names_.embedding_norm, e));
+  if (!embedding.norm.empty()) {
+    table.rows.push_back(norm_row(embedding.norm, prefix_ + names_.embedding_norm, e));
+  }
   if (!names_.projection.empty()) {
     table.rows.push_back(
         linear_row("embedding.projection", {prefix_ + names_.projection}, f.width, e));
@@ -123,6 +141,10 @@ Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
   for (size_t i = 0; i < names_.layers.size(); ++i) {
     add_layer_rows(block().stack.rows + "." + std::to_string(i), prefix_ + names_.layers[i] + ".",
                    table);
+  }
+  if (!names_.final_norm.empty()) {
+    table.rows.push_back(
+        norm_row(block().stack.rows + ".norm", prefix_ + names_.final_norm, facts().width));
   }
   for (const HeadConfig& head : block().heads) {
     if (head.dense != "pooler") continue;

@@ -31,11 +31,15 @@ struct BertNames {
   std::string words = "embeddings.word_embeddings.weight";
   std::string positions = "embeddings.position_embeddings.weight";
   std::string types = "embeddings.token_type_embeddings.weight";  // empty: no token types
-  std::string embedding_norm = "embeddings.LayerNorm";
+  std::string embedding_norm = "embeddings.LayerNorm";            // empty: none
   std::string projection;           // from the embedding's width to D, or empty
   std::vector<std::string> layers;  // path of each layer that has weights
-  BucketTable distances;            // biases of scores in the base model; no tensor: none
-  BertLayerNames layer = {};        // behind those paths
+  std::string final_norm;           // module of a norm behind the last layer, or empty
+  // Tensors (E / 2) of rotary frequencies, of which the first that the file has counts. None of
+  // them: theta's.
+  std::vector<std::string> frequencies;
+  BucketTable distances;      // biases of scores in the base model; no tensor: none
+  BertLayerNames layer = {};  // behind those paths
   // Whether query, key and value have biases, and the other linear layers of a layer.
   enum class Bias : uint8_t { kNo, kYes } qkv_bias = Bias::kYes, layer_bias = Bias::kYes;
   std::string pooler;                       // module in the base model, or empty
