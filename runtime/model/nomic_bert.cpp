@@ -23,7 +23,7 @@ BertNames nomic_bert_names(int64_t layers) {
                  .up = "mlp.fc11",
                  .down = "mlp.fc2",
                  .down_norm = "norm2"};
-  names.qkv_bias = names.layer_bias = BertNames::Bias::kNo;
+  names.qkv_bias = names.out_bias = names.ffn_bias = BertNames::Bias::kNo;
   names.decoder = "cls.predictions.decoder";
   names.decoder_biases = {"cls.predictions.decoder.bias", "cls.predictions.bias"};
   names.ignored = {"cls.*", "classifier.*"};

@@ -363,6 +363,18 @@ CASES = {
     "esm-tokens": (
         "EsmForTokenClassification", 583,
         dict(num_labels=3, position_embedding_type="rotary", emb_layer_norm_before=True), False),
+    "eurobert-bare": (
+        "EuroBertModel", 590, dict(head_dim=6, num_attention_heads=4, attention_bias=True), True),
+    "eurobert-masked": (
+        "EuroBertForMaskedLM", 591, dict(tie_word_embeddings=True, mlp_bias=True), False),
+    "eurobert-classes": ("EuroBertForSequenceClassification", 592, dict(num_labels=3), False),
+    "eurobert-first": (
+        "EuroBertForSequenceClassification", 593,
+        dict(num_labels=3, classifier_pooling="bos"), False),
+    "eurobert-mean": (
+        "EuroBertForSequenceClassification", 594,
+        dict(num_labels=3, classifier_pooling="mean"), False),
+    "eurobert-tokens": ("EuroBertForTokenClassification", 595, dict(num_labels=3), False),
     "bart-bare": ("BartModel", 530, {}, False),
     "mbart-bare": ("MBartModel", 531, {}, False),
     "pegasus-base": ("PegasusForConditionalGeneration", 536, {}, False),

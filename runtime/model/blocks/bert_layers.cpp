@@ -118,20 +118,22 @@ void Bert::add_layer_rows(const std::string& to, const std::string& from,
     if (bias == BertNames::Bias::kNo) row.biases.clear();
     table.rows.push_back(std::move(row));
   };
-  const BertNames::Bias biased = names_.layer_bias;
-  std::vector<std::string> qkv = {from + n.qkv};
-  if (n.qkv.empty()) qkv = {from + n.query, from + n.key, from + n.value};
-  add(linear_row(to + ".self.qkv", qkv, 3 * inner, d), names_.qkv_bias);
-  add(linear_row(to + ".self.out", {from + n.out}, d, inner), biased);
-  table.rows.push_back(norm_row(to + ".self.norm", from + n.out_norm, d));
+  const std::vector<std::string> apart = {from + n.query, from + n.key, from + n.value};
+  WeightRow qkv = linear_row(to + ".self.qkv", n.qkv.empty() ? apart : std::vector{from + n.qkv},
+                             stack.qkv_width(), d);
+  const int64_t kv = stack.kv() * stack.head();
+  if (n.qkv.empty()) qkv.source_rows = {inner, kv, kv};
+  add(std::move(qkv), names_.qkv_bias);
+  add(linear_row(to + ".self.out", {from + n.out}, d, inner), names_.out_bias);
+  add(norm_row(to + ".self.norm", from + n.out_norm, d), names_.norm_bias);
   if (n.gate.empty()) {
-    add(linear_row(to + ".ffn.up", {from + n.up}, stack.ffn, d), biased);
+    add(linear_row(to + ".ffn.up", {from + n.up}, stack.ffn, d), names_.ffn_bias);
   } else {
     add(in_gate_pairs(linear_row(to + ".ffn.up", {from + n.gate, from + n.up}, 2 * stack.ffn, d)),
-        biased);
+        names_.ffn_bias);
   }
-  add(linear_row(to + ".ffn.down", {from + n.down}, d, stack.ffn), biased);
-  table.rows.push_back(norm_row(to + ".ffn.norm", from + n.down_norm, d));
+  add(linear_row(to + ".ffn.down", {from + n.down}, d, stack.ffn), names_.ffn_bias);
+  add(norm_row(to + ".ffn.norm", from + n.down_norm, d), names_.norm_bias);
   if (block().form != nullptr) block().form->add_layer_rows(to, from, d, table);
 }
 
@@ -143,8 +145,10 @@ Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
                    table);
   }
   if (!names_.final_norm.empty()) {
-    table.rows.push_back(
-        norm_row(block().stack.rows + ".norm", prefix_ + names_.final_norm, facts().width));
+    WeightRow row =
+        norm_row(block().stack.rows + ".norm", prefix_ + names_.final_norm, facts().width);
+    if (names_.norm_bias == BertNames::Bias::kNo) row.biases.clear();
+    table.rows.push_back(std::move(row));
   }
   for (const HeadConfig& head : block().heads) {
     if (head.dense != "pooler") continue;

@@ -40,8 +40,12 @@ struct BertNames {
   std::vector<std::string> frequencies;
   BucketTable distances;      // biases of scores in the base model; no tensor: none
   BertLayerNames layer = {};  // behind those paths
-  // Whether query, key and value have biases, and the other linear layers of a layer.
-  enum class Bias : uint8_t { kNo, kYes } qkv_bias = Bias::kYes, layer_bias = Bias::kYes;
+  // Whether query, key and value have biases, the projection of attention's output, the
+  // feed-forward layer, and norms.
+  enum class Bias : uint8_t { kNo, kYes } qkv_bias = Bias::kYes;
+  Bias out_bias = Bias::kYes;
+  Bias ffn_bias = Bias::kYes;
+  Bias norm_bias = Bias::kYes;
   std::string pooler;                       // module in the base model, or empty
   std::string decoder;                      // output of the masked-word head; tied if absent
   std::vector<std::string> decoder_biases;  // what files call its bias; a message names the last
