@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = table[id] * scale + positions[position] + types[type], or its layer norm; NaN where one has no row
-// shapes:   Ids (planes, R): ids, positions, types; Table (V, D) by strides, Positions (P + types, D), State, GainBias (2, D) -> Y (R, D)
+// computes: y = table[id] * scale * row scale + positions[position] + types[type], or its layer norm; NaN where one has no row
+// shapes:   Ids (planes, R): ids, positions, types, scales of rows; Table (V, D) by strides, Positions (P + types, D), State, GainBias (2, D) -> Y (R, D)
 // mapping:  one workgroup a row; an invocation takes every kLocalSize-th column
 // bounds:   D and ids may be anything; rows beyond the last, or of another slice, are skipped; Positions may be unused
 // requires: nothing (baseline); VKF_TABLE_F16: halves in pairs, VKF_BLOCKS: a packed weight of kFormat, VKF_STEP: position from State;
@@ -82,11 +82,12 @@ uint row_position(uint row) {
 
 // Of the row in hand.
 uint slice_row, position, type;
+float row_scale;
 bool exists;
 
 float row_value(uint d) {
   if (!exists) return make_nan();
-  float value = table_at(slice_row, d) * p.scale;
+  float value = table_at(slice_row, d) * row_scale;
   if (kHasPositions != 0u) value += positions[position * p.width + d];
   if (kHasTypes != 0u) value += positions[(p.type_row + type) * p.width + d];
   return value;
@@ -106,6 +107,11 @@ void main() {
   position = kHasPositions != 0u ? row_position(row) : 0u;
   // In a decoding step every token is of type 0.
   type = kHasTypes != 0u && p.type_plane != 0u ? ids[p.type_plane * p.rows + row] : 0u;
+#ifdef VKF_STEP
+  row_scale = p.scale;
+#else
+  row_scale = p.scale_plane == 0u ? p.scale : p.scale * uintBitsToFloat(ids[p.scale_plane * p.rows + row]);
+#endif
   exists = id < p.vocabulary && (kHasPositions == 0u || position < p.positions) &&
            (kHasTypes == 0u || type < p.types);
 #if VKF_NORM

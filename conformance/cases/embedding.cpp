@@ -17,7 +17,7 @@
 namespace vkformer::conformance {
 namespace {
 
-enum class Extras : uint8_t { kNone, kPositions, kNorm };
+enum class Extras : uint8_t { kNone, kPositions, kNorm, kScales };
 
 Result<CheckCase> embedding_case(const Shape& shape, MatrixFormat format, Extras extras) {
   const Array given = random_array({shape[0] + 5, shape[1]}, 1);
@@ -27,6 +27,11 @@ Result<CheckCase> embedding_case(const Shape& shape, MatrixFormat format, Extras
   reference::EmbeddingOptions options;
   options.scale = 1.25;
   TensorMap inputs{{"ids", integers(ids)}, {"table", floats(given)}};
+  const Array scales = random_array(ids.shape, 6);
+  if (extras == Extras::kScales) {
+    options.row_scales = &scales;
+    inputs.emplace("row_scales", floats(scales));
+  }
   if (extras != Extras::kNone) {
     options.position_table = &places;
     options.position_offset = 2;
@@ -103,7 +108,8 @@ void embedding_cases(OperatorCases& cases) {
     for (const RowSize& size : move_sizes()) {
       for (const auto& [extras, what] : {std::pair{Extras::kNone, "/"},
                                          {Extras::kPositions, "-positions/"},
-                                         {Extras::kNorm, "-norm/"}}) {
+                                         {Extras::kNorm, "-norm/"},
+                                         {Extras::kScales, "-scales/"}}) {
         cases.check(stored + what + size.name, size.quick,
                     [=, e = extras] { return embedding_case(size.shape, format, e); });
       }

@@ -248,7 +248,7 @@ BertNames big_bird_names(int64_t layers, bool biases) {
   names.decoder = "cls.predictions.decoder";
   names.decoder_biases = {"cls.predictions.decoder.bias", "cls.predictions.bias"};
   names.ignored = {"cls.*", "classifier.*", "qa_classifier.*"};
-  if (!biases) names.qkv_bias = BertNames::QkvBias::kNo;
+  if (!biases) names.qkv_bias = BertNames::Bias::kNo;
   return names;
 }
 

@@ -223,7 +223,7 @@ class ModelFamily {
   virtual std::vector<std::string> input_names() const;
 
   // Full pass. Feeds (ModelBuilder::feed): input_ids, key_mask, position_ids, token_type_ids,
-  // key_positions, the same of the decoder (decoder_input_ids, decoder_key_mask,
+  // key_positions, kept_rows, the same of the decoder (decoder_input_ids, decoder_key_mask,
   // decoder_position_ids), pooling_mask, pixel_values, input_features. Outputs (mark_output):
   // last_hidden_state (B,T,D), encoder_last_hidden_state (B,S,D), the head's, and the taps.
   virtual Status build_forward(ModelBuilder& builder, const ForwardShape& shape,

@@ -26,6 +26,8 @@ constexpr HeadKind kTextHeads[] = {HeadKind::kNone, HeadKind::kMasked, HeadKind:
 constexpr HeadKind kElectraHeads[] = {HeadKind::kNone,     HeadKind::kMasked,
                                       HeadKind::kSequence, HeadKind::kTokens,
                                       HeadKind::kSpans,    HeadKind::kDiscriminator};
+constexpr HeadKind kNoAnswerHeads[] = {HeadKind::kNone, HeadKind::kMasked, HeadKind::kSequence,
+                                       HeadKind::kTokens};
 constexpr HeadKind kCamembertHeads[] = {HeadKind::kNone, HeadKind::kMasked, HeadKind::kSequence};
 constexpr HeadKind kMaskedHeads[] = {HeadKind::kNone, HeadKind::kMasked};
 constexpr HeadKind kReformerHeads[] = {HeadKind::kNone, HeadKind::kLanguage, HeadKind::kMasked,

@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "base/message.h"
+#include "model/blocks/distance_bias.h"
 #include "model/blocks/encoder_decoder.h"
 #include "model/blocks/encoder_only.h"
 #include "model/blocks/seq2seq_reading.h"
 #include "model/family_list.h"
 #include "model/weight_rows.h"
-#include "ops/relative_positions.h"
-#include "weights/read_floats.h"
 
 namespace vkformer {
 namespace {
@@ -19,7 +18,6 @@ namespace {
 constexpr int64_t kMostT5Tokens = 1 << 16;
 // Distances with a bias of their own, at most.
 constexpr int64_t kMostDistance = 1 << 15;
-constexpr int64_t kMostT5Biases = 1 << 24;
 
 struct T5Defaults {
   int64_t vocab;
@@ -39,40 +37,13 @@ T5Buckets buckets_of(const T5Buckets& sizes, const StackConfig& stack) {
   return t5;
 }
 
-// The distance from which on all share the last bucket.
-int64_t reach_of(const T5Buckets& t5) {
-  const auto bucket = [&](int64_t n) { return std::pair(t5_bucket(-n, t5), t5_bucket(n, t5)); };
-  int64_t reach = t5.max_distance;
-  while (reach > 1 && bucket(reach - 1) == bucket(reach)) --reach;
-  return reach;
-}
-
 std::string bias_name(const StackConfig& stack) {
   return stack.rows + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight";
 }
 
-// The bias of every distance up to the reach, from the checkpoint's (buckets, H).
 Status read_distances(const Checkpoint& checkpoint, const T5Buckets& sizes, StackConfig& stack) {
-  const T5Buckets t5 = buckets_of(sizes, stack);
-  VKF_ASSIGN(std::vector<float> table,
-             read_floats(checkpoint, bias_name(stack), {t5.buckets, stack.heads}));
-  const int64_t reach = reach_of(t5);
-  const int64_t distances = 2 * reach + 1;
-  if (distances * stack.heads > kMostT5Biases) {
-    return unsupported(
-        message({"[relative_attention_max_distance] gives ", distances, " biases for each of ",
-                 stack.heads, " heads, but at most ", kMostT5Biases, " in all are kept"}));
-  }
-  stack.distance.reach = reach;
-  stack.distance.values.resize(static_cast<size_t>(distances * stack.heads));
-  for (int64_t d = -reach; d <= reach; ++d) {
-    const int64_t row = t5_bucket(d, t5) * stack.heads;
-    for (int64_t h = 0; h < stack.heads; ++h) {
-      stack.distance.values[static_cast<size_t>(h * distances + d + reach)] =
-          table[static_cast<size_t>(row + h)];
-    }
-  }
-  return {};
+  return read_distance_bias(checkpoint,
+                            {.tensor = bias_name(stack), .t5 = buckets_of(sizes, stack)}, stack);
 }
 
 void add_layer(WeightTable& table, const StackConfig& stack, int64_t i) {

@@ -1,5 +1,7 @@
 #include "ops/embedding.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "operators/operator_adaptors.h"
 #include "ops/layer_norm.h"
@@ -16,18 +18,30 @@ Result<Tensor> packed_table(const Tensor& table, MatrixFormat format) {
   return packed_tensor(packed);
 }
 
+// Planes (2, ..., T) of ids and the bits of scales, which have the same shape.
+Tensor with_scales(const Tensor& ids, const Tensor& scales) {
+  Shape shape = ids.shape;
+  shape.insert(shape.begin(), 2);
+  Tensor planes = Tensor::zeros(DType::kU32, std::move(shape));
+  std::copy(ids.bytes.begin(), ids.bytes.end(), planes.bytes.begin());
+  std::copy(scales.bytes.begin(), scales.bytes.end(),
+            planes.bytes.begin() + static_cast<ptrdiff_t>(ids.bytes.size()));
+  return planes;
+}
+
 }  // namespace
 
 // embedding (Tokens and positions)
 // attributes: `scale` (1), `position_offset` (0), `eps` (1e-5)
-// inputs:     ids (..., T), *weight* table (V, D); optional positions (P, D), norm_weight (D),
-//             norm_bias (D)
+// inputs:     ids (..., T), *weight* table (V, D); optional positions (P, D), row_scales (..., T),
+//             norm_weight (D), norm_bias (D)
 // outputs:    Y (..., T, D)
-// computes:   table[id] · scale + positions[position_offset + t]; with norm_weight or norm_bias its
-//             `layer_norm`
+// computes:   table[id] · scale · row_scales + positions[position_offset + t]; with norm_weight or
+//             norm_bias its `layer_norm`
 Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
-  VKF_CHECK(arguments.check_names({"ids", "table", "positions", "norm_weight", "norm_bias"},
-                                  {"scale", "position_offset", "eps"}));
+  VKF_CHECK(
+      arguments.check_names({"ids", "table", "positions", "row_scales", "norm_weight", "norm_bias"},
+                            {"scale", "position_offset", "eps"}));
   constexpr int64_t kMaxOffset = int64_t{1} << 30;
   EmbeddingAttrs attrs;
   VKF_ASSIGN(attrs.scale, arguments.number_or("scale", 1.0));
@@ -67,6 +81,15 @@ Result<PreparedOperator> prepare_embedding(const OperatorArguments& arguments) {
     VKF_ASSIGN(epsilon, arguments.number_or("eps", 1e-5));
     VKF_ASSIGN(Tensor norm, arguments.gain_bias("norm_weight", "norm_bias", attrs.width));
     gain_bias = op.bind("gain_bias", std::move(norm));
+  }
+  if (arguments.find("row_scales") != nullptr) {
+    VKF_ASSIGN(const Tensor scales, arguments.floats("row_scales"));
+    if (scales.shape != ids.shape) {
+      return arguments.error("row_scales has shape " + shape_text(scales.shape) +
+                             ", but must have that of ids, " + shape_text(ids.shape) + ".");
+    }
+    ids = with_scales(ids, scales);
+    attrs.row_scales = EmbeddingAttrs::RowScales::kPlane;
   }
   inputs.ids = op.bind("ids", std::move(ids));
   inputs.table = op.bind("table", std::move(table));

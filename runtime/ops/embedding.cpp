@@ -107,7 +107,8 @@ KernelId pick(const Variants& variants, const TensorDesc& table, const Embedding
 }  // namespace
 
 uint32_t embedding_planes(const EmbeddingAttrs& attrs) {
-  return 1 + (attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0) + (attrs.types > 0 ? 1 : 0);
+  return 1 + (attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0) + (attrs.types > 0 ? 1 : 0) +
+         (attrs.row_scales == EmbeddingAttrs::RowScales::kPlane ? 1 : 0);
 }
 
 Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& table,
@@ -129,9 +130,10 @@ Result<TensorDesc> check_embedding(const TensorDesc& ids, const TensorDesc& tabl
   Shape shape = ids.shape;
   if (const uint32_t planes = embedding_planes(attrs); planes > 1) {
     if (shape.empty() || shape[0] != planes) {
-      return op_error(OpId::k_embedding, message({"ids has shape ", shape_text(shape),
-                                                  ", but its first axis must be the ", planes,
-                                                  " planes: ids, positions and types."}));
+      return op_error(
+          OpId::k_embedding,
+          message({"ids has shape ", shape_text(shape), ", but its first axis must be the ", planes,
+                   " planes: ids, positions, types and scales of rows."}));
     }
     shape.erase(shape.begin());
   }
@@ -161,7 +163,23 @@ Status check_combination(const Graph& graph, const EmbeddingInputs& inputs,
                     "A decoding state, a plane of positions or types were given without a position "
                     "table, but are only read for it.");
   }
+  const bool types_only = attrs.from == EmbeddingAttrs::Positions::kNone;
+  if (types_only && (attrs.types == 0 || inputs.state != kNoTensor)) {
+    return op_error(OpId::k_embedding,
+                    "Without positions the position table must hold types, and a decoding state "
+                    "has no use.");
+  }
+  if (types_only && graph.tensor(inputs.positions).shape[0] != int64_t{attrs.types}) {
+    return op_error(OpId::k_embedding,
+                    message({"positions has ", graph.tensor(inputs.positions).shape[0],
+                             " rows, but without positions it must have as many as types: ",
+                             attrs.types, "."}));
+  }
   if (inputs.state == kNoTensor) return {};
+  if (attrs.row_scales == EmbeddingAttrs::RowScales::kPlane) {
+    return op_error(OpId::k_embedding,
+                    "Both a decoding state and scales of rows were given; use one.");
+  }
   if (plane) {
     return op_error(OpId::k_embedding,
                     "Both a decoding state and a plane of positions were given; use one.");
@@ -216,7 +234,9 @@ EmbeddingParams params_of(const LowerContext& context, const Node& node) {
   params.norm_epsilon = attrs.norm_epsilon;
   if (node.inputs[3] == kNoTensor) {
     params.position_plane = attrs.from == EmbeddingAttrs::Positions::kPlane ? 1 : 0;
-    params.type_plane = attrs.types > 0 ? embedding_planes(attrs) - 1 : 0;
+    const bool scaled = attrs.row_scales == EmbeddingAttrs::RowScales::kPlane;
+    params.scale_plane = scaled ? embedding_planes(attrs) - 1 : 0;
+    params.type_plane = attrs.types > 0 ? embedding_planes(attrs) - (scaled ? 2 : 1) : 0;
   }
   return params;
 }
@@ -245,7 +265,8 @@ bool embedding_takes_norm(const Graph& graph, const Node& embedding, const Devic
 Status lower_embedding(LowerContext& context, const Node& node) {
   const EmbeddingAttrs& attrs = attrs_of<EmbeddingAttrs>(node);
   const TensorDesc& first = context.desc(node.inputs[1]);
-  const bool has_positions = node.inputs[2] != kNoTensor;
+  const bool has_table = node.inputs[2] != kNoTensor;
+  const bool has_positions = has_table && attrs.from != EmbeddingAttrs::Positions::kNone;
   const bool step = node.inputs[3] != kNoTensor;
   const bool normed = node.inputs[kEmbeddingNorm] != kNoTensor;
   EmbeddingParams params = params_of(context, node);
@@ -259,7 +280,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
     Dispatch d = make_dispatch(node, kernel);
     d.bindings = {{node.inputs[0], Access::kRead},
                   {table, Access::kRead},
-                  {has_positions ? node.inputs[2] : table, Access::kRead},
+                  {has_table ? node.inputs[2] : table, Access::kRead},
                   {node.outputs[0], Access::kWrite}};
     if (step) d.bindings.push_back({node.inputs[3], Access::kRead});
     if (normed) d.bindings.push_back({node.inputs[kEmbeddingNorm], Access::kRead});
@@ -270,7 +291,7 @@ Status lower_embedding(LowerContext& context, const Node& node) {
                                        .format = static_cast<uint32_t>(attrs.format)});
     set_row_groups(context, d, params.rows, 1);
     d.flops = (normed ? 11.0 : 2.0) * elements;
-    d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_positions ? 4.0 : 0.0));
+    d.bytes = elements * (4.0 + weight_bytes(first, attrs) + (has_table ? 4.0 : 0.0));
     context.plan.dispatches.push_back(std::move(d));
   }
   return {};

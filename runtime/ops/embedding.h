@@ -1,4 +1,4 @@
-// embedding: y = table[id] * scale + positions[position] + types[type].
+// embedding: y = table[id] * scale * row scale + positions[position] + types[type].
 //
 //   ids (..., T), table (V, D) by strides, positions (P, D) -> y (..., T, D)
 //
@@ -34,14 +34,18 @@ struct EmbeddingAttrs {
   float scale = 1.0f;            // multiplies the table's row
   uint32_t tokens = 0;           // T; 0: the last dimension of ids
   uint32_t position_offset = 0;  // tokens
-  // kPlane: ids is (planes, ..., T), ids first, then positions.
-  enum class Positions : uint8_t { kCounted, kPlane } from = Positions::kCounted;
+  // kPlane: ids is (planes, ..., T), ids first, then positions. kNone: the position table has
+  // nothing but token types.
+  enum class Positions : uint8_t { kCounted, kPlane, kNone } from = Positions::kCounted;
   // In a decoding step, the id that stands at the row before position 0 instead of its own position
   // (padding, where positions come from the ids); ~0: none.
   uint32_t pad_id = ~0u;
   // Rows of the position table, its last ones, that are token types; 0: none. Without a state, ids
   // has a last plane (planes, ..., T) with the types.
   uint32_t types = 0;
+  // kPlane: ids has one more plane, its last, with the bits of a scale (F32) of each row of the
+  // table that is looked up.
+  enum class RowScales : uint8_t { kNone, kPlane } row_scales = RowScales::kNone;
   float norm_epsilon = 0;  // of the norm that fusion put into the node, else unused
 };
 
@@ -57,7 +61,8 @@ struct EmbeddingInputs {
   TensorId state = kNoTensor;         // DecodeState, where positions come from it; needs positions
 };
 
-// Planes of ids that a full pass needs: ids, and positions and types where they are not counted.
+// Planes of ids that a full pass needs: ids, positions and types where they are not counted, and
+// scales of rows.
 uint32_t embedding_planes(const EmbeddingAttrs& attrs);
 
 // The output's description, or why the inputs do not fit: ids (..., T) or planes of that, table

@@ -187,7 +187,16 @@ Result<RotaryFrequencies> scaled_frequencies(const RotaryScaling& s, int64_t wid
       break;
   }
   RotaryFrequencies result{plain_frequencies(s.theta, width), 1.0};
-  if (s.kind == RotaryScalingKind::kDefault) return result;
+  if (s.kind == RotaryScalingKind::kDefault) {
+    if (s.frequencies.empty()) return result;
+    if (s.frequencies.size() != result.radians.size()) {
+      return table_error(
+          message({"There are ", s.frequencies.size(), " frequencies, but the rotary width ", width,
+                   " needs ", result.radians.size(), "."}));
+    }
+    result.radians = s.frequencies;
+    return result;
+  }
   VKF_ASSIGN(const double factor, factor_of(s));
   for (double& f : result.radians) f /= factor;
   return result;

@@ -35,6 +35,7 @@ Result<RotaryScalingKind> rotary_scaling_from_name(const std::string& name);
 struct RotaryScaling {
   RotaryScalingKind kind = RotaryScalingKind::kDefault;
   double theta = 10000.0;
+  std::vector<double> frequencies;  // (r/2), default: radians per token; empty: those of theta
   // How far the context is stretched. Yarn and longrope take max_positions / original_positions
   // where it is absent; linear, dynamic and llama3 need it.
   std::optional<double> factor;

@@ -41,6 +41,15 @@ std::vector<uint32_t> positions_from_mask(const TokenRows& rows) {
   return positions;
 }
 
+// The index of each row whose token the mask keeps, and one that no row has for the others.
+std::vector<uint32_t> kept_rows(const TokenRows& rows) {
+  std::vector<uint32_t> kept(rows.ids.size());
+  for (size_t i = 0; i < kept.size(); ++i) {
+    kept[i] = rows.allowed[i] != 0 ? static_cast<uint32_t>(i) : ~0u;
+  }
+  return kept;
+}
+
 Result<std::vector<int64_t>> matching_ints(const TensorMap& inputs, const std::string& name,
                                            const TokenRows& rows) {
   const Tensor& tensor = inputs.at(name);
@@ -245,6 +254,7 @@ FeedWords token_words(const TokenRows& rows, const TokenFacts& facts, const std:
     words[prefix + "position_ids"] = positions_from_ids(rows, facts.pad);
   }
   words[prefix + "key_positions"] = positions_from_mask(rows);
+  words[prefix + "kept_rows"] = kept_rows(rows);
   if (facts.positions == TokenFacts::Positions::kFromMask) {
     words[prefix + "position_ids"] = words[prefix + "key_positions"];
   }

@@ -31,8 +31,8 @@ Result<ForwardInputs> read_forward_inputs(
 // token_type_ids at all.
 Status check_zero_types(const TensorMap& inputs, const TokenRows& rows);
 
-// The words of token rows: `prefix`input_ids, `prefix`key_mask, and the positions and key_positions
-// that follow from them.
+// The words of token rows: `prefix`input_ids, `prefix`key_mask, and the positions, key_positions
+// and kept_rows that follow from them.
 FeedWords token_words(const TokenRows& rows, const TokenFacts& facts, const std::string& prefix);
 
 }  // namespace vkformer

@@ -27,6 +27,9 @@ Status check_tables(const Array& table, const Array& ids, const EmbeddingOptions
     return invalid_argument(message({"[embedding] The table has shape ", shape_text(table.shape),
                                      "; it must have two axes: row, width."}));
   }
+  if (options.row_scales) {
+    VKF_CHECK(check_shape(*options.row_scales, ids.shape, "embedding", "row_scales"));
+  }
   if (!options.position_table) return {};
   VKF_CHECK(check_array(*options.position_table, "embedding", "position_table"));
   if (options.position_table->rank() != 2 || options.position_table->dim(1) != table.dim(1)) {
@@ -51,9 +54,8 @@ Result<Array> embedding(const Array& table, const Array& ids, const EmbeddingOpt
   Array y = filled(shape, 0.0);
   for (int64_t at = 0; at < ids.size(); ++at) {
     VKF_ASSIGN(const int64_t row, row_of(ids[at], table, "id"));
-    for (int64_t d = 0; d < width; ++d) {
-      y[at * width + d] = table[row * width + d] * options.scale;
-    }
+    const double scale = options.scale * (options.row_scales ? (*options.row_scales)[at] : 1.0);
+    for (int64_t d = 0; d < width; ++d) y[at * width + d] = table[row * width + d] * scale;
     if (!options.position_table) continue;
     const double index =
         static_cast<double>(at % tokens) + static_cast<double>(options.position_offset);

@@ -1,5 +1,5 @@
-// embedding: y = table[id] * scale + position_table[position]. The scale does not touch the
-// positions. ids (...), table (V, D), position_table (P, D), P positions -> y (..., D).
+// embedding: y = table[id] * scale * row_scale + position_table[position]. The scales do not touch
+// the positions. ids (...), table (V, D), position_table (P, D), P positions -> y (..., D).
 // Needs: Array.
 #pragma once
 
@@ -12,6 +12,7 @@ struct EmbeddingOptions {
   const Array* position_table = nullptr;  // (P, D); absent: no positions
   const Array* position_ids = nullptr;    // the shape of ids; absent: index along its last axis
   int64_t position_offset = 0;            // added to that index, in tokens
+  const Array* row_scales = nullptr;      // the shape of ids; absent: ones
 };
 
 // table (V, D), ids (...) -> (..., D). An error if an id or a position is not a row of its table.

@@ -6,7 +6,8 @@
 #ifdef __cplusplus
 inline constexpr uint32_t kNormWidth = 2048;
 #else
-const uint kNormWidth = 2048u;  // widest row whose norm's gain and bias fit a uniform block of 16 KiB
+const uint kNormWidth =
+    2048u;  // widest row whose norm's gain and bias fit a uniform block of 16 KiB
 #endif
 
 struct EmbeddingParams {
@@ -28,16 +29,16 @@ struct EmbeddingParams {
   uint_t types;            // rows of the position table that are types
   uint_t pad_id;           // in a step, the id that stands one row before position 0; ~0: none
   float_t norm_epsilon;    // of the norm behind it, in the variants that have one
+  uint_t scale_plane;      // plane of Ids with the bits of a scale of each row; 0: none
 };
 #ifdef __cplusplus
-static_assert(sizeof(EmbeddingParams) == 72);
+static_assert(sizeof(EmbeddingParams) == 76);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_EMBEDDING_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kHasPositions, has_positions, 0) \
-  constant(2, kHasTypes, has_types, 0) \
-  constant(3, kFormat, format, 0)               /* MatrixFormat, where the weight is in blocks */
+#define VKF_EMBEDDING_CONSTANTS(constant)                                              \
+  constant(0, kLocalSize, local_size, 64) constant(1, kHasPositions, has_positions, 0) \
+      constant(2, kHasTypes, has_types, 0)                                             \
+          constant(3, kFormat, format, 0) /* MatrixFormat, where the weight is in blocks */
 VKF_CONSTANTS_STRUCT(EmbeddingConstants, VKF_EMBEDDING_CONSTANTS)
 #endif

@@ -168,6 +168,46 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("embedding adds types alone where there are no positions") {
+    const Array table = random_array({11, 33}, 5);
+    const Array extra = random_array({3, 33}, 6);
+    const std::vector<uint32_t> ids = {0, 10, 4, 4, 3, 11, 1, 2};
+    const std::vector<uint32_t> types = {0, 1, 2, 0, 1, 0, 3, 0};
+    std::vector<uint32_t> words = ids;
+    words.insert(words.end(), types.begin(), types.end());
+    for (const bool normed : {false, true}) {
+      PreparedOperator op;
+      EmbeddingInputs inputs;
+      inputs.ids = op.bind("ids", word_tensor(words, {2, 2, 4}));
+      inputs.table = op.bind("table", reference::to_tensor(table));
+      inputs.positions = op.bind("types", reference::to_tensor(extra));
+      auto y = add_embedding(
+          op.graph, inputs,
+          {.vocabulary = 11, .width = 33, .from = EmbeddingAttrs::Positions::kNone, .types = 3});
+      REQUIRE_MESSAGE(y.ok(), y.error().message);
+      Array wanted = reference::filled({2, 4, 33}, std::numeric_limits<double>::quiet_NaN());
+      for (size_t r : {0u, 1u, 2u, 3u, 4u, 7u}) {
+        for (int64_t d = 0; d < 33; ++d) {
+          wanted[static_cast<int64_t>(r) * 33 + d] =
+              table[ids[r] * 33 + d] + extra[types[r] * 33 + d];
+        }
+      }
+      if (normed) {
+        const Array gain = random_array({33}, 7), bias = random_array({33}, 8);
+        const TensorId gain_bias =
+            op.bind("gain_bias", reference::to_tensor(conformance::stacked_rows(gain, bias)));
+        y = add_layer_norm(op.graph, {.x = *y, .gain_bias = gain_bias}, {.epsilon = 1e-5f});
+        REQUIRE_MESSAGE(y.ok(), y.error().message);
+        wanted = reference::layer_norm(wanted, {.gain = &gain, .bias = &bias}).value();
+      }
+      op.name_output(*y, "y");
+      for (const TierDevice& device : tier_devices()) {
+        check_close(run_poisoned(device, op).at("y"), wanted,
+                    tolerance_for(DType::kF32, normed ? 33 : 3));
+      }
+    }
+  }
+
   TEST_CASE("embedding takes the position of a decoding step from its state") {
     EmbeddingCase c = make_embedding_case(37, 33, {5, 1}, 4);
     c.positions = random_array({20, 33}, 2);
@@ -273,6 +313,12 @@ TEST_SUITE("cpu") {
     check_error(add_embedding(graph, inputs, attrs), "embedding", "without a position table");
     inputs.positions = graph.add_external("positions", DType::kF32, {8, 3});
     check_error(add_embedding(graph, inputs, attrs), "embedding", "16 bytes");
+    attrs.from = EmbeddingAttrs::Positions::kNone;
+    check_error(add_embedding(graph, inputs, attrs), "embedding", "must hold types");
+    inputs.ids = graph.add_external("planes", DType::kU32, {2, 4});
+    inputs.state = kNoTensor;
+    attrs.types = 3;
+    check_error(add_embedding(graph, inputs, attrs), "embedding", "8 rows");
   }
 
   TEST_CASE(

@@ -35,6 +35,13 @@ void check_frequencies(const RotaryScaling& s, int64_t length, const std::vector
 }  // namespace
 
 TEST_SUITE("cpu") {
+  TEST_CASE("rotary_frequencies gives stored ones as they are") {
+    RotaryScaling s;
+    s.frequencies = {0.75, 0.0, 0.125};
+    CHECK(rotary_frequencies(s, 6, 9).value().radians == s.frequencies);
+    check_error(rotary_frequencies(s, 8, 9), "rotary_table", "3 frequencies");
+  }
+
   TEST_CASE("rotary_table holds cosines and sines of position times frequency") {
     const RotaryScaling s;
     const std::vector<float> table = rotary_table(s, {70, 6}).value();

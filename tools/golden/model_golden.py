@@ -84,7 +84,7 @@ def token_inputs(config, generator, left):
     return {"input_ids": ids.masked_fill(mask == 0, config.pad_token_id), "attention_mask": mask}
 
 
-def make_inputs(model, generator, left):
+def make_inputs(model, generator, left, types):
     config = model.config
     if model.main_input_name == "pixel_values":
         size = getattr(config, "image_size", SIZES["image_size"])
@@ -94,6 +94,9 @@ def make_inputs(model, generator, left):
         inputs = {"input_features": torch.randn(shape, generator=generator)}
     else:
         inputs = token_inputs(config, generator, left)
+        if types:
+            shape = inputs["input_ids"].shape
+            inputs["token_type_ids"] = torch.randint(0, types, shape, generator=generator)
     if config.is_encoder_decoder and not type(model).__name__.endswith("EncoderModel"):
         ids = torch.randint(FIRST, config.vocab_size, (2, TARGET), generator=generator)
         inputs["decoder_input_ids"] = ids
@@ -229,7 +232,7 @@ def generation_facts(model):
     return facts
 
 
-def attempt(family, config, seed, left):
+def attempt(family, config, seed, left, types):
     """A model, its inputs and outputs; None where its ids would not survive noise."""
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
@@ -239,7 +242,7 @@ def attempt(family, config, seed, left):
     model.tie_weights()
     stored = copy.deepcopy(model)
     model = model.double()
-    inputs = make_inputs(model, generator, left)
+    inputs = make_inputs(model, generator, left, types)
     expected = forward(model, inputs)
     if model.can_generate():
         sources, pads, width = sources_of(model, inputs, generator)
@@ -275,15 +278,15 @@ def respell(path, key, given):
         json.dump(config, file, indent=2)
 
 
-def make_case(folder, name, class_name, seed, given, left=False):
+def make_case(folder, name, class_name, seed, given, left=False, types=0):
     family = getattr(transformers, class_name)
     config = make_config(family, given)
     if "partial_rotary_factor" in given.get("rope_parameters", {}):
         rotate_parts(family)
-    made = attempt(family, config, seed, left)
+    made = attempt(family, config, seed, left, types)
     while made is None:
         seed += 1
-        made = attempt(family, config, seed, left)
+        made = attempt(family, config, seed, left, types)
     model, inputs, expected = made
     path = os.path.join(folder, name)
     shutil.rmtree(path, ignore_errors=True)
@@ -310,7 +313,7 @@ def make_case(folder, name, class_name, seed, given, left=False):
 
 SWITCHED_OPT = dict(hidden_size=24, num_attention_heads=3, ffn_dim=30, activation_function="gelu")
 PARTIAL_ROPE = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
-# Name: class, seed, configuration, and whether padding stands on the left.
+# Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
     "opt-post": (
@@ -341,6 +344,48 @@ CASES = {
     "camembert-bare": ("CamembertModel", 527, {}, False),
     "camembert-masked": ("CamembertForMaskedLM", 528, {}, False),
     "camembert-classes": ("CamembertForSequenceClassification", 529, dict(num_labels=3), False),
+    "mpnet-bare": ("MPNetModel", 560, {}, True),
+    "mpnet-masked": ("MPNetForMaskedLM", 561, {}, False),
+    "mpnet-classes": ("MPNetForSequenceClassification", 562, dict(num_labels=3), False),
+    "mpnet-tokens": ("MPNetForTokenClassification", 563, dict(num_labels=3), False),
+    "mpnet-answers": ("MPNetForQuestionAnswering", 564, {}, False),
+    # Heads of another width than the layers', and scaled positions.
+    "nomic_bert-bare": (
+        "NomicBertModel", 565,
+        dict(head_dim=6, pad_token_id=0,
+             rope_parameters=dict(rope_type="linear", rope_theta=50.0, factor=2.0)), True),
+    "nomic_bert-masked": ("NomicBertForMaskedLM", 566, dict(type_vocab_size=3), False, 3),
+    "nomic_bert-classes": ("NomicBertForSequenceClassification", 567, dict(num_labels=3), False),
+    "nomic_bert-tokens": ("NomicBertForTokenClassification", 568, dict(num_labels=3), False),
+    "jina_embeddings_v3-bare": ("JinaEmbeddingsV3Model", 570, dict(type_vocab_size=2), False, 2),
+    "jina_embeddings_v3-masked": ("JinaEmbeddingsV3ForMaskedLM", 571, {}, True),
+    "jina_embeddings_v3-classes": (
+        "JinaEmbeddingsV3ForSequenceClassification", 572, dict(num_labels=3), False),
+    "jina_embeddings_v3-tokens": (
+        "JinaEmbeddingsV3ForTokenClassification", 573, dict(num_labels=3), False),
+    "jina_embeddings_v3-answers": ("JinaEmbeddingsV3ForQuestionAnswering", 574, {}, False),
+    "esm-bare": (
+        "EsmModel", 580,
+        dict(position_embedding_type="rotary", token_dropout=True, mask_token_id=5), True),
+    "esm-masked": (
+        "EsmForMaskedLM", 581, dict(token_dropout=True, mask_token_id=5, emb_layer_norm_before=True),
+        False),
+    "esm-classes": ("EsmForSequenceClassification", 582, dict(num_labels=3), False),
+    "esm-tokens": (
+        "EsmForTokenClassification", 583,
+        dict(num_labels=3, position_embedding_type="rotary", emb_layer_norm_before=True), False),
+    "eurobert-bare": (
+        "EuroBertModel", 590, dict(head_dim=6, num_attention_heads=4, attention_bias=True), True),
+    "eurobert-masked": (
+        "EuroBertForMaskedLM", 591, dict(tie_word_embeddings=True, mlp_bias=True), False),
+    "eurobert-classes": ("EuroBertForSequenceClassification", 592, dict(num_labels=3), False),
+    "eurobert-first": (
+        "EuroBertForSequenceClassification", 593,
+        dict(num_labels=3, classifier_pooling="bos"), False),
+    "eurobert-mean": (
+        "EuroBertForSequenceClassification", 594,
+        dict(num_labels=3, classifier_pooling="mean"), False),
+    "eurobert-tokens": ("EuroBertForTokenClassification", 595, dict(num_labels=3), False),
     "bart-bare": ("BartModel", 530, {}, False),
     "mbart-bare": ("MBartModel", 531, {}, False),
     "pegasus-base": ("PegasusForConditionalGeneration", 536, {}, False),
@@ -396,8 +441,7 @@ def main():
         make_case(folder, names[0], names[1], int(names[2]), given, "--left" in sys.argv)
         return
     for name in names or CASES:
-        class_name, seed, given, left = CASES[name]
-        make_case(folder, name, class_name, seed, given, left)
+        make_case(folder, name, *CASES[name])
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 #include "base/message.h"
 #include "model/config_reading.h"
+#include "model/rope_reading.h"
 #include "model/weight_rows.h"
+#include "weights/read_floats.h"
 
 namespace vkformer {
 namespace {
 
-constexpr const char* kWords = "embeddings.word_embeddings.weight";
 constexpr const char* kSpans[] = {"start_logits", "end_logits"};
 
 class Bert : public EncoderFamily {
@@ -24,6 +25,7 @@ class Bert : public EncoderFamily {
   void add_embedding_rows(const Checkpoint& checkpoint, WeightTable& table) const;
   void add_layer_rows(const std::string& to, const std::string& from, WeightTable& table) const;
   TiedWords word_names() const;
+  Status read_frequencies(const Checkpoint& checkpoint);
 
   BertNames names_;
   int64_t embedding_width_;
@@ -32,7 +34,7 @@ class Bert : public EncoderFamily {
 };
 
 TiedWords Bert::word_names() const {
-  TiedWords words{.words = prefix_ + kWords};
+  TiedWords words{.words = prefix_ + names_.words};
   if (facts().head != HeadKind::kMasked) return words;
   words.decoder = names_.decoder;
   words.biases = names_.decoder_biases;
@@ -40,11 +42,20 @@ TiedWords Bert::word_names() const {
 }
 
 Status Bert::prepare(const Checkpoint& checkpoint) {
-  prefix_ = name_prefix(checkpoint, names_.prefix, kWords);
+  prefix_ = name_prefix(checkpoint, names_.prefix, names_.words);
+  if (prefix_.empty() && !names_.older_prefix.empty()) {
+    prefix_ = name_prefix(checkpoint, names_.older_prefix, names_.words);
+  }
   std::vector<HeadConfig>& heads = block().heads;
   if (facts().head == HeadKind::kMasked) {
     heads.back().output = decoder_row(checkpoint, word_names());
   }
+  if (!names_.distances.tensor.empty()) {
+    BucketTable distances = names_.distances;
+    distances.tensor = prefix_ + distances.tensor;
+    VKF_CHECK(read_distance_bias(checkpoint, distances, block().stack));
+  }
+  VKF_CHECK(read_frequencies(checkpoint));
   const bool pools =
       !names_.pooler.empty() && checkpoint.find(prefix_ + names_.pooler + ".weight") != nullptr;
   if (facts().head == HeadKind::kNone && pools) {
@@ -56,19 +67,41 @@ Status Bert::prepare(const Checkpoint& checkpoint) {
   return {};
 }
 
+// Files that store frequencies may have rounded them to halves, as they were in training.
+Status Bert::read_frequencies(const Checkpoint& checkpoint) {
+  for (const std::string& name : names_.frequencies) {
+    if (checkpoint.find(prefix_ + name) == nullptr) continue;
+    RotarySetup& rotary = block().stack.rotaries.front();
+    VKF_ASSIGN(const std::vector<float> stored,
+               read_floats(checkpoint, prefix_ + name, {int64_t{rotary.width} / 2}));
+    rotary.scaling.frequencies.assign(stored.begin(), stored.end());
+    return {};
+  }
+  return {};
+}
+
 void Bert::add_embedding_rows(const Checkpoint& checkpoint, WeightTable& table) const {
   const ModelFacts& f = facts();
   const int64_t e = embedding_width_;
   add_word_rows(checkpoint, word_names(), f.source_vocab, e, table);
-  const std::string at = prefix_ + "embeddings.";
-  std::vector<std::string> sources = {at + "position_embeddings.weight"};
-  std::vector<int64_t> rows = {f.max_source + block().embedding.position_offset};
+  const TextEmbedding& embedding = block().embedding;
+  std::vector<std::string> sources;
+  std::vector<int64_t> rows;
+  if (!embedding.positions.empty()) {
+    sources.push_back(prefix_ + names_.positions);
+    rows.push_back(f.max_source + embedding.position_offset);
+  }
   if (f.source_tokens.types > 0) {
     sources.push_back(prefix_ + names_.types);
     rows.push_back(f.source_tokens.types);
   }
-  table.rows.push_back(table_row("positions", std::move(sources), std::move(rows), e));
-  table.rows.push_back(norm_row("embedding.norm", at + "LayerNorm", e));
+  if (!sources.empty()) {
+    const std::string& to = embedding.positions.empty() ? embedding.types : embedding.positions;
+    table.rows.push_back(table_row(to, std::move(sources), std::move(rows), e));
+  }
+  if (!embedding.norm.empty()) {
+    table.rows.push_back(norm_row(embedding.norm, prefix_ + names_.embedding_norm, e));
+  }
   if (!names_.projection.empty()) {
     table.rows.push_back(
         linear_row("embedding.projection", {prefix_ + names_.projection}, f.width, e));
@@ -77,18 +110,30 @@ void Bert::add_embedding_rows(const Checkpoint& checkpoint, WeightTable& table) 
 
 void Bert::add_layer_rows(const std::string& to, const std::string& from,
                           WeightTable& table) const {
-  const int64_t d = block().stack.width;
-  const int64_t ffn = block().stack.ffn;
+  const StackConfig& stack = block().stack;
+  const int64_t d = stack.width;
+  const int64_t inner = stack.heads * stack.head();
   const BertLayerNames& n = names_.layer;
-  WeightRow qkv =
-      linear_row(to + ".self.qkv", {from + n.query, from + n.key, from + n.value}, 3 * d, d);
-  if (names_.qkv_bias == BertNames::QkvBias::kNo) qkv.biases.clear();
-  table.rows.push_back(std::move(qkv));
-  table.rows.push_back(linear_row(to + ".self.out", {from + n.out}, d, d));
-  table.rows.push_back(norm_row(to + ".self.norm", from + n.out_norm, d));
-  table.rows.push_back(linear_row(to + ".ffn.up", {from + n.up}, ffn, d));
-  table.rows.push_back(linear_row(to + ".ffn.down", {from + n.down}, d, ffn));
-  table.rows.push_back(norm_row(to + ".ffn.norm", from + n.down_norm, d));
+  const auto add = [&](WeightRow row, BertNames::Bias bias) {
+    if (bias == BertNames::Bias::kNo) row.biases.clear();
+    table.rows.push_back(std::move(row));
+  };
+  const std::vector<std::string> apart = {from + n.query, from + n.key, from + n.value};
+  WeightRow qkv = linear_row(to + ".self.qkv", n.qkv.empty() ? apart : std::vector{from + n.qkv},
+                             stack.qkv_width(), d);
+  const int64_t kv = stack.kv() * stack.head();
+  if (n.qkv.empty()) qkv.source_rows = {inner, kv, kv};
+  add(std::move(qkv), names_.qkv_bias);
+  add(linear_row(to + ".self.out", {from + n.out}, d, inner), names_.out_bias);
+  add(norm_row(to + ".self.norm", from + n.out_norm, d), names_.norm_bias);
+  if (n.gate.empty()) {
+    add(linear_row(to + ".ffn.up", {from + n.up}, stack.ffn, d), names_.ffn_bias);
+  } else {
+    add(in_gate_pairs(linear_row(to + ".ffn.up", {from + n.gate, from + n.up}, 2 * stack.ffn, d)),
+        names_.ffn_bias);
+  }
+  add(linear_row(to + ".ffn.down", {from + n.down}, d, stack.ffn), names_.ffn_bias);
+  add(norm_row(to + ".ffn.norm", from + n.down_norm, d), names_.norm_bias);
   if (block().form != nullptr) block().form->add_layer_rows(to, from, d, table);
 }
 
@@ -98,6 +143,12 @@ Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
   for (size_t i = 0; i < names_.layers.size(); ++i) {
     add_layer_rows(block().stack.rows + "." + std::to_string(i), prefix_ + names_.layers[i] + ".",
                    table);
+  }
+  if (!names_.final_norm.empty()) {
+    WeightRow row =
+        norm_row(block().stack.rows + ".norm", prefix_ + names_.final_norm, facts().width);
+    if (names_.norm_bias == BertNames::Bias::kNo) row.biases.clear();
+    table.rows.push_back(std::move(row));
   }
   for (const HeadConfig& head : block().heads) {
     if (head.dense != "pooler") continue;
@@ -109,11 +160,14 @@ Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
   // A buffer that older versions of the library saved.
   table.ignored.push_back("*embeddings.position_ids");
   table.ignored.push_back("*embeddings.token_type_ids");
+  if (!names_.distances.tensor.empty()) {
+    table.ignored.push_back(prefix_ + names_.distances.tensor);
+  }
   if (!names_.pooler.empty()) table.ignored.push_back(prefix_ + names_.pooler + ".*");
   return table;
 }
 
-Status refuse_variants(const JsonConfig& config) {
+Status refuse_variants(const JsonConfig& config, const char* position_type) {
   for (const char* key : {"is_decoder", "add_cross_attention"}) {
     VKF_ASSIGN(bool set, config.get_bool_or(key, false));
     if (set) {
@@ -121,10 +175,10 @@ Status refuse_variants(const JsonConfig& config) {
                                   "; this family is supported as an encoder only"}));
     }
   }
-  VKF_ASSIGN(std::string positions, config.get_string_or("position_embedding_type", "absolute"));
-  if (positions == "absolute") return {};
+  VKF_ASSIGN(std::string positions, config.get_string_or("position_embedding_type", position_type));
+  if (positions == position_type) return {};
   return unsupported(message({"[position_embedding_type] is '", positions, "' in ", config.where(),
-                              "; only 'absolute' is supported"}));
+                              "; only '", position_type, "' is supported"}));
 }
 
 Status read_stack(const JsonConfig& config, const BertDefaults& d, StackConfig& stack) {
@@ -135,6 +189,13 @@ Status read_stack(const JsonConfig& config, const BertDefaults& d, StackConfig& 
   VKF_ASSIGN(stack.heads, get_size_or(config, d.heads_key, d.heads, kMostWidth));
   VKF_ASSIGN(stack.ffn, get_size_or(config, d.ffn_key, d.ffn, kMostWidth));
   VKF_ASSIGN(stack.activation, get_activation(config, d.activation_key, d.activation));
+  if (d.head_width_key != nullptr && config.has(d.head_width_key)) {
+    VKF_ASSIGN(stack.head_width, get_size(config, d.head_width_key, kMostHeadWidth));
+    if (stack.heads * stack.head_width <= kMostWidth) return {};
+    return invalid_file(message(
+        {"[", d.head_width_key, "] in ", config.where(), " is ", stack.head_width, " with ",
+         stack.heads, " heads, but heads side by side may be at ", "most ", kMostWidth, " wide"}));
+  }
   VKF_CHECK(head_width(config, stack.width, stack.heads));
   return {};
 }
@@ -143,7 +204,7 @@ Status read_facts(const JsonConfig& config, const BertDefaults& defaults, ModelF
   VKF_ASSIGN(facts.source_vocab,
              get_size_or(config, "vocab_size", defaults.vocab, kMostVocabulary));
   VKF_ASSIGN(facts.max_source,
-             get_size_or(config, "max_position_embeddings", defaults.positions, kMostPositions));
+             get_size_or(config, defaults.positions_key, defaults.positions, kMostPositions));
   if (defaults.types > 0) {
     VKF_ASSIGN(facts.source_tokens.types,
                get_size_or(config, "type_vocab_size", defaults.types, kMostPositions));
@@ -175,7 +236,7 @@ Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& 
 Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults& defaults,
                                     const std::string& base_class) {
   const JsonConfig& config = files.config;
-  VKF_CHECK(refuse_variants(config));
+  VKF_CHECK(refuse_variants(config, defaults.position_type));
   BertConfig bert;
   ModelFacts& facts = bert.facts;
   StackConfig& stack = bert.block.stack;
@@ -184,7 +245,7 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
   VKF_ASSIGN(facts.family, config.get_string("model_type"));
   VKF_ASSIGN(facts.architecture, get_architecture(config, base_class));
   VKF_CHECK(read_stack(config, defaults, stack));
-  VKF_ASSIGN(stack.epsilon, get_epsilon(config, "layer_norm_eps", defaults.epsilon));
+  VKF_ASSIGN(stack.epsilon, get_epsilon(config, defaults.epsilon_key, defaults.epsilon));
   VKF_CHECK(read_facts(config, defaults, facts));
   facts.width = stack.width;
   facts.encoder_layers = stack.layers;
@@ -198,8 +259,12 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
 }
 
 Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert) {
-  ModelFacts& facts = bert.facts;
   VKF_ASSIGN(int64_t pad, config.get_int_or("pad_token_id", 1));
+  return set_positions_behind_pad(config, pad, bert);
+}
+
+Status set_positions_behind_pad(const JsonConfig& config, int64_t pad, BertConfig& bert) {
+  ModelFacts& facts = bert.facts;
   const int64_t rows = facts.max_source;
   if (pad < 0 || pad >= rows - 1) {
     return invalid_file(message({"[pad_token_id] in ", config.where(), " is ", pad,
@@ -211,6 +276,30 @@ Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert) {
   facts.max_source = rows - pad - 1;
   bert.block.embedding.tokens = facts.source_tokens;
   bert.block.embedding.position_offset = pad + 1;
+  return {};
+}
+
+Status read_rotary_positions(const JsonConfig& config, double theta, BertConfig& bert) {
+  StackConfig& stack = bert.block.stack;
+  const int64_t head = stack.head();
+  if (head % 2 != 0) {
+    return invalid_file(message({"[num_attention_heads] in ", config.where(), " makes heads ", head,
+                                 " wide; rotary positions turn an even number"}));
+  }
+  VKF_ASSIGN(uint32_t width, read_rotary_width(config, head, 1.0));
+  if (width != head) {
+    return unsupported(
+        message({"[partial_rotary_factor] in ", config.where(), " leaves ", width, " of ", head,
+                 " columns of a head to be turned; this family turns ", "whole heads"}));
+  }
+  RotaryScaling scaling;
+  VKF_ASSIGN(scaling,
+             read_model_rotary(config, {.theta = theta, .max_positions = bert.facts.max_source}));
+  VKF_CHECK(check_rotary_scaling(scaling, head, config.where()));
+  stack.rotaries = {{.width = width, .scaling = std::move(scaling)}};
+  stack.kinds = {{.rotary = 0}};
+  bert.block.embedding.positions.clear();
+  if (bert.facts.source_tokens.types > 0) bert.block.embedding.types = "types";
   return {};
 }
 

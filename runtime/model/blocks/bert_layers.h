@@ -1,8 +1,10 @@
-// Families that are BERT (Devlin et al., 2018) under other names: a post-norm encoder over words,
-// learned positions and token types, and the heads that are put on it. A family's own file says how
-// its checkpoints call things, what its configuration's defaults are and what its heads look like.
+// Families that are BERT (Devlin et al., 2018) under other names: an encoder over words, learned
+// positions or rotary ones and token types, and the heads that are put on it. A family's own file
+// says how its checkpoints call things, what its configuration's defaults are and what its heads
+// look like.
 #pragma once
 
+#include "model/blocks/distance_bias.h"
 #include "model/blocks/encoder_only.h"
 
 namespace vkformer {
@@ -12,8 +14,10 @@ struct BertLayerNames {
   std::string query = "attention.self.query";
   std::string key = "attention.self.key";
   std::string value = "attention.self.value";
+  std::string qkv;  // one module of all three, [q | k | v]; or empty
   std::string out = "attention.output.dense";
   std::string out_norm = "attention.output.LayerNorm";
+  std::string gate;  // of the feed-forward layer: activation(gate x) * up x; or empty
   std::string up = "intermediate.dense";
   std::string down = "output.dense";
   std::string down_norm = "output.LayerNorm";
@@ -23,12 +27,25 @@ struct BertLayerNames {
 // `prefix` in files of a model with a head; a base model saved alone lacks it.
 struct BertNames {
   std::string prefix = "bert.";
+  std::string older_prefix;  // what older files have in its place, or empty
+  std::string words = "embeddings.word_embeddings.weight";
+  std::string positions = "embeddings.position_embeddings.weight";
   std::string types = "embeddings.token_type_embeddings.weight";  // empty: no token types
+  std::string embedding_norm = "embeddings.LayerNorm";            // empty: none
   std::string projection;           // from the embedding's width to D, or empty
   std::vector<std::string> layers;  // path of each layer that has weights
-  BertLayerNames layer = {};        // behind those paths
-  // Whether query, key and value have biases.
-  enum class QkvBias : uint8_t { kNo, kYes } qkv_bias = QkvBias::kYes;
+  std::string final_norm;           // module of a norm behind the last layer, or empty
+  // Tensors (E / 2) of rotary frequencies, of which the first that the file has counts. None of
+  // them: theta's.
+  std::vector<std::string> frequencies;
+  BucketTable distances;      // biases of scores in the base model; no tensor: none
+  BertLayerNames layer = {};  // behind those paths
+  // Whether query, key and value have biases, the projection of attention's output, the
+  // feed-forward layer, and norms.
+  enum class Bias : uint8_t { kNo, kYes } qkv_bias = Bias::kYes;
+  Bias out_bias = Bias::kYes;
+  Bias ffn_bias = Bias::kYes;
+  Bias norm_bias = Bias::kYes;
   std::string pooler;                       // module in the base model, or empty
   std::string decoder;                      // output of the masked-word head; tied if absent
   std::vector<std::string> decoder_biases;  // what files call its bias; a message names the last
@@ -46,6 +63,11 @@ struct BertDefaults {
   int64_t types = 2;  // 0: the family has none
   double epsilon = 1e-12;
   const char* activation = "gelu";
+  // What position_embedding_type must be where a configuration has it.
+  const char* position_type = "absolute";
+  const char* head_width_key = nullptr;  // of a head's width where it is not D / H
+  const char* positions_key = "max_position_embeddings";
+  const char* epsilon_key = "layer_norm_eps";
   const char* width_key = "hidden_size";
   const char* layers_key = "num_hidden_layers";
   const char* heads_key = "num_attention_heads";
@@ -72,6 +94,11 @@ Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& 
 // Positions as RoBERTa counts them: those of real tokens are pad_token_id + 1, + 2, ..., that of
 // pad tokens is pad_token_id, and the table has rows for all of them.
 Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert);
+// Rotary positions of whole heads in every layer instead of a table; `theta` stands in for a
+// missing rope_theta.
+Status read_rotary_positions(const JsonConfig& config, double theta, BertConfig& bert);
+// Positions as RoBERTa's of families whose pad token has that id whatever the configuration says.
+Status set_positions_behind_pad(const JsonConfig& config, int64_t pad, BertConfig& bert);
 
 // Heads; each adds its configuration and its rows.
 // Those that all of these families call alike: of tokens, logits (B, S, classes) of `classifier`;

@@ -72,6 +72,9 @@ Result<TensorId> add_head(ModelBuilder& b, const StackConfig& stack, const HeadC
   if (!head.norm.empty()) {
     VKF_ASSIGN(x, add_named_norm(b, stack, head.norm, x));
   }
+  if (head.late_mean == HeadConfig::LateMean::kMasked) {
+    VKF_ASSIGN(x, add_mean_pool(b.graph(), x, input.mask, {}));
+  }
   if (!head.output.empty()) {
     VKF_ASSIGN(x, add_scaled_output(b, head.output, x, head.scale, head.cap));
   }

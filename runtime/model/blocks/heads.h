@@ -6,7 +6,7 @@
 
 namespace vkformer {
 
-// activation(dense x), norm, output; each where it has a name.
+// activation(dense x), norm, mean, output; each where it has a name or is wished.
 struct HeadConfig {
   // Which states it reads: all (B, T, D), one token's (B, D), the mean of those the key mask keeps,
   // or of all from `token` on (B, D).
@@ -16,10 +16,12 @@ struct HeadConfig {
   std::string dense;                                  // weight row, or empty
   ActivationKind activation = ActivationKind::kNone;  // of dense
   std::string norm;                                   // weight row, or empty
-  std::string output;                                 // weight row, or empty
-  float scale = 1.0f;                                 // multiplies the output
-  float cap = 0.0f;                                   // c: c tanh(output / c); 0: none
-  std::string name = "logits";                        // of the tensor that is handed out
+  // kMasked: of the tokens that the key mask keeps; the head before it runs for all of them.
+  enum class LateMean : uint8_t { kNo, kMasked } late_mean = LateMean::kNo;
+  std::string output;           // weight row, or empty
+  float scale = 1.0f;           // multiplies the output
+  float cap = 0.0f;             // c: c tanh(output / c); 0: none
+  std::string name = "logits";  // of the tensor that is handed out
   // kYes: an output of one column loses that axis.
   enum class Squeeze : uint8_t { kNo, kYes } squeeze = Squeeze::kNo;
 };

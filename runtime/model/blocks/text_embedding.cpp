@@ -1,6 +1,7 @@
 #include "model/blocks/text_embedding.h"
 
 #include "ops/embedding.h"
+#include "ops/gather_rows.h"
 #include "params/matmul.h"
 
 namespace vkformer {
@@ -17,7 +18,11 @@ Result<EmbeddingAttrs> attrs_of(ModelBuilder& b, const TextEmbedding& e) {
                         .slice_rows = table.slices.empty() ? 0 : table.slices[0].n,
                         .scale = e.scale,
                         .position_offset = static_cast<uint32_t>(e.position_offset),
-                        .types = static_cast<uint32_t>(e.tokens.types)};
+                        .from = e.types.empty() ? EmbeddingAttrs::Positions::kCounted
+                                                : EmbeddingAttrs::Positions::kNone,
+                        .types = static_cast<uint32_t>(e.tokens.types),
+                        .row_scales = e.row_scales.empty() ? EmbeddingAttrs::RowScales::kNone
+                                                           : EmbeddingAttrs::RowScales::kPlane};
 }
 
 Result<TensorId> embed(ModelBuilder& b, const TextEmbedding& e, EmbeddingInputs inputs,
@@ -29,6 +34,8 @@ Result<TensorId> embed(ModelBuilder& b, const TextEmbedding& e, EmbeddingInputs 
   }
   if (!e.positions.empty()) {
     VKF_ASSIGN(inputs.positions, b.table(e.positions));
+  } else if (!e.types.empty()) {
+    VKF_ASSIGN(inputs.positions, b.table(e.types));
   }
   b.graph().set_scope(e.words);
   return add_embedding(b.graph(), inputs, attrs);
@@ -63,6 +70,20 @@ Result<TensorId> embed_positions(ModelBuilder& b, const TextEmbedding& e, Embedd
                         .col_stride = 1,
                         .position_offset = words.position_offset,
                         .from = words.from});
+}
+
+// x (B, T, D) with zeros where tokens are masked.
+Result<TensorId> hide_masked_rows(ModelBuilder& b, const TokenFeeds& feeds, TensorId x) {
+  const std::string name = feeds.prefix + "kept_rows";
+  Shape tokens = b.graph().tensor(x).shape;
+  tokens.pop_back();
+  TensorId rows = b.graph().find_external(name);
+  if (rows == kNoTensor) {
+    rows = b.graph().add_external(name, DType::kU32, std::move(tokens));
+    b.feed(name, rows);
+  }
+  b.graph().set_scope(name);
+  return add_gather_rows(b.graph(), {.x = x, .indices = rows});
 }
 
 // Of a full pass or a prompt.
@@ -109,9 +130,14 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
         g.add_external(feeds.prefix + "position_ids", DType::kU32, std::move(tokens));
     b.feed(feeds.prefix + "position_ids", embedded.positions);
   }
-  if (attrs.types > 0) b.feed(feeds.prefix + "token_type_ids", ids, rows * (planes - 1));
+  uint64_t plane = planes;
+  if (!e.row_scales.empty()) b.feed(e.row_scales, ids, rows * --plane);
+  if (attrs.types > 0) b.feed(feeds.prefix + "token_type_ids", ids, rows * --plane);
   VKF_ASSIGN(embedded.x, embed(b, e, {.ids = ids}, attrs));
   VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x, kNoTensor));
+  if (e.masked == TextEmbedding::Masked::kZero) {
+    VKF_ASSIGN(embedded.x, hide_masked_rows(b, feeds, embedded.x));
+  }
   return embedded;
 }
 

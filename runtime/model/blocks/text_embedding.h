@@ -9,11 +9,15 @@ namespace vkformer {
 struct TextEmbedding {
   std::string words;  // weight row of the token embedding (V, D)
   float scale = 1.0f;
-  std::string positions;        // weight row (P + types, D): positions, then token types; or empty
+  std::string row_scales;  // feed (B, T) with a scale of each word's row, F32; or empty
+  std::string positions;   // weight row (P + types, D): positions, then token types; or empty
+  std::string types;  // weight row (types, D) of token types where there are no positions; or empty
   int64_t position_offset = 0;  // rows of the table before position 0
   TokenFacts tokens;
   std::string norm;        // weight row of a norm after the sum, or empty
   std::string projection;  // weight row of a layer from the embedding's width to D, or empty
+  // kZero: what comes of all this is zero where the attention mask is.
+  enum class Masked : uint8_t { kKept, kZero } masked = Masked::kKept;
   // Weight row of zeros (1, D) where positions are added to what the projection gives instead of to
   // the words, or empty: a lookup adds them to that row.
   std::string zeros;
