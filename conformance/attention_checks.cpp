@@ -38,8 +38,9 @@ enum Term : uint32_t {
   kSoftcap = 32,
   kFreeMask = 64,
   kRelative = 128,
-  kHalves = 256,      // precision f16
-  kForbidding = 512,  // the free mask forbids a query everything, the bias some pairs
+  kHalves = 256,         // precision f16
+  kDisentangled = 1024,  // relative keys and queries
+  kForbidding = 512,     // the free mask forbids a query everything, the bias some pairs
 };
 
 struct Form {
@@ -58,6 +59,7 @@ constexpr Form kForms[] = {{"plain", 0},
                            {"softcap", kSoftcap},
                            {"mask", kFreeMask},
                            {"relative", kRelative},
+                           {"disentangled", kDisentangled},
                            {"all", kAllMasks},
                            {"precision-f16", kHalves},
                            {"softcap-precision-f16", kHalves | kSoftcap | kCausal},
@@ -86,7 +88,7 @@ AttentionCallCase call_of(const Sizes& s, uint32_t terms, Content values = Conte
 
 // Everything an attention is given; the reference looks into it.
 struct Arrays {
-  Array q, k, v, key_mask, mask, bias, slopes, relative_keys, relative_values;
+  Array q, k, v, key_mask, mask, bias, slopes, relative_keys, relative_queries, relative_values;
 };
 
 void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOptions& options,
@@ -143,6 +145,14 @@ void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOpt
     options.relative.values = &a.relative_values;
     inputs.emplace("relative_keys", floats(a.relative_keys));
     inputs.emplace("relative_values", floats(a.relative_values));
+  }
+  if ((terms & kDisentangled) != 0) {
+    a.relative_keys = random_array({9, s.heads, s.width}, 7);
+    a.relative_queries = random_array({9, s.heads, s.width}, 9);
+    options.relative.keys = &a.relative_keys;
+    options.relative.queries = &a.relative_queries;
+    inputs.emplace("relative_keys", floats(a.relative_keys));
+    inputs.emplace("relative_queries", floats(a.relative_queries));
   }
 }
 

@@ -210,6 +210,9 @@ void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
     dot_shifted(place.y, int(walk.begin + tile + lane) - int(first) - p.terms.causal_offset);
   }
   dot_rows(base.x + key.x * p.k.row_stride, relative_bias(p.relative, VKF_TERM_HEADS, place.y));
+  if (kRelativeQueries) {
+    dot_relative_queries(base.x + key.x * p.k.row_stride, place.y, distance);
+  }
   finish_scores(walk, place, first, tile, key);
   update_highest();
   VKF_UNROLL for (uint r = 0u; r < kRows; ++r) {

@@ -57,6 +57,12 @@ float pair_score(uvec3 place, uint base, uint j) {
     for (uint e = 0u; e < kParts; ++e) {
       value += multiply(position_row[e], load_part(positions, e));
     }
+    if (kRelativeQueries) {
+      const uint queries = relative_query(p.relative, p.heads, place.y, distance);
+      for (uint e = 0u; e < kParts; ++e) {
+        value += multiply(load_part(row, e), load_part(queries, e));
+      }
+    }
   }
   return soft_capped(value * p.scale) + score_bias(p.terms, place.x, place.y, place.z, j);
 }

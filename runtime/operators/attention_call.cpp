@@ -73,18 +73,28 @@ Status read_relative(const OperatorArguments& arguments, const Shape& q, int64_t
   const bool biased =
       arguments.find("content_bias") != nullptr || arguments.find("position_bias") != nullptr;
   const bool valued = arguments.find("relative_values") != nullptr;
+  const bool queried = arguments.find("relative_queries") != nullptr;
   RelativePositions& relative = attrs.relative;
   if (arguments.find("relative_keys") == nullptr) {
-    if (!biased && !valued) return {};
+    if (!biased && !valued && !queried) return {};
     return arguments.error(
-        "relative_values, content_bias or position_bias is given without relative_keys; give it "
-        "too.");
+        "relative_queries, relative_values, content_bias or position_bias is given without "
+        "relative_keys; give it too.");
   }
   VKF_ASSIGN(const Tensor keys, read_rows(arguments, "relative_keys", q[1], q[3]));
   relative.kinds = VKF_RELATIVE_KEYS;
   if (keys.shape.size() == 2) relative.kinds |= VKF_RELATIVE_ONE_HEAD;
   relative.reach = static_cast<uint32_t>(keys.shape[0] / 2);
   relative.offset = static_cast<uint32_t>(kv.add(keys));
+  if (queried) {
+    VKF_ASSIGN(const Tensor queries, read_rows(arguments, "relative_queries", q[1], q[3]));
+    if (queries.shape != keys.shape) {
+      return arguments.error("relative_keys " + shape_text(keys.shape) + " and relative_queries " +
+                             shape_text(queries.shape) + " must have the same shape.");
+    }
+    relative.kinds |= VKF_RELATIVE_QUERIES;
+    kv.append(queries);
+  }
   if (biased) {
     VKF_ASSIGN(const Tensor content, read_head_bias(arguments, "content_bias", {q[1], q[3]}));
     VKF_ASSIGN(const Tensor position, read_head_bias(arguments, "position_bias", {q[1], q[3]}));
@@ -142,7 +152,8 @@ Result<AttentionAttrs> read_attrs(const OperatorArguments& arguments, const Shap
 Result<AttentionCall> prepare_attention_call(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names(
       {"Q", "K", "V", "key_mask", "mask", "bias", "global", "alibi_slopes", "documents", "prefix",
-       "block_map", "relative_keys", "relative_values", "content_bias", "position_bias"},
+       "block_map", "relative_keys", "relative_queries", "relative_values", "content_bias",
+       "position_bias"},
       {"scale", "temperature", "softcap", "causal", "causal_offset", "window_left", "window_right",
        "alibi_slopes", "prefix", "block_size", "count_keys"}));
   VKF_ASSIGN(Tensor q, arguments.floats("Q"));

@@ -163,10 +163,11 @@ Status check_relative(OpId op, const TensorDesc& kv, const AttentionAttrs& a) {
   const RelativePositions& r = a.relative;
   if (r.kinds == 0) return {};
   if ((r.kinds & VKF_RELATIVE_KEYS) == 0) {
-    return op_error(op, "relative biases or values are set without the rows of relative keys");
+    return op_error(op,
+                    "relative queries, biases or values are set without the rows of relative keys");
   }
   const uint64_t heads = (r.kinds & VKF_RELATIVE_ONE_HEAD) != 0 ? 1 : a.heads;
-  uint64_t row = heads * a.head_width;
+  uint64_t row = heads * a.head_width * ((r.kinds & VKF_RELATIVE_QUERIES) != 0 ? 2 : 1);
   if ((r.kinds & VKF_RELATIVE_VALUES) != 0) row += heads * a.value_width;
   uint64_t end = r.offset + (2 * uint64_t{r.reach} + 1) * row;
   if ((r.kinds & VKF_RELATIVE_BIASES) != 0) end += 2 * uint64_t{a.heads} * a.head_width;
@@ -295,6 +296,7 @@ uint32_t tiled_local_size(const DeviceCaps& caps, const AttentionAttrs& a) {
   const uint32_t kinds = a.relative.kinds;
   uint64_t times = 1;
   if (kinds != 0) times = is_sparse(a.terms) ? 2 + 4 * kTiledQueries : 2;
+  if ((kinds & VKF_RELATIVE_QUERIES) != 0) times += 1;
   // A loop that leaves out masked keys counts twice.
   const uint64_t masks = score_kinds(a.terms) != 0 ? 2 : 1;
   const uint64_t adds = (kinds & VKF_RELATIVE_VALUES) != 0 ? 4 : masks;
@@ -326,8 +328,10 @@ Status lower_attention(LowerContext& context, const Node& node) {
               static_cast<uint32_t>((units + kRowsPerGridLine - 1) / kRowsPerGridLine)};
   const double pairs = counts_keys(a) ? 0 : pairs_of(a, strategy.rows);
   const uint32_t kinds = a.relative.kinds;
-  const double widths = (kinds != 0 ? 2.0 : 1.0) * a.head_width +
-                        ((kinds & VKF_RELATIVE_VALUES) != 0 ? 2.0 : 1.0) * a.value_width;
+  const double products =
+      (kinds != 0 ? 2.0 : 1.0) + ((kinds & VKF_RELATIVE_QUERIES) != 0 ? 1.0 : 0.0);
+  const double widths =
+      products * a.head_width + ((kinds & VKF_RELATIVE_VALUES) != 0 ? 2.0 : 1.0) * a.value_width;
   d.flops = 2.0 * pairs * widths;
   d.bytes = 4.0 * widths * (static_cast<double>(units) * a.queries + pairs / strategy.rows);
   context.plan.dispatches.push_back(std::move(d));

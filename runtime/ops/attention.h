@@ -27,10 +27,11 @@ struct AttentionInputs {
   TensorId terms = kNoTensor;  // masks and biases (words), U32, as pack_score_terms makes them
 };
 
-// Relative positions (Shaw et al. 2018; Dai et al. 2019): of pair (i, j) row d = clamp(j - i -
-// causal_offset, -reach, reach) + reach counts. They begin `offset` elements into kv, one behind
-// the other: keys (2R + 1, Hr, E) with Hr = H or 1; biases (2, H, E), the first added to q for k,
-// the second for the keys of positions; values (2R + 1, Hr, Ev).
+// Relative positions (Shaw et al. 2018; Dai et al. 2019; He et al. 2021): of pair (i, j) row d =
+// clamp(j - i - causal_offset, -reach, reach) + reach counts. They begin `offset` elements into kv,
+// one behind the other: keys (2R + 1, Hr, E) with Hr = H or 1, which q is multiplied with; queries
+// (2R + 1, Hr, E), which k is multiplied with; biases (2, H, E), the first added to q for k, the
+// second for the keys of positions; values (2R + 1, Hr, Ev).
 struct RelativePositions {
   uint32_t kinds = 0;   // VKF_RELATIVE_KEYS and what else there is; 0: none
   uint32_t offset = 0;  // elements of kv

@@ -93,7 +93,8 @@ Status lower_attention_weights(LowerContext& context, const Node& node) {
       .terms = a.terms};
   // Keys are longer work than the elements of other rows: a round for each element of a head.
   const uint32_t width = 4 * a.keys;
-  const uint64_t products = a.relative.kinds != 0 ? 2 : 1;
+  const uint64_t products = 1 + (a.relative.kinds != 0 ? 1 : 0) +
+                            ((a.relative.kinds & VKF_RELATIVE_QUERIES) != 0 ? 1 : 0);
   const uint64_t passes = products * a.head_width / 4 + 4;
   if (too_many_passes(context.caps, width, passes)) {
     return unsupported(

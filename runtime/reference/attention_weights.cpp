@@ -75,6 +75,7 @@ Status check_relative(const AttentionOptions& options, const Shape& shape, int64
                       int64_t value_width) {
   const RelativeOptions& r = options.relative;
   VKF_CHECK(check_distance_rows(r.keys, "relative_keys", shape[1], width));
+  VKF_CHECK(check_distance_rows(r.queries, "relative_queries", shape[1], width));
   VKF_CHECK(check_distance_rows(r.values, "relative_values", shape[1], value_width));
   if (r.content_bias)
     VKF_CHECK(check_shape(*r.content_bias, {shape[1], width}, kAttentionName, "content_bias"));
@@ -86,7 +87,7 @@ Status check_relative(const AttentionOptions& options, const Shape& shape, int64
       {"[attention] softcap is ", options.softcap, ", but must be above 0, or 0 for none."}));
 }
 
-// The part of a product that positions add: a . k + (q + c) . r, element by element.
+// The part of a product that positions add: a . k + u . k + (q + c) . r, element by element.
 double relative_product(const RelativeOptions& r, std::span<const double> q,
                         std::span<const double> k, int64_t h, int64_t distance) {
   const int64_t width = static_cast<int64_t>(q.size());
@@ -94,6 +95,7 @@ double relative_product(const RelativeOptions& r, std::span<const double> q,
   for (int64_t e = 0; e < width; ++e) {
     const auto at = static_cast<size_t>(e);
     if (r.content_bias) sum += (*r.content_bias)[h * width + e] * k[at];
+    if (r.queries) sum += DistanceRows{r.queries}.at(h, distance, e) * k[at];
     if (!r.keys) continue;
     const double c = r.position_bias ? (*r.position_bias)[h * width + e] : 0.0;
     sum += (q[at] + c) * DistanceRows{r.keys}.at(h, distance, e);

@@ -19,14 +19,16 @@
 
 namespace vkformer::reference {
 
-// Relative positions (Shaw et al. 2018; Dai et al. 2019); absent parts count as zeros.
+// Relative positions (Shaw et al. 2018; Dai et al. 2019; He et al. 2021); absent parts count as
+// zeros.
 struct RelativeOptions {
   const Array* keys = nullptr;           // r, (2R + 1, E) or (2R + 1, H, E)
+  const Array* queries = nullptr;        // u, (2R + 1, E) or (2R + 1, H, E)
   const Array* values = nullptr;         // w, (2R + 1, Ev) or (2R + 1, H, Ev)
   const Array* content_bias = nullptr;   // a, (H, E)
   const Array* position_bias = nullptr;  // c, (H, E)
 
-  bool any() const { return keys != nullptr || content_bias != nullptr; }
+  bool any() const { return keys != nullptr || queries != nullptr || content_bias != nullptr; }
 };
 
 struct AttentionOptions {

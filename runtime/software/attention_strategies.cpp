@@ -40,10 +40,12 @@ uint32_t keys_of_round(const AttentionAttrs& a, uint32_t kinds) {
 }
 
 // Whether the strategy of lanes knows these relative positions: a row is multiplied by all lanes at
-// once, which only keys in order allow, and every distance is a round of its loop.
+// once, which only keys in order allow, and every distance is a round of its loop. Rows for keys
+// differ from lane to lane.
 bool lanes_can_relate(const AttentionAttrs& a) {
   if (a.relative.kinds == 0) return true;
-  return !is_sparse(a.terms) && (a.relative.kinds & VKF_RELATIVE_VALUES) == 0 &&
+  constexpr uint32_t kUnknown = VKF_RELATIVE_VALUES | VKF_RELATIVE_QUERIES;
+  return !is_sparse(a.terms) && (a.relative.kinds & kUnknown) == 0 &&
          a.keys < kMostSoftwareIterations / 2 - kKeysBesides;
 }
 

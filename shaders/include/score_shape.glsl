@@ -12,6 +12,7 @@ float soft_capped(float score) {
 }
 
 const bool kRelativeBiases = (kRelative & VKF_RELATIVE_BIASES) != 0u;
+const bool kRelativeQueries = (kRelative & VKF_RELATIVE_QUERIES) != 0u;
 const bool kRelativeValues = (kRelative & VKF_RELATIVE_VALUES) != 0u;
 
 // Heads of the rows, and which one of them a head reads.
@@ -29,9 +30,16 @@ uint relative_key(RelativeParams r, uint heads, uint h, int distance) {
   return r.offset + (relative_row(r, distance) * rows + (rows == 1u ? 0u : h)) * kWidth;
 }
 
+// Where the row that a head's keys are multiplied with begins.
+uint relative_query(RelativeParams r, uint heads, uint h, int distance) {
+  return relative_key(r, heads, h, distance) +
+         (2u * r.reach + 1u) * relative_heads(heads) * kWidth;
+}
+
 // Where a head's bias of the content begins; that of positions lies H E elements behind.
 uint relative_bias(RelativeParams r, uint heads, uint h) {
-  return r.offset + ((2u * r.reach + 1u) * relative_heads(heads) + h) * kWidth;
+  const uint tables = kRelativeQueries ? 2u : 1u;
+  return r.offset + (tables * (2u * r.reach + 1u) * relative_heads(heads) + h) * kWidth;
 }
 
 uint relative_value(RelativeParams r, uint heads, uint h, int distance) {

@@ -43,6 +43,26 @@ void dot_apart(uint h, int distance) {
   }
 }
 
+// score[r] += k . u_d for the key that starts at `base`, each row with its own distance: the key is
+// loaded once for all of them.
+void dot_relative_queries(uint base, uint h, int distance) {
+  uint rows[kRows];
+  for (uint r = 0u; r < kRows; ++r) {
+    rows[r] = relative_query(p.relative, VKF_TERM_HEADS, h, distance - int(r));
+  }
+  if (kQuads != 0u) {
+    for (uint e = 0u; e < kWidth; e += 4u) {
+      const vec4 k = kv_quads[(base + e) >> 2u];
+      for (uint r = 0u; r < kRows; ++r) score[r] += dot(kv_quads[(rows[r] + e) >> 2u], k);
+    }
+  } else {
+    for (uint e = 0u; e < kWidth; ++e) {
+      const float k = kv[base + e];
+      for (uint r = 0u; r < kRows; ++r) score[r] += kv[rows[r] + e] * k;
+    }
+  }
+}
+
 // sum += weights times the rows of values by distance. Keys that lie one behind the other share a
 // row: query r reads the one of its key `begin + n + r - (kRows - 1)`.
 void add_relative_values(uint h, uint begin, uint count, int first) {

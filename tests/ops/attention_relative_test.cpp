@@ -22,6 +22,7 @@ struct ShapedCase {
   int64_t reach = -1;  // -1: no relative positions
   bool per_head = false;
   bool biases = false;
+  bool queries_by_distance = false;
   bool values = false;
   bool causal = false;
   int64_t causal_offset = 0;
@@ -33,7 +34,8 @@ struct ShapedCase {
            std::to_string(queries) + " S" + std::to_string(keys) + " E" +
            std::to_string(head_width) + "/" + std::to_string(value_width) + " reach " +
            std::to_string(reach) + (per_head ? " per head" : "") + (biases ? " biases" : "") +
-           (values ? " values" : "") + " documents " + std::to_string(documents);
+           (queries_by_distance ? " queries" : "") + (values ? " values" : "") + " documents " +
+           std::to_string(documents);
   }
 };
 
@@ -48,6 +50,7 @@ TensorMap make_inputs(const ShapedCase& c) {
     return noise.tensor(c.per_head ? Shape{count, c.heads, width} : Shape{count, width}, 1.0f);
   };
   if (c.reach >= 0) inputs["relative_keys"] = rows(c.head_width);
+  if (c.queries_by_distance) inputs["relative_queries"] = rows(c.head_width);
   if (c.biases) {
     inputs["content_bias"] = noise.tensor({c.heads, c.head_width}, 1.0f);
     inputs["position_bias"] = noise.tensor({c.heads, c.head_width}, 1.0f);
@@ -92,6 +95,7 @@ reference::AttentionOutputs expected_attention_relative(const ShapedCase& c,
     return found == inputs.end() ? Array{} : *reference::from_tensor(found->second);
   };
   const Array keys = array("relative_keys"), values = array("relative_values");
+  const Array queries = array("relative_queries");
   const Array content = array("content_bias"), position = array("position_bias");
   const Array documents = array("documents");
   reference::AttentionOptions options;
@@ -101,6 +105,7 @@ reference::AttentionOutputs expected_attention_relative(const ShapedCase& c,
   if (c.window_left >= 0) options.masks.window_left = c.window_left;
   if (c.documents > 0) options.masks.documents = &documents;
   if (c.reach >= 0) options.relative.keys = &keys;
+  if (c.queries_by_distance) options.relative.queries = &queries;
   if (c.values) options.relative.values = &values;
   if (c.biases) options.relative.content_bias = &content;
   if (c.biases) options.relative.position_bias = &position;
@@ -211,6 +216,36 @@ TEST_SUITE("gpu") {
         check_attention_relative_case(c);
         c.biases = true;
         check_attention_relative_case(c);
+      }
+    }
+  }
+
+  TEST_CASE("attention adds products of keys with relative queries") {
+    for (int64_t reach : {0, 5, 200}) {
+      for (int64_t tokens : {1, 8, 65}) {
+        ShapedCase c{.queries = tokens, .keys = tokens, .reach = reach};
+        c.queries_by_distance = true;
+        c.per_head = tokens % 2 == 0;
+        check_attention_relative_case(c);
+        c.biases = c.values = true;
+        check_attention_relative_case(c);
+      }
+    }
+    const int64_t widths[][2] = {{7, 5}, {64, 64}};
+    for (const auto& [width, value_width] : widths) {
+      for (const int64_t documents : {0, 3}) {
+        check_attention_relative_case({.batch = 2,
+                                       .heads = 4,
+                                       .queries = 37,
+                                       .keys = 37,
+                                       .head_width = width,
+                                       .value_width = value_width,
+                                       .softcap = 20,
+                                       .reach = 9,
+                                       .per_head = true,
+                                       .queries_by_distance = true,
+                                       .causal = true,
+                                       .documents = documents});
       }
     }
   }
@@ -369,6 +404,8 @@ TEST_SUITE("cpu") {
     c.reach = 3;
     c.values = true;
     CHECK(flops(c) == 2.0 * 8 * (8 + 16 + 24 + 32 + 40 + 48 + 56 + 64) * 32);
+    c.queries_by_distance = true;
+    CHECK(flops(c) == 2.0 * 8 * (8 + 16 + 24 + 32 + 40 + 48 + 56 + 64) * 40);
   }
 
   TEST_CASE("attention says what is wrong with a cap or relative positions") {
@@ -387,6 +424,8 @@ TEST_SUITE("cpu") {
     CHECK(with("relative_keys", {6, 8}).find("odd number of distances") != std::string::npos);
     CHECK(with("relative_keys", {7, 9}).find("(2R + 1, 8)") != std::string::npos);
     CHECK(with("relative_keys", {7, 3, 8}).find("(7, 3, 8)") != std::string::npos);
+    CHECK(with("relative_queries", {9, 8}).find("the same shape") != std::string::npos);
+    CHECK(with("relative_queries", {7, 9}).find("(2R + 1, 8)") != std::string::npos);
     CHECK(with("relative_values", {9, 8}).find("same distances") != std::string::npos);
     CHECK(with("relative_values", {7, 2, 8}).find("both or neither") != std::string::npos);
     CHECK(with("content_bias", {8}).find("(H, E)") != std::string::npos);
@@ -406,6 +445,8 @@ TEST_SUITE("cpu") {
     attrs.relative.offset = 11;
     CHECK(check_relative(OpId::k_attention, kv, attrs).error().message.find("31") !=
           std::string::npos);
+    attrs.relative = {.kinds = VKF_RELATIVE_KEYS | VKF_RELATIVE_QUERIES, .reach = 3};
+    CHECK_FALSE(check_relative(OpId::k_attention, kv, attrs).ok());
     attrs.relative = {.kinds = VKF_RELATIVE_VALUES, .offset = 0, .reach = 0};
     CHECK_FALSE(check_relative(OpId::k_attention, kv, attrs).ok());
     attrs.relative = {.kinds = VKF_RELATIVE_KEYS, .offset = 0, .reach = ~0u};

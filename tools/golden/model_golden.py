@@ -313,6 +313,8 @@ def make_case(folder, name, class_name, seed, given, left=False, types=0):
 
 SWITCHED_OPT = dict(hidden_size=24, num_attention_heads=3, ffn_dim=30, activation_function="gelu")
 PARTIAL_ROPE = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
+DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
+                  share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
 # Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
@@ -386,6 +388,21 @@ CASES = {
         "EuroBertForSequenceClassification", 594,
         dict(num_labels=3, classifier_pooling="mean"), False),
     "eurobert-tokens": ("EuroBertForTokenClassification", 595, dict(num_labels=3), False),
+    "deberta_v2-bare": ("DebertaV2Model", 600, DEBERTA_V3, True),
+    # No buckets, projections of their own, a convolution, types.
+    "deberta_v2-masked": (
+        "DebertaV2ForMaskedLM", 601,
+        dict(relative_attention=True, pos_att_type=["p2c"], max_relative_positions=5,
+             conv_kernel_size=3, conv_act="gelu", type_vocab_size=2), True, 2),
+    "deberta_v2-newer": (
+        "DebertaV2ForMaskedLM", 602,
+        DEBERTA_V3 | dict(legacy=False, share_att_key=False, norm_rel_ebd="none"), False),
+    "deberta_v2-classes": (
+        "DebertaV2ForSequenceClassification", 603,
+        DEBERTA_V3 | dict(num_labels=3, pos_att_type=["c2p"], type_vocab_size=3), False, 3),
+    "deberta_v2-tokens": (
+        "DebertaV2ForTokenClassification", 604, dict(num_labels=3, pos_att_type="c2p"), False),
+    "deberta_v2-answers": ("DebertaV2ForQuestionAnswering", 605, DEBERTA_V3, False),
     "bart-bare": ("BartModel", 530, {}, False),
     "mbart-bare": ("MBartModel", 531, {}, False),
     "pegasus-base": ("PegasusForConditionalGeneration", 536, {}, False),

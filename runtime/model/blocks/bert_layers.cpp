@@ -156,6 +156,7 @@ Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
     table.rows.push_back(linear_row("pooler", {prefix_ + names_.pooler}, d, d));
   }
   table.rows.insert(table.rows.end(), head_rows_.begin(), head_rows_.end());
+  if (block().form != nullptr) block().form->add_rows(prefix_, table);
   table.ignored = names_.ignored;
   // A buffer that older versions of the library saved.
   table.ignored.push_back("*embeddings.position_ids");
@@ -298,9 +299,13 @@ Status read_rotary_positions(const JsonConfig& config, double theta, BertConfig&
   VKF_CHECK(check_rotary_scaling(scaling, head, config.where()));
   stack.rotaries = {{.width = width, .scaling = std::move(scaling)}};
   stack.kinds = {{.rotary = 0}};
+  drop_position_table(bert);
+  return {};
+}
+
+void drop_position_table(BertConfig& bert) {
   bert.block.embedding.positions.clear();
   if (bert.facts.source_tokens.types > 0) bert.block.embedding.types = "types";
-  return {};
 }
 
 std::vector<HeadConfig> span_heads(const HeadConfig& shape) {

@@ -97,6 +97,8 @@ Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert);
 // Rotary positions of whole heads in every layer instead of a table; `theta` stands in for a
 // missing rope_theta.
 Status read_rotary_positions(const JsonConfig& config, double theta, BertConfig& bert);
+// An embedding without a table of positions.
+void drop_position_table(BertConfig& bert);
 // Positions as RoBERTa's of families whose pad token has that id whatever the configuration says.
 Status set_positions_behind_pad(const JsonConfig& config, int64_t pad, BertConfig& bert);
 

@@ -5,6 +5,8 @@ namespace vkformer {
 void EncoderForm::add_layer_rows(const std::string&, const std::string&, int64_t,
                                  WeightTable&) const {}
 
+void EncoderForm::add_rows(const std::string&, WeightTable&) const {}
+
 std::vector<std::string> EncoderForm::input_names() const {
   return {};
 }
@@ -16,6 +18,11 @@ Status EncoderForm::read_inputs(const TensorMap&, ForwardInputs&) const {
 Result<StackRun::Attend> EncoderForm::begin_pass(ModelBuilder&, const StackConfig&,
                                                  const ForwardShape&, TensorId) const {
   return StackRun::Attend();
+}
+
+Result<TensorId> EncoderForm::after_layer(ModelBuilder&, const StackConfig&,
+                                          const LayerStates& states) const {
+  return states.output;
 }
 
 Status EncoderForm::add_heads(ModelBuilder&, const StackConfig&, const HeadInput&) const {

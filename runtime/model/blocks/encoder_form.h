@@ -14,6 +14,8 @@ class EncoderForm {
   // Rows of one layer: `to` is "encoder.0", `from` "longformer.encoder.layer.0.".
   virtual void add_layer_rows(const std::string& to, const std::string& from, int64_t width,
                               WeightTable& table) const;
+  // Rows that are no layer's; `prefix` is what names in the file begin with.
+  virtual void add_rows(const std::string& prefix, WeightTable& table) const;
   // As ModelFamily::input_names and read_inputs.
   virtual std::vector<std::string> input_names() const;
   virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
@@ -21,6 +23,15 @@ class EncoderForm {
   // Without a function the pass has the stack's own.
   virtual Result<StackRun::Attend> begin_pass(ModelBuilder& builder, const StackConfig& stack,
                                               const ForwardShape& shape, TensorId mask) const;
+  // What becomes of the output of a layer: the output itself, or something made of it and of the
+  // layer's input, both (B, S, D).
+  struct LayerStates {
+    int64_t layer = 0;
+    TensorId input = kNoTensor;
+    TensorId output = kNoTensor;
+  };
+  virtual Result<TensorId> after_layer(ModelBuilder& builder, const StackConfig& stack,
+                                       const LayerStates& states) const;
   virtual Status add_heads(ModelBuilder& builder, const StackConfig& stack,
                            const HeadInput& input) const;
 };

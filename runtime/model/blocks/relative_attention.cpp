@@ -1,5 +1,6 @@
 #include "model/blocks/relative_attention.h"
 
+#include <array>
 #include <cmath>
 
 #include "base/narrow.h"
@@ -25,21 +26,20 @@ std::vector<float> distance_sines(int64_t tokens, int64_t width) {
   return sines;
 }
 
-// A tensor (elements) that is filled from its beginning on.
-struct Joined {
-  Graph& graph;
-  TensorId tensor = kNoTensor;
-  int64_t used = 0;
-
-  Status add(TensorId part) {
-    const Shape shape = graph.tensor(part).shape;
-    const RowPlace place{.offset = u32(used), .stride = u32(shape.back())};
-    used += element_count(shape);
-    return add_place_columns(graph, part, tensor, place);
-  }
-};
-
 }  // namespace
+
+Result<TensorId> add_joined(Graph& g, std::span<const TensorId> parts) {
+  int64_t elements = 0;
+  for (const TensorId part : parts) elements += element_count(g.tensor(part).shape);
+  VKF_ASSIGN(const TensorId y, add_columns(g, kNoTensor, {}, {1, elements}));
+  int64_t used = 0;
+  for (const TensorId part : parts) {
+    const Shape shape = g.tensor(part).shape;
+    VKF_CHECK(add_place_columns(g, part, y, {.offset = u32(used), .stride = u32(shape.back())}));
+    used += element_count(shape);
+  }
+  return y;
+}
 
 Result<TensorId> append_relative_positions(ModelBuilder& b, const RelativeAttention& relative,
                                            TensorId qkv, AttentionAttrs& attrs) {
@@ -55,16 +55,10 @@ Result<TensorId> append_relative_positions(ModelBuilder& b, const RelativeAttent
   VKF_ASSIGN(const TensorId keys, add_matmul(g, sines, matrix, kNoTensor, {.trans_b = true}));
   VKF_ASSIGN(const TensorId u, b.table(relative.u));
   VKF_ASSIGN(const TensorId v, b.table(relative.v));
-  int64_t elements = 0;
-  for (TensorId part : {qkv, keys, u, v}) elements += element_count(g.tensor(part).shape);
-  VKF_ASSIGN(const TensorId y, add_columns(g, kNoTensor, {}, {1, elements}));
-  Joined joined{g, y};
-  VKF_CHECK(joined.add(qkv));
   attrs.relative = {.kinds = VKF_RELATIVE_KEYS | VKF_RELATIVE_BIASES,
-                    .offset = u32(joined.used),
+                    .offset = u32(element_count(g.tensor(qkv).shape)),
                     .reach = u32(relative.tokens - 1)};
-  for (TensorId part : {keys, u, v}) VKF_CHECK(joined.add(part));
-  return y;
+  return add_joined(g, std::array{qkv, keys, u, v});
 }
 
 }  // namespace vkformer

@@ -8,6 +8,8 @@
 // values: memory grows with T, and no score is kept.
 #pragma once
 
+#include <span>
+
 #include "model/model.h"
 #include "ops/attention.h"
 
@@ -19,6 +21,9 @@ struct RelativeAttention {
   // Weight rows: tables u and v (H, E) and the projection W (H E, D) of positions.
   std::string u, v, positions;
 };
+
+// The elements of all parts, one behind the other (1, elements).
+Result<TensorId> add_joined(Graph& graph, std::span<const TensorId> parts);
 
 // qkv (B, T, 3 D) with the positions behind it (elements), as both q and kv of an attention, whose
 // relative part `attrs` then names.

@@ -174,10 +174,14 @@ Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun
       VKF_CHECK(last_prompt_layer(b, c, run, x));
       return x;
     }
+    const TensorId input = x;
     if (c.order == Order::kParallel) {
       VKF_ASSIGN(x, parallel_layer(b, c, run, i, x));
     } else {
       VKF_ASSIGN(x, sequential_layer(b, c, run, i, x));
+    }
+    if (run.after) {
+      VKF_ASSIGN(x, run.after(i, input, x));
     }
   }
   if (c.final_norm == StackConfig::FinalNorm::kNo) return x;

@@ -126,6 +126,10 @@ struct StackRun {
   // -> (B, T, H E), before the output projection. Empty: the one that `terms` and kinds describe.
   using Attend = std::function<Result<TensorId>(const LayerSite& site, TensorId h, TensorId qkv)>;
   Attend attend = {};
+  // In full passes: the input and the output of layer `layer` (B, T, D) -> what goes on. Empty: the
+  // output.
+  using After = std::function<Result<TensorId>(int64_t layer, TensorId input, TensorId output)>;
+  After after = {};
 };
 
 // External tensors of a decoding step, with what the stack adds by distance behind the ancestry.

@@ -72,20 +72,6 @@ Result<TensorId> embed_positions(ModelBuilder& b, const TextEmbedding& e, Embedd
                         .from = words.from});
 }
 
-// x (B, T, D) with zeros where tokens are masked.
-Result<TensorId> hide_masked_rows(ModelBuilder& b, const TokenFeeds& feeds, TensorId x) {
-  const std::string name = feeds.prefix + "kept_rows";
-  Shape tokens = b.graph().tensor(x).shape;
-  tokens.pop_back();
-  TensorId rows = b.graph().find_external(name);
-  if (rows == kNoTensor) {
-    rows = b.graph().add_external(name, DType::kU32, std::move(tokens));
-    b.feed(name, rows);
-  }
-  b.graph().set_scope(name);
-  return add_gather_rows(b.graph(), {.x = x, .indices = rows});
-}
-
 // Of a full pass or a prompt.
 Result<EmbeddedTokens> add_positions_after(ModelBuilder& b, const StackConfig& stack,
                                            const TextEmbedding& e, const TokenFeeds& feeds,
@@ -105,6 +91,19 @@ Result<EmbeddedTokens> add_positions_after(ModelBuilder& b, const StackConfig& s
 }
 
 }  // namespace
+
+Result<TensorId> hide_masked_rows(ModelBuilder& b, const std::string& prefix, TensorId x) {
+  const std::string name = prefix + "kept_rows";
+  Shape tokens = b.graph().tensor(x).shape;
+  tokens.pop_back();
+  TensorId rows = b.graph().find_external(name);
+  if (rows == kNoTensor) {
+    rows = b.graph().add_external(name, DType::kU32, std::move(tokens));
+    b.feed(name, rows);
+  }
+  b.graph().set_scope(name);
+  return add_gather_rows(b.graph(), {.x = x, .indices = rows});
+}
 
 Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& stack,
                                           const TextEmbedding& e, const TokenFeeds& feeds,
@@ -136,7 +135,7 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
   VKF_ASSIGN(embedded.x, embed(b, e, {.ids = ids}, attrs));
   VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x, kNoTensor));
   if (e.masked == TextEmbedding::Masked::kZero) {
-    VKF_ASSIGN(embedded.x, hide_masked_rows(b, feeds, embedded.x));
+    VKF_ASSIGN(embedded.x, hide_masked_rows(b, feeds.prefix, embedded.x));
   }
   return embedded;
 }
@@ -151,6 +150,9 @@ Result<TextStates> add_text_stack(ModelBuilder& b, const StackConfig& stack, con
   run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
   if (form != nullptr) {
     VKF_ASSIGN(run.attend, form->begin_pass(b, stack, shape, run.terms.words));
+    run.after = [&](int64_t layer, TensorId input, TensorId output) {
+      return form->after_layer(b, stack, {layer, input, output});
+    };
   }
   VKF_ASSIGN(TensorId states, add_stack(b, stack, run, embedded.x));
   return TextStates{states, run.terms.words};

@@ -40,6 +40,8 @@ struct EmbeddedTokens {
 Result<EmbeddedTokens> add_text_embedding(ModelBuilder& builder, const StackConfig& stack,
                                           const TextEmbedding& embedding, const TokenFeeds& feeds,
                                           Shape tokens);
+// x (B, T, D) with zeros where tokens are masked, by the feed `prefix`kept_rows.
+Result<TensorId> hide_masked_rows(ModelBuilder& builder, const std::string& prefix, TensorId x);
 // A full pass over input_ids (B, S) with their key mask: embedding and all layers. `form` is a
 // family's own part of it, or null.
 struct TextStates {

@@ -1,0 +1,198 @@
+#include "model/blocks/disentangled_attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/message.h"
+#include "base/narrow.h"
+#include "model/blocks/relative_attention.h"
+#include "model/blocks/stack_attention.h"
+#include "model/blocks/text_embedding.h"
+#include "model/weight_rows.h"
+#include "ops/activation.h"
+#include "ops/gather_rows.h"
+#include "ops/move_columns.h"
+#include "ops/unfold.h"
+
+namespace vkformer {
+namespace {
+
+using Term = DisentangledConfig::Term;
+
+// Distances up to half of the buckets have their own; those above share one by
+//
+//   mid + ceil(ln(n / mid) / ln((farthest - 1) / mid) (mid - 1)),   mid = buckets / 2
+//
+// The logarithms are those of floats, as in the reference implementation: at bounds of buckets
+// other ones would round to a neighbour.
+int64_t distance_bucket(const DistanceRowsConfig& c, int64_t distance) {
+  const int64_t mid = c.buckets / 2;
+  const int64_t n = std::abs(distance);
+  if (c.buckets == 0 || n <= mid) return distance;
+  const auto half = static_cast<float>(mid);
+  const float step =
+      std::log(static_cast<float>(n) / half) / std::log(static_cast<float>(c.farthest - 1) / half);
+  const auto bucket = static_cast<int64_t>(std::ceil(step * static_cast<float>(mid - 1))) + mid;
+  return distance < 0 ? -bucket : bucket;
+}
+
+// The smallest distance from which on all share a row, in both directions.
+int64_t reach_of_rows(const DistanceRowsConfig& c, int64_t tokens) {
+  int64_t reach = std::max<int64_t>(tokens - 1, 1);
+  while (reach > 1 && distance_row(c, reach - 1) == distance_row(c, reach) &&
+         distance_row(c, 1 - reach) == distance_row(c, -reach)) {
+    --reach;
+  }
+  return reach;
+}
+
+// What the layers of one pass share.
+struct DistancePass {
+  DisentangledConfig config;
+  int64_t reach = 0;
+  TensorId rows = kNoTensor;     // (2 S, D), or (2 reach + 1, D) where these are fewer
+  TensorId indices = kNoTensor;  // of every distance j - i from -reach on, where rows are (2 S, D)
+};
+
+Result<DistancePass> begin_distances(ModelBuilder& b, const StackConfig& stack,
+                                     const DisentangledConfig& config, int64_t tokens) {
+  DistancePass pass{.config = config, .reach = reach_of_rows(config.rows, tokens)};
+  std::vector<uint32_t> indices;
+  for (int64_t d = -pass.reach; d <= pass.reach; ++d) {
+    indices.push_back(u32(distance_row(config.rows, -d)));
+  }
+  const auto distances = static_cast<int64_t>(indices.size());
+  const std::string name = stack.rows + ".positions";
+  b.graph().set_scope(name);
+  const TensorId list = b.host_tensor(name + ".rows", DType::kU32, {distances}, std::move(indices));
+  VKF_ASSIGN(pass.rows, b.table(name));
+  if (config.norm == DisentangledConfig::Norm::kYes) {
+    VKF_ASSIGN(pass.rows, add_named_norm(b, stack, name + ".norm", pass.rows));
+  }
+  if (distances <= 2 * config.rows.span) {
+    VKF_ASSIGN(pass.rows, add_gather_rows(b.graph(), {.x = pass.rows, .indices = list}));
+  } else {
+    pass.indices = list;
+  }
+  return pass;
+}
+
+// Columns [column, column + width) of every distance's row of x (rows, any) -> (distances, width).
+Result<TensorId> rows_by_distance(Graph& g, const DistancePass& pass, TensorId x, int64_t column,
+                                  int64_t width) {
+  if (pass.indices != kNoTensor) {
+    VKF_ASSIGN(x, add_gather_rows(g, {.x = x, .indices = pass.indices}));
+  }
+  const Shape shape = g.tensor(x).shape;
+  if (shape.back() == width) return x;
+  return add_columns(g, x, {.offset = u32(column), .stride = u32(shape.back())},
+                     {shape.front(), width});
+}
+
+Result<TensorId> attend_disentangled(const LayerSite& site, const DistancePass& pass,
+                                     TensorId qkv) {
+  ModelBuilder& b = site.b;
+  Graph& g = b.graph();
+  const int64_t inner = site.c.heads * site.c.head();
+  const bool shared = pass.config.projection == DisentangledConfig::Projection::kContent;
+  TensorId both = kNoTensor;
+  if (shared) {
+    VKF_ASSIGN(both, add_named_linear(b, site.rows() + ".self.qkv", pass.rows));
+  }
+  // `column` is that of a merged projection.
+  const auto project = [&](const char* name, int64_t column) -> Result<TensorId> {
+    if (shared) return rows_by_distance(g, pass, both, column, inner);
+    VKF_ASSIGN(const TensorId own, add_named_linear(b, site.rows() + name, pass.rows));
+    return rows_by_distance(g, pass, own, 0, inner);
+  };
+  std::vector<TensorId> parts = {qkv};
+  AttentionAttrs attrs = own_attrs(site);
+  attrs.relative = {.kinds = VKF_RELATIVE_KEYS,
+                    .offset = u32(element_count(g.tensor(qkv).shape)),
+                    .reach = u32(pass.reach)};
+  if (pass.config.keys == Term::kYes) {
+    VKF_ASSIGN(const TensorId keys, project(".positions.key", inner));
+    parts.push_back(keys);
+  } else {
+    // The kernels know no queries by distance without keys.
+    VKF_ASSIGN(const TensorId zeros, add_columns(g, kNoTensor, {}, {2 * pass.reach + 1, inner}));
+    parts.push_back(zeros);
+  }
+  if (pass.config.queries == Term::kYes) {
+    VKF_ASSIGN(const TensorId queries, project(".positions.query", 0));
+    parts.push_back(queries);
+    attrs.relative.kinds |= VKF_RELATIVE_QUERIES;
+  }
+  g.set_scope(site.rows() + ".self");
+  VKF_ASSIGN(const TensorId joined, add_joined(g, parts));
+  return attend(site, {.q = joined, .kv = joined, .terms = site.run.terms.words}, attrs,
+                tap_of(site, site.c.taps));
+}
+
+}  // namespace
+
+Status check_distance_rows(const DistanceRowsConfig& c, int64_t tokens) {
+  const int64_t mid = c.buckets / 2;
+  if (c.buckets == 0 || tokens - 1 <= mid) return {};
+  if (c.buckets >= 2 && c.farthest - 1 > mid) return {};
+  return invalid_argument(message({c.buckets, " buckets for distances up to ", c.farthest,
+                                   " do not tell those of ", tokens, " tokens apart"}));
+}
+
+int64_t distance_row(const DistanceRowsConfig& c, int64_t distance) {
+  return std::clamp<int64_t>(distance_bucket(c, distance) + c.span, 0, 2 * c.span - 1);
+}
+
+void DisentangledForm::add_layer_rows(const std::string& to, const std::string& from, int64_t width,
+                                      WeightTable& table) const {
+  if (config_.projection == DisentangledConfig::Projection::kContent) return;
+  const std::string self = from + "attention.self.";
+  if (config_.keys == Term::kYes) {
+    table.rows.push_back(linear_row(to + ".positions.key", {self + "pos_key_proj"}, width, width));
+  }
+  if (config_.queries == Term::kYes) {
+    table.rows.push_back(
+        linear_row(to + ".positions.query", {self + "pos_query_proj"}, width, width));
+  }
+}
+
+void DisentangledForm::add_rows(const std::string& prefix, WeightTable& table) const {
+  const std::string from = prefix + "encoder.";
+  if (relates()) {
+    table.rows.push_back(table_row("encoder.positions", {from + "rel_embeddings.weight"},
+                                   {2 * config_.rows.span}, width_));
+    if (config_.norm == DisentangledConfig::Norm::kYes) {
+      table.rows.push_back(norm_row("encoder.positions.norm", from + "LayerNorm", width_));
+    }
+  }
+  if (config_.kernel > 0) {
+    table.rows.push_back(
+        linear_row("encoder.conv", {from + "conv.conv"}, width_, width_ * config_.kernel));
+    table.rows.push_back(norm_row("encoder.conv.norm", from + "conv.LayerNorm", width_));
+  }
+}
+
+Result<StackRun::Attend> DisentangledForm::begin_pass(ModelBuilder& b, const StackConfig& stack,
+                                                      const ForwardShape& shape, TensorId) const {
+  if (!relates()) return StackRun::Attend();
+  VKF_ASSIGN(DistancePass pass, begin_distances(b, stack, config_, shape.source));
+  return StackRun::Attend([pass](const LayerSite& site, TensorId, TensorId qkv) {
+    return attend_disentangled(site, pass, qkv);
+  });
+}
+
+Result<TensorId> DisentangledForm::after_layer(ModelBuilder& b, const StackConfig& stack,
+                                               const LayerStates& states) const {
+  if (states.layer > 0 || config_.kernel == 0) return states.output;
+  UnfoldAttrs unfold{.source = {.order = ChannelOrder::kLast}};
+  unfold.window.kernel_width = u32(config_.kernel);
+  unfold.window.pad_left = u32(config_.kernel / 2);
+  b.graph().set_scope(stack.rows + ".conv");
+  VKF_ASSIGN(TensorId h, add_unfold(b.graph(), states.input, unfold));
+  VKF_ASSIGN(h, add_named_linear(b, stack.rows + ".conv", h, {.activation = config_.activation}));
+  VKF_ASSIGN(h, add_named_norm(b, stack, stack.rows + ".conv.norm", h, states.output));
+  return hide_masked_rows(b, "", h);
+}
+
+}  // namespace vkformer
