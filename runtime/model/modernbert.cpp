@@ -1,5 +1,7 @@
 // ModernBERT (Warner et al., 2024): a pre-norm encoder with rotary positions, gated feed-forward
 // layers, and layers that see the whole text or a window around each token.
+#include "model/modernbert.h"
+
 #include "base/message.h"
 #include "model/blocks/bert_layers.h"
 #include "model/config_reading.h"
@@ -9,18 +11,6 @@
 
 namespace vkformer {
 namespace {
-
-// Kinds of layers, in StackConfig::kinds and rotaries.
-enum LayerKind : uint8_t { kFull = 0, kSliding = 1 };
-
-// Which modules have biases.
-struct ModernBertBiases {
-  bool attention = false;
-  bool feed_forward = false;
-  bool norm = false;
-  bool decoder = true;
-  bool dense = false;  // of heads
-};
 
 class ModernBert : public EncoderFamily {
  public:
@@ -108,85 +98,17 @@ Result<WeightTable> ModernBert::weight_table(const Checkpoint& checkpoint) const
   return table;
 }
 
-// layer_types, or the older global_attn_every_n_layers.
-Status read_layer_kinds(const JsonConfig& config, StackConfig& stack) {
-  VKF_ASSIGN(int64_t every, get_size_or(config, "global_attn_every_n_layers", 3, kMostLayers));
-  VKF_ASSIGN(std::vector<std::string> types, config.get_string_list_or("layer_types", {}));
-  for (int64_t i = 0; i < stack.layers && !config.has("layer_types"); ++i) {
-    types.emplace_back(i % every == 0 ? "full_attention" : "sliding_attention");
-  }
-  if (static_cast<int64_t>(types.size()) != stack.layers) {
-    return invalid_file(message({"[layer_types] in ", config.where(), " lists ", types.size(),
-                                 " layers, but num_hidden_layers is ", stack.layers}));
-  }
-  for (const std::string& type : types) {
-    if (type != "full_attention" && type != "sliding_attention") {
-      return unsupported(message({"[layer_types] in ", config.where(), " names '", type,
-                                  "'; supported are full_attention and sliding_attention"}));
-    }
-    stack.kind_of.push_back(type == "full_attention" ? kFull : kSliding);
-  }
+Status read_encoder_windows(const JsonConfig& config, StackConfig& stack) {
+  VKF_CHECK(read_modernbert_layer_types(config, stack));
   VKF_ASSIGN(int64_t window, config.get_int_or("local_attention", 128));
   if (window < 0 || window > 2 * kMostPositions) {
     return invalid_file(message({"[local_attention] in ", config.where(), " is ", window,
                                  ", but must lie between 0 and ", 2 * kMostPositions}));
   }
-  stack.kinds = {{.rotary = kFull},
-                 {.window_left = window / 2, .window_right = window / 2, .rotary = kSliding}};
+  stack.kinds = {
+      {.rotary = kModernBertFull},
+      {.window_left = window / 2, .window_right = window / 2, .rotary = kModernBertSliding}};
   return {};
-}
-
-// Rotary parameters by layer type, or the older global_rope_theta and local_rope_theta beside one
-// rope_scaling for both.
-Status read_rotaries(const JsonConfig& config, int64_t positions, StackConfig& stack) {
-  const JsonConfig scope = rotary_scope(config);
-  VKF_CHECK(scope.status());
-  const auto width = static_cast<uint32_t>(stack.head());
-  constexpr struct {
-    const char* type;
-    const char* theta_key;
-    double theta;
-  } kKinds[] = {{"full_attention", "global_rope_theta", 160000.0},
-                {"sliding_attention", "local_rope_theta", 10000.0}};
-  for (const auto& [type, theta_key, theta] : kKinds) {
-    RotaryDefaults defaults{.max_positions = positions};
-    VKF_ASSIGN(defaults.theta, config.get_double_or(theta_key, theta));
-    const bool by_type = scope.has("full_attention") || scope.has("sliding_attention");
-    VKF_ASSIGN(RotaryScaling scaling, read_rotary(by_type ? scope.object(type) : scope, defaults));
-    VKF_CHECK(check_rotary_scaling(scaling, width, config.where()));
-    stack.rotaries.push_back({.width = width, .scaling = std::move(scaling)});
-  }
-  return {};
-}
-
-Status read_modernbert_stack(const JsonConfig& config, StackConfig& stack) {
-  stack.rows = "encoder";
-  stack.order = StackConfig::Order::kPre;
-  stack.before_norm = StackConfig::BeforeNorm::kNotFirst;
-  stack.final_norm = StackConfig::FinalNorm::kYes;
-  stack.gate = StackConfig::Gate::kYes;
-  VKF_ASSIGN(stack.width, get_size_or(config, "hidden_size", 768, kMostWidth));
-  VKF_ASSIGN(stack.layers, get_size_or(config, "num_hidden_layers", 22, kMostLayers));
-  VKF_ASSIGN(stack.heads, get_size_or(config, "num_attention_heads", 12, kMostWidth));
-  VKF_ASSIGN(stack.ffn, get_size_or(config, "intermediate_size", 1152, kMostWidth));
-  VKF_ASSIGN(stack.activation, get_activation(config, "hidden_activation", "gelu"));
-  VKF_ASSIGN(stack.epsilon, get_epsilon(config, "norm_eps", 1e-5));
-  VKF_ASSIGN(int64_t head, head_width(config, stack.width, stack.heads));
-  if (head % 2 != 0) {
-    return invalid_file(message({"[num_attention_heads] in ", config.where(), " makes heads ", head,
-                                 " wide; rotary positions turn an even number"}));
-  }
-  return read_layer_kinds(config, stack);
-}
-
-Result<ModernBertBiases> read_biases(const JsonConfig& config) {
-  ModernBertBiases biases;
-  VKF_ASSIGN(biases.attention, config.get_bool_or("attention_bias", false));
-  VKF_ASSIGN(biases.feed_forward, config.get_bool_or("mlp_bias", false));
-  VKF_ASSIGN(biases.norm, config.get_bool_or("norm_bias", false));
-  VKF_ASSIGN(biases.decoder, config.get_bool_or("decoder_bias", true));
-  VKF_ASSIGN(biases.dense, config.get_bool_or("classifier_bias", false));
-  return biases;
 }
 
 Status read_facts(const ModelFiles& files, const StackConfig& stack, ModelFacts& facts) {
@@ -240,16 +162,88 @@ Status add_modernbert_heads(const JsonConfig& config, HeadKind kind, EncoderConf
 
 }  // namespace
 
+Result<ModernBertBiases> read_modernbert_biases(const JsonConfig& config) {
+  ModernBertBiases biases;
+  VKF_ASSIGN(biases.attention, config.get_bool_or("attention_bias", false));
+  VKF_ASSIGN(biases.feed_forward, config.get_bool_or("mlp_bias", false));
+  VKF_ASSIGN(biases.norm, config.get_bool_or("norm_bias", false));
+  VKF_ASSIGN(biases.decoder, config.get_bool_or("decoder_bias", true));
+  VKF_ASSIGN(biases.dense, config.get_bool_or("classifier_bias", false));
+  return biases;
+}
+
+Status read_modernbert_sizes(const JsonConfig& config, StackConfig& stack) {
+  stack.order = StackConfig::Order::kPre;
+  stack.before_norm = StackConfig::BeforeNorm::kNotFirst;
+  stack.final_norm = StackConfig::FinalNorm::kYes;
+  stack.gate = StackConfig::Gate::kYes;
+  VKF_ASSIGN(stack.width, get_size_or(config, "hidden_size", 768, kMostWidth));
+  VKF_ASSIGN(stack.layers, get_size_or(config, "num_hidden_layers", 22, kMostLayers));
+  VKF_ASSIGN(stack.heads, get_size_or(config, "num_attention_heads", 12, kMostWidth));
+  VKF_ASSIGN(stack.ffn, get_size_or(config, "intermediate_size", 1152, kMostWidth));
+  VKF_ASSIGN(stack.activation, get_activation(config, "hidden_activation", "gelu"));
+  VKF_ASSIGN(stack.epsilon, get_epsilon(config, "norm_eps", 1e-5));
+  VKF_ASSIGN(int64_t head, head_width(config, stack.width, stack.heads));
+  if (head % 2 != 0) {
+    return invalid_file(message({"[num_attention_heads] in ", config.where(), " makes heads ", head,
+                                 " wide; rotary positions turn an even number"}));
+  }
+  return {};
+}
+
+Status read_modernbert_layer_types(const JsonConfig& config, StackConfig& stack) {
+  VKF_ASSIGN(int64_t every, get_size_or(config, "global_attn_every_n_layers", 3, kMostLayers));
+  VKF_ASSIGN(std::vector<std::string> types, config.get_string_list_or("layer_types", {}));
+  for (int64_t i = 0; i < stack.layers && !config.has("layer_types"); ++i) {
+    types.emplace_back(i % every == 0 ? "full_attention" : "sliding_attention");
+  }
+  if (static_cast<int64_t>(types.size()) != stack.layers) {
+    return invalid_file(message({"[layer_types] in ", config.where(), " lists ", types.size(),
+                                 " layers, but num_hidden_layers is ", stack.layers}));
+  }
+  for (const std::string& type : types) {
+    if (type != "full_attention" && type != "sliding_attention") {
+      return unsupported(message({"[layer_types] in ", config.where(), " names '", type,
+                                  "'; supported are full_attention and sliding_attention"}));
+    }
+    stack.kind_of.push_back(type == "full_attention" ? kModernBertFull : kModernBertSliding);
+  }
+  return {};
+}
+
+Status read_modernbert_rotaries(const JsonConfig& config, int64_t positions, StackConfig& stack) {
+  const JsonConfig scope = rotary_scope(config);
+  VKF_CHECK(scope.status());
+  const auto width = static_cast<uint32_t>(stack.head());
+  constexpr struct {
+    const char* type;
+    const char* theta_key;
+    double theta;
+  } kKinds[] = {{"full_attention", "global_rope_theta", 160000.0},
+                {"sliding_attention", "local_rope_theta", 10000.0}};
+  for (const auto& [type, theta_key, theta] : kKinds) {
+    RotaryDefaults defaults{.max_positions = positions};
+    VKF_ASSIGN(defaults.theta, config.get_double_or(theta_key, theta));
+    const bool by_type = scope.has("full_attention") || scope.has("sliding_attention");
+    VKF_ASSIGN(RotaryScaling scaling, read_rotary(by_type ? scope.object(type) : scope, defaults));
+    VKF_CHECK(check_rotary_scaling(scaling, width, config.where()));
+    stack.rotaries.push_back({.width = width, .scaling = std::move(scaling)});
+  }
+  return {};
+}
+
 Result<std::unique_ptr<ModelFamily>> load_modernbert(const ModelFiles& files) {
   const JsonConfig& config = files.config;
   EncoderConfig block;
   ModelFacts facts;
-  VKF_CHECK(read_modernbert_stack(config, block.stack));
+  block.stack.rows = "encoder";
+  VKF_CHECK(read_modernbert_sizes(config, block.stack));
+  VKF_CHECK(read_encoder_windows(config, block.stack));
   VKF_CHECK(read_facts(files, block.stack, facts));
-  VKF_CHECK(read_rotaries(config, facts.max_source, block.stack));
+  VKF_CHECK(read_modernbert_rotaries(config, facts.max_source, block.stack));
   block.embedding = {.words = "words", .norm = "embedding.norm"};
   VKF_CHECK(add_modernbert_heads(config, facts.head, block));
-  VKF_ASSIGN(ModernBertBiases biases, read_biases(config));
+  VKF_ASSIGN(ModernBertBiases biases, read_modernbert_biases(config));
   return std::unique_ptr<ModelFamily>(
       std::make_unique<ModernBert>(std::move(facts), std::move(block), biases));
 }

@@ -403,6 +403,13 @@ CASES = {
     "deberta_v2-tokens": (
         "DebertaV2ForTokenClassification", 604, dict(num_labels=3, pos_att_type="c2p"), False),
     "deberta_v2-answers": ("DebertaV2ForQuestionAnswering", 605, DEBERTA_V3, False),
+    "modernbert_decoder-bare": (
+        "ModernBertDecoderModel", 610,
+        dict(num_hidden_layers=4, local_attention=6, attention_bias=True), True),
+    "modernbert_decoder-base": (
+        "ModernBertDecoderForCausalLM", 611,
+        dict(num_hidden_layers=3, local_attention=8, norm_bias=True, mlp_bias=True,
+             classifier_bias=True), True),
     "bart-bare": ("BartModel", 530, {}, False),
     "mbart-bare": ("MBartModel", 531, {}, False),
     "pegasus-base": ("PegasusForConditionalGeneration", 536, {}, False),

@@ -23,8 +23,12 @@ Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
   b.mark_output(text.states, "last_hidden_state");
   const HeadInput input{text.states, text.mask};
   if (!block_.head.empty()) {
-    const HeadConfig head{
-        .output = block_.head, .scale = block_.head_scale, .cap = block_.logit_cap};
+    const HeadConfig head{.dense = block_.head_dense,
+                          .activation = block_.head_activation,
+                          .norm = block_.head_norm,
+                          .output = block_.head,
+                          .scale = block_.head_scale,
+                          .cap = block_.logit_cap};
     VKF_CHECK(add_head(b, block_.stack, head, input));
   }
   return add_sentence_embedding(b, facts_.sentence, taps, input);
@@ -59,6 +63,13 @@ Result<StepResult> DecoderFamily::build_step(ModelBuilder& b, const StepShape& s
   VKF_ASSIGN(x, add_stack(b, block_.stack, run, x));
   VKF_ASSIGN(x, project(b, x));
   StepResult result{.states = x};
+  if (!block_.head_dense.empty()) {
+    VKF_ASSIGN(x,
+               add_named_linear(b, block_.head_dense, x, {.activation = block_.head_activation}));
+  }
+  if (!block_.head_norm.empty()) {
+    VKF_ASSIGN(x, add_named_norm(b, block_.stack, block_.head_norm, x));
+  }
   VKF_ASSIGN(result.logits,
              add_scaled_output(b, block_.head, x, block_.head_scale, block_.logit_cap));
   return result;

@@ -11,6 +11,11 @@ struct DecoderConfig {
   StackConfig stack;
   // Weight row of a layer from D to the width of the embeddings, which the head reads; or empty.
   std::string projection;
+  // What stands in front of the head, each where it has a name: a dense layer with an activation,
+  // then a norm.
+  std::string head_dense;
+  ActivationKind head_activation = ActivationKind::kNone;
+  std::string head_norm;
   std::string head;         // weight row of the output projection; empty: a bare stack
   float head_scale = 1.0f;  // multiplies the logits
   float logit_cap = 0.0f;   // c: logits become c tanh(logits / c); 0: they stay

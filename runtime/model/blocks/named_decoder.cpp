@@ -78,6 +78,7 @@ Result<WeightTable> NamedDecoder::weight_table(const Checkpoint&) const {
   const ModelFacts& f = facts();
   if (!block().head.empty()) {
     table.rows.push_back(embedding_row("head", names_.head, f.target_vocab, f.width));
+    if (!names_.head_bias.empty()) table.rows.back().biases = {names_.head_bias};
   }
   if (block().embedding.words == "embed") {
     table.rows.push_back(embedding_row("embed", names_.words, f.source_vocab, f.width));
