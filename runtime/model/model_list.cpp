@@ -37,15 +37,16 @@ constexpr HeadKind kFrameHeads[] = {HeadKind::kNone, HeadKind::kTokens};
 constexpr HeadKind kPictureHeads[] = {HeadKind::kNone, HeadKind::kSequence};
 constexpr HeadKind kLanguageHeads[] = {HeadKind::kNone, HeadKind::kLanguage};
 constexpr HeadKind kLanguageOnly[] = {HeadKind::kLanguage};
+constexpr HeadKind kBareOnly[] = {HeadKind::kNone};
 
 constexpr FamilyTraits text_encoder(const char* inputs,
                                     std::span<const HeadKind> heads = kTextHeads) {
   return {.kind = ModelKind::kEncoder, .heads = heads, .inputs = inputs};
 }
-constexpr FamilyTraits picture_encoder(Maps maps) {
+constexpr FamilyTraits picture_encoder(Maps maps, std::span<const HeadKind> heads = kPictureHeads) {
   return {.kind = ModelKind::kEncoder,
           .source = SourceKind::kPictures,
-          .heads = kPictureHeads,
+          .heads = heads,
           .maps = maps,
           .inputs = "pictures"};
 }
@@ -63,6 +64,11 @@ constexpr FamilyTraits encoder_decoder(const char* inputs,
   return {.kind = ModelKind::kEncoderDecoder, .source = source, .heads = heads, .inputs = inputs};
 }
 
+constexpr FamilyTraits kPictureText = {.kind = ModelKind::kEncoder,
+                                       .source = SourceKind::kArrays,
+                                       .heads = kBareOnly,
+                                       .maps = Maps::kNone,
+                                       .inputs = "pictures and texts"};
 constexpr FamilyTraits kReformer = {.heads = kReformerHeads, .maps = Maps::kNone, .inputs = "BPE"};
 
 constexpr FamilyRow kFamilies[] = {

@@ -44,6 +44,11 @@ struct RowRange {
   int64_t first;
   int64_t count;
   const uint32_t* to;
+  const TensorView* scales;  // of the rows; null: 1
+
+  float scale(int64_t row) const {
+    return scales == nullptr ? 1.0f : element_as_float(*scales, static_cast<size_t>(row));
+  }
 };
 
 // Where a source's element of output feature n and input feature k is: n * n_stride + k * k_stride.
@@ -83,21 +88,21 @@ WeightBlock stored_block(const TensorView& source, size_t n, size_t first) {
   return block;
 }
 
-// Output feature `n` of the source as the blocks of column `column` of out.
-Status pack_blocks(const PackedWeight& weight, const TensorView& source, size_t n, size_t column,
-                   std::span<std::byte> out) {
+// Output feature `n` of the source, times `scale`, as the blocks of column `column` of out.
+Status pack_blocks(const PackedWeight& weight, const TensorView& source, size_t n, float scale,
+                   size_t column, std::span<std::byte> out) {
   const auto width = static_cast<size_t>(weight.row.width);
   const SourceStrides strides = strides_of(weight, source);
   std::array<float, kBlockSteps> values{};
   for (size_t first = 0; first < width; first += kBlockSteps) {
     const size_t count = std::min<size_t>(kBlockSteps, width - first);
     const BlockPlace place{column, first / kBlockSteps, width};
-    if (has_blocks(weight, source)) {
+    if (has_blocks(weight, source) && scale == 1.0f) {
       store_block(out, place, stored_block(source, n, first), weight.format);
       continue;
     }
     for (size_t i = 0; i < count; ++i) {
-      values[i] = element_as_float(source, n * strides.n + (first + i) * strides.k);
+      values[i] = scale * element_as_float(source, n * strides.n + (first + i) * strides.k);
     }
     const std::span<const float> some(values.data(), count);
     if (!fits_blocks(some, weight.format)) {
@@ -119,13 +124,15 @@ Status pack_columns(const PackedWeight& weight, const TensorView& source, const 
   for (int64_t n = 0; n < range.count; ++n) {
     if (!in_slice(weight, range.to[n])) continue;
     if (in_blocks(weight.format)) {
-      VKF_CHECK(pack_blocks(weight, source, static_cast<size_t>(range.first + n),
+      VKF_CHECK(pack_blocks(weight, source, static_cast<size_t>(range.first + n), range.scale(n),
                             range.to[n] - slice_first, out));
       continue;
     }
     for (size_t k = 0; k < width; ++k) {
-      const float value = element_as_float(
-          source, static_cast<size_t>(range.first + n) * strides.n + k * strides.k);
+      const float value =
+          range.scale(n) *
+          element_as_float(source,
+                           static_cast<size_t>(range.first + n) * strides.n + k * strides.k);
       const size_t index = packed_index(k, range.to[n] - slice_first, width);
       if (weight.format == MatrixFormat::kF16) {
         VKF_CHECK(store_half(out, index, value, weight.row.name));
@@ -142,19 +149,21 @@ Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
   const WeightRow& row = weight.row;
   const int64_t first = row.first_row < 0 ? 0 : row.first_row;
   const std::vector<uint32_t> to = destinations(row);
+  const TensorView* scales = row.row_scale.empty() ? nullptr : checkpoint.find(row.row_scale);
   size_t column = 0;
   for (size_t s = 0; s < row.sources.size(); ++s) {
     const TensorView& view = *checkpoint.find(row.sources[s]);
     const bool in_out = row.axes == WeightRow::Axes::kInOut;
     const int64_t count = row.first_row < 0 ? view.shape[in_out ? 1 : 0] : row.rows;
-    VKF_CHECK(pack_columns(weight, view, {first, count, to.data() + column}, out));
+    VKF_CHECK(pack_columns(weight, view, {first, count, to.data() + column, scales}, out));
     if (s < row.biases.size() && !row.biases[s].empty()) {
       const TensorView& bias = *checkpoint.find(row.biases[s]);
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
         if (!in_slice(weight, to[column + i])) continue;
         const size_t at = to[column + i] - static_cast<size_t>(weight.first_column);
         store_float(out, weight.bias_offset + at,
-                    row.bias_scale * element_as_float(bias, static_cast<size_t>(first) + i));
+                    row.bias_scale * (scales == nullptr ? 1.0f : element_as_float(*scales, i)) *
+                        element_as_float(bias, static_cast<size_t>(first) + i));
       }
     }
     column += static_cast<size_t>(count);

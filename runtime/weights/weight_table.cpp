@@ -98,6 +98,9 @@ Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
 }
 
 Status check_row(const Checkpoint& checkpoint, const WeightRow& row) {
+  if (!row.row_scale.empty()) {
+    VKF_CHECK(check_vector(checkpoint, row.row_scale, row, row.rows));
+  }
   if (row.layout == WeightLayout::kNorm) {
     VKF_CHECK(check_vector(checkpoint, row.sources[0], row, row.width));
     if (!row.biases.empty()) VKF_CHECK(check_vector(checkpoint, row.biases[0], row, row.width));
@@ -112,6 +115,7 @@ Status refuse_unknown(const WeightTable& table, const Checkpoint& checkpoint) {
   for (const WeightRow& row : table.rows) {
     known.insert(row.sources.begin(), row.sources.end());
     known.insert(row.biases.begin(), row.biases.end());
+    known.insert(row.row_scale);
   }
   for (const std::string& name : checkpoint.names()) {
     if (known.count(name) != 0) continue;

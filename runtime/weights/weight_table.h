@@ -43,6 +43,9 @@ struct WeightRow {
   // files hold how far a gain is from 1 have 1 here.
   float gain_offset = 0.0f;
   float bias_scale = 1.0f;  // multiplies the biases of a kLinear
+  // A tensor (N) that multiplies the rows of a kLinear with one source, and its biases
+  // (LayerScale); or empty.
+  std::string row_scale = {};
 };
 
 struct WeightTable {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the golden cases of models that read arrays: Perceiver and wav2vec2-conformer as
-transformers computes them, Gato from its formulas, all in float64.
+"""Makes the golden cases of models that read arrays: Perceiver, wav2vec2 and its kin, and
+CLIP with SigLIP as transformers computes them, Gato from its formulas, all in float64.
 
     python3 tools/golden/array_golden.py FOLDER [NAME ...]           the cases listed below
     python3 tools/golden/array_golden.py FOLDER NAME CLASS SEED CONFIG INPUTS
@@ -12,6 +12,7 @@ of row 0 that a mask hides.
 
 Needs torch, transformers and safetensors. tests/golden/README.md describes the folders.
 """
+import copy
 import json
 import math
 import os
@@ -64,6 +65,14 @@ CASES = {
     "gato-acts": ("Gato", 641, {}, dict(batch=2, text=3, steps=2, height=8, width=4,
                                         continuous=3, discrete=2, acted=1, actions=3)),
 }
+# Models of two towers: what both have, and what the texts have.
+TOWER = dict(hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=2,
+             image_size=12, patch_size=4)
+TEXTS = TOWER | dict(vocab_size=20, max_position_embeddings=9, eos_token_id=7, projection_size=16)
+CASES |= {
+    "clip-pair": ("CLIPModel", 651, dict(projection_dim=10), dict(texts=3, tokens=8, pictures=2)),
+    "siglip-pair": ("SiglipModel", 652, {}, dict(texts=2, tokens=9, pictures=3)),
+}
 TOLERANCE = 5e-5
 
 
@@ -87,7 +96,29 @@ def perceiver_inputs(config, sizes, generator):
     return mask | {"inputs": ids}
 
 
+def pair_case(class_name, seed, given, sizes):
+    family = getattr(transformers, class_name)
+    config = family.config_class(text_config=TEXTS, vision_config=TOWER, **given)
+    config._attn_implementation = "eager"
+    config.architectures = [class_name]
+    generator = torch.Generator().manual_seed(seed)
+    model = family(config).eval()
+    randomize(model, generator)
+    stored = copy.deepcopy(model)
+    ids = torch.randint(0, TEXTS["vocab_size"], (sizes["texts"], sizes["tokens"]),
+                        generator=generator)
+    pixels = torch.randn(sizes["pictures"], 3, 12, 12, generator=generator)
+    inputs = {"input_ids": ids, "pixel_values": pixels}
+    with torch.no_grad():
+        out = model.double()(input_ids=ids, pixel_values=pixels.double())
+    names = ("text_embeds", "image_embeds", "logits_per_image", "logits_per_text")
+    expected = {n: out[n].float().contiguous() for n in names}
+    return stored, config.to_dict(), config.model_type, inputs, expected
+
+
 def library_case(class_name, seed, given, sizes):
+    if "pictures" in sizes:
+        return pair_case(class_name, seed, given, sizes)
     family = getattr(transformers, class_name)
     perceiver = class_name.startswith("Perceiver")
     config = family.config_class(**((PERCEIVER if perceiver else SOUND) | given))

@@ -59,7 +59,9 @@ def randomize(model, generator):
     """Every bias, gain and embedding row is drawn, so that a forgotten one shows."""
     for name, parameter in model.named_parameters():
         values = torch.randn(parameter.shape, generator=generator)
-        if parameter.dim() == 1:
+        if parameter.dim() == 0:
+            pass
+        elif parameter.dim() == 1:
             gain = "norm" in name.lower() or ".ln_" in name
             values = 0.3 * values + (1 if gain and name.endswith("weight") else 0)
         elif "emb" in name or "wte" in name or "wpe" in name or "shared" in name:
@@ -84,11 +86,12 @@ def token_inputs(config, generator, left):
     return {"input_ids": ids.masked_fill(mask == 0, config.pad_token_id), "attention_mask": mask}
 
 
-def make_inputs(model, generator, left, types):
+def make_inputs(model, generator, left, types, picture):
     config = model.config
     if model.main_input_name == "pixel_values":
         size = getattr(config, "image_size", SIZES["image_size"])
-        return {"pixel_values": torch.randn(2, 3, size, size, generator=generator)}
+        height, width = picture or (size, size)
+        return {"pixel_values": torch.randn(2, 3, height, width, generator=generator)}
     if model.main_input_name == "input_features":
         shape = (2, config.num_mel_bins, 2 * config.max_source_positions)
         inputs = {"input_features": torch.randn(shape, generator=generator)}
@@ -126,6 +129,7 @@ def forward(model, inputs):
     with torch.no_grad():
         out = copy.deepcopy(model)(**in_double(inputs), **wanted)
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
+             "text_embeds", "image_embeds",
              "start_logits", "end_logits")
     expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out)
     if type(model).__name__.endswith("ForCausalLM"):
@@ -232,7 +236,7 @@ def generation_facts(model):
     return facts
 
 
-def attempt(family, config, seed, left, types):
+def attempt(family, config, seed, left, types, picture):
     """A model, its inputs and outputs; None where its ids would not survive noise."""
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
@@ -242,7 +246,7 @@ def attempt(family, config, seed, left, types):
     model.tie_weights()
     stored = copy.deepcopy(model)
     model = model.double()
-    inputs = make_inputs(model, generator, left, types)
+    inputs = make_inputs(model, generator, left, types, picture)
     expected = forward(model, inputs)
     if model.can_generate():
         sources, pads, width = sources_of(model, inputs, generator)
@@ -283,10 +287,10 @@ def make_case(folder, name, class_name, seed, given, left=False, types=0):
     config = make_config(family, given)
     if "partial_rotary_factor" in given.get("rope_parameters", {}):
         rotate_parts(family)
-    made = attempt(family, config, seed, left, types)
+    made = attempt(family, config, seed, left, types, PICTURES.get(name))
     while made is None:
         seed += 1
-        made = attempt(family, config, seed, left, types)
+        made = attempt(family, config, seed, left, types, PICTURES.get(name))
     model, inputs, expected = made
     path = os.path.join(folder, name)
     shutil.rmtree(path, ignore_errors=True)
@@ -315,6 +319,8 @@ SWITCHED_OPT = dict(hidden_size=24, num_attention_heads=3, ffn_dim=30, activatio
 PARTIAL_ROPE = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
 DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
+# Heights and widths of pictures that are not as large as the configuration says.
+PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28)}
 # Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
@@ -449,6 +455,19 @@ CASES = {
     "xglm-bare": ("XGLMModel", 572, dict(attention_heads=2), False),
     "qwen2-partial": (
         "Qwen2Model", 548, dict(hidden_size=32, rope_parameters=PARTIAL_ROPE), False),
+    "dinov2-classes": (
+        "Dinov2ForImageClassification", 573, dict(num_labels=3, qkv_bias=False), False),
+    "dinov2-bare": ("Dinov2Model", 574, dict(use_swiglu_ffn=True), False),
+    "dinov2-registers-bare": (
+        "Dinov2WithRegistersModel", 575, dict(num_register_tokens=2), False),
+    "dinov2-registers-classes": (
+        "Dinov2WithRegistersForImageClassification", 576, dict(num_labels=3), False),
+    # 2 stands for the token of the highest id.
+    "clip-text-highest": ("CLIPTextModelWithProjection", 577, dict(projection_dim=10), False),
+    "clip-text-end": ("CLIPTextModel", 578, dict(eos_token_id=9, vocab_size=12), False),
+    "clip-vision-projected": ("CLIPVisionModelWithProjection", 579, dict(projection_dim=10), False),
+    "siglip-text-projected": ("SiglipTextModel", 580, dict(projection_size=10), False),
+    "siglip-vision-bare": ("SiglipVisionModel", 581, dict(num_attention_heads=4), False),
     "cvt-bare": (
         "CvtModel", 550,
         dict(embed_dim=[8, 12, 16], num_heads=[1, 2, 2], depth=[1, 2, 3], image_size=24), False),

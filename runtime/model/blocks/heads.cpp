@@ -40,6 +40,10 @@ Result<TensorId> add_pooled(ModelBuilder& b, const MeanPoolAttrs& attrs, TensorI
 
 }  // namespace
 
+Result<TensorId> add_unit_rows(ModelBuilder& b, TensorId x) {
+  return add_pooled_token(b, x, MeanPoolAttrs::Normalize::kOn);
+}
+
 Result<TensorId> add_token_states(ModelBuilder& b, TensorId states, int64_t token) {
   const Shape shape = b.graph().tensor(states).shape;
   std::vector<uint32_t> rows;

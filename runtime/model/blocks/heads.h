@@ -42,6 +42,9 @@ Result<TensorId> add_head(ModelBuilder& builder, const StackConfig& stack, const
 Status add_heads(ModelBuilder& builder, const StackConfig& stack,
                  const std::vector<HeadConfig>& heads, const HeadInput& input);
 
+// Vectors of length 1: x (B, D), which becomes (B, 1, D) -> (B, D).
+Result<TensorId> add_unit_rows(ModelBuilder& builder, TensorId x);
+
 // One token's states: (B, T, D) -> (B, D).
 Result<TensorId> add_token_states(ModelBuilder& builder, TensorId states, int64_t token);
 

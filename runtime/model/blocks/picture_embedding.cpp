@@ -37,26 +37,31 @@ Result<TensorId> add_patch_conv(ModelBuilder& b, TensorId x, const ConvSource& s
   return add_named_norm(b, StackConfig{.epsilon = conv.epsilon}, conv.norm, y);
 }
 
-Result<TensorId> add_picture_embedding(ModelBuilder& b, const PictureEmbedding& e, int64_t batch) {
-  const TensorId pixels =
-      add_pixel_values(b, e.picture.channels,
-                       {.batch = batch, .height = e.picture.height, .width = e.picture.width});
+Result<TensorId> add_patch_tokens(ModelBuilder& b, const PictureEmbedding& e, const GridSize& grid,
+                                  TensorId pixels, TensorId table) {
+  const int64_t batch = b.graph().tensor(pixels).shape[0];
   PatchConv conv{.rows = e.patches};
   conv.window.kernel_height = conv.window.stride_height = static_cast<uint32_t>(e.patch.height);
   conv.window.kernel_width = conv.window.stride_width = static_cast<uint32_t>(e.patch.width);
   VKF_ASSIGN(TensorId patches, add_patch_conv(b, pixels, {}, conv));
-  // Class tokens have no patch: they are what the table of positions adds.
   std::vector<uint32_t> rows;
-  const int64_t count = e.grid().count();
+  const int64_t count = grid.count();
   for (int64_t i = 0; i < batch; ++i) {
     rows.insert(rows.end(), static_cast<size_t>(e.class_tokens), ~0u);
     for (int64_t p = 0; p < count; ++p) rows.push_back(static_cast<uint32_t>(i * count + p));
   }
-  const TensorId indices =
-      b.host_tensor(e.patches + ".order", DType::kU32, {batch, e.tokens()}, std::move(rows));
+  const TensorId indices = b.host_tensor(e.patches + ".order", DType::kU32,
+                                         {batch, e.class_tokens + count}, std::move(rows));
   b.graph().set_scope(e.positions);
-  VKF_ASSIGN(TensorId table, b.table(e.positions));
   return add_gather_rows(b.graph(), {.x = patches, .indices = indices, .addend = table});
+}
+
+Result<TensorId> add_picture_embedding(ModelBuilder& b, const PictureEmbedding& e, int64_t batch) {
+  const TensorId pixels =
+      add_pixel_values(b, e.picture.channels,
+                       {.batch = batch, .height = e.picture.height, .width = e.picture.width});
+  VKF_ASSIGN(TensorId table, b.table(e.positions));
+  return add_patch_tokens(b, e, e.grid(), pixels, table);
 }
 
 Result<WeightRow> position_row(const Checkpoint& checkpoint, const PictureEmbedding& e,

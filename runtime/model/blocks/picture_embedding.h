@@ -50,6 +50,11 @@ Result<TensorId> add_patch_conv(ModelBuilder& builder, TensorId x, const ConvSou
 Result<TensorId> add_picture_embedding(ModelBuilder& builder, const PictureEmbedding& embedding,
                                        int64_t batch);
 
+// Class tokens, which are what `table` (T, D) adds to nothing, then the patches of pixel_values (B,
+// C, height, width), a grid of `grid` -> (B, T, D).
+Result<TensorId> add_patch_tokens(ModelBuilder& builder, const PictureEmbedding& embedding,
+                                  const GridSize& grid, TensorId pixels, TensorId table);
+
 // The row `embedding.positions`: positions (T, D), to whose first rows the class tokens are added.
 Result<WeightRow> position_row(const Checkpoint& checkpoint, const PictureEmbedding& embedding,
                                const std::string& positions,
