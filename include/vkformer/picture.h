@@ -115,8 +115,9 @@ struct PictureSettings {
 // Makes a vision model's input of pictures.
 class VKFORMER_API PictureProcessor {
  public:
-  // Reads preprocessor_config.json of a model directory: the ViT, DeiT and ConvNext image
-  // processors, which Swin and CvT checkpoints use too, under their old and new names.
+  // Reads preprocessor_config.json of a model directory: the ViT, DeiT, ConvNext, CLIP,
+  // Bit (DINOv2) and Siglip image processors, which Swin and CvT checkpoints use too, under their
+  // old and new names.
   static Result<PictureProcessor> load(const std::string& model_dir);
   // For models without that file.
   static Result<PictureProcessor> from_settings(const PictureSettings& settings);

@@ -25,19 +25,48 @@ constexpr int64_t kMaxPixelValues = int64_t{1} << 30;
 constexpr int kConvNextWholeFrom = 384;
 constexpr double kConvNextCropPart = 224.0 / 256.0;
 
-// A processor class of Hugging Face transformers and the defaults of its missing keys. All have
-// mean and deviation 0.5 and a factor of 1/255.
+// A processor class of Hugging Face transformers and the defaults of its missing keys. All have a
+// factor of 1/255.
 struct ProcessorClass {
   std::string_view name;                        // without ImageProcessor or FeatureExtractor
   std::array<std::string_view, 4> model_types;  // config.json's, where no class is named
   Resampling resampling;
-  int size;       // square, or ConvNext's shortest edge
+  int size;       // square, or the shortest edge
   int crop_size;  // square; 0: no crop unless asked for
+  enum class Size : uint8_t { kSquare, kEdge } kind = Size::kSquare;
+  std::array<double, 3> mean = {0.5, 0.5, 0.5};
+  std::array<double, 3> deviation = {0.5, 0.5, 0.5};
 };
+// Of the pictures that CLIP was trained on.
+constexpr std::array kClipMean = {0.48145466, 0.4578275, 0.40821073};
+constexpr std::array kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
 constexpr std::array kClasses = {
     ProcessorClass{"ViT", {"vit", "swin", "vit_mae", "vit_msn"}, Resampling::kBilinear, 224, 0},
     ProcessorClass{"DeiT", {"deit", "", "", ""}, Resampling::kBicubic, 256, 224},
-    ProcessorClass{"ConvNext", {"convnext", "cvt", "convnextv2", ""}, Resampling::kBicubic, 384, 0},
+    ProcessorClass{"ConvNext",
+                   {"convnext", "cvt", "convnextv2", ""},
+                   Resampling::kBicubic,
+                   384,
+                   0,
+                   ProcessorClass::Size::kEdge},
+    ProcessorClass{"CLIP",
+                   {"clip", "clip_vision_model", "", ""},
+                   Resampling::kBicubic,
+                   224,
+                   224,
+                   ProcessorClass::Size::kEdge,
+                   kClipMean,
+                   kClipDeviation},
+    ProcessorClass{"Bit",
+                   {"bit", "dinov2", "dinov2_with_registers", ""},
+                   Resampling::kBicubic,
+                   224,
+                   224,
+                   ProcessorClass::Size::kEdge,
+                   kClipMean,
+                   kClipDeviation},
+    ProcessorClass{
+        "Siglip", {"siglip", "siglip_vision_model", "", ""}, Resampling::kBicubic, 224, 0},
 };
 constexpr std::string_view kConvNext = "ConvNext";
 
@@ -68,7 +97,7 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
     if (fits) return candidate;
   }
   const std::string known =
-      "only ViT, DeiT and ConvNext image processors can be read, so give "
+      "only ViT, DeiT, ConvNext, CLIP, Bit and Siglip image processors can be read, so give "
       "PictureSettings instead of the file.";
   if (!type.empty()) {
     return not_supported(config, "image_processor_type", "is " + bracketed(type) + "; " + known);
@@ -155,9 +184,10 @@ Status read_size(const JsonConfig& config, const ProcessorClass& type, PictureSe
   VKF_ASSIGN(const bool resizes, config.get_bool_or("do_resize", true));
   settings.fit = PictureFit::kAsIs;
   if (!resizes) return {};
-  Extent extent = conv_next ? Extent{0, 0, type.size} : Extent{type.size, type.size, 0};
+  const bool edge = type.kind == ProcessorClass::Size::kEdge;
+  Extent extent = edge ? Extent{0, 0, type.size} : Extent{type.size, type.size, 0};
   if (config.has("size")) {
-    VKF_ASSIGN(extent, read_extent(config, "size", conv_next));
+    VKF_ASSIGN(extent, read_extent(config, "size", edge));
   }
   if (conv_next) {
     if (extent.shortest_edge > 0) return set_conv_next_size(config, extent.shortest_edge, settings);
@@ -199,8 +229,8 @@ Status read_crop(const JsonConfig& config, const ProcessorClass& type, PictureSe
 }
 
 Status read_triple(const JsonConfig& config, const std::string& key,
-                   std::array<double, 3>& values) {
-  VKF_ASSIGN(const auto list, config.get_double_list_or(key, {0.5}));
+                   const std::array<double, 3>& fallback, std::array<double, 3>& values) {
+  VKF_ASSIGN(const auto list, config.get_double_list_or(key, {fallback.begin(), fallback.end()}));
   if (list.size() != 1 && list.size() != 3) {
     return wrong_value(config, key,
                        "has " + to_string(list.size()) +
@@ -211,7 +241,8 @@ Status read_triple(const JsonConfig& config, const std::string& key,
   return {};
 }
 
-Status read_values(const JsonConfig& config, PictureSettings& settings) {
+Status read_values(const JsonConfig& config, const ProcessorClass& type,
+                   PictureSettings& settings) {
   VKF_ASSIGN(const bool rescales, config.get_bool_or("do_rescale", true));
   VKF_ASSIGN(const bool normalizes, config.get_bool_or("do_normalize", true));
   settings.rescale = 1.0;
@@ -221,8 +252,8 @@ Status read_values(const JsonConfig& config, PictureSettings& settings) {
   settings.image_mean = {0.0, 0.0, 0.0};
   settings.image_std = {1.0, 1.0, 1.0};
   if (!normalizes) return {};
-  VKF_CHECK(read_triple(config, "image_mean", settings.image_mean));
-  return read_triple(config, "image_std", settings.image_std);
+  VKF_CHECK(read_triple(config, "image_mean", type.mean, settings.image_mean));
+  return read_triple(config, "image_std", type.deviation, settings.image_std);
 }
 
 std::string text_of(const PictureSize& size) {
@@ -346,7 +377,7 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
   settings.resampling = static_cast<Resampling>(filter);
   VKF_CHECK(read_size(config, type, settings));
   VKF_CHECK(read_crop(config, type, settings));
-  VKF_CHECK(read_values(config, settings));
+  VKF_CHECK(read_values(config, type, settings));
   const Status checked = check_picture_settings(settings);
   if (!checked) return invalid_file(checked.error().with_context(config.where()).message);
   return settings;

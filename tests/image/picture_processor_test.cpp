@@ -56,6 +56,29 @@ Result<Tensor> process(const PictureSettings& settings, std::vector<Picture> pic
 }  // namespace
 
 TEST_SUITE("cpu") {
+  TEST_CASE("picture processor: CLIP, Bit and Siglip have their own defaults") {
+    for (const char* type : {"CLIPImageProcessor", "CLIPFeatureExtractor", "BitImageProcessor"}) {
+      const PictureSettings s = parsed(R"({"image_processor_type": ")" + std::string(type) + "\"}");
+      CHECK(s.fit == PictureFit::kShortestEdge);
+      CHECK(s.shortest_edge == 224);
+      CHECK(s.crop_width == 224);
+      CHECK(s.image_mean[0] == 0.48145466);
+      CHECK(s.image_std[2] == 0.27577711);
+      CHECK(s.resampling == Resampling::kBicubic);
+    }
+    // A number is the shortest edge.
+    const PictureSettings old = parsed(
+        R"({"feature_extractor_type": "CLIPFeatureExtractor", "size": 336, "crop_size": 320})");
+    CHECK(old.shortest_edge == 336);
+    CHECK(old.crop_height == 320);
+    CHECK(parsed("{}", "dinov2").shortest_edge == 224);
+    const PictureSettings sig = parsed(R"({"image_processor_type": "SiglipImageProcessor"})");
+    CHECK(sig.fit == PictureFit::kStretch);
+    CHECK(sig.width == 224);
+    CHECK(sig.crop_width == 0);
+    CHECK(sig.image_mean[1] == 0.5);
+  }
+
   TEST_CASE("picture processor: the pixel values of the reference, bit by bit") {
     const TensorMap golden = golden_pictures();
     const RgbPicture source = to_picture(golden.at("source"));
@@ -154,7 +177,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("picture processor: what is not supported or wrong is named") {
     const auto bad = ErrorCode::kInvalidFile, no = ErrorCode::kUnsupported;
-    refuse("", no, "CLIPImageProcessor", "CLIPImageProcessor");
+    refuse("", no, "BlipImageProcessor", "BlipImageProcessor");
     refuse(R"(, "do_pad": true)", no, "[do_pad]");
     refuse(R"(, "resample": 6)", no, "[resample]");
     refuse(R"(, "resample": "bicubic")", bad, "resample");
