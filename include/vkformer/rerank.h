@@ -23,10 +23,15 @@ struct RerankOptions {
   // "sbert_ce_default_activation_function"), the probability without them. kLogit is the model's
   // output, kProbability its sigmoid.
   enum class Score : uint8_t { kModel, kLogit, kProbability } score = Score::kModel;
+  // Of a language model: which documents are asked for, in words; empty: those that answer the
+  // query of a web search.
+  std::string instruction = {};
 };
 
-// Documents by how well they fit a query: a cross-encoder, that is a model that classifies texts
-// and has one class, reads each document together with the query.
+// Documents by how well they fit a query. A cross-encoder, that is a model that classifies texts
+// and has one class, reads each document together with the query. A language model whose tokenizer
+// has the tokens <|im_start|> and <|im_end|> is asked in the words of Qwen3-Reranker whether the
+// document fits: the logit is that of "yes" less that of "no" for the first token of an answer.
 class VKFORMER_API Reranker : public Task {
  public:
   using Task::Task;

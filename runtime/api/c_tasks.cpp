@@ -356,6 +356,7 @@ vkf_status vkf_task_rerank(vkf_task* task, const char* query, const char* const*
     RerankOptions read;
     read.top = given.top;
     read.score = value_of<RerankOptions::Score>(given.score, "score");
+    if (given.instruction != nullptr) read.instruction = given.instruction;
     auto self = std::make_unique<vkf_findings>();
     std::vector<Finding>& out = self->rows.emplace_back();
     for (const RankedDocument& one : take(reranker->rank(query, copies, read))) {

@@ -133,6 +133,9 @@ struct ForwardTaps {
   Tap decoder_mask = Tap::kOff;   // feed decoder_key_mask
   Tap positions = Tap::kOff;      // feed position_ids where the model would count
   Tap pooling_mask = Tap::kOff;   // feed pooling_mask, the tokens of a sentence embedding
+  // A DecoderFamily's logits of the last token of each row that the mask keeps, (B,V), instead of
+  // all tokens'.
+  Tap last_logits = Tap::kOff;
 
   bool operator==(const ForwardTaps&) const = default;
 };

@@ -116,10 +116,10 @@ Result<SentenceFacts> read_sentence_files(const FileStore& files) {
       VKF_ASSIGN(const JsonConfig dense, module_config(files, folder));
       VKF_ASSIGN(SentenceFacts::Step step, read_dense(dense, folder));
       facts.steps.push_back(std::move(step));
-    } else if (&module != &modules.front()) {
+    } else if (kind != "LogitScore" && &module != &modules.front()) {  // reranking reads that one
       return unsupported(
           message({"[modules.json] in ", files.label(), " has a module of type '", type,
-                   "'; supported after the model are Pooling, Dense and Normalize."}));
+                   "'; supported after the model are Pooling, Dense, Normalize and LogitScore."}));
     }
     if (facts.steps.size() > kMostSteps || (!facts.pools() && !facts.steps.empty())) {
       return unsupported(message({"[modules.json] in ", files.label(),

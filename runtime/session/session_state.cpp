@@ -11,6 +11,8 @@
 namespace vkformer {
 namespace {
 
+constexpr auto kOff = ForwardTaps::Tap::kOff;
+
 // The pass with that key moved to the front, or null.
 template <class Pass, class Key>
 std::shared_ptr<Pass> find_pass(std::list<std::shared_ptr<Pass>>& passes, const Key& key) {
@@ -129,7 +131,8 @@ Result<SessionState::Turn> SessionState::turn() {
 
 Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
     const TensorMap& inputs, const RunOptions& options,
-    const std::map<std::string, TensorPlace>& places, ForwardInputs& read) {
+    const std::map<std::string, TensorPlace>& places, ForwardInputs& read,
+    ForwardTaps::Tap last_logits) {
   VKF_CHECK(sliced_.check_idle());
   const ModelFacts& facts = model_->family().facts();
   VKF_CHECK(check_taps(facts, options));
@@ -148,12 +151,20 @@ Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
   key.taps.decoder_mask = read.decoder_mask;
   key.taps.positions = read.positions;
   key.taps.pooling_mask = read.pooling_mask;
+  key.taps.last_logits = last_logits;
   return forward_pass(key);
 }
 
 Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
   ForwardInputs read;
-  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, {}, read));
+  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, {}, read, kOff));
+  return pass->run(read.words);
+}
+
+Result<TensorMap> SessionState::run_last(const TensorMap& inputs) {
+  ForwardInputs read;
+  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass,
+             pass_for(inputs, {}, {}, read, ForwardTaps::Tap::kOn));
   return pass->run(read.words);
 }
 
@@ -206,7 +217,7 @@ Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
                            const std::map<std::string, TensorPlace>& places) {
   VKF_CHECK(check_no_overlap(places));
   ForwardInputs read;
-  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read));
+  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read, kOff));
   return sliced_.start_pass(std::move(pass), std::move(read.words), {}, {});
 }
 
@@ -226,7 +237,7 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
   places[kName] = made->place();
   VKF_CHECK(check_no_overlap(places));
   ForwardInputs read;
-  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read));
+  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read, kOff));
   return sliced_.start_pass(std::move(pass), std::move(read.words), made, made->copies(images));
 }
 

@@ -33,6 +33,9 @@ class SessionState {
   Result<Turn> turn();
 
   Result<TensorMap> run(const TensorMap& inputs, const RunOptions& options);
+  // The same with the logits of each row's last token alone, (B,V), where the family can
+  // (ForwardTaps::last_logits), else of all tokens (B,T,V).
+  Result<TensorMap> run_last(const TensorMap& inputs);
   GenerateOptions generation_defaults() const {
     return vkformer::generation_defaults(model_->family());
   }
@@ -62,7 +65,7 @@ class SessionState {
   // The recording for these inputs, which `read` then holds.
   Result<std::shared_ptr<ForwardPass>> pass_for(const TensorMap& inputs, const RunOptions& options,
                                                 const std::map<std::string, TensorPlace>& places,
-                                                ForwardInputs& read);
+                                                ForwardInputs& read, ForwardTaps::Tap last_logits);
   bool give_way(const Result<uint64_t>& wanted_bytes);
   Result<std::shared_ptr<ForwardPass>> forward_pass(const ForwardKey& key);
   Result<std::shared_ptr<DecodeStep>> decode_step(const GenerationKey& key);

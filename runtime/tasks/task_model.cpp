@@ -59,6 +59,13 @@ Result<std::string> find_mask_token(const TaskModel& task, const FileStore& file
                files.label(), "; name it in tokenizer_config.json"}));
 }
 
+// A decoder of texts, which can be asked about a document. It is none of tasks_of(): whether it
+// knows what to answer is a matter of its training.
+bool is_language_model(const ModelInfo& info) {
+  return info.kind == ModelKind::kDecoder && info.source == SourceKind::kTokens &&
+         info.head == HeadKind::kLanguage;
+}
+
 Status load_processors(TaskModel& task, const FileStore& files) {
   const ModelFacts& facts = task.facts();
   const bool writes = facts.kind != ModelKind::kEncoder && facts.head == HeadKind::kLanguage;
@@ -109,7 +116,8 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
   made->batch = static_cast<size_t>(options.batch);
   made->long_text = options.long_text;
   VKF_ASSIGN(made->model, load_model(HandleAccess::impl(device), files, options.model));
-  VKF_CHECK(check_task(made->model->info(), task));
+  const bool judges = task == TaskKind::kRerank && is_language_model(made->model->info());
+  if (!judges) VKF_CHECK(check_task(made->model->info(), task));
   VKF_ASSIGN(made->config, JsonConfig::load_from(files, "config.json"));
   VKF_ASSIGN(made->tokenizer_config, optional_config(files, "tokenizer_config.json"));
   VKF_ASSIGN(made->generation_config, optional_config(files, "generation_config.json"));
@@ -117,6 +125,10 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
   VKF_ASSIGN(const JsonConfig sentence, optional_config(files, "sentence_bert_config.json"));
   VKF_ASSIGN(made->sentence_tokens, sentence.get_int_or("max_seq_length", 0));
   VKF_ASSIGN(made->sentence_config, optional_config(files, "config_sentence_transformers.json"));
+  if (judges) {
+    VKF_ASSIGN(const JsonConfig score, optional_config(files, "1_LogitScore/config.json"));
+    VKF_ASSIGN(made->judge, read_judge(*made->tokenizer, score));
+  }
   if (task == TaskKind::kFillMask) {
     VKF_ASSIGN(made->mask_token, find_mask_token(*made, files));
   }

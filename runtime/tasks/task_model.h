@@ -11,6 +11,12 @@
 
 namespace vkformer {
 
+// What a language model is asked about a document, as tokens around it, and what it may answer.
+struct JudgeTokens {
+  std::vector<TokenId> before, after;
+  TokenId yes = 0, no = 0;
+};
+
 struct TaskModel {
   size_t batch = 1;  // inputs that run together at most
   LongText long_text = LongText::kError;
@@ -23,6 +29,7 @@ struct TaskModel {
   JsonConfig tokenizer_config;                       // tokenizer_config.json, or without keys
   JsonConfig generation_config;                      // generation_config.json, or without keys
   std::string mask_token;                            // of fill-mask
+  std::optional<JudgeTokens> judge;                  // of rerank with a language model
   int64_t sentence_tokens = 0;                       // of embed: most tokens of a text, or 0
   JsonConfig sentence_config;  // config_sentence_transformers.json, or without keys
   // The tokens as grammars see them, made when the first one comes, and which of them end a text.
@@ -122,6 +129,9 @@ Result<std::vector<std::vector<LabelScore>>> zero_shot_labels(TaskModel& task,
                                                               std::span<const std::string> texts,
                                                               std::span<const std::string> labels,
                                                               const ZeroShotOptions& options);
+// What a language model ranks documents by; an error names what the tokenizer lacks. `score` is the
+// configuration of sentence-transformers' LogitScore, or without keys.
+Result<JudgeTokens> read_judge(const TokenizerEngine& tokenizer, const JsonConfig& score);
 Result<std::vector<RankedDocument>> rank_documents(TaskModel& task, const std::string& query,
                                                    std::span<const std::string> documents,
                                                    const RerankOptions& options);

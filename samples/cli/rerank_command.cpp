@@ -13,12 +13,14 @@ struct RerankCommandOptions {
   std::vector<std::string> documents;
   std::string documents_file;
   std::string score = "model";
+  std::string instruction;
   int top = 0;
 };
 
 RerankOptions rank_settings(const RerankCommandOptions& options) {
   RerankOptions settings;
   settings.top = options.top;
+  settings.instruction = options.instruction;
   if (options.score == "logit") settings.score = RerankOptions::Score::kLogit;
   if (options.score == "probability") settings.score = RerankOptions::Score::kProbability;
   return settings;
@@ -123,6 +125,9 @@ void add_rerank_command(CLI::App& app, CommandLine& line) {
           "--score", options->score,
           "what documents are scored by; model: what the model asks for, else the probability")
       ->check(CLI::IsMember({"model", "logit", "probability"}));
+  command->add_option("--instruction", options->instruction,
+                      "which documents a language model is asked for, in words; without it, those "
+                      "that answer the query of a web search");
   add_examples(*command,
                "  vkformer rerank DIR \"how do plants eat\" --documents passages.txt --top 3\n"
                "  vkformer rerank DIR \"a query\" --document \"one text\" --document \"another\" "

@@ -86,8 +86,13 @@ TEST_SUITE("model") {
       CHECK(finding(found, 0, i).index == (*wanted)[i].index);
       CHECK(finding(found, 0, i).score == (*wanted)[i].score);
     }
-    options.score = 9;
+    options.instruction = "Find animals";
     vkf_findings* none = nullptr;
+    CHECK(vkf_task_rerank(c.task.get(), "who", pointers.data(), pointers.size(), &options, &none,
+                          c.error.get()) == VKF_INVALID_ARGUMENT);
+    CHECK(std::string(vkf_error_message(c.error.get())).find("[instruction]") != std::string::npos);
+    options.instruction = nullptr;
+    options.score = 9;
     CHECK(vkf_task_rerank(c.task.get(), "who", pointers.data(), pointers.size(), &options, &none,
                           c.error.get()) == VKF_INVALID_ARGUMENT);
   }

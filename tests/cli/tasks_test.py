@@ -143,6 +143,14 @@ class CommandsTest(TaskTest):
         self.assertEqual({found["document"] for found in own["ranking"]}, {"hello", "a fox"})
         self.fail_with(1, "rerank", model("rerank"), "a", words=("[documents]",))
         self.fail_with(3, "rerank", model("labels"), "a", "--document", "b", words=("[rerank]",))
+        wanted = expected("judge")
+        one = wanted["runs"][1]
+        documents = [part for text in wanted["documents"] for part in ("--document", text)]
+        asked = self.answer("rerank", model("judge"), one["query"], *documents, "--instruction",
+                            one["instruction"])[0]["ranking"]
+        self.assertEqual([found["index"] for found in asked],
+                         [right["index"] for right in one["ranking"]])
+        self.assertAlmostEqual(asked[0]["score"], one["ranking"][0]["score"], places=4)
 
     def test_answer(self):
         wanted = expected("answers")

@@ -2,6 +2,7 @@
 // caller names; against float64 (tools/golden/tasks_golden.py).
 #include "tasks/task_cases.h"
 #include "vkformer/rerank.h"
+#include "vkformer/tokenizer.h"
 
 namespace vkformer::testing {
 namespace {
@@ -102,6 +103,102 @@ TEST_SUITE("model") {
     options.long_text = LongText::kTruncate;
     auto cut = load_task<Reranker>(task_path("rerank"), options);
     CHECK(value_of(cut.rank("what", documents)).size() == 2);
+  }
+
+  TEST_CASE("rerank: a language model says yes or no, in batches of any size") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("judge");
+    const std::vector<std::string> documents = strings(expected["documents"]);
+    for (const int batch : {1, 4, 32}) {
+      auto task = load_golden<Reranker>("judge", batch);
+      for (const Json& run : expected["runs"]) {
+        RerankOptions options;
+        options.instruction = run["instruction"];
+        const auto ranking = value_of(task.rank(run["query"], documents, options));
+        options.score = RerankOptions::Score::kLogit;
+        const auto logits = value_of(task.rank(run["query"], documents, options));
+        REQUIRE(ranking.size() == documents.size());
+        REQUIRE(logits.size() == documents.size());
+        for (size_t i = 0; i < ranking.size(); ++i) {
+          const Json& wanted = run["ranking"][i];
+          CHECK(ranking[i].index == wanted["index"].get<size_t>());
+          CHECK(ranking[i].score == near_score(wanted["score"]));
+          CHECK(logits[i].index == ranking[i].index);
+          CHECK(logits[i].score == near_score(wanted["logit"]));
+        }
+      }
+      CHECK(value_of(task.rank("nothing", {})).empty());
+    }
+  }
+
+  TEST_CASE("rerank: what a language model cannot be asked is refused by name") {
+    if (!have_test_device()) return;
+    const auto plain = Reranker::load(*test_device(), ModelSource::directory(task_path("texts")));
+    REQUIRE_FALSE(plain.ok());
+    CHECK(plain.error().code == ErrorCode::kUnsupported);
+    CHECK(test::contains(plain.error().message, "'<|im_start|>'"));
+    const std::vector<std::string> documents = {"hello"};
+    RerankOptions options;
+    options.instruction = "Find animals";
+    auto pairs = load_golden<Reranker>("rerank");
+    const auto refused = pairs.rank("what", documents, options);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+    CHECK(test::contains(refused.error().message, "[instruction]"));
+    const TaskCopy copy("judge");
+    copy.change("config.json", "max_position_embeddings", 40);
+    auto narrow = load_task<Reranker>(copy.folder.path());
+    const auto no_room = narrow.rank("what", documents);
+    REQUIRE_FALSE(no_room.ok());
+    CHECK(no_room.error().code == ErrorCode::kUnsupported);
+    CHECK(test::contains(no_room.error().message, "at most 40"));
+  }
+
+  TEST_CASE("rerank: a language model with sentence-transformers' LogitScore") {
+    if (!have_test_device()) return;
+    const TaskCopy copy("judge");
+    copy.folder.write("modules.json",
+                      Json({{{"path", ""}, {"type", "sentence_transformers.base.Transformer"}},
+                            {{"path", "1_LogitScore"}, {"type", "cross_encoder.LogitScore"}}})
+                          .dump());
+    std::filesystem::create_directory(copy.folder.file("1_LogitScore"));
+    const auto tokenizer = value_of(Tokenizer::load(task_path("judge")));
+    const std::string file = "1_LogitScore/config.json";
+    copy.change(file, "true_token_id", tokenizer.token_to_id("yes").value());
+    copy.change(file, "false_token_id", tokenizer.token_to_id("no").value());
+    copy.change("config_sentence_transformers.json", "activation_fn",
+                "torch.nn.modules.linear.Identity");
+    const Json expected = task_expected("judge");
+    const Json run = expected["runs"][0];
+    const std::vector<std::string> documents = strings(expected["documents"]);
+    auto task = load_task<Reranker>(copy.folder.path());
+    const auto ranking = value_of(task.rank(run["query"], documents));
+    CHECK(ranking[0].index == run["ranking"][0]["index"].get<size_t>());
+    CHECK(ranking[0].score == near_score(run["ranking"][0]["logit"]));
+    copy.change(file, "false_token_id", nullptr);
+    const auto refused = Reranker::load(*test_device(), ModelSource::directory(copy.folder.path()));
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == ErrorCode::kUnsupported);
+    CHECK(test::contains(refused.error().message, "[false_token_id]"));
+    CHECK(test::contains(refused.error().message, "is null"));
+  }
+
+  TEST_CASE("rerank: a document that a language model reads loses its end, never the question") {
+    if (!have_test_device()) return;
+    std::string text = "a quick fox";
+    for (int i = 0; i < 400; ++i) text += " jumps over";
+    const std::vector<std::string> documents = {text + " it", text + " the lazy dog"};
+    auto strict = load_golden<Reranker>("judge");
+    const auto refused = strict.rank("what", documents);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(test::contains(refused.error().message, "[text 1]"));
+    TaskOptions options;
+    options.long_text = LongText::kTruncate;
+    auto cut = load_task<Reranker>(task_path("judge"), options);
+    const auto ranking = value_of(cut.rank("what", documents));
+    REQUIRE(ranking.size() == 2);
+    CHECK(ranking[0].score == ranking[1].score);
+    CHECK(ranking[0].index == 0);
   }
 
   TEST_CASE("zero-shot: labels of the caller, together or each on its own") {

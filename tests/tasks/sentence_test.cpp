@@ -181,6 +181,27 @@ TEST_SUITE("model") {
     check_vectors(value_of(every.embed(kTexts)), joined);
   }
 
+  TEST_CASE("sentences: a decoder's last token, with a head in config.json but not in the file") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("embed-last");
+    const std::vector<std::string> texts = strings(expected["texts"]);
+    for (const int batch : {1, 4, 32}) {
+      auto task = load_golden<Embedder>("embed-last", batch);
+      CHECK(task.info().head == HeadKind::kSentence);
+      for (const auto& [name, vectors] : expected["vectors"].items()) {
+        EmbedOptions options;
+        if (!name.empty()) options.prompt_name = name;
+        check_vectors(value_of(task.embed(texts, options)), vectors.get<std::vector<Vector>>());
+      }
+    }
+    const auto model = value_of(Model::load(*test_device(), task_path("embed-last")));
+    auto session = value_of(Session::create(model));
+    const TensorMap inputs{{"input_ids", Tensor::from_ints({1, 3}, std::vector<int64_t>{7, 8, 9})}};
+    const TensorMap outputs = value_of(session.run(inputs));
+    CHECK(outputs.count("sentence_embedding") == 1);
+    CHECK(outputs.count("logits") == 0);
+  }
+
   TEST_CASE("sentences: dense layers behind the pooling, with lengths of 1 before or after") {
     if (!have_test_device()) return;
     const std::vector<States> states = states_of("embed", kTexts);

@@ -34,6 +34,13 @@ TEXTS = ["The quick brown fox jumps over the lazy dog.",
          "Supercalifragilistic words are unaffable."]
 QUESTIONS = ["Who met Müller?", "what is it", "Where did Barack go in 2009?"]
 LONG = " ".join(TEXTS * 4)
+# How Qwen3-Reranker is asked, by its model card, and the first tokens of Qwen's tokenizers.
+JUDGE = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the Query '
+         'and the Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n'
+         '<|im_start|>user\n')
+ANSWER = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
+QWEN = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
 RESIZE = Image.Image.resize
 
 
@@ -70,12 +77,12 @@ def word_piece():
         model_input_names=["input_ids", "token_type_ids", "attention_mask"])
 
 
-def byte_level(special, post_processor, **names):
+def byte_level(special, post_processor, more_texts=(), vocab_size=300, **names):
     engine = Tokenizer(models.BPE())
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     engine.decoder = decoders.ByteLevel()
-    engine.train_from_iterator(TEXTS, trainers.BpeTrainer(
-        vocab_size=300, special_tokens=special,
+    engine.train_from_iterator([*TEXTS, *more_texts], trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=special,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
     engine.post_processor = post_processor
     return T.PreTrainedTokenizerFast(tokenizer_object=engine,
@@ -211,6 +218,76 @@ class Maker:
                 {"index": i, "logit": scores[i], "score": 1 / (1 + np.exp(-scores[i]))}
                 for i in order]})
         self.save("rerank", model, [tokenizer], {"documents": TEXTS, "runs": runs})
+
+    def qwen3(self, kind, tokenizer):
+        """A small Qwen3, and what it gives in float64."""
+        torch.manual_seed(SEED)
+        model = randomised(kind(T.Qwen3Config(
+            vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, head_dim=8, intermediate_size=48, max_position_embeddings=512,
+            tie_word_embeddings=kind is T.Qwen3ForCausalLM, pad_token_id=0, eos_token_id=2)))
+        double = copy.deepcopy(model).double()
+
+        def run(ids):
+            with torch.no_grad():
+                return double(torch.tensor([ids]))
+        return model, run
+
+    def judge(self):
+        """Qwen3-Reranker: a language model's logit of "yes" less that of "no"."""
+        tokenizer = byte_level(QWEN, processors.ByteLevel(trim_offsets=False), pad_token=QWEN[0],
+                               more_texts=["yes", "no"] * 20 + [JUDGE, ANSWER, INSTRUCTION],
+                               vocab_size=450)
+        model, run = self.qwen3(T.Qwen3ForCausalLM, tokenizer)
+        before, after = (tokenizer.encode(text, add_special_tokens=False)
+                         for text in (JUDGE, ANSWER))
+        yes, no = tokenizer.convert_tokens_to_ids(["yes", "no"])
+        runs = []
+        for query, instruction in zip(QUESTIONS, (None, "Find what is about animals", None)):
+            scores = []
+            for text in TEXTS:
+                pair = (f"<Instruct>: {instruction or INSTRUCTION}\n<Query>: {query}\n"
+                        f"<Document>: {text}")
+                logits = run(before + tokenizer.encode(pair, add_special_tokens=False) +
+                             after).logits[0, -1]
+                scores.append(float(logits[yes] - logits[no]))
+            order = sorted(range(len(TEXTS)), key=lambda i: -scores[i])
+            runs.append({"query": query, "instruction": instruction or "", "ranking": [
+                {"index": i, "logit": scores[i], "score": 1 / (1 + np.exp(-scores[i]))}
+                for i in order]})
+        self.save("judge", model, [tokenizer], {"documents": TEXTS, "runs": runs})
+
+    def embed_last(self):
+        """Qwen3-Embedding: the last token's state, of length 1. The class that its config.json
+        names has a head, its file has none."""
+        end = QWEN[0]
+        template = processors.TemplateProcessing(single=f"$A {end}", pair=f"$A {end} $B {end}",
+                                                 special_tokens=[(end, 0)])
+        tokenizer = byte_level(QWEN, processors.Sequence(
+            [processors.ByteLevel(trim_offsets=False), template]), pad_token=end)
+        model, run = self.qwen3(T.Qwen3Model, tokenizer)
+        prompt = "Instruct: Find what answers\nQuery:"
+        vectors = {}
+        for name, text_before in (("", ""), ("query", prompt)):
+            vectors[name] = []
+            for text in TEXTS:
+                state = run(tokenizer.encode(text_before + text)).last_hidden_state[0, -1]
+                vectors[name].append((state / state.norm()).tolist())
+        self.save("embed-last", model, [tokenizer], {"texts": TEXTS, "vectors": vectors})
+        with open(os.path.join(self.folder, "embed-last/config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        self.write("embed-last/config.json", config | {"architectures": ["Qwen3ForCausalLM"]})
+        kinds = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+        self.write("embed-last/modules.json", [
+            {"idx": i, "name": str(i), "path": path, "type": "sentence_transformers.models." + kind}
+            for i, (path, kind) in enumerate(kinds)])
+        os.makedirs(os.path.join(self.folder, "embed-last/1_Pooling"), exist_ok=True)
+        self.write("embed-last/1_Pooling/config.json", {
+            "word_embedding_dimension": 32, "pooling_mode_cls_token": False,
+            "pooling_mode_mean_tokens": False, "pooling_mode_lasttoken": True,
+            "include_prompt": True})
+        self.write("embed-last/config_sentence_transformers.json", {
+            "prompts": {"query": prompt, "document": ""}, "default_prompt_name": None})
 
     def zero_shot(self):
         """Zero-shot classification of transformers, by its formulas in float64."""
@@ -443,7 +520,7 @@ def main():
                                   "tokenizers": tokenizers.__version__, "Pillow": PIL.__version__})
     for make in (maker.embed, maker.classify, maker.entities, maker.masks, maker.answers,
                  maker.texts, maker.translations, maker.pictures, maker.speech,
-                 maker.rerank, maker.zero_shot):
+                 maker.rerank, maker.zero_shot, maker.judge, maker.embed_last):
         make()
 
 

@@ -72,6 +72,7 @@ typedef struct vkf_rerank_options {
   int32_t top;    // the best documents; 0: all
   int32_t score;  // VKF_RERANK_MODEL and so on
   uint32_t reserved;
+  const char* instruction;  // of a language model, as RerankOptions has it; may be null
 } vkf_rerank_options;
 typedef struct vkf_zero_shot_options {
   uint32_t struct_size;

@@ -23,12 +23,13 @@ Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
   b.mark_output(text.states, "last_hidden_state");
   const HeadInput input{text.states, text.mask};
   if (!block_.head.empty()) {
-    const HeadConfig head{.dense = block_.head_dense,
-                          .activation = block_.head_activation,
-                          .norm = block_.head_norm,
-                          .output = block_.head,
-                          .scale = block_.head_scale,
-                          .cap = block_.logit_cap};
+    HeadConfig head{.dense = block_.head_dense,
+                    .activation = block_.head_activation,
+                    .norm = block_.head_norm,
+                    .output = block_.head,
+                    .scale = block_.head_scale,
+                    .cap = block_.logit_cap};
+    if (taps.last_logits == ForwardTaps::Tap::kOn) head.input = HeadConfig::Input::kLast;
     VKF_CHECK(add_head(b, block_.stack, head, input));
   }
   return add_sentence_embedding(b, facts_.sentence, taps, input);

@@ -15,6 +15,8 @@ Result<TensorId> select_states(ModelBuilder& b, const HeadConfig& head, const He
       return input.states;
     case HeadConfig::Input::kToken:
       return add_token_states(b, input.states, head.token);
+    case HeadConfig::Input::kLast:
+      return add_mean_pool(b.graph(), input.states, input.mask, {.kind = PoolKind::kLast});
     case HeadConfig::Input::kMaskedMean:
       return add_mean_pool(b.graph(), input.states, input.mask, {});
     case HeadConfig::Input::kMean:

@@ -8,9 +8,9 @@ namespace vkformer {
 
 // activation(dense x), norm, mean, output; each where it has a name or is wished.
 struct HeadConfig {
-  // Which states it reads: all (B, T, D), one token's (B, D), the mean of those the key mask keeps,
-  // or of all from `token` on (B, D).
-  enum class Input : uint8_t { kAll, kToken, kMaskedMean, kMean } input = Input::kAll;
+  // Which states it reads: all (B, T, D), one token's (B, D), the last that the key mask keeps, the
+  // mean of those it keeps, or of all from `token` on (B, D).
+  enum class Input : uint8_t { kAll, kToken, kLast, kMaskedMean, kMean } input = Input::kAll;
   int64_t token = 0;                                  // of kToken
   std::string input_norm;                             // weight row of a norm before all, or empty
   std::string dense;                                  // weight row, or empty
@@ -30,7 +30,7 @@ struct HeadConfig {
 Result<TensorId> add_scaled_output(ModelBuilder& builder, const std::string& output, TensorId x,
                                    float scale, float cap);
 
-// The states (B, T, D) that heads read, and the key mask (B, ceil(T/32)) of kMaskedMean.
+// The states (B, T, D) that heads read, and the key mask (B, ceil(T/32)) of kLast and kMaskedMean.
 struct HeadInput {
   TensorId states = kNoTensor;
   TensorId mask = kNoTensor;

@@ -12,6 +12,10 @@ Status read_decoder_head(const JsonConfig& config, const std::string& fallback, 
   facts.head = head_of(facts.architecture);
   const bool bare =
       facts.architecture.ends_with("Model") && !facts.architecture.ends_with("DoubleHeadsModel");
+  if (facts.head == HeadKind::kLanguage && facts.sentence.pools()) {
+    facts.head = HeadKind::kNone;
+    return {};
+  }
   if (facts.head == HeadKind::kLanguage) {
     block.head = "head";
     return {};

@@ -17,7 +17,9 @@ struct DecoderNames {
 };
 
 // Reads the architecture, which has a language head or none: sets facts and block.head, and names
-// what is not supported. `fallback` is the class where the configuration states none.
+// what is not supported. `fallback` is the class where the configuration states none. A model that
+// embeds sentences (facts.sentence) is read without its head, as sentence-transformers reads it;
+// its file often has none.
 Status read_decoder_head(const JsonConfig& config, const std::string& fallback, ModelFacts& facts,
                          DecoderConfig& block);
 
