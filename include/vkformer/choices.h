@@ -96,6 +96,7 @@ enum class HeadKind : uint8_t {
   kSpans,          // "spans": an answer in a text; start_logits, end_logits (B, S)
   kDiscriminator,  // "discriminator": replaced or not, for each token; logits (B, S)
   kSentence,       // "sentence": one vector, as the files of sentence-transformers say
+  kSimilarity,     // "similarity": of pictures and texts; logits_per_image (pictures, texts)
 };
 
 // Which attention maps a pass hands out.

@@ -86,7 +86,6 @@ struct LabelScore {
   std::string label;
   double score = 0;  // probability
 };
-
 struct ClassifyInput {
   std::string text;
   std::optional<std::string> pair = std::nullopt;  // a second text, classified together with it
@@ -131,6 +130,10 @@ class VKFORMER_API PictureClassifier : public Task {
   // The `top` likeliest labels (0: all) of each picture, best first.
   Result<std::vector<std::vector<LabelScore>>> classify(std::span<const Picture> pictures,
                                                         int top = 5);
+  // The `labels` of the caller, by a CLIP or a SigLIP.
+  Result<std::vector<std::vector<LabelScore>>> zero_shot(std::span<const Picture> pictures,
+                                                         std::span<const std::string> labels,
+                                                         const ZeroShotOptions& options = {});
 };
 
 struct Question {

@@ -82,12 +82,15 @@ struct TextOptions {
   OnText on_text;
 };
 
-// Classes that are named when texts are classified, by a model of natural language inference.
+// Classes that are named when texts are classified, by a model of natural language inference, or
+// pictures, by one that compares them with texts.
 struct ZeroShotOptions {
-  // A sentence that a text may entail; "{}" is where each label is put.
-  std::string hypothesis = "This example is {}.";
+  // A sentence that a text may entail or that may say what a picture shows; "{}" is where each
+  // label is put. "": "This example is {}.", of pictures "This is a photo of {}.".
+  std::string hypothesis;
   // True: each label has its own probability, of entailment against contradiction, as one alone
-  // always has. False: those of all labels sum to 1.
+  // always has. False: those of all labels sum to 1. For pictures the model decides: those of a
+  // CLIP sum to 1, each of a SigLIP is its own.
   bool multi_label = false;
 };
 

@@ -251,6 +251,21 @@ FindingsHandle findings_of(std::vector<std::vector<std::vector<MaskCandidate>>> 
   return self;
 }
 
+// Labels that the caller names, and what goes with them.
+struct NamedLabels {
+  std::vector<std::string> labels;
+  ZeroShotOptions options;
+};
+
+NamedLabels read_labels(const vkf_zero_shot_options* options) {
+  const vkf_zero_shot_options given = read_needed(options, "zero-shot options");
+  NamedLabels read;
+  read.labels = read_texts(given.labels, given.label_count, "labels");
+  read.options.hypothesis = text_or(given.hypothesis, "");
+  read.options.multi_label = given.multi_label != 0;
+  return read;
+}
+
 }  // namespace
 }  // namespace vkformer
 
@@ -336,12 +351,20 @@ vkf_status vkf_task_zero_shot(vkf_task* task, const char* const* texts, size_t c
     TextClassifier* classifier =
         task_as<TextClassifier>(task, "one loaded as 'classify' from a model of texts");
     const std::vector<std::string> inputs = read_texts(texts, count, "texts");
-    const vkf_zero_shot_options given = read_needed(options, "zero-shot options");
-    const std::vector<std::string> names = read_texts(given.labels, given.label_count, "labels");
-    ZeroShotOptions read;
-    read.hypothesis = text_or(given.hypothesis, read.hypothesis.c_str());
-    read.multi_label = given.multi_label != 0;
-    return findings_of(classifier->zero_shot(inputs, names, read));
+    const NamedLabels given = read_labels(options);
+    return findings_of(classifier->zero_shot(inputs, given.labels, given.options));
+  });
+}
+
+vkf_status vkf_task_zero_shot_pictures(vkf_task* task, const vkf_picture* const* pictures,
+                                       size_t count, const vkf_zero_shot_options* options,
+                                       vkf_findings** findings, vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    PictureClassifier* classifier =
+        task_as<PictureClassifier>(task, "one loaded as 'classify' from a model of pictures");
+    const std::vector<Picture> copies = copy_pictures(pictures, count);
+    const NamedLabels given = read_labels(options);
+    return findings_of(classifier->zero_shot(copies, given.labels, given.options));
   });
 }
 

@@ -82,7 +82,8 @@ Result<PictureClassifier> PictureClassifier::load(const Device& device, const Mo
   return guarded([&]() -> Result<PictureClassifier> {
     VKF_ASSIGN(PictureClassifier made,
                load_task<PictureClassifier>(device, source, TaskKind::kClassify, options));
-    if (made.info().source == SourceKind::kPictures) return made;
+    const bool compares = made.info().head == HeadKind::kSimilarity;
+    if (made.info().source == SourceKind::kPictures || compares) return made;
     return unsupported(
         message({"[classify] a ", made.info().architecture, " reads ",
                  choice_name(made.info().source), ", no pictures; load it as a TextClassifier"}));
@@ -92,6 +93,13 @@ Result<PictureClassifier> PictureClassifier::load(const Device& device, const Mo
 Result<std::vector<std::vector<LabelScore>>> PictureClassifier::classify(
     std::span<const Picture> pictures, int top) {
   return guarded(kInputsTooLarge, [&] { return classify_pictures(*impl_, pictures, top); });
+}
+
+Result<std::vector<std::vector<LabelScore>>> PictureClassifier::zero_shot(
+    std::span<const Picture> pictures, std::span<const std::string> labels,
+    const ZeroShotOptions& options) {
+  return guarded(kInputsTooLarge,
+                 [&] { return zero_shot_pictures(*impl_, pictures, labels, options); });
 }
 
 Result<Answerer> Answerer::load(const Device& device, const ModelSource& source,

@@ -29,7 +29,7 @@ VKF_CHOICE(CacheFormat, "cache", "f32", "f16", "q8")
 VKF_CHOICE(ModelKind, "kind of model", "encoder", "decoder", "encoder-decoder")
 VKF_CHOICE(SourceKind, "source", "tokens", "pictures", "features", "arrays")
 VKF_CHOICE(HeadKind, "head", "none", "language", "masked", "sequence", "tokens", "spans",
-           "discriminator", "sentence")
+           "discriminator", "sentence", "similarity")
 VKF_CHOICE(MapCoverage, "attention maps", "none", "stages", "layers")
 VKF_CHOICE(MapKind, "kind of attention", "self", "encoder", "decoder", "cross")
 VKF_CHOICE(PassKind, "pass", "forward", "prompt", "step")

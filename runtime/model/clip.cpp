@@ -145,6 +145,8 @@ Result<std::unique_ptr<ModelFamily>> load_pictures(const JsonConfig& config, con
 
 Result<std::unique_ptr<ModelFamily>> load_pair(const JsonConfig& config, const ClipKind& kind) {
   ModelFacts facts{.family = kind.family, .source = SourceKind::kArrays};
+  facts.head = HeadKind::kSimilarity;
+  if (kind.sigmoid) facts.similarity = ModelFacts::Similarity::kSigmoid;
   const std::string bare = std::string(kind.classes) + "Model";
   VKF_ASSIGN(facts.architecture, get_architecture(config, bare));
   if (facts.architecture != bare) {

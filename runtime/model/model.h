@@ -81,6 +81,9 @@ struct ModelFacts {
   GridFacts grid;
   SentenceFacts sentence;
   std::vector<std::string> labels;  // of a classifying head, by class
+  // How logits of similarity become probabilities: those of all texts sum to 1, or each text has
+  // one of its own.
+  enum class Similarity : uint8_t { kSoftmax, kSigmoid } similarity = Similarity::kSoftmax;
   // kExact: how long a prompt is changes what is computed of it (rotary frequencies that depend on
   // the length), so that recordings are made for its very length, not for a rounded one.
   enum class Prompts : uint8_t { kRounded, kExact } prompts = Prompts::kRounded;

@@ -38,6 +38,7 @@ constexpr HeadKind kPictureHeads[] = {HeadKind::kNone, HeadKind::kSequence};
 constexpr HeadKind kLanguageHeads[] = {HeadKind::kNone, HeadKind::kLanguage};
 constexpr HeadKind kLanguageOnly[] = {HeadKind::kLanguage};
 constexpr HeadKind kBareOnly[] = {HeadKind::kNone};
+constexpr HeadKind kSimilarityHeads[] = {HeadKind::kSimilarity};
 
 constexpr FamilyTraits text_encoder(const char* inputs,
                                     std::span<const HeadKind> heads = kTextHeads) {
@@ -66,7 +67,7 @@ constexpr FamilyTraits encoder_decoder(const char* inputs,
 
 constexpr FamilyTraits kPictureText = {.kind = ModelKind::kEncoder,
                                        .source = SourceKind::kArrays,
-                                       .heads = kBareOnly,
+                                       .heads = kSimilarityHeads,
                                        .maps = Maps::kNone,
                                        .inputs = "pictures and texts"};
 constexpr FamilyTraits kReformer = {.heads = kReformerHeads, .maps = Maps::kNone, .inputs = "BPE"};

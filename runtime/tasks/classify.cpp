@@ -119,6 +119,10 @@ Result<std::vector<std::vector<Entity>>> find_entities(TaskModel& task,
 Result<std::vector<std::vector<LabelScore>>> classify_pictures(TaskModel& task,
                                                                std::span<const Picture> pictures,
                                                                int top) {
+  if (task.facts().head == HeadKind::kSimilarity) {
+    return unsupported(message({"[classify] a ", task.facts().architecture,
+                                " has no classes of its own. Name some: zero_shot, or --label."}));
+  }
   std::vector<std::vector<LabelScore>> labels;
   for (size_t begin = 0; begin < pictures.size(); begin += task.batch) {
     const size_t count = std::min(task.batch, pictures.size() - begin);

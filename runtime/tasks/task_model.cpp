@@ -69,10 +69,11 @@ bool is_language_model(const ModelInfo& info) {
 Status load_processors(TaskModel& task, const FileStore& files) {
   const ModelFacts& facts = task.facts();
   const bool writes = facts.kind != ModelKind::kEncoder && facts.head == HeadKind::kLanguage;
-  if (facts.source == SourceKind::kTokens || writes) {
+  const bool compares = facts.head == HeadKind::kSimilarity;
+  if (facts.source == SourceKind::kTokens || writes || compares) {
     VKF_ASSIGN(task.tokenizer, load_tokenizer(files));
   }
-  if (facts.source == SourceKind::kPictures) {
+  if (facts.source == SourceKind::kPictures || compares) {
     VKF_ASSIGN(task.pictures, load_task_pictures(files, task.config));
   }
   if (facts.source == SourceKind::kFeatures) {
@@ -93,8 +94,9 @@ std::vector<TaskKind> tasks_of(const ModelInfo& info) {
     bool fits;
   } rows[] = {
       {TaskKind::kEmbed, tokens},
-      {TaskKind::kClassify,
-       info.head == HeadKind::kSequence || (tokens && info.head == HeadKind::kTokens)},
+      {TaskKind::kClassify, info.head == HeadKind::kSequence ||
+                                info.head == HeadKind::kSimilarity ||
+                                (tokens && info.head == HeadKind::kTokens)},
       {TaskKind::kAnswer, tokens && info.head == HeadKind::kSpans},
       {TaskKind::kFillMask, tokens && info.head == HeadKind::kMasked},
       {TaskKind::kGenerate, tokens && writes},

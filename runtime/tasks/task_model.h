@@ -132,6 +132,10 @@ Result<std::vector<std::vector<LabelScore>>> zero_shot_labels(TaskModel& task,
 // What a language model ranks documents by; an error names what the tokenizer lacks. `score` is the
 // configuration of sentence-transformers' LogitScore, or without keys.
 Result<JudgeTokens> read_judge(const TokenizerEngine& tokenizer, const JsonConfig& score);
+Result<std::vector<std::vector<LabelScore>>> zero_shot_pictures(TaskModel& task,
+                                                                std::span<const Picture> pictures,
+                                                                std::span<const std::string> labels,
+                                                                const ZeroShotOptions& options);
 Result<std::vector<RankedDocument>> rank_documents(TaskModel& task, const std::string& query,
                                                    std::span<const std::string> documents,
                                                    const RerankOptions& options);

@@ -65,11 +65,28 @@ Result<std::vector<Json>> find_entities(TextClassifier& classifier,
   return answers;
 }
 
+// The likeliest of labels that the caller has named.
+Result<std::vector<Json>> named_answers(Result<std::vector<std::vector<LabelScore>>> labels,
+                                        int top) {
+  if (!labels) return labels.error();
+  std::vector<Json> answers;
+  for (std::vector<LabelScore>& one : *labels) {
+    if (top > 0) one.resize(std::min(one.size(), static_cast<size_t>(top)));
+    answers.push_back(answer_json(one));
+  }
+  return answers;
+}
+
 Result<std::vector<Json>> label_pictures(PictureClassifier& classifier,
-                                         const std::vector<Json>& inputs, int top) {
+                                         const std::vector<Json>& inputs,
+                                         const ClassifyCommandOptions& options) {
   const Result<std::vector<Picture>> pictures = picture_fields(inputs);
   if (!pictures) return pictures.error();
-  const auto labels = classifier.classify(*pictures, top);
+  if (!options.labels.empty()) {
+    return named_answers(classifier.zero_shot(*pictures, options.labels, options.zero_shot),
+                         options.top);
+  }
+  const auto labels = classifier.classify(*pictures, options.top);
   if (!labels) return labels.error();
   std::vector<Json> answers;
   for (const auto& one : *labels) answers.push_back(answer_json(one));
@@ -80,14 +97,8 @@ Result<std::vector<Json>> name_texts(TextClassifier& classifier, const std::vect
                                      const ClassifyCommandOptions& options) {
   const Result<std::vector<std::string>> texts = text_fields(inputs, "text");
   if (!texts) return texts.error();
-  auto labels = classifier.zero_shot(*texts, options.labels, options.zero_shot);
-  if (!labels) return labels.error();
-  std::vector<Json> answers;
-  for (std::vector<LabelScore>& one : *labels) {
-    if (options.top > 0) one.resize(std::min(one.size(), static_cast<size_t>(options.top)));
-    answers.push_back(answer_json(one));
-  }
-  return answers;
+  return named_answers(classifier.zero_shot(*texts, options.labels, options.zero_shot),
+                       options.top);
 }
 
 Result<AnswerInputs> open_texts(const Device& device, const ModelSource& source,
@@ -132,7 +143,7 @@ Result<AnswerInputs> open_pictures(const Device& device, const ModelSource& sour
   const auto classifier = std::make_shared<PictureClassifier>(std::move(*loaded));
   return AnswerInputs([classifier, &device,
                        &options](const std::vector<Json>& inputs) -> Result<std::vector<Json>> {
-    auto answers = label_pictures(*classifier, inputs, options.top);
+    auto answers = label_pictures(*classifier, inputs, options);
     if (!answers || options.overlay.empty()) return answers;
     const Status seen = write_seen(device, options, options.task.arguments.front());
     if (!seen) return seen.error();
@@ -141,11 +152,19 @@ Result<AnswerInputs> open_pictures(const Device& device, const ModelSource& sour
 }
 
 // What the options say that cannot be done; empty: nothing.
-std::string usage_error(const ClassifyCommandOptions& options, bool pictures) {
-  if (!options.labels.empty() && pictures) {
-    return "[--label] names classes of texts, but [" + options.task.model + "] reads pictures.";
+std::string usage_error(const ClassifyCommandOptions& options, const ModelInfo& info,
+                        bool pictures) {
+  const bool compares = info.head == HeadKind::kSimilarity;
+  if (!options.labels.empty() && pictures && !compares) {
+    return "[--label] names classes, but [" + options.task.model + "] has its own.";
+  }
+  if (options.labels.empty() && compares) {
+    return "[" + options.task.model + "] has no classes of its own; name some with [--label].";
   }
   if (options.overlay.empty()) return "";
+  if (compares) {
+    return "[--overlay] draws maps, of which [" + options.task.model + "] hands out none.";
+  }
   if (!pictures) {
     return "[--overlay] draws on a picture, but [" + options.task.model + "] reads no pictures.";
   }
@@ -158,8 +177,9 @@ std::string usage_error(const ClassifyCommandOptions& options, bool pictures) {
 int run_classify(const CommonOptions& common, const ClassifyCommandOptions& options) {
   // What plain lines are depends on the model; a directory that cannot be read is reported by load.
   const Result<ModelInfo> info = inspect_model(options.task.model);
-  const bool pictures = info && info->source == SourceKind::kPictures;
-  if (const std::string wrong = info ? usage_error(options, pictures) : ""; !wrong.empty()) {
+  const bool pictures =
+      info && (info->source == SourceKind::kPictures || info->head == HeadKind::kSimilarity);
+  if (const std::string wrong = info ? usage_error(options, *info, pictures) : ""; !wrong.empty()) {
     return report_usage(wrong);
   }
   const TaskFormat format{.command = "classify",
@@ -187,11 +207,12 @@ void add_classify_command(CLI::App& app, CommandLine& line) {
       command
           ->add_option("--label", options->labels,
                        "a class to choose from instead of the model's, which then must be one of "
-                       "natural language inference; may be repeated")
+                       "natural language inference, a CLIP or a SigLIP; may be repeated")
           ->allow_extra_args(false);
   command
       ->add_option("--hypothesis", options->zero_shot.hypothesis,
-                   "the sentence that a text may entail, {} is the label")
+                   "what may be true of an input, {} is the label; default: This example is {}. or "
+                   "This is a photo of {}.")
       ->needs(label);
   command
       ->add_flag("--multi-label", options->zero_shot.multi_label,
@@ -203,6 +224,7 @@ void add_classify_command(CLI::App& app, CommandLine& line) {
                "  vkformer classify DIR \"what a day\"\n"
                "  vkformer classify DIR \"one last goal\" --label sport --label politics\n"
                "  vkformer classify DIR cat.jpg dog.png --top 3\n"
+               "  vkformer classify DIR cat.jpg --label \"a cat\" --label \"a dog\"\n"
                "  vkformer classify models/digits models/digits/7.png --overlay seen.png\n"
                "  vkformer classify DIR --input pairs.jsonl --output labels.jsonl --keep-going\n");
   command->callback([&line, options] {

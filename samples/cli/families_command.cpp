@@ -23,7 +23,8 @@ constexpr Word<HeadKind> kHeads[] = {{HeadKind::kNone, "bare"},
                                      {HeadKind::kSequence, "classes"},
                                      {HeadKind::kTokens, "token classes"},
                                      {HeadKind::kSpans, "answers"},
-                                     {HeadKind::kDiscriminator, "replaced tokens"}};
+                                     {HeadKind::kDiscriminator, "replaced tokens"},
+                                     {HeadKind::kSimilarity, "similarity"}};
 constexpr Word<SourceKind> kSources[] = {{SourceKind::kTokens, "text"},
                                          {SourceKind::kPictures, "pictures"},
                                          {SourceKind::kFeatures, "sound"}};

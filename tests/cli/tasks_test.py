@@ -117,6 +117,17 @@ class CommandsTest(TaskTest):
                 self.assertAlmostEqual(line["score"], found[0]["score"], places=4)
         self.fail_with(3, "classify", model("labels"), "a", "--label", "b", words=("entailment",))
         self.fail_with(2, "classify", model("zero-shot"), "a", "--multi-label")
+        self.fail_with(2, "classify", model("picture-texts"), model("picture-0.png"),
+                       words=("[--label]",))
+        for name in ("picture-texts", "picture-texts-sigmoid"):
+            wanted = expected(name)["runs"][0]
+            labels = [part for label in wanted["labels"] for part in ("--label", label)]
+            pictures = [model(f"picture-{i}.png") for i in range(3)]
+            lines = self.answer("classify", model(name), *pictures, *labels, "--top", "1")
+            for line, found in zip(lines, wanted["found"]):
+                self.assertEqual(line["label"], found[0]["label"])
+                self.assertAlmostEqual(line["score"], found[0]["score"], places=4)
+                self.assertEqual(len(line["labels"]), 1)
         self.fail_with(2, "classify", model("picture-labels"), model("picture-0.png"), "--label",
                        "b", words=("[--label]",))
 

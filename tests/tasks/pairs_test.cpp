@@ -1,5 +1,5 @@
-// What reads texts in pairs: documents ranked for a query, and texts classified by labels that the
-// caller names; against float64 (tools/golden/tasks_golden.py).
+// What reads texts in pairs: documents ranked for a query, and texts and pictures classified by
+// labels that the caller names; against float64 (tools/golden/tasks_golden.py).
 #include "tasks/task_cases.h"
 #include "vkformer/rerank.h"
 #include "vkformer/tokenizer.h"
@@ -244,6 +244,69 @@ TEST_SUITE("model") {
     check("zero-shot", {}, "{}", ErrorCode::kInvalidArgument, "[labels]");
     check("zero-shot", labels, "no gap", ErrorCode::kInvalidArgument, "[hypothesis]");
     check("zero-shot", labels, "{} or {}", ErrorCode::kInvalidArgument, "[hypothesis]");
+  }
+
+  TEST_CASE("zero-shot: pictures by texts, which a CLIP weighs and a SigLIP judges one by one") {
+    if (!have_test_device()) return;
+    for (const char* model : {"picture-texts", "picture-texts-sigmoid"}) {
+      CAPTURE(model);
+      const Json expected = task_expected(model);
+      std::vector<Picture> pictures;
+      for (const Json& file : expected["pictures"]) {
+        pictures.push_back(value_of(Picture::load(task_path(file.get<std::string>()))));
+      }
+      for (const int batch : {1, 2, 8}) {
+        auto task = load_golden<PictureClassifier>(model, batch);
+        for (const Json& run : expected["runs"]) {
+          ZeroShotOptions options;
+          options.hypothesis = run["hypothesis"];
+          const std::vector<std::string> labels = strings(run["labels"]);
+          const auto found = value_of(task.zero_shot(pictures, labels, options));
+          REQUIRE(found.size() == pictures.size());
+          for (size_t i = 0; i < found.size(); ++i) {
+            const std::vector<LabelScore> wanted = named(run["found"][i]);
+            REQUIRE(found[i].size() == wanted.size());
+            for (size_t k = 0; k < wanted.size(); ++k) {
+              CHECK(found[i][k].label == wanted[k].label);
+              CHECK(found[i][k].score == doctest::Approx(wanted[k].score).epsilon(1e-4));
+            }
+          }
+        }
+      }
+      auto task = load_golden<PictureClassifier>(model);
+      const std::vector<std::string> labels = strings(expected["runs"][0]["labels"]);
+      const auto usual = value_of(task.zero_shot(pictures, labels));
+      CHECK(usual[0][0].label == named(expected["runs"][0]["found"][0])[0].label);
+      const auto refused = task.classify(pictures);
+      REQUIRE_FALSE(refused.ok());
+      CHECK(refused.error().code == ErrorCode::kUnsupported);
+      CHECK_FALSE(task.zero_shot(pictures, {}).ok());
+    }
+  }
+
+  TEST_CASE("zero-shot: pictures of models with classes, and labels of their own, are refused") {
+    if (!have_test_device()) return;
+    std::vector<Picture> pictures;
+    pictures.push_back(value_of(Picture::load(task_path("picture-0.png"))));
+    const std::vector<std::string> labels = {"a", "b"};
+    auto classes = load_golden<PictureClassifier>("picture-labels");
+    const auto refused = classes.zero_shot(pictures, labels);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == ErrorCode::kUnsupported);
+    CHECK(test::contains(refused.error().message, "ViTForImageClassification"));
+    auto clip = load_golden<PictureClassifier>("picture-texts");
+    ZeroShotOptions each;
+    each.multi_label = true;
+    const auto summed = clip.zero_shot(pictures, labels, each);
+    REQUIRE_FALSE(summed.ok());
+    CHECK(test::contains(summed.error().message, "[multi_label]"));
+    CHECK(load_golden<PictureClassifier>("picture-texts-sigmoid")
+              .zero_shot(pictures, labels, each)
+              .ok());
+    const auto texts = TextClassifier::load(*test_device(),
+                                            ModelSource::directory(task_path("picture-texts")), {});
+    REQUIRE_FALSE(texts.ok());
+    CHECK(test::contains(texts.error().message, "PictureClassifier"));
   }
 }
 

@@ -23,6 +23,8 @@ import torch
 import transformers as T
 from PIL import Image
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
 SEED = 7
@@ -104,7 +106,7 @@ def randomised(model):
              "layernorm.weight")
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            spread = 0.5 if weight.dim() == 1 else 1.5 / weight.shape[-1] ** 0.5
+            spread = 0.5 if weight.dim() < 2 else 1.5 / weight.shape[-1] ** 0.5
             weight.copy_(torch.randn_like(weight) * spread + (1.0 if name.endswith(norms) else 0.0))
     return model.float().eval()
 
@@ -396,6 +398,44 @@ class Maker:
         self.save("picture-labels", model, [processor], {"pictures": files, "labels": expected})
         self.captions(files, values, processor, T.ViTConfig(**sizes))
 
+    def named_pictures(self):
+        """Zero-shot image classification of transformers, by its formulas in float64."""
+        files = [f"picture-{i}.png" for i in range(3)]
+        opened = [Image.open(os.path.join(self.folder, file)).convert("RGB") for file in files]
+        Image.Image.resize = columns_first
+        tokenizer = roberta_words()
+        tower = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                     intermediate_size=48, image_size=32, patch_size=8)
+        texts = tower | dict(vocab_size=len(tokenizer), max_position_embeddings=40,
+                             pad_token_id=tokenizer.pad_token_id, projection_size=32,
+                             eos_token_id=tokenizer.sep_token_id)
+        labels = ["animals", "a city", "politics", "music"]
+        for name, kind, processor in (
+                ("picture-texts", T.CLIPModel, CLIPImageProcessorPil(
+                    size={"shortest_edge": 36}, crop_size={"height": 32, "width": 32})),
+                ("picture-texts-sigmoid", T.SiglipModel, SiglipImageProcessorPil(
+                    size={"height": 32, "width": 32}))):
+            sigmoid = kind is T.SiglipModel
+            model = randomised(kind(kind.config_class(text_config=texts, vision_config=tower)))
+            model.logit_scale.data.fill_(3.0)
+            double = copy.deepcopy(model).double()
+            values = torch.cat([processor(one, return_tensors="pt").pixel_values
+                                for one in opened]).double()
+            runs = []
+            for pattern, names in (("This is a photo of {}.", labels), ("It shows {}", labels[:2])):
+                inputs = tokenizer([pattern.format(label) for label in names], return_tensors="pt",
+                                   padding="max_length" if sigmoid else True, max_length=40)
+                if sigmoid:
+                    inputs.pop("attention_mask")
+                with torch.no_grad():
+                    logits = double(pixel_values=values, **inputs).logits_per_image
+                found = []
+                for row in logits.sigmoid() if sigmoid else logits.softmax(-1):
+                    best = sorted(zip(names, row.tolist()), key=lambda pair: -pair[1])
+                    found.append([{"label": label, "score": score} for label, score in best])
+                runs.append({"hypothesis": pattern, "labels": names, "found": found})
+            self.save(name, model, [processor, tokenizer], {"pictures": files, "runs": runs})
+
     def captions(self, files, values, processor, encoder):
         end = "<|endoftext|>"
         tokenizer = byte_level([end], processors.ByteLevel(trim_offsets=False), eos_token=end)
@@ -520,7 +560,8 @@ def main():
                                   "tokenizers": tokenizers.__version__, "Pillow": PIL.__version__})
     for make in (maker.embed, maker.classify, maker.entities, maker.masks, maker.answers,
                  maker.texts, maker.translations, maker.pictures, maker.speech,
-                 maker.rerank, maker.zero_shot, maker.judge, maker.embed_last):
+                 maker.rerank, maker.zero_shot, maker.judge, maker.embed_last,
+                 maker.named_pictures):
         make()
 
 

@@ -79,7 +79,8 @@ typedef struct vkf_zero_shot_options {
   uint32_t multi_label;       // 1: each label has a probability of its own; 0: all sum to 1
   const char* const* labels;  // at least one
   size_t label_count;
-  const char* hypothesis;  // with {} for the label; null: "This example is {}."
+  // With {} for the label; null: "This example is {}.", of pictures "This is a photo of {}.".
+  const char* hypothesis;
 } vkf_zero_shot_options;
 // Bits of vkf_answer_options::flags.
 enum { VKF_ANSWER_OVERLAP = 1, VKF_ANSWER_NONE_POSSIBLE = 2 };
@@ -170,6 +171,13 @@ VKFORMER_API vkf_status vkf_task_classify_pictures(vkf_task* task,
                                                    const vkf_picture* const* pictures, size_t count,
                                                    int32_t top, vkf_findings** findings,
                                                    vkf_error* error);
+// As vkf_task_zero_shot, for pictures, by a model that compares them with texts (CLIP, SigLIP).
+// [one]
+VKFORMER_API vkf_status vkf_task_zero_shot_pictures(vkf_task* task,
+                                                    const vkf_picture* const* pictures,
+                                                    size_t count,
+                                                    const vkf_zero_shot_options* options,
+                                                    vkf_findings** findings, vkf_error* error);
 // The entities of each text, in text order. [one]
 VKFORMER_API vkf_status vkf_task_find_entities(vkf_task* task, const char* const* texts,
                                                size_t count, vkf_findings** findings,
