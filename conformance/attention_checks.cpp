@@ -40,6 +40,7 @@ enum Term : uint32_t {
   kRelative = 128,
   kHalves = 256,         // precision f16
   kDisentangled = 1024,  // relative keys and queries
+  kProducts = 2048,      // relative keys and products
   kForbidding = 512,     // the free mask forbids a query everything, the bias some pairs
 };
 
@@ -60,6 +61,7 @@ constexpr Form kForms[] = {{"plain", 0},
                            {"mask", kFreeMask},
                            {"relative", kRelative},
                            {"disentangled", kDisentangled},
+                           {"relative-products", kProducts},
                            {"all", kAllMasks},
                            {"precision-f16", kHalves},
                            {"softcap-precision-f16", kHalves | kSoftcap | kCausal},
@@ -88,7 +90,8 @@ AttentionCallCase call_of(const Sizes& s, uint32_t terms, Content values = Conte
 
 // Everything an attention is given; the reference looks into it.
 struct Arrays {
-  Array q, k, v, key_mask, mask, bias, slopes, relative_keys, relative_queries, relative_values;
+  Array q, k, v, key_mask, mask, bias, slopes, relative_keys, relative_queries, relative_products,
+      relative_values;
 };
 
 void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOptions& options,
@@ -145,6 +148,14 @@ void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOpt
     options.relative.values = &a.relative_values;
     inputs.emplace("relative_keys", floats(a.relative_keys));
     inputs.emplace("relative_values", floats(a.relative_values));
+  }
+  if ((terms & kProducts) != 0) {
+    a.relative_keys = random_array({9, s.width}, 7);
+    a.relative_products = random_array({s.batch, s.heads, s.keys, 9}, 10);
+    options.relative.keys = &a.relative_keys;
+    options.relative.products = &a.relative_products;
+    inputs.emplace("relative_keys", floats(a.relative_keys));
+    inputs.emplace("relative_products", floats(a.relative_products));
   }
   if ((terms & kDisentangled) != 0) {
     a.relative_keys = random_array({9, s.heads, s.width}, 7);

@@ -260,6 +260,7 @@ void main() {
     }
     dot_keys();
     if (kRelative != 0u) add_distances();
+    if (kRelativeProducts) add_products(place, first, keys);
     finish_scores(walk, place, first, end, keys);
     float fade[kQueries];
     update_weights(fade);

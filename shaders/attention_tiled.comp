@@ -213,6 +213,7 @@ void attend_tile(KeyWalk walk, uvec2 place, uint first, uint tile, uvec2 base) {
   if (kRelativeQueries) {
     dot_relative_queries(base.x + key.x * p.k.row_stride, place.y, distance);
   }
+  if (kRelativeProducts) add_relative_products(place, key.x, distance);
   finish_scores(walk, place, first, tile, key);
   update_highest();
   VKF_UNROLL for (uint r = 0u; r < kRows; ++r) {

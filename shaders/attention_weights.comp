@@ -57,6 +57,10 @@ float pair_score(uvec3 place, uint base, uint j) {
     for (uint e = 0u; e < kParts; ++e) {
       value += multiply(position_row[e], load_part(positions, e));
     }
+    if (kRelativeProducts) {
+      value += kv[relative_product(p.relative, p.heads, place.x * p.heads + place.y, p.keys, j,
+                                   distance)];
+    }
     if (kRelativeQueries) {
       const uint queries = relative_query(p.relative, p.heads, place.y, distance);
       for (uint e = 0u; e < kParts; ++e) {

@@ -74,12 +74,13 @@ Status read_relative(const OperatorArguments& arguments, const Shape& q, int64_t
       arguments.find("content_bias") != nullptr || arguments.find("position_bias") != nullptr;
   const bool valued = arguments.find("relative_values") != nullptr;
   const bool queried = arguments.find("relative_queries") != nullptr;
+  const bool multiplied = arguments.find("relative_products") != nullptr;
   RelativePositions& relative = attrs.relative;
   if (arguments.find("relative_keys") == nullptr) {
-    if (!biased && !valued && !queried) return {};
+    if (!biased && !valued && !queried && !multiplied) return {};
     return arguments.error(
-        "relative_queries, relative_values, content_bias or position_bias is given without "
-        "relative_keys; give it too.");
+        "relative_queries, relative_products, relative_values, content_bias or position_bias is "
+        "given without relative_keys; give it too.");
   }
   VKF_ASSIGN(const Tensor keys, read_rows(arguments, "relative_keys", q[1], q[3]));
   relative.kinds = VKF_RELATIVE_KEYS;
@@ -101,6 +102,16 @@ Status read_relative(const OperatorArguments& arguments, const Shape& q, int64_t
     relative.kinds |= VKF_RELATIVE_BIASES;
     kv.append(content);
     kv.append(position);
+  }
+  if (multiplied) {
+    VKF_ASSIGN(const Tensor products, arguments.floats("relative_products"));
+    const Shape wanted = {q[0], q[1], attrs.keys, keys.shape[0]};
+    if (products.shape != wanted) {
+      return arguments.error("relative_products has shape " + shape_text(products.shape) +
+                             ", but must be (B, H, S, 2R + 1) = " + shape_text(wanted) + ".");
+    }
+    relative.kinds |= VKF_RELATIVE_PRODUCTS;
+    kv.append(products);
   }
   if (!valued) return {};
   VKF_ASSIGN(const Tensor values, read_rows(arguments, "relative_values", q[1], value_width));
@@ -152,8 +163,8 @@ Result<AttentionAttrs> read_attrs(const OperatorArguments& arguments, const Shap
 Result<AttentionCall> prepare_attention_call(const OperatorArguments& arguments) {
   VKF_CHECK(arguments.check_names(
       {"Q", "K", "V", "key_mask", "mask", "bias", "global", "alibi_slopes", "documents", "prefix",
-       "block_map", "relative_keys", "relative_queries", "relative_values", "content_bias",
-       "position_bias"},
+       "block_map", "relative_keys", "relative_queries", "relative_products", "relative_values",
+       "content_bias", "position_bias"},
       {"scale", "temperature", "softcap", "causal", "causal_offset", "window_left", "window_right",
        "alibi_slopes", "prefix", "block_size", "count_keys"}));
   VKF_ASSIGN(Tensor q, arguments.floats("Q"));

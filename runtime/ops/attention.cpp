@@ -163,13 +163,21 @@ Status check_relative(OpId op, const TensorDesc& kv, const AttentionAttrs& a) {
   const RelativePositions& r = a.relative;
   if (r.kinds == 0) return {};
   if ((r.kinds & VKF_RELATIVE_KEYS) == 0) {
-    return op_error(op,
-                    "relative queries, biases or values are set without the rows of relative keys");
+    return op_error(
+        op,
+        "relative queries, products, biases or values are set without the rows of relative keys");
+  }
+  constexpr uint32_t kEither = VKF_RELATIVE_VALUES | VKF_RELATIVE_PRODUCTS;
+  if ((r.kinds & kEither) == kEither) {
+    return op_error(op, "relative values and relative products are set; use one");
   }
   const uint64_t heads = (r.kinds & VKF_RELATIVE_ONE_HEAD) != 0 ? 1 : a.heads;
   uint64_t row = heads * a.head_width * ((r.kinds & VKF_RELATIVE_QUERIES) != 0 ? 2 : 1);
   if ((r.kinds & VKF_RELATIVE_VALUES) != 0) row += heads * a.value_width;
   uint64_t end = r.offset + (2 * uint64_t{r.reach} + 1) * row;
+  if ((r.kinds & VKF_RELATIVE_PRODUCTS) != 0) {
+    end += uint64_t{a.batch} * a.heads * a.keys * (2 * uint64_t{r.reach} + 1);
+  }
   if ((r.kinds & VKF_RELATIVE_BIASES) != 0) end += 2 * uint64_t{a.heads} * a.head_width;
   const uint64_t count = static_cast<uint64_t>(element_count(kv.shape));
   if (r.reach <= static_cast<uint32_t>(kMostScoreReach) && end <= count) return {};

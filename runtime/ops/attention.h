@@ -31,7 +31,9 @@ struct AttentionInputs {
 // clamp(j - i - causal_offset, -reach, reach) + reach counts. They begin `offset` elements into kv,
 // one behind the other: keys (2R + 1, Hr, E) with Hr = H or 1, which q is multiplied with; queries
 // (2R + 1, Hr, E), which k is multiplied with; biases (2, H, E), the first added to q for k, the
-// second for the keys of positions; values (2R + 1, Hr, Ev).
+// second for the keys of positions; values (2R + 1, Hr, Ev), or products (B, H, S, 2R + 1), of
+// which s_jd is added to q.k: k's products with `queries` where a matrix product made them before,
+// which is faster and takes memory for every key and distance.
 struct RelativePositions {
   uint32_t kinds = 0;   // VKF_RELATIVE_KEYS and what else there is; 0: none
   uint32_t offset = 0;  // elements of kv

@@ -77,6 +77,11 @@ Status check_relative(const AttentionOptions& options, const Shape& shape, int64
   VKF_CHECK(check_distance_rows(r.keys, "relative_keys", shape[1], width));
   VKF_CHECK(check_distance_rows(r.queries, "relative_queries", shape[1], width));
   VKF_CHECK(check_distance_rows(r.values, "relative_values", shape[1], value_width));
+  if (r.products) {
+    const int64_t distances = r.keys ? r.keys->dim(0) : 1;
+    VKF_CHECK(check_shape(*r.products, {shape[0], shape[1], shape[3], distances}, kAttentionName,
+                          "relative_products"));
+  }
   if (r.content_bias)
     VKF_CHECK(check_shape(*r.content_bias, {shape[1], width}, kAttentionName, "content_bias"));
   if (r.position_bias) {
@@ -134,6 +139,12 @@ Result<Array> pair_scores(const Array& q, const Array& k, const Shape& shape,
     if (options.relative.any()) {
       score += relative_product(options.relative, row_of(q, q_at), row_of(k, k_at), row % heads,
                                 j - i - options.masks.causal_offset);
+    }
+    if (options.relative.products) {
+      const Array& products = *options.relative.products;
+      const int64_t reach = products.dim(3) / 2;
+      const int64_t distance = std::clamp(j - i - options.masks.causal_offset, -reach, reach);
+      score += products[(row * keys + j) * products.dim(3) + distance + reach];
     }
     score *= scale;
     if (options.softcap > 0.0) score = options.softcap * std::tanh(score / options.softcap);

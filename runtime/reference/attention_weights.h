@@ -24,11 +24,14 @@ namespace vkformer::reference {
 struct RelativeOptions {
   const Array* keys = nullptr;           // r, (2R + 1, E) or (2R + 1, H, E)
   const Array* queries = nullptr;        // u, (2R + 1, E) or (2R + 1, H, E)
+  const Array* products = nullptr;       // s, (B, H, S, 2R + 1)
   const Array* values = nullptr;         // w, (2R + 1, Ev) or (2R + 1, H, Ev)
   const Array* content_bias = nullptr;   // a, (H, E)
   const Array* position_bias = nullptr;  // c, (H, E)
 
-  bool any() const { return keys != nullptr || queries != nullptr || content_bias != nullptr; }
+  bool any() const {
+    return keys != nullptr || queries != nullptr || products != nullptr || content_bias != nullptr;
+  }
 };
 
 struct AttentionOptions {

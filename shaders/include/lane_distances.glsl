@@ -28,6 +28,18 @@ void add_distances() {
   }
 }
 
+// score += the products of the keys that belong to each query's distance.
+void add_products(uvec2 place, uint first, uvec3 keys[kKeys]) {
+  const uint unit = place.x * VKF_TERM_HEADS + place.y;
+  [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
+    const int query = int(min(first + r * kLocalSize, p.queries - 1u)) + p.terms.causal_offset;
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      score[j * kQueries + r] += kv[relative_product(p.relative, VKF_TERM_HEADS, unit, p.keys,
+                                                     keys[j].x, int(keys[j].x) - query)];
+    }
+  }
+}
+
 // Adds the bias of the content to the queries and keeps what that of positions has more.
 void add_biases(uint h) {
   const uint bias = relative_bias(p.relative, VKF_TERM_HEADS, h);

@@ -13,6 +13,7 @@ float soft_capped(float score) {
 
 const bool kRelativeBiases = (kRelative & VKF_RELATIVE_BIASES) != 0u;
 const bool kRelativeQueries = (kRelative & VKF_RELATIVE_QUERIES) != 0u;
+const bool kRelativeProducts = (kRelative & VKF_RELATIVE_PRODUCTS) != 0u;
 const bool kRelativeValues = (kRelative & VKF_RELATIVE_VALUES) != 0u;
 
 // Heads of the rows, and which one of them a head reads.
@@ -46,4 +47,11 @@ uint relative_value(RelativeParams r, uint heads, uint h, int distance) {
   const uint rows = relative_heads(heads);
   const uint begin = relative_bias(r, heads, 0u) + (kRelativeBiases ? 2u * heads * kWidth : 0u);
   return begin + (relative_row(r, distance) * rows + (rows == 1u ? 0u : h)) * kValueWidth;
+}
+
+// Where the product of key j of head h of item b lies; `unit` is b H + h.
+uint relative_product(RelativeParams r, uint heads, uint unit, uint keys, uint j, int distance) {
+  const uint distances = 2u * r.reach + 1u;
+  const uint begin = relative_bias(r, heads, 0u) + (kRelativeBiases ? 2u * heads * kWidth : 0u);
+  return begin + (unit * keys + j) * distances + relative_row(r, distance);
 }

@@ -63,6 +63,15 @@ void dot_relative_queries(uint base, uint h, int distance) {
   }
 }
 
+// score[r] += the product of the key that belongs to each row's distance.
+void add_relative_products(uvec2 place, uint key, int distance) {
+  const uint unit = place.x * VKF_TERM_HEADS + place.y;
+  for (uint r = 0u; r < kRows; ++r) {
+    score[r] += kv[relative_product(p.relative, VKF_TERM_HEADS, unit, p.keys, key,
+                                    distance - int(r))];
+  }
+}
+
 // sum += weights times the rows of values by distance. Keys that lie one behind the other share a
 // row: query r reads the one of its key `begin + n + r - (kRows - 1)`.
 void add_relative_values(uint h, uint begin, uint count, int first) {

@@ -26,6 +26,7 @@ struct HeadStrides {
 //   with VKF_RELATIVE_QUERIES rows u (2R + 1, Hr, E): k_j . u_d is added, too
 //   with VKF_RELATIVE_BIASES a (H, E), then c (H, E): (q_i + a) . k_j + (q_i + c) . r_d
 //   with VKF_RELATIVE_VALUES rows w (2R + 1, Hr, Ev): w_d is added to v_j
+//   with VKF_RELATIVE_PRODUCTS, which values exclude, s (B, H, S, 2R + 1): s_jd is added
 struct RelativeParams {
   uint_t offset;  // elements
   uint_t reach;   // R, in tokens
@@ -37,6 +38,7 @@ struct RelativeParams {
 #define VKF_RELATIVE_BIASES 4u
 #define VKF_RELATIVE_VALUES 8u
 #define VKF_RELATIVE_QUERIES 16u
+#define VKF_RELATIVE_PRODUCTS 32u
 
 struct AttentionParams {
   HeadLayout q;   // (B, H, T, E)

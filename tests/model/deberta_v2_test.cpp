@@ -1,5 +1,6 @@
 #include "model/blocks/disentangled_attention.h"
 #include "model/encoder_cases.h"
+#include "ops/attention_step.h"
 
 namespace vkformer::testing {
 namespace {
@@ -88,6 +89,25 @@ TEST_SUITE("cpu") {
     CHECK(row_of(masked, "positions")->rows == 34);
     CHECK(output_shape(golden_graphs("deberta_v2-newer"), "logits", 2, 7) == Shape{2, 7, 40});
     CHECK(output_shape(golden_graphs("deberta_v2-classes"), "logits", 2, 7) == Shape{2, 3});
+  }
+
+  TEST_CASE("deberta-v2: products of keys with positions are made before where they are few") {
+    const GoldenGraphs model = golden_graphs("deberta_v2-masked");
+    const auto kinds = [&](int64_t batch) {
+      const Graph graph = model.forward({.batch = batch, .source = 32}, {});
+      std::vector<uint32_t> found;
+      for (const Node& node : graph.nodes()) {
+        if (node.op != static_cast<uint16_t>(OpId::k_attention)) continue;
+        found.push_back(
+            std::get<AttentionAttrs>(attrs_of<AttentionNodeAttrs>(node)).relative.kinds);
+      }
+      return found;
+    };
+    // 32000 x 2 heads x 32 tokens x 11 distances take more than 64 MiB.
+    const uint32_t made = VKF_RELATIVE_KEYS | VKF_RELATIVE_PRODUCTS;
+    const uint32_t inside = VKF_RELATIVE_KEYS | VKF_RELATIVE_QUERIES;
+    CHECK(kinds(2) == std::vector<uint32_t>{made, made});
+    CHECK(kinds(32000) == std::vector<uint32_t>{inside, inside});
   }
 
   TEST_CASE("deberta-v2: the tensors that a switch asks for are named where they are missing") {

@@ -23,6 +23,7 @@ struct ShapedCase {
   bool per_head = false;
   bool biases = false;
   bool queries_by_distance = false;
+  bool products = false;
   bool values = false;
   bool causal = false;
   int64_t causal_offset = 0;
@@ -34,8 +35,8 @@ struct ShapedCase {
            std::to_string(queries) + " S" + std::to_string(keys) + " E" +
            std::to_string(head_width) + "/" + std::to_string(value_width) + " reach " +
            std::to_string(reach) + (per_head ? " per head" : "") + (biases ? " biases" : "") +
-           (queries_by_distance ? " queries" : "") + (values ? " values" : "") + " documents " +
-           std::to_string(documents);
+           (queries_by_distance ? " queries" : "") + (products ? " products" : "") +
+           (values ? " values" : "") + " documents " + std::to_string(documents);
   }
 };
 
@@ -51,6 +52,9 @@ TensorMap make_inputs(const ShapedCase& c) {
   };
   if (c.reach >= 0) inputs["relative_keys"] = rows(c.head_width);
   if (c.queries_by_distance) inputs["relative_queries"] = rows(c.head_width);
+  if (c.products) {
+    inputs["relative_products"] = noise.tensor({c.batch, c.heads, c.keys, 2 * c.reach + 1}, 1.0f);
+  }
   if (c.biases) {
     inputs["content_bias"] = noise.tensor({c.heads, c.head_width}, 1.0f);
     inputs["position_bias"] = noise.tensor({c.heads, c.head_width}, 1.0f);
@@ -95,7 +99,7 @@ reference::AttentionOutputs expected_attention_relative(const ShapedCase& c,
     return found == inputs.end() ? Array{} : *reference::from_tensor(found->second);
   };
   const Array keys = array("relative_keys"), values = array("relative_values");
-  const Array queries = array("relative_queries");
+  const Array queries = array("relative_queries"), products = array("relative_products");
   const Array content = array("content_bias"), position = array("position_bias");
   const Array documents = array("documents");
   reference::AttentionOptions options;
@@ -106,6 +110,7 @@ reference::AttentionOutputs expected_attention_relative(const ShapedCase& c,
   if (c.documents > 0) options.masks.documents = &documents;
   if (c.reach >= 0) options.relative.keys = &keys;
   if (c.queries_by_distance) options.relative.queries = &queries;
+  if (c.products) options.relative.products = &products;
   if (c.values) options.relative.values = &values;
   if (c.biases) options.relative.content_bias = &content;
   if (c.biases) options.relative.position_bias = &position;
@@ -247,6 +252,33 @@ TEST_SUITE("gpu") {
                                        .causal = true,
                                        .documents = documents});
       }
+    }
+  }
+
+  TEST_CASE("attention adds relative products") {
+    for (int64_t reach : {0, 5, 200}) {
+      for (int64_t tokens : {1, 8, 65}) {
+        ShapedCase c{.batch = 2, .queries = tokens, .keys = tokens, .reach = reach};
+        c.products = true;
+        c.per_head = tokens % 2 == 0;
+        check_attention_relative_case(c);
+        c.biases = c.queries_by_distance = true;
+        check_attention_relative_case(c);
+      }
+    }
+    for (const int64_t documents : {0, 3}) {
+      check_attention_relative_case({.batch = 2,
+                                     .heads = 4,
+                                     .queries = 37,
+                                     .keys = 37,
+                                     .head_width = 64,
+                                     .value_width = 64,
+                                     .softcap = 20,
+                                     .reach = 9,
+                                     .per_head = true,
+                                     .products = true,
+                                     .causal = true,
+                                     .documents = documents});
     }
   }
 
@@ -426,6 +458,7 @@ TEST_SUITE("cpu") {
     CHECK(with("relative_keys", {7, 3, 8}).find("(7, 3, 8)") != std::string::npos);
     CHECK(with("relative_queries", {9, 8}).find("the same shape") != std::string::npos);
     CHECK(with("relative_queries", {7, 9}).find("(2R + 1, 8)") != std::string::npos);
+    CHECK(with("relative_products", {1, 2, 20, 8}).find("(B, H, S, 2R + 1)") != std::string::npos);
     CHECK(with("relative_values", {9, 8}).find("same distances") != std::string::npos);
     CHECK(with("relative_values", {7, 2, 8}).find("both or neither") != std::string::npos);
     CHECK(with("content_bias", {8}).find("(H, E)") != std::string::npos);
@@ -447,6 +480,11 @@ TEST_SUITE("cpu") {
           std::string::npos);
     attrs.relative = {.kinds = VKF_RELATIVE_KEYS | VKF_RELATIVE_QUERIES, .reach = 3};
     CHECK_FALSE(check_relative(OpId::k_attention, kv, attrs).ok());
+    attrs.relative = {.kinds = VKF_RELATIVE_KEYS | VKF_RELATIVE_PRODUCTS, .reach = 3};
+    CHECK_FALSE(check_relative(OpId::k_attention, kv, attrs).ok());
+    attrs.relative.kinds |= VKF_RELATIVE_VALUES;
+    CHECK(check_relative(OpId::k_attention, kv, attrs).error().message.find("use one") !=
+          std::string::npos);
     attrs.relative = {.kinds = VKF_RELATIVE_VALUES, .offset = 0, .reach = 0};
     CHECK_FALSE(check_relative(OpId::k_attention, kv, attrs).ok());
     attrs.relative = {.kinds = VKF_RELATIVE_KEYS, .offset = 0, .reach = ~0u};

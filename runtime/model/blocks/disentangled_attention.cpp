@@ -1,17 +1,16 @@
 #include "model/blocks/disentangled_attention.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/message.h"
 #include "base/narrow.h"
-#include "model/blocks/relative_attention.h"
 #include "model/blocks/stack_attention.h"
 #include "model/blocks/text_embedding.h"
 #include "model/weight_rows.h"
 #include "ops/activation.h"
 #include "ops/gather_rows.h"
+#include "ops/matmul.h"
 #include "ops/move_columns.h"
 #include "ops/unfold.h"
 
@@ -90,44 +89,123 @@ Result<TensorId> rows_by_distance(Graph& g, const DistancePass& pass, TensorId x
                      {shape.front(), width});
 }
 
-Result<TensorId> attend_disentangled(const LayerSite& site, const DistancePass& pass,
-                                     TensorId qkv) {
-  ModelBuilder& b = site.b;
-  Graph& g = b.graph();
+// Most products (B, H, T, distances) that a pass makes: 64 MiB, beside which queries, keys and
+// values fit the smallest binding that a device may have, 128 MiB.
+constexpr int64_t kMostProducts = int64_t{1} << 24;
+
+// A buffer whose parts follow each other, as rows of a head's width E.
+struct JoinedRows {
+  Graph& g;
+  int64_t width = 0;  // E
+  TensorId tensor = kNoTensor;
+  int64_t used = 0;  // elements
+
+  Status allocate(int64_t elements) {
+    VKF_ASSIGN(tensor, add_columns(g, kNoTensor, {}, {(elements + width - 1) / width, width}));
+    return {};
+  }
+  Status add(TensorId part) {
+    const Shape shape = g.tensor(part).shape;
+    const RowPlace place{.offset = u32(used), .stride = u32(shape.back())};
+    used += element_count(shape);
+    return add_place_columns(g, part, tensor, place);
+  }
+};
+
+// What the positions of one layer are: keys and queries by distance (distances, H E), or absent.
+struct LayerPositions {
+  TensorId keys = kNoTensor;
+  TensorId queries = kNoTensor;
+};
+
+Result<LayerPositions> project_positions(const LayerSite& site, const DistancePass& pass) {
+  Graph& g = site.b.graph();
   const int64_t inner = site.c.heads * site.c.head();
   const bool shared = pass.config.projection == DisentangledConfig::Projection::kContent;
   TensorId both = kNoTensor;
   if (shared) {
-    VKF_ASSIGN(both, add_named_linear(b, site.rows() + ".self.qkv", pass.rows));
+    VKF_ASSIGN(both, add_named_linear(site.b, site.rows() + ".self.qkv", pass.rows));
   }
   // `column` is that of a merged projection.
   const auto project = [&](const char* name, int64_t column) -> Result<TensorId> {
     if (shared) return rows_by_distance(g, pass, both, column, inner);
-    VKF_ASSIGN(const TensorId own, add_named_linear(b, site.rows() + name, pass.rows));
+    VKF_ASSIGN(const TensorId own, add_named_linear(site.b, site.rows() + name, pass.rows));
     return rows_by_distance(g, pass, own, 0, inner);
   };
-  std::vector<TensorId> parts = {qkv};
+  LayerPositions positions;
+  if (pass.config.keys == Term::kYes) {
+    VKF_ASSIGN(positions.keys, project(".positions.key", inner));
+  }
+  if (pass.config.queries == Term::kYes) {
+    VKF_ASSIGN(positions.queries, project(".positions.query", 0));
+  }
+  return positions;
+}
+
+// k . Q r of every key and distance (B, H, T, distances). `joined` begins with qkv.
+Result<TensorId> multiply_queries(const LayerSite& site, TensorId joined, TensorId queries) {
+  Graph& g = site.b.graph();
+  const int64_t heads = site.c.heads;
+  const int64_t tokens = site.run.tokens;
+  const int64_t distances = g.tensor(queries).shape.front();
+  std::vector<uint32_t> of_keys, of_queries;
+  for (int64_t b = 0; b < site.run.batch; ++b) {
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t t = 0; t < tokens; ++t) {
+        of_keys.push_back(u32((b * tokens + t) * 3 * heads + heads + h));
+      }
+    }
+  }
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t d = 0; d < distances; ++d) of_queries.push_back(u32(d * heads + h));
+  }
+  const std::string name = site.c.rows + ".positions.";
+  const TensorId key_rows = site.b.host_tensor(name + "keys", DType::kU32,
+                                               {site.run.batch, heads, tokens}, std::move(of_keys));
+  const TensorId query_rows =
+      site.b.host_tensor(name + "queries", DType::kU32, {heads, distances}, std::move(of_queries));
+  JoinedRows split{g, site.c.head()};
+  VKF_CHECK(split.allocate(element_count(g.tensor(queries).shape)));
+  VKF_CHECK(split.add(queries));
+  VKF_ASSIGN(const TensorId k, add_gather_rows(g, {.x = joined, .indices = key_rows}));
+  VKF_ASSIGN(const TensorId u, add_gather_rows(g, {.x = split.tensor, .indices = query_rows}));
+  return add_matmul(g, k, u, kNoTensor, {.trans_b = true});
+}
+
+Result<TensorId> attend_disentangled(const LayerSite& site, const DistancePass& pass,
+                                     TensorId qkv) {
+  Graph& g = site.b.graph();
+  const int64_t distances = 2 * pass.reach + 1;
+  const int64_t rows = distances * site.c.heads * site.c.head();
+  const int64_t products = site.run.batch * site.c.heads * site.run.tokens * distances;
+  VKF_ASSIGN(const LayerPositions positions, project_positions(site, pass));
+  g.set_scope(site.rows() + ".self");
   AttentionAttrs attrs = own_attrs(site);
   attrs.relative = {.kinds = VKF_RELATIVE_KEYS,
                     .offset = u32(element_count(g.tensor(qkv).shape)),
                     .reach = u32(pass.reach)};
-  if (pass.config.keys == Term::kYes) {
-    VKF_ASSIGN(const TensorId keys, project(".positions.key", inner));
-    parts.push_back(keys);
+  const bool queries = positions.queries != kNoTensor;
+  const bool multiplied = queries && products <= kMostProducts;
+  JoinedRows joined{g, site.c.head()};
+  VKF_CHECK(joined.allocate(attrs.relative.offset + rows + (multiplied ? products : 0) +
+                            (queries && !multiplied ? rows : 0)));
+  VKF_CHECK(joined.add(qkv));
+  // The kernels know nothing by distance without keys: absent ones are zeros.
+  if (positions.keys != kNoTensor) {
+    VKF_CHECK(joined.add(positions.keys));
   } else {
-    // The kernels know no queries by distance without keys.
-    VKF_ASSIGN(const TensorId zeros, add_columns(g, kNoTensor, {}, {2 * pass.reach + 1, inner}));
-    parts.push_back(zeros);
+    joined.used += rows;
   }
-  if (pass.config.queries == Term::kYes) {
-    VKF_ASSIGN(const TensorId queries, project(".positions.query", 0));
-    parts.push_back(queries);
+  if (multiplied) {
+    attrs.relative.kinds |= VKF_RELATIVE_PRODUCTS;
+    VKF_ASSIGN(const TensorId made, multiply_queries(site, joined.tensor, positions.queries));
+    VKF_CHECK(joined.add(made));
+  } else if (queries) {
     attrs.relative.kinds |= VKF_RELATIVE_QUERIES;
+    VKF_CHECK(joined.add(positions.queries));
   }
-  g.set_scope(site.rows() + ".self");
-  VKF_ASSIGN(const TensorId joined, add_joined(g, parts));
-  return attend(site, {.q = joined, .kv = joined, .terms = site.run.terms.words}, attrs,
-                tap_of(site, site.c.taps));
+  return attend(site, {.q = joined.tensor, .kv = joined.tensor, .terms = site.run.terms.words},
+                attrs, tap_of(site, site.c.taps));
 }
 
 }  // namespace
