@@ -16,6 +16,15 @@ Result<TensorId> DecoderFamily::project(ModelBuilder& b, TensorId states) const 
   return add_named_linear(b, block_.projection, states);
 }
 
+HeadConfig DecoderFamily::head() const {
+  return {.dense = block_.head_dense,
+          .activation = block_.head_activation,
+          .norm = block_.head_norm,
+          .output = block_.head,
+          .scale = block_.head_scale,
+          .cap = block_.logit_cap};
+}
+
 Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                     const ForwardTaps& taps) const {
   VKF_ASSIGN(TextStates text, add_text_stack(b, block_.stack, block_.embedding, shape, taps));
@@ -23,14 +32,9 @@ Status DecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
   b.mark_output(text.states, "last_hidden_state");
   const HeadInput input{text.states, text.mask};
   if (!block_.head.empty()) {
-    HeadConfig head{.dense = block_.head_dense,
-                    .activation = block_.head_activation,
-                    .norm = block_.head_norm,
-                    .output = block_.head,
-                    .scale = block_.head_scale,
-                    .cap = block_.logit_cap};
-    if (taps.last_logits == ForwardTaps::Tap::kOn) head.input = HeadConfig::Input::kLast;
-    VKF_CHECK(add_head(b, block_.stack, head, input));
+    HeadConfig config = head();
+    if (taps.last_logits == ForwardTaps::Tap::kOn) config.input = HeadConfig::Input::kLast;
+    VKF_CHECK(add_head(b, block_.stack, config, input));
   }
   return add_sentence_embedding(b, facts_.sentence, taps, input);
 }
@@ -44,7 +48,7 @@ Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) cons
   VKF_ASSIGN(EmbeddedTokens embedded,
              add_text_embedding(b, stack, block_.embedding, {}, {shape.batch, tokens}));
   run.positions = embedded.positions;
-  // Prompts are padded on the right, behind what a causal query sees: no mask is needed.
+  // Prompts are padded on the right, after what a causal query sees: no mask is needed.
   run.terms = add_stack_terms(b, stack, "", shape.batch, tokens);
   // Tokens of a prompt longer than the context come one by one, through steps, each with the keys
   // that it would find had it been generated.
@@ -64,15 +68,7 @@ Result<StepResult> DecoderFamily::build_step(ModelBuilder& b, const StepShape& s
   VKF_ASSIGN(x, add_stack(b, block_.stack, run, x));
   VKF_ASSIGN(x, project(b, x));
   StepResult result{.states = x};
-  if (!block_.head_dense.empty()) {
-    VKF_ASSIGN(x,
-               add_named_linear(b, block_.head_dense, x, {.activation = block_.head_activation}));
-  }
-  if (!block_.head_norm.empty()) {
-    VKF_ASSIGN(x, add_named_norm(b, block_.stack, block_.head_norm, x));
-  }
-  VKF_ASSIGN(result.logits,
-             add_scaled_output(b, block_.head, x, block_.head_scale, block_.logit_cap));
+  VKF_ASSIGN(result.logits, add_head_layers(b, block_.stack, head(), {x, kNoTensor}));
   return result;
 }
 

@@ -39,6 +39,7 @@ class DecoderFamily : public ModelFamily {
 
  private:
   Result<TensorId> project(ModelBuilder& builder, TensorId states) const;
+  HeadConfig head() const;
 
   ModelFacts facts_;
   GenerationFacts generation_;

@@ -40,6 +40,15 @@ Result<TensorId> add_pooled(ModelBuilder& b, const MeanPoolAttrs& attrs, TensorI
   return add_pooled_token(b, first, attrs.normalize);
 }
 
+// The output row of x (..., D), times `scale`, then softly capped where `cap` is not 0 -> (..., V).
+Result<TensorId> add_scaled_output(ModelBuilder& b, const std::string& output, TensorId x,
+                                   float scale, float cap) {
+  if (cap == 0.0f) return add_named_linear(b, output, x, {.alpha = scale});
+  VKF_ASSIGN(x, add_named_linear(b, output, x,
+                                 {.alpha = scale / cap, .activation = ActivationKind::kTanh}));
+  return add_combine(b.graph(), x, x, {.alpha = 0.5f * cap, .beta = 0.5f * cap});
+}
+
 }  // namespace
 
 Result<TensorId> add_unit_rows(ModelBuilder& b, TensorId x) {
@@ -57,12 +66,22 @@ Result<TensorId> add_token_states(ModelBuilder& b, TensorId states, int64_t toke
   return add_gather_rows(b.graph(), {.x = states, .indices = indices});
 }
 
-Result<TensorId> add_scaled_output(ModelBuilder& b, const std::string& output, TensorId x,
-                                   float scale, float cap) {
-  if (cap == 0.0f) return add_named_linear(b, output, x, {.alpha = scale});
-  VKF_ASSIGN(x, add_named_linear(b, output, x,
-                                 {.alpha = scale / cap, .activation = ActivationKind::kTanh}));
-  return add_combine(b.graph(), x, x, {.alpha = 0.5f * cap, .beta = 0.5f * cap});
+Result<TensorId> add_head_layers(ModelBuilder& b, const StackConfig& stack, const HeadConfig& head,
+                                 const HeadInput& selected) {
+  TensorId x = selected.states;
+  if (!head.dense.empty()) {
+    VKF_ASSIGN(x, add_named_linear(b, head.dense, x, {.activation = head.activation}));
+  }
+  if (!head.norm.empty()) {
+    VKF_ASSIGN(x, add_named_norm(b, stack, head.norm, x));
+  }
+  if (head.late_mean == HeadConfig::LateMean::kMasked) {
+    VKF_ASSIGN(x, add_mean_pool(b.graph(), x, selected.mask, {}));
+  }
+  if (!head.output.empty()) {
+    VKF_ASSIGN(x, add_scaled_output(b, head.output, x, head.scale, head.cap));
+  }
+  return x;
 }
 
 Result<TensorId> add_head(ModelBuilder& b, const StackConfig& stack, const HeadConfig& head,
@@ -72,18 +91,7 @@ Result<TensorId> add_head(ModelBuilder& b, const StackConfig& stack, const HeadC
   if (!head.input_norm.empty()) {
     VKF_ASSIGN(x, add_named_norm(b, stack, head.input_norm, x));
   }
-  if (!head.dense.empty()) {
-    VKF_ASSIGN(x, add_named_linear(b, head.dense, x, {.activation = head.activation}));
-  }
-  if (!head.norm.empty()) {
-    VKF_ASSIGN(x, add_named_norm(b, stack, head.norm, x));
-  }
-  if (head.late_mean == HeadConfig::LateMean::kMasked) {
-    VKF_ASSIGN(x, add_mean_pool(b.graph(), x, input.mask, {}));
-  }
-  if (!head.output.empty()) {
-    VKF_ASSIGN(x, add_scaled_output(b, head.output, x, head.scale, head.cap));
-  }
+  VKF_ASSIGN(x, add_head_layers(b, stack, head, {x, input.mask}));
   if (x == input.states) return internal_error("[head] nothing to add for " + head.name);
   b.mark_output(x, head.name);
   if (head.squeeze == HeadConfig::Squeeze::kYes) b.graph().tensor(x).shape.pop_back();

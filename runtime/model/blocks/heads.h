@@ -26,16 +26,16 @@ struct HeadConfig {
   enum class Squeeze : uint8_t { kNo, kYes } squeeze = Squeeze::kNo;
 };
 
-// The output row of x (..., D), times `scale`, then softly capped where `cap` is not 0 -> (..., V).
-Result<TensorId> add_scaled_output(ModelBuilder& builder, const std::string& output, TensorId x,
-                                   float scale, float cap);
-
 // The states (B, T, D) that heads read, and the key mask (B, ceil(T/32)) of kLast and kMaskedMean.
 struct HeadInput {
   TensorId states = kNoTensor;
   TensorId mask = kNoTensor;
 };
 
+// Adds the head's layers from `dense` on to states that are selected already; returns the result,
+// which it does not hand out.
+Result<TensorId> add_head_layers(ModelBuilder& builder, const StackConfig& stack,
+                                 const HeadConfig& head, const HeadInput& selected);
 // Adds the head and hands its output out under its name; returns it.
 Result<TensorId> add_head(ModelBuilder& builder, const StackConfig& stack, const HeadConfig& head,
                           const HeadInput& input);
