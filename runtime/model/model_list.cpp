@@ -103,13 +103,8 @@ Result<FamilyTensors> tensors_of(const FamilyRow& row, const ModelFiles& files,
   }
   VKF_CHECK(family->prepare(checkpoint));
   VKF_ASSIGN(WeightTable table, family->weight_table(checkpoint));
-  FamilyTensors tensors{row.model_type, {}, std::move(table.ignored)};
-  for (const WeightRow& weight : table.rows) {
-    for (const auto* names : {&weight.sources, &weight.biases}) {
-      tensors.names.insert(tensors.names.end(), names->begin(), names->end());
-    }
-  }
-  return tensors;
+  const std::set<std::string> names = tensor_names(table);
+  return FamilyTensors{row.model_type, {names.begin(), names.end()}, std::move(table.ignored)};
 }
 
 // What an unknown model_type is told beside the list of those that are known.

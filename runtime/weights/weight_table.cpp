@@ -1,7 +1,6 @@
 #include "weights/weight_table.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/check.h"
 #include "base/message.h"
@@ -111,12 +110,7 @@ Status check_row(const Checkpoint& checkpoint, const WeightRow& row) {
 }
 
 Status refuse_unknown(const WeightTable& table, const Checkpoint& checkpoint) {
-  std::set<std::string> known;
-  for (const WeightRow& row : table.rows) {
-    known.insert(row.sources.begin(), row.sources.end());
-    known.insert(row.biases.begin(), row.biases.end());
-    known.insert(row.row_scale);
-  }
+  const std::set<std::string> known = tensor_names(table);
   for (const std::string& name : checkpoint.names()) {
     if (known.count(name) != 0) continue;
     bool ignored = false;
@@ -183,6 +177,17 @@ PackedWeight plain_layout(const WeightRow& row) {
 }
 
 }  // namespace
+
+std::set<std::string> tensor_names(const WeightTable& table) {
+  std::set<std::string> names;
+  for (const WeightRow& row : table.rows) {
+    names.insert(row.sources.begin(), row.sources.end());
+    names.insert(row.biases.begin(), row.biases.end());
+    names.insert(row.row_scale);
+  }
+  names.erase("");
+  return names;
+}
 
 Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,
                                                   const Checkpoint& checkpoint, WeightFormat format,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ struct WeightTable {
   // run of characters.
   std::vector<std::string> ignored;
 };
+
+// The tensors of a file that the rows read.
+std::set<std::string> tensor_names(const WeightTable& table);
 
 // A weight's place in memory, decided before any byte is moved. A matrix too large for one binding
 // is several of them, one after the other: slices of its columns, each with its own bias.
