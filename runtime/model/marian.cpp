@@ -6,7 +6,6 @@
 #include "model/config_reading.h"
 #include "model/family_list.h"
 #include "model/weight_rows.h"
-#include "ops/sinusoidal_positions.h"
 
 namespace vkformer {
 namespace {
@@ -31,13 +30,8 @@ Result<WeightTable> Marian::weight_table(const Checkpoint& checkpoint) const {
   add_bart_embeddings(checkpoint, embeddings_, facts(), block(), table);
   add_bart_layers(table, block().encoder, "model.encoder.layers");
   add_bart_layers(table, block().decoder, "model.decoder.layers");
-  VKF_ASSIGN(std::vector<float> positions,
-             sinusoidal_positions({.length = facts().max_source,
-                                   .width = facts().width,
-                                   .layout = SinusoidalLayout::kHalves,
-                                   .spacing = SinusoidalSpacing::kTransformer}));
-  table.rows.push_back(
-      computed_row("positions", std::move(positions), facts().max_source, facts().width));
+  VKF_ASSIGN(WeightRow positions, sinusoidal_row("positions", facts().max_source, facts().width));
+  table.rows.push_back(std::move(positions));
   ignore_bart_copies("model.", table);
   // Position tables that older versions of the library saved.
   table.ignored.push_back("model.*.embed_positions.weight");

@@ -38,24 +38,6 @@ void add_cross(WeightTable& table, const StackConfig& stack, const std::string& 
   table.rows.push_back(norm_row(to + ".cross.norm", from + ".encoder_attn_layer_norm", d));
 }
 
-}  // namespace
-
-Status read_bart_stack(const JsonConfig& config, const BartDefaults& defaults,
-                       const std::string& which, StackConfig& stack) {
-  const int64_t layers = which == "encoder" ? defaults.encoder_layers : defaults.decoder_layers;
-  stack.rows = which;
-  stack.taps = which + "_";
-  VKF_ASSIGN(stack.layers, get_size_or(config, which + "_layers", layers, kMostLayers));
-  VKF_ASSIGN(stack.heads,
-             get_size_or(config, which + "_attention_heads", defaults.heads, kMostWidth));
-  VKF_ASSIGN(stack.ffn, get_size_or(config, which + "_ffn_dim", defaults.ffn, kMostWidth));
-  VKF_ASSIGN(stack.activation, get_activation(config, "activation_function", defaults.activation));
-  VKF_CHECK(head_width(config, stack.width, stack.heads));
-  return {};
-}
-
-namespace {
-
 // The default 0 stands for none.
 Result<int64_t> size_or_needed(const JsonConfig& config, const std::string& key, int64_t fallback,
                                int64_t most) {
@@ -105,12 +87,8 @@ Status add_bart_stack(const Checkpoint& checkpoint, const StackConfig& stack,
     table.rows.push_back(std::move(row));
     table.ignored.push_back(from + ".embed_positions.*");
   } else if (around.positions == Positions::kSinusoidal && !has) {
-    VKF_ASSIGN(std::vector<float> values,
-               sinusoidal_positions({.length = rows,
-                                     .width = d,
-                                     .layout = SinusoidalLayout::kHalves,
-                                     .spacing = SinusoidalSpacing::kTransformer}));
-    table.rows.push_back(computed_row(name, std::move(values), rows, d));
+    VKF_ASSIGN(WeightRow row, sinusoidal_row(name, rows, d));
+    table.rows.push_back(std::move(row));
   } else {
     table.rows.push_back(table_row(name, {stored}, {rows}, d));
   }
@@ -118,6 +96,15 @@ Status add_bart_stack(const Checkpoint& checkpoint, const StackConfig& stack,
     table.rows.push_back(norm_row(stack.rows + ".norm", from + ".layer_norm", d));
   }
   return {};
+}
+
+Result<WeightRow> sinusoidal_row(const std::string& name, int64_t rows, int64_t width) {
+  VKF_ASSIGN(std::vector<float> values,
+             sinusoidal_positions({.length = rows,
+                                   .width = width,
+                                   .layout = SinusoidalLayout::kHalves,
+                                   .spacing = SinusoidalSpacing::kTransformer}));
+  return computed_row(name, std::move(values), rows, width);
 }
 
 Result<WeightRow> fairseq_positions(const std::string& name, int64_t rows, int64_t width,
@@ -129,6 +116,20 @@ Result<WeightRow> fairseq_positions(const std::string& name, int64_t rows, int64
                                    .spacing = SinusoidalSpacing::kHalfMinusOne}));
   if (pad >= 0 && pad < rows) std::fill_n(values.begin() + pad * width, width, 0.0f);
   return computed_row(name, std::move(values), rows, width);
+}
+
+Status read_bart_stack(const JsonConfig& config, const BartDefaults& defaults,
+                       const std::string& which, StackConfig& stack) {
+  const int64_t layers = which == "encoder" ? defaults.encoder_layers : defaults.decoder_layers;
+  stack.rows = which;
+  stack.taps = which + "_";
+  VKF_ASSIGN(stack.layers, get_size_or(config, which + "_layers", layers, kMostLayers));
+  VKF_ASSIGN(stack.heads,
+             get_size_or(config, which + "_attention_heads", defaults.heads, kMostWidth));
+  VKF_ASSIGN(stack.ffn, get_size_or(config, which + "_ffn_dim", defaults.ffn, kMostWidth));
+  VKF_ASSIGN(stack.activation, get_activation(config, "activation_function", defaults.activation));
+  VKF_CHECK(head_width(config, stack.width, stack.heads));
+  return {};
 }
 
 Status read_bart_sizes(const JsonConfig& config, const BartDefaults& defaults, ModelFacts& facts,

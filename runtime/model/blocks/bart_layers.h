@@ -34,13 +34,15 @@ void set_bart_embedding(const BartSurroundings& around, const StackConfig& stack
 Status add_bart_stack(const Checkpoint& checkpoint, const StackConfig& stack,
                       const BartSurroundings& around, const std::string& from, int64_t positions,
                       WeightTable& table);
+// The sinusoids (rows, D) of Vaswani et al., 2017: sines in the first half of a row, cosines in the
+// second.
+Result<WeightRow> sinusoidal_row(const std::string& name, int64_t rows, int64_t width);
 // fairseq's sinusoids (rows, D), that of padding zero: row p is position p, from pad + 1 on those
 // of tokens.
 Result<WeightRow> fairseq_positions(const std::string& name, int64_t rows, int64_t width,
                                     int64_t pad);
 
-// Sizes that all of them spell alike: d_model, encoder_layers, decoder_attention_heads, ...; fills
-// facts and both stacks, which `defaults` stand in for where a key is missing.
+// What stands in for a key that is missing.
 struct BartDefaults {
   int64_t encoder_layers = 12;
   int64_t decoder_layers = 12;
@@ -51,9 +53,11 @@ struct BartDefaults {
   int64_t vocab = 0;                                               // V; 0: the key must be there
   enum class Scaled : uint8_t { kNo, kYes } scaled = Scaled::kNo;  // scale_embedding
 };
-// Of one of its stacks, "encoder" or "decoder", whose width is set.
+// Reads the sizes of one stack, "encoder" or "decoder", whose width is set.
 Status read_bart_stack(const JsonConfig& config, const BartDefaults& defaults,
                        const std::string& which, StackConfig& stack);
+// Reads the sizes that all of these families spell alike (d_model, encoder_layers,
+// decoder_attention_heads, ...) into `facts` and both stacks of `block`.
 Status read_bart_sizes(const JsonConfig& config, const BartDefaults& defaults, ModelFacts& facts,
                        EncoderDecoderConfig& block);
 
