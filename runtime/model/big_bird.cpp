@@ -121,7 +121,7 @@ Status BigBirdForm::read_patterns(const TensorMap& inputs, ForwardInputs& result
 }
 
 // The question is what stands before the context: up to the first separator, or as long as the
-// caller says. Its tokens have type 0, those behind it 1, and it is no answer.
+// caller says. Its tokens have type 0, those after it 1, and it is no answer.
 Status BigBirdForm::read_question(const TensorMap& inputs, ForwardInputs& result) const {
   const int64_t batch = result.shape.batch;
   const int64_t tokens = result.shape.source;

@@ -1,5 +1,5 @@
 // ESM-1b and ESM-2 (Rives et al., 2021; Lin et al., 2023), language models of proteins: pre-norm
-// encoders with learned positions behind the pad token's, or with rotary ones.
+// encoders with learned positions after the pad token's, or with rotary ones.
 #include <bit>
 
 #include "base/message.h"
@@ -87,7 +87,7 @@ Result<bool> has_rotary_positions(const JsonConfig& config) {
 Status read_esm_positions(const JsonConfig& config, bool rotary, BertConfig& bert) {
   if (!rotary) {
     VKF_ASSIGN(int64_t pad, config.get_int("pad_token_id"));
-    return set_positions_behind_pad(config, pad, bert);
+    return set_positions_after_pad(config, pad, bert);
   }
   VKF_CHECK(read_rotary_positions(config, 10000.0, bert));
   // Where the library kept them, by age; the second is what one version wrote.

@@ -288,7 +288,7 @@ Result<TensorId> Gato::bin_logits(const Pass& pass, TensorId states) const {
   return add_combine(b.graph(), logits, mask, {});
 }
 
-// action_ids and actions (B, A), greedily behind the last separator: states (B, N, D).
+// action_ids and actions (B, A), greedily after the last separator: states (B, N, D).
 Status Gato::add_actions(const Pass& pass, TensorId states) const {
   const GatoSizes& s = pass.sizes;
   if (!s.acts()) return {};

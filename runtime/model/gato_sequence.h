@@ -42,7 +42,7 @@ struct GatoSizes {
   int64_t context() const {
     return text + steps * (seen() + 1) + std::min(acted_steps, steps - 1) * actions;
   }
-  // Whether actions are chosen behind the last separator.
+  // Whether actions are chosen after the last separator.
   bool acts() const { return steps > 0 && actions > 0; }
 
   std::vector<int64_t> words() const;

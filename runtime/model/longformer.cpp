@@ -34,7 +34,7 @@ Status read_form(const JsonConfig& config, BertConfig& bert) {
 
 Result<std::unique_ptr<ModelFamily>> load_longformer(const ModelFiles& files) {
   VKF_ASSIGN(BertConfig bert, read_bert_config(files, {}, "LongformerModel"));
-  VKF_CHECK(read_positions_behind_pad(files.config, bert));
+  VKF_CHECK(read_positions_after_pad(files.config, bert));
   VKF_CHECK(read_form(files.config, bert));
   bert.names = longformer_names(bert.block.stack.layers);
   add_roberta_head(bert);

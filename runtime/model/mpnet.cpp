@@ -45,7 +45,7 @@ Result<BucketTable> read_mpnet_buckets(const JsonConfig& config) {
 
 Result<std::unique_ptr<ModelFamily>> load_mpnet(const ModelFiles& files) {
   VKF_ASSIGN(BertConfig bert, read_bert_config(files, {.vocab = 30527, .types = 0}, "MPNetModel"));
-  VKF_CHECK(set_positions_behind_pad(files.config, kMpnetPad, bert));
+  VKF_CHECK(set_positions_after_pad(files.config, kMpnetPad, bert));
   bert.names = mpnet_names(bert.block.stack.layers);
   VKF_ASSIGN(bert.names.distances, read_mpnet_buckets(files.config));
   add_roberta_head(bert);

@@ -29,7 +29,7 @@ struct RnnConfig {
   RecurrentEncoder encoder;
   RecurrentDecoder decoder;
 
-  // What s_0 comes from: bahdanau's backward state behind the first token, else all final states.
+  // What s_0 comes from: bahdanau's backward state after the first token, else all final states.
   bool backward_bridge() const {
     return decoder.early() && encoder.directions == Directions::kBoth;
   }
@@ -167,7 +167,7 @@ Status check_decoder_mask(const TensorMap& inputs) {
     if (static_cast<int64_t>(i) % tokens == 0 || mask[i] == 0 || mask[i - 1] != 0) continue;
     return invalid_argument(
         message({"[decoder_attention_mask] keeps token ", static_cast<int64_t>(i) % tokens,
-                 " of a row behind one that it hides, but a recurrent decoder reads every token "
+                 " of a row after one that it hides, but a recurrent decoder reads every token "
                  "before it; pad decoder_input_ids on the right"}));
   }
   return {};

@@ -26,7 +26,7 @@ Result<std::unique_ptr<ModelFamily>> load_roberta(const ModelFiles& files) {
                      : type == "camembert" ? "CamembertModel"
                                            : "XLMRobertaModel";
   VKF_ASSIGN(BertConfig bert, read_bert_config(files, {.vocab = roberta ? 50265 : 30522}, base));
-  VKF_CHECK(read_positions_behind_pad(files.config, bert));
+  VKF_CHECK(read_positions_after_pad(files.config, bert));
   bert.names = roberta_names(bert.block.stack.layers);
   add_roberta_head(bert);
   return make_bert(std::move(bert));

@@ -29,7 +29,7 @@ class PictureEncoder {
   virtual Status prepare(const Checkpoint&) { return {}; }
   virtual Status add_rows(const Checkpoint& checkpoint, WeightTable& table) const = 0;
   virtual int64_t width() const = 0;
-  // Of a picture of so many pixels.
+  // The rows of memory that a picture of height x width pixels becomes.
   virtual int64_t tokens(int64_t height, int64_t width) const = 0;
   virtual Result<TensorId> build(ModelBuilder& builder, const ForwardShape& shape,
                                  const ForwardTaps& taps) const = 0;

@@ -146,7 +146,7 @@ TEST_SUITE("model") {
     REQUIRE(outputs->count("cls_token_value") == 1);
     const Tensor& token = outputs->at("cls_token_value");
     CHECK(token.shape == Shape{1, 1, 16});
-    // The golden logits are the classifier's of this state behind the last norm.
+    // The golden logits are the classifier's of this state after the last norm.
     const auto values = [&](const char* name) { return bare.tensors.at(name).to_floats().value(); };
     const std::vector<float> x = token.to_floats().value();
     const auto gain = values("layernorm.weight"), shift = values("layernorm.bias");

@@ -32,7 +32,7 @@ std::vector<float> dropout_scales(const std::vector<int64_t>& ids,
 }  // namespace
 
 TEST_SUITE("cpu") {
-  TEST_CASE("esm: positions are a table behind the pad token's, or rotary") {
+  TEST_CASE("esm: positions are a table after the pad token's, or rotary") {
     const ModelFacts facts = facts_of(kEsm);
     CHECK(facts.family == "esm");
     CHECK(facts.source_tokens.positions == TokenFacts::Positions::kFromIds);

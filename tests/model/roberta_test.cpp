@@ -11,7 +11,7 @@ const Json kRoberta = {{"model_type", "roberta"},       {"hidden_size", 24},
 }  // namespace
 
 TEST_SUITE("cpu") {
-  TEST_CASE("roberta: positions come from the ids and begin behind the pad token's") {
+  TEST_CASE("roberta: positions come from the ids and begin after the pad token's") {
     const ModelFacts facts = facts_of(kRoberta);
     CHECK(facts.family == "roberta");
     CHECK(facts.source_tokens.positions == TokenFacts::Positions::kFromIds);

@@ -62,7 +62,7 @@ TEST_SUITE("cpu") {
     CHECK(external_shape(graph, "hidden_states.1") == Shape{2, 16, 32});
     CHECK(external_shape(graph, "last_hidden_state") == Shape{2, 16, 32});
     CHECK(external_shape(graph, "pooler_output") == Shape{2, 32});
-    // Blocks with a shift have a slice of biases for every window, behind their number.
+    // Blocks with a shift have a slice of biases for every window, after their number.
     CHECK(external_shape(graph, "stage.0.0.biases") == Shape{2 * 256});
     CHECK(external_shape(graph, "stage.0.1.biases") == Shape{1 + 4 * 2 * 256});
     CHECK(external_shape(graph, "stage.1.1.biases") == Shape{4 * 256});

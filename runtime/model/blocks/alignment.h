@@ -37,7 +37,7 @@ struct AlignmentMemory {
   int64_t batch = 0;         // B
 };
 
-// The external words of the key mask of (B, S) tokens with v behind it; who builds the pass feeds
+// The external words of the key mask of (B, S) tokens with v after it; who builds the pass feeds
 // key_mask.
 TensorId add_alignment_words(ModelBuilder& builder, const AlignmentConfig& config, int64_t batch,
                              int64_t source);

@@ -259,17 +259,17 @@ Result<BertConfig> read_bert_config(const ModelFiles& files, const BertDefaults&
   return bert;
 }
 
-Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert) {
+Status read_positions_after_pad(const JsonConfig& config, BertConfig& bert) {
   VKF_ASSIGN(int64_t pad, config.get_int_or("pad_token_id", 1));
-  return set_positions_behind_pad(config, pad, bert);
+  return set_positions_after_pad(config, pad, bert);
 }
 
-Status set_positions_behind_pad(const JsonConfig& config, int64_t pad, BertConfig& bert) {
+Status set_positions_after_pad(const JsonConfig& config, int64_t pad, BertConfig& bert) {
   ModelFacts& facts = bert.facts;
   const int64_t rows = facts.max_source;
   if (pad < 0 || pad >= rows - 1) {
     return invalid_file(message({"[pad_token_id] in ", config.where(), " is ", pad,
-                                 ", but positions begin behind it and max_position_embeddings is ",
+                                 ", but positions begin after it and max_position_embeddings is ",
                                  rows, "; it must lie between 0 and ", rows - 2}));
   }
   facts.source_tokens.positions = TokenFacts::Positions::kFromIds;

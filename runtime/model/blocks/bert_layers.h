@@ -9,7 +9,7 @@
 
 namespace vkformer {
 
-// Modules of one layer, behind the layer's path.
+// Modules of one layer, after the layer's path.
 struct BertLayerNames {
   std::string query = "attention.self.query";
   std::string key = "attention.self.key";
@@ -23,7 +23,7 @@ struct BertLayerNames {
   std::string down_norm = "output.LayerNorm";
 };
 
-// How checkpoints of a family call what the block computes. What is in the base model stands behind
+// How checkpoints of a family call what the block computes. What is in the base model stands after
 // `prefix` in files of a model with a head; a base model saved alone lacks it.
 struct BertNames {
   std::string prefix = "bert.";
@@ -34,12 +34,12 @@ struct BertNames {
   std::string embedding_norm = "embeddings.LayerNorm";            // empty: none
   std::string projection;           // from the embedding's width to D, or empty
   std::vector<std::string> layers;  // path of each layer that has weights
-  std::string final_norm;           // module of a norm behind the last layer, or empty
+  std::string final_norm;           // module of a norm after the last layer, or empty
   // Tensors (E / 2) of rotary frequencies, of which the first that the file has counts. None of
   // them: theta's.
   std::vector<std::string> frequencies;
   BucketTable distances;      // biases of scores in the base model; no tensor: none
-  BertLayerNames layer = {};  // behind those paths
+  BertLayerNames layer = {};  // after those paths
   // Whether query, key and value have biases, the projection of attention's output, the
   // feed-forward layer, and norms.
   enum class Bias : uint8_t { kNo, kYes } qkv_bias = Bias::kYes;
@@ -93,14 +93,14 @@ Result<HeadKind> read_encoder_head(const JsonConfig& config, const std::string& 
 
 // Positions as RoBERTa counts them: those of real tokens are pad_token_id + 1, + 2, ..., that of
 // pad tokens is pad_token_id, and the table has rows for all of them.
-Status read_positions_behind_pad(const JsonConfig& config, BertConfig& bert);
+Status read_positions_after_pad(const JsonConfig& config, BertConfig& bert);
 // Rotary positions of whole heads in every layer instead of a table; `theta` stands in for a
 // missing rope_theta.
 Status read_rotary_positions(const JsonConfig& config, double theta, BertConfig& bert);
 // An embedding without a table of positions.
 void drop_position_table(BertConfig& bert);
 // Positions as RoBERTa's of families whose pad token has that id whatever the configuration says.
-Status set_positions_behind_pad(const JsonConfig& config, int64_t pad, BertConfig& bert);
+Status set_positions_after_pad(const JsonConfig& config, int64_t pad, BertConfig& bert);
 
 // Heads; each adds its configuration and its rows.
 // Those that all of these families call alike: of tokens, logits (B, S, classes) of `classifier`;

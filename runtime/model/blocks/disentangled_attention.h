@@ -5,7 +5,7 @@
 //
 // r is a row of a table (2 S, D): distances have rows of their own, or by buckets that grow with
 // the logarithm. The second term is called c2p, the third p2c. A pass projects the rows that it
-// needs, and puts those of every distance behind its queries, keys and values. Products of keys
+// needs, and puts those of every distance after its queries, keys and values. Products of keys
 // with Q r are made before by one matrix product where they are few enough, else by the kernel:
 // then memory grows with T alone.
 //

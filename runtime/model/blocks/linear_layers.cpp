@@ -337,7 +337,7 @@ Status LinearModel::build_prompt(ModelBuilder& b, const StepShape& shape) const 
   run.step = shape;
   VKF_ASSIGN(EmbeddedTokens embedded,
              add_text_embedding(b, block_.stack, block_.embedding, {}, {shape.batch, tokens}));
-  // A state sums the whole prompt, so the padding behind a shorter one is masked.
+  // A state sums the whole prompt, so the padding after a shorter one is masked.
   run.terms = add_stack_terms(b, block_.stack, "key_mask", shape.batch, tokens);
   VKF_CHECK(add_layers(b, run, embedded.x));
   return {};

@@ -16,7 +16,7 @@ namespace vkformer {
 struct LongformerConfig {
   std::vector<int64_t> windows;  // by layer: keys around a query, half of them on each side
   int64_t heads = 1;             // H
-  std::string module = "attention.self.";  // of the projections, behind a layer's path
+  std::string module = "attention.self.";  // of the projections, after a layer's path
   // Which tokens are global where the inputs do not say.
   enum class Default : uint8_t {
     kNone,

@@ -26,8 +26,8 @@ struct RecurrentEncoder {
 
 struct RecurrentMemory {
   TensorId states = kNoTensor;    // (B, S, C), zeros at padding
-  TensorId forward = kNoTensor;   // (B, He): the last layer's state behind the last real token
-  TensorId backward = kNoTensor;  // (B, He): the same in reverse, behind the first; or none
+  TensorId forward = kNoTensor;   // (B, He): the last layer's state after the last real token
+  TensorId backward = kNoTensor;  // (B, He): the same in reverse, after the first; or none
 };
 
 // Adds to the words of a pass over (B, S) tokens, by their key mask, what add_recurrent_encoder

@@ -43,7 +43,7 @@ struct DecoderStates {
   TensorId last = kNoTensor;      // last_hidden_state (B, T, Hd): s of bahdanau and none, else h~
   TensorId features = kNoTensor;  // (B, T, any), what the head reads
   TensorId weights = kNoTensor;   // (B, 1, T, S), where asked for
-  TensorId state = kNoTensor;     // (B, state_width) behind the last token
+  TensorId state = kNoTensor;     // (B, state_width) after the last token
   TensorId fed = kNoTensor;       // h~ (B, Hd) of the last token, where it is fed
 };
 

@@ -132,7 +132,7 @@ struct StackRun {
   After after = {};
 };
 
-// External tensors of a decoding step, with what the stack adds by distance behind the ancestry.
+// External tensors of a decoding step, with what the stack adds by distance after the ancestry.
 struct StepTensors {
   TensorId ids = kNoTensor;
   TensorId state = kNoTensor;

@@ -166,9 +166,9 @@ Result<TensorId> step_own(const LayerSite& site, TensorId qkv) {
   AttentionStepAttrs attrs = step_sizes(site, AttentionStepAttrs::Source::kSelf);
   const AttentionKind kind = kind_of(site);
   if (kind.window_left >= 0) attrs.window = u32(kind.window_left + 1);
-  const uint32_t behind = u32(run.step.batch * run.step.beams * run.step.capacity);
-  if (!c.slopes.empty()) attrs.slopes_offset = behind;
-  if (c.distance.reach > 0) attrs.distance_offset = behind;
+  const uint32_t ancestry_end = u32(run.step.batch * run.step.beams * run.step.capacity);
+  if (!c.slopes.empty()) attrs.slopes_offset = ancestry_end;
+  if (c.distance.reach > 0) attrs.distance_offset = ancestry_end;
   attrs.positions = u32(run.step.capacity);
   attrs.context = u32(run.step.context);
   attrs.sinks = u32(cache_lines(site).sinks);

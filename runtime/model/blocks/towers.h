@@ -18,7 +18,7 @@ struct TextTower {
   // that of the highest id, or the last one.
   enum class Pool : uint8_t { kEndToken, kHighestId, kLast } pool = Pool::kEndToken;
   int64_t end = -1;  // of kEndToken
-  // A linear layer after that, of so many columns; 0: none. `head` is its module in files.
+  // Columns of a linear layer after that; 0: none. `head` is its module in files.
   int64_t projection = 0;
   std::string head;
   enum class HeadBias : uint8_t { kNo, kYes } head_bias = HeadBias::kNo;
