@@ -4,35 +4,11 @@
 #include "model/family_list.h"
 
 namespace vkformer {
-namespace {
-
-BertNames bert_names(int64_t layers) {
-  BertNames names{.prefix = "bert.", .pooler = "pooler.dense"};
-  for (int64_t i = 0; i < layers; ++i) {
-    names.layers.push_back("encoder.layer." + std::to_string(i));
-  }
-  names.decoder = "cls.predictions.decoder";
-  names.decoder_biases = {"cls.predictions.decoder.bias", "cls.predictions.bias"};
-  names.ignored = {"cls.*", "classifier.*", "qa_outputs.*"};
-  return names;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_bert(const ModelFiles& files) {
   VKF_ASSIGN(BertConfig bert, read_bert_config(files, {}, "BertModel"));
-  bert.names = bert_names(bert.block.stack.layers);
-  const std::string head = "cls.predictions.transform.";
-  switch (bert.facts.head) {
-    case HeadKind::kMasked:
-      add_masked_head(bert, head + "dense", bert.block.stack.activation, head + "LayerNorm");
-      break;
-    case HeadKind::kSequence:
-      add_pooled_head(bert, "classifier");
-      break;
-    default:
-      add_shared_head(bert);
-  }
+  bert.names = bert_names("bert.", bert.block.stack.layers);
+  add_bert_head(bert);
   return make_bert(std::move(bert));
 }
 

@@ -100,10 +100,19 @@ def make_inputs(model, generator, left, types, picture):
         if types:
             shape = inputs["input_ids"].shape
             inputs["token_type_ids"] = torch.randint(0, types, shape, generator=generator)
+        if hasattr(config, "max_2d_position_embeddings"):
+            inputs["bbox"] = boxes(config, inputs["input_ids"].shape, generator)
     if config.is_encoder_decoder and not type(model).__name__.endswith("EncoderModel"):
         ids = torch.randint(FIRST, config.vocab_size, (2, TARGET), generator=generator)
         inputs["decoder_input_ids"] = ids
     return inputs
+
+
+def boxes(config, shape, generator):
+    """Left, top, right, bottom of every token, none of them inside out."""
+    first, last = (torch.randint(0, config.max_2d_position_embeddings, (*shape, 2),
+                                 generator=generator) for _ in range(2))
+    return torch.cat([torch.minimum(first, last), torch.maximum(first, last)], dim=-1)
 
 
 def in_double(inputs):
@@ -317,6 +326,7 @@ def make_case(folder, name, class_name, seed, given, left=False, types=0):
 
 SWITCHED_OPT = dict(hidden_size=24, num_attention_heads=3, ffn_dim=30, activation_function="gelu")
 PARTIAL_ROPE = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
+PAGES = dict(max_2d_position_embeddings=24, type_vocab_size=2)
 DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
 # Heights and widths of pictures that are not as large as the configuration says.
@@ -394,6 +404,11 @@ CASES = {
         "EuroBertForSequenceClassification", 594,
         dict(num_labels=3, classifier_pooling="mean"), False),
     "eurobert-tokens": ("EuroBertForTokenClassification", 595, dict(num_labels=3), False),
+    "layoutlm-bare": ("LayoutLMModel", 640, PAGES, False),
+    "layoutlm-masked": ("LayoutLMForMaskedLM", 641, PAGES, False),
+    "layoutlm-classes": ("LayoutLMForSequenceClassification", 642, PAGES | dict(num_labels=3), False),
+    "layoutlm-tokens": ("LayoutLMForTokenClassification", 643, PAGES | dict(num_labels=3), False),
+    "layoutlm-answers": ("LayoutLMForQuestionAnswering", 644, PAGES, False),
     "deberta_v2-bare": ("DebertaV2Model", 600, DEBERTA_V3, True),
     # No buckets, projections of their own, a convolution, types.
     "deberta_v2-masked": (

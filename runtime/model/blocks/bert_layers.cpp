@@ -341,6 +341,31 @@ void add_shared_head(BertConfig& bert) {
   }
 }
 
+BertNames bert_names(const std::string& prefix, int64_t layers) {
+  BertNames names{.prefix = prefix, .pooler = "pooler.dense"};
+  for (int64_t i = 0; i < layers; ++i) {
+    names.layers.push_back("encoder.layer." + std::to_string(i));
+  }
+  names.decoder = "cls.predictions.decoder";
+  names.decoder_biases = {"cls.predictions.decoder.bias", "cls.predictions.bias"};
+  names.ignored = {"cls.*", "classifier.*", "qa_outputs.*"};
+  return names;
+}
+
+void add_bert_head(BertConfig& bert) {
+  const std::string head = "cls.predictions.transform.";
+  switch (bert.facts.head) {
+    case HeadKind::kMasked:
+      add_masked_head(bert, head + "dense", bert.block.stack.activation, head + "LayerNorm");
+      break;
+    case HeadKind::kSequence:
+      add_pooled_head(bert, "classifier");
+      break;
+    default:
+      add_shared_head(bert);
+  }
+}
+
 void add_roberta_head(BertConfig& bert) {
   switch (bert.facts.head) {
     case HeadKind::kMasked:

@@ -106,6 +106,10 @@ Status set_positions_after_pad(const JsonConfig& config, int64_t pad, BertConfig
 // Those that all of these families call alike: of tokens, logits (B, S, classes) of `classifier`;
 // of spans, start_logits and end_logits (B, S), the two rows of `qa_outputs`. Others: nothing.
 void add_shared_head(BertConfig& bert);
+// The names of BERT's own checkpoints, and its heads: masked words, classes of the pooled token,
+// the shared ones otherwise.
+BertNames bert_names(const std::string& prefix, int64_t layers);
+void add_bert_head(BertConfig& bert);
 // The heads of RoBERTa and its kin (Longformer): masked words and classes by their names, the
 // shared ones otherwise.
 void add_roberta_head(BertConfig& bert);

@@ -15,6 +15,10 @@ Status EncoderForm::read_inputs(const TensorMap&, ForwardInputs&) const {
   return {};
 }
 
+Result<TensorId> EncoderForm::after_lookup(ModelBuilder&, TensorId x) const {
+  return x;
+}
+
 Result<StackRun::Attend> EncoderForm::begin_pass(ModelBuilder&, const StackConfig&,
                                                  const ForwardShape&, TensorId) const {
   return StackRun::Attend();

@@ -19,6 +19,8 @@ class EncoderForm {
   // As ModelFamily::input_names and read_inputs.
   virtual std::vector<std::string> input_names() const;
   virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
+  // What the family adds to the lookup x (B, S, D) of words, positions and types, before its norm.
+  virtual Result<TensorId> after_lookup(ModelBuilder& builder, TensorId x) const;
   // Adds the tensors that self-attention reads in a pass; `mask` is its key mask (B, ceil(S/32)).
   // Without a function the pass has the stack's own.
   virtual Result<StackRun::Attend> begin_pass(ModelBuilder& builder, const StackConfig& stack,

@@ -133,6 +133,9 @@ Result<EmbeddedTokens> add_text_embedding(ModelBuilder& b, const StackConfig& st
   if (!e.row_scales.empty()) b.feed(e.row_scales, ids, rows * --plane);
   if (attrs.types > 0) b.feed(feeds.prefix + "token_type_ids", ids, rows * --plane);
   VKF_ASSIGN(embedded.x, embed(b, e, {.ids = ids}, attrs));
+  if (feeds.form != nullptr) {
+    VKF_ASSIGN(embedded.x, feeds.form->after_lookup(b, embedded.x));
+  }
   VKF_ASSIGN(embedded.x, finish(b, stack, e, embedded.x, kNoTensor));
   if (e.masked == TextEmbedding::Masked::kZero) {
     VKF_ASSIGN(embedded.x, hide_masked_rows(b, feeds.prefix, embedded.x));
@@ -144,8 +147,9 @@ Result<TextStates> add_text_stack(ModelBuilder& b, const StackConfig& stack, con
                                   const ForwardShape& shape, const ForwardTaps& taps,
                                   const EncoderForm* form) {
   StackRun run{.batch = shape.batch, .tokens = shape.source, .taps = taps};
-  VKF_ASSIGN(EmbeddedTokens embedded, add_text_embedding(b, stack, e, {.positions = taps.positions},
-                                                         {shape.batch, shape.source}));
+  VKF_ASSIGN(EmbeddedTokens embedded,
+             add_text_embedding(b, stack, e, {.positions = taps.positions, .form = form},
+                                {shape.batch, shape.source}));
   run.positions = embedded.positions;
   run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
   if (form != nullptr) {

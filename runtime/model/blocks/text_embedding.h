@@ -28,6 +28,7 @@ struct TokenFeeds {
   std::string prefix;
   // kOn: positions are fed where the model would count them.
   ForwardTaps::Tap positions = ForwardTaps::Tap::kOff;
+  const EncoderForm* form = nullptr;  // what a family adds to the lookup, or null
 };
 
 struct EmbeddedTokens {
