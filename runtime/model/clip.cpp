@@ -70,20 +70,13 @@ Result<PictureTower> read_picture_tower(const JsonConfig& config, const ClipKind
   VKF_ASSIGN(stack.heads, get_size_or(config, "num_attention_heads", 12, kMostWidth));
   VKF_ASSIGN(stack.ffn, get_size_or(config, "intermediate_size", 3072, kMostWidth));
   VKF_CHECK(read_tower_stack(config, kind, stack));
-  PictureEmbedding& e = tower.embedding;
-  e.patches = "picture.patches";
-  e.positions = "picture.positions";
-  e.class_tokens = kind.sigmoid ? 0 : 1;
+  VKF_ASSIGN(
+      tower.embedding,
+      read_picture_embedding(config, {.patch = kind.patch, .class_tokens = kind.sigmoid ? 0 : 1}));
+  tower.embedding.patches = "picture.patches";
+  tower.embedding.positions = "picture.positions";
   if (kind.sigmoid) tower.pool = PictureTower::Pool::kAttention;
-  VKF_ASSIGN(e.picture.channels, get_size_or(config, "num_channels", 3, 4096));
-  VKF_ASSIGN(const GridSize picture, read_grid_size(config, "image_size", 224, 1 << 15));
-  VKF_ASSIGN(e.patch, read_grid_size(config, "patch_size", kind.patch, 1024));
-  e.picture.height = picture.height;
-  e.picture.width = picture.width;
-  if (e.grid().count() >= 1 && e.tokens() <= kMostPositions) return tower;
-  return invalid_file(message({"[image_size] in ", config.where(), " makes ", e.grid().count(),
-                               " patches of [patch_size], but there must be between 1 and ",
-                               kMostPositions - e.class_tokens}));
+  return tower;
 }
 
 void set_tower_facts(const StackConfig& stack, ModelFacts& facts) {

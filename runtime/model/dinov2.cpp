@@ -165,21 +165,6 @@ Status Dinov2::build_forward(ModelBuilder& b, const ForwardShape& shape,
   return add_heads(b, c_.stack, {pooled}, {.states = states});
 }
 
-Result<PictureEmbedding> read_dinov2_picture(const JsonConfig& config, int64_t patch,
-                                             int64_t registers) {
-  PictureEmbedding e{.patches = "patches", .positions = "positions"};
-  VKF_ASSIGN(e.picture.channels, get_size_or(config, "num_channels", 3, 4096));
-  VKF_ASSIGN(const GridSize picture, read_grid_size(config, "image_size", 224, 1 << 15));
-  VKF_ASSIGN(e.patch, read_grid_size(config, "patch_size", patch, 1024));
-  e.picture.height = picture.height;
-  e.picture.width = picture.width;
-  e.class_tokens = 1 + registers;
-  if (e.grid().count() >= 1 && e.tokens() <= kMostPositions) return e;
-  return invalid_file(message({"[image_size] in ", config.where(), " makes ", e.grid().count(),
-                               " patches of [patch_size], but there must be between 1 and ",
-                               kMostPositions - e.class_tokens}));
-}
-
 Status read_dinov2_stack(const JsonConfig& config, StackConfig& stack) {
   stack.rows = "encoder";
   stack.order = StackConfig::Order::kPre;
@@ -215,7 +200,10 @@ Result<std::unique_ptr<ModelFamily>> load_dinov2_kind(const JsonConfig& config,
                                                       int64_t patch, int64_t registers) {
   facts.kind = ModelKind::kEncoder;
   facts.source = SourceKind::kPictures;
-  VKF_ASSIGN(c.embedding, read_dinov2_picture(config, patch, registers));
+  VKF_ASSIGN(c.embedding,
+             read_picture_embedding(config, {.patch = patch, .class_tokens = 1 + registers}));
+  c.embedding.patches = "patches";
+  c.embedding.positions = "positions";
   VKF_CHECK(read_dinov2_stack(config, c.stack));
   VKF_ASSIGN(const bool bias, config.get_bool_or("qkv_bias", true));
   c.bias = bias ? ProjectionBias::kYes : ProjectionBias::kNo;

@@ -10,27 +10,6 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kMostVitPixels = 1 << 15;  // a side
-constexpr int64_t kMostPatchPixels = 1024;   // a side
-constexpr int64_t kMostChannels = 4096;
-
-Result<PictureEmbedding> read_picture(const JsonConfig& config, VitEncoder::Tokens tokens,
-                                      const std::string& rows) {
-  PictureEmbedding e;
-  VKF_ASSIGN(e.picture.channels, get_size_or(config, "num_channels", 3, kMostChannels));
-  VKF_ASSIGN(GridSize picture, read_grid_size(config, "image_size", 224, kMostVitPixels));
-  VKF_ASSIGN(e.patch, read_grid_size(config, "patch_size", 16, kMostPatchPixels));
-  e.picture.height = picture.height;
-  e.picture.width = picture.width;
-  e.patches = rows + ".patches";
-  e.positions = rows + ".positions";
-  e.class_tokens = tokens == VitEncoder::Tokens::kDistillation ? 2 : 1;
-  if (e.grid().count() >= 1 && e.tokens() <= kMostPositions) return e;
-  return invalid_file(message({"[image_size] in ", config.where(), " makes ", e.grid().count(),
-                               " patches of [patch_size], but there must be between 1 and ",
-                               kMostPositions - e.class_tokens}));
-}
-
 // "encoder.layer", or "layers" as version 5 of the library calls it.
 std::string layers_of(const Checkpoint& checkpoint, const std::string& prefix) {
   const bool now = checkpoint.find(prefix + "layers.0.mlp.fc1.weight") != nullptr;
@@ -66,7 +45,10 @@ Status check_tokens(const JsonConfig& config, const ModelFacts& facts, VitEncode
 Result<VitEncoder> read_vit_encoder(const JsonConfig& config, VitEncoder::Tokens tokens,
                                     const std::string& rows, const std::string& taps) {
   VitEncoder encoder{.tokens = tokens};
-  VKF_ASSIGN(encoder.picture, read_picture(config, tokens, rows));
+  const bool teacher = tokens == VitEncoder::Tokens::kDistillation;
+  VKF_ASSIGN(encoder.picture, read_picture_embedding(config, {.class_tokens = teacher ? 2 : 1}));
+  encoder.picture.patches = rows + ".patches";
+  encoder.picture.positions = rows + ".positions";
   StackConfig& stack = encoder.stack;
   stack.rows = rows;
   stack.taps = taps;

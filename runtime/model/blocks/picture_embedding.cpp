@@ -2,12 +2,20 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "model/config_reading.h"
 #include "model/weight_rows.h"
 #include "ops/gather_rows.h"
 #include "ops/unfold.h"
 #include "weights/read_floats.h"
 
 namespace vkformer {
+namespace {
+
+constexpr int64_t kMostPixels = 1 << 15;    // a side
+constexpr int64_t kMostPatchPixels = 1024;  // a side
+constexpr int64_t kMostChannels = 4096;
+
+}  // namespace
 
 Result<GridSize> read_grid_size(const JsonConfig& config, const std::string& key, int64_t fallback,
                                 int64_t most) {
@@ -18,6 +26,19 @@ Result<GridSize> read_grid_size(const JsonConfig& config, const std::string& key
   return invalid_file(
       message({"[", key, "] in ", config.where(), " is ", shape_text(sizes),
                ", but must be one size or a height and a width, each between 1 and ", most}));
+}
+
+Result<PictureEmbedding> read_picture_embedding(const JsonConfig& config, const PictureKeys& keys) {
+  PictureEmbedding e{.class_tokens = keys.class_tokens};
+  VKF_ASSIGN(e.picture.channels, get_size_or(config, "num_channels", 3, kMostChannels));
+  VKF_ASSIGN(const GridSize picture, read_grid_size(config, keys.size, 224, kMostPixels));
+  VKF_ASSIGN(e.patch, read_grid_size(config, "patch_size", keys.patch, kMostPatchPixels));
+  e.picture.height = picture.height;
+  e.picture.width = picture.width;
+  if (e.grid().count() >= 1 && e.tokens() <= kMostPositions) return e;
+  return invalid_file(message({"[", keys.size, "] in ", config.where(), " makes ", e.grid().count(),
+                               " patches of [patch_size], but there must be between 1 and ",
+                               kMostPositions - e.class_tokens}));
 }
 
 TensorId add_pixel_values(ModelBuilder& b, int64_t channels, const ForwardShape& shape) {

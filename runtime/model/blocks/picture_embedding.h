@@ -39,6 +39,16 @@ struct PictureEmbedding {
 Result<GridSize> read_grid_size(const JsonConfig& config, const std::string& key, int64_t fallback,
                                 int64_t most);
 
+// Keys of a picture's sizes and what stands in for those that are missing.
+struct PictureKeys {
+  const char* size = "image_size";
+  int64_t patch = 16;
+  int64_t class_tokens = 1;
+};
+// Channels, size and patch of the pictures, num_channels among them; an error where a picture has
+// no patch or more than positions may have. The caller names the rows.
+Result<PictureEmbedding> read_picture_embedding(const JsonConfig& config, const PictureKeys& keys);
+
 // pixel_values (B, C, height, width), fed.
 TensorId add_pixel_values(ModelBuilder& builder, int64_t channels, const ForwardShape& shape);
 
