@@ -28,6 +28,8 @@ constexpr HeadKind kElectraHeads[] = {HeadKind::kNone,     HeadKind::kMasked,
                                       HeadKind::kSpans,    HeadKind::kDiscriminator};
 constexpr HeadKind kNoAnswerHeads[] = {HeadKind::kNone, HeadKind::kMasked, HeadKind::kSequence,
                                        HeadKind::kTokens};
+constexpr HeadKind kNoMaskedHeads[] = {HeadKind::kNone, HeadKind::kSequence, HeadKind::kTokens,
+                                       HeadKind::kSpans};
 constexpr HeadKind kCamembertHeads[] = {HeadKind::kNone, HeadKind::kMasked, HeadKind::kSequence};
 constexpr HeadKind kMaskedHeads[] = {HeadKind::kNone, HeadKind::kMasked};
 constexpr HeadKind kReformerHeads[] = {HeadKind::kNone, HeadKind::kLanguage, HeadKind::kMasked,

@@ -40,12 +40,12 @@ Result<TensorId> add_gather_rows(Graph& graph, const GatherRowsInputs& inputs) {
 
 Status lower_gather_rows(LowerContext& context, const Node& node) {
   const TensorDesc& x = context.desc(node.inputs[0]);
-  const TensorDesc& y = context.desc(node.outputs[0]);
   const bool has_addend = node.inputs[2] != kNoTensor;
-  const uint64_t rows = row_count(y.shape);
+  // Not of y, which a model may have given another shape.
+  const auto rows = static_cast<uint64_t>(element_count(context.desc(node.inputs[1]).shape));
   GatherRowsParams params{};
   params.rows = static_cast<uint32_t>(rows);
-  params.width = static_cast<uint32_t>(y.shape.back());
+  params.width = static_cast<uint32_t>(x.shape.back());
   params.source_rows = static_cast<uint32_t>(row_count(x.shape));
   if (has_addend) {
     params.addend_rows = static_cast<uint32_t>(context.desc(node.inputs[2]).shape[0]);

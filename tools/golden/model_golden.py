@@ -102,6 +102,9 @@ def make_inputs(model, generator, left, types, picture):
             inputs["token_type_ids"] = torch.randint(0, types, shape, generator=generator)
         if hasattr(config, "max_2d_position_embeddings"):
             inputs["bbox"] = boxes(config, inputs["input_ids"].shape, generator)
+        if hasattr(config, "visual_embed"):
+            shape = (2, config.num_channels, config.input_size, config.input_size)
+            inputs["pixel_values"] = torch.randn(shape, generator=generator)
     if config.is_encoder_decoder and not type(model).__name__.endswith("EncoderModel"):
         ids = torch.randint(FIRST, config.vocab_size, (2, TARGET), generator=generator)
         inputs["decoder_input_ids"] = ids
@@ -153,9 +156,14 @@ def masks_of(model, inputs, expected):
     """The rows that belong to tokens; those of padding are not compared."""
     if "attention_mask" not in inputs:
         return {}
-    mask = inputs["attention_mask"]
+    tokens = inputs["attention_mask"]
     masks = {}
     for name, tensor in expected.items():
+        # LayoutLMv3's patches stand after the tokens.
+        rows = tensor.shape[2 if "attentions" in name else 1]
+        mask = tokens
+        if "bbox" in inputs and rows > mask.shape[1] and name != "pooler_output":
+            mask = torch.nn.functional.pad(mask, (0, rows - mask.shape[1]), value=1)
         encoder = not model.config.is_encoder_decoder or name.startswith("encoder_")
         if not encoder and "decoder_input_ids" in inputs:
             continue
@@ -327,6 +335,8 @@ def make_case(folder, name, class_name, seed, given, left=False, types=0):
 SWITCHED_OPT = dict(hidden_size=24, num_attention_heads=3, ffn_dim=30, activation_function="gelu")
 PARTIAL_ROPE = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
 PAGES = dict(max_2d_position_embeddings=24, type_vocab_size=2)
+PAGE_PICTURES = PAGES | dict(hidden_size=16, coordinate_size=2, shape_size=4, input_size=8,
+                             rel_pos_bins=8, max_rel_pos=16, rel_2d_pos_bins=8, max_rel_2d_pos=24)
 DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
 # Heights and widths of pictures that are not as large as the configuration says.
@@ -409,6 +419,18 @@ CASES = {
     "layoutlm-classes": ("LayoutLMForSequenceClassification", 642, PAGES | dict(num_labels=3), False),
     "layoutlm-tokens": ("LayoutLMForTokenClassification", 643, PAGES | dict(num_labels=3), False),
     "layoutlm-answers": ("LayoutLMForQuestionAnswering", 644, PAGES, False),
+    "layoutlmv3-bare": ("LayoutLMv3Model", 650, PAGE_PICTURES, False),
+    "layoutlmv3-classes": (
+        "LayoutLMv3ForSequenceClassification", 651, PAGE_PICTURES | dict(num_labels=3), False),
+    # Boxes whose parts differ in width, biases by order alone.
+    "layoutlmv3-tokens": (
+        "LayoutLMv3ForTokenClassification", 652,
+        PAGE_PICTURES | dict(num_labels=3, coordinate_size=3, shape_size=2,
+                             has_spatial_attention_bias=False), False),
+    "layoutlmv3-many": (
+        "LayoutLMv3ForTokenClassification", 653,
+        PAGE_PICTURES | dict(num_labels=11, has_relative_attention_bias=False), False),
+    "layoutlmv3-answers": ("LayoutLMv3ForQuestionAnswering", 654, PAGE_PICTURES, False),
     "deberta_v2-bare": ("DebertaV2Model", 600, DEBERTA_V3, True),
     # No buckets, projections of their own, a convolution, types.
     "deberta_v2-masked": (

@@ -55,6 +55,7 @@ Status Bert::prepare(const Checkpoint& checkpoint) {
     distances.tensor = prefix_ + distances.tensor;
     VKF_CHECK(read_distance_bias(checkpoint, distances, block().stack));
   }
+  if (block().form != nullptr) VKF_CHECK(block().form->prepare(checkpoint, prefix_));
   VKF_CHECK(read_frequencies(checkpoint));
   const bool pools =
       !names_.pooler.empty() && checkpoint.find(prefix_ + names_.pooler + ".weight") != nullptr;
@@ -157,7 +158,7 @@ Result<WeightTable> Bert::weight_table(const Checkpoint& checkpoint) const {
   }
   table.rows.insert(table.rows.end(), head_rows_.begin(), head_rows_.end());
   if (block().form != nullptr) block().form->add_rows(prefix_, table);
-  table.ignored = names_.ignored;
+  table.ignored.insert(table.ignored.end(), names_.ignored.begin(), names_.ignored.end());
   // A buffer that older versions of the library saved.
   table.ignored.push_back("*embeddings.position_ids");
   table.ignored.push_back("*embeddings.token_type_ids");

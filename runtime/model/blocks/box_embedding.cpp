@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kInput = "bbox";
 constexpr int64_t kCorners = 4;
 constexpr int64_t kSizes = 2;
+constexpr int64_t kMostClampedSize = 1023;  // whatever rows the table has beyond
 
 Result<TensorId> look_up(ModelBuilder& b, const std::string& row, const std::string& feed,
                          Shape shape) {
@@ -44,7 +45,8 @@ Result<uint32_t> row_of(const BoxEmbedding& boxes, const char* what, int64_t val
 
 Result<uint32_t> size_row(const BoxEmbedding& boxes, const char* what, int64_t value) {
   if (boxes.sizes == BoxEmbedding::Sizes::kClamp) {
-    return static_cast<uint32_t>(std::clamp<int64_t>(value, 0, boxes.positions - 1));
+    return static_cast<uint32_t>(
+        std::clamp<int64_t>(value, 0, std::min(boxes.positions - 1, kMostClampedSize)));
   }
   return row_of(boxes, what, value);
 }

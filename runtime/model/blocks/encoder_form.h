@@ -11,6 +11,8 @@ class EncoderForm {
  public:
   virtual ~EncoderForm() = default;
 
+  // Reads what the form needs on the host; `prefix` is what names in the file begin with.
+  virtual Status prepare(const Checkpoint& checkpoint, const std::string& prefix);
   // Rows of one layer: `to` is "encoder.0", `from` "longformer.encoder.layer.0.".
   virtual void add_layer_rows(const std::string& to, const std::string& from, int64_t width,
                               WeightTable& table) const;
@@ -21,7 +23,11 @@ class EncoderForm {
   virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
   // What the family adds to the lookup x (B, S, D) of words, positions and types, before its norm.
   virtual Result<TensorId> after_lookup(ModelBuilder& builder, TensorId x) const;
-  // Adds the tensors that self-attention reads in a pass; `mask` is its key mask (B, ceil(S/32)).
+  // The embedded tokens x (B, S, D) with other tokens after them (B, T, D), or x itself. A form
+  // that adds tokens makes the words key_mask of all T in read_inputs.
+  virtual Result<TensorId> append_tokens(ModelBuilder& builder, const StackConfig& stack,
+                                         const ForwardShape& shape, TensorId x) const;
+  // Adds the tensors that self-attention reads in a pass; `mask` is its key mask (B, ceil(T/32)).
   // Without a function the pass has the stack's own.
   virtual Result<StackRun::Attend> begin_pass(ModelBuilder& builder, const StackConfig& stack,
                                               const ForwardShape& shape, TensorId mask) const;
@@ -34,6 +40,9 @@ class EncoderForm {
   };
   virtual Result<TensorId> after_layer(ModelBuilder& builder, const StackConfig& stack,
                                        const LayerStates& states) const;
+  // The states that heads read, of all states (B, T, D).
+  virtual Result<TensorId> head_states(ModelBuilder& builder, const ForwardShape& shape,
+                                       TensorId states) const;
   virtual Status add_heads(ModelBuilder& builder, const StackConfig& stack,
                            const HeadInput& input) const;
 };

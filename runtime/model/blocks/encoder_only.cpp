@@ -19,7 +19,10 @@ Status EncoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
   const EncoderForm* form = block_.form.get();
   VKF_ASSIGN(TextStates text, add_text_stack(b, stack, block_.embedding, shape, taps, form));
   b.mark_output(text.states, "last_hidden_state");
-  const HeadInput input{text.states, text.mask};
+  HeadInput input{text.states, text.mask};
+  if (form != nullptr) {
+    VKF_ASSIGN(input.states, form->head_states(b, shape, input.states));
+  }
   VKF_CHECK(add_heads(b, stack, block_.heads, input));
   if (form != nullptr) VKF_CHECK(form->add_heads(b, stack, input));
   return add_sentence_embedding(b, facts_.sentence, taps, input);

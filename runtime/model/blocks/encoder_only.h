@@ -10,7 +10,7 @@ struct EncoderConfig {
   TextEmbedding embedding;
   StackConfig stack;
   std::vector<HeadConfig> heads;
-  std::shared_ptr<const EncoderForm> form;  // what is the family's own, or null
+  std::shared_ptr<EncoderForm> form;  // what is the family's own, or null
 };
 
 // What remains to a family's own file is its configuration and weight table.

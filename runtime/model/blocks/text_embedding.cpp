@@ -151,7 +151,11 @@ Result<TextStates> add_text_stack(ModelBuilder& b, const StackConfig& stack, con
              add_text_embedding(b, stack, e, {.positions = taps.positions, .form = form},
                                 {shape.batch, shape.source}));
   run.positions = embedded.positions;
-  run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, shape.source);
+  if (form != nullptr) {
+    VKF_ASSIGN(embedded.x, form->append_tokens(b, stack, shape, embedded.x));
+    run.tokens = b.graph().tensor(embedded.x).shape[1];
+  }
+  run.terms = add_stack_terms(b, stack, "key_mask", shape.batch, run.tokens);
   if (form != nullptr) {
     VKF_ASSIGN(run.attend, form->begin_pass(b, stack, shape, run.terms.words));
     run.after = [&](int64_t layer, TensorId input, TensorId output) {
