@@ -97,6 +97,7 @@ enum class HeadKind : uint8_t {
   kDiscriminator,  // "discriminator": replaced or not, for each token; logits (B, S)
   kSentence,       // "sentence": one vector, as the files of sentence-transformers say
   kSimilarity,     // "similarity": of pictures and texts; logits_per_image (pictures, texts)
+  kObjects,        // "objects": in a picture; logits (B, Q, classes + 1), pred_boxes (B, Q, 4)
 };
 
 // Which attention maps a pass hands out.
@@ -139,6 +140,7 @@ enum class TaskKind : uint8_t {
   kTranscribe,  // "transcribe": Transcriber
   kCaption,     // "caption": Captioner
   kRerank,      // "rerank": Reranker
+  kDetect,      // "detect": ObjectDetector
 };
 
 // What a speech model writes.

@@ -84,7 +84,7 @@ enum class Resampling : uint8_t {
 enum class PictureFit : uint8_t {
   kAsIs,          // not resized
   kStretch,       // to width x height, whatever the proportions were
-  kShortestEdge,  // the shorter side to shortest_edge, the other in proportion
+  kShortestEdge,  // the shorter side to shortest_edge, the other in proportion; see longest_edge
 };
 
 // What happens to each picture, in this order: resize, crop, value * rescale, and
@@ -98,6 +98,11 @@ struct PictureSettings {
   int height = 224;
   // Shorter side of kShortestEdge, in pixels.
   int shortest_edge = 224;
+  // Most pixels of the longer side of kShortestEdge: where the proportions make more, both sides
+  // shrink; 0: no limit.
+  int longest_edge = 0;
+  // Both sides of kShortestEdge become multiples of this, rounded down; at least 1.
+  int side_multiple = 1;
   // The filter that resizes.
   Resampling resampling = Resampling::kBilinear;
   // Width of the centre crop in pixels, 0 for none; a smaller picture gets a black margin.
@@ -116,8 +121,8 @@ struct PictureSettings {
 class VKFORMER_API PictureProcessor {
  public:
   // Reads preprocessor_config.json of a model directory: the ViT, DeiT, ConvNext, CLIP,
-  // Bit (DINOv2) and Siglip image processors, which Swin and CvT checkpoints use too, under their
-  // old and new names.
+  // Bit (DINOv2), Siglip, Detr and Yolos image processors, which Swin and CvT checkpoints use too,
+  // under their old and new names.
   static Result<PictureProcessor> load(const std::string& model_dir);
   // For models without that file.
   static Result<PictureProcessor> from_settings(const PictureSettings& settings);

@@ -4,6 +4,7 @@
 #include "attention_view/attention_html.h"
 #include "attention_view/attention_maps.h"
 #include "attention_view/attention_overlay.h"
+#include "attention_view/detection_boxes.h"
 #include "base/check.h"
 #include "base/guarded.h"
 #include "image/picture_processor.h"
@@ -47,6 +48,15 @@ Result<std::vector<std::byte>> render_attention_overlay_png(
     VKF_ASSIGN(const RgbPicture pixels, copy_frame({picture.rgb(), picture.width(),
                                                     picture.height(), 0, PixelFormat::kRgb8}));
     return draw_attention_overlay(pixels, map, options);
+  });
+}
+
+Result<std::vector<std::byte>> render_detections_png(const Picture& picture,
+                                                     std::span<const Detection> detections) {
+  return guarded(kMapsTooLarge, [&]() -> Result<std::vector<std::byte>> {
+    VKF_ASSIGN(const RgbPicture pixels, copy_frame({picture.rgb(), picture.width(),
+                                                    picture.height(), 0, PixelFormat::kRgb8}));
+    return draw_detections(pixels, detections);
   });
 }
 

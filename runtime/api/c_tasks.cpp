@@ -3,12 +3,14 @@
 
 #include "api/c_enums.h"
 #include "base/message.h"
+#include "vkformer/detect.h"
 #include "vkformer/rerank.h"
 
 struct vkf_task {
   std::variant<vkformer::Embedder, vkformer::TextClassifier, vkformer::PictureClassifier,
                vkformer::Answerer, vkformer::MaskFiller, vkformer::TextGenerator,
-               vkformer::Transcriber, vkformer::Captioner, vkformer::Reranker>
+               vkformer::Transcriber, vkformer::Captioner, vkformer::Reranker,
+               vkformer::ObjectDetector>
       task;
 };
 
@@ -23,6 +25,7 @@ struct vkf_findings {
     vkformer::TokenId token = 0;
     std::vector<vkformer::TokenId> ids;
     size_t index = 0;
+    std::array<double, 4> box = {};
   };
 
   std::vector<std::vector<Finding>> rows;
@@ -83,6 +86,8 @@ TaskHandle load_task(const Device& device, const ModelSource& source, const char
       return load<Captioner>(device, source, options);
     case TaskKind::kRerank:
       return load<Reranker>(device, source, options);
+    case TaskKind::kDetect:
+      return load<ObjectDetector>(device, source, options);
   }
   refuse(internal_error("[task] has a kind that no loader is for."));
 }
@@ -214,6 +219,14 @@ Finding finding_of(MaskCandidate& from) {
   made.text = std::move(from.text);
   made.score = from.score;
   made.token = from.token;
+  return made;
+}
+
+Finding finding_of(Detection& from) {
+  Finding made;
+  made.label = std::move(from.label);
+  made.score = from.score;
+  made.box = {from.left, from.top, from.right, from.bottom};
   return made;
 }
 
@@ -471,6 +484,16 @@ vkf_status vkf_task_caption(vkf_task* task, const vkf_picture* const* pictures, 
   });
 }
 
+vkf_status vkf_task_detect(vkf_task* task, const vkf_picture* const* pictures, size_t count,
+                           double threshold, int32_t top, vkf_findings** findings,
+                           vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    ObjectDetector* detector = task_as<ObjectDetector>(task, "one loaded as 'detect'");
+    const std::vector<Picture> copies = copy_pictures(pictures, count);
+    return findings_of(detector->detect(copies, {.threshold = threshold, .top = top}));
+  });
+}
+
 size_t vkf_findings_inputs(const vkf_findings* findings) {
   return findings != nullptr ? findings->rows.size() : 0;
 }
@@ -497,6 +520,7 @@ vkf_status vkf_findings_get(const vkf_findings* findings, size_t input, size_t i
     c.token = from.token;
     c.ids = {from.ids.data(), from.ids.size()};
     c.index = from.index;
+    std::copy(from.box.begin(), from.box.end(), c.box);
     return write_struct(finding, c, "finding");
   });
 }

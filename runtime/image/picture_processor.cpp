@@ -36,7 +36,11 @@ struct ProcessorClass {
   enum class Size : uint8_t { kSquare, kEdge } kind = Size::kSquare;
   std::array<double, 3> mean = {0.5, 0.5, 0.5};
   std::array<double, 3> deviation = {0.5, 0.5, 0.5};
+  int longest_edge = 0;   // of detectors, whose pictures have any size; 0: no limit
+  int side_multiple = 1;  // of both sides
 };
+constexpr std::array kImageNetMean = {0.485, 0.456, 0.406};
+constexpr std::array kImageNetDeviation = {0.229, 0.224, 0.225};
 // Of the pictures that CLIP was trained on.
 constexpr std::array kClipMean = {0.48145466, 0.4578275, 0.40821073};
 constexpr std::array kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
@@ -65,6 +69,25 @@ constexpr std::array kClasses = {
                    ProcessorClass::Size::kEdge,
                    kClipMean,
                    kClipDeviation},
+    ProcessorClass{"Detr",
+                   {"detr", "", "", ""},
+                   Resampling::kBilinear,
+                   800,
+                   0,
+                   ProcessorClass::Size::kEdge,
+                   kImageNetMean,
+                   kImageNetDeviation,
+                   1333},
+    ProcessorClass{"Yolos",
+                   {"yolos", "", "", ""},
+                   Resampling::kBilinear,
+                   800,
+                   0,
+                   ProcessorClass::Size::kEdge,
+                   kImageNetMean,
+                   kImageNetDeviation,
+                   1333,
+                   16},
     ProcessorClass{
         "Siglip", {"siglip", "siglip_vision_model", "", ""}, Resampling::kBicubic, 224, 0},
 };
@@ -97,7 +120,8 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
     if (fits) return candidate;
   }
   const std::string known =
-      "only ViT, DeiT, ConvNext, CLIP, Bit and Siglip image processors can be read, so give "
+      "only ViT, DeiT, ConvNext, CLIP, Bit, Siglip, Detr and Yolos image processors can be read, "
+      "so give "
       "PictureSettings instead of the file.";
   if (!type.empty()) {
     return not_supported(config, "image_processor_type", "is " + bracketed(type) + "; " + known);
@@ -108,7 +132,7 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
 }
 
 struct Extent {
-  int width = 0, height = 0, shortest_edge = 0;  // pixels; 0: not given
+  int width = 0, height = 0, shortest_edge = 0, longest_edge = 0;  // pixels; 0: not given
 };
 
 Result<int> to_side(const JsonConfig& config, const std::string& key, int64_t value) {
@@ -126,19 +150,22 @@ Result<Extent> read_extent_object(const JsonConfig& config, const std::string& k
     int* const side = name == "width"           ? &extent.width
                       : name == "height"        ? &extent.height
                       : name == "shortest_edge" ? &extent.shortest_edge
+                      : name == "longest_edge"  ? &extent.longest_edge
                                                 : nullptr;
     if (side == nullptr) {
       return not_supported(config, path,
                            "is a size that is not supported; use height and width, or "
-                           "shortest_edge.");
+                           "shortest_edge and longest_edge.");
     }
     VKF_ASSIGN(const int64_t value, object.get_int(name));
     VKF_ASSIGN(*side, to_side(config, path, value));
   }
   const bool square_sides = extent.width > 0 && extent.height > 0;
   const bool no_sides = extent.width == 0 && extent.height == 0;
-  if (square_sides == (extent.shortest_edge > 0) || !(square_sides || no_sides)) {
-    return wrong_value(config, key, "needs height and width, or shortest_edge alone.");
+  const bool edge = extent.shortest_edge > 0;
+  if (square_sides == edge || !(square_sides || no_sides) || (extent.longest_edge > 0 && !edge)) {
+    return wrong_value(config, key,
+                       "needs height and width, or shortest_edge, perhaps with longest_edge.");
   }
   return extent;
 }
@@ -185,9 +212,15 @@ Status read_size(const JsonConfig& config, const ProcessorClass& type, PictureSe
   settings.fit = PictureFit::kAsIs;
   if (!resizes) return {};
   const bool edge = type.kind == ProcessorClass::Size::kEdge;
-  Extent extent = edge ? Extent{0, 0, type.size} : Extent{type.size, type.size, 0};
+  Extent extent =
+      edge ? Extent{0, 0, type.size, type.longest_edge} : Extent{type.size, type.size, 0};
   if (config.has("size")) {
     VKF_ASSIGN(extent, read_extent(config, "size", edge));
+    // Older files of detectors have the limit beside the size.
+    if (type.longest_edge > 0 && extent.shortest_edge > 0 && extent.longest_edge == 0) {
+      VKF_ASSIGN(const int64_t most, config.get_int_or("max_size", type.longest_edge));
+      VKF_ASSIGN(extent.longest_edge, to_side(config, "max_size", most));
+    }
   }
   if (conv_next) {
     if (extent.shortest_edge > 0) return set_conv_next_size(config, extent.shortest_edge, settings);
@@ -198,6 +231,8 @@ Status read_size(const JsonConfig& config, const ProcessorClass& type, PictureSe
   if (extent.shortest_edge > 0) {
     settings.fit = PictureFit::kShortestEdge;
     settings.shortest_edge = extent.shortest_edge;
+    settings.longest_edge = extent.longest_edge;
+    settings.side_multiple = type.side_multiple;
   } else {
     settings.fit = PictureFit::kStretch;
     settings.width = extent.width;
@@ -303,9 +338,20 @@ Status check_picture_size(int64_t width, int64_t height, const std::string& what
 PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings) {
   if (settings.fit == PictureFit::kAsIs) return picture;
   if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};
-  const int64_t edge = settings.shortest_edge;
+  int64_t edge = settings.shortest_edge;
   const auto [shorter, longer] = std::minmax({picture.width, picture.height});
-  const int64_t other = edge * longer / shorter;
+  int64_t other = edge * longer / shorter;
+  const int64_t most = settings.longest_edge;
+  // As DETR's processor rounds: the shorter side to even, the longer one down.
+  if (most > 0 && edge * longer > most * shorter) {
+    const double exact =
+        static_cast<double>(most) * static_cast<double>(shorter) / static_cast<double>(longer);
+    edge = static_cast<int64_t>(std::nearbyint(exact));
+    other =
+        static_cast<int64_t>(exact * static_cast<double>(longer) / static_cast<double>(shorter));
+  }
+  edge -= edge % settings.side_multiple;
+  other -= other % settings.side_multiple;
   return picture.width <= picture.height ? PictureSize{edge, other} : PictureSize{other, edge};
 }
 
@@ -365,7 +411,10 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
   VKF_ASSIGN(const ProcessorClass type, find_class(config, model_type));
   for (const char* key : {"do_pad", "do_flip_channel_order", "do_reduce_labels"}) {
     VKF_ASSIGN(const bool asked, config.get_bool_or(key, false));
-    if (asked) return not_supported(config, key, "is true, which is not supported.");
+    // Detectors pad pictures of a batch to one size; here each runs in its own.
+    const bool pads_batches = std::string_view(key) == "do_pad" && type.longest_edge > 0;
+    if (asked && !pads_batches)
+      return not_supported(config, key, "is true, which is not supported.");
   }
   PictureSettings settings;
   VKF_ASSIGN(const int64_t filter,
@@ -414,6 +463,13 @@ Status check_picture_settings(const PictureSettings& settings) {
   }
   if (settings.fit == PictureFit::kShortestEdge) {
     VKF_CHECK(check_picture_size(settings.shortest_edge, 1, "settings' [shortest_edge]"));
+    if (settings.longest_edge < 0 || settings.longest_edge > kMaxPictureSide ||
+        settings.side_multiple < 1 || settings.side_multiple > kMaxPictureSide) {
+      return invalid_argument(
+          message({"The picture settings' [longest_edge] is ", settings.longest_edge,
+                   " and [side_multiple] ", settings.side_multiple, "; they are 0 and 1 to ",
+                   kMaxPictureSide, "."}));
+    }
   }
   if (settings.crop_width != 0 || settings.crop_height != 0) {
     VKF_CHECK(check_picture_size(settings.crop_width, settings.crop_height,

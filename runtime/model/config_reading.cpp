@@ -155,6 +155,7 @@ HeadKind head_of(const std::string& architecture) {
                 {"ForImageClassification", HeadKind::kSequence},
                 {"ForImageClassificationWithTeacher", HeadKind::kSequence},
                 {"ForTokenClassification", HeadKind::kTokens},
+                {"ForObjectDetection", HeadKind::kObjects},
                 {"ForQuestionAnswering", HeadKind::kSpans}};
   for (const auto& [ending, head] : kHeads) {
     if (architecture.ends_with(ending)) return head;

@@ -5,7 +5,7 @@
 namespace vkformer {
 
 Result<std::unique_ptr<ModelFamily>> load_deit(const ModelFiles& files) {
-  return load_vit_family(files.config, VitEncoder::Tokens::kDistillation);
+  return load_vit_family(files.config, kDeitTokens);
 }
 
 }  // namespace vkformer

@@ -146,14 +146,8 @@ Status Dinov2::classify(ModelBuilder& b, const GridSize& grid, TensorId states) 
 Status Dinov2::build_forward(ModelBuilder& b, const ForwardShape& shape,
                              const ForwardTaps& taps) const {
   const PictureEmbedding& e = c_.embedding;
-  const GridSize grid = {shape.height / e.patch.height, shape.width / e.patch.width};
+  VKF_ASSIGN(const GridSize grid, grid_of(e, shape));
   const int64_t tokens = e.class_tokens + grid.count();
-  if (grid.count() < 1 || tokens > kMostPositions) {
-    return invalid_argument(
-        message({"[pixel_values] of ", shape.height, " x ", shape.width, " pixels make ",
-                 grid.count(), " patches of ", e.patch.height, " x ", e.patch.width,
-                 "; give a picture of 1 to ", kMostPositions - e.class_tokens, " patches"}));
-  }
   const TensorId pixels = add_pixel_values(b, e.picture.channels, shape);
   const TensorId table = b.host_floats("positions", {tokens, c_.stack.width}, positions_of(grid));
   VKF_ASSIGN(const TensorId x, add_patch_tokens(b, e, grid, pixels, table));

@@ -40,6 +40,7 @@ constexpr HeadKind kPictureHeads[] = {HeadKind::kNone, HeadKind::kSequence};
 constexpr HeadKind kLanguageHeads[] = {HeadKind::kNone, HeadKind::kLanguage};
 constexpr HeadKind kLanguageOnly[] = {HeadKind::kLanguage};
 constexpr HeadKind kBareOnly[] = {HeadKind::kNone};
+constexpr HeadKind kObjectHeads[] = {HeadKind::kNone, HeadKind::kObjects};
 constexpr HeadKind kSimilarityHeads[] = {HeadKind::kSimilarity};
 
 constexpr FamilyTraits text_encoder(const char* inputs,

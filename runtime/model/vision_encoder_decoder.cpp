@@ -172,10 +172,9 @@ Result<std::unique_ptr<PictureEncoder>> read_encoder(const JsonConfig& config) {
   VKF_CHECK(nested.status());
   VKF_ASSIGN(std::string type, nested.get_string("model_type"));
   if (type == "vit" || type == "deit") {
-    VKF_ASSIGN(VitEncoder vit, read_vit_encoder(nested,
-                                                type == "vit" ? VitEncoder::Tokens::kClass
-                                                              : VitEncoder::Tokens::kDistillation,
-                                                "encoder", "encoder_"));
+    VKF_ASSIGN(VitEncoder vit,
+               read_vit_encoder(nested, {.class_tokens = type == "vit" ? kVitTokens : kDeitTokens},
+                                "encoder", "encoder_"));
     return std::unique_ptr<PictureEncoder>(new VitPictures(std::move(vit)));
   }
   if (type == "donut-swin") {

@@ -33,20 +33,19 @@ Result<std::vector<HeadConfig>> read_heads(const JsonConfig& config, const Model
   return std::vector<HeadConfig>{pooler};
 }
 
-Status check_tokens(const JsonConfig& config, const ModelFacts& facts, VitEncoder::Tokens tokens) {
+Status check_tokens(const JsonConfig& config, const ModelFacts& facts, int64_t class_tokens) {
   const bool teacher = facts.architecture.ends_with("WithTeacher");
-  if (!teacher || tokens == VitEncoder::Tokens::kDistillation) return {};
+  if (!teacher || class_tokens == kDeitTokens) return {};
   return unsupported(message({"[architectures] in ", config.where(), " is ", facts.architecture,
                               ", but a ", facts.family, " has no token for a teacher; use deit"}));
 }
 
 }  // namespace
 
-Result<VitEncoder> read_vit_encoder(const JsonConfig& config, VitEncoder::Tokens tokens,
+Result<VitEncoder> read_vit_encoder(const JsonConfig& config, const PictureKeys& keys,
                                     const std::string& rows, const std::string& taps) {
-  VitEncoder encoder{.tokens = tokens};
-  const bool teacher = tokens == VitEncoder::Tokens::kDistillation;
-  VKF_ASSIGN(encoder.picture, read_picture_embedding(config, {.class_tokens = teacher ? 2 : 1}));
+  VitEncoder encoder;
+  VKF_ASSIGN(encoder.picture, read_picture_embedding(config, keys));
   encoder.picture.patches = rows + ".patches";
   encoder.picture.positions = rows + ".positions";
   StackConfig& stack = encoder.stack;
@@ -71,18 +70,12 @@ Result<VitEncoder> read_vit_encoder(const JsonConfig& config, VitEncoder::Tokens
   return encoder;
 }
 
-Status add_vit_rows(WeightTable& table, const Checkpoint& checkpoint, const VitEncoder& encoder,
-                    const std::string& prefix) {
+void add_vit_layer_rows(WeightTable& table, const Checkpoint& checkpoint, const VitEncoder& encoder,
+                        const std::string& prefix) {
   const PictureEmbedding& e = encoder.picture;
   const StackConfig& stack = encoder.stack;
-  const std::string from = prefix + "embeddings.";
-  table.rows.push_back(linear_row(e.patches, {from + "patch_embeddings.projection"}, stack.width,
-                                  e.picture.channels * e.patch.count()));
-  std::vector<std::string> tokens = {from + "cls_token"};
-  if (e.class_tokens > 1) tokens.push_back(from + "distillation_token");
-  VKF_ASSIGN(WeightRow positions,
-             position_row(checkpoint, e, from + "position_embeddings", tokens, stack.width));
-  table.rows.push_back(std::move(positions));
+  table.rows.push_back(linear_row(e.patches, {prefix + "embeddings.patch_embeddings.projection"},
+                                  stack.width, e.picture.channels * e.patch.count()));
   const std::string layers = layers_of(checkpoint, prefix);
   for (int64_t i = 0; i < stack.layers; ++i) {
     const PictureLayer layer{.to = stack.layer_rows(i),
@@ -96,6 +89,18 @@ Status add_vit_rows(WeightTable& table, const Checkpoint& checkpoint, const VitE
     add_picture_layer_rows(table, checkpoint, layer);
   }
   table.rows.push_back(norm_row(stack.rows + ".norm", prefix + "layernorm", stack.width));
+}
+
+Status add_vit_rows(WeightTable& table, const Checkpoint& checkpoint, const VitEncoder& encoder,
+                    const std::string& prefix) {
+  const PictureEmbedding& e = encoder.picture;
+  const std::string from = prefix + "embeddings.";
+  std::vector<std::string> tokens = {from + "cls_token"};
+  if (e.class_tokens > 1) tokens.push_back(from + "distillation_token");
+  VKF_ASSIGN(WeightRow positions, position_row(checkpoint, e, from + "position_embeddings", tokens,
+                                               encoder.stack.width));
+  table.rows.push_back(std::move(positions));
+  add_vit_layer_rows(table, checkpoint, encoder, prefix);
   // The first two are in the row of positions.
   table.ignored.insert(table.ignored.end(),
                        {from + "*_token", from + "position_embeddings", prefix + "pooler.dense.*"});
@@ -153,9 +158,10 @@ Status VitFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
 }
 
 Result<std::unique_ptr<ModelFamily>> load_vit_family(const JsonConfig& config,
-                                                     VitEncoder::Tokens tokens) {
-  VKF_ASSIGN(VitEncoder encoder, read_vit_encoder(config, tokens, "encoder", ""));
-  const bool deit = tokens == VitEncoder::Tokens::kDistillation;
+                                                     int64_t class_tokens) {
+  VKF_ASSIGN(VitEncoder encoder,
+             read_vit_encoder(config, {.class_tokens = class_tokens}, "encoder", ""));
+  const bool deit = class_tokens == kDeitTokens;
   ModelFacts facts{.family = deit ? "deit" : "vit",
                    .kind = ModelKind::kEncoder,
                    .source = SourceKind::kPictures};
@@ -165,14 +171,14 @@ Result<std::unique_ptr<ModelFamily>> load_vit_family(const JsonConfig& config,
   facts.encoder_heads = encoder.stack.heads;
   facts.max_source = encoder.picture.tokens();
   facts.grid = encoder.picture.picture;
-  VKF_CHECK(check_tokens(config, facts, tokens));
+  VKF_CHECK(check_tokens(config, facts, class_tokens));
   VKF_ASSIGN(std::vector<HeadConfig> heads, read_heads(config, facts));
   return std::unique_ptr<ModelFamily>(
       new VitFamily(std::move(facts), std::move(encoder), std::move(heads)));
 }
 
 Result<std::unique_ptr<ModelFamily>> load_vit(const ModelFiles& files) {
-  return load_vit_family(files.config, VitEncoder::Tokens::kClass);
+  return load_vit_family(files.config, kVitTokens);
 }
 
 }  // namespace vkformer

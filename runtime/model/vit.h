@@ -16,19 +16,23 @@ struct VitEncoder {
   StackConfig stack;
   ProjectionBias bias = ProjectionBias::kYes;
   int64_t pooled = 0;  // columns of the pooler, where there is one
-  enum class Tokens : uint8_t {
-    kClass,         // ViT
-    kDistillation,  // DeiT: a second one, for what a teacher says
-  } tokens = Tokens::kClass;
 };
+
+// Tokens before the patches: the class's, and DeiT's second one for what a teacher says.
+inline constexpr int64_t kVitTokens = 1;
+inline constexpr int64_t kDeitTokens = 2;
 
 // The encoder that a configuration (of a model, or nested in one) describes; its weight rows begin
 // with `rows`, its outputs with `taps`.
-Result<VitEncoder> read_vit_encoder(const JsonConfig& config, VitEncoder::Tokens tokens,
+Result<VitEncoder> read_vit_encoder(const JsonConfig& config, const PictureKeys& keys,
                                     const std::string& rows, const std::string& taps);
 
-// Its weight rows, from tensors whose names begin with `prefix` ("vit.", or empty), and what files
-// hold beside them: a mask token, and the pooler unless a row takes it.
+// The rows of its patches, layers and last norm, from tensors whose names begin with `prefix`
+// ("vit.", or empty).
+void add_vit_layer_rows(WeightTable& table, const Checkpoint& checkpoint, const VitEncoder& encoder,
+                        const std::string& prefix);
+// Those and the row of positions, and what files hold beside them: a mask token, and the pooler
+// unless a row takes it.
 Status add_vit_rows(WeightTable& table, const Checkpoint& checkpoint, const VitEncoder& encoder,
                     const std::string& prefix);
 
@@ -55,6 +59,6 @@ class VitFamily : public ModelFamily {
 
 // Facts and heads from the configuration: a pooler, one classifier or a teacher's beside it.
 Result<std::unique_ptr<ModelFamily>> load_vit_family(const JsonConfig& config,
-                                                     VitEncoder::Tokens tokens);
+                                                     int64_t class_tokens);
 
 }  // namespace vkformer

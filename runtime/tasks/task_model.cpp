@@ -102,7 +102,8 @@ std::vector<TaskKind> tasks_of(const ModelInfo& info) {
       {TaskKind::kGenerate, tokens && writes},
       {TaskKind::kTranscribe, info.source == SourceKind::kFeatures && writes},
       {TaskKind::kCaption, pictures && writes},
-      {TaskKind::kRerank, tokens && info.head == HeadKind::kSequence && info.labels.size() == 1}};
+      {TaskKind::kRerank, tokens && info.head == HeadKind::kSequence && info.labels.size() == 1},
+      {TaskKind::kDetect, pictures && info.head == HeadKind::kObjects}};
   std::vector<TaskKind> tasks;
   for (const auto& row : rows) {
     if (row.fits) tasks.push_back(row.task);

@@ -7,6 +7,7 @@
 #include "audio/log_mel.h"
 #include "session/session_state.h"
 #include "text/tokenizer_engine.h"
+#include "vkformer/detect.h"
 #include "vkformer/rerank.h"
 
 namespace vkformer {
@@ -125,6 +126,9 @@ Result<Tensor> embed_texts(TaskModel& task, std::span<const std::string> texts,
 Result<std::vector<std::vector<LabelScore>>> classify_texts(TaskModel& task,
                                                             std::span<const ClassifyInput> inputs,
                                                             int top);
+Result<std::vector<std::vector<Detection>>> detect_objects(TaskModel& task,
+                                                           std::span<const Picture> pictures,
+                                                           const DetectOptions& options);
 Result<std::vector<std::vector<LabelScore>>> zero_shot_labels(TaskModel& task,
                                                               std::span<const std::string> texts,
                                                               std::span<const std::string> labels,

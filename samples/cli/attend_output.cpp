@@ -34,12 +34,6 @@ HeatMapRange range_of(const AttendOptions& options) {
   return options.range == "max" ? HeatMapRange::kZeroToMax : HeatMapRange::kZeroToOne;
 }
 
-Status write_bytes(const std::string& path, const Result<std::vector<std::byte>>& bytes) {
-  if (!bytes) return bytes.error();
-  return write_text_file(path,
-                         std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()));
-}
-
 // Tokens in front of the patches.
 int extra_tokens(const AttendPass& pass, int tokens) {
   return tokens - pass.patch_rows * pass.patch_columns;

@@ -24,7 +24,8 @@ constexpr Word<HeadKind> kHeads[] = {{HeadKind::kNone, "bare"},
                                      {HeadKind::kTokens, "token classes"},
                                      {HeadKind::kSpans, "answers"},
                                      {HeadKind::kDiscriminator, "replaced tokens"},
-                                     {HeadKind::kSimilarity, "similarity"}};
+                                     {HeadKind::kSimilarity, "similarity"},
+                                     {HeadKind::kObjects, "objects"}};
 constexpr Word<SourceKind> kSources[] = {{SourceKind::kTokens, "text"},
                                          {SourceKind::kPictures, "pictures"},
                                          {SourceKind::kFeatures, "sound"}};

@@ -126,6 +126,12 @@ Status write_text_file(const std::string& path, const std::string& text) {
   return failed;
 }
 
+Status write_bytes(const std::string& path, const Result<std::vector<std::byte>>& bytes) {
+  if (!bytes) return bytes.error();
+  return write_text_file(path,
+                         std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()));
+}
+
 Json parse_json(std::string_view text) {
   // What nests deeper is dropped while it is read: whoever walks through it later calls itself.
   bool deep = false;

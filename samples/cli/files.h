@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "output.h"
 #include "vkformer/result.h"
@@ -52,6 +53,8 @@ class InputFile {
 // The whole content, of at most kMostFileBytes.
 Result<std::string> read_text_file(const std::string& path);
 Status write_text_file(const std::string& path, const std::string& text);
+// The bytes that were made, or the error of what made them.
+Status write_bytes(const std::string& path, const Result<std::vector<std::byte>>& bytes);
 // JSON of at most 64 levels, as config.json may have; is_discarded() where the text is none.
 Json parse_json(std::string_view text);
 // Content of a JSON file whose top level is an object.

@@ -41,6 +41,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_embed_command(app, line);
   add_classify_command(app, line);
   add_rerank_command(app, line);
+  add_detect_command(app, line);
   add_answer_command(app, line);
   add_fill_mask_command(app, line);
   add_generate_command(app, line);

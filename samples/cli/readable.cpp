@@ -86,6 +86,19 @@ std::string readable_ranking(const Json& line) {
   return lines.empty() ? "no documents" : lines;
 }
 
+std::string readable_objects(const Json& line) {
+  std::string lines;
+  for (const Json& one : line["objects"]) {
+    const Json& box = one["box"];
+    std::string corners;
+    for (const Json& side : box)
+      corners += (corners.empty() ? "" : ", ") + fixed(side.get<double>(), 1);
+    lines += (lines.empty() ? "" : "\n") + fixed(score_of(one), 4) + "  " + text_of(one, "label") +
+             "  (" + corners + ")";
+  }
+  return lines.empty() ? "no objects" : lines;
+}
+
 std::string readable_masks(const Json& line) {
   std::string lines;
   for (const Json& candidates : line["masks"]) {

@@ -15,6 +15,8 @@ std::string readable_labels(const Json& line);
 std::string readable_answers(const Json& line);
 // Documents with their scores, best first.
 std::string readable_ranking(const Json& line);
+// Objects with their probabilities and boxes, best first.
+std::string readable_objects(const Json& line);
 // The tokens that may stand for each mask, and the text with the likeliest.
 std::string readable_masks(const Json& line);
 // The text alone.

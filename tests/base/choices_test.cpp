@@ -35,7 +35,7 @@ TEST_SUITE("cpu") {
     check_names(CacheFormat::kQ8);
     check_names(ModelKind::kEncoderDecoder);
     check_names(SourceKind::kArrays);
-    check_names(HeadKind::kSimilarity);
+    check_names(HeadKind::kObjects);
     check_names(MapCoverage::kLayers);
     check_names(MapKind::kCross);
     check_names(PassKind::kStep);

@@ -54,6 +54,7 @@ def reads():
         ("attend", "INPUT sound"): (["attend", task("speech"), FILE], True),
         ("classify", "INPUT"): (["classify", task("picture-labels"), FILE], True),
         ("caption", "PICTURE"): (["caption", task("captions"), FILE], True),
+        ("detect", "PICTURE"): (["detect", task("objects"), FILE], True),
         ("transcribe", "SOUND"): (["transcribe", task("speech"), FILE], True),
         ("conformance", "--expect-never"): (
             ["conformance", "--quick", "--filter", "argmax", "--expect-never", FILE], True),
@@ -72,7 +73,7 @@ def reads():
             ("answer", task("answers"), ["--context", "a fox"]),
             ("rerank", task("rerank"), ["--document", "a fox"]), ("fill-mask", task("masks"), []),
             ("generate", g2p, []), ("transcribe", task("speech"), []),
-            ("caption", task("captions"), [])):
+            ("caption", task("captions"), []), ("detect", task("objects"), [])):
         rows[command, "--input"] = ([command, name, "--input", FILE, *more], True)
     for command, text in (("generate", ["ROMEO:", "--max-new-tokens", "4", "--beams", "1"]),
                           ("chat", ["--template", TEMPLATE])):
@@ -98,6 +99,7 @@ def writes():
         ("attend", "--html"): (["attend", g2p, "hello", "--html", FILE], True),
         ("attend", "--overlay"): (["attend", digits, picture, "--overlay", FILE], True),
         ("classify", "--overlay"): (["classify", digits, picture, "--overlay", FILE], True),
+        ("detect", "--draw"): (["detect", task("objects"), picture, "--draw", FILE], True),
         ("chat", "/save"): (["chat", model("shakespeare"), "--template", TEMPLATE], True,
                             "/save " + FILE + "\n"),
     }
@@ -112,7 +114,7 @@ def writes():
 ELSEWHERE = {
     ("run", "--outputs"),  # as op --outputs
     ("classify", "--output"), ("rerank", "--output"), ("answer", "--output"), ("fill-mask", "--output"),
-    ("generate", "--output"), ("transcribe", "--output"), ("caption", "--output"),
+    ("generate", "--output"), ("transcribe", "--output"), ("caption", "--output"), ("detect", "--output"),
     ("bench", "--json"), ("bench", "--csv"),  # minutes
     ("conformance", "--shaders"), ("conformance", "--failures"),
     ("classify", "--format"), ("embed", "--pooling"), ("embed", "--prompt-name"),

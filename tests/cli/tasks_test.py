@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the commands for tasks: embed, classify, rerank, answer, fill-mask, generate, transcribe, caption.
+"""Tests of the commands for tasks: embed, classify, rerank, detect, answer, fill-mask, generate, transcribe, caption.
 
     tasks_test.py PROGRAM TASK_MODELS [unittest arguments]
 
@@ -130,6 +130,26 @@ class CommandsTest(TaskTest):
                 self.assertEqual(len(line["labels"]), 1)
         self.fail_with(2, "classify", model("picture-labels"), model("picture-0.png"), "--label",
                        "b", words=("[--label]",))
+
+    def test_detect(self):
+        wanted = expected("objects")
+        pictures = [model(name) for name in wanted["pictures"]]
+        lines = self.answer("detect", model("objects"), *pictures, "--threshold", "0", "--json")
+        for line, found in zip(lines, wanted["found"], strict=True):
+            self.assertEqual([one["label"] for one in line["objects"]],
+                             [one["label"] for one in found])
+            for one, right in zip(line["objects"], found):
+                self.assertAlmostEqual(one["score"], right["score"], places=4)
+                for side, at in zip(one["box"], right["box"]):
+                    self.assertAlmostEqual(side, at, places=2)
+        drawn = os.path.join(self.folder, "drawn.png")
+        best = self.answer("detect", model("objects"), pictures[0], "--threshold", "0", "--top", "1",
+                           "--draw", drawn)[0]
+        self.assertEqual(len(best["objects"]), 1)
+        with open(drawn, "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        self.fail_with(2, "detect", model("objects"), *pictures, "--draw", drawn, words=("[--draw]",))
+        self.fail_with(3, "detect", model("picture-labels"), pictures[0], words=("[detect]",))
 
     def test_rerank(self):
         wanted = expected("rerank")
@@ -327,7 +347,7 @@ class InputsAndOutputsTest(TaskTest):
 
 class HelpTest(TaskTest):
     def test_help_has_examples(self):
-        for command in ("embed", "classify", "rerank", "answer", "fill-mask", "generate",
+        for command in ("embed", "classify", "rerank", "detect", "answer", "fill-mask", "generate",
                         "transcribe", "caption"):
             self.assertIn("Examples:", run(command, "--help").stdout, command)
 

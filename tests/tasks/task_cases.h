@@ -7,7 +7,7 @@
 #include "checkpoint/temp_dir.h"
 #include "support/golden.h"
 #include "support/test_device.h"
-#include "vkformer/tasks.h"
+#include "vkformer/detect.h"
 
 namespace vkformer::testing {
 

@@ -1,4 +1,8 @@
 // Every task against Hugging Face's answers, in batches of several sizes.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "tasks/task_cases.h"
 
 namespace vkformer::testing {
@@ -169,6 +173,49 @@ TEST_SUITE("model") {
     options.max_new_tokens = 8;
     const auto texts = value_of(captioner.caption(pictures, options));
     CHECK(texts == strings(task_expected("captions")["found"]));
+  }
+
+  TEST_CASE("pictures become objects with boxes") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("objects");
+    std::vector<Picture> pictures;
+    for (const std::string& file : strings(expected["pictures"])) {
+      pictures.push_back(value_of(Picture::load(task_path(file))));
+    }
+    auto detector = load_golden<ObjectDetector>("objects", 2);
+    const auto found = value_of(detector.detect(pictures, {.threshold = 0.0}));
+    REQUIRE(found.size() == pictures.size());
+    for (size_t i = 0; i < pictures.size(); ++i) {
+      const Json& right = expected["found"][i];
+      REQUIRE(found[i].size() == right.size());
+      for (size_t n = 0; n < right.size(); ++n) {
+        const Detection& one = found[i][n];
+        CHECK(one.label == right[n]["label"].get<std::string>());
+        CHECK(one.score == doctest::Approx(right[n]["score"].get<double>()).epsilon(1e-4));
+        const double box[] = {one.left, one.top, one.right, one.bottom};
+        for (size_t side = 0; side < 4; ++side) {
+          CHECK(box[side] == doctest::Approx(right[n]["box"][side].get<double>()).epsilon(1e-4));
+        }
+      }
+    }
+    const auto best = value_of(detector.detect({pictures.data(), 1}, {.threshold = 0.0, .top = 1}));
+    REQUIRE(best[0].size() == 1);
+    CHECK(best[0][0].label == found[0][0].label);
+    CHECK(value_of(detector.detect({pictures.data(), 1}, {.threshold = 1.0}))[0].empty());
+    for (const DetectOptions& wrong :
+         {DetectOptions{.threshold = 1.5}, DetectOptions{.threshold = std::nan("")},
+          DetectOptions{.top = -1}}) {
+      CHECK(detector.detect(pictures, wrong).error().code == ErrorCode::kInvalidArgument);
+    }
+    const auto drawn = render_detections_png(pictures[0], found[0]);
+    REQUIRE_MESSAGE(drawn.ok(), drawn.error().message);
+    const Picture seen = value_of(Picture::decode(*drawn, "drawn"));
+    CHECK(seen.width() == pictures[0].width());
+    CHECK(seen.height() == pictures[0].height());
+    CHECK_FALSE(std::equal(seen.rgb().begin(), seen.rgb().end(), pictures[0].rgb().begin()));
+    const Detection endless = {.label = "x", .left = std::numeric_limits<double>::infinity()};
+    CHECK(render_detections_png(pictures[0], {&endless, 1}).error().code ==
+          ErrorCode::kInvalidArgument);
   }
 
   TEST_CASE("speech becomes text in the language that is asked for or heard") {

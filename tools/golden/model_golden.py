@@ -142,7 +142,7 @@ def forward(model, inputs):
         out = copy.deepcopy(model)(**in_double(inputs), **wanted)
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
              "text_embeds", "image_embeds",
-             "start_logits", "end_logits")
+             "start_logits", "end_logits", "pred_boxes")
     expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out)
     if type(model).__name__.endswith("ForCausalLM"):
         with torch.no_grad():
@@ -340,7 +340,8 @@ PAGE_PICTURES = PAGES | dict(hidden_size=16, coordinate_size=2, shape_size=4, in
 DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
 # Heights and widths of pictures that are not as large as the configuration says.
-PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28)}
+PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
+            "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8)}
 # Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
@@ -492,6 +493,15 @@ CASES = {
     "xglm-bare": ("XGLMModel", 572, dict(attention_heads=2), False),
     "qwen2-partial": (
         "Qwen2Model", 548, dict(hidden_size=32, rope_parameters=PARTIAL_ROPE), False),
+    "yolos-bare": (
+        "YolosModel", 660, dict(image_size=[12, 16], num_detection_tokens=3), False),
+    "yolos-objects": (
+        "YolosForObjectDetection", 661,
+        dict(image_size=[12, 16], num_detection_tokens=5, num_labels=3, num_hidden_layers=3), False),
+    "yolos-plain": (
+        "YolosForObjectDetection", 662,
+        dict(image_size=[8, 8], num_detection_tokens=2, num_labels=2, qkv_bias=False,
+             use_mid_position_embeddings=False), False),
     "dinov2-classes": (
         "Dinov2ForImageClassification", 573, dict(num_labels=3, qkv_bias=False), False),
     "dinov2-bare": ("Dinov2Model", 574, dict(use_swiglu_ffn=True), False),

@@ -26,6 +26,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+from transformers.models.yolos.image_processing_pil_yolos import YolosImageProcessorPil
 
 SEED = 7
 TEXTS = ["The quick brown fox jumps over the lazy dog.",
@@ -398,6 +399,32 @@ class Maker:
         self.save("picture-labels", model, [processor], {"pictures": files, "labels": expected})
         self.captions(files, values, processor, T.ViTConfig(**sizes))
 
+    def objects(self):
+        """Object detection of transformers, by its formulas in float64."""
+        files = [f"picture-{i}.png" for i in range(3)]
+        opened = [Image.open(os.path.join(self.folder, file)).convert("RGB") for file in files]
+        Image.Image.resize = columns_first
+        processor = YolosImageProcessorPil(size={"shortest_edge": 48, "longest_edge": 64})
+        model = randomised(T.YolosForObjectDetection(T.YolosConfig(
+            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+            image_size=[48, 64], patch_size=8, num_detection_tokens=6,
+            id2label={0: "fox", 1: "dog", 2: "city"})))
+        double = copy.deepcopy(model).double()
+        found = []
+        for one in opened:
+            values = processor(one, return_tensors="pt", do_pad=False).pixel_values.double()
+            with torch.no_grad():
+                outputs = double(pixel_values=values)
+            result = processor.post_process_object_detection(
+                outputs, threshold=0.0, target_sizes=[one.size[::-1]])[0]
+            rows = [dict(label=double.config.id2label[int(label)], score=float(score),
+                         box=box.tolist())
+                    for score, label, box in zip(result["scores"], result["labels"],
+                                                 result["boxes"])]
+            found.append(sorted(rows, key=lambda row: -row["score"]))
+        Image.Image.resize = RESIZE
+        self.save("objects", model, [processor], {"pictures": files, "found": found})
+
     def named_pictures(self):
         """Zero-shot image classification of transformers, by its formulas in float64."""
         files = [f"picture-{i}.png" for i in range(3)]
@@ -561,7 +588,7 @@ def main():
     for make in (maker.embed, maker.classify, maker.entities, maker.masks, maker.answers,
                  maker.texts, maker.translations, maker.pictures, maker.speech,
                  maker.rerank, maker.zero_shot, maker.judge, maker.embed_last,
-                 maker.named_pictures):
+                 maker.named_pictures, maker.objects):
         make()
 
 

@@ -40,9 +40,11 @@ typedef struct vkf_picture_settings {
   int32_t resampling;     // 1 Lanczos, 2 bilinear, 3 bicubic, 4 box, 5 Hamming, 6 nearest; 0: 2
   int32_t crop_width;     // of the centre crop; 0: none
   int32_t crop_height;
-  double rescale;  // factor of every byte; 0: 1/255
-  double mean[3];  // of red, green and blue
-  double std[3];   // of red, green and blue; all three 0: mean and std are 0.5
+  double rescale;         // factor of every byte; 0: 1/255
+  double mean[3];         // of red, green and blue
+  double std[3];          // of red, green and blue; all three 0: mean and std are 0.5
+  int32_t longest_edge;   // of VKF_FIT_SHORTEST_EDGE; 0: no limit
+  int32_t side_multiple;  // what both sides of VKF_FIT_SHORTEST_EDGE are multiples of; 0: 1
 } vkf_picture_settings;
 
 // Reads a PNG, JPEG, BMP, GIF or PNM file. [any]

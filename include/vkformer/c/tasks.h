@@ -43,6 +43,7 @@ typedef struct vkf_finding {
   int64_t token;  // fill-mask: the token's id
   vkf_ids ids;    // generate: what came behind the prompt or start token
   size_t index;   // rerank: the document, counted from 0
+  double box[4];  // detect: left, top, right and bottom in pixels of the picture
 } vkf_finding;
 
 // A text, perhaps with a second one to classify together; `pair` is null without. Never changes.
@@ -131,8 +132,8 @@ typedef struct vkf_transcribe_options {
   int32_t max_new_tokens;  // per window
 } vkf_transcribe_options;
 
-// `name` is "embed", "classify", "answer", "fill-mask", "generate", "transcribe", "caption" or
-// "rerank"; a classifier reads texts or pictures, as its model does. [any]
+// `name` is "embed", "classify", "answer", "fill-mask", "generate", "transcribe", "caption",
+// "rerank" or "detect"; a classifier reads texts or pictures, as its model does. [any]
 VKFORMER_API vkf_status vkf_task_load(const vkf_device* device, const char* directory,
                                       const char* name, const vkf_task_options* options,
                                       vkf_task** task, vkf_error* error);
@@ -201,6 +202,11 @@ VKFORMER_API vkf_status vkf_task_transcribe(vkf_task* task, const vkf_sound* con
 VKFORMER_API vkf_status vkf_task_caption(vkf_task* task, const vkf_picture* const* pictures,
                                          size_t count, const vkf_text_options* options,
                                          vkf_findings** findings, vkf_error* error);
+// The objects of each picture whose probability exceeds `threshold`, the best `top` (0: all) of
+// them, best first. [one]
+VKFORMER_API vkf_status vkf_task_detect(vkf_task* task, const vkf_picture* const* pictures,
+                                        size_t count, double threshold, int32_t top,
+                                        vkf_findings** findings, vkf_error* error);
 // Inputs there were. [any]
 VKFORMER_API size_t vkf_findings_inputs(const vkf_findings* findings);
 // Findings of an input; 0 beyond the last. [any]

@@ -11,13 +11,13 @@
 namespace vkformer {
 namespace {
 
-constexpr const char* kInput = "bbox";
-constexpr int64_t kCorners = 4;
-constexpr int64_t kSizes = 2;
+constexpr const char* kBoxInput = "bbox";
+constexpr int64_t kBoxCorners = 4;
+constexpr int64_t kBoxSizes = 2;
 constexpr int64_t kMostClampedSize = 1023;  // whatever rows the table has beyond
 
-Result<TensorId> look_up(ModelBuilder& b, const std::string& row, const std::string& feed,
-                         Shape shape) {
+Result<TensorId> look_up_boxes(ModelBuilder& b, const std::string& row, const std::string& feed,
+                               Shape shape) {
   b.graph().set_scope(row);
   VKF_ASSIGN(const TensorId table, b.table(row));
   const TensorId indices = b.graph().add_external(feed, DType::kU32, std::move(shape));
@@ -26,7 +26,7 @@ Result<TensorId> look_up(ModelBuilder& b, const std::string& row, const std::str
 }
 
 // x + the sum of each token's `parts` (B, S, n, D).
-Result<TensorId> add_sum(ModelBuilder& b, TensorId x, TensorId parts) {
+Result<TensorId> add_box_sum(ModelBuilder& b, TensorId x, TensorId parts) {
   Shape& shape = b.graph().tensor(parts).shape;
   const int64_t n = shape[2];
   shape = {shape[0] * shape[1], n, shape[3]};
@@ -36,19 +36,19 @@ Result<TensorId> add_sum(ModelBuilder& b, TensorId x, TensorId parts) {
 }
 
 // The row of a coordinate or size; an error where the table has none.
-Result<uint32_t> row_of(const BoxEmbedding& boxes, const char* what, int64_t value) {
+Result<uint32_t> box_row(const BoxEmbedding& boxes, const char* what, int64_t value) {
   if (value >= 0 && value < boxes.positions) return static_cast<uint32_t>(value);
-  return invalid_argument(message({"[", kInput, "] has a box whose ", what, " is ", value,
+  return invalid_argument(message({"[", kBoxInput, "] has a box whose ", what, " is ", value,
                                    ", but this model knows 0 to ", boxes.positions - 1,
                                    "; scale pages to that range."}));
 }
 
-Result<uint32_t> size_row(const BoxEmbedding& boxes, const char* what, int64_t value) {
+Result<uint32_t> box_size_row(const BoxEmbedding& boxes, const char* what, int64_t value) {
   if (boxes.sizes == BoxEmbedding::Sizes::kClamp) {
     return static_cast<uint32_t>(
         std::clamp<int64_t>(value, 0, std::min(boxes.positions - 1, kMostClampedSize)));
   }
-  return row_of(boxes, what, value);
+  return box_row(boxes, what, value);
 }
 
 }  // namespace
@@ -66,13 +66,14 @@ void add_box_rows(const BoxEmbedding& boxes, const std::string& prefix, WeightTa
 
 Status read_boxes(const BoxEmbedding& boxes, const TensorMap& inputs, ForwardInputs& result) {
   const auto tokens = static_cast<size_t>(result.shape.batch * result.shape.source);
-  std::vector<int64_t> given(kCorners * tokens, 0);
-  const auto found = inputs.find(kInput);
+  std::vector<int64_t> given(kBoxCorners * tokens, 0);
+  const auto found = inputs.find(kBoxInput);
   if (found != inputs.end()) {
-    const Shape wanted = {result.shape.batch, result.shape.source, kCorners};
+    const Shape wanted = {result.shape.batch, result.shape.source, kBoxCorners};
     if (found->second.shape != wanted) {
-      return invalid_argument(message({"[", kInput, "] has shape ", shape_text(found->second.shape),
-                                       ", but the token ids need ", shape_text(wanted), "."}));
+      return invalid_argument(
+          message({"[", kBoxInput, "] has shape ", shape_text(found->second.shape),
+                   ", but the token ids need ", shape_text(wanted), "."}));
     }
     VKF_ASSIGN(given, found->second.to_ints());
   }
@@ -80,14 +81,14 @@ Status read_boxes(const BoxEmbedding& boxes, const TensorMap& inputs, ForwardInp
   std::vector<uint32_t>& corners = result.words["box_corners"];
   std::vector<uint32_t>& sizes = result.words["box_sizes"];
   for (size_t t = 0; t < tokens; ++t) {
-    const int64_t* box = given.data() + kCorners * t;
-    constexpr const char* kNames[] = {"left", "top", "right", "bottom"};
-    for (size_t i = 0; i < kCorners; ++i) {
-      VKF_ASSIGN(const uint32_t row, row_of(boxes, kNames[i], box[i]));
+    const int64_t* box = given.data() + kBoxCorners * t;
+    constexpr const char* kEdges[] = {"left", "top", "right", "bottom"};
+    for (size_t i = 0; i < kBoxCorners; ++i) {
+      VKF_ASSIGN(const uint32_t row, box_row(boxes, kEdges[i], box[i]));
       corners.push_back(row + (i % 2 == 0 ? 0 : second));
     }
-    VKF_ASSIGN(const uint32_t height, size_row(boxes, "height", box[3] - box[1]));
-    VKF_ASSIGN(const uint32_t width, size_row(boxes, "width", box[2] - box[0]));
+    VKF_ASSIGN(const uint32_t height, box_size_row(boxes, "height", box[3] - box[1]));
+    VKF_ASSIGN(const uint32_t width, box_size_row(boxes, "width", box[2] - box[0]));
     sizes.insert(sizes.end(), {height, width + second});
   }
   return {};
@@ -95,16 +96,17 @@ Status read_boxes(const BoxEmbedding& boxes, const TensorMap& inputs, ForwardInp
 
 Result<BoxParts> add_box_lookups(ModelBuilder& b, int64_t batch, int64_t tokens) {
   BoxParts parts;
-  VKF_ASSIGN(parts.corners, look_up(b, "boxes.corners", "box_corners", {batch, tokens, kCorners}));
-  VKF_ASSIGN(parts.sizes, look_up(b, "boxes.sizes", "box_sizes", {batch, tokens, kSizes}));
+  VKF_ASSIGN(parts.corners,
+             look_up_boxes(b, "boxes.corners", "box_corners", {batch, tokens, kBoxCorners}));
+  VKF_ASSIGN(parts.sizes, look_up_boxes(b, "boxes.sizes", "box_sizes", {batch, tokens, kBoxSizes}));
   return parts;
 }
 
 Result<TensorId> add_boxes(ModelBuilder& b, TensorId x) {
   const Shape shape = b.graph().tensor(x).shape;
   VKF_ASSIGN(const BoxParts parts, add_box_lookups(b, shape[0], shape[1]));
-  VKF_ASSIGN(x, add_sum(b, x, parts.corners));
-  return add_sum(b, x, parts.sizes);
+  VKF_ASSIGN(x, add_box_sum(b, x, parts.corners));
+  return add_box_sum(b, x, parts.sizes);
 }
 
 }  // namespace vkformer

@@ -31,7 +31,10 @@ Result<GridSize> read_grid_size(const JsonConfig& config, const std::string& key
 Result<PictureEmbedding> read_picture_embedding(const JsonConfig& config, const PictureKeys& keys) {
   PictureEmbedding e{.class_tokens = keys.class_tokens};
   VKF_ASSIGN(e.picture.channels, get_size_or(config, "num_channels", 3, kMostChannels));
-  VKF_ASSIGN(const GridSize picture, read_grid_size(config, keys.size, 224, kMostPixels));
+  GridSize picture = keys.picture;
+  if (config.has(keys.size)) {
+    VKF_ASSIGN(picture, read_grid_size(config, keys.size, 0, kMostPixels));
+  }
   VKF_ASSIGN(e.patch, read_grid_size(config, "patch_size", keys.patch, kMostPatchPixels));
   e.picture.height = picture.height;
   e.picture.width = picture.width;
@@ -39,6 +42,16 @@ Result<PictureEmbedding> read_picture_embedding(const JsonConfig& config, const 
   return invalid_file(message({"[", keys.size, "] in ", config.where(), " makes ", e.grid().count(),
                                " patches of [patch_size], but there must be between 1 and ",
                                kMostPositions - e.class_tokens}));
+}
+
+Result<GridSize> grid_of(const PictureEmbedding& e, const ForwardShape& shape) {
+  const GridSize grid = {shape.height / e.patch.height, shape.width / e.patch.width};
+  const int64_t most = kMostPositions - e.class_tokens - e.last_tokens;
+  if (grid.count() >= 1 && grid.count() <= most) return grid;
+  return invalid_argument(
+      message({"[pixel_values] of ", shape.height, " x ", shape.width, " pixels make ",
+               grid.count(), " patches of ", e.patch.height, " x ", e.patch.width,
+               "; give a picture of 1 to ", most, " patches"}));
 }
 
 TensorId add_pixel_values(ModelBuilder& b, int64_t channels, const ForwardShape& shape) {
@@ -70,9 +83,11 @@ Result<TensorId> add_patch_tokens(ModelBuilder& b, const PictureEmbedding& e, co
   for (int64_t i = 0; i < batch; ++i) {
     rows.insert(rows.end(), static_cast<size_t>(e.class_tokens), ~0u);
     for (int64_t p = 0; p < count; ++p) rows.push_back(static_cast<uint32_t>(i * count + p));
+    rows.insert(rows.end(), static_cast<size_t>(e.last_tokens), ~0u);
   }
-  const TensorId indices = b.host_tensor(e.patches + ".order", DType::kU32,
-                                         {batch, e.class_tokens + count}, std::move(rows));
+  const TensorId indices =
+      b.host_tensor(e.patches + ".order", DType::kU32,
+                    {batch, e.class_tokens + count + e.last_tokens}, std::move(rows));
   b.graph().set_scope(e.positions);
   return add_gather_rows(b.graph(), {.x = patches, .indices = indices, .addend = table});
 }

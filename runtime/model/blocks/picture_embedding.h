@@ -30,9 +30,10 @@ struct PictureEmbedding {
   std::string patches;       // weight row of the patch projection (D, C * patch)
   std::string positions;     // weight row (T, D): what each token adds, class tokens themselves too
   int64_t class_tokens = 1;  // before the patches
+  int64_t last_tokens = 0;   // after the patches
 
   GridSize grid() const { return {picture.height / patch.height, picture.width / patch.width}; }
-  int64_t tokens() const { return class_tokens + grid().count(); }
+  int64_t tokens() const { return class_tokens + grid().count() + last_tokens; }
 };
 
 // The height and width that a key gives as one number or two, each in [1, most].
@@ -42,12 +43,16 @@ Result<GridSize> read_grid_size(const JsonConfig& config, const std::string& key
 // Keys of a picture's sizes and what stands in for those that are missing.
 struct PictureKeys {
   const char* size = "image_size";
+  GridSize picture = {224, 224};
   int64_t patch = 16;
   int64_t class_tokens = 1;
 };
 // Channels, size and patch of the pictures, num_channels among them; an error where a picture has
 // no patch or more than positions may have. The caller names the rows.
 Result<PictureEmbedding> read_picture_embedding(const JsonConfig& config, const PictureKeys& keys);
+
+// The patches of a pass's pictures; an error where there is none or too many.
+Result<GridSize> grid_of(const PictureEmbedding& embedding, const ForwardShape& shape);
 
 // pixel_values (B, C, height, width), fed.
 TensorId add_pixel_values(ModelBuilder& builder, int64_t channels, const ForwardShape& shape);
@@ -60,8 +65,8 @@ Result<TensorId> add_patch_conv(ModelBuilder& builder, TensorId x, const ConvSou
 Result<TensorId> add_picture_embedding(ModelBuilder& builder, const PictureEmbedding& embedding,
                                        int64_t batch);
 
-// Class tokens, which are what `table` (T, D) adds to nothing, then the patches of pixel_values (B,
-// C, height, width), a grid of `grid` -> (B, T, D).
+// Class tokens, which are what `table` (T, D) adds to nothing, the patches of pixel_values (B, C,
+// height, width), a grid of `grid`, and last tokens, as class tokens are -> (B, T, D).
 Result<TensorId> add_patch_tokens(ModelBuilder& builder, const PictureEmbedding& embedding,
                                   const GridSize& grid, TensorId pixels, TensorId table);
 
