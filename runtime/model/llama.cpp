@@ -41,6 +41,8 @@ class Llama : public NamedDecoder {
       : NamedDecoder(std::move(facts), std::move(generation), std::move(block), std::move(names)),
         kind_(kind) {}
 
+  Status prepare(const Checkpoint& checkpoint) override;
+
  protected:
   void add_rows(const std::string& prefix, WeightTable& table) const override;
 
@@ -61,6 +63,17 @@ class Llama : public NamedDecoder {
 
   LlamaKind kind_;
 };
+
+Status Llama::prepare(const Checkpoint& checkpoint) {
+  VKF_CHECK(NamedDecoder::prepare(checkpoint));
+  const ExpertSetup& experts = block().stack.experts;
+  for (int64_t i = 0; i < block().stack.layers; ++i) {
+    if (!experts.of_layer(i)) continue;
+    kind_.experts.resolve(checkpoint, prefix() + "layers." + std::to_string(i) + ".");
+    break;
+  }
+  return {};
+}
 
 void Llama::add_norms(const std::string& to, const std::string& from, WeightTable& table) const {
   const StackConfig& s = block().stack;
@@ -165,7 +178,11 @@ void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
     table.rows.push_back(
         biased_row(biases.out, to + ".self.out", {attn + "o_proj"}, d, s.heads * s.head()));
     table.rows.back().bias_scale = s.branch_scale;
-    add_feed_forward(to, mlp, table);
+    if (s.experts.of_layer(i)) {
+      add_expert_rows(s, kind_.experts, to + ".ffn", from, table);
+    } else {
+      add_feed_forward(to, mlp, table);
+    }
   }
   table.rows.push_back(gain(s.rows + ".norm", prefix + "norm"));
   // Frequencies that older versions of the library saved.

@@ -40,8 +40,10 @@ Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std
   return sublayer(normed, LinearAttrs{.alpha = c.branch_scale, .residual = from_norm ? normed : x});
 }
 
-Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, const std::string& layer,
-                              TensorId x, LinearAttrs down) {
+Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, int64_t i, TensorId x,
+                              LinearAttrs down) {
+  const std::string layer = c.layer_rows(i);
+  if (c.experts.of_layer(i)) return add_expert_layer(b, c, layer + ".ffn", x, down);
   LinearAttrs attrs{.activation = c.activation};
   if (c.gate == StackConfig::Gate::kYes) attrs.gate = GatePairs::kPairs;
   VKF_ASSIGN(TensorId up, add_named_linear(b, layer + ".ffn.up", x, attrs));
@@ -57,7 +59,7 @@ Result<TensorId> parallel_layer(ModelBuilder& b, const StackConfig& c, const Sta
   if (c.shared_norm == StackConfig::SharedNorm::kNo) {
     VKF_ASSIGN(h, add_named_norm(b, c, layer + ".ffn.norm", x));
   }
-  return feed_forward(b, c, layer, h, {.residual = attended});
+  return feed_forward(b, c, i, h, {.residual = attended});
 }
 
 Result<TensorId> sequential_layer(ModelBuilder& b, const StackConfig& c, const StackRun& run,
@@ -73,9 +75,8 @@ Result<TensorId> sequential_layer(ModelBuilder& b, const StackConfig& c, const S
                                    return add_cross_attention(site, h, out);
                                  }));
   }
-  return residual_block(
-      b, c, layer + ".ffn", has_norm_before(c, i, false), x,
-      [&](TensorId h, LinearAttrs out) { return feed_forward(b, c, layer, h, out); });
+  return residual_block(b, c, layer + ".ffn", has_norm_before(c, i, false), x,
+                        [&](TensorId h, LinearAttrs out) { return feed_forward(b, c, i, h, out); });
 }
 
 // Of a prompt's last layer only the keys and values are needed.

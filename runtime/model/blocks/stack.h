@@ -3,6 +3,7 @@
 //
 // Weight rows that it asks for, by layer i under the stack's prefix:
 //   i.self.norm, i.self.qkv, i.self.out, i.ffn.norm, i.ffn.up, i.ffn.down
+//   in layers with experts, in the place of up and down, those of expert_layer.h under i.ffn
 //   with cross-attention i.cross.norm, i.cross.q, i.cross.kv, i.cross.out
 //   with a final norm `norm`
 //   with norms of queries and keys i.self.qk_norm (H + Hkv, E), or i.self.q_norm (1, H E) and
@@ -13,6 +14,7 @@
 
 #include <functional>
 
+#include "model/blocks/expert_layer.h"
 #include "model/model.h"
 #include "ops/activation.h"
 #include "ops/rotary.h"
@@ -74,8 +76,9 @@ struct StackConfig {
   // kAlike: each head by itself, with gains that all heads share; kHeads: with gains of its own;
   // kWhole: all heads of a row together.
   enum class QueryKeyNorm : uint8_t { kNo, kAlike, kHeads, kWhole } qk_norm = QueryKeyNorm::kNo;
-  ActivationKind activation = ActivationKind::kRelu;
+  ActivationKind activation = ActivationKind::kRelu;         // of experts, too
   enum class Gate : uint8_t { kNo, kYes } gate = Gate::kNo;  // of the feed-forward layer
+  ExpertSetup experts;                                       // of layers that have them
   enum class Causal : uint8_t { kNo, kYes } causal = Causal::kNo;
   enum class Cross : uint8_t { kNo, kYes } cross = Cross::kNo;
   int64_t memory_width = 0;          // of what cross-attention reads; 0: D
