@@ -39,7 +39,10 @@ void ExpertNames::resolve(const Checkpoint& checkpoint, const std::string& layer
     break;
   }
   prefixes.resize(1);
-  stacked = checkpoint.find(layer + prefixes[0] + all_up) != nullptr;
+  const TensorView* all = checkpoint.find(layer + prefixes[0] + all_up);
+  stacked = all != nullptr;
+  // Quantised ones are (X, N, K), whatever others are.
+  if (stacked && all->blocks != nullptr) axes = WeightRow::Axes::kOutIn;
 }
 
 void add_expert_rows(const StackConfig& stack, const ExpertNames& names, const std::string& to,

@@ -12,6 +12,7 @@
 #include "model/rope_reading.h"
 #include "model/weight_rows.h"
 #include "ops/attention.h"
+#include "weights/read_floats.h"
 
 namespace vkformer {
 namespace {
@@ -66,8 +67,15 @@ class Llama : public NamedDecoder {
 
 Status Llama::prepare(const Checkpoint& checkpoint) {
   VKF_CHECK(NamedDecoder::prepare(checkpoint));
-  const ExpertSetup& experts = block().stack.experts;
-  for (int64_t i = 0; i < block().stack.layers; ++i) {
+  StackConfig& stack = block().stack;
+  stack.sinks.clear();
+  for (int64_t i = 0; kind_.sinks != nullptr && i < stack.layers; ++i) {
+    const std::string name = message({prefix(), "layers.", i, ".", kind_.sinks});
+    VKF_ASSIGN(const std::vector<float> scores, read_floats(checkpoint, name, {stack.heads}));
+    stack.sinks.insert(stack.sinks.end(), scores.begin(), scores.end());
+  }
+  const ExpertSetup& experts = stack.experts;
+  for (int64_t i = 0; i < stack.layers; ++i) {
     if (!experts.of_layer(i)) continue;
     kind_.experts.resolve(checkpoint, prefix() + "layers." + std::to_string(i) + ".");
     break;
@@ -185,6 +193,7 @@ void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
     }
   }
   table.rows.push_back(gain(s.rows + ".norm", prefix + "norm"));
+  if (kind_.sinks != nullptr) table.ignored.push_back(prefix + "layers.*." + kind_.sinks);
   // Frequencies that older versions of the library saved.
   table.ignored.push_back(prefix + "*.rotary_emb.inv_freq");
 }

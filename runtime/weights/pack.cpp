@@ -74,7 +74,7 @@ SourceStrides strides_of(const PackedWeight& weight, const TensorView& source) {
 // Is the source quantised already, along K and in the weight's format?
 bool has_blocks(const PackedWeight& weight, const TensorView& source) {
   return source.blocks != nullptr && source.blocks->format == weight.format &&
-         weight.row.stack == WeightRow::Stack::kApart &&
+         (weight.row.stack == WeightRow::Stack::kApart || source.blocks->mxfp4) &&
          source.blocks->blocks_down == (weight.row.axes == WeightRow::Axes::kInOut);
 }
 
@@ -109,7 +109,7 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, const R
     const size_t count = std::min<size_t>(kBlockSteps, width - first);
     const BlockPlace place{column, first / kBlockSteps, width};
     if (has_blocks(weight, source) && scale == 1.0f) {
-      store_block(out, place, stored_block(source, n, first), weight.format);
+      store_block(out, place, stored_block(source, range.base / width + n, first), weight.format);
       continue;
     }
     for (size_t i = 0; i < count; ++i) {

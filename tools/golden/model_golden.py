@@ -471,6 +471,17 @@ CASES = {
         "OlmoeModel", 625,
         dict(num_experts=4, num_experts_per_tok=4, norm_topk_prob=True, attention_bias=True),
         False),
+    "gpt_oss-base": (
+        "GptOssForCausalLM", 630,
+        dict(num_hidden_layers=3, num_local_experts=4, num_experts_per_tok=2, head_dim=6,
+             num_attention_heads=4, sliding_window=4,
+             rope_parameters=dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, beta_fast=8.0,
+                                  beta_slow=1.0, truncate=False,
+                                  original_max_position_embeddings=8)), True),
+    "gpt_oss-bare": (
+        "GptOssModel", 631,
+        dict(num_local_experts=3, num_experts_per_tok=3, head_dim=6, attention_bias=False,
+             layer_types=["full_attention", "sliding_attention"]), False),
     "granite-bare": ("GraniteModel", 566, {}, False),
     "cohere-bare": ("CohereModel", 567, {}, False),
     "starcoder2-bare": ("Starcoder2Model", 568, {}, False),

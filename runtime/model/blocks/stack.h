@@ -89,6 +89,7 @@ struct StackConfig {
   std::vector<RotarySetup> rotaries;
   std::vector<float> slopes;  // (H): ALiBi; empty: none
   DistanceBias distance;
+  std::vector<float> sinks;  // (L, H): scores that join each softmax without a value; empty: none
   std::vector<int64_t> rows_of;  // whose weight rows layer l uses, where layers share; empty: l
 
   int64_t head() const { return head_width > 0 ? head_width : width / heads; }
@@ -104,6 +105,7 @@ struct StackConfig {
 struct StackTerms {
   TensorId words = kNoTensor;
   ScoreTermsParams params = no_score_terms();
+  uint32_t sinks = VKF_NO_TERM;  // word of layer 0's sink scores; those of the others follow
 };
 
 struct LayerSite;

@@ -169,6 +169,10 @@ Result<TensorId> step_own(const LayerSite& site, TensorId qkv) {
   const uint32_t behind = u32(run.step.batch * run.step.beams * run.step.capacity);
   if (!c.slopes.empty()) attrs.slopes_offset = behind;
   if (c.distance.reach > 0) attrs.distance_offset = behind;
+  if (!c.sinks.empty()) {
+    attrs.sink_scores_offset =
+        behind + u32(static_cast<int64_t>(distance_words(c).size()) + site.layer * c.heads);
+  }
   attrs.positions = u32(run.step.capacity);
   attrs.context = u32(run.step.context);
   attrs.sinks = u32(cache_lines(site).sinks);
@@ -246,6 +250,10 @@ AttentionAttrs own_attrs(const LayerSite& site) {
   attrs.k = merged_rows(attrs.keys, row, attrs.heads * e, e);
   attrs.v = merged_rows(attrs.keys, row, (attrs.heads + attrs.kv_heads) * e, e);
   attrs.terms = site.run.terms.params;
+  if (!site.c.sinks.empty()) {
+    attrs.terms.flags |= VKF_TERM_SINKS;
+    attrs.terms.sparse_offset = site.run.terms.sinks + u32(site.layer) * attrs.heads;
+  }
   const AttentionKind kind = kind_of(site);
   if (kind.window_left >= 0) {
     attrs.terms.flags |= VKF_TERM_WINDOW_LEFT;
