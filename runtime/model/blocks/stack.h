@@ -43,15 +43,30 @@ struct DistanceBias {
   std::vector<float> values;
 };
 
+// Queries, keys and values out of narrow latents (multi-head latent attention; DeepSeek-AI, 2024,
+// "DeepSeek-V2"). A head of queries and keys is what turns, which all heads of keys share, then the
+// rest. Instead of i.self.qkv there are rows
+//   i.self.q (H E, D), or i.self.q_a (query_rank, D), i.self.q_norm, i.self.q_b (H E, query_rank)
+//   i.self.latent (rank, D), i.self.latent_norm, i.self.shared (rotary, D)
+//   i.self.kv (H (E - rotary) + H Ev, rank), keys of all heads, then values
+struct LatentSetup {
+  int64_t rank = 0;        // of keys and values; 0: there is no latent
+  int64_t query_rank = 0;  // 0: queries come from the layer's input
+  int64_t rotary = 0;      // columns of a head that turn
+  float epsilon = 1e-6f;   // of the latents' norms
+};
+
 struct StackConfig {
-  std::string rows;        // prefix of its weight rows: "encoder"
-  std::string taps;        // prefix of its outputs: "encoder_", or empty
-  int64_t layers = 0;      // L
-  int64_t width = 0;       // D
-  int64_t heads = 0;       // H
-  int64_t kv_heads = 0;    // Hkv; 0: H
-  int64_t head_width = 0;  // E; 0: D / H
-  int64_t ffn = 0;         // F
+  std::string rows;         // prefix of its weight rows: "encoder"
+  std::string taps;         // prefix of its outputs: "encoder_", or empty
+  int64_t layers = 0;       // L
+  int64_t width = 0;        // D
+  int64_t heads = 0;        // H
+  int64_t kv_heads = 0;     // Hkv; 0: H
+  int64_t head_width = 0;   // E; 0: D / H
+  int64_t value_width = 0;  // Ev; 0: E
+  LatentSetup latent = {};
+  int64_t ffn = 0;  // F
   enum class Norm : uint8_t { kLayer, kRms } norm = Norm::kLayer;
   float epsilon = 1e-5f;
   // kPost: x = norm(x + f(x)); kPre: x = x + f(norm(x)); kParallel: x + attention(norm x) +
@@ -94,10 +109,11 @@ struct StackConfig {
 
   int64_t head() const { return head_width > 0 ? head_width : width / heads; }
   int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
+  int64_t values() const { return value_width > 0 ? value_width : head(); }
   // Columns of a merged projection.
-  int64_t qkv_width() const { return (heads + 2 * kv()) * head(); }
+  int64_t qkv_width() const { return heads * head() + line_width(); }
   // Columns of a cached line.
-  int64_t line_width() const { return 2 * kv() * head(); }
+  int64_t line_width() const { return kv() * (head() + values()); }
   std::string layer_rows(int64_t layer) const;
 };
 
