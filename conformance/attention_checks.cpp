@@ -41,6 +41,7 @@ enum Term : uint32_t {
   kHalves = 256,         // precision f16
   kDisentangled = 1024,  // relative keys and queries
   kProducts = 2048,      // relative keys and products
+  kSinks = 4096,         // sink scores
   kForbidding = 512,     // the free mask forbids a query everything, the bias some pairs
 };
 
@@ -62,6 +63,9 @@ constexpr Form kForms[] = {{"plain", 0},
                            {"relative", kRelative},
                            {"disentangled", kDisentangled},
                            {"relative-products", kProducts},
+                           {"sinks", kSinks},
+                           {"sinks-window", kSinks | kWindow | kCausal | kKeyMask},
+                           {"sinks-precision-f16", kSinks | kHalves | kCausal},
                            {"all", kAllMasks},
                            {"precision-f16", kHalves},
                            {"softcap-precision-f16", kHalves | kSoftcap | kCausal},
@@ -90,8 +94,8 @@ AttentionCallCase call_of(const Sizes& s, uint32_t terms, Content values = Conte
 
 // Everything an attention is given; the reference looks into it.
 struct Arrays {
-  Array q, k, v, key_mask, mask, bias, slopes, relative_keys, relative_queries, relative_products,
-      relative_values;
+  Array q, k, v, key_mask, mask, bias, slopes, sinks, relative_keys, relative_queries,
+      relative_products, relative_values;
 };
 
 void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOptions& options,
@@ -136,6 +140,11 @@ void add_terms(const AttentionCallCase& call, Arrays& a, reference::AttentionOpt
     }
     inputs.emplace("alibi_slopes", floats(a.slopes));
     options.alibi_slopes = &a.slopes;
+  }
+  if ((terms & kSinks) != 0) {
+    a.sinks = random_array({s.heads}, 11);
+    inputs.emplace("sink_scores", floats(a.sinks));
+    options.sink_scores = &a.sinks;
   }
   if ((terms & kSoftcap) != 0) {
     options.softcap = 1.5;

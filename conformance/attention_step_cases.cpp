@@ -73,13 +73,15 @@ Result<Array> expected_row(const AttentionStep& c, const AttentionStepArrays& a,
   reference::AttentionOptions options;
   options.masks.key_mask = &terms.mask;
   options.bias = &terms.bias;
+  if (c.sinks) options.sink_scores = &a.sinks;
   return reference::attention(query, seen.k, seen.v, options);
 }
 
 // Binds the words that go with the cache, and says where slopes and distances are.
 TensorId bind_aux(const AttentionStep& c, const AttentionStepArrays& a, PreparedOperator& op,
                   AttentionStepAttrs& attrs) {
-  if (!c.masked && !c.sloped && c.reach == 0 && (c.beams == 1 || !c.self())) return kNoTensor;
+  const bool added = c.sloped || c.reach > 0 || c.sinks;
+  if (!c.masked && !added && (c.beams == 1 || !c.self())) return kNoTensor;
   std::vector<uint32_t> list = a.aux;
   const auto add_floats = [&](const Array& values) {
     for (const double value : values.data) {
@@ -94,6 +96,10 @@ TensorId bind_aux(const AttentionStep& c, const AttentionStepArrays& a, Prepared
     attrs.distance_offset = static_cast<uint32_t>(list.size());
     list.push_back(u32(c.reach));
     add_floats(a.distances);
+  }
+  if (c.sinks) {
+    attrs.sink_scores_offset = static_cast<uint32_t>(list.size());
+    add_floats(a.sinks);
   }
   Tensor aux = words(list);
   if (!c.self()) aux.shape = {a.kv.dim(0), aux.shape[0] / a.kv.dim(0)};
@@ -125,6 +131,7 @@ Result<AttentionStepArrays> make_step_arrays(const AttentionStep& c) {
     a.slopes = reference::filled({c.heads}, 0.0);
     for (int64_t h = 0; h < c.heads; ++h) a.slopes[h] = std::ldexp(1.0, static_cast<int>(-1 - h));
   }
+  if (c.sinks) a.sinks = random_array({c.heads}, 6);
   if (c.reach > 0) a.distances = random_array({c.heads, 2 * c.reach + 1}, 5);
   return a;
 }
@@ -246,6 +253,11 @@ void add_step_tests(OperatorCases& cases) {
     add("slopes/" + std::to_string(reach), {.start = 3, .sloped = true, .reach = reach});
   }
   add("distance/500", {.start = 3, .reach = 500});
+  add("sinks/0", {.start = 3, .sinks = true});
+  add("sinks/4", {.beams = 2, .start = 3, .window = 9, .reach = 4, .sinks = true});
+  AttentionStep sink_parts = long_step(2500, 16, 2490);
+  sink_parts.sinks = true;
+  add("sinks/parts", sink_parts);
   add("beams/3", {.beams = 3});
   for (const bool masked : {false, true}) {
     add(masked ? "cross-masked" : "cross-beams",

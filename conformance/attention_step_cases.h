@@ -25,6 +25,7 @@ struct AttentionStep {
   bool sloped = false;       // ALiBi
   int64_t reach = 0;         // of a bias by distance; 0: none
   bool masked = false;       // cross: some keys
+  bool sinks = false;        // sink scores
   CacheFormat cache = CacheFormat::kF32;
 
   bool self() const { return source == AttentionStepAttrs::Source::kSelf; }
@@ -39,6 +40,7 @@ struct AttentionStepArrays {
   std::vector<uint32_t> aux;  // ancestry (R, C), or key mask (B, ceil(S/32))
   Array slopes;               // (H)
   Array distances;            // (H, 2 reach + 1)
+  Array sinks;                // (H)
 };
 
 Result<AttentionStepArrays> make_step_arrays(const AttentionStep& c);

@@ -40,6 +40,7 @@ layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
 #include "key_range.glsl"
 #include "score_terms.glsl"
 #include "score_shape.glsl"
+#include "sink_terms.glsl"
 #define VKF_TILE_TEMPERATURE p.inverse_temperature
 #define VKF_TILE_LOOP  // unrolled, so that loads are under way together
 #include "attention_tiles.glsl"
@@ -85,6 +86,7 @@ void main() {
   const uint k_base = p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride;
   const uint v_base = p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride;
   begin_rows(p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride, p.q.row_stride);
+  begin_sink(sink_score(place.y));
   const uint last = min(first + kRows, p.queries) - 1u;
   const uvec2 keys = key_range(p.terms, first, last);
   for (uint tile = keys.x / kKeys; keys.x < keys.y && tile * kKeys < keys.y; ++tile) {

@@ -144,8 +144,9 @@ void main() {
   load_queries(slot, first_head);
   for (uint n = 0u; n < kHeads * kColumns; ++n) sum[n] = 0.0;
   for (uint h = 0u; h < kHeads; ++h) {
-    highest[h] = kLowestFloat;
-    total[h] = 0.0;
+    const float sink = sink_score(first_head + h);
+    highest[h] = sink_highest(sink);
+    total[h] = lane == 0u ? sink_total(sink) : 0.0;
   }
   position = state.position - VKF_SLOT_START(entry);
   find_keys();

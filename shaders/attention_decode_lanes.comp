@@ -59,8 +59,9 @@ void load_queries(uint slot, uint first_head) {
       const uint e = min(c * kLocalSize + gl_SubgroupInvocationID, kWidth - 1u);
       piece[h * kPieces + c] = q[base + e];
     }
-    highest[h] = kLowestFloat;
-    total[h] = 0.0;
+    const float sink = sink_score(first_head + h);
+    highest[h] = sink_highest(sink);
+    total[h] = sink_total(sink);
     [[unroll]] for (uint i = 0u; i < kValueChunks * kRun; ++i) {
       sum[h * kValueChunks * kRun + i] = 0.0;
     }

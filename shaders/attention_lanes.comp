@@ -41,6 +41,7 @@ layout(binding = 3) writeonly buffer YQuads { vec4 y_quads[]; };
 #include "score_terms.glsl"
 #include "key_walk.glsl"
 #include "score_shape.glsl"
+#include "sink_terms.glsl"
 
 float query[kQueries * kWidth];     // (kQueries, E)
 float sum[kQueries * kValueWidth];  // (kQueries, Ev)
@@ -172,10 +173,11 @@ void finish_scores(KeyWalk walk, uvec2 place, uint first, uint end, uvec3 keys[k
 
 void load_queries(uvec2 place, uint first) {
   const uint base = p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride;
+  const float sink = sink_score(place.y);
   [[unroll]] for (uint r = 0u; r < kQueries; ++r) {
     const uint row = base + min(first + r * kLocalSize, p.queries - 1u) * p.q.row_stride;
-    highest[r] = kLowestFloat;
-    total[r] = 0.0;
+    highest[r] = sink_highest(sink);
+    total[r] = sink_total(sink);
     [[unroll]] for (uint e = 0u; e < kWidth; e += kRun) {
       load_query_run(row + e);
       [[unroll]] for (uint i = 0u; i < kRun; ++i) query[r * kWidth + e + i] = loaded[i];

@@ -34,6 +34,7 @@ layout(set = 1, binding = 0) readonly buffer Row { float x[]; } rows[];
 #include "key_range.glsl"
 #include "score_terms.glsl"
 #include "score_shape.glsl"
+#include "sink_terms.glsl"
 
 float query[kWidth];
 float sum[kValueWidth];
@@ -126,8 +127,9 @@ void main() {
     query[e] = q[q_base + e];
     sum[e] = 0.0;
   }
-  highest = kLowestFloat;
-  total = 0.0;
+  const float sink = sink_score(place.y);
+  highest = sink_highest(sink);
+  total = sink_total(sink);
   const uvec2 all = key_range(p.terms, first, last);
   const uint end = all.y;
   uint j = min(all.x, p.keys - 1u) & ~(kKeys - 1u);  // bits of masks come by whole rounds

@@ -43,6 +43,7 @@ layout(binding = 3) writeonly buffer Y { float y[]; };
 #include "score_terms.glsl"
 #include "key_walk.glsl"
 #include "score_shape.glsl"
+#include "sink_terms.glsl"
 
 shared float q_tile[kRows * kWidth];      // (kRows, E)
 shared float weight_tile[kRows * kPitch];  // (kRows, kLocalSize): scores, then weights
@@ -244,9 +245,14 @@ void main() {
       p.k.offset + place.x * p.k.batch_stride + kv_head * p.k.head_stride,
       p.v.offset + place.x * p.v.batch_stride + kv_head * p.v.head_stride);
   load_queries(p.q.offset + place.x * p.q.batch_stride + place.y * p.q.head_stride, first);
-  for (uint r = gl_LocalInvocationID.x; r < kRows; r += kLocalSize) row_highest[r] = kLowestFloat;
+  const float sink = sink_score(place.y);
+  for (uint r = gl_LocalInvocationID.x; r < kRows; r += kLocalSize) {
+    row_highest[r] = sink_highest(sink);
+  }
   if (gl_LocalInvocationID.x == 0u) masked_tile = ~0u;
-  VKF_UNROLL for (uint r = 0u; r < kRows; ++r) total[r] = 0.0;
+  VKF_UNROLL for (uint r = 0u; r < kRows; ++r) {
+    total[r] = gl_LocalInvocationID.x == 0u ? sink_total(sink) : 0.0;
+  }
   VKF_UNROLL for (uint n = 0u; n < kRows * kColumns; ++n) sum[n] = 0.0;
   barrier();
   const uint last = min(first + kRows, p.queries) - 1u;

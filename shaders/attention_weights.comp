@@ -32,6 +32,7 @@ layout(binding = 3) buffer Y { float y[]; };
 #define VKF_TERM_MAY(kinds) ((kKinds & (kinds)) != 0u)
 #include "score_terms.glsl"
 #include "score_shape.glsl"
+#include "sink_terms.glsl"
 
 // (E) in quads, and q for positions; where k is read one by one, a quad holds one element.
 const uint kParts = (kWidth + kStep - 1u) / kStep;
@@ -112,8 +113,12 @@ void main() {
     y[base + j] = is_negative_infinity(score) ? score : score * out_scale;
   }
   if (p.raw_scores != 0u) return;
-  highest = workgroup_max(highest);
-  float total = 0.0;
+  const float sink = sink_score(place.y);
+  highest = keep_max(workgroup_max(highest), sink);
+  if (is_nan(sink)) highest = sink;
+  float total = lane == 0u && !is_negative_infinity(sink)
+                    ? online_weight(sink, highest, p.inverse_temperature)
+                    : 0.0;
   for (uint j = lane; j < p.keys; j += kLocalSize) {
     const float weight = online_weight(y[base + j], highest, p.inverse_temperature);
     if (!is_masked_weight(weight)) total += weight;

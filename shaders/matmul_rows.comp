@@ -1,16 +1,19 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, for a few rows;
-//           with kNorm Y = act(alpha norm(A) B + bias), C the gain (K) or gain and bias (2, K)
-// shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N)
+//           with kNorm Y = act(alpha norm(A) B + bias), C the gain (K) or gain and bias (2, K);
+//           with VKF_EXPERTS every row's products with the experts that C's binding names
+// shapes:   A (batch, M, K), B (batch, K, N) row-major, C (batch, M, N) or (N) -> Y (batch, M, N);
+//           with VKF_EXPERTS B (X, K, N) packed, Routes (M, entries, 2), and Y (M, choices, N)
 // mapping:  a workgroup owns kRows rows x (kColumnLanes * 8) columns; an invocation 8 columns of
 //           every kSlices-th block of 4 steps of K; x counts row tiles, so that those of the
-//           same columns follow each other and find their weights cached, y column tiles, z batches
+//           same columns follow each other and find their weights cached, y column tiles, z batches,
+//           with VKF_EXPERTS choices
 // bounds:   M, N, K may be anything; b_offset and strides of B are multiples of 8 (N padded);
 //           kAlignedA promises that offset and strides of A are multiples of 4; with VKF_BLOCKS B
 //           is a packed weight of kFormat
 // requires: kRows * kColumnLanes * kSlices <= 512; shaderInt64 in the _int64 variants;
-//           matmul_single is one row and four lanes
+//           matmul_single is one row and four lanes; expert_rows one row and up to eight
 // variants: matmul_rows__f32_f32_f32
 //           matmul_rows__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
 //           matmul_rows__f32_f32_f32_int64 FEATURES int64
@@ -22,6 +25,9 @@
 //           matmul_rows__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 //           matmul_rows__f32_blocks_f32_int64 FEATURES int64 DEFINES VKF_BLOCKS=1
 //           matmul_single__f32_blocks_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1 VKF_BLOCKS=1
+//           expert_rows__f32_f32_f32 DEFINES VKF_EXPERTS=1
+//           expert_rows__f32_f16_f32 DEFINES VKF_EXPERTS=1 VKF_WEIGHT_F16=1
+//           expert_rows__f32_blocks_f32 DEFINES VKF_EXPERTS=1 VKF_BLOCKS=1
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.h"
 layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices
@@ -33,9 +39,19 @@ VKF_CONSTANTS(VKF_MATMUL_ROWS_SWITCHES)
 VKF_CONSTANTS(VKF_MATMUL_ROWS_CONSTANTS)
 #endif
 
+#if VKF_EXPERTS
+#include "experts.h"
+layout(push_constant) uniform Params { MatmulParams given; ExpertParams e; };
+MatmulParams p;  // of one expert
+#else
 layout(push_constant) uniform Params { MatmulParams p; };
+#endif
 #include "matmul_operands.glsl"
 #include "matmul_norm.glsl"
+#if VKF_EXPERTS
+#include "expert_product.glsl"
+layout(binding = 2) readonly buffer Routes { uint routes[]; };
+#endif
 
 const uint kInvocations = kColumnLanes * kSlices;
 shared vec4 part[2u * kRows * kInvocations];
@@ -60,7 +76,14 @@ void main() {
   const uint lane = gl_LocalInvocationID.x % kColumnLanes;
   const uint slice = gl_LocalInvocationID.x / kColumnLanes;
   const uint row0 = gl_WorkGroupID.x * kRows;
+#if VKF_EXPERTS
+  const uint first_column = e.first_column + gl_WorkGroupID.y * kColumnLanes * 8u;
+  const uint expert = routes[2u * (gl_WorkGroupID.x * e.entries + gl_WorkGroupID.z)];
+  if (!take_panel(expert, first_column)) return;
+  const uint group0 = first_column % kPanelColumns / 8u;
+#else
   const uint group0 = gl_WorkGroupID.y * kColumnLanes;
+#endif
   // Rows and groups beyond the matrix repeat the last one; nothing of theirs is stored.
   uint a_row[kRows];
   vec4 low[kRows];
@@ -141,7 +164,11 @@ void main() {
       for (uint s = 1u; s < kSlices; ++s) {
         sum += part[half_row * kInvocations + s * kColumnLanes + t % kColumnLanes];
       }
+#if VKF_EXPERTS
+      store_quad(row, column, finish_expert(sum, load_bias(column)));
+#else
       store_quad(row, column, finish(sum, load_bias(column), load_addend(row, column)));
+#endif
     }
   }
 }

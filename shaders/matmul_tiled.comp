@@ -1,24 +1,30 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C; with kParts > 1
-//           sums of parts of K alone, for matmul_parts
+//           sums of parts of K alone, for matmul_parts; with VKF_EXPERTS the products of rows with
+//           the experts that they chose
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N), or
-//           (batch, kParts, M, N) with rows that begin at multiples of 4
+//           (batch, kParts, M, N) with rows that begin at multiples of 4; with VKF_EXPERTS
+//           A (M / share, K), B (X, K, N) packed, List of expert_order -> Y (M, N)
 // mapping:  a workgroup owns kBlock x kBlock and walks its part of K by kDepth through shared memory:
 //           while one half is multiplied, the next loads are under way to the other; an invocation
-//           kTileM x kTileN of it; x counts column blocks, y row blocks, z batches and in them parts
+//           kTileM x kTileN of it; x counts column blocks, y row blocks (with VKF_EXPERTS tiles of
+//           the list), z batches and in them parts
 // bounds:   M, N, K, every offset and every stride of A and B may be anything (transposes too);
 //           kWideA and kWideB promise fours of neighbouring elements at multiples of 4, kWholeSteps
 //           a K in multiples of kDepth; with VKF_BLOCKS B is a packed weight of kFormat; with VKF_FP16
 //           kDepth products at a time are summed in halves, then in f32, but for factors beyond
 //           512 (A) and 8 (B), which are multiplied in f32
 // requires: kBlock / kTileM * kBlock / kTileN = 2 kBlock = the local size; 64 kBlock bytes twice of
-//           shared memory <= 16 KiB
+//           shared memory <= 16 KiB; with VKF_EXPERTS kBlock is the list's 32 rows
 // variants: matmul_tiled__f32_f32_f32
 //           matmul_tiled__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
 //           matmul_tiled__f32_blocks_f32 DEFINES VKF_BLOCKS=1
 //           matmul_tiled__f32_f32_f32_fp16 FEATURES fp16
 //           matmul_tiled__f32_f16_f32_fp16 FEATURES fp16 DEFINES VKF_WEIGHT_F16=1
+//           expert_tiled__f32_f32_f32 DEFINES VKF_EXPERTS=1
+//           expert_tiled__f32_f16_f32 DEFINES VKF_EXPERTS=1 VKF_WEIGHT_F16=1
+//           expert_tiled__f32_blocks_f32 DEFINES VKF_EXPERTS=1 VKF_BLOCKS=1
 #extension GL_EXT_control_flow_attributes : require
 #if VKF_FP16
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
@@ -30,7 +36,13 @@ const uint kWideA = 1u, kWideB = 2u, kWholeSteps = 4u;
 
 #include "f16_words.glsl"
 
+#if VKF_EXPERTS
+#include "experts.h"
+layout(push_constant) uniform Params { MatmulParams given; ExpertParams e; };
+MatmulParams p;  // of one expert, m the rows of the tile
+#else
 layout(push_constant) uniform Params { MatmulParams p; };
+#endif
 layout(binding = 0) readonly buffer A { float a[]; };
 layout(binding = 0) readonly buffer A4 { vec4 a4[]; };
 layout(binding = 1) readonly buffer B { float b[]; };
@@ -41,6 +53,13 @@ layout(binding = 2) readonly buffer C { float c[]; };
 layout(binding = 3) writeonly buffer Y { float y[]; };
 layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
 #include "matmul_finish_quad.glsl"
+#if VKF_EXPERTS
+#include "expert_product.glsl"
+layout(binding = 2) readonly buffer List { uint list[]; };
+uint first_place;  // of the tile, in the list
+
+uint choice_of(uint row) { return list[first_place + min(row, p.m - 1u)]; }
+#endif
 
 const uint kDepth = 8u;  // so every invocation loads four elements of A and of B at a time
 const uint kInvocations = 2u * kBlock;
@@ -96,7 +115,11 @@ vec4 load_a(uint row, uint k, uint end) {
 
 // Where a row of A begins. Rows beyond the matrix repeat the last one; nothing of theirs is stored.
 uint a_start(uint batch, uint row) {
+#if VKF_EXPERTS
+  return p.a_offset + choice_of(row) / e.share * p.a_row_stride;
+#else
   return p.a_offset + batch * p.a_batch_stride + min(row, p.m - 1u) * p.a_row_stride;
+#endif
 }
 
 // Where a column's panel has it in step 0, with kWideB in fours.
@@ -211,8 +234,17 @@ void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint lane_m = lane / kLanesN;
   const uint lane_n = lane % kLanesN;
+#if VKF_EXPERTS
+  const uint row0 = 0u;
+  if (!take_panel(list[3u * gl_WorkGroupID.y], gl_WorkGroupID.x * kBlock)) return;
+  const uint column0 = gl_WorkGroupID.x * kBlock % kPanelColumns;
+  first_place = e.order + list[3u * gl_WorkGroupID.y + 1u];
+  p.m = list[3u * gl_WorkGroupID.y + 2u];
+  if (p.m == 0u) return;
+#else
   const uint row0 = gl_WorkGroupID.y * kBlock;
   const uint column0 = gl_WorkGroupID.x * kBlock;
+#endif
   const uint batch = gl_WorkGroupID.z / kParts;
   const uint part_steps = ((p.k + kDepth - 1u) / kDepth + kParts - 1u) / kParts * kDepth;
   const uint begin = min(gl_WorkGroupID.z % kParts * part_steps, p.k);
@@ -264,7 +296,11 @@ void main() {
             sum[i * kQuads + q];
         continue;
       }
+#if VKF_EXPERTS
+      store_quad(choice_of(row), column, finish_expert(sum[i * kQuads + q], bias));
+#else
       store_quad(row, column, finish(sum[i * kQuads + q], bias, load_addend(row, column)));
+#endif
     }
   }
 }

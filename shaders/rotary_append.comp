@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: the queries of a decoding step's rows, turned by their position's angles (Su et al., 2021,
 //           RoFormer), and the keys, turned, and values in the cache; queries may follow again
-// shapes:   X (slots, (H + 2 Hkv) E), Table (P, 2 pairs), State -> Y (slots, (H + again) E), Cache (R, lines, 2 Hkv E)
+// shapes:   X (slots, (H + Hkv) E + Hkv Ev), Table (P, 2 pairs), State -> Y (slots, (H + again) E), Cache (R, lines, Hkv (E + Ev))
 // mapping:  one workgroup kHeadsPerGroup heads of a slot; heads on z, slots on x; an invocation takes every
 //           kLocalSize-th pair or column of a head
 // bounds:   E and pairs <= E / 2 may be anything; slots beyond the live ones and positions without a line are
@@ -60,9 +60,11 @@ void main() {
   if (slot >= state.live_slots) return;
   const uint entry = slot_rows[slot >> 2u][slot & 3u];
   const uint position = state.position - VKF_SLOT_START(entry);
-  const uint line = 2u * p.kv_heads * p.head_width;
+  const uint line = p.kv_heads * (p.head_width + p.value_width);
   const uint row = (VKF_SLOT_ROW(entry) * p.lines + cache_line(position, p.sinks, p.lines)) * line;
   const uint in_x = p.heads + 2u * p.kv_heads;
+  const uint turned_heads = p.heads + p.kv_heads;
+  const uint x_row = slot * (turned_heads * p.head_width + p.kv_heads * p.value_width);
   for (uint h = 0u; h < kHeadsPerGroup; ++h) {
     // Heads of X, then the queries once more.
     const uint head = gl_WorkGroupID.z * kHeadsPerGroup + h;
@@ -70,18 +72,23 @@ void main() {
     const bool again = head >= in_x;
     const bool query = again || head < p.heads;
     if (!query && position >= p.positions) continue;
-    const uint from = (slot * in_x + (again ? head - in_x : head)) * p.head_width;
-    uint to = row + (head - p.heads) * p.head_width;
+    // Values lie behind all heads that are turned.
+    const bool is_value = !again && head >= turned_heads;
+    const uint width = is_value ? p.value_width : p.head_width;
+    const uint first = again ? head - in_x : min(head, turned_heads);
+    const uint beyond = is_value ? (head - turned_heads) * p.value_width : 0u;
+    const uint from = x_row + first * p.head_width + beyond;
+    uint to = row + (first - p.heads) * p.head_width + beyond;
     if (query) {
       const uint place = again ? head - in_x + p.heads : head;
       to = (slot * (p.heads + p.again_heads) + place) * p.head_width;
     }
     uint copied = 0u;
-    if (again || head < p.heads + p.kv_heads) {
+    if (!is_value) {
       turn_pairs(from, query, to, again ? min(position, p.again_limit) : position);
       copied = 2u * p.pairs;
     }
-    for (uint i = copied + gl_LocalInvocationID.x; i < p.head_width; i += kLocalSize) {
+    for (uint i = copied + gl_LocalInvocationID.x; i < width; i += kLocalSize) {
       store(query, to + i, x[from + i]);
     }
   }

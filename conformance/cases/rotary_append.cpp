@@ -19,13 +19,16 @@ struct RotaryStep {
   uint32_t position;
   RotaryPairs pairs = RotaryPairs::kHalves;
   std::vector<uint32_t> starts = {0, 0, 0};  // of live slots: how much shorter their prompts are
+  int64_t value_width = 0;                   // 0: the keys'
 };
 
 Result<CheckCase> rotary_append_case(const RotaryStep& c) {
-  const int64_t q = c.heads * c.width, kv = c.kv_heads * c.width, line = q + 2 * kv;
+  const int64_t q = c.heads * c.width, keys = c.kv_heads * c.width;
+  const int64_t kv = keys + c.kv_heads * (c.value_width > 0 ? c.value_width : c.width);
+  const int64_t line = q + kv;
   const Array x = random_array({kSlots, line}, 1);
   const Array table = random_array({c.lines, c.turned}, 2);
-  Array cache = random_array({kSlots, c.lines, 2 * kv}, 3);
+  Array cache = random_array({kSlots, c.lines, kv}, 3);
   CheckCase made = step_case();
   RotaryAppendInputs in;
   in.x = made.op.bind("x", floats(x));
@@ -42,6 +45,7 @@ Result<CheckCase> rotary_append_case(const RotaryStep& c) {
   attrs.heads = u32(c.heads);
   attrs.kv_heads = u32(c.kv_heads);
   attrs.head_width = u32(c.width);
+  attrs.value_width = u32(c.value_width);
   attrs.rotary_width = u32(c.turned);
   attrs.pairs = c.pairs;
   VKF_ASSIGN(const TensorId y, add_rotary_append(made.op.graph, in, attrs));
@@ -55,9 +59,9 @@ Result<CheckCase> rotary_append_case(const RotaryStep& c) {
   for (size_t slot = 0; slot < kLiveRows.size(); ++slot) {
     const auto from = turned.data.begin() + static_cast<int64_t>(slot) * line;
     std::copy_n(from, q, queries.data.begin() + static_cast<int64_t>(slot) * q);
-    std::copy_n(from + q, 2 * kv,
+    std::copy_n(from + q, kv,
                 cache.data.begin() +
-                    (kLiveRows[slot] * c.lines + static_cast<int64_t>(places.data[slot])) * 2 * kv);
+                    (kLiveRows[slot] * c.lines + static_cast<int64_t>(places.data[slot])) * kv);
   }
   made.expected.emplace("y", Expected{std::move(queries), terms(2), 4});
   made.expected.emplace("cache", Expected{std::move(cache), terms(2), 4});
@@ -91,6 +95,11 @@ void rotary_append_cases(OperatorCases& cases) {
         c.lines == 20, [=] { return rotary_append_case(c); });
   }
   const std::vector<uint32_t> starts = {0, 4, 13};
+  for (const int64_t value_width : {1, 7, 24, 130}) {
+    const RotaryStep c{4, 2, 24, 8, 64, 13, RotaryPairs::kInterleaved, starts, value_width};
+    cases.check("values/" + std::to_string(value_width), value_width == 7,
+                [=] { return rotary_append_case(c); });
+  }
   for (const auto pairs : {RotaryPairs::kHalves, RotaryPairs::kInterleaved}) {
     const std::string name = pairs == RotaryPairs::kHalves ? "halves/" : "interleaved/";
     for (const int64_t width : {2, 7, 31, 32, 33, 64, 80, 128, 256}) {

@@ -123,6 +123,25 @@ Status Checkpoint::join_quantised() {
     entries_.erase(scales_name(name));
     entries_.erase(minima_name(name));
   }
+  return join_mxfp4_tensors();
+}
+
+Status Checkpoint::join_mxfp4_tensors() {
+  const std::string ending = mxfp4_blocks_name("");
+  for (const std::string& blocks : names()) {
+    if (!blocks.ends_with(ending)) continue;
+    const std::string name = blocks.substr(0, blocks.size() - ending.size());
+    const TensorView* scales = find(mxfp4_scales_name(name));
+    if (scales == nullptr || find(name) != nullptr) continue;
+    auto joined = join_mxfp4(name, *find(blocks), *scales);
+    if (!joined) return joined.error().with_context(message({"File [", file_of(blocks), "]"}));
+    QuantisedTensor& kept = quantised_[name];
+    kept = std::move(joined).value();
+    kept.view.blocks = &kept.blocks;
+    entries_[name] = {&kept.view, entries_[blocks].file};
+    entries_.erase(blocks);
+    entries_.erase(mxfp4_scales_name(name));
+  }
   return {};
 }
 

@@ -51,6 +51,7 @@ class Checkpoint {
   Status add_file(Result<MappedFile> file, const std::string& prefix = "");
   Status add_shards(const FileStore& files);
   Status join_quantised();
+  Status join_mxfp4_tensors();
 
   std::string directory_;
   std::vector<SafetensorsFile> files_;

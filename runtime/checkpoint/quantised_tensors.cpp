@@ -1,6 +1,8 @@
 #include "checkpoint/quantised_tensors.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 #include "base/half.h"
@@ -70,13 +72,62 @@ Result<QuantisedTensor> join_blocks(const std::string& name, const TensorView& v
                shape_text(scales.shape) + " for 32 weights each");
 }
 
+std::string mxfp4_blocks_name(const std::string& name) {
+  return name + "_blocks";
+}
+
+std::string mxfp4_scales_name(const std::string& name) {
+  return name + "_scales";
+}
+
+Result<QuantisedTensor> join_mxfp4(const std::string& name, const TensorView& blocks,
+                                   const TensorView& scales) {
+  Shape wanted = scales.shape;
+  wanted.push_back(kBlockSteps / 2);
+  if (scales.shape.size() < 2 || blocks.shape != wanted || blocks.bytes.empty() ||
+      blocks.dtype != DType::kU8 || scales.dtype != DType::kU8) {
+    return invalid_file(
+        message({"[", name, "] is a matrix in MXFP4, but its blocks are ", dtype_name(blocks.dtype),
+                 " ", shape_text(blocks.shape), " and its scales ", dtype_name(scales.dtype), " ",
+                 shape_text(scales.shape), "; they must be U8 (..., K / 32, ", kBlockSteps / 2,
+                 ") and U8 (..., K / 32)."}));
+  }
+  QuantisedTensor joined{.blocks = {.format = MatrixFormat::kQ8, .mxfp4 = true}, .view = blocks};
+  joined.blocks.scales = scales.bytes;
+  joined.view.shape = scales.shape;
+  joined.view.shape.back() *= kBlockSteps;
+  return joined;
+}
+
 QuantisedSize quantised_size(const TensorView& view) {
+  if (view.blocks->mxfp4) {
+    const auto k = static_cast<size_t>(view.shape.back());
+    return {static_cast<size_t>(element_count(view.shape)) / k, k};
+  }
   const auto first = static_cast<size_t>(view.shape[0]);
   if (view.blocks->blocks_down) return {static_cast<size_t>(view.shape[1]), first};
   return {first, first == 0 ? 0 : static_cast<size_t>(element_count(view.shape)) / first};
 }
 
+namespace {
+
+// An E2M1 value, doubled, and half the power of 2 that it is multiplied with.
+QuantisedValue mxfp4_value(const TensorView& view, size_t n, size_t k) {
+  constexpr int32_t kDoubled[] = {0, 1, 2, 3, 4, 6, 8, 12};
+  const size_t index = n * static_cast<size_t>(view.shape.back()) + k;
+  const auto byte = static_cast<uint8_t>(view.bytes[index / 2]);
+  const uint32_t bits = index % 2 == 0 ? byte & 15u : byte >> 4u;
+  const auto exponent = static_cast<uint8_t>(view.blocks->scales[index / kBlockSteps]);
+  QuantisedValue out{.scale = std::ldexp(1.0f, exponent - 128)};
+  if (exponent == 255) out.scale = std::numeric_limits<float>::quiet_NaN();
+  out.value = (bits & 8u) != 0 ? -kDoubled[bits & 7u] : kDoubled[bits & 7u];
+  return out;
+}
+
+}  // namespace
+
 QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k) {
+  if (view.blocks->mxfp4) return mxfp4_value(view, n, k);
   const QuantisedBlocks& blocks = *view.blocks;
   const QuantisedSize size = quantised_size(view);
   const size_t in_line = blocks.format == MatrixFormat::kQ8 ? k : k / 2;

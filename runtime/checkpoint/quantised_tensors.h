@@ -8,6 +8,12 @@
 // A weight is scale * value in q8, scale * (value - 8) in q4, minimum + scale * value in q4m. Where
 // the file's matrix is (K, N), so are these: (K, N) or (K / 2, N), and (ceil(K / 32), N).
 //
+// Matrices in MXFP4 (Open Compute Project, 2023, "OCP microscaling formats"), as GPT-OSS publishes
+// its experts, are two tensors, and together X (..., K) in row-major order:
+//   X_blocks   U8 (..., K / 32, 16): E2M1 values, the first of two in the lower 4 bits
+//   X_scales   U8 (..., K / 32): the exponents of powers of 2, plus 127
+// They are read as q8, which holds them exactly.
+//
 // Lifetime: views of the file's bytes.
 #pragma once
 
@@ -22,6 +28,7 @@ namespace vkformer {
 struct QuantisedBlocks {
   MatrixFormat format = MatrixFormat::kQ8;
   bool blocks_down = false;           // the matrix is (K, N)
+  bool mxfp4 = false;                 // values and scales are MXFP4's; the format is q8
   std::span<const std::byte> scales;  // (N, ceil(K / 32)) or (ceil(K / 32), N), bfloat16
   std::span<const std::byte> minima;  // the same; of q4m only
 };
@@ -41,7 +48,13 @@ std::string minima_name(const std::string& name);
 Result<QuantisedTensor> join_blocks(const std::string& name, const TensorView& values,
                                     const TensorView& scales, const TensorView* minima);
 
-// Sizes of a quantised (N, K), or (K, N), matrix.
+// Names of the tensors of an MXFP4 matrix, and the matrix (..., K) that they are.
+std::string mxfp4_blocks_name(const std::string& name);
+std::string mxfp4_scales_name(const std::string& name);
+Result<QuantisedTensor> join_mxfp4(const std::string& name, const TensorView& blocks,
+                                   const TensorView& scales);
+
+// Sizes of a quantised (N, K), or (K, N), matrix; of MXFP4 N are all rows of length K.
 struct QuantisedSize {
   size_t n = 0;
   size_t k = 0;

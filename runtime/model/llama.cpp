@@ -12,6 +12,7 @@
 #include "model/rope_reading.h"
 #include "model/weight_rows.h"
 #include "ops/attention.h"
+#include "weights/read_floats.h"
 
 namespace vkformer {
 namespace {
@@ -41,6 +42,8 @@ class Llama : public NamedDecoder {
       : NamedDecoder(std::move(facts), std::move(generation), std::move(block), std::move(names)),
         kind_(kind) {}
 
+  Status prepare(const Checkpoint& checkpoint) override;
+
  protected:
   void add_rows(const std::string& prefix, WeightTable& table) const override;
 
@@ -50,6 +53,8 @@ class Llama : public NamedDecoder {
   void add_query_key_norms(const std::string& to, const std::string& attn,
                            WeightTable& table) const;
   WeightRow norms_apart(const std::string& to, const std::string& attn) const;
+  void add_latents(const std::string& to, const std::string& attn, WeightTable& table) const;
+  void add_projection(const std::string& to, const std::string& attn, WeightTable& table) const;
   void add_feed_forward(const std::string& to, const std::string& mlp, WeightTable& table) const;
   WeightRow gain(std::string name, const std::string& module) const {
     const bool biased = kind_.norm_bias == LlamaKind::NormBias::kYes;
@@ -61,6 +66,29 @@ class Llama : public NamedDecoder {
 
   LlamaKind kind_;
 };
+
+Status Llama::prepare(const Checkpoint& checkpoint) {
+  VKF_CHECK(NamedDecoder::prepare(checkpoint));
+  StackConfig& stack = block().stack;
+  stack.sinks.clear();
+  for (int64_t i = 0; kind_.sinks != nullptr && i < stack.layers; ++i) {
+    const std::string name = message({prefix(), "layers.", i, ".", kind_.sinks});
+    VKF_ASSIGN(const std::vector<float> scores, read_floats(checkpoint, name, {stack.heads}));
+    stack.sinks.insert(stack.sinks.end(), scores.begin(), scores.end());
+  }
+  // Configurations say null, which is as good as nothing, where queries have no latent.
+  const std::string attn = prefix() + "layers.0.self_attn.";
+  if (stack.latent.rank > 0 && checkpoint.find(attn + "q_proj.weight") != nullptr) {
+    stack.latent.query_rank = 0;
+  }
+  const ExpertSetup& experts = stack.experts;
+  for (int64_t i = 0; i < stack.layers; ++i) {
+    if (!experts.of_layer(i)) continue;
+    kind_.experts.resolve(checkpoint, prefix() + "layers." + std::to_string(i) + ".");
+    break;
+  }
+  return {};
+}
 
 void Llama::add_norms(const std::string& to, const std::string& from, WeightTable& table) const {
   const StackConfig& s = block().stack;
@@ -141,11 +169,63 @@ void Llama::add_feed_forward(const std::string& to, const std::string& mlp,
   table.rows.back().bias_scale = s.branch_scale;
 }
 
+// Rows of LatentSetup. A file's head has what turns last; here it is first.
+void Llama::add_latents(const std::string& to, const std::string& attn, WeightTable& table) const {
+  const StackConfig& s = block().stack;
+  const LatentSetup& latent = s.latent;
+  const bool bias = kind_.biases.qkv;
+  const int64_t e = s.head(), own = e - latent.rotary;
+  WeightRow q =
+      latent.query_rank > 0
+          ? plain_linear_row(to + ".self.q_b", {attn + "q_b_proj"}, s.heads * e, latent.query_rank)
+          : plain_linear_row(to + ".self.q", {attn + "q_proj"}, s.heads * e, s.width);
+  for (int64_t i = 0; i < s.heads * e; ++i) {
+    q.row_order.push_back(static_cast<uint32_t>(i / e * e + (i % e + own) % e));
+  }
+  table.rows.push_back(std::move(q));
+  if (latent.query_rank > 0) {
+    table.rows.push_back(
+        biased_row(bias, to + ".self.q_a", {attn + "q_a_proj"}, latent.query_rank, s.width));
+    table.rows.push_back(gain_row(to + ".self.q_norm", attn + "q_a_layernorm", latent.query_rank));
+  }
+  for (const bool shared : {false, true}) {
+    WeightRow part =
+        biased_row(bias, to + (shared ? ".self.shared" : ".self.latent"),
+                   {attn + "kv_a_proj_with_mqa"}, shared ? latent.rotary : latent.rank, s.width);
+    part.first_row = shared ? latent.rank : 0;
+    part.source_rows = {latent.rank + latent.rotary};
+    table.rows.push_back(std::move(part));
+  }
+  table.rows.push_back(gain_row(to + ".self.latent_norm", attn + "kv_a_layernorm", latent.rank));
+  const int64_t values = s.values(), each = own + values;
+  WeightRow kv =
+      plain_linear_row(to + ".self.kv", {attn + "kv_b_proj"}, s.heads * each, latent.rank);
+  for (const bool value : {false, true}) {
+    const int64_t width = value ? values : own;
+    for (int64_t i = 0; i < s.heads * width; ++i) {
+      kv.row_order.push_back(
+          static_cast<uint32_t>(i / width * each + (value ? own : 0) + i % width));
+    }
+  }
+  table.rows.push_back(std::move(kv));
+}
+
+void Llama::add_projection(const std::string& to, const std::string& attn,
+                           WeightTable& table) const {
+  const StackConfig& s = block().stack;
+  const bool fused = kind_.projections == LlamaKind::Projections::kFused;
+  using Modules = std::vector<std::string>;
+  WeightRow qkv = biased_row(kind_.biases.qkv, to + ".self.qkv",
+                             fused ? Modules{attn + "qkv_proj"}
+                                   : Modules{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
+                             s.qkv_width(), s.width);
+  if (!fused) qkv.source_rows = {s.heads * s.head(), s.kv() * s.head(), s.kv() * s.head()};
+  table.rows.push_back(std::move(qkv));
+}
+
 void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
   const StackConfig& s = block().stack;
   const LlamaBiases& biases = kind_.biases;
-  const bool fused = kind_.projections == LlamaKind::Projections::kFused;
-  using Modules = std::vector<std::string>;
   const int64_t d = s.width;
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string to = s.layer_rows(i);
@@ -154,20 +234,20 @@ void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
     const std::string mlp = from + "mlp.";
     add_norms(to, from, table);
     add_query_key_norms(to, attn, table);
-    WeightRow qkv = biased_row(biases.qkv, to + ".self.qkv",
-                               fused ? Modules{attn + "qkv_proj"}
-                                     : Modules{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
-                               s.qkv_width(), d);
-    if (!fused) {
-      qkv.source_rows = {s.heads * s.head(), s.kv() * s.head(), s.kv() * s.head()};
-    }
-    table.rows.push_back(std::move(qkv));
+    s.latent.rank > 0 ? add_latents(to, attn, table) : add_projection(to, attn, table);
     table.rows.push_back(
-        biased_row(biases.out, to + ".self.out", {attn + "o_proj"}, d, s.heads * s.head()));
+        biased_row(biases.out, to + ".self.out", {attn + "o_proj"}, d, s.heads * s.values()));
     table.rows.back().bias_scale = s.branch_scale;
-    add_feed_forward(to, mlp, table);
+    if (s.experts.of_layer(i)) {
+      add_expert_rows(s, kind_.experts, to + ".ffn", from, table);
+    } else {
+      add_feed_forward(to, mlp, table);
+    }
   }
   table.rows.push_back(gain(s.rows + ".norm", prefix + "norm"));
+  // Layers that predict further tokens (DeepSeek-V3).
+  if (s.latent.rank > 0) table.ignored.push_back(message({prefix, "layers.", s.layers, ".*"}));
+  if (kind_.sinks != nullptr) table.ignored.push_back(prefix + "layers.*." + kind_.sinks);
   // Frequencies that older versions of the library saved.
   table.ignored.push_back(prefix + "*.rotary_emb.inv_freq");
 }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "model/blocks/named_decoder.h"
+#include "model/expert_names.h"
 #include "model/rope_reading.h"
 
 namespace vkformer {
@@ -45,6 +46,9 @@ struct LlamaKind {
   // Norms of queries and keys, where each head has its own: kApart, in a tensor of their own too.
   enum class HeadNorms : uint8_t { kTogether, kApart } head_norms = HeadNorms::kTogether;
   double partial_rotary = 1.0;  // the part of a head that turns
+  // A layer's tensor (H) of scores that join its softmax; null: none (GPT-OSS).
+  const char* sinks = nullptr;
+  ExpertNames experts = {};  // of families that have them
 
   // Fills the stack's rotaries and its kinds; null: one for all layers, of all keys.
   Status (*read_positions)(const JsonConfig& config, const LlamaKind& kind, int64_t max_positions,

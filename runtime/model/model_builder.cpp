@@ -69,7 +69,8 @@ Result<LinearWeight> ModelBuilder::linear(const std::string& name) {
                       .n = static_cast<uint32_t>(packed.row.rows),
                       .k = static_cast<uint32_t>(packed.row.width),
                       .bias_offset = packed.bias_offset,
-                      .format = packed.format};
+                      .format = packed.format,
+                      .exact = packed.row.format == WeightRow::Format::kExact};
   if (packed.columns == packed.row.rows) return weight;
   for (size_t i = first; i < weights_.size() && weights_[i].row.name == name; ++i) {
     const PackedWeight& slice = weights_[i];
@@ -79,6 +80,13 @@ Result<LinearWeight> ModelBuilder::linear(const std::string& name) {
                              .bias_offset = slice.bias_offset});
   }
   return weight;
+}
+
+Result<ExpertWeight> ModelBuilder::experts(const std::string& name) {
+  VKF_ASSIGN(LinearWeight all, linear(name));
+  const WeightRow& row = weights_[graph_.tensor(all.tensor).constant].row;
+  return ExpertWeight{std::move(all), static_cast<uint32_t>(row.experts),
+                      static_cast<uint32_t>(row.expert_rows)};
 }
 
 Result<TensorId> ModelBuilder::norm(const std::string& name) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "graph/graph.h"
-#include "ops/matmul.h"
+#include "ops/experts.h"
 #include "weights/weight_table.h"
 
 namespace vkformer {
@@ -35,6 +35,8 @@ class ModelBuilder {
   const Graph& graph() const { return graph_; }
   // A packed matrix with its bias. The name must be a kLinear row of the family's table.
   Result<LinearWeight> linear(const std::string& name);
+  // The matrices of all experts, of a row that has WeightRow::experts.
+  Result<ExpertWeight> experts(const std::string& name);
   // Norm parameters (2, D).
   Result<TensorId> norm(const std::string& name);
   // A table (rows, D) f32.

@@ -26,13 +26,23 @@ inline WeightRow linear_row(std::string name, const std::vector<std::string>& mo
 // The same matrix of gates, then what they let through, by pairs of one of each: as gated linear
 // layers take it.
 inline WeightRow in_gate_pairs(WeightRow row) {
-  const auto half = static_cast<uint32_t>(row.rows / 2);
+  const auto half = static_cast<uint32_t>(matrix_rows(row) / 2);
   row.row_order.resize(2 * size_t{half});
   for (uint32_t i = 0; i < half; ++i) {
     row.row_order[2 * size_t{i}] = i;
     row.row_order[2 * size_t{i} + 1] = half + i;
   }
   return row;
+}
+
+// The matrices (N, K) of all experts, each of which begins at a whole panel of 64 columns, as yet
+// without sources.
+inline WeightRow expert_row(std::string name, int64_t experts, int64_t n, int64_t k) {
+  return {.name = std::move(name),
+          .rows = (n + 63) / 64 * 64 * experts,
+          .width = k,
+          .experts = experts,
+          .expert_rows = n};
 }
 
 // Gain and bias (D) of a norm.

@@ -23,7 +23,7 @@ Status add_counts(const OperatorArguments& arguments, AttentionCall& call) {
 //             `count_keys` (false)
 // inputs:     Q (B, H, T, E), K (B, Hkv, S, E), V (B, Hkv, S, Ev); optional key_mask, mask, bias,
 //             global, documents, prefix, block_map, relative_keys, relative_queries,
-//             relative_products, relative_values, content_bias, position_bias
+//             relative_products, relative_values, content_bias, position_bias, sink_scores (H)
 // outputs:    output (B, H, T, Ev); visited (B, H, T) where asked for
 // computes:   softmax((cap(scale · (Q Kᵀ + relative)) + alibi + bias) / temperature) V, one pass;
 //             query head h uses key head h · Hkv / H

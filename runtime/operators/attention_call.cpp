@@ -164,7 +164,7 @@ Result<AttentionCall> prepare_attention_call(const OperatorArguments& arguments)
   VKF_CHECK(arguments.check_names(
       {"Q", "K", "V", "key_mask", "mask", "bias", "global", "alibi_slopes", "documents", "prefix",
        "block_map", "relative_keys", "relative_queries", "relative_products", "relative_values",
-       "content_bias", "position_bias"},
+       "content_bias", "position_bias", "sink_scores"},
       {"scale", "temperature", "softcap", "causal", "causal_offset", "window_left", "window_right",
        "alibi_slopes", "prefix", "block_size", "count_keys"}));
   VKF_ASSIGN(Tensor q, arguments.floats("Q"));

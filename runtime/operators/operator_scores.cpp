@@ -128,6 +128,10 @@ Result<ScoreTerms> pack_call_terms(const OperatorArguments& arguments, const Dim
     input.bias->shape = padded_shape(input.bias->shape, 4);
   }
   VKF_ASSIGN(input.alibi_slopes, read_slopes(arguments));
+  if (arguments.find("sink_scores") != nullptr) {
+    VKF_ASSIGN(const Tensor scores, arguments.floats("sink_scores"));
+    VKF_ASSIGN(input.sink_scores, scores.to_floats());
+  }
   VKF_ASSIGN(const Reach reach, read_reach(arguments));
   if (const Tensor* global = arguments.find("global")) input.global = *global;
   if (const Tensor* documents = arguments.find("documents")) input.documents = *documents;

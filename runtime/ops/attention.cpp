@@ -40,6 +40,7 @@ std::string attrs_text(const AttentionAttrs& a) {
   if ((t.flags & VKF_TERM_DOCUMENTS) != 0) text += " documents";
   if ((t.flags & VKF_TERM_PREFIX) != 0) text += " prefix";
   if ((t.flags & VKF_TERM_BLOCKS) != 0) text += " blocks";
+  if ((t.flags & VKF_TERM_SINKS) != 0) text += " sinks";
   return text;
 }
 
@@ -79,7 +80,7 @@ Status check_terms(OpId op, const TensorDesc* terms, const ScoreTermsParams& par
                    std::span<const uint32_t, 4> dims) {
   const uint32_t offsets[] = {params.key_mask_offset, params.mask_offset, params.bias_offset,
                               params.slopes_offset};
-  const bool wanted = (params.flags & VKF_TERM_SPARSE) != 0 ||
+  const bool wanted = (params.flags & (VKF_TERM_SPARSE | VKF_TERM_SINKS)) != 0 ||
                       std::any_of(std::begin(offsets), std::end(offsets),
                                   [](uint32_t offset) { return offset != VKF_NO_TERM; });
   if (wanted && terms == nullptr) {

@@ -4,6 +4,9 @@
 //
 //   q (B, H, T, E), k (B, Hkv, S, E), v (B, Hkv, S, Ev) -> y (B, H, T, Ev)
 //
+// With sink scores (H) among the terms each head's joins the softmax as one more column without a
+// value, so that the weights of the keys add up to less than 1 (OpenAI, 2025, gpt-oss).
+//
 // k and v lie in one binding, which may also be q's (a merged projection). Where each operand lies
 // is said by a HeadLayout. Query head h reads key/value head h / (H / Hkv). A query without an
 // allowed key gives zeros. A decoding step has its own form: ops/attention_step.h.

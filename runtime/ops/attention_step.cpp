@@ -15,11 +15,12 @@ namespace {
 
 Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionStepAttrs& a) {
   const bool self = a.source == AttentionStepAttrs::Source::kSelf;
-  const bool added = a.slopes_offset != VKF_NO_TERM || a.distance_offset != VKF_NO_TERM;
+  const bool added = a.slopes_offset != VKF_NO_TERM || a.distance_offset != VKF_NO_TERM ||
+                     a.sink_scores_offset != VKF_NO_TERM;
   if (added && (!self || aux == nullptr)) {
     return op_error(OpId::k_attention,
-                    "ALiBi slopes or a bias by distance are set, but only self-attention with an "
-                    "aux tensor that holds them has them");
+                    "ALiBi slopes, a bias by distance or sink scores are set, but only "
+                    "self-attention with an aux tensor that holds them has them");
   }
   if (aux == nullptr) {
     if (!self || a.beams == 1) return {};
@@ -36,7 +37,7 @@ Status check_aux(const TensorDesc& kv, const TensorDesc* aux, const AttentionSte
                              shape_text(aux->shape), ", but must be U32 ", shape_text(wanted)}));
   }
   int64_t needed = kv.shape[0] * keys;
-  for (uint32_t offset : {a.slopes_offset, a.distance_offset}) {
+  for (uint32_t offset : {a.slopes_offset, a.distance_offset, a.sink_scores_offset}) {
     if (offset != VKF_NO_TERM) needed = std::max(needed, int64_t{offset} + a.heads);
   }
   if (aux->dtype == DType::kU32 && element_count(aux->shape) >= needed) return {};
@@ -261,7 +262,8 @@ Status lower_attention_step(LowerContext& context, const Node& node, const Atten
                                      .positions = a.positions == 0 ? lines : a.positions,
                                      .context = a.context,
                                      .sinks = a.sinks,
-                                     .sink_q_offset = a.sink_q_offset.value_or(a.q_offset)};
+                                     .sink_q_offset = a.sink_q_offset.value_or(a.q_offset),
+                                     .sink_scores_offset = a.sink_scores_offset};
   const uint32_t most = most_keys(params);
   const KeyParts parts = split_keys(context.caps, a, most);
   Dispatch d = make_dispatch(node, KernelId::attention_decode__f32_f32_f32);

@@ -28,7 +28,7 @@ struct AttentionStepInputs {
   TensorId q = kNoTensor;      // (slots, any row width)
   TensorId kv = kNoTensor;     // (R, lines, Hkv * (E + Ev)) or (B, S, Hkv * (E + Ev))
   TensorId aux = kNoTensor;    // self: words, U32: ancestry (R, C), needed where beams > 1, and
-                               // what slopes_offset and distance_offset point at; cross: key mask
+                               // what the three offsets point at; cross: key mask
                                // (B, ceil(S/32)), U32, or none
   TensorId state = kNoTensor;  // DecodeState and slot rows (words), U32
 };
@@ -48,6 +48,9 @@ struct AttentionStepAttrs {
   // Words in aux, self only: ALiBi slopes (H); a bias by distance: reach R, then (H, 2R + 1).
   uint32_t slopes_offset = VKF_NO_TERM;
   uint32_t distance_offset = VKF_NO_TERM;
+  // Likewise scores (H) that join the softmax, each as one more column without a value (OpenAI,
+  // 2025, gpt-oss).
+  uint32_t sink_scores_offset = VKF_NO_TERM;
   // Self only. C, positions of a row; 0: the cache's lines.
   uint32_t positions = 0;
   uint32_t context = 0;  // N, keys that a query sees at most, its own included; 0: all

@@ -17,12 +17,12 @@ uint32_t padded(uint32_t width, uint32_t unit) {
   return (width + unit - 1) / unit * unit;
 }
 
-// What the kernel knows: no relative positions, no sparse terms, no report.
+// What the kernel knows: no relative positions, no sparse terms, no sink scores, no report.
 bool units_know(const AttentionAttrs& a) {
   const auto fits = [](uint32_t width) { return width >= kLeastWidth && width <= kMostUnitWidth; };
   return fits(a.head_width) && fits(a.value_width) && a.relative.kinds == 0 &&
          a.report == AttentionAttrs::Report::kValues &&
-         (score_kinds(a.terms) & VKF_KIND_SPARSE) == 0;
+         (score_kinds(a.terms) & VKF_KIND_SPARSE) == 0 && (a.terms.flags & VKF_TERM_SINKS) == 0;
 }
 
 // As the shaders lay it out: tiles of queries and keys in halves, scores, sums, and four words;

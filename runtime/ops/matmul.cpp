@@ -216,11 +216,13 @@ std::vector<RowWindow> row_windows(const LowerContext& context, uint32_t rows, u
 
 Status emit(LowerContext& context, const Node& node, const MatmulProblem& problem, TensorId b,
             const RowWindow& window = {}) {
-  const MatmulChoice choice = pick_matmul(problem, context.caps, context.precision);
+  const bool exact = attrs_of<MatmulNodeAttrs>(node).weight.exact;
+  const Precision precision = exact ? Precision::kF32 : context.precision;
+  const MatmulChoice choice = pick_matmul(problem, context.caps, precision);
   if (problem.norm != kNormNone && choice.strategy != MatmulStrategy::kRows)
     return internal_error("[matmul] Fusion put a norm into a product that is not matmul_rows.");
   const uint32_t parts = parts_of_k(problem, context.caps, choice);
-  Dispatch d = launch_matmul(node, problem, context.caps, context.precision, choice, parts);
+  Dispatch d = launch_matmul(node, problem, context.caps, precision, choice, parts);
   // An absent third input still needs a buffer behind its binding; any readable one serves.
   const TensorId third = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
   const uint32_t sums =
@@ -377,10 +379,11 @@ Status lower_matmul(LowerContext& context, const Node& node) {
 // bits whatever the batch. GPUs have kernels of their own for so many rows in any case, and a
 // choice by the columns alone adds no other border between them.
 bool products_take_norm(const Graph& graph, const Node& linear, const DeviceCaps& caps,
-                        Precision precision) {
+                        Precision asked) {
   constexpr uint32_t kMostRows = 4;                 // of the first row of the GPUs' table
   constexpr uint64_t kMostElementsOfRow = 1 << 19;  // that all workgroups read again
   const auto& attrs = attrs_of<MatmulNodeAttrs>(linear);
+  const Precision precision = attrs.weight.exact ? Precision::kF32 : asked;
   if (!graph.is_step() || caps.device_class == DeviceClass::kSoftware) return false;
   MatmulProblem problem = linear_problem(graph, linear, attrs);
   MatmulParams& p = problem.params;

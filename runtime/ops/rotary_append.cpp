@@ -17,7 +17,7 @@ KvAppendAttrs append_attrs(const RotaryAppendAttrs& a) {
   return {.k_offset = k,
           .v_offset = k + width,
           .k_width = width,
-          .v_width = width,
+          .v_width = a.kv_heads * a.values(),
           .positions = a.positions,
           .sinks = a.sinks};
 }
@@ -27,13 +27,14 @@ KvAppendAttrs append_attrs(const RotaryAppendAttrs& a) {
 Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& table,
                                        const TensorDesc& state, const TensorDesc& cache,
                                        const RotaryAppendAttrs& a) {
-  const uint64_t width = (uint64_t{a.heads} + 2 * uint64_t{a.kv_heads}) * a.head_width;
+  const uint64_t width =
+      (uint64_t{a.heads} + a.kv_heads) * a.head_width + uint64_t{a.kv_heads} * a.values();
   if (a.kv_heads == 0 || x.shape.size() != 2 || static_cast<uint64_t>(x.shape[1]) != width) {
-    return op_error(
-        OpId::k_rotary_append,
-        message({"x has shape ", shape_text(x.shape), ", but must be (slots, ", width,
-                 "): ", a.heads, " query heads and ", a.kv_heads,
-                 " of keys and of values, each at least one and of width ", a.head_width}));
+    return op_error(OpId::k_rotary_append,
+                    message({"x has shape ", shape_text(x.shape), ", but must be (slots, ", width,
+                             "): ", a.heads, " query heads and ", a.kv_heads,
+                             " of keys and of values, each at least one and of width ",
+                             a.head_width, ", of values ", a.values()}));
   }
   if (a.again_heads != 0 && a.again_heads != a.heads) {
     return op_error(
@@ -88,22 +89,22 @@ namespace {
 void pack_lines(LowerContext& context, const Node& node, const RotaryAppendAttrs& a,
                 uint32_t turned) {
   const TensorDesc& cache = context.desc(node.outputs[1]);
-  const uint32_t half = a.kv_heads * a.head_width;
+  const uint32_t keys = a.kv_heads * a.head_width, values = a.kv_heads * a.values();
   const auto lines = static_cast<uint32_t>(cache.shape[1]);
   const uint64_t slots = row_count(context.desc(node.inputs[0]).shape);
   const KvAppendParams params{.k_offset = 0,
-                              .v_offset = half,
-                              .row_stride = 2 * half,
-                              .k_width = half,
-                              .v_width = half,
+                              .v_offset = keys,
+                              .row_stride = keys + values,
+                              .k_width = keys,
+                              .v_width = values,
                               .lines = lines,
                               .rows = static_cast<uint32_t>(slots),
                               .tokens = 1,
                               .beams = 1,
                               .positions = a.positions == 0 ? lines : a.positions,
                               .sinks = a.sinks};
-  const CacheFormat format = cache_format(cache, 2 * half).value();
-  Dispatch d = packing_dispatch(context, node, format, 2 * half);
+  const CacheFormat format = cache_format(cache, keys + values).value();
+  Dispatch d = packing_dispatch(context, node, format, keys + values);
   auto packing = d.constants_as<KvAppendConstants>();
   packing.from_row = 1;
   d.set_constants(packing);
@@ -111,8 +112,9 @@ void pack_lines(LowerContext& context, const Node& node, const RotaryAppendAttrs
       {turned, Access::kRead}, {node.outputs[1], Access::kWrite}, {node.inputs[2], Access::kRead}};
   d.set_push(params);
   set_row_groups(context, d, slots, 1);
-  d.flops = 2.0 * static_cast<double>(slots) * half;
-  d.bytes = static_cast<double>(slots) * (8.0 * half + 4.0 * static_cast<double>(cache.shape[2]));
+  const double line = keys + values;
+  d.flops = static_cast<double>(slots) * line;
+  d.bytes = static_cast<double>(slots) * (4.0 * line + 4.0 * static_cast<double>(cache.shape[2]));
   context.plan.dispatches.push_back(std::move(d));
 }
 
@@ -122,7 +124,7 @@ Status lower_rotary_append(LowerContext& context, const Node& node) {
   const RotaryAppendAttrs& a = attrs_of<RotaryAppendAttrs>(node);
   const uint64_t slots = row_count(context.desc(node.inputs[0]).shape);
   const TensorDesc& cache = context.desc(node.outputs[1]);
-  const uint32_t line = 2 * a.kv_heads * a.head_width;
+  const uint32_t line = a.kv_heads * (a.head_width + a.values());
   // A packed cache gets its lines from one f32 line a row.
   const bool packed = cache_format(cache, line) != CacheFormat::kF32;
   uint32_t turned = node.outputs[1];
@@ -142,7 +144,8 @@ Status lower_rotary_append(LowerContext& context, const Node& node) {
       .again_limit = a.again_limit,
       .lines = lines,
       .positions = positions,
-      .sinks = packed ? 0u : a.sinks};
+      .sinks = packed ? 0u : a.sinks,
+      .value_width = a.values()};
   Dispatch d = make_dispatch(node, KernelId::rotary_append__f32_f32_f32);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},

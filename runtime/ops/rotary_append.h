@@ -1,11 +1,12 @@
 // rotary_append: in a decoding step, turns every live slot's queries by its own position (rotary.h)
 // and writes its keys, turned, and its values into the cache (kv_append.h): one operator for both.
 //
-//   x (slots, (H + 2 Hkv) E), table (P, r)
-//     -> y (slots, (H + again) E), cache (R, lines, 2 Hkv E), keys first, then values
+//   x (slots, (H + Hkv) E + Hkv Ev), table (P, r)
+//     -> y (slots, (H + again) E), cache (R, lines, Hkv (E + Ev)), keys first, then values
 //
-// A row of x is [q | k | v], heads of width E side by side. The table, a position beyond it and the
-// queries that follow again are those of rotary.h, the lines of the cache those of kv_append.h.
+// A row of x is [q | k | v], heads of width E, of v Ev, side by side. The table, a position beyond
+// it and the queries that follow again are those of rotary.h, the lines of the cache those of
+// kv_append.h.
 #pragma once
 
 #include "ops/rotary.h"
@@ -16,23 +17,26 @@ struct RotaryAppendAttrs {
   uint32_t heads = 1;         // H
   uint32_t kv_heads = 1;      // Hkv
   uint32_t head_width = 0;    // E
+  uint32_t value_width = 0;   // Ev; 0: E
   uint32_t rotary_width = 0;  // r, even, at most E
   RotaryPairs pairs = RotaryPairs::kHalves;
   uint32_t again_heads = 0;  // 0 or H
   uint32_t again_limit = 0;  // tokens
   uint32_t positions = 0;    // C, positions of a row; 0: the cache's lines
   uint32_t sinks = 0;        // first positions that stay; fewer than the lines
+
+  uint32_t values() const { return value_width > 0 ? value_width : head_width; }
 };
 
 struct RotaryAppendInputs {
-  TensorId x = kNoTensor;      // (slots, (H + 2 Hkv) E), F32
+  TensorId x = kNoTensor;      // (slots, (H + Hkv) E + Hkv Ev), F32
   TensorId table = kNoTensor;  // (P, r), F32: cosines, then sines
   TensorId state = kNoTensor;  // DecodeState and slot rows (words), U32
-  TensorId cache = kNoTensor;  // (R, lines, 2 Hkv E), F32, or words (ops/cache_format.h), external
+  TensorId cache =
+      kNoTensor;  // (R, lines, Hkv (E + Ev)), F32, or words (ops/cache_format.h), external
 };
 
-// The queries' description (slots, (H + again) E), or why the inputs do not fit: x (slots, (H + 2
-// Hkv) E), table (P, r), state (words), cache (R, lines, 2 Hkv E).
+// The queries' description (slots, (H + again) E), or why the inputs do not fit.
 Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& table,
                                        const TensorDesc& state, const TensorDesc& cache,
                                        const RotaryAppendAttrs& attrs);

@@ -279,11 +279,35 @@ std::string sparse_terms_error(const ScoreTermsParams& params, uint64_t words,
   if ((params.flags & VKF_TERM_MASKED_QUERIES) != 0 && params.key_mask_offset == VKF_NO_TERM) {
     return "masked queries need a key mask, but none is given";
   }
+  if ((params.flags & VKF_TERM_SINKS) != 0) {
+    if ((params.flags & VKF_TERM_SPARSE) != 0) return "sink scores are set beside sparse terms";
+    if (uint64_t{params.sparse_offset} + dims[1] <= words) return {};
+    return message({"the sink scores start at word ", params.sparse_offset, " and need ", dims[1],
+                    " words, but terms has ", words});
+  }
   if ((params.flags & VKF_TERM_SPARSE) == 0) return {};
   if (uint64_t{params.sparse_offset} + VKF_SPARSE_WORDS <= words) return {};
   return "the table of sparse terms starts at word " + std::to_string(params.sparse_offset) +
          " and needs " + std::to_string(VKF_SPARSE_WORDS) + " words, but terms has " +
          std::to_string(words);
+}
+
+Status add_sinks(const ScoreTermsInput& input, Dims dims, std::vector<uint32_t>& words,
+                 ScoreTermsParams& params) {
+  if (input.sink_scores.empty()) return {};
+  if (static_cast<int64_t>(input.sink_scores.size()) != dims[1]) {
+    return invalid_argument(message({"[sink_scores] has ", input.sink_scores.size(),
+                                     " values, but there are ", dims[1], " heads"}));
+  }
+  if ((params.flags & VKF_TERM_SPARSE) != 0) {
+    return unsupported(
+        "[sink_scores] cannot be given with global, documents, prefix or block_map; use one of "
+        "them");
+  }
+  params.flags |= VKF_TERM_SINKS;
+  params.sparse_offset = static_cast<uint32_t>(words.size());
+  for (const float score : input.sink_scores) append_float(words, score);
+  return {};
 }
 
 }  // namespace
@@ -304,6 +328,7 @@ Result<ScoreTerms> pack_score_terms(const ScoreTermsInput& input, Dims dims) {
     for (float slope : input.alibi_slopes) append_float(words, slope);
   }
   VKF_CHECK(add_sparse(input, dims, terms, {words, params}));
+  VKF_CHECK(add_sinks(input, dims, words, params));
   if (words.empty()) words.push_back(0);
   terms.words = Tensor::zeros(DType::kU32, {static_cast<int64_t>(words.size())});
   std::memcpy(terms.words.bytes.data(), words.data(), words.size() * 4);

@@ -25,6 +25,7 @@ struct ScoreTermsInput {
   std::optional<Tensor> mask;       // (B|1, H|1, T|1, S|1), non-zero = allowed; U8, BOOL or integer
   std::optional<Tensor> bias;       // (B|1, H|1, T|1, S|1), f32; -inf forbids
   std::vector<float> alibi_slopes;  // (H) or empty
+  std::vector<float> sink_scores;   // (H) or empty; not with global, documents, prefix, block_map
   std::optional<Tensor> global;     // (B, S), non-zero = global; needs T = S
   std::optional<Tensor> documents;  // (B, S), the number of each token's document; needs T = S
   std::optional<Tensor> prefix;     // (B), keys that causal and windows never hide

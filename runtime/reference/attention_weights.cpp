@@ -213,9 +213,19 @@ Result<AttentionOutputs> attention_weights(const Array& q, const Array& k, const
     if (allowed[i] == 0.0) masked[i] = -std::numeric_limits<double>::infinity();
   }
   out.weights = masked;
+  if (options.sink_scores) {
+    VKF_CHECK(check_shape(*options.sink_scores, {shape[1]}, kAttentionName, "sink_scores"));
+  }
   const size_t keys = static_cast<size_t>(shape[3]);
   for (size_t row = 0; row < out.weights.data.size(); row += keys) {
-    softmax_row(std::span(out.weights.data).subspan(row, keys));
+    const auto weights = std::span(out.weights.data).subspan(row, keys);
+    std::vector<double> columns(weights.begin(), weights.end());
+    if (options.sink_scores) {
+      const int64_t head = static_cast<int64_t>(row / keys) / shape[2] % shape[1];
+      columns.push_back((*options.sink_scores)[head] / options.temperature);
+    }
+    softmax_row(columns);
+    std::copy_n(columns.begin(), keys, weights.begin());
   }
   out.output = weighted_values(out.weights, masked, v, options);
   out.entropy = row_entropy(out.weights);

@@ -41,6 +41,8 @@ struct AttentionOptions {
   const Array* bias = nullptr;          // broadcast to (B, H, T, S); may hold -inf
   const Array* alibi_slopes = nullptr;  // (H); Press et al. 2021
   double softcap = 0.0;                 // cap; 0: none
+  // (H): a score that joins each softmax as one more column without a value (OpenAI, 2025, gpt-oss)
+  const Array* sink_scores = nullptr;
   RelativeOptions relative = {};
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -26,11 +27,16 @@ Status store_half(std::span<std::byte> out, size_t index, float value, const std
   return {};
 }
 
-// Which of our rows each row of the stacked sources becomes.
+// Which of our rows each row of the stacked sources becomes, expert by expert.
 std::vector<uint32_t> destinations(const WeightRow& row) {
-  std::vector<uint32_t> to(static_cast<size_t>(row.rows));
-  for (uint32_t r = 0; r < to.size(); ++r) {
-    to[row.row_order.empty() ? r : row.row_order[r]] = r;
+  const auto matrices = static_cast<uint32_t>(std::max<int64_t>(1, row.experts));
+  const auto rows = static_cast<uint32_t>(matrix_rows(row));
+  const uint32_t filled = static_cast<uint32_t>(row.rows) / matrices;
+  std::vector<uint32_t> to(size_t{matrices} * rows);
+  for (uint32_t x = 0; x < matrices; ++x) {
+    for (uint32_t r = 0; r < rows; ++r) {
+      to[size_t{x} * rows + (row.row_order.empty() ? r : row.row_order[r])] = x * filled + r;
+    }
   }
   return to;
 }
@@ -45,6 +51,7 @@ struct RowRange {
   int64_t count;
   const uint32_t* to;
   const TensorView* scales;  // of the rows; null: 1
+  size_t base = 0;           // elements in front of the matrix
 
   float scale(int64_t row) const {
     return scales == nullptr ? 1.0f : element_as_float(*scales, static_cast<size_t>(row));
@@ -67,6 +74,7 @@ SourceStrides strides_of(const PackedWeight& weight, const TensorView& source) {
 // Is the source quantised already, along K and in the weight's format?
 bool has_blocks(const PackedWeight& weight, const TensorView& source) {
   return source.blocks != nullptr && source.blocks->format == weight.format &&
+         (weight.row.stack == WeightRow::Stack::kApart || source.blocks->mxfp4) &&
          source.blocks->blocks_down == (weight.row.axes == WeightRow::Axes::kInOut);
 }
 
@@ -88,9 +96,12 @@ WeightBlock stored_block(const TensorView& source, size_t n, size_t first) {
   return block;
 }
 
-// Output feature `n` of the source, times `scale`, as the blocks of column `column` of out.
-Status pack_blocks(const PackedWeight& weight, const TensorView& source, size_t n, float scale,
-                   size_t column, std::span<std::byte> out) {
+// Output feature `index` of a range of the source as the blocks of a column of out.
+Status pack_blocks(const PackedWeight& weight, const TensorView& source, const RowRange& range,
+                   int64_t index, std::span<std::byte> out) {
+  const auto n = static_cast<size_t>(range.first + index);
+  const float scale = range.scale(index);
+  const size_t column = range.to[index] - static_cast<size_t>(weight.first_column);
   const auto width = static_cast<size_t>(weight.row.width);
   const SourceStrides strides = strides_of(weight, source);
   std::array<float, kBlockSteps> values{};
@@ -98,11 +109,12 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, size_t 
     const size_t count = std::min<size_t>(kBlockSteps, width - first);
     const BlockPlace place{column, first / kBlockSteps, width};
     if (has_blocks(weight, source) && scale == 1.0f) {
-      store_block(out, place, stored_block(source, n, first), weight.format);
+      store_block(out, place, stored_block(source, range.base / width + n, first), weight.format);
       continue;
     }
     for (size_t i = 0; i < count; ++i) {
-      values[i] = scale * element_as_float(source, n * strides.n + (first + i) * strides.k);
+      values[i] =
+          scale * element_as_float(source, range.base + n * strides.n + (first + i) * strides.k);
     }
     const std::span<const float> some(values.data(), count);
     if (!fits_blocks(some, weight.format)) {
@@ -124,15 +136,14 @@ Status pack_columns(const PackedWeight& weight, const TensorView& source, const 
   for (int64_t n = 0; n < range.count; ++n) {
     if (!in_slice(weight, range.to[n])) continue;
     if (in_blocks(weight.format)) {
-      VKF_CHECK(pack_blocks(weight, source, static_cast<size_t>(range.first + n), range.scale(n),
-                            range.to[n] - slice_first, out));
+      VKF_CHECK(pack_blocks(weight, source, range, n, out));
       continue;
     }
     for (size_t k = 0; k < width; ++k) {
       const float value =
           range.scale(n) *
-          element_as_float(source,
-                           static_cast<size_t>(range.first + n) * strides.n + k * strides.k);
+          element_as_float(source, range.base + static_cast<size_t>(range.first + n) * strides.n +
+                                       k * strides.k);
       const size_t index = packed_index(k, range.to[n] - slice_first, width);
       if (weight.format == MatrixFormat::kF16) {
         VKF_CHECK(store_half(out, index, value, weight.row.name));
@@ -144,29 +155,60 @@ Status pack_columns(const PackedWeight& weight, const TensorView& source, const 
   return {};
 }
 
+// What one source gives to one matrix.
+struct SourcePart {
+  const TensorView& view;
+  const TensorView* bias;  // or null
+  RowRange range;
+  int64_t first_bias;
+};
+
+Status pack_part(const PackedWeight& weight, const SourcePart& part, std::span<std::byte> out) {
+  const RowRange& range = part.range;
+  VKF_CHECK(pack_columns(weight, part.view, range, out));
+  if (part.bias == nullptr) return {};
+  for (int64_t i = 0; i < range.count; ++i) {
+    if (!in_slice(weight, range.to[i])) continue;
+    const size_t at = range.to[i] - static_cast<size_t>(weight.first_column);
+    store_float(out, weight.bias_offset + at,
+                weight.row.bias_scale * range.scale(i) *
+                    element_as_float(*part.bias, static_cast<size_t>(part.first_bias + i)));
+  }
+  return {};
+}
+
+// Source `s` of expert `x`'s matrix, or of the only one; its rows become columns from `to` on.
+SourcePart source_part(const WeightRow& row, const Checkpoint& checkpoint, size_t x, size_t s,
+                       const uint32_t* to) {
+  const bool stacked = row.stack == WeightRow::Stack::kStacked;
+  const size_t index = stacked ? s : x * sources_of_matrix(row) + s;
+  const TensorView& view = *checkpoint.find(row.sources[index]);
+  const bool in_out = row.axes == WeightRow::Axes::kInOut;
+  const int64_t own = view.shape[(stacked ? 1 : 0) + (in_out ? 1 : 0)];
+  const int64_t first = row.first_row < 0 ? 0 : row.first_row;
+  const auto before = static_cast<int64_t>(stacked ? x : 0) * own;  // rows of other experts
+  const bool biased = index < row.biases.size() && !row.biases[index].empty();
+  SourcePart part{view,
+                  biased ? checkpoint.find(row.biases[index]) : nullptr,
+                  {first, row.first_row < 0 ? own : row.rows, to,
+                   row.row_scale.empty() ? nullptr : checkpoint.find(row.row_scale)},
+                  first + before};
+  part.range.base = static_cast<size_t>(before * row.width);
+  return part;
+}
+
 Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
                    std::span<std::byte> out) {
   const WeightRow& row = weight.row;
-  const int64_t first = row.first_row < 0 ? 0 : row.first_row;
   const std::vector<uint32_t> to = destinations(row);
-  const TensorView* scales = row.row_scale.empty() ? nullptr : checkpoint.find(row.row_scale);
+  const auto matrices = static_cast<size_t>(std::max<int64_t>(1, row.experts));
   size_t column = 0;
-  for (size_t s = 0; s < row.sources.size(); ++s) {
-    const TensorView& view = *checkpoint.find(row.sources[s]);
-    const bool in_out = row.axes == WeightRow::Axes::kInOut;
-    const int64_t count = row.first_row < 0 ? view.shape[in_out ? 1 : 0] : row.rows;
-    VKF_CHECK(pack_columns(weight, view, {first, count, to.data() + column, scales}, out));
-    if (s < row.biases.size() && !row.biases[s].empty()) {
-      const TensorView& bias = *checkpoint.find(row.biases[s]);
-      for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-        if (!in_slice(weight, to[column + i])) continue;
-        const size_t at = to[column + i] - static_cast<size_t>(weight.first_column);
-        store_float(out, weight.bias_offset + at,
-                    row.bias_scale * (scales == nullptr ? 1.0f : element_as_float(*scales, i)) *
-                        element_as_float(bias, static_cast<size_t>(first) + i));
-      }
+  for (size_t x = 0; x < matrices; ++x) {
+    for (size_t s = 0; s < sources_of_matrix(row); ++s) {
+      const SourcePart part = source_part(row, checkpoint, x, s, to.data() + column);
+      VKF_CHECK(pack_part(weight, part, out));
+      column += static_cast<size_t>(part.range.count);
     }
-    column += static_cast<size_t>(count);
   }
   return {};
 }

@@ -16,7 +16,10 @@ namespace {
 std::map<std::string, WeightRow::Axes> matrices_of(const WeightTable& table) {
   std::map<std::string, WeightRow::Axes> found;
   for (const WeightRow& row : table.rows) {
+    // Of experts that lie in one tensor, blocks would reach from one to the next.
+    const bool one_matrix = row.stack == WeightRow::Stack::kApart;
     if (row.layout != WeightLayout::kLinear || !row.computed.empty()) continue;
+    if (!one_matrix || row.format == WeightRow::Format::kExact) continue;
     for (const std::string& source : row.sources) found.emplace(source, row.axes);
   }
   for (const WeightRow& row : table.rows) {

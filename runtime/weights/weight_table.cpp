@@ -57,8 +57,10 @@ Result<const TensorView*> find_float(const Checkpoint& checkpoint, const std::st
 Status check_vector(const Checkpoint& checkpoint, const std::string& name, const WeightRow& row,
                     int64_t size) {
   VKF_ASSIGN(const TensorView* view, find_float(checkpoint, name, row));
+  const int64_t matrices = row.stack == WeightRow::Stack::kStacked ? row.experts : 1;
+  if (view->shape == Shape{matrices, size}) return {};
   // Marian stores final_logits_bias as (1, V).
-  if (view->shape == Shape{size} || view->shape == Shape{1, size}) return {};
+  if (matrices == 1 && view->shape == Shape{size}) return {};
   return tensor_error(checkpoint, name,
                       "has shape " + shape_text(view->shape) +
                           ", but the configuration asks for (" + std::to_string(size) + ")");
@@ -66,8 +68,9 @@ Status check_vector(const Checkpoint& checkpoint, const std::string& name, const
 
 // Rows that source `index` must have. A projection too wide must not hide one too narrow.
 int64_t rows_of_source(const WeightRow& row, size_t index) {
-  if (!row.source_rows.empty()) return row.source_rows[index];
-  return row.rows / static_cast<int64_t>(row.sources.size());
+  const size_t sources = sources_of_matrix(row);
+  if (!row.source_rows.empty()) return row.source_rows[index % sources];
+  return matrix_rows(row) / static_cast<int64_t>(sources);
 }
 
 // A convolution's (out, in, kernel...) is a matrix (out, in * kernel).
@@ -81,10 +84,13 @@ Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
     VKF_ASSIGN(const TensorView* view, find_float(checkpoint, row.sources[i], row));
     Shape wanted = {rows_of_source(row, i), row.width};
     if (row.axes == WeightRow::Axes::kInOut) std::swap(wanted[0], wanted[1]);
+    const bool stacked = row.stack == WeightRow::Stack::kStacked;
+    if (stacked) wanted.insert(wanted.begin(), row.experts);
     // A vector is one row of a table.
     const bool row_of_table =
         row.layout == WeightLayout::kTable && wanted[0] == 1 && view->shape == Shape{row.width};
-    if (!row_of_table && matrix_shape(view->shape) != wanted) {
+    const Shape shape = stacked ? view->shape : matrix_shape(view->shape);
+    if (!row_of_table && shape != wanted) {
       return tensor_error(checkpoint, row.sources[i],
                           "has shape " + shape_text(view->shape) + ", but '" + row.name +
                               "' needs " + shape_text(wanted) + " by the configuration");
@@ -142,6 +148,7 @@ int64_t slice_columns(const WeightRow& row, MatrixFormat format, uint64_t most_b
 
 MatrixFormat format_of(const WeightRow& row, const Checkpoint& checkpoint, WeightFormat wanted) {
   MatrixFormat format = MatrixFormat::kF32;
+  if (row.format == WeightRow::Format::kExact) return format;
   if (wanted == WeightFormat::kAsStored) {
     const TensorView& first = *checkpoint.find(row.sources[0]);
     if (first.dtype == DType::kF16) format = MatrixFormat::kF16;
@@ -187,6 +194,15 @@ std::set<std::string> tensor_names(const WeightTable& table) {
   }
   names.erase("");
   return names;
+}
+
+size_t sources_of_matrix(const WeightRow& row) {
+  const bool apart = row.experts > 0 && row.stack == WeightRow::Stack::kApart;
+  return row.sources.size() / static_cast<size_t>(apart ? row.experts : 1);
+}
+
+int64_t matrix_rows(const WeightRow& row) {
+  return row.experts > 0 ? row.expert_rows : row.rows;
 }
 
 Result<std::vector<PackedWeight>> resolve_weights(const WeightTable& table,

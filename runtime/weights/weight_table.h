@@ -47,7 +47,19 @@ struct WeightRow {
   // A tensor (N) that multiplies the rows of a kLinear with one source, and its biases
   // (LayerScale); or empty.
   std::string row_scale = {};
+  // A kLinear of `experts` matrices (expert_rows, width): of each in turn its sources, as many for
+  // every expert, or with kStacked each source has all experts in front of its axes. Biases and
+  // row_order are one expert's likewise. `rows` counts whole panels of 64 for each (expert_row).
+  int64_t experts = 0;      // X; 0: one matrix
+  int64_t expert_rows = 0;  // N of one expert
+  enum class Stack : uint8_t { kApart, kStacked } stack = Stack::kApart;
+  // kExact: in f32 whatever format is asked for, and multiplied so (routers).
+  enum class Format : uint8_t { kAsked, kExact } format = Format::kAsked;
 };
+
+// Sources that make up one matrix, and its rows: of an expert, or of all.
+size_t sources_of_matrix(const WeightRow& row);
+int64_t matrix_rows(const WeightRow& row);
 
 struct WeightTable {
   std::vector<WeightRow> rows;

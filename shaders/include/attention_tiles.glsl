@@ -82,6 +82,16 @@ void begin_rows(uint base, uint row_stride) {
   if (gl_LocalInvocationID.x == 0u) wild_tile.x = 0u;
 }
 
+// After begin_rows: rows begin with the weight of a score without a value (sink_scores.glsl), which
+// -inf is not.
+void begin_sink(float score) {
+  if (is_negative_infinity(score)) return;
+  [[unroll]] for (uint m = 0u; m < kTileM; ++m) {
+    highest[m] = score;
+    total[m] = key_lane() == 0u ? 1.0 : 0.0;
+  }
+}
+
 // Fours [begin, begin + kStageDepth) of the keys of a tile, key 4 n + i at row 8 i + n: so lanes
 // that read four neighbouring keys each read neighbouring rows.
 void stage_keys(uint base, uint row_stride, uint tile, uint begin) {

@@ -1,5 +1,6 @@
-// needs: AttentionDecodeParams p, a readonly storage block with `uint aux[]`, cache_line.glsl; kCross and
-// kRolls, constants that say where keys lie.
+// needs: AttentionDecodeParams p, a readonly storage block with `uint aux[]`, cache_line.glsl,
+//        online_softmax.glsl; kCross and kRolls, constants that say where keys lie (includes
+//        sink_scores.glsl).
 // Which keys the query of a decoding step sees, and where they lie.
 
 // The line of key j in Kv: of the row that owns the position, or of the batch item.
@@ -67,6 +68,14 @@ float distance_bias(uint head, int distance) {
   }
   return value;
 }
+
+// Sink scores belong to the first part of the keys.
+uint sink_word(uint head) {
+  const bool here = p.sink_scores_offset != VKF_NO_TERM && gl_WorkGroupID.z == 0u;
+  return here ? p.sink_scores_offset + head : VKF_NO_TERM;
+}
+#define VKF_SINK_WORDS aux
+#include "sink_scores.glsl"
 
 // Which of the seen keys a workgroup takes: parts of kPartKeys of them, along z; 0: all.
 uvec2 part_of(uint end) {

@@ -99,6 +99,7 @@ struct AttentionDecodeParams {
   uint_t sinks;            // K, first keys that stay
   uint_t
       sink_q_offset;  // elements, of the queries that meet the sinks once keys have been left out
+  uint_t sink_scores_offset;  // words in aux; (H) floats that join the softmax; or VKF_NO_TERM
 };
 
 // kv_append: copies the key and value columns of every slot's row, or of a prompt, into the cache.
@@ -119,7 +120,7 @@ struct KvAppendParams {
 static_assert(sizeof(HeadLayout) == 16);
 static_assert(sizeof(AttentionParams) == 128);
 static_assert(sizeof(AttentionWeightsParams) == 116);
-static_assert(sizeof(AttentionDecodeParams) == 72);
+static_assert(sizeof(AttentionDecodeParams) == 76);
 static_assert(sizeof(KvAppendParams) == 44);
 #endif
 

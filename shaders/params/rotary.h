@@ -16,7 +16,7 @@ struct RotaryParams {
   uint_t positions_at;     // element of Positions that belongs to row 0
 };
 
-// Push constants of rotary_append; heads all have the width E.
+// Push constants of rotary_append; heads of queries and keys have the width E.
 struct RotaryAppendParams {
   uint_t heads;        // H
   uint_t kv_heads;     // Hkv
@@ -28,23 +28,21 @@ struct RotaryAppendParams {
   uint_t lines;        // keys that a cache row has room for
   uint_t positions;    // C, positions of a row
   uint_t sinks;        // K, first keys that stay
+  uint_t value_width;  // Ev
 };
 #ifdef __cplusplus
 static_assert(sizeof(RotaryParams) == 36);
-static_assert(sizeof(RotaryAppendParams) == 40);
+static_assert(sizeof(RotaryAppendParams) == 44);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_ROTARY_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kHeadsPerGroup, heads_per_group, 1) \
-  constant(2, kInterleaved, interleaved, 0) \
-  constant(3, kHasPositions, has_positions, 0)
+#define VKF_ROTARY_CONSTANTS(constant)                                                    \
+  constant(0, kLocalSize, local_size, 64) constant(1, kHeadsPerGroup, heads_per_group, 1) \
+      constant(2, kInterleaved, interleaved, 0) constant(3, kHasPositions, has_positions, 0)
 VKF_CONSTANTS_STRUCT(RotaryConstants, VKF_ROTARY_CONSTANTS)
 
-#define VKF_ROTARY_APPEND_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kHeadsPerGroup, heads_per_group, 1) \
-  constant(2, kInterleaved, interleaved, 0)
+#define VKF_ROTARY_APPEND_CONSTANTS(constant)                                             \
+  constant(0, kLocalSize, local_size, 64) constant(1, kHeadsPerGroup, heads_per_group, 1) \
+      constant(2, kInterleaved, interleaved, 0)
 VKF_CONSTANTS_STRUCT(RotaryAppendConstants, VKF_ROTARY_APPEND_CONSTANTS)
 #endif

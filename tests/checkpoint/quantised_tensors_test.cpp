@@ -53,6 +53,47 @@ void check_refused(const TensorMap& tensors, const std::string& part) {
 }  // namespace
 
 TEST_SUITE("cpu") {
+  TEST_CASE("quantised tensors: blocks and exponents of MXFP4 are one matrix of any rank") {
+    test::TempDir directory;
+    // Two rows of two blocks: byte i has value i % 16 and, above it, 15 - i % 16.
+    std::vector<int> bytes;
+    for (int i = 0; i < 64; ++i) bytes.push_back(i % 16 | (15 - i % 16) << 4);
+    const auto checkpoint = opened(
+        directory, {{"w_blocks", bytes_tensor(DType::kU8, {1, 2, 2, 16}, bytes)},
+                    {"w_scales", bytes_tensor(DType::kU8, {1, 2, 2}, {127, 128, 120, 255})}});
+    REQUIRE_MESSAGE(checkpoint.ok(), checkpoint.error().message);
+    CHECK(checkpoint->names() == std::vector<std::string>{"w"});
+    const TensorView* w = checkpoint->find("w");
+    REQUIRE(w != nullptr);
+    CHECK(w->shape == Shape{1, 2, 64});
+    constexpr float kValues[] = {0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
+                                 -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+    for (size_t row = 0; row < 2; ++row) {
+      for (size_t k = 0; k < 64; ++k) {
+        const size_t byte = k % 32 / 2;
+        const float value = kValues[k % 2 == 0 ? byte : 15 - byte];
+        const float scale = row == 0 ? (k < 32 ? 1.0f : 2.0f) : 1.0f / 128;
+        const float actual = element_as_float(*w, row * 64 + k);
+        if (row == 1 && k >= 32) {
+          CHECK(actual != actual);  // the exponent of what is no number
+        } else {
+          CHECK(actual == value * scale);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("quantised tensors: MXFP4 tensors that do not fit are refused") {
+    const Tensor blocks = bytes_tensor(DType::kU8, {2, 1, 16}, counting(32, 0));
+    check_refused(
+        {{"w_blocks", blocks}, {"w_scales", bytes_tensor(DType::kU8, {2, 2}, counting(4, 0))}},
+        "(2, 2)");
+    check_refused({{"w_blocks", blocks}, {"w_scales", bfloats({2, 1}, {1, 2})}}, "BF16");
+    check_refused({{"w_blocks", bytes_tensor(DType::kU8, {2, 1, 8}, counting(16, 0))},
+                   {"w_scales", bytes_tensor(DType::kU8, {2, 1}, {1, 2})}},
+                  "(2, 1, 8)");
+  }
+
   TEST_CASE("quantised tensors: values and scales are one matrix, along either axis") {
     test::TempDir directory;
     const auto checkpoint =

@@ -66,6 +66,9 @@ def randomize(model, generator):
             values = 0.3 * values + (1 if gain and name.endswith("weight") else 0)
         elif "emb" in name or "wte" in name or "wpe" in name or "shared" in name:
             values = 0.7 * values
+        elif parameter.dim() == 3 and ".experts." in name:  # (X, N, K), or (X, K, N)
+            transposed = "gpt_oss" in type(model).__module__
+            values = 1.5 * values / parameter.shape[1 if transposed else 2] ** 0.5
         else:
             values = 1.5 * values / parameter[0].numel() ** 0.5
         parameter.data = values
@@ -74,6 +77,8 @@ def randomize(model, generator):
             buffer.normal_(0, 0.5, generator=generator)
         if name.endswith("running_var"):
             buffer.uniform_(0.3, 2, generator=generator)
+        if name.endswith("e_score_correction_bias"):
+            buffer.normal_(0, 0.2, generator=generator)
 
 
 def token_inputs(config, generator, left):
@@ -258,6 +263,7 @@ def attempt(family, config, seed, left, types, picture):
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     config._attn_implementation = "eager"
+    config._experts_implementation = "eager"  # others want no float64
     model = family(config).eval()
     randomize(model, generator)
     model.tie_weights()
@@ -484,6 +490,51 @@ CASES = {
     "olmo2-bare": ("Olmo2Model", 563, {}, False),
     "smollm3-bare": ("SmolLM3Model", 564, dict(no_rope_layer_interval=2), False),
     "phi3-bare": ("Phi3Model", 565, {}, False),
+    "mixtral-base": (
+        "MixtralForCausalLM", 620,
+        dict(num_local_experts=5, num_experts_per_tok=3, num_attention_heads=4, head_dim=6,
+             sliding_window=5), True),
+    "mixtral-bare": ("MixtralModel", 621, dict(num_local_experts=3), False),
+    "qwen3_moe-base": (
+        "Qwen3MoeForCausalLM", 622,
+        dict(num_hidden_layers=3, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=7,
+             head_dim=6, mlp_only_layers=[1], attention_bias=True, norm_topk_prob=True), True),
+    "qwen3_moe-bare": (
+        "Qwen3MoeModel", 623,
+        dict(num_experts=4, num_experts_per_tok=3, moe_intermediate_size=9, num_hidden_layers=4,
+             decoder_sparse_step=2, head_dim=6), False),
+    "olmoe-base": (
+        "OlmoeForCausalLM", 624, dict(num_experts=5, num_experts_per_tok=2), True),
+    "olmoe-bare": (
+        "OlmoeModel", 625,
+        dict(num_experts=4, num_experts_per_tok=4, norm_topk_prob=True, attention_bias=True),
+        False),
+    "gpt_oss-base": (
+        "GptOssForCausalLM", 630,
+        dict(num_hidden_layers=3, num_local_experts=4, num_experts_per_tok=2, head_dim=6,
+             num_attention_heads=4, sliding_window=4,
+             rope_parameters=dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, beta_fast=8.0,
+                                  beta_slow=1.0, truncate=False,
+                                  original_max_position_embeddings=8)), True),
+    "gpt_oss-bare": (
+        "GptOssModel", 631,
+        dict(num_local_experts=3, num_experts_per_tok=3, head_dim=6, attention_bias=False,
+             layer_types=["full_attention", "sliding_attention"]), False),
+    "deepseek_v3-base": (
+        "DeepseekV3ForCausalLM", 632,
+        dict(num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, q_lora_rank=9,
+             kv_lora_rank=10, qk_rope_head_dim=4, qk_nope_head_dim=6, v_head_dim=7,
+             n_routed_experts=8, n_group=4, topk_group=2, num_experts_per_tok=3,
+             moe_intermediate_size=7, n_shared_experts=2, first_k_dense_replace=1,
+             attention_bias=True,
+             rope_parameters=dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, mscale=1.0,
+                                  mscale_all_dim=0.7, original_max_position_embeddings=8)), True),
+    "deepseek_v3-bare": (
+        "DeepseekV3Model", 633,
+        dict(num_hidden_layers=1, q_lora_rank=None, kv_lora_rank=10, qk_rope_head_dim=4,
+             qk_nope_head_dim=6, v_head_dim=12, n_routed_experts=4, n_group=1, topk_group=1,
+             num_experts_per_tok=2, moe_intermediate_size=7, first_k_dense_replace=0,
+             norm_topk_prob=False, rope_interleave=False), False),
     "granite-bare": ("GraniteModel", 566, {}, False),
     "cohere-bare": ("CohereModel", 567, {}, False),
     "starcoder2-bare": ("Starcoder2Model", 568, {}, False),

@@ -46,6 +46,8 @@ class NamedDecoder : public DecoderFamily {
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
 
  protected:
+  // Of the stack's tensors; what the file has, once prepared.
+  const std::string& prefix() const { return names_.prefix; }
   // Rows of the stack, whose tensors' names begin with `prefix`, and what to ignore.
   virtual void add_rows(const std::string& prefix, WeightTable& table) const = 0;
 

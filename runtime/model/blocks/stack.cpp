@@ -40,8 +40,10 @@ Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std
   return sublayer(normed, LinearAttrs{.alpha = c.branch_scale, .residual = from_norm ? normed : x});
 }
 
-Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, const std::string& layer,
-                              TensorId x, LinearAttrs down) {
+Result<TensorId> feed_forward(ModelBuilder& b, const StackConfig& c, int64_t i, TensorId x,
+                              LinearAttrs down) {
+  const std::string layer = c.layer_rows(i);
+  if (c.experts.of_layer(i)) return add_expert_layer(b, c, layer + ".ffn", x, down);
   LinearAttrs attrs{.activation = c.activation};
   if (c.gate == StackConfig::Gate::kYes) attrs.gate = GatePairs::kPairs;
   VKF_ASSIGN(TensorId up, add_named_linear(b, layer + ".ffn.up", x, attrs));
@@ -57,7 +59,7 @@ Result<TensorId> parallel_layer(ModelBuilder& b, const StackConfig& c, const Sta
   if (c.shared_norm == StackConfig::SharedNorm::kNo) {
     VKF_ASSIGN(h, add_named_norm(b, c, layer + ".ffn.norm", x));
   }
-  return feed_forward(b, c, layer, h, {.residual = attended});
+  return feed_forward(b, c, i, h, {.residual = attended});
 }
 
 Result<TensorId> sequential_layer(ModelBuilder& b, const StackConfig& c, const StackRun& run,
@@ -73,9 +75,8 @@ Result<TensorId> sequential_layer(ModelBuilder& b, const StackConfig& c, const S
                                    return add_cross_attention(site, h, out);
                                  }));
   }
-  return residual_block(
-      b, c, layer + ".ffn", has_norm_before(c, i, false), x,
-      [&](TensorId h, LinearAttrs out) { return feed_forward(b, c, layer, h, out); });
+  return residual_block(b, c, layer + ".ffn", has_norm_before(c, i, false), x,
+                        [&](TensorId h, LinearAttrs out) { return feed_forward(b, c, i, h, out); });
 }
 
 // Of a prompt's last layer only the keys and values are needed.
@@ -126,7 +127,9 @@ TensorId add_decode_state(Graph& graph) {
 StepTensors add_step_tensors(ModelBuilder& b, const StackConfig& stack, const StepShape& shape) {
   Graph& g = b.graph();
   const int64_t lines = shape.batch * shape.beams * shape.capacity;
-  const std::vector<uint32_t> extra = distance_words(stack);
+  std::vector<uint32_t> extra = distance_words(stack);
+  const std::vector<uint32_t> sinks = float_words(stack.sinks);
+  extra.insert(extra.end(), sinks.begin(), sinks.end());
   StepTensors t;
   t.ids = g.add_external("step_ids", DType::kU32, {shape.step_rows()});
   t.state = add_decode_state(g);
@@ -143,8 +146,9 @@ StackTerms add_stack_terms(ModelBuilder& b, const StackConfig& stack, const std:
   const std::vector<uint32_t> extra = distance_words(stack);
   const int64_t mask_words = mask.empty() ? 0 : batch * ((keys + 31) / 32);
   const bool counted = !stack.slopes.empty() && !mask.empty();
-  const int64_t words =
+  const int64_t before =
       mask_words + static_cast<int64_t>(extra.size()) + (counted ? batch * keys : 0);
+  const int64_t words = before + static_cast<int64_t>(stack.sinks.size());
   if (words == 0) return terms;
   const std::string name = mask.empty() ? stack.rows + ".terms" : mask;
   // A mask alone keeps its shape, for the poolings that read it too.
@@ -153,6 +157,10 @@ StackTerms add_stack_terms(ModelBuilder& b, const StackConfig& stack, const std:
   if (!mask.empty()) {
     terms.params.key_mask_offset = 0;
     b.feed(mask, terms.words);
+  }
+  if (!stack.sinks.empty()) {
+    terms.sinks = static_cast<uint32_t>(before);
+    b.host_words(terms.words, static_cast<uint64_t>(before), float_words(stack.sinks));
   }
   if (extra.empty()) return terms;
   terms.params.slopes_offset = static_cast<uint32_t>(mask_words);

@@ -3,6 +3,7 @@
 //
 // Weight rows that it asks for, by layer i under the stack's prefix:
 //   i.self.norm, i.self.qkv, i.self.out, i.ffn.norm, i.ffn.up, i.ffn.down
+//   in layers with experts, in the place of up and down, those of expert_layer.h under i.ffn
 //   with cross-attention i.cross.norm, i.cross.q, i.cross.kv, i.cross.out
 //   with a final norm `norm`
 //   with norms of queries and keys i.self.qk_norm (H + Hkv, E), or i.self.q_norm (1, H E) and
@@ -13,6 +14,7 @@
 
 #include <functional>
 
+#include "model/blocks/expert_layer.h"
 #include "model/model.h"
 #include "ops/activation.h"
 #include "ops/rotary.h"
@@ -41,15 +43,30 @@ struct DistanceBias {
   std::vector<float> values;
 };
 
+// Queries, keys and values out of narrow latents (multi-head latent attention; DeepSeek-AI, 2024,
+// "DeepSeek-V2"). A head of queries and keys is what turns, which all heads of keys share, then the
+// rest. Instead of i.self.qkv there are rows
+//   i.self.q (H E, D), or i.self.q_a (query_rank, D), i.self.q_norm, i.self.q_b (H E, query_rank)
+//   i.self.latent (rank, D), i.self.latent_norm, i.self.shared (rotary, D)
+//   i.self.kv (H (E - rotary) + H Ev, rank), keys of all heads, then values
+struct LatentSetup {
+  int64_t rank = 0;        // of keys and values; 0: there is no latent
+  int64_t query_rank = 0;  // 0: queries come from the layer's input
+  int64_t rotary = 0;      // columns of a head that turn
+  float epsilon = 1e-6f;   // of the latents' norms
+};
+
 struct StackConfig {
-  std::string rows;        // prefix of its weight rows: "encoder"
-  std::string taps;        // prefix of its outputs: "encoder_", or empty
-  int64_t layers = 0;      // L
-  int64_t width = 0;       // D
-  int64_t heads = 0;       // H
-  int64_t kv_heads = 0;    // Hkv; 0: H
-  int64_t head_width = 0;  // E; 0: D / H
-  int64_t ffn = 0;         // F
+  std::string rows;         // prefix of its weight rows: "encoder"
+  std::string taps;         // prefix of its outputs: "encoder_", or empty
+  int64_t layers = 0;       // L
+  int64_t width = 0;        // D
+  int64_t heads = 0;        // H
+  int64_t kv_heads = 0;     // Hkv; 0: H
+  int64_t head_width = 0;   // E; 0: D / H
+  int64_t value_width = 0;  // Ev; 0: E
+  LatentSetup latent = {};
+  int64_t ffn = 0;  // F
   enum class Norm : uint8_t { kLayer, kRms } norm = Norm::kLayer;
   float epsilon = 1e-5f;
   // kPost: x = norm(x + f(x)); kPre: x = x + f(norm(x)); kParallel: x + attention(norm x) +
@@ -74,8 +91,9 @@ struct StackConfig {
   // kAlike: each head by itself, with gains that all heads share; kHeads: with gains of its own;
   // kWhole: all heads of a row together.
   enum class QueryKeyNorm : uint8_t { kNo, kAlike, kHeads, kWhole } qk_norm = QueryKeyNorm::kNo;
-  ActivationKind activation = ActivationKind::kRelu;
+  ActivationKind activation = ActivationKind::kRelu;         // of experts, too
   enum class Gate : uint8_t { kNo, kYes } gate = Gate::kNo;  // of the feed-forward layer
+  ExpertSetup experts;                                       // of layers that have them
   enum class Causal : uint8_t { kNo, kYes } causal = Causal::kNo;
   enum class Cross : uint8_t { kNo, kYes } cross = Cross::kNo;
   int64_t memory_width = 0;          // of what cross-attention reads; 0: D
@@ -86,14 +104,16 @@ struct StackConfig {
   std::vector<RotarySetup> rotaries;
   std::vector<float> slopes;  // (H): ALiBi; empty: none
   DistanceBias distance;
+  std::vector<float> sinks;  // (L, H): scores that join each softmax without a value; empty: none
   std::vector<int64_t> rows_of;  // whose weight rows layer l uses, where layers share; empty: l
 
   int64_t head() const { return head_width > 0 ? head_width : width / heads; }
   int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
+  int64_t values() const { return value_width > 0 ? value_width : head(); }
   // Columns of a merged projection.
-  int64_t qkv_width() const { return (heads + 2 * kv()) * head(); }
+  int64_t qkv_width() const { return heads * head() + line_width(); }
   // Columns of a cached line.
-  int64_t line_width() const { return 2 * kv() * head(); }
+  int64_t line_width() const { return kv() * (head() + values()); }
   std::string layer_rows(int64_t layer) const;
 };
 
@@ -101,6 +121,7 @@ struct StackConfig {
 struct StackTerms {
   TensorId words = kNoTensor;
   ScoreTermsParams params = no_score_terms();
+  uint32_t sinks = VKF_NO_TERM;  // word of layer 0's sink scores; those of the others follow
 };
 
 struct LayerSite;

@@ -5,8 +5,10 @@
 #include "base/message.h"
 #include "base/narrow.h"
 #include "ops/attention_step.h"
+#include "ops/expand_keys.h"
 #include "ops/head_norm.h"
 #include "ops/kv_append.h"
+#include "ops/rms_norm.h"
 #include "ops/rotary_append.h"
 
 namespace vkformer {
@@ -115,6 +117,7 @@ Result<TensorId> turn_step(const LayerSite& site, int index, TensorId qkv) {
       {.heads = u32(c.heads),
        .kv_heads = u32(c.kv()),
        .head_width = u32(c.head()),
+       .value_width = u32(c.values()),
        .rotary_width = rotary.width,
        .pairs = rotary.pairs,
        .again_heads = kept.sinks > 0 ? u32(c.heads) : 0u,
@@ -143,6 +146,40 @@ Result<TensorId> norm_queries_keys(const LayerSite& site, TensorId qkv) {
   return norm_heads(site, "k_norm", c.heads * c.head(), qkv);
 }
 
+// A latent: a product and its norm.
+Result<TensorId> add_latent(const LayerSite& site, const std::string& product,
+                            const std::string& norm, TensorId h) {
+  const std::string name = site.rows() + ".self.";
+  VKF_ASSIGN(const TensorId x, add_named_linear(site.b, name + product, h));
+  site.b.graph().set_scope(name + norm);
+  VKF_ASSIGN(const TensorId gain, site.b.norm(name + norm));
+  return add_rms_norm(site.b.graph(), x, gain, {.epsilon = site.c.latent.epsilon});
+}
+
+// [q | k | v] out of latents, not yet turned.
+Result<TensorId> project_latents(const LayerSite& site, TensorId h) {
+  const StackConfig& c = site.c;
+  const std::string name = site.rows() + ".self.";
+  ExpandKeysInputs in;
+  if (c.latent.query_rank > 0) {
+    VKF_ASSIGN(const TensorId latent, add_latent(site, "q_a", "q_norm", h));
+    VKF_ASSIGN(in.q, add_named_linear(site.b, name + "q_b", latent));
+  } else {
+    VKF_ASSIGN(in.q, add_named_linear(site.b, name + "q", h));
+  }
+  VKF_ASSIGN(const TensorId latent, add_latent(site, "latent", "latent_norm", h));
+  VKF_ASSIGN(in.shared, add_named_linear(site.b, name + "shared", h));
+  VKF_ASSIGN(in.kv, add_named_linear(site.b, name + "kv", latent));
+  site.b.graph().set_scope(site.rows() + ".self");
+  return add_expand_keys(site.b.graph(), in,
+                         {.heads = u32(c.heads), .value_width = u32(c.values())});
+}
+
+Result<TensorId> project(const LayerSite& site, TensorId h) {
+  if (site.c.latent.rank > 0) return project_latents(site, h);
+  return add_named_linear(site.b, site.rows() + ".self.qkv", h);
+}
+
 Result<TensorId> attend_own(const LayerSite& site, TensorId qkv) {
   return attend(site, {.q = qkv, .kv = qkv, .terms = site.run.terms.words}, own_attrs(site),
                 tap_of(site, site.c.taps));
@@ -153,7 +190,8 @@ AttentionStepAttrs step_sizes(const LayerSite& site, AttentionStepAttrs::Source 
   attrs.source = source;
   attrs.heads = u32(site.c.heads);
   attrs.kv_heads = u32(site.c.kv());
-  attrs.head_width = attrs.value_width = u32(site.c.head());
+  attrs.head_width = u32(site.c.head());
+  attrs.value_width = u32(site.c.values());
   attrs.beams = u32(site.run.step.beams);
   attrs.scale = scale_of(site);
   attrs.softcap = site.c.softcap;
@@ -169,6 +207,10 @@ Result<TensorId> step_own(const LayerSite& site, TensorId qkv) {
   const uint32_t ancestry_end = u32(run.step.batch * run.step.beams * run.step.capacity);
   if (!c.slopes.empty()) attrs.slopes_offset = ancestry_end;
   if (c.distance.reach > 0) attrs.distance_offset = ancestry_end;
+  if (!c.sinks.empty()) {
+    attrs.sink_scores_offset =
+        ancestry_end + u32(static_cast<int64_t>(distance_words(c).size()) + site.layer * c.heads);
+  }
   attrs.positions = u32(run.step.capacity);
   attrs.context = u32(run.step.context);
   attrs.sinks = u32(cache_lines(site).sinks);
@@ -184,12 +226,12 @@ Status append(const LayerSite& site, TensorId qkv) {
   Graph& g = site.b.graph();
   const CacheLines kept = cache_lines(site);
   const uint32_t q = u32(c.heads * c.head());
-  const uint32_t half = u32(c.line_width() / 2);
+  const uint32_t keys = u32(c.kv() * c.head()), values = u32(c.kv() * c.values());
   return add_kv_append(g, qkv, add_decode_state(g), cache_of(site),
                        {.k_offset = q,
-                        .v_offset = q + half,
-                        .k_width = half,
-                        .v_width = half,
+                        .v_offset = q + keys,
+                        .k_width = keys,
+                        .v_width = values,
                         .beams = u32(s.beams),
                         .positions = u32(s.capacity),
                         .sinks = u32(kept.sinks)});
@@ -232,7 +274,8 @@ AttentionAttrs sizes_of(const LayerSite& site, int64_t keys) {
   attrs.kv_heads = u32(c.kv());
   attrs.queries = u32(site.run.tokens);
   attrs.keys = u32(keys);
-  attrs.head_width = attrs.value_width = u32(c.head());
+  attrs.head_width = u32(c.head());
+  attrs.value_width = u32(c.values());
   attrs.scale = scale_of(site);
   attrs.softcap = c.softcap;
   return attrs;
@@ -244,8 +287,12 @@ AttentionAttrs own_attrs(const LayerSite& site) {
   const uint32_t row = u32(site.c.qkv_width());
   attrs.q = merged_rows(attrs.queries, row, 0, e);
   attrs.k = merged_rows(attrs.keys, row, attrs.heads * e, e);
-  attrs.v = merged_rows(attrs.keys, row, (attrs.heads + attrs.kv_heads) * e, e);
+  attrs.v = merged_rows(attrs.keys, row, (attrs.heads + attrs.kv_heads) * e, attrs.value_width);
   attrs.terms = site.run.terms.params;
+  if (!site.c.sinks.empty()) {
+    attrs.terms.flags |= VKF_TERM_SINKS;
+    attrs.terms.sparse_offset = site.run.terms.sinks + u32(site.layer) * attrs.heads;
+  }
   const AttentionKind kind = kind_of(site);
   if (kind.window_left >= 0) {
     attrs.terms.flags |= VKF_TERM_WINDOW_LEFT;
@@ -269,7 +316,7 @@ std::vector<uint32_t> distance_words(const StackConfig& stack) {
 
 Result<TensorId> add_projection(const LayerSite& site, TensorId h) {
   const std::string name = site.rows() + ".self";
-  VKF_ASSIGN(TensorId qkv, add_named_linear(site.b, name + ".qkv", h));
+  VKF_ASSIGN(TensorId qkv, project(site, h));
   VKF_ASSIGN(qkv, norm_queries_keys(site, qkv));
   const AttentionKind kind = kind_of(site);
   if (kind.rotary >= 0 && site.run.mode == Mode::kStep) return turn_step(site, kind.rotary, qkv);
