@@ -47,6 +47,7 @@ constexpr std::array kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
 constexpr std::array kClasses = {
     ProcessorClass{"ViT", {"vit", "swin", "vit_mae", "vit_msn"}, Resampling::kBilinear, 224, 0},
     ProcessorClass{"DeiT", {"deit", "", "", ""}, Resampling::kBicubic, 256, 224},
+    ProcessorClass{"Beit", {"beit", "", "", ""}, Resampling::kBicubic, 256, 224},
     ProcessorClass{"ConvNext",
                    {"convnext", "cvt", "convnextv2", ""},
                    Resampling::kBicubic,
@@ -120,7 +121,8 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
     if (fits) return candidate;
   }
   const std::string known =
-      "only ViT, DeiT, ConvNext, CLIP, Bit, Siglip, Detr and Yolos image processors can be read, "
+      "only ViT, DeiT, Beit, ConvNext, CLIP, Bit, Siglip, Detr and Yolos image processors can be "
+      "read, "
       "so give "
       "PictureSettings instead of the file.";
   if (!type.empty()) {

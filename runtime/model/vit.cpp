@@ -10,12 +10,6 @@
 namespace vkformer {
 namespace {
 
-// "encoder.layer", or "layers" as version 5 of the library calls it.
-std::string layers_of(const Checkpoint& checkpoint, const std::string& prefix) {
-  const bool now = checkpoint.find(prefix + "layers.0.mlp.fc1.weight") != nullptr;
-  return prefix + (now ? "layers." : "encoder.layer.");
-}
-
 HeadConfig classifier(const std::string& module, int64_t token, const std::string& output) {
   return {.input = HeadConfig::Input::kToken, .token = token, .output = module, .name = output};
 }
@@ -70,13 +64,19 @@ Result<VitEncoder> read_vit_encoder(const JsonConfig& config, const PictureKeys&
   return encoder;
 }
 
+// Version 5 of the library calls them "layers".
+std::string vit_layers(const Checkpoint& checkpoint, const std::string& prefix) {
+  const bool now = checkpoint.find(prefix + "layers.0.mlp.fc1.weight") != nullptr;
+  return prefix + (now ? "layers." : "encoder.layer.");
+}
+
 void add_vit_layer_rows(WeightTable& table, const Checkpoint& checkpoint, const VitEncoder& encoder,
                         const std::string& prefix) {
   const PictureEmbedding& e = encoder.picture;
   const StackConfig& stack = encoder.stack;
   table.rows.push_back(linear_row(e.patches, {prefix + "embeddings.patch_embeddings.projection"},
                                   stack.width, e.picture.channels * e.patch.count()));
-  const std::string layers = layers_of(checkpoint, prefix);
+  const std::string layers = vit_layers(checkpoint, prefix);
   for (int64_t i = 0; i < stack.layers; ++i) {
     const PictureLayer layer{.to = stack.layer_rows(i),
                              .from = layers + std::to_string(i),
@@ -84,10 +84,13 @@ void add_vit_layer_rows(WeightTable& table, const Checkpoint& checkpoint, const 
                              .width = stack.width,
                              .inner = stack.heads * stack.head(),
                              .ffn = stack.ffn,
-                             .bias = encoder.bias};
+                             .bias = encoder.bias,
+                             .attention_scale = encoder.attention_scale,
+                             .ffn_scale = encoder.ffn_scale};
     add_picture_projection_row(table, checkpoint, layer);
     add_picture_layer_rows(table, checkpoint, layer);
   }
+  if (stack.final_norm == StackConfig::FinalNorm::kNo) return;
   table.rows.push_back(norm_row(stack.rows + ".norm", prefix + "layernorm", stack.width));
 }
 

@@ -15,6 +15,9 @@ struct VitEncoder {
   PictureEmbedding picture;
   StackConfig stack;
   ProjectionBias bias = ProjectionBias::kYes;
+  // LayerScale's tensors of a layer, or empty.
+  std::string attention_scale = {};
+  std::string ffn_scale = {};
   int64_t pooled = 0;  // columns of the pooler, where there is one
 };
 
@@ -27,7 +30,10 @@ inline constexpr int64_t kDeitTokens = 2;
 Result<VitEncoder> read_vit_encoder(const JsonConfig& config, const PictureKeys& keys,
                                     const std::string& rows, const std::string& taps);
 
-// The rows of its patches, layers and last norm, from tensors whose names begin with `prefix`
+// What the names of its layers begin with, before their number.
+std::string vit_layers(const Checkpoint& checkpoint, const std::string& prefix);
+// The rows of its patches, layers and last norm if it has one, from tensors whose names begin with
+// `prefix`
 // ("vit.", or empty).
 void add_vit_layer_rows(WeightTable& table, const Checkpoint& checkpoint, const VitEncoder& encoder,
                         const std::string& prefix);

@@ -347,7 +347,7 @@ DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="lay
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
 # Heights and widths of pictures that are not as large as the configuration says.
 PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
-            "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8)}
+            "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20)}
 # Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
@@ -544,6 +544,17 @@ CASES = {
     "xglm-bare": ("XGLMModel", 572, dict(attention_heads=2), False),
     "qwen2-partial": (
         "Qwen2Model", 548, dict(hidden_size=32, rope_parameters=PARTIAL_ROPE), False),
+    "beit-bare": (
+        "BeitModel", 670,
+        dict(use_relative_position_bias=True, use_shared_relative_position_bias=True), False),
+    # A picture of another size.
+    "beit-classes": (
+        "BeitForImageClassification", 671,
+        dict(use_relative_position_bias=True, use_absolute_position_embeddings=True,
+             num_labels=3), False),
+    "beit-plain": (
+        "BeitForImageClassification", 672,
+        dict(use_mean_pooling=False, layer_scale_init_value=0.0, num_labels=2), False),
     "yolos-bare": (
         "YolosModel", 660, dict(image_size=[12, 16], num_detection_tokens=3), False),
     "yolos-objects": (

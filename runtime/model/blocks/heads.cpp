@@ -9,6 +9,22 @@
 namespace vkformer {
 namespace {
 
+// The mean of the states (B, T, D) from `token` on -> (B, D).
+Result<TensorId> add_mean_from(ModelBuilder& b, TensorId states, int64_t token) {
+  if (token == 0) return add_mean_pool(b.graph(), states, kNoTensor, {});
+  const Shape shape = b.graph().tensor(states).shape;
+  std::vector<uint32_t> rows;
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    for (int64_t t = token; t < shape[1]; ++t) {
+      rows.push_back(static_cast<uint32_t>(i * shape[1] + t));
+    }
+  }
+  const TensorId indices = b.host_tensor("tokens.from." + std::to_string(token), DType::kU32,
+                                         {shape[0], shape[1] - token}, std::move(rows));
+  VKF_ASSIGN(const TensorId last, add_gather_rows(b.graph(), {.x = states, .indices = indices}));
+  return add_mean_pool(b.graph(), last, kNoTensor, {});
+}
+
 Result<TensorId> select_states(ModelBuilder& b, const HeadConfig& head, const HeadInput& input) {
   switch (head.input) {
     case HeadConfig::Input::kAll:
@@ -20,7 +36,7 @@ Result<TensorId> select_states(ModelBuilder& b, const HeadConfig& head, const He
     case HeadConfig::Input::kMaskedMean:
       return add_mean_pool(b.graph(), input.states, input.mask, {});
     case HeadConfig::Input::kMean:
-      return add_mean_pool(b.graph(), input.states, kNoTensor, {});
+      return add_mean_from(b, input.states, head.token);
   }
   return internal_error("[head] unknown input");
 }

@@ -11,7 +11,7 @@ struct HeadConfig {
   // Which states it reads: all (B, T, D), one token's (B, D), the last that the key mask keeps, the
   // mean of those it keeps, or of all from `token` on (B, D).
   enum class Input : uint8_t { kAll, kToken, kLast, kMaskedMean, kMean } input = Input::kAll;
-  int64_t token = 0;                                  // of kToken
+  int64_t token = 0;                                  // of kToken and kMean
   std::string input_norm;                             // weight row of a norm before all, or empty
   std::string dense;                                  // weight row, or empty
   ActivationKind activation = ActivationKind::kNone;  // of dense

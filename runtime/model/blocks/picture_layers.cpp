@@ -37,16 +37,21 @@ void add_picture_layer_rows(WeightTable& table, const Checkpoint& checkpoint,
   const auto module = [&](const char* new_name, const char* old_name) {
     return layer.from + (now ? new_name : old_name);
   };
+  const auto scale = [&](const std::string& name) {
+    return name.empty() ? name : layer.from + "." + name;
+  };
   const int64_t d = layer.width;
   const int64_t f = layer.ffn;
   const std::string out = module(".attention.o_proj", ".attention.output.dense");
   table.rows.push_back(norm_row(layer.to + ".self.norm", layer.from + ".layernorm_before", d));
   table.rows.push_back(linear_row(layer.to + ".self.out", {out}, d, layer.inner));
+  table.rows.back().row_scale = scale(layer.attention_scale);
   table.rows.push_back(norm_row(layer.to + ".ffn.norm", layer.from + ".layernorm_after", d));
   table.rows.push_back(
       linear_row(layer.to + ".ffn.up", {module(".mlp.fc1", ".intermediate.dense")}, f, d));
   table.rows.push_back(
       linear_row(layer.to + ".ffn.down", {module(".mlp.fc2", ".output.dense")}, d, f));
+  table.rows.back().row_scale = scale(layer.ffn_scale);
 }
 
 void add_picture_projection_row(WeightTable& table, const Checkpoint& checkpoint,
@@ -60,9 +65,10 @@ void add_picture_projection_row(WeightTable& table, const Checkpoint& checkpoint
     modules.push_back(now ? attention + new_name : old + old_name);
   }
   const std::string to = layer.to + ".self.qkv";
-  table.rows.push_back(layer.bias == ProjectionBias::kYes
+  table.rows.push_back(layer.bias != ProjectionBias::kNo
                            ? linear_row(to, modules, 3 * layer.inner, layer.width)
                            : plain_linear_row(to, modules, 3 * layer.inner, layer.width));
+  if (layer.bias == ProjectionBias::kNotKeys) table.rows.back().biases[1].clear();
 }
 
 Result<TensorId> add_picture_feed_forward(ModelBuilder& b, const StackConfig& c,

@@ -8,7 +8,8 @@
 
 namespace vkformer {
 
-enum class ProjectionBias : uint8_t { kNo, kYes };  // of queries, keys and values
+// Of queries, keys and values.
+enum class ProjectionBias : uint8_t { kNo, kYes, kNotKeys };
 
 // One layer: where its weights are and how wide they are.
 struct PictureLayer {
@@ -19,6 +20,9 @@ struct PictureLayer {
   int64_t inner = 0;       // H * E
   int64_t ffn = 0;         // F
   ProjectionBias bias = ProjectionBias::kYes;
+  // LayerScale's tensors in the file, after `from` and a dot, or empty.
+  std::string attention_scale = {};
+  std::string ffn_scale = {};
 };
 
 // Sets architecture, head and labels: the bare model, or one that classifies pictures. Errors name

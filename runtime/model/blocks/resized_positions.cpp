@@ -34,6 +34,15 @@ Taps nearest_four(int64_t from, int64_t to, int64_t place) {
   return taps;
 }
 
+// Places before the first are the first.
+Taps nearest_two(int64_t from, int64_t to, int64_t place) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const double at = std::max(0.0, (static_cast<double>(place) + 0.5) * scale - 0.5);
+  const auto first = static_cast<int64_t>(at);
+  const double part = at - static_cast<double>(first);
+  return {{first, 1.0 - part}, {std::min(first + 1, from - 1), part}};
+}
+
 // Places beyond the sides are left out.
 Taps widened(int64_t from, int64_t to, int64_t place) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
@@ -52,12 +61,21 @@ Taps widened(int64_t from, int64_t to, int64_t place) {
   return taps;
 }
 
+Taps taps_at(int64_t from, int64_t to, int64_t place, PositionFilter filter) {
+  switch (filter) {
+    case PositionFilter::kBilinear:
+      return nearest_two(from, to, place);
+    case PositionFilter::kBicubic:
+      return nearest_four(from, to, place);
+    case PositionFilter::kBicubicAntialias:
+      break;
+  }
+  return widened(from, to, place);
+}
+
 std::vector<Taps> taps_of(int64_t from, int64_t to, PositionFilter filter) {
   std::vector<Taps> all;
-  for (int64_t i = 0; i < to; ++i) {
-    all.push_back(filter == PositionFilter::kBicubic ? nearest_four(from, to, i)
-                                                     : widened(from, to, i));
-  }
+  for (int64_t i = 0; i < to; ++i) all.push_back(taps_at(from, to, i, filter));
   return all;
 }
 

@@ -10,6 +10,7 @@
 namespace vkformer {
 
 enum class PositionFilter : uint8_t {
+  kBilinear,          // of the two nearest rows and columns
   kBicubic,           // Keys (1981), a = -0.75, of the four nearest rows and columns
   kBicubicAntialias,  // a = -0.5, widened where the grid becomes smaller
 };
