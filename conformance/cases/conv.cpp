@@ -63,6 +63,8 @@ std::vector<Window> ordered_windows() {
   list.push_back({{1, 10, 1, 33}, {16, 10, 1, 3}, 1, {.stride_width = 2, .pad_left = 1}});
   list.push_back({{1, 144, 1, 100}, {144, 1, 1, 31}, 144, {.pad_left = 15}});
   list.push_back({{1, 96, 1, 49}, {96, 6, 1, 128}, 16, {.pad_left = 64, .out_width = 49}});
+  // wav2vec 2.0's positions.
+  list.push_back({{1, 768, 1, 17}, {768, 48, 1, 128}, 16, {.pad_left = 64, .out_width = 17}});
   list.push_back({{1, 64, 28, 28}, {64, 1, 3, 3}, 64, square_window(2, 1)});
   return list;
 }

@@ -5,6 +5,8 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
+#include "model/blocks/distance_bias.h"
+#include "model/blocks/gated_distance_bias.h"
 #include "model/blocks/picture_layers.h"
 #include "model/blocks/relative_attention.h"
 #include "model/family_list.h"
@@ -72,14 +74,16 @@ class Wav2Vec2Conformer : public ModelFamily {
   Result<TensorId> add_conformer_layers(const Pass& pass, TensorId x) const;
   StackConfig plain_stack() const;
   Result<TensorId> add_plain_layers(const Pass& pass, TensorId x) const;
-  void add_plain_layer_rows(int64_t layer, WeightTable& table) const;
+  Status add_plain_layer_rows(const Checkpoint& checkpoint, int64_t layer,
+                              WeightTable& table) const;
   Result<WeightRow> position_row(const Checkpoint& checkpoint) const;
 
   ModelFacts facts_;
   GenerationFacts generation_;
   ConformerConfig c_;
   std::string inner_;
-  std::string prefix_;  // of this file
+  std::string prefix_;     // of this file
+  DistanceBias distance_;  // that layers gate; reach 0: none
 };
 
 std::string rows_of(int64_t layer) {
@@ -91,6 +95,14 @@ std::string rows_of(int64_t layer) {
 
 Status Wav2Vec2Conformer::prepare(const Checkpoint& checkpoint) {
   prefix_ = name_prefix(checkpoint, inner_ + ".", "encoder.layer_norm.weight");
+  if (c_.gated.buckets > 0) {
+    StackConfig stack = plain_stack();
+    VKF_CHECK(read_distance_bias(
+        checkpoint,
+        {.tensor = prefix_ + "encoder.layers.0.attention.rel_attn_embed.weight", .t5 = c_.gated},
+        stack));
+    distance_ = std::move(stack.distance);
+  }
   if (c_.positions != Positions::kByFile) return {};
   // A configuration without the key, or with null: positions are relative where there are weights
   // for them.
@@ -176,7 +188,8 @@ Status Wav2Vec2Conformer::add_layer_rows(const Checkpoint& checkpoint, int64_t l
   return {};
 }
 
-void Wav2Vec2Conformer::add_plain_layer_rows(int64_t layer, WeightTable& table) const {
+Status Wav2Vec2Conformer::add_plain_layer_rows(const Checkpoint& checkpoint, int64_t layer,
+                                               WeightTable& table) const {
   const int64_t d = c_.width;
   const std::string to = rows_of(layer);
   const std::string from = prefix_ + "encoder.layers." + std::to_string(layer) + ".";
@@ -189,6 +202,8 @@ void Wav2Vec2Conformer::add_plain_layer_rows(int64_t layer, WeightTable& table) 
   table.rows.push_back(norm_row(to + ".ffn.norm", from + "final_layer_norm", d));
   table.rows.push_back(linear_row(to + ".ffn.up", {feed + "intermediate_dense"}, c_.ffn, d));
   table.rows.push_back(linear_row(to + ".ffn.down", {feed + "output_dense"}, d, c_.ffn));
+  if (c_.gated.buckets == 0) return {};
+  return add_gate_rows(checkpoint, to + ".self", attn, plain_stack(), table);
 }
 
 // The convolution for positions. Files hold its weight as a direction and, for each tap of the
@@ -231,23 +246,18 @@ Result<WeightTable> Wav2Vec2Conformer::weight_table(const Checkpoint& checkpoint
   if (plain) {
     VKF_ASSIGN(WeightRow positions, position_row(checkpoint));
     table.rows.push_back(std::move(positions));
-    for (int64_t i = 0; i < c_.layers; ++i) add_plain_layer_rows(i, table);
+    for (int64_t i = 0; i < c_.layers; ++i) VKF_CHECK(add_plain_layer_rows(checkpoint, i, table));
   } else {
     for (int64_t i = 0; i < c_.layers; ++i) VKF_CHECK(add_layer_rows(checkpoint, i, table));
   }
   table.rows.push_back(
       norm_row(plain ? "layers.norm" : "norm", prefix_ + "encoder.layer_norm", c_.width));
   if (c_.classes > 0) table.rows.push_back(linear_row("head", {c_.head}, c_.classes, c_.width));
-  // Read by depthwise_row, or used in training only.
-  table.ignored = {"*masked_spec_embed",
-                   "*pos_conv_embed.*",
-                   "*conv_module.batch_norm.*",
-                   "*depthwise_conv.weight",
-                   "*embed_positions.*",
-                   "quantizer.*",
-                   "project_q.*",
-                   "project_hid.*",
-                   "*.num_batches_tracked"};
+  // Read by depthwise_row and the like, or used in training only.
+  table.ignored = {"*masked_spec_embed",     "*pos_conv_embed.*",    "*conv_module.batch_norm.*",
+                   "*depthwise_conv.weight", "*embed_positions.*",   "*.rel_attn_embed.weight",
+                   "*.gru_rel_pos_*",        "quantizer.*",          "project_q.*",
+                   "project_hid.*",          "*.num_batches_tracked"};
   return table;
 }
 
@@ -518,6 +528,9 @@ Result<TensorId> Wav2Vec2Conformer::add_plain_layers(const Pass& pass, TensorId 
     run.terms.words = pass.mask;
     run.terms.params.key_mask_offset = 0;
   }
+  if (distance_.reach > 0) {
+    VKF_ASSIGN(run.attend, gated_distance_attention(pass.b, stack, distance_, pass.frames));
+  }
   return add_stack(pass.b, stack, run, x);
 }
 
@@ -562,6 +575,13 @@ Result<std::unique_ptr<ModelFamily>> load_frames(const ModelFiles& files, ModelF
 }
 
 }  // namespace
+
+Result<std::unique_ptr<ModelFamily>> load_wavlm(const ModelFiles& files) {
+  ConformerConfig c;
+  c.kind = ConformerConfig::Layers::kPost;
+  c.gated = {.buckets = 320, .max_distance = 800};
+  return load_frames(files, {.family = "wavlm"}, "WavLM", "wavlm", std::move(c));
+}
 
 Result<std::unique_ptr<ModelFamily>> load_wav2vec2_conformer(const ModelFiles& files) {
   return load_frames(files, {.family = "wav2vec2-conformer"}, "Wav2Vec2Conformer",

@@ -11,6 +11,7 @@ using Positions = ConformerConfig::Positions;
 
 constexpr int64_t kMostConformerKernel = 1024;
 constexpr size_t kMostConvolutions = 64;
+constexpr int64_t kMostDistance = 65536;
 
 Status read_convs(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(const auto widths, config.get_int_list_or("conv_dim", std::vector<int64_t>(7, 512)));
@@ -48,20 +49,37 @@ Status read_convs(const JsonConfig& config, ConformerConfig& c) {
       {"[feat_extract_norm] in ", config.where(), " is '", norm, "', but must be group or layer"}));
 }
 
+// Only pre-norm layers have adapters of languages: the others ignore the key. Its null means none.
+Status refuse_adapters(const JsonConfig& config, const ConformerConfig& c) {
+  if (c.kind != ConformerConfig::Layers::kPre || !config.has("adapter_attn_dim")) return {};
+  VKF_ASSIGN(const int64_t width, config.get_int("adapter_attn_dim"));
+  return unsupported(message({"[adapter_attn_dim] is ", width, " in ", config.where(),
+                              "; the adapters of languages inside layers are not implemented."}));
+}
+
 Status read_position_convolution(const JsonConfig& config, ConformerConfig& c) {
   c.positions = Positions::kNone;
   VKF_ASSIGN(const bool stable, config.get_bool_or("do_stable_layer_norm", false));
   c.kind = stable ? ConformerConfig::Layers::kPre : ConformerConfig::Layers::kPost;
-  // Only these layers have adapters: the others ignore the key.
-  if (stable && config.has("adapter_attn_dim")) {
-    return unsupported(message({"[adapter_attn_dim] is set in ", config.where(),
-                                "; the adapters of languages inside layers are not implemented."}));
-  }
+  VKF_CHECK(refuse_adapters(config, c));
   VKF_ASSIGN(c.kernel, get_size_or(config, "num_conv_pos_embeddings", 128, kMostConformerKernel));
   VKF_ASSIGN(c.groups, get_size_or(config, "num_conv_pos_embedding_groups", 16, kMostWidth));
   if (c.width % c.groups == 0) return {};
   return invalid_file(message({"[num_conv_pos_embedding_groups] in ", config.where(), " is ",
                                c.groups, ", but must divide the hidden_size of ", c.width, "."}));
+}
+
+// The buckets of distances whose bias layers gate, where they do.
+Status read_gated_distances(const JsonConfig& config, T5Buckets& t5) {
+  if (t5.buckets == 0) return {};
+  VKF_ASSIGN(t5.buckets, get_size_or(config, "num_buckets", t5.buckets, kMostDistance));
+  VKF_ASSIGN(t5.max_distance,
+             get_size_or(config, "max_bucket_distance", t5.max_distance, kMostDistance));
+  const Status fits = check_t5_buckets(t5);
+  if (fits.ok()) return {};
+  return invalid_file(
+      message({"[num_buckets] is ", t5.buckets, " and [max_bucket_distance] ", t5.max_distance,
+               " in ", config.where(), ". ", fits.error().message}));
 }
 
 Status read_layers(const JsonConfig& config, ConformerConfig& c) {
@@ -72,6 +90,7 @@ Status read_layers(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(c.ffn, get_size_or(config, "intermediate_size", 3072, 4 * kMostWidth));
   VKF_ASSIGN(c.activation, get_activation(config, "hidden_act", "gelu"));
   VKF_ASSIGN(c.epsilon, get_epsilon(config, "layer_norm_eps", 1e-5));
+  VKF_CHECK(read_gated_distances(config, c.gated));
   if (c.kind != ConformerConfig::Layers::kConformer) return read_position_convolution(config, c);
   VKF_ASSIGN(c.kernel, get_size_or(config, "conv_depthwise_kernel_size", 31, kMostConformerKernel));
   if (c.kernel % 2 == 0) {

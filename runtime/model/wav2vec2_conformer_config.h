@@ -1,8 +1,10 @@
-// The configuration of wav2vec2, hubert and wav2vec2-conformer models, as config.json gives it.
+// The configuration of wav2vec2, hubert, wavlm and wav2vec2-conformer models, as config.json gives
+// it.
 #pragma once
 
 #include "model/model.h"
 #include "ops/activation.h"
+#include "ops/relative_positions.h"
 
 namespace vkformer {
 
@@ -34,13 +36,16 @@ struct ConformerConfig {
     kByFile
   } positions = Positions::kRelative;
   double base = 10000.0;  // of rotary positions
-  int64_t classes = 0;    // of the head
-  std::string head;       // its module
+  // Of plain layers: a bias by distance that every layer gates (WavLM); no buckets: none.
+  T5Buckets gated{.buckets = 0};
+  int64_t classes = 0;  // of the head
+  std::string head;     // its module
 };
 
 // Reads sizes and switches, and into `facts` the architecture, its head and labels. `classes` is
 // what the library's class names begin with: "Wav2Vec2Conformer". The caller has set
-// `result.kind`: any value but kConformer is read anew.
+// `result.kind`, any value but kConformer of which is read anew, and the defaults of
+// `result.gated`, where layers have it.
 Status read_conformer(const JsonConfig& config, const std::string& classes, ModelFacts& facts,
                       ConformerConfig& result);
 

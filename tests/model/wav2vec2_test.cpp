@@ -38,7 +38,10 @@ TEST_SUITE("cpu") {
     check_refused(with(kWaves, "add_adapter", true), unsupported, {"[add_adapter]", "wav2vec2"});
     const Json adapted = with(kWaves, "adapter_attn_dim", 16);
     CHECK(facts_of(adapted).width == 12);
-    check_refused(with(adapted, "do_stable_layer_norm", true), unsupported, {"[adapter_attn_dim]"});
+    check_refused(with(adapted, "do_stable_layer_norm", true), unsupported,
+                  {"[adapter_attn_dim]", "16"});
+    const Json none = with(with(kWaves, "adapter_attn_dim", nullptr), "do_stable_layer_norm", true);
+    CHECK(facts_of(none).width == 12);
     const Json hubert = with(kWaves, "model_type", "hubert");
     check_refused(with(hubert, "conv_pos_batch_norm", true), unsupported,
                   {"[conv_pos_batch_norm]"});

@@ -13,6 +13,7 @@ of row 0 that a mask hides.
 Needs torch, transformers and safetensors. tests/golden/README.md describes the folders.
 """
 import copy
+import functools
 import json
 import math
 import os
@@ -62,6 +63,11 @@ CASES = {
     "hubert-ctc": ("HubertForCTC", 636, dict(
         do_stable_layer_norm=True, feat_extract_norm="layer", conv_bias=True,
         num_conv_pos_embeddings=5), dict(batch=2, samples=131, masked=40)),
+    "wavlm-bare": ("WavLMModel", 637, dict(num_buckets=12, max_bucket_distance=9), dict(
+        batch=2, samples=130, masked=47)),
+    "wavlm-ctc": ("WavLMForCTC", 638, dict(
+        do_stable_layer_norm=True, feat_extract_norm="layer", conv_bias=True, num_buckets=8,
+        max_bucket_distance=40), dict(batch=2, samples=131, masked=40)),
     "gato-acts": ("Gato", 641, {}, dict(batch=2, text=3, steps=2, height=8, width=4,
                                         continuous=3, discrete=2, acted=1, actions=3)),
 }
@@ -116,6 +122,14 @@ def pair_case(class_name, seed, given, sizes):
     return stored, config.to_dict(), config.model_type, inputs, expected
 
 
+def keep_heads():
+    """WavLM hands out the mean of all heads' attention maps, (B, H, T, T) by repetition; afterwards
+    it hands out every head's as (B, H, H, T, T), by repetition too."""
+    functional = torch.nn.functional
+    whole = functional.multi_head_attention_forward
+    functional.multi_head_attention_forward = functools.partial(whole, average_attn_weights=False)
+
+
 def library_case(class_name, seed, given, sizes):
     if "pictures" in sizes:
         return pair_case(class_name, seed, given, sizes)
@@ -138,9 +152,13 @@ def library_case(class_name, seed, given, sizes):
     torch.set_default_dtype(torch.float64)
     double = family(config).eval().double()
     double.load_state_dict(stored)
+    if config.model_type == "wavlm":
+        keep_heads()
     with torch.no_grad():
         out = double(**{n: t.double() if t.is_floating_point() else t for n, t in inputs.items()},
                      output_attentions=True, output_hidden_states=True)
+    if config.model_type == "wavlm":
+        out["attentions"] = tuple(t[:, 0] for t in out.attentions)
     names = ("last_hidden_state", "extract_features", "logits")
     expected = {n: out[n] for n in names if out.get(n) is not None} | lists_of(out)
     torch.set_default_dtype(torch.float32)
