@@ -74,7 +74,10 @@ Result<PictureTower> read_picture_tower(const JsonConfig& config, const ClipKind
   e.patches = "picture.patches";
   e.positions = "picture.positions";
   e.class_tokens = kind.sigmoid ? 0 : 1;
-  if (kind.sigmoid) tower.pool = PictureTower::Pool::kAttention;
+  if (kind.sigmoid) {
+    tower.pool = PictureTower::Pool::kAttention;
+    tower.last_norm = PictureTower::LastNorm::kYes;
+  }
   VKF_ASSIGN(e.picture.channels, get_size_or(config, "num_channels", 3, 4096));
   VKF_ASSIGN(const GridSize picture, read_grid_size(config, "image_size", 224, 1 << 15));
   VKF_ASSIGN(e.patch, read_grid_size(config, "patch_size", kind.patch, 1024));
@@ -187,6 +190,19 @@ Result<std::unique_ptr<ModelFamily>> load_pair(const JsonConfig& config, const C
 }
 
 }  // namespace
+
+Result<PictureTower> read_state_tower(const JsonConfig& config, const std::string& fallback) {
+  VKF_ASSIGN(const std::string type, config.get_string_or("model_type", fallback));
+  if (type != "clip_vision_model" && type != "siglip_vision_model") {
+    return unsupported(message({"[vision_config.model_type] in ", config.where(), " is '", type,
+                                "'; supported are clip_vision_model and siglip_vision_model."}));
+  }
+  VKF_ASSIGN(PictureTower tower,
+             read_picture_tower(config, type == "clip_vision_model" ? kClip : kSiglip));
+  tower.pool = PictureTower::Pool::kNone;
+  tower.file_layers = tower.stack.layers;
+  return tower;
+}
 
 Result<std::unique_ptr<ModelFamily>> load_clip(const ModelFiles& files) {
   return load_pair(files.config, kClip);

@@ -1,5 +1,7 @@
 #include "model/blocks/stack.h"
 
+#include <algorithm>
+
 #include "base/message.h"
 #include "model/blocks/stack_attention.h"
 #include "ops/combine.h"
@@ -161,6 +163,27 @@ StackTerms add_stack_terms(ModelBuilder& b, const StackConfig& stack, const std:
   if (counted) {
     terms.params.flags |= VKF_TERM_KEY_POSITIONS;
     b.feed("key_positions", terms.words, static_cast<uint64_t>(mask_words) + extra.size());
+  }
+  return terms;
+}
+
+StackTerms add_span_terms(ModelBuilder& b, const StackConfig& stack, const std::string& mask,
+                          int64_t batch, int64_t tokens) {
+  const int64_t line = (tokens + 31) / 32;
+  const int64_t mask_words = mask.empty() ? 0 : batch * line;
+  const int64_t plane = batch * tokens * line;
+  const auto kinds = static_cast<int64_t>(std::max<size_t>(1, stack.kinds.size()));
+  StackTerms terms;
+  terms.words =
+      b.graph().add_external("span_terms", DType::kU32, {mask_words + kinds * plane});
+  if (!mask.empty()) b.feed(mask, terms.words);
+  b.feed("span_masks", terms.words, static_cast<uint64_t>(mask_words));
+  for (int64_t k = 0; k < kinds; ++k) {
+    ScoreTermsParams params = no_score_terms();
+    if (!mask.empty()) params.key_mask_offset = 0;
+    params.mask_offset = static_cast<uint32_t>(mask_words + k * plane);
+    params.flags = VKF_TERM_MASK_ONE_HEAD;
+    terms.by_kind.push_back(params);
   }
   return terms;
 }
