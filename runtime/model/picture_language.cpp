@@ -6,6 +6,10 @@
 
 namespace vkformer {
 
+JsonConfig text_config_of(const JsonConfig& config) {
+  return config.has("text_config") ? config.object("text_config") : config;
+}
+
 Result<JsonConfig> nested_config(const JsonConfig& config, const std::string& key) {
   const JsonConfig nested = config.object(key);
   VKF_CHECK(nested.status());
@@ -24,7 +28,8 @@ Result<int64_t> read_image_token(const JsonConfig& config, const std::string& ke
 Result<std::unique_ptr<ModelFamily>> load_picture_language(const ModelFiles& files,
                                                            PictureLanguage parts) {
   const JsonConfig& config = files.config;
-  VKF_ASSIGN(const JsonConfig text, nested_config(config, "text_config"));
+  const JsonConfig text = text_config_of(config);
+  VKF_CHECK(text.status());
   const PicturePrompt::Settings settings = parts.pictures->settings();
   VKF_ASSIGN(LlamaParts llama,
              read_llama_kind(config, text, parts.kind, std::move(parts.pictures)));

@@ -7,6 +7,8 @@
 
 namespace vkformer {
 
+// text_config, or the configuration itself where older files have the text's keys in it.
+JsonConfig text_config_of(const JsonConfig& config);
 // text_config or vision_config, which must be there.
 Result<JsonConfig> nested_config(const JsonConfig& config, const std::string& key);
 

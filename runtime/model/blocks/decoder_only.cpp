@@ -168,6 +168,7 @@ Result<TensorId> DecoderFamily::splice(ModelBuilder& b, const std::vector<int64_
   if (pass == Pass::kFull) b.mark_output(features.rows, "image_hidden_states");
   VKF_ASSIGN(x, splice_rows(b, features.rows, x));
   if (features.deep.empty()) return x;
+  run.tapped = StackRun::Tapped::kOutputs;
   run.after = [&b, deep = features.deep](int64_t layer, TensorId,
                                          TensorId y) -> Result<TensorId> {
     if (layer >= static_cast<int64_t>(deep.size())) return y;

@@ -189,10 +189,13 @@ StackTerms add_span_terms(ModelBuilder& b, const StackConfig& stack, const std::
 }
 
 Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun& run, TensorId x) {
+  TensorId tapped = kNoTensor;
   for (int64_t i = 0; i < c.layers; ++i) {
+    if (tapped == kNoTensor) tapped = x;
     if (run.taps.hidden_states == ForwardTaps::Tap::kOn) {
-      b.mark_output(x, c.taps + "hidden_states." + std::to_string(i));
+      b.mark_output(tapped, c.taps + "hidden_states." + std::to_string(i));
     }
+    tapped = kNoTensor;
     if (run.mode == StackRun::Mode::kPrompt && i + 1 == c.layers) {
       VKF_CHECK(last_prompt_layer(b, c, run, x));
       return x;
@@ -204,6 +207,7 @@ Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun
       VKF_ASSIGN(x, sequential_layer(b, c, run, i, x));
     }
     if (run.after) {
+      if (run.tapped == StackRun::Tapped::kOutputs) tapped = x;
       VKF_ASSIGN(x, run.after(i, input, x));
     }
   }

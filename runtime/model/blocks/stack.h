@@ -134,6 +134,8 @@ struct StackRun {
   // output.
   using After = std::function<Result<TensorId>(int64_t layer, TensorId input, TensorId output)>;
   After after = {};
+  // Which states hidden_states.l are: what layer l reads, or what layer l - 1 gave to `after`.
+  enum class Tapped : uint8_t { kInputs, kOutputs } tapped = Tapped::kInputs;
 };
 
 // External tensors of a decoding step, with what the stack adds by distance behind the ancestry.
