@@ -42,9 +42,9 @@ Status check_pictures(const GenerationInputs& read, const GenerateOptions& optio
   if (pictures.more.empty()) return {};
   for (const auto& prompt : read.prompts) {
     if (prompt.back() != pictures.image_token) continue;
-    return unsupported(message({"[input_ids] a prompt ends with the image token ",
-                                pictures.image_token,
-                                ", but its last token must be one of text; add one."}));
+    return unsupported(
+        message({"[input_ids] a prompt ends with the image token ", pictures.image_token,
+                 ", but its last token must be one of text; add one."}));
   }
   if (!options.context) return {};
   return unsupported(message({"[context] is ", *options.context,
@@ -54,10 +54,10 @@ Status check_pictures(const GenerationInputs& read, const GenerateOptions& optio
 
 Status check_rows(int64_t rows, int64_t times) {
   if (rows <= VKF_MAX_SLOTS / times) return {};
-  return invalid_argument(message({"[generate] ", rows, " inputs with ", times,
-                                   " sequences or beam groups each are more than the ",
-                                   VKF_MAX_SLOTS,
-                                   " rows that can run together; use smaller batches"}));
+  return invalid_argument(
+      message({"[generate] ", rows, " inputs with ", times,
+               " sequences or beam groups each are more than the ", VKF_MAX_SLOTS,
+               " rows that can run together; use smaller batches"}));
 }
 
 // Each so often, one after the other.
@@ -105,8 +105,8 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
                    " has no token that its mask keeps; a prompt needs at least one"}));
     }
     shape.batch = rows.batch;
-    VKF_ASSIGN(result.pictures, family.read_pictures(
-                                    inputs, {rows.batch, rows.tokens, rows.ids, rows.allowed}));
+    VKF_ASSIGN(result.pictures,
+               family.read_pictures(inputs, {rows.batch, rows.tokens, rows.ids, rows.allowed}));
     VKF_CHECK(check_pictures(result, options));
     shape.more = result.pictures.more;
     result.words = result.pictures.words;

@@ -12,7 +12,7 @@ namespace vkformer {
 
 // What one generation starts from.
 struct GenerationInputs {
-  FeedWords words;  // of the encoder, if there is one
+  FeedWords words;          // of the encoder, if there is one
   PromptPictures pictures;  // in the prompts of a decoder; without rows: none
   // Per item the tokens that the generating stack begins with, at least one.
   std::vector<std::vector<int64_t>> prompts;

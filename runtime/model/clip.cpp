@@ -27,11 +27,11 @@ struct ClipKind {
 
 constexpr ClipKind kClip = {"clip", "CLIP", 49408, 512,          2048, 8,    77,
                             768,    12,     32,    "quick_gelu", 1e-5, false};
-constexpr ClipKind kSiglip = {"siglip", "Siglip", 32000, 768,  3072, 12, 64, 768, 12, 16,
-                              "gelu_pytorch_tanh", 1e-6, true};
+constexpr ClipKind kSiglip = {
+    "siglip", "Siglip", 32000, 768, 3072, 12, 64, 768, 12, 16, "gelu_pytorch_tanh", 1e-6, true};
 // SigLIP's tower, with defaults of its own, in Idefics3 and SmolVLM.
-constexpr ClipKind kIdefics3 = {"idefics3", "Idefics3", 32000, 768,  3072, 12, 64, 1152, 16, 32,
-                                "gelu_pytorch_tanh", 1e-6, true};
+constexpr ClipKind kIdefics3 = {"idefics3", "Idefics3",          32000, 768, 3072, 12, 64, 1152, 16,
+                                32,         "gelu_pytorch_tanh", 1e-6,  true};
 constexpr int64_t kOldEnd = 2;  // eos_token_id of configurations before it was right
 
 Status read_tower_stack(const JsonConfig& config, const ClipKind& kind, StackConfig& stack) {

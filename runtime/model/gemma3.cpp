@@ -22,10 +22,7 @@ class Gemma3Pictures : public PicturePrompt {
  public:
   // `side`: tokens of a picture along one of its sides.
   Gemma3Pictures(Settings settings, PictureTower tower, int64_t width, int64_t side)
-      : PicturePrompt(std::move(settings)),
-        tower_(std::move(tower)),
-        width_(width),
-        side_(side) {}
+      : PicturePrompt(std::move(settings)), tower_(std::move(tower)), width_(width), side_(side) {}
 
   std::vector<std::string> input_names() const override { return {"pixel_values"}; }
   Status read(const TensorMap& inputs, std::vector<int64_t>& more,
@@ -76,8 +73,7 @@ Result<PicturePrompt::Features> Gemma3Pictures::build(ModelBuilder& b,
                                                       std::span<const int64_t> more) const {
   Graph& g = b.graph();
   const int64_t n = more[0];
-  VKF_ASSIGN(const std::vector<TensorId> states,
-             tower_.layer_states(b, n, {tower_.stack.layers}));
+  VKF_ASSIGN(const std::vector<TensorId> states, tower_.layer_states(b, n, {tower_.stack.layers}));
   // The patches of each square behind each other, then their mean.
   const int64_t k = square(), side = pooled_side(), all = tower_.embedding.tokens();
   std::vector<uint32_t> order;
@@ -119,8 +115,7 @@ Result<std::unique_ptr<ModelFamily>> load_gemma3(const ModelFiles& files) {
   VKF_ASSIGN(LlamaKind kind, llama_kind_of(text, "gemma3_text"));
   VKF_ASSIGN(PictureTower tower, read_state_tower(vision, "siglip_vision_model"));
   VKF_ASSIGN(const int64_t width, get_size_or(text, "hidden_size", kind.width, kMostWidth));
-  VKF_ASSIGN(const int64_t tokens,
-             get_size_or(config, "mm_tokens_per_image", 256, kMostPositions));
+  VKF_ASSIGN(const int64_t tokens, get_size_or(config, "mm_tokens_per_image", 256, kMostPositions));
   const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(tokens)));
   const GridSize grid = tower.embedding.grid();
   if (side * side != tokens || grid.height != grid.width || side > grid.width ||
@@ -135,10 +130,9 @@ Result<std::unique_ptr<ModelFamily>> load_gemma3(const ModelFiles& files) {
              read_image_token(config, "image_token_index", "image_token_id", 262144));
   kind.family = "gemma3";
   kind.architecture = "Gemma3ForConditionalGeneration";
-  return load_picture_language(
-      files, {.kind = kind,
-              .pictures = std::make_shared<Gemma3Pictures>(std::move(settings), std::move(tower),
-                                                           width, side)});
+  return load_picture_language(files, {.kind = kind,
+                                       .pictures = std::make_shared<Gemma3Pictures>(
+                                           std::move(settings), std::move(tower), width, side)});
 }
 
 }  // namespace vkformer

@@ -62,19 +62,19 @@ Status Idefics3Pictures::check_pixels(const Shape& shape) const {
                     shape[0] <= kMostImages && shape[1] <= kMostImages &&
                     shape[2] == grid.channels && shape[3] >= 1 && shape[4] >= 1;
   if (!fits) {
-    return invalid_argument(message({"[pixel_values] has shape ", shape_text(shape),
-                                     ", but this model takes (B, images, ", grid.channels,
-                                     ", height, width)."}));
+    return invalid_argument(
+        message({"[pixel_values] has shape ", shape_text(shape),
+                 ", but this model takes (B, images, ", grid.channels, ", height, width)."}));
   }
   const int64_t more[] = {1, shape[3], shape[4]};
   if (shape[3] % patch().height == 0 && shape[4] % patch().width == 0 &&
       rows(more) == columns(more) && rows(more) % scale_ == 0 && patches(more) <= kMostPositions) {
     return {};
   }
-  return unsupported(message({"[pixel_values] holds images of ", shape[3], " x ", shape[4],
-                              " pixels, but they must be squares of patches of ", patch().height,
-                              " pixels, as many as a multiple of ", scale_,
-                              " along a side; resize them."}));
+  return unsupported(
+      message({"[pixel_values] holds images of ", shape[3], " x ", shape[4],
+               " pixels, but they must be squares of patches of ", patch().height,
+               " pixels, as many as a multiple of ", scale_, " along a side; resize them."}));
 }
 
 void Idefics3Pictures::add_patches(std::span<const uint8_t> pixels, std::span<const int64_t> more,
@@ -95,10 +95,10 @@ void Idefics3Pictures::add_patches(std::span<const uint8_t> pixels, std::span<co
     const bool counts = own[static_cast<size_t>(i)] != 0;
     kept.push_back(counts ? 1 : 0);
     // Where the patch begins, in the grid that the table of positions has.
-    const int64_t y = kept_rows == 0 ? 0 : std::min(i / wide * side.height / kept_rows,
-                                                    side.height - 1);
-    const int64_t x = kept_columns == 0 ? 0 : std::min(i % wide * side.width / kept_columns,
-                                                       side.width - 1);
+    const int64_t y =
+        kept_rows == 0 ? 0 : std::min(i / wide * side.height / kept_rows, side.height - 1);
+    const int64_t x =
+        kept_columns == 0 ? 0 : std::min(i % wide * side.width / kept_columns, side.width - 1);
     positions.push_back(counts ? u32(y * side.width + x) : 0u);
   }
 }
@@ -114,9 +114,9 @@ Status Idefics3Pictures::read(const TensorMap& inputs, std::vector<int64_t>& mor
   const auto mask = inputs.find("pixel_attention_mask");
   if (mask != inputs.end()) {
     if (mask->second.shape != Shape{shape[0], shape[1], shape[3], shape[4]}) {
-      return invalid_argument(message(
-          {"[pixel_attention_mask] has shape ", shape_text(mask->second.shape),
-           ", but pixel_values has ", shape_text(shape), "; it must be that without channels."}));
+      return invalid_argument(message({"[pixel_attention_mask] has shape ",
+                                       shape_text(mask->second.shape), ", but pixel_values has ",
+                                       shape_text(shape), "; it must be that without channels."}));
     }
     VKF_ASSIGN(pixels, mask_flags("pixel_attention_mask", mask->second));
   }
@@ -153,9 +153,8 @@ Status Idefics3Pictures::add_rows(const Checkpoint& checkpoint, WeightTable& tab
   const std::string from = present_prefix(checkpoint, {"model.vision_model.", "vision_model."},
                                           "embeddings.patch_embedding.weight");
   VKF_CHECK(tower_.add_rows(checkpoint, from, table));
-  const std::string connector =
-      present_prefix(checkpoint, {"model.connector.", "connector."},
-                     "modality_projection.proj.weight");
+  const std::string connector = present_prefix(checkpoint, {"model.connector.", "connector."},
+                                               "modality_projection.proj.weight");
   table.rows.push_back(plain_linear_row("picture.projection",
                                         {connector + "modality_projection.proj"}, width_,
                                         tower_.stack.width * scale_ * scale_));
@@ -183,8 +182,8 @@ Result<PicturePrompt::Features> Idefics3Pictures::build(ModelBuilder& b,
   const PictureEmbedding& e = tower_.embedding;
   const StackConfig& s = tower_.stack;
   const int64_t n = more[0], tokens = patches(more), d = s.width;
-  const TensorId pixels = add_pixel_values(
-      b, e.picture.channels, {.batch = n, .height = more[1], .width = more[2]});
+  const TensorId pixels =
+      add_pixel_values(b, e.picture.channels, {.batch = n, .height = more[1], .width = more[2]});
   PatchConv conv{.rows = e.patches};
   conv.window.kernel_height = conv.window.stride_height = u32(patch().height);
   conv.window.kernel_width = conv.window.stride_width = u32(patch().width);
@@ -199,8 +198,7 @@ Result<PicturePrompt::Features> Idefics3Pictures::build(ModelBuilder& b,
   VKF_ASSIGN(x, add_stack(b, s, run, x));
   VKF_ASSIGN(x, add_named_norm(b, s, "picture.last_norm", x));
   const int64_t square = scale_ * scale_;
-  const TensorId order =
-      b.host_tensor("picture.shuffle", DType::kU32, {n, tokens}, shuffled(more));
+  const TensorId order = b.host_tensor("picture.shuffle", DType::kU32, {n, tokens}, shuffled(more));
   g.set_scope("picture.shuffle");
   VKF_ASSIGN(x, add_gather_rows(g, {.x = x, .indices = order}));
   const int64_t wide = d * square;
@@ -223,11 +221,10 @@ Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const char* f
              read_image_token(config, "image_token_id", "image_token_index", 128257));
   kind.family = family;
   kind.architecture = architecture;
-  return load_picture_language(
-      files, {.kind = kind,
-              .pictures = std::make_shared<Idefics3Pictures>(std::move(settings), std::move(tower),
-                                                             width, scale),
-              .prefixes = {"model.text_model.", "text_model."}});
+  return load_picture_language(files, {.kind = kind,
+                                       .pictures = std::make_shared<Idefics3Pictures>(
+                                           std::move(settings), std::move(tower), width, scale),
+                                       .prefixes = {"model.text_model.", "text_model."}});
 }
 
 }  // namespace

@@ -227,8 +227,7 @@ Result<float> read_cap(const JsonConfig& config, const std::string& key) {
 
 // A prompt that sees itself both ways is what pictures are spliced into (PaliGemma).
 Status refuse_both_ways(const JsonConfig& config, const DecoderConfig& block) {
-  const bool wanted =
-      block.pictures && block.pictures->spans() == PicturePrompt::Spans::kPrompts;
+  const bool wanted = block.pictures && block.pictures->spans() == PicturePrompt::Spans::kPrompts;
   VKF_ASSIGN(bool both, config.get_bool_or("use_bidirectional_attention", wanted));
   if (both == wanted) return {};
   if (wanted) {
@@ -441,7 +440,8 @@ std::unique_ptr<ModelFamily> make_llama(LlamaParts parts, GenerationFacts tokens
 
 Result<std::unique_ptr<ModelFamily>> load_llama_kind(const ModelFiles& files,
                                                      const LlamaKind& kind) {
-  VKF_ASSIGN(LlamaParts parts, read_llama_kind(files.config, files.config, kind, nullptr, files.sentence));
+  VKF_ASSIGN(LlamaParts parts,
+             read_llama_kind(files.config, files.config, kind, nullptr, files.sentence));
   VKF_ASSIGN(GenerationFacts tokens, read_generation(files.config, files.generation));
   return make_llama(std::move(parts), std::move(tokens));
 }

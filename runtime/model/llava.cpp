@@ -58,9 +58,8 @@ class LlavaPictures : public PicturePrompt {
 
 Status LlavaPictures::add_rows(const Checkpoint& checkpoint, WeightTable& table) const {
   VKF_CHECK(c_.tower.add_rows(checkpoint, present_prefix(checkpoint, kTowers, kPatches), table));
-  const std::string from =
-      present_prefix(checkpoint, {"multi_modal_projector.", "model.multi_modal_projector."},
-                     "linear_1.weight");
+  const std::string from = present_prefix(
+      checkpoint, {"multi_modal_projector.", "model.multi_modal_projector."}, "linear_1.weight");
   const auto linear = c_.bias ? linear_row : plain_linear_row;
   const int64_t wide = c_.tower.stack.width * static_cast<int64_t>(c_.layers.size());
   table.rows.push_back(linear("picture.up", {from + "linear_1"}, c_.width, wide));
@@ -125,6 +124,8 @@ Result<std::unique_ptr<ModelFamily>> load_llava(const ModelFiles& files) {
   LlavaConfig c;
   VKF_ASSIGN(c.width, get_size_or(text, "hidden_size", kind.width, kMostWidth));
   VKF_ASSIGN(c.tower, read_state_tower(vision, "clip_vision_model"));
+  // Also behind the last layer the states are read before the tower's norm.
+  c.tower.last_norm = PictureTower::LastNorm::kNo;
   VKF_CHECK(read_layers(config, c));
   VKF_ASSIGN(const std::string select,
              config.get_string_or("vision_feature_select_strategy", "default"));

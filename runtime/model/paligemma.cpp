@@ -26,11 +26,11 @@ class PaligemmaPictures : public PicturePrompt {
     return more.empty() ? 0 : more[0] * tower_.embedding.tokens();
   }
   Status add_rows(const Checkpoint& checkpoint, WeightTable& table) const override {
-    const std::string from = present_prefix(
-        checkpoint,
-        {"vision_tower.vision_model.", "model.vision_tower.vision_model.", "vision_tower.",
-         "model.vision_tower."},
-        "embeddings.patch_embedding.weight");
+    const std::string from =
+        present_prefix(checkpoint,
+                       {"vision_tower.vision_model.", "model.vision_tower.vision_model.",
+                        "vision_tower.", "model.vision_tower."},
+                       "embeddings.patch_embedding.weight");
     VKF_CHECK(tower_.add_rows(checkpoint, from, table));
     const std::string projector = present_prefix(
         checkpoint, {"multi_modal_projector.", "model.multi_modal_projector."}, "linear.weight");
@@ -65,11 +65,9 @@ Result<std::unique_ptr<ModelFamily>> load_paligemma(const ModelFiles& files) {
              read_image_token(config, "image_token_index", "image_token_id", 256000));
   kind.family = "paligemma";
   kind.architecture = "PaliGemmaForConditionalGeneration";
-  return load_picture_language(
-      files,
-      {.kind = kind,
-       .pictures = std::make_shared<PaligemmaPictures>(std::move(settings), std::move(tower),
-                                                       width)});
+  return load_picture_language(files, {.kind = kind,
+                                       .pictures = std::make_shared<PaligemmaPictures>(
+                                           std::move(settings), std::move(tower), width)});
 }
 
 }  // namespace vkformer

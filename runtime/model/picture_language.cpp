@@ -14,8 +14,8 @@ Result<JsonConfig> nested_config(const JsonConfig& config, const std::string& ke
   const JsonConfig nested = config.object(key);
   VKF_CHECK(nested.status());
   if (nested.keys().empty()) {
-    return invalid_file(message({"[", key, "] is missing in ", config.where(),
-                                 "; a model that reads images needs one."}));
+    return invalid_file(message(
+        {"[", key, "] is missing in ", config.where(), "; a model that reads images needs one."}));
   }
   return nested;
 }
@@ -33,6 +33,8 @@ Result<std::unique_ptr<ModelFamily>> load_picture_language(const ModelFiles& fil
   const PicturePrompt::Settings settings = parts.pictures->settings();
   VKF_ASSIGN(LlamaParts llama,
              read_llama_kind(config, text, parts.kind, std::move(parts.pictures)));
+  // The library caps the logits of text models alone.
+  llama.block.logit_cap = 0.0f;
   const int64_t image = settings.image_token;
   if (image < 0 || image >= llama.facts.target_vocab) {
     return unsupported(message({"[image_token_id] in ", config.where(), " is ", image,
@@ -40,9 +42,8 @@ Result<std::unique_ptr<ModelFamily>> load_picture_language(const ModelFiles& fil
                                 llama.facts.target_vocab - 1, "."}));
   }
   if (settings.types == "token_type_ids") llama.facts.source_tokens.types = 2;
-  VKF_ASSIGN(const bool tied,
-             config.get_bool_or("tie_word_embeddings",
-                                llama.names.tied == DecoderNames::Tied::kYes));
+  VKF_ASSIGN(const bool tied, config.get_bool_or("tie_word_embeddings",
+                                                 llama.names.tied == DecoderNames::Tied::kYes));
   if (tied) llama.names.tied = DecoderNames::Tied::kYes;
   llama.names.prefix = parts.prefixes.front();
   llama.names.prefixes.assign(parts.prefixes.begin() + 1, parts.prefixes.end());

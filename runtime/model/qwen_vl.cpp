@@ -28,12 +28,12 @@ struct QwenTower {
   enum class Kind : uint8_t { kWindows, kDeepStack } kind = Kind::kWindows;
   StackConfig stack;
   int64_t channels = 3;
-  int64_t patch = 14;    // pixels along a side
-  int64_t frames = 2;    // of a patch
-  int64_t merge = 2;     // patches along a side of a token
-  int64_t out = 0;       // D of the decoder
-  int64_t window = 0;    // tokens along a side of a window; kWindows
-  int64_t side = 0;      // of the table of positions; kDeepStack
+  int64_t patch = 14;         // pixels along a side
+  int64_t frames = 2;         // of a patch
+  int64_t merge = 2;          // patches along a side of a token
+  int64_t out = 0;            // D of the decoder
+  int64_t window = 0;         // tokens along a side of a window; kWindows
+  int64_t side = 0;           // of the table of positions; kDeepStack
   std::vector<int64_t> deep;  // layers whose states are handed on; kDeepStack
 
   int64_t patch_width() const { return channels * frames * patch * patch; }
@@ -141,8 +141,8 @@ Status QwenPictures::add_rows(const Checkpoint& checkpoint, WeightTable& table) 
   const std::string from = present_prefix(checkpoint, kTowers, "patch_embed.proj.weight");
   const auto norm = deep() ? norm_row : gain_row;
   const auto patches = deep() ? linear_row : plain_linear_row;
-  table.rows.push_back(patches("picture.patches", {from + "patch_embed.proj"}, d,
-                               t_.patch_width()));
+  table.rows.push_back(
+      patches("picture.patches", {from + "patch_embed.proj"}, d, t_.patch_width()));
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string to = s.layer_rows(i);
     const std::string layer = from + "blocks." + std::to_string(i) + ".";
@@ -195,14 +195,13 @@ Status QwenPictures::read(const TensorMap& inputs, std::vector<int64_t>& more,
                       image.columns % t_.merge == 0;
     if (sane && image.frames * image.rows <= kMostPositions) patches += image.patches();
     if (sane && image.frames * image.rows <= kMostPositions && patches <= kMostPositions) continue;
-    return invalid_argument(message({"[image_grid_thw] holds an image of ", image.frames, " x ",
-                                     image.rows, " x ", image.columns,
-                                     " patches, but rows and columns must be multiples of ",
-                                     t_.merge, ", and all patches up to ", kMostPositions, "."}));
+    return invalid_argument(
+        message({"[image_grid_thw] holds an image of ", image.frames, " x ", image.rows, " x ",
+                 image.columns, " patches, but rows and columns must be multiples of ", t_.merge,
+                 ", and all patches up to ", kMostPositions, "."}));
   }
   if (pixels->second.shape != Shape{patches, t_.patch_width()}) {
-    return invalid_argument(message({"[pixel_values] has shape ",
-                                     shape_text(pixels->second.shape),
+    return invalid_argument(message({"[pixel_values] has shape ", shape_text(pixels->second.shape),
                                      ", but by image_grid_thw it must be ",
                                      shape_text({patches, t_.patch_width()}), "."}));
   }
@@ -264,8 +263,8 @@ std::vector<float> QwenPictures::turning_rows(std::span<const int64_t> more,
   const auto add_angles = [&](const std::array<int64_t, 2>& place, bool sine) {
     for (const int64_t p : place) {
       for (size_t i = 0; i < quarter; ++i) {
-        const double turn = static_cast<double>(p) *
-                            std::pow(1e4, -2.0 * static_cast<double>(i) / static_cast<double>(e / 2));
+        const double turn = static_cast<double>(p) * std::pow(1e4, -2.0 * static_cast<double>(i) /
+                                                                       static_cast<double>(e / 2));
         rows.push_back(static_cast<float>(sine ? std::sin(turn) : std::cos(turn)));
       }
     }
@@ -438,8 +437,8 @@ Status read_tower(const JsonConfig& config, const TowerDefaults& defaults, QwenT
   }
   VKF_ASSIGN(s.ffn, get_size_or(config, "intermediate_size", defaults.ffn, kMostWidth));
   VKF_ASSIGN(s.activation, get_activation(config, "hidden_act", defaults.activation));
-  VKF_ASSIGN(t.channels, get_size_or(config, config.has("in_channels") ? "in_channels" : "in_chans",
-                                     3, 4096));
+  VKF_ASSIGN(t.channels,
+             get_size_or(config, config.has("in_channels") ? "in_channels" : "in_chans", 3, 4096));
   VKF_ASSIGN(t.patch, get_size_or(config, "patch_size", defaults.patch, 1024));
   VKF_ASSIGN(t.frames, get_size_or(config, "temporal_patch_size", 2, 64));
   VKF_ASSIGN(t.merge, get_size_or(config, "spatial_merge_size", 2, 64));
@@ -481,14 +480,14 @@ Status read_deep_stack(const JsonConfig& config, int64_t decoder_layers, QwenTow
   for (size_t i = 0; i < t.deep.size(); ++i) {
     const bool rises = i == 0 || t.deep[i] > t.deep[i - 1];
     if (rises && t.deep[i] >= 0 && t.deep[i] < t.stack.layers) continue;
-    return unsupported(message({"[vision_config.deepstack_visual_indexes] in ", config.where(),
-                                " holds ", t.deep[i], ", but must be ascending, 0 to ",
-                                t.stack.layers - 1, "."}));
+    return unsupported(
+        message({"[vision_config.deepstack_visual_indexes] in ", config.where(), " holds ",
+                 t.deep[i], ", but must be ascending, 0 to ", t.stack.layers - 1, "."}));
   }
   if (static_cast<int64_t>(t.deep.size()) <= decoder_layers) return {};
-  return invalid_file(message({"[vision_config.deepstack_visual_indexes] in ", config.where(),
-                               " has ", t.deep.size(), " entries, but the text model has ",
-                               decoder_layers, " layers."}));
+  return invalid_file(
+      message({"[vision_config.deepstack_visual_indexes] in ", config.where(), " has ",
+               t.deep.size(), " entries, but the text model has ", decoder_layers, " layers."}));
 }
 
 // mRoPE's parameters: those of the default rotary positions, and sections of three components.
@@ -518,8 +517,8 @@ Status read_mrope(const JsonConfig& config, const LlamaKind& kind, int64_t max_p
 Status read_sections(const JsonConfig& config, int64_t head, bool interleaved,
                      PicturePrompt::Settings& settings) {
   const JsonConfig scope = rotary_scope(config);
-  const std::vector<int64_t> none = interleaved ? std::vector<int64_t>{24, 20, 20}
-                                                : std::vector<int64_t>{};
+  const std::vector<int64_t> none =
+      interleaved ? std::vector<int64_t>{24, 20, 20} : std::vector<int64_t>{};
   VKF_ASSIGN(settings.sections, scope.get_int_list_or("mrope_section", none));
   int64_t sum = 0;
   bool sane = settings.sections.size() == 3;
@@ -548,14 +547,13 @@ Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const JsonCon
                                           bool interleaved) {
   const JsonConfig& config = files.config;
   VKF_ASSIGN(const int64_t width, get_size_or(text, "hidden_size", kind.width, kMostWidth));
-  VKF_ASSIGN(const int64_t heads,
-             get_size_or(text, "num_attention_heads", kind.heads, kMostWidth));
+  VKF_ASSIGN(const int64_t heads, get_size_or(text, "num_attention_heads", kind.heads, kMostWidth));
   VKF_ASSIGN(int64_t head, get_size_or(text, "head_dim", kind.head_width, kMostHeadWidth));
   if (head == 0) head = width / heads;
   if (tower.out != width) {
-    return invalid_file(message({"[vision_config.out_hidden_size] in ", config.where(), " is ",
-                                 tower.out, ", but must be the text model's width of ", width,
-                                 "."}));
+    return invalid_file(
+        message({"[vision_config.out_hidden_size] in ", config.where(), " is ", tower.out,
+                 ", but must be the text model's width of ", width, "."}));
   }
   PicturePrompt::Settings settings{.types = "mm_token_type_ids"};
   VKF_CHECK(read_sections(text, head, interleaved, settings));

@@ -90,8 +90,8 @@ Status DecoderFamily::add_words(const PromptPictures& given, const PromptTokens&
     pictures.add_span_words(tokens, given.rows, block_.stack, words);
   }
   if (pictures.settings().sections.empty()) return {};
-  return pictures.add_turning_words(tokens, given.rows, given.more, block_.stack.rotaries[0],
-                                    shift, words);
+  return pictures.add_turning_words(tokens, given.rows, given.more, block_.stack.rotaries[0], shift,
+                                    words);
 }
 
 // The last token of a prompt is a step's, where windows hide what it would see of its span.
@@ -149,8 +149,8 @@ Result<TensorId> DecoderFamily::splice_rows(ModelBuilder& b, TensorId rows, Tens
   return add_gather_rows(g, {.x = rows, .indices = pictures, .addend = words});
 }
 
-Result<TensorId> DecoderFamily::splice(ModelBuilder& b, const std::vector<int64_t>& more,
-                                       Pass pass, StackRun& run, TensorId x) const {
+Result<TensorId> DecoderFamily::splice(ModelBuilder& b, const std::vector<int64_t>& more, Pass pass,
+                                       StackRun& run, TensorId x) const {
   const PicturePrompt& pictures = *block_.pictures;
   Graph& g = b.graph();
   const int64_t tokens = run.batch * run.tokens;
@@ -169,8 +169,7 @@ Result<TensorId> DecoderFamily::splice(ModelBuilder& b, const std::vector<int64_
   VKF_ASSIGN(x, splice_rows(b, features.rows, x));
   if (features.deep.empty()) return x;
   run.tapped = StackRun::Tapped::kOutputs;
-  run.after = [&b, deep = features.deep](int64_t layer, TensorId,
-                                         TensorId y) -> Result<TensorId> {
+  run.after = [&b, deep = features.deep](int64_t layer, TensorId, TensorId y) -> Result<TensorId> {
     if (layer >= static_cast<int64_t>(deep.size())) return y;
     Graph& graph = b.graph();
     graph.set_scope("deepstack." + std::to_string(layer));

@@ -43,9 +43,9 @@ Result<std::vector<uint8_t>> PicturePrompt::token_types(const TensorMap& inputs,
     return types;
   }
   if (given->second.shape != Shape{tokens.batch, tokens.tokens}) {
-    return invalid_argument(message({"[", settings_.types, "] has shape ",
-                                     shape_text(given->second.shape), ", but input_ids has ",
-                                     shape_text({tokens.batch, tokens.tokens}), "."}));
+    return invalid_argument(
+        message({"[", settings_.types, "] has shape ", shape_text(given->second.shape),
+                 ", but input_ids has ", shape_text({tokens.batch, tokens.tokens}), "."}));
   }
   VKF_ASSIGN(const std::vector<int64_t> values, given->second.to_ints());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -70,10 +70,10 @@ Result<std::vector<uint32_t>> PicturePrompt::first_features(const PromptTokens& 
   }
   const int64_t made = features(more);
   if (made == 0 || made == images) return first;
-  return invalid_argument(message({"[pixel_values] make ", made, " rows of features, but ",
-                                   images, " tokens of input_ids are the image token ",
-                                   settings_.image_token,
-                                   "; give one such token for each row of features."}));
+  return invalid_argument(
+      message({"[pixel_values] make ", made, " rows of features, but ", images,
+               " tokens of input_ids are the image token ", settings_.image_token,
+               "; give one such token for each row of features."}));
 }
 
 void PicturePrompt::add_rows_words(const PromptTokens& tokens,
@@ -122,7 +122,8 @@ void PicturePrompt::add_span_words(const PromptTokens& tokens,
     for (size_t i = 0; i < tokens.ids.size(); ++i) {
       uint32_t* bits = &masks[k * plane + i * line];
       const size_t row = i / t * t;
-      const size_t first = window < 0 ? 0 : i - row - std::min(i - row, static_cast<size_t>(window));
+      const size_t first =
+          window < 0 ? 0 : i - row - std::min(i - row, static_cast<size_t>(window));
       for (size_t j = first; j <= i - row; ++j) bits[j / 32] |= 1u << (j % 32);
       if (spans[i] == 0) continue;
       for (size_t j = 0; j < t; ++j) {
@@ -217,10 +218,10 @@ Result<int64_t> read_pictures(const TensorMap& inputs, const GridFacts& grid, Fe
   const bool fits = shape.size() == 4 && shape[0] >= 1 && shape[0] <= kMostPictures &&
                     shape[1] == grid.channels && shape[2] == grid.height && shape[3] == grid.width;
   if (!fits) {
-    return invalid_argument(message({"[pixel_values] has shape ", shape_text(shape),
-                                     ", but this model takes (N, ", grid.channels, ", ",
-                                     grid.height, ", ", grid.width, ") with N up to ",
-                                     kMostPictures, "; resize the images to that."}));
+    return invalid_argument(
+        message({"[pixel_values] has shape ", shape_text(shape), ", but this model takes (N, ",
+                 grid.channels, ", ", grid.height, ", ", grid.width, ") with N up to ",
+                 kMostPictures, "; resize the images to that."}));
   }
   VKF_ASSIGN(const std::vector<float> values, found->second.to_floats());
   words["pixel_values"] = float_words(values);

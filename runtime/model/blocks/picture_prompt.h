@@ -84,9 +84,7 @@ class PicturePrompt {
                            FeedWords& words) const;
 
  private:
-  bool is_image(uint32_t id) const {
-    return static_cast<int64_t>(id) == settings_.image_token;
-  }
+  bool is_image(uint32_t id) const { return static_cast<int64_t>(id) == settings_.image_token; }
   std::vector<std::array<int64_t, 3>> positions_of(std::span<const uint32_t> ids,
                                                    const PromptPictures::Row& row,
                                                    std::span<const int64_t> more,

@@ -174,8 +174,7 @@ StackTerms add_span_terms(ModelBuilder& b, const StackConfig& stack, const std::
   const int64_t plane = batch * tokens * line;
   const auto kinds = static_cast<int64_t>(std::max<size_t>(1, stack.kinds.size()));
   StackTerms terms;
-  terms.words =
-      b.graph().add_external("span_terms", DType::kU32, {mask_words + kinds * plane});
+  terms.words = b.graph().add_external("span_terms", DType::kU32, {mask_words + kinds * plane});
   if (!mask.empty()) b.feed(mask, terms.words);
   b.feed("span_masks", terms.words, static_cast<uint64_t>(mask_words));
   for (int64_t k = 0; k < kinds; ++k) {
