@@ -72,6 +72,11 @@ Result<std::vector<std::vector<float>>> score_continuations(
   StepShape shape;
   VKF_ASSIGN(const GenerationInputs read,
              read_generation_inputs(family, inputs, scoring_options(family), shape));
+  if (!read.pictures.more.empty()) {
+    return unsupported(
+        "[score] the inputs hold images, or prompts that see themselves both ways; scores are "
+        "computed of text that is read from left to right.");
+  }
   VKF_CHECK(check_continuations(continuations, read.prompts.size(), facts.target_vocab));
   std::vector<std::vector<float>> scores(continuations.size());
   for (size_t i = 0; i < continuations.size(); ++i) {

@@ -272,6 +272,11 @@ Result<Generation> contrastive_search(const ContrastiveCall& call, const TensorM
   const ModelFacts& facts = call.family.facts();
   StepShape all;
   VKF_ASSIGN(const GenerationInputs read, read_single_inputs(call.family, inputs, options, all));
+  if (!read.pictures.more.empty()) {
+    return unsupported(
+        "[contrastive_tokens] the inputs hold images, or prompts that see themselves both ways, "
+        "which contrastive search cannot read; omit contrastive_tokens.");
+  }
   Generation result(read.prompts.size());
   for (size_t i = 0; i < read.prompts.size(); ++i) {
     const TensorMap input = input_row(inputs, static_cast<int64_t>(i));

@@ -76,7 +76,8 @@ std::vector<uint32_t> DecodeStep::group_counts(uint32_t fed, uint32_t chosen) co
 
 Status DecodeStep::write_prompts(const GenerationInputs& inputs) {
   if (!prompt_) return {};
-  return prompt_->feed(memory_, prompt_words(model_->family().facts(), key_.shape, inputs));
+  VKF_ASSIGN(const FeedWords words, prompt_words(model_->family(), key_.shape, inputs));
+  return prompt_->feed(memory_, words);
 }
 
 Status DecodeStep::write_slots(std::span<const FedToken> fed, uint32_t items, uint32_t position) {

@@ -60,6 +60,12 @@ Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFor
     part.items = items;
     // Those of a decoder behind an encoder are all as long, and its words stay together.
     if (groups.size() == 1) part.words = std::move(read.words);
+    // Images are made features of for all of them.
+    if (groups.size() > 1) part.words = read.pictures.words;
+    part.pictures.more = read.pictures.more;
+    for (size_t i : items) {
+      if (!read.pictures.rows.empty()) part.pictures.rows.push_back(read.pictures.rows[i]);
+    }
     key.shape.batch = static_cast<int64_t>(items.size());
     VKF_ASSIGN(const GenerationSizes sizes,
                generation_sizes(family.facts(), part.longest(), key, options));

@@ -36,6 +36,38 @@ std::vector<std::vector<int64_t>> unpadded(const TokenRows& rows) {
   return lists;
 }
 
+// A prompt beyond the context comes one by one, through steps, which feed words alone.
+Status check_pictures(const GenerationInputs& read, const GenerateOptions& options) {
+  const PromptPictures& pictures = read.pictures;
+  if (pictures.more.empty()) return {};
+  for (const auto& prompt : read.prompts) {
+    if (prompt.back() != pictures.image_token) continue;
+    return unsupported(
+        message({"[input_ids] a prompt ends with the image token ", pictures.image_token,
+                 ", but its last token must be one of text; add one."}));
+  }
+  if (!options.context) return {};
+  return unsupported(message({"[context] is ", *options.context,
+                              ", but the prompts hold images or see themselves both ways, and are "
+                              "read in one pass; omit context."}));
+}
+
+Status check_rows(int64_t rows, int64_t times) {
+  if (rows <= VKF_MAX_SLOTS / times) return {};
+  return invalid_argument(
+      message({"[generate] ", rows, " inputs with ", times,
+               " sequences or beam groups each are more than the ", VKF_MAX_SLOTS,
+               " rows that can run together; use smaller batches"}));
+}
+
+// Each so often, one after the other.
+template <class T>
+void repeat(std::vector<T>& values, int64_t times) {
+  std::vector<T> all;
+  for (const T& value : values) all.insert(all.end(), static_cast<size_t>(times), value);
+  values = std::move(all);
+}
+
 }  // namespace
 
 int64_t prompt_bucket(int64_t tokens, bool exact) {
@@ -64,7 +96,7 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
     const int64_t most = std::max(facts.max_source, generation_limit(facts, options));
     VKF_ASSIGN(TokenRows rows,
                token_rows(inputs, "input_ids", "attention_mask", {facts.source_vocab, most}));
-    VKF_CHECK(check_zero_types(inputs, rows));
+    if (facts.source_tokens.types == 0) VKF_CHECK(check_zero_types(inputs, rows));
     result.prompts = unpadded(rows);
     for (size_t i = 0; i < result.prompts.size(); ++i) {
       if (!result.prompts[i].empty()) continue;
@@ -73,6 +105,11 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
                    " has no token that its mask keeps; a prompt needs at least one"}));
     }
     shape.batch = rows.batch;
+    VKF_ASSIGN(result.pictures,
+               family.read_pictures(inputs, {rows.batch, rows.tokens, rows.ids, rows.allowed}));
+    VKF_CHECK(check_pictures(result, options));
+    shape.more = result.pictures.more;
+    result.words = result.pictures.words;
     return result;
   }
   ForwardInputs source;
@@ -142,12 +179,7 @@ Result<TensorMap> repeated_inputs(const TensorMap& inputs, int64_t times) {
   TensorMap made;
   for (const auto& [name, tensor] : inputs) {
     const int64_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
-    if (rows > VKF_MAX_SLOTS / times) {
-      return invalid_argument(
-          message({"[generate] ", rows, " inputs with ", times,
-                   " sequences or beam groups each are more than the ", VKF_MAX_SLOTS,
-                   " rows that can run together; use smaller batches"}));
-    }
+    VKF_CHECK(check_rows(rows, times));
     Tensor copy{tensor.dtype, tensor.shape, {}};
     if (rows > 0) copy.shape[0] *= times;
     const int64_t bytes = rows == 0 ? 0 : static_cast<int64_t>(tensor.bytes.size()) / rows;
@@ -166,6 +198,15 @@ Result<GenerationInputs> read_generation_inputs(const ModelFamily& family, const
                                                 const GenerateOptions& options, StepShape& shape) {
   const auto times = static_cast<int64_t>(items_per_input(options));
   if (times == 1) return read_single_inputs(family, inputs, options, shape);
+  if (family.facts().kind == ModelKind::kDecoder) {
+    // Images of a prompt are the same ones for all its sequences.
+    VKF_ASSIGN(GenerationInputs read, read_single_inputs(family, inputs, options, shape));
+    VKF_CHECK(check_rows(shape.batch, times));
+    repeat(read.prompts, times);
+    repeat(read.pictures.rows, times);
+    shape.batch *= times;
+    return read;
+  }
   VKF_ASSIGN(const TensorMap all, repeated_inputs(inputs, times));
   return read_single_inputs(family, all, options, shape);
 }

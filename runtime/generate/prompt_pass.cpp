@@ -29,10 +29,12 @@ size_t fed_at_once(const GenerationInputs& inputs, size_t item, const StepShape&
   return std::min(inputs.prompts[item].size(), static_cast<size_t>(shape.prompt));
 }
 
-FeedWords prompt_words(const ModelFacts& facts, const StepShape& shape,
-                       const GenerationInputs& inputs) {
+Result<FeedWords> prompt_words(const ModelFamily& family, const StepShape& shape,
+                               const GenerationInputs& inputs) {
+  const ModelFacts& facts = family.facts();
   const bool has_encoder = facts.kind == ModelKind::kEncoderDecoder;
-  const int64_t tokens = shape.prompt - 1;
+  const int64_t tokens = family.prompt_tokens(shape);
+  const int64_t left = shape.prompt - tokens;  // to the steps
   FeedWords words = inputs.words;
   if (tokens == 0) return words;
   TokenRows rows{.batch = shape.batch, .tokens = tokens};
@@ -40,7 +42,7 @@ FeedWords prompt_words(const ModelFacts& facts, const StepShape& shape,
   rows.ids.assign(static_cast<size_t>(rows.batch * tokens), pad);
   rows.allowed.assign(rows.ids.size(), 0);
   for (size_t i = 0; i < inputs.prompts.size(); ++i) {
-    const auto fed = static_cast<ptrdiff_t>(fed_at_once(inputs, i, shape)) - 1;
+    const auto fed = static_cast<ptrdiff_t>(fed_at_once(inputs, i, shape)) - left;
     const auto prompt = inputs.prompts[i].begin();
     std::fill_n(rows.allowed.begin() + static_cast<ptrdiff_t>(i) * tokens, fed, uint8_t{1});
     std::transform(prompt, prompt + fed, rows.ids.begin() + static_cast<ptrdiff_t>(i) * tokens,
@@ -48,6 +50,8 @@ FeedWords prompt_words(const ModelFacts& facts, const StepShape& shape,
   }
   words.merge(token_words(rows, facts.target_tokens, has_encoder ? "decoder_" : ""));
   words["token_type_ids"].assign(rows.ids.size(), 0u);
+  VKF_CHECK(family.add_prompt_words(inputs.pictures,
+                                    {rows.batch, rows.tokens, rows.ids, rows.allowed}, words));
   return words;
 }
 

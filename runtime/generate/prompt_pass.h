@@ -12,7 +12,8 @@ namespace vkformer {
 
 // What one generation starts from.
 struct GenerationInputs {
-  FeedWords words;  // of the encoder, if there is one
+  FeedWords words;          // of the encoder, if there is one
+  PromptPictures pictures;  // in the prompts of a decoder; without rows: none
   // Per item the tokens that the generating stack begins with, at least one.
   std::vector<std::vector<int64_t>> prompts;
   // Their places among the items of the call, of which each input has as many as sequences.
@@ -30,9 +31,10 @@ Result<std::optional<RecordedGraph>> record_prompt(const LoadedModel& model, con
 // than the recording's prompt, which steps feed one by one.
 size_t fed_at_once(const GenerationInputs& inputs, size_t item, const StepShape& shape);
 
-// What the pass reads of `inputs`: the prompts without their last tokens, padded on the right. No
-// keys of the padding are stored, and families that sum a whole prompt mask it.
-FeedWords prompt_words(const ModelFacts& facts, const StepShape& shape,
-                       const GenerationInputs& inputs);
+// What the pass reads of `inputs`: the prompts without their last tokens, padded on the right, or
+// with them where tokens of a prompt see later ones. No keys of the padding are stored, and
+// families that sum a whole prompt mask it.
+Result<FeedWords> prompt_words(const ModelFamily& family, const StepShape& shape,
+                               const GenerationInputs& inputs);
 
 }  // namespace vkformer

@@ -17,15 +17,21 @@ struct ClipKind {
   int64_t text_ffn;
   int64_t text_heads;
   int64_t text_tokens;
+  int64_t picture_width;
+  int64_t picture_heads;
   int64_t patch;
   const char* activation;
   double epsilon;
   bool sigmoid;  // SigLIP: a learned query, a bias of logits, texts that see both ways
 };
 
-constexpr ClipKind kClip = {"clip", "CLIP", 49408, 512, 2048, 8, 77, 32, "quick_gelu", 1e-5, false};
-constexpr ClipKind kSiglip = {"siglip", "Siglip", 32000, 768, 3072, 12, 64, 16, "gelu_pytorch_tanh",
-                              1e-6,     true};
+constexpr ClipKind kClip = {"clip", "CLIP", 49408, 512,          2048, 8,    77,
+                            768,    12,     32,    "quick_gelu", 1e-5, false};
+constexpr ClipKind kSiglip = {
+    "siglip", "Siglip", 32000, 768, 3072, 12, 64, 768, 12, 16, "gelu_pytorch_tanh", 1e-6, true};
+// SigLIP's tower, with defaults of its own, in Idefics3 and SmolVLM.
+constexpr ClipKind kIdefics3 = {"idefics3", "Idefics3",          32000, 768, 3072, 12, 64, 1152, 16,
+                                32,         "gelu_pytorch_tanh", 1e-6,  true};
 constexpr int64_t kOldEnd = 2;  // eos_token_id of configurations before it was right
 
 Status read_tower_stack(const JsonConfig& config, const ClipKind& kind, StackConfig& stack) {
@@ -66,8 +72,9 @@ Result<PictureTower> read_picture_tower(const JsonConfig& config, const ClipKind
   PictureTower tower;
   StackConfig& stack = tower.stack;
   stack.rows = "picture";
-  VKF_ASSIGN(stack.width, get_size_or(config, "hidden_size", 768, kMostWidth));
-  VKF_ASSIGN(stack.heads, get_size_or(config, "num_attention_heads", 12, kMostWidth));
+  VKF_ASSIGN(stack.width, get_size_or(config, "hidden_size", kind.picture_width, kMostWidth));
+  VKF_ASSIGN(stack.heads,
+             get_size_or(config, "num_attention_heads", kind.picture_heads, kMostWidth));
   VKF_ASSIGN(stack.ffn, get_size_or(config, "intermediate_size", 3072, kMostWidth));
   VKF_CHECK(read_tower_stack(config, kind, stack));
   VKF_ASSIGN(
@@ -75,7 +82,10 @@ Result<PictureTower> read_picture_tower(const JsonConfig& config, const ClipKind
       read_picture_embedding(config, {.patch = kind.patch, .class_tokens = kind.sigmoid ? 0 : 1}));
   tower.embedding.patches = "picture.patches";
   tower.embedding.positions = "picture.positions";
-  if (kind.sigmoid) tower.pool = PictureTower::Pool::kAttention;
+  if (kind.sigmoid) {
+    tower.pool = PictureTower::Pool::kAttention;
+    tower.last_norm = PictureTower::LastNorm::kYes;
+  }
   return tower;
 }
 
@@ -180,6 +190,20 @@ Result<std::unique_ptr<ModelFamily>> load_pair(const JsonConfig& config, const C
 }
 
 }  // namespace
+
+Result<PictureTower> read_state_tower(const JsonConfig& config, const std::string& fallback) {
+  VKF_ASSIGN(const std::string type, config.get_string_or("model_type", fallback));
+  const bool idefics3 = fallback == "idefics3";
+  if (!idefics3 && type != "clip_vision_model" && type != "siglip_vision_model") {
+    return unsupported(message({"[vision_config.model_type] in ", config.where(), " is '", type,
+                                "'; supported are clip_vision_model and siglip_vision_model."}));
+  }
+  const ClipKind& kind = idefics3 ? kIdefics3 : type == "clip_vision_model" ? kClip : kSiglip;
+  VKF_ASSIGN(PictureTower tower, read_picture_tower(config, kind));
+  tower.pool = PictureTower::Pool::kNone;
+  tower.file_layers = tower.stack.layers;
+  return tower;
+}
 
 Result<std::unique_ptr<ModelFamily>> load_clip(const ModelFiles& files) {
   return load_pair(files.config, kClip);

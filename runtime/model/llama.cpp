@@ -305,15 +305,22 @@ Result<float> read_cap(const JsonConfig& config, const std::string& key) {
                                ", but must be above 0 and a normal number, or null for none"}));
 }
 
-Status refuse_both_ways(const JsonConfig& config) {
-  VKF_ASSIGN(bool both, config.get_bool_or("use_bidirectional_attention", false));
-  if (!both) return {};
+// A prompt that sees itself both ways is what pictures are spliced into (PaliGemma).
+Status refuse_both_ways(const JsonConfig& config, const DecoderConfig& block) {
+  const bool wanted = block.pictures && block.pictures->spans() == PicturePrompt::Spans::kPrompts;
+  VKF_ASSIGN(bool both, config.get_bool_or("use_bidirectional_attention", wanted));
+  if (both == wanted) return {};
+  if (wanted) {
+    return unsupported(message({"[use_bidirectional_attention] in ", config.where(),
+                                " is false; this family's prompts see themselves both ways "
+                                "(true)"}));
+  }
   return unsupported(message({"[use_bidirectional_attention] in ", config.where(),
                               " is true; this family runs as a causal decoder (false)"}));
 }
 
 Status read_gemma(const JsonConfig& config, DecoderConfig& block) {
-  VKF_CHECK(refuse_both_ways(config));
+  VKF_CHECK(refuse_both_ways(config, block));
   block.embedding.scale = static_cast<float>(std::sqrt(static_cast<double>(block.stack.width)));
   return {};
 }
@@ -394,7 +401,7 @@ Status read_gemma3(const JsonConfig& config, DecoderConfig& block) {
   VKF_ASSIGN(int64_t window, get_size_or(config, "sliding_window", 4096, INT32_MAX));
   VKF_ASSIGN(bool both, config.get_bool_or("use_bidirectional_attention", false));
   if (both) {
-    if (!block.head.empty()) return refuse_both_ways(config);
+    if (!block.head.empty()) return refuse_both_ways(config, block);
     window = window / 2 + 1;
     stack.causal = StackConfig::Causal::kNo;
   }
@@ -478,12 +485,16 @@ Status read_qwen2_windows(const JsonConfig& config, DecoderConfig& block) {
   return {};
 }
 
-Result<std::unique_ptr<ModelFamily>> load_llama_kind(const ModelFiles& files,
-                                                     const LlamaKind& kind) {
-  const JsonConfig& config = files.config;
-  ModelFacts facts{.family = kind.family, .sentence = files.sentence};
-  DecoderConfig block;
-  VKF_CHECK(read_decoder_head(config, kind.architecture, facts, block));
+Result<LlamaParts> read_llama_kind(const JsonConfig& outer, const JsonConfig& config,
+                                   const LlamaKind& kind, std::shared_ptr<PicturePrompt> pictures,
+                                   SentenceFacts sentence) {
+  LlamaParts parts{.facts = {.family = kind.family, .sentence = std::move(sentence)},
+                   .block = {},
+                   .names = {},
+                   .kind = kind};
+  DecoderConfig& block = parts.block;
+  block.pictures = std::move(pictures);
+  VKF_CHECK(read_decoder_head(outer, kind.architecture, parts.facts, block));
   VKF_CHECK(read_stack(config, kind, block.stack));
   VKF_ASSIGN(int64_t positions,
              get_size_or(config, "max_position_embeddings", kind.max_positions, kMostPositions));
@@ -494,54 +505,57 @@ Result<std::unique_ptr<ModelFamily>> load_llama_kind(const ModelFiles& files,
   VKF_ASSIGN(int64_t vocabulary,
              get_size_or(config, "vocab_size", kind.vocabulary, kMostVocabulary));
   const RotaryScaling& scaling = block.stack.rotaries[0].scaling;
-  set_decoder_facts(block, vocabulary, stretched_positions(scaling, kMostPositions), facts);
-  DecoderNames names{.prefix = "model.", .words = "embed_tokens.weight", .head = "lm_head.weight"};
+  set_decoder_facts(block, vocabulary, stretched_positions(scaling, kMostPositions), parts.facts);
+  parts.names = {.prefix = "model.", .words = "embed_tokens.weight", .head = "lm_head.weight"};
   VKF_ASSIGN(bool tied, config.get_bool_or("tie_word_embeddings", kind.tied));
-  if (tied) names.tied = DecoderNames::Tied::kYes;
-  VKF_ASSIGN(GenerationFacts tokens, read_generation(config, files.generation));
-  return std::unique_ptr<ModelFamily>(
-      new Llama(std::move(facts), std::move(tokens), std::move(block), std::move(names), kind));
+  if (tied) parts.names.tied = DecoderNames::Tied::kYes;
+  return parts;
 }
 
-Result<std::unique_ptr<ModelFamily>> load_llama(const ModelFiles& files) {
+std::unique_ptr<ModelFamily> make_llama(LlamaParts parts, GenerationFacts tokens) {
+  return std::unique_ptr<ModelFamily>(new Llama(std::move(parts.facts), std::move(tokens),
+                                                std::move(parts.block), std::move(parts.names),
+                                                parts.kind));
+}
+
+Result<std::unique_ptr<ModelFamily>> load_llama_kind(const ModelFiles& files,
+                                                     const LlamaKind& kind) {
+  VKF_ASSIGN(LlamaParts parts,
+             read_llama_kind(files.config, files.config, kind, nullptr, files.sentence));
+  VKF_ASSIGN(GenerationFacts tokens, read_generation(files.config, files.generation));
+  return make_llama(std::move(parts), std::move(tokens));
+}
+
+namespace {
+
+Result<LlamaKind> llama_kind(const JsonConfig& config) {
   LlamaKind kind{.family = "llama", .architecture = "LlamaForCausalLM"};
-  VKF_ASSIGN(kind.biases, read_attention_biases(files.config));
-  VKF_ASSIGN(kind.biases.ffn, files.config.get_bool_or("mlp_bias", false));
-  return load_llama_kind(files, kind);
+  VKF_ASSIGN(kind.biases, read_attention_biases(config));
+  VKF_ASSIGN(kind.biases.ffn, config.get_bool_or("mlp_bias", false));
+  return kind;
 }
 
-Result<std::unique_ptr<ModelFamily>> load_mistral(const ModelFiles& files) {
-  return load_llama_kind(files, {.family = "mistral",
-                                 .architecture = "MistralForCausalLM",
-                                 .kv_heads = 8,
-                                 .ffn = 14336,
-                                 .max_positions = 4096 * 32,
-                                 .read_rest = read_one_window});
+LlamaKind mistral_kind() {
+  return {.family = "mistral",
+          .architecture = "MistralForCausalLM",
+          .kv_heads = 8,
+          .ffn = 14336,
+          .max_positions = 4096 * 32,
+          .read_rest = read_one_window};
 }
 
-Result<std::unique_ptr<ModelFamily>> load_qwen2(const ModelFiles& files) {
-  return load_llama_kind(files, {.family = "qwen2",
-                                 .architecture = "Qwen2ForCausalLM",
-                                 .vocabulary = 151936,
-                                 .kv_heads = 32,
-                                 .ffn = 22016,
-                                 .max_positions = 32768,
-                                 .biases = {.qkv = true},
-                                 .read_rest = read_qwen2_windows});
-}
-
-Result<std::unique_ptr<ModelFamily>> load_gemma(const ModelFiles& files) {
+Result<LlamaKind> first_gemma_kind(const JsonConfig& config) {
   LlamaKind kind = gemma_kind("gemma", "GemmaForCausalLM");
   kind.width = 3072;
   kind.layers = 28;
   kind.heads = kind.kv_heads = 16;
   kind.ffn = 24576;
   kind.read_rest = read_gemma;
-  VKF_ASSIGN(kind.biases, read_attention_biases(files.config));
-  return load_llama_kind(files, kind);
+  VKF_ASSIGN(kind.biases, read_attention_biases(config));
+  return kind;
 }
 
-Result<std::unique_ptr<ModelFamily>> load_gemma2(const ModelFiles& files) {
+Result<LlamaKind> gemma2_kind(const JsonConfig& config) {
   LlamaKind kind = gemma_kind("gemma2", "Gemma2ForCausalLM");
   kind.width = 2304;
   kind.layers = 26;
@@ -549,11 +563,11 @@ Result<std::unique_ptr<ModelFamily>> load_gemma2(const ModelFiles& files) {
   kind.kv_heads = 4;
   kind.ffn = 9216;
   kind.read_rest = read_gemma2;
-  VKF_ASSIGN(kind.biases, read_attention_biases(files.config));
-  return load_llama_kind(files, kind);
+  VKF_ASSIGN(kind.biases, read_attention_biases(config));
+  return kind;
 }
 
-Result<std::unique_ptr<ModelFamily>> load_gemma3_text(const ModelFiles& files) {
+Result<LlamaKind> gemma3_kind(const JsonConfig& config) {
   LlamaKind kind = gemma_kind("gemma3_text", "Gemma3ForCausalLM");
   kind.vocabulary = 262208;
   kind.width = 2304;
@@ -564,7 +578,61 @@ Result<std::unique_ptr<ModelFamily>> load_gemma3_text(const ModelFiles& files) {
   kind.max_positions = 131072;
   kind.read_positions = read_gemma3_positions;
   kind.read_rest = read_gemma3;
-  VKF_ASSIGN(kind.biases, read_attention_biases(files.config));
+  VKF_ASSIGN(kind.biases, read_attention_biases(config));
+  return kind;
+}
+
+}  // namespace
+
+LlamaKind qwen2_kind() {
+  return {.family = "qwen2",
+          .architecture = "Qwen2ForCausalLM",
+          .vocabulary = 151936,
+          .kv_heads = 32,
+          .ffn = 22016,
+          .max_positions = 32768,
+          .biases = {.qkv = true},
+          .read_rest = read_qwen2_windows};
+}
+
+Result<LlamaKind> llama_kind_of(const JsonConfig& config, const std::string& fallback) {
+  VKF_ASSIGN(const std::string type, config.get_string_or("model_type", fallback));
+  if (type == "llama") return llama_kind(config);
+  if (type == "mistral") return mistral_kind();
+  if (type == "qwen2") return qwen2_kind();
+  if (type == "gemma") return first_gemma_kind(config);
+  if (type == "gemma2") return gemma2_kind(config);
+  if (type == "gemma3_text") return gemma3_kind(config);
+  return unsupported(message({"[text_config.model_type] in ", config.where(), " is '", type,
+                              "'; supported are llama, mistral, qwen2, gemma, gemma2 and "
+                              "gemma3_text."}));
+}
+
+Result<std::unique_ptr<ModelFamily>> load_llama(const ModelFiles& files) {
+  VKF_ASSIGN(const LlamaKind kind, llama_kind(files.config));
+  return load_llama_kind(files, kind);
+}
+
+Result<std::unique_ptr<ModelFamily>> load_mistral(const ModelFiles& files) {
+  return load_llama_kind(files, mistral_kind());
+}
+
+Result<std::unique_ptr<ModelFamily>> load_qwen2(const ModelFiles& files) {
+  return load_llama_kind(files, qwen2_kind());
+}
+
+Result<std::unique_ptr<ModelFamily>> load_gemma(const ModelFiles& files) {
+  VKF_ASSIGN(const LlamaKind kind, first_gemma_kind(files.config));
+  return load_llama_kind(files, kind);
+}
+
+Result<std::unique_ptr<ModelFamily>> load_gemma2(const ModelFiles& files) {
+  VKF_ASSIGN(const LlamaKind kind, gemma2_kind(files.config));
+  return load_llama_kind(files, kind);
+}
+
+Result<std::unique_ptr<ModelFamily>> load_gemma3_text(const ModelFiles& files) {
+  VKF_ASSIGN(const LlamaKind kind, gemma3_kind(files.config));
   return load_llama_kind(files, kind);
 }
 

@@ -60,6 +60,24 @@ struct LlamaKind {
 Result<std::unique_ptr<ModelFamily>> load_llama_kind(const ModelFiles& files,
                                                      const LlamaKind& kind);
 
+// The same in two steps, for a decoder inside a model that reads pictures.
+struct LlamaParts {
+  ModelFacts facts;
+  DecoderConfig block;
+  DecoderNames names;
+  LlamaKind kind;
+};
+// The class is named in `outer`, all else in `config`.
+Result<LlamaParts> read_llama_kind(const JsonConfig& outer, const JsonConfig& config,
+                                   const LlamaKind& kind, std::shared_ptr<PicturePrompt> pictures,
+                                   SentenceFacts sentence = {});
+std::unique_ptr<ModelFamily> make_llama(LlamaParts parts, GenerationFacts tokens);
+
+// The kind that a configuration's model_type names (`fallback` where there is none): llama,
+// mistral, qwen2, gemma, gemma2, gemma3_text.
+Result<LlamaKind> llama_kind_of(const JsonConfig& config, const std::string& fallback);
+LlamaKind qwen2_kind();
+
 // attention_bias for the four projections of attention.
 Result<LlamaBiases> read_attention_biases(const JsonConfig& config);
 

@@ -17,6 +17,14 @@ Status ModelFamily::read_inputs(const TensorMap&, ForwardInputs&) const {
   return {};
 }
 
+Result<PromptPictures> ModelFamily::read_pictures(const TensorMap&, const PromptTokens&) const {
+  return PromptPictures{};
+}
+
+Status ModelFamily::add_prompt_words(const PromptPictures&, const PromptTokens&, FeedWords&) const {
+  return {};
+}
+
 Status ModelFamily::build_prompt(ModelBuilder&, const StepShape&) const {
   return unsupported(message({"[generate] a ", facts().architecture,
                               " does not generate text; load a model with a language head"}));

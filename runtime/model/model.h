@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -208,6 +209,26 @@ struct ModelFiles {
   SentenceFacts sentence;
 };
 
+// Token rows of a pass, or of the prompts of a generation, padded on the right.
+struct PromptTokens {
+  int64_t batch = 0;              // B
+  int64_t tokens = 0;             // T
+  std::span<const uint32_t> ids;  // (B, T)
+  std::span<const uint8_t> kept;  // (B, T), 1 = a real token
+};
+
+// What the prompts of a generation hold beside tokens, where a decoder reads pictures.
+struct PromptPictures {
+  std::vector<int64_t> more;  // StepShape::more; empty: tokens alone
+  FeedWords words;            // of what makes features of the pictures
+  int64_t image_token = -1;   // whose place features take
+  struct Row {
+    std::vector<uint8_t> types;  // of its tokens that are kept: 0 text, 1 an image
+    uint32_t first = 0;          // of all features, the first that takes the place of one of them
+  };
+  std::vector<Row> rows;  // by prompt
+};
+
 class ModelFamily {
  public:
   virtual ~ModelFamily() = default;
@@ -227,6 +248,16 @@ class ModelFamily {
   // The names that read_inputs looks up beside those that every model of its SourceKind takes; a
   // tensor of another name is refused before.
   virtual std::vector<std::string> input_names() const;
+
+  // Pictures in the prompts of a generation from `tokens`; nothing where a family reads none.
+  virtual Result<PromptPictures> read_pictures(const TensorMap& inputs,
+                                               const PromptTokens& tokens) const;
+  // T of build_prompt: P - 1, for the last token of a prompt is a step's; P where tokens of a
+  // prompt see later ones.
+  virtual int64_t prompt_tokens(const StepShape& shape) const { return shape.prompt - 1; }
+  // What prompts with pictures feed beside their tokens; rows of `pictures` are those of `tokens`.
+  virtual Status add_prompt_words(const PromptPictures& pictures, const PromptTokens& tokens,
+                                  FeedWords& words) const;
 
   // Full pass. Feeds (ModelBuilder::feed): input_ids, key_mask, position_ids, token_type_ids,
   // key_positions, kept_rows, the same of the decoder (decoder_input_ids, decoder_key_mask,

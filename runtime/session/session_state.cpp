@@ -193,7 +193,12 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
     return contrastive_search({model_->family(), options_.cache, passes(), steps()}, inputs,
                               options, counters_);
   }
-  if (options_.prefix_reuse &&
+  const bool typed = model_->family().facts().source_tokens.types > 0;
+  const bool text_alone = std::all_of(inputs.begin(), inputs.end(), [&](const auto& item) {
+    return item.first == "input_ids" || item.first == "attention_mask" ||
+           (item.first == "token_type_ids" && !typed);
+  });
+  if (options_.prefix_reuse && text_alone &&
       PrefixCache::serves(model_->family().facts(), options, options_.cache)) {
     return prefixes_.generate(inputs, options, counters_);
   }

@@ -146,6 +146,9 @@ Result<Start> generation_start(const TensorMap& inputs) {
       start.inputs.emplace(name.substr(prefix.size()), tensor);
     } else if (!prompts && !name.starts_with("decoder_")) {
       start.inputs.emplace(name, tensor);
+    } else if (prompts && (name.starts_with("pixel_") || name.starts_with("image_"))) {
+      // Images are the same ones in the pass and in the prompts.
+      start.inputs.emplace(name, tensor);
     }
   }
   if (!prompts) return start;

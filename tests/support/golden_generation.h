@@ -59,6 +59,8 @@ inline TensorMap golden_sources(const GoldenCase& golden) {
       sources.emplace(name.substr(prefix.size()), tensor);
     } else if (!prompts && name.rfind("decoder_", 0) != 0) {
       sources.emplace(name, tensor);
+    } else if (prompts && (name.rfind("pixel_", 0) == 0 || name.rfind("image_", 0) == 0)) {
+      sources.emplace(name, tensor);  // images in prompts are those of the pass
     }
   }
   return sources;

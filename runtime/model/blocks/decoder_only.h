@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/blocks/heads.h"
+#include "model/blocks/picture_prompt.h"
 #include "model/blocks/text_embedding.h"
 
 namespace vkformer {
@@ -19,6 +20,8 @@ struct DecoderConfig {
   std::string head;         // weight row of the output projection; empty: a bare stack
   float head_scale = 1.0f;  // multiplies the logits
   float logit_cap = 0.0f;   // c: logits become c tanh(logits / c); 0: they stay
+  // What makes features of pictures, whose rows take the place of image tokens; null: tokens alone.
+  std::shared_ptr<PicturePrompt> pictures;
 };
 
 // What remains to a family's own file is its configuration and weight table.
@@ -32,6 +35,14 @@ class DecoderFamily : public ModelFamily {
                        const ForwardTaps& taps) const override;
   Status build_prompt(ModelBuilder& builder, const StepShape& shape) const override;
   Result<StepResult> build_step(ModelBuilder& builder, const StepShape& shape) const override;
+  // Of a family that reads pictures (PicturePrompt).
+  std::vector<std::string> input_names() const override;
+  Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
+  Result<PromptPictures> read_pictures(const TensorMap& inputs,
+                                       const PromptTokens& tokens) const override;
+  int64_t prompt_tokens(const StepShape& shape) const override;
+  Status add_prompt_words(const PromptPictures& pictures, const PromptTokens& tokens,
+                          FeedWords& words) const override;
 
  protected:
   const DecoderConfig& block() const { return block_; }
@@ -40,6 +51,16 @@ class DecoderFamily : public ModelFamily {
  private:
   Result<TensorId> project(ModelBuilder& builder, TensorId states) const;
   HeadConfig head() const;
+  // Puts the features of pictures into x (B, T, D), and what follows from them into the run.
+  enum class Pass : uint8_t { kFull, kPrompt };
+  Result<TensorId> splice(ModelBuilder& builder, const std::vector<int64_t>& more, Pass pass,
+                          StackRun& run, TensorId x) const;
+  Result<TensorId> splice_rows(ModelBuilder& builder, TensorId rows, TensorId x) const;
+  Status add_words(const PromptPictures& pictures, const PromptTokens& tokens,
+                   PicturePrompt::Shift shift, FeedWords& words) const;
+  Status check_spans(const PromptPictures& pictures) const;
+  Result<TextStates> text_states(ModelBuilder& builder, const ForwardShape& shape,
+                                 const ForwardTaps& taps) const;
 
   ModelFacts facts_;
   GenerationFacts generation_;

@@ -68,16 +68,27 @@ NamedDecoder::NamedDecoder(ModelFacts facts, GenerationFacts generation, Decoder
       names_(std::move(names)) {}
 
 Status NamedDecoder::prepare(const Checkpoint& checkpoint) {
-  names_.prefix = name_prefix(checkpoint, names_.prefix, names_.words);
+  names_.prefixes.insert(names_.prefixes.begin(), names_.prefix);
+  names_.prefix.clear();
+  for (const std::string& prefix : names_.prefixes) {
+    if (checkpoint.find(prefix + names_.words) == nullptr) continue;
+    names_.prefix = prefix;
+    break;
+  }
   names_.words = names_.prefix + names_.words;
+  for (const std::string& prefix : names_.head_prefixes) {
+    if (checkpoint.find(prefix + names_.head) == nullptr) continue;
+    names_.head = prefix + names_.head;
+    break;
+  }
   const bool has_head = checkpoint.find(names_.head) != nullptr;
   if (!has_head && names_.tied == DecoderNames::Tied::kYes) names_.head = names_.words;
   const bool shared = !block().head.empty() && names_.head == names_.words;
   block().embedding.words = shared ? "head" : "embed";
-  return {};
+  return block().pictures ? block().pictures->prepare(checkpoint) : Status{};
 }
 
-Result<WeightTable> NamedDecoder::weight_table(const Checkpoint&) const {
+Result<WeightTable> NamedDecoder::weight_table(const Checkpoint& checkpoint) const {
   WeightTable table;
   const ModelFacts& f = facts();
   if (!block().head.empty()) {
@@ -88,9 +99,11 @@ Result<WeightTable> NamedDecoder::weight_table(const Checkpoint&) const {
     table.rows.push_back(embedding_row("embed", names_.words, f.source_vocab, f.width));
   }
   add_rows(names_.prefix, table);
+  if (block().pictures) VKF_CHECK(block().pictures->add_rows(checkpoint, table));
   // Heads that were saved beside the stack and are not used.
   for (const char* head : {"lm_head.*", "embed_out.*", "score.*", "classifier.*", "qa_outputs.*"}) {
     table.ignored.emplace_back(head);
+    for (const std::string& prefix : names_.head_prefixes) table.ignored.push_back(prefix + head);
   }
   return table;
 }

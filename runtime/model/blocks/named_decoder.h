@@ -8,9 +8,12 @@ namespace vkformer {
 
 // How files of a family call what is not part of a layer.
 struct DecoderNames {
-  std::string prefix;     // of the stack in files saved with a head: "model."
-  std::string words;      // token embedding (V, D) of the stack: "embed_tokens.weight"
-  std::string head;       // output embedding (V, D), without prefix: "lm_head.weight"
+  std::string prefix;  // of the stack in files saved with a head: "model."
+  std::string words;   // token embedding (V, D) of the stack: "embed_tokens.weight"
+  std::string head;    // output embedding (V, D), without prefix: "lm_head.weight"
+  // Prefixes of files of other ages, and what stands in front of the head in them.
+  std::vector<std::string> prefixes = {};
+  std::vector<std::string> head_prefixes = {};
   std::string head_bias;  // tensor of its bias (V), without prefix, or empty
   // kYes: a file without the output embedding has it in the token embedding.
   enum class Tied : uint8_t { kNo, kYes } tied = Tied::kNo;

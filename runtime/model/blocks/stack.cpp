@@ -1,5 +1,7 @@
 #include "model/blocks/stack.h"
 
+#include <algorithm>
+
 #include "base/message.h"
 #include "model/blocks/stack_attention.h"
 #include "ops/combine.h"
@@ -173,11 +175,34 @@ StackTerms add_stack_terms(ModelBuilder& b, const StackConfig& stack, const std:
   return terms;
 }
 
+StackTerms add_span_terms(ModelBuilder& b, const StackConfig& stack, const std::string& mask,
+                          int64_t batch, int64_t tokens) {
+  const int64_t line = (tokens + 31) / 32;
+  const int64_t mask_words = mask.empty() ? 0 : batch * line;
+  const int64_t plane = batch * tokens * line;
+  const auto kinds = static_cast<int64_t>(std::max<size_t>(1, stack.kinds.size()));
+  StackTerms terms;
+  terms.words = b.graph().add_external("span_terms", DType::kU32, {mask_words + kinds * plane});
+  if (!mask.empty()) b.feed(mask, terms.words);
+  b.feed("span_masks", terms.words, static_cast<uint64_t>(mask_words));
+  for (int64_t k = 0; k < kinds; ++k) {
+    ScoreTermsParams params = no_score_terms();
+    if (!mask.empty()) params.key_mask_offset = 0;
+    params.mask_offset = static_cast<uint32_t>(mask_words + k * plane);
+    params.flags = VKF_TERM_MASK_ONE_HEAD;
+    terms.by_kind.push_back(params);
+  }
+  return terms;
+}
+
 Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun& run, TensorId x) {
+  TensorId tapped = kNoTensor;
   for (int64_t i = 0; i < c.layers; ++i) {
+    if (tapped == kNoTensor) tapped = x;
     if (run.taps.hidden_states == ForwardTaps::Tap::kOn) {
-      b.mark_output(x, c.taps + "hidden_states." + std::to_string(i));
+      b.mark_output(tapped, c.taps + "hidden_states." + std::to_string(i));
     }
+    tapped = kNoTensor;
     if (run.mode == StackRun::Mode::kPrompt && i + 1 == c.layers) {
       VKF_CHECK(last_prompt_layer(b, c, run, x));
       return x;
@@ -189,6 +214,7 @@ Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun
       VKF_ASSIGN(x, sequential_layer(b, c, run, i, x));
     }
     if (run.after) {
+      if (run.tapped == StackRun::Tapped::kOutputs) tapped = x;
       VKF_ASSIGN(x, run.after(i, input, x));
     }
   }

@@ -122,6 +122,8 @@ struct StackTerms {
   TensorId words = kNoTensor;
   ScoreTermsParams params = no_score_terms();
   uint32_t sinks = VKF_NO_TERM;  // word of layer 0's sink scores; those of the others follow
+  // Where kinds of attention have terms of their own: theirs, windows included; empty: `params`.
+  std::vector<ScoreTermsParams> by_kind = {};
 };
 
 struct LayerSite;
@@ -134,6 +136,8 @@ struct StackRun {
   StackTerms terms;    // of self-attention, in full and prompt passes
   // Positions that the host feeds to rotary layers (B, T); kNoTensor: they are counted.
   TensorId positions = kNoTensor;
+  // Cosines and sines of every token (B T, r) instead of a table by position, fed by the host.
+  TensorId turning = kNoTensor;
   ForwardTaps taps = {};
   // Cross-attention: the encoder's output (B, S, any) in full and prompt passes, and its key mask.
   TensorId memory = kNoTensor;
@@ -151,6 +155,8 @@ struct StackRun {
   // output.
   using After = std::function<Result<TensorId>(int64_t layer, TensorId input, TensorId output)>;
   After after = {};
+  // Which states hidden_states.l are: what layer l reads, or what layer l - 1 gave to `after`.
+  enum class Tapped : uint8_t { kInputs, kOutputs } tapped = Tapped::kInputs;
 };
 
 // External tensors of a decoding step, with what the stack adds by distance after the ancestry.
@@ -168,6 +174,11 @@ TensorId add_decode_state(Graph& graph);
 // are seen.
 StackTerms add_stack_terms(ModelBuilder& builder, const StackConfig& stack, const std::string& mask,
                            int64_t batch, int64_t keys);
+
+// The same for tokens that see each other both ways (PicturePrompt): the key mask, then for each
+// kind of attention a mask (B, T, ceil(T/32)) of the keys that each query sees, fed as span_masks.
+StackTerms add_span_terms(ModelBuilder& builder, const StackConfig& stack, const std::string& mask,
+                          int64_t batch, int64_t tokens);
 
 // All layers and the final norm: x (B, T, D), or (slots, D) in a step -> the same shape.
 Result<TensorId> add_stack(ModelBuilder& builder, const StackConfig& stack, const StackRun& run,

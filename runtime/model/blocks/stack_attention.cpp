@@ -16,11 +16,14 @@ namespace {
 
 using Mode = StackRun::Mode;
 
+size_t kind_index(const LayerSite& site) {
+  const std::vector<uint8_t>& kinds = site.c.kind_of;
+  return kinds.empty() ? 0 : kinds[static_cast<size_t>(site.layer)];
+}
+
 AttentionKind kind_of(const LayerSite& site) {
   const StackConfig& c = site.c;
-  if (c.kinds.empty()) return {};
-  const auto layer = static_cast<size_t>(site.layer);
-  return c.kinds[c.kind_of.empty() ? 0 : c.kind_of[layer]];
+  return c.kinds.empty() ? AttentionKind{} : c.kinds[kind_index(site)];
 }
 
 std::optional<float> scale_of(const LayerSite& site) {
@@ -93,14 +96,18 @@ TensorId cache_of(const LayerSite& site) {
 Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
   const StackConfig& c = site.c;
   const RotarySetup& rotary = c.rotaries[static_cast<size_t>(index)];
-  VKF_ASSIGN(const TensorId table, table_of(site, index));
+  const bool by_token = site.run.turning != kNoTensor;
+  TensorId table = site.run.turning;
+  if (!by_token) {
+    VKF_ASSIGN(table, table_of(site, index));
+  }
   site.b.graph().set_scope(site.rows() + ".self.rotary");
   return add_rotary(site.b.graph(), {.x = qkv, .table = table, .positions = site.run.positions},
                     {.heads = u32(c.heads + c.kv()),
                      .head_width = u32(c.head()),
                      .rotary_width = rotary.width,
                      .pairs = rotary.pairs,
-                     .tokens = u32(site.run.tokens)});
+                     .tokens = u32(by_token ? site.run.batch * site.run.tokens : site.run.tokens)});
 }
 
 // The same in a step: the queries alone, turned, for a layer with sinks once more for them. Keys
@@ -289,6 +296,10 @@ AttentionAttrs own_attrs(const LayerSite& site) {
   attrs.k = merged_rows(attrs.keys, row, attrs.heads * e, e);
   attrs.v = merged_rows(attrs.keys, row, (attrs.heads + attrs.kv_heads) * e, attrs.value_width);
   attrs.terms = site.run.terms.params;
+  if (!site.run.terms.by_kind.empty()) {
+    attrs.terms = site.run.terms.by_kind[kind_index(site)];
+    return attrs;
+  }
   if (!site.c.sinks.empty()) {
     attrs.terms.flags |= VKF_TERM_SINKS;
     attrs.terms.sparse_offset = site.run.terms.sinks + u32(site.layer) * attrs.heads;

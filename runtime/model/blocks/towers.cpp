@@ -104,7 +104,7 @@ Status PictureTower::add_rows(const Checkpoint& checkpoint, const std::string& p
   const int64_t d = stack.width;
   const std::string from = prefix + "embeddings.";
   const PictureEmbedding& e = embedding;
-  const bool by_class = pool == Pool::kClass;
+  const bool by_class = e.class_tokens > 0;
   const auto patches = by_class ? plain_linear_row : linear_row;
   table.rows.push_back(
       patches(e.patches, {from + "patch_embedding"}, d, e.picture.channels * e.patch.count()));
@@ -121,7 +121,18 @@ Status PictureTower::add_rows(const Checkpoint& checkpoint, const std::string& p
   }
   table.rows.push_back(computed_row(e.positions, std::move(values), e.tokens(), d));
   add_tower_layers(stack, prefix, table);
-  table.rows.push_back(norm_row("picture.last_norm", prefix + "post_layernorm", d));
+  const bool ends = last_norm == LastNorm::kYes && stack.layers == file_layers;
+  if (pool != Pool::kNone || ends) {
+    table.rows.push_back(norm_row("picture.last_norm", prefix + "post_layernorm", d));
+  }
+  if (pool == Pool::kNone) {
+    // What pools, and layers behind those whose states are read.
+    for (const char* name : {"post_layernorm.*", "head.*"}) table.ignored.push_back(prefix + name);
+    for (int64_t i = stack.layers; i < file_layers; ++i) {
+      table.ignored.push_back(prefix + "encoder.layers." + std::to_string(i) + ".*");
+    }
+    return {};
+  }
   if (projection > 0) {
     table.rows.push_back(plain_linear_row("picture.head", {head}, projection, d));
   }
@@ -142,14 +153,35 @@ Status PictureTower::add_rows(const Checkpoint& checkpoint, const std::string& p
 
 Result<TensorId> PictureTower::states(ModelBuilder& b, int64_t batch,
                                       const ForwardTaps& taps) const {
-  VKF_ASSIGN(TensorId x, add_picture_embedding(b, embedding, batch));
-  if (pool == Pool::kClass) {
-    VKF_ASSIGN(x, add_named_norm(b, stack, "picture.first_norm", x));
-  }
+  VKF_ASSIGN(TensorId x, embedded(b, batch));
   const StackRun run{.batch = batch, .tokens = embedding.tokens(), .taps = taps};
   VKF_ASSIGN(x, add_stack(b, stack, run, x));
-  if (pool == Pool::kClass) return x;
-  return add_named_norm(b, stack, "picture.last_norm", x);
+  return last_norm == LastNorm::kNo ? Result<TensorId>(x)
+                                    : add_named_norm(b, stack, "picture.last_norm", x);
+}
+
+Result<TensorId> PictureTower::embedded(ModelBuilder& b, int64_t batch) const {
+  VKF_ASSIGN(const TensorId x, add_picture_embedding(b, embedding, batch));
+  return embedding.class_tokens == 0 ? Result<TensorId>(x)
+                                     : add_named_norm(b, stack, "picture.first_norm", x);
+}
+
+Result<std::vector<TensorId>> PictureTower::layer_states(ModelBuilder& b, int64_t batch,
+                                                         const std::vector<int64_t>& layers) const {
+  VKF_ASSIGN(TensorId x, embedded(b, batch));
+  std::vector<TensorId> after = {x};
+  StackRun run{.batch = batch, .tokens = embedding.tokens()};
+  run.after = [&](int64_t, TensorId, TensorId output) -> Result<TensorId> {
+    after.push_back(output);
+    return output;
+  };
+  VKF_ASSIGN(x, add_stack(b, stack, run, x));
+  if (last_norm == LastNorm::kYes && stack.layers == file_layers) {
+    VKF_ASSIGN(after.back(), add_named_norm(b, stack, "picture.last_norm", x));
+  }
+  std::vector<TensorId> states;
+  for (const int64_t layer : layers) states.push_back(after[static_cast<size_t>(layer)]);
+  return states;
 }
 
 Result<TensorId> PictureTower::pooled(ModelBuilder& b, TensorId states) const {

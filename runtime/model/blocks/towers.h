@@ -40,8 +40,13 @@ struct PictureTower {
   PictureEmbedding embedding;
   StackConfig stack;  // without a final norm
   // kClass: a token before the patches stands for the picture, with a norm of its own; the sum has
-  // one, too. kAttention: the normed states by attention of a learned query.
-  enum class Pool : uint8_t { kClass, kAttention } pool = Pool::kClass;
+  // one, too. kAttention: the normed states by attention of a learned query. kNone: nothing does, a
+  // decoder reads the states (`layer_states`).
+  enum class Pool : uint8_t { kClass, kAttention, kNone } pool = Pool::kClass;
+  // Whether states are normed after the last layer.
+  enum class LastNorm : uint8_t { kNo, kYes } last_norm = LastNorm::kNo;
+  // Of kNone: all layers of the file, of which the stack's are the first.
+  int64_t file_layers = 0;
   int64_t projection = 0;  // columns of a linear layer after that, without bias; 0: none
   std::string head;        // its module in files
 
@@ -50,10 +55,22 @@ struct PictureTower {
                   WeightTable& table) const;
   // States (B, T, D).
   Result<TensorId> states(ModelBuilder& builder, int64_t batch, const ForwardTaps& taps) const;
+  // The states (B, T, D) behind each of these numbers of layers, without a norm where those are not
+  // all of the file's; 0: what the first layer reads.
+  Result<std::vector<TensorId>> layer_states(ModelBuilder& builder, int64_t batch,
+                                             const std::vector<int64_t>& layers) const;
   // states -> (B, D).
   Result<TensorId> pooled(ModelBuilder& builder, TensorId states) const;
   Result<TensorId> projected(ModelBuilder& builder, TensorId pooled) const;
+
+ private:
+  // What the first layer reads.
+  Result<TensorId> embedded(ModelBuilder& builder, int64_t batch) const;
 };
+
+// CLIP's or SigLIP's picture tower as a configuration describes it, by its model_type
+// (clip_vision_model, siglip_vision_model; `fallback` where there is none), without pooling.
+Result<PictureTower> read_state_tower(const JsonConfig& config, const std::string& fallback);
 
 // A family of one tower. `outputs` of a text tower: pooler_output, and text_embeds where there is a
 // projection; of a picture tower image_embeds.

@@ -1,0 +1,73 @@
+// PaliGemma (Beyer et al., 2024): patches of a SigLIP tower through one linear layer into the
+// prompt of a Gemma or Gemma 2, which sees itself both ways. Its positions begin at 1; rotary
+// scores depend on differences of positions alone, so they are counted from 0 here.
+#include "model/blocks/towers.h"
+#include "model/config_reading.h"
+#include "model/family_list.h"
+#include "model/picture_language.h"
+#include "model/weight_rows.h"
+
+namespace vkformer {
+namespace {
+
+class PaligemmaPictures : public PicturePrompt {
+ public:
+  PaligemmaPictures(Settings settings, PictureTower tower, int64_t width)
+      : PicturePrompt(std::move(settings)), tower_(std::move(tower)), width_(width) {}
+
+  std::vector<std::string> input_names() const override { return {"pixel_values"}; }
+  Status read(const TensorMap& inputs, std::vector<int64_t>& more,
+              FeedWords& words) const override {
+    VKF_ASSIGN(const int64_t count, read_pictures(inputs, tower_.embedding.picture, words));
+    if (count > 0) more = {count};
+    return {};
+  }
+  int64_t features(std::span<const int64_t> more) const override {
+    return more.empty() ? 0 : more[0] * tower_.embedding.tokens();
+  }
+  Status add_rows(const Checkpoint& checkpoint, WeightTable& table) const override {
+    const std::string from =
+        present_prefix(checkpoint,
+                       {"vision_tower.vision_model.", "model.vision_tower.vision_model.",
+                        "vision_tower.", "model.vision_tower."},
+                       "embeddings.patch_embedding.weight");
+    VKF_CHECK(tower_.add_rows(checkpoint, from, table));
+    const std::string projector = present_prefix(
+        checkpoint, {"multi_modal_projector.", "model.multi_modal_projector."}, "linear.weight");
+    table.rows.push_back(
+        linear_row("picture.projection", {projector + "linear"}, width_, tower_.stack.width));
+    return {};
+  }
+  Result<Features> build(ModelBuilder& b, std::span<const int64_t> more) const override {
+    VKF_ASSIGN(const std::vector<TensorId> states,
+               tower_.layer_states(b, more[0], {tower_.stack.layers}));
+    VKF_ASSIGN(const TensorId x, add_named_linear(b, "picture.projection", states[0]));
+    return Features{.rows = x, .deep = {}};
+  }
+
+ private:
+  PictureTower tower_;
+  int64_t width_;  // D of the decoder
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFamily>> load_paligemma(const ModelFiles& files) {
+  const JsonConfig& config = files.config;
+  VKF_ASSIGN(const JsonConfig text, nested_config(config, "text_config"));
+  VKF_ASSIGN(const JsonConfig vision, nested_config(config, "vision_config"));
+  VKF_ASSIGN(LlamaKind kind, llama_kind_of(text, "gemma"));
+  VKF_ASSIGN(PictureTower tower, read_state_tower(vision, "siglip_vision_model"));
+  VKF_ASSIGN(const int64_t width, get_size_or(text, "hidden_size", kind.width, kMostWidth));
+  PicturePrompt::Settings settings{.spans = PicturePrompt::Spans::kPrompts,
+                                   .types = "token_type_ids"};
+  VKF_ASSIGN(settings.image_token,
+             read_image_token(config, "image_token_index", "image_token_id", 256000));
+  kind.family = "paligemma";
+  kind.architecture = "PaliGemmaForConditionalGeneration";
+  return load_picture_language(files, {.kind = kind,
+                                       .pictures = std::make_shared<PaligemmaPictures>(
+                                           std::move(settings), std::move(tower), width)});
+}
+
+}  // namespace vkformer
