@@ -3,7 +3,7 @@
 namespace vkformer::testing {
 namespace {
 
-const Json kWaves = {{"model_type", "wavlm"},
+const Json kWavLm = {{"model_type", "wavlm"},
                      {"hidden_size", 12},
                      {"num_hidden_layers", 2},
                      {"num_attention_heads", 2},
@@ -20,26 +20,26 @@ const Json kWaves = {{"model_type", "wavlm"},
 
 TEST_SUITE("cpu") {
   TEST_CASE("wavlm: facts are the configuration's, and of an empty one the library's") {
-    CHECK(facts_of(kWaves).width == 12);
+    CHECK(facts_of(kWavLm).width == 12);
     const ModelFacts base = facts_of({{"model_type", "wavlm"}});
     CHECK(base.width == 768);
     CHECK(base.encoder_layers == 12);
     CHECK(base.encoder_heads == 12);
     CHECK(base.source == SourceKind::kArrays);
-    const Json ctc = with(kWaves, "architectures", Json::array({"WavLMForCTC"}));
+    const Json ctc = with(kWavLm, "architectures", Json::array({"WavLMForCTC"}));
     CHECK(facts_of(with(ctc, "vocab_size", 20)).target_vocab == 20);
   }
 
   TEST_CASE("wavlm: hostile sizes and settings that are not done are refused") {
-    check_sizes(kWaves, {"hidden_size", "num_hidden_layers", "num_attention_heads",
+    check_sizes(kWavLm, {"hidden_size", "num_hidden_layers", "num_attention_heads",
                          "intermediate_size", "num_buckets", "max_bucket_distance"});
-    check_refused(with(kWaves, "num_buckets", 3), ErrorCode::kInvalidFile,
+    check_refused(with(kWavLm, "num_buckets", 3), ErrorCode::kInvalidFile,
                   {"[num_buckets]", "3", "9"});
-    check_refused(with(kWaves, "max_bucket_distance", 3), ErrorCode::kInvalidFile,
+    check_refused(with(kWavLm, "max_bucket_distance", 3), ErrorCode::kInvalidFile,
                   {"[max_bucket_distance]", "3", "12"});
     const auto unsupported = ErrorCode::kUnsupported;
-    check_refused(with(kWaves, "add_adapter", true), unsupported, {"[add_adapter]", "wavlm"});
-    check_refused(with(kWaves, "architectures", Json::array({"WavLMForXVector"})), unsupported,
+    check_refused(with(kWavLm, "add_adapter", true), unsupported, {"[add_adapter]", "wavlm"});
+    check_refused(with(kWavLm, "architectures", Json::array({"WavLMForXVector"})), unsupported,
                   {"WavLMForXVector"});
   }
 
