@@ -140,6 +140,7 @@ Status Yolos::build_forward(ModelBuilder& b, const ForwardShape& shape,
     std::vector<uint32_t> rows(static_cast<size_t>(shape.batch * tokens));
     std::iota(rows.begin(), rows.end(), 0u);
     order = b.host_tensor("tokens.order", DType::kU32, {shape.batch, tokens}, std::move(rows));
+    run.tapped = StackRun::Tapped::kOutputs;
     run.after = [&, order](int64_t layer, TensorId, TensorId output) -> Result<TensorId> {
       if (layer + 1 == c_.stack.layers) return output;
       const auto count = static_cast<size_t>(e.tokens() * d);
