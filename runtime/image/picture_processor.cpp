@@ -165,7 +165,12 @@ Result<Extent> read_extent_object(const JsonConfig& config, const std::string& k
   const bool square_sides = extent.width > 0 && extent.height > 0;
   const bool no_sides = extent.width == 0 && extent.height == 0;
   const bool edge = extent.shortest_edge > 0;
-  if (square_sides == edge || !(square_sides || no_sides) || (extent.longest_edge > 0 && !edge)) {
+  if (extent.longest_edge > 0 && !edge) {
+    return not_supported(config, key + ".longest_edge",
+                         "is a size that is not supported alone; use height and width, or "
+                         "shortest_edge and longest_edge.");
+  }
+  if (square_sides == edge || !(square_sides || no_sides)) {
     return wrong_value(config, key,
                        "needs height and width, or shortest_edge, perhaps with longest_edge.");
   }

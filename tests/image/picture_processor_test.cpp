@@ -139,6 +139,27 @@ TEST_SUITE("cpu") {
     CHECK(small.resampling == Resampling::kBicubic);
   }
 
+  TEST_CASE("picture processor: detectors bound the longer side") {
+    const PictureSettings detr = parsed(R"({"image_processor_type": "DetrImageProcessor",
+        "do_pad": true, "size": {"shortest_edge": 800, "longest_edge": 1333}})");
+    const PictureSettings yolos = parsed(R"({"feature_extractor_type": "YolosFeatureExtractor"})");
+    CHECK(detr.image_mean == std::array{0.485, 0.456, 0.406});
+    CHECK(yolos.longest_edge == 1333);
+    CHECK(parsed(R"({"size": 512, "max_size": 864})", "yolos").longest_edge == 864);
+    // As get_size_with_aspect_ratio of transformers rounds; YOLOS's sides are multiples of 16.
+    const struct {
+      PictureSize picture, detr, yolos;
+    } rows[] = {{{640, 480}, {1066, 800}, {1056, 800}},  {{480, 640}, {800, 1066}, {800, 1056}},
+                {{2000, 300}, {1333, 200}, {1328, 192}}, {{301, 2000}, {201, 1333}, {192, 1328}},
+                {{800, 800}, {800, 800}, {800, 800}},    {{1201, 97}, {1333, 108}, {1328, 96}}};
+    for (const auto& row : rows) {
+      CHECK(resized_size(row.picture, detr) == row.detr);
+      CHECK(resized_size(row.picture, yolos) == row.yolos);
+    }
+    refuse(R"(, "size": 512, "max_size": 0)", ErrorCode::kInvalidFile, "[max_size]",
+           "YolosImageProcessor");
+  }
+
   TEST_CASE("picture processor: values as files spell them") {
     const PictureSettings settings =
         parsed(R"({"image_processor_type": "ViTImageProcessor", "size": [10, 20], "resample": 0,
