@@ -40,7 +40,7 @@ TEST_SUITE("cpu") {
     check_names(MapKind::kCross);
     check_names(PassKind::kStep);
     check_names(EarlyStopping::kNever);
-    check_names(TaskKind::kRerank);
+    check_names(TaskKind::kDetect);
     check_names(SpeechTask::kTranslate);
     check_names(ConformanceExtent::kFull);
     check_names(ConformanceOutcome::kUnexpectedPass);
