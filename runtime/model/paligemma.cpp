@@ -1,6 +1,7 @@
 // PaliGemma (Beyer et al., 2024): patches of a SigLIP tower through one linear layer into the
-// prompt of a Gemma or Gemma 2, which sees itself both ways. Its positions begin at 1; rotary
-// scores depend on differences of positions alone, so they are counted from 0 here.
+// prompt of a Gemma, which sees itself both ways. Its positions begin at 1; rotary scores depend on
+// differences of positions alone, so they are counted from 0 here.
+#include "base/message.h"
 #include "model/blocks/towers.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
@@ -56,6 +57,12 @@ Result<std::unique_ptr<ModelFamily>> load_paligemma(const ModelFiles& files) {
   const JsonConfig& config = files.config;
   VKF_ASSIGN(const JsonConfig text, nested_config(config, "text_config"));
   VKF_ASSIGN(const JsonConfig vision, nested_config(config, "vision_config"));
+  // PaliGemma 2 has a Gemma 2, whose states were seen to differ from the reference's.
+  VKF_ASSIGN(const std::string type, text.get_string_or("model_type", "gemma"));
+  if (type != "gemma") {
+    return unsupported(message({"[text_config.model_type] in ", config.where(), " is '", type,
+                                "'; this family is supported with a text model of 'gemma'."}));
+  }
   VKF_ASSIGN(LlamaKind kind, llama_kind_of(text, "gemma"));
   VKF_ASSIGN(PictureTower tower, read_state_tower(vision, "siglip_vision_model"));
   VKF_ASSIGN(const int64_t width, get_size_or(text, "hidden_size", kind.width, kMostWidth));

@@ -111,7 +111,9 @@ TEST_SUITE("cpu") {
                   ErrorCode::kUnsupported, {"[vision_feature_select_strategy]", "cls"});
   }
 
-  TEST_CASE("paligemma: a prompt that does not see itself both ways is refused") {
+  TEST_CASE("paligemma: other text models and causal prompts are refused") {
+    check_refused(with_part("paligemma", "text_config", "model_type", "gemma2"),
+                  ErrorCode::kUnsupported, {"[text_config.model_type]", "'gemma2'"});
     check_refused(with_part("paligemma", "text_config", "use_bidirectional_attention", false),
                   ErrorCode::kUnsupported, {"[use_bidirectional_attention]"});
   }
