@@ -71,7 +71,7 @@ void add_detect_command(CLI::App& app, CommandLine& line) {
   add_task_options(*command, options->task, line, "PICTURE");
   command->add_option("--threshold", options->detect.threshold, "lowest probability of an object")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--top", options->detect.top, "the best objects of each picture; 0: all")
+  command->add_option("--top", options->detect.top, "objects per input, the best ones; 0: all")
       ->check(CLI::Range(0, 1 << 20));
   add_file_option(*command, "--draw", options->draw,
                   "write the picture, one argument, with the boxes drawn on it, as PNG");
