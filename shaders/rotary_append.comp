@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // computes: the queries of a decoding step's rows, turned by their position's angles (Su et al., 2021,
 //           RoFormer), and the keys, turned, and values in the cache; queries may follow again
-// shapes:   X (slots, (H + Hkv) E + Hkv Ev), Table (P, 2 pairs), State -> Y (slots, (H + again) E), Cache (R, lines, Hkv (E + Ev))
+// shapes:   X (slots, at least (H + Hkv) E + Hkv Ev), Table (P, 2 pairs), State -> Y (slots, (H + again) E), Cache (R, lines, Hkv (E + Ev))
 // mapping:  one workgroup kHeadsPerGroup heads of a slot; heads on z, slots on x; an invocation takes every
 //           kLocalSize-th pair or column of a head
 // bounds:   E and pairs <= E / 2 may be anything; slots beyond the live ones and positions without a line are
@@ -64,7 +64,7 @@ void main() {
   const uint row = (VKF_SLOT_ROW(entry) * p.lines + cache_line(position, p.sinks, p.lines)) * line;
   const uint in_x = p.heads + 2u * p.kv_heads;
   const uint turned_heads = p.heads + p.kv_heads;
-  const uint x_row = slot * (turned_heads * p.head_width + p.kv_heads * p.value_width);
+  const uint x_row = slot * p.row_stride;
   for (uint h = 0u; h < kHeadsPerGroup; ++h) {
     // Heads of X, then the queries once more.
     const uint head = gl_WorkGroupID.z * kHeadsPerGroup + h;

@@ -126,6 +126,15 @@ struct DoubleReader {
       return static_cast<double>(*number);
     }
     if (const auto* number = value.get_ptr<const json::number_float_t*>()) return *number;
+    return read_special(value);
+  }
+  // Numbers that JSON lacks, as newer files spell them: {"__float__": "Infinity"}.
+  static std::optional<double> read_special(const json& value) {
+    if (!value.is_object() || value.size() != 1 || !value.contains("__float__")) return {};
+    const json& text = value["__float__"];
+    if (text == "Infinity") return std::numeric_limits<double>::infinity();
+    if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
+    if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
     return {};
   }
 };
@@ -279,6 +288,33 @@ Result<JsonConfig> JsonConfig::load(const std::string& path) {
 
 namespace {
 
+// The text with numbers that JSON lacks, which Python writes as bare words, in their newer spelling
+// (DoubleReader).
+std::string with_special_numbers(std::string_view text) {
+  std::string result;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\' && i + 1 < text.size()) {
+      result += c;
+      result += text[++i];
+      continue;
+    }
+    if (c == '"') quoted = !quoted;
+    size_t length = 0;
+    for (const std::string_view word : {"Infinity", "-Infinity", "NaN"}) {
+      if (!quoted && text.substr(i).starts_with(word)) length = word.size();
+    }
+    if (length == 0) {
+      result += c;
+      continue;
+    }
+    result.append("{\"__float__\": \"").append(text.substr(i, length)).append("\"}");
+    i += length - 1;
+  }
+  return result;
+}
+
 // The tree of a text, its size and depth within limits.
 Result<std::shared_ptr<const json>> parse_tree(std::string_view text, const std::string& label) {
   if (text.size() > kMaxBytes) {
@@ -291,6 +327,9 @@ Result<std::shared_ptr<const json>> parse_tree(std::string_view text, const std:
   }
   try {
     // Depth is checked before a tree is built: copies and destructors of a deep tree recurse.
+    const bool special = text.find("Infinity") != text.npos || text.find("NaN") != text.npos;
+    const std::string rewritten = special ? with_special_numbers(text) : std::string();
+    if (special) text = rewritten;
     SyntaxCheck syntax;
     if (!json::sax_parse(text.begin(), text.end(), &syntax)) {
       return invalid_file(label + syntax.problem());

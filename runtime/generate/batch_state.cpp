@@ -16,6 +16,8 @@ namespace {
 // Positions of a row where nobody says how many.
 constexpr int64_t kUsualCapacity = 1024;
 constexpr int64_t kMostPositions = int64_t{1} << 20;
+// Tokens that a row can take back where every one of them costs a state of each layer.
+constexpr int64_t kBackOfStates = 2;
 // Tokens of an encoder's input where nobody says how many, and what they are rounded up to.
 constexpr int64_t kUsualSource = 512;
 constexpr int64_t kSourceStep = 16;
@@ -160,6 +162,8 @@ Status BatchState::record(int64_t back) {
   StepShape shape{.batch = options_.rows, .beams = 1};
   shape.slots = options_.step_tokens;
   shape.ahead = shape.slots - 1 + back;
+  const bool guesses = options_.draft || options_.lookup > 0;
+  shape.back = std::max(std::min(back, kBackOfStates), int64_t{guesses ? options_.guesses : 0});
   if (has_encoder(facts)) {
     const int64_t source =
         options_.source > 0 ? options_.source : std::min(facts.max_source, kUsualSource);
@@ -317,7 +321,10 @@ void BatchState::end_cancelled(std::vector<BatchUpdate>& updates) {
 
 // The prompt's last token is always fed: the first new one is chosen behind it.
 BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
-  const CacheReach reach{.lines = pass_->least_lines(), .ahead = pass_->shape().ahead};
+  CacheReach reach{.lines = pass_->least_lines(), .ahead = pass_->shape().ahead};
+  if (model_->family().facts().states == ModelFacts::States::kYes) {
+    reach.back = pass_->shape().back;
+  }
   const bool reuse = options_.prefix_reuse;
   const auto text = std::span(request.text).first(request.prompt - 1);
   Row* best = nullptr;

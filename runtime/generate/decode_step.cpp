@@ -44,9 +44,11 @@ void DecodeStep::find_sizes() {
   least_lines_ = key_.shape.capacity;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const PlanBuffer& b = plan.buffers[i];
-    if (!b.name.starts_with("self_kv.")) continue;
+    const bool states = b.name.starts_with("self_state.");
+    if (!states && !b.name.starts_with("self_kv.")) continue;
     is_cache[i] = true;
     cache_bytes_ += static_cast<int64_t>(b.bytes);
+    if (states) continue;
     least_lines_ = std::min(least_lines_, b.shape[1]);
   }
   size_t last_write = 0;

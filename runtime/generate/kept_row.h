@@ -13,6 +13,7 @@ namespace vkformer {
 struct CacheReach {
   int64_t lines = 0;  // that every layer has at least
   int64_t ahead = 0;  // of them those beyond what one query sees
+  int64_t back = -1;  // tokens that states can go back from the last one written; -1: any
 };
 
 class KeptRow {

@@ -64,13 +64,14 @@ void add_expert_rows(const StackConfig& stack, const ExpertNames& names, const s
   table.rows.push_back(experts_of(stack, names, to, module, true));
   table.rows.push_back(experts_of(stack, names, to, module, false));
   if (setup.shared_ffn == 0) return;
+  const std::string shared_in = names.shared_module.empty() ? module : layer + names.shared_module;
   std::vector<std::string> up;
-  for (const std::string& of : names.shared_up) up.push_back(module + of);
+  for (const std::string& of : names.shared_up) up.push_back(shared_in + of);
   const bool gated = stack.gate == StackConfig::Gate::kYes;
   WeightRow shared =
       plain_linear_row(to + ".shared.up", up, (gated ? 2 : 1) * setup.shared_ffn, stack.width);
   table.rows.push_back(gated ? in_gate_pairs(std::move(shared)) : std::move(shared));
-  table.rows.push_back(plain_linear_row(to + ".shared.down", {module + names.shared_down},
+  table.rows.push_back(plain_linear_row(to + ".shared.down", {shared_in + names.shared_down},
                                         stack.width, setup.shared_ffn));
 }
 

@@ -22,7 +22,9 @@ struct ExpertNames {
   WeightRow::Axes axes = WeightRow::Axes::kOutIn;  // of these tensors, behind (X)
   // Gate and up lie by turns in the tensor of all, which has biases "<tensor>_bias" (GPT-OSS).
   enum class Turns : uint8_t { kNo, kYes } turns = Turns::kNo;
-  // Modules of the shared expert, and of its gate (1, D).
+  // Modules of the shared expert, and of its gate (1, D), inside the feed-forward module or, where
+  // it is not empty, inside `shared_module`.
+  std::string shared_module = {};
   std::vector<std::string> shared_up = {"shared_experts.gate_proj", "shared_experts.up_proj"};
   std::string shared_down = "shared_experts.down_proj";
   std::string shared_gate = "shared_expert_gate";

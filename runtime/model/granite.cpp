@@ -1,13 +1,13 @@
 // Granite (IBM, 2024): LLaMA's layers with multipliers of embeddings, scores, branches and logits.
+#include "model/granite.h"
+
 #include "base/message.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
-#include "model/llama.h"
 
 namespace vkformer {
-namespace {
 
-Status read_granite_rest(const JsonConfig& config, DecoderConfig& block) {
+Status read_granite_multipliers(const JsonConfig& config, DecoderConfig& block) {
   VKF_ASSIGN(block.embedding.scale, read_multiplier(config, "embedding_multiplier", 1.0));
   VKF_ASSIGN(const float scale, read_multiplier(config, "attention_multiplier", 1.0));
   block.stack.scales = {scale};
@@ -21,11 +21,10 @@ Status read_granite_rest(const JsonConfig& config, DecoderConfig& block) {
   return {};
 }
 
-}  // namespace
-
 Result<std::unique_ptr<ModelFamily>> load_granite(const ModelFiles& files) {
-  LlamaKind kind{
-      .family = "granite", .architecture = "GraniteForCausalLM", .read_rest = read_granite_rest};
+  LlamaKind kind{.family = "granite",
+                 .architecture = "GraniteForCausalLM",
+                 .read_rest = read_granite_multipliers};
   VKF_ASSIGN(kind.biases, read_attention_biases(files.config));
   VKF_ASSIGN(kind.biases.ffn, files.config.get_bool_or("mlp_bias", false));
   return load_llama_kind(files, kind);

@@ -29,6 +29,21 @@ Status finish_rotary(const JsonConfig& config, const StackConfig& stack, double 
   return check_rotary_scaling(setup.scaling, setup.width, config.where());
 }
 
+// [q | k | v | gates] out of [q and its gates by head | k | v], as WeightRow::row_order.
+std::vector<uint32_t> gated_qkv_order(const StackConfig& s) {
+  const int64_t e = s.head(), queries = s.heads * e;
+  std::vector<uint32_t> order;
+  for (int64_t i = 0; i < queries; ++i)
+    order.push_back(static_cast<uint32_t>(i / e * 2 * e + i % e));
+  for (int64_t i = 2 * queries; i < s.projection_width(); ++i) {
+    order.push_back(static_cast<uint32_t>(i));
+  }
+  for (int64_t i = 0; i < queries; ++i) {
+    order.push_back(static_cast<uint32_t>(i / e * 2 * e + e + i % e));
+  }
+  return order;
+}
+
 WeightRow biased_row(bool bias, std::string name, const std::vector<std::string>& modules,
                      int64_t n, int64_t k) {
   return bias ? linear_row(std::move(name), modules, n, k)
@@ -55,6 +70,7 @@ class Llama : public NamedDecoder {
   WeightRow norms_apart(const std::string& to, const std::string& attn) const;
   void add_latents(const std::string& to, const std::string& attn, WeightTable& table) const;
   void add_projection(const std::string& to, const std::string& attn, WeightTable& table) const;
+  void add_attention(const std::string& to, const std::string& attn, WeightTable& table) const;
   void add_feed_forward(const std::string& to, const std::string& mlp, WeightTable& table) const;
   WeightRow gain(std::string name, const std::string& module) const {
     const bool biased = kind_.norm_bias == LlamaKind::NormBias::kYes;
@@ -94,10 +110,10 @@ void Llama::add_norms(const std::string& to, const std::string& from, WeightTabl
   const StackConfig& s = block().stack;
   const bool before = s.before_norm != StackConfig::BeforeNorm::kNo;
   const bool after = s.after_norm == StackConfig::AfterNorm::kYes;
-  if (before) table.rows.push_back(gain(to + ".self.norm", from + "input_layernorm"));
+  if (before) table.rows.push_back(gain(to + ".self.norm", from + kind_.names.norm));
   if (!after) {
     if (s.shared_norm == StackConfig::SharedNorm::kYes) return;
-    table.rows.push_back(gain(to + ".ffn.norm", from + "post_attention_layernorm"));
+    table.rows.push_back(gain(to + ".ffn.norm", from + kind_.names.ffn_norm));
     return;
   }
   table.rows.push_back(gain(to + ".self.after", from + "post_attention_layernorm"));
@@ -123,7 +139,8 @@ void Llama::add_query_key_norms(const std::string& to, const std::string& attn,
                                 WeightTable& table) const {
   using QueryKeyNorm = StackConfig::QueryKeyNorm;
   const StackConfig& s = block().stack;
-  const std::string q = attn + "q_norm.weight", k = attn + "k_norm.weight";
+  const std::string q = message({attn, kind_.names.q_norm, ".weight"});
+  const std::string k = message({attn, kind_.names.k_norm, ".weight"});
   WeightRow row;
   switch (s.qk_norm) {
     case QueryKeyNorm::kNo:
@@ -153,18 +170,16 @@ void Llama::add_feed_forward(const std::string& to, const std::string& mlp,
                              WeightTable& table) const {
   const StackConfig& s = block().stack;
   const bool bias = kind_.biases.ffn;
-  const bool fused = kind_.projections == LlamaKind::Projections::kFused;
   const bool gated = kind_.gate == LlamaKind::Gate::kYes;
   if (gated) {
-    using Modules = std::vector<std::string>;
-    table.rows.push_back(in_gate_pairs(biased_row(
-        bias, to + ".ffn.up",
-        fused ? Modules{mlp + "gate_up_proj"} : Modules{mlp + "gate_proj", mlp + "up_proj"},
-        2 * s.ffn, s.width)));
+    std::vector<std::string> modules;
+    for (const std::string& name : kind_.names.gate_up) modules.push_back(mlp + name);
+    table.rows.push_back(
+        in_gate_pairs(biased_row(bias, to + ".ffn.up", modules, 2 * s.ffn, s.width)));
   } else {
     table.rows.push_back(biased_row(bias, to + ".ffn.up", {mlp + "c_fc"}, s.ffn, s.width));
   }
-  const std::string down = mlp + (gated ? "down_proj" : "c_proj");
+  const std::string down = mlp + (gated ? kind_.names.down : "c_proj");
   table.rows.push_back(biased_row(bias, to + ".ffn.down", {down}, s.width, s.ffn));
   table.rows.back().bias_scale = s.branch_scale;
 }
@@ -218,33 +233,46 @@ void Llama::add_projection(const std::string& to, const std::string& attn,
   WeightRow qkv = biased_row(kind_.biases.qkv, to + ".self.qkv",
                              fused ? Modules{attn + "qkv_proj"}
                                    : Modules{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
-                             s.qkv_width(), s.width);
+                             s.projection_width(), s.width);
   if (!fused) qkv.source_rows = {s.heads * s.head(), s.kv() * s.head(), s.kv() * s.head()};
+  if (s.output_gate == StackConfig::OutputGate::kYes) {
+    // A head of the file's queries has its gates behind it.
+    qkv.source_rows[0] *= 2;
+    qkv.row_order = gated_qkv_order(s);
+  }
   table.rows.push_back(std::move(qkv));
+}
+
+void Llama::add_attention(const std::string& to, const std::string& attn,
+                          WeightTable& table) const {
+  const StackConfig& s = block().stack;
+  add_query_key_norms(to, attn, table);
+  s.latent.rank > 0 ? add_latents(to, attn, table) : add_projection(to, attn, table);
+  table.rows.push_back(biased_row(kind_.biases.out, to + ".self.out", {attn + kind_.names.out},
+                                  s.width, s.heads * s.values()));
+  table.rows.back().bias_scale = s.branch_scale;
 }
 
 void Llama::add_rows(const std::string& prefix, WeightTable& table) const {
   const StackConfig& s = block().stack;
-  const LlamaBiases& biases = kind_.biases;
-  const int64_t d = s.width;
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string to = s.layer_rows(i);
     const std::string from = prefix + "layers." + std::to_string(i) + ".";
-    const std::string attn = from + "self_attn.";
-    const std::string mlp = from + "mlp.";
     add_norms(to, from, table);
-    add_query_key_norms(to, attn, table);
-    s.latent.rank > 0 ? add_latents(to, attn, table) : add_projection(to, attn, table);
-    table.rows.push_back(
-        biased_row(biases.out, to + ".self.out", {attn + "o_proj"}, d, s.heads * s.values()));
-    table.rows.back().bias_scale = s.branch_scale;
+    if (s.states.of_layer(i)) kind_.add_states(s, to, from, table);
+    if (!s.states.replaces_attention(i))
+      add_attention(to, from + kind_.names.attention + ".", table);
     if (s.experts.of_layer(i)) {
       add_expert_rows(s, kind_.experts, to + ".ffn", from, table);
     } else {
-      add_feed_forward(to, mlp, table);
+      add_feed_forward(to, from + kind_.names.ffn + ".", table);
     }
   }
-  table.rows.push_back(gain(s.rows + ".norm", prefix + "norm"));
+  for (WeightRow& row : table.rows) {
+    if (kind_.adjust_row) kind_.adjust_row(row);
+  }
+  table.ignored.insert(table.ignored.end(), kind_.ignored.begin(), kind_.ignored.end());
+  table.rows.push_back(gain(s.rows + ".norm", prefix + kind_.names.final_norm));
   // Layers that predict further tokens (DeepSeek-V3).
   if (s.latent.rank > 0) table.ignored.push_back(message({prefix, "layers.", s.layers, ".*"}));
   if (kind_.sinks != nullptr) table.ignored.push_back(prefix + "layers.*." + kind_.sinks);

@@ -17,11 +17,27 @@ struct LlamaBiases {
   bool ffn = false;
 };
 
+// How files name the modules of a layer.
+struct LlamaNames {
+  const char* norm = "input_layernorm";
+  const char* ffn_norm = "post_attention_layernorm";
+  const char* attention = "self_attn";
+  const char* out = "o_proj";
+  const char* q_norm = "q_norm";
+  const char* k_norm = "k_norm";
+  const char* ffn = "mlp";
+  // Of a gated feed-forward layer: gates and what they let through, or both in one module.
+  std::vector<std::string> gate_up = {"gate_proj", "up_proj"};
+  const char* down = "down_proj";
+  const char* final_norm = "norm";
+};
+
 // What a family differs in: the library's defaults where a key is missing, and what is set in
 // stone.
 struct LlamaKind {
   const char* family;
   const char* architecture;
+  LlamaNames names = {};
   int64_t vocabulary = 32000;
   int64_t width = 4096;
   int64_t layers = 32;
@@ -39,7 +55,7 @@ struct LlamaKind {
   LlamaBiases biases = {};
   // Added to all gains: 1 for families whose files hold how far a gain is from 1 (Gemma).
   float gain_offset = 0.0f;
-  // kFused: qkv_proj and gate_up_proj hold what are modules of their own elsewhere (Phi-3).
+  // kFused: qkv_proj holds what are modules of their own elsewhere (Phi-3).
   enum class Projections : uint8_t { kApart, kFused } projections = Projections::kApart;
   enum class Gate : uint8_t { kNo, kYes } gate = Gate::kYes;  // kNo: c_fc and c_proj (StarCoder2)
   enum class NormBias : uint8_t { kNo, kYes } norm_bias = NormBias::kNo;
@@ -49,6 +65,12 @@ struct LlamaKind {
   // A layer's tensor (H) of scores that join its softmax; null: none (GPT-OSS).
   const char* sinks = nullptr;
   ExpertNames experts = {};  // of families that have them
+  // Adds the rows of the states of a layer under `to`, from the layer `layer`, "model.layers.3.".
+  void (*add_states)(const StackConfig& stack, const std::string& to, const std::string& layer,
+                     WeightTable& table) = nullptr;
+  // Changes a row of a layer, whose name it has; or null.
+  std::function<void(WeightRow& row)> adjust_row = {};
+  std::vector<std::string> ignored = {};  // tensors of other uses (WeightTable::ignored)
 
   // Fills the stack's rotaries and its kinds; null: one for all layers, of all keys.
   Status (*read_positions)(const JsonConfig& config, const LlamaKind& kind, int64_t max_positions,

@@ -91,8 +91,11 @@ struct ModelFacts {
   // Whether a generation may forget keys (StepShape::context). kNo: it has no cache of a decoder
   // alone; kInTable: yes, but no longer than a table of positions; kFree: as long as one likes.
   enum class Rolling : uint8_t { kNo, kInTable, kFree } rolling = Rolling::kNo;
+  // Whether layers carry states from token to token (blocks/state_layer.h), which go back by
+  // StepShape::back tokens only.
+  enum class States : uint8_t { kNo, kYes } states = States::kNo;
   // Whether a step may take any tokens of any rows (StepShape::slots): all that a decoder carries
-  // on are keys and values by position.
+  // on are keys and values by position, and such states.
   enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
 };
 
@@ -189,6 +192,8 @@ struct StepShape {
   // Tokens that one step may take of a row beyond the first: where keys give way to others, so many
   // more lines are kept, so that no query misses one that a later token of its own step overwrote.
   int64_t ahead = 0;
+  // Tokens that a row of slots may go back, of what layers carry as states.
+  int64_t back = 0;
 
   // Rows of a step's tensors.
   int64_t step_rows() const { return slots > 0 ? slots : batch * beams; }

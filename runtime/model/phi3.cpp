@@ -9,6 +9,7 @@ namespace vkformer {
 Result<std::unique_ptr<ModelFamily>> load_phi3(const ModelFiles& files) {
   return load_llama_kind(files, {.family = "phi3",
                                  .architecture = "Phi3ForCausalLM",
+                                 .names = {.gate_up = {"gate_up_proj"}},
                                  .vocabulary = 32064,
                                  .width = 3072,
                                  .ffn = 8192,

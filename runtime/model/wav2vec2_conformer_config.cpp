@@ -11,7 +11,7 @@ using Positions = ConformerConfig::Positions;
 
 constexpr int64_t kMostConformerKernel = 1024;
 constexpr size_t kMostConvolutions = 64;
-constexpr int64_t kMostDistance = 65536;
+constexpr int64_t kMostShift = 65536;
 
 Status read_convs(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(const auto widths, config.get_int_list_or("conv_dim", std::vector<int64_t>(7, 512)));
@@ -72,9 +72,9 @@ Status read_position_convolution(const JsonConfig& config, ConformerConfig& c) {
 // The buckets of distances whose bias layers gate, where they do.
 Status read_gated_distances(const JsonConfig& config, T5Buckets& t5) {
   if (t5.buckets == 0) return {};
-  VKF_ASSIGN(t5.buckets, get_size_or(config, "num_buckets", t5.buckets, kMostDistance));
+  VKF_ASSIGN(t5.buckets, get_size_or(config, "num_buckets", t5.buckets, kMostShift));
   VKF_ASSIGN(t5.max_distance,
-             get_size_or(config, "max_bucket_distance", t5.max_distance, kMostDistance));
+             get_size_or(config, "max_bucket_distance", t5.max_distance, kMostShift));
   const Status fits = check_t5_buckets(t5);
   if (fits.ok()) return {};
   return invalid_file(

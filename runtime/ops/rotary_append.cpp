@@ -29,9 +29,9 @@ Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& ta
                                        const RotaryAppendAttrs& a) {
   const uint64_t width =
       (uint64_t{a.heads} + a.kv_heads) * a.head_width + uint64_t{a.kv_heads} * a.values();
-  if (a.kv_heads == 0 || x.shape.size() != 2 || static_cast<uint64_t>(x.shape[1]) != width) {
+  if (a.kv_heads == 0 || x.shape.size() != 2 || static_cast<uint64_t>(x.shape[1]) < width) {
     return op_error(OpId::k_rotary_append,
-                    message({"x has shape ", shape_text(x.shape), ", but must be (slots, ", width,
+                    message({"x has shape ", shape_text(x.shape), ", but must be (slots, at least ", width,
                              "): ", a.heads, " query heads and ", a.kv_heads,
                              " of keys and of values, each at least one and of width ",
                              a.head_width, ", of values ", a.values()}));
@@ -145,7 +145,8 @@ Status lower_rotary_append(LowerContext& context, const Node& node) {
       .lines = lines,
       .positions = positions,
       .sinks = packed ? 0u : a.sinks,
-      .value_width = a.values()};
+      .value_width = a.values(),
+      .row_stride = static_cast<uint32_t>(context.desc(node.inputs[0]).shape[1])};
   Dispatch d = make_dispatch(node, KernelId::rotary_append__f32_f32_f32);
   d.bindings = {{node.inputs[0], Access::kRead},
                 {node.inputs[1], Access::kRead},

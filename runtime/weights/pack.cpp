@@ -50,10 +50,12 @@ struct RowRange {
   int64_t first;
   int64_t count;
   const uint32_t* to;
-  const TensorView* scales;  // of the rows; null: 1
-  size_t base = 0;           // elements in front of the matrix
+  const TensorView* scales;                        // of the rows; null: 1
+  size_t base = 0;                                 // elements in front of the matrix
+  const std::vector<float>* own_scales = nullptr;  // of our rows; empty: 1
 
   float scale(int64_t row) const {
+    if (own_scales != nullptr && !own_scales->empty()) return (*own_scales)[to[row]];
     return scales == nullptr ? 1.0f : element_as_float(*scales, static_cast<size_t>(row));
   }
 };
@@ -194,6 +196,7 @@ SourcePart source_part(const WeightRow& row, const Checkpoint& checkpoint, size_
                    row.row_scale.empty() ? nullptr : checkpoint.find(row.row_scale)},
                   first + before};
   part.range.base = static_cast<size_t>(before * row.width);
+  part.range.own_scales = &row.row_scales;
   return part;
 }
 
@@ -243,8 +246,11 @@ Status pack_weight(const PackedWeight& weight, const Checkpoint& checkpoint,
   for (const std::string& source : weight.row.sources) {
     const TensorView& view = *checkpoint.find(source);
     const auto count = static_cast<size_t>(element_count(view.shape));
+    const auto width = static_cast<size_t>(weight.row.width);
+    const bool down = weight.row.axes == WeightRow::Axes::kInOut;
     for (size_t i = 0; i < count; ++i) {
-      store_float(out, word++, weight.row.gain_offset + element_as_float(view, i));
+      const size_t from = down ? i % width * (count / width) + i / width : i;
+      store_float(out, word++, weight.row.gain_offset + element_as_float(view, from));
     }
   }
   return {};

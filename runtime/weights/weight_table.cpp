@@ -86,9 +86,9 @@ Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
     if (row.axes == WeightRow::Axes::kInOut) std::swap(wanted[0], wanted[1]);
     const bool stacked = row.stack == WeightRow::Stack::kStacked;
     if (stacked) wanted.insert(wanted.begin(), row.experts);
-    // A vector is one row of a table.
+    // A vector is the rows of a table one after the other.
     const bool row_of_table =
-        row.layout == WeightLayout::kTable && wanted[0] == 1 && view->shape == Shape{row.width};
+        row.layout == WeightLayout::kTable && view->shape == Shape{wanted[0] * wanted[1]};
     const Shape shape = stacked ? view->shape : matrix_shape(view->shape);
     if (!row_of_table && shape != wanted) {
       return tensor_error(checkpoint, row.sources[i],

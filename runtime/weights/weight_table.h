@@ -36,7 +36,8 @@ struct WeightRow {
   int64_t first_row = -1;
   // Rows that each source must have in its file; empty: equal shares of `rows`.
   std::vector<int64_t> source_rows = {};
-  // The axes of each source's matrix: kInOut is (K, N), as GPT-2 stores them.
+  // The axes of each source's matrix: kInOut is (K, N), as GPT-2 stores them; of a kTable (D,
+  // rows), whose columns become our rows.
   enum class Axes : uint8_t { kOutIn, kInOut } axes = Axes::kOutIn;
   // Our row r is row row_order[r] of the stacked sources (projections grouped by head); empty: r.
   std::vector<uint32_t> row_order = {};
@@ -47,6 +48,7 @@ struct WeightRow {
   // A tensor (N) that multiplies the rows of a kLinear with one source, and its biases
   // (LayerScale); or empty.
   std::string row_scale = {};
+  std::vector<float> row_scales = {};  // multiply our rows of a kLinear, and their biases; or empty
   // A kLinear of `experts` matrices (expert_rows, width): of each in turn its sources, as many for
   // every expert, or with kStacked each source has all experts in front of its axes. Biases and
   // row_order are one expert's likewise. `rows` counts whole panels of 64 for each (expert_row).

@@ -29,10 +29,11 @@ struct RotaryAppendParams {
   uint_t positions;    // C, positions of a row
   uint_t sinks;        // K, first keys that stay
   uint_t value_width;  // Ev
+  uint_t row_stride;   // elements of a row of X
 };
 #ifdef __cplusplus
 static_assert(sizeof(RotaryParams) == 36);
-static_assert(sizeof(RotaryAppendParams) == 44);
+static_assert(sizeof(RotaryAppendParams) == 48);
 #endif
 
 // Specialization constants (constants.h).

@@ -127,12 +127,17 @@ def in_double(inputs):
     return {n: t.double() if t.is_floating_point() else t for n, t in inputs.items()}
 
 
-def lists_of(out):
+def lists_of(out, config):
     """attentions.l and hidden_states.l, the input of layer l."""
     expected = {}
     for name in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
         layers = out.get(name) or ()
-        expected |= {f"{name}.{i}": a for i, a in enumerate(layers) if a is not None}
+        # Layers that carry states have no map, and no place in the library's list.
+        kinds = getattr(config, "layer_types", None) or ()
+        attending = [i for i, kind in enumerate(kinds) if "attention" in kind and "linear" not in kind]
+        if len(attending) != len(layers):
+            attending = range(len(layers))
+        expected |= {f"{name}.{i}": a for i, a in zip(attending, layers) if a is not None}
     for name in ("hidden_states", "encoder_hidden_states", "decoder_hidden_states"):
         states = out.get(name) or ()
         expected |= {f"{name}.{i}": h for i, h in enumerate(states[:-1])}
@@ -148,7 +153,7 @@ def forward(model, inputs):
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
              "text_embeds", "image_embeds",
              "start_logits", "end_logits", "pred_boxes")
-    expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out)
+    expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out, model.config)
     if type(model).__name__.endswith("ForCausalLM"):
         with torch.no_grad():
             base = copy.deepcopy(model.base_model)(**in_double(inputs))
@@ -197,6 +202,9 @@ def search(model, inputs, beams, noise):
     settings |= dict(pad_token_id=model.config.pad_token_id)
     if model.config.is_encoder_decoder:
         settings["decoder_start_token_id"] = TOKENS["decoder_start_token_id"]
+    # With a cache the library's own beams of these differ from those without.
+    if model.config.model_type in ("mamba2", "falcon_h1"):
+        settings["use_cache"] = False
     fresh = copy.deepcopy(model)
     fresh.generation_config = transformers.GenerationConfig(**settings)
     processors = [] if noise is None else [Noise(noise)]
@@ -535,6 +543,67 @@ CASES = {
              qk_nope_head_dim=6, v_head_dim=12, n_routed_experts=4, n_group=1, topk_group=1,
              num_experts_per_tok=2, moe_intermediate_size=7, first_k_dense_replace=0,
              norm_topk_prob=False, rope_interleave=False), False),
+    "lfm2-base": (
+        "Lfm2ForCausalLM", 680,
+        dict(num_hidden_layers=4, num_attention_heads=4, conv_L_cache=4, conv_bias=True,
+             block_auto_adjust_ff_dim=True, block_multiple_of=5, block_ffn_dim_multiplier=1.3,
+             layer_types=["conv", "full_attention", "conv", "conv"]), False),
+    "lfm2-bare": (
+        "Lfm2Model", 681, dict(num_hidden_layers=2, layer_types=["conv", "full_attention"]), False),
+    "mamba2-base": (
+        "Mamba2ForCausalLM", 682,
+        dict(num_heads=4, head_dim=8, state_size=5, n_groups=2, conv_kernel=3, use_bias=True,
+             time_step_limit=[0.2, 0.9]), False),
+    "mamba2-bare": (
+        "Mamba2Model", 683,
+        dict(num_heads=2, head_dim=16, state_size=33, n_groups=1, use_conv_bias=False,
+             time_step_limit=[0.0, float("inf")]), False),
+    "falcon_h1-base": (
+        "FalconH1ForCausalLM", 684,
+        dict(num_attention_heads=4, mamba_n_heads=4, mamba_d_head=9, mamba_d_ssm=36,
+             mamba_d_state=7, mamba_n_groups=2, mamba_rms_norm=True, mamba_norm_before_gate=False,
+             mamba_proj_bias=True, projectors_bias=True, attention_bias=True, mlp_bias=True,
+             attention_in_multiplier=1.3, attention_out_multiplier=0.7, key_multiplier=0.6,
+             ssm_in_multiplier=0.8, ssm_out_multiplier=1.2, mlp_multipliers=[1.4, 0.9],
+             ssm_multipliers=[0.7, 1.1, 0.9, 1.2, 0.8], embedding_multiplier=2.0,
+             lm_head_multiplier=0.5), False),
+    "falcon_h1-bare": (
+        "FalconH1Model", 685,
+        dict(mamba_n_heads=3, mamba_d_ssm=24, mamba_d_state=5, mamba_rms_norm=True), False),
+    "granite_hybrid-base": (
+        "GraniteMoeHybridForCausalLM", 686,
+        dict(num_hidden_layers=3, layer_types=["mamba", "attention", "mamba"], mamba_n_heads=4,
+             mamba_d_state=6, mamba_n_groups=2, num_local_experts=0, shared_intermediate_size=20,
+             position_embedding_type="rope", attention_multiplier=0.4, residual_multiplier=0.6,
+             embedding_multiplier=3.0, logits_scaling=2.0), True),
+    "granite_hybrid-bare": (
+        "GraniteMoeHybridModel", 687,
+        dict(num_hidden_layers=2, layer_types=["attention", "mamba"], mamba_n_heads=4,
+             mamba_d_state=9, num_local_experts=3, num_experts_per_tok=2, intermediate_size=7,
+             shared_intermediate_size=11), False),
+    "qwen3_next-base": (
+        "Qwen3NextForCausalLM", 692,
+        dict(num_hidden_layers=3, num_attention_heads=4, head_dim=8, num_experts=5,
+             num_experts_per_tok=3, moe_intermediate_size=7, shared_expert_intermediate_size=9,
+             mlp_only_layers=[1], linear_num_key_heads=2, linear_num_value_heads=6,
+             linear_key_head_dim=5, linear_value_head_dim=7, linear_conv_kernel_dim=3,
+             layer_types=["linear_attention", "full_attention", "linear_attention"]), True),
+    "qwen3_next-bare": (
+        "Qwen3NextModel", 689,
+        dict(num_hidden_layers=2, num_experts=3, num_experts_per_tok=2, moe_intermediate_size=6,
+             shared_expert_intermediate_size=5, linear_num_key_heads=1, linear_num_value_heads=2,
+             linear_key_head_dim=40, linear_value_head_dim=9, head_dim=8,
+             layer_types=["linear_attention", "full_attention"]), False),
+    "qwen3_5-base": (
+        "Qwen3_5ForCausalLM", 690,
+        dict(num_hidden_layers=3, num_attention_heads=4, head_dim=8, linear_num_key_heads=3,
+             linear_num_value_heads=3, linear_key_head_dim=6, linear_value_head_dim=5,
+             layer_types=["full_attention", "linear_attention", "linear_attention"]), True),
+    "qwen3_5-bare": (
+        "Qwen3_5TextModel", 691,
+        dict(num_hidden_layers=2, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4,
+             linear_key_head_dim=8, linear_value_head_dim=4,
+             layer_types=["linear_attention", "full_attention"]), False),
     "granite-bare": ("GraniteModel", 566, {}, False),
     "cohere-bare": ("CohereModel", 567, {}, False),
     "starcoder2-bare": ("Starcoder2Model", 568, {}, False),

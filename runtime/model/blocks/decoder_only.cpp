@@ -17,6 +17,9 @@ DecoderFamily::DecoderFamily(ModelFacts facts, GenerationFacts generation, Decod
   const bool at_once =
       block_.pictures && block_.pictures->spans() == PicturePrompt::Spans::kPrompts;
   facts_.slots = at_once ? ModelFacts::Slots::kNo : ModelFacts::Slots::kYes;
+  if (!block_.stack.states.any()) return;
+  facts_.states = ModelFacts::States::kYes;
+  facts_.rolling = ModelFacts::Rolling::kNo;
 }
 
 std::vector<std::string> DecoderFamily::input_names() const {
@@ -228,7 +231,8 @@ Status DecoderFamily::build_prompt(ModelBuilder& b, const StepShape& shape) cons
   VKF_ASSIGN(EmbeddedTokens embedded,
              add_text_embedding(b, stack, block_.embedding, {}, {shape.batch, tokens}));
   run.positions = embedded.positions;
-  // Prompts are padded on the right, after what a causal query sees: no mask is needed.
+  // Prompts are padded on the right, after what a causal query sees and what states take in: no
+  // mask is needed.
   run.terms = add_stack_terms(b, stack, "", shape.batch, tokens);
   if (!shape.more.empty()) {
     VKF_ASSIGN(embedded.x, splice(b, shape.more, Pass::kPrompt, run, embedded.x));

@@ -6,6 +6,7 @@
 #include "model/blocks/stack_attention.h"
 #include "ops/combine.h"
 #include "ops/layer_norm.h"
+#include "ops/parent_lines.h"
 #include "ops/rms_norm.h"
 
 namespace vkformer {
@@ -64,24 +65,34 @@ Result<TensorId> parallel_layer(ModelBuilder& b, const StackConfig& c, const Sta
   return feed_forward(b, c, i, h, {.residual = attended});
 }
 
+// Attention, a state, or both, of the layer's normed input.
+Result<TensorId> mixing(const LayerSite& site, TensorId h, LinearAttrs out) {
+  const StateSetup& states = site.c.states;
+  if (!states.of_layer(site.layer)) return add_self_attention(site, h, out);
+  VKF_ASSIGN(const TensorId y, add_state_layer(site, h, out));
+  if (states.replaces_attention(site.layer)) return y;
+  out.residual = y;
+  return add_self_attention(site, h, out);
+}
+
 Result<TensorId> sequential_layer(ModelBuilder& b, const StackConfig& c, const StackRun& run,
                                   int64_t i, TensorId x) {
   const std::string layer = c.layer_rows(i);
   const LayerSite site{b, c, run, i};
-  VKF_ASSIGN(x, residual_block(
-                    b, c, layer + ".self", has_norm_before(c, i, true), x,
-                    [&](TensorId h, LinearAttrs out) { return add_self_attention(site, h, out); }));
+  VKF_ASSIGN(x, residual_block(b, c, layer + ".self", has_norm_before(c, i, true), x,
+                               [&](TensorId h, LinearAttrs out) { return mixing(site, h, out); }));
   if (c.cross == StackConfig::Cross::kYes) {
     VKF_ASSIGN(x, residual_block(b, c, layer + ".cross", has_norm_before(c, i, false), x,
                                  [&](TensorId h, LinearAttrs out) {
                                    return add_cross_attention(site, h, out);
                                  }));
   }
+  if (c.ffn == 0 && !c.experts.of_layer(i)) return x;
   return residual_block(b, c, layer + ".ffn", has_norm_before(c, i, false), x,
                         [&](TensorId h, LinearAttrs out) { return feed_forward(b, c, i, h, out); });
 }
 
-// Of a prompt's last layer only the keys and values are needed.
+// Of a prompt's last layer only the keys, values and states are needed.
 Status last_prompt_layer(ModelBuilder& b, const StackConfig& c, const StackRun& run, TensorId x) {
   const int64_t last = c.layers - 1;
   const LayerSite site{b, c, run, last};
@@ -89,7 +100,8 @@ Status last_prompt_layer(ModelBuilder& b, const StackConfig& c, const StackRun& 
   if (c.order != Order::kPost && has_norm_before(c, last, true)) {
     VKF_ASSIGN(h, add_named_norm(b, c, c.layer_rows(last) + ".self.norm", x));
   }
-  VKF_CHECK(add_projection(site, h));
+  if (c.states.of_layer(last)) VKF_CHECK(add_states(site, h));
+  if (!c.states.replaces_attention(last)) VKF_CHECK(add_projection(site, h));
   if (c.cross == StackConfig::Cross::kYes) VKF_CHECK(add_cross_projection(site));
   return {};
 }
@@ -195,13 +207,25 @@ StackTerms add_span_terms(ModelBuilder& b, const StackConfig& stack, const std::
   return terms;
 }
 
-Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun& run, TensorId x) {
+Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun& given,
+                           TensorId x) {
+  StackRun run = given;
+  if (c.states.any() && run.mode == StackRun::Mode::kStep) {
+    b.graph().set_scope("parent_lines");
+    VKF_ASSIGN(run.parents,
+               add_parent_lines(b.graph(), run.ancestry, run.state,
+                                {.positions = u32(run.step.capacity),
+                                 .lines = u32(state_lines({b, c, run, 0})),
+                                 .beams = u32(run.step.beams),
+                                 .runs = run.step.slots > 0 ? ParentLinesAttrs::Runs::kYes
+                                                            : ParentLinesAttrs::Runs::kNo}));
+  }
   TensorId tapped = kNoTensor;
   for (int64_t i = 0; i < c.layers; ++i) {
     if (tapped == kNoTensor) tapped = x;
-    if (run.taps.hidden_states == ForwardTaps::Tap::kOn) {
-      b.mark_output(tapped, c.taps + "hidden_states." + std::to_string(i));
-    }
+    const bool taps = run.taps.hidden_states == ForwardTaps::Tap::kOn;
+    const std::string tap = c.taps + "hidden_states." + std::to_string(i);
+    if (taps && c.tapped == StackConfig::Tapped::kReads) b.mark_output(tapped, tap);
     tapped = kNoTensor;
     if (run.mode == StackRun::Mode::kPrompt && i + 1 == c.layers) {
       VKF_CHECK(last_prompt_layer(b, c, run, x));
@@ -213,6 +237,7 @@ Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun
     } else {
       VKF_ASSIGN(x, sequential_layer(b, c, run, i, x));
     }
+    if (taps && c.tapped == StackConfig::Tapped::kGives) b.mark_output(x, tap);
     if (run.after) {
       if (run.tapped == StackRun::Tapped::kOutputs) tapped = x;
       VKF_ASSIGN(x, run.after(i, input, x));

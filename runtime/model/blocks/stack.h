@@ -8,13 +8,15 @@
 //   with a final norm `norm`
 //   with norms of queries and keys i.self.qk_norm (H + Hkv, E), or i.self.q_norm (1, H E) and
 //   i.self.k_norm (1, Hkv E): tables of gains
-// qkv is [q | k | v], heads side by side; a gated up is pairs of a gate and what it lets through
-// (in_gate_pairs).
+//   in layers that carry states, in the place of i.self or beside it, those of state_layer.h
+// qkv is [q | k | v], heads side by side, with gates of what attention gives [q | k | v | gates]; a
+// gated up is pairs of a gate and what it lets through (in_gate_pairs).
 #pragma once
 
 #include <functional>
 
 #include "model/blocks/expert_layer.h"
+#include "model/blocks/state_layer.h"
 #include "model/model.h"
 #include "ops/activation.h"
 #include "ops/rotary.h"
@@ -66,7 +68,7 @@ struct StackConfig {
   int64_t head_width = 0;   // E; 0: D / H
   int64_t value_width = 0;  // Ev; 0: E
   LatentSetup latent = {};
-  int64_t ffn = 0;  // F
+  int64_t ffn = 0;  // F; 0: layers have no feed-forward sublayer
   enum class Norm : uint8_t { kLayer, kRms } norm = Norm::kLayer;
   float epsilon = 1e-5f;
   // kPost: x = norm(x + f(x)); kPre: x = x + f(norm(x)); kParallel: x + attention(norm x) +
@@ -94,6 +96,9 @@ struct StackConfig {
   ActivationKind activation = ActivationKind::kRelu;         // of experts, too
   enum class Gate : uint8_t { kNo, kYes } gate = Gate::kNo;  // of the feed-forward layer
   ExpertSetup experts;                                       // of layers that have them
+  StateSetup states;                                         // of layers that carry them
+  // kYes: what attention gives is multiplied by the sigmoid of gates (Qiu et al., 2025).
+  enum class OutputGate : uint8_t { kNo, kYes } output_gate = OutputGate::kNo;
   enum class Causal : uint8_t { kNo, kYes } causal = Causal::kNo;
   enum class Cross : uint8_t { kNo, kYes } cross = Cross::kNo;
   int64_t memory_width = 0;          // of what cross-attention reads; 0: D
@@ -105,6 +110,8 @@ struct StackConfig {
   std::vector<float> slopes;  // (H): ALiBi; empty: none
   DistanceBias distance;
   std::vector<float> sinks;  // (L, H): scores that join each softmax without a value; empty: none
+  // kGives: hidden_states.l is what layer l gives, not what it reads (Mamba-2).
+  enum class Tapped : uint8_t { kReads, kGives } tapped = Tapped::kReads;
   std::vector<int64_t> rows_of;  // whose weight rows layer l uses, where layers share; empty: l
 
   int64_t head() const { return head_width > 0 ? head_width : width / heads; }
@@ -112,6 +119,10 @@ struct StackConfig {
   int64_t values() const { return value_width > 0 ? value_width : head(); }
   // Columns of a merged projection.
   int64_t qkv_width() const { return heads * head() + line_width(); }
+  // The same with the gates behind them.
+  int64_t projection_width() const {
+    return qkv_width() + (output_gate == OutputGate::kYes ? heads * values() : 0);
+  }
   // Columns of a cached line.
   int64_t line_width() const { return kv() * (head() + values()); }
   std::string layer_rows(int64_t layer) const;
@@ -147,6 +158,7 @@ struct StackRun {
   StepShape step = {};
   TensorId state = kNoTensor;
   TensorId ancestry = kNoTensor;
+  TensorId parents = kNoTensor;  // of parent_lines, where layers carry states; add_stack adds it
   // Self-attention of a family's own in full passes: h (B, T, D) and its qkv (B, T, (H + 2 Hkv) E)
   // -> (B, T, H E), before the output projection. Empty: the one that `terms` and kinds describe.
   using Attend = std::function<Result<TensorId>(const LayerSite& site, TensorId h, TensorId qkv)>;

@@ -187,6 +187,13 @@ Result<TensorId> project(const LayerSite& site, TensorId h) {
   return add_named_linear(site.b, site.rows() + ".self.qkv", h);
 }
 
+// What attention gives, times the sigmoid of the gates behind q, k and v.
+Result<TensorId> add_output_gate(const LayerSite& site, TensorId projected, TensorId y) {
+  site.b.graph().set_scope(site.rows() + ".self.gate");
+  return add_gated_norm(site.b.graph(), y, projected, kNoTensor,
+                        {.activation = ActivationKind::kSigmoid, .first = u32(site.c.qkv_width())});
+}
+
 Result<TensorId> attend_own(const LayerSite& site, TensorId qkv) {
   return attend(site, {.q = qkv, .kv = qkv, .terms = site.run.terms.words}, own_attrs(site),
                 tap_of(site, site.c.taps));
@@ -291,7 +298,7 @@ AttentionAttrs sizes_of(const LayerSite& site, int64_t keys) {
 AttentionAttrs own_attrs(const LayerSite& site) {
   AttentionAttrs attrs = sizes_of(site, site.run.tokens);
   const uint32_t e = attrs.head_width;
-  const uint32_t row = u32(site.c.qkv_width());
+  const uint32_t row = u32(site.c.projection_width());
   attrs.q = merged_rows(attrs.queries, row, 0, e);
   attrs.k = merged_rows(attrs.keys, row, attrs.heads * e, e);
   attrs.v = merged_rows(attrs.keys, row, (attrs.heads + attrs.kv_heads) * e, attrs.value_width);
@@ -325,27 +332,35 @@ std::vector<uint32_t> distance_words(const StackConfig& stack) {
   return words;
 }
 
-Result<TensorId> add_projection(const LayerSite& site, TensorId h) {
+Result<LayerProjection> add_projection(const LayerSite& site, TensorId h) {
   const std::string name = site.rows() + ".self";
-  VKF_ASSIGN(TensorId qkv, project(site, h));
-  VKF_ASSIGN(qkv, norm_queries_keys(site, qkv));
+  VKF_ASSIGN(const TensorId all, project(site, h));
+  LayerProjection result{.all = all};
+  VKF_ASSIGN(result.qkv, norm_queries_keys(site, all));
   const AttentionKind kind = kind_of(site);
-  if (kind.rotary >= 0 && site.run.mode == Mode::kStep) return turn_step(site, kind.rotary, qkv);
+  if (kind.rotary >= 0 && site.run.mode == Mode::kStep) {
+    VKF_ASSIGN(result.qkv, turn_step(site, kind.rotary, result.qkv));
+    return result;
+  }
   if (kind.rotary >= 0) {
-    VKF_ASSIGN(qkv, turn(site, kind.rotary, qkv));
+    VKF_ASSIGN(result.qkv, turn(site, kind.rotary, result.qkv));
   }
   site.b.graph().set_scope(name);
-  if (site.run.mode != Mode::kFull) VKF_CHECK(append(site, qkv));
-  return qkv;
+  if (site.run.mode != Mode::kFull) VKF_CHECK(append(site, result.qkv));
+  return result;
 }
 
 Result<TensorId> add_self_attention(const LayerSite& site, TensorId h, LinearAttrs out) {
-  VKF_ASSIGN(TensorId qkv, add_projection(site, h));
+  VKF_ASSIGN(const LayerProjection projected, add_projection(site, h));
+  const TensorId qkv = projected.qkv;
   TensorId y = kNoTensor;
   if (site.run.mode == Mode::kFull && site.run.attend) {
     VKF_ASSIGN(y, site.run.attend(site, h, qkv));
   } else {
     VKF_ASSIGN(y, site.run.mode == Mode::kStep ? step_own(site, qkv) : attend_own(site, qkv));
+  }
+  if (site.c.output_gate == StackConfig::OutputGate::kYes) {
+    VKF_ASSIGN(y, add_output_gate(site, projected.all, y));
   }
   return add_named_linear(site.b, site.rows() + ".self.out", y, out);
 }

@@ -18,9 +18,14 @@ struct LayerSite {
   std::string number() const { return std::to_string(layer); }
 };
 
+// A layer's projection (..., (H + 2 Hkv) E), or more with gates, and what attention reads of it.
+struct LayerProjection {
+  TensorId all = kNoTensor;
+  TensorId qkv = kNoTensor;
+};
 // [q | k | v] of h (..., D), turned by rotary positions, and in a prompt or a step written into the
-// cache -> (..., (H + 2 Hkv) E); of a step with rotary positions the queries alone.
-Result<TensorId> add_projection(const LayerSite& site, TensorId h);
+// cache; of a step with rotary positions the queries alone.
+Result<LayerProjection> add_projection(const LayerSite& site, TensorId h);
 // Keys and values of the encoder's output (B, S, 2 Hkv E); in a prompt also the output cross_kv.l.
 Result<TensorId> add_cross_projection(const LayerSite& site);
 
