@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "vkformer/audio.h"
 #include "vkformer/picture.h"
 #include "vkformer/session.h"
 #include "vkformer/text_options.h"
@@ -213,27 +212,6 @@ class VKFORMER_API TextGenerator : public Task {
                                                 std::span<const std::string> continuations);
   // Of the last batch of the last generate().
   const GenerationCounters& counters() const;
-};
-
-struct TranscribeOptions {
-  // "en" or "<|en|>"; empty: the model's own setting, or what the model hears in each recording's
-  // first window.
-  std::string language;
-  // Absent: the model's own setting.
-  std::optional<SpeechTask> task;
-  std::optional<int> beams;
-  std::optional<int> max_new_tokens;  // per window
-};
-
-// Speech to text. A recording longer than the model's window (30 seconds for Whisper) is cut at
-// the quietest moment of each window's last fifth.
-class VKFORMER_API Transcriber : public Task {
- public:
-  using Task::Task;
-  static Result<Transcriber> load(const Device& device, const ModelSource& source,
-                                  const TaskOptions& options = {});
-  Result<std::vector<std::string>> transcribe(std::span<const Sound> sounds,
-                                              const TranscribeOptions& options = {});
 };
 
 // Pictures to descriptions.

@@ -5,6 +5,7 @@
 #include "base/message.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
+#include "vkformer/transcribe.h"
 
 struct vkf_task {
   std::variant<vkformer::Embedder, vkformer::TextClassifier, vkformer::PictureClassifier,

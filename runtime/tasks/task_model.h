@@ -9,6 +9,7 @@
 #include "text/tokenizer_engine.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
+#include "vkformer/transcribe.h"
 
 namespace vkformer {
 

@@ -7,6 +7,7 @@
 
 #include "support/c_handles.h"
 #include "vkformer/rerank.h"
+#include "vkformer/transcribe.h"
 
 using namespace vkformer;
 using testing::Owned;
