@@ -106,7 +106,12 @@ Result<std::unique_ptr<ModelFamily>> load_gemma3(const ModelFiles& files) {
                                  grid.height, " x ", grid.width, " patches of an image."}));
   }
   PicturePrompt::Settings settings{.spans = PicturePrompt::Spans::kImages,
-                                   .types = "token_type_ids"};
+                                   .types = "token_type_ids",
+                                   .prompts = {.kind = ImagePromptFacts::Kind::kBounded}};
+  VKF_ASSIGN(settings.prompts.begin,
+             read_image_token(config, "boi_token_index", "boi_token_id", 255999));
+  VKF_ASSIGN(settings.prompts.end,
+             read_image_token(config, "eoi_token_index", "eoi_token_id", 256000));
   VKF_ASSIGN(settings.image_token,
              read_image_token(config, "image_token_index", "image_token_id", 262144));
   kind.family = "gemma3";

@@ -46,7 +46,8 @@ Result<std::unique_ptr<ModelFamily>> load_paligemma(const ModelFiles& files) {
   VKF_ASSIGN(PictureTower tower, read_state_tower(vision, "siglip_vision_model"));
   VKF_ASSIGN(const int64_t width, get_size_or(text, "hidden_size", kind.width, kMostWidth));
   PicturePrompt::Settings settings{.spans = PicturePrompt::Spans::kPrompts,
-                                   .types = "token_type_ids"};
+                                   .types = "token_type_ids",
+                                   .prompts = {.kind = ImagePromptFacts::Kind::kLeading}};
   VKF_ASSIGN(settings.image_token,
              read_image_token(config, "image_token_index", "image_token_id", 256000));
   kind.family = "paligemma";

@@ -12,6 +12,14 @@ Status TowerPictures::read(const TensorMap& inputs, std::vector<int64_t>& more,
   return {};
 }
 
+Result<int64_t> TowerPictures::image_tokens(int64_t height, int64_t width) const {
+  const GridFacts& picture = tower_.embedding.picture;
+  if (height == picture.height && width == picture.width) return tokens();
+  return invalid_file(message({"[size] of the image processor makes images of ", height, " x ",
+                               width, " pixels, but this model's tower reads ", picture.height,
+                               " x ", picture.width, "; the files belong to different models."}));
+}
+
 Status TowerPictures::add_rows(const Checkpoint& checkpoint, WeightTable& table) const {
   const std::string from =
       present_prefix(checkpoint,

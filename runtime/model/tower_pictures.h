@@ -16,6 +16,7 @@ class TowerPictures : public PicturePrompt {
 
   std::vector<std::string> input_names() const override { return {"pixel_values"}; }
   Status read(const TensorMap& inputs, std::vector<int64_t>& more, FeedWords& words) const override;
+  Result<int64_t> image_tokens(int64_t height, int64_t width) const override;
   int64_t features(std::span<const int64_t> more) const override {
     return more.empty() ? 0 : more[0] * tokens();
   }
