@@ -1,6 +1,6 @@
 // ChatTemplate: a conversation as the text that a model was trained on, by the chat template of its
-// tokenizer_config.json or chat_template.jinja. The templates are Jinja as transformers uses it;
-// docs/grammars.md lists what of it is known.
+// tokenizer_config.json, chat_template.jinja or chat_template.json. The templates are Jinja as
+// transformers uses it; docs/grammars.md lists what of it is known.
 //
 // Threading: immutable; any number of threads may render at the same time. Lifetime: owns all it
 // needs. Move-only. A template is a small program that a file brings along: it reads nothing but
@@ -46,8 +46,8 @@ struct ChatOptions {
 
 class VKFORMER_API ChatTemplate {
  public:
-  // Reads a model's chat_template.jinja or, without one, the templates of its
-  // tokenizer_config.json.
+  // Reads a model's chat_template.jinja, else the chat_template.json of its processor, else the
+  // templates of its tokenizer_config.json.
   static Result<ChatTemplate> load(const ModelSource& source);
   // One template by its text. `special_tokens` is a JSON object such as {"bos_token": "<s>"}.
   static Result<ChatTemplate> parse(std::string_view text, std::string_view special_tokens = "{}");

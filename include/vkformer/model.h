@@ -90,6 +90,8 @@ struct ModelInfo {
   int64_t target_vocab = 0;
   int64_t max_source = 0;  // tokens
   int64_t max_target = 0;  // tokens
+  // Whether a decoder reads images in its prompts: TextGenerator::generate_with_pictures.
+  bool reads_images = false;
   // Tokens that GenerateOptions::decoder_prompt can hold, by name, of models that have such:
   // languages ("<|en|>"), tasks ("transcribe"), "notimestamps".
   std::map<std::string, TokenId> prompt_tokens;

@@ -120,9 +120,9 @@ struct PictureSettings {
 // Makes a vision model's input of pictures.
 class VKFORMER_API PictureProcessor {
  public:
-  // Reads preprocessor_config.json of a model directory: the ViT, DeiT, Beit, ConvNext, CLIP,
-  // Bit (DINOv2), Siglip, Detr and Yolos image processors, which Swin and CvT checkpoints use too,
-  // under their old and new names.
+  // Reads preprocessor_config.json of a model directory: the ViT, DeiT, Beit, ConvNext, CLIP, Llava,
+  // Bit (DINOv2), Siglip, Gemma3, Detr and Yolos image processors, which Swin and CvT checkpoints
+  // use too, under their old and new names.
   static Result<PictureProcessor> load(const std::string& model_dir);
   // For models without that file.
   static Result<PictureProcessor> from_settings(const PictureSettings& settings);

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "vkformer/audio.h"
 #include "vkformer/picture.h"
 #include "vkformer/session.h"
 #include "vkformer/text_options.h"
@@ -198,6 +197,15 @@ struct GeneratedText {
   std::vector<float> log_probabilities;  // of `ids`, as Hypothesis::log_probabilities
 };
 
+// A prompt that speaks of pictures, for a model that reads images (ModelInfo::reads_images).
+struct PromptWithPictures {
+  // Has a placeholder for each picture, in their order, as the model's chat template writes them:
+  // TextGenerator::picture_placeholder. Without any, the pictures come before the text, as the
+  // model's family has them.
+  std::string text;
+  std::vector<const Picture*> pictures;  // need to stay until the call returns
+};
+
 // Prompts to their continuations, or source texts to translations and summaries.
 class VKFORMER_API TextGenerator : public Task {
  public:
@@ -208,32 +216,19 @@ class VKFORMER_API TextGenerator : public Task {
   // prompt it is an error.
   Result<std::vector<std::vector<GeneratedText>>> generate(std::span<const std::string> texts,
                                                            const TextOptions& options = {});
+  // The same of prompts with pictures, which run one at a time. Where a text begins with the start
+  // token, no special tokens are added. A picture becomes tokens of the prompt, and all of them
+  // must fit.
+  Result<std::vector<std::vector<GeneratedText>>> generate_with_pictures(
+      std::span<const PromptWithPictures> prompts, const TextOptions& options = {});
+  // What stands for a picture in a prompt, such as "<image>"; kUnsupported where the model reads
+  // none.
+  Result<std::string> picture_placeholder() const;
   // Per text the log-probabilities of the tokens that its continuation adds.
   Result<std::vector<std::vector<float>>> score(std::span<const std::string> texts,
                                                 std::span<const std::string> continuations);
   // Of the last batch of the last generate().
   const GenerationCounters& counters() const;
-};
-
-struct TranscribeOptions {
-  // "en" or "<|en|>"; empty: the model's own setting, or what the model hears in each recording's
-  // first window.
-  std::string language;
-  // Absent: the model's own setting.
-  std::optional<SpeechTask> task;
-  std::optional<int> beams;
-  std::optional<int> max_new_tokens;  // per window
-};
-
-// Speech to text. A recording longer than the model's window (30 seconds for Whisper) is cut at
-// the quietest moment of each window's last fifth.
-class VKFORMER_API Transcriber : public Task {
- public:
-  using Task::Task;
-  static Result<Transcriber> load(const Device& device, const ModelSource& source,
-                                  const TaskOptions& options = {});
-  Result<std::vector<std::string>> transcribe(std::span<const Sound> sounds,
-                                              const TranscribeOptions& options = {});
 };
 
 // Pictures to descriptions.

@@ -5,6 +5,7 @@
 #include "base/message.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
+#include "vkformer/transcribe.h"
 
 struct vkf_task {
   std::variant<vkformer::Embedder, vkformer::TextClassifier, vkformer::PictureClassifier,
@@ -12,6 +13,7 @@ struct vkf_task {
                vkformer::Transcriber, vkformer::Captioner, vkformer::Reranker,
                vkformer::ObjectDetector>
       task;
+  std::string placeholder;  // of a generator whose model reads images
 };
 
 struct vkf_findings {
@@ -41,17 +43,25 @@ using FindingsHandle = std::unique_ptr<vkf_findings>;
 template <class T>
 TaskHandle load(const Device& device, const ModelSource& source, const TaskOptions& options) {
   T made = take(T::load(device, source, options));
-  return handle(vkf_task{std::move(made)});
+  return handle(vkf_task{std::move(made), ""});
+}
+
+TaskHandle load_generator(const Device& device, const ModelSource& source,
+                          const TaskOptions& options) {
+  TaskHandle made = load<TextGenerator>(device, source, options);
+  const Result<std::string> found = std::get<TextGenerator>(made->task).picture_placeholder();
+  if (found) made->placeholder = *found;
+  return made;
 }
 
 // A classifier of what its model reads: texts, or else pictures.
 TaskHandle load_classifier(const Device& device, const ModelSource& source,
                            const TaskOptions& options) {
   Result<TextClassifier> texts = TextClassifier::load(device, source, options);
-  if (texts) return handle(vkf_task{std::move(*texts)});
+  if (texts) return handle(vkf_task{std::move(*texts), ""});
   if (texts.error().code == ErrorCode::kUnsupported) {
     Result<PictureClassifier> pictures = PictureClassifier::load(device, source, options);
-    if (pictures) return handle(vkf_task{std::move(*pictures)});
+    if (pictures) return handle(vkf_task{std::move(*pictures), ""});
   }
   refuse(texts.error());
 }
@@ -79,7 +89,7 @@ TaskHandle load_task(const Device& device, const ModelSource& source, const char
     case TaskKind::kFillMask:
       return load<MaskFiller>(device, source, options);
     case TaskKind::kGenerate:
-      return load<TextGenerator>(device, source, options);
+      return load_generator(device, source, options);
     case TaskKind::kTranscribe:
       return load<Transcriber>(device, source, options);
     case TaskKind::kCaption:
@@ -460,6 +470,31 @@ vkf_status vkf_task_generate(vkf_task* task, const char* const* texts, size_t co
     const TextOptions read = text_options(options);
     return findings_of(generator->generate(copies, read));
   });
+}
+
+vkf_status vkf_task_generate_with_pictures(vkf_task* task, const vkf_prompt* prompts, size_t count,
+                                           const vkf_text_options* options, vkf_findings** findings,
+                                           vkf_error* error) {
+  return make_handle(findings, error, [&] {
+    TextGenerator* generator = task_as<TextGenerator>(task, "one loaded as 'generate'");
+    if (count != 0) need(prompts, "prompts");
+    std::vector<PromptWithPictures> read(count);
+    for (size_t i = 0; i < count; ++i) {
+      need(prompts[i].text, "text");
+      read[i].text = prompts[i].text;
+      if (prompts[i].picture_count != 0) need(prompts[i].pictures, "pictures");
+      for (size_t k = 0; k < prompts[i].picture_count; ++k) {
+        need(prompts[i].pictures[k], "picture");
+        read[i].pictures.push_back(&prompts[i].pictures[k]->picture);
+      }
+    }
+    const TextOptions settings = text_options(options);
+    return findings_of(generator->generate_with_pictures(read, settings));
+  });
+}
+
+const char* vkf_task_picture_placeholder(const vkf_task* task) {
+  return task != nullptr && !task->placeholder.empty() ? task->placeholder.c_str() : nullptr;
 }
 
 vkf_status vkf_task_transcribe(vkf_task* task, const vkf_sound* const* sounds, size_t count,

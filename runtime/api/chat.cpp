@@ -15,12 +15,31 @@ constexpr const char* kTemplateTooLarge =
     "[chat template] Memory ran out; use a smaller template or fewer messages.";
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kTemplate = "chat_template.jinja";
+constexpr const char* kProcessorTemplate = "chat_template.json";
 constexpr const char* kTokens = "special_tokens_map.json";
 
 Result<std::string> read_text(const FileStore& files, const std::string& name) {
   VKF_ASSIGN(const MappedFile file, files.open(name));
   const auto bytes = file.bytes();
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// The template that stands apart from tokenizer_config.json, as text or, of processors, in a JSON
+// object; none where there is neither.
+Result<std::optional<std::string>> read_own_template(const FileStore& files) {
+  if (files.has(kTemplate)) {
+    VKF_ASSIGN(std::string text, read_text(files, kTemplate));
+    return std::optional<std::string>(std::move(text));
+  }
+  if (!files.has(kProcessorTemplate)) return std::optional<std::string>();
+  const std::string label = files.label_of(kProcessorTemplate);
+  VKF_ASSIGN(const std::string json, read_text(files, kProcessorTemplate));
+  VKF_ASSIGN(const JsonTree tree, parse_json_tree(json, label));
+  const JsonTree* found = tree.find("chat_template");
+  if (found != nullptr && found->is_string()) return std::optional<std::string>(found->text);
+  return invalid_file(message({"[", label,
+                               "] has no chat_template that is a text; add one, or "
+                               "remove the file."}));
 }
 
 }  // namespace
@@ -34,15 +53,11 @@ Result<ChatTemplate> ChatTemplate::load(const ModelSource& source) {
   return guarded(kTemplateTooLarge, [&]() -> Result<ChatTemplate> {
     const FileStore& files = *HandleAccess::impl(source);
     std::string config = "{}";
-    std::string jinja;
-    const bool has_jinja = files.has(kTemplate);
-    if (files.has(kConfig) || !has_jinja) {
+    VKF_ASSIGN(const std::optional<std::string> own, read_own_template(files));
+    if (files.has(kConfig) || !own) {
       VKF_ASSIGN(config, read_text(files, kConfig));
     }
-    if (has_jinja) {
-      VKF_ASSIGN(jinja, read_text(files, kTemplate));
-    }
-    VKF_ASSIGN(auto set, ChatTemplateSet::from_config(config, has_jinja ? &jinja : nullptr,
+    VKF_ASSIGN(auto set, ChatTemplateSet::from_config(config, own ? &*own : nullptr,
                                                       files.label_of(kConfig)));
     if (files.has(kTokens)) {
       VKF_ASSIGN(const std::string tokens, read_text(files, kTokens));

@@ -4,6 +4,7 @@
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "base/message.h"
+#include "tasks/image_prompts.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
@@ -140,6 +141,15 @@ Result<TextGenerator> TextGenerator::load(const Device& device, const ModelSourc
 Result<std::vector<std::vector<GeneratedText>>> TextGenerator::generate(
     std::span<const std::string> texts, const TextOptions& options) {
   return guarded(kInputsTooLarge, [&] { return generate_texts(*impl_, texts, options); });
+}
+
+Result<std::vector<std::vector<GeneratedText>>> TextGenerator::generate_with_pictures(
+    std::span<const PromptWithPictures> prompts, const TextOptions& options) {
+  return guarded(kInputsTooLarge, [&] { return generate_from_pictures(*impl_, prompts, options); });
+}
+
+Result<std::string> TextGenerator::picture_placeholder() const {
+  return guarded([&] { return image_placeholder(*impl_); });
 }
 
 Result<std::vector<std::vector<float>>> TextGenerator::score(

@@ -2,7 +2,7 @@
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "tasks/task_model.h"
-#include "vkformer/tasks.h"
+#include "vkformer/transcribe.h"
 
 namespace vkformer {
 namespace {

@@ -12,6 +12,7 @@
 #include "base/message.h"
 #include "checkpoint/file_store.h"
 #include "checkpoint/message_text.h"
+#include "image/processor_reading.h"
 #include "image/resize.h"
 
 namespace vkformer {
@@ -19,8 +20,6 @@ namespace {
 
 using std::to_string;
 
-// Values of a batch: 4 GiB of f32.
-constexpr int64_t kMaxPixelValues = int64_t{1} << 30;
 // ConvNext crops only below this shortest edge; from here on it stretches.
 constexpr int kConvNextWholeFrom = 384;
 constexpr double kConvNextCropPart = 224.0 / 256.0;
@@ -62,6 +61,14 @@ constexpr std::array kClasses = {
                    ProcessorClass::Size::kEdge,
                    kClipMean,
                    kClipDeviation},
+    ProcessorClass{"Llava",
+                   {"llava", "", "", ""},
+                   Resampling::kBicubic,
+                   224,
+                   224,
+                   ProcessorClass::Size::kEdge,
+                   kClipMean,
+                   kClipDeviation},
     ProcessorClass{"Bit",
                    {"bit", "dinov2", "dinov2_with_registers", ""},
                    Resampling::kBicubic,
@@ -90,29 +97,13 @@ constexpr std::array kClasses = {
                    1333,
                    16},
     ProcessorClass{
-        "Siglip", {"siglip", "siglip_vision_model", "", ""}, Resampling::kBicubic, 224, 0},
+        "Siglip", {"siglip", "siglip_vision_model", "paligemma", ""}, Resampling::kBicubic, 224, 0},
+    ProcessorClass{"Gemma3", {"gemma3", "", "", ""}, Resampling::kBilinear, 224, 0},
 };
 constexpr std::string_view kConvNext = "ConvNext";
 
-Error wrong_value(const JsonConfig& config, const std::string& key, const std::string& problem) {
-  return invalid_file(message({"File ", bracketed(config.where()), ": [", key, "] ", problem}));
-}
-
-Error not_supported(const JsonConfig& config, const std::string& key, const std::string& problem) {
-  return unsupported(message({"File ", bracketed(config.where()), ": [", key, "] ", problem}));
-}
-
-// "ViTImageProcessorFast" and "ViTFeatureExtractor" are both "ViT".
-std::string_view class_stem(std::string_view type) {
-  for (const std::string_view end : {"Fast", "Pil", "ImageProcessor", "FeatureExtractor"}) {
-    if (type.ends_with(end)) type.remove_suffix(end.size());
-  }
-  return type;
-}
-
 Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& model_type) {
-  VKF_ASSIGN(const std::string old_type, config.get_string_or("feature_extractor_type", ""));
-  VKF_ASSIGN(const std::string type, config.get_string_or("image_processor_type", old_type));
+  VKF_ASSIGN(const std::string type, processor_class(config));
   for (const ProcessorClass& candidate : kClasses) {
     const auto& types = candidate.model_types;
     const bool fits = !type.empty() ? class_stem(type) == candidate.name
@@ -121,10 +112,9 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
     if (fits) return candidate;
   }
   const std::string known =
-      "only ViT, DeiT, Beit, ConvNext, CLIP, Bit, Siglip, Detr and Yolos image processors can be "
-      "read, "
-      "so give "
-      "PictureSettings instead of the file.";
+      "only ViT, DeiT, Beit, ConvNext, CLIP, Llava, Bit, Siglip, Gemma3, Detr and Yolos image "
+      "processors can be read, so give PictureSettings instead of the file. (Idefics3, SmolVLM and "
+      "Qwen2VL make several images of a picture; only prompts of a TextGenerator take them.)";
   if (!type.empty()) {
     return not_supported(config, "image_processor_type", "is " + bracketed(type) + "; " + known);
   }
@@ -136,13 +126,6 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
 struct Extent {
   int width = 0, height = 0, shortest_edge = 0, longest_edge = 0;  // pixels; 0: not given
 };
-
-Result<int> to_side(const JsonConfig& config, const std::string& key, int64_t value) {
-  if (value >= 1 && value <= kMaxPictureSide) return static_cast<int>(value);
-  return wrong_value(
-      config, key,
-      "is " + to_string(value) + "; a side is 1 to " + to_string(kMaxPictureSide) + " pixels.");
-}
 
 Result<Extent> read_extent_object(const JsonConfig& config, const std::string& key) {
   const JsonConfig object = config.object(key);
@@ -270,60 +253,8 @@ Status read_crop(const JsonConfig& config, const ProcessorClass& type, PictureSe
   return {};
 }
 
-Status read_triple(const JsonConfig& config, const std::string& key,
-                   const std::array<double, 3>& fallback, std::array<double, 3>& values) {
-  VKF_ASSIGN(const auto list, config.get_double_list_or(key, {fallback.begin(), fallback.end()}));
-  if (list.size() != 1 && list.size() != 3) {
-    return wrong_value(config, key,
-                       "has " + to_string(list.size()) +
-                           " numbers; give one, or one for each of red, green and "
-                           "blue.");
-  }
-  for (size_t i = 0; i < values.size(); ++i) values[i] = list[list.size() == 1 ? 0 : i];
-  return {};
-}
-
-Status read_values(const JsonConfig& config, const ProcessorClass& type,
-                   PictureSettings& settings) {
-  VKF_ASSIGN(const bool rescales, config.get_bool_or("do_rescale", true));
-  VKF_ASSIGN(const bool normalizes, config.get_bool_or("do_normalize", true));
-  settings.rescale = 1.0;
-  if (rescales) {
-    VKF_ASSIGN(settings.rescale, config.get_double_or("rescale_factor", 1.0 / 255.0));
-  }
-  settings.image_mean = {0.0, 0.0, 0.0};
-  settings.image_std = {1.0, 1.0, 1.0};
-  if (!normalizes) return {};
-  VKF_CHECK(read_triple(config, "image_mean", type.mean, settings.image_mean));
-  return read_triple(config, "image_std", type.deviation, settings.image_std);
-}
-
 std::string text_of(const PictureSize& size) {
   return to_string(size.width) + " x " + to_string(size.height);
-}
-
-// Writes the middle of the picture as planes (3, height, width); what lies outside it is black.
-void write_planes(const RgbPicture& picture, const PictureSize& size,
-                  const PictureValueTable& values, std::byte* out) {
-  const int64_t left = crop_shift(picture.width, size.width);
-  const int64_t top = crop_shift(picture.height, size.height);
-  const int64_t first = std::clamp<int64_t>(-left, 0, size.width);
-  const int64_t end = std::clamp<int64_t>(picture.width - left, first, size.width);
-  std::vector<float> row(static_cast<size_t>(size.width));
-  for (size_t channel = 0; channel < 3; ++channel) {
-    const auto& value = values[channel];
-    for (int64_t y = 0; y < size.height; ++y) {
-      const int64_t source = y + top;
-      std::fill(row.begin(), row.end(), value[0]);
-      if (source >= 0 && source < picture.height) {
-        const uint8_t* in = picture.row(static_cast<int>(source)) + (first + left) * 3;
-        for (int64_t x = first; x < end; ++x, in += 3)
-          row[static_cast<size_t>(x)] = value[in[channel]];
-      }
-      std::memcpy(out, row.data(), row.size() * sizeof(float));
-      out += row.size() * sizeof(float);
-    }
-  }
 }
 
 }  // namespace
@@ -360,6 +291,27 @@ PictureSize resized_size(const PictureSize& picture, const PictureSettings& sett
   edge -= edge % settings.side_multiple;
   other -= other % settings.side_multiple;
   return picture.width <= picture.height ? PictureSize{edge, other} : PictureSize{other, edge};
+}
+
+void write_planes(const RgbPicture& picture, const PictureRect& part,
+                  const PictureValueTable& values, std::byte* out) {
+  const int64_t first = std::clamp<int64_t>(-part.left, 0, part.width);
+  const int64_t end = std::clamp<int64_t>(picture.width - part.left, first, part.width);
+  std::vector<float> row(static_cast<size_t>(part.width));
+  for (size_t channel = 0; channel < 3; ++channel) {
+    const auto& value = values[channel];
+    for (int64_t y = 0; y < part.height; ++y) {
+      const int64_t source = y + part.top;
+      std::fill(row.begin(), row.end(), value[0]);
+      if (source >= 0 && source < picture.height) {
+        const uint8_t* in = picture.row(static_cast<int>(source)) + (first + part.left) * 3;
+        for (int64_t x = first; x < end; ++x, in += 3)
+          row[static_cast<size_t>(x)] = value[in[channel]];
+      }
+      std::memcpy(out, row.data(), row.size() * sizeof(float));
+      out += row.size() * sizeof(float);
+    }
+  }
 }
 
 PictureValueTable make_values(const PictureSettings& settings) {
@@ -416,7 +368,8 @@ PictureRegion region_of_interest(const PictureSettings& settings, int width, int
 Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
                                                const std::string& model_type) {
   VKF_ASSIGN(const ProcessorClass type, find_class(config, model_type));
-  for (const char* key : {"do_pad", "do_flip_channel_order", "do_reduce_labels"}) {
+  for (const char* key :
+       {"do_pad", "do_flip_channel_order", "do_reduce_labels", "do_pan_and_scan"}) {
     VKF_ASSIGN(const bool asked, config.get_bool_or(key, false));
     // Detectors pad pictures of a batch to one size; here each runs in its own.
     const bool pads_batches = std::string_view(key) == "do_pad" && type.longest_edge > 0;
@@ -424,24 +377,17 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
       return not_supported(config, key, "is true, which is not supported.");
   }
   PictureSettings settings;
-  VKF_ASSIGN(const int64_t filter,
-             config.get_int_or("resample", static_cast<int64_t>(type.resampling)));
-  if (filter < 0 || filter > static_cast<int64_t>(Resampling::kHamming)) {
-    return not_supported(config, "resample",
-                         "is " + to_string(filter) + "; the filters are numbered 0 to 5.");
-  }
-  settings.resampling = static_cast<Resampling>(filter);
+  VKF_CHECK(read_resampling(config, type.resampling, settings));
   VKF_CHECK(read_size(config, type, settings));
   VKF_CHECK(read_crop(config, type, settings));
-  VKF_CHECK(read_values(config, type, settings));
-  const Status checked = check_picture_settings(settings);
-  if (!checked) return invalid_file(checked.error().with_context(config.where()).message);
+  VKF_CHECK(read_values(config, type.mean, type.deviation, settings));
+  VKF_CHECK(check_read_settings(config, settings));
   return settings;
 }
 
 Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
   const auto directory = make_directory_store(model_dir);
-  const auto file = JsonConfig::load_from(*directory, "preprocessor_config.json");
+  const auto file = load_processor_config(*directory);
   if (!file && file.error().code == ErrorCode::kNotFound) {
     return not_found(message({"Model directory ", bracketed(model_dir),
                               " has no [preprocessor_config.json], which says how pictures are "
@@ -449,7 +395,8 @@ Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
   }
   if (!file) return file.error();
   std::string model_type;
-  if (!file->has("image_processor_type") && !file->has("feature_extractor_type")) {
+  VKF_ASSIGN(const std::string type, processor_class(*file));
+  if (type.empty()) {
     const auto model = JsonConfig::load_from(*directory, "config.json");
     if (model) {
       VKF_ASSIGN(model_type, model->get_string_or("model_type", ""));
@@ -514,16 +461,23 @@ Result<Tensor> make_pixel_values(std::span<const RgbPicture* const> pictures,
   Tensor tensor = Tensor::zeros(DType::kF32, {count, 3, size.height, size.width});
   std::byte* out = tensor.bytes.data();
   const PictureValueTable values = make_values(settings);
+  // The middle of a picture.
+  const auto write = [&](const RgbPicture& from) {
+    write_planes(from,
+                 {crop_shift(from.width, size.width), crop_shift(from.height, size.height),
+                  size.width, size.height},
+                 values, out);
+  };
   for (const RgbPicture* picture : pictures) {
     const PictureSize resized =
         resized_size(PictureSize{picture->width, picture->height}, settings);
     if (resized == PictureSize{picture->width, picture->height}) {
-      write_planes(*picture, size, values, out);
+      write(*picture);
     } else {
       VKF_ASSIGN(const RgbPicture other,
                  resize_picture(*picture, static_cast<int>(resized.width),
                                 static_cast<int>(resized.height), settings.resampling));
-      write_planes(other, size, values, out);
+      write(other);
     }
     out += static_cast<size_t>(each) * sizeof(float);
   }

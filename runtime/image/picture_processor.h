@@ -52,6 +52,17 @@ int64_t crop_shift(int64_t from, int64_t to);
 using PictureValueTable = std::array<std::array<float, 256>, 3>;
 PictureValueTable make_values(const PictureSettings& settings);
 
+// Values of a batch at most: 4 GiB of f32.
+inline constexpr int64_t kMaxPixelValues = int64_t{1} << 30;
+
+// A part of a picture in pixels; what lies outside the picture is black.
+struct PictureRect {
+  int64_t left = 0, top = 0, width = 0, height = 0;
+};
+// Writes that part as planes of f32 (3, height, width).
+void write_planes(const RgbPicture& picture, const PictureRect& part,
+                  const PictureValueTable& values, std::byte* out);
+
 // The part of a picture of that size that the model sees. Precondition: the settings are checked,
 // the sizes positive.
 PictureRegion region_of_interest(const PictureSettings& settings, int width, int height);

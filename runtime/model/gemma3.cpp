@@ -5,10 +5,10 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
-#include "model/blocks/towers.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
 #include "model/picture_language.h"
+#include "model/tower_pictures.h"
 #include "model/weight_rows.h"
 #include "ops/attention.h"
 #include "ops/gather_rows.h"
@@ -18,64 +18,45 @@
 namespace vkformer {
 namespace {
 
-class Gemma3Pictures : public PicturePrompt {
+class Gemma3Pictures : public TowerPictures {
  public:
   // `side`: tokens of a picture along one of its sides.
   Gemma3Pictures(Settings settings, PictureTower tower, int64_t width, int64_t side)
-      : PicturePrompt(std::move(settings)), tower_(std::move(tower)), width_(width), side_(side) {}
+      : TowerPictures(std::move(settings), std::move(tower), width), side_(side) {}
 
-  std::vector<std::string> input_names() const override { return {"pixel_values"}; }
-  Status read(const TensorMap& inputs, std::vector<int64_t>& more,
-              FeedWords& words) const override {
-    VKF_ASSIGN(const int64_t count, read_pictures(inputs, tower_.embedding.picture, words));
-    if (count > 0) more = {count};
-    return {};
-  }
-  int64_t features(std::span<const int64_t> more) const override {
-    return more.empty() ? 0 : more[0] * pooled_side() * pooled_side();
-  }
-  Status add_rows(const Checkpoint& checkpoint, WeightTable& table) const override;
   Result<Features> build(ModelBuilder& builder, std::span<const int64_t> more) const override;
 
  private:
-  int64_t patches() const { return tower_.embedding.grid().width; }  // along a side
+  int64_t tokens() const override { return pooled_side() * pooled_side(); }
+  const char* projector_tensor() const override { return "mm_input_projection_weight"; }
+  void add_projector_rows(const std::string& from, WeightTable& table) const override;
+  int64_t patches() const { return tower().embedding.grid().width; }  // along a side
   int64_t square() const { return patches() / side_; }
   int64_t pooled_side() const { return patches() / square(); }
 
-  PictureTower tower_;
-  int64_t width_;  // D of the decoder
   int64_t side_;
 };
 
-Status Gemma3Pictures::add_rows(const Checkpoint& checkpoint, WeightTable& table) const {
-  const std::string from =
-      present_prefix(checkpoint,
-                     {"vision_tower.vision_model.", "model.vision_tower.vision_model.",
-                      "vision_tower.", "model.vision_tower."},
-                     "embeddings.patch_embedding.weight");
-  VKF_CHECK(tower_.add_rows(checkpoint, from, table));
-  const std::string projector =
-      present_prefix(checkpoint, {"multi_modal_projector.", "model.multi_modal_projector."},
-                     "mm_input_projection_weight");
-  const int64_t d = tower_.stack.width;
-  WeightRow norm = gain_row("picture.soft_norm", projector + "mm_soft_emb_norm", d);
+void Gemma3Pictures::add_projector_rows(const std::string& from, WeightTable& table) const {
+  const int64_t d = tower().stack.width;
+  WeightRow norm = gain_row("picture.soft_norm", from + "mm_soft_emb_norm", d);
   norm.gain_offset = 1.0f;
   table.rows.push_back(std::move(norm));
   table.rows.push_back({.name = "picture.projection",
-                        .sources = {projector + "mm_input_projection_weight"},
-                        .rows = width_,
+                        .sources = {from + "mm_input_projection_weight"},
+                        .rows = width(),
                         .width = d,
                         .axes = WeightRow::Axes::kInOut});
-  return {};
 }
 
 Result<PicturePrompt::Features> Gemma3Pictures::build(ModelBuilder& b,
                                                       std::span<const int64_t> more) const {
   Graph& g = b.graph();
   const int64_t n = more[0];
-  VKF_ASSIGN(const std::vector<TensorId> states, tower_.layer_states(b, n, {tower_.stack.layers}));
+  VKF_ASSIGN(const std::vector<TensorId> states,
+             tower().layer_states(b, n, {tower().stack.layers}));
   // The patches of each square behind each other, then their mean.
-  const int64_t k = square(), side = pooled_side(), all = tower_.embedding.tokens();
+  const int64_t k = square(), side = pooled_side(), all = tower().embedding.tokens();
   std::vector<uint32_t> order;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t token = 0; token < side * side; ++token) {
@@ -90,7 +71,7 @@ Result<PicturePrompt::Features> Gemma3Pictures::build(ModelBuilder& b,
   const TensorId indices =
       b.host_tensor("picture.squares", DType::kU32, {n, taken}, std::move(order));
   VKF_ASSIGN(TensorId x, add_gather_rows(g, {.x = states[0], .indices = indices}));
-  const uint32_t d = u32(tower_.stack.width);
+  const uint32_t d = u32(tower().stack.width);
   VKF_ASSIGN(x, add_segment_means(g, x,
                                   {.batch = u32(n),
                                    .tokens = u32(taken),
@@ -101,7 +82,7 @@ Result<PicturePrompt::Features> Gemma3Pictures::build(ModelBuilder& b,
                                    .y_shape = {n, side * side, int64_t{d}}}));
   g.set_scope("picture.soft_norm");
   VKF_ASSIGN(const TensorId gain, b.norm("picture.soft_norm"));
-  VKF_ASSIGN(x, add_rms_norm(g, x, gain, {.epsilon = tower_.stack.epsilon}));
+  VKF_ASSIGN(x, add_rms_norm(g, x, gain, {.epsilon = tower().stack.epsilon}));
   VKF_ASSIGN(x, add_named_linear(b, "picture.projection", x));
   return Features{.rows = x, .deep = {}};
 }
@@ -125,7 +106,12 @@ Result<std::unique_ptr<ModelFamily>> load_gemma3(const ModelFiles& files) {
                                  grid.height, " x ", grid.width, " patches of an image."}));
   }
   PicturePrompt::Settings settings{.spans = PicturePrompt::Spans::kImages,
-                                   .types = "token_type_ids"};
+                                   .types = "token_type_ids",
+                                   .prompts = {.kind = ImagePromptFacts::Kind::kBounded}};
+  VKF_ASSIGN(settings.prompts.begin,
+             read_image_token(config, "boi_token_index", "boi_token_id", 255999));
+  VKF_ASSIGN(settings.prompts.end,
+             read_image_token(config, "eoi_token_index", "eoi_token_id", 256000));
   VKF_ASSIGN(settings.image_token,
              read_image_token(config, "image_token_index", "image_token_id", 262144));
   kind.family = "gemma3";

@@ -33,6 +33,7 @@ class Idefics3Pictures : public PicturePrompt {
     return {"pixel_values", "pixel_attention_mask"};
   }
   Status read(const TensorMap& inputs, std::vector<int64_t>& more, FeedWords& words) const override;
+  Result<int64_t> image_tokens(int64_t height, int64_t width) const override;
   int64_t features(std::span<const int64_t> more) const override {
     return more.empty() ? 0 : more[0] * patches(more) / (scale_ * scale_);
   }
@@ -75,6 +76,12 @@ Status Idefics3Pictures::check_pixels(const Shape& shape) const {
       message({"[pixel_values] holds images of ", shape[3], " x ", shape[4],
                " pixels, but they must be squares of patches of ", patch().height,
                " pixels, as many as a multiple of ", scale_, " along a side; resize them."}));
+}
+
+Result<int64_t> Idefics3Pictures::image_tokens(int64_t height, int64_t width) const {
+  VKF_CHECK(check_pixels({1, 1, tower_.embedding.picture.channels, height, width}));
+  const int64_t more[] = {1, height, width};
+  return features(more);
 }
 
 void Idefics3Pictures::add_patches(std::span<const uint8_t> pixels, std::span<const int64_t> more,
@@ -216,7 +223,7 @@ Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const char* f
   VKF_ASSIGN(PictureTower tower, read_state_tower(vision, "idefics3"));
   VKF_ASSIGN(const int64_t width, get_size_or(text, "hidden_size", kind.width, kMostWidth));
   VKF_ASSIGN(const int64_t scale, get_size_or(config, "scale_factor", 2, 64));
-  PicturePrompt::Settings settings;
+  PicturePrompt::Settings settings{.prompts = {.kind = ImagePromptFacts::Kind::kTiles}};
   VKF_ASSIGN(settings.image_token,
              read_image_token(config, "image_token_id", "image_token_index", 128257));
   kind.family = family;

@@ -4,21 +4,16 @@
 
 #include "base/message.h"
 #include "base/narrow.h"
-#include "model/blocks/towers.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
 #include "model/picture_language.h"
+#include "model/tower_pictures.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "ops/gather_rows.h"
 
 namespace vkformer {
 namespace {
-
-const std::vector<std::string> kTowers = {"vision_tower.vision_model.",
-                                          "model.vision_tower.vision_model.", "vision_tower.",
-                                          "model.vision_tower."};
-constexpr const char* kPatches = "embeddings.patch_embedding.weight";
 
 struct LlavaConfig {
   PictureTower tower;
@@ -29,61 +24,47 @@ struct LlavaConfig {
   bool bias = true;
 };
 
-class LlavaPictures : public PicturePrompt {
+class LlavaPictures : public TowerPictures {
  public:
   LlavaPictures(Settings settings, LlavaConfig config)
-      : PicturePrompt(std::move(settings)), c_(std::move(config)) {}
+      : TowerPictures(std::move(settings), config.tower, config.width), c_(std::move(config)) {}
 
-  std::vector<std::string> input_names() const override { return {"pixel_values"}; }
-  Status read(const TensorMap& inputs, std::vector<int64_t>& more,
-              FeedWords& words) const override {
-    VKF_ASSIGN(const int64_t count, read_pictures(inputs, c_.tower.embedding.picture, words));
-    if (count > 0) more = {count};
-    return {};
-  }
-  int64_t features(std::span<const int64_t> more) const override {
-    return more.empty() ? 0 : more[0] * selected();
-  }
-  Status add_rows(const Checkpoint& checkpoint, WeightTable& table) const override;
   Result<Features> build(ModelBuilder& builder, std::span<const int64_t> more) const override;
 
  private:
-  // Tokens of a picture.
-  int64_t selected() const {
-    return c_.tower.embedding.tokens() - (c_.select == LlavaConfig::Select::kNotFirst ? 1 : 0);
+  int64_t tokens() const override {
+    return tower().embedding.tokens() - (c_.select == LlavaConfig::Select::kNotFirst ? 1 : 0);
   }
+  const char* projector_tensor() const override { return "linear_1.weight"; }
+  void add_projector_rows(const std::string& from, WeightTable& table) const override;
 
   LlavaConfig c_;
 };
 
-Status LlavaPictures::add_rows(const Checkpoint& checkpoint, WeightTable& table) const {
-  VKF_CHECK(c_.tower.add_rows(checkpoint, present_prefix(checkpoint, kTowers, kPatches), table));
-  const std::string from = present_prefix(
-      checkpoint, {"multi_modal_projector.", "model.multi_modal_projector."}, "linear_1.weight");
+void LlavaPictures::add_projector_rows(const std::string& from, WeightTable& table) const {
   const auto linear = c_.bias ? linear_row : plain_linear_row;
-  const int64_t wide = c_.tower.stack.width * static_cast<int64_t>(c_.layers.size());
-  table.rows.push_back(linear("picture.up", {from + "linear_1"}, c_.width, wide));
-  table.rows.push_back(linear("picture.down", {from + "linear_2"}, c_.width, c_.width));
-  return {};
+  const int64_t wide = tower().stack.width * static_cast<int64_t>(c_.layers.size());
+  table.rows.push_back(linear("picture.up", {from + "linear_1"}, width(), wide));
+  table.rows.push_back(linear("picture.down", {from + "linear_2"}, width(), width()));
 }
 
 Result<PicturePrompt::Features> LlavaPictures::build(ModelBuilder& b,
                                                      std::span<const int64_t> more) const {
   Graph& g = b.graph();
-  VKF_ASSIGN(const std::vector<TensorId> states, c_.tower.layer_states(b, more[0], c_.layers));
+  VKF_ASSIGN(const std::vector<TensorId> states, tower().layer_states(b, more[0], c_.layers));
   TensorId x = states[0];
   g.set_scope("picture.features");
   for (size_t i = 1; i < states.size(); ++i) {
     VKF_ASSIGN(x, add_concat_columns(g, x, states[i]));
   }
   if (c_.select == LlavaConfig::Select::kNotFirst) {
-    const int64_t tokens = c_.tower.embedding.tokens();
+    const int64_t all = tower().embedding.tokens();
     std::vector<uint32_t> rows;
-    for (int64_t i = 0; i < more[0] * tokens; ++i) {
-      if (i % tokens != 0) rows.push_back(u32(i));
+    for (int64_t i = 0; i < more[0] * all; ++i) {
+      if (i % all != 0) rows.push_back(u32(i));
     }
     const TensorId indices =
-        b.host_tensor("picture.selected", DType::kU32, {more[0] * selected()}, std::move(rows));
+        b.host_tensor("picture.selected", DType::kU32, {more[0] * tokens()}, std::move(rows));
     VKF_ASSIGN(x, add_gather_rows(g, {.x = x, .indices = indices}));
   } else {
     x = as_rows(g, x);

@@ -21,6 +21,11 @@ Result<PromptPictures> ModelFamily::read_pictures(const TensorMap&, const Prompt
   return PromptPictures{};
 }
 
+Result<int64_t> ModelFamily::image_tokens(int64_t, int64_t) const {
+  return unsupported(message(
+      {"[images] a ", facts().architecture, " reads no images in its prompts; give texts alone."}));
+}
+
 Status ModelFamily::add_prompt_words(const PromptPictures&, const PromptTokens&, FeedWords&) const {
   return {};
 }

@@ -61,6 +61,21 @@ struct SentenceFacts {
   bool normalizes() const;
 };
 
+// How a decoder that reads images has them in its prompts. tasks/image_prompts.h writes them so.
+struct ImagePromptFacts {
+  // kNone: it reads no images.
+  // kRepeated: an image token for each feature (LLaVA). Between `begin` and `end`, where there are
+  // such (Qwen-VL); they stand in the prompt already where the image token does.
+  // kBounded: `begin` stands for an image, which becomes `begin`, image tokens and `end` between
+  // empty lines (Gemma 3).
+  // kLeading: image tokens, then the start token, the text and a line end (PaliGemma).
+  // kTiles: the tiles of an image row by row, then the whole, each after a tag (Idefics3).
+  enum class Kind : uint8_t { kNone, kRepeated, kBounded, kLeading, kTiles } kind = Kind::kNone;
+  int64_t token = -1;  // whose place a feature takes
+  int64_t begin = -1;
+  int64_t end = -1;
+};
+
 // What sessions and users need to know of a model before any weight is read.
 struct ModelFacts {
   std::string family;
@@ -97,6 +112,7 @@ struct ModelFacts {
   // Whether a step may take any tokens of any rows (StepShape::slots): all that a decoder carries
   // on are keys and values by position, and such states.
   enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
+  ImagePromptFacts images;
 };
 
 // Token-choice settings as generation_config.json and config.json give them.
@@ -257,6 +273,9 @@ class ModelFamily {
   // Pictures in the prompts of a generation from `tokens`; nothing where a family reads none.
   virtual Result<PromptPictures> read_pictures(const TensorMap& inputs,
                                                const PromptTokens& tokens) const;
+  // Features that an image of so many pixels, as its processor made it, becomes; an error where the
+  // family reads none of that size.
+  virtual Result<int64_t> image_tokens(int64_t height, int64_t width) const;
   // T of build_prompt: P - 1, for the last token of a prompt is a step's; P where tokens of a
   // prompt see later ones.
   virtual int64_t prompt_tokens(const StepShape& shape) const { return shape.prompt - 1; }

@@ -2,53 +2,32 @@
 // prompt of a Gemma, which sees itself both ways. Its positions begin at 1; rotary scores depend on
 // differences of positions alone, so they are counted from 0 here.
 #include "base/message.h"
-#include "model/blocks/towers.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
 #include "model/picture_language.h"
+#include "model/tower_pictures.h"
 #include "model/weight_rows.h"
 
 namespace vkformer {
 namespace {
 
-class PaligemmaPictures : public PicturePrompt {
+class PaligemmaPictures : public TowerPictures {
  public:
-  PaligemmaPictures(Settings settings, PictureTower tower, int64_t width)
-      : PicturePrompt(std::move(settings)), tower_(std::move(tower)), width_(width) {}
+  using TowerPictures::TowerPictures;
 
-  std::vector<std::string> input_names() const override { return {"pixel_values"}; }
-  Status read(const TensorMap& inputs, std::vector<int64_t>& more,
-              FeedWords& words) const override {
-    VKF_ASSIGN(const int64_t count, read_pictures(inputs, tower_.embedding.picture, words));
-    if (count > 0) more = {count};
-    return {};
-  }
-  int64_t features(std::span<const int64_t> more) const override {
-    return more.empty() ? 0 : more[0] * tower_.embedding.tokens();
-  }
-  Status add_rows(const Checkpoint& checkpoint, WeightTable& table) const override {
-    const std::string from =
-        present_prefix(checkpoint,
-                       {"vision_tower.vision_model.", "model.vision_tower.vision_model.",
-                        "vision_tower.", "model.vision_tower."},
-                       "embeddings.patch_embedding.weight");
-    VKF_CHECK(tower_.add_rows(checkpoint, from, table));
-    const std::string projector = present_prefix(
-        checkpoint, {"multi_modal_projector.", "model.multi_modal_projector."}, "linear.weight");
-    table.rows.push_back(
-        linear_row("picture.projection", {projector + "linear"}, width_, tower_.stack.width));
-    return {};
-  }
   Result<Features> build(ModelBuilder& b, std::span<const int64_t> more) const override {
     VKF_ASSIGN(const std::vector<TensorId> states,
-               tower_.layer_states(b, more[0], {tower_.stack.layers}));
+               tower().layer_states(b, more[0], {tower().stack.layers}));
     VKF_ASSIGN(const TensorId x, add_named_linear(b, "picture.projection", states[0]));
     return Features{.rows = x, .deep = {}};
   }
 
  private:
-  PictureTower tower_;
-  int64_t width_;  // D of the decoder
+  const char* projector_tensor() const override { return "linear.weight"; }
+  void add_projector_rows(const std::string& from, WeightTable& table) const override {
+    table.rows.push_back(
+        linear_row("picture.projection", {from + "linear"}, width(), tower().stack.width));
+  }
 };
 
 }  // namespace
@@ -67,7 +46,8 @@ Result<std::unique_ptr<ModelFamily>> load_paligemma(const ModelFiles& files) {
   VKF_ASSIGN(PictureTower tower, read_state_tower(vision, "siglip_vision_model"));
   VKF_ASSIGN(const int64_t width, get_size_or(text, "hidden_size", kind.width, kMostWidth));
   PicturePrompt::Settings settings{.spans = PicturePrompt::Spans::kPrompts,
-                                   .types = "token_type_ids"};
+                                   .types = "token_type_ids",
+                                   .prompts = {.kind = ImagePromptFacts::Kind::kLeading}};
   VKF_ASSIGN(settings.image_token,
              read_image_token(config, "image_token_index", "image_token_id", 256000));
   kind.family = "paligemma";

@@ -41,6 +41,8 @@ Result<std::unique_ptr<ModelFamily>> load_picture_language(const ModelFiles& fil
                                 ", but must be a token of the text model, 0 to ",
                                 llama.facts.target_vocab - 1, "."}));
   }
+  llama.facts.images = settings.prompts;
+  llama.facts.images.token = image;
   if (settings.types == "token_type_ids") llama.facts.source_tokens.types = 2;
   VKF_ASSIGN(const bool tied, config.get_bool_or("tie_word_embeddings",
                                                  llama.names.tied == DecoderNames::Tied::kYes));

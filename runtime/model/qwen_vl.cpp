@@ -83,6 +83,7 @@ class QwenPictures : public PicturePrompt {
     return {"pixel_values", "image_grid_thw"};
   }
   Status read(const TensorMap& inputs, std::vector<int64_t>& more, FeedWords& words) const override;
+  Result<int64_t> image_tokens(int64_t height, int64_t width) const override;
   int64_t features(std::span<const int64_t> more) const override {
     return patches_of(more) / t_.unit();
   }
@@ -209,6 +210,14 @@ Status QwenPictures::read(const TensorMap& inputs, std::vector<int64_t>& more,
   words["pixel_values"] = float_words(floats);
   more = values;
   return {};
+}
+
+Result<int64_t> QwenPictures::image_tokens(int64_t height, int64_t width) const {
+  const int64_t unit = t_.patch * t_.merge;
+  if (height % unit == 0 && width % unit == 0) return height / unit * (width / unit);
+  return invalid_file(message({"[patch_size] of the image processor makes images of ", height,
+                               " x ", width, " pixels, but this model's tower reads multiples of ",
+                               unit, "; the files belong to different models."}));
 }
 
 PicturePrompt::Grid QwenPictures::grid_of(std::span<const int64_t> more, int64_t first) const {
@@ -557,6 +566,8 @@ Result<std::unique_ptr<ModelFamily>> load(const ModelFiles& files, const JsonCon
   }
   PicturePrompt::Settings settings{.types = "mm_token_type_ids"};
   VKF_CHECK(read_sections(text, head, interleaved, settings));
+  VKF_ASSIGN(settings.prompts.begin, config.get_int_or("vision_start_token_id", 151652));
+  VKF_ASSIGN(settings.prompts.end, config.get_int_or("vision_end_token_id", 151653));
   VKF_ASSIGN(settings.image_token,
              read_image_token(config, "image_token_id", "image_token_index", 151655));
   return load_picture_language(

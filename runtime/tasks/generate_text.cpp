@@ -5,6 +5,7 @@
 #include "base/message.h"
 #include "base/name_list.h"
 #include "tasks/choice_settings.h"
+#include "tasks/image_prompts.h"
 #include "tasks/text_writer.h"
 
 namespace vkformer {
@@ -155,6 +156,7 @@ struct TextBatch {
   const std::vector<std::vector<int64_t>>& rows;
   std::span<const size_t> places;
   GenerateOptions settings;
+  const TensorMap* images;  // of one text; null: none
 };
 
 // Beams change until their end, so that nobody follows them; their texts are cut afterwards.
@@ -178,7 +180,8 @@ Status write_batch(TaskModel& task, const TextOptions& options, TextBatch batch,
   } else if (options.on_text) {
     own.on_token = [](const NewToken&) { return TokenVerdict::kGoOn; };
   }
-  VKF_ASSIGN(const TensorMap inputs, pad_rows(batch.rows));
+  VKF_ASSIGN(TensorMap inputs, pad_rows(batch.rows));
+  if (batch.images != nullptr) inputs.insert(batch.images->begin(), batch.images->end());
   const Result<Generation> found = task.session->generate(inputs, own);
   if (writer && (found || writer->failed())) VKF_CHECK(writer->finish());
   if (!found) return found.error();
@@ -261,19 +264,25 @@ Result<GeneratedText> generated_text(const TaskModel& task, const Hypothesis& fo
   return result;
 }
 
-Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
-                                                               std::span<const std::string> texts,
-                                                               const TextOptions& options) {
-  VKF_ASSIGN(const GenerateOptions settings, generation_settings(task, options));
+namespace {
+
+// Texts as tokens, and the images of each, where they have such.
+struct EncodedTexts {
+  std::vector<Encoding> encodings;
+  std::vector<TensorMap> images;
+};
+
+Result<std::vector<std::vector<GeneratedText>>> generate_encoded(TaskModel& task,
+                                                                 const EncodedTexts& texts,
+                                                                 const GenerateOptions& settings,
+                                                                 const TextOptions& options) {
+  const std::vector<Encoding>& encodings = texts.encodings;
   const bool decoder = task.facts().kind == ModelKind::kDecoder;
-  // With a context there is always room.
   const bool rolls = decoder && rolls_on(task, options);
-  const int64_t most = rolls ? generation_limit(task.facts(), settings) : task.token_limit();
-  VKF_ASSIGN(const auto encodings, encode_sources(task, texts, options, most));
   if (decoder && !rolls) {
     VKF_CHECK(check_room(task, encodings, options.max_new_tokens.value_or(1)));
   }
-  std::vector<std::vector<GeneratedText>> results(texts.size());
+  std::vector<std::vector<GeneratedText>> results(encodings.size());
   const auto run = [&](std::span<const size_t> places) -> Status {
     std::vector<std::vector<int64_t>> rows;
     for (size_t place : places) {
@@ -284,20 +293,52 @@ Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
       own.max_new_tokens = fitting_tokens(task, own.max_new_tokens, rows[0].size());
     }
     VKF_ASSIGN(own.grammar, grammar_constraint(task, options, own));
-    return write_batch(task, options, {rows, places, own}, results);
+    const TensorMap* images = texts.images.empty() ? nullptr : &texts.images[places[0]];
+    return write_batch(task, options, {rows, places, own, images}, results);
   };
   // A prompt that leaves less room than the others goes alone: what its batch generates shall not
-  // depend on it.
+  // depend on it. So does one with images, whose tensors differ in size.
   std::vector<size_t> lengths = token_counts(encodings);
   std::vector<size_t> alone(lengths.size(), 0);
-  for (size_t i = 0; decoder && !rolls && i < lengths.size(); ++i) {
-    if (fitting_tokens(task, settings.max_new_tokens, lengths[i]) == settings.max_new_tokens)
-      continue;
+  for (size_t i = 0; decoder && i < lengths.size(); ++i) {
+    const bool fits = rolls || fitting_tokens(task, settings.max_new_tokens, lengths[i]) ==
+                                   settings.max_new_tokens;
+    if (fits && texts.images.empty()) continue;
     std::swap(alone[i], lengths[i]);
   }
   VKF_CHECK(run_batches(lengths, task.batch, run));
   VKF_CHECK(run_batches(alone, 1, run));
   return results;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
+                                                               std::span<const std::string> texts,
+                                                               const TextOptions& options) {
+  VKF_ASSIGN(const GenerateOptions settings, generation_settings(task, options));
+  // With a context there is always room.
+  const bool rolls = task.facts().kind == ModelKind::kDecoder && rolls_on(task, options);
+  const int64_t most = rolls ? generation_limit(task.facts(), settings) : task.token_limit();
+  EncodedTexts encoded;
+  VKF_ASSIGN(encoded.encodings, encode_sources(task, texts, options, most));
+  return generate_encoded(task, encoded, settings, options);
+}
+
+Result<std::vector<std::vector<GeneratedText>>> generate_from_pictures(
+    TaskModel& task, std::span<const PromptWithPictures> prompts, const TextOptions& options) {
+  VKF_CHECK(image_placeholder(task));
+  VKF_ASSIGN(const GenerateOptions settings, generation_settings(task, options));
+  VKF_ASSIGN(const std::string prefix, text_prefix(task, options));
+  EncodedTexts encoded;
+  for (PromptWithPictures prompt : prompts) {
+    prompt.text.insert(0, prefix);
+    VKF_ASSIGN(ImagePrompt made,
+               make_image_prompt(task, prompt, encoded.encodings.size(), options.special_tokens));
+    encoded.encodings.push_back(std::move(made.encoding));
+    encoded.images.push_back(std::move(made.images));
+  }
+  return generate_encoded(task, encoded, settings, options);
 }
 
 Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,

@@ -76,6 +76,10 @@ Status load_processors(TaskModel& task, const FileStore& files) {
   if (facts.source == SourceKind::kPictures || compares) {
     VKF_ASSIGN(task.pictures, load_task_pictures(files, task.config));
   }
+  if (facts.images.kind != ImagePromptFacts::Kind::kNone) {
+    VKF_ASSIGN(const std::string type, task.config.get_string_or("model_type", ""));
+    task.images = PromptImageProcessor::load(files, type);
+  }
   if (facts.source == SourceKind::kFeatures) {
     VKF_ASSIGN(LogMel made, load_task_sounds(files));
     task.sounds.emplace(std::move(made));

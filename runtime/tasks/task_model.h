@@ -5,10 +5,12 @@
 #include <optional>
 
 #include "audio/log_mel.h"
+#include "image/prompt_image_processor.h"
 #include "session/session_state.h"
 #include "text/tokenizer_engine.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
+#include "vkformer/transcribe.h"
 
 namespace vkformer {
 
@@ -25,14 +27,17 @@ struct TaskModel {
   std::unique_ptr<SessionState> session;
   std::unique_ptr<const TokenizerEngine> tokenizer;  // where texts go in or out
   std::optional<PictureProcessor> pictures;          // where the model reads pictures
-  std::optional<LogMel> sounds;                      // where it reads sounds
-  JsonConfig config;                                 // config.json
-  JsonConfig tokenizer_config;                       // tokenizer_config.json, or without keys
-  JsonConfig generation_config;                      // generation_config.json, or without keys
-  std::string mask_token;                            // of fill-mask
-  std::optional<JudgeTokens> judge;                  // of rerank with a language model
-  int64_t sentence_tokens = 0;                       // of embed: most tokens of a text, or 0
-  JsonConfig sentence_config;  // config_sentence_transformers.json, or without keys
+  // Of a decoder that reads images; an error where its files describe no processor, for texts alone
+  // need none.
+  std::optional<Result<PromptImageProcessor>> images;
+  std::optional<LogMel> sounds;      // where it reads sounds
+  JsonConfig config;                 // config.json
+  JsonConfig tokenizer_config;       // tokenizer_config.json, or without keys
+  JsonConfig generation_config;      // generation_config.json, or without keys
+  std::string mask_token;            // of fill-mask
+  std::optional<JudgeTokens> judge;  // of rerank with a language model
+  int64_t sentence_tokens = 0;       // of embed: most tokens of a text, or 0
+  JsonConfig sentence_config;        // config_sentence_transformers.json, or without keys
   // The tokens as grammars see them, made when the first one comes, and which of them end a text.
   std::optional<GrammarVocabulary> grammar_vocabulary;
   std::vector<TokenId> grammar_ends;
@@ -156,6 +161,8 @@ Result<std::vector<std::vector<std::vector<MaskCandidate>>>> fill_masks(
 Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
                                                                std::span<const std::string> texts,
                                                                const TextOptions& options);
+Result<std::vector<std::vector<GeneratedText>>> generate_from_pictures(
+    TaskModel& task, std::span<const PromptWithPictures> prompts, const TextOptions& options);
 Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,
                                                     std::span<const std::string> texts,
                                                     std::span<const std::string> continuations);

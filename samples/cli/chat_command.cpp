@@ -5,6 +5,7 @@
 
 #include "choice_options.h"
 #include "files.h"
+#include "picture_prompts.h"
 #include "task_command.h"
 #include "vkformer/chat.h"
 
@@ -13,6 +14,7 @@ namespace vkformer::cli {
 namespace {
 
 constexpr const char* kCommands =
+    "  /picture FILE shows the model a picture with the next message; may be repeated\n"
     "  /retry        another answer to the last message\n"
     "  /edit TEXT    the last message again, as TEXT\n"
     "  /undo         takes the last message and its answer back\n"
@@ -29,9 +31,17 @@ struct ChatCommandOptions {
   std::string system;
   std::string template_file;
   std::string load_file;
+  std::vector<std::string> pictures;  // of the first message
   ModelOptions load;
   TextOptions text;
   ChoiceCommandOptions choice;
+};
+
+// A message, and the pictures that go with it.
+struct Said {
+  std::string role;
+  std::string content;
+  std::vector<SharedPicture> pictures;
 };
 
 class Chat {
@@ -46,12 +56,16 @@ class Chat {
 
   void set_system(const std::string& text);
   Status load(const std::string& path);
+  // Goes with the next message.
+  Status add_picture(const std::string& path);
   // Carries a line out: a command, or a message to answer. False ends the conversation.
   Result<bool> take(const std::string& line);
 
  private:
-  Status say(const std::string& message);
+  Status say(Said message);
   Status answer();
+  Result<std::vector<std::vector<GeneratedText>>> generate();
+  Result<Said> read_message(const Json& entry) const;
   Status save(const std::string& path) const;
   Status retry(const std::string* edited);
   Status undo();
@@ -62,7 +76,8 @@ class Chat {
   ChatTemplate template_;
   TextOptions text_;
   bool quiet_;
-  std::vector<ChatMessage> messages_;
+  std::vector<Said> messages_;
+  std::vector<SharedPicture> pictures_;  // of the next message
 };
 
 Error nothing_said(const char* command) {
@@ -73,20 +88,54 @@ Error nothing_said(const char* command) {
 void Chat::set_system(const std::string& text) {
   const bool has = !messages_.empty() && messages_[0].role == "system";
   if (has) messages_.erase(messages_.begin());
-  if (!text.empty()) messages_.insert(messages_.begin(), {"system", text});
+  if (!text.empty()) messages_.insert(messages_.begin(), {"system", text, {}});
 }
 
-Status Chat::say(const std::string& message) {
-  messages_.push_back({"user", message});
+Status Chat::add_picture(const std::string& path) {
+  const Result<std::string> reads = generator_.picture_placeholder();
+  if (!reads) return reads.error();
+  Result<SharedPicture> picture = load_named_picture(path);
+  if (!picture) return picture.error();
+  pictures_.push_back(std::move(*picture));
+  return {};
+}
+
+Status Chat::say(Said message) {
+  messages_.push_back(std::move(message));
   const Status answered = answer();
   // What could not be answered was not said.
   if (!answered) messages_.pop_back();
   return answered;
 }
 
+// The answer to all that was said. Templates of models that read images take contents in parts.
+Result<std::vector<std::vector<GeneratedText>>> Chat::generate() {
+  if (!generator_.info().reads_images) {
+    std::vector<ChatMessage> messages;
+    for (const Said& said : messages_) messages.push_back({said.role, said.content});
+    const Result<std::string> prompt = template_.render(messages);
+    if (!prompt) return prompt.error();
+    return generator_.generate({&*prompt, 1}, text_);
+  }
+  Json list = Json::array();
+  PromptWithPictures prompt;
+  for (const Said& said : messages_) {
+    Json entry;
+    entry["role"] = said.role;
+    entry["content"] = content_parts(said.content, said.pictures.size());
+    list.push_back(std::move(entry));
+    for (const SharedPicture& picture : said.pictures) prompt.pictures.push_back(&picture->picture);
+  }
+  Result<std::string> rendered = template_.render_json(json_text(list));
+  if (!rendered) return rendered.error();
+  prompt.text = std::move(*rendered);
+  // As the processors of such models do, which leave the start token to their tokenizers.
+  TextOptions options = text_;
+  options.special_tokens = SpecialTokens::kInclude;
+  return generator_.generate_with_pictures({&prompt, 1}, options);
+}
+
 Status Chat::answer() {
-  Result<std::string> prompt = template_.render(messages_);
-  if (!prompt) return prompt.error();
   const Interrupt interrupt;
   TextClock clock;
   text_.on_text = [&](const TextPiece& piece) {
@@ -95,7 +144,7 @@ Status Chat::answer() {
     std::fflush(stdout);
     return interrupt.raised() ? TokenVerdict::kEnd : TokenVerdict::kGoOn;
   };
-  auto generated = generator_.generate({&*prompt, 1}, text_);
+  auto generated = generate();
   std::fputs("\n", stdout);
   std::fflush(stdout);
   if (!generated) return generated.error();
@@ -105,7 +154,7 @@ Status Chat::answer() {
                   std::to_string(generator_.counters().reused_tokens) +
                   " tokens of the prompt kept");
   }
-  messages_.push_back({"assistant", std::move(found.text)});
+  messages_.push_back({"assistant", std::move(found.text), {}});
   return {};
 }
 
@@ -117,26 +166,30 @@ Status Chat::undo() {
 }
 
 Status Chat::retry(const std::string* edited) {
-  const std::vector<ChatMessage> before = messages_;
-  std::string message;
-  for (const ChatMessage& said : messages_) {
-    if (said.role == "user") message = said.content;
+  const std::vector<Said> before = messages_;
+  Said message;
+  for (const Said& said : messages_) {
+    if (said.role == "user") message = said;
   }
   const Status undone = undo();
   if (!undone) return nothing_said(edited != nullptr ? "/edit" : "/retry");
   // The same numbers would give the same answer.
   text_.seed = text_.seed.value_or(0) + 1;
-  Status said = say(edited != nullptr ? *edited : message);
+  if (edited != nullptr) message.content = *edited;
+  Status said = say(std::move(message));
   if (!said) messages_ = before;
   return said;
 }
 
 Status Chat::save(const std::string& path) const {
   Json list = Json::array();
-  for (const ChatMessage& message : messages_) {
+  for (const Said& message : messages_) {
     Json entry;
     entry["role"] = message.role;
     entry["content"] = message.content;
+    for (const SharedPicture& picture : message.pictures) {
+      entry["pictures"].push_back(picture->path);
+    }
     list.push_back(std::move(entry));
   }
   Json file;
@@ -144,17 +197,33 @@ Status Chat::save(const std::string& path) const {
   return write_text_file(path, json_text(file) + "\n");
 }
 
+// A message of a file; ErrorCode::kInvalidFile where the entry is none.
+Result<Said> Chat::read_message(const Json& entry) const {
+  const Error none{ErrorCode::kInvalidFile, ""};
+  const bool good = entry.is_object() && entry.contains("role") && entry["role"].is_string() &&
+                    entry.contains("content") && entry["content"].is_string();
+  if (!good) return none;
+  Said said{entry["role"], entry["content"], {}};
+  for (const Json& path : entry.value("pictures", Json::array())) {
+    if (!path.is_string()) return none;
+    Result<SharedPicture> picture = load_named_picture(path.get<std::string>());
+    if (!picture) return picture.error();
+    said.pictures.push_back(std::move(*picture));
+  }
+  return said;
+}
+
 Status Chat::load(const std::string& path) {
   const Result<Json> file = read_json_file(path);
   if (!file) return file.error();
-  std::vector<ChatMessage> read;
+  std::vector<Said> read;
   const Json list = file->value("messages", Json());
   bool good = list.is_array();
   for (size_t i = 0; good && i < list.size(); ++i) {
-    const Json& entry = list[i];
-    good = entry.is_object() && entry.contains("role") && entry["role"].is_string() &&
-           entry.contains("content") && entry["content"].is_string();
-    if (good) read.push_back({entry["role"], entry["content"]});
+    Result<Said> said = read_message(list[i]);
+    good = said.ok();
+    if (!good && !said.error().message.empty()) return said.error();
+    if (good) read.push_back(std::move(*said));
   }
   if (!good) {
     return Error{ErrorCode::kInvalidFile,
@@ -167,7 +236,12 @@ Status Chat::load(const std::string& path) {
 }
 
 void Chat::show() const {
-  for (const ChatMessage& message : messages_) print_line(message.role + ": " + message.content);
+  for (const Said& message : messages_) {
+    for (const SharedPicture& picture : message.pictures) {
+      print_line(message.role + ": [" + picture->path + "]");
+    }
+    print_line(message.role + ": " + message.content);
+  }
 }
 
 Result<bool> Chat::command(const std::string& name, const std::string& rest) {
@@ -176,13 +250,15 @@ Result<bool> Chat::command(const std::string& name, const std::string& rest) {
     return true;
   };
   if (name == "/quit" || name == "/exit") return false;
-  if ((name == "/save" || name == "/load" || name == "/edit") && rest.empty()) {
+  if ((name == "/save" || name == "/load" || name == "/picture" || name == "/edit") &&
+      rest.empty()) {
     return Error{ErrorCode::kInvalidArgument,
                  "[" + name + "] lacks " + (name == "/edit" ? "the new message" : "a file") + "."};
   }
   if (name == "/retry") return done(retry(nullptr));
   if (name == "/edit") return done(retry(&rest));
   if (name == "/undo") return done(undo());
+  if (name == "/picture") return done(add_picture(rest));
   if (name == "/save") return done(save(rest));
   if (name == "/load") return done(load(rest));
   if (name == "/system") {
@@ -190,6 +266,7 @@ Result<bool> Chat::command(const std::string& name, const std::string& rest) {
   } else if (name == "/clear") {
     const bool has = !messages_.empty() && messages_[0].role == "system";
     messages_.resize(has ? 1 : 0);
+    pictures_.clear();
   } else if (name == "/history") {
     show();
   } else if (name == "/help") {
@@ -207,8 +284,9 @@ Result<bool> Chat::take(const std::string& line) {
     const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
     return command(line.substr(0, space), rest);
   }
-  const Status said = say(line);
+  const Status said = say({"user", line, pictures_});
   if (!said) return said.error();
+  pictures_.clear();
   return true;
 }
 
@@ -267,6 +345,10 @@ int run_chat(const CommonOptions& common, ChatCommandOptions& options) {
     const Status loaded = chat.load(options.load_file);
     if (!loaded) return report(loaded.error());
   }
+  for (const std::string& path : options.pictures) {
+    const Status added = chat.add_picture(path);
+    if (!added) return report(added.error());
+  }
   return converse(chat);
 }
 
@@ -281,6 +363,9 @@ void add_chat_command(CLI::App& app, CommandLine& line) {
   add_file_option(*command, "--template", options->template_file,
                   "file with a chat template, instead of the model's own");
   add_file_option(*command, "--load", options->load_file, "a conversation that /save wrote");
+  add_file_option(*command, "--picture", options->pictures,
+                  "a picture that goes with the first message; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--max-new-tokens", options->text.max_new_tokens, "tokens of an answer")
       ->check(CLI::Range(1, 1 << 20));
   add_choice_options(*command, options->text, options->choice);

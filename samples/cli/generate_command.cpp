@@ -1,10 +1,12 @@
 // `vkformer generate`: texts in, continuations, translations or summaries out.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "batch_texts.h"
 #include "choice_options.h"
+#include "picture_prompts.h"
 #include "task_command.h"
 
 namespace vkformer::cli {
@@ -19,7 +21,34 @@ struct GenerateCommandOptions {
   std::string stream = "auto";
   bool log_probabilities = false;
   std::optional<std::string> continuation;  // to be scored instead of generating
+  std::vector<std::string> pictures;        // files, of every text
 };
+
+Result<std::vector<SharedPicture>> load_pictures(const std::vector<std::string>& paths) {
+  std::vector<SharedPicture> pictures;
+  for (const std::string& path : paths) {
+    Result<SharedPicture> picture = load_named_picture(path);
+    if (!picture) return picture.error();
+    pictures.push_back(std::move(*picture));
+  }
+  return pictures;
+}
+
+// The files that an input's field "pictures" names: one, or a list.
+Result<std::vector<std::string>> picture_paths(const Json& input) {
+  const auto found = input.find("pictures");
+  if (found == input.end() || found->is_null()) return std::vector<std::string>();
+  const Json list = found->is_array() ? *found : Json::array({*found});
+  std::vector<std::string> paths;
+  for (const Json& path : list) {
+    if (!path.is_string()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "[pictures] of the input must be the path of a file, or a list of paths."};
+    }
+    paths.push_back(path.get<std::string>());
+  }
+  return paths;
+}
 
 Json text_fields_of(const GeneratedText& generated, bool log_probabilities) {
   Json json;
@@ -33,11 +62,47 @@ Json text_fields_of(const GeneratedText& generated, bool log_probabilities) {
   return json;
 }
 
+// Texts with the pictures of the command line and of each input.
+Result<std::vector<std::vector<GeneratedText>>> generate_with_pictures(
+    TextGenerator& generator, const std::vector<Json>& inputs,
+    const std::vector<std::string>& texts, const GenerateCommandOptions& options) {
+  const Result<PicturePrompts> writer = PicturePrompts::open(generator, options.task.model);
+  if (!writer) return writer.error();
+  const Result<std::vector<SharedPicture>> shared = load_pictures(options.pictures);
+  if (!shared) return shared.error();
+  std::vector<SharedPicture> all;  // stay until the texts are there
+  std::vector<PromptWithPictures> prompts;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Result<std::vector<std::string>> paths = picture_paths(inputs[i]);
+    if (!paths) return paths.error();
+    const Result<std::vector<SharedPicture>> more = load_pictures(*paths);
+    if (!more) return more.error();
+    std::vector<SharedPicture> own = *shared;
+    own.insert(own.end(), more->begin(), more->end());
+    Result<PromptWithPictures> prompt = writer->prompt(options.text.prefix + texts[i], own);
+    if (!prompt) return prompt.error();
+    prompts.push_back(std::move(*prompt));
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  TextOptions text = options.text;
+  text.prefix.clear();
+  return generator.generate_with_pictures(prompts, text);
+}
+
+// Whether one of the inputs speaks of pictures.
+bool has_pictures(const std::vector<Json>& inputs, const GenerateCommandOptions& options) {
+  if (!options.pictures.empty()) return true;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const Json& input) { return input.contains("pictures"); });
+}
+
 Result<std::vector<Json>> generate(TextGenerator& generator, const std::vector<Json>& inputs,
                                    const GenerateCommandOptions& options) {
   const Result<std::vector<std::string>> texts = text_fields(inputs, "text");
   if (!texts) return texts.error();
-  const auto generated = generator.generate(*texts, options.text);
+  const auto generated = has_pictures(inputs, options)
+                             ? generate_with_pictures(generator, inputs, *texts, options)
+                             : generator.generate(*texts, options.text);
   if (!generated) return generated.error();
   std::vector<Json> answers;
   for (const std::vector<GeneratedText>& best : *generated) {
@@ -151,9 +216,16 @@ int run_stream(const CommonOptions& common, const GenerateCommandOptions& option
   const std::string& prompt = options.task.arguments[0];
   TextOptions text = options.text;
   text.beams = text.beams.value_or(1);
-  TextDisplay display(generator->info().kind == ModelKind::kDecoder ? prompt : "");
+  // With pictures a text is mostly asked for, not read on.
+  const bool reads_on = generator->info().kind == ModelKind::kDecoder && options.pictures.empty();
+  TextDisplay display(reads_on ? prompt : "");
   text.on_text = [&](const TextPiece& piece) { return display.show(piece.text); };
-  const auto generated = generator->generate({&prompt, 1}, text);
+  GenerateCommandOptions shown = options;
+  shown.text = text;
+  const auto generated =
+      options.pictures.empty()
+          ? generator->generate({&prompt, 1}, text)
+          : generate_with_pictures(*generator, {Json::object()}, {prompt}, shown);
   std::fputs("\n", stdout);
   if (!generated) return report(generated.error());
   const auto& found = (*generated)[0];
@@ -319,6 +391,11 @@ std::string usage_error(const CommonOptions& common, const GenerateCommandOption
     return "[generate] --stream on writes one text to stdout; give one TEXT, without --input, "
            "--output, --json, --nan-check and --return-sequences.";
   }
+  if (!options.pictures.empty() && (guesses(options) || options.continuation)) {
+    return "[generate] --picture goes with neither --draft, --lookup nor --continuation, which "
+           "take "
+           "texts alone; leave these away.";
+  }
   if (guesses(options)) return guess_error(options);
   const BatchOptions& batch = options.guesses.batch;
   if (batch.capacity == 0 && batch.guesses == BatchOptions().guesses) return "";
@@ -349,7 +426,8 @@ int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
   const std::string usage = usage_error(common, options);
   if (!usage.empty()) return report_usage(usage);
   if (guesses(options)) return run_guesses(common, options);
-  if (!options.continuation && options.task.input.empty())
+  // How many tokens pictures become is not known yet.
+  if (!options.continuation && options.task.input.empty() && options.pictures.empty())
     options.task.load.first_use = first_use(options);
   if (streams(common, options)) return run_stream(common, options);
   return run_task_command(
@@ -398,6 +476,10 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
   command->add_option("--sinks", options->text.sinks, "first keys of --context that stay for ever")
       ->needs(context);
+  add_file_option(
+      *command, "--picture", options->pictures,
+      "a picture that every TEXT speaks of, for models that read images; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--prefix", options->text.prefix, "text to put before every input");
   command->add_option("--task", options->text.task,
                       "one of the model's task_specific_params, such as summarization");
@@ -413,6 +495,7 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       "  vkformer generate models/g2p-en read --beams 4 --return-sequences 4\n"
       "  vkformer generate models/shakespeare ROMEO: --temperature 0.8 --seed 7 --stream on\n"
       "  vkformer generate DIR 'An answer: ' --json-schema schema.json --max-new-tokens 200\n"
+      "  vkformer generate DIR --picture cat.jpg 'What is in this picture?'\n"
       "  vkformer generate DIR --task summarization --input in.jsonl --output out.jsonl\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_generate(line.common, *options); };

@@ -1,6 +1,7 @@
 // `vkformer transcribe` and `vkformer caption`: sounds or pictures in, texts out.
 #include "readable.h"
 #include "task_command.h"
+#include "vkformer/transcribe.h"
 
 namespace vkformer::cli {
 

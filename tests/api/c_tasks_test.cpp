@@ -6,7 +6,9 @@
 #include <functional>
 
 #include "support/c_handles.h"
+#include "support/golden.h"
 #include "vkformer/rerank.h"
+#include "vkformer/transcribe.h"
 
 using namespace vkformer;
 using testing::Owned;
@@ -61,6 +63,35 @@ ModelSource source_of(const char* folder) {
 }  // namespace
 
 TEST_SUITE("model") {
+  TEST_CASE("C tasks: prompts hold pictures") {
+    LOAD(c, "prompts-smolvlm", "generate");
+    CHECK(std::string(vkf_task_picture_placeholder(c.task.get())) == "<image>");
+    vkf_picture* loaded = nullptr;
+    REQUIRE(vkf_picture_load((kGolden + "picture-0.png").c_str(), &loaded, c.error.get()) ==
+            VKF_OK);
+    const Owned<vkf_picture> picture{loaded, vkf_picture_free};
+    const vkf_picture* const pictures[] = {picture.get()};
+    const vkf_prompt prompt = {"<image>What is this?", pictures, 1};
+    vkf_text_options options{};
+    options.struct_size = sizeof(options);
+    options.set = VKF_SET_BEAMS | VKF_SET_MAX_NEW_TOKENS;
+    options.beams = 1;
+    options.max_new_tokens = 8;
+    const auto found = c.find([&](vkf_findings** out) {
+      return vkf_task_generate_with_pictures(c.task.get(), &prompt, 1, &options, out,
+                                             c.error.get());
+    });
+    const auto expected = testing::read_json(kGolden + "prompts-smolvlm/expected.json");
+    CHECK(finding(found, 0, 0).text == expected["prompts"][0]["answer"].get<std::string>());
+    vkf_findings* none = nullptr;
+    const vkf_prompt wrong = {"a", nullptr, 1};
+    CHECK(vkf_task_generate_with_pictures(c.task.get(), &wrong, 1, &options, &none,
+                                          c.error.get()) == VKF_INVALID_ARGUMENT);
+    LOAD(texts, "judge", "generate");
+    CHECK(vkf_task_picture_placeholder(texts.task.get()) == nullptr);
+    CHECK(vkf_task_picture_placeholder(nullptr) == nullptr);
+  }
+
   TEST_CASE("C tasks: documents are ranked") {
     LOAD(c, "rerank", "rerank");
     const std::vector<std::string> documents = {"hello", "a quick fox", "what is it"};

@@ -113,6 +113,17 @@ TEST_SUITE("cpu") {
     files["chat_template.jinja"] = std::as_bytes(std::span(jinja));
     files["special_tokens_map.json"] = std::as_bytes(std::span(tokens));
     CHECK(*ChatTemplate::load(ModelSource::memory(files))->render(talk) == "</s>|<b>");
+    // A processor's template comes before the tokenizer's, and after one that is a file of its own.
+    const std::string processor = R"({"chat_template": "{{ bos_token }};"})";
+    files["chat_template.json"] = std::as_bytes(std::span(processor));
+    CHECK(*ChatTemplate::load(ModelSource::memory(files))->render(talk) == "</s>|<b>");
+    files.erase("chat_template.jinja");
+    CHECK(*ChatTemplate::load(ModelSource::memory(files))->render(talk) == "<b>;");
+    const std::string number = R"({"chat_template": 7})";
+    files["chat_template.json"] = std::as_bytes(std::span(number));
+    const auto wrong = ChatTemplate::load(ModelSource::memory(files));
+    REQUIRE_FALSE(wrong.ok());
+    CHECK(wrong.error().message.find("chat_template.json") != std::string::npos);
     CHECK_FALSE(ChatTemplate::load(ModelSource::memory({})).ok());
     const std::string bare = "{}";
     const auto none = ChatTemplate::load(

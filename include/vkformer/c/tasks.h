@@ -51,6 +51,13 @@ typedef struct vkf_text_pair {
   const char* text;
   const char* pair;
 } vkf_text_pair;
+// A prompt that speaks of pictures: a text with a placeholder for each of them, in their order, or
+// without any, which has them before it. Never changes.
+typedef struct vkf_prompt {
+  const char* text;
+  const vkf_picture* const* pictures;
+  size_t picture_count;
+} vkf_prompt;
 // A question, and where its answer is looked for. Never changes.
 typedef struct vkf_question {
   const char* question;
@@ -194,6 +201,14 @@ VKFORMER_API vkf_status vkf_task_fill(vkf_task* task, const char* const* texts, 
 VKFORMER_API vkf_status vkf_task_generate(vkf_task* task, const char* const* texts, size_t count,
                                           const vkf_text_options* options, vkf_findings** findings,
                                           vkf_error* error);
+// The same of prompts with pictures, by a model that reads images. [one]
+VKFORMER_API vkf_status vkf_task_generate_with_pictures(vkf_task* task, const vkf_prompt* prompts,
+                                                        size_t count,
+                                                        const vkf_text_options* options,
+                                                        vkf_findings** findings, vkf_error* error);
+// generate: what stands for a picture in a prompt, such as "<image>"; null where the model reads
+// none, and for other tasks. [any]
+VKFORMER_API const char* vkf_task_picture_placeholder(const vkf_task* task);
 // One text per sound. [one]
 VKFORMER_API vkf_status vkf_task_transcribe(vkf_task* task, const vkf_sound* const* sounds,
                                             size_t count, const vkf_transcribe_options* options,

@@ -79,6 +79,11 @@ Result<PromptPictures> DecoderFamily::read_pictures(const TensorMap& inputs,
   return result;
 }
 
+Result<int64_t> DecoderFamily::image_tokens(int64_t height, int64_t width) const {
+  return block_.pictures ? block_.pictures->image_tokens(height, width)
+                         : ModelFamily::image_tokens(height, width);
+}
+
 int64_t DecoderFamily::prompt_tokens(const StepShape& shape) const {
   const bool all = !shape.more.empty() && shape.prompt > 1 &&
                    block_.pictures->spans() != PicturePrompt::Spans::kNone;

@@ -40,6 +40,7 @@ class DecoderFamily : public ModelFamily {
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Result<PromptPictures> read_pictures(const TensorMap& inputs,
                                        const PromptTokens& tokens) const override;
+  Result<int64_t> image_tokens(int64_t height, int64_t width) const override;
   int64_t prompt_tokens(const StepShape& shape) const override;
   Status add_prompt_words(const PromptPictures& pictures, const PromptTokens& tokens,
                           FeedWords& words) const override;

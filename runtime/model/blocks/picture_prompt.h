@@ -23,6 +23,8 @@ class PicturePrompt {
     Spans spans = Spans::kNone;
     // The input with the types of tokens; empty: a token is an image's where its id says so.
     std::string types;
+    // How prompts name images; its token is `image_token`.
+    ImagePromptFacts prompts = {.kind = ImagePromptFacts::Kind::kRepeated};
     // Rotary positions of three components: the frequencies that turn by time, row and column;
     // empty: one position by token. kInterleaved: frequency i belongs to component i % 3, as long
     // as that has any; else the components' frequencies follow each other.
@@ -49,6 +51,8 @@ class PicturePrompt {
   // Pictures -> more, and the words of feeds; without pictures nothing.
   virtual Status read(const TensorMap& inputs, std::vector<int64_t>& more,
                       FeedWords& words) const = 0;
+  // N of one image of so many pixels; an error where the tower reads none of that size.
+  virtual Result<int64_t> image_tokens(int64_t height, int64_t width) const = 0;
   // N.
   virtual int64_t features(std::span<const int64_t> more) const = 0;
   // Where there are features.

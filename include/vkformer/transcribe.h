@@ -1,0 +1,37 @@
+// Transcriber: what is said in recordings.
+//
+// Threading and lifetime: as all tasks (tasks.h).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vkformer/audio.h"
+#include "vkformer/tasks.h"
+
+namespace vkformer {
+
+struct TranscribeOptions {
+  // "en" or "<|en|>"; empty: the model's own setting, or what the model hears in each recording's
+  // first window.
+  std::string language;
+  // Absent: the model's own setting.
+  std::optional<SpeechTask> task;
+  std::optional<int> beams;
+  std::optional<int> max_new_tokens;  // per window
+};
+
+// Speech to text. A recording longer than the model's window (30 seconds for Whisper) is cut at
+// the quietest moment of each window's last fifth.
+class VKFORMER_API Transcriber : public Task {
+ public:
+  using Task::Task;
+  static Result<Transcriber> load(const Device& device, const ModelSource& source,
+                                  const TaskOptions& options = {});
+  Result<std::vector<std::string>> transcribe(std::span<const Sound> sounds,
+                                              const TranscribeOptions& options = {});
+};
+
+}  // namespace vkformer
