@@ -18,6 +18,7 @@
 #include "vkformer/session.h"
 #include "vkformer/text_options.h"
 #include "vkformer/tokenizer.h"
+#include "vkformer/transcribe.h"
 
 namespace vkformer {
 
@@ -215,18 +216,9 @@ class VKFORMER_API TextGenerator : public Task {
   const GenerationCounters& counters() const;
 };
 
-struct TranscribeOptions {
-  // "en" or "<|en|>"; empty: the model's own setting, or what the model hears in each recording's
-  // first window.
-  std::string language;
-  // Absent: the model's own setting.
-  std::optional<SpeechTask> task;
-  std::optional<int> beams;
-  std::optional<int> max_new_tokens;  // per window
-};
-
-// Speech to text. A recording longer than the model's window (30 seconds for Whisper) is cut at
-// the quietest moment of each window's last fifth.
+// Speech to text, by a decoder of texts or by the character of each frame (CTC). A recording longer
+// than a window (30 seconds, or what the model's files say) is cut at the quietest moment of each
+// window's last fifth.
 class VKFORMER_API Transcriber : public Task {
  public:
   using Task::Task;
@@ -234,6 +226,9 @@ class VKFORMER_API Transcriber : public Task {
                                   const TaskOptions& options = {});
   Result<std::vector<std::string>> transcribe(std::span<const Sound> sounds,
                                               const TranscribeOptions& options = {});
+  // The same with the words and their times. kUnsupported for a model that gives none.
+  Result<std::vector<Transcript>> transcribe_words(std::span<const Sound> sounds,
+                                                   const TranscribeOptions& options = {});
 };
 
 // Pictures to descriptions.

@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "audio/log_mel.h"
+#include "audio/waveform.h"
 #include "session/session_state.h"
+#include "text/ctc_vocabulary.h"
 #include "text/tokenizer_engine.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
@@ -25,7 +27,9 @@ struct TaskModel {
   std::unique_ptr<SessionState> session;
   std::unique_ptr<const TokenizerEngine> tokenizer;  // where texts go in or out
   std::optional<PictureProcessor> pictures;          // where the model reads pictures
-  std::optional<LogMel> sounds;                      // where it reads sounds
+  std::optional<LogMel> sounds;                      // where it reads features of sounds
+  std::optional<WaveformSettings> waveform;          // where it reads samples
+  std::optional<CtcVocabulary> ctc;                  // of a CTC head, where it has no tokenizer
   JsonConfig config;                                 // config.json
   JsonConfig tokenizer_config;                       // tokenizer_config.json, or without keys
   JsonConfig generation_config;                      // generation_config.json, or without keys
@@ -50,6 +54,15 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
 // What makes tensors of pictures and of sounds, for load_task_model().
 Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonConfig& config);
 Result<LogMel> load_task_sounds(const FileStore& files);
+Result<WaveformSettings> load_task_waveform(const FileStore& files);
+// The file `name`, or a configuration without keys.
+Result<JsonConfig> optional_config(const FileStore& files, const std::string& name);
+// A special token as text: tokenizer_config.json or special_tokens_map.json has it as a string or
+// as an object. Empty where neither names it.
+Result<std::string> special_token(const TaskModel& task, const FileStore& files,
+                                  const std::string& key);
+// vocab.json with what tokenizer_config.json says of it.
+Result<CtcVocabulary> load_ctc_vocabulary(const TaskModel& task, const FileStore& files);
 
 // The tasks of model_tasks() that a model can do.
 std::vector<TaskKind> tasks_of(const ModelInfo& info);
@@ -159,8 +172,10 @@ Result<std::vector<std::vector<GeneratedText>>> generate_texts(TaskModel& task,
 Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,
                                                     std::span<const std::string> texts,
                                                     std::span<const std::string> continuations);
-Result<std::vector<std::string>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
-                                                   const TranscribeOptions& options);
+enum class WordTimes : uint8_t { kNo, kYes };
+Result<std::vector<Transcript>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
+                                                  const TranscribeOptions& options,
+                                                  WordTimes words);
 Result<std::vector<std::string>> caption_pictures(TaskModel& task,
                                                   std::span<const Picture> pictures,
                                                   const TextOptions& options);
