@@ -34,6 +34,7 @@ class Wav2Vec2Conformer : public ModelFamily {
         input_{.convs = c_.stem.convs},
         inner_(std::move(inner)) {
     facts_.wave = input_.facts();
+    generation_.pad = c_.blank;
   }
 
   const ModelFacts& facts() const override { return facts_; }

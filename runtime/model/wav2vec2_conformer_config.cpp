@@ -85,6 +85,7 @@ Status read_head(const JsonConfig& config, const std::string& classes, ModelFact
     facts.head = HeadKind::kCtc;
     VKF_ASSIGN(c.classes, get_size(config, "vocab_size", kMostVocabulary));
     facts.target_vocab = c.classes;
+    VKF_ASSIGN(c.blank, config.get_int_or("pad_token_id", 0));
     c.head = "lm_head";
     return {};
   }

@@ -30,6 +30,7 @@ struct ConformerConfig {
   T5Buckets gated{.buckets = 0};
   int64_t classes = 0;  // of the head
   std::string head;     // its module
+  int64_t blank = 0;    // the class of a CTC head that is no character
 };
 
 // Reads sizes and switches, and into `facts` the architecture, its head and labels. `classes` is

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "checkpoint/temp_dir.h"
+#include "text/tokenizer_engine.h"
 
 namespace vkformer {
 namespace {
@@ -76,6 +77,29 @@ TEST_SUITE("cpu") {
     CHECK(made->decode(std::vector<TokenId>{1})->text == "ä");
     settings.language = "fra";
     check_vocabulary_refused(kSeveral, settings, {"deu, eng", "'fra'", "target_lang"});
+  }
+
+  TEST_CASE("ctc: pieces of a tokenizer.json make words with their frames") {
+    constexpr const char* kPieces = R"({"version": "1.0", "truncation": null, "padding": null,
+        "added_tokens": [], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
+        "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always",
+                    "split": true},
+        "model": {"type": "WordLevel", "unk_token": "<unk>",
+                  "vocab": {"<unk>": 0, "▁he": 1, "llo": 2, "▁you": 3, "<blank>": 4}}})";
+    const auto tokenizer = TokenizerEngine::parse(kPieces, "tokenizer.json");
+    REQUIRE_MESSAGE(tokenizer.ok(), tokenizer.error().message);
+    const std::vector<TokenId> classes = {4, 1, 1, 2, 4, 2, 3, 3};
+    const auto text = decode_frames(**tokenizer, 4, classes);
+    REQUIRE(text.ok());
+    CHECK(text->text == "hellollo you");
+    REQUIRE(text->words.size() == 2);
+    CHECK(text->words[0].text == "hellollo");
+    CHECK(text->words[0].begin == 1);
+    CHECK(text->words[0].end == 6);
+    CHECK(text->words[1].text == "you");
+    CHECK(text->words[1].begin == 6);
+    CHECK(text->words[1].end == 8);
+    CHECK(decode_frames(**tokenizer, 4, std::vector<TokenId>{4, 4})->words.empty());
   }
 
   TEST_CASE("ctc: what is no vocabulary is refused") {
