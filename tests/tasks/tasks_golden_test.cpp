@@ -236,6 +236,21 @@ TEST_SUITE("model") {
     }
   }
 
+  TEST_CASE("speech becomes text by a decoder that reads samples") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("samples");
+    std::vector<Sound> sounds;
+    for (const std::string& file : strings(expected["sounds"])) {
+      sounds.push_back(value_of(load_wav(task_path(file))));
+    }
+    sounds.push_back(sounds[0]);
+    auto task = load_golden<Transcriber>("samples", 4);
+    const auto texts = value_of(task.transcribe(sounds));
+    REQUIRE(texts.size() == sounds.size());
+    CHECK(std::vector<std::string>(texts.begin(), texts.end() - 1) == strings(expected["texts"]));
+    CHECK(texts.back() == texts.front());
+  }
+
   TEST_CASE("speech becomes text by the class of each frame, with the times of words") {
     if (!have_test_device()) return;
     const Json expected = task_expected("ctc");

@@ -510,6 +510,29 @@ class Maker:
             found, seed = self.heard(model, values, tokenizer, seconds), seed + 1
         self.save("ctc", model, [extractor, tokenizer], {"sounds": sounds, "found": found})
 
+    def samples(self):
+        """Sounds become texts by a decoder that reads samples; the sounds are those of speech()."""
+        tokenizer = byte_level(["<unk>", "<s>", "</s>"], processors.ByteLevel(trim_offsets=False),
+                               unk_token="<unk>", bos_token="<s>", eos_token="</s>",
+                               pad_token="</s>")
+        model = randomised(T.MoonshineForConditionalGeneration(T.MoonshineConfig(
+            vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48,
+            encoder_num_hidden_layers=1, decoder_num_hidden_layers=2,
+            encoder_num_attention_heads=4, decoder_num_attention_heads=4,
+            max_position_embeddings=64, pad_token_id=2)))
+        settings = model.generation_config
+        settings.max_length, settings.pad_token_id, settings.decoder_start_token_id = 12, 2, 1
+        extractor = T.Wav2Vec2FeatureExtractor(do_normalize=False, return_attention_mask=True)
+        sounds, texts = [f"sound-{i}.wav" for i in range(3)], []
+        for name in sounds:
+            with wave.open(os.path.join(self.folder, name), "rb") as file:
+                values = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+            inputs = extractor(values.astype(np.float32) / 32768, sampling_rate=16000,
+                               return_tensors="pt")
+            ids = model.generate(**inputs, do_sample=False)[0]
+            texts.append(tokenizer.decode(ids, skip_special_tokens=True))
+        self.save("samples", model, [extractor, tokenizer], {"sounds": sounds, "texts": texts})
+
     def heard(self, model, values, tokenizer, seconds):
         """None where rounding might change a class, or where there are hardly any words."""
         found = []
@@ -636,6 +659,7 @@ def main():
                                   "tokenizers": tokenizers.__version__, "Pillow": PIL.__version__})
     for make in (maker.embed, maker.classify, maker.entities, maker.masks, maker.answers,
                  maker.texts, maker.translations, maker.pictures, maker.speech, maker.ctc,
+                 maker.samples,
                  maker.rerank, maker.zero_shot, maker.judge, maker.embed_last,
                  maker.named_pictures, maker.objects):
         make()
