@@ -84,6 +84,7 @@ enum class SourceKind : uint8_t {
   kPictures,  // "pictures": pixel_values (B, C, height, width)
   kFeatures,  // "features": input_features (B, mel bins, frames)
   kArrays,    // "arrays": inputs that the family names
+  kWaveform,  // "waveform": input_values (B, samples of sound)
 };
 
 // What a model's head is for.
@@ -98,6 +99,7 @@ enum class HeadKind : uint8_t {
   kSentence,       // "sentence": one vector, as the files of sentence-transformers say
   kSimilarity,     // "similarity": of pictures and texts; logits_per_image (pictures, texts)
   kObjects,        // "objects": in a picture; logits (B, Q, classes + 1), pred_boxes (B, Q, 4)
+  kCtc,            // "ctc": the character of each frame of sound, or none; logits (B, frames, V)
 };
 
 // Which attention maps a pass hands out.

@@ -23,8 +23,21 @@ struct TranscribeOptions {
   std::optional<int> max_new_tokens;  // per window
 };
 
-// Speech to text. A recording longer than the model's window (30 seconds for Whisper) is cut at
-// the quietest moment of each window's last fifth.
+// A word of a transcript, and when it is said.
+struct SpokenWord {
+  std::string text;
+  double begin = 0;  // seconds from the start of the sound
+  double end = 0;    // seconds
+};
+
+struct Transcript {
+  std::string text;
+  std::vector<SpokenWord> words;  // in order
+};
+
+// Speech to text, by a decoder of texts or by the character of each frame (CTC). A recording longer
+// than a window (30 seconds, or what the model's files say) is cut at the quietest moment of each
+// window's last fifth.
 class VKFORMER_API Transcriber : public Task {
  public:
   using Task::Task;
@@ -32,6 +45,9 @@ class VKFORMER_API Transcriber : public Task {
                                   const TaskOptions& options = {});
   Result<std::vector<std::string>> transcribe(std::span<const Sound> sounds,
                                               const TranscribeOptions& options = {});
+  // The same with the words and their times. kUnsupported for a model that gives none.
+  Result<std::vector<Transcript>> transcribe_words(std::span<const Sound> sounds,
+                                                   const TranscribeOptions& options = {});
 };
 
 }  // namespace vkformer

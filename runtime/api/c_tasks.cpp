@@ -28,6 +28,8 @@ struct vkf_findings {
     std::vector<vkformer::TokenId> ids;
     size_t index = 0;
     std::array<double, 4> box = {};
+    double begin_seconds = 0;
+    double end_seconds = 0;
   };
 
   std::vector<std::vector<Finding>> rows;
@@ -240,6 +242,14 @@ Finding finding_of(Detection& from) {
   return made;
 }
 
+Finding finding_of(SpokenWord& from) {
+  Finding made;
+  made.text = std::move(from.text);
+  made.begin_seconds = from.begin;
+  made.end_seconds = from.end;
+  return made;
+}
+
 template <class T>
 FindingsHandle findings_of(Result<std::vector<std::vector<T>>> made) {
   std::vector<std::vector<T>> rows = take(std::move(made));
@@ -256,6 +266,18 @@ FindingsHandle findings_of(Result<std::vector<std::string>> made) {
   std::vector<std::string> texts = take(std::move(made));
   auto self = std::make_unique<vkf_findings>();
   for (std::string& text : texts) self->rows.emplace_back(1).front().text = std::move(text);
+  return self;
+}
+
+// A text and its words.
+FindingsHandle findings_of(Result<std::vector<Transcript>> made) {
+  std::vector<Transcript> transcripts = take(std::move(made));
+  auto self = std::make_unique<vkf_findings>();
+  for (Transcript& transcript : transcripts) {
+    std::vector<Finding>& out = self->rows.emplace_back(1);
+    out.front().text = std::move(transcript.text);
+    for (SpokenWord& word : transcript.words) out.push_back(finding_of(word));
+  }
   return self;
 }
 
@@ -504,7 +526,9 @@ vkf_status vkf_task_transcribe(vkf_task* task, const vkf_sound* const* sounds, s
     Transcriber* transcriber = task_as<Transcriber>(task, "one loaded as 'transcribe'");
     const std::vector<Sound> copies = copy_sounds(sounds, count);
     const TranscribeOptions read = transcribe_options(options);
-    return findings_of(transcriber->transcribe(copies, read));
+    const bool words = options != nullptr && read_struct(options, "transcribe options").words != 0;
+    return words ? findings_of(transcriber->transcribe_words(copies, read))
+                 : findings_of(transcriber->transcribe(copies, read));
   });
 }
 
@@ -556,6 +580,8 @@ vkf_status vkf_findings_get(const vkf_findings* findings, size_t input, size_t i
     c.ids = {from.ids.data(), from.ids.size()};
     c.index = from.index;
     std::copy(from.box.begin(), from.box.end(), c.box);
+    c.begin_seconds = from.begin_seconds;
+    c.end_seconds = from.end_seconds;
     return write_struct(finding, c, "finding");
   });
 }

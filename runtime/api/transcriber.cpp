@@ -23,7 +23,19 @@ Result<Transcriber> Transcriber::load(const Device& device, const ModelSource& s
 
 Result<std::vector<std::string>> Transcriber::transcribe(std::span<const Sound> sounds,
                                                          const TranscribeOptions& options) {
-  return guarded(kSoundsTooLarge, [&] { return transcribe_sounds(*impl_, sounds, options); });
+  return guarded(kSoundsTooLarge, [&]() -> Result<std::vector<std::string>> {
+    VKF_ASSIGN(std::vector<Transcript> made,
+               transcribe_sounds(*impl_, sounds, options, WordTimes::kNo));
+    std::vector<std::string> texts;
+    for (Transcript& transcript : made) texts.push_back(std::move(transcript.text));
+    return texts;
+  });
+}
+
+Result<std::vector<Transcript>> Transcriber::transcribe_words(std::span<const Sound> sounds,
+                                                              const TranscribeOptions& options) {
+  return guarded(kSoundsTooLarge,
+                 [&] { return transcribe_sounds(*impl_, sounds, options, WordTimes::kYes); });
 }
 
 }  // namespace vkformer

@@ -2,24 +2,12 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "checkpoint/json_config.h"
 
 namespace vkformer {
 namespace {
 
 constexpr const char* kOwnFile = "preprocessor_config.json";
 constexpr const char* kSharedFile = "processor_config.json";
-
-Result<JsonConfig> load_feature_config(const FileStore& files) {
-  if (files.has(kOwnFile) || !files.has(kSharedFile)) {
-    return JsonConfig::load_from(files, kOwnFile);
-  }
-  VKF_ASSIGN(const JsonConfig shared, JsonConfig::load_from(files, kSharedFile));
-  if (!shared.has("feature_extractor")) return JsonConfig::load_from(files, kOwnFile);
-  const JsonConfig nested = shared.object("feature_extractor");
-  VKF_CHECK(nested.status());
-  return nested;
-}
 
 // The count of samples and of frames in the file are left aside: they follow from the rest, and
 // Whisper's own extractor ignores them too. So does the order of dither, which is noise.
@@ -47,6 +35,17 @@ Result<LogMelSettings> read_settings(const JsonConfig& config) {
 }
 
 }  // namespace
+
+Result<JsonConfig> load_feature_config(const FileStore& files) {
+  if (files.has(kOwnFile) || !files.has(kSharedFile)) {
+    return JsonConfig::load_from(files, kOwnFile);
+  }
+  VKF_ASSIGN(const JsonConfig shared, JsonConfig::load_from(files, kSharedFile));
+  if (!shared.has("feature_extractor")) return JsonConfig::load_from(files, kOwnFile);
+  const JsonConfig nested = shared.object("feature_extractor");
+  VKF_CHECK(nested.status());
+  return nested;
+}
 
 Result<LogMel> load_log_mel(const FileStore& files) {
   VKF_ASSIGN(const JsonConfig config, load_feature_config(files));

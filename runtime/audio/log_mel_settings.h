@@ -3,11 +3,15 @@
 
 #include "audio/log_mel.h"
 #include "checkpoint/file_store.h"
+#include "checkpoint/json_config.h"
 
 namespace vkformer {
 
-// The extraction that preprocessor_config.json or, where there is none, the feature_extractor of
-// processor_config.json describes; an error names the file.
+// What the files say of a feature extractor: preprocessor_config.json or, where there is none, the
+// feature_extractor of processor_config.json.
+Result<JsonConfig> load_feature_config(const FileStore& files);
+
+// The extraction that load_feature_config describes; an error names the file.
 Result<LogMel> load_log_mel(const FileStore& files);
 
 }  // namespace vkformer

@@ -125,10 +125,11 @@ Result<GenerationInputs> read_single_inputs(const ModelFamily& family, const Ten
   } else {
     VKF_ASSIGN(source, read_source(facts, inputs));
   }
+  VKF_CHECK(family.read_inputs(inputs, source));
   shape.batch = source.shape.batch;
   shape.height = source.shape.height;
   shape.width = source.shape.width;
-  VKF_CHECK(family.read_inputs(inputs, source));
+  if (facts.source == SourceKind::kWaveform) shape.source = source.shape.source;
   shape.more = source.shape.more;
   result.words = std::move(source.words);
   const std::vector<int64_t> start = {options.decoder_start};

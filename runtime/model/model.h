@@ -39,6 +39,12 @@ struct GridFacts {
   int64_t width = 0;     // pixels, or frames; 0: any
 };
 
+// Sizes of sound in frames.
+struct WaveFacts {
+  int64_t samples_per_frame = 0;  // from the start of one to that of the next; 0: unknown
+  int64_t least_samples = 0;      // that make a frame
+};
+
 // What sentence-transformers' files say of a model that embeds sentences.
 struct SentenceFacts {
   // Several ways: their vectors one after the other, in this order, as one. None: no sentences.
@@ -95,6 +101,7 @@ struct ModelFacts {
   TokenFacts source_tokens;
   TokenFacts target_tokens;
   GridFacts grid;
+  WaveFacts wave;
   SentenceFacts sentence;
   std::vector<std::string> labels;  // of a classifying head, by class
   // How logits of similarity become probabilities: those of all texts sum to 1, or each text has
@@ -262,9 +269,10 @@ class ModelFamily {
   virtual Result<WeightTable> weight_table(const Checkpoint& checkpoint) const = 0;
 
   // Reads what this family takes beside what its SourceKind says (Longformer's global tokens), or
-  // instead of it where that is kArrays: adds words for its own feeds, and to shape.more what its
-  // graph depends on. Called after the common reading, whose sizes and words are in `result`; in a
-  // generation shape.source may be longer than the caller's rows, which then count as padded.
+  // instead of it where that is kArrays or kWaveform: adds words for its own feeds, and to
+  // shape.more what its graph depends on. Called after the common reading, whose sizes and words
+  // are in `result`; in a generation shape.source may be longer than the caller's rows, which then
+  // count as padded.
   virtual Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const;
   // The names that read_inputs looks up beside those that every model of its SourceKind takes; a
   // tensor of another name is refused before.

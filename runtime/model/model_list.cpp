@@ -35,7 +35,8 @@ constexpr HeadKind kMaskedHeads[] = {HeadKind::kNone, HeadKind::kMasked};
 constexpr HeadKind kReformerHeads[] = {HeadKind::kNone, HeadKind::kLanguage, HeadKind::kMasked,
                                        HeadKind::kSequence, HeadKind::kSpans};
 constexpr HeadKind kPerceiverHeads[] = {HeadKind::kNone, HeadKind::kMasked, HeadKind::kSequence};
-constexpr HeadKind kFrameHeads[] = {HeadKind::kNone, HeadKind::kTokens};
+constexpr HeadKind kFrameHeads[] = {HeadKind::kNone, HeadKind::kTokens, HeadKind::kCtc};
+constexpr HeadKind kHubertHeads[] = {HeadKind::kNone, HeadKind::kCtc};
 constexpr HeadKind kPictureHeads[] = {HeadKind::kNone, HeadKind::kSequence};
 constexpr HeadKind kLanguageHeads[] = {HeadKind::kNone, HeadKind::kLanguage};
 constexpr HeadKind kLanguageOnly[] = {HeadKind::kLanguage};
@@ -57,6 +58,12 @@ constexpr FamilyTraits picture_encoder(Maps maps, std::span<const HeadKind> head
 constexpr FamilyTraits array_encoder(const char* inputs, std::span<const HeadKind> heads) {
   return {
       .kind = ModelKind::kEncoder, .source = SourceKind::kArrays, .heads = heads, .inputs = inputs};
+}
+constexpr FamilyTraits waveform_encoder(std::span<const HeadKind> heads = kFrameHeads) {
+  return {.kind = ModelKind::kEncoder,
+          .source = SourceKind::kWaveform,
+          .heads = heads,
+          .inputs = "waveforms"};
 }
 constexpr FamilyTraits decoder(const char* inputs,
                                std::span<const HeadKind> heads = kLanguageHeads) {

@@ -1,8 +1,6 @@
 // wav2vec 2.0 with Conformer layers (Baevski et al., 2020, "wav2vec 2.0"; Gulati et al., 2020,
 // "Conformer"): frames of sound by convolutions, then layers of attention and convolution, and a
 // character for each frame (Graves et al., 2006) where it has such a head.
-#include <cmath>
-
 #include "base/message.h"
 #include "base/narrow.h"
 #include "model/blocks/distance_bias.h"
@@ -10,17 +8,12 @@
 #include "model/blocks/picture_layers.h"
 #include "model/blocks/relative_attention.h"
 #include "model/family_list.h"
-#include "model/mask_input.h"
 #include "model/wav2vec2_conformer_config.h"
 #include "model/weight_rows.h"
 #include "ops/activation.h"
 #include "ops/combine.h"
 #include "ops/concat_columns.h"
 #include "ops/conv.h"
-#include "ops/gather_rows.h"
-#include "ops/group_norm.h"
-#include "ops/layer_norm.h"
-#include "ops/unfold.h"
 #include "weights/fold_batch_norm.h"
 #include "weights/read_floats.h"
 
@@ -31,41 +24,40 @@ using Tap = ForwardTaps::Tap;
 using Positions = ConformerConfig::Positions;
 
 constexpr float kConformerEpsilon = 1e-5f;  // of the norms that layer_norm_eps does not set
-constexpr int64_t kMostSamples = int64_t{1} << 26;
 
 class Wav2Vec2Conformer : public ModelFamily {
  public:
   // `inner`: what a model with a head calls the bare one in its files.
   Wav2Vec2Conformer(ModelFacts facts, ConformerConfig config, std::string inner)
-      : facts_(std::move(facts)), c_(std::move(config)), inner_(std::move(inner)) {}
+      : facts_(std::move(facts)),
+        c_(std::move(config)),
+        input_{.convs = c_.stem.convs},
+        inner_(std::move(inner)) {
+    facts_.wave = input_.facts();
+    generation_.pad = c_.blank;
+  }
 
   const ModelFacts& facts() const override { return facts_; }
   const GenerationFacts& generation() const override { return generation_; }
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
-  std::vector<std::string> input_names() const override;
-  Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
+  Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override {
+    return input_.read(inputs, result);
+  }
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                        const ForwardTaps& taps) const override;
 
  private:
   struct Pass {
     ModelBuilder& b;
-    int64_t batch, samples, frames;
-    TensorId mask = kNoTensor;  // key mask (words), where any frame is masked
+    int64_t batch, frames;
+    TensorId mask;  // key mask (words), where any frame is masked
     ForwardTaps taps;
   };
-  enum Switch : size_t { kSamples = 0, kMasked = 1 };  // in ForwardShape::more
 
-  int64_t frames_of(int64_t samples) const;
-  Result<int64_t> samples_of(int64_t frames) const;
-  Status read_mask(const Tensor& mask, int64_t samples, ForwardInputs& result) const;
-  void add_conv_rows(WeightTable& table) const;
   Status add_layer_rows(const Checkpoint& checkpoint, int64_t layer, WeightTable& table) const;
   Result<TensorId> norm(const Pass& pass, const std::string& name, TensorId x,
                         float epsilon = kConformerEpsilon) const;
-  Result<TensorId> extract(const Pass& pass) const;
-  Result<TensorId> hide_masked(const Pass& pass, TensorId x) const;
   Result<TensorId> half_step(const Pass& pass, const std::string& rows, TensorId x) const;
   Result<TensorId> attend(const Pass& pass, int64_t layer, TensorId h) const;
   Result<TensorId> project_turned(const Pass& pass, const std::string& rows, TensorId h) const;
@@ -76,11 +68,11 @@ class Wav2Vec2Conformer : public ModelFamily {
   Result<TensorId> add_plain_layers(const Pass& pass, TensorId x) const;
   Status add_plain_layer_rows(const Checkpoint& checkpoint, int64_t layer,
                               WeightTable& table) const;
-  Result<WeightRow> position_row(const Checkpoint& checkpoint) const;
 
   ModelFacts facts_;
   GenerationFacts generation_;
   ConformerConfig c_;
+  WaveformInput input_;
   std::string inner_;
   std::string prefix_;     // of this file
   DistanceBias distance_;  // that layers gate; reach 0: none
@@ -109,21 +101,6 @@ Status Wav2Vec2Conformer::prepare(const Checkpoint& checkpoint) {
   const std::string known = prefix_ + "encoder.layers.0.self_attn.linear_pos.weight";
   c_.positions = checkpoint.find(known) == nullptr ? Positions::kNone : Positions::kRelative;
   return {};
-}
-
-void Wav2Vec2Conformer::add_conv_rows(WeightTable& table) const {
-  for (size_t i = 0; i < c_.convs.size(); ++i) {
-    const SoundConv& conv = c_.convs[i];
-    const std::string to = "conv." + std::to_string(i);
-    const std::string from = prefix_ + "feature_extractor.conv_layers." + std::to_string(i) + ".";
-    const int64_t taps = conv.in * conv.kernel;
-    table.rows.push_back(c_.bias == ConformerConfig::ConvBias::kYes
-                             ? linear_row(to, {from + "conv"}, conv.out, taps)
-                             : plain_linear_row(to, {from + "conv"}, conv.out, taps));
-    if (c_.norm == ConformerConfig::ConvNorm::kLayer || i == 0) {
-      table.rows.push_back(norm_row(to + ".norm", from + "layer_norm", conv.out));
-    }
-  }
 }
 
 // The table of the depthwise convolution with its batch norm.
@@ -206,37 +183,10 @@ Status Wav2Vec2Conformer::add_plain_layer_rows(const Checkpoint& checkpoint, int
   return add_gate_rows(checkpoint, to + ".self", attn, plain_stack(), table);
 }
 
-// The convolution for positions. Files hold its weight as a direction and, for each tap of the
-// kernel, a length (Salimans and Kingma, 2016), under two pairs of names.
-Result<WeightRow> Wav2Vec2Conformer::position_row(const Checkpoint& checkpoint) const {
-  const std::string from = prefix_ + "encoder.pos_conv_embed.conv.";
-  const std::string older = from + "weight_v";
-  const bool old = checkpoint.find(older) != nullptr;
-  const std::string newer = from + "parametrizations.weight.original";
-  const int64_t d = c_.width, inputs = d / c_.groups;
-  const auto taps = static_cast<size_t>(c_.kernel);
-  VKF_ASSIGN(const std::vector<float> length,
-             read_floats(checkpoint, old ? from + "weight_g" : newer + "0", {1, 1, c_.kernel}));
-  VKF_ASSIGN(std::vector<float> weight,
-             read_floats(checkpoint, old ? older : newer + "1", {d, inputs, c_.kernel}));
-  VKF_ASSIGN(const std::vector<float> bias, read_floats(checkpoint, from + "bias", {d}));
-  std::vector<double> squares(taps, 0.0);
-  for (size_t i = 0; i < weight.size(); ++i) {
-    squares[i % taps] += static_cast<double>(weight[i]) * static_cast<double>(weight[i]);
-  }
-  for (size_t i = 0; i < weight.size(); ++i) {
-    const double scale = static_cast<double>(length[i % taps]) / std::sqrt(squares[i % taps]);
-    weight[i] = static_cast<float>(static_cast<double>(weight[i]) * scale);
-  }
-  VKF_ASSIGN(std::vector<float> table,
-             pack_conv({.name = from, .out = d, .weight = weight, .bias = bias}));
-  return computed_row("positions", std::move(table), d, inputs * c_.kernel + 1);
-}
-
 Result<WeightTable> Wav2Vec2Conformer::weight_table(const Checkpoint& checkpoint) const {
   WeightTable table;
-  const int64_t last = c_.convs.back().out;
-  add_conv_rows(table);
+  const int64_t last = c_.stem.convs.back().out;
+  add_stem_rows(c_.stem, prefix_ + "feature_extractor.conv_layers.", table);
   const std::string project = prefix_ + "feature_projection.";
   if (c_.feature_norm == ConformerConfig::FeatureNorm::kYes) {
     table.rows.push_back(norm_row("features.norm", project + "layer_norm", last));
@@ -244,7 +194,9 @@ Result<WeightTable> Wav2Vec2Conformer::weight_table(const Checkpoint& checkpoint
   table.rows.push_back(linear_row("features.projection", {project + "projection"}, c_.width, last));
   const bool plain = c_.kind != ConformerConfig::Layers::kConformer;
   if (plain) {
-    VKF_ASSIGN(WeightRow positions, position_row(checkpoint));
+    VKF_ASSIGN(
+        WeightRow positions,
+        position_conv_row(checkpoint, prefix_ + "encoder.pos_conv_embed.conv.", c_.position));
     table.rows.push_back(std::move(positions));
     for (int64_t i = 0; i < c_.layers; ++i) VKF_CHECK(add_plain_layer_rows(checkpoint, i, table));
   } else {
@@ -261,134 +213,12 @@ Result<WeightTable> Wav2Vec2Conformer::weight_table(const Checkpoint& checkpoint
   return table;
 }
 
-// --- Inputs
-// ---------------------------------------------------------------------------------------
-
-// 0 where the sound is too short.
-int64_t Wav2Vec2Conformer::frames_of(int64_t samples) const {
-  for (const SoundConv& conv : c_.convs) {
-    if (samples < conv.kernel) return 0;
-    samples = (samples - conv.kernel) / conv.stride + 1;
-  }
-  return samples;
-}
-
-// The fewest that make so many frames.
-Result<int64_t> Wav2Vec2Conformer::samples_of(int64_t frames) const {
-  int64_t samples = frames;
-  for (size_t i = c_.convs.size(); i-- > 0;) {
-    samples = (samples - 1) * c_.convs[i].stride + c_.convs[i].kernel;
-    if (samples < 1 || samples > kMostSamples) {
-      return invalid_argument(message({"[input_values] would have more than ", kMostSamples,
-                                       " samples to make ", frames, " frames; ask for fewer"}));
-    }
-  }
-  return samples;
-}
-
-// A row's frames are those that its samples make, wherever in the row the mask has its zeros.
-Status Wav2Vec2Conformer::read_mask(const Tensor& mask, int64_t samples,
-                                    ForwardInputs& result) const {
-  const int64_t batch = result.shape.batch;
-  const int64_t frames = result.shape.source;
-  if (mask.shape != Shape{batch, samples}) {
-    return invalid_argument(message({"[attention_mask] has shape ", shape_text(mask.shape),
-                                     ", but [input_values] has ", shape_text({batch, samples})}));
-  }
-  VKF_ASSIGN(const std::vector<uint8_t> values, mask_flags("attention_mask", mask));
-  std::vector<uint8_t> kept(static_cast<size_t>(batch * frames), 0);
-  std::vector<uint32_t> rows(kept.size(), ~0u);
-  bool masked = false;
-  for (int64_t b = 0; b < batch; ++b) {
-    int64_t length = 0;
-    for (int64_t i = 0; i < samples; ++i) length += values[static_cast<size_t>(b * samples + i)];
-    const int64_t own = frames_of(length);
-    if (own < 1) {
-      return invalid_argument(
-          message({"[attention_mask] keeps ", length, " samples of row ", b,
-                   ", which are too few for one frame of this model's convolutions"}));
-    }
-    masked = masked || own < frames;
-    for (int64_t t = 0; t < own; ++t) {
-      kept[static_cast<size_t>(b * frames + t)] = 1;
-      rows[static_cast<size_t>(b * frames + t)] = u32(b * frames + t);
-    }
-  }
-  if (!masked) return {};
-  result.words["key_mask"] = pack_key_mask(kept, batch, frames);
-  result.words["kept_frames"] = std::move(rows);
-  result.shape.more[kMasked] = 1;
-  return {};
-}
-
-std::vector<std::string> Wav2Vec2Conformer::input_names() const {
-  return {"attention_mask", "input_values"};
-}
-
-Status Wav2Vec2Conformer::read_inputs(const TensorMap& inputs, ForwardInputs& result) const {
-  const auto found = inputs.find("input_values");
-  if (found == inputs.end()) return not_found("[input_values] is missing from the inputs");
-  const Shape& s = found->second.shape;
-  const bool fits = s.size() == 2 && s[0] >= 1 && s[1] >= 1 && s[1] <= kMostSamples;
-  const int64_t frames = fits ? frames_of(s[1]) : 0;
-  if (frames < 1) {
-    return invalid_argument(message({"[input_values] has shape ", shape_text(s),
-                                     ", but must be (B, samples) with enough samples for one frame "
-                                     "of this model's convolutions and at most ",
-                                     kMostSamples}));
-  }
-  VKF_ASSIGN(const std::vector<float> values, found->second.to_floats());
-  result.words["input_values"] = float_words(values);
-  result.shape = {.batch = s[0], .source = frames, .more = {s[1], 0}};
-  const auto mask = inputs.find("attention_mask");
-  return mask == inputs.end() ? Status{} : read_mask(mask->second, s[1], result);
-}
-
 // --- Graph
 // ----------------------------------------------------------------------------------------
 
 Result<TensorId> Wav2Vec2Conformer::norm(const Pass& pass, const std::string& name, TensorId x,
                                          float epsilon) const {
   return add_named_norm(pass.b, StackConfig{.epsilon = epsilon}, name, x);
-}
-
-// Samples (B, N) -> features (B, T, C).
-Result<TensorId> Wav2Vec2Conformer::extract(const Pass& pass) const {
-  ModelBuilder& b = pass.b;
-  TensorId x = b.graph().add_external("input_values", DType::kF32, {pass.batch, 1, pass.samples});
-  b.feed("input_values", x);
-  for (size_t i = 0; i < c_.convs.size(); ++i) {
-    const std::string name = "conv." + std::to_string(i);
-    const bool layer_norm = c_.norm == ConformerConfig::ConvNorm::kLayer;
-    const bool normed = layer_norm || i == 0;
-    UnfoldAttrs unfold{.source = {.order = i == 0 ? ChannelOrder::kFirst : ChannelOrder::kLast}};
-    unfold.window.kernel_width = u32(c_.convs[i].kernel);
-    unfold.window.stride_width = u32(c_.convs[i].stride);
-    b.graph().set_scope(name);
-    VKF_ASSIGN(x, add_unfold(b.graph(), x, unfold));
-    const ActivationKind fused = normed ? ActivationKind::kNone : c_.conv_activation;
-    VKF_ASSIGN(x, add_named_linear(b, name, x, {.activation = fused}));
-    if (!normed) continue;
-    VKF_ASSIGN(const TensorId gain, b.norm(name + ".norm"));
-    if (layer_norm) {
-      VKF_ASSIGN(x, add_layer_norm(b.graph(), {.x = x, .gain_bias = gain},
-                                   {.epsilon = kConformerEpsilon}));
-    } else {
-      VKF_ASSIGN(x, add_group_norm(b.graph(), x, gain,
-                                   {.groups = u32(c_.convs[i].out), .epsilon = kConformerEpsilon}));
-    }
-    VKF_ASSIGN(x, add_activation(b.graph(), x, {.kind = c_.conv_activation}));
-  }
-  return x;
-}
-
-// Zeros where frames are padding.
-Result<TensorId> Wav2Vec2Conformer::hide_masked(const Pass& pass, TensorId x) const {
-  if (pass.mask == kNoTensor) return x;
-  Graph& g = pass.b.graph();
-  const TensorId kept = g.add_external("kept_frames", DType::kU32, {pass.batch, pass.frames});
-  pass.b.feed("kept_frames", kept);
-  return add_gather_rows(g, {.x = x, .indices = kept});
 }
 
 // x + ffn(norm x) / 2.
@@ -508,15 +338,7 @@ StackConfig Wav2Vec2Conformer::plain_stack() const {
 Result<TensorId> Wav2Vec2Conformer::add_plain_layers(const Pass& pass, TensorId x) const {
   Graph& g = pass.b.graph();
   const StackConfig stack = plain_stack();
-  g.set_scope("positions");
-  VKF_ASSIGN(const TensorId table, pass.b.table("positions"));
-  ConvAttrs conv{.groups = u32(c_.groups)};
-  conv.window.kernel_width = u32(c_.kernel);
-  conv.window.pad_left = u32(c_.kernel / 2);
-  conv.window.out_height = 1;
-  conv.window.out_width = u32(pass.frames);  // an even kernel has one more position
-  VKF_ASSIGN(TensorId h, add_conv(g, x, table, conv));
-  VKF_ASSIGN(h, add_activation(g, h, {c_.conv_activation}));
+  VKF_ASSIGN(const TensorId h, add_position_conv(pass.b, c_.position, x));
   if (c_.kind == ConformerConfig::Layers::kPost) {
     VKF_ASSIGN(x, add_named_norm(pass.b, stack, "layers.norm", h, x));
   } else {
@@ -536,22 +358,15 @@ Result<TensorId> Wav2Vec2Conformer::add_plain_layers(const Pass& pass, TensorId 
 
 Status Wav2Vec2Conformer::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                         const ForwardTaps& taps) const {
-  Pass pass{b, shape.batch, 0, shape.source, kNoTensor, taps};
-  // A plan says no more than how many frames there are.
-  VKF_ASSIGN(pass.samples,
-             shape.more.empty() ? samples_of(shape.source) : Result<int64_t>(shape.more[kSamples]));
-  if (!shape.more.empty() && shape.more[kMasked] != 0) {
-    pass.mask =
-        b.graph().add_external("key_mask", DType::kU32, {shape.batch * ((shape.source + 31) / 32)});
-    b.feed("key_mask", pass.mask);
-  }
-  VKF_ASSIGN(TensorId x, extract(pass));
+  VKF_ASSIGN(const WaveformSource source, add_waveform_source(b, input_, shape));
+  const Pass pass{b, shape.batch, shape.source, source.mask, taps};
+  VKF_ASSIGN(TensorId x, add_stem(b, c_.stem, source.samples));
   if (c_.feature_norm == ConformerConfig::FeatureNorm::kYes) {
     VKF_ASSIGN(x, norm(pass, "features.norm", x, c_.epsilon));
   }
   if (c_.feature_tap == ConformerConfig::FeatureTap::kYes) b.mark_output(x, "extract_features");
   VKF_ASSIGN(x, add_named_linear(b, "features.projection", x));
-  VKF_ASSIGN(x, hide_masked(pass, x));
+  VKF_ASSIGN(x, add_kept_frames(b, source, x));
   VKF_ASSIGN(x, c_.kind == ConformerConfig::Layers::kConformer ? add_conformer_layers(pass, x)
                                                                : add_plain_layers(pass, x));
   b.mark_output(x, "last_hidden_state");
@@ -566,7 +381,7 @@ Result<std::unique_ptr<ModelFamily>> load_frames(const ModelFiles& files, ModelF
                                                  const std::string& classes,
                                                  const std::string& inner, ConformerConfig c) {
   facts.kind = ModelKind::kEncoder;
-  facts.source = SourceKind::kArrays;
+  facts.source = SourceKind::kWaveform;
   VKF_CHECK(read_conformer(files.config, classes, facts, c));
   facts.width = c.width;
   facts.encoder_layers = c.layers;

@@ -10,44 +10,7 @@ namespace {
 using Positions = ConformerConfig::Positions;
 
 constexpr int64_t kMostConformerKernel = 1024;
-constexpr size_t kMostConvolutions = 64;
 constexpr int64_t kMostShift = 65536;
-
-Status read_convs(const JsonConfig& config, ConformerConfig& c) {
-  VKF_ASSIGN(const auto widths, config.get_int_list_or("conv_dim", std::vector<int64_t>(7, 512)));
-  VKF_ASSIGN(const auto kernels, config.get_int_list_or("conv_kernel", {10, 3, 3, 3, 3, 2, 2}));
-  VKF_ASSIGN(const auto strides, config.get_int_list_or("conv_stride", {5, 2, 2, 2, 2, 2, 2}));
-  if (widths.empty() || widths.size() > kMostConvolutions || kernels.size() != widths.size() ||
-      strides.size() != widths.size()) {
-    return invalid_file(
-        message({"[conv_dim] in ", config.where(), " has ", widths.size(),
-                 " values, [conv_kernel] ", kernels.size(), " and [conv_stride] ", strides.size(),
-                 ", but there must be as many of each, from 1 to ", kMostConvolutions}));
-  }
-  int64_t in = 1;
-  for (size_t i = 0; i < widths.size(); ++i) {
-    const bool fits = widths[i] >= 1 && widths[i] <= kMostWidth && kernels[i] >= 1 &&
-                      kernels[i] <= kMostConformerKernel && strides[i] >= 1 &&
-                      strides[i] <= kMostConformerKernel;
-    if (!fits) {
-      return invalid_file(
-          message({"[conv_dim] in ", config.where(), " has a convolution of ", widths[i],
-                   " channels with a kernel of ", kernels[i], " and a stride of ", strides[i],
-                   ", but must lie between 1 and ", kMostWidth, " channels and ",
-                   kMostConformerKernel, " samples"}));
-    }
-    c.convs.push_back({in, widths[i], kernels[i], strides[i]});
-    in = widths[i];
-  }
-  VKF_ASSIGN(const bool bias, config.get_bool_or("conv_bias", false));
-  if (bias) c.bias = ConformerConfig::ConvBias::kYes;
-  VKF_ASSIGN(c.conv_activation, get_activation(config, "feat_extract_activation", "gelu"));
-  VKF_ASSIGN(const std::string norm, config.get_string_or("feat_extract_norm", "group"));
-  if (norm == "layer") c.norm = ConformerConfig::ConvNorm::kLayer;
-  if (norm == "layer" || norm == "group") return {};
-  return invalid_file(message(
-      {"[feat_extract_norm] in ", config.where(), " is '", norm, "', but must be group or layer"}));
-}
 
 // Only pre-norm layers have adapters of languages: the others ignore the key. Its null means none.
 Status refuse_adapters(const JsonConfig& config, const ConformerConfig& c) {
@@ -57,16 +20,14 @@ Status refuse_adapters(const JsonConfig& config, const ConformerConfig& c) {
                               "; the adapters of languages inside layers are not implemented."}));
 }
 
-Status read_position_convolution(const JsonConfig& config, ConformerConfig& c) {
+Status read_plain_positions(const JsonConfig& config, ConformerConfig& c) {
   c.positions = Positions::kNone;
   VKF_ASSIGN(const bool stable, config.get_bool_or("do_stable_layer_norm", false));
   c.kind = stable ? ConformerConfig::Layers::kPre : ConformerConfig::Layers::kPost;
   VKF_CHECK(refuse_adapters(config, c));
-  VKF_ASSIGN(c.kernel, get_size_or(config, "num_conv_pos_embeddings", 128, kMostConformerKernel));
-  VKF_ASSIGN(c.groups, get_size_or(config, "num_conv_pos_embedding_groups", 16, kMostWidth));
-  if (c.width % c.groups == 0) return {};
-  return invalid_file(message({"[num_conv_pos_embedding_groups] in ", config.where(), " is ",
-                               c.groups, ", but must divide the hidden_size of ", c.width, "."}));
+  c.position.width = c.width;
+  c.position.activation = c.stem.activation;
+  return read_position_conv(config, c.position);
 }
 
 // The buckets of distances whose bias layers gate, where they do.
@@ -91,7 +52,7 @@ Status read_layers(const JsonConfig& config, ConformerConfig& c) {
   VKF_ASSIGN(c.activation, get_activation(config, "hidden_act", "gelu"));
   VKF_ASSIGN(c.epsilon, get_epsilon(config, "layer_norm_eps", 1e-5));
   VKF_CHECK(read_gated_distances(config, c.gated));
-  if (c.kind != ConformerConfig::Layers::kConformer) return read_position_convolution(config, c);
+  if (c.kind != ConformerConfig::Layers::kConformer) return read_plain_positions(config, c);
   VKF_ASSIGN(c.kernel, get_size_or(config, "conv_depthwise_kernel_size", 31, kMostConformerKernel));
   if (c.kernel % 2 == 0) {
     return invalid_file(message({"[conv_depthwise_kernel_size] in ", config.where(), " is ",
@@ -120,14 +81,16 @@ Status read_head(const JsonConfig& config, const std::string& classes, ModelFact
                                 " family does not have it"}));
   }
   if (facts.architecture == classes + "Model") return {};
-  facts.head = HeadKind::kTokens;
   if (facts.architecture == classes + "ForCTC") {
+    facts.head = HeadKind::kCtc;
     VKF_ASSIGN(c.classes, get_size(config, "vocab_size", kMostVocabulary));
     facts.target_vocab = c.classes;
+    VKF_ASSIGN(c.blank, config.get_int_or("pad_token_id", 0));
     c.head = "lm_head";
     return {};
   }
   if (facts.architecture == classes + "ForAudioFrameClassification") {
+    facts.head = HeadKind::kTokens;
     VKF_ASSIGN(facts.labels, get_labels(config));
     c.classes = static_cast<int64_t>(facts.labels.size());
     c.head = "classifier";
@@ -144,7 +107,7 @@ Status read_head(const JsonConfig& config, const std::string& classes, ModelFact
 Status read_conformer(const JsonConfig& config, const std::string& classes, ModelFacts& facts,
                       ConformerConfig& result) {
   VKF_CHECK(read_head(config, classes, facts, result));
-  VKF_CHECK(read_convs(config, result));
+  VKF_CHECK(read_waveform_stem(config, result.stem));
   return read_layers(config, result);
 }
 

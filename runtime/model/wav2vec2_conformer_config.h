@@ -2,30 +2,20 @@
 // it.
 #pragma once
 
-#include "model/model.h"
-#include "ops/activation.h"
+#include "model/blocks/waveform_stem.h"
 #include "ops/relative_positions.h"
 
 namespace vkformer {
 
-// A convolution over time.
-struct SoundConv {
-  int64_t in = 1, out = 0;
-  int64_t kernel = 1, stride = 1;
-};
-
 struct ConformerConfig {
-  std::vector<SoundConv> convs;
-  enum class ConvNorm : uint8_t { kGroup, kLayer } norm = ConvNorm::kGroup;
-  enum class ConvBias : uint8_t { kNo, kYes } bias = ConvBias::kNo;
-  ActivationKind conv_activation = ActivationKind::kGelu;
+  WaveformStem stem;
   ActivationKind activation = ActivationKind::kGelu;
   float epsilon = 1e-5f;
   int64_t layers = 0, width = 0, heads = 0, ffn = 0;
   // kPost and kPre: plain layers after a convolution for positions.
   enum class Layers : uint8_t { kConformer, kPost, kPre } kind = Layers::kConformer;
-  int64_t kernel = 0;  // of the depthwise convolution, or of the one for positions
-  int64_t groups = 1;  // of the convolution for positions
+  int64_t kernel = 0;     // of the depthwise convolution
+  PositionConv position;  // of plain layers
   enum class FeatureNorm : uint8_t { kNo, kYes } feature_norm = FeatureNorm::kYes;
   enum class FeatureTap : uint8_t { kNo, kYes } feature_tap = FeatureTap::kYes;
   // kByFile: relative where the file has weights for them.
@@ -40,6 +30,7 @@ struct ConformerConfig {
   T5Buckets gated{.buckets = 0};
   int64_t classes = 0;  // of the head
   std::string head;     // its module
+  int64_t blank = 0;    // the class of a CTC head that is no character
 };
 
 // Reads sizes and switches, and into `facts` the architecture, its head and labels. `classes` is

@@ -208,6 +208,9 @@ std::vector<std::string> known_inputs(const ModelFamily& family, InputUse use) {
     case SourceKind::kFeatures:
       known.emplace_back("input_features");
       break;
+    case SourceKind::kWaveform:
+      known.insert(known.end(), {"input_values", "attention_mask"});
+      break;
     case SourceKind::kArrays:
       break;
   }
@@ -270,6 +273,7 @@ Result<ForwardInputs> read_source(const ModelFacts& facts, const TensorMap& inpu
     case SourceKind::kFeatures:
       return read_grid(facts, inputs);
     case SourceKind::kArrays:
+    case SourceKind::kWaveform:
       break;
   }
   return ForwardInputs{};

@@ -55,6 +55,16 @@ Result<TensorMap> inputs_of(const ModelFacts& facts, const SessionSizes& s) {
       inputs["input_features"] = Tensor::zeros(
           DType::kF32, {s.batch, std::max<int64_t>(1, grid.channels), side(grid.width)});
       return inputs;
+    case SourceKind::kWaveform: {
+      // As many frames as tokens are asked for.
+      const int64_t samples =
+          facts.wave.least_samples + (s.tokens - 1) * facts.wave.samples_per_frame;
+      inputs["input_values"] = Tensor::zeros(DType::kF32, {s.batch, samples});
+      if (s.new_tokens == 0 && facts.kind == ModelKind::kEncoderDecoder) {
+        inputs["decoder_input_ids"] = Tensor::zeros(DType::kI64, {s.batch, s.tokens});
+      }
+      return inputs;
+    }
     case SourceKind::kArrays:
       break;
   }

@@ -8,11 +8,6 @@
 namespace vkformer {
 namespace {
 
-Result<JsonConfig> optional_config(const FileStore& files, const std::string& name) {
-  if (!files.has(name)) return JsonConfig();
-  return JsonConfig::load_from(files, name);
-}
-
 Result<std::unique_ptr<const TokenizerEngine>> load_tokenizer(const FileStore& files) {
   const std::string name = "tokenizer.json";
   VKF_ASSIGN(const MappedFile file, files.open(name));
@@ -39,17 +34,12 @@ Status check_task(const ModelInfo& info, TaskKind task) {
        "); ", (known.empty() ? "run its passes with Session::run" : "it can " + known)}));
 }
 
-// The mask token as text: tokenizer_config.json has it as a string or as an object.
 Result<std::string> find_mask_token(const TaskModel& task, const FileStore& files) {
-  VKF_ASSIGN(const JsonConfig special, optional_config(files, "special_tokens_map.json"));
-  for (const JsonConfig* from : {&task.tokenizer_config, &special}) {
-    if (!from->has("mask_token")) continue;
-    const JsonConfig nested = from->object("mask_token");
-    auto text = nested.status() ? nested.get_string("content") : from->get_string("mask_token");
-    if (!text) return text.error();
-    if (task.tokenizer->token_to_id(*text)) return text;
-    return invalid_file(message({"[mask_token] in ", from->where(), " is '", *text,
-                                 "', which the tokenizer does not have"}));
+  VKF_ASSIGN(const std::string named, special_token(task, files, "mask_token"));
+  if (!named.empty()) {
+    if (task.tokenizer->token_to_id(named)) return named;
+    return invalid_file(message({"[mask_token] in the configuration of ", files.label(), " is '",
+                                 named, "', which the tokenizer does not have"}));
   }
   for (const char* usual : {"[MASK]", "<mask>"}) {
     if (task.tokenizer->token_to_id(usual)) return std::string(usual);
@@ -84,14 +74,41 @@ Status load_processors(TaskModel& task, const FileStore& files) {
     VKF_ASSIGN(LogMel made, load_task_sounds(files));
     task.sounds.emplace(std::move(made));
   }
+  if (facts.source == SourceKind::kWaveform) {
+    VKF_ASSIGN(task.waveform, load_task_waveform(files));
+  }
+  if (facts.head != HeadKind::kCtc) return {};
+  if (files.has("vocab.json")) {
+    VKF_ASSIGN(CtcVocabulary made, load_ctc_vocabulary(task, files));
+    task.ctc.emplace(std::move(made));
+  } else {
+    VKF_ASSIGN(task.tokenizer, load_tokenizer(files));
+  }
   return {};
 }
 
 }  // namespace
 
+Result<JsonConfig> optional_config(const FileStore& files, const std::string& name) {
+  if (!files.has(name)) return JsonConfig();
+  return JsonConfig::load_from(files, name);
+}
+
+Result<std::string> special_token(const TaskModel& task, const FileStore& files,
+                                  const std::string& key) {
+  VKF_ASSIGN(const JsonConfig special, optional_config(files, "special_tokens_map.json"));
+  for (const JsonConfig* from : {&task.tokenizer_config, &special}) {
+    if (!from->has(key)) continue;
+    const JsonConfig nested = from->object(key);
+    return nested.status() ? nested.get_string("content") : from->get_string(key);
+  }
+  return std::string();
+}
+
 std::vector<TaskKind> tasks_of(const ModelInfo& info) {
   const bool tokens = info.source == SourceKind::kTokens;
   const bool pictures = info.source == SourceKind::kPictures;
+  const bool hears = info.source == SourceKind::kFeatures || info.source == SourceKind::kWaveform;
   const bool writes = info.kind != ModelKind::kEncoder && info.head == HeadKind::kLanguage;
   const struct {
     TaskKind task;
@@ -104,7 +121,7 @@ std::vector<TaskKind> tasks_of(const ModelInfo& info) {
       {TaskKind::kAnswer, tokens && info.head == HeadKind::kSpans},
       {TaskKind::kFillMask, tokens && info.head == HeadKind::kMasked},
       {TaskKind::kGenerate, tokens && writes},
-      {TaskKind::kTranscribe, info.source == SourceKind::kFeatures && writes},
+      {TaskKind::kTranscribe, info.head == HeadKind::kCtc || (hears && writes)},
       {TaskKind::kCaption, pictures && writes},
       {TaskKind::kRerank, tokens && info.head == HeadKind::kSequence && info.labels.size() == 1},
       {TaskKind::kDetect, pictures && info.head == HeadKind::kObjects}};

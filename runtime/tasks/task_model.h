@@ -5,8 +5,10 @@
 #include <optional>
 
 #include "audio/log_mel.h"
+#include "audio/waveform.h"
 #include "image/prompt_image_processor.h"
 #include "session/session_state.h"
+#include "text/ctc_vocabulary.h"
 #include "text/tokenizer_engine.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
@@ -30,14 +32,16 @@ struct TaskModel {
   // Of a decoder that reads images; an error where its files describe no processor, for texts alone
   // need none.
   std::optional<Result<PromptImageProcessor>> images;
-  std::optional<LogMel> sounds;      // where it reads sounds
-  JsonConfig config;                 // config.json
-  JsonConfig tokenizer_config;       // tokenizer_config.json, or without keys
-  JsonConfig generation_config;      // generation_config.json, or without keys
-  std::string mask_token;            // of fill-mask
-  std::optional<JudgeTokens> judge;  // of rerank with a language model
-  int64_t sentence_tokens = 0;       // of embed: most tokens of a text, or 0
-  JsonConfig sentence_config;        // config_sentence_transformers.json, or without keys
+  std::optional<LogMel> sounds;              // where it reads features of sounds
+  std::optional<WaveformSettings> waveform;  // where it reads samples
+  std::optional<CtcVocabulary> ctc;          // of a CTC head, where it has no tokenizer
+  JsonConfig config;                         // config.json
+  JsonConfig tokenizer_config;               // tokenizer_config.json, or without keys
+  JsonConfig generation_config;              // generation_config.json, or without keys
+  std::string mask_token;                    // of fill-mask
+  std::optional<JudgeTokens> judge;          // of rerank with a language model
+  int64_t sentence_tokens = 0;               // of embed: most tokens of a text, or 0
+  JsonConfig sentence_config;                // config_sentence_transformers.json, or without keys
   // The tokens as grammars see them, made when the first one comes, and which of them end a text.
   std::optional<GrammarVocabulary> grammar_vocabulary;
   std::vector<TokenId> grammar_ends;
@@ -55,6 +59,15 @@ Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const M
 // What makes tensors of pictures and of sounds, for load_task_model().
 Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonConfig& config);
 Result<LogMel> load_task_sounds(const FileStore& files);
+Result<WaveformSettings> load_task_waveform(const FileStore& files);
+// The file `name`, or a configuration without keys.
+Result<JsonConfig> optional_config(const FileStore& files, const std::string& name);
+// A special token as text: tokenizer_config.json or special_tokens_map.json has it as a string or
+// as an object. Empty where neither names it.
+Result<std::string> special_token(const TaskModel& task, const FileStore& files,
+                                  const std::string& key);
+// vocab.json with what tokenizer_config.json says of it.
+Result<CtcVocabulary> load_ctc_vocabulary(const TaskModel& task, const FileStore& files);
 
 // The tasks of model_tasks() that a model can do.
 std::vector<TaskKind> tasks_of(const ModelInfo& info);
@@ -166,8 +179,10 @@ Result<std::vector<std::vector<GeneratedText>>> generate_from_pictures(
 Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,
                                                     std::span<const std::string> texts,
                                                     std::span<const std::string> continuations);
-Result<std::vector<std::string>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
-                                                   const TranscribeOptions& options);
+enum class WordTimes : uint8_t { kNo, kYes };
+Result<std::vector<Transcript>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
+                                                  const TranscribeOptions& options,
+                                                  WordTimes words);
 Result<std::vector<std::string>> caption_pictures(TaskModel& task,
                                                   std::span<const Picture> pictures,
                                                   const TextOptions& options);

@@ -8,4 +8,8 @@ Result<LogMel> load_task_sounds(const FileStore& files) {
   return guarded([&] { return load_log_mel(files); });
 }
 
+Result<WaveformSettings> load_task_waveform(const FileStore& files) {
+  return guarded([&] { return load_waveform_settings(files); });
+}
+
 }  // namespace vkformer

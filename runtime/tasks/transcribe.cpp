@@ -1,30 +1,16 @@
-// Speech to text with Whisper and its like. Formats: Radford et al., "Robust Speech Recognition via
-// Large-Scale Weak Supervision", 2022, section 2.3; Hugging Face's generation_config.json.
+// Speech to text: by a CTC head, or by a decoder. Formats of prompts: Radford et al., "Robust
+// Speech Recognition via Large-Scale Weak Supervision", 2022, section 2.3; Hugging Face's
+// generation_config.json.
 #include <algorithm>
-#include <cmath>
 
-#include "audio/resample.h"
 #include "base/check.h"
 #include "base/message.h"
-#include "tasks/task_model.h"
+#include "tasks/speech_windows.h"
 
 namespace vkformer {
 namespace {
 
 constexpr TokenId kUnknown = -1;  // the language that is still to be heard
-
-// Samples [begin, end) of sound number `sound`.
-struct SoundWindow {
-  size_t sound = 0;
-  size_t begin = 0;
-  size_t end = 0;
-};
-
-struct HeardSound {
-  std::vector<float> samples;  // at the model's rate, (N)
-  std::vector<TokenId> prompt;
-  std::string text;
-};
 
 bool is_language(const std::string& name) {
   return name.starts_with("<|");
@@ -75,49 +61,11 @@ Result<std::vector<TokenId>> make_prompt(const TaskModel& task, const Transcribe
   return prompt;
 }
 
-// Where a window that begins at `begin` ends: at the end, or in the middle of the quietest tenth of
-// a second of its last fifth, the latest of equal ones.
-size_t window_end(const std::vector<float>& samples, size_t begin, size_t most, size_t rate) {
-  if (samples.size() - begin <= most) return samples.size();
-  const size_t piece = std::max<size_t>(1, rate / 10);
-  size_t best = begin + most;
-  double least = HUGE_VAL;
-  for (size_t end = begin + most; end >= begin + most - most / 5 && end > begin + piece;
-       end -= piece) {
-    double energy = 0;
-    for (size_t i = end - piece; i < end; ++i) {
-      energy += static_cast<double>(samples[i]) * static_cast<double>(samples[i]);
-    }
-    if (energy >= least) continue;
-    least = energy;
-    best = end == begin + most ? end : end - piece / 2;
-  }
-  return best;
-}
-
-// input_features (B, mel bands, frames) of windows.
-Result<TensorMap> feature_inputs(const TaskModel& task, const std::vector<HeardSound>& recordings,
-                                 std::span<const SoundWindow> windows) {
-  std::vector<float> values;
-  for (const SoundWindow& window : windows) {
-    const std::span<const float> samples(recordings[window.sound].samples);
-    VKF_ASSIGN(const std::vector<float> features,
-               task.sounds->extract(samples.subspan(window.begin, window.end - window.begin)));
-    values.insert(values.end(), features.begin(), features.end());
-  }
-  TensorMap inputs;
-  inputs["input_features"] =
-      Tensor::from_floats({static_cast<int64_t>(windows.size()), task.sounds->settings().mel_bands,
-                           task.sounds->frames()},
-                          values);
-  return inputs;
-}
-
 // Puts the language that is likeliest behind the start token into the prompts that lack it.
 Status hear_languages(TaskModel& task, std::vector<HeardSound>& recordings,
                       std::span<const SoundWindow> first_windows) {
   const GenerationFacts& facts = task.model->family().generation();
-  VKF_ASSIGN(TensorMap inputs, feature_inputs(task, recordings, first_windows));
+  VKF_ASSIGN(TensorMap inputs, speech_inputs(task, recordings, first_windows));
   const auto batch = static_cast<int64_t>(first_windows.size());
   const std::vector<int64_t> start(first_windows.size(), facts.decoder_start);
   inputs["decoder_input_ids"] = Tensor::from_ints({batch, 1}, start);
@@ -150,73 +98,66 @@ Status transcribe_windows(TaskModel& task, std::vector<HeardSound>& recordings,
   settings.max_new_tokens = fitting_tokens(task, settings.max_new_tokens, prompt.size());
   settings.beams = options.beams.value_or(settings.beams);
   settings.max_new_tokens = options.max_new_tokens.value_or(settings.max_new_tokens);
-  VKF_ASSIGN(const TensorMap inputs, feature_inputs(task, recordings, windows));
+  VKF_ASSIGN(const TensorMap inputs, speech_inputs(task, recordings, windows));
   VKF_ASSIGN(const Generation found, task.session->generate(inputs, settings));
   for (size_t row = 0; row < windows.size(); ++row) {
     VKF_ASSIGN(GeneratedText heard, generated_text(task, found[row][0], prompt.size()));
-    std::string& text = recordings[windows[row].sound].text;
-    if (text.empty()) heard.text.erase(0, heard.text.find_first_not_of(' '));
-    if (!text.empty() && !heard.text.empty() && heard.text[0] != ' ') text += ' ';
-    text += heard.text;
+    recordings[windows[row].sound].append(std::move(heard.text));
   }
   return {};
 }
 
-Result<HeardSound> read_sound(const TaskModel& task, const Sound& sound, size_t index) {
-  const auto rate = static_cast<int32_t>(task.sounds->settings().sampling_rate);
-  HeardSound recording{sound.samples, {}, ""};
-  if (sound.sampling_rate == rate) return recording;
-  auto samples = resample(sound.samples, sound.sampling_rate, rate);
-  if (!samples) return samples.error().with_context(message({"[sound ", index + 1, "]"}));
-  recording.samples = std::move(samples).value();
-  return recording;
+// The texts that a decoder writes of windows.
+Status transcribe_tokens(TaskModel& task, HeardSounds& heard, const TranscribeOptions& options) {
+  VKF_ASSIGN(const std::vector<int64_t> prompt, make_prompt(task, options));
+  for (HeardSound& sound : heard.sounds) sound.prompt = prompt;
+  std::vector<SoundWindow> first;
+  for (const SoundWindow& window : heard.windows) {
+    if (window.begin == 0) first.push_back(window);
+  }
+  const bool unknown = std::find(prompt.begin(), prompt.end(), kUnknown) != prompt.end();
+  for (size_t begin = 0; unknown && begin < first.size(); begin += task.batch) {
+    const size_t count = std::min(task.batch, first.size() - begin);
+    VKF_CHECK(hear_languages(task, heard.sounds, std::span(first).subspan(begin, count)));
+  }
+  for (size_t begin = 0; begin < heard.windows.size();) {
+    const size_t end = window_run_end(task, heard, begin);
+    VKF_CHECK(transcribe_windows(task, heard.sounds,
+                                 std::span(heard.windows).subspan(begin, end - begin), options));
+    begin = end;
+  }
+  return {};
 }
 
-// Ends of runs of windows with the same prompt, at most `batch` long.
-size_t run_end(const std::vector<HeardSound>& recordings, const std::vector<SoundWindow>& windows,
-               size_t begin, size_t batch) {
-  size_t end = begin + 1;
-  while (end < windows.size() && end - begin < batch &&
-         recordings[windows[end].sound].prompt == recordings[windows[begin].sound].prompt) {
-    ++end;
-  }
-  return end;
+// A head that chooses each frame's class by itself has no language, task or search.
+Status refuse_decoder_options(const TaskModel& task, const TranscribeOptions& options) {
+  const char* given = !options.language.empty() ? "language"
+                      : options.task            ? "task"
+                      : options.beams           ? "beams"
+                      : options.max_new_tokens  ? "max_new_tokens"
+                                                : nullptr;
+  if (given == nullptr) return {};
+  return invalid_argument(
+      message({"[", given, "] is for models whose decoder writes a text, but ",
+               task.facts().architecture, " has a class for each frame of sound; leave it out."}));
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
-                                                   const TranscribeOptions& options) {
-  VKF_ASSIGN(const std::vector<int64_t> prompt, make_prompt(task, options));
-  std::vector<HeardSound> recordings;
-  std::vector<SoundWindow> windows, first_windows;
-  const auto most = static_cast<size_t>(task.sounds->samples());
-  const auto rate = static_cast<size_t>(task.sounds->settings().sampling_rate);
-  for (size_t i = 0; i < sounds.size(); ++i) {
-    VKF_ASSIGN(HeardSound recording, read_sound(task, sounds[i], i));
-    recording.prompt = prompt;
-    for (size_t begin = 0; begin < recording.samples.size();) {
-      const size_t end = window_end(recording.samples, begin, most, rate);
-      windows.push_back({i, begin, end});
-      if (begin == 0) first_windows.push_back(windows.back());
-      begin = end;
-    }
-    recordings.push_back(std::move(recording));
+Result<std::vector<Transcript>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
+                                                  const TranscribeOptions& options,
+                                                  WordTimes words) {
+  const bool frames = task.facts().head == HeadKind::kCtc;
+  if (words == WordTimes::kYes && !frames) {
+    return unsupported(message({"[words] a ", task.facts().architecture,
+                                " gives no times of words; models with a CTC head do."}));
   }
-  const std::span<const SoundWindow> all(windows), first(first_windows);
-  const bool unknown = std::find(prompt.begin(), prompt.end(), kUnknown) != prompt.end();
-  for (size_t begin = 0; unknown && begin < first.size(); begin += task.batch) {
-    VKF_CHECK(hear_languages(task, recordings,
-                             first.subspan(begin, std::min(task.batch, first.size() - begin))));
-  }
-  for (size_t begin = 0; begin < windows.size();) {
-    const size_t end = run_end(recordings, windows, begin, task.batch);
-    VKF_CHECK(transcribe_windows(task, recordings, all.subspan(begin, end - begin), options));
-    begin = end;
-  }
-  std::vector<std::string> texts;
-  for (HeardSound& recording : recordings) texts.push_back(std::move(recording.text));
-  return texts;
+  if (frames) VKF_CHECK(refuse_decoder_options(task, options));
+  VKF_ASSIGN(HeardSounds heard, cut_sounds(task, sounds));
+  VKF_CHECK(frames ? transcribe_frames(task, heard) : transcribe_tokens(task, heard, options));
+  std::vector<Transcript> transcripts;
+  for (HeardSound& sound : heard.sounds) transcripts.push_back(std::move(sound.transcript));
+  return transcripts;
 }
 
 }  // namespace vkformer

@@ -25,10 +25,12 @@ constexpr Word<HeadKind> kHeads[] = {{HeadKind::kNone, "bare"},
                                      {HeadKind::kSpans, "answers"},
                                      {HeadKind::kDiscriminator, "replaced tokens"},
                                      {HeadKind::kSimilarity, "similarity"},
-                                     {HeadKind::kObjects, "objects"}};
+                                     {HeadKind::kObjects, "objects"},
+                                     {HeadKind::kCtc, "CTC"}};
 constexpr Word<SourceKind> kSources[] = {{SourceKind::kTokens, "text"},
                                          {SourceKind::kPictures, "pictures"},
-                                         {SourceKind::kFeatures, "sound"}};
+                                         {SourceKind::kFeatures, "sound"},
+                                         {SourceKind::kWaveform, "sound"}};
 constexpr Word<MapCoverage> kMaps[] = {{MapCoverage::kNone, "–"},
                                        {MapCoverage::kStages, "one per stage"},
                                        {MapCoverage::kLayers, "all layers"}};

@@ -117,6 +117,15 @@ std::string readable_text(const Json& line) {
   return text_of(line, "text");
 }
 
+std::string readable_words(const Json& line) {
+  std::string text = text_of(line, "text");
+  for (const Json& word : line["words"]) {
+    text += "\n" + fixed(word["begin"].get<double>(), 2) + " - " +
+            fixed(word["end"].get<double>(), 2) + " s   " + text_of(word, "word");
+  }
+  return text;
+}
+
 std::function<std::string(const Json& line)> readable_vectors() {
   const auto first = std::make_shared<std::vector<double>>();
   return [first](const Json& line) {

@@ -21,6 +21,8 @@ std::string readable_objects(const Json& line);
 std::string readable_masks(const Json& line);
 // The text alone.
 std::string readable_text(const Json& line);
+// The text, and under it each word with its times.
+std::string readable_words(const Json& line);
 // Gives of each vector its width, its length, its first numbers and, from the second one on, its
 // cosine with the first.
 std::function<std::string(const Json& line)> readable_vectors();

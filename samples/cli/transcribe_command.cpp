@@ -10,6 +10,7 @@ namespace {
 struct TranscribeCommandOptions {
   TaskCommandOptions task;
   TranscribeOptions transcribe;
+  bool words = false;
 };
 
 struct CaptionCommandOptions {
@@ -24,8 +25,22 @@ Result<std::vector<Json>> texts_json(const Result<std::vector<std::string>>& tex
   return answers;
 }
 
+Result<std::vector<Json>> words_json(const Result<std::vector<Transcript>>& transcripts) {
+  if (!transcripts) return transcripts.error();
+  std::vector<Json> answers;
+  for (const Transcript& transcript : *transcripts) {
+    Json& answer = answers.emplace_back();
+    answer["text"] = transcript.text;
+    answer["words"] = Json::array();
+    for (const SpokenWord& word : transcript.words) {
+      answer["words"].push_back({{"word", word.text}, {"begin", word.begin}, {"end", word.end}});
+    }
+  }
+  return answers;
+}
+
 Result<std::vector<Json>> transcribe(Transcriber& transcriber, const std::vector<Json>& inputs,
-                                     const TranscribeOptions& options) {
+                                     const TranscribeCommandOptions& options) {
   std::vector<Sound> sounds;
   for (const Json& input : inputs) {
     const Result<std::string> path = text_field(input, "sound");
@@ -34,20 +49,23 @@ Result<std::vector<Json>> transcribe(Transcriber& transcriber, const std::vector
     if (!sound) return sound.error();
     sounds.push_back(std::move(*sound));
   }
-  return texts_json(transcriber.transcribe(sounds, options));
+  if (options.words) return words_json(transcriber.transcribe_words(sounds, options.transcribe));
+  return texts_json(transcriber.transcribe(sounds, options.transcribe));
 }
 
 int run_transcribe(const CommonOptions& common, const TranscribeCommandOptions& options) {
   return run_task_command(
       common, options.task,
-      {.command = "transcribe", .plain_key = "sound", .readable = readable_text},
+      {.command = "transcribe",
+       .plain_key = "sound",
+       .readable = options.words ? readable_words : readable_text},
       [&](const Device& device, const ModelSource& source,
           const TaskOptions& task) -> Result<AnswerInputs> {
         Result<Transcriber> loaded = Transcriber::load(device, source, task);
         if (!loaded) return loaded.error();
         const auto transcriber = std::make_shared<Transcriber>(std::move(*loaded));
         return AnswerInputs([transcriber, &options](const std::vector<Json>& inputs) {
-          return transcribe(*transcriber, inputs, options.transcribe);
+          return transcribe(*transcriber, inputs, options);
         });
       });
 }
@@ -82,8 +100,10 @@ void add_transcribe_command(CLI::App& app, CommandLine& line) {
                       "the language spoken, such as en; otherwise the model finds out");
   add_choice<SpeechTask>(*command, "--task", options->transcribe.task, "what to do");
   add_short_search_options(*command, options->transcribe.beams, options->transcribe.max_new_tokens);
+  command->add_flag("--words", options->words, "also give each word with its times in seconds");
   add_examples(*command,
                "  vkformer transcribe DIR talk.wav --language en\n"
+               "  vkformer transcribe DIR talk.wav --words\n"
                "  vkformer transcribe DIR --input sounds.jsonl --output texts.jsonl --resume\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_transcribe(line.common, *options); };

@@ -376,6 +376,23 @@ TEST_SUITE("model") {
       return vkf_task_transcribe(c.task.get(), &sound, 1, &same, out, c.error.get());
     });
     CHECK(finding(found, 0, 0).text == speech->transcribe(sounds, options).value()[0]);
+
+    REQUIRE(c.load("ctc", "transcribe") == VKF_OK);
+    auto frames = Transcriber::load(*test_device(), source_of("ctc"));
+    REQUIRE(frames);
+    const Transcript heard = frames->transcribe_words(sounds).value()[0];
+    same.set = 0;
+    same.words = 1;
+    found = c.find([&](vkf_findings** out) {
+      return vkf_task_transcribe(c.task.get(), &sound, 1, &same, out, c.error.get());
+    });
+    REQUIRE(vkf_findings_count(found.get(), 0) == 1 + heard.words.size());
+    CHECK(finding(found, 0, 0).text == heard.text);
+    for (size_t i = 0; i < heard.words.size(); ++i) {
+      CHECK(finding(found, 0, i + 1).text == heard.words[i].text);
+      CHECK(finding(found, 0, i + 1).begin_seconds == heard.words[i].begin);
+      CHECK(finding(found, 0, i + 1).end_seconds == heard.words[i].end);
+    }
   }
 
   TEST_CASE("C: texts that are drawn, stopped, followed and kept to a grammar") {

@@ -34,8 +34,8 @@ TEST_SUITE("cpu") {
     check_names(WeightFormat::kQ4M);
     check_names(CacheFormat::kQ8);
     check_names(ModelKind::kEncoderDecoder);
-    check_names(SourceKind::kArrays);
-    check_names(HeadKind::kObjects);
+    check_names(SourceKind::kWaveform);
+    check_names(HeadKind::kCtc);
     check_names(MapCoverage::kLayers);
     check_names(MapKind::kCross);
     check_names(PassKind::kStep);

@@ -242,6 +242,15 @@ class CommandsTest(TaskTest):
             lines = self.answer("transcribe", model("speech"), *map(model, wanted["sounds"]),
                                 "--max-new-tokens", "10", *wishes)
             self.assertEqual([line["text"] for line in lines], run_["texts"])
+        wanted = expected("ctc")
+        lines = self.answer("transcribe", model("ctc"), *map(model, wanted["sounds"]), "--words")
+        for line, found in zip(lines, wanted["found"]):
+            self.assertEqual(line["text"], found["text"])
+            self.assertEqual([word["word"] for word in line["words"]],
+                             [word["word"] for word in found["words"]])
+            for word, other in zip(line["words"], found["words"]):
+                self.assertAlmostEqual(word["begin"], other["begin"])
+                self.assertAlmostEqual(word["end"], other["end"])
         wanted = expected("captions")
         rows = "".join(json.dumps({"picture": model(file)}) + "\n" for file in wanted["pictures"])
         lines = self.answer("caption", model("captions"), "--input", "-", "--max-new-tokens", "8",
@@ -263,6 +272,7 @@ class InputsAndOutputsTest(TaskTest):
 
     def test_inspect_names_tasks(self):
         for name, tasks in (("answers", ["embed", "answer"]), ("speech", ["transcribe"]),
+                            ("ctc", ["transcribe"]),
                             ("picture-labels", ["classify"])):
             result = run("inspect", model(name), "--json", environment=cli_support.NO_DRIVER)
             self.assertEqual(json.loads(result.stdout)["tasks"], tasks)

@@ -46,7 +46,7 @@ TEST_SUITE("cpu") {
   TEST_CASE(
       "wav2vec2-conformer: facts are the configuration's, and of an empty one the library's") {
     const ModelFacts facts = facts_of(kConformer);
-    CHECK(facts.source == SourceKind::kArrays);
+    CHECK(facts.source == SourceKind::kWaveform);
     CHECK(facts.width == 12);
     CHECK(facts.encoder_layers == 2);
     const ModelFacts base = facts_of({{"model_type", "wav2vec2-conformer"}});
@@ -54,7 +54,7 @@ TEST_SUITE("cpu") {
     CHECK(base.encoder_heads == 12);
     const Json ctc = with(kConformer, "architectures", Json::array({"Wav2Vec2ConformerForCTC"}));
     CHECK(facts_of(with(ctc, "vocab_size", 20)).target_vocab == 20);
-    CHECK(facts_of(with(ctc, "vocab_size", 20)).head == HeadKind::kTokens);
+    CHECK(facts_of(with(ctc, "vocab_size", 20)).head == HeadKind::kCtc);
   }
 
   TEST_CASE("wav2vec2-conformer: a mask keeps the frames that a row's samples make") {

@@ -23,7 +23,7 @@ TEST_SUITE("cpu") {
       const ModelFacts base = facts_of({{"model_type", family}});
       CHECK(base.width == 768);
       CHECK(base.encoder_layers == 12);
-      CHECK(base.source == SourceKind::kArrays);
+      CHECK(base.source == SourceKind::kWaveform);
     }
     const Json ctc = with(kWaves, "architectures", Json::array({"Wav2Vec2ForCTC"}));
     CHECK(facts_of(with(ctc, "vocab_size", 20)).target_vocab == 20);

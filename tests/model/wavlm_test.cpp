@@ -25,7 +25,7 @@ TEST_SUITE("cpu") {
     CHECK(base.width == 768);
     CHECK(base.encoder_layers == 12);
     CHECK(base.encoder_heads == 12);
-    CHECK(base.source == SourceKind::kArrays);
+    CHECK(base.source == SourceKind::kWaveform);
     const Json ctc = with(kWavLm, "architectures", Json::array({"WavLMForCTC"}));
     CHECK(facts_of(with(ctc, "vocab_size", 20)).target_vocab == 20);
   }

@@ -235,6 +235,48 @@ TEST_SUITE("model") {
       CHECK(value_of(task.transcribe(sounds, options)) == strings(run["texts"]));
     }
   }
+
+  TEST_CASE("speech becomes text by a decoder that reads samples") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("samples");
+    std::vector<Sound> sounds;
+    for (const std::string& file : strings(expected["sounds"])) {
+      sounds.push_back(value_of(load_wav(task_path(file))));
+    }
+    sounds.push_back(sounds[0]);
+    auto task = load_golden<Transcriber>("samples", 4);
+    const auto texts = value_of(task.transcribe(sounds));
+    REQUIRE(texts.size() == sounds.size());
+    CHECK(std::vector<std::string>(texts.begin(), texts.end() - 1) == strings(expected["texts"]));
+    CHECK(texts.back() == texts.front());
+  }
+
+  TEST_CASE("speech becomes text by the class of each frame, with the times of words") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("ctc");
+    std::vector<Sound> sounds;
+    for (const std::string& file : strings(expected["sounds"])) {
+      sounds.push_back(value_of(load_wav(task_path(file))));
+    }
+    sounds.push_back({std::vector<float>(20, 0.1f)});  // too short for a frame: silence follows
+    sounds.push_back({});
+    auto task = load_golden<Transcriber>("ctc", 2);
+    const auto texts = value_of(task.transcribe(sounds));
+    const auto heard = value_of(task.transcribe_words(sounds));
+    REQUIRE(heard.size() == sounds.size());
+    CHECK(texts.back().empty());
+    for (size_t i = 0; i < expected["found"].size(); ++i) {
+      const Json& found = expected["found"][i];
+      CHECK(texts[i] == found["text"].get<std::string>());
+      CHECK(heard[i].text == texts[i]);
+      REQUIRE(heard[i].words.size() == found["words"].size());
+      for (size_t w = 0; w < heard[i].words.size(); ++w) {
+        CHECK(heard[i].words[w].text == found["words"][w]["word"].get<std::string>());
+        CHECK(heard[i].words[w].begin == near_score(found["words"][w]["begin"]));
+        CHECK(heard[i].words[w].end == near_score(found["words"][w]["end"]));
+      }
+    }
+  }
 }
 
 }  // namespace

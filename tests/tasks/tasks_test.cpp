@@ -254,6 +254,45 @@ TEST_SUITE("model") {
                 {"[language]", "<|xx|>", "<|de|>"});
   }
 
+  TEST_CASE("a head of frames has windows with times, and no settings of a decoder") {
+    if (!have_test_device()) return;
+    auto task = load_golden<Transcriber>("ctc");
+    // 31 seconds: a second window begins where it is quiet, and its words later.
+    Sound sound = golden_sound("sound-1.wav");
+    const std::vector<float> once = sound.samples;
+    sound.samples.resize(30 * 16000, 0.0f);
+    sound.samples.insert(sound.samples.end(), once.begin(), once.end());
+    const auto heard = value_of(task.transcribe_words({&sound, 1}));
+    REQUIRE(heard.size() == 1);
+    CHECK(heard[0].words.back().end > 30.0);
+    CHECK(heard[0].words.back().end <= 31.0);
+    TranscribeOptions options;
+    options.beams = 2;
+    check_error(task.transcribe({&sound, 1}, options), ErrorCode::kInvalidArgument, {"[beams]"});
+    options = {};
+    options.language = "en";
+    check_error(task.transcribe({&sound, 1}, options), ErrorCode::kInvalidArgument,
+                {"[language]", "Wav2Vec2ForCTC"});
+    auto whisper = load_golden<Transcriber>("speech");
+    check_error(whisper.transcribe_words({&sound, 1}), ErrorCode::kUnsupported, {"[words]"});
+  }
+
+  TEST_CASE("a CTC vocabulary is what the model's files say") {
+    if (!have_test_device()) return;
+    const TaskCopy copy("ctc");
+    const Sound sound = golden_sound("sound-2.wav");
+    const auto before = value_of(load_golden<Transcriber>("ctc").transcribe({&sound, 1}));
+    copy.change("tokenizer_config.json", "do_lower_case", true);
+    copy.change("tokenizer_config.json", "replace_word_delimiter_char", "-");
+    std::string wanted = before[0];
+    for (char& c : wanted) c = c == ' ' ? '-' : static_cast<char>(std::tolower(c));
+    auto changed = load_task<Transcriber>(copy.folder.path());
+    CHECK(value_of(changed.transcribe({&sound, 1}))[0].find(wanted) != std::string::npos);
+    copy.folder.write("vocab.json", "[]");
+    check_error(Transcriber::load(*test_device(), ModelSource::directory(copy.folder.path())),
+                ErrorCode::kInvalidFile, {"vocab.json"});
+  }
+
   TEST_CASE("no inputs give no answers") {
     if (!have_test_device()) return;
     auto embedder = load_golden<Embedder>("embed");

@@ -68,6 +68,12 @@ CASES = {
     "wavlm-ctc": ("WavLMForCTC", 638, dict(
         do_stable_layer_norm=True, feat_extract_norm="layer", conv_bias=True, num_buckets=8,
         max_bucket_distance=40), dict(batch=2, samples=131, masked=40)),
+    "wav2vec2-frames": ("Wav2Vec2ForAudioFrameClassification", 661, dict(num_labels=3), dict(
+        batch=1, samples=90)),
+    "wavlm-frames": ("WavLMForAudioFrameClassification", 662, dict(
+        num_labels=3, num_buckets=12, max_bucket_distance=9), dict(batch=1, samples=90)),
+    "wav2vec2-conformer-frames": ("Wav2Vec2ConformerForAudioFrameClassification", 663, dict(
+        num_labels=3), dict(batch=1, samples=90)),
     "gato-acts": ("Gato", 641, {}, dict(batch=2, text=3, steps=2, height=8, width=4,
                                         continuous=3, discrete=2, acted=1, actions=3)),
 }

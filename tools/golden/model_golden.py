@@ -33,6 +33,10 @@ SIZES = dict(
     intermediate_size=20, ffn_dim=20, d_ff=20, hidden_dim=20, encoder_ffn_dim=20,
     decoder_ffn_dim=20, vocab_size=40, max_position_embeddings=32, n_positions=32,
     image_size=12, patch_size=4, max_source_positions=12, max_target_positions=32, num_mel_bins=6,
+    encoder_num_hidden_layers=2, decoder_num_hidden_layers=2, encoder_num_attention_heads=2,
+    decoder_num_attention_heads=2, max_text_positions=32, encoder_max_relative_position=4,
+    conv_dim=[6, 8], conv_kernel=[10, 3], conv_stride=[5, 2], num_feat_extract_layers=2,
+    num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2,
 )
 TOKENS = dict(bos_token_id=0, pad_token_id=1, eos_token_id=2, decoder_start_token_id=2)
 SOURCE, TARGET, PROMPT, PADDING, NEW_TOKENS = 9, 6, 7, 2, 12
@@ -91,8 +95,23 @@ def token_inputs(config, generator, left):
     return {"input_ids": ids.masked_fill(mask == 0, config.pad_token_id), "attention_mask": mask}
 
 
+def wave_inputs(config, sizes, generator):
+    """Samples, and a mask of the last ones of row 1 where the sizes say so."""
+    samples, masked = sizes
+    inputs = {"input_values": torch.randn(2, samples, generator=generator)}
+    if masked:
+        inputs["attention_mask"] = torch.ones(2, samples, dtype=torch.int64)
+        inputs["attention_mask"][1, -masked:] = 0
+    if config.is_encoder_decoder:
+        ids = torch.randint(FIRST, config.vocab_size, (2, TARGET), generator=generator)
+        inputs["decoder_input_ids"] = ids
+    return inputs
+
+
 def make_inputs(model, generator, left, types, picture):
     config = model.config
+    if model.main_input_name == "input_values":
+        return wave_inputs(config, picture, generator)
     if model.main_input_name == "pixel_values":
         size = getattr(config, "image_size", SIZES["image_size"])
         height, width = picture or (size, size)
@@ -127,7 +146,7 @@ def in_double(inputs):
     return {n: t.double() if t.is_floating_point() else t for n, t in inputs.items()}
 
 
-def lists_of(out, config):
+def lists_of(out, config=None):
     """attentions.l and hidden_states.l, the input of layer l."""
     expected = {}
     for name in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions"):
@@ -167,6 +186,9 @@ def masks_of(model, inputs, expected):
     if "attention_mask" not in inputs:
         return {}
     tokens = inputs["attention_mask"]
+    if "input_values" in inputs:  # the samples that Moonshine's frames begin with
+        frames = expected["encoder_last_hidden_state"].shape[1]
+        tokens = tokens[:, ::384][:, :frames]
     masks = {}
     for name, tensor in expected.items():
         # LayoutLMv3's patches stand after the tokens.
@@ -316,7 +338,7 @@ def respell(path, key, given):
 def make_case(folder, name, class_name, seed, given, left=False, types=0):
     family = getattr(transformers, class_name)
     config = make_config(family, given)
-    if "partial_rotary_factor" in given.get("rope_parameters", {}):
+    if "partial_rotary_factor" in given.get("rope_parameters", {}) and "Moonshine" not in class_name:
         rotate_parts(family)
     made = attempt(family, config, seed, left, types, PICTURES.get(name))
     while made is None:
@@ -356,6 +378,10 @@ DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="lay
 # Heights and widths of pictures that are not as large as the configuration says.
 PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
             "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20)}
+# Samples of sounds, and how many a mask hides. What is padded changes what comes of the rest, so that
+# cases that generate have no mask.
+PICTURES |= {"moonshine-base": (2300, 0), "moonshine-odd": (1700, 0), "moonshine-bare": (2300, 700),
+             "speecht5-base": (130, 0), "speecht5-layer": (141, 0)}
 # Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
@@ -367,6 +393,23 @@ CASES = {
         "OPTForCausalLM", 504,
         SWITCHED_OPT | dict(do_layer_norm_before=False, word_embed_proj_dim=16), True),
     "opt-projected-bare": ("OPTModel", 505, dict(word_embed_proj_dim=20), False),
+    "moonshine-base": (
+        "MoonshineForConditionalGeneration", 671, dict(
+            attention_bias=True, tie_word_embeddings=False, decoder_num_hidden_layers=1,
+            rope_parameters=dict(rope_type="default", rope_theta=100.0,
+                                 partial_rotary_factor=0.6)), False),
+    # An odd number of columns is rotated, in pairs all the same.
+    "moonshine-odd": (
+        "MoonshineForConditionalGeneration", 672, dict(
+            hidden_size=24, encoder_hidden_act="relu", pad_head_dim_to_multiple_of=8,
+            encoder_num_attention_heads=3, decoder_num_attention_heads=3), False),
+    "moonshine-bare": ("MoonshineModel", 673, {}, False),
+    "speecht5-base": ("SpeechT5ForSpeechToText", 674, {}, False),
+    "speecht5-layer": (
+        "SpeechT5ForSpeechToText", 675, dict(
+            feat_extract_norm="layer", conv_bias=True, num_conv_pos_embeddings=5,
+            scale_embedding=True, pad_token_id=3, hidden_act="relu", tie_word_embeddings=False,
+            decoder_attention_heads=4, encoder_max_relative_position=40), False),
     "distilbert-masked": ("DistilBertForMaskedLM", 510, {}, False),
     "distilbert-tokens": ("DistilBertForTokenClassification", 511, dict(num_labels=3), False),
     "albert-classes": ("AlbertForSequenceClassification", 512, dict(num_labels=3), False),

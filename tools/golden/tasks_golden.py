@@ -480,6 +480,78 @@ class Maker:
             found.append(tokenizer.decode(ids, skip_special_tokens=True))
         self.save("captions", model, [processor, tokenizer], {"pictures": files, "found": found})
 
+    def ctc(self):
+        """Sounds become texts and words with times; the sounds are those of speech()."""
+        folder = os.path.join(self.folder, "ctc")
+        os.makedirs(folder, exist_ok=True)
+        vocabulary = ["<pad>", "<s>", "</s>", "<unk>", "|", *"EATON'"]
+        with open(os.path.join(folder, "vocab.json"), "w", encoding="utf-8") as file:
+            json.dump({token: i for i, token in enumerate(vocabulary)}, file)
+        tokenizer = T.Wav2Vec2CTCTokenizer(os.path.join(folder, "vocab.json"))
+        extractor = T.Wav2Vec2FeatureExtractor()
+        config = T.Wav2Vec2Config(
+            vocab_size=len(vocabulary), hidden_size=24, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=32, conv_dim=[16, 16, 16], conv_kernel=[10, 8, 4],
+            conv_stride=[5, 8, 4], num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2,
+            apply_spec_augment=False, mask_time_prob=0.0, pad_token_id=0)
+        sounds, values = [], []
+        for i in range(3):
+            sounds.append(f"sound-{i}.wav")
+            with wave.open(os.path.join(self.folder, sounds[-1]), "rb") as file:
+                samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+            values.append(extractor(samples.astype(np.float32) / 32768, sampling_rate=16000,
+                                    return_tensors="pt").input_values)
+        seconds = config.inputs_to_logits_ratio / 16000
+        seed, found = 0, None
+        while found is None:
+            torch.manual_seed(seed)
+            model = randomised(T.Wav2Vec2ForCTC(config))
+            model.lm_head.bias.data[1:3] = -9
+            found, seed = self.heard(model, values, tokenizer, seconds), seed + 1
+        self.save("ctc", model, [extractor, tokenizer], {"sounds": sounds, "found": found})
+
+    def samples(self):
+        """Sounds become texts by a decoder that reads samples; the sounds are those of speech()."""
+        tokenizer = byte_level(["<unk>", "<s>", "</s>"], processors.ByteLevel(trim_offsets=False),
+                               unk_token="<unk>", bos_token="<s>", eos_token="</s>",
+                               pad_token="</s>")
+        model = randomised(T.MoonshineForConditionalGeneration(T.MoonshineConfig(
+            vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48,
+            encoder_num_hidden_layers=1, decoder_num_hidden_layers=2,
+            encoder_num_attention_heads=4, decoder_num_attention_heads=4,
+            max_position_embeddings=64, pad_token_id=2)))
+        settings = model.generation_config
+        settings.max_length, settings.pad_token_id, settings.decoder_start_token_id = 12, 2, 1
+        extractor = T.Wav2Vec2FeatureExtractor(do_normalize=False, return_attention_mask=True)
+        sounds, texts = [f"sound-{i}.wav" for i in range(3)], []
+        for name in sounds:
+            with wave.open(os.path.join(self.folder, name), "rb") as file:
+                values = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+            inputs = extractor(values.astype(np.float32) / 32768, sampling_rate=16000,
+                               return_tensors="pt")
+            ids = model.generate(**inputs, do_sample=False)[0]
+            texts.append(tokenizer.decode(ids, skip_special_tokens=True))
+        self.save("samples", model, [extractor, tokenizer], {"sounds": sounds, "texts": texts})
+
+    def heard(self, model, values, tokenizer, seconds):
+        """None where rounding might change a class, or where there are hardly any words."""
+        found = []
+        for sound in values:
+            with torch.no_grad():
+                logits = model(sound).logits[0]
+            best = logits.topk(2).values
+            if (best[:, 0] - best[:, 1]).min() < 1e-3:
+                return None
+            text = tokenizer.decode(logits.argmax(-1), output_word_offsets=True)
+            words = [{"word": word["word"], "begin": word["start_offset"] * seconds,
+                      "end": word["end_offset"] * seconds} for word in text.word_offsets]
+            if len(words) < 3 or len(set(logits.argmax(-1).tolist()) - {0}) < 4:
+                return None
+            if not (logits.argmax(-1) == 0).any():
+                return None
+            found.append({"text": text.text, "words": words})
+        return found
+
     def speech(self):
         special = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|fr|>",
                    "<|translate|>", "<|transcribe|>", "<|notimestamps|>"]
@@ -586,7 +658,8 @@ def main():
                                   "transformers": T.__version__,
                                   "tokenizers": tokenizers.__version__, "Pillow": PIL.__version__})
     for make in (maker.embed, maker.classify, maker.entities, maker.masks, maker.answers,
-                 maker.texts, maker.translations, maker.pictures, maker.speech,
+                 maker.texts, maker.translations, maker.pictures, maker.speech, maker.ctc,
+                 maker.samples,
                  maker.rerank, maker.zero_shot, maker.judge, maker.embed_last,
                  maker.named_pictures, maker.objects):
         make()

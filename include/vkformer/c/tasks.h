@@ -36,14 +36,16 @@ typedef struct vkf_finding {
   uint32_t struct_size;
   int32_t gap;        // fill-mask: which of the text's gaps, counted from 0
   const char* label;  // classify: the class; fill-mask: the token
-  const char* text;   // entity, answer, filled, generated, transcribed or describing text
+  const char* text;   // entity, answer, filled, generated, transcribed or describing text, or word
   double score;
   int32_t begin;  // where an entity or answer stands, in code points of the text or context
   int32_t end;
-  int64_t token;  // fill-mask: the token's id
-  vkf_ids ids;    // generate: what came behind the prompt or start token
-  size_t index;   // rerank: the document, counted from 0
-  double box[4];  // detect: left, top, right and bottom in pixels of the picture
+  int64_t token;         // fill-mask: the token's id
+  vkf_ids ids;           // generate: what came behind the prompt or start token
+  size_t index;          // rerank: the document, counted from 0
+  double box[4];         // detect: left, top, right and bottom in pixels of the picture
+  double begin_seconds;  // transcribe: when a word is said, from the start of the sound
+  double end_seconds;
 } vkf_finding;
 
 // A text, perhaps with a second one to classify together; `pair` is null without. Never changes.
@@ -137,6 +139,8 @@ typedef struct vkf_transcribe_options {
   const char* task;      // "transcribe" or "translate"; null: the model's own setting
   int32_t beams;
   int32_t max_new_tokens;  // per window
+  uint32_t words;          // 1: also the words with their times
+  uint32_t reserved;
 } vkf_transcribe_options;
 
 // `name` is "embed", "classify", "answer", "fill-mask", "generate", "transcribe", "caption",
@@ -209,7 +213,7 @@ VKFORMER_API vkf_status vkf_task_generate_with_pictures(vkf_task* task, const vk
 // generate: what stands for a picture in a prompt, such as "<image>"; null where the model reads
 // none, and for other tasks. [any]
 VKFORMER_API const char* vkf_task_picture_placeholder(const vkf_task* task);
-// One text per sound. [one]
+// One text per sound and, if they are asked for, its words after it. [one]
 VKFORMER_API vkf_status vkf_task_transcribe(vkf_task* task, const vkf_sound* const* sounds,
                                             size_t count, const vkf_transcribe_options* options,
                                             vkf_findings** findings, vkf_error* error);

@@ -68,7 +68,7 @@ Result<StepResult> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepS
   run.state = tensors.state;
   run.ancestry = tensors.ancestry;
   run.source = source_tokens({.source = s.source, .height = s.height, .width = s.width});
-  if (facts_.source == SourceKind::kTokens) {
+  if (facts_.source == SourceKind::kTokens || facts_.source == SourceKind::kWaveform) {
     run.source_mask =
         b.graph().add_external("key_mask", DType::kU32, {s.batch, (run.source + 31) / 32});
   }

@@ -1,0 +1,50 @@
+// Sounds of a call in windows that a speech model takes at once.
+#pragma once
+
+#include "tasks/task_model.h"
+
+namespace vkformer {
+
+// Samples [begin, end) of sound number `sound`.
+struct SoundWindow {
+  size_t sound = 0;
+  size_t begin = 0;
+  size_t end = 0;
+
+  size_t samples() const { return end - begin; }
+};
+
+struct HeardSound {
+  std::vector<float> samples;   // at the model's rate, (N)
+  std::vector<TokenId> prompt;  // of a decoder
+  Transcript transcript;
+
+  // Appends the text of the next window, behind a space where neither has one.
+  void append(std::string text);
+};
+
+struct HeardSounds {
+  std::vector<HeardSound> sounds;
+  std::vector<SoundWindow> windows;  // of all sounds, in order; silence of no samples has none
+};
+
+// Samples per second that the model takes.
+int64_t speech_rate(const TaskModel& task);
+
+// The sounds at the model's sampling rate, cut into windows. A window that is too long ends in the
+// middle of the quietest tenth of a second of its last fifth.
+Result<HeardSounds> cut_sounds(const TaskModel& task, std::span<const Sound> sounds);
+
+// The model's input of windows: input_features (B, mel bands, frames), or input_values (B, samples)
+// of windows of one length. A window too short for a frame is filled up with silence.
+Result<TensorMap> speech_inputs(const TaskModel& task, const std::vector<HeardSound>& sounds,
+                                std::span<const SoundWindow> windows);
+
+// The end of the run of windows from `begin` on that may run together: of one prompt and, where the
+// model reads samples, of one length, so that no answer depends on what it runs with.
+size_t window_run_end(const TaskModel& task, const HeardSounds& heard, size_t begin);
+
+// The texts of a CTC head.
+Status transcribe_frames(TaskModel& task, HeardSounds& heard);
+
+}  // namespace vkformer
