@@ -121,8 +121,9 @@ struct PictureSettings {
 class VKFORMER_API PictureProcessor {
  public:
   // Reads preprocessor_config.json of a model directory: the ViT, DeiT, Beit, ConvNext, CLIP,
-  // Bit (DINOv2), Siglip, Detr and Yolos image processors, which Swin and CvT checkpoints use too,
-  // under their old and new names.
+  // Bit (DINOv2), DINOv3ViT, Siglip, Detr and Yolos image processors, which Swin and CvT
+  // checkpoints use too, under their old and new names. DINOv3's own processor resizes without
+  // rounding to bytes; the values here differ from its by one step of a byte at most.
   static Result<PictureProcessor> load(const std::string& model_dir);
   // For models without that file.
   static Result<PictureProcessor> from_settings(const PictureSettings& settings);

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "base/name_list.h"
 #include "checkpoint/file_store.h"
 #include "checkpoint/message_text.h"
 #include "image/resize.h"
@@ -39,58 +40,62 @@ struct ProcessorClass {
   int longest_edge = 0;   // of detectors, whose pictures have any size; 0: no limit
   int side_multiple = 1;  // of both sides
 };
+using ModelTypes = std::array<std::string_view, 4>;
 constexpr std::array kImageNetMean = {0.485, 0.456, 0.406};
 constexpr std::array kImageNetDeviation = {0.229, 0.224, 0.225};
 // Of the pictures that CLIP was trained on.
 constexpr std::array kClipMean = {0.48145466, 0.4578275, 0.40821073};
 constexpr std::array kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
+
+// Stretches to 256 and crops the middle 224.
+constexpr ProcessorClass stretch_and_crop(std::string_view name, const ModelTypes& types) {
+  return {name, types, Resampling::kBicubic, 256, 224};
+}
+
+// CLIP's: the shortest edge to 224, and the middle of that.
+constexpr ProcessorClass clip_like(std::string_view name, const ModelTypes& types) {
+  return {name,      types,         Resampling::kBicubic, 224, 224, ProcessorClass::Size::kEdge,
+          kClipMean, kClipDeviation};
+}
+
+// DETR's: the shortest edge to 800, the longest to 1333 at most.
+constexpr ProcessorClass detector(std::string_view name, const ModelTypes& types,
+                                  int side_multiple) {
+  return {name,
+          types,
+          Resampling::kBilinear,
+          800,
+          0,
+          ProcessorClass::Size::kEdge,
+          kImageNetMean,
+          kImageNetDeviation,
+          1333,
+          side_multiple};
+}
+
 constexpr std::array kClasses = {
     ProcessorClass{"ViT", {"vit", "swin", "vit_mae", "vit_msn"}, Resampling::kBilinear, 224, 0},
-    ProcessorClass{"DeiT", {"deit", "", "", ""}, Resampling::kBicubic, 256, 224},
-    ProcessorClass{"Beit", {"beit", "", "", ""}, Resampling::kBicubic, 256, 224},
+    stretch_and_crop("DeiT", {"deit"}),
+    stretch_and_crop("Beit", {"beit"}),
     ProcessorClass{"ConvNext",
-                   {"convnext", "cvt", "convnextv2", ""},
+                   {"convnext", "cvt", "convnextv2"},
                    Resampling::kBicubic,
                    384,
                    0,
                    ProcessorClass::Size::kEdge},
-    ProcessorClass{"CLIP",
-                   {"clip", "clip_vision_model", "", ""},
-                   Resampling::kBicubic,
-                   224,
-                   224,
-                   ProcessorClass::Size::kEdge,
-                   kClipMean,
-                   kClipDeviation},
-    ProcessorClass{"Bit",
-                   {"bit", "dinov2", "dinov2_with_registers", ""},
-                   Resampling::kBicubic,
-                   224,
-                   224,
-                   ProcessorClass::Size::kEdge,
-                   kClipMean,
-                   kClipDeviation},
-    ProcessorClass{"Detr",
-                   {"detr", "", "", ""},
+    clip_like("CLIP", {"clip", "clip_vision_model"}),
+    clip_like("Bit", {"bit", "dinov2", "dinov2_with_registers"}),
+    detector("Detr", {"detr"}, 1),
+    detector("Yolos", {"yolos"}, 16),
+    ProcessorClass{"Siglip", {"siglip", "siglip_vision_model"}, Resampling::kBicubic, 224, 0},
+    ProcessorClass{"DINOv3ViT",
+                   {"dinov3_vit"},
                    Resampling::kBilinear,
-                   800,
+                   224,
                    0,
-                   ProcessorClass::Size::kEdge,
+                   ProcessorClass::Size::kSquare,
                    kImageNetMean,
-                   kImageNetDeviation,
-                   1333},
-    ProcessorClass{"Yolos",
-                   {"yolos", "", "", ""},
-                   Resampling::kBilinear,
-                   800,
-                   0,
-                   ProcessorClass::Size::kEdge,
-                   kImageNetMean,
-                   kImageNetDeviation,
-                   1333,
-                   16},
-    ProcessorClass{
-        "Siglip", {"siglip", "siglip_vision_model", "", ""}, Resampling::kBicubic, 224, 0},
+                   kImageNetDeviation},
 };
 constexpr std::string_view kConvNext = "ConvNext";
 
@@ -120,11 +125,10 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
                                                                        model_type) != types.end();
     if (fits) return candidate;
   }
-  const std::string known =
-      "only ViT, DeiT, Beit, ConvNext, CLIP, Bit, Siglip, Detr and Yolos image processors can be "
-      "read, "
-      "so give "
-      "PictureSettings instead of the file.";
+  std::vector<std::string_view> names;
+  for (const ProcessorClass& candidate : kClasses) names.push_back(candidate.name);
+  const std::string known = message({"the image processors that can be read are ", name_list(names),
+                                     "; give PictureSettings instead."});
   if (!type.empty()) {
     return not_supported(config, "image_processor_type", "is " + bracketed(type) + "; " + known);
   }

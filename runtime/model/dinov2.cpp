@@ -4,14 +4,13 @@
 #include "base/message.h"
 #include "model/blocks/heads.h"
 #include "model/blocks/picture_layers.h"
-#include "model/blocks/resized_positions.h"
+#include "model/blocks/picture_tokens.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "ops/gather_rows.h"
 #include "ops/mean_pool.h"
-#include "weights/read_floats.h"
 
 namespace vkformer {
 namespace {
@@ -40,31 +39,23 @@ class Dinov2 : public ModelFamily {
 
  private:
   void add_layer(int64_t i, const std::string& from, WeightTable& table) const;
-  std::vector<float> positions_of(const GridSize& grid) const;
   Status classify(ModelBuilder& b, const GridSize& grid, TensorId states) const;
 
   ModelFacts facts_;
   GenerationFacts generation_;
   Dinov2Config c_;
   std::string prefix_;
-  std::vector<float> first_;   // (1 + registers, D): the class with its position, the registers
-  std::vector<float> places_;  // (grid, D): positions of patches
+  PictureTokens tokens_;
 };
 
 Status Dinov2::prepare(const Checkpoint& checkpoint) {
-  const int64_t d = c_.stack.width;
   prefix_ = name_prefix(checkpoint, facts_.family + ".", "embeddings.cls_token");
   const std::string from = prefix_ + "embeddings.";
-  VKF_ASSIGN(first_, read_floats(checkpoint, from + "cls_token", {1, 1, d}));
-  const int64_t all = 1 + c_.embedding.grid().count();
-  VKF_ASSIGN(const std::vector<float> table,
-             read_floats(checkpoint, from + "position_embeddings", {1, all, d}));
-  for (size_t i = 0; i < first_.size(); ++i) first_[i] += table[i];
-  places_.assign(table.begin() + d, table.end());
-  if (c_.registers() == 0) return {};
-  VKF_ASSIGN(const std::vector<float> registers,
-             read_floats(checkpoint, from + "register_tokens", {1, c_.registers(), d}));
-  first_.insert(first_.end(), registers.begin(), registers.end());
+  VKF_ASSIGN(tokens_, read_picture_tokens(checkpoint, c_.embedding, c_.stack.width,
+                                          {.first = {{from + "cls_token"},
+                                                     {from + "register_tokens", c_.registers()}},
+                                           .positions = from + "position_embeddings"}));
+  tokens_.filter = c_.filter;
   return {};
 }
 
@@ -112,16 +103,6 @@ Result<WeightTable> Dinov2::weight_table(const Checkpoint&) const {
   return table;
 }
 
-// What is added to each token of a picture with such a grid: (1 + registers + grid, D).
-std::vector<float> Dinov2::positions_of(const GridSize& grid) const {
-  const GridSize own = c_.embedding.grid();
-  std::vector<float> values = first_;
-  const std::vector<float> places =
-      resized_positions(places_, own, grid, c_.stack.width, c_.filter);
-  values.insert(values.end(), places.begin(), places.end());
-  return values;
-}
-
 // [class | mean of the patches] -> logits.
 Status Dinov2::classify(ModelBuilder& b, const GridSize& grid, TensorId states) const {
   const Shape shape = b.graph().tensor(states).shape;
@@ -149,8 +130,7 @@ Status Dinov2::build_forward(ModelBuilder& b, const ForwardShape& shape,
   VKF_ASSIGN(const GridSize grid, grid_of(e, shape));
   const int64_t tokens = e.class_tokens + grid.count();
   const TensorId pixels = add_pixel_values(b, e.picture.channels, shape);
-  const TensorId table = b.host_floats("positions", {tokens, c_.stack.width}, positions_of(grid));
-  VKF_ASSIGN(const TensorId x, add_patch_tokens(b, e, grid, pixels, table));
+  VKF_ASSIGN(const TensorId x, add_picture_tokens(b, e, tokens_, grid, pixels));
   const StackRun run{.batch = shape.batch, .tokens = tokens, .taps = taps};
   VKF_ASSIGN(const TensorId states, add_stack(b, c_.stack, run, x));
   b.mark_output(states, "last_hidden_state");

@@ -77,6 +77,16 @@ TEST_SUITE("cpu") {
     CHECK(sig.width == 224);
     CHECK(sig.crop_width == 0);
     CHECK(sig.image_mean[1] == 0.5);
+    const PictureSettings dino = parsed("{}", "dinov3_vit");
+    CHECK(dino.fit == PictureFit::kStretch);
+    CHECK(dino.resampling == Resampling::kBilinear);
+    CHECK(dino.width == 224);
+    CHECK(dino.image_std == std::array{0.229, 0.224, 0.225});
+  }
+
+  TEST_CASE("picture processor: an unknown class is answered with those that are known") {
+    refuse("", ErrorCode::kUnsupported, "Beit, ConvNext, CLIP, Bit, Detr, Yolos, Siglip, DINOv3ViT",
+           "SomeImageProcessor");
   }
 
   TEST_CASE("picture processor: the pixel values of the reference, bit by bit") {

@@ -96,7 +96,8 @@ def make_inputs(model, generator, left, types, picture):
     if model.main_input_name == "pixel_values":
         size = getattr(config, "image_size", SIZES["image_size"])
         height, width = picture or (size, size)
-        return {"pixel_values": torch.randn(2, 3, height, width, generator=generator)}
+        channels = getattr(config, "num_channels", 3)
+        return {"pixel_values": torch.randn(2, channels, height, width, generator=generator)}
     if model.main_input_name == "input_features":
         shape = (2, config.num_mel_bins, 2 * config.max_source_positions)
         inputs = {"input_features": torch.randn(shape, generator=generator)}
@@ -347,7 +348,8 @@ DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="lay
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
 # Heights and widths of pictures that are not as large as the configuration says.
 PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
-            "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20)}
+            "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20),
+            "dinov3-bare": (8, 20), "dinov3-gated": (16, 12)}
 # Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
@@ -571,6 +573,11 @@ CASES = {
         "Dinov2WithRegistersModel", 575, dict(num_register_tokens=2), False),
     "dinov2-registers-classes": (
         "Dinov2WithRegistersForImageClassification", 576, dict(num_labels=3), False),
+    "dinov3-bare": ("DINOv3ViTModel", 680, dict(num_register_tokens=2), False),
+    "dinov3-gated": (
+        "DINOv3ViTModel", 681,
+        dict(use_gated_mlp=True, hidden_act="silu", query_bias=False, key_bias=True,
+             value_bias=False, proj_bias=False, mlp_bias=False, rope_theta=20.0), False),
     # 2 stands for the token of the highest id.
     "clip-text-highest": ("CLIPTextModelWithProjection", 577, dict(projection_dim=10), False),
     "clip-text-end": ("CLIPTextModel", 578, dict(eos_token_id=9, vocab_size=12), False),

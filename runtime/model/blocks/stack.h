@@ -136,7 +136,8 @@ struct StackRun {
   StackTerms terms;    // of self-attention, in full and prompt passes
   // Positions that the host feeds to rotary layers (B, T); kNoTensor: they are counted.
   TensorId positions = kNoTensor;
-  // Cosines and sines of every token (B T, r) instead of a table by position, fed by the host.
+  // Cosines and sines of every token instead of a table by position: (T, r), the same for all rows
+  // of the batch, or (B T, r).
   TensorId turning = kNoTensor;
   ForwardTaps taps = {};
   // Cross-attention: the encoder's output (B, S, any) in full and prompt passes, and its key mask.

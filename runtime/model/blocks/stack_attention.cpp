@@ -101,13 +101,14 @@ Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
   if (!by_token) {
     VKF_ASSIGN(table, table_of(site, index));
   }
+  const int64_t rows = by_token ? site.b.graph().tensor(table).shape[0] : site.run.tokens;
   site.b.graph().set_scope(site.rows() + ".self.rotary");
   return add_rotary(site.b.graph(), {.x = qkv, .table = table, .positions = site.run.positions},
                     {.heads = u32(c.heads + c.kv()),
                      .head_width = u32(c.head()),
                      .rotary_width = rotary.width,
                      .pairs = rotary.pairs,
-                     .tokens = u32(by_token ? site.run.batch * site.run.tokens : site.run.tokens)});
+                     .tokens = u32(rows)});
 }
 
 // The same in a step: the queries alone, turned, for a layer with sinks once more for them. Keys
