@@ -22,6 +22,7 @@ using std::to_string;
 
 // Values of a batch: 4 GiB of f32.
 constexpr int64_t kMaxPixelValues = int64_t{1} << 30;
+constexpr int kMostPatches = 1 << 20;  // of a picture
 // ConvNext crops only below this shortest edge; from here on it stretches.
 constexpr int kConvNextWholeFrom = 384;
 constexpr double kConvNextCropPart = 224.0 / 256.0;
@@ -32,13 +33,13 @@ struct ProcessorClass {
   std::string_view name;                        // without ImageProcessor or FeatureExtractor
   std::array<std::string_view, 4> model_types;  // config.json's, where no class is named
   Resampling resampling;
-  int size;       // square, or the shortest edge
+  int size;       // square, the shortest edge, or most patches
   int crop_size;  // square; 0: no crop unless asked for
-  enum class Size : uint8_t { kSquare, kEdge } kind = Size::kSquare;
+  enum class Size : uint8_t { kSquare, kEdge, kPatches } kind = Size::kSquare;
   std::array<double, 3> mean = {0.5, 0.5, 0.5};
   std::array<double, 3> deviation = {0.5, 0.5, 0.5};
   int longest_edge = 0;   // of detectors, whose pictures have any size; 0: no limit
-  int side_multiple = 1;  // of both sides
+  int side_multiple = 1;  // of both sides; of kPatches the side of a patch
 };
 using ModelTypes = std::array<std::string_view, 4>;
 constexpr std::array kImageNetMean = {0.485, 0.456, 0.406};
@@ -88,6 +89,13 @@ constexpr std::array kClasses = {
     detector("Detr", {"detr"}, 1),
     detector("Yolos", {"yolos"}, 16),
     ProcessorClass{"Siglip", {"siglip", "siglip_vision_model"}, Resampling::kBicubic, 224, 0},
+    ProcessorClass{.name = "Siglip2",
+                   .model_types = {"siglip2", "siglip2_vision_model"},
+                   .resampling = Resampling::kBilinear,
+                   .size = 256,
+                   .crop_size = 0,
+                   .kind = ProcessorClass::Size::kPatches,
+                   .side_multiple = 16},
     ProcessorClass{"DINOv3ViT",
                    {"dinov3_vit"},
                    Resampling::kBilinear,
@@ -217,11 +225,28 @@ Status set_conv_next_size(const JsonConfig& config, int edge, PictureSettings& s
   return {};
 }
 
+// Of pictures that keep their proportions, in patches.
+Status read_patches(const JsonConfig& config, const ProcessorClass& type,
+                    PictureSettings& settings) {
+  VKF_ASSIGN(const int64_t most, config.get_int_or("max_num_patches", type.size));
+  if (most < 1 || most > kMostPatches) {
+    return wrong_value(
+        config, "max_num_patches",
+        "is " + to_string(most) + "; a picture has 1 to " + to_string(kMostPatches) + " patches.");
+  }
+  VKF_ASSIGN(const int64_t patch, config.get_int_or("patch_size", type.side_multiple));
+  settings.fit = PictureFit::kMostPatches;
+  settings.max_patches = static_cast<int>(most);
+  VKF_ASSIGN(settings.side_multiple, to_side(config, "patch_size", patch));
+  return {};
+}
+
 Status read_size(const JsonConfig& config, const ProcessorClass& type, PictureSettings& settings) {
   const bool conv_next = type.name == kConvNext;
   VKF_ASSIGN(const bool resizes, config.get_bool_or("do_resize", true));
   settings.fit = PictureFit::kAsIs;
   if (!resizes) return {};
+  if (type.kind == ProcessorClass::Size::kPatches) return read_patches(config, type, settings);
   const bool edge = type.kind == ProcessorClass::Size::kEdge;
   Extent extent =
       edge ? Extent{0, 0, type.size, type.longest_edge} : Extent{type.size, type.size, 0};
@@ -306,6 +331,26 @@ std::string text_of(const PictureSize& size) {
   return to_string(size.width) + " x " + to_string(size.height);
 }
 
+// The largest scale whose sides, rounded up to whole patches, have no more patches than allowed, as
+// Siglip2's processor searches for it.
+PictureSize size_in_patches(const PictureSize& picture, const PictureSettings& settings) {
+  constexpr double kStep = 1e-5;
+  constexpr double kMostScale = 100.0;
+  const double patch = settings.side_multiple;
+  const auto patches = [patch](int64_t side, double scale) {
+    return std::max(1.0, std::ceil(static_cast<double>(side) * scale / patch));
+  };
+  double least = kStep / 10.0;
+  double most = kMostScale;
+  while (most - least >= kStep) {
+    const double scale = (least + most) / 2.0;
+    const double count = patches(picture.width, scale) * patches(picture.height, scale);
+    (count <= settings.max_patches ? least : most) = scale;
+  }
+  return {static_cast<int64_t>(patches(picture.width, least) * patch),
+          static_cast<int64_t>(patches(picture.height, least) * patch)};
+}
+
 // Writes the middle of the picture as planes (3, height, width); what lies outside it is black.
 void write_planes(const RgbPicture& picture, const PictureSize& size,
                   const PictureValueTable& values, std::byte* out) {
@@ -348,6 +393,7 @@ Status check_picture_size(int64_t width, int64_t height, const std::string& what
 
 PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings) {
   if (settings.fit == PictureFit::kAsIs) return picture;
+  if (settings.fit == PictureFit::kMostPatches) return size_in_patches(picture, settings);
   if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};
   int64_t edge = settings.shortest_edge;
   const auto [shorter, longer] = std::minmax({picture.width, picture.height});
@@ -364,6 +410,10 @@ PictureSize resized_size(const PictureSize& picture, const PictureSettings& sett
   edge -= edge % settings.side_multiple;
   other -= other % settings.side_multiple;
   return picture.width <= picture.height ? PictureSize{edge, other} : PictureSize{other, edge};
+}
+
+bool keeps_proportions(const PictureSettings& settings) {
+  return settings.fit != PictureFit::kStretch && settings.crop_width == 0;
 }
 
 PictureValueTable make_values(const PictureSettings& settings) {
@@ -463,7 +513,7 @@ Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
 }
 
 Status check_picture_settings(const PictureSettings& settings) {
-  if (settings.fit > PictureFit::kShortestEdge || settings.resampling > Resampling::kHamming) {
+  if (settings.fit > PictureFit::kMostPatches || settings.resampling > Resampling::kHamming) {
     return invalid_argument(
         message({"The picture settings' [fit] is ", static_cast<int>(settings.fit),
                  " and [resampling] ", static_cast<int>(settings.resampling),
@@ -481,6 +531,14 @@ Status check_picture_settings(const PictureSettings& settings) {
                    " and [side_multiple] ", settings.side_multiple, "; they are 0 and 1 to ",
                    kMaxPictureSide, "."}));
     }
+  }
+  if (settings.fit == PictureFit::kMostPatches &&
+      (settings.max_patches < 1 || settings.max_patches > kMostPatches ||
+       settings.side_multiple < 1 || settings.side_multiple > kMaxPictureSide)) {
+    return invalid_argument(
+        message({"The picture settings' [max_patches] is ", settings.max_patches,
+                 " and [side_multiple] ", settings.side_multiple, "; give 1 to ", kMostPatches,
+                 " patches of a side of 1 to ", kMaxPictureSide, " pixels."}));
   }
   if (settings.crop_width != 0 || settings.crop_height != 0) {
     VKF_CHECK(check_picture_size(settings.crop_width, settings.crop_height,

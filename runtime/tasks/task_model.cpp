@@ -39,17 +39,11 @@ Status check_task(const ModelInfo& info, TaskKind task) {
        "); ", (known.empty() ? "run its passes with Session::run" : "it can " + known)}));
 }
 
-// The mask token as text: tokenizer_config.json has it as a string or as an object.
 Result<std::string> find_mask_token(const TaskModel& task, const FileStore& files) {
   VKF_ASSIGN(const JsonConfig special, optional_config(files, "special_tokens_map.json"));
   for (const JsonConfig* from : {&task.tokenizer_config, &special}) {
-    if (!from->has("mask_token")) continue;
-    const JsonConfig nested = from->object("mask_token");
-    auto text = nested.status() ? nested.get_string("content") : from->get_string("mask_token");
-    if (!text) return text.error();
-    if (task.tokenizer->token_to_id(*text)) return text;
-    return invalid_file(message({"[mask_token] in ", from->where(), " is '", *text,
-                                 "', which the tokenizer does not have"}));
+    VKF_ASSIGN(const std::string text, special_token(task, *from, "mask_token"));
+    if (!text.empty()) return text;
   }
   for (const char* usual : {"[MASK]", "<mask>"}) {
     if (task.tokenizer->token_to_id(usual)) return std::string(usual);
@@ -84,6 +78,17 @@ Status load_processors(TaskModel& task, const FileStore& files) {
 }
 
 }  // namespace
+
+Result<std::string> special_token(const TaskModel& task, const JsonConfig& config,
+                                  const std::string& key) {
+  if (!config.has(key)) return std::string();
+  const JsonConfig nested = config.object(key);
+  auto text = nested.status() ? nested.get_string("content") : config.get_string(key);
+  if (!text || text->empty()) return text;
+  if (task.tokenizer->token_to_id(*text)) return text;
+  return invalid_file(message(
+      {"[", key, "] in ", config.where(), " is '", *text, "', which the tokenizer does not have"}));
+}
 
 std::vector<TaskKind> tasks_of(const ModelInfo& info) {
   const bool tokens = info.source == SourceKind::kTokens;

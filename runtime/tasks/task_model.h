@@ -47,6 +47,11 @@ struct TaskModel {
 Result<std::unique_ptr<TaskModel>> load_task_model(const Device& device, const ModelSource& source,
                                                    TaskKind task, const TaskOptions& options);
 
+// A special token as text: tokenizer_config.json has "pad_token" and its like as a string or as an
+// object; empty where `config` has none, and an error where the tokenizer does not know it.
+Result<std::string> special_token(const TaskModel& task, const JsonConfig& config,
+                                  const std::string& key);
+
 // What makes tensors of pictures and of sounds, for load_task_model().
 Result<PictureProcessor> load_task_pictures(const FileStore& files, const JsonConfig& config);
 Result<LogMel> load_task_sounds(const FileStore& files);

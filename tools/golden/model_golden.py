@@ -93,6 +93,13 @@ def token_inputs(config, generator, left):
 
 def make_inputs(model, generator, left, types, picture):
     config = model.config
+    if hasattr(config, "num_patches"):
+        return patch_inputs(config, generator)
+    if hasattr(config, "text_config") and hasattr(config, "vision_config"):
+        text = config.text_config
+        shape = (3, text.max_position_embeddings)
+        ids = torch.randint(FIRST, text.vocab_size, shape, generator=generator)
+        return {"input_ids": ids} | patch_inputs(config.vision_config, generator)
     if model.main_input_name == "pixel_values":
         size = getattr(config, "image_size", SIZES["image_size"])
         height, width = picture or (size, size)
@@ -115,6 +122,16 @@ def make_inputs(model, generator, left, types, picture):
         ids = torch.randint(FIRST, config.vocab_size, (2, TARGET), generator=generator)
         inputs["decoder_input_ids"] = ids
     return inputs
+
+
+def patch_inputs(config, generator):
+    """Pictures of two proportions, in patches; the second one is padded."""
+    grids = torch.tensor([[2, 5], [4, 2]])
+    values = config.num_channels * config.patch_size ** 2
+    mask = torch.ones(2, 10, dtype=torch.int64)
+    mask[1, 8:] = 0
+    pixels = torch.randn(2, 10, values, generator=generator) * mask[:, :, None]
+    return {"pixel_values": pixels, "spatial_shapes": grids, "pixel_attention_mask": mask}
 
 
 def boxes(config, shape, generator):
@@ -147,7 +164,7 @@ def forward(model, inputs):
     with torch.no_grad():
         out = copy.deepcopy(model)(**in_double(inputs), **wanted)
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
-             "text_embeds", "image_embeds",
+             "text_embeds", "image_embeds", "logits_per_image", "logits_per_text",
              "start_logits", "end_logits", "pred_boxes")
     expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out)
     if type(model).__name__.endswith("ForCausalLM"):
@@ -346,6 +363,7 @@ PAGE_PICTURES = PAGES | dict(hidden_size=16, coordinate_size=2, shape_size=4, in
                              rel_pos_bins=8, max_rel_pos=16, rel_2d_pos_bins=8, max_rel_2d_pos=24)
 DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
+SIGLIP2 = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20)
 # Heights and widths of pictures that are not as large as the configuration says.
 PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
             "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20),
@@ -584,6 +602,13 @@ CASES = {
     "clip-vision-projected": ("CLIPVisionModelWithProjection", 579, dict(projection_dim=10), False),
     "siglip-text-projected": ("SiglipTextModel", 580, dict(projection_size=10), False),
     "siglip-vision-bare": ("SiglipVisionModel", 581, dict(num_attention_heads=4), False),
+    "siglip2-text": ("Siglip2TextModel", 690, dict(max_position_embeddings=9), False),
+    "siglip2-vision": ("Siglip2VisionModel", 691, dict(num_patches=9, num_attention_heads=4), False),
+    "siglip2-pair": (
+        "Siglip2Model", 692,
+        dict(text_config=SIGLIP2 | dict(vocab_size=40, max_position_embeddings=7),
+             vision_config=SIGLIP2 | dict(num_patches=16, patch_size=2, num_hidden_layers=1)),
+        False),
     "cvt-bare": (
         "CvtModel", 550,
         dict(embed_dim=[8, 12, 16], num_heads=[1, 2, 2], depth=[1, 2, 3], image_size=24), False),
