@@ -110,7 +110,7 @@ TEST_SUITE("cpu") {
     ForwardInputs given;
     CHECK(read({{"pixel_values", patches}, {"spatial_shapes", grids({2, 3})}}, given).empty());
     CHECK(given.shape.batch == 1);
-    CHECK(given.shape.more == std::vector<int64_t>{8});
+    CHECK(given.shape.more == std::vector<int64_t>{8, 0});
     CHECK(given.words["patch_positions"].size() == 8 * 16);
     refused({{"pixel_values", patches}}, "[spatial_shapes]");
     refused({{"pixel_values", patches}, {"spatial_shapes", grids({3, 3})}}, "3 x 3");
@@ -126,9 +126,9 @@ TEST_SUITE("cpu") {
     for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(i);
     ForwardInputs whole;
     CHECK(read({{"pixel_values", Tensor::from_floats({1, 3, 4, 8}, pixels)}}, whole).empty());
-    CHECK(whole.shape.more == std::vector<int64_t>{2});
+    CHECK(whole.shape.more == std::vector<int64_t>{2, 1});
     const std::vector<float> first = {0, 32, 64, 1, 33, 65};
-    CHECK(std::equal(first.begin(), first.end(), whole.words["pixel_values"].begin(),
+    CHECK(std::equal(first.begin(), first.end(), whole.words["cut_patches"].begin(),
                      [](float a, uint32_t b) { return std::bit_cast<uint32_t>(a) == b; }));
     refused({{"pixel_values", Tensor::zeros(DType::kF32, {1, 3, 4, 6})}}, "whole patches");
     refused({{"pixel_values", Tensor::zeros(DType::kF32, {1, 3, 4, 8})},

@@ -13,6 +13,10 @@ namespace {
 
 constexpr const char* kPatchPositions = "patch_positions";
 
+const char* feed_of(const PatchRows& rows) {
+  return rows.cut ? "cut_patches" : "pixel_values";
+}
+
 int64_t patch_values(const PictureEmbedding& e) {
   return e.patch.count() * e.picture.channels;
 }
@@ -72,7 +76,7 @@ Result<GivenPatchRows> read_whole_pictures(const TensorMap& inputs, const Pictur
         message({"[pixel_values] of ", s[2], " x ", s[3], " pixels make ", grid.count(),
                  " patches, over the limit of ", kMostPositions, "; give smaller pictures."}));
   }
-  GivenPatchRows given{.rows = {s[0], grid.count()}};
+  GivenPatchRows given{.rows = {s[0], grid.count(), true}};
   VKF_ASSIGN(const std::vector<float> pixels, tensor.to_floats());
   given.values = cut_patches(pixels, e, s[0], grid);
   given.grids.assign(static_cast<size_t>(s[0]), grid);
@@ -107,7 +111,7 @@ Result<std::vector<GridSize>> read_grids(const TensorMap& inputs, const PatchRow
   return grids;
 }
 
-Result<GivenPatchRows> read_given_patches(const TensorMap& inputs, const PictureEmbedding& e) {
+Result<GivenPatchRows> read_given_patches(const TensorMap& inputs) {
   const Tensor& tensor = inputs.at("pixel_values");
   const Shape& s = tensor.shape;
   GivenPatchRows given{.rows = {s[0], s[1]}};
@@ -157,8 +161,8 @@ Result<PatchRows> read_patch_rows(const TensorMap& inputs, const PictureEmbeddin
                  e.picture.channels, ", height, width)."}));
   }
   VKF_ASSIGN(const GivenPatchRows given,
-             patches ? read_given_patches(inputs, e) : read_whole_pictures(inputs, e));
-  words["pixel_values"] = float_words(given.values);
+             patches ? read_given_patches(inputs) : read_whole_pictures(inputs, e));
+  words[feed_of(given.rows)] = float_words(given.values);
   words[kPatchPositions] = float_words(positions_of(given, positions));
   words[kPatchMask] = pack_key_mask(given.kept, given.rows.batch, given.rows.patches);
   return given.rows;
@@ -168,8 +172,8 @@ Result<TensorId> add_given_patches(ModelBuilder& b, const PictureEmbedding& e, i
                                    const PatchRows& rows) {
   Graph& g = b.graph();
   const TensorId pixels =
-      g.add_external("pixel_values", DType::kF32, {rows.batch, rows.patches, patch_values(e)});
-  b.feed("pixel_values", pixels);
+      g.add_external(feed_of(rows), DType::kF32, {rows.batch, rows.patches, patch_values(e)});
+  b.feed(feed_of(rows), pixels);
   const TensorId positions =
       g.add_external(kPatchPositions, DType::kF32, {rows.batch, rows.patches, width});
   b.feed(kPatchPositions, positions);

@@ -12,12 +12,15 @@ inline constexpr const char* kPatchMask = "patch_mask";
 struct PatchRows {
   int64_t batch = 0;    // B
   int64_t patches = 0;  // N, padding included
+  // Whether the host cut them out of whole pictures: then they are fed as cut_patches, so that
+  // pixel_values in a buffer of the application are not taken for patches.
+  bool cut = false;
 };
 
 // Reads pixel_values, which are either patches (B, N, height * width * C of `embedding.patch`) with
 // the grid of each row, spatial_shapes (B, 2), and perhaps pixel_attention_mask (B, N); or whole
-// pictures (B, C, height, width). Adds the words of the feeds pixel_values, patch_positions and
-// patch_mask. Errors name the tensor and what it should be.
+// pictures (B, C, height, width). Adds the words of the feeds pixel_values (or cut_patches),
+// patch_positions and patch_mask. Errors name the tensor and what it should be.
 Result<PatchRows> read_patch_rows(const TensorMap& inputs, const PictureEmbedding& embedding,
                                   const PictureTokens& positions, FeedWords& words);
 

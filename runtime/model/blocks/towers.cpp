@@ -177,7 +177,7 @@ Result<TensorId> PictureTower::states(ModelBuilder& b, const GivenPictures& give
 
 Result<TensorId> PictureTower::embedded(ModelBuilder& b, const GivenPictures& given) const {
   if (input == Input::kPatches) {
-    return add_given_patches(b, embedding, stack.width, {given.batch, tokens(given)});
+    return add_given_patches(b, embedding, stack.width, {given.batch, tokens(given), given.cut});
   }
   VKF_ASSIGN(const TensorId x, add_picture_embedding(b, embedding, given.batch));
   return embedding.class_tokens == 0 ? Result<TensorId>(x)
@@ -252,7 +252,7 @@ Result<GivenPictures> read_patches(const TensorMap& inputs, const PictureTower& 
                                    ForwardInputs& result) {
   VKF_ASSIGN(const PatchRows rows,
              read_patch_rows(inputs, tower.embedding, tower.positions, result.words));
-  return GivenPictures{rows.batch, rows.patches};
+  return GivenPictures{rows.batch, rows.patches, rows.cut};
 }
 
 // What one tower and two have in common.
@@ -321,12 +321,16 @@ class PictureTowerFamily : public TowerFamily {
     if (tower_.input == PictureTower::Input::kPictures) return {};
     VKF_ASSIGN(const GivenPictures given, read_patches(inputs, tower_, result));
     result.shape.batch = given.batch;
-    result.shape.more = {given.patches};
+    result.shape.more = {given.patches, given.cut ? 1 : 0};
     return {};
   }
   Status build_forward(ModelBuilder& b, const ForwardShape& shape,
                        const ForwardTaps& taps) const override {
-    const GivenPictures given = {shape.batch, shape.more.empty() ? 0 : shape.more[0]};
+    GivenPictures given{.batch = shape.batch};
+    if (shape.more.size() == 2) {
+      given.patches = shape.more[0];
+      given.cut = shape.more[1] != 0;
+    }
     VKF_ASSIGN(const TensorId states, tower_.states(b, given, taps));
     b.mark_output(states, "last_hidden_state");
     VKF_ASSIGN(const TensorId pooled, tower_.pooled(b, states));
@@ -345,7 +349,7 @@ class PictureTowerFamily : public TowerFamily {
 };
 
 // Sizes that a pass of two towers has beside ForwardShape's own.
-enum MoreSizes : size_t { kTexts, kPictures, kPatches, kMoreSizes };
+enum MoreSizes : size_t { kTexts, kPictures, kPatches, kCut, kMoreSizes };
 
 class TowerPairFamily : public TowerFamily {
  public:
@@ -433,6 +437,7 @@ Status TowerPairFamily::read_pictures(const TensorMap& inputs, ForwardInputs& re
     VKF_ASSIGN(const GivenPictures given, read_patches(inputs, pair_.picture, result));
     result.shape.more[kPictures] = given.batch;
     result.shape.more[kPatches] = given.patches;
+    result.shape.more[kCut] = given.cut ? 1 : 0;
     return {};
   }
   const Tensor& tensor = inputs.at("pixel_values");
@@ -498,7 +503,11 @@ Status TowerPairFamily::build_forward(ModelBuilder& b, const ForwardShape& shape
     b.mark_output(text, "text_embeds");
   }
   if (pictures > 0) {
-    const GivenPictures given = {pictures, stated ? shape.more[kPatches] : 0};
+    GivenPictures given{.batch = pictures};
+    if (stated) {
+      given.patches = shape.more[kPatches];
+      given.cut = shape.more[kCut] != 0;
+    }
     VKF_ASSIGN(picture, pair_.picture.states(b, given, {}));
     VKF_ASSIGN(picture, pair_.picture.pooled(b, picture));
     VKF_ASSIGN(picture, pair_.picture.projected(b, picture));

@@ -39,6 +39,7 @@ struct TextTower {
 struct GivenPictures {
   int64_t batch = 0;    // B
   int64_t patches = 0;  // of each row where pictures come in patches (PictureTower::Input)
+  bool cut = false;     // such patches were cut out of whole pictures (PatchRows)
 };
 
 // Pictures: a pre-norm stack over patches, whose weight rows begin with "picture".
