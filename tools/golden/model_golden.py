@@ -73,6 +73,8 @@ def randomize(model, generator):
             values = 1.5 * values / parameter[0].numel() ** 0.5
         parameter.data = values
     for name, buffer in model.named_buffers():
+        if name.endswith(("normalization.weight", "normalization.bias")):  # frozen
+            buffer.normal_(0.4 * name.endswith("weight"), 0.1, generator=generator)
         if name.endswith("running_mean"):
             buffer.normal_(0, 0.5, generator=generator)
         if name.endswith("running_var"):
@@ -104,7 +106,12 @@ def make_inputs(model, generator, left, types, picture):
         size = getattr(config, "image_size", SIZES["image_size"])
         height, width = picture or (size, size)
         channels = getattr(config, "num_channels", 3)
-        return {"pixel_values": torch.randn(2, channels, height, width, generator=generator)}
+        inputs = {"pixel_values": torch.randn(2, channels, height, width, generator=generator)}
+        if config.model_type == "detr" and config.position_embedding_type == "learned":
+            inputs["pixel_mask"] = torch.ones(2, height, width, dtype=torch.int64)
+            inputs["pixel_mask"][1, height * 2 // 3:, :] = 0
+            inputs["pixel_mask"][1, :, width // 2:] = 0
+        return inputs
     if model.main_input_name == "input_features":
         shape = (2, config.num_mel_bins, 2 * config.max_source_positions)
         inputs = {"input_features": torch.randn(shape, generator=generator)}
@@ -363,11 +370,13 @@ PAGE_PICTURES = PAGES | dict(hidden_size=16, coordinate_size=2, shape_size=4, in
                              rel_pos_bins=8, max_rel_pos=16, rel_2d_pos_bins=8, max_rel_2d_pos=24)
 DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
+RESNET = dict(model_type="resnet", embedding_size=6)
 SIGLIP2 = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20)
 # Heights and widths of pictures that are not as large as the configuration says.
 PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
             "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20),
-            "dinov3-bare": (8, 20), "dinov3-gated": (16, 12)}
+            "dinov3-bare": (8, 20), "dinov3-gated": (16, 12),
+            "detr-objects": (40, 55), "detr-bare": (37, 64)}
 # Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
@@ -596,6 +605,20 @@ CASES = {
         "DINOv3ViTModel", 681,
         dict(use_gated_mlp=True, hidden_act="silu", query_bias=False, key_bias=True,
              value_bias=False, proj_bias=False, mlp_bias=False, rope_theta=20.0), False),
+    "detr-objects": (
+        "DetrForObjectDetection", 700,
+        dict(backbone_config=RESNET | dict(layer_type="basic", hidden_sizes=[6, 10], depths=[1, 2],
+                                           out_features=["stage2"]),
+             num_labels=3, num_queries=5), False),
+    # A mask of pixels, learned positions, bottlenecks.
+    "detr-bare": (
+        "DetrModel", 701,
+        dict(backbone_config=RESNET | dict(layer_type="bottleneck", hidden_sizes=[8, 12, 16],
+                                           depths=[2, 1, 1], downsample_in_bottleneck=True,
+                                           downsample_in_first_stage=True, hidden_act="gelu",
+                                           out_features=["stage2"]),
+             position_embedding_type="learned", num_queries=4, encoder_layers=1,
+             activation_function="gelu"), False),
     # 2 stands for the token of the highest id.
     "clip-text-highest": ("CLIPTextModelWithProjection", 577, dict(projection_dim=10), False),
     "clip-text-end": ("CLIPTextModel", 578, dict(eos_token_id=9, vocab_size=12), False),
