@@ -69,6 +69,8 @@ def randomize(model, generator):
         elif parameter.dim() == 3 and ".experts." in name:  # (X, N, K), or (X, K, N)
             transposed = "gpt_oss" in type(model).__module__
             values = 1.5 * values / parameter.shape[1 if transposed else 2] ** 0.5
+        elif name.startswith(("neck.", "head.conv")):  # residual convolutions, without norms
+            values = 0.6 * values / parameter[0].numel() ** 0.5
         else:
             values = 1.5 * values / parameter[0].numel() ** 0.5
         parameter.data = values
@@ -172,7 +174,7 @@ def forward(model, inputs):
         out = copy.deepcopy(model)(**in_double(inputs), **wanted)
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
              "text_embeds", "image_embeds", "logits_per_image", "logits_per_text",
-             "start_logits", "end_logits", "pred_boxes")
+             "start_logits", "end_logits", "pred_boxes", "predicted_depth")
     expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out)
     if type(model).__name__.endswith("ForCausalLM"):
         with torch.no_grad():
@@ -370,13 +372,16 @@ PAGE_PICTURES = PAGES | dict(hidden_size=16, coordinate_size=2, shape_size=4, in
                              rel_pos_bins=8, max_rel_pos=16, rel_2d_pos_bins=8, max_rel_2d_pos=24)
 DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
+DINOV2 = dict(model_type="dinov2", hidden_size=16, num_attention_heads=2, mlp_ratio=2,
+              image_size=12, patch_size=4, reshape_hidden_states=False)
 RESNET = dict(model_type="resnet", embedding_size=6)
 SIGLIP2 = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20)
 # Heights and widths of pictures that are not as large as the configuration says.
 PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
             "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20),
             "dinov3-bare": (8, 20), "dinov3-gated": (16, 12),
-            "detr-objects": (40, 55), "detr-bare": (37, 64)}
+            "detr-objects": (40, 55), "detr-bare": (37, 64),
+            "depth_anything-relative": (16, 20), "depth_anything-metric": (12, 8)}
 # Name: class, seed, configuration, whether padding stands on the left, and token types, if any.
 CASES = {
     "opt-base": ("OPTForCausalLM", 501, {}, True),
@@ -610,6 +615,18 @@ CASES = {
         dict(backbone_config=RESNET | dict(layer_type="basic", hidden_sizes=[6, 10], depths=[1, 2],
                                            out_features=["stage2"]),
              num_labels=3, num_queries=5), False),
+    "depth_anything-relative": (
+        "DepthAnythingForDepthEstimation", 712,
+        dict(backbone_config=DINOV2 | dict(num_hidden_layers=4, out_indices=[1, 2, 3, 4]),
+             reassemble_hidden_size=16, reassemble_factors=[4, 2, 1, 0.5],
+             neck_hidden_sizes=[4, 5, 6, 7], fusion_hidden_size=6, head_hidden_size=5), False),
+    "depth_anything-metric": (
+        "DepthAnythingForDepthEstimation", 711,
+        dict(backbone_config=DINOV2 | dict(num_hidden_layers=3, out_indices=[0, 2],
+                                           apply_layernorm=False, use_swiglu_ffn=True),
+             reassemble_hidden_size=16, reassemble_factors=[3, 1], neck_hidden_sizes=[4, 6],
+             fusion_hidden_size=4, head_hidden_size=3, depth_estimation_type="metric",
+             max_depth=20), False),
     # A mask of pixels, learned positions, bottlenecks.
     "detr-bare": (
         "DetrModel", 701,
