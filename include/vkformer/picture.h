@@ -85,6 +85,7 @@ enum class PictureFit : uint8_t {
   kAsIs,          // not resized
   kStretch,       // to width x height, whatever the proportions were
   kShortestEdge,  // the shorter side to shortest_edge, the other in proportion; see longest_edge
+  kMostPatches,   // as large as max_patches allows, in proportion, both sides of whole patches
 };
 
 // What happens to each picture, in this order: resize, crop, value * rescale, and
@@ -101,8 +102,11 @@ struct PictureSettings {
   // Most pixels of the longer side of kShortestEdge: where the proportions make more, both sides
   // shrink; 0: no limit.
   int longest_edge = 0;
-  // Both sides of kShortestEdge become multiples of this, rounded down; at least 1.
+  // Both sides of kShortestEdge become multiples of this, rounded down; at least 1. Of
+  // kMostPatches it is the side of a patch, and sides are rounded up.
   int side_multiple = 1;
+  // Most patches of side_multiple x side_multiple pixels of kMostPatches.
+  int max_patches = 256;
   // The filter that resizes.
   Resampling resampling = Resampling::kBilinear;
   // Width of the centre crop in pixels, 0 for none; a smaller picture gets a black margin.
@@ -121,8 +125,9 @@ struct PictureSettings {
 class VKFORMER_API PictureProcessor {
  public:
   // Reads preprocessor_config.json of a model directory: the ViT, DeiT, Beit, ConvNext, CLIP, Llava,
-  // Bit (DINOv2), Siglip, Gemma3, Detr and Yolos image processors, which Swin and CvT checkpoints
-  // use too, under their old and new names.
+  // Bit (DINOv2), DINOv3ViT, Siglip, Siglip2, Gemma3, Detr and Yolos image processors, which Swin and
+  // CvT checkpoints use too, under their old and new names. DINOv3's own processor resizes without
+  // rounding to bytes; the values here differ from its by one step of a byte at most.
   static Result<PictureProcessor> load(const std::string& model_dir);
   // For models without that file.
   static Result<PictureProcessor> from_settings(const PictureSettings& settings);

@@ -137,6 +137,7 @@ inline constexpr auto kEnumRows<PictureFit> = std::to_array<EnumRow<PictureFit>>
     VKF_ROW(PictureFit::kAsIs, VKF_FIT_AS_IS),
     VKF_ROW(PictureFit::kStretch, VKF_FIT_STRETCH),
     VKF_ROW(PictureFit::kShortestEdge, VKF_FIT_SHORTEST_EDGE),
+    VKF_ROW(PictureFit::kMostPatches, VKF_FIT_MOST_PATCHES),
 });
 
 template <>

@@ -45,6 +45,7 @@ PictureSettings picture_settings(const vkf_picture_settings* settings) {
   if (given.shortest_edge != 0) made.shortest_edge = given.shortest_edge;
   made.longest_edge = given.longest_edge;
   if (given.side_multiple != 0) made.side_multiple = given.side_multiple;
+  if (given.max_patches != 0) made.max_patches = given.max_patches;
   made.crop_width = given.crop_width;
   made.crop_height = given.crop_height;
   if (given.rescale != 0) made.rescale = given.rescale;
@@ -66,6 +67,7 @@ vkf_picture_settings view_settings(const PictureSettings& from) {
   c.shortest_edge = from.shortest_edge;
   c.longest_edge = from.longest_edge;
   c.side_multiple = from.side_multiple;
+  c.max_patches = from.max_patches;
   c.crop_width = from.crop_width;
   c.crop_height = from.crop_height;
   c.rescale = from.rescale;

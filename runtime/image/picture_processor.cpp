@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "base/name_list.h"
 #include "checkpoint/file_store.h"
 #include "checkpoint/message_text.h"
 #include "image/processor_reading.h"
@@ -20,6 +21,7 @@ namespace {
 
 using std::to_string;
 
+constexpr int kMostPatches = 1 << 20;  // of a picture
 // ConvNext crops only below this shortest edge; from here on it stretches.
 constexpr int kConvNextWholeFrom = 384;
 constexpr double kConvNextCropPart = 224.0 / 256.0;
@@ -30,75 +32,80 @@ struct ProcessorClass {
   std::string_view name;                        // without ImageProcessor or FeatureExtractor
   std::array<std::string_view, 4> model_types;  // config.json's, where no class is named
   Resampling resampling;
-  int size;       // square, or the shortest edge
+  int size;       // square, the shortest edge, or most patches
   int crop_size;  // square; 0: no crop unless asked for
-  enum class Size : uint8_t { kSquare, kEdge } kind = Size::kSquare;
+  enum class Size : uint8_t { kSquare, kEdge, kPatches } kind = Size::kSquare;
   std::array<double, 3> mean = {0.5, 0.5, 0.5};
   std::array<double, 3> deviation = {0.5, 0.5, 0.5};
   int longest_edge = 0;   // of detectors, whose pictures have any size; 0: no limit
-  int side_multiple = 1;  // of both sides
+  int side_multiple = 1;  // of both sides; of kPatches the side of a patch
 };
+using ModelTypes = std::array<std::string_view, 4>;
 constexpr std::array kImageNetMean = {0.485, 0.456, 0.406};
 constexpr std::array kImageNetDeviation = {0.229, 0.224, 0.225};
 // Of the pictures that CLIP was trained on.
 constexpr std::array kClipMean = {0.48145466, 0.4578275, 0.40821073};
 constexpr std::array kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
+
+// Stretches to 256 and crops the middle 224.
+constexpr ProcessorClass stretch_and_crop(std::string_view name, const ModelTypes& types) {
+  return {name, types, Resampling::kBicubic, 256, 224};
+}
+
+// CLIP's: the shortest edge to 224, and the middle of that.
+constexpr ProcessorClass clip_like(std::string_view name, const ModelTypes& types) {
+  return {name,      types,         Resampling::kBicubic, 224, 224, ProcessorClass::Size::kEdge,
+          kClipMean, kClipDeviation};
+}
+
+// DETR's: the shortest edge to 800, the longest to 1333 at most.
+constexpr ProcessorClass detector(std::string_view name, const ModelTypes& types,
+                                  int side_multiple) {
+  return {name,
+          types,
+          Resampling::kBilinear,
+          800,
+          0,
+          ProcessorClass::Size::kEdge,
+          kImageNetMean,
+          kImageNetDeviation,
+          1333,
+          side_multiple};
+}
+
 constexpr std::array kClasses = {
     ProcessorClass{"ViT", {"vit", "swin", "vit_mae", "vit_msn"}, Resampling::kBilinear, 224, 0},
-    ProcessorClass{"DeiT", {"deit", "", "", ""}, Resampling::kBicubic, 256, 224},
-    ProcessorClass{"Beit", {"beit", "", "", ""}, Resampling::kBicubic, 256, 224},
+    stretch_and_crop("DeiT", {"deit"}),
+    stretch_and_crop("Beit", {"beit"}),
     ProcessorClass{"ConvNext",
-                   {"convnext", "cvt", "convnextv2", ""},
+                   {"convnext", "cvt", "convnextv2"},
                    Resampling::kBicubic,
                    384,
                    0,
                    ProcessorClass::Size::kEdge},
-    ProcessorClass{"CLIP",
-                   {"clip", "clip_vision_model", "", ""},
-                   Resampling::kBicubic,
-                   224,
-                   224,
-                   ProcessorClass::Size::kEdge,
-                   kClipMean,
-                   kClipDeviation},
-    ProcessorClass{"Llava",
-                   {"llava", "", "", ""},
-                   Resampling::kBicubic,
-                   224,
-                   224,
-                   ProcessorClass::Size::kEdge,
-                   kClipMean,
-                   kClipDeviation},
-    ProcessorClass{"Bit",
-                   {"bit", "dinov2", "dinov2_with_registers", ""},
-                   Resampling::kBicubic,
-                   224,
-                   224,
-                   ProcessorClass::Size::kEdge,
-                   kClipMean,
-                   kClipDeviation},
-    ProcessorClass{"Detr",
-                   {"detr", "", "", ""},
-                   Resampling::kBilinear,
-                   800,
-                   0,
-                   ProcessorClass::Size::kEdge,
-                   kImageNetMean,
-                   kImageNetDeviation,
-                   1333},
-    ProcessorClass{"Yolos",
-                   {"yolos", "", "", ""},
-                   Resampling::kBilinear,
-                   800,
-                   0,
-                   ProcessorClass::Size::kEdge,
-                   kImageNetMean,
-                   kImageNetDeviation,
-                   1333,
-                   16},
+    clip_like("CLIP", {"clip", "clip_vision_model"}),
+    clip_like("Llava", {"llava"}),
+    clip_like("Bit", {"bit", "dinov2", "dinov2_with_registers"}),
+    detector("Detr", {"detr"}, 1),
+    detector("Yolos", {"yolos"}, 16),
     ProcessorClass{
-        "Siglip", {"siglip", "siglip_vision_model", "paligemma", ""}, Resampling::kBicubic, 224, 0},
-    ProcessorClass{"Gemma3", {"gemma3", "", "", ""}, Resampling::kBilinear, 224, 0},
+        "Siglip", {"siglip", "siglip_vision_model", "paligemma"}, Resampling::kBicubic, 224, 0},
+    ProcessorClass{"Gemma3", {"gemma3"}, Resampling::kBilinear, 224, 0},
+    ProcessorClass{.name = "Siglip2",
+                   .model_types = {"siglip2", "siglip2_vision_model"},
+                   .resampling = Resampling::kBilinear,
+                   .size = 256,
+                   .crop_size = 0,
+                   .kind = ProcessorClass::Size::kPatches,
+                   .side_multiple = 16},
+    ProcessorClass{"DINOv3ViT",
+                   {"dinov3_vit"},
+                   Resampling::kBilinear,
+                   224,
+                   0,
+                   ProcessorClass::Size::kSquare,
+                   kImageNetMean,
+                   kImageNetDeviation},
 };
 constexpr std::string_view kConvNext = "ConvNext";
 
@@ -111,10 +118,12 @@ Result<ProcessorClass> find_class(const JsonConfig& config, const std::string& m
                                                                        model_type) != types.end();
     if (fits) return candidate;
   }
-  const std::string known =
-      "only ViT, DeiT, Beit, ConvNext, CLIP, Llava, Bit, Siglip, Gemma3, Detr and Yolos image "
-      "processors can be read, so give PictureSettings instead of the file. (Idefics3, SmolVLM and "
-      "Qwen2VL make several images of a picture; only prompts of a TextGenerator take them.)";
+  std::vector<std::string_view> names;
+  for (const ProcessorClass& candidate : kClasses) names.push_back(candidate.name);
+  const std::string known = message(
+      {"the image processors that can be read are ", name_list(names),
+       "; give PictureSettings instead. (Idefics3, SmolVLM and Qwen2VL make several images of a "
+       "picture; only prompts of a TextGenerator take them.)"});
   if (!type.empty()) {
     return not_supported(config, "image_processor_type", "is " + bracketed(type) + "; " + known);
   }
@@ -196,11 +205,28 @@ Status set_conv_next_size(const JsonConfig& config, int edge, PictureSettings& s
   return {};
 }
 
+// Of pictures that keep their proportions, in patches.
+Status read_patches(const JsonConfig& config, const ProcessorClass& type,
+                    PictureSettings& settings) {
+  VKF_ASSIGN(const int64_t most, config.get_int_or("max_num_patches", type.size));
+  if (most < 1 || most > kMostPatches) {
+    return wrong_value(
+        config, "max_num_patches",
+        "is " + to_string(most) + "; a picture has 1 to " + to_string(kMostPatches) + " patches.");
+  }
+  VKF_ASSIGN(const int64_t patch, config.get_int_or("patch_size", type.side_multiple));
+  settings.fit = PictureFit::kMostPatches;
+  settings.max_patches = static_cast<int>(most);
+  VKF_ASSIGN(settings.side_multiple, to_side(config, "patch_size", patch));
+  return {};
+}
+
 Status read_size(const JsonConfig& config, const ProcessorClass& type, PictureSettings& settings) {
   const bool conv_next = type.name == kConvNext;
   VKF_ASSIGN(const bool resizes, config.get_bool_or("do_resize", true));
   settings.fit = PictureFit::kAsIs;
   if (!resizes) return {};
+  if (type.kind == ProcessorClass::Size::kPatches) return read_patches(config, type, settings);
   const bool edge = type.kind == ProcessorClass::Size::kEdge;
   Extent extent =
       edge ? Extent{0, 0, type.size, type.longest_edge} : Extent{type.size, type.size, 0};
@@ -257,6 +283,26 @@ std::string text_of(const PictureSize& size) {
   return to_string(size.width) + " x " + to_string(size.height);
 }
 
+// The largest scale whose sides, rounded up to whole patches, have no more patches than allowed, as
+// Siglip2's processor searches for it.
+PictureSize size_in_patches(const PictureSize& picture, const PictureSettings& settings) {
+  constexpr double kStep = 1e-5;
+  constexpr double kMostScale = 100.0;
+  const double patch = settings.side_multiple;
+  const auto patches = [patch](int64_t side, double scale) {
+    return std::max(1.0, std::ceil(static_cast<double>(side) * scale / patch));
+  };
+  double least = kStep / 10.0;
+  double most = kMostScale;
+  while (most - least >= kStep) {
+    const double scale = (least + most) / 2.0;
+    const double count = patches(picture.width, scale) * patches(picture.height, scale);
+    (count <= settings.max_patches ? least : most) = scale;
+  }
+  return {static_cast<int64_t>(patches(picture.width, least) * patch),
+          static_cast<int64_t>(patches(picture.height, least) * patch)};
+}
+
 }  // namespace
 
 Status check_picture_size(int64_t width, int64_t height, const std::string& what) {
@@ -275,6 +321,7 @@ Status check_picture_size(int64_t width, int64_t height, const std::string& what
 
 PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings) {
   if (settings.fit == PictureFit::kAsIs) return picture;
+  if (settings.fit == PictureFit::kMostPatches) return size_in_patches(picture, settings);
   if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};
   int64_t edge = settings.shortest_edge;
   const auto [shorter, longer] = std::minmax({picture.width, picture.height});
@@ -312,6 +359,10 @@ void write_planes(const RgbPicture& picture, const PictureRect& part,
       out += row.size() * sizeof(float);
     }
   }
+}
+
+bool keeps_proportions(const PictureSettings& settings) {
+  return settings.fit != PictureFit::kStretch && settings.crop_width == 0;
 }
 
 PictureValueTable make_values(const PictureSettings& settings) {
@@ -406,7 +457,7 @@ Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
 }
 
 Status check_picture_settings(const PictureSettings& settings) {
-  if (settings.fit > PictureFit::kShortestEdge || settings.resampling > Resampling::kHamming) {
+  if (settings.fit > PictureFit::kMostPatches || settings.resampling > Resampling::kHamming) {
     return invalid_argument(
         message({"The picture settings' [fit] is ", static_cast<int>(settings.fit),
                  " and [resampling] ", static_cast<int>(settings.resampling),
@@ -424,6 +475,14 @@ Status check_picture_settings(const PictureSettings& settings) {
                    " and [side_multiple] ", settings.side_multiple, "; they are 0 and 1 to ",
                    kMaxPictureSide, "."}));
     }
+  }
+  if (settings.fit == PictureFit::kMostPatches &&
+      (settings.max_patches < 1 || settings.max_patches > kMostPatches ||
+       settings.side_multiple < 1 || settings.side_multiple > kMaxPictureSide)) {
+    return invalid_argument(
+        message({"The picture settings' [max_patches] is ", settings.max_patches,
+                 " and [side_multiple] ", settings.side_multiple, "; give 1 to ", kMostPatches,
+                 " patches of a side of 1 to ", kMaxPictureSide, " pixels."}));
   }
   if (settings.crop_width != 0 || settings.crop_height != 0) {
     VKF_CHECK(check_picture_size(settings.crop_width, settings.crop_height,

@@ -40,6 +40,9 @@ Status check_picture_size(int64_t width, int64_t height, const std::string& what
 // Where resizing leaves a picture of that size.
 PictureSize resized_size(const PictureSize& picture, const PictureSettings& settings);
 
+// Whether pictures of other proportions come to other sizes, so that they cannot be one batch.
+bool keeps_proportions(const PictureSettings& settings);
+
 // The size that all pictures come to, or an error that names the first that differs. Precondition:
 // there is a picture.
 Result<PictureSize> common_size(std::span<const PictureSize> pictures,

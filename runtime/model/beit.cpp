@@ -2,7 +2,7 @@
 // difference of row and column to the scores, and which pools the mean of the patches. Pictures may
 // have any size: biases and positions are resized.
 #include "base/message.h"
-#include "model/blocks/resized_positions.h"
+#include "model/blocks/picture_tokens.h"
 #include "model/blocks/stack_attention.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
@@ -42,7 +42,6 @@ class Beit : public ModelFamily {
   // The biases that a layer adds: its own, those of all, or both.
   std::vector<const std::vector<float>*> tables_of(int64_t layer) const;
   std::vector<float> biases_of(int64_t layer, const GridSize& grid) const;
-  std::vector<float> positions_of(const GridSize& grid) const;
   StackRun::Attend attend_with_biases(ModelBuilder& b, const GridSize& grid) const;
   HeadConfig head() const;
 
@@ -50,8 +49,7 @@ class Beit : public ModelFamily {
   GenerationFacts generation_;
   BeitConfig c_;
   std::string prefix_;
-  std::vector<float> class_token_;                // (D)
-  std::vector<float> positions_;                  // (T, D), or empty
+  PictureTokens tokens_;
   std::vector<float> shared_;                     // (differences + 3, H), or empty
   std::vector<std::vector<float>> layer_biases_;  // the same of each layer
 };
@@ -59,13 +57,10 @@ class Beit : public ModelFamily {
 Status Beit::prepare(const Checkpoint& checkpoint) {
   prefix_ = name_prefix(checkpoint, "beit.", "embeddings.cls_token");
   const VitEncoder& e = c_.encoder;
-  const int64_t d = e.stack.width;
   const std::string from = prefix_ + "embeddings.";
-  VKF_ASSIGN(class_token_, read_floats(checkpoint, from + "cls_token", {1, 1, d}));
-  if (c_.positions) {
-    VKF_ASSIGN(positions_,
-               read_floats(checkpoint, from + "position_embeddings", {1, e.picture.tokens(), d}));
-  }
+  PictureTokenNames names{.first = {{from + "cls_token"}}};
+  if (c_.positions) names.positions = from + "position_embeddings";
+  VKF_ASSIGN(tokens_, read_picture_tokens(checkpoint, e.picture, e.stack.width, names));
   const Shape biases = {bias_grid(e.picture.grid()).count() + kClassBiases, e.stack.heads};
   const std::string table = "relative_position_bias.relative_position_bias_table";
   if (c_.shared_biases) {
@@ -143,21 +138,6 @@ std::vector<float> Beit::biases_of(int64_t layer, const GridSize& grid) const {
   return biases;
 }
 
-// What is added to each token of a picture with such a grid: (1 + grid, D).
-std::vector<float> Beit::positions_of(const GridSize& grid) const {
-  const auto d = static_cast<size_t>(c_.encoder.stack.width);
-  std::vector<float> values(static_cast<size_t>(1 + grid.count()) * d, 0.0f);
-  if (c_.positions) {
-    const std::vector<float> patches =
-        resized_positions(std::span(positions_).subspan(d), c_.encoder.picture.grid(), grid,
-                          c_.encoder.stack.width, PositionFilter::kBicubic);
-    std::copy(patches.begin(), patches.end(), values.begin() + static_cast<ptrdiff_t>(d));
-    std::copy_n(positions_.begin(), d, values.begin());
-  }
-  for (size_t i = 0; i < d; ++i) values[i] += class_token_[i];
-  return values;
-}
-
 StackRun::Attend Beit::attend_with_biases(ModelBuilder& b, const GridSize& grid) const {
   const int64_t tokens = 1 + grid.count();
   std::vector<TensorId> words;
@@ -196,8 +176,7 @@ Status Beit::build_forward(ModelBuilder& b, const ForwardShape& shape,
   VKF_ASSIGN(const GridSize grid, grid_of(e, shape));
   const int64_t tokens = 1 + grid.count();
   const TensorId pixels = add_pixel_values(b, e.picture.channels, shape);
-  const TensorId table = b.host_floats(e.positions, {tokens, stack.width}, positions_of(grid));
-  VKF_ASSIGN(const TensorId x, add_patch_tokens(b, e, grid, pixels, table));
+  VKF_ASSIGN(const TensorId x, add_picture_tokens(b, e, tokens_, grid, pixels));
   StackRun run{.batch = shape.batch, .tokens = tokens, .taps = taps};
   if (c_.own_biases || c_.shared_biases) run.attend = attend_with_biases(b, grid);
   VKF_ASSIGN(const TensorId states, add_stack(b, stack, run, x));

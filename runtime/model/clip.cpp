@@ -1,5 +1,8 @@
-// CLIP (Radford et al., 2021) and SigLIP (Zhai et al., 2023): texts and pictures in one space, both
-// towers together or each alone.
+// CLIP (Radford et al., 2021), SigLIP (Zhai et al., 2023) and SigLIP 2 with pictures of any
+// proportions (Tschannen et al., 2025): texts and pictures in one space, both towers together or
+// each alone. SigLIP 2's checkpoints for pictures of one size are SigLIPs.
+#include <cmath>
+
 #include "base/message.h"
 #include "model/blocks/towers.h"
 #include "model/config_reading.h"
@@ -22,13 +25,19 @@ struct ClipKind {
   int64_t patch;
   const char* activation;
   double epsilon;
-  bool sigmoid;  // SigLIP: a learned query, a bias of logits, texts that see both ways
+  bool sigmoid;          // SigLIP: a learned query, a bias of logits, texts that see both ways
+  bool patches = false;  // SigLIP 2: pictures of any proportions, in patches
 };
+
+constexpr ClipKind siglip_kind(const char* family, const char* classes, bool patches) {
+  return {family, classes, 32000,  768, 3072, 12, 64, 768, 12, 16, "gelu_pytorch_tanh",
+          1e-6,   true,    patches};
+}
 
 constexpr ClipKind kClip = {"clip", "CLIP", 49408, 512,          2048, 8,    77,
                             768,    12,     32,    "quick_gelu", 1e-5, false};
-constexpr ClipKind kSiglip = {
-    "siglip", "Siglip", 32000, 768, 3072, 12, 64, 768, 12, 16, "gelu_pytorch_tanh", 1e-6, true};
+constexpr ClipKind kSiglip = siglip_kind("siglip", "Siglip", false);
+constexpr ClipKind kSiglip2 = siglip_kind("siglip2", "Siglip2", true);
 // SigLIP's tower, with defaults of its own, in Idefics3 and SmolVLM.
 constexpr ClipKind kIdefics3 = {"idefics3", "Idefics3",          32000, 768, 3072, 12, 64, 1152, 16,
                                 32,         "gelu_pytorch_tanh", 1e-6,  true};
@@ -68,6 +77,24 @@ Result<TextTower> read_text_tower(const JsonConfig& config, const ClipKind& kind
   return tower;
 }
 
+// Of pictures in patches: positions are a square of `num_patches`.
+Result<PictureEmbedding> read_patch_embedding(const JsonConfig& config, int64_t patch) {
+  VKF_ASSIGN(const int64_t count, get_size_or(config, "num_patches", 256, kMostPositions));
+  const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(count)));
+  if (side * side != count) {
+    return invalid_file(message({"[num_patches] in ", config.where(), " is ", count,
+                                 ", but positions are a square grid; it must be a square number "
+                                 "such as ",
+                                 side * side, "."}));
+  }
+  // A picture of one patch; its size is that of the positions below.
+  const PictureKeys keys{.size = "patch_size", .patch = patch, .class_tokens = 0};
+  VKF_ASSIGN(PictureEmbedding e, read_picture_embedding(config, keys));
+  e.picture.height = side * e.patch.height;
+  e.picture.width = side * e.patch.width;
+  return e;
+}
+
 Result<PictureTower> read_picture_tower(const JsonConfig& config, const ClipKind& kind) {
   PictureTower tower;
   StackConfig& stack = tower.stack;
@@ -77,9 +104,14 @@ Result<PictureTower> read_picture_tower(const JsonConfig& config, const ClipKind
              get_size_or(config, "num_attention_heads", kind.picture_heads, kMostWidth));
   VKF_ASSIGN(stack.ffn, get_size_or(config, "intermediate_size", 3072, kMostWidth));
   VKF_CHECK(read_tower_stack(config, kind, stack));
-  VKF_ASSIGN(
-      tower.embedding,
-      read_picture_embedding(config, {.patch = kind.patch, .class_tokens = kind.sigmoid ? 0 : 1}));
+  if (kind.patches) {
+    tower.input = PictureTower::Input::kPatches;
+    VKF_ASSIGN(tower.embedding, read_patch_embedding(config, kind.patch));
+  } else {
+    VKF_ASSIGN(tower.embedding,
+               read_picture_embedding(config,
+                                      {.patch = kind.patch, .class_tokens = kind.sigmoid ? 0 : 1}));
+  }
   tower.embedding.patches = "picture.patches";
   tower.embedding.positions = "picture.positions";
   if (kind.sigmoid) {
@@ -87,6 +119,12 @@ Result<PictureTower> read_picture_tower(const JsonConfig& config, const ClipKind
     tower.last_norm = PictureTower::LastNorm::kYes;
   }
   return tower;
+}
+
+// The pictures that a tower takes.
+GridFacts grid_facts(const PictureTower& tower) {
+  if (tower.input == PictureTower::Input::kPictures) return tower.embedding.picture;
+  return {.channels = tower.embedding.picture.channels};
 }
 
 void set_tower_facts(const StackConfig& stack, ModelFacts& facts) {
@@ -132,7 +170,7 @@ Result<std::unique_ptr<ModelFamily>> load_pictures(const JsonConfig& config, con
   TowerFacts tower_facts;
   ModelFacts& facts = tower_facts.facts;
   facts.family = std::string(kind.family) + "_vision_model";
-  facts.source = SourceKind::kPictures;
+  facts.source = kind.patches ? SourceKind::kArrays : SourceKind::kPictures;
   VKF_ASSIGN(const bool projects,
              read_tower_class(config, std::string(kind.classes) + "VisionModel", facts));
   VKF_ASSIGN(PictureTower tower, read_picture_tower(config, kind));
@@ -142,7 +180,7 @@ Result<std::unique_ptr<ModelFamily>> load_pictures(const JsonConfig& config, con
   }
   set_tower_facts(tower.stack, facts);
   facts.max_source = tower.embedding.tokens();
-  facts.grid = tower.embedding.picture;
+  facts.grid = grid_facts(tower);
   return make_picture_tower(std::move(tower_facts), std::move(tower));
 }
 
@@ -185,7 +223,7 @@ Result<std::unique_ptr<ModelFamily>> load_pair(const JsonConfig& config, const C
   facts.width = pair.text.projection;
   facts.source_vocab = pair.text.vocabulary;
   facts.max_source = pair.text.tokens;
-  facts.grid = pair.picture.embedding.picture;
+  facts.grid = grid_facts(pair.picture);
   return make_tower_pair(std::move(facts), std::move(pair));
 }
 
@@ -227,6 +265,18 @@ Result<std::unique_ptr<ModelFamily>> load_siglip_text_model(const ModelFiles& fi
 
 Result<std::unique_ptr<ModelFamily>> load_siglip_vision_model(const ModelFiles& files) {
   return load_pictures(files.config, kSiglip);
+}
+
+Result<std::unique_ptr<ModelFamily>> load_siglip2(const ModelFiles& files) {
+  return load_pair(files.config, kSiglip2);
+}
+
+Result<std::unique_ptr<ModelFamily>> load_siglip2_text_model(const ModelFiles& files) {
+  return load_text(files.config, kSiglip2);
+}
+
+Result<std::unique_ptr<ModelFamily>> load_siglip2_vision_model(const ModelFiles& files) {
+  return load_pictures(files.config, kSiglip2);
 }
 
 }  // namespace vkformer

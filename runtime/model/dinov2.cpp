@@ -1,79 +1,29 @@
 // DINOv2 (Oquab et al., 2023) and its form with registers (Darcet et al., 2023): a ViT whose
 // branches have a scale of their own for each column, for pictures of any size.
+#include "model/dinov2.h"
+
 #include "base/check.h"
 #include "base/message.h"
 #include "model/blocks/heads.h"
-#include "model/blocks/picture_layers.h"
-#include "model/blocks/resized_positions.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
 #include "model/weight_rows.h"
 #include "ops/concat_columns.h"
 #include "ops/gather_rows.h"
 #include "ops/mean_pool.h"
-#include "weights/read_floats.h"
 
 namespace vkformer {
 namespace {
 
 constexpr int64_t kMostRegisters = 1024;
 
-struct Dinov2Config {
-  PictureEmbedding embedding;  // class_tokens: the class and the registers
-  StackConfig stack;
-  ProjectionBias bias = ProjectionBias::kYes;
-  PositionFilter filter = PositionFilter::kBicubic;
-
-  int64_t registers() const { return embedding.class_tokens - 1; }
-};
-
-class Dinov2 : public ModelFamily {
- public:
-  Dinov2(ModelFacts facts, Dinov2Config config) : facts_(std::move(facts)), c_(std::move(config)) {}
-
-  const ModelFacts& facts() const override { return facts_; }
-  const GenerationFacts& generation() const override { return generation_; }
-  Status prepare(const Checkpoint& checkpoint) override;
-  Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
-  Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
-                       const ForwardTaps& taps) const override;
-
- private:
-  void add_layer(int64_t i, const std::string& from, WeightTable& table) const;
-  std::vector<float> positions_of(const GridSize& grid) const;
-  Status classify(ModelBuilder& b, const GridSize& grid, TensorId states) const;
-
-  ModelFacts facts_;
-  GenerationFacts generation_;
-  Dinov2Config c_;
-  std::string prefix_;
-  std::vector<float> first_;   // (1 + registers, D): the class with its position, the registers
-  std::vector<float> places_;  // (grid, D): positions of patches
-};
-
-Status Dinov2::prepare(const Checkpoint& checkpoint) {
-  const int64_t d = c_.stack.width;
-  prefix_ = name_prefix(checkpoint, facts_.family + ".", "embeddings.cls_token");
-  const std::string from = prefix_ + "embeddings.";
-  VKF_ASSIGN(first_, read_floats(checkpoint, from + "cls_token", {1, 1, d}));
-  const int64_t all = 1 + c_.embedding.grid().count();
-  VKF_ASSIGN(const std::vector<float> table,
-             read_floats(checkpoint, from + "position_embeddings", {1, all, d}));
-  for (size_t i = 0; i < first_.size(); ++i) first_[i] += table[i];
-  places_.assign(table.begin() + d, table.end());
-  if (c_.registers() == 0) return {};
-  VKF_ASSIGN(const std::vector<float> registers,
-             read_floats(checkpoint, from + "register_tokens", {1, c_.registers(), d}));
-  first_.insert(first_.end(), registers.begin(), registers.end());
-  return {};
-}
-
-void Dinov2::add_layer(int64_t i, const std::string& from, WeightTable& table) const {
-  const StackConfig& s = c_.stack;
+void add_dinov2_layer(const Dinov2Encoder& encoder, int64_t i, const std::string& from,
+                      WeightTable& table) {
+  const StackConfig& s = encoder.stack;
   const int64_t d = s.width;
   const std::string to = s.layer_rows(i);
   const std::string attn = from + "attention.attention.";
-  const auto linear = c_.bias == ProjectionBias::kYes ? linear_row : plain_linear_row;
+  const auto linear = encoder.bias == ProjectionBias::kYes ? linear_row : plain_linear_row;
   table.rows.push_back(norm_row(to + ".self.norm", from + "norm1", d));
   table.rows.push_back(
       linear(to + ".self.qkv", {attn + "query", attn + "key", attn + "value"}, 3 * d, d));
@@ -91,35 +41,42 @@ void Dinov2::add_layer(int64_t i, const std::string& from, WeightTable& table) c
   table.rows.back().row_scale = from + "layer_scale2.lambda1";
 }
 
+class Dinov2 : public ModelFamily {
+ public:
+  Dinov2(ModelFacts facts, Dinov2Encoder config)
+      : facts_(std::move(facts)), c_(std::move(config)) {}
+
+  const ModelFacts& facts() const override { return facts_; }
+  const GenerationFacts& generation() const override { return generation_; }
+  Status prepare(const Checkpoint& checkpoint) override;
+  Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
+  Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
+                       const ForwardTaps& taps) const override;
+
+ private:
+  Status classify(ModelBuilder& b, const GridSize& grid, TensorId states) const;
+
+  ModelFacts facts_;
+  GenerationFacts generation_;
+  Dinov2Encoder c_;
+  std::string prefix_;
+};
+
+Status Dinov2::prepare(const Checkpoint& checkpoint) {
+  prefix_ = name_prefix(checkpoint, facts_.family + ".", "embeddings.cls_token");
+  return c_.prepare(checkpoint, prefix_);
+}
+
 Result<WeightTable> Dinov2::weight_table(const Checkpoint&) const {
   WeightTable table;
-  const PictureEmbedding& e = c_.embedding;
-  const std::string from = prefix_ + "embeddings.";
-  table.rows.push_back(linear_row(e.patches, {from + "patch_embeddings.projection"}, c_.stack.width,
-                                  e.picture.channels * e.patch.count()));
-  for (int64_t i = 0; i < c_.stack.layers; ++i) {
-    add_layer(i, prefix_ + "encoder.layer." + std::to_string(i) + ".", table);
-  }
-  table.rows.push_back(norm_row(c_.stack.rows + ".norm", prefix_ + "layernorm", c_.stack.width));
+  c_.add_rows(prefix_, table);
   if (facts_.head == HeadKind::kSequence) {
     table.rows.push_back(linear_row("classifier", {"classifier"},
                                     static_cast<int64_t>(facts_.labels.size()),
                                     2 * c_.stack.width));
   }
-  // Positions and tokens are read on the host.
-  table.ignored = {from + "cls_token", from + "mask_token", from + "register_tokens",
-                   from + "position_embeddings", "classifier.*"};
+  table.ignored.push_back("classifier.*");
   return table;
-}
-
-// What is added to each token of a picture with such a grid: (1 + registers + grid, D).
-std::vector<float> Dinov2::positions_of(const GridSize& grid) const {
-  const GridSize own = c_.embedding.grid();
-  std::vector<float> values = first_;
-  const std::vector<float> places =
-      resized_positions(places_, own, grid, c_.stack.width, c_.filter);
-  values.insert(values.end(), places.begin(), places.end());
-  return values;
 }
 
 // [class | mean of the patches] -> logits.
@@ -149,8 +106,7 @@ Status Dinov2::build_forward(ModelBuilder& b, const ForwardShape& shape,
   VKF_ASSIGN(const GridSize grid, grid_of(e, shape));
   const int64_t tokens = e.class_tokens + grid.count();
   const TensorId pixels = add_pixel_values(b, e.picture.channels, shape);
-  const TensorId table = b.host_floats("positions", {tokens, c_.stack.width}, positions_of(grid));
-  VKF_ASSIGN(const TensorId x, add_patch_tokens(b, e, grid, pixels, table));
+  VKF_ASSIGN(const TensorId x, add_picture_tokens(b, e, c_.tokens, grid, pixels));
   const StackRun run{.batch = shape.batch, .tokens = tokens, .taps = taps};
   VKF_ASSIGN(const TensorId states, add_stack(b, c_.stack, run, x));
   b.mark_output(states, "last_hidden_state");
@@ -188,19 +144,11 @@ Status read_dinov2_stack(const JsonConfig& config, StackConfig& stack) {
   return {};
 }
 
-Result<std::unique_ptr<ModelFamily>> load_dinov2_kind(const JsonConfig& config,
-                                                      const std::string& bare_class,
-                                                      ModelFacts facts, Dinov2Config c,
-                                                      int64_t patch, int64_t registers) {
+Result<std::unique_ptr<ModelFamily>> make_dinov2(const JsonConfig& config,
+                                                 const std::string& bare_class, ModelFacts facts,
+                                                 Dinov2Encoder c) {
   facts.kind = ModelKind::kEncoder;
   facts.source = SourceKind::kPictures;
-  VKF_ASSIGN(c.embedding,
-             read_picture_embedding(config, {.patch = patch, .class_tokens = 1 + registers}));
-  c.embedding.patches = "patches";
-  c.embedding.positions = "positions";
-  VKF_CHECK(read_dinov2_stack(config, c.stack));
-  VKF_ASSIGN(const bool bias, config.get_bool_or("qkv_bias", true));
-  c.bias = bias ? ProjectionBias::kYes : ProjectionBias::kNo;
   VKF_CHECK(read_picture_head(config, bare_class, facts));
   facts.width = c.stack.width;
   facts.encoder_layers = c.stack.layers;
@@ -211,8 +159,47 @@ Result<std::unique_ptr<ModelFamily>> load_dinov2_kind(const JsonConfig& config,
 
 }  // namespace
 
+Status Dinov2Encoder::prepare(const Checkpoint& checkpoint, const std::string& prefix) {
+  const std::string from = prefix + "embeddings.";
+  VKF_ASSIGN(tokens, read_picture_tokens(
+                         checkpoint, embedding, stack.width,
+                         {.first = {{from + "cls_token"}, {from + "register_tokens", registers()}},
+                          .positions = from + "position_embeddings"}));
+  tokens.filter = filter;
+  return {};
+}
+
+void Dinov2Encoder::add_rows(const std::string& prefix, WeightTable& table) const {
+  const std::string from = prefix + "embeddings.";
+  table.rows.push_back(linear_row(embedding.patches, {from + "patch_embeddings.projection"},
+                                  stack.width,
+                                  embedding.picture.channels * embedding.patch.count()));
+  for (int64_t i = 0; i < stack.layers; ++i) {
+    add_dinov2_layer(*this, i, prefix + "encoder.layer." + std::to_string(i) + ".", table);
+  }
+  table.rows.push_back(norm_row(stack.rows + ".norm", prefix + "layernorm", stack.width));
+  // Positions and tokens are read on the host.
+  table.ignored.insert(table.ignored.end(),
+                       {from + "cls_token", from + "mask_token", from + "register_tokens",
+                        from + "position_embeddings"});
+}
+
+Result<Dinov2Encoder> read_dinov2_encoder(const JsonConfig& config, int64_t patch,
+                                          int64_t registers) {
+  Dinov2Encoder c;
+  VKF_ASSIGN(c.embedding,
+             read_picture_embedding(config, {.patch = patch, .class_tokens = 1 + registers}));
+  c.embedding.patches = "patches";
+  c.embedding.positions = "positions";
+  VKF_CHECK(read_dinov2_stack(config, c.stack));
+  VKF_ASSIGN(const bool bias, config.get_bool_or("qkv_bias", true));
+  c.bias = bias ? ProjectionBias::kYes : ProjectionBias::kNo;
+  return c;
+}
+
 Result<std::unique_ptr<ModelFamily>> load_dinov2(const ModelFiles& files) {
-  return load_dinov2_kind(files.config, "Dinov2Model", {.family = "dinov2"}, {}, 14, 0);
+  VKF_ASSIGN(Dinov2Encoder encoder, read_dinov2_encoder(files.config, 14, 0));
+  return make_dinov2(files.config, "Dinov2Model", {.family = "dinov2"}, std::move(encoder));
 }
 
 Result<std::unique_ptr<ModelFamily>> load_dinov2_with_registers(const ModelFiles& files) {
@@ -221,9 +208,10 @@ Result<std::unique_ptr<ModelFamily>> load_dinov2_with_registers(const ModelFiles
     return invalid_file(message({"[num_register_tokens] in ", files.config.where(), " is ",
                                  registers, ", but must be 0 to ", kMostRegisters}));
   }
-  return load_dinov2_kind(files.config, "Dinov2WithRegistersModel",
-                          {.family = "dinov2_with_registers"},
-                          {.filter = PositionFilter::kBicubicAntialias}, 16, registers);
+  VKF_ASSIGN(Dinov2Encoder encoder, read_dinov2_encoder(files.config, 16, registers));
+  encoder.filter = PositionFilter::kBicubicAntialias;
+  return make_dinov2(files.config, "Dinov2WithRegistersModel", {.family = "dinov2_with_registers"},
+                     std::move(encoder));
 }
 
 }  // namespace vkformer

@@ -45,6 +45,15 @@ inline WeightRow expert_row(std::string name, int64_t experts, int64_t n, int64_
           .expert_rows = n};
 }
 
+// A convolution (N, K) without bias, with the batch norm `norm` after it.
+inline WeightRow conv_norm_row(std::string name, const std::string& module, const std::string& norm,
+                               int64_t n, int64_t k) {
+  WeightRow row = plain_linear_row(std::move(name), {module}, n, k);
+  row.biases = {norm + ".bias"};
+  row.batch_norm = norm;
+  return row;
+}
+
 // Gain and bias (D) of a norm.
 inline WeightRow norm_row(std::string name, const std::string& module, int64_t width) {
   return {.name = std::move(name),

@@ -4,7 +4,7 @@
 
 #include "base/message.h"
 #include "model/blocks/detection_head.h"
-#include "model/blocks/resized_positions.h"
+#include "model/blocks/picture_tokens.h"
 #include "model/config_reading.h"
 #include "model/family_list.h"
 #include "model/vit.h"
@@ -35,7 +35,6 @@ class Yolos : public ModelFamily {
             .classes = static_cast<int64_t>(facts_.labels.size()),
             .class_layers = 3};
   }
-  std::vector<float> positions_of(std::span<const float> own, const GridSize& grid) const;
   Status add_outputs(ModelBuilder& b, TensorId states) const;
 
   ModelFacts facts_;
@@ -43,8 +42,8 @@ class Yolos : public ModelFamily {
   VitEncoder c_;
   bool mid_positions_;
   std::string prefix_;
-  std::vector<float> first_;  // (T, D): positions and, at their places, class and detection tokens
-  std::vector<float> mid_;    // (L - 1, T, D): what layers add to their outputs, or empty
+  PictureTokens first_;
+  std::vector<PictureTokens> mid_;  // positions that layers but the last add to their outputs
 };
 
 Status Yolos::prepare(const Checkpoint& checkpoint) {
@@ -52,17 +51,19 @@ Status Yolos::prepare(const Checkpoint& checkpoint) {
   const PictureEmbedding& e = c_.picture;
   const int64_t d = c_.stack.width;
   const std::string from = prefix_ + "embeddings.";
-  VKF_ASSIGN(first_, read_floats(checkpoint, from + "position_embeddings", {1, e.tokens(), d}));
-  VKF_ASSIGN(const std::vector<float> token,
-             read_floats(checkpoint, from + "cls_token", {1, 1, d}));
-  VKF_ASSIGN(const std::vector<float> objects,
-             read_floats(checkpoint, from + "detection_tokens", {1, e.last_tokens, d}));
-  for (size_t i = 0; i < token.size(); ++i) first_[i] += token[i];
-  float* last = first_.data() + first_.size() - objects.size();
-  for (size_t i = 0; i < objects.size(); ++i) last[i] += objects[i];
+  VKF_ASSIGN(first_, read_picture_tokens(checkpoint, e, d,
+                                         {.first = {{from + "cls_token"}},
+                                          .last = from + "detection_tokens",
+                                          .positions = from + "position_embeddings"}));
+  mid_.clear();
   if (!mid_positions_ || c_.stack.layers < 2) return {};
-  VKF_ASSIGN(mid_, read_floats(checkpoint, prefix_ + "encoder.mid_position_embeddings",
-                               {c_.stack.layers - 1, 1, e.tokens(), d}));
+  VKF_ASSIGN(const std::vector<float> mid,
+             read_floats(checkpoint, prefix_ + "encoder.mid_position_embeddings",
+                         {c_.stack.layers - 1, 1, e.tokens(), d}));
+  const auto count = static_cast<size_t>(e.tokens() * d);
+  for (size_t at = 0; at < mid.size(); at += count) {
+    mid_.push_back(split_positions(e, d, std::span(mid).subspan(at, count)));
+  }
   return {};
 }
 
@@ -85,21 +86,6 @@ Result<WeightTable> Yolos::weight_table(const Checkpoint& checkpoint) const {
                    "class_labels_classifier.*",
                    "bbox_predictor.*"};
   return table;
-}
-
-// `own` (T, D) of the model's pictures, for those with such a grid.
-std::vector<float> Yolos::positions_of(std::span<const float> own, const GridSize& grid) const {
-  const PictureEmbedding& e = c_.picture;
-  const auto d = static_cast<size_t>(c_.stack.width);
-  const size_t before = d * static_cast<size_t>(e.class_tokens);
-  const size_t after = d * static_cast<size_t>(e.last_tokens);
-  std::vector<float> values(own.begin(), own.begin() + static_cast<ptrdiff_t>(before));
-  const std::vector<float> patches =
-      resized_positions(own.subspan(before, own.size() - before - after), e.grid(), grid,
-                        c_.stack.width, PositionFilter::kBicubic);
-  values.insert(values.end(), patches.begin(), patches.end());
-  values.insert(values.end(), own.end() - static_cast<ptrdiff_t>(after), own.end());
-  return values;
 }
 
 Status Yolos::add_outputs(ModelBuilder& b, TensorId states) const {
@@ -132,8 +118,7 @@ Status Yolos::build_forward(ModelBuilder& b, const ForwardShape& shape,
   VKF_ASSIGN(const GridSize grid, grid_of(e, shape));
   const int64_t tokens = e.class_tokens + grid.count() + e.last_tokens;
   const TensorId pixels = add_pixel_values(b, e.picture.channels, shape);
-  const TensorId table = b.host_floats(e.positions, {tokens, d}, positions_of(first_, grid));
-  VKF_ASSIGN(const TensorId x, add_patch_tokens(b, e, grid, pixels, table));
+  VKF_ASSIGN(const TensorId x, add_picture_tokens(b, e, first_, grid, pixels));
   StackRun run{.batch = shape.batch, .tokens = tokens, .taps = taps};
   TensorId order = kNoTensor;
   if (!mid_.empty()) {
@@ -143,11 +128,8 @@ Status Yolos::build_forward(ModelBuilder& b, const ForwardShape& shape,
     run.tapped = StackRun::Tapped::kOutputs;
     run.after = [&, order](int64_t layer, TensorId, TensorId output) -> Result<TensorId> {
       if (layer + 1 == c_.stack.layers) return output;
-      const auto count = static_cast<size_t>(e.tokens() * d);
-      const std::span<const float> own =
-          std::span(mid_).subspan(static_cast<size_t>(layer) * count, count);
-      const TensorId added =
-          b.host_floats("positions." + std::to_string(layer), {tokens, d}, positions_of(own, grid));
+      const TensorId added = b.host_floats("positions." + std::to_string(layer), {tokens, d},
+                                           mid_[static_cast<size_t>(layer)].table(grid));
       return add_gather_rows(b.graph(), {.x = output, .indices = order, .addend = added});
     };
   }

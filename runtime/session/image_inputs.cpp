@@ -18,7 +18,8 @@ constexpr const char* kValuesName = "pixel_values";
 
 auto fields(const PictureSettings& s) {
   return std::tie(s.fit, s.width, s.height, s.shortest_edge, s.longest_edge, s.side_multiple,
-                  s.resampling, s.crop_width, s.crop_height, s.rescale, s.image_mean, s.image_std);
+                  s.max_patches, s.resampling, s.crop_width, s.crop_height, s.rescale, s.image_mean,
+                  s.image_std);
 }
 
 uint64_t pixels_of(const std::vector<PictureSize>& sizes) {

@@ -94,15 +94,16 @@ Result<JsonConfig> optional_config(const FileStore& files, const std::string& na
   return JsonConfig::load_from(files, name);
 }
 
+Result<std::string> special_token(const JsonConfig& config, const std::string& key) {
+  if (!config.has(key)) return std::string();
+  const JsonConfig nested = config.object(key);
+  return nested.status() ? nested.get_string("content") : config.get_string(key);
+}
+
 Result<std::string> special_token(const TaskModel& task, const FileStore& files,
                                   const std::string& key) {
   VKF_ASSIGN(const JsonConfig special, optional_config(files, "special_tokens_map.json"));
-  for (const JsonConfig* from : {&task.tokenizer_config, &special}) {
-    if (!from->has(key)) continue;
-    const JsonConfig nested = from->object(key);
-    return nested.status() ? nested.get_string("content") : from->get_string(key);
-  }
-  return std::string();
+  return special_token(task.tokenizer_config.has(key) ? task.tokenizer_config : special, key);
 }
 
 std::vector<TaskKind> tasks_of(const ModelInfo& info) {

@@ -62,8 +62,10 @@ Result<LogMel> load_task_sounds(const FileStore& files);
 Result<WaveformSettings> load_task_waveform(const FileStore& files);
 // The file `name`, or a configuration without keys.
 Result<JsonConfig> optional_config(const FileStore& files, const std::string& name);
-// A special token as text: tokenizer_config.json or special_tokens_map.json has it as a string or
-// as an object. Empty where neither names it.
+// A special token as text, which configurations have as a string or as an object: of one
+// configuration, or of tokenizer_config.json and else of special_tokens_map.json. Empty where none
+// names it.
+Result<std::string> special_token(const JsonConfig& config, const std::string& key);
 Result<std::string> special_token(const TaskModel& task, const FileStore& files,
                                   const std::string& key);
 // vocab.json with what tokenizer_config.json says of it.

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/message.h"
 #include "base/name_list.h"
+#include "image/picture_processor.h"
 #include "tasks/task_model.h"
 
 namespace vkformer {
@@ -63,6 +64,17 @@ Result<std::vector<std::string>> hypotheses_of(const ZeroShotOptions& options,
   return hypotheses;
 }
 
+// What fills up texts: the tokenizer's padding, or else the configuration's.
+Result<int64_t> padding_id(const TaskModel& task) {
+  VKF_ASSIGN(const std::string text, special_token(task.tokenizer_config, "pad_token"));
+  if (!text.empty()) {
+    if (const auto id = task.tokenizer->token_to_id(text)) return *id;
+    return invalid_file(message({"[pad_token] in ", task.tokenizer_config.where(), " is '", text,
+                                 "', which the tokenizer does not have"}));
+  }
+  return task.config.object("text_config").get_int_or("pad_token_id", 1);
+}
+
 // Of texts that are compared with pictures. A SigLIP was trained on texts that padding fills up,
 // and reads the last token.
 Result<TensorMap> label_inputs(const TaskModel& task, const std::vector<Encoding>& encodings) {
@@ -71,8 +83,7 @@ Result<TensorMap> label_inputs(const TaskModel& task, const std::vector<Encoding
   if (task.facts().similarity == ModelFacts::Similarity::kSoftmax) {
     return token_inputs(task, encodings, places);
   }
-  const JsonConfig texts = task.config.object("text_config");
-  VKF_ASSIGN(const int64_t pad, texts.get_int_or("pad_token_id", 1));
+  VKF_ASSIGN(const int64_t pad, padding_id(task));
   const auto tokens = static_cast<size_t>(task.facts().max_source);
   std::vector<int64_t> ids(encodings.size() * tokens, pad);
   for (size_t row = 0; row < encodings.size(); ++row) {
@@ -156,9 +167,11 @@ Result<std::vector<std::vector<LabelScore>>> zero_shot_pictures(TaskModel& task,
   VKF_ASSIGN(const std::vector<Encoding> encodings,
              encode_task_texts(task, hypotheses, task.token_limit()));
   VKF_ASSIGN(const TensorMap texts, label_inputs(task, encodings));
+  // Pictures that come to different sizes run one by one.
+  const size_t batch = keeps_proportions(task.pictures->settings()) ? 1 : task.batch;
   std::vector<std::vector<LabelScore>> found;
-  for (size_t begin = 0; begin < pictures.size(); begin += task.batch) {
-    const size_t count = std::min(task.batch, pictures.size() - begin);
+  for (size_t begin = 0; begin < pictures.size(); begin += batch) {
+    const size_t count = std::min(batch, pictures.size() - begin);
     TensorMap inputs = texts;
     VKF_ASSIGN(inputs["pixel_values"], task.pictures->process(pictures.subspan(begin, count)));
     VKF_ASSIGN(const TensorMap outputs, task.session->run(inputs, {}));

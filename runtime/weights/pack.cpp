@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -45,20 +46,78 @@ bool in_slice(const PackedWeight& weight, uint32_t column) {
   return column >= weight.first_column && column < weight.first_column + weight.columns;
 }
 
+// What is done to the rows of a matrix and to their biases.
+struct RowAffine {
+  std::vector<float> scales;       // of the rows; empty: 1
+  std::vector<float> bias_scales;  // of the biases; empty: 1
+  std::vector<float> shifts;       // added to the biases then; empty: 0
+};
+
+float value_or(const std::vector<float>& values, int64_t row, float fallback) {
+  return values.empty() ? fallback : values[static_cast<size_t>(row)];
+}
+
 // Rows [first, first + count) of a source; they become columns to[0] ... to[count - 1].
 struct RowRange {
   int64_t first;
   int64_t count;
   const uint32_t* to;
-  const TensorView* scales;                        // of the rows; null: 1
-  size_t base = 0;                                 // elements in front of the matrix
-  const std::vector<float>* own_scales = nullptr;  // of our rows; empty: 1
+  const RowAffine* affine;
+  size_t base = 0;           // elements in front of the matrix
+  int64_t first_affine = 0;  // of all stacked rows
 
-  float scale(int64_t row) const {
-    if (own_scales != nullptr && !own_scales->empty()) return (*own_scales)[to[row]];
-    return scales == nullptr ? 1.0f : element_as_float(*scales, static_cast<size_t>(row));
+  float scale(int64_t row) const { return value_or(affine->scales, first_affine + row, 1.0f); }
+  // What becomes of a bias.
+  float bias(int64_t row, float value) const {
+    return value_or(affine->bias_scales, first_affine + row, 1.0f) * value +
+           value_or(affine->shifts, first_affine + row, 0.0f);
   }
 };
+
+std::vector<float> floats_of(const Checkpoint& checkpoint, const std::string& name, size_t count) {
+  const TensorView& view = *checkpoint.find(name);
+  std::vector<float> values;
+  for (size_t i = 0; i < count; ++i) values.push_back(element_as_float(view, i));
+  return values;
+}
+
+// A batch norm's running statistics as a scale and a shift (weights/fold_batch_norm.h).
+Status fold_statistics(const WeightRow& row, const Checkpoint& checkpoint, RowAffine& affine) {
+  const auto count = static_cast<size_t>(row.rows);
+  const std::vector<float> gain = floats_of(checkpoint, row.batch_norm + ".weight", count);
+  const std::vector<float> mean = floats_of(checkpoint, row.batch_norm + ".running_mean", count);
+  const std::vector<float> variance = floats_of(checkpoint, row.batch_norm + ".running_var", count);
+  for (size_t i = 0; i < count; ++i) {
+    const double spread = double{variance[i]} + double{row.batch_norm_epsilon};
+    if (!(spread > 0)) {
+      return invalid_file(
+          message({"[", row.batch_norm, ".running_var] in ",
+                   checkpoint.file_of(row.batch_norm + ".running_var"), " is ", variance[i], " at ",
+                   i, ", but a variance with its epsilon must be positive."}));
+    }
+    const double scale = double{gain[i]} / std::sqrt(spread);
+    affine.scales.push_back(static_cast<float>(scale));
+    affine.shifts.push_back(static_cast<float>(-scale * double{mean[i]}));
+  }
+  return {};
+}
+
+Result<RowAffine> affine_of(const WeightRow& row, const Checkpoint& checkpoint) {
+  RowAffine affine;
+  if (!row.row_scale.empty()) {
+    affine.scales = floats_of(checkpoint, row.row_scale, static_cast<size_t>(row.rows));
+    affine.bias_scales = affine.scales;
+  }
+  if (!row.row_scales.empty()) {
+    affine.scales.resize(row.row_scales.size());
+    for (size_t i = 0; i < row.row_scales.size(); ++i) {
+      affine.scales[row.row_order.empty() ? i : row.row_order[i]] = row.row_scales[i];
+    }
+    affine.bias_scales = affine.scales;
+  }
+  if (!row.batch_norm.empty()) VKF_CHECK(fold_statistics(row, checkpoint, affine));
+  return affine;
+}
 
 // Where a source's element of output feature n and input feature k is: n * n_stride + k * k_stride.
 struct SourceStrides {
@@ -66,9 +125,15 @@ struct SourceStrides {
   size_t k;
 };
 
+// N of a source (K, N), whose axes beyond the second count as one.
+int64_t columns_of(const WeightRow& row, const TensorView& source) {
+  if (row.stack == WeightRow::Stack::kStacked) return source.shape.back();
+  return element_count(source.shape) / source.shape[0];
+}
+
 SourceStrides strides_of(const PackedWeight& weight, const TensorView& source) {
   if (weight.row.axes == WeightRow::Axes::kInOut) {
-    return {1, static_cast<size_t>(source.shape.back())};
+    return {1, static_cast<size_t>(columns_of(weight.row, source))};
   }
   return {static_cast<size_t>(weight.row.width), 1};
 }
@@ -172,31 +237,27 @@ Status pack_part(const PackedWeight& weight, const SourcePart& part, std::span<s
   for (int64_t i = 0; i < range.count; ++i) {
     if (!in_slice(weight, range.to[i])) continue;
     const size_t at = range.to[i] - static_cast<size_t>(weight.first_column);
-    store_float(out, weight.bias_offset + at,
-                weight.row.bias_scale * range.scale(i) *
-                    element_as_float(*part.bias, static_cast<size_t>(part.first_bias + i)));
+    const float bias = element_as_float(*part.bias, static_cast<size_t>(part.first_bias + i));
+    store_float(out, weight.bias_offset + at, weight.row.bias_scale * range.bias(i, bias));
   }
   return {};
 }
 
-// Source `s` of expert `x`'s matrix, or of the only one; its rows become columns from `to` on.
-SourcePart source_part(const WeightRow& row, const Checkpoint& checkpoint, size_t x, size_t s,
-                       const uint32_t* to) {
+// Source `s` of expert `x`'s matrix, or of the only one, without what is done to its rows.
+SourcePart source_part(const WeightRow& row, const Checkpoint& checkpoint, size_t x, size_t s) {
   const bool stacked = row.stack == WeightRow::Stack::kStacked;
   const size_t index = stacked ? s : x * sources_of_matrix(row) + s;
   const TensorView& view = *checkpoint.find(row.sources[index]);
   const bool in_out = row.axes == WeightRow::Axes::kInOut;
-  const int64_t own = view.shape[(stacked ? 1 : 0) + (in_out ? 1 : 0)];
+  const int64_t own = in_out ? columns_of(row, view) : view.shape[stacked ? 1 : 0];
   const int64_t first = row.first_row < 0 ? 0 : row.first_row;
   const auto before = static_cast<int64_t>(stacked ? x : 0) * own;  // rows of other experts
   const bool biased = index < row.biases.size() && !row.biases[index].empty();
   SourcePart part{view,
                   biased ? checkpoint.find(row.biases[index]) : nullptr,
-                  {first, row.first_row < 0 ? own : row.rows, to,
-                   row.row_scale.empty() ? nullptr : checkpoint.find(row.row_scale)},
+                  {first, row.first_row < 0 ? own : row.rows, nullptr, nullptr},
                   first + before};
   part.range.base = static_cast<size_t>(before * row.width);
-  part.range.own_scales = &row.row_scales;
   return part;
 }
 
@@ -204,11 +265,15 @@ Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
                    std::span<std::byte> out) {
   const WeightRow& row = weight.row;
   const std::vector<uint32_t> to = destinations(row);
+  VKF_ASSIGN(const RowAffine affine, affine_of(row, checkpoint));
   const auto matrices = static_cast<size_t>(std::max<int64_t>(1, row.experts));
   size_t column = 0;
   for (size_t x = 0; x < matrices; ++x) {
     for (size_t s = 0; s < sources_of_matrix(row); ++s) {
-      const SourcePart part = source_part(row, checkpoint, x, s, to.data() + column);
+      SourcePart part = source_part(row, checkpoint, x, s);
+      part.range.to = to.data() + column;  // its rows become columns from there on
+      part.range.affine = &affine;
+      part.range.first_affine = static_cast<int64_t>(column);
       VKF_CHECK(pack_part(weight, part, out));
       column += static_cast<size_t>(part.range.count);
     }

@@ -102,9 +102,19 @@ Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
   return {};
 }
 
+// What a batch norm has beside its bias.
+std::vector<std::string> batch_norm_tensors(const WeightRow& row) {
+  const std::string& from = row.batch_norm;
+  if (from.empty()) return {};
+  return {from + ".weight", from + ".running_mean", from + ".running_var"};
+}
+
 Status check_row(const Checkpoint& checkpoint, const WeightRow& row) {
   if (!row.row_scale.empty()) {
     VKF_CHECK(check_vector(checkpoint, row.row_scale, row, row.rows));
+  }
+  for (const std::string& name : batch_norm_tensors(row)) {
+    VKF_CHECK(check_vector(checkpoint, name, row, row.rows));
   }
   if (row.layout == WeightLayout::kNorm) {
     VKF_CHECK(check_vector(checkpoint, row.sources[0], row, row.width));
@@ -191,6 +201,8 @@ std::set<std::string> tensor_names(const WeightTable& table) {
     names.insert(row.sources.begin(), row.sources.end());
     names.insert(row.biases.begin(), row.biases.end());
     names.insert(row.row_scale);
+    const std::vector<std::string> norm = batch_norm_tensors(row);
+    names.insert(norm.begin(), norm.end());
   }
   names.erase("");
   return names;

@@ -49,6 +49,10 @@ struct WeightRow {
   // (LayerScale); or empty.
   std::string row_scale = {};
   std::vector<float> row_scales = {};  // multiply our rows of a kLinear, and their biases; or empty
+  // A batch norm after a kLinear with one source, folded into it: the module of its running
+  // statistics and gain, whose bias is the one of `biases`; or empty (conv_norm_row).
+  std::string batch_norm = {};
+  float batch_norm_epsilon = 1e-5f;  // added to the variance
   // A kLinear of `experts` matrices (expert_rows, width): of each in turn its sources, as many for
   // every expert, or with kStacked each source has all experts in front of its axes. Biases and
   // row_order are one expert's likewise. `rows` counts whole panels of 64 for each (expert_row).

@@ -1,4 +1,4 @@
-// Push constants of unfold and conv: a picture by its strides, and the window that goes over it.
+// Push constants of unfold, max_pool and conv: a picture by its strides, and the window that goes over it.
 #ifndef VKFORMER_PARAMS_CONV_H
 #define VKFORMER_PARAMS_CONV_H
 #include "constants.h"
@@ -34,6 +34,12 @@ struct UnfoldParams {
   uint_t step_x;
 };
 
+struct PoolParams {
+  ConvPicture picture;
+  uint_t rows;      // B * OH * OW
+  uint_t channels;  // C
+};
+
 struct ConvParams {
   ConvPicture picture;
   uint_t spans;             // B * OH * ceil(OW / kSpan)
@@ -51,6 +57,7 @@ struct ConvParams {
 #ifdef __cplusplus
 static_assert(sizeof(ConvPicture) == 60);
 static_assert(sizeof(UnfoldParams) == 80);
+static_assert(sizeof(PoolParams) == 68);
 static_assert(sizeof(ConvParams) == 104);
 #endif
 

@@ -77,6 +77,17 @@ TEST_SUITE("cpu") {
     CHECK(sig.width == 224);
     CHECK(sig.crop_width == 0);
     CHECK(sig.image_mean[1] == 0.5);
+    const PictureSettings dino = parsed("{}", "dinov3_vit");
+    CHECK(dino.fit == PictureFit::kStretch);
+    CHECK(dino.resampling == Resampling::kBilinear);
+    CHECK(dino.width == 224);
+    CHECK(dino.image_std == std::array{0.229, 0.224, 0.225});
+  }
+
+  TEST_CASE("picture processor: an unknown class is answered with those that are known") {
+    refuse("", ErrorCode::kUnsupported,
+           "Beit, ConvNext, CLIP, Bit, Detr, Yolos, Siglip, Siglip2, DINOv3ViT",
+           "SomeImageProcessor");
   }
 
   TEST_CASE("picture processor: the pixel values of the reference, bit by bit") {
@@ -158,6 +169,31 @@ TEST_SUITE("cpu") {
     }
     refuse(R"(, "size": 512, "max_size": 0)", ErrorCode::kInvalidFile, "[max_size]",
            "YolosImageProcessor");
+  }
+
+  TEST_CASE("picture processor: pictures in patches are as large as these allow") {
+    // As get_image_size_for_max_num_patches of transformers searches.
+    const struct {
+      PictureSize picture;
+      int patch, most;
+      PictureSize resized;
+    } rows[] = {{{640, 480}, 16, 256, {288, 224}},  {{480, 640}, 16, 256, {224, 288}},
+                {{16, 16}, 16, 256, {256, 256}},    {{3000, 20}, 16, 256, {2400, 16}},
+                {{97, 1201}, 14, 729, {112, 1274}}, {{1, 16384}, 16, 1, {16, 16}},
+                {{333, 777}, 16, 1024, {336, 768}}};
+    for (const auto& row : rows) {
+      PictureSettings s = parsed("{}", "siglip2");
+      CHECK(s.max_patches == 256);
+      CHECK(s.side_multiple == 16);
+      s.side_multiple = row.patch;
+      s.max_patches = row.most;
+      CHECK(resized_size(row.picture, s) == row.resized);
+    }
+    CHECK(parsed(R"({"max_num_patches": 1024, "patch_size": 14})", "siglip2").side_multiple == 14);
+    CHECK(keeps_proportions(parsed("{}", "siglip2")));
+    CHECK_FALSE(keeps_proportions(parsed("{}", "siglip")));
+    refuse(R"(, "max_num_patches": 0)", ErrorCode::kInvalidFile, "[max_num_patches]",
+           "Siglip2ImageProcessor");
   }
 
   TEST_CASE("picture processor: values as files spell them") {
@@ -251,10 +287,14 @@ TEST_SUITE("cpu") {
         [](PictureSettings& s) { s.image_mean[2] = std::numeric_limits<double>::quiet_NaN(); }));
     CHECK(refused([](PictureSettings& s) { s.rescale = std::numeric_limits<double>::infinity(); }));
     CHECK(refused([](PictureSettings& s) { s.resampling = static_cast<Resampling>(6); }));
-    CHECK(refused([](PictureSettings& s) { s.fit = static_cast<PictureFit>(3); }));
+    CHECK(refused([](PictureSettings& s) { s.fit = static_cast<PictureFit>(4); }));
     CHECK(refused([](PictureSettings& s) {
       s.fit = PictureFit::kShortestEdge;
       s.shortest_edge = 0;
+    }));
+    CHECK(refused([](PictureSettings& s) {
+      s.fit = PictureFit::kMostPatches;
+      s.max_patches = 0;
     }));
   }
 

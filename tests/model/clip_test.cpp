@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "model/blocks/towers.h"
 #include "model/picture_cases.h"
 
@@ -28,6 +30,10 @@ TEST_SUITE("cpu") {
     CHECK(base("clip").source == SourceKind::kArrays);
     CHECK(base("clip").width == 512);
     CHECK(base("siglip").grid.height == 224);
+    CHECK(base("siglip2").grid.height == 0);
+    CHECK(base("siglip2_vision_model").max_source == 256);
+    CHECK(base("siglip2_vision_model").source == SourceKind::kArrays);
+    CHECK(base("siglip2_text_model").max_source == 64);
   }
 
   TEST_CASE("clip, siglip: hostile sizes, other heads and other classes are refused") {
@@ -46,6 +52,9 @@ TEST_SUITE("cpu") {
     check_refused({{"model_type", "siglip"}, {"text_config", {{"projection_size", 24}}}},
                   ErrorCode::kInvalidFile, {"[text_config.projection_size]", "24", "768"});
     CHECK_FALSE(load_config({{"model_type", "clip"}, {"text_config", 3}}).ok());
+    check_sizes(tower("siglip2_vision_model"), {"num_patches", "hidden_size"});
+    check_refused(with(tower("siglip2_vision_model"), "num_patches", 250), ErrorCode::kInvalidFile,
+                  {"[num_patches]", "250", "225"});
   }
 
   TEST_CASE("clip: the token that stands for a text is the first end, the highest, or the last") {
@@ -82,13 +91,60 @@ TEST_SUITE("cpu") {
                          "[pixel_values]"));
   }
 
+  TEST_CASE("siglip2: patches come with their grids, or whole pictures are cut into them") {
+    const GoldenGraphs model = golden_graphs("siglip2-vision");
+    const auto read = [&](const TensorMap& inputs, ForwardInputs& result) {
+      const Status status = model.family->read_inputs(inputs, result);
+      return status.ok() ? std::string() : status.error().message;
+    };
+    const auto refused = [&](const TensorMap& inputs, const std::string& part) {
+      ForwardInputs result;
+      const std::string message = read(inputs, result);
+      CAPTURE(message);
+      CHECK(test::contains(message, part));
+    };
+    const auto grids = [](std::vector<int64_t> sides) {
+      return Tensor::from_ints({static_cast<int64_t>(sides.size()) / 2, 2}, sides);
+    };
+    const Tensor patches = Tensor::zeros(DType::kF32, {1, 8, 48});
+    ForwardInputs given;
+    CHECK(read({{"pixel_values", patches}, {"spatial_shapes", grids({2, 3})}}, given).empty());
+    CHECK(given.shape.batch == 1);
+    CHECK(given.shape.more == std::vector<int64_t>{8, 0});
+    CHECK(given.words["patch_positions"].size() == 8 * 16);
+    refused({{"pixel_values", patches}}, "[spatial_shapes]");
+    refused({{"pixel_values", patches}, {"spatial_shapes", grids({3, 3})}}, "3 x 3");
+    refused({{"pixel_values", patches}, {"spatial_shapes", grids({2, 3, 1, 1})}}, "(2, 2)");
+    refused({{"pixel_values", patches}, {"spatial_shapes", grids({0, 3})}}, "0 x 3");
+    refused({{"pixel_values", patches},
+             {"spatial_shapes", grids({2, 3})},
+             {"pixel_attention_mask", Tensor::zeros(DType::kI64, {1, 7})}},
+            "[pixel_attention_mask]");
+    refused({{"pixel_values", Tensor::zeros(DType::kF32, {1, 8, 47})}}, "(B, N, 48)");
+    // Channels of a pixel lie side by side.
+    std::vector<float> pixels(3 * 4 * 8);
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(i);
+    ForwardInputs whole;
+    CHECK(read({{"pixel_values", Tensor::from_floats({1, 3, 4, 8}, pixels)}}, whole).empty());
+    CHECK(whole.shape.more == std::vector<int64_t>{2, 1});
+    const std::vector<float> first = {0, 32, 64, 1, 33, 65};
+    CHECK(std::equal(first.begin(), first.end(), whole.words["cut_patches"].begin(),
+                     [](float a, uint32_t b) { return std::bit_cast<uint32_t>(a) == b; }));
+    refused({{"pixel_values", Tensor::zeros(DType::kF32, {1, 3, 4, 6})}}, "whole patches");
+    refused({{"pixel_values", Tensor::zeros(DType::kF32, {1, 3, 4, 8})},
+             {"spatial_shapes", grids({1, 2})}},
+            "[spatial_shapes]");
+  }
+
   TEST_CASE("clip, siglip: a missing tensor is named") {
     const std::pair<const char*, const char*> tensors[] = {
         {"clip-pair", "logit_scale"},
         {"clip-pair", "vision_model.embeddings.class_embedding"},
         {"siglip-pair", "vision_model.head.probe"},
         {"siglip-pair", "vision_model.head.attention.in_proj_weight"},
-        {"siglip-pair", "logit_bias"}};
+        {"siglip-pair", "logit_bias"},
+        {"siglip2-pair", "vision_model.embeddings.position_embedding.weight"},
+        {"siglip2-vision", "head.probe"}};
     for (const auto& [name, tensor] : tensors) {
       ChangedModel model(name);
       model.check_resolves();

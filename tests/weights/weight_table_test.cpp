@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "checkpoint/temp_dir.h"
+#include "model/weight_rows.h"
 #include "vkformer/tensor.h"
 #include "weights/pack_matrix.h"
 
@@ -234,6 +235,42 @@ TEST_SUITE("cpu") {
     }
     CHECK(weights[0].format == MatrixFormat::kF32);
     for (size_t i = 0; i < 4; ++i) CHECK(float_at(table, i) == positions.computed[i]);
+  }
+
+  TEST_CASE("weights: a batch norm is folded into its convolution") {
+    const auto vector = [](std::vector<float> values) {
+      return Tensor::from_floats({static_cast<int64_t>(values.size())}, values);
+    };
+    const TensorMap tensors = {{"conv.weight", counting(DType::kF32, {2, 1, 1, 2})},
+                               {"bn.weight", vector({2, 3})},
+                               {"bn.bias", vector({10, 20})},
+                               {"bn.running_mean", vector({1, 2})},
+                               {"bn.running_var", vector({4, 9})}};
+    WeightTable table;
+    table.rows = {conv_norm_row("conv", "conv", "bn", 2, 2)};
+    table.rows[0].batch_norm_epsilon = 0.0f;
+    {
+      Opened opened;
+      open(opened, tensors);
+      const auto weights = resolve(opened, table);
+      const auto bytes = packed_bytes(opened, weights[0]);
+      // Scales of 2 / 2 and 3 / 3.
+      CHECK(float_at(bytes, packed_index(1, 0, 2)) == 2.0f);
+      CHECK(float_at(bytes, packed_index(1, 1, 2)) == 4.0f);
+      CHECK(float_at(bytes, weights[0].bias_offset) == 9.0f);
+      CHECK(float_at(bytes, weights[0].bias_offset + 1) == 18.0f);
+    }
+    TensorMap damaged = tensors;
+    damaged["bn.running_var"] = vector({4, 9, 1});
+    check_refused(damaged, table, "bn.running_var", "(3)");
+    damaged["bn.running_var"] = vector({4, -9});
+    Opened opened;
+    open(opened, damaged);
+    const auto weights = resolve(opened, table);
+    std::vector<std::byte> bytes(weights[0].bytes);
+    const Status packed = pack_weight(weights[0], *opened.checkpoint, bytes);
+    REQUIRE_FALSE(packed.ok());
+    CHECK_MESSAGE(contains(packed.error().message, "-9"), packed.error().message);
   }
 
   TEST_CASE("weights: missing, misshaped, misnamed and mistyped tensors are refused by name") {

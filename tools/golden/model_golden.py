@@ -73,10 +73,14 @@ def randomize(model, generator):
         elif parameter.dim() == 3 and ".experts." in name:  # (X, N, K), or (X, K, N)
             transposed = "gpt_oss" in type(model).__module__
             values = 1.5 * values / parameter.shape[1 if transposed else 2] ** 0.5
+        elif name.startswith(("neck.", "head.conv")):  # residual convolutions, without norms
+            values = 0.6 * values / parameter[0].numel() ** 0.5
         else:
             values = 1.5 * values / parameter[0].numel() ** 0.5
         parameter.data = values
     for name, buffer in model.named_buffers():
+        if name.endswith(("normalization.weight", "normalization.bias")):  # frozen
+            buffer.normal_(0.4 * name.endswith("weight"), 0.1, generator=generator)
         if name.endswith("running_mean"):
             buffer.normal_(0, 0.5, generator=generator)
         if name.endswith("running_var"):
@@ -112,10 +116,23 @@ def make_inputs(model, generator, left, types, picture):
     config = model.config
     if model.main_input_name == "input_values":
         return wave_inputs(config, picture, generator)
+    if hasattr(config, "num_patches"):
+        return patch_inputs(config, generator)
+    if hasattr(config, "text_config") and hasattr(config, "vision_config"):
+        text = config.text_config
+        shape = (3, text.max_position_embeddings)
+        ids = torch.randint(FIRST, text.vocab_size, shape, generator=generator)
+        return {"input_ids": ids} | patch_inputs(config.vision_config, generator)
     if model.main_input_name == "pixel_values":
         size = getattr(config, "image_size", SIZES["image_size"])
         height, width = picture or (size, size)
-        return {"pixel_values": torch.randn(2, 3, height, width, generator=generator)}
+        channels = getattr(config, "num_channels", 3)
+        inputs = {"pixel_values": torch.randn(2, channels, height, width, generator=generator)}
+        if config.model_type == "detr" and config.position_embedding_type == "learned":
+            inputs["pixel_mask"] = torch.ones(2, height, width, dtype=torch.int64)
+            inputs["pixel_mask"][1, height * 2 // 3:, :] = 0
+            inputs["pixel_mask"][1, :, width // 2:] = 0
+        return inputs
     if model.main_input_name == "input_features":
         shape = (2, config.num_mel_bins, 2 * config.max_source_positions)
         inputs = {"input_features": torch.randn(shape, generator=generator)}
@@ -133,6 +150,16 @@ def make_inputs(model, generator, left, types, picture):
         ids = torch.randint(FIRST, config.vocab_size, (2, TARGET), generator=generator)
         inputs["decoder_input_ids"] = ids
     return inputs
+
+
+def patch_inputs(config, generator):
+    """Pictures of two proportions, in patches; the second one is padded."""
+    grids = torch.tensor([[2, 5], [4, 2]])
+    values = config.num_channels * config.patch_size ** 2
+    mask = torch.ones(2, 10, dtype=torch.int64)
+    mask[1, 8:] = 0
+    pixels = torch.randn(2, 10, values, generator=generator) * mask[:, :, None]
+    return {"pixel_values": pixels, "spatial_shapes": grids, "pixel_attention_mask": mask}
 
 
 def boxes(config, shape, generator):
@@ -170,8 +197,8 @@ def forward(model, inputs):
     with torch.no_grad():
         out = copy.deepcopy(model)(**in_double(inputs), **wanted)
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
-             "text_embeds", "image_embeds",
-             "start_logits", "end_logits", "pred_boxes")
+             "text_embeds", "image_embeds", "logits_per_image", "logits_per_text",
+             "start_logits", "end_logits", "pred_boxes", "predicted_depth")
     expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out, model.config)
     if type(model).__name__.endswith("ForCausalLM"):
         with torch.no_grad():
@@ -375,9 +402,16 @@ PAGE_PICTURES = PAGES | dict(hidden_size=16, coordinate_size=2, shape_size=4, in
                              rel_pos_bins=8, max_rel_pos=16, rel_2d_pos_bins=8, max_rel_2d_pos=24)
 DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="layer_norm",
                   share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
+DINOV2 = dict(model_type="dinov2", hidden_size=16, num_attention_heads=2, mlp_ratio=2,
+              image_size=12, patch_size=4, reshape_hidden_states=False)
+RESNET = dict(model_type="resnet", embedding_size=6)
+SIGLIP2 = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20)
 # Heights and widths of pictures that are not as large as the configuration says.
 PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
-            "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20)}
+            "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20),
+            "dinov3-bare": (8, 20), "dinov3-gated": (16, 12),
+            "detr-objects": (40, 55), "detr-bare": (37, 64),
+            "depth_anything-relative": (16, 20), "depth_anything-metric": (12, 8)}
 # Samples of sounds, and how many a mask hides. What is padded changes what comes of the rest, so that
 # cases that generate have no mask.
 PICTURES |= {"moonshine-base": (2300, 0), "moonshine-odd": (1700, 0), "moonshine-bare": (2300, 700),
@@ -683,12 +717,50 @@ CASES = {
         "Dinov2WithRegistersModel", 575, dict(num_register_tokens=2), False),
     "dinov2-registers-classes": (
         "Dinov2WithRegistersForImageClassification", 576, dict(num_labels=3), False),
+    "dinov3-bare": ("DINOv3ViTModel", 680, dict(num_register_tokens=2), False),
+    "dinov3-gated": (
+        "DINOv3ViTModel", 681,
+        dict(use_gated_mlp=True, hidden_act="silu", query_bias=False, key_bias=True,
+             value_bias=False, proj_bias=False, mlp_bias=False, rope_theta=20.0), False),
+    "detr-objects": (
+        "DetrForObjectDetection", 700,
+        dict(backbone_config=RESNET | dict(layer_type="basic", hidden_sizes=[6, 10], depths=[1, 2],
+                                           out_features=["stage2"]),
+             num_labels=3, num_queries=5), False),
+    "depth_anything-relative": (
+        "DepthAnythingForDepthEstimation", 712,
+        dict(backbone_config=DINOV2 | dict(num_hidden_layers=4, out_indices=[1, 2, 3, 4]),
+             reassemble_hidden_size=16, reassemble_factors=[4, 2, 1, 0.5],
+             neck_hidden_sizes=[4, 5, 6, 7], fusion_hidden_size=6, head_hidden_size=5), False),
+    "depth_anything-metric": (
+        "DepthAnythingForDepthEstimation", 711,
+        dict(backbone_config=DINOV2 | dict(num_hidden_layers=3, out_indices=[0, 2],
+                                           apply_layernorm=False, use_swiglu_ffn=True),
+             reassemble_hidden_size=16, reassemble_factors=[3, 1], neck_hidden_sizes=[4, 6],
+             fusion_hidden_size=4, head_hidden_size=3, depth_estimation_type="metric",
+             max_depth=20), False),
+    # A mask of pixels, learned positions, bottlenecks.
+    "detr-bare": (
+        "DetrModel", 701,
+        dict(backbone_config=RESNET | dict(layer_type="bottleneck", hidden_sizes=[8, 12, 16],
+                                           depths=[2, 1, 1], downsample_in_bottleneck=True,
+                                           downsample_in_first_stage=True, hidden_act="gelu",
+                                           out_features=["stage2"]),
+             position_embedding_type="learned", num_queries=4, encoder_layers=1,
+             activation_function="gelu"), False),
     # 2 stands for the token of the highest id.
     "clip-text-highest": ("CLIPTextModelWithProjection", 577, dict(projection_dim=10), False),
     "clip-text-end": ("CLIPTextModel", 578, dict(eos_token_id=9, vocab_size=12), False),
     "clip-vision-projected": ("CLIPVisionModelWithProjection", 579, dict(projection_dim=10), False),
     "siglip-text-projected": ("SiglipTextModel", 580, dict(projection_size=10), False),
     "siglip-vision-bare": ("SiglipVisionModel", 581, dict(num_attention_heads=4), False),
+    "siglip2-text": ("Siglip2TextModel", 690, dict(max_position_embeddings=9), False),
+    "siglip2-vision": ("Siglip2VisionModel", 691, dict(num_patches=9, num_attention_heads=4), False),
+    "siglip2-pair": (
+        "Siglip2Model", 692,
+        dict(text_config=SIGLIP2 | dict(vocab_size=40, max_position_embeddings=7),
+             vision_config=SIGLIP2 | dict(num_patches=16, patch_size=2, num_hidden_layers=1)),
+        False),
     "cvt-bare": (
         "CvtModel", 550,
         dict(embed_dim=[8, 12, 16], num_heads=[1, 2, 2], depth=[1, 2, 3], image_size=24), False),

@@ -28,7 +28,12 @@ typedef struct vkf_pixels {
   int64_t stride;  // bytes from one row to the next; 0: rows follow each other without a gap
 } vkf_pixels;
 
-enum { VKF_FIT_STRETCH = 0, VKF_FIT_AS_IS = 1, VKF_FIT_SHORTEST_EDGE = 2 };
+enum {
+  VKF_FIT_STRETCH = 0,
+  VKF_FIT_AS_IS = 1,
+  VKF_FIT_SHORTEST_EDGE = 2,
+  VKF_FIT_MOST_PATCHES = 3
+};
 // What happens to each picture, in this order: resize, crop, value * rescale, and
 // (value - mean) / std.
 typedef struct vkf_picture_settings {
@@ -45,6 +50,8 @@ typedef struct vkf_picture_settings {
   double std[3];          // of red, green and blue; all three 0: mean and std are 0.5
   int32_t longest_edge;   // of VKF_FIT_SHORTEST_EDGE; 0: no limit
   int32_t side_multiple;  // what both sides of VKF_FIT_SHORTEST_EDGE are multiples of; 0: 1
+  int32_t max_patches;    // of side_multiple squared pixels, of VKF_FIT_MOST_PATCHES; 0: 256
+  int32_t reserved;
 } vkf_picture_settings;
 
 // Reads a PNG, JPEG, BMP, GIF or PNM file. [any]

@@ -43,17 +43,25 @@ Taps nearest_two(int64_t from, int64_t to, int64_t place) {
   return {{first, 1.0 - part}, {std::min(first + 1, from - 1), part}};
 }
 
-// Places beyond the sides are left out.
-Taps widened(int64_t from, int64_t to, int64_t place) {
+double triangle(double x) {
+  return std::max(1.0 - std::abs(x), 0.0);
+}
+
+double sharp_cubic(double x) {
+  return cubic(x, -0.5);
+}
+
+// Places beyond the sides are left out. A filter reaches `reach` places to each side.
+Taps widened(int64_t from, int64_t to, int64_t place, double (*filter)(double), double reach) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double spread = std::max(scale, 1.0);
   const double center = scale * (static_cast<double>(place) + 0.5);
-  const auto first = std::max<int64_t>(0, static_cast<int64_t>(center - 2.0 * spread + 0.5));
-  const auto end = std::min<int64_t>(from, static_cast<int64_t>(center + 2.0 * spread + 0.5));
+  const auto first = std::max<int64_t>(0, static_cast<int64_t>(center - reach * spread + 0.5));
+  const auto end = std::min<int64_t>(from, static_cast<int64_t>(center + reach * spread + 0.5));
   Taps taps;
   double sum = 0.0;
   for (int64_t i = first; i < end; ++i) {
-    const double weight = cubic((static_cast<double>(i) - center + 0.5) / spread, -0.5);
+    const double weight = filter((static_cast<double>(i) - center + 0.5) / spread);
     taps.push_back({i, weight});
     sum += weight;
   }
@@ -67,10 +75,12 @@ Taps taps_at(int64_t from, int64_t to, int64_t place, PositionFilter filter) {
       return nearest_two(from, to, place);
     case PositionFilter::kBicubic:
       return nearest_four(from, to, place);
+    case PositionFilter::kBilinearAntialias:
+      return widened(from, to, place, triangle, 1.0);
     case PositionFilter::kBicubicAntialias:
       break;
   }
-  return widened(from, to, place);
+  return widened(from, to, place, sharp_cubic, 2.0);
 }
 
 std::vector<Taps> taps_of(int64_t from, int64_t to, PositionFilter filter) {

@@ -10,9 +10,10 @@
 namespace vkformer {
 
 enum class PositionFilter : uint8_t {
-  kBilinear,          // of the two nearest rows and columns
-  kBicubic,           // Keys (1981), a = -0.75, of the four nearest rows and columns
-  kBicubicAntialias,  // a = -0.5, widened where the grid becomes smaller
+  kBilinear,           // of the two nearest rows and columns
+  kBilinearAntialias,  // the same, widened where the grid becomes smaller
+  kBicubic,            // Keys (1981), a = -0.75, of the four nearest rows and columns
+  kBicubicAntialias,   // a = -0.5, widened where the grid becomes smaller
 };
 
 // values (from.height * from.width, D) -> (to.height * to.width, D).

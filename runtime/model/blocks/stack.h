@@ -9,6 +9,8 @@
 //   with norms of queries and keys i.self.qk_norm (H + Hkv, E), or i.self.q_norm (1, H E) and
 //   i.self.k_norm (1, Hkv E): tables of gains
 //   in layers that carry states, in the place of i.self or beside it, those of state_layer.h
+//   where positions are added to queries and keys alone (StackRun::placed) i.self.qk and i.self.v
+//   in the place of qkv, and i.cross.k and i.cross.v in that of kv
 // qkv is [q | k | v], heads side by side, with gates of what attention gives [q | k | v | gates]; a
 // gated up is pairs of a gate and what it lets through (in_gate_pairs).
 #pragma once
@@ -147,9 +149,16 @@ struct StackRun {
   StackTerms terms;    // of self-attention, in full and prompt passes
   // Positions that the host feeds to rotary layers (B, T); kNoTensor: they are counted.
   TensorId positions = kNoTensor;
-  // Cosines and sines of every token (B T, r) instead of a table by position, fed by the host.
+  // Cosines and sines of every token instead of a table by position: (T, r), the same for all rows
+  // of the batch, or (B T, r).
   TensorId turning = kNoTensor;
   ForwardTaps taps = {};
+  // Positions that queries and keys see and values do not (DETR; Carion et al., 2020), in full
+  // passes: `placed` (B, T, D) is added to what queries and keys of self-attention and queries of
+  // cross-attention are made of; `memory_keys` (B, S, any) is what keys of cross-attention are made
+  // of.
+  TensorId placed = kNoTensor;
+  TensorId memory_keys = kNoTensor;
   // Cross-attention: the encoder's output (B, S, any) in full and prompt passes, and its key mask.
   TensorId memory = kNoTensor;
   int64_t source = 0;  // S

@@ -5,6 +5,8 @@
 #include "base/message.h"
 #include "base/narrow.h"
 #include "ops/attention_step.h"
+#include "ops/combine.h"
+#include "ops/concat_columns.h"
 #include "ops/expand_keys.h"
 #include "ops/head_norm.h"
 #include "ops/kv_append.h"
@@ -101,13 +103,14 @@ Result<TensorId> turn(const LayerSite& site, int index, TensorId qkv) {
   if (!by_token) {
     VKF_ASSIGN(table, table_of(site, index));
   }
+  const int64_t rows = by_token ? site.b.graph().tensor(table).shape[0] : site.run.tokens;
   site.b.graph().set_scope(site.rows() + ".self.rotary");
   return add_rotary(site.b.graph(), {.x = qkv, .table = table, .positions = site.run.positions},
                     {.heads = u32(c.heads + c.kv()),
                      .head_width = u32(c.head()),
                      .rotary_width = rotary.width,
                      .pairs = rotary.pairs,
-                     .tokens = u32(by_token ? site.run.batch * site.run.tokens : site.run.tokens)});
+                     .tokens = u32(rows)});
 }
 
 // The same in a step: the queries alone, turned, for a layer with sinks once more for them. Keys
@@ -182,8 +185,19 @@ Result<TensorId> project_latents(const LayerSite& site, TensorId h) {
                          {.heads = u32(c.heads), .value_width = u32(c.values())});
 }
 
+// [q | k | v], of which queries and keys see positions.
+Result<TensorId> project_placed(const LayerSite& site, TensorId h) {
+  const std::string name = site.rows() + ".self.";
+  site.b.graph().set_scope(name + "placed");
+  VKF_ASSIGN(const TensorId placed, add_combine(site.b.graph(), h, site.run.placed, {}));
+  VKF_ASSIGN(const TensorId qk, add_named_linear(site.b, name + "qk", placed));
+  VKF_ASSIGN(const TensorId v, add_named_linear(site.b, name + "v", h));
+  return add_concat_columns(site.b.graph(), qk, v);
+}
+
 Result<TensorId> project(const LayerSite& site, TensorId h) {
   if (site.c.latent.rank > 0) return project_latents(site, h);
+  if (site.run.placed != kNoTensor) return project_placed(site, h);
   return add_named_linear(site.b, site.rows() + ".self.qkv", h);
 }
 
@@ -366,6 +380,12 @@ Result<TensorId> add_self_attention(const LayerSite& site, TensorId h, LinearAtt
 }
 
 Result<TensorId> add_cross_projection(const LayerSite& site) {
+  if (site.run.memory_keys != kNoTensor) {
+    const std::string name = site.rows() + ".cross.";
+    VKF_ASSIGN(const TensorId k, add_named_linear(site.b, name + "k", site.run.memory_keys));
+    VKF_ASSIGN(const TensorId v, add_named_linear(site.b, name + "v", site.run.memory));
+    return add_concat_columns(site.b.graph(), k, v);
+  }
   VKF_ASSIGN(TensorId kv, add_named_linear(site.b, site.rows() + ".cross.kv", site.run.memory));
   if (site.run.mode == Mode::kPrompt) site.b.mark_output(kv, "cross_kv." + site.number());
   return kv;
@@ -375,6 +395,10 @@ Result<TensorId> add_cross_attention(const LayerSite& site, TensorId h, LinearAt
   const StackRun& run = site.run;
   Graph& g = site.b.graph();
   const std::string name = site.rows() + ".cross";
+  if (run.placed != kNoTensor) {
+    g.set_scope(name + ".placed");
+    VKF_ASSIGN(h, add_combine(g, h, run.placed, {}));
+  }
   VKF_ASSIGN(TensorId q, add_named_linear(site.b, name + ".q", h));
   TensorId y = kNoTensor;
   if (run.mode == Mode::kStep) {

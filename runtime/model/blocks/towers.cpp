@@ -99,6 +99,16 @@ Result<TensorId> TextTower::projected(ModelBuilder& b, TensorId pooled) const {
   return projection == 0 ? Result<TensorId>(pooled) : add_named_linear(b, "text.head", pooled);
 }
 
+Status PictureTower::prepare(const Checkpoint& checkpoint, const std::string& prefix) {
+  if (input == Input::kPictures) return {};
+  VKF_ASSIGN(const std::vector<float> values,
+             read_floats(checkpoint, prefix + "embeddings.position_embedding.weight",
+                         {embedding.tokens(), stack.width}));
+  positions = split_positions(embedding, stack.width, values);
+  positions.filter = PositionFilter::kBilinearAntialias;
+  return {};
+}
+
 Status PictureTower::add_rows(const Checkpoint& checkpoint, const std::string& prefix,
                               WeightTable& table) const {
   const int64_t d = stack.width;
@@ -108,9 +118,9 @@ Status PictureTower::add_rows(const Checkpoint& checkpoint, const std::string& p
   const auto patches = by_class ? plain_linear_row : linear_row;
   table.rows.push_back(
       patches(e.patches, {from + "patch_embedding"}, d, e.picture.channels * e.patch.count()));
-  const std::string positions = from + "position_embedding.weight";
-  VKF_ASSIGN(std::vector<float> values, read_floats(checkpoint, positions, {e.tokens(), d}));
-  table.ignored.push_back(positions);
+  const std::string places = from + "position_embedding.weight";
+  VKF_ASSIGN(std::vector<float> values, read_floats(checkpoint, places, {e.tokens(), d}));
+  table.ignored.push_back(places);
   if (by_class) {
     VKF_ASSIGN(const std::vector<float> token,
                read_floats(checkpoint, from + "class_embedding", {d}));
@@ -119,7 +129,9 @@ Status PictureTower::add_rows(const Checkpoint& checkpoint, const std::string& p
     // As the files spell it.
     table.rows.push_back(norm_row("picture.first_norm", prefix + "pre_layrnorm", d));
   }
-  table.rows.push_back(computed_row(e.positions, std::move(values), e.tokens(), d));
+  if (input == Input::kPictures) {
+    table.rows.push_back(computed_row(e.positions, std::move(values), e.tokens(), d));
+  }
   add_tower_layers(stack, prefix, table);
   const bool ends = last_norm == LastNorm::kYes && stack.layers == file_layers;
   if (pool != Pool::kNone || ends) {
@@ -151,24 +163,30 @@ Status PictureTower::add_rows(const Checkpoint& checkpoint, const std::string& p
   return {};
 }
 
-Result<TensorId> PictureTower::states(ModelBuilder& b, int64_t batch,
+Result<TensorId> PictureTower::states(ModelBuilder& b, const GivenPictures& given,
                                       const ForwardTaps& taps) const {
-  VKF_ASSIGN(TensorId x, embedded(b, batch));
-  const StackRun run{.batch = batch, .tokens = embedding.tokens(), .taps = taps};
+  VKF_ASSIGN(TensorId x, embedded(b, given));
+  StackRun run{.batch = given.batch, .tokens = tokens(given), .taps = taps};
+  if (input == Input::kPatches) {
+    run.terms = add_stack_terms(b, stack, kPatchMask, given.batch, run.tokens);
+  }
   VKF_ASSIGN(x, add_stack(b, stack, run, x));
   return last_norm == LastNorm::kNo ? Result<TensorId>(x)
                                     : add_named_norm(b, stack, "picture.last_norm", x);
 }
 
-Result<TensorId> PictureTower::embedded(ModelBuilder& b, int64_t batch) const {
-  VKF_ASSIGN(const TensorId x, add_picture_embedding(b, embedding, batch));
+Result<TensorId> PictureTower::embedded(ModelBuilder& b, const GivenPictures& given) const {
+  if (input == Input::kPatches) {
+    return add_given_patches(b, embedding, stack.width, {given.batch, tokens(given), given.cut});
+  }
+  VKF_ASSIGN(const TensorId x, add_picture_embedding(b, embedding, given.batch));
   return embedding.class_tokens == 0 ? Result<TensorId>(x)
                                      : add_named_norm(b, stack, "picture.first_norm", x);
 }
 
 Result<std::vector<TensorId>> PictureTower::layer_states(ModelBuilder& b, int64_t batch,
                                                          const std::vector<int64_t>& layers) const {
-  VKF_ASSIGN(TensorId x, embedded(b, batch));
+  VKF_ASSIGN(TensorId x, embedded(b, {.batch = batch}));
   std::vector<TensorId> after = {x};
   StackRun run{.batch = batch, .tokens = embedding.tokens()};
   run.after = [&](int64_t, TensorId, TensorId output) -> Result<TensorId> {
@@ -208,7 +226,9 @@ Result<TensorId> PictureTower::pooled(ModelBuilder& b, TensorId states) const {
   a.q = merged_rows(1, d, 0, a.head_width);
   a.k = merged_rows(a.keys, 2 * d, 0, a.head_width);
   a.v = merged_rows(a.keys, 2 * d, d, a.head_width);
-  VKF_ASSIGN(TensorId y, add_attention(g, {.q = q, .kv = kv}, a));
+  const TensorId mask = g.find_external(kPatchMask);
+  if (mask != kNoTensor) a.terms.key_mask_offset = 0;
+  VKF_ASSIGN(TensorId y, add_attention(g, {.q = q, .kv = kv, .terms = mask}, a));
   VKF_ASSIGN(y, add_named_linear(b, "picture.pool.out", y));
   VKF_ASSIGN(TensorId h, add_named_norm(b, stack, "picture.pool.norm", y));
   VKF_ASSIGN(h, add_named_linear(b, "picture.pool.up", h, {.activation = stack.activation}));
@@ -221,6 +241,19 @@ Result<TensorId> PictureTower::projected(ModelBuilder& b, TensorId pooled) const
 }
 
 namespace {
+
+// The inputs of a tower of patches.
+std::vector<std::string> tower_input_names(const PictureTower& tower) {
+  if (tower.input == PictureTower::Input::kPictures) return {};
+  return {"pixel_attention_mask", "pixel_values", "spatial_shapes"};
+}
+
+Result<GivenPictures> read_patches(const TensorMap& inputs, const PictureTower& tower,
+                                   ForwardInputs& result) {
+  VKF_ASSIGN(const PatchRows rows,
+             read_patch_rows(inputs, tower.embedding, tower.positions, result.words));
+  return GivenPictures{rows.batch, rows.patches, rows.cut};
+}
 
 // What one tower and two have in common.
 class TowerFamily : public ModelFamily {
@@ -275,16 +308,30 @@ class PictureTowerFamily : public TowerFamily {
   PictureTowerFamily(TowerFacts facts, PictureTower tower)
       : TowerFamily(std::move(facts.facts)), tower_(std::move(tower)) {}
 
+  Status prepare(const Checkpoint& checkpoint) override {
+    return tower_.prepare(checkpoint, prefix_of(checkpoint));
+  }
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override {
     WeightTable table;
-    VKF_CHECK(tower_.add_rows(
-        checkpoint, name_prefix(checkpoint, "vision_model.", "embeddings.patch_embedding.weight"),
-        table));
+    VKF_CHECK(tower_.add_rows(checkpoint, prefix_of(checkpoint), table));
     return table;
+  }
+  std::vector<std::string> input_names() const override { return tower_input_names(tower_); }
+  Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override {
+    if (tower_.input == PictureTower::Input::kPictures) return {};
+    VKF_ASSIGN(const GivenPictures given, read_patches(inputs, tower_, result));
+    result.shape.batch = given.batch;
+    result.shape.more = {given.patches, given.cut ? 1 : 0};
+    return {};
   }
   Status build_forward(ModelBuilder& b, const ForwardShape& shape,
                        const ForwardTaps& taps) const override {
-    VKF_ASSIGN(const TensorId states, tower_.states(b, shape.batch, taps));
+    GivenPictures given{.batch = shape.batch};
+    if (shape.more.size() == 2) {
+      given.patches = shape.more[0];
+      given.cut = shape.more[1] != 0;
+    }
+    VKF_ASSIGN(const TensorId states, tower_.states(b, given, taps));
     b.mark_output(states, "last_hidden_state");
     VKF_ASSIGN(const TensorId pooled, tower_.pooled(b, states));
     b.mark_output(pooled, "pooler_output");
@@ -294,11 +341,15 @@ class PictureTowerFamily : public TowerFamily {
   }
 
  private:
+  static std::string prefix_of(const Checkpoint& checkpoint) {
+    return name_prefix(checkpoint, "vision_model.", "embeddings.patch_embedding.weight");
+  }
+
   PictureTower tower_;
 };
 
 // Sizes that a pass of two towers has beside ForwardShape's own.
-enum MoreSizes : size_t { kTexts, kPictures, kMoreSizes };
+enum MoreSizes : size_t { kTexts, kPictures, kPatches, kCut, kMoreSizes };
 
 class TowerPairFamily : public TowerFamily {
  public:
@@ -308,7 +359,10 @@ class TowerPairFamily : public TowerFamily {
   Status prepare(const Checkpoint& checkpoint) override;
   Result<WeightTable> weight_table(const Checkpoint& checkpoint) const override;
   std::vector<std::string> input_names() const override {
-    return {"attention_mask", "input_ids", "pixel_values"};
+    std::vector<std::string> names = tower_input_names(pair_.picture);
+    if (names.empty()) names = {"pixel_values"};
+    names.insert(names.end(), {"attention_mask", "input_ids"});
+    return names;
   }
   Status read_inputs(const TensorMap& inputs, ForwardInputs& result) const override;
   Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
@@ -316,7 +370,7 @@ class TowerPairFamily : public TowerFamily {
 
  private:
   Status read_texts(const TensorMap& inputs, const Tensor& tensor, ForwardInputs& result) const;
-  Status read_pictures(const Tensor& tensor, ForwardInputs& result) const;
+  Status read_pictures(const TensorMap& inputs, ForwardInputs& result) const;
   Result<TensorId> compare(ModelBuilder& b, TensorId rows, TensorId columns,
                            const std::string& name) const;
 
@@ -326,6 +380,7 @@ class TowerPairFamily : public TowerFamily {
 };
 
 Status TowerPairFamily::prepare(const Checkpoint& checkpoint) {
+  VKF_CHECK(pair_.picture.prepare(checkpoint, "vision_model."));
   VKF_ASSIGN(const std::vector<float> scale,
              read_floats(checkpoint, "logit_scale", pair_.scale_shape));
   scale_ = std::exp(scale[0]);
@@ -377,7 +432,15 @@ Status TowerPairFamily::read_texts(const TensorMap& inputs, const Tensor& tensor
   return {};
 }
 
-Status TowerPairFamily::read_pictures(const Tensor& tensor, ForwardInputs& result) const {
+Status TowerPairFamily::read_pictures(const TensorMap& inputs, ForwardInputs& result) const {
+  if (pair_.picture.input == PictureTower::Input::kPatches) {
+    VKF_ASSIGN(const GivenPictures given, read_patches(inputs, pair_.picture, result));
+    result.shape.more[kPictures] = given.batch;
+    result.shape.more[kPatches] = given.patches;
+    result.shape.more[kCut] = given.cut ? 1 : 0;
+    return {};
+  }
+  const Tensor& tensor = inputs.at("pixel_values");
   const Shape& s = tensor.shape;
   const GridFacts& picture = pair_.picture.embedding.picture;
   if (s.size() != 4 || s[0] < 1 || s[1] != picture.channels || s[2] != picture.height ||
@@ -403,7 +466,7 @@ Status TowerPairFamily::read_inputs(const TensorMap& inputs, ForwardInputs& resu
         "[input_ids] and [pixel_values] are missing from the inputs; give one or both");
   }
   if (ids != inputs.end()) VKF_CHECK(read_texts(inputs, ids->second, result));
-  if (pixels != inputs.end()) VKF_CHECK(read_pictures(pixels->second, result));
+  if (pixels != inputs.end()) VKF_CHECK(read_pictures(inputs, result));
   result.shape.batch = std::max(result.shape.more[kTexts], result.shape.more[kPictures]);
   return {};
 }
@@ -440,7 +503,12 @@ Status TowerPairFamily::build_forward(ModelBuilder& b, const ForwardShape& shape
     b.mark_output(text, "text_embeds");
   }
   if (pictures > 0) {
-    VKF_ASSIGN(picture, pair_.picture.states(b, pictures, {}));
+    GivenPictures given{.batch = pictures};
+    if (stated) {
+      given.patches = shape.more[kPatches];
+      given.cut = shape.more[kCut] != 0;
+    }
+    VKF_ASSIGN(picture, pair_.picture.states(b, given, {}));
     VKF_ASSIGN(picture, pair_.picture.pooled(b, picture));
     VKF_ASSIGN(picture, pair_.picture.projected(b, picture));
     VKF_ASSIGN(picture, add_unit_rows(b, picture));

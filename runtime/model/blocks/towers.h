@@ -3,7 +3,7 @@
 #pragma once
 
 #include "model/blocks/heads.h"
-#include "model/blocks/picture_embedding.h"
+#include "model/blocks/picture_patches.h"
 #include "model/blocks/text_embedding.h"
 
 namespace vkformer {
@@ -35,10 +35,21 @@ struct TextTower {
   Result<TensorId> projected(ModelBuilder& builder, TensorId pooled) const;
 };
 
-// Pictures of one size: a pre-norm stack over patches, whose weight rows begin with "picture".
+// The pictures of a pass.
+struct GivenPictures {
+  int64_t batch = 0;    // B
+  int64_t patches = 0;  // of each row where pictures come in patches (PictureTower::Input)
+  bool cut = false;     // such patches were cut out of whole pictures (PatchRows)
+};
+
+// Pictures: a pre-norm stack over patches, whose weight rows begin with "picture".
 struct PictureTower {
   PictureEmbedding embedding;
-  StackConfig stack;  // without a final norm
+  // kPictures: pixel_values are pictures of one size. kPatches: patches of pictures of any
+  // proportions (picture_patches.h), where `embedding` says how many positions the file has.
+  enum class Input : uint8_t { kPictures, kPatches } input = Input::kPictures;
+  PictureTokens positions;  // of kPatches, once prepared
+  StackConfig stack;        // without a final norm
   // kClass: a token before the patches stands for the picture, with a norm of its own; the sum has
   // one, too. kAttention: the normed states by attention of a learned query. kNone: nothing does, a
   // decoder reads the states (`layer_states`).
@@ -50,11 +61,14 @@ struct PictureTower {
   int64_t projection = 0;  // columns of a linear layer after that, without bias; 0: none
   std::string head;        // its module in files
 
+  // Reads what kPatches keeps on the host, of tensors whose names begin with `prefix`.
+  Status prepare(const Checkpoint& checkpoint, const std::string& prefix);
   // Rows, of tensors whose names begin with `prefix` ("vision_model.", or empty).
   Status add_rows(const Checkpoint& checkpoint, const std::string& prefix,
                   WeightTable& table) const;
   // States (B, T, D).
-  Result<TensorId> states(ModelBuilder& builder, int64_t batch, const ForwardTaps& taps) const;
+  Result<TensorId> states(ModelBuilder& builder, const GivenPictures& given,
+                          const ForwardTaps& taps) const;
   // The states (B, T, D) behind each of these numbers of layers, without a norm where those are not
   // all of the file's; 0: what the first layer reads.
   Result<std::vector<TensorId>> layer_states(ModelBuilder& builder, int64_t batch,
@@ -64,8 +78,12 @@ struct PictureTower {
   Result<TensorId> projected(ModelBuilder& builder, TensorId pooled) const;
 
  private:
+  // Of a row of the batch.
+  int64_t tokens(const GivenPictures& given) const {
+    return given.patches > 0 ? given.patches : embedding.tokens();
+  }
   // What the first layer reads.
-  Result<TensorId> embedded(ModelBuilder& builder, int64_t batch) const;
+  Result<TensorId> embedded(ModelBuilder& builder, const GivenPictures& given) const;
 };
 
 // CLIP's or SigLIP's picture tower as a configuration describes it, by its model_type

@@ -1,0 +1,13 @@
+// max_pool: y[b, oy OW + ox, c] = max over ky, kx inside the picture of x[b, c, oy sh + ky - top,
+// ox sw + kx - left]; NaN wins.
+// x (B, C, H, W) -> y (B, OH * OW, C). Needs: Array, WindowOptions.
+#pragma once
+
+#include "reference/unfold.h"
+
+namespace vkformer::reference {
+
+// x (B, C, H, W) -> (B, OH * OW, C).
+Result<Array> max_pool(const Array& x, const WindowOptions& options);
+
+}  // namespace vkformer::reference
