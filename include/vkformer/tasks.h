@@ -17,7 +17,6 @@
 #include "vkformer/session.h"
 #include "vkformer/text_options.h"
 #include "vkformer/tokenizer.h"
-#include "vkformer/transcribe.h"
 
 namespace vkformer {
 

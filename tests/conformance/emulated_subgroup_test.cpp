@@ -9,7 +9,8 @@ const std::vector<std::string> kFilters = {
     "softmax/plain/normal", "log_softmax/normal", "layer_norm/plain", "rms_norm/plain",
     "group_norm/normal",    "head_norm/rms/",     "argmax/normal",    "top_k/",
     "mean_pool/normal",     "row_entropy/normal", "attention/causal", "attention_weights/plain",
-    "attention/step-self",  "token_candidates/",  "expert_route/"};
+    "attention/step-self",  "token_candidates/",  "expert_route/",    "gated_norm/gate-first/",
+    "state_scan/delta/"};
 
 }  // namespace
 

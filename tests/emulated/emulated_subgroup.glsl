@@ -59,6 +59,8 @@ vec4 emulated_shuffle(vec4 value, uint lane) {
   return emulated_lanes[emulated_first() + lane];
 }
 
+float emulated_shuffle(float value, uint lane) { return emulated_shuffle(vec4(value), lane).x; }
+
 #define subgroupAdd(v) emulated_add(v, gl_WorkGroupSize.x)
 #define subgroupMax(v) emulated_max(v, gl_WorkGroupSize.x)
 #define subgroupMin(v) emulated_min(v, gl_WorkGroupSize.x)

@@ -96,7 +96,8 @@ TEST_SUITE("model") {
   TEST_CASE("every scheduler gives a text the same bits") {
     if (!have_one_order()) return;
     for (const char* name :
-         {"gpt2-base", "llama-gqa", "bloom-alibi", "gpt_neo-local", "mistral-window", "opt-base"}) {
+         {"gpt2-base", "llama-gqa", "bloom-alibi", "gpt_neo-local", "mistral-window", "opt-base",
+          "lfm2-base", "mamba2-base", "falcon_h1-base", "granite_hybrid-base", "qwen3_5-base"}) {
       CAPTURE(name);
       const Model& model = golden_model(name);
       for (size_t length : {1, 5, 23}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "base/narrow.h"
 #include "model/blocks/stack_attention.h"
 #include "ops/combine.h"
 #include "ops/layer_norm.h"

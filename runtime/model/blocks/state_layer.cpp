@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/narrow.h"
 #include "model/blocks/stack_attention.h"
 #include "ops/causal_conv.h"
 
