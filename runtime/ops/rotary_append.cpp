@@ -31,8 +31,8 @@ Result<TensorDesc> check_rotary_append(const TensorDesc& x, const TensorDesc& ta
       (uint64_t{a.heads} + a.kv_heads) * a.head_width + uint64_t{a.kv_heads} * a.values();
   if (a.kv_heads == 0 || x.shape.size() != 2 || static_cast<uint64_t>(x.shape[1]) < width) {
     return op_error(OpId::k_rotary_append,
-                    message({"x has shape ", shape_text(x.shape), ", but must be (slots, at least ", width,
-                             "): ", a.heads, " query heads and ", a.kv_heads,
+                    message({"x has shape ", shape_text(x.shape), ", but must be (slots, at least ",
+                             width, "): ", a.heads, " query heads and ", a.kv_heads,
                              " of keys and of values, each at least one and of width ",
                              a.head_width, ", of values ", a.values()}));
   }
