@@ -80,6 +80,8 @@ constexpr FamilyTraits kPictureText = {.kind = ModelKind::kEncoder,
                                        .heads = kSimilarityHeads,
                                        .maps = Maps::kNone,
                                        .inputs = "pictures and texts"};
+constexpr FamilyTraits kMamba = {
+    .kind = ModelKind::kDecoder, .heads = kLanguageHeads, .maps = Maps::kNone, .inputs = "BPE"};
 constexpr FamilyTraits kReformer = {.heads = kReformerHeads, .maps = Maps::kNone, .inputs = "BPE"};
 
 constexpr FamilyRow kFamilies[] = {
