@@ -101,15 +101,19 @@ class ZshTest(ShellsTest):
         for typed, wanted in (("vkformer gen", "generate"), ("vkformer bench ge", "gemm"),
                               ("vkformer generate M --temp", "--temperature"),
                               ("vkformer generate M --tier ba", "baseline")):
-            program = (
-                "zmodload zsh/zpty; zpty z zsh -f -i; "
-                "zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source %s; "
-                "print READY''1'; zpty -m z r1 '*READY1*' 2>/dev/null || zpty -r z r1 '*READY1*'; "
-                "zpty -n -w z $'%s\\t'; sleep 1; zpty -n -w z $'\\C-a print -r -- GOT: \\C-e\\n'; "
-                "zpty -r z r2 '*GOT: *\n*'; print -r -- $r2; zpty -d z" %
-                (self.write("zsh"), typed))
-            output = subprocess.run(["zsh", "-f", "-c", program], cwd=self.folder, timeout=60,
-                                    capture_output=True, encoding="utf-8").stdout
+            # A loaded machine may need longer than a shell is given at first.
+            for seconds in (1, 5, 20):
+                program = (
+                    "zmodload zsh/zpty; zpty z zsh -f -i; "
+                    "zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source %s; "
+                    "print READY''1'; zpty -m z r1 '*READY1*' 2>/dev/null || zpty -r z r1 '*READY1*'; "
+                    "zpty -n -w z $'%s\\t'; sleep %d; zpty -n -w z $'\\C-a print -r -- GOT: \\C-e\\n'; "
+                    "zpty -r z r2 '*GOT: *\n*'; print -r -- $r2; zpty -d z" %
+                    (self.write("zsh"), typed, seconds))
+                output = subprocess.run(["zsh", "-f", "-c", program], cwd=self.folder, timeout=90,
+                                        capture_output=True, encoding="utf-8").stdout
+                if wanted in output:
+                    break
             self.assertIn(wanted, output, typed)
 
     def test_everything_is_there(self):
