@@ -91,6 +91,20 @@ Array StateSteps::seen(const std::vector<Array>& x, size_t slot) const {
   return all;
 }
 
+int64_t prompt_end(int64_t item, int64_t tokens) {
+  return std::max<int64_t>(0, tokens - item);
+}
+
+Tensor prompt_state(int64_t items, int64_t tokens, int64_t beams) {
+  std::vector<uint32_t> list(VKF_STATE_WORDS + VKF_MAX_SLOTS, 0u);
+  list[2] = u32(tokens);
+  for (int64_t row = 0; row < items * beams; ++row) {
+    const int64_t start = tokens - prompt_end(row / beams, tokens);
+    list[VKF_STATE_WORDS + static_cast<size_t>(row)] = u32(row) | u32(start) << VKF_SLOT_ROW_BITS;
+  }
+  return words(list);
+}
+
 std::vector<std::pair<std::string, StateSteps>> state_steps() {
   const std::vector<uint32_t> beams = {3, 0, 2};
   return {{"beams", StateSteps(4, 4, 2, 5,

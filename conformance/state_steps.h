@@ -45,6 +45,11 @@ class StateSteps {
   std::vector<std::vector<Token>> last_;                 // by slot of the last step
 };
 
+// The decode state before the first step of prompts of which each has one token less than the one
+// before it, and their tokens.
+int64_t prompt_end(int64_t item, int64_t tokens);
+Tensor prompt_state(int64_t items, int64_t tokens, int64_t beams);
+
 // Beams that change places, and rows that take several tokens a step and go back.
 std::vector<std::pair<std::string, StateSteps>> state_steps();
 

@@ -10,7 +10,6 @@
 #include "conformance/cases.h"
 #include "conformance/state_steps.h"
 #include "conformance/step_graph.h"
-#include "params/decode_state.h"
 #include "reference/state_scan.h"
 
 namespace vkformer::conformance {
@@ -92,28 +91,18 @@ Result<CheckCase> conv_prompt_case(const ConvCall& c) {
   constexpr int64_t kBeams = 2, kLines = 3;
   const Array x = random_array({s.items, s.tokens, c.width()}, 1), taps = c.taps();
   Array states = random_array({s.items * kBeams, kLines, s.taps - 1, s.channels}, 5);
-  std::vector<uint32_t> list(VKF_STATE_WORDS + VKF_MAX_SLOTS, 0u);
-  list[2] = u32(s.tokens);
   CheckCase made;
-  for (int64_t item = 0; item < s.items; ++item) {
-    const int64_t end = std::max<int64_t>(0, s.tokens - item);
-    for (int64_t beam = 0; beam < kBeams; ++beam) {
-      const int64_t row = item * kBeams + beam;
-      list[VKF_STATE_WORDS + static_cast<size_t>(row)] = u32(row) | u32(s.tokens - end)
-                                                                        << VKF_SLOT_ROW_BITS;
-    }
-  }
   CausalConvInputs in{.x = made.op.bind("x", floats(x)),
                       .taps = made.op.bind("taps", floats(taps))};
   in.states = made.op.bind("states", floats(states));
-  in.state = made.op.bind("state", words(list));
+  in.state = made.op.bind("state", prompt_state(s.items, s.tokens, kBeams));
   CausalConvAttrs attrs = c.attrs();
   attrs.beams = kBeams;
   VKF_ASSIGN(const TensorId id, add_causal_conv(made.op.graph, in, attrs));
   made.op.name_output(id, "y");
   VKF_ASSIGN(Array y, reference::causal_conv(x, taps, c.options()));
   for (int64_t item = 0; item < s.items; ++item) {
-    const int64_t end = std::max<int64_t>(0, s.tokens - item);
+    const int64_t end = prompt_end(item, s.tokens);
     if (end == 0) continue;
     const int64_t line = item * kBeams * kLines + (end - 1) % kLines;
     for (int64_t k = 0; k + 1 < s.taps; ++k) {

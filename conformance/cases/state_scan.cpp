@@ -10,7 +10,6 @@
 #include "conformance/cases.h"
 #include "conformance/state_steps.h"
 #include "conformance/step_graph.h"
-#include "params/decode_state.h"
 #include "reference/state_scan.h"
 
 namespace vkformer::conformance {
@@ -121,19 +120,12 @@ Result<CheckCase> scan_prompt_case(const ScanCall& c) {
   const Array x = random_array({s.items, s.tokens, c.width()}, 1), rates = c.rates();
   Array states = random_array({s.items * kBeams, kLines, s.heads, s.width, s.value_width}, 5);
   Array y = reference::filled({s.items, s.tokens, s.heads * s.value_width}, kUntouched);
-  std::vector<uint32_t> list(VKF_STATE_WORDS + VKF_MAX_SLOTS, 0u);
-  list[2] = u32(s.tokens);
   CheckCase made;
   StateScanInputs in{.x = made.op.bind("x", floats(x)),
                      .rates = made.op.bind("rates", floats(rates))};
   in.states = made.op.bind("states", floats(states));
   for (int64_t item = 0; item < s.items; ++item) {
-    const int64_t end = s.tokens - std::min(item, s.tokens);
-    for (int64_t beam = 0; beam < kBeams; ++beam) {
-      const int64_t row = item * kBeams + beam;
-      list[VKF_STATE_WORDS + static_cast<size_t>(row)] = u32(row) | u32(s.tokens - end)
-                                                                        << VKF_SLOT_ROW_BITS;
-    }
+    const int64_t end = prompt_end(item, s.tokens);
     if (end == 0) continue;
     Array own = reference::filled({1, end, c.width()}, 0.0);
     std::copy_n(x.data.begin() + item * s.tokens * c.width(), own.size(), own.data.begin());
@@ -143,7 +135,7 @@ Result<CheckCase> scan_prompt_case(const ScanCall& c) {
     const int64_t line = item * kBeams * kLines + (end - 1) % kLines;
     std::copy_n(left.data.begin(), left.size(), states.data.begin() + line * left.size());
   }
-  in.state = made.op.bind("state", words(list));
+  in.state = made.op.bind("state", prompt_state(s.items, s.tokens, kBeams));
   StateScanAttrs attrs = c.attrs();
   attrs.beams = kBeams;
   VKF_ASSIGN(const TensorId id, add_state_scan(made.op.graph, in, attrs));
