@@ -187,6 +187,9 @@ def lists_of(out, config=None):
     for name in ("hidden_states", "encoder_hidden_states", "decoder_hidden_states"):
         states = out.get(name) or ()
         expected |= {f"{name}.{i}": h for i, h in enumerate(states[:-1])}
+    # The decoder of DETR begins with zeros, which no pass of ours computes.
+    if getattr(config, "model_type", None) == "detr":
+        expected.pop("decoder_hidden_states.0", None)
     return expected
 
 
