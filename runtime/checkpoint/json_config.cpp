@@ -128,13 +128,12 @@ struct DoubleReader {
     if (const auto* number = value.get_ptr<const json::number_float_t*>()) return *number;
     return read_special(value);
   }
-  // Numbers that JSON lacks, as newer files spell them: {"__float__": "Infinity"}.
+  // Infinity, which JSON lacks, as newer files spell it: {"__float__": "Infinity"}.
   static std::optional<double> read_special(const json& value) {
     if (!value.is_object() || value.size() != 1 || !value.contains("__float__")) return {};
     const json& text = value["__float__"];
     if (text == "Infinity") return std::numeric_limits<double>::infinity();
     if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
-    if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
     return {};
   }
 };
@@ -288,9 +287,9 @@ Result<JsonConfig> JsonConfig::load(const std::string& path) {
 
 namespace {
 
-// The text with numbers that JSON lacks, which Python writes as bare words, in their newer spelling
+// The text with infinities, which Python writes as bare words, in their newer spelling
 // (DoubleReader).
-std::string with_special_numbers(std::string_view text) {
+std::string with_spelled_infinities(std::string_view text) {
   std::string result;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -302,7 +301,7 @@ std::string with_special_numbers(std::string_view text) {
     }
     if (c == '"') quoted = !quoted;
     size_t length = 0;
-    for (const std::string_view word : {"Infinity", "-Infinity", "NaN"}) {
+    for (const std::string_view word : {"Infinity", "-Infinity"}) {
       if (!quoted && text.substr(i).starts_with(word)) length = word.size();
     }
     if (length == 0) {
@@ -327,8 +326,8 @@ Result<std::shared_ptr<const json>> parse_tree(std::string_view text, const std:
   }
   try {
     // Depth is checked before a tree is built: copies and destructors of a deep tree recurse.
-    const bool special = text.find("Infinity") != text.npos || text.find("NaN") != text.npos;
-    const std::string rewritten = special ? with_special_numbers(text) : std::string();
+    const bool special = text.find("Infinity") != text.npos;
+    const std::string rewritten = special ? with_spelled_infinities(text) : std::string();
     if (special) text = rewritten;
     SyntaxCheck syntax;
     if (!json::sax_parse(text.begin(), text.end(), &syntax)) {

@@ -148,9 +148,9 @@ Status lower_state_scan(LowerContext& context, const Node& node) {
   }
   const bool several = !step && tokens > l.count;
   const uint64_t words = uint64_t{a.heads} * a.width * a.value_width;
-  // What one dispatch of a full pass leaves to the next.
-  uint32_t states = full ? node.outputs[0] : node.inputs[2];
-  if (full && several) states = context.add_scratch("states", 4 * words * items);
+  // What one dispatch of a full pass leaves to the next; a single one has nothing to leave.
+  const uint32_t states =
+      full ? context.add_scratch("states", several ? 4 * words * items : 4) : node.inputs[2];
   StateScanParams params{.tokens = tokens,
                          .first = 0,
                          .count = 1,

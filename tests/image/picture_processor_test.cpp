@@ -86,7 +86,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("picture processor: an unknown class is answered with those that are known") {
     refuse("", ErrorCode::kUnsupported,
-           "Beit, ConvNext, CLIP, Bit, Detr, Yolos, Siglip, Siglip2, DINOv3ViT",
+           "Beit, ConvNext, CLIP, Llava, Bit, Detr, Yolos, Siglip, Gemma3, Siglip2, DINOv3ViT",
            "SomeImageProcessor");
   }
 
