@@ -66,6 +66,10 @@ def reads():
         ("inspect", "MODEL"): (["inspect", FILE], False),
         ("tokenize", "MODEL"): (["tokenize", FILE, "a"], False),
         ("embed", "MODEL"): (["embed", FILE, "a"], True),
+        ("generate", "--picture"): (
+            ["generate", task("prompts-llava"), "Say it.", "--picture", FILE], True),
+        ("chat", "--picture"): (
+            ["chat", task("prompts-llava"), "--picture", FILE], True, "Say it.\n"),
         ("generate", "--draft"): (["generate", shakespeare, "a", "--draft", FILE], True),
     }
     for command, name, more in (
