@@ -148,9 +148,7 @@ Status Cvt::add_stage_rows(WeightTable& table, const Checkpoint& checkpoint, siz
                           stage, query ? stage.query : stage.key_value));
       table.rows.push_back(std::move(row));
       const std::string module = attention + "projection_" + of;
-      table.rows.push_back(stage.bias == ProjectionBias::kYes
-                               ? linear_row(to, {module}, d, d)
-                               : plain_linear_row(to, {module}, d, d));
+      table.rows.push_back(biased_row(stage.bias == ProjectionBias::kYes, to, {module}, d, d));
     }
   }
   return {};

@@ -44,12 +44,6 @@ std::vector<uint32_t> gated_qkv_order(const StackConfig& s) {
   return order;
 }
 
-WeightRow biased_row(bool bias, std::string name, const std::vector<std::string>& modules,
-                     int64_t n, int64_t k) {
-  return bias ? linear_row(std::move(name), modules, n, k)
-              : plain_linear_row(std::move(name), modules, n, k);
-}
-
 class Llama : public NamedDecoder {
  public:
   Llama(ModelFacts facts, GenerationFacts generation, DecoderConfig block, DecoderNames names,
@@ -236,7 +230,7 @@ void Llama::add_projection(const std::string& to, const std::string& attn,
                              s.projection_width(), s.width);
   if (!fused) qkv.source_rows = {s.heads * s.head(), s.kv() * s.head(), s.kv() * s.head()};
   if (s.output_gate == StackConfig::OutputGate::kYes) {
-    // A head of the file's queries has its gates behind it.
+    // A head of the file's queries has its gates after it.
     qkv.source_rows[0] *= 2;
     qkv.row_order = gated_qkv_order(s);
   }

@@ -63,9 +63,7 @@ Status Moonshine::prepare(const Checkpoint& checkpoint) {
 // A part of attention, of rows (n, D).
 WeightRow Moonshine::projection(std::string to, const std::vector<std::string>& modules,
                                 int64_t n) const {
-  const int64_t d = facts().width;
-  return biased_ ? linear_row(std::move(to), modules, n, d)
-                 : plain_linear_row(std::move(to), modules, n, d);
+  return biased_row(biased_, std::move(to), modules, n, facts().width);
 }
 
 void Moonshine::add_layer_rows(const StackConfig& stack, int64_t layer, WeightTable& table) const {
@@ -111,8 +109,7 @@ Result<WeightTable> Moonshine::weight_table(const Checkpoint&) const {
     const std::string to = "conv." + std::to_string(i);
     const std::string from = encoder + "conv" + std::to_string(i + 1);
     const int64_t taps = conv.in * conv.kernel;
-    rows.push_back(i == 0 ? plain_linear_row(to, {from}, conv.out, taps)
-                          : linear_row(to, {from}, conv.out, taps));
+    rows.push_back(biased_row(i > 0, to, {from}, conv.out, taps));
   }
   rows.push_back(norm_row("conv.0.norm", encoder + "groupnorm", d));
   for (const StackConfig* stack : {&block().encoder, &block().decoder}) {

@@ -23,6 +23,13 @@ inline WeightRow linear_row(std::string name, const std::vector<std::string>& mo
   return row;
 }
 
+// With biases or without, as `bias` says.
+inline WeightRow biased_row(bool bias, std::string name, const std::vector<std::string>& modules,
+                            int64_t n, int64_t k) {
+  return bias ? linear_row(std::move(name), modules, n, k)
+              : plain_linear_row(std::move(name), modules, n, k);
+}
+
 // The same matrix of gates, then what they let through, by pairs of one of each: as gated linear
 // layers take it.
 inline WeightRow in_gate_pairs(WeightRow row) {

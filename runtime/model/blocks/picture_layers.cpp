@@ -65,9 +65,8 @@ void add_picture_projection_row(WeightTable& table, const Checkpoint& checkpoint
     modules.push_back(now ? attention + new_name : old + old_name);
   }
   const std::string to = layer.to + ".self.qkv";
-  table.rows.push_back(layer.bias != ProjectionBias::kNo
-                           ? linear_row(to, modules, 3 * layer.inner, layer.width)
-                           : plain_linear_row(to, modules, 3 * layer.inner, layer.width));
+  table.rows.push_back(
+      biased_row(layer.bias != ProjectionBias::kNo, to, modules, 3 * layer.inner, layer.width));
   if (layer.bias == ProjectionBias::kNotKeys) table.rows.back().biases[1].clear();
 }
 

@@ -63,9 +63,8 @@ void add_stem_rows(const WaveformStem& stem, const std::string& from, WeightTabl
     const std::string to = "conv." + std::to_string(i);
     const std::string layer = from + std::to_string(i) + ".";
     const int64_t taps = conv.in * conv.kernel;
-    table.rows.push_back(stem.bias == WaveformStem::Bias::kYes
-                             ? linear_row(to, {layer + "conv"}, conv.out, taps)
-                             : plain_linear_row(to, {layer + "conv"}, conv.out, taps));
+    table.rows.push_back(
+        biased_row(stem.bias == WaveformStem::Bias::kYes, to, {layer + "conv"}, conv.out, taps));
     if (stem.norm == WaveformStem::Norm::kLayer || i == 0) {
       table.rows.push_back(norm_row(to + ".norm", layer + "layer_norm", conv.out));
     }
