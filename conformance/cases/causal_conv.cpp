@@ -94,8 +94,8 @@ Result<CheckCase> conv_prompt_case(const ConvCall& c) {
   CheckCase made;
   CausalConvInputs in{.x = made.op.bind("x", floats(x)),
                       .taps = made.op.bind("taps", floats(taps))};
-  in.states = made.op.bind("states", floats(states));
-  in.state = made.op.bind("state", prompt_state(s.items, s.tokens, kBeams));
+  in.carried.states = made.op.bind("states", floats(states));
+  in.carried.state = made.op.bind("state", prompt_state(s.items, s.tokens, kBeams));
   CausalConvAttrs attrs = c.attrs();
   attrs.beams = kBeams;
   VKF_ASSIGN(const TensorId id, add_causal_conv(made.op.graph, in, attrs));
@@ -123,15 +123,15 @@ Result<CheckCase> conv_step_case(const ConvCall& c, const StateSteps& steps) {
   const Array taps = c.taps();
   CheckCase made = steps.start();
   CausalConvInputs in{.taps = made.op.bind("taps", floats(taps))};
-  in.states = made.op.graph.add_external(
+  in.carried.states = made.op.graph.add_external(
       "states", DType::kF32, {steps.rows(), int64_t{steps.lines()}, s.taps - 1, s.channels});
   std::vector<Array> x;
   for (size_t step = 0; step < steps.count(); ++step) {
     x.push_back(random_array({steps.slots(), c.width()}, step + 1));
     in.x = made.op.bind("x" + std::to_string(step), floats(x.back()));
     VKF_ASSIGN(const StateSteps::Bound bound, steps.bind(made, step));
-    in.state = bound.state;
-    in.parents = bound.parents;
+    in.carried.state = bound.state;
+    in.carried.parents = bound.parents;
     VKF_ASSIGN(const TensorId y, add_causal_conv(made.op.graph, in, c.attrs()));
     made.op.name_output(y, "y" + std::to_string(step));
   }

@@ -123,7 +123,7 @@ Result<CheckCase> scan_prompt_case(const ScanCall& c) {
   CheckCase made;
   StateScanInputs in{.x = made.op.bind("x", floats(x)),
                      .rates = made.op.bind("rates", floats(rates))};
-  in.states = made.op.bind("states", floats(states));
+  in.carried.states = made.op.bind("states", floats(states));
   for (int64_t item = 0; item < s.items; ++item) {
     const int64_t end = prompt_end(item, s.tokens);
     if (end == 0) continue;
@@ -135,7 +135,7 @@ Result<CheckCase> scan_prompt_case(const ScanCall& c) {
     const int64_t line = item * kBeams * kLines + (end - 1) % kLines;
     std::copy_n(left.data.begin(), left.size(), states.data.begin() + line * left.size());
   }
-  in.state = made.op.bind("state", prompt_state(s.items, s.tokens, kBeams));
+  in.carried.state = made.op.bind("state", prompt_state(s.items, s.tokens, kBeams));
   StateScanAttrs attrs = c.attrs();
   attrs.beams = kBeams;
   VKF_ASSIGN(const TensorId id, add_state_scan(made.op.graph, in, attrs));
@@ -150,7 +150,7 @@ Result<CheckCase> scan_step_case(const ScanCall& c, const StateSteps& steps) {
   const Array rates = c.rates();
   CheckCase made = steps.start();
   StateScanInputs in{.rates = made.op.bind("rates", floats(rates))};
-  in.states = made.op.graph.add_external(
+  in.carried.states = made.op.graph.add_external(
       "states", DType::kF32,
       {steps.rows(), int64_t{steps.lines()}, s.heads, s.width, s.value_width});
   std::vector<Array> x;
@@ -160,8 +160,8 @@ Result<CheckCase> scan_step_case(const ScanCall& c, const StateSteps& steps) {
     x.push_back(random_array({steps.slots(), c.width()}, step + 1));
     in.x = made.op.bind("x" + std::to_string(step), floats(x.back()));
     VKF_ASSIGN(const StateSteps::Bound bound, steps.bind(made, step));
-    in.state = bound.state;
-    in.parents = bound.parents;
+    in.carried.state = bound.state;
+    in.carried.parents = bound.parents;
     VKF_ASSIGN(const TensorId y, add_state_scan(made.op.graph, in, attrs));
     made.op.name_output(y, "y" + std::to_string(step));
   }

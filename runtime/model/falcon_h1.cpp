@@ -93,11 +93,6 @@ Status read_falcon_h1_rest(const JsonConfig& config, DecoderConfig& block) {
   return {};
 }
 
-void add_falcon_h1_states(const StackConfig& stack, const std::string& to, const std::string& layer,
-                          WeightTable& table) {
-  add_mamba_rows(stack, to, layer + "mamba.", table);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_falcon_h1(const ModelFiles& files) {
@@ -111,7 +106,7 @@ Result<std::unique_ptr<ModelFamily>> load_falcon_h1(const ModelFiles& files) {
                  .ffn = 14336,
                  .max_positions = 8192,
                  .epsilon = 1e-5,
-                 .add_states = add_falcon_h1_states,
+                 .add_states = add_mamba_layer,
                  .read_rest = read_falcon_h1_rest};
   VKF_ASSIGN(kind.biases, read_attention_biases(files.config));
   VKF_ASSIGN(kind.biases.ffn, files.config.get_bool_or("mlp_bias", false));

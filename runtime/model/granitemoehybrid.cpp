@@ -39,11 +39,6 @@ Status read_hybrid_rest(const JsonConfig& config, DecoderConfig& block) {
       config, "mamba", "attention", [](int64_t) { return true; }, stack);
 }
 
-void add_hybrid_states(const StackConfig& stack, const std::string& to, const std::string& layer,
-                       WeightTable& table) {
-  add_mamba_rows(stack, to, layer + "mamba.", table);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ModelFamily>> load_granitemoehybrid(const ModelFiles& files) {
@@ -51,7 +46,7 @@ Result<std::unique_ptr<ModelFamily>> load_granitemoehybrid(const ModelFiles& fil
       .family = "granitemoehybrid",
       .architecture = "GraniteMoeHybridForCausalLM",
       .names = {.ffn = "shared_mlp", .gate_up = {"input_linear"}, .down = "output_linear"},
-      .add_states = add_hybrid_states,
+      .add_states = add_mamba_layer,
       .read_rest = read_hybrid_rest};
   kind.experts.prefixes = {"block_sparse_moe."};
   kind.experts.router = "router.layer";

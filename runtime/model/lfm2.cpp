@@ -37,7 +37,7 @@ Status read_lfm2_rest(const JsonConfig& config, DecoderConfig& block) {
   StateSetup& s = stack.states;
   s.kind = StateSetup::Kind::kShortConv;
   s.activation = ActivationKind::kNone;
-  VKF_ASSIGN(s.taps, get_size_or(config, "conv_L_cache", 3, 16));
+  VKF_ASSIGN(s.taps, get_size_or(config, "conv_L_cache", 3, kMostConvTaps));
   VKF_ASSIGN(s.bias, config.get_bool_or("conv_bias", false));
   s.in_bias = s.out_bias = s.bias;
   VKF_ASSIGN(const std::vector<int64_t> full, config.get_int_list_or("full_attn_idxs", {}));

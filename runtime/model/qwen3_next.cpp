@@ -16,9 +16,9 @@ Status read_delta(const JsonConfig& config, StackConfig& stack) {
   s.kind = StateSetup::Kind::kDelta;
   VKF_ASSIGN(s.heads, get_size_or(config, "linear_num_value_heads", 32, kMostWidth));
   VKF_ASSIGN(s.key_heads, get_size_or(config, "linear_num_key_heads", 16, kMostWidth));
-  VKF_ASSIGN(s.width, get_size_or(config, "linear_key_head_dim", 128, 1024));
+  VKF_ASSIGN(s.width, get_size_or(config, "linear_key_head_dim", 128, kMostStateWidth));
   VKF_ASSIGN(s.value_width, get_size_or(config, "linear_value_head_dim", 128, kMostWidth));
-  VKF_ASSIGN(s.taps, get_size_or(config, "linear_conv_kernel_dim", 4, 16));
+  VKF_ASSIGN(s.taps, get_size_or(config, "linear_conv_kernel_dim", 4, kMostConvTaps));
   VKF_ASSIGN(s.activation, get_activation(config, "hidden_act", "silu"));
   s.gate = GatedNormAttrs::Order::kNormFirst;
   s.norm_groups = s.heads;

@@ -10,9 +10,6 @@
 namespace vkformer {
 namespace {
 
-constexpr int64_t kMostTapsOfState = 16;   // of causal_conv
-constexpr int64_t kMostStateWidth = 1024;  // E of state_scan
-
 // [least, most] of time_step_limit, where infinity is no limit.
 Status read_rate_limits(const JsonConfig& config, StateSetup& states) {
   VKF_ASSIGN(const std::vector<double> limits,
@@ -46,7 +43,7 @@ Status read_mamba(const JsonConfig& config, const MambaKeys& keys, const MambaDe
   VKF_ASSIGN(s.value_width, read_head_width(config, keys, defaults, inner, s.heads));
   VKF_ASSIGN(s.width, get_size_or(config, keys.state, defaults.state, kMostStateWidth));
   VKF_ASSIGN(s.key_heads, get_size_or(config, keys.groups, defaults.groups, kMostWidth));
-  VKF_ASSIGN(s.taps, get_size_or(config, keys.taps, 4, kMostTapsOfState));
+  VKF_ASSIGN(s.taps, get_size_or(config, keys.taps, 4, kMostConvTaps));
   VKF_ASSIGN(s.bias, config.get_bool_or(keys.conv_bias, true));
   VKF_ASSIGN(s.in_bias, config.get_bool_or(keys.projection_bias, false));
   s.out_bias = s.in_bias;
@@ -80,12 +77,8 @@ WeightRow taps_row(const StackConfig& stack, const std::string& to, const std::s
 void add_mamba_rows(const StackConfig& stack, const std::string& to, const std::string& from,
                     WeightTable& table) {
   const StateSetup& s = stack.states;
-  const auto linear = [](bool bias, const std::string& name, const std::string& module, int64_t n,
-                         int64_t k) {
-    return bias ? linear_row(name, {module}, n, k) : plain_linear_row(name, {module}, n, k);
-  };
-  table.rows.push_back(linear(s.in_bias, to + ".mix.in", from + "in_proj",
-                              state_columns(s, stack.width).width, stack.width));
+  table.rows.push_back(biased_row(s.in_bias, to + ".mix.in", {from + "in_proj"},
+                                  state_columns(s, stack.width).width, stack.width));
   table.rows.push_back(taps_row(stack, to, from + "conv1d"));
   table.rows.push_back(table_row(to + ".mix.rates", {from + "A_log", from + "dt_bias", from + "D"},
                                  {1, 1, 1}, s.heads));
@@ -94,8 +87,13 @@ void add_mamba_rows(const StackConfig& stack, const std::string& to, const std::
                                    s.values() / s.norm_groups));
   }
   table.rows.push_back(
-      linear(s.out_bias, to + ".mix.out", from + "out_proj", stack.width, s.values()));
+      biased_row(s.out_bias, to + ".mix.out", {from + "out_proj"}, stack.width, s.values()));
   table.rows.back().bias_scale = stack.branch_scale;
+}
+
+void add_mamba_layer(const StackConfig& stack, const std::string& to, const std::string& layer,
+                     WeightTable& table) {
+  add_mamba_rows(stack, to, layer + "mamba.", table);
 }
 
 Status read_state_layers(const JsonConfig& config, const std::string& state,

@@ -31,6 +31,10 @@ Status read_mamba(const JsonConfig& config, const MambaKeys& keys, const MambaDe
 void add_mamba_rows(const StackConfig& stack, const std::string& to, const std::string& from,
                     WeightTable& table);
 
+// The same of the module "mamba." of a layer (LlamaKind::add_states).
+void add_mamba_layer(const StackConfig& stack, const std::string& to, const std::string& layer,
+                     WeightTable& table);
+
 // The convolution's taps (C, 1, K), and where there are biases (C), of the module `from`.
 WeightRow taps_row(const StackConfig& stack, const std::string& to, const std::string& from);
 

@@ -7,9 +7,6 @@
 namespace vkformer {
 namespace {
 
-// Taps that an invocation of a step holds in registers.
-constexpr int64_t kMostTaps = 16;
-
 using Gates = CausalConvAttrs::Gates;
 using Columns = CausalConvAttrs::Columns;
 
@@ -36,12 +33,12 @@ Result<TensorDesc> check_causal_conv(const TensorDesc& x, const TensorDesc& taps
   VKF_CHECK(check_floats(OpId::k_causal_conv, "x", x, 2));
   VKF_CHECK(check_floats(OpId::k_causal_conv, "taps", taps, 2));
   if (taps.shape.size() != 2 || tap_count(taps.shape, a) < 1 ||
-      tap_count(taps.shape, a) > kMostTaps) {
+      tap_count(taps.shape, a) > kMostConvTaps) {
     return op_error(OpId::k_causal_conv,
                     message({"taps has shape ", shape_text(taps.shape),
                              ", but must be (K, C) with "
                              "1 to ",
-                             kMostTaps, " taps", a.bias ? " and a row of biases" : ""}));
+                             kMostConvTaps, " taps", a.bias ? " and a row of biases" : ""}));
   }
   const int64_t channels = taps.shape[1], width = x.shape.back();
   const int64_t gates = a.gates == Gates::kYes ? std::max(a.in_gate, a.out_gate) : 0u;
@@ -58,28 +55,19 @@ Result<TensorDesc> check_causal_conv(const TensorDesc& x, const TensorDesc& taps
 
 Result<TensorId> add_causal_conv(Graph& graph, const CausalConvInputs& in,
                                  const CausalConvAttrs& attrs) {
-  const TensorDesc* states = in.states == kNoTensor ? nullptr : &graph.tensor(in.states);
+  const TensorDesc* states =
+      in.carried.states == kNoTensor ? nullptr : &graph.tensor(in.carried.states);
   const TensorDesc& x = graph.tensor(in.x);
   VKF_ASSIGN(TensorDesc out, check_causal_conv(x, graph.tensor(in.taps), states, attrs));
-  if (!graph.is_step() && x.shape.size() != 3) {
-    return op_error(OpId::k_causal_conv, message({"x has shape ", shape_text(x.shape),
-                                                  ", but must be (B, T, W) where "
-                                                  "the graph is no decoding step"}));
-  }
-  const bool needs_step = graph.is_step() && (states == nullptr || in.parents == kNoTensor);
-  if (needs_step || (states != nullptr && in.state == kNoTensor)) {
-    return op_error(OpId::k_causal_conv,
-                    "a step needs states, their parents and the decode state, a prompt with states "
-                    "the decode state");
-  }
+  VKF_CHECK(check_state_tensors(OpId::k_causal_conv, graph, x, in.carried));
   const int64_t taps = tap_count(graph.tensor(in.taps).shape, attrs);
   Node node = make_node<OpId::k_causal_conv>(
       attrs, message({"taps=", taps, " channels=", graph.tensor(in.taps).shape[1],
                       attrs.gates == Gates::kYes ? " gated" : ""}));
-  node.inputs = {in.x, in.taps, in.mask, in.states, in.state, in.parents};
+  node.inputs = {in.x, in.taps, in.mask, in.carried.states, in.carried.state, in.carried.parents};
   const TensorId y = graph.add_tensor(std::move(out));
   node.outputs = {y};
-  if (states != nullptr) node.outputs.push_back(in.states);
+  if (states != nullptr) node.outputs.push_back(in.carried.states);
   graph.add_node(std::move(node));
   return y;
 }

@@ -12,8 +12,12 @@
 #pragma once
 
 #include "ops/activation.h"
+#include "ops/parent_lines.h"
 
 namespace vkformer {
+
+// K at most: taps that an invocation of a step has in registers.
+inline constexpr int64_t kMostConvTaps = 16;
 
 struct CausalConvAttrs {
   uint32_t first = 0;                                 // column of x of the first channel
@@ -28,12 +32,10 @@ struct CausalConvAttrs {
 };
 
 struct CausalConvInputs {
-  TensorId x = kNoTensor;        // (B, T, W) or (slots, W)
-  TensorId taps = kNoTensor;     // (K, C) or with a bias (K + 1, C)
-  TensorId mask = kNoTensor;     // (B, ceil(T/32)) or more words, U32, of a full pass; or none
-  TensorId states = kNoTensor;   // (R, L, K - 1, C), of a prompt or a step
-  TensorId state = kNoTensor;    // DecodeState and slot rows, of a prompt or a step
-  TensorId parents = kNoTensor;  // of parent_lines, of a step
+  TensorId x = kNoTensor;     // (B, T, W) or (slots, W)
+  TensorId taps = kNoTensor;  // (K, C) or with a bias (K + 1, C)
+  TensorId mask = kNoTensor;  // (B, ceil(T/32)) or more words, U32, of a full pass; or none
+  StateTensors carried = {};
 };
 
 // The output's description, or why the inputs do not fit: x (B, T, W) or (slots, W), taps

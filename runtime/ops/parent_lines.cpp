@@ -35,6 +35,20 @@ Result<TensorId> add_parent_lines(Graph& graph, TensorId ancestry, TensorId stat
                            TensorDesc{"parent_lines", DType::kU32, {VKF_MAX_SLOTS}});
 }
 
+Status check_state_tensors(OpId op, const Graph& graph, const TensorDesc& x,
+                           const StateTensors& tensors) {
+  if (!graph.is_step() && x.shape.size() != 3) {
+    return op_error(op, message({"x has shape ", shape_text(x.shape),
+                                 ", but must be (B, T, W) where the graph is no decoding step"}));
+  }
+  const bool has_states = tensors.states != kNoTensor;
+  const bool lacks_parents = graph.is_step() && (!has_states || tensors.parents == kNoTensor);
+  if (!lacks_parents && (!has_states || tensors.state != kNoTensor)) return {};
+  return op_error(op,
+                  "a step needs states, their parents and the decode state, a prompt with states "
+                  "the decode state");
+}
+
 Status lower_parent_lines(LowerContext& context, const Node& node) {
   const auto& a = attrs_of<ParentLinesAttrs>(node);
   const uint32_t slots = context.graph.row_capacity();

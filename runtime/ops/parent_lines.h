@@ -26,6 +26,19 @@ struct ParentLinesAttrs {
 Result<TensorId> add_parent_lines(Graph& graph, TensorId ancestry, TensorId state,
                                   const ParentLinesAttrs& attrs);
 
+// What an operator with such states binds: of a prompt `states` and `state`, of a step all three,
+// of a full pass nothing.
+struct StateTensors {
+  TensorId states = kNoTensor;   // (R, L, ...)
+  TensorId state = kNoTensor;    // DecodeState and slot rows
+  TensorId parents = kNoTensor;  // of parent_lines
+};
+
+// Why these do not fit operator `op` with x in this graph, if so: x is (slots, W) in a step, else
+// (B, T, W).
+Status check_state_tensors(OpId op, const Graph& graph, const TensorDesc& x,
+                           const StateTensors& tensors);
+
 Status lower_parent_lines(LowerContext& context, const Node& node);
 
 }  // namespace vkformer

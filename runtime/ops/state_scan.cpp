@@ -13,7 +13,6 @@ using Rule = StateScanAttrs::Rule;
 constexpr uint32_t kMostRegisters = 32;
 // Words of keys and of queries that a workgroup stages.
 constexpr uint32_t kStagedWords = 1024;
-constexpr uint32_t kMostWidth = 1024;  // E, of which one token is staged
 
 // How a workgroup takes columns of S.
 struct ScanLaunch {
@@ -61,13 +60,13 @@ Result<TensorDesc> check_state_scan(const TensorDesc& x, const TensorDesc& rates
                                     const TensorDesc* states, const StateScanAttrs& a) {
   VKF_CHECK(check_floats(OpId::k_state_scan, "x", x, 2));
   if (a.heads < 1 || a.key_heads < 1 || a.heads % a.key_heads != 0 || a.width < 1 ||
-      a.width > kMostWidth || a.value_width < 1) {
+      a.width > kMostStateWidth || a.value_width < 1) {
     return op_error(OpId::k_state_scan,
                     message({a.heads, " heads of ", a.width, " and ", a.value_width,
                              " columns share ", a.key_heads,
                              " heads of keys; the heads must be a multiple of those, and keys have "
                              "1 to ",
-                             kMostWidth, " columns"}));
+                             kMostStateWidth, " columns"}));
   }
   const int64_t keys = int64_t{a.key_heads} * a.width;
   const int64_t b_end = a.rule == Rule::kDelta ? int64_t{a.b_offset} + a.heads : 0;
@@ -108,27 +107,18 @@ Result<TensorDesc> check_state_scan(const TensorDesc& x, const TensorDesc& rates
 
 Result<TensorId> add_state_scan(Graph& graph, const StateScanInputs& in,
                                 const StateScanAttrs& attrs) {
-  const TensorDesc* states = in.states == kNoTensor ? nullptr : &graph.tensor(in.states);
+  const TensorDesc* states =
+      in.carried.states == kNoTensor ? nullptr : &graph.tensor(in.carried.states);
   const TensorDesc& x = graph.tensor(in.x);
   VKF_ASSIGN(TensorDesc out, check_state_scan(x, graph.tensor(in.rates), states, attrs));
-  if (!graph.is_step() && x.shape.size() != 3) {
-    return op_error(OpId::k_state_scan, message({"x has shape ", shape_text(x.shape),
-                                                 ", but must be (B, T, W) where "
-                                                 "the graph is no decoding step"}));
-  }
-  const bool needs_step = graph.is_step() && (states == nullptr || in.parents == kNoTensor);
-  if (needs_step || (states != nullptr && in.state == kNoTensor)) {
-    return op_error(OpId::k_state_scan,
-                    "a step needs states, their parents and the decode state, a prompt with states "
-                    "the decode state");
-  }
+  VKF_CHECK(check_state_tensors(OpId::k_state_scan, graph, x, in.carried));
   Node node = make_node<OpId::k_state_scan>(
       attrs, message({attrs.rule == Rule::kDelta ? "delta" : "selective", " H=", attrs.heads,
                       " Hk=", attrs.key_heads, " E=", attrs.width, " Ev=", attrs.value_width}));
-  node.inputs = {in.x, in.rates, in.states, in.state, in.parents};
+  node.inputs = {in.x, in.rates, in.carried.states, in.carried.state, in.carried.parents};
   const TensorId y = graph.add_tensor(std::move(out));
   node.outputs = {y};
-  if (states != nullptr) node.outputs.push_back(in.states);
+  if (states != nullptr) node.outputs.push_back(in.carried.states);
   graph.add_node(std::move(node));
   return y;
 }

@@ -16,9 +16,12 @@
 // position (ops/parent_lines.h). Masked tokens are zeros of x, which causal_conv sees to.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/parent_lines.h"
 
 namespace vkformer {
+
+// E at most, of which a workgroup stages one token.
+inline constexpr uint32_t kMostStateWidth = 1024;
 
 struct StateScanAttrs {
   enum class Rule : uint8_t { kSelective, kDelta } rule = Rule::kSelective;
@@ -40,11 +43,9 @@ struct StateScanAttrs {
 };
 
 struct StateScanInputs {
-  TensorId x = kNoTensor;        // (B, T, W) or (slots, W)
-  TensorId rates = kNoTensor;    // (3, H), of the delta rule (2, H)
-  TensorId states = kNoTensor;   // (R, L, H, E, Ev), of a prompt or a step
-  TensorId state = kNoTensor;    // DecodeState and slot rows, of a prompt or a step
-  TensorId parents = kNoTensor;  // of parent_lines, of a step
+  TensorId x = kNoTensor;      // (B, T, W) or (slots, W)
+  TensorId rates = kNoTensor;  // (3, H), of the delta rule (2, H)
+  StateTensors carried = {};
 };
 
 // The output's description, or why the inputs do not fit: x (B, T, W) or (slots, W), rates (3, H)

@@ -121,7 +121,7 @@ struct StackConfig {
   int64_t values() const { return value_width > 0 ? value_width : head(); }
   // Columns of a merged projection.
   int64_t qkv_width() const { return heads * head() + line_width(); }
-  // The same with the gates behind them.
+  // The same with the gates after them.
   int64_t projection_width() const {
     return qkv_width() + (output_gate == OutputGate::kYes ? heads * values() : 0);
   }

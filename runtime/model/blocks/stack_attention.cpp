@@ -201,7 +201,7 @@ Result<TensorId> project(const LayerSite& site, TensorId h) {
   return add_named_linear(site.b, site.rows() + ".self.qkv", h);
 }
 
-// What attention gives, times the sigmoid of the gates behind q, k and v.
+// What attention gives, times the sigmoid of the gates after q, k and v.
 Result<TensorId> add_output_gate(const LayerSite& site, TensorId projected, TensorId y) {
   site.b.graph().set_scope(site.rows() + ".self.gate");
   return add_gated_norm(site.b.graph(), y, projected, kNoTensor,

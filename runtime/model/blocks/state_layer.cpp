@@ -4,7 +4,6 @@
 
 #include "base/narrow.h"
 #include "model/blocks/stack_attention.h"
-#include "ops/causal_conv.h"
 
 namespace vkformer {
 namespace {
@@ -12,21 +11,15 @@ namespace {
 using Kind = StateSetup::Kind;
 using Mode = StackRun::Mode;
 
-TensorId states_of(const LayerSite& site, const char* suffix, Shape line) {
+// States of so many values in each line of a row, in a prompt or a step.
+StateTensors states_of(const LayerSite& site, const char* suffix, const Shape& line) {
+  if (site.run.mode == Mode::kFull) return {};
   const StepShape& s = site.run.step;
   Shape shape = {s.batch * s.beams, state_lines(site)};
   shape.insert(shape.end(), line.begin(), line.end());
-  return site.b.graph().add_external("self_state." + site.number() + suffix, DType::kF32,
-                                     std::move(shape));
-}
-
-// What an operator with states binds beside them.
-template <class Inputs>
-void bind_states(const LayerSite& site, const char* suffix, const Shape& line, Inputs& inputs) {
-  if (site.run.mode == Mode::kFull) return;
-  inputs.states = states_of(site, suffix, line);
-  inputs.state = add_decode_state(site.b.graph());
-  if (site.run.mode == Mode::kStep) inputs.parents = site.run.parents;
+  Graph& g = site.b.graph();
+  return {g.add_external("self_state." + site.number() + suffix, DType::kF32, std::move(shape)),
+          add_decode_state(g), site.run.parents};
 }
 
 Result<TensorId> convolve(const LayerSite& site, TensorId x, const StateColumns& columns) {
@@ -42,9 +35,7 @@ Result<TensorId> convolve(const LayerSite& site, TensorId x, const StateColumns&
   CausalConvInputs inputs{.x = x};
   VKF_ASSIGN(inputs.taps, site.b.table(site.rows() + ".mix.taps"));
   if (site.run.terms.params.key_mask_offset == 0) inputs.mask = site.run.terms.words;
-  if (s.taps > 1) {
-    bind_states(site, ".conv", {s.taps - 1, columns.channels}, inputs);
-  }
+  if (s.taps > 1) inputs.carried = states_of(site, ".conv", {s.taps - 1, columns.channels});
   site.b.graph().set_scope(site.rows() + ".mix.conv");
   return add_causal_conv(site.b.graph(), inputs, attrs);
 }
@@ -72,7 +63,7 @@ Result<TensorId> scan(const LayerSite& site, TensorId x, const StateColumns& col
   }
   StateScanInputs inputs{.x = x};
   VKF_ASSIGN(inputs.rates, site.b.table(site.rows() + ".mix.rates"));
-  bind_states(site, "", {s.heads, s.width, s.value_width}, inputs);
+  inputs.carried = states_of(site, "", {s.heads, s.width, s.value_width});
   site.b.graph().set_scope(site.rows() + ".mix.scan");
   return add_state_scan(site.b.graph(), inputs, attrs);
 }

@@ -10,6 +10,7 @@
 //   short convolutions (D, D)
 #pragma once
 
+#include "ops/causal_conv.h"
 #include "ops/gated_norm.h"
 #include "ops/state_scan.h"
 
