@@ -162,8 +162,8 @@ Status BatchState::record(int64_t back) {
   StepShape shape{.batch = options_.rows, .beams = 1};
   shape.slots = options_.step_tokens;
   shape.ahead = shape.slots - 1 + back;
-  const bool guesses = options_.draft || options_.lookup > 0;
-  shape.back = std::max(std::min(back, kBackOfStates), int64_t{guesses ? options_.guesses : 0});
+  const int64_t drafted = options_.draft || options_.lookup > 0 ? options_.guesses : 0;
+  shape.back = std::max(std::min(back, kBackOfStates), drafted);
   if (has_encoder(facts)) {
     const int64_t source =
         options_.source > 0 ? options_.source : std::min(facts.max_source, kUsualSource);
@@ -321,10 +321,7 @@ void BatchState::end_cancelled(std::vector<BatchUpdate>& updates) {
 
 // The prompt's last token is always fed: the first new one is chosen behind it.
 BatchState::Row& BatchState::best_row(const Request& request, size_t& shared) {
-  CacheReach reach{.lines = pass_->least_lines(), .ahead = pass_->shape().ahead};
-  if (model_->family().facts().states == ModelFacts::States::kYes) {
-    reach.back = pass_->shape().back;
-  }
+  const CacheReach reach = pass_->reach();
   const bool reuse = options_.prefix_reuse;
   const auto text = std::span(request.text).first(request.prompt - 1);
   Row* best = nullptr;

@@ -64,6 +64,11 @@ void DecodeStep::find_sizes() {
   for (size_t i = last_write + 1; i < sized_.size(); ++i) sized_[i].for_all = false;
 }
 
+CacheReach DecodeStep::reach() const {
+  const bool states = model_->family().facts().states == ModelFacts::States::kYes;
+  return {.lines = least_lines_, .ahead = shape().ahead, .back = states ? shape().back : -1};
+}
+
 std::vector<uint32_t> DecodeStep::group_counts(uint32_t fed, uint32_t chosen) const {
   std::vector<uint32_t> counts;
   for (const Sized& s : sized_) {

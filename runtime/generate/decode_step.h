@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "generate/kept_row.h"
 #include "generate/prompt_pass.h"
 #include "recording/sliced_work.h"
 
@@ -57,8 +58,8 @@ class DecodeStep {
   // Workgroups of a step of so many live slots.
   int64_t workgroups(uint32_t live_slots) const;
   int64_t cache_bytes() const { return cache_bytes_; }
-  // Positions that the cache of every layer has for a row at least.
-  int64_t least_lines() const { return least_lines_; }
+  // How far back a row of its caches and states can be taken.
+  CacheReach reach() const;
 
  private:
   // A dispatch whose groups along one axis depend on the number of slots.
@@ -83,7 +84,7 @@ class DecodeStep {
   std::vector<uint32_t> first_args_;  // of write_groups_and_table, once it was called
   std::optional<SliceCosts> prompt_costs_, step_costs_;
   int64_t cache_bytes_ = 0;
-  int64_t least_lines_ = 0;
+  int64_t least_lines_ = 0;  // positions that the cache of every layer has for a row at least
 };
 
 }  // namespace vkformer

@@ -12,7 +12,6 @@ Result<std::unique_ptr<DraftModel>> DraftModel::create(std::shared_ptr<const Loa
   const ModelFacts& facts = model->family().facts();
   const bool rolls = own.context > 0 && facts.rolling == ModelFacts::Rolling::kFree;
   if (!rolls) own.capacity = std::min(own.capacity, facts.max_target);
-  made->states_ = facts.states == ModelFacts::States::kYes;
   VKF_ASSIGN(made->pass_, SlotPass::create(std::move(model), own));
   made->rows_.resize(static_cast<size_t>(shape.batch));
   return made;
@@ -49,8 +48,7 @@ Status DraftModel::step(std::span<const GuessWish> wishes, std::span<const FedTo
 Status DraftModel::read_texts(std::span<const GuessWish> wishes,
                               std::vector<std::vector<uint32_t>>& guesses) {
   const StepShape& shape = pass_->shape();
-  CacheReach reach{.lines = pass_->least_lines(), .ahead = shape.ahead};
-  if (states_) reach.back = shape.back;
+  const CacheReach reach = pass_->reach();
   std::vector<FedToken> last, before;
   std::vector<size_t> chosen;
   size_t rows_left = wishes.size();

@@ -46,7 +46,6 @@ class DraftModel {
 
   std::unique_ptr<SlotPass> pass_;
   std::vector<KeptRow> rows_;
-  bool states_ = false;  // the model carries states
   int64_t steps_ = 0;
 };
 

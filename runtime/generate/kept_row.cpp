@@ -9,9 +9,9 @@ size_t KeptRow::shared(std::span<const uint32_t> tokens, const CacheReach& reach
   size_t same = 0;
   while (same < most && tokens[same] == tokens_[same]) ++same;
   const auto written = static_cast<int64_t>(written_);
+  if (reach.back >= 0 && static_cast<int64_t>(same) + reach.back < written) return 0;
   // The query at `same` sees what is left of the last lines - ahead positions up to its own; a key
   // is gone once the position `lines` behind it was written.
-  if (reach.back >= 0 && static_cast<int64_t>(same) + reach.back < written) return 0;
   const bool whole = written <= reach.lines;
   return whole || written <= static_cast<int64_t>(same) + 1 + reach.ahead ? same : 0;
 }

@@ -51,8 +51,8 @@ class SlotPass {
 
   const StepShape& shape() const { return step_->shape(); }
   uint32_t vocab() const { return params_.vocab; }
-  // Positions that the cache of every layer has for a row at least.
-  int64_t least_lines() const { return step_->least_lines(); }
+  // How far back its rows can be taken.
+  CacheReach reach() const { return step_->reach(); }
   int64_t cache_bytes() const { return step_->cache_bytes(); }
   int64_t submits() const { return step_->memory().submits(); }
 
