@@ -18,24 +18,18 @@ struct PoolSizes {
   WindowOptions window;
 };
 
+// ResNet's.
+const WindowOptions kStem = {.kernel_height = 3,
+                             .kernel_width = 3,
+                             .stride_height = 2,
+                             .stride_width = 2,
+                             .pad_top = 1,
+                             .pad_left = 1};
+
 const PoolSizes kPools[] = {
     {"one", {1, 1, 1, 1}, {}},
-    {"resnet-odd",
-     {2, 5, 11, 13},
-     {.kernel_height = 3,
-      .kernel_width = 3,
-      .stride_height = 2,
-      .stride_width = 2,
-      .pad_top = 1,
-      .pad_left = 1}},
-    {"resnet",
-     {1, 65, 16, 16},
-     {.kernel_height = 3,
-      .kernel_width = 3,
-      .stride_height = 2,
-      .stride_width = 2,
-      .pad_top = 1,
-      .pad_left = 1}},
+    {"resnet-odd", {2, 5, 11, 13}, kStem},
+    {"resnet", {1, 65, 16, 16}, kStem},
     {"halves",
      {3, 7, 6, 10},
      {.kernel_height = 2, .kernel_width = 2, .stride_height = 2, .stride_width = 2}},

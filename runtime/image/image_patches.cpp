@@ -26,16 +26,12 @@ Result<int64_t> read_count(const JsonConfig& config, const std::string& key, int
       "is " + std::to_string(value) + "; it is 1 to " + std::to_string(kMostPatchSide) + ".");
 }
 
-// CLIP's, which the class has where the file says nothing.
-constexpr std::array kPatchMean = {0.48145466, 0.4578275, 0.40821073};
-constexpr std::array kPatchDeviation = {0.26862954, 0.26130258, 0.27577711};
-
 }  // namespace
 
 Result<ImagePatches> ImagePatches::parse(const JsonConfig& config) {
   ImagePatches made;
   VKF_CHECK(read_resampling(config, Resampling::kBicubic, made.settings_));
-  VKF_CHECK(read_values(config, kPatchMean, kPatchDeviation, made.settings_));
+  VKF_CHECK(read_values(config, kClipMean, kClipDeviation, made.settings_));
   VKF_CHECK(check_read_settings(config, made.settings_));
   VKF_ASSIGN(made.resizes_, config.get_bool_or("do_resize", true));
   VKF_ASSIGN(made.patch_, read_count(config, "patch_size", 14));

@@ -43,9 +43,6 @@ struct ProcessorClass {
 using ModelTypes = std::array<std::string_view, 4>;
 constexpr std::array kImageNetMean = {0.485, 0.456, 0.406};
 constexpr std::array kImageNetDeviation = {0.229, 0.224, 0.225};
-// Of the pictures that CLIP was trained on.
-constexpr std::array kClipMean = {0.48145466, 0.4578275, 0.40821073};
-constexpr std::array kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
 
 // Stretches to 256 and crops the middle 224.
 constexpr ProcessorClass stretch_and_crop(std::string_view name, const ModelTypes& types) {

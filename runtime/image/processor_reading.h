@@ -13,6 +13,10 @@ namespace vkformer {
 
 class FileStore;
 
+// Of the pictures that CLIP was trained on.
+inline constexpr std::array kClipMean = {0.48145466, 0.4578275, 0.40821073};
+inline constexpr std::array kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
+
 // The settings of a model's image processor: preprocessor_config.json, or what
 // processor_config.json has under "image_processor". ErrorCode::kNotFound where there is neither.
 Result<JsonConfig> load_processor_config(const FileStore& files);

@@ -20,13 +20,11 @@ Result<std::string> token_named(const TaskModel& task, int64_t id, const char* w
                                "different models."}));
 }
 
-// A token of tokenizer_config.json, as a string or an object; `usual` where it names none.
+// A token of tokenizer_config.json; `usual` where it names none.
 Result<std::string> configured_token(const TaskModel& task, const std::string& key,
                                      const std::string& usual) {
-  const JsonConfig& config = task.tokenizer_config;
-  if (!config.has(key)) return usual;
-  const JsonConfig nested = config.object(key);
-  return nested.status() ? nested.get_string("content") : config.get_string(key);
+  if (!task.tokenizer_config.has(key)) return usual;
+  return special_token(task.tokenizer_config, key);
 }
 
 std::string repeated(const std::string& text, int64_t count) {
@@ -156,7 +154,7 @@ Result<std::vector<PromptImages>> read_pictures(const TaskModel& task,
 
 // Whether the text begins with the token that a tokenizer would put there again.
 Result<bool> is_started(const TaskModel& task, const std::string& text) {
-  VKF_ASSIGN(const std::string start, configured_token(task, "bos_token", ""));
+  VKF_ASSIGN(const std::string start, special_token(task.tokenizer_config, "bos_token"));
   return !start.empty() && text.starts_with(start);
 }
 

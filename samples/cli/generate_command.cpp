@@ -393,8 +393,7 @@ std::string usage_error(const CommonOptions& common, const GenerateCommandOption
   }
   if (!options.pictures.empty() && (guesses(options) || options.continuation)) {
     return "[generate] --picture goes with neither --draft, --lookup nor --continuation, which "
-           "take "
-           "texts alone; leave these away.";
+           "take texts alone; leave these away.";
   }
   if (guesses(options)) return guess_error(options);
   const BatchOptions& batch = options.guesses.batch;
