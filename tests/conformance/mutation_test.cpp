@@ -28,7 +28,7 @@ constexpr Subject kSubjects[] = {
     {"head_norm_row__f32_f32_f32", "head_norm/rms/5x3x33x140/3", 0},
     {"gated_norm_row__f32_f32_f32", "gated_norm/gate-first/5x3x33x1", 0},
     {"causal_conv_full__f32_f32_f32", "causal_conv/full/2x5x4x7", 0},
-    {"state_scan_full__f32_none_f32", "state_scan/selective/full/2x19x4x2x16x8", 0},
+    {"state_scan_full__f32_none_f32", "state_scan/selective/full/2x19x4x2x16x8", 10},
     {"softmax_row__f32_none_f32", "softmax/plain/normal/2x3x5x33", 0},
     {"layer_norm_row__f32_f32_f32", "layer_norm/plain/5x33", 2},
     {"mean_pool_row__f32_none_f32", "mean_pool/normalized-normal/3x5x33", 2},
