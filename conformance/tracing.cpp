@@ -6,24 +6,15 @@
 #include "base/check.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
-#include "recording/dispatch_watch.h"
+#include "conformance/watching.h"
 #include "vkformer/conformance.h"
 #include "vkformer/session.h"
 
 namespace vkformer {
+
+using conformance::Watching;
+
 namespace {
-
-// Ends the watch however a function is left.
-class Watching {
- public:
-  explicit Watching(const Device& device) : device_(HandleAccess::impl(device)) {}
-  Watching(const Watching&) = delete;
-  Watching& operator=(const Watching&) = delete;
-  ~Watching() { (void)watch_dispatches(device_, nullptr); }
-
- private:
-  std::shared_ptr<VulkanDevice> device_;
-};
 
 std::vector<float> floats_of(std::span<const std::byte> bytes) {
   std::vector<float> values(bytes.size() / 4);

@@ -46,10 +46,11 @@ enum class LimitProfile : uint8_t {
 
 // --- Numbers
 
-// Arithmetic of products. Sums are f32 in both.
+// Arithmetic. Sums are f32 in all of them.
 enum class Precision : uint8_t {
-  kF32,  // "f32"
-  kF16,  // "f16": half precision where the device's tier has it
+  kF32,           // "f32"
+  kF16,           // "f16": products in half precision where the device's tier has it
+  kReproducible,  // "reproducible": f32 with the same bits on every device (docs/reproducible.md)
 };
 
 // How matrices are stored in device memory.

@@ -23,7 +23,7 @@ VKF_CHOICE(Tier, "tier", "baseline", "subgroup", "fp16", "matrix")
 VKF_CHOICE(DeviceClass, "kind of device", "software", "integrated", "discrete", "other")
 VKF_CHOICE(LimitProfile, "limits", "none", "android-2021", "android-2022", "vulkan-minimum",
            "moltenvk", "adreno", "mali", "intel", "amd")
-VKF_CHOICE(Precision, "precision", "f32", "f16")
+VKF_CHOICE(Precision, "precision", "f32", "f16", "reproducible")
 VKF_CHOICE(WeightFormat, "weights", "stored", "f32", "f16", "bf16", "q8", "q4", "q4m")
 VKF_CHOICE(CacheFormat, "cache", "f32", "f16", "q8")
 VKF_CHOICE(ModelKind, "kind of model", "encoder", "decoder", "encoder-decoder")

@@ -7,6 +7,7 @@
 
 #include "base/message.h"
 #include "ops/op.h"
+#include "recording/arithmetic_proof.h"
 #include "recording/recorded_graph.h"
 
 namespace vkformer {
@@ -209,6 +210,7 @@ Result<GraphRunReport> run_graph(const std::shared_ptr<VulkanDevice>& device, co
     }
     return report;
   }
+  if (options.precision == Precision::kReproducible) VKF_CHECK(prove_arithmetic(device));
   Run run{*device, graph, inputs, options, std::move(plan), {}, {}, {}, PassMemory(device)};
   VKF_CHECK(place_all(run));
   RecordedGraphOptions recorded{.host = {.writes = {kArguments}, .reads = {}},

@@ -218,11 +218,12 @@ Status emit(LowerContext& context, const Node& node, const MatmulProblem& proble
             const RowWindow& window = {}) {
   const bool exact = attrs_of<MatmulNodeAttrs>(node).weight.exact;
   const Precision precision = exact ? Precision::kF32 : context.precision;
-  const MatmulChoice choice = pick_matmul(problem, context.caps, precision);
+  const DeviceCaps& caps = context.caps.for_products();
+  const MatmulChoice choice = pick_matmul(problem, caps, precision);
   if (problem.norm != kNormNone && choice.strategy != MatmulStrategy::kRows)
     return internal_error("[matmul] Fusion put a norm into a product that is not matmul_rows.");
-  const uint32_t parts = parts_of_k(problem, context.caps, choice);
-  Dispatch d = launch_matmul(node, problem, context.caps, precision, choice, parts);
+  const uint32_t parts = parts_of_k(problem, caps, choice);
+  Dispatch d = launch_matmul(node, problem, caps, precision, choice, parts);
   // An absent third input still needs a buffer behind its binding; any readable one serves.
   const TensorId third = node.inputs[2] == kNoTensor ? node.inputs[0] : node.inputs[2];
   const uint32_t sums =

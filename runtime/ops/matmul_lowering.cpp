@@ -16,7 +16,7 @@ MatmulChoice filling(const MatmulProblem& problem, const DeviceCaps& caps, Matmu
     while (choice.rows > 32 && blocks_of(problem, choice.rows) < blocks_wanted(caps))
       choice.rows /= 2;
   } else if (choice.strategy == MatmulStrategy::kRows &&
-             caps.device_class != DeviceClass::kSoftware) {
+             caps.device_class != DeviceClass::kSoftware && !caps.sums_in_order) {
     const MatmulParams& p = problem.params;
     const uint32_t least_steps = in_blocks(problem.format) ? 32 : 16;  // of a slice of K
     const auto groups = [&] {

@@ -116,6 +116,7 @@ void launch_tiled(Dispatch& d, const MatmulCall& call, const MatmulChoice& choic
 uint32_t tiled_parts(const MatmulProblem& problem, const DeviceCaps& caps,
                      const MatmulChoice& choice) {
   constexpr uint32_t kMostParts = 8, kLeastSteps = 256;  // fewer are not worth the second pass
+  if (caps.sums_in_order) return 0;
   const MatmulParams& p = problem.params;
   const uint64_t blocks = blocks_of(problem, tiled_block(problem, choice));
   const uint64_t wanted = blocks_wanted(caps);

@@ -15,6 +15,9 @@ using enum MatmulStrategy;
 // Unmeasured. Few rows need more invocations than columns give: slices of K, summed in order.
 constexpr MatmulChoice kFew{kMostFewRows, kRows, 0, 16, 8};
 
+// The same in one slice: the order of sums does not depend on the rows.
+constexpr MatmulChoice kFewInOrder{kMostFewRows, kRows, 0, 16, 1};
+
 // Blocks of so many rows and columns by the rows of the product; every device runs blocks of 32.
 constexpr std::pair<uint32_t, uint8_t> kBlocks[] = {{32, 32}, {256, 64}, {kAnyRows, 128}};
 
@@ -65,7 +68,7 @@ void add_candidate(std::vector<MatmulChoice>& list, const MatmulChoice& choice,
 std::vector<MatmulTableRow> matmul_table(const DeviceCaps& caps, Precision precision) {
   const bool software = caps.device_class == DeviceClass::kSoftware;
   if (software && has_software_strategies()) return software_matmul_table(caps);
-  std::vector<MatmulTableRow> table{{kFew}};
+  std::vector<MatmulTableRow> table{{caps.sums_in_order ? kFewInOrder : kFew}};
   if (precision == Precision::kF16 && caps.matrix() && !software) add_units(table, caps);
   add_tiled(table, caps);
   return table;

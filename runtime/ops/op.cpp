@@ -78,6 +78,12 @@ Status lower_node(LowerContext& context, const Node& node) {
   VKF_CHECK(node.lower(context, node));
   const Dispatch* wrong = find_demoted(plan, static_cast<size_t>(dispatches), context.caps);
   if (wrong == nullptr) return {};
+  if (context.precision == Precision::kReproducible) {
+    return unsupported(message({"[", node.op_name, "] The kernel ", kernel_info(wrong->kernel).name,
+                                " gave wrong results on this device and driver, and another one "
+                                "would give other bits; update the driver, or use the precision "
+                                "'f32'."}));
+  }
   const std::string name(kernel_info(wrong->kernel).name);
   DeviceCaps caps = context.caps;
   caps.tuned_matmul = {};
@@ -163,7 +169,9 @@ uint64_t row_count(const Shape& shape) {
   return rows;
 }
 
-Result<Plan> make_plan(const Graph& unfused, const DeviceCaps& caps, Precision precision) {
+Result<Plan> make_plan(const Graph& unfused, const DeviceCaps& own, Precision precision) {
+  const bool reproducible = precision == Precision::kReproducible;
+  const DeviceCaps caps = reproducible ? reproducible_caps(own) : own;
   Plan plan;
   FusedGraph fused = fuse(unfused, caps, precision);
   const Graph& graph = fused.graph;
@@ -176,7 +184,10 @@ Result<Plan> make_plan(const Graph& unfused, const DeviceCaps& caps, Precision p
     const size_t first = plan.dispatches.size();
     Status lowered = lower_node(context, node);
     if (!lowered) return lowered.error().with_context(node.label.empty() ? "plan" : node.label);
-    for (size_t i = first; i < plan.dispatches.size(); ++i) plan.dispatches[i].op = node.op_name;
+    for (size_t i = first; i < plan.dispatches.size(); ++i) {
+      plan.dispatches[i].op = node.op_name;
+      plan.dispatches[i].reproducible = reproducible;
+    }
   }
   VKF_CHECK(count_step_dispatches(plan));
   VKF_CHECK(check_ranges(plan, caps));

@@ -41,6 +41,31 @@ std::span<const DeviceProfile> device_profiles() {
   return kProfiles;
 }
 
+DeviceCaps reproducible_caps(const DeviceCaps& own) {
+  DeviceCaps caps;
+  caps.name = own.name;
+  caps.driver = own.driver;
+  // A workgroup of row kernels is one subgroup of most GPUs.
+  caps.subgroup_size = 32;
+  caps.device_class = DeviceClass::kSoftware;
+  DeviceCaps products = own;
+  products.sums_in_order = true;
+  products.tuned_matmul = {};
+  caps.of_products = std::make_shared<DeviceCaps>(std::move(products));
+  const DeviceLimits least = caps.limits;
+  caps.limits = own.limits;
+  caps.limits.max_uniform_range = least.max_uniform_range;
+  caps.limits.max_storage_buffers = least.max_storage_buffers;
+  caps.limits.max_push_bytes = least.max_push_bytes;
+  caps.limits.max_shared_bytes = least.max_shared_bytes;
+  caps.limits.max_invocations = least.max_invocations;
+  caps.limits.max_group_size = least.max_group_size;
+  caps.keeps_dispatch_base = own.keeps_dispatch_base;
+  caps.max_dispatch_flops = own.max_dispatch_flops;
+  caps.demoted = own.demoted;
+  return caps;
+}
+
 DeviceLimits clamp_limits(const DeviceLimits& a, const DeviceLimits& b) {
   DeviceLimits r;
   r.max_storage_range = std::min(a.max_storage_range, b.max_storage_range);

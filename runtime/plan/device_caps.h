@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,6 +69,12 @@ struct DeviceCaps {
   // so.
   std::vector<KernelId> demoted;
 
+  // Every matrix product sums over K from the first to the last, whatever its kernel.
+  bool sums_in_order = false;
+  // Of reproducible_caps: the device itself, by which matrix products are chosen, and nothing else.
+  std::shared_ptr<const DeviceCaps> of_products = nullptr;
+
+  const DeviceCaps& for_products() const { return of_products ? *of_products : *this; }
   bool subgroup() const { return tier >= Tier::kSubgroup; }
   bool int64() const { return compiler.has_int64 && tier >= Tier::kSubgroup; }
   bool fp16() const { return tier >= Tier::kFp16; }
@@ -82,6 +89,10 @@ struct DeviceCaps {
     return std::find(demoted.begin(), demoted.end(), kernel) != demoted.end();
   }
 };
+
+// What decides on the order of sums, the same for every device: what all of them have. How much one
+// dispatch may hold and bind stays the device's own.
+DeviceCaps reproducible_caps(const DeviceCaps& own);
 
 // What a family of devices has: a row of device_profiles.def.
 struct DeviceProfile {

@@ -64,6 +64,8 @@ struct Dispatch {
   std::vector<std::byte> push;  // at most 128 bytes
   std::vector<uint32_t> spec;   // SpecConstants::values
   std::string_view spec_list;   // SpecConstants::list
+  // The kernel computes the same bits on every device (reproducible/pin_arithmetic.h).
+  bool reproducible = false;
   // Of a kernel with a table (set 1), the binding whose buffer it has in parts, and how long a part
   // is. Part i begins i parts behind the buffer's begin; only whole ones are there.
   uint32_t table_binding = 0;

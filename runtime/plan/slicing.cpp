@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 namespace vkformer {
 namespace {
@@ -69,6 +70,19 @@ std::vector<DispatchPart> split_dispatch(const Dispatch& d, double max_flops) {
   for (uint32_t begin = 0; begin < count; begin += step) {
     list.push_back(cut(d, axes, begin * axes.columns, step * axes.columns));
   }
+  return list;
+}
+
+std::vector<DispatchPart> scattered_parts(const Dispatch& d, uint32_t seed) {
+  constexpr uint32_t kMostParts = 4096;
+  const CutAxes axes = cut_axes(d);
+  const bool many = uint64_t{axes.rows} * axes.columns > kMostParts;
+  const uint32_t step = many ? axes.columns : 1;
+  std::vector<DispatchPart> list;
+  for (uint32_t begin = 0; begin < axes.rows * axes.columns; begin += step) {
+    list.push_back(cut(d, axes, begin, step));
+  }
+  std::shuffle(list.begin(), list.end(), std::mt19937(seed));
   return list;
 }
 

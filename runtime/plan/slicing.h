@@ -31,6 +31,10 @@ bool is_indirect(const Dispatch& dispatch, double max_flops);
 // nears a watchdog.
 std::vector<DispatchPart> split_dispatch(const Dispatch& dispatch, double max_flops);
 
+// Every workgroup of a dispatch alone, or every step of its longest axis where they are many, in an
+// order that `seed` decides. For tests: no result depends on that order.
+std::vector<DispatchPart> scattered_parts(const Dispatch& dispatch, uint32_t seed);
+
 // Where the next slice begins. A dispatch is cut along its longest axis and, where one step of that
 // is too long, along the second; `group` counts steps of both, the second axis running faster.
 struct PlanPosition {

@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "ops/op.h"
+#include "recording/arithmetic_proof.h"
 
 namespace vkformer {
 namespace {
@@ -57,6 +58,7 @@ Result<RecordedGraph> RecordedGraph::from_plan(PassMemory& memory, Plan plan,
 
 Result<RecordedGraph> RecordedGraph::create(PassMemory& memory, Graph graph,
                                             const RecordedGraphOptions& options) {
+  if (options.precision == Precision::kReproducible) VKF_CHECK(prove_arithmetic(memory.device()));
   VKF_ASSIGN(Plan plan, make_plan(graph, memory.device()->caps(), options.precision));
   VKF_ASSIGN(RecordedGraph made, from_plan(memory, std::move(plan), options));
   made.graph_ = std::move(graph);

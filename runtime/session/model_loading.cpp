@@ -1,6 +1,7 @@
 #include "session/model_loading.h"
 
 #include "base/check.h"
+#include "recording/arithmetic_proof.h"
 #include "session/fitting.h"
 #include "session/pipelines_ahead.h"
 
@@ -9,6 +10,7 @@ namespace vkformer {
 Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevice> device,
                                                       const FileStore& files,
                                                       const ModelOptions& options) {
+  if (options.precision == Precision::kReproducible) VKF_CHECK(prove_arithmetic(device));
   VKF_ASSIGN(ModelWeights read, read_model_weights(device->caps(), files, options));
   Result<std::shared_ptr<LoadedModel>> model = LoadedModel::create(device, read);
   if (!model) return load_error(model.error(), *device, files, options);

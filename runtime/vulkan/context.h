@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/device_caps.h"
+#include "reproducible/pin_arithmetic.h"
 #include "vkformer/device.h"
 #include "vulkan/api_table.h"
 #include "vulkan/executables.h"
@@ -44,6 +45,12 @@ struct Context {
   VkPipelineCache adopted_cache = VK_NULL_HANDLE;  // the adopter's; may be null
 
   uint32_t compile_threads = 0;      // that may be started to make pipelines
+  // Of reproducible kernels: what the device offers, until a proof has shown what it needs
+  // (recording/arithmetic_proof.h).
+  ArithmeticModes arithmetic;
+  std::mutex proof_mutex;             // guards the next one
+  bool arithmetic_is_proven = false;
+  uint32_t scatter_seed = 0;          // for tests: DeviceTweaks
   PlantedKernels planted;            // for tests: SPIR-V in place of the catalogue's
   Capture capture = Capture::kNone;  // what pipelines keep of their compilation
   std::string why_no_capture;        // a sentence, where it is kNone

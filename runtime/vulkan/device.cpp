@@ -253,6 +253,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
                                  const DeviceTweaks& tweaks) {
   context.physical = s.physical;
   context.caps = s.caps;
+  context.arithmetic = s.arithmetic;
   context.sizes_subgroups = s.caps.matrix() && s.sizes_subgroups;
   context.properties = s.properties;
   context.memory = s.memory;
@@ -275,6 +276,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   if (directory) tuning_file = tuning_path(*directory, {cache_key, context.caps.tier});
   if (directory) demotion_file = demotion_path(*directory, cache_key);
   context.planted = tweaks.planted;
+  context.scatter_seed = tweaks.scatter_seed;
   read_demotions();
   if (options.tuning) read_tuned_choices();
   if (directory && !context.adopted_cache) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/message.h"
+#include "reproducible/pin_arithmetic.h"
 #include "software/compiler.h"
 #include "vulkan/buffer_tables.h"
 
@@ -213,9 +214,12 @@ Status PipelineStore::make_layouts(Kernel& kernel, const std::string& name) {
       kernel.layout, quoted(name) + " vkCreatePipelineLayout");
 }
 
-std::vector<uint32_t> PipelineStore::words_of(KernelId id) const {
-  const auto planted = context_.planted.find(id);
-  return planted == context_.planted.end() ? kernel_spirv(id) : planted->second;
+Result<std::vector<uint32_t>> PipelineStore::words_of(const Variant& variant) const {
+  const auto planted = context_.planted.find(variant.id);
+  std::vector<uint32_t> words =
+      planted == context_.planted.end() ? kernel_spirv(variant.id) : planted->second;
+  if (!variant.reproducible) return words;
+  return pin_arithmetic(words, context_.arithmetic);
 }
 
 Result<VkShaderModule> PipelineStore::make_module(std::span<const uint32_t> words,
@@ -231,10 +235,12 @@ Result<VkShaderModule> PipelineStore::make_module(std::span<const uint32_t> word
   return module;
 }
 
-Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
-  const std::string name = kernel_name(id);
+Result<PipelineStore::Kernel> PipelineStore::make_kernel(const Variant& variant) {
+  const std::string name = kernel_name(variant.id);
   Kernel kernel;
-  const std::vector<uint32_t> words = words_of(id);
+  const auto made = words_of(variant);
+  if (!made) return made.error().with_context(quoted(name));
+  const std::vector<uint32_t>& words = *made;
   auto interface = reflect_spirv(words);
   if (!interface) return interface.error().with_context(quoted(name));
   kernel.interface = std::move(*interface);
@@ -249,23 +255,25 @@ Result<PipelineStore::Kernel> PipelineStore::make_kernel(KernelId id) {
   return kernel;
 }
 
-Result<const PipelineStore::Kernel*> PipelineStore::kernel(KernelId id) {
+Result<const PipelineStore::Kernel*> PipelineStore::kernel(const Variant& variant) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto it = kernels_.find(id);
+  auto it = kernels_.find(variant);
   if (it != kernels_.end()) return static_cast<const Kernel*>(it->second.get());
-  VKF_ASSIGN(Kernel made, make_kernel(id));
-  auto& slot = kernels_[id] = std::make_unique<Kernel>(std::move(made));
+  VKF_ASSIGN(Kernel made, make_kernel(variant));
+  auto& slot = kernels_[variant] = std::make_unique<Kernel>(std::move(made));
   return static_cast<const Kernel*>(slot.get());
 }
 
-Result<PipelineStore::Made> PipelineStore::make_literal_pipeline(KernelId id, const Kernel& kernel,
+Result<PipelineStore::Made> PipelineStore::make_literal_pipeline(const Variant& variant,
+                                                                 const Kernel& kernel,
                                                                  std::span<const uint32_t> spec) {
-  const std::string name = kernel_name(id);
-  auto words = literal_module(words_of(id), spec);
+  const std::string name = kernel_name(variant.id);
+  VKF_ASSIGN(const std::vector<uint32_t> open, words_of(variant));
+  auto words = literal_module(open, spec);
   if (!words) return words.error().with_context(quoted(name));
   Kernel literal = kernel;
   VKF_ASSIGN(literal.module, make_module(*words, name));
-  Result<Made> made = make_pipeline(literal, kernel_info(id), {});
+  Result<Made> made = make_pipeline(literal, kernel_info(variant.id), {});
   context_.api.DestroyShaderModule(context_.device, literal.module, context_.allocator);
   return made;
 }
@@ -309,11 +317,33 @@ Result<PipelineStore::Made> PipelineStore::make_pipeline(const Kernel& kernel,
   return made;
 }
 
-Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec) {
+void PipelineStore::forget_reproducible() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto it = pipelines_.begin(); it != pipelines_.end();) {
+    if (!it->first.first.reproducible) {
+      ++it;
+      continue;
+    }
+    context_.api.DestroyPipeline(context_.device, it->second.handle, context_.allocator);
+    it = pipelines_.erase(it);
+  }
+  for (auto it = kernels_.begin(); it != kernels_.end();) {
+    if (!it->first.reproducible) {
+      ++it;
+      continue;
+    }
+    destroy_kernel(*it->second);
+    it = kernels_.erase(it);
+  }
+}
+
+Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec,
+                                    bool reproducible) {
+  const Variant variant{id, reproducible};
   VKF_CHECK(context_.check_alive());
-  if (id >= KernelId::kCount) return internal_error("[pipelines] no kernel has this number");
-  VKF_ASSIGN(const Kernel* found, kernel(id));
-  const Key key{id, {spec.begin(), spec.end()}};
+  if (variant.id >= KernelId::kCount) return internal_error("[pipelines] no kernel has this number");
+  VKF_ASSIGN(const Kernel* found, kernel(variant));
+  const Key key{variant, {spec.begin(), spec.end()}};
   auto view = [&](VkPipeline handle) {
     return Pipeline{handle, found->layout, found->set_layout, found->table_layout,
                     &found->interface};
@@ -323,10 +353,10 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
     auto it = pipelines_.find(key);
     if (it != pipelines_.end()) return view(it->second.handle);
   }
-  const KernelInfo& info = kernel_info(id);
+  const KernelInfo& info = kernel_info(variant.id);
   VKF_CHECK(check_kernel(info.name, info.features, found->interface, spec, context_.caps));
   VKF_ASSIGN(const Made made, context_.caps.compiler.wants_literals
-                                  ? make_literal_pipeline(id, *found, spec)
+                                  ? make_literal_pipeline(variant, *found, spec)
                                   : make_pipeline(*found, info, spec));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [it, inserted] = pipelines_.try_emplace(key, made);
@@ -337,8 +367,8 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec)
 Result<CompiledPipeline> PipelineStore::read(const Key& key, const Made& made) const {
   if (context_.capture == Capture::kNone) return unsupported(context_.why_no_capture);
   auto executables = read_executables(context_.api, context_.device, made.handle, context_.capture);
-  if (!executables) return executables.error().with_context(quoted(kernel_name(key.first)));
-  return CompiledPipeline{key.first, key.second, made.compile_ms, std::move(*executables)};
+  if (!executables) return executables.error().with_context(quoted(kernel_name(key.first.id)));
+  return CompiledPipeline{key.first.id, key.second, made.compile_ms, std::move(*executables)};
 }
 
 Result<std::vector<CompiledPipeline>> PipelineStore::compiled() const {
@@ -352,10 +382,10 @@ Result<std::vector<CompiledPipeline>> PipelineStore::compiled() const {
   return list;
 }
 
-Result<CompiledPipeline> PipelineStore::compiled(KernelId kernel,
-                                                 std::span<const uint32_t> spec) const {
+Result<CompiledPipeline> PipelineStore::compiled(KernelId kernel, std::span<const uint32_t> spec,
+                                                 bool reproducible) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = pipelines_.find({kernel, {spec.begin(), spec.end()}});
+  const auto found = pipelines_.find({Variant{kernel, reproducible}, {spec.begin(), spec.end()}});
   if (found == pipelines_.end()) return internal_error("[pipelines] this one was not made");
   return read(found->first, found->second);
 }
@@ -365,7 +395,7 @@ void PipelineStore::make_ahead(std::span<const Dispatch> dispatches, PipelineCou
   {
     std::lock_guard<std::mutex> lock(mutex_);
     for (const Dispatch& d : dispatches) {
-      Key key{d.kernel, d.spec};
+      Key key{Variant{d.kernel, d.reproducible}, d.spec};
       if (pipelines_.count(key) == 0) missing.insert(std::move(key));
     }
   }
@@ -376,7 +406,7 @@ void PipelineStore::make_ahead(std::span<const Dispatch> dispatches, PipelineCou
     try {
       for (size_t i = next++; i < list.size(); i = next++) {
         if (count != nullptr && count->stopped) return;
-        (void)get(list[i].first, list[i].second);
+        (void)get(list[i].first.id, list[i].second, list[i].first.reproducible);
         if (count != nullptr) ++count->made;
       }
     } catch (const std::exception&) {

@@ -51,9 +51,12 @@ class PipelineStore {
   PipelineStore(const PipelineStore&) = delete;
   PipelineStore& operator=(const PipelineStore&) = delete;
 
-  // The pipeline of that kernel. Any thread; two that ask for the same one at once compile twice
-  // and keep one.
-  Result<Pipeline> get(KernelId kernel, std::span<const uint32_t> spec);
+  // The pipeline of that kernel, or of its reproducible form. Any thread; two that ask for the same
+  // one at once compile twice and keep one.
+  Result<Pipeline> get(KernelId kernel, std::span<const uint32_t> spec, bool reproducible = false);
+  // Before Context::arithmetic changes: the next `get` makes reproducible forms anew.
+  // Precondition: none is in flight.
+  void forget_reproducible();
   // Makes those that the dispatches need and that are not there, on several threads, until
   // count->stopped (null: nobody watches). What fails is left for `get` to say.
   void make_ahead(std::span<const Dispatch> dispatches, PipelineCount* count = nullptr);
@@ -63,7 +66,8 @@ class PipelineStore {
   // pipelines keep none of it (Context::capture).
   Result<std::vector<CompiledPipeline>> compiled() const;
   // The same of one, which has been made.
-  Result<CompiledPipeline> compiled(KernelId kernel, std::span<const uint32_t> spec) const;
+  Result<CompiledPipeline> compiled(KernelId kernel, std::span<const uint32_t> spec,
+                                    bool reproducible = false) const;
   Result<std::vector<std::byte>> cache_data() const;
 
  private:
@@ -74,23 +78,29 @@ class PipelineStore {
     VkDescriptorSetLayout table_layout = VK_NULL_HANDLE;  // the store's
     VkPipelineLayout layout = VK_NULL_HANDLE;
   };
-  using Key = std::pair<KernelId, std::vector<uint32_t>>;
+  // SPIR-V as it is, or with pinned arithmetic.
+  struct Variant {
+    KernelId id{};
+    bool reproducible = false;
+    auto operator<=>(const Variant&) const = default;
+  };
+  using Key = std::pair<Variant, std::vector<uint32_t>>;
   struct Made {
     VkPipeline handle = VK_NULL_HANDLE;
     double compile_ms = 0;
   };
 
   explicit PipelineStore(Context& context) : context_(context) {}
-  Result<const Kernel*> kernel(KernelId id);
-  Result<Kernel> make_kernel(KernelId id);
-  std::vector<uint32_t> words_of(KernelId id) const;
+  Result<const Kernel*> kernel(const Variant& variant);
+  Result<Kernel> make_kernel(const Variant& variant);
+  Result<std::vector<uint32_t>> words_of(const Variant& variant) const;
   Result<VkShaderModule> make_module(std::span<const uint32_t> words, const std::string& name);
   Status make_layouts(Kernel& kernel, const std::string& name);
   void destroy_kernel(const Kernel& kernel);
   Result<Made> make_pipeline(const Kernel& kernel, const KernelInfo& about,
                              std::span<const uint32_t> spec);
   // The same with the values of its constants written into the SPIR-V.
-  Result<Made> make_literal_pipeline(KernelId id, const Kernel& kernel,
+  Result<Made> make_literal_pipeline(const Variant& variant, const Kernel& kernel,
                                      std::span<const uint32_t> spec);
   Result<CompiledPipeline> read(const Key& key, const Made& made) const;
 
@@ -99,7 +109,7 @@ class PipelineStore {
   VkDescriptorSetLayout table_layout_ =
       VK_NULL_HANDLE;  // of every kernel with a table, once needed
   mutable std::mutex mutex_;
-  std::map<KernelId, std::unique_ptr<Kernel>> kernels_;
+  std::map<Variant, std::unique_ptr<Kernel>> kernels_;
   std::map<Key, Made> pipelines_;
 };
 

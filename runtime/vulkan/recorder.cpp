@@ -243,7 +243,7 @@ Status Recorder::bind_dispatches() {
   store.make_ahead(plan_.dispatches);
   size_t storage = 0, uniform = 0, indirect = 0;
   for (const Dispatch& dispatch : plan_.dispatches) {
-    auto pipeline = store.get(dispatch.kernel, dispatch.spec);
+    auto pipeline = store.get(dispatch.kernel, dispatch.spec, dispatch.reproducible);
     if (!pipeline) return pipeline.error().with_context(message({"'", dispatch.label, "'"}));
     VKF_CHECK(check_dispatch(dispatch, *pipeline->interface));
     for (const KernelBinding& b : pipeline->interface->bindings) {
@@ -414,8 +414,12 @@ Status Recorder::check_part(const Dispatch& dispatch, const DispatchPart& part) 
 Status Recorder::record_parts(uint32_t index) {
   const Dispatch& dispatch = plan_.dispatches[index];
   const double limit = context_.caps.max_dispatch_flops * kDispatchesPerSubmit;
-  for (const DispatchPart& part : split_dispatch(dispatch, context_.caps.max_dispatch_flops)) {
+  const bool scattered = context_.scatter_seed != 0;
+  for (const DispatchPart& part :
+       scattered ? scattered_parts(dispatch, context_.scatter_seed + index)
+                 : split_dispatch(dispatch, context_.caps.max_dispatch_flops)) {
     VKF_CHECK(check_part(dispatch, part));
+    if (scattered) see_all_before();
     if (chunk_flops_ > 0 && chunk_flops_ + part.flops > limit) {
       end_label(context_, commands_);
       VKF_CHECK(end_chunk());

@@ -84,6 +84,9 @@ struct PropertyChain {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
   VkPhysicalDeviceDescriptorIndexingProperties indexing{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES};
+  // Part of Vulkan 1.2; the extension of older devices would have to be enabled.
+  VkPhysicalDeviceFloatControlsProperties floats{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES};
   SubgroupSizes sizes;
   bool has_driver = false;
   bool has_maintenance4 = false;
@@ -108,10 +111,24 @@ struct PropertyChain {
       *tail = &indexing;
       tail = &indexing.pNext;
     }
+    if (s.version >= VK_API_VERSION_1_2) {
+      *tail = &floats;
+      tail = &floats.pNext;
+    }
     if (knows_subgroup_sizes(s)) *tail = &sizes.range;
     api.GetPhysicalDeviceProperties2(s.physical, &all);
   }
 };
+
+// Where modes of different widths depend on each other, setting one asks for the others.
+ArithmeticModes arithmetic_of(const VkPhysicalDeviceFloatControlsProperties& p) {
+  const auto apart = [](VkShaderFloatControlsIndependence of) {
+    return of != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+  };
+  return {.flush_denormals = p.shaderDenormFlushToZeroFloat32 != 0 && apart(p.denormBehaviorIndependence),
+          .round_to_even = p.shaderRoundingModeRTEFloat32 != 0 && apart(p.roundingModeIndependence),
+          .keep_specials = p.shaderSignedZeroInfNanPreserveFloat32 != 0};
+}
 
 // What can be asked for: features of extensions that are offered, or of a core version.
 Features askable(const Snapshot& s) {
@@ -317,6 +334,7 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     chain.ask(api, s);
     VKF_CHECK(ask_features(api, s, chain));
     s.caps.limits = limits_of(chain);
+    s.arithmetic = arithmetic_of(chain.floats);
     s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);
     s.caps.unit_lanes = chain.sizes.size_for(s.caps.matrix_units, s.caps.subgroup_size);
     s.sizes_subgroups = chain.sizes.can_ask_for(s.caps.unit_lanes);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/device_caps.h"
+#include "reproducible/pin_arithmetic.h"
 #include "vkformer/device.h"
 #include "vulkan/api_table.h"
 #include "vulkan/quirks.h"
@@ -27,6 +28,7 @@ struct Snapshot {
   bool timeline = false;
   bool subgroup = false;
   bool matrix = false;            // the matrix tier's features; units are in caps
+  ArithmeticModes arithmetic;     // that f32 offers
   bool sizes_subgroups = false;   // pipelines can ask for full subgroups of DeviceCaps::unit_lanes
   bool varies_subgroups = false;  // they may have another size where they do not ask
   std::string unusable;           // why no Device can be made of it; empty if one can

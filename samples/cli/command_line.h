@@ -159,6 +159,7 @@ void add_devices_command(CLI::App& app, CommandLine& line);
 void add_doctor_command(CLI::App& app, CommandLine& line);
 void add_embed_command(CLI::App& app, CommandLine& line);
 void add_families_command(CLI::App& app, CommandLine& line);
+void add_fingerprint_command(CLI::App& app, CommandLine& line);
 void add_fill_mask_command(CLI::App& app, CommandLine& line);
 void add_generate_command(CLI::App& app, CommandLine& line);
 void add_help_command(CLI::App& app, CommandLine& line);

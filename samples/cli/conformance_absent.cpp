@@ -1,6 +1,7 @@
 // What a program links where the conformance library is not built (VKFORMER_BUILD_CONFORMANCE=OFF).
 #include "vkformer/benchmark.h"
 #include "vkformer/conformance.h"
+#include "vkformer/fingerprint.h"
 
 namespace vkformer {
 namespace {
@@ -57,6 +58,26 @@ Result<LayerDifference> compare_devices(const Device&, const Device&, const std:
 
 Result<NanOrigin> find_nan(const Device&, const std::function<Status()>&) {
   return absent();
+}
+
+uint64_t Fingerprint::digest() const {
+  return 0;
+}
+
+Result<Fingerprint> take_fingerprint(const Device&, const FingerprintOptions&) {
+  return absent();
+}
+
+std::string fingerprint_json(const Fingerprint&) {
+  return {};
+}
+
+Result<Fingerprint> parse_fingerprint_json(const std::string&) {
+  return absent();
+}
+
+std::optional<FingerprintDifference> compare_fingerprints(const Fingerprint&, const Fingerprint&) {
+  return std::nullopt;
 }
 
 std::vector<std::string> benchmark_operators() {

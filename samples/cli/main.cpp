@@ -58,6 +58,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_quantize_command(app, line);
   add_tune_command(app, line);
   add_conformance_command(app, line);
+  add_fingerprint_command(app, line);
   add_compare_command(app, line);
   add_verify_command(app, line);
   add_case_command(app, line);

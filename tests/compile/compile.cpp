@@ -29,6 +29,7 @@ struct Options {
   std::string only;
   bool benchmark = false;
   bool choices = false;
+  bool reproducible = false;
   std::string model, weights = "stored";
   int64_t tokens = 512;
   std::vector<std::string> set;  // "block=128"
@@ -89,7 +90,7 @@ class Compiler {
     const PipelineStore& store = *device_.impl().pipelines;
     const Status done = required == nullptr ? Status() : check_size(one, *required);
     const auto pipeline =
-        done ? device_.impl().pipelines->get(one.kernel, one.spec) : Result<Pipeline>(done.error());
+        done ? device_.impl().pipelines->get(one.kernel, one.spec, one.reproducible) : Result<Pipeline>(done.error());
     if (!pipeline) {
       ++failures_;
       std::printf("FAILED %s: %s\n", line.c_str(), pipeline.error().message.c_str());
@@ -97,7 +98,7 @@ class Compiler {
       return {};
     }
     if (options_.statistics.empty() && options_.ir.empty()) return {};
-    VKF_ASSIGN(const CompiledPipeline compiled, store.compiled(one.kernel, one.spec));
+    VKF_ASSIGN(const CompiledPipeline compiled, store.compiled(one.kernel, one.spec, one.reproducible));
     return report_.add(one, compiled);
   }
   int finish(int refused) const {
@@ -131,6 +132,10 @@ Status plan(const Options& options, const DeviceCaps& caps, PlannedPipelines& pl
     VKF_ASSIGN(const WeightFormat weights, choice_from_name<WeightFormat>(options.weights));
     return planned.add_passes(caps, ModelSource::directory(options.model), {.weights = weights},
                               {.tokens = options.tokens, .new_tokens = 1});
+  }
+  if (options.reproducible) {
+    planned.add_rows(caps, Precision::kReproducible);
+    return {};
   }
   planned.add_rows(caps);
   planned.add_models(caps);
@@ -205,6 +210,8 @@ int main(int count, char** list) {
       "VKFORMER_TEST_TIER, VKFORMER_TEST_LIMITS.");
   app.add_option("--only", options.only, "kernels whose names have this part");
   app.add_flag("--benchmark", options.benchmark, "the benchmark's rows and models alone");
+  app.add_flag("--reproducible", options.reproducible,
+               "the rows in reproducible precision alone");
   app.add_flag("--choices", options.choices,
                "its models also with the blocks, rows and queries that other vendors get");
   auto* model = app.add_option("--model", options.model,

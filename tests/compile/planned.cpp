@@ -36,6 +36,7 @@ void PlannedPipelines::add(const PlanOrigin& origin, const Plan& plan) {
     one.benchmark |= origin.benchmark;
     one.chosen |= origin.chosen;
     one.model |= origin.model;
+    one.reproducible |= d.reproducible;
   }
 }
 
@@ -44,7 +45,7 @@ void PlannedPipelines::refuse(const PlanOrigin& origin, const Error& error) {
   std::fprintf(stderr, "REFUSED %s: %s\n", origin.what.c_str(), error.message.c_str());
 }
 
-void PlannedPipelines::add_rows(const DeviceCaps& caps) {
+void PlannedPipelines::add_rows(const DeviceCaps& caps, Precision precision) {
   for (const OperatorRow& row : operator_rows()) {
     const PlanOrigin origin{std::string(row.op) + ", " + row.model, true, true};
     const auto made = make_operator_graph(row);
@@ -52,7 +53,7 @@ void PlannedPipelines::add_rows(const DeviceCaps& caps) {
       refuse(origin, made.error());
       continue;
     }
-    const auto plan = make_plan(made->graph, caps, Precision::kF32);
+    const auto plan = make_plan(made->graph, caps, precision);
     if (plan) add(origin, *plan);
     if (!plan) refuse(origin, plan.error());
   }

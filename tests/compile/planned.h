@@ -24,6 +24,7 @@ struct PlannedPipeline {
   // The planner takes it for this device by itself, not only where a check asks for another way.
   bool chosen = false;
   bool model = false;  // so is the pass of one of the benchmark's models
+  bool reproducible = false;  // Dispatch::reproducible
 
   // "local_size=64 rows=1"; a value without a name in the kernel's list has its number.
   std::string constants() const;
@@ -45,7 +46,7 @@ class PlannedPipelines {
   void add(const PlanOrigin& origin, const Plan& plan);
   void refuse(const PlanOrigin& origin, const Error& error);
   // Everything that the rows of `vkformer bench operators` need.
-  void add_rows(const DeviceCaps& caps);
+  void add_rows(const DeviceCaps& caps, Precision precision = Precision::kF32);
   // Everything that the passes of one model need; each is for the part of the model that needs it
   // first.
   Status add_passes(const DeviceCaps& caps, const ModelSource& source, const ModelOptions& options,

@@ -107,6 +107,17 @@ TEST_SUITE("model") {
     }
   }
 
+  TEST_CASE("in reproducible precision every scheduler gives a text the same bits, on every device") {
+    if (!have_test_device()) return;
+    for (const char* name : {"gpt2-base", "llama-gqa", "qwen3_5-base"}) {
+      CAPTURE(name);
+      const auto model = Model::load(*test_device(), golden_case(name).path("model"),
+                                     {.precision = Precision::kReproducible});
+      REQUIRE_MESSAGE(model.ok(), model.error().message);
+      check_schedulers(*model, random_tokens(*model, 11, 7), 8);
+    }
+  }
+
   TEST_CASE("every scheduler gives a text of several windows the same bits") {
     if (!have_one_order()) return;
     const auto model = Model::load(*test_device(), VKFORMER_SOURCE_DIR "/models/shakespeare");

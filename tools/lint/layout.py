@@ -9,7 +9,7 @@ import sys
 from common import ROOT, files, relative, report
 
 ALL = {"base", "checkpoint", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
-       "load", "recording", "software", "generate", "session", "operators", "measure", "tasks", "text", "unicode", "json", "device_files", "grammar", "chat", "image", "audio", "reference", "api"}
+       "load", "recording", "software", "reproducible", "generate", "session", "operators", "measure", "tasks", "text", "unicode", "json", "device_files", "grammar", "chat", "image", "audio", "reference", "api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
@@ -32,9 +32,10 @@ ROOMS = {
     "software": {"ops", "graph", "plan", "kernels"},
     "model": {"ops", "graph", "weights", "checkpoint"},
     "device_files": {"plan", "kernels"},
-    "vulkan": {"software", "device_files", "plan", "kernels"},
+    "reproducible": {"kernels"},
+    "vulkan": {"software", "reproducible", "device_files", "plan", "kernels"},
     "load": {"checkpoint", "weights", "model", "vulkan"},
-    "recording": {"load", "model", "ops", "graph", "plan", "kernels", "vulkan"},
+    "recording": {"load", "model", "ops", "graph", "plan", "kernels", "vulkan", "reproducible"},
     "generate": {"recording", "load", "model", "ops", "graph", "plan", "vulkan", "grammar"},
     "operators": {"recording", "checkpoint", "weights", "model", "ops", "graph", "plan", "kernels",
                   "vulkan"},

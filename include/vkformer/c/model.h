@@ -101,7 +101,7 @@ typedef struct vkf_model_options {
   uint32_t struct_size;
   uint32_t reserved;
   const char* weights;         // "stored" (the default), "f32", "f16", "bf16", "q8", "q4", "q4m"
-  const char* precision;       // arithmetic: "f32" (the default) or "f16"
+  const char* precision;       // arithmetic: "f32" (the default), "f16" or "reproducible"
   uint64_t most_weight_bytes;  // a matrix of more is stored in slices; 0: the device's limit
   // Called from the loading thread after every weight, with bytes, then while pipelines of
   // first_use are being made, with all bytes; 0 stops with VKF_CANCELLED.

@@ -1,0 +1,323 @@
+#include "vkformer/fingerprint.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/guarded.h"
+#include "base/handle_access.h"
+#include "base/message.h"
+#include "conformance/cases.h"
+#include "conformance/models.h"
+#include "conformance/watching.h"
+#include "operators/graph_runner.h"
+#include "vkformer/session.h"
+
+namespace vkformer {
+
+using namespace conformance;
+
+namespace {
+
+using FingerprintDocument = nlohmann::ordered_json;
+constexpr const char* kFingerprintFormat = "vkformer fingerprint 1";
+constexpr size_t kMostParts = 64;
+
+// FNV-1a, 64 bits (Fowler, Noll and Vo, 1991).
+class Digest {
+ public:
+  void add(uint64_t word, int bytes) {
+    for (int i = 0; i < bytes; ++i) {
+      value_ = (value_ ^ (word >> 8 * i & 0xff)) * 0x100000001b3u;
+    }
+  }
+  void add(std::string_view text) {
+    for (const char c : text) add(static_cast<unsigned char>(c), 1);
+    add(0, 1);
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+// Elements as words. A NaN has no bits of its own: which one comes out is open in IEEE 754, too.
+std::vector<uint64_t> words_of(DType dtype, std::span<const std::byte> bytes) {
+  const size_t size = dtype_size(dtype);
+  std::vector<uint64_t> words(bytes.size() / size);
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::memcpy(&words[i], bytes.data() + i * size, size);  // the lower bytes, on every target here
+    if (dtype == DType::kF32 && (words[i] & 0x7fffffffu) > 0x7f800000u) words[i] = 0x7fc00000u;
+  }
+  return words;
+}
+
+FingerprintEntry entry_of(std::string name, std::string tensor, Shape shape, DType dtype,
+                          std::span<const std::byte> bytes) {
+  FingerprintEntry entry{std::move(name), std::move(tensor), std::move(shape)};
+  const std::vector<uint64_t> words = words_of(dtype, bytes);
+  const int size = static_cast<int>(dtype_size(dtype));
+  const size_t run = std::max<size_t>(1, (words.size() + kMostParts - 1) / kMostParts);
+  Digest all;
+  for (size_t first = 0; first < words.size(); first += run) {
+    Digest part;
+    for (size_t i = first; i < std::min(first + run, words.size()); ++i) {
+      part.add(words[i], size);
+      all.add(words[i], size);
+    }
+    entry.parts.push_back(static_cast<uint32_t>(part.value() ^ part.value() >> 32));
+  }
+  entry.digest = all.value();
+  return entry;
+}
+
+std::string hex(uint64_t value, int digits) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%0*" PRIx64, digits, value);
+  return text;
+}
+
+bool is_chosen(const FingerprintOptions& options, const std::string& name, bool quick) {
+  if (options.filters.empty()) return quick;
+  return std::any_of(options.filters.begin(), options.filters.end(),
+                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
+
+class Taking {
+ public:
+  Taking(const Device& device, const FingerprintOptions& options)
+      : device_(device), options_(options) {
+    made_.vkformer = VKFORMER_VERSION;
+    made_.device = device.info();
+  }
+
+  Result<Fingerprint> run() {
+    std::vector<Check> checks = all_checks();
+    std::erase_if(checks, [&](const Check& c) { return !is_chosen(options_, c.name, c.quick); });
+    const int all = static_cast<int>(checks.size() + options_.models.size());
+    for (const Check& check : checks) {
+      VKF_CHECK(add_check(check));
+      tell(check.name, all);
+    }
+    for (const FingerprintModel& model : options_.models) {
+      const Status added = add_model(model);
+      if (!added) return added.error().with_context(model.name);
+      tell(model.name, all);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void tell(const std::string& name, int all) {
+    if (options_.progress) options_.progress(name, ++done_, all);
+  }
+
+  Status add_check(const Check& check) {
+    auto made = check.make();
+    if (!made) return made.error().with_context(check.name);
+    if (made->precision != Precision::kF32) return {};  // it has no other
+    GraphRunOptions run;
+    run.precision = Precision::kReproducible;
+    run.live_slots = made->live_slots;
+    run.poison = GraphRunOptions::Poison::kOn;
+    auto ran = run_graph(HandleAccess::impl(device_), made->op.graph, made->op.inputs, run);
+    if (!ran && made->may_be_refused && ran.error().code == ErrorCode::kUnsupported) return {};
+    if (!ran) return ran.error().with_context(check.name);
+    // What an operator leaves unwritten is not compared.
+    TensorMap outputs = std::move(ran->outputs);
+    if (made->op.finish != nullptr) {
+      VKF_ASSIGN(outputs, made->op.finish(std::move(outputs)));
+    }
+    for (const auto& [name, expected] : made->expected) {
+      const auto found = outputs.find(name);
+      if (found == outputs.end()) continue;
+      const Tensor& t = found->second;
+      made_.entries.push_back(entry_of(check.name, name, t.shape, t.dtype, t.bytes));
+    }
+    return {};
+  }
+
+  Status add_model(const FingerprintModel& given) {
+    VKF_ASSIGN(const Model model, Model::load_from(device_, given.source,
+                                                   {.precision = Precision::kReproducible}));
+    VKF_ASSIGN(Session session, Session::create(model));
+    VKF_ASSIGN(const TensorMap inputs, given.inputs(model.info()));
+    const std::string name = "model/" + given.name;
+    {
+      const Watching watching(device_);
+      VKF_CHECK(
+          watch_dispatches(HandleAccess::impl(device_), [&](const WatchedTensor& t) -> Status {
+            if (t.shape.empty() || t.dtype != DType::kF32 || !t.finished) return {};
+            made_.entries.push_back(
+                entry_of(name + "/" + t.label + "/" + t.op, t.name, t.shape, t.dtype, t.bytes));
+            return {};
+          }));
+      VKF_CHECK(session.run(inputs));
+    }
+    const auto ids = inputs.find("input_ids");
+    const bool generates = model.info().kind != ModelKind::kEncoder && ids != inputs.end();
+    if (given.new_tokens == 0 || !generates) return {};
+    VKF_ASSIGN(const std::vector<TokenId> prompt, ids->second.to_ints());
+    GenerateOptions greedy = session.generation_defaults();
+    greedy.beams = greedy.return_sequences = 1;
+    greedy.max_new_tokens = given.new_tokens;
+    GenerateOptions beams = greedy, sampled = greedy;
+    beams.beams = 3;
+    sampled.choice = TokenChoice::kDrawn;
+    sampled.sampling.seed = 7;
+    VKF_CHECK(add_generation(session, prompt, greedy, name + "/greedy"));
+    VKF_CHECK(add_generation(session, prompt, beams, name + "/beams"));
+    return add_generation(session, prompt, sampled, name + "/sampled");
+  }
+
+  Status add_generation(Session& session, const std::vector<TokenId>& prompt,
+                        const GenerateOptions& options, const std::string& name) {
+    VKF_ASSIGN(const Generation found, session.generate({prompt}, options));
+    const Hypothesis& best = found.at(0).at(0);
+    const Tensor ids = Tensor::from_ints({static_cast<int64_t>(best.ids.size())}, best.ids);
+    made_.entries.push_back(entry_of(name, "ids", ids.shape, ids.dtype, ids.bytes));
+    const auto& logs = best.log_probabilities;
+    const Tensor scores = Tensor::from_floats({static_cast<int64_t>(logs.size())}, logs);
+    made_.entries.push_back(
+        entry_of(name, "log_probabilities", scores.shape, scores.dtype, scores.bytes));
+    return {};
+  }
+
+  Device device_;
+  const FingerprintOptions& options_;
+  Fingerprint made_;
+  int done_ = 0;
+};
+
+FingerprintDocument entry_json(const FingerprintEntry& e) {
+  std::string parts;
+  for (const uint32_t part : e.parts) parts += hex(part, 8);
+  return {{"name", e.name},
+          {"tensor", e.tensor},
+          {"shape", e.shape},
+          {"digest", hex(e.digest, 16)},
+          {"parts", parts}};
+}
+
+Result<uint64_t> from_hex(const std::string& text) {
+  const bool digits = text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (text.empty() || text.size() > 16 || !digits) {
+    return invalid_file("[fingerprint] The digest [" + text + "] is no hexadecimal number; take "
+                        "the fingerprint again.");
+  }
+  return std::stoull(text, nullptr, 16);
+}
+
+Result<FingerprintEntry> entry_from(const FingerprintDocument& json) {
+  FingerprintEntry e;
+  e.name = json.at("name").get<std::string>();
+  e.tensor = json.at("tensor").get<std::string>();
+  e.shape = json.at("shape").get<Shape>();
+  VKF_ASSIGN(e.digest, from_hex(json.at("digest").get<std::string>()));
+  const auto parts = json.at("parts").get<std::string>();
+  if (parts.size() > 8 * kMostParts || parts.size() % 8 != 0) {
+    return invalid_file(message({"[fingerprint] [", e.name, "] has ", parts.size(),
+                                 " digits of parts, but must have a multiple of 8, at most ",
+                                 8 * kMostParts, "; take the fingerprint again."}));
+  }
+  for (size_t at = 0; at < parts.size(); at += 8) {
+    VKF_ASSIGN(const uint64_t part, from_hex(parts.substr(at, 8)));
+    e.parts.push_back(static_cast<uint32_t>(part));
+  }
+  return e;
+}
+
+FingerprintDifference missing(const FingerprintEntry& e, const char* which) {
+  return {e.name, e.tensor, 0, 0,
+          "[" + e.name + "] " + e.tensor + " is only in the " + which + " fingerprint."};
+}
+
+FingerprintDifference difference_of(const FingerprintEntry& a, const FingerprintEntry& b) {
+  const int64_t elements = element_count(a.shape);
+  size_t part = 0;
+  while (part < std::min(a.parts.size(), b.parts.size()) && a.parts[part] == b.parts[part]) ++part;
+  const int64_t run = std::max<int64_t>(
+      1, (elements + static_cast<int64_t>(kMostParts) - 1) / static_cast<int64_t>(kMostParts));
+  FingerprintDifference d{a.name, a.tensor, static_cast<int64_t>(part) * run, 0, {}};
+  d.last = std::min(elements, d.first + run) - 1;
+  d.message = message({"[", a.name, "] ", a.tensor, " ", shape_text(a.shape),
+                       " is the first that differs, from element ", d.first, " to ", d.last, "."});
+  return d;
+}
+
+}  // namespace
+
+uint64_t Fingerprint::digest() const {
+  Digest all;
+  for (const FingerprintEntry& e : entries) {
+    all.add(e.name);
+    all.add(e.tensor);
+    for (const int64_t size : e.shape) all.add(static_cast<uint64_t>(size), 8);
+    all.add(e.digest, 8);
+  }
+  return all.value();
+}
+
+Result<Fingerprint> take_fingerprint(const Device& device, const FingerprintOptions& options) {
+  return guarded([&]() -> Result<Fingerprint> {
+    if (!HandleAccess::impl(device)) {
+      return invalid_argument("[fingerprint] The device is empty; make a Device first.");
+    }
+    return Taking(device, options).run();
+  });
+}
+
+std::string fingerprint_json(const Fingerprint& fingerprint) {
+  FingerprintDocument entries = FingerprintDocument::array();
+  for (const FingerprintEntry& e : fingerprint.entries) entries.push_back(entry_json(e));
+  const FingerprintDocument json{{"format", kFingerprintFormat},
+                                 {"vkformer", fingerprint.vkformer},
+                                 {"device", fingerprint.device.name},
+                                 {"driver", fingerprint.device.driver},
+                                 {"digest", hex(fingerprint.digest(), 16)},
+                                 {"entries", std::move(entries)}};
+  return json.dump(1) + "\n";
+}
+
+Result<Fingerprint> parse_fingerprint_json(const std::string& text) {
+  return guarded([&]() -> Result<Fingerprint> {
+    try {
+      const auto json = FingerprintDocument::parse(text);
+      if (json.at("format") != kFingerprintFormat) {
+        return invalid_file("[fingerprint] This file is none, or of another version; take the "
+                            "fingerprint again.");
+      }
+      Fingerprint f;
+      f.vkformer = json.at("vkformer").get<std::string>();
+      f.device.name = json.at("device").get<std::string>();
+      f.device.driver = json.at("driver").get<std::string>();
+      for (const auto& entry : json.at("entries")) {
+        VKF_ASSIGN(FingerprintEntry e, entry_from(entry));
+        f.entries.push_back(std::move(e));
+      }
+      return f;
+    } catch (const nlohmann::json::exception& error) {
+      return invalid_file("[fingerprint] This is not what `vkformer fingerprint --json` wrote: " +
+                          std::string(error.what()));
+    }
+  });
+}
+
+std::optional<FingerprintDifference> compare_fingerprints(const Fingerprint& first,
+                                                          const Fingerprint& second) {
+  const size_t common = std::min(first.entries.size(), second.entries.size());
+  for (size_t i = 0; i < common; ++i) {
+    const FingerprintEntry& a = first.entries[i];
+    const FingerprintEntry& b = second.entries[i];
+    if (a.name != b.name || a.tensor != b.tensor || a.shape != b.shape) return missing(a, "first");
+    if (a.digest != b.digest || a.parts != b.parts) return difference_of(a, b);
+  }
+  if (first.entries.size() > common) return missing(first.entries[common], "first");
+  if (second.entries.size() > common) return missing(second.entries[common], "second");
+  return std::nullopt;
+}
+
+}  // namespace vkformer

@@ -1,0 +1,75 @@
+// Fingerprints: what a device computes in reproducible precision, as digests. Two devices that give
+// the same results to the bit have the same fingerprint. Part of the conformance library.
+//
+// Threading: a run wants its device for itself. Lifetime: nothing outlives a call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vkformer/device.h"
+#include "vkformer/export.h"
+#include "vkformer/model.h"
+#include "vkformer/model_source.h"
+#include "vkformer/tensor.h"
+
+namespace vkformer {
+
+// One tensor that an operator wrote.
+struct FingerprintEntry {
+  std::string name;    // of a check, "softmax/plain/normal/2x3x5x33", or of a layer of a model
+  std::string tensor;  // of its output
+  Shape shape;
+  uint64_t digest = 0;          // of all elements; every NaN counts as the same one
+  std::vector<uint32_t> parts;  // digests of up to 64 runs of elements of equal length
+};
+
+struct Fingerprint {
+  std::string vkformer;  // version
+  DeviceInfo device;
+  std::vector<FingerprintEntry> entries;
+
+  // Of all entries. Devices that compute the same bits have the same one.
+  VKFORMER_API uint64_t digest() const;
+};
+
+// A model whose passes are part of a fingerprint.
+struct FingerprintModel {
+  std::string name;  // in the entries
+  ModelSource source;
+  // Of Session::run, of the model when it is loaded.
+  std::function<Result<TensorMap>(const ModelInfo& info)> inputs;
+  // To generate from input_ids where the model does: greedily, by beams and at random.
+  int new_tokens = 0;
+};
+
+struct FingerprintOptions {
+  // Parts of names of checks, of which one must have one; empty: the quick checks of all operators.
+  std::vector<std::string> filters;
+  std::vector<FingerprintModel> models;
+  std::function<void(const std::string& name, int done, int all)> progress;
+};
+
+// Runs every quick check of every operator and `models` in reproducible precision, and notes what
+// each operator wrote. An error where the device cannot
+// compute in that precision.
+VKFORMER_API Result<Fingerprint> take_fingerprint(const Device& device,
+                                                  const FingerprintOptions& options = {});
+
+VKFORMER_API std::string fingerprint_json(const Fingerprint& fingerprint);
+// What fingerprint_json wrote; an error for anything else.
+VKFORMER_API Result<Fingerprint> parse_fingerprint_json(const std::string& text);
+
+// The first entry that differs.
+struct FingerprintDifference {
+  std::string name, tensor;
+  int64_t first = 0, last = 0;  // elements, of which one or more differ
+  std::string message;          // a sentence
+};
+VKFORMER_API std::optional<FingerprintDifference> compare_fingerprints(const Fingerprint& first,
+                                                                       const Fingerprint& second);
+
+}  // namespace vkformer
