@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
 import places
 
@@ -101,7 +102,7 @@ class Words(unittest.TestCase):
 class Program(unittest.TestCase):
     def test_the_module_is_the_program(self):
         done = subprocess.run([sys.executable, "-B", "-m", "vkformer", "--version"], capture_output=True, text=True,
-                              check=False, env=None, cwd=places.SOURCE / "bindings" / "python")
+                              check=False, cwd=Path(vkformer.__file__).parents[1])
         if "neither in the package nor in PATH" in done.stderr:
             self.skipTest("the program is not built")
         self.assertEqual(done.returncode, 0, done.stderr)
