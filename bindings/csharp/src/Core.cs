@@ -231,6 +231,9 @@ namespace Vkformer
             return handle.DangerousGetHandle();
         }
 
+        /// <summary>The same, or nothing.</summary>
+        public IntPtr HoldIfAny(SafeHandle handle) { return handle == null ? IntPtr.Zero : Hold(handle); }
+
         public IntPtr* Handles<T>(IReadOnlyList<T> handles) where T : SafeHandle
         {
             var at = (IntPtr*)Room(handles.Count * sizeof(IntPtr));
@@ -318,7 +321,6 @@ namespace Vkformer
         public void Dispose()
         {
             if (Handle != null) Handle.Dispose();
-            GC.SuppressFinalize(this);
         }
     }
 }

@@ -71,4 +71,25 @@ namespace Vkformer
         /// <summary>Bytes of device memory allocated for them.</summary>
         public ulong MemoryAllocated { get { return Native.vkf_device_memory_allocated(Handle); } }
     }
+
+    /// <summary>What is worth enabling before an application makes its VkDevice; keep it until the device was made and
+    /// adopted. `host` gets the features and extensions to enable.</summary>
+    public sealed unsafe class FeatureChain : NativeObject<VkfFeatureChainHandle>
+    {
+        public FeatureChain(ref vkf_adopted_device host, IntPtr own = default(IntPtr))
+        {
+            host.struct_size = (uint)sizeof(vkf_adopted_device);
+            fixed (vkf_adopted_device* at = &host)
+            {
+                VkfFeatureChainHandle made;
+                Library.Check(Native.vkf_feature_chain_create(at, (void*)own, out made, Library.Error));
+                Handle = made;
+            }
+        }
+
+        /// <summary>A queue family for a queue of vkformer's own.</summary>
+        public uint QueueFamily { get { return Native.vkf_feature_chain_queue_family(Handle); } }
+        /// <summary>The extension with which that queue can be made of low priority, or null.</summary>
+        public string LowPriority { get { return Utf8.Read(Native.vkf_feature_chain_low_priority(Handle)); } }
+    }
 }

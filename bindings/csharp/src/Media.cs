@@ -1,5 +1,6 @@
 // Images and audio.
 using System;
+using System.Collections.Generic;
 using Vkformer.Interop;
 
 namespace Vkformer
@@ -86,7 +87,120 @@ namespace Vkformer
             }
         }
 
+        private Audio(VkfSoundHandle handle) : base(handle) { }
+
+        /// <summary>Of a WAV file's bytes.</summary>
+        public static Audio Decode(byte[] wav, int samplingRate = 0)
+        {
+            if (wav == null) throw new ArgumentNullException("wav");
+            using (var arena = new Arena())
+            {
+                var file = new vkf_file { name = arena.Text("memory"), data = arena.Pin(wav), size = (UIntPtr)wav.Length };
+                VkfSoundHandle made;
+                Library.Check(Native.vkf_sound_decode(&file, samplingRate, out made, Library.Error));
+                return new Audio(made);
+            }
+        }
+
+        /// <summary>The audio at another rate.</summary>
+        public Audio Resample(int samplingRate)
+        {
+            VkfSoundHandle made;
+            Library.Check(Native.vkf_sound_resample(Handle, samplingRate, out made, Library.Error));
+            return new Audio(made);
+        }
+
+        /// <summary>A copy of the samples.</summary>
+        public float[] ToSamples()
+        {
+            float[] copy = Copy.Of(Native.vkf_sound_samples(Handle), checked((int)Count));
+            GC.KeepAlive(this);
+            return copy;
+        }
+
         public long Count { get { return (long)Native.vkf_sound_count(Handle); } }
         public int SamplingRate { get { return Native.vkf_sound_sampling_rate(Handle); } }
+    }
+
+    /// <summary>Makes a model's inputs of images.</summary>
+    public sealed unsafe class ImageProcessor : NativeObject<VkfPictureProcessorHandle>
+    {
+        /// <summary>As a model's directory says.</summary>
+        public ImageProcessor(string directory)
+        {
+            VkfPictureProcessorHandle made;
+            Library.Check(Native.vkf_picture_processor_load(Utf8.Needed(directory, "directory"), out made, Library.Error));
+            Handle = made;
+        }
+
+        public ImageProcessor(ImageSettings settings)
+        {
+            using (var arena = new Arena())
+            {
+                VkfPictureProcessorHandle made;
+                Library.Check(Native.vkf_picture_processor_create(arena.Put(settings.Fill(arena)), out made, Library.Error));
+                Handle = made;
+            }
+        }
+
+        /// <summary>What happens to each image; see vkf_picture_settings.</summary>
+        public vkf_picture_settings Settings
+        {
+            get
+            {
+                var settings = new vkf_picture_settings { struct_size = (uint)sizeof(vkf_picture_settings) };
+                Library.Check(Native.vkf_picture_processor_settings(Handle, &settings, Library.Error));
+                return settings;
+            }
+        }
+
+        /// <summary>Which part of an image of that size the model sees: left, top, width, height.</summary>
+        public double[] Seen(int width, int height)
+        {
+            var region = new double[4];
+            fixed (double* at = region) Library.Check(Native.vkf_picture_processor_seen(Handle, width, height, at, Library.Error));
+            return region;
+        }
+
+        /// <summary>Tensors with the "pixel_values" of a batch.</summary>
+        public Tensors Run(IReadOnlyList<Image> images)
+        {
+            using (var arena = new Arena())
+            {
+                VkfTensorsHandle tensors;
+                Library.Check(Native.vkf_picture_processor_run(Handle, arena.Handles(ModelTask.Handles(images)), (UIntPtr)images.Count, out tensors, Library.Error));
+                return new Tensors(tensors);
+            }
+        }
+    }
+
+    /// <summary>Makes a model's input of audio, as its directory says.</summary>
+    public sealed unsafe class LogMel : NativeObject<VkfLogMelHandle>
+    {
+        public LogMel(string directory)
+        {
+            VkfLogMelHandle made;
+            Library.Check(Native.vkf_log_mel_load(Utf8.Needed(directory, "directory"), out made, Library.Error));
+            Handle = made;
+        }
+
+        public LogMelInfo Info
+        {
+            get
+            {
+                var info = new vkf_log_mel_info { struct_size = (uint)sizeof(vkf_log_mel_info) };
+                Library.Check(Native.vkf_log_mel_get_info(Handle, &info, Library.Error));
+                return LogMelInfo.Of(&info);
+            }
+        }
+
+        /// <summary>Tensors with the "input_features" of one stretch of audio.</summary>
+        public Tensors Run(Audio audio)
+        {
+            if (audio == null) throw new ArgumentNullException("audio");
+            VkfTensorsHandle tensors;
+            Library.Check(Native.vkf_log_mel_run(Handle, audio.Handle, out tensors, Library.Error));
+            return new Tensors(tensors);
+        }
     }
 }

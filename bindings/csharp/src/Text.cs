@@ -27,6 +27,20 @@ namespace Vkformer
             Handle = made;
         }
 
+        private Tokenizer(VkfTokenizerHandle handle) : base(handle) { }
+
+        /// <summary>From the content of a tokenizer.json.</summary>
+        public static Tokenizer Parse(byte[] json, string name = "tokenizer.json")
+        {
+            if (json == null) throw new ArgumentNullException("json");
+            fixed (byte* at = json)
+            {
+                VkfTokenizerHandle made;
+                Library.Check(Native.vkf_tokenizer_parse(at, (UIntPtr)json.Length, Utf8.Bytes(name), out made, Library.Error));
+                return new Tokenizer(made);
+            }
+        }
+
         public Encoding Encode(string text, EncodeOptions options = null)
         {
             if (text == null) throw new ArgumentNullException("text");
@@ -40,22 +54,39 @@ namespace Vkformer
                 VkfEncodingsHandle encodings;
                 Library.Check(Native.vkf_tokenizer_encode(Handle, arena.Texts(texts), (UIntPtr)texts.Count,
                     arena.Put((options ?? new EncodeOptions()).Fill(arena)), out encodings, Library.Error));
-                using (encodings)
+                return Read(encodings);
+            }
+        }
+
+        /// <summary>One encoding of two texts that belong together.</summary>
+        public Encoding EncodePair(string first, string second, EncodeOptions options = null)
+        {
+            using (var arena = new Arena())
+            {
+                VkfEncodingsHandle encodings;
+                Library.Check(Native.vkf_tokenizer_encode_pair(Handle, Utf8.Needed(first, "first"), Utf8.Needed(second, "second"),
+                    arena.Put((options ?? new EncodeOptions()).Fill(arena)), out encodings, Library.Error));
+                return Read(encodings)[0];
+            }
+        }
+
+        private static IReadOnlyList<Encoding> Read(VkfEncodingsHandle encodings)
+        {
+            using (encodings)
+            {
+                var all = new List<Encoding>();
+                for (ulong i = 0; i < (ulong)Native.vkf_encodings_count(encodings); ++i)
                 {
-                    var all = new List<Encoding>();
-                    for (ulong i = 0; i < (ulong)Native.vkf_encodings_count(encodings); ++i)
+                    var one = new vkf_encoding { struct_size = (uint)sizeof(vkf_encoding) };
+                    Library.Check(Native.vkf_encodings_get(encodings, (UIntPtr)i, &one, Library.Error));
+                    int count = (int)one.count;
+                    all.Add(new Encoding
                     {
-                        var one = new vkf_encoding { struct_size = (uint)sizeof(vkf_encoding) };
-                        Library.Check(Native.vkf_encodings_get(encodings, (UIntPtr)i, &one, Library.Error));
-                        int count = (int)one.count;
-                        all.Add(new Encoding
-                        {
-                            Ids = Copy.Of(one.ids, count), Tokens = Utf8.ReadAll(one.tokens, count), Begins = Copy.Of(one.begins, count),
-                            Ends = Copy.Of(one.ends, count), AttentionMask = Copy.Of(one.attention_mask, count)
-                        });
-                    }
-                    return all;
+                        Ids = Copy.Of(one.ids, count), Tokens = Utf8.ReadAll(one.tokens, count), Begins = Copy.Of(one.begins, count),
+                        Ends = Copy.Of(one.ends, count), AttentionMask = Copy.Of(one.attention_mask, count)
+                    });
                 }
+                return all;
             }
         }
 
@@ -67,6 +98,30 @@ namespace Vkformer
                 Library.Check(Native.vkf_tokenizer_decode(Handle, arena.Ids(ids), specialTokens ? (uint)Vkf.VKF_DECODE_SPECIAL_TOKENS : 0, out text, Library.Error));
                 return Utf8.Take(text);
             }
+        }
+
+        /// <summary>Throws with Status.NotFound if there is no such token.</summary>
+        public long TokenToId(string token)
+        {
+            long id;
+            Library.Check(Native.vkf_tokenizer_token_to_id(Handle, Utf8.Needed(token, "token"), &id, Library.Error));
+            return id;
+        }
+
+        /// <summary>Throws with Status.NotFound if there is no such id.</summary>
+        public string IdToToken(long id)
+        {
+            VkfBytesHandle token;
+            Library.Check(Native.vkf_tokenizer_id_to_token(Handle, id, out token, Library.Error));
+            return Utf8.Take(token);
+        }
+
+        /// <summary>The bytes that a token adds to a decoded text after others: not always whole characters.</summary>
+        public byte[] TokenBytes(long id)
+        {
+            VkfBytesHandle bytes;
+            Library.Check(Native.vkf_tokenizer_token_bytes(Handle, id, out bytes, Library.Error));
+            return Utf8.TakeBytes(bytes);
         }
 
         public long VocabSize { get { return (long)Native.vkf_tokenizer_vocab_size(Handle); } }
@@ -134,6 +189,15 @@ namespace Vkformer
         {
             VkfChatTemplateHandle made;
             Library.Check(Native.vkf_chat_template_load(Utf8.Needed(directory, "directory"), out made, Library.Error));
+            Handle = made;
+        }
+
+        public ChatTemplate(Source source)
+        {
+            if (source == null) throw new ArgumentNullException("source");
+            VkfChatTemplateHandle made;
+            Library.Check(Native.vkf_chat_template_load_from(source.Handle, out made, Library.Error));
+            GC.KeepAlive(source);
             Handle = made;
         }
 

@@ -108,6 +108,12 @@ internal static unsafe class Tests
         Run("disposed objects", Disposed);
         Run("threads", Threads);
         Run("callbacks", Callbacks);
+        Run("batches", Batches);
+        Run("attention maps", Maps);
+        Run("operators and measuring", OperatorsAndMeasuring);
+        Run("loading", Loading);
+        Run("tokens one by one", Streaming);
+        Run("parts of a pass", PartsOfAPass);
         Run("memory stays flat", Memory);
         device.Dispose();
         Console.WriteLine("csharp: " + passed + " passed, " + failed + " failed");
@@ -525,6 +531,234 @@ internal static unsafe class Tests
             generator.Generate(new[] { "all" }, null, (i, s, piece) => { generator.Dispose(); return true; });
             Throws<ObjectDisposedException>(() => generator.Generate("all"));
         }
+    }
+
+    private static void Batches()
+    {
+        using (var model = new Model(device, Plays))
+        using (var tokenizer = new Tokenizer(Plays))
+        using (var session = new Session(model))
+        using (var batch = new Batch(model, new BatchOptions { Rows = 2, Capacity = 64, Waiting = 2 }))
+        {
+            long[][] prompts = new[] { "ROMEO:", "JULIET:", "NURSE:" }.Select(text => tokenizer.Encode(text).Ids).ToArray();
+            var options = new GenerateOptions { MaxNewTokens = 5 };
+            var found = new Dictionary<ulong, List<long>>();
+            foreach (long[] prompt in prompts.Take(2)) found[batch.Submit(prompt, options, "me")] = new List<long>();
+            Same(Fails(() => batch.Submit(prompts[2], options)), Status.QueueFull, "status");
+            while (!batch.Idle) foreach (BatchUpdate update in batch.Step()) found[update.Request].AddRange(update.Tokens);
+            List<long>[] texts = found.OrderBy(pair => pair.Key).Select(pair => pair.Value).ToArray();
+            for (int i = 0; i < 2; ++i)
+            {
+                Check(session.Generate(new[] { prompts[i] }, options)[0][0].Ids.Skip(prompts[i].Length).SequenceEqual(texts[i]), "as alone");
+            }
+            ulong third = batch.Submit(prompts[2], new GenerateOptions { MaxNewTokens = 50 });
+            batch.Step();
+            batch.Cancel(third);
+            int last = 0;
+            while (!batch.Idle) foreach (BatchUpdate update in batch.Step()) last = update.State;
+            Same(last, Vkf.VKF_REQUEST_CANCELLED, "state");
+            Check(batch.Counters.NewTokens >= 10, "counters");
+        }
+    }
+
+    private static void Maps()
+    {
+        using (var model = new Model(device, G2p))
+        using (var session = new Session(model))
+        using (var tokenizer = new Tokenizer(G2p))
+        using (var inputs = new Tensors())
+        {
+            long[] ids = tokenizer.Encode("attention").Ids;
+            inputs.Set("input_ids", ids, 1, ids.Length);
+            inputs.Set("decoder_input_ids", new long[] { 1 }, 1, 1);
+            using (Tensors outputs = session.Run(inputs, new RunOptions { Flags = (uint)Vkf.VKF_RUN_ATTENTIONS }))
+            using (var maps = new AttentionMaps(outputs, "cross"))
+            using (AttentionMaps mean = maps.Mean())
+            using (var encoder = new AttentionMaps(outputs, "encoder"))
+            using (AttentionMaps rollout = encoder.Rollout())
+            {
+                int layer;
+                float[] values = maps.Layer(0, out layer);
+                Check(Math.Abs(values.Take(maps.Info.Columns).Sum() - 1) < 1e-4 && layer == 0, "a row's sum is 1");
+                Check(mean.Info.Heads == 1 && rollout.Info.Layers == 1, "mean and rollout");
+                maps.SetLabels(null, tokenizer.Encode("attention").Tokens);
+                Throws<ArgumentException>(() => maps.SetLabels(new[] { "a", "b", "c" }, null));
+                Check(maps.ToPng(new ViewOptions { Title = "words" })[1] == 'P', "PNG");
+                Check(AttentionMaps.ToHtml(new[] { maps, mean }, "words").Contains("<html"), "page");
+            }
+            using (Tensors scored = session.Run(inputs, new RunOptions { Flags = (uint)(Vkf.VKF_RUN_ATTENTIONS | Vkf.VKF_RUN_SCORES) }))
+            using (Tensors outputs = session.Run(inputs, new RunOptions { Flags = (uint)Vkf.VKF_RUN_ENTROPY }))
+            using (var scores = new AttentionMaps(scored, "encoder"))
+            {
+                float[][] entropies = Enumerable.Range(0, (int)scores.Info.Layers).Select(i => outputs.Floats("encoder_attention_entropy." + i)).ToArray();
+                Same((long)AttentionMaps.Measure(scores, entropies).Count, scores.Info.Layers * scores.Info.Heads, "heads");
+            }
+        }
+        Check(AttentionMaps.HeatMap(new[] { 0f, 1f, 0.5f, 0.5f }, 2, 2)[1] == 'P', "PNG");
+        Throws<ArgumentException>(() => AttentionMaps.HeatMap(new float[3], 2, 2));
+        using (var image = new Image(Task("picture-0.png"))) Check(AttentionMaps.Overlay(image, new float[16], 4, 4)[1] == 'P', "PNG");
+        using (var weights = new Tensors())
+        using (var x = new Tensors())
+        {
+            foreach (string part in new[] { "query", "key", "value", "output" })
+            {
+                weights.Set(part + ".weight", Enumerable.Range(0, 64).Select(i => (float)Math.Sin(i)).ToArray(), 8, 8);
+                weights.Set(part + ".bias", new float[8], 8);
+            }
+            x.Set("x", Enumerable.Range(0, 24).Select(i => (float)Math.Cos(i)).ToArray(), 1, 3, 8);
+            using (var attention = new MultiHeadAttention(device, weights, new AttentionOptions { DModel = 8, Heads = 2 }))
+            using (Tensors outputs = attention.Run(x)) Check(outputs.Shape("output").SequenceEqual(new long[] { 1, 3, 8 }), "shape");
+        }
+    }
+
+    private static void OperatorsAndMeasuring()
+    {
+        Check(Operators.Names().Contains("softmax"), "names");
+        using (var inputs = new Tensors())
+        {
+            inputs.Set("X", new[] { 0f, 0f, 1f, 1f }, 2, 2);
+            OperatorCosts costs;
+            using (Tensors outputs = Operators.Run(device, "softmax", inputs, null, new OperatorOptions { Repeats = 2, Poison = 1 }, out costs))
+            {
+                Check(outputs.Floats(outputs.Names[0]).All(value => Math.Abs(value - 0.5f) < 1e-6) && costs.Dispatches > 0, "softmax");
+            }
+            using (var recorded = new RecordedOperator(device, "softmax", inputs))
+            {
+                Check(recorded.Tensors(Vkf.VKF_OPERATOR_INPUTS)[0].Name == "X" && recorded.Tensors(Vkf.VKF_OPERATOR_OUTPUTS).Count == 1, "what can be bound");
+                Fails(() => recorded.Bind(new[] { new BufferRange { Name = "Z", Buffer = 1, Bytes = 16 } }));
+                Fails(() => recorded.Record(IntPtr.Zero));
+            }
+        }
+        Check(Measuring.Roofline(device).FmaGflops > 0, "roofline");
+        using (var own = new Device(DeviceChoice()))
+        {
+            Measuring.StartProfile(own);
+            using (var generator = new Generator(own, G2p)) generator.Generate("all");
+            Check(Measuring.TakeProfile(own).All(time => time.Kernel.Length > 0), "times");
+            Measuring.StopProfile(own);
+        }
+        string folder = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName());
+        DeviceOptions cached = DeviceChoice();
+        cached.CacheDirectory = folder;
+        using (var own = new Device(cached))
+        {
+            string file;
+            Check(Measuring.Tune(own, new TuneOptions { Quick = 1, MsPerChoice = 0.05 }, out file).Count > 0 && File.Exists(file), "tuner");
+        }
+        Directory.Delete(folder, true);
+        long failed;
+        string report = Measuring.Conformance(device, new ConformanceOptions { Filters = new[] { "softmax" }, Repeats = 1 }, out failed);
+        Same(failed, 0L, "failed checks");
+        Check(Measuring.ConformancePage(report).Contains("<html"), "page");
+    }
+
+    private sealed class Reader : IFileReader
+    {
+        public bool Broken;
+        public long Size(string name) { string file = Path.Combine(G2p, name); return File.Exists(file) ? new FileInfo(file).Length : -1; }
+
+        public void Read(string name, ulong offset, Span<byte> target)
+        {
+            if (Broken) throw new IOException("the disk is gone");
+            File.ReadAllBytes(Path.Combine(G2p, name)).AsSpan((int)offset, target.Length).CopyTo(target);
+        }
+    }
+
+    private static void Loading()
+    {
+        using (var source = new Source(new Reader()))
+        using (var load = new Load(device, source, new ModelOptions { FirstUse = new SessionSizes { Tokens = 8, NewTokens = 4 } }))
+        using (Model model = load.WaitAsync().Result)
+        {
+            ulong total;
+            Check(load.Done && load.Progress(out total) == total && model.Plan(new PlanOptions { Pass = "step" }).Length > 100, "loaded");
+            Same(Directories.Needs(device, source, new SessionSizes { Tokens = 8 }).Weights, model.WeightBytes, "bytes");
+        }
+        using (var source = new Source(G2p))
+        using (var load = new Load(device, source))
+        {
+            load.Cancel();
+            try { load.Wait().Dispose(); }
+            catch (VkformerException failure) { Same(failure.Status, Status.Cancelled, "status"); }
+        }
+        using (var broken = new Source(new Reader { Broken = true }))
+        {
+            Fails(() => new Model(device, broken));
+            Check(broken.Failure is IOException, "what the reader threw");
+        }
+        Same((long)Directories.Tensors(G2p).Count, Directories.Describe(G2p).TensorCount, "tensors");
+        Check(Directories.PromptTokens(Task("speech")).Count > 0, "prompt tokens");
+        string target = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName());
+        QuantizeReport report = Directories.Quantize(Plays, target, new QuantizeOptions { Weights = "q8" });
+        Check(report.BytesAfter < report.BytesBefore, "smaller");
+        Directory.Delete(target, true);
+    }
+
+    private static void Streaming()
+    {
+        using (var tokenizer = new Tokenizer(Plays))
+        using (Tokenizer parsed = Tokenizer.Parse(File.ReadAllBytes(Path.Combine(Plays, "tokenizer.json"))))
+        using (var stream = new DecodeStream(tokenizer))
+        using (var stops = new StopStrings(new[] { "end" }))
+        {
+            long[] ids = parsed.Encode("To be, or not").Ids;
+            Same(string.Concat(ids.Select(stream.Push)) + stream.Finish(), tokenizer.Decode(ids), "text");
+            Same(tokenizer.TokenToId(tokenizer.IdToToken(ids[0])), ids[0], "id");
+            Check(tokenizer.TokenBytes(ids[0]).Length > 0, "bytes");
+            Same(stops.Push("an en") + stops.Push("dless"), "an ", "text");
+            Check(stops.Stopped && stops.Finish() == "", "stopped");
+            Fails(() => tokenizer.TokenToId("no such token"));
+        }
+        using (var tokenizer = new Tokenizer(Task("labels"))) Check(tokenizer.EncodePair("one", "two").Ids.Length > 2, "a pair");
+        Dictionary<string, byte[]> files = Directory.GetFiles(Task("prompts-llava")).ToDictionary(Path.GetFileName, File.ReadAllBytes);
+        using (var source = new Source(files))
+        using (var template = new ChatTemplate(source)) Check(template.Render(new[] { new Message("user", "x") }).Length > 0, "template");
+    }
+
+    private static void PartsOfAPass()
+    {
+        using (var audio = Audio.Decode(File.ReadAllBytes(Task("sound-0.wav"))))
+        using (Audio half = audio.Resample(audio.SamplingRate / 2))
+        using (var mel = new LogMel(Task("speech")))
+        using (Tensors features = mel.Run(audio))
+        {
+            Check(half.ToSamples().Length == half.Count && Math.Abs(half.Count * 2 - audio.Count) < 4, "samples");
+            Same(features.Shape("input_features")[1], mel.Info.MelBands, "bands");
+        }
+        using (var own = new ImageProcessor(new ImageSettings { Width = 8, Height = 6, Mean = new double[3], Std = new double[] { 1, 1, 1 } }))
+        using (var processor = new ImageProcessor(Task("picture-labels")))
+        using (var image = new Image(Task("picture-0.png")))
+        using (Tensors small = own.Run(new[] { image }))
+        using (Tensors inputs = processor.Run(new[] { image }))
+        using (var model = new Model(device, Task("picture-labels")))
+        using (var session = new Session(model))
+        {
+            Check(small.Shape("pixel_values").SequenceEqual(new long[] { 1, 3, 6, 8 }) && own.Settings.width == 8 && own.Seen(8, 6).Length == 4, "settings");
+            Throws<ArgumentException>(() => new ImageProcessor(new ImageSettings { Mean = new double[2] }));
+            session.Start(inputs);
+            Check(session.PassBuffers().Count > 0, "buffers");
+            session.Cancel();
+            session.ForgetBuffers();
+            Fails(() => session.Start(inputs, new[] { new BufferRange { Name = "pixel_values", Buffer = 0, Bytes = 4 } }));
+            Fails(() => session.Start(new vkf_image_input[1], processor));
+            Fails(() => session.Record(IntPtr.Zero, 1000));
+        }
+        using (var model = new Model(device, G2p))
+        using (var session = new Session(model))
+        using (var tokenizer = new Tokenizer(G2p))
+        using (var prompt = new Tensors())
+        {
+            long[] ids = tokenizer.Encode("attention").Ids;
+            prompt.Set("input_ids", ids, 1, ids.Length);
+            Sequence found = session.Generate(prompt)[0][0];
+            Check(session.Generate(new[] { ids }, session.GenerationDefaults)[0][0].Ids.SequenceEqual(found.Ids), "defaults");
+            Check(session.Counters.Steps > 0, "counters");
+            float[] scores = session.Score(ids, found.Ids.Skip(1).ToArray());
+            Check(Math.Abs(scores.Sum() - found.LogProbabilities.Sum()) < 1e-2, "scores");
+        }
+        var host = new vkf_adopted_device();
+        Fails(() => { using (new FeatureChain(ref host)) { } });
+        Fails(() => Device.Adopt(host));
     }
 
     private static void Memory()

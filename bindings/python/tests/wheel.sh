@@ -19,6 +19,7 @@ case "$installed" in
   *) printf 'wheel: [%s] was imported, not the installed package\n' "$installed"; exit 1 ;;
 esac
 [ "$("$folder/empty/bin/vkformer" --version)" = "$("$folder/empty/bin/python" -m vkformer --version)" ]
+"$folder/empty/bin/python" -c 'import vkformer; assert vkformer.conformance(filters=["softmax"], repeats=1)[1] == 0'
 /usr/bin/python3 -m venv "$folder/direct"
 cd "$source/bindings/python"
 "$folder/direct/bin/pip" install --quiet --no-index .
