@@ -7,9 +7,12 @@ import gc
 import pickle
 import random
 import re
+import subprocess
+import sys
 import threading
 import time
 import unittest
+from pathlib import Path
 
 import places
 from places import MODELS, TASKS
@@ -293,6 +296,16 @@ class Streams(Sentences):
         time.sleep(1)
         self.assertLessEqual(stream._shared.pieces.qsize(), 64)
         self.assertEqual("".join(stream), stream.result.text)
+
+    def test_a_program_that_ends_meanwhile(self):
+        program = ("import sys, vkformer; model = vkformer.load(sys.argv[1]); "
+                   "stream = model.stream('ROMEO:', max_new_tokens=390); next(stream); "
+                   "kept = model.attention('RO')['self'].layers; sys.exit(3)")
+        folder = str(Path(vkformer.__file__).parents[1])
+        for _ in range(3):
+            done = subprocess.run([sys.executable, "-B", "-c", program, str(SPEAR)], capture_output=True, text=True,
+                                  check=False, cwd=folder)
+            self.assertEqual((done.returncode, done.stderr), (3, ""))
 
     def test_wrong_options_fail_at_once(self):
         self.refused(lambda: self.task.stream("a", beam=1), TypeError)

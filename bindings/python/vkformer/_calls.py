@@ -186,7 +186,8 @@ class Lease:
 
     def __init__(self, life: Lifetime) -> None:
         life.acquire()
-        self._finalizer = weakref.finalize(self, life.release)
+        # Not at the interpreter's end, when arrays may still be looked at.
+        weakref.finalize(self, life.release).atexit = False
 
 
 _classes: dict[str, str] = {}
@@ -267,7 +268,8 @@ class _ThreadError:
         self.pointer = _c.function("vkf_error_create")()
         if not self.pointer:
             raise MemoryError("Memory is exhausted.")
-        self._finalizer = weakref.finalize(self, _c.function("vkf_error_free"), self.pointer)
+        # Not at the interpreter's end, when the thread may still be in a call.
+        weakref.finalize(self, _c.function("vkf_error_free"), self.pointer).atexit = False
 
 
 def _convert(given: Any, parameter: Mapping[str, Any], name: str, keep: Keep) -> Any:

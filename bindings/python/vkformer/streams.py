@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -30,6 +31,7 @@ class _Shared:
         except BaseException as failure:
             self.failure = failure
         self.put(_END)
+        _running.pop(self, None)
 
     def put(self, piece: Any) -> bool:
         """False: nobody wants more."""
@@ -47,6 +49,17 @@ class _Shared:
         return False
 
 
+# A callback must not come back into an interpreter that ends, so streams that still run are ended before.
+_running: dict[_Shared, threading.Thread] = {}
+
+
+@atexit.register
+def _end_all() -> None:
+    for shared, thread in list(_running.items()):
+        shared.stop.set()
+        thread.join()
+
+
 class Stream(Generic[T, R]):
     """Pieces of a result while it is made on another thread. Iterate over it, in a `for` or an
     `async for`; close() cancels what still runs, as leaving a `with` does. `result` is the whole.
@@ -58,6 +71,7 @@ class Stream(Generic[T, R]):
         self._shared = _Shared(ahead)
         self._ended = False
         self._thread = threading.Thread(target=self._shared.run, args=(work,), name="vkformer stream", daemon=True)
+        _running[self._shared] = self._thread
         self._thread.start()
 
     def _take(self, piece: Any) -> T:
