@@ -342,6 +342,13 @@ class Attention(unittest.TestCase):
         found = model.attention("attention")
         cross = found["cross"]
         self.assertEqual(cross.column_labels, TOKENIZER.encode("attention").tokens)
+        self.assertEqual(cross.row_labels, [*"AH0 T EH1 N SH AH0 N".split(), "</s>"])
+        self.assertEqual(found["decoder"].column_labels[1:], cross.row_labels[:-1])
+        given = model.attention("attention", target="K AE1 T")
+        self.assertEqual(given["cross"].row_labels[:1], [TOKENIZER.encode("K AE1 T").tokens[0]])
+        plays = vkformer.load(SPEAR, DEVICE).attention("ROMEO:", max_new_tokens=3)["self"]
+        self.assertEqual(len(plays.row_labels), plays.info.rows)
+        self.assertEqual(plays.info.rows, len(vkformer.Tokenizer(SPEAR).encode("ROMEO:")) + 3)
         for values in cross.layers.values():
             numpy.testing.assert_allclose(values.sum(-1), 1, atol=1e-4)
         self.assertEqual(cross.mean().info.heads, 1)

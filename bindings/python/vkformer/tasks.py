@@ -537,43 +537,46 @@ class Pipeline:
     def attention(self, given: Any, target: str | None = None, *, max_new_tokens: int = 0,
                   **options: Any) -> dict[str, AttentionMaps]:
         """Attention maps by their kind, with tokens as labels: of a text, an image, or inputs by name. An
-        encoder-decoder reads `target`, or what it generates. Options: attention_layer, attention_head,
-        temperature, scores."""
-        info, rows, columns = self.info, None, None
+        encoder-decoder goes on with `target`, or with what it generates; the rows of its decoder have the
+        tokens that they gave. A decoder goes on by `max_new_tokens`. Options: attention_layer,
+        attention_head, temperature, scores."""
+        info, source, fed, written = self.info, None, None, None
         if isinstance(given, Mapping):
             inputs: dict[str, Any] = dict(given)
         elif isinstance(given, str) and info.source == "tokens":
-            encoding = self.tokenizer.encode(given)
-            rows, columns = encoding.tokens, encoding.tokens
-            inputs = {"input_ids": [encoding.ids]}
+            ids = self.tokenizer.encode(given).ids
+            if info.kind == "decoder" and max_new_tokens:
+                ids = self.session.generate([ids], beams=1, max_new_tokens=max_new_tokens)[0][0].ids
+            inputs = {"input_ids": [ids]}
+            source = [_token_name(self.tokenizer, i) for i in ids]
             if info.kind == "encoder-decoder":
-                ids = self._target_ids(encoding.ids, target, max_new_tokens)
-                inputs["decoder_input_ids"] = [ids]
-                rows = [_token_name(self.tokenizer, i) for i in ids]
+                ids = self._target_ids(ids, target, max_new_tokens)
+                inputs["decoder_input_ids"] = [ids[:-1]]
+                names = [_token_name(self.tokenizer, i) for i in ids]
+                fed, written = names[:-1], names[1:]
         else:
             pixels = self.image_processor([image_of(given)])
             inputs = dict(pixels)
         outputs = self.session.run(inputs, attentions=True, **options)
-        found = {}
-        names = list(outputs)
-        for kind, prefix in (("self", "attentions."), ("encoder", "encoder_attentions."),
-                             ("decoder", "decoder_attentions."), ("cross", "cross_attentions.")):
+        found, names = {}, list(outputs)
+        for kind, prefix, rows, columns in (("self", "attentions.", source, source),
+                                            ("encoder", "encoder_attentions.", source, source),
+                                            ("decoder", "decoder_attentions.", written, fed),
+                                            ("cross", "cross_attentions.", written, source)):
             if not any(name.startswith(prefix) for name in names):
                 continue
             maps = found[kind] = AttentionMaps(outputs, kind)
-            labels = {"encoder": (columns, columns), "decoder": (rows, rows), "cross": (rows, columns)}.get(
-                kind, (rows, columns))
             shape = maps.info
-            maps.set_labels(labels[0] if labels[0] and len(labels[0]) == shape.rows else None,
-                            labels[1] if labels[1] and len(labels[1]) == shape.columns else None)
+            maps.set_labels(rows if rows and len(rows) == shape.rows else None,
+                            columns if columns and len(columns) == shape.columns else None)
         return found
 
     def _target_ids(self, source: list[int], target: str | None, most: int) -> list[int]:
         if target is None:
             options: dict[str, Any] = {"max_new_tokens": most} if most else {}
-            return self.session.generate([source], beams=1, **options)[0][0].ids[:-1]
+            return self.session.generate([source], beams=1, **options)[0][0].ids
         start = self.session.generation_defaults["decoder_start"]
-        return [start, *self.tokenizer.encode(target).ids][:-1]
+        return [start, *self.tokenizer.encode(target).ids]
 
     def __repr__(self) -> str:
         return f"<vkformer.Pipeline {self._files!r}>"

@@ -10,6 +10,7 @@ from typing import Any, Union
 
 from . import _c
 from ._calls import Handle, Keep, Lease, address_of, call, make, number, to_text
+from .errors import NotFoundError
 
 #: What is taken as a tensor: numpy arrays, whatever has the buffer protocol or DLPack, nested lists.
 ArrayLike = Any
@@ -26,7 +27,7 @@ _DTYPES: dict[str, tuple[int, str, Union[str, None], int]] = {
     "I16": (2, "h", "int16", 0), "I8": (1, "b", "int8", 0), "U64": (8, "Q", "uint64", 1),
     "U32": (4, "I", "uint32", 1), "U16": (2, "H", "uint16", 1), "U8": (1, "B", "uint8", 1),
     "BOOL": (1, "?", "bool", 6)}
-_BY_NUMPY = {row[2]: name for name, row in _DTYPES.items() if row[2]}
+_BY_NUMPY = {**{row[2]: name for name, row in _DTYPES.items() if row[2]}, "bfloat16": "BF16"}  # of ml_dtypes
 _BY_LETTER = {"f": "F32", "d": "F64", "e": "F16", "?": "BOOL",
               **{letter: f"{'I' if letter.islower() else 'U'}{8 * array.array(letter).itemsize}" for letter in "bBhHiIlLqQ"}}
 
@@ -85,7 +86,7 @@ def view_of(values: ArrayLike, what: str) -> tuple[Any, str, list[int]]:
             name = _BY_NUMPY.get(values.dtype.name)
             if name is None:
                 raise TypeError(f"[{what}] has the dtype {values.dtype}; those of tensors are {sorted(_BY_NUMPY)}.")
-            buffer: Any = values.view("uint16") if name == "F16" else values
+            buffer: Any = values.view("uint16") if name in ("F16", "BF16") else values
             return memoryview(buffer), name, shape
         try:
             view = memoryview(values)
@@ -219,10 +220,11 @@ class Tensors(Handle, Mapping):  # type: ignore[type-arg]
 
     def tensor(self, name: str) -> Tensor:
         """One of them with its dtype and shape, without a copy. KeyError if there is none."""
-        if name not in self:
-            raise KeyError(name)
         struct = _c.sized("vkf_tensor")
-        call("vkf_tensors_get", self, name, ctypes.byref(struct))
+        try:
+            call("vkf_tensors_get", self, name, ctypes.byref(struct))
+        except NotFoundError:
+            raise KeyError(name) from None
         return Tensor(self, name, struct)
 
     def __getitem__(self, name: str) -> Any:
@@ -257,7 +259,13 @@ class Tensors(Handle, Mapping):  # type: ignore[type-arg]
                 yield name
 
     def __contains__(self, name: object) -> bool:
-        return any(known == name for known in self)
+        if not isinstance(name, str):
+            return False
+        try:
+            self.tensor(name)
+        except KeyError:
+            return False
+        return True
 
     def __len__(self) -> int:
         return int(call("vkf_tensors_count", self))
