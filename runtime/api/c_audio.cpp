@@ -41,7 +41,8 @@ vkf_status vkf_sound_load(const char* path, int32_t sampling_rate, vkf_sound** s
 vkf_status vkf_sound_decode(const vkf_file* wav, int32_t sampling_rate, vkf_sound** sound,
                             vkf_error* error) {
   return make_handle(sound, error, [&] {
-    need_all({{wav, "wav"}, {wav->data, "data of the file"}});
+    need(wav, "wav");
+    need(wav->data, "data of the file");
     return sound_handle(decode_wav_bytes({static_cast<const std::byte*>(wav->data), wav->size},
                                          text_or(wav->name, "memory"), sampling_rate));
   });

@@ -483,6 +483,7 @@ static void test_sound(void) {
   vkf_sound_free(other);
   FAILS(vkf_sound_resample(sound, 1, &other, error), VKF_INVALID_ARGUMENT, "1");
   FAILS(vkf_sound_decode(&wav, 0, &other, error), VKF_INVALID_FILE, "noise.wav");
+  FAILS(vkf_sound_decode(NULL, 0, &other, error), VKF_INVALID_ARGUMENT, "wav");
   FAILS(vkf_sound_load("absent.wav", 0, &other, error), VKF_NOT_FOUND, "absent.wav");
   FAILS(vkf_log_mel_load("absent", &features, error), VKF_NOT_FOUND, "absent");
   vkf_sound_free(sound);

@@ -45,7 +45,7 @@ ROOMS = {
     "tasks": ALL - {"api", "vulkan"},
     "api": ALL | {"attention_view"},
 }
-TOP = {"bench", "cmake", "conformance", "docs", "include", "models", "runtime", "samples",
+TOP = {"bench", "bindings", "cmake", "conformance", "docs", "include", "models", "runtime", "samples",
        "shaders", "tests", "tools"}
 VULKAN_ROOMS = {"vulkan", "api"}
 INTEROP = "vkformer/vulkan_interop.h"

@@ -1,0 +1,95 @@
+// Vulkan devices.
+using System;
+using System.Collections.Generic;
+using System.Runtime.InteropServices;
+using Vkformer.Interop;
+
+namespace Vkformer
+{
+    /// <summary>A Vulkan device of vkformer's own, or an adopted one.</summary>
+    public sealed unsafe class Device : NativeObject<VkfDeviceHandle>
+    {
+        public Device(DeviceOptions options = null)
+        {
+            using (var arena = new Arena())
+            {
+                vkf_device_options* given = arena.Put((options ?? new DeviceOptions()).Fill(arena));
+                VkfDeviceHandle made;
+                Library.Check(Native.vkf_device_create(given, out made, Library.Error));
+                Handle = made;
+            }
+        }
+
+        private Device(VkfDeviceHandle handle) : base(handle) { }
+
+        /// <summary>Wraps an application's own device, an engine's for instance. Its objects must outlive all
+        /// that is made from it.</summary>
+        public static Device Adopt(vkf_adopted_device adopted, DeviceOptions options = null)
+        {
+            adopted.struct_size = (uint)sizeof(vkf_adopted_device);
+            using (var arena = new Arena())
+            {
+                VkfDeviceHandle made;
+                Library.Check(Native.vkf_device_adopt(&adopted, arena.Put((options ?? new DeviceOptions()).Fill(arena)),
+                                                      out made, Library.Error));
+                return new Device(made);
+            }
+        }
+
+        /// <summary>Every Vulkan device of this machine.</summary>
+        public static IReadOnlyList<DeviceInfo> All()
+        {
+            VkfDevicesHandle found;
+            Library.Check(Native.vkf_devices_list(out found, Library.Error));
+            using (found)
+            {
+                var all = new List<DeviceInfo>();
+                for (ulong i = 0; i < (ulong)Native.vkf_devices_count(found); ++i)
+                {
+                    var info = new vkf_device_info { struct_size = (uint)sizeof(vkf_device_info) };
+                    Library.Check(Native.vkf_devices_get(found, (UIntPtr)i, &info, Library.Error));
+                    all.Add(DeviceInfo.Of(&info));
+                }
+                return all;
+            }
+        }
+
+        public DeviceInfo Info
+        {
+            get
+            {
+                var info = new vkf_device_info { struct_size = (uint)sizeof(vkf_device_info) };
+                Library.Check(Native.vkf_device_get_info(Handle, &info, Library.Error));
+                return DeviceInfo.Of(&info);
+            }
+        }
+
+        /// <summary>The tier in use: "baseline", "subgroup", "fp16" or "matrix".</summary>
+        public string Tier { get { return Utf8.Read(Native.vkf_device_tier(Handle)); } }
+        /// <summary>Bytes of device memory held by vkformer's objects.</summary>
+        public ulong MemoryInUse { get { return Native.vkf_device_memory_in_use(Handle); } }
+        /// <summary>Bytes of device memory allocated for them.</summary>
+        public ulong MemoryAllocated { get { return Native.vkf_device_memory_allocated(Handle); } }
+    }
+
+    /// <summary>What is worth enabling before an application makes its VkDevice; keep it until the device was made and
+    /// adopted. `host` gets the features and extensions to enable.</summary>
+    public sealed unsafe class FeatureChain : NativeObject<VkfFeatureChainHandle>
+    {
+        public FeatureChain(ref vkf_adopted_device host, IntPtr own = default(IntPtr))
+        {
+            host.struct_size = (uint)sizeof(vkf_adopted_device);
+            fixed (vkf_adopted_device* at = &host)
+            {
+                VkfFeatureChainHandle made;
+                Library.Check(Native.vkf_feature_chain_create(at, (void*)own, out made, Library.Error));
+                Handle = made;
+            }
+        }
+
+        /// <summary>A queue family for a queue of vkformer's own.</summary>
+        public uint QueueFamily { get { return Native.vkf_feature_chain_queue_family(Handle); } }
+        /// <summary>The extension with which that queue can be made of low priority, or null.</summary>
+        public string LowPriority { get { return Utf8.Read(Native.vkf_feature_chain_low_priority(Handle)); } }
+    }
+}

@@ -1,0 +1,349 @@
+"""Forward passes and generations of a model."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from . import _c
+from ._calls import Handle, Keep, call, fill, get, ids_of, make, plain, read, split_options
+from .media import ImageProcessor
+from .models import Caught, Model
+from .tensors import ArrayLike, Tensors, dtype_name, tensors_of
+
+Inputs = Union[Tensors, Mapping[str, ArrayLike]]
+#: Gets (input, sequence, token id, log-probability); False ends the text, an exception ends the call.
+OnToken = Callable[[int, int, int, float], Union[bool, None]]
+
+
+@dataclass(frozen=True)
+class Sequence_:
+    """One text of a generation: ids with the prompt or start token, and its score."""
+
+    ids: list[int]
+    score: float
+    log_probabilities: list[float]
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a generation took; see vkf_generation_counters of vkformer/c/generation.h."""
+
+    steps: int
+    submits: int
+    recordings: int
+    cache_bytes: int
+    step_workgroups: list[int]
+    reused_tokens: int
+
+
+@dataclass(frozen=True)
+class Advance:
+    """How far a pass or a generation in slices is."""
+
+    #: "running", "submitted" or "done".
+    progress: str
+    #: 0 to 1, submitted so far, by estimate.
+    fraction: float
+    #: GPU time of the latest slice that is known to have run; 0: none yet.
+    last_microseconds: float
+
+
+@dataclass(frozen=True)
+class PassBuffer:
+    """A tensor of a pass that was started, and where it lies: a VkBuffer, and bytes."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    buffer: int
+    offset: int
+    bytes: int
+
+
+def on_token_callback(on_token: OnToken, caught: Caught) -> Any:
+    """A C callback of a function; what it raises ends the call."""
+    if not callable(on_token):
+        raise TypeError(f"[on_token] is a {type(on_token).__name__}, and a function is needed.")
+
+    def forward(_: Any, given: int, sequence: int, token: int, log_probability: float) -> int:
+        try:
+            going = on_token(given, sequence, token, log_probability)
+            return _c.constants["VKF_END_TEXT" if going is False else "VKF_GO_ON"]
+        except BaseException as failure:  # nothing may leave a callback
+            caught.failure = failure
+            return _c.constants["VKF_CANCEL_GENERATION"]
+
+    return _c.types["vkf_on_token"](forward)
+
+
+def generate_options(options: Mapping[str, Any], on_token: OnToken | None, caught: Caught, keep: Keep,
+                     who: str = "generate()") -> Any:
+    """vkf_generate_options from keywords, those of vkf_choice_options among them."""
+    parts = split_options(who, options, own="vkf_generate_options", choice="vkf_choice_options")
+    own = parts["own"]
+    if parts["choice"]:
+        own["choice"] = fill("vkf_choice_options", parts["choice"], keep, who)
+    if on_token is not None:
+        own["on_token"] = on_token_callback(on_token, caught)
+    return fill("vkf_generate_options", own, keep, who)
+
+
+def ids_array(rows: Sequence[Iterable[int]], keep: Keep) -> Any:
+    """`const vkf_ids*` of rows of token ids."""
+    if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
+        raise TypeError(f"[rows] is a {type(rows).__name__}, and a list of lists of token ids is needed.")
+    made = [ids_of(row, f"rows[{i}]", keep) for i, row in enumerate(rows)]
+    array = (_c.types["vkf_ids"] * max(len(made), 1))(*made)
+    keep.append(array)
+    return array
+
+
+def read_generation(pointer: Any) -> list[list[Sequence_]]:
+    """The sequences of each input, best first."""
+    with plain("vkf_generation", pointer) as generation:
+        return [[Sequence_(**read(get("vkf_generation_get", generation, i, k)))
+                 for k in range(call("vkf_generation_count", generation, i))]
+                for i in range(call("vkf_generation_inputs", generation))]
+
+
+def ranges_array(ranges: Mapping[str, tuple[int, int, int]], keep: Keep) -> Any:
+    """`const vkf_buffer_range*` of (VkBuffer, offset, bytes) by the names of tensors."""
+    rows = [_c.types["vkf_buffer_range"](name.encode(), *place) for name, place in ranges.items()]
+    array = (_c.types["vkf_buffer_range"] * max(len(rows), 1))(*rows)
+    keep.append(array)
+    return array
+
+
+class Session(Handle):
+    """Runs a model. Options: recordings, steps_per_submit, prefix_reuse, cache ("f32", "f16", "q8").
+
+    >>> with Session(model) as session:
+    ...     outputs = session.run({"input_ids": [[1, 2, 3]]}, attentions=True)
+    ...     outputs["last_hidden_state"].shape
+    """
+
+    _kind = "vkf_session"
+
+    def __init__(self, model: Model, **options: Any) -> None:
+        with Keep() as keep:
+            made = fill("vkf_session_options", options, keep, "Session()")
+            self._adopt(make("vkf_session_create", model, ctypes.byref(made)))
+
+    def run(self, inputs: Inputs, **options: Any) -> Tensors:
+        """One full pass: arrays by name in, arrays by name out. Options: attentions, scores, entropy,
+        hidden_states (True), attention_layer, attention_head, temperature, clamp_positions."""
+        with Keep() as keep:
+            made = fill("vkf_run_options", options, keep, "run()")
+            return Tensors._of(make("vkf_session_run", self, tensors_of(inputs), ctypes.byref(made)))
+
+    @property
+    def generation_defaults(self) -> dict[str, Any]:
+        """The model's own settings, by the names of the options of generate()."""
+        made = get("vkf_session_generation_defaults", self)
+        found = read(made)
+        found.pop("set", None)
+        if made.choice:
+            found.update({k: v for k, v in read(made.choice.contents).items() if k != "set"})
+        return found
+
+    def generate(self, rows: Sequence[Iterable[int]] | Inputs, *, on_token: OnToken | None = None,
+                 **options: Any) -> list[list[Sequence_]]:
+        """Generates from rows of token ids, or from tensors by name. Options: beams, max_new_tokens,
+        min_new_tokens, return_sequences, length_penalty, early_stopping, eos, pad, decoder_start,
+        decoder_prompt, forced_bos, forced_eos, suppress, begin_suppress, context, sinks, biases,
+        bad_words, constraint; sample, temperature, top_k, top_p, min_p, typical_p, seed,
+        repetition_penalty and so on. `on_token` gets tokens while they come."""
+        with Caught() as caught, Keep() as keep:
+            made = generate_options(options, on_token, caught, keep)
+            if isinstance(rows, Mapping):
+                pointer = make("vkf_session_generate_from", self, tensors_of(rows), ctypes.byref(made))
+            else:
+                pointer = make("vkf_session_generate", self, ids_array(rows, keep), len(rows), ctypes.byref(made))
+        return read_generation(pointer)
+
+    def score(self, input: Iterable[int], continuation: Iterable[int]) -> Any:
+        """Log-probabilities (T) that the model gives the tokens of a continuation after an input."""
+        with Keep() as keep:
+            rows = ids_array([input], keep), ids_array([continuation], keep)
+            return Tensors._of(make("vkf_session_score", self, *rows))["log_probabilities"]
+
+    @property
+    def counters(self) -> Counters:
+        """What the last generation took."""
+        return Counters(**read(get("vkf_session_counters", self)))
+
+    # Within the budget of a frame ------------------------------------------------------------------
+
+    def start(self, inputs: Inputs, *, buffers: Mapping[str, tuple[int, int, int]] | None = None,
+              images: Sequence[Mapping[str, int]] | None = None, processor: ImageProcessor | None = None,
+              **options: Any) -> None:
+        """Begins a pass, which advance() carries out. Some tensors may lie in buffers of the
+        application: (VkBuffer, offset, bytes) by name. `images` are a vision model's input in images
+        of the application, as vkf_image_input has them, with the `processor` of the model."""
+        with Keep() as keep:
+            made = ctypes.byref(fill("vkf_run_options", options, keep, "start()"))
+            ranges = ranges_array(buffers or {}, keep)
+            if images is not None:
+                rows = (_c.types["vkf_image_input"] * max(len(images), 1))(
+                    *(_c.types["vkf_image_input"](**image) for image in images))
+                given = fill("vkf_image_inputs", {"processor": processor} if processor else {}, keep)
+                given.images, given.count = rows, len(images)
+                given.ranges, given.range_count = ranges, len(buffers or {})
+                call("vkf_session_start_on_images", self, tensors_of(inputs), ctypes.byref(given), made)
+            elif buffers is not None:
+                call("vkf_session_start_on_buffers", self, tensors_of(inputs), ranges, len(buffers), made)
+            else:
+                call("vkf_session_start", self, tensors_of(inputs), made)
+
+    def start_generation(self, inputs: Inputs, **options: Any) -> None:
+        """Begins a generation, which advance() carries out; options as generate() has them."""
+        with Keep() as keep:
+            made = generate_options(options, None, Caught(), keep, "start_generation()")
+            call("vkf_session_start_generation", self, tensors_of(inputs), ctypes.byref(made))
+
+    def advance(self, microseconds: float, *, wait: Sequence[tuple[int, int]] = (),
+                signal: Sequence[tuple[int, int]] = ()) -> Advance:
+        """Submits the next slice of that GPU time and does not wait for it. Semaphores are pairs of a
+        VkSemaphore and a value (0: a binary one)."""
+        kind = _c.types["vkf_semaphore_use"]
+        with Keep() as keep:
+            made = fill("vkf_slice_options", {"microseconds": microseconds}, keep, "advance()")
+            for name, uses in (("wait", wait), ("signal", signal)):
+                array = (kind * max(len(uses), 1))(*(kind(*use) for use in uses))
+                setattr(made, name, array)
+                setattr(made, f"{name}_count", len(uses))
+            advance = _c.sized("vkf_advance")
+            call("vkf_session_advance", self, ctypes.byref(made), ctypes.byref(advance))
+        return _advance(advance)
+
+    def record(self, command_buffer: int, microseconds: float) -> Advance:
+        """Appends the next slice to a VkCommandBuffer of the application."""
+        advance = _c.sized("vkf_advance")
+        call("vkf_session_record", self, command_buffer, microseconds, ctypes.byref(advance))
+        return _advance(advance)
+
+    def finish(self) -> Tensors:
+        """Outputs of the pass that was started; waits for the GPU."""
+        return Tensors._of(make("vkf_session_finish", self))
+
+    def finish_generation(self) -> list[list[Sequence_]]:
+        """Sequences of the generation that was started; waits for the GPU."""
+        return read_generation(make("vkf_session_finish_generation", self))
+
+    def cancel(self) -> None:
+        """Gives up what was started."""
+        call("vkf_session_cancel", self)
+
+    def forget_buffers(self) -> None:
+        """Drops recordings on buffers of the application, before it destroys such a buffer."""
+        call("vkf_session_forget_buffers", self)
+
+    def pass_buffers(self) -> list[PassBuffer]:
+        """Where inputs and outputs of what was started lie."""
+        found = []
+        with plain("vkf_pass_buffers", make("vkf_session_pass_buffers", self)) as buffers:
+            for i in range(call("vkf_pass_buffers_count", buffers)):
+                row = read(get("vkf_pass_buffers_get", buffers, i))
+                place = row.pop("range")
+                found.append(PassBuffer(place["name"] or "", dtype_name(row["dtype"]), row["shape"], place["buffer"],
+                                        place["offset"], place["bytes"]))
+        return found
+
+
+def _advance(advance: Any) -> Advance:
+    names = {_c.constants["VKF_RUNNING"]: "running", _c.constants["VKF_SUBMITTED"]: "submitted",
+             _c.constants["VKF_DONE"]: "done"}
+    return Advance(names[advance.progress], advance.fraction, advance.last_microseconds)
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a step brought a request; see vkf_batch_update of vkformer/c/batch.h."""
+
+    #: "runs", "finished", "cancelled" or "failed".
+    state: str
+    request: int
+    tokens: list[int]
+    score: float
+    steps: int
+    prompt_tokens: int
+    reused_tokens: int
+    new_tokens: int
+    guessed_tokens: int
+    accepted_tokens: int
+    error: str | None
+    sequence: int
+
+
+@dataclass(frozen=True)
+class BatchCounters:
+    """Of all requests so far; see vkf_batch_counters of vkformer/c/batch.h."""
+
+    steps: int
+    prompt_tokens: int
+    reused_tokens: int
+    new_tokens: int
+    guessed_tokens: int
+    accepted_tokens: int
+    draft_steps: int
+    waiting: int
+    running: int
+    cache_bytes: int
+
+
+class Batch(Handle):
+    """Requests that join and leave a running batch. Options: rows, capacity, step_tokens, waiting,
+    waiting_of_client, running_of_client, forget, guesses, lookup, context, sinks, draft (a Model), source.
+
+    >>> batch = Batch(model)
+    >>> number = batch.submit([1, 2, 3], max_new_tokens=8)
+    >>> while not batch.idle:
+    ...     for update in batch.step():
+    ...         print(update.request, update.tokens)
+    """
+
+    _kind = "vkf_batch"
+    _STATES = {"VKF_REQUEST_RUNS": "runs", "VKF_REQUEST_FINISHED": "finished", "VKF_REQUEST_CANCELLED": "cancelled",
+               "VKF_REQUEST_FAILED": "failed"}
+
+    def __init__(self, model: Model, **options: Any) -> None:
+        with Keep() as keep:
+            made = fill("vkf_batch_options", options, keep, "Batch()")
+            self._adopt(make("vkf_batch_create", model, ctypes.byref(made)))
+
+    def submit(self, prompt: Iterable[int], *, client: str | None = None, **options: Any) -> int:
+        """The request's number. QueueFullError: take steps, then submit it again. Options as
+        Session.generate() has them."""
+        number = ctypes.c_uint64()
+        with Keep() as keep:
+            given: dict[str, Any] = {"prompt": prompt, "client": client}
+            if options:
+                given["options"] = generate_options(options, None, Caught(), keep, "submit()")
+            made = fill("vkf_batch_request", given, keep, "submit()")
+            call("vkf_batch_submit", self, ctypes.byref(made), ctypes.byref(number))
+        return number.value
+
+    def cancel(self, request: int) -> None:
+        """Ends a request that waits or runs; the next step tells of it."""
+        call("vkf_batch_cancel", self, request)
+
+    def step(self) -> list[Update]:
+        """Lets requests join, takes one step, and tells what came of it."""
+        names = {_c.constants[name]: state for name, state in self._STATES.items()}
+        with plain("vkf_updates", make("vkf_batch_step", self)) as updates:
+            rows = [read(get("vkf_updates_get", updates, i)) for i in range(call("vkf_updates_count", updates))]
+        return [Update(**dict(row, state=names[row["state"]])) for row in rows]
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody waits, runs or has an update left."""
+        return bool(call("vkf_batch_idle", self))
+
+    @property
+    def counters(self) -> BatchCounters:
+        """Of all requests so far."""
+        return BatchCounters(**read(get("vkf_batch_count", self)))
+
+
