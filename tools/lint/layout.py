@@ -8,12 +8,13 @@ import sys
 
 from common import ROOT, files, relative, report
 
-ALL = {"base", "checkpoint", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
+ALL = {"base", "checkpoint", "gguf", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
        "load", "recording", "software", "generate", "session", "operators", "measure", "tasks", "text", "unicode", "json", "device_files", "grammar", "chat", "image", "audio", "reference", "api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
     "checkpoint": set(),
+    "gguf": {"checkpoint"},
     "weights": {"checkpoint"},
     "graph": set(),
     "kernels": set(),
@@ -33,7 +34,7 @@ ROOMS = {
     "model": {"ops", "graph", "weights", "checkpoint"},
     "device_files": {"plan", "kernels"},
     "vulkan": {"software", "device_files", "plan", "kernels"},
-    "load": {"checkpoint", "weights", "model", "vulkan"},
+    "load": {"checkpoint", "gguf", "weights", "model", "vulkan"},
     "recording": {"load", "model", "ops", "graph", "plan", "kernels", "vulkan"},
     "generate": {"recording", "load", "model", "ops", "graph", "plan", "vulkan", "grammar"},
     "operators": {"recording", "checkpoint", "weights", "model", "ops", "graph", "plan", "kernels",
