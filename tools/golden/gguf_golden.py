@@ -25,7 +25,7 @@ Type = gguf.GGMLQuantizationType
 LLAMA3 = dict(rope_type="llama3", rope_theta=5000.0, factor=8.0, low_freq_factor=1.0,
               high_freq_factor=4.0, original_max_position_embeddings=16)
 LONGROPE = dict(rope_type="longrope", rope_theta=500.0, partial_rotary_factor=0.5,
-                original_max_position_embeddings=5, short_factor=[1.0, 1.2],
+                original_max_position_embeddings=4, short_factor=[1.0, 1.2],
                 long_factor=[1.5, 6.0])
 YARN = dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, beta_fast=32.0, beta_slow=1.0,
             truncate=False, original_max_position_embeddings=8)
@@ -60,7 +60,7 @@ CASES = {
         num_hidden_layers=7, sliding_window_pattern=6, rope_parameters=GEMMA3_ROPE), True, {}),
     "gguf-phi3": ("phi3", "Phi3ForCausalLM", 910, dict(
         hidden_size=32, num_attention_heads=4, num_key_value_heads=2, sliding_window=6,
-        rope_parameters=LONGROPE, original_max_position_embeddings=5), False, {}),
+        rope_parameters=LONGROPE, original_max_position_embeddings=4), False, {}),
     "gguf-gpt-oss": ("gpt-oss", "GptOssForCausalLM", 911, dict(
         hidden_size=64, intermediate_size=32, num_local_experts=3, num_experts_per_tok=2,
         head_dim=8, num_key_value_heads=1, sliding_window=4, rope_parameters=YARN), True,
@@ -306,6 +306,9 @@ def convert(folder, name, architecture):
     with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
     state = safetensors.numpy.load_file(os.path.join(path, "model.safetensors"))
+    if config.get("scale_decoder_outputs") is False:
+        # The class shares the head all the same, but does not scale what goes into it.
+        state.setdefault("lm_head.weight", state["shared.weight"])
     shutil.rmtree(path)
     os.makedirs(path)
     file = File(os.path.join(path, "model.gguf"), architecture, config)
