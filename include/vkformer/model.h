@@ -70,6 +70,7 @@ struct TensorInfo {
   DType dtype = DType::kF32;
   Shape shape;
   std::string file;
+  std::string packing;  // of blocks, whose dtype is the one of their bytes: "Q4_K"; else empty
 };
 
 // What a model directory holds, without a device.
@@ -98,7 +99,8 @@ struct ModelInfo {
   std::vector<TensorInfo> tensors;
 };
 
-// Reads and checks a model directory: configuration, file structure, every tensor's shape.
+// Reads and checks a model directory or a GGUF file: configuration, file structure, every tensor's
+// shape.
 VKFORMER_API Result<ModelInfo> inspect_model(const std::string& directory);
 // The model_type values that can be loaded.
 VKFORMER_API std::vector<std::string> model_families();

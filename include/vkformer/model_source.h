@@ -24,7 +24,7 @@ namespace vkformer {
 class FileStore;
 
 // Files by the names they have in a model directory: "config.json", "model.safetensors",
-// "tokenizer.json", "1_Pooling/config.json".
+// "tokenizer.json", "1_Pooling/config.json"; or "model.gguf" alone.
 using MemoryFiles = std::map<std::string, std::span<const std::byte>>;
 
 // The host's own files. Neither function may throw.
@@ -37,7 +37,7 @@ struct FileReader {
 
 class VKFORMER_API ModelSource {
  public:
-  // A model directory; its files are mapped.
+  // A model directory, or a GGUF file (the first of its parts); files are mapped.
   static ModelSource directory(const std::string& path);
   // Files in memory; `name` stands for them in messages.
   static ModelSource memory(MemoryFiles files, const std::string& name = "memory");

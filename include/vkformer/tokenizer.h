@@ -118,7 +118,8 @@ class VKFORMER_API DecodeStream {
 
 class VKFORMER_API Tokenizer {
  public:
-  // Reads `tokenizer.json`, or the file of that name in the directory `path`.
+  // Reads `tokenizer.json`, or the file of that name in the directory `path`, or the tokenizer of a
+  // GGUF file.
   static Result<Tokenizer> load(const std::string& path);
   // The same from the file's content. `name` stands for the file in messages.
   static Result<Tokenizer> parse(std::string_view json, const std::string& name = "tokenizer.json");

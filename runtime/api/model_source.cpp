@@ -1,20 +1,20 @@
 #include "vkformer/model_source.h"
 
 #include "base/handle_access.h"
-#include "checkpoint/file_store.h"
+#include "gguf/gguf_store.h"
 
 namespace vkformer {
 
 ModelSource ModelSource::directory(const std::string& path) {
-  return HandleAccess::make<ModelSource>(make_directory_store(path));
+  return HandleAccess::make<ModelSource>(make_model_store(path));
 }
 
 ModelSource ModelSource::memory(MemoryFiles files, const std::string& name) {
-  return HandleAccess::make<ModelSource>(make_memory_store(std::move(files), name));
+  return HandleAccess::make<ModelSource>(with_gguf(make_memory_store(std::move(files), name)));
 }
 
 ModelSource ModelSource::reader(FileReader reader, const std::string& name) {
-  return HandleAccess::make<ModelSource>(make_reader_store(std::move(reader), name));
+  return HandleAccess::make<ModelSource>(with_gguf(make_reader_store(std::move(reader), name)));
 }
 
 }  // namespace vkformer

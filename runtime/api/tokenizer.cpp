@@ -1,11 +1,13 @@
 #include "vkformer/tokenizer.h"
 
 #include <array>
+#include <filesystem>
 
 #include "base/check.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "checkpoint/inner_link.h"
+#include "gguf/gguf_store.h"
 #include "text/tokenizer_engine.h"
 
 namespace vkformer {
@@ -15,6 +17,18 @@ std::string joined(const std::vector<StreamPiece>& pieces) {
   std::string text;
   for (const StreamPiece& piece : pieces) text += piece.text;
   return text;
+}
+
+// The tokenizer of a GGUF file, or of a directory that has model.gguf for a model; else null.
+Result<std::unique_ptr<const TokenizerEngine>> load_gguf_tokenizer(const std::string& path) {
+  std::error_code ignored;
+  const bool inside = std::filesystem::exists(path_from_utf8(path + "/model.gguf"), ignored) &&
+                      !std::filesystem::exists(path_from_utf8(path + "/tokenizer.json"), ignored);
+  if (!inside && !is_gguf_file(path)) return std::unique_ptr<const TokenizerEngine>();
+  VKF_ASSIGN(const MappedFile file, make_model_store(path)->open("tokenizer.json"));
+  const auto bytes = file.bytes();
+  return TokenizerEngine::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                file.path());
 }
 
 }  // namespace
@@ -33,6 +47,8 @@ Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::load(const std::string& path) {
   return guarded([&]() -> Result<Tokenizer> {
+    VKF_ASSIGN(auto made, load_gguf_tokenizer(path));
+    if (made != nullptr) return HandleAccess::make<Tokenizer>(std::move(made));
     // In a directory its tokenizer.json, which a link may not lead out of it; a file is what the
     // caller chose.
     VKF_CHECK(check_inner_link(path, path + "/tokenizer.json"));

@@ -97,6 +97,13 @@ Result<Checkpoint> Checkpoint::open_unguarded(const std::string& model_dir) {
 
 Status Checkpoint::add_store(const FileStore& files) {
   directory_ = files.label();
+  VKF_ASSIGN(stored_, files.tensors());
+  if (stored_ != nullptr) {
+    for (const auto& [name, entry] : stored_->tensors) {
+      entries_.emplace(name, Entry{&entry.tensor.view, entry.file, true});
+    }
+    return {};
+  }
   if (files.has(kSingleName)) {
     VKF_CHECK(add_file(files.open(kSingleName)));
   } else if (files.has(kIndexName)) {
@@ -138,7 +145,7 @@ Status Checkpoint::join_mxfp4_tensors() {
     QuantisedTensor& kept = quantised_[name];
     kept = std::move(joined).value();
     kept.view.blocks = &kept.blocks;
-    entries_[name] = {&kept.view, entries_[blocks].file};
+    entries_[name] = {&kept.view, entries_[blocks].file, false};
     entries_.erase(blocks);
     entries_.erase(mxfp4_scales_name(name));
   }
@@ -160,7 +167,7 @@ Status Checkpoint::add_file(Result<MappedFile> opened, const std::string& prefix
   VKF_ASSIGN(SafetensorsFile file, SafetensorsFile::parse(std::move(opened).value()));
   files_.push_back(std::move(file));
   for (const auto& [name, view] : files_.back().tensors()) {
-    entries_.emplace(prefix + name, Entry{&view, files_.size() - 1});
+    entries_.emplace(prefix + name, Entry{&view, files_.size() - 1, false});
   }
   return {};
 }
@@ -194,7 +201,7 @@ Status Checkpoint::add_shards(const FileStore& files) {
                    bracketed(shard), ", which does not hold it; download the model anew."}));
     }
     // Views keep their address when files_ grows: moving a map moves no element.
-    entries_.emplace(name, Entry{view, position->second});
+    entries_.emplace(name, Entry{view, position->second, false});
   }
   return {};
 }
@@ -213,7 +220,9 @@ std::vector<std::string> Checkpoint::names() const {
 
 std::string Checkpoint::file_of(const std::string& name) const {
   const auto found = entries_.find(name);
-  return found == entries_.end() ? std::string() : files_[found->second.file].path();
+  if (found == entries_.end()) return {};
+  const Entry& entry = found->second;
+  return entry.stored ? stored_->files[entry.file] : files_[entry.file].path();
 }
 
 }  // namespace vkformer

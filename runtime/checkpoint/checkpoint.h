@@ -23,7 +23,8 @@ class Checkpoint {
   // model.safetensors.index.json lists, or its only *.safetensors file. The path of a file opens
   // just that file. Every file is checked whole; an error names the file that is missing or wrong.
   static Result<Checkpoint> open(const std::string& model_dir);
-  // The same from a store; one that cannot list its files must have one of the two usual names.
+  // The same from a store; one that cannot list its files must have one of the two usual names. A
+  // store of another format (FileStore::tensors) gives its own tensors.
   static Result<Checkpoint> open_store(const FileStore& files);
 
   // Adds the tensors of model.safetensors in a folder of the model, a module of
@@ -41,8 +42,9 @@ class Checkpoint {
 
  private:
   struct Entry {
-    const TensorView* view = nullptr;  // inside files_[file]
-    size_t file = 0;
+    const TensorView* view = nullptr;
+    size_t file = 0;  // whose tensor it is: in files_, or in stored_->files
+    bool stored = false;
   };
 
   Checkpoint() = default;
@@ -55,6 +57,7 @@ class Checkpoint {
 
   std::string directory_;
   std::vector<SafetensorsFile> files_;
+  std::shared_ptr<const StoredTensors> stored_;  // of a store with another format; or null
   std::map<std::string, Entry> entries_;
   std::map<std::string, QuantisedTensor> quantised_;
 };

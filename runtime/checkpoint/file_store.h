@@ -5,15 +5,29 @@
 // Lifetime: what open() returns may outlive the store, but not the bytes of a memory store.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/mapped_file.h"
+#include "checkpoint/quantised_tensors.h"
 #include "vkformer/model_source.h"
 
 namespace vkformer {
+
+// Tensors of a format other than safetensors, under the names that safetensors files have for them.
+// Views point into bytes that it keeps.
+struct StoredTensors {
+  struct Entry {
+    QuantisedTensor tensor;  // view.blocks is null, or points to blocks
+    size_t file = 0;         // in files
+  };
+  std::map<std::string, Entry> tensors;
+  std::vector<std::string> files;             // paths, for messages
+  std::vector<std::vector<std::byte>> owned;  // what was rearranged
+};
 
 class FileStore {
  public:
@@ -24,6 +38,11 @@ class FileStore {
   virtual Result<MappedFile> open(const std::string& name) const = 0;
   // The names of *.safetensors files at the top, where the store can list them.
   virtual Result<std::vector<std::string>> safetensors_names() const = 0;
+  // The tensors of a store that has no safetensors files; null where it has, or should have. An
+  // error names the file.
+  virtual Result<std::shared_ptr<const StoredTensors>> tensors() const {
+    return std::shared_ptr<const StoredTensors>();
+  }
   // What stands for the store, or for a file of it, in messages.
   virtual std::string label() const = 0;
   std::string label_of(const std::string& name) const;

@@ -115,9 +115,18 @@ namespace {
 QuantisedValue mxfp4_value(const TensorView& view, size_t n, size_t k) {
   constexpr int32_t kDoubled[] = {0, 1, 2, 3, 4, 6, 8, 12};
   const size_t index = n * static_cast<size_t>(view.shape.back()) + k;
-  const auto byte = static_cast<uint8_t>(view.bytes[index / 2]);
-  const uint32_t bits = index % 2 == 0 ? byte & 15u : byte >> 4u;
-  const auto exponent = static_cast<uint8_t>(view.blocks->scales[index / kBlockSteps]);
+  uint32_t bits = 0;
+  uint8_t exponent = 0;
+  if (view.blocks->ggml) {
+    constexpr size_t kBlockBytes = 1 + kBlockSteps / 2;
+    const std::byte* block = view.bytes.data() + index / kBlockSteps * kBlockBytes;
+    exponent = static_cast<uint8_t>(*block);
+    bits = ggml_mxfp4_code(block + 1, index % kBlockSteps);
+  } else {
+    const auto byte = static_cast<uint8_t>(view.bytes[index / 2]);
+    bits = index % 2 == 0 ? byte & 15u : byte >> 4u;
+    exponent = static_cast<uint8_t>(view.blocks->scales[index / kBlockSteps]);
+  }
   QuantisedValue out{.scale = std::ldexp(1.0f, exponent - 128)};
   if (exponent == 255) out.scale = std::numeric_limits<float>::quiet_NaN();
   out.value = (bits & 8u) != 0 ? -kDoubled[bits & 7u] : kDoubled[bits & 7u];
@@ -148,12 +157,28 @@ QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k) {
 }
 
 float quantised_element(const TensorView& view, size_t index) {
+  if (view.blocks->ggml) {
+    float value = 0;
+    decode_ggml(*view.blocks->ggml, view.bytes, index, {&value, 1});
+    return value;
+  }
   const QuantisedSize size = quantised_size(view);
   const bool down = view.blocks->blocks_down;
   const size_t line = down ? size.n : size.k;
   const QuantisedValue of =
       quantised_value(view, down ? index % line : index / line, down ? index / line : index % line);
   return of.minimum + of.scale * static_cast<float>(of.value);
+}
+
+QuantisedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes) {
+  QuantisedTensor joined{
+      .blocks = {.format = MatrixFormat::kF32, .ggml = type},
+      .view = {.dtype = ggml_dtype(type), .shape = std::move(shape), .bytes = bytes}};
+  if (type == GgmlType::kMxfp4) {
+    joined.blocks.format = MatrixFormat::kQ8;
+    joined.blocks.mxfp4 = true;
+  }
+  return joined;
 }
 
 }  // namespace vkformer

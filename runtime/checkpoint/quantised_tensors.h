@@ -14,12 +14,16 @@
 //   X_scales   U8 (..., K / 32): the exponents of powers of 2, plus 127
 // They are read as q8, which holds them exactly.
 //
+// Matrices of a GGUF file keep its blocks (ggml_types.h). MXFP4 is read as q8, too; the others are
+// decoded when they are packed.
+//
 // Lifetime: views of the file's bytes.
 #pragma once
 
 #include <optional>
 
 #include "base/matrix_format.h"
+#include "checkpoint/ggml_types.h"
 #include "checkpoint/safetensors.h"
 
 namespace vkformer {
@@ -29,6 +33,7 @@ struct QuantisedBlocks {
   MatrixFormat format = MatrixFormat::kQ8;
   bool blocks_down = false;           // the matrix is (K, N)
   bool mxfp4 = false;                 // values and scales are MXFP4's; the format is q8
+  std::optional<GgmlType> ggml = {};  // the view's bytes are blocks of that type, scales included
   std::span<const std::byte> scales;  // (N, ceil(K / 32)) or (ceil(K / 32), N), bfloat16
   std::span<const std::byte> minima;  // the same; of q4m only
 };
@@ -62,7 +67,7 @@ struct QuantisedSize {
 QuantisedSize quantised_size(const TensorView& view);
 
 // Value i of output feature n in the file, and its block's scale and minimum, which is 0 in q8 and
-// -8 scales in q4. Precondition: view.blocks is set, n and k are inside.
+// -8 scales in q4. Precondition: view.blocks is set, and of a GGUF file MXFP4; n and k are inside.
 struct QuantisedValue {
   int32_t value = 0;
   float scale = 0;
@@ -72,5 +77,8 @@ QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k);
 
 // Element `index` of the matrix, row-major.
 float quantised_element(const TensorView& view, size_t index);
+
+// A tensor of a GGUF file: the shape's last axis is whole blocks.
+QuantisedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes);
 
 }  // namespace vkformer

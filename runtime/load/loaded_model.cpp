@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "gguf/gguf_store.h"
 #include "model/family_traits.h"
 #include "model/sentence_files.h"
 
@@ -14,6 +15,13 @@ constexpr uint64_t kChunkBytes = 32ull << 20;
 
 HeadKind head_of_info(const ModelFacts& facts) {
   return facts.sentence.pools() ? HeadKind::kSentence : facts.head;
+}
+
+// What blocks of a tensor are called.
+std::string packing_name(const TensorView& view) {
+  if (view.blocks == nullptr) return {};
+  if (view.blocks->ggml) return ggml_type_facts(static_cast<uint32_t>(*view.blocks->ggml))->name;
+  return view.blocks->mxfp4 ? "MXFP4" : format_name(view.blocks->format);
 }
 
 ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
@@ -38,7 +46,8 @@ ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
   for (const std::string& name : checkpoint.names()) {
     const TensorView& view = *checkpoint.find(name);
     info.parameters += element_count(view.shape);
-    info.tensors.push_back({name, view.dtype, view.shape, checkpoint.file_of(name)});
+    info.tensors.push_back(
+        {name, view.dtype, view.shape, checkpoint.file_of(name), packing_name(view)});
   }
   return info;
 }
@@ -130,7 +139,7 @@ Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& opt
 }
 
 Result<ModelInfo> read_model_info(const std::string& directory) {
-  const auto files = make_directory_store(directory);
+  const auto files = make_model_store(directory);
   VKF_ASSIGN(std::unique_ptr<ModelFamily> family, load_family(*files));
   VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(*files));
   VKF_ASSIGN(const WeightTable table, weight_table_of(*family, *files, checkpoint));

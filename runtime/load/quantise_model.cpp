@@ -4,7 +4,9 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "checkpoint/replace_file.h"
 #include "checkpoint/safetensors.h"
+#include "gguf/gguf_store.h"
 #include "model/model.h"
 #include "weights/quantise_tensors.h"
 
@@ -37,6 +39,19 @@ Status copy_files(const fs::path& from, const fs::path& to, const std::string& t
   return {};
 }
 
+// What a GGUF file says in its metadata, as the files of a directory.
+Status write_files(const FileStore& files, const fs::path& to, const std::string& target) {
+  for (const std::string& name : gguf_file_names()) {
+    if (!files.has(name)) continue;
+    VKF_ASSIGN(const MappedFile file, files.open(name));
+    std::error_code code;
+    fs::create_directories((to / name).parent_path(), code);
+    if (code) return folder_error(target, "does not take a folder for " + name, code);
+    VKF_CHECK(replace_file(target + "/" + name, {file.bytes()}));
+  }
+  return {};
+}
+
 // The target may not be the model or lie inside it: the copy of its files would have no end.
 Status make_target(const fs::path& from, const fs::path& to, const std::string& target) {
   std::error_code code;
@@ -66,7 +81,7 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
         message({"[weights] is '", choice_name(options.weights),
                  "', to which nothing is quantized. Use q8, q4, q4m, bf16 or f16."}));
   }
-  const auto files = make_directory_store(model);
+  const auto files = make_model_store(model);
   VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, load_family(*files));
   VKF_ASSIGN(const Checkpoint checkpoint, Checkpoint::open_store(*files));
   VKF_CHECK(family->prepare(checkpoint));
@@ -75,7 +90,7 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
   const fs::path from = path_from_utf8(model), to = path_from_utf8(target);
   VKF_CHECK(make_target(from, to, target));
   VKF_ASSIGN(const QuantisedCheckpoint made, quantise_checkpoint(table, checkpoint, *format));
-  VKF_CHECK(copy_files(from, to, target));
+  VKF_CHECK(is_gguf_file(model) ? write_files(*files, to, target) : copy_files(from, to, target));
   VKF_CHECK(write_safetensors(target + "/model.safetensors", made.tensors));
   QuantiseReport report{.matrices = made.matrices, .bytes_after = made.bytes};
   for (const std::string& name : checkpoint.names()) {

@@ -22,7 +22,9 @@ WeightRow experts_of(const StackConfig& stack, const ExpertNames& names, const s
     const std::vector<std::string> modules = up ? names.up : std::vector{names.down};
     for (int64_t x = 0; x < experts; ++x) {
       for (const std::string& of : modules) {
-        row.sources.push_back(module + "experts." + std::to_string(x) + "." + of + ".weight");
+        const std::string one = module + "experts." + std::to_string(x) + "." + of;
+        row.sources.push_back(one + ".weight");
+        if (names.turns == ExpertNames::Turns::kYes) row.biases.push_back(one + ".bias");
       }
     }
   }

@@ -21,6 +21,7 @@ struct ExpertNames {
   std::string all_down = "experts.down_proj";
   WeightRow::Axes axes = WeightRow::Axes::kOutIn;  // of these tensors, behind (X)
   // Gate and up lie by turns in the tensor of all, which has biases "<tensor>_bias" (GPT-OSS).
+  // Modules of one expert, which GGUF files give, have biases then, too.
   enum class Turns : uint8_t { kNo, kYes } turns = Turns::kNo;
   // Modules of the shared expert, and of its gate (1, D), inside the feed-forward module or, where
   // it is not empty, inside `shared_module`.

@@ -65,6 +65,7 @@ Result<RotaryScaling> read_rotary(const JsonConfig& scope, const RotaryDefaults&
              scope.get_double_or("high_freq_factor", scaling.high_freq_factor));
   VKF_ASSIGN(scaling.short_factor, scope.get_double_list_or("short_factor", {}));
   VKF_ASSIGN(scaling.long_factor, scope.get_double_list_or("long_factor", {}));
+  VKF_ASSIGN(scaling.divisors, scope.get_double_list_or("frequency_divisors", {}));
   VKF_CHECK(read_original(scope, defaults, scaling));
   VKF_CHECK(read_yarn(scope, scaling));
   return scaling;

@@ -2,6 +2,7 @@
 // before version 5 of the library:
 //   rope_parameters {rope_type, rope_theta, factor, ...}, for each type of layer or once
 //   rope_theta beside rope_scaling {type or rope_type, factor, ...}
+// GGUF files have frequency_divisors (r/2) beside a rope_type of default.
 #pragma once
 
 #include "checkpoint/json_config.h"

@@ -134,9 +134,10 @@ Result<SentenceFacts> read_sentence_files(const FileStore& files) {
 Status add_sentence_tensors(const FileStore& files, const SentenceFacts& sentence,
                             Checkpoint& checkpoint) {
   for (const SentenceFacts::Step& step : sentence.steps) {
-    if (step.kind == SentenceFacts::Step::Kind::kDense) {
-      VKF_CHECK(checkpoint.add_module(files, step.module));
-    }
+    if (step.kind != SentenceFacts::Step::Kind::kDense) continue;
+    // GGUF files have them among the model's.
+    if (checkpoint.find(step.module + "/linear.weight") != nullptr) continue;
+    VKF_CHECK(checkpoint.add_module(files, step.module));
   }
   return {};
 }

@@ -140,6 +140,22 @@ Result<RotaryFrequencies> llama3_frequencies(const RotaryScaling& s, int64_t wid
   return result;
 }
 
+// Divides each frequency by its own number, where there are numbers.
+Status divide_frequencies(const char* name, const std::vector<double>& divisors,
+                          std::vector<double>& radians) {
+  if (divisors.empty()) return {};
+  if (divisors.size() != radians.size()) {
+    return table_error(std::string(name) + " has " + std::to_string(divisors.size()) +
+                       " numbers, but the rotary width " + std::to_string(2 * radians.size()) +
+                       " needs " + std::to_string(radians.size()) + ".");
+  }
+  for (size_t i = 0; i < divisors.size(); ++i) {
+    VKF_CHECK(check_positive(name, divisors[i]));
+    radians[i] /= divisors[i];
+  }
+  return {};
+}
+
 // Ding et al., 2024: a divisor for each frequency, found by search, one set for sequences within
 // the original context and one for longer ones.
 Result<RotaryFrequencies> longrope_frequencies(const RotaryScaling& s, int64_t width,
@@ -151,15 +167,11 @@ Result<RotaryFrequencies> longrope_frequencies(const RotaryScaling& s, int64_t w
   const std::vector<double>& divisors = is_long ? s.long_factor : s.short_factor;
   const char* name = is_long ? "long_factor" : "short_factor";
   RotaryFrequencies result{plain_frequencies(s.theta, width), 1.0};
-  if (divisors.size() != result.radians.size()) {
-    return table_error(std::string(name) + " has " + std::to_string(divisors.size()) +
-                       " numbers, but the rotary width " + std::to_string(width) + " needs " +
-                       std::to_string(result.radians.size()) + ".");
+  if (divisors.empty()) {
+    return table_error(message({name, " has 0 numbers, but the rotary width ", width, " needs ",
+                                result.radians.size(), "."}));
   }
-  for (size_t i = 0; i < divisors.size(); ++i) {
-    VKF_CHECK(check_positive(name, divisors[i]));
-    result.radians[i] /= divisors[i];
-  }
+  VKF_CHECK(divide_frequencies(name, divisors, result.radians));
   if (factor > 1.0 && !s.attention_factor) {
     if (original < 2.0) {
       return table_error(
@@ -188,6 +200,7 @@ Result<RotaryFrequencies> scaled_frequencies(const RotaryScaling& s, int64_t wid
   }
   RotaryFrequencies result{plain_frequencies(s.theta, width), 1.0};
   if (s.kind == RotaryScalingKind::kDefault) {
+    VKF_CHECK(divide_frequencies("frequency_divisors", s.divisors, result.radians));
     if (s.frequencies.empty()) return result;
     if (s.frequencies.size() != result.radians.size()) {
       return table_error(

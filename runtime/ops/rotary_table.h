@@ -36,6 +36,7 @@ struct RotaryScaling {
   RotaryScalingKind kind = RotaryScalingKind::kDefault;
   double theta = 10000.0;
   std::vector<double> frequencies;  // (r/2), default: radians per token; empty: those of theta
+  std::vector<double> divisors;     // (r/2), default: divide the frequencies of theta; empty: 1
   // How far the context is stretched. Yarn and longrope take max_positions / original_positions
   // where it is absent; linear, dynamic and llama3 need it.
   std::optional<double> factor;

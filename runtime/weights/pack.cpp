@@ -179,11 +179,9 @@ Status pack_blocks(const PackedWeight& weight, const TensorView& source, const R
       store_block(out, place, stored_block(source, range.base / width + n, first), weight.format);
       continue;
     }
-    for (size_t i = 0; i < count; ++i) {
-      values[i] =
-          scale * element_as_float(source, range.base + n * strides.n + (first + i) * strides.k);
-    }
-    const std::span<const float> some(values.data(), count);
+    const std::span<float> some(values.data(), count);
+    read_elements(source, range.base + n * strides.n + first * strides.k, strides.k, some);
+    for (float& value : some) value *= scale;
     if (!fits_blocks(some, weight.format)) {
       return unsupported(
           message({"[", weight.row.name, "] holds a weight that is no number below 1e38, which ",
@@ -200,17 +198,17 @@ Status pack_columns(const PackedWeight& weight, const TensorView& source, const 
   const auto width = static_cast<size_t>(weight.row.width);
   const SourceStrides strides = strides_of(weight, source);
   const auto slice_first = static_cast<uint32_t>(weight.first_column);
+  std::vector<float> line(in_blocks(weight.format) ? 0 : width);
   for (int64_t n = 0; n < range.count; ++n) {
     if (!in_slice(weight, range.to[n])) continue;
     if (in_blocks(weight.format)) {
       VKF_CHECK(pack_blocks(weight, source, range, n, out));
       continue;
     }
+    read_elements(source, range.base + static_cast<size_t>(range.first + n) * strides.n, strides.k,
+                  line);
     for (size_t k = 0; k < width; ++k) {
-      const float value =
-          range.scale(n) *
-          element_as_float(source, range.base + static_cast<size_t>(range.first + n) * strides.n +
-                                       k * strides.k);
+      const float value = range.scale(n) * line[k];
       const size_t index = packed_index(k, range.to[n] - slice_first, width);
       if (weight.format == MatrixFormat::kF16) {
         VKF_CHECK(store_half(out, index, value, weight.row.name));

@@ -151,10 +151,9 @@ Tensor copied(const TensorView& view) {
     std::copy(view.bytes.begin(), view.bytes.end(), tensor.bytes.begin());
     return tensor;
   }
-  for (size_t i = 0; i < tensor.bytes.size() / 4; ++i) {
-    const float value = element_as_float(view, i);
-    std::memcpy(tensor.bytes.data() + 4 * i, &value, 4);
-  }
+  std::vector<float> values(tensor.bytes.size() / 4);
+  read_elements(view, 0, 1, values);
+  if (!values.empty()) std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
   return tensor;
 }
 

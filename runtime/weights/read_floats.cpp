@@ -5,6 +5,14 @@
 
 namespace vkformer {
 
+void read_elements(const TensorView& view, size_t first, size_t stride, std::span<float> out) {
+  if (stride == 1 && view.blocks != nullptr && view.blocks->ggml) {
+    decode_ggml(*view.blocks->ggml, view.bytes, first, out);
+    return;
+  }
+  for (size_t i = 0; i < out.size(); ++i) out[i] = element_as_float(view, first + i * stride);
+}
+
 bool holds_floats(const TensorView& view) {
   return view.blocks != nullptr || view.dtype == DType::kF32 || view.dtype == DType::kF16 ||
          view.dtype == DType::kBF16 || view.dtype == DType::kF64;
@@ -27,7 +35,7 @@ Result<std::vector<float>> read_floats(const Checkpoint& checkpoint, const std::
                                  ", but the configuration asks for ", shape_text(expected), "."}));
   }
   std::vector<float> values(static_cast<size_t>(element_count(view->shape)));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = element_as_float(*view, i);
+  read_elements(*view, 0, 1, values);
   return values;
 }
 

@@ -32,6 +32,10 @@ inline float element_as_float(const TensorView& view, size_t index) {
   return view.dtype == DType::kF16 ? float_from_half(bits) : float_from_bfloat(bits);
 }
 
+// out.size() elements, `stride` apart, from element `first` on. Blocks of a GGUF file are decoded
+// once each where the elements are neighbors.
+void read_elements(const TensorView& view, size_t first, size_t stride, std::span<float> out);
+
 // Is the tensor one that element_as_float reads?
 bool holds_floats(const TensorView& view);
 

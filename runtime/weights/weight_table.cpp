@@ -163,6 +163,13 @@ MatrixFormat format_of(const WeightRow& row, const Checkpoint& checkpoint, Weigh
     const TensorView& first = *checkpoint.find(row.sources[0]);
     if (first.dtype == DType::kF16) format = MatrixFormat::kF16;
     if (first.blocks != nullptr) format = first.blocks->format;
+    // Next to blocks of a GGUF file, which only f32 holds exactly, the others are in f32, too.
+    for (const std::string& source : row.sources) {
+      const TensorView& view = *checkpoint.find(source);
+      if (view.blocks != nullptr && view.blocks->ggml && !view.blocks->mxfp4) {
+        return MatrixFormat::kF32;
+      }
+    }
   } else {
     format = static_cast<MatrixFormat>(static_cast<int>(wanted) - 1);
   }

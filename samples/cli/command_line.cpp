@@ -12,7 +12,8 @@ void add_check(CLI::Option& option, CommandLine& line, Status (*check)(const std
 }
 
 CLI::Option* add_model_argument(CLI::App& command, CommandLine& line, std::string& model) {
-  CLI::Option* option = command.add_option("MODEL", model, "model directory")->required();
+  CLI::Option* option =
+      command.add_option("MODEL", model, "model directory or GGUF file")->required();
   add_check(*option, line, check_model_path);
   return option;
 }

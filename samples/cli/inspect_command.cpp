@@ -51,6 +51,7 @@ Json info_json(const ModelInfo& info, bool with_tensors) {
     Json entry;
     entry["name"] = tensor.name;
     entry["dtype"] = dtype_name(tensor.dtype);
+    if (!tensor.packing.empty()) entry["packing"] = tensor.packing;
     entry["shape"] = tensor.shape;
     entry["file"] = tensor.file;
     json["tensors"].push_back(std::move(entry));
@@ -84,7 +85,8 @@ void print_info(const ModelInfo& info, bool with_tensors) {
   size_t width = 0;
   for (const TensorInfo& tensor : info.tensors) width = std::max(width, tensor.name.size());
   for (const TensorInfo& tensor : info.tensors) {
-    print_line(padded(tensor.name, width + 2) + padded(dtype_name(tensor.dtype), 6) +
+    const std::string type = tensor.packing.empty() ? dtype_name(tensor.dtype) : tensor.packing;
+    print_line(padded(tensor.name, width + 2) + padded(type, 8) +
                padded(shape_of(tensor.shape), 20) + tensor.file);
   }
 }
@@ -147,10 +149,10 @@ int run_inspect(const CommonOptions& common, const InspectOptions& options) {
 }  // namespace
 
 void add_inspect_command(CLI::App& app, CommandLine& line) {
-  CLI::App* command =
-      app.add_subcommand("inspect",
-                         "Read and check a model directory; needs a device only for --memory and "
-                         "--attention.");
+  CLI::App* command = app.add_subcommand(
+      "inspect",
+      "Read and check a model directory or a GGUF file; needs a device only for --memory and "
+      "--attention.");
   const auto options = std::make_shared<InspectOptions>();
   add_model_argument(*command, line, options->model);
   command->add_flag("--tensors", options->tensors, "list every tensor");

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhatAModelIs =
     "a model is a folder with config.json, *.safetensors and tokenizer.json, as on the Hugging "
-    "Face hub";
+    "Face hub, or a GGUF file";
 // Folders that are looked at in one place; more are not there by hand.
 constexpr size_t kMostFolders = 4096;
 
@@ -36,7 +36,8 @@ bool is_folder(const fs::path& path) {
 }
 
 bool is_model(const fs::path& folder) {
-  return is_there(folder / "config.json") || is_there(folder / "tokenizer.json");
+  return is_there(folder / "config.json") || is_there(folder / "tokenizer.json") ||
+         is_there(folder / "model.gguf");
 }
 
 // Names of the folders in a folder, sorted; none where it cannot be read.
@@ -125,11 +126,10 @@ Error hub_name(const std::string& name) {
 Error other_file(const std::string& path) {
   const fs::path file(path);
   const std::string kind = file.extension().string();
-  if (kind == ".gguf" || is_gguf(file)) {
-    return no_model(path, std::string("is a GGUF file, which vkformer does not read; ") +
-                              kWhatAModelIs +
-                              ". Download the model that it was made from, and "
-                              "make it small with `vkformer quantize`.");
+  if (kind == ".gguf") {
+    return no_model(path,
+                    "has the name of a GGUF file, but does not begin with 'GGUF'; download it "
+                    "anew.");
   }
   fs::path folder = file.parent_path();
   if (folder.empty()) folder = ".";
@@ -158,7 +158,9 @@ Error other_folder(const std::string& path) {
   std::error_code ignored;
   for (fs::directory_iterator items(folder, ignored), end; !ignored && items != end;
        items.increment(ignored)) {
-    if (items->path().extension() == ".gguf") return other_file(items->path().string());
+    if (!is_gguf(items->path())) continue;
+    return no_model(
+        path, "has no config.json, but it holds a GGUF file; give that: " + items->path().string());
   }
   return no_model(path, std::string("has no config.json, but ") + kWhatAModelIs + ".");
 }
@@ -166,7 +168,7 @@ Error other_folder(const std::string& path) {
 }  // namespace
 
 Status check_model_path(const std::string& path) {
-  if (is_model(path)) return {};
+  if (is_model(path) || is_gguf(path)) return {};
   if (is_folder(path)) return other_folder(path);
   if (is_there(path)) return other_file(path);
   const std::string nearest = nearest_model(path);
@@ -178,7 +180,7 @@ Status check_model_path(const std::string& path) {
 }
 
 Status check_tokenizer_path(const std::string& path) {
-  if (is_there(path) && !is_folder(path) && !is_gguf(path)) return {};
+  if (is_there(path) && !is_folder(path)) return {};
   return check_model_path(path);
 }
 

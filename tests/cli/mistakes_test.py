@@ -184,13 +184,12 @@ class ModelTest(MistakesTest):
         self.write("m/model.safetensors")
         with open(self.path("llama.bin"), "wb") as file:
             file.write(b"GGUF\3\0\0\0")
-        for name in ("llama.bin", "q4.gguf"):
-            if name == "q4.gguf":
-                self.write(name)
-            text = self.said(1, "generate", self.path(name), "a")
-            self.assertIn("is a GGUF file", text)
-            self.assertIn("vkformer quantize", text)
-        self.assertIn("GGUF", self.said(1, "tokenize", self.path("llama.bin"), "a"))
+        for command in ("generate", "tokenize"):
+            text = self.said(1, command, self.path("llama.bin"), "a")
+            self.assertIn("is not a GGUF file that can be read", text)
+            self.assertIn("may be cut short", text)
+        self.write("q4.gguf")
+        self.assertIn("does not begin with 'GGUF'", self.said(1, "generate", self.path("q4.gguf"), "a"))
         self.assertIn("give its folder: " + self.path("m") + ".",
                       self.said(1, "generate", self.path("m/model.safetensors"), "a") + ".")
 
@@ -198,8 +197,11 @@ class ModelTest(MistakesTest):
         self.write("models/one/config.json", "{}")
         text = self.said(1, "generate", self.path("models"), "a")
         self.assertIn("it holds models; give one of them: " + self.path("models/one"), text)
-        self.write("gguf/llama-q4.gguf")
-        self.assertIn("GGUF", self.said(1, "generate", self.path("gguf"), "a"))
+        os.makedirs(self.path("gguf"))
+        with open(self.path("gguf/llama-q4.gguf"), "wb") as file:
+            file.write(b"GGUF\3\0\0\0")
+        self.assertIn("it holds a GGUF file; give that: " + self.path("gguf/llama-q4.gguf"),
+                      self.said(1, "generate", self.path("gguf"), "a"))
         self.write("empty/notes.txt")
         self.assertIn("has no config.json", self.said(1, "generate", self.path("empty"), "a"))
 

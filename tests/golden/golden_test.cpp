@@ -115,6 +115,13 @@ TEST_SUITE("model") {
     for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
   }
 
+  TEST_CASE("models in GGUF files give their golden outputs and ids") {
+    if (!have_test_device()) return;
+    const std::vector<GoldenCase> cases = golden_cases_with("model/model.gguf");
+    CHECK(cases.size() >= 15);
+    for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
+  }
+
   TEST_CASE("a model packed as halves stays near its golden outputs") {
     if (!have_test_device()) return;
     GoldenCase golden = golden_case("transformer-paper");

@@ -64,37 +64,50 @@ void check_batch(const Tokenizer& tokenizer, const Json& batch, const Json& expe
   }
 }
 
+// What a golden case expects, of its tokenizer in the file or folder `path`.
+void check_tokenizer(const GoldenCase& golden, const std::string& path) {
+  EncodeOptions bare;
+  bare.special_tokens = SpecialTokens::kExclude;
+  const auto tokenizer = Tokenizer::load(path);
+  REQUIRE_MESSAGE(tokenizer.ok(), path << ": " << tokenizer.error().message);
+  const Json inputs = read_json(golden.path("inputs.json"));
+  const Json expected = read_json(golden.path("expected.json"));
+  const Json& strings = inputs.at("strings");
+  for (size_t i = 0; i < strings.size(); ++i) {
+    const std::string text = strings[i].get<std::string>();
+    INFO(path << ", string " << i << ": " << text);
+    check_encoding(*tokenizer, tokenizer->encode(text), tokenizer->encode(text, bare),
+                   expected.at("strings")[i]);
+  }
+  const Json& pairs = inputs.at("pairs");
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const std::string first = pairs[i][0].get<std::string>();
+    const std::string second = pairs[i][1].get<std::string>();
+    INFO(path << ", pair " << i << ": " << first << " | " << second);
+    check_encoding(*tokenizer, tokenizer->encode_pair(first, second),
+                   tokenizer->encode_pair(first, second, bare), expected.at("pairs")[i]);
+  }
+  INFO(path << ", batch");
+  check_batch(*tokenizer, inputs.at("batch"), expected.at("batch"));
+}
+
 }  // namespace
 
 TEST_SUITE("cpu") {
   TEST_CASE("tokenizers give their golden ids, offsets and texts") {
     const std::vector<GoldenCase> cases = tokenizer_cases();
     CHECK(cases.size() >= 8);
-    EncodeOptions bare;
-    bare.special_tokens = SpecialTokens::kExclude;
-    for (const GoldenCase& golden : cases) {
-      const auto tokenizer = Tokenizer::load(golden.path("model"));
-      REQUIRE_MESSAGE(tokenizer.ok(), golden.name << ": " << tokenizer.error().message);
-      const Json inputs = read_json(golden.path("inputs.json"));
-      const Json expected = read_json(golden.path("expected.json"));
-      const Json& strings = inputs.at("strings");
-      for (size_t i = 0; i < strings.size(); ++i) {
-        const std::string text = strings[i].get<std::string>();
-        INFO(golden.name << ", string " << i << ": " << text);
-        check_encoding(*tokenizer, tokenizer->encode(text), tokenizer->encode(text, bare),
-                       expected.at("strings")[i]);
-      }
-      const Json& pairs = inputs.at("pairs");
-      for (size_t i = 0; i < pairs.size(); ++i) {
-        const std::string first = pairs[i][0].get<std::string>();
-        const std::string second = pairs[i][1].get<std::string>();
-        INFO(golden.name << ", pair " << i << ": " << first << " | " << second);
-        check_encoding(*tokenizer, tokenizer->encode_pair(first, second),
-                       tokenizer->encode_pair(first, second, bare), expected.at("pairs")[i]);
-      }
-      INFO(golden.name << ", batch");
-      check_batch(*tokenizer, inputs.at("batch"), expected.at("batch"));
+    for (const GoldenCase& golden : cases) check_tokenizer(golden, golden.path("model"));
+  }
+
+  TEST_CASE("golden tokenizers in GGUF files give the same") {
+    size_t count = 0;
+    const std::string folder = golden_folder() + "/gguf-tokenizers";
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      check_tokenizer(golden_case(file.path().stem().string()), file.path().string());
+      ++count;
     }
+    CHECK(count == 6);
   }
 }
 

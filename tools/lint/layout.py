@@ -8,12 +8,13 @@ import sys
 
 from common import ROOT, files, relative, report
 
-ALL = {"base", "checkpoint", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
+ALL = {"base", "checkpoint", "gguf", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
        "load", "recording", "software", "reproducible", "generate", "session", "operators", "measure", "tasks", "text", "unicode", "json", "device_files", "grammar", "chat", "image", "audio", "reference", "api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
     "checkpoint": set(),
+    "gguf": {"checkpoint"},
     "weights": {"checkpoint"},
     "graph": set(),
     "kernels": set(),
@@ -34,7 +35,7 @@ ROOMS = {
     "device_files": {"plan", "kernels"},
     "reproducible": {"kernels"},
     "vulkan": {"software", "reproducible", "device_files", "plan", "kernels"},
-    "load": {"checkpoint", "weights", "model", "vulkan"},
+    "load": {"checkpoint", "gguf", "weights", "model", "vulkan"},
     "recording": {"load", "model", "ops", "graph", "plan", "kernels", "vulkan", "reproducible"},
     "generate": {"recording", "load", "model", "ops", "graph", "plan", "vulkan", "grammar"},
     "operators": {"recording", "checkpoint", "weights", "model", "ops", "graph", "plan", "kernels",

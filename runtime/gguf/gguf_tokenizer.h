@@ -1,0 +1,21 @@
+// The tokenizer of a GGUF file as the content of a tokenizer.json and a tokenizer_config.json.
+//
+// Kinds (tokenizer.ggml.model) are gpt2, byte-level BPE whose way of cutting words has a name
+// (tokenizer.ggml.pre); llama, BPE of SentencePiece; bert, WordPiece; t5, Unigram.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+
+#include "checkpoint/gguf.h"
+
+namespace vkformer {
+
+// An error names the key and its value; a kind or a way of cutting words that vkformer does not
+// know is kUnsupported.
+Result<std::string> gguf_tokenizer_json(const GgufFile& file);
+// Special tokens by their roles, and chat templates.
+Result<std::string> gguf_tokenizer_config(const GgufFile& file);
+
+}  // namespace vkformer
