@@ -120,6 +120,9 @@ struct ModelFacts {
   // on are keys and values by position, and such states.
   enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
   ImagePromptFacts images;
+  // kEither: the family's own library calls a decoder's tokens input_ids and attention_mask, for its
+  // encoder reads none; both names are taken.
+  enum class TargetNames : uint8_t { kDecoder, kEither } target_names = TargetNames::kDecoder;
 };
 
 // Token-choice settings as generation_config.json and config.json give them.
