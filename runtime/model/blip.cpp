@@ -174,8 +174,7 @@ Status read_texts(const JsonConfig& config, ModelFacts& facts, EncoderDecoderCon
   VKF_ASSIGN(stack.epsilon, get_epsilon(config, "layer_norm_eps", 1e-12));
   VKF_ASSIGN(stack.activation, get_activation(config, "hidden_act", "gelu"));
   VKF_ASSIGN(facts.target_vocab, get_size_or(config, "vocab_size", 30524, kMostVocabulary));
-  VKF_ASSIGN(facts.max_target,
-             get_size_or(config, "max_position_embeddings", 512, kMostPositions));
+  VKF_ASSIGN(facts.max_target, get_size_or(config, "max_position_embeddings", 512, kMostPositions));
   VKF_ASSIGN(const bool decodes, config.get_bool_or("is_decoder", true));
   if (!decodes) {
     return unsupported(message({"[text_config.is_decoder] is false in ", config.where(),
@@ -209,9 +208,9 @@ Result<std::unique_ptr<ModelFamily>> load_blip(const ModelFiles& files) {
   facts.head = HeadKind::kLanguage;
   VKF_ASSIGN(facts.architecture, get_architecture(config, kCaptions));
   if (facts.architecture != kCaptions) {
-    return unsupported(message({"[architectures] of ", config.where(), " names '",
-                                facts.architecture, "', which is not supported; of this family ",
-                                kCaptions, " is."}));
+    return unsupported(
+        message({"[architectures] of ", config.where(), " names '", facts.architecture,
+                 "', which is not supported; of this family ", kCaptions, " is."}));
   }
   const JsonConfig pictures = config.object("vision_config");
   const JsonConfig texts = config.object("text_config");

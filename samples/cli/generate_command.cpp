@@ -538,10 +538,10 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
   command->add_option("--sinks", options->text.sinks, "first keys of --context that stay for ever")
       ->needs(context);
-  add_file_option(
-      *command, "--picture", options->pictures,
-      "a picture that every TEXT speaks of, for models that read images; may be repeated; of models "
-      "that describe one picture, TEXT is what the description begins with")
+  add_file_option(*command, "--picture", options->pictures,
+                  "a picture that every TEXT speaks of, for models that read images; may be "
+                  "repeated; of models "
+                  "that describe one picture, TEXT is what the description begins with")
       ->allow_extra_args(false);
   command->add_option("--prefix", options->text.prefix, "text to put before every input");
   command->add_option("--task", options->text.task,
