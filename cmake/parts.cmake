@@ -31,7 +31,8 @@ macro(vkformer_part name)
 endmacro()
 
 macro(vkformer_select_parts)
-  vkformer_part(TASKS ROOMS tasks DOORS api/tasks api/rerank api/detect api/transcriber api/c_tasks)
+  vkformer_part(TASKS ROOMS tasks DOORS api/tasks api/rerank api/detect api/transcriber api/speaker
+    api/c_tasks)
   vkformer_part(GRAMMAR ROOMS grammar DOORS api/grammar api/c_grammar)
   vkformer_part(CHAT ROOMS chat DOORS api/chat api/c_chat)
   vkformer_part(IMAGE ROOMS image attention_view KEEP image/picture_processor image/picture_tables

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: y = activation(gate) * up, of halves or pairs of x's row (Shazeer, 2020, "GLU variants")
+// computes: y = activation(gate) * activation(up), of halves or pairs of x's row (Shazeer, 2020, "GLU variants")
 // shapes:   X (R, 2F) -> Y (R, F)
 // mapping:  one workgroup a run of kChunk elements of a row; runs on z, rows on x and y
 // bounds:   F may be anything; rows beyond the last are skipped
@@ -26,6 +26,6 @@ void main() {
   for (uint i = first + gl_LocalInvocationID.x; i < last; i += kLocalSize) {
     const uint gate = base + (kPairs != 0u ? 2u * i : i);
     const uint up = gate + (kPairs != 0u ? 1u : p.width);
-    y[row * p.width + i] = apply_activation(x[gate], kKind) * x[up];
+    y[row * p.width + i] = apply_activation(x[gate], kKind) * apply_activation(x[up], kUp);
   }
 }

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: im2col: a row of Y is what the kernel covers at one position, zeros outside the picture
+// computes: im2col: a row of Y is what the kernel covers at one position, zeros outside the picture;
+//           what is below 0 times a slope
 // shapes:   X (B, C, H, W) or (B, H, W, C) by strides -> Y (B, OH * OW, C * kh * kw)
 // mapping:  one workgroup a position; an invocation takes every kLocalSize-th column (c, ky, kx)
 // bounds:   every size may be anything; positions beyond the last are skipped
@@ -36,13 +37,13 @@ void main() {
   uint c = rest / p.picture.kernel_height;
   for (; column < p.columns; column += kLocalSize) {
     const uint at_y = top + ky;
-    const uint at_x = left + kx;
+    const uint at_x = left + kx * p.dilation;
     float value = 0.0;
     if (at_y < p.picture.height && at_x < p.picture.width) {
       value = x[base + at_y * p.picture.row_stride + at_x * p.picture.col_stride +
                 c * p.picture.channel_stride];
     }
-    y[row * p.columns + column] = value;
+    y[row * p.columns + column] = value < 0.0 ? value * p.slope : value;
     kx += p.step_x;
     ky += p.step_y;
     c += p.step_channel;

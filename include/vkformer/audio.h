@@ -1,4 +1,4 @@
-// Sound in: WAV files to mono samples, and samples to the log-mel features of speech models.
+// Sound: WAV files to mono samples and back, and samples to the log-mel features of speech models.
 //
 // Threading: sounds are plain values and extractors immutable; any thread may read and extract.
 // Lifetime: a Sound and an extractor own what they hold; files are not read again. An extractor is
@@ -38,6 +38,11 @@ VKFORMER_API Result<Sound> load_wav(const std::string& path, int32_t sampling_ra
 VKFORMER_API Result<Sound> decode_wav_bytes(std::span<const std::byte> bytes,
                                             const std::string& name,
                                             int32_t sampling_rate = kRateOfFile);
+
+// The sound as a WAV file of one channel in 16 bits; what lies outside of -1 to 1 is cut off.
+VKFORMER_API Result<std::vector<std::byte>> encode_wav(const Sound& sound);
+// Writes such a file.
+VKFORMER_API Status save_wav(const std::string& path, const Sound& sound);
 
 // The sound at another sampling rate of 1,000 to 768,000 hertz. What the lower of both rates cannot
 // hold is filtered out.

@@ -101,6 +101,7 @@ enum class HeadKind : uint8_t {
   kSimilarity,     // "similarity": of pictures and texts; logits_per_image (pictures, texts)
   kObjects,        // "objects": in a picture; logits (B, Q, classes + 1), pred_boxes (B, Q, 4)
   kCtc,            // "ctc": the character of each frame of sound, or none; logits (B, frames, V)
+  kSpeech,         // "speech": the text spoken; waveform (B, samples)
 };
 
 // Which attention maps a pass hands out.
@@ -144,6 +145,7 @@ enum class TaskKind : uint8_t {
   kCaption,     // "caption": Captioner
   kRerank,      // "rerank": Reranker
   kDetect,      // "detect": ObjectDetector
+  kSpeak,       // "speak": Speaker
 };
 
 // What a speech model writes.

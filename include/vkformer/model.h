@@ -91,6 +91,10 @@ struct ModelInfo {
   int64_t target_vocab = 0;
   int64_t max_source = 0;  // tokens
   int64_t max_target = 0;  // tokens
+  // Of a model that speaks: samples a second of its waveforms, and voices that a speaker_id chooses
+  // from; 0: there is one.
+  int64_t sampling_rate = 0;
+  int64_t speakers = 0;
   // Whether a decoder reads images in its prompts: TextGenerator::generate_with_pictures.
   bool reads_images = false;
   // Tokens that GenerateOptions::decoder_prompt can hold, by name, of models that have such:

@@ -237,7 +237,7 @@ class VKFORMER_API Captioner : public Task {
   using Task::Task;
   static Result<Captioner> load(const Device& device, const ModelSource& source,
                                 const TaskOptions& options = {});
-  // Of `options` the search settings count.
+  // Of `options` the search settings count, and the prefix: every caption begins with it.
   Result<std::vector<std::string>> caption(std::span<const Picture> pictures,
                                            const TextOptions& options = {});
 };

@@ -43,6 +43,7 @@
 #include "vkformer/c/session.h"
 #include "vkformer/c/slices.h"
 #include "vkformer/c/source.h"
+#include "vkformer/c/speak.h"
 #include "vkformer/c/tasks.h"
 #include "vkformer/c/tensors.h"
 #include "vkformer/c/tokenizer.h"

@@ -1,5 +1,9 @@
 #include "vkformer/audio.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
 #include <utility>
 
 #include "audio/log_mel_settings.h"
@@ -43,6 +47,24 @@ Result<Sound> load_wav(const std::string& path, int32_t sampling_rate) {
   return guarded(kTooLong, [&]() -> Result<Sound> {
     VKF_ASSIGN(const MappedFile file, MappedFile::open(path));
     return decode_wav_bytes(file.bytes(), path, sampling_rate);
+  });
+}
+
+Result<std::vector<std::byte>> encode_wav(const Sound& sound) {
+  return guarded(kTooLong, [&] { return encode_wav_file(sound.samples, sound.sampling_rate); });
+}
+
+Status save_wav(const std::string& path, const Sound& sound) {
+  return guarded(kTooLong, [&]() -> Status {
+    VKF_ASSIGN(const std::vector<std::byte> bytes, encode_wav(sound));
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"),
+                                                               &std::fclose);
+    const bool written = file &&
+                         std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size() &&
+                         std::fflush(file.get()) == 0;
+    if (written) return {};
+    return invalid_argument(message(
+        {"File [", path, "] cannot be written: ", std::strerror(errno), "; give another path."}));
   });
 }
 

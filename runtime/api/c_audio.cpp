@@ -79,6 +79,13 @@ int32_t vkf_sound_sampling_rate(const vkf_sound* sound) {
   return sound != nullptr ? sound->sound.sampling_rate : 0;
 }
 
+vkf_status vkf_sound_save(const vkf_sound* sound, const char* path, vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{sound, "sound"}, {path, "path"}});
+    take(save_wav(path, sound->sound));
+  });
+}
+
 void vkf_sound_free(vkf_sound* sound) {
   delete sound;
 }

@@ -5,13 +5,14 @@
 #include "base/message.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
+#include "vkformer/speak.h"
 #include "vkformer/transcribe.h"
 
 struct vkf_task {
   std::variant<vkformer::Embedder, vkformer::TextClassifier, vkformer::PictureClassifier,
                vkformer::Answerer, vkformer::MaskFiller, vkformer::TextGenerator,
                vkformer::Transcriber, vkformer::Captioner, vkformer::Reranker,
-               vkformer::ObjectDetector>
+               vkformer::ObjectDetector, vkformer::Speaker>
       task;
   std::string placeholder;  // of a generator whose model reads images
 };
@@ -100,8 +101,24 @@ TaskHandle load_task(const Device& device, const ModelSource& source, const char
       return load<Reranker>(device, source, options);
     case TaskKind::kDetect:
       return load<ObjectDetector>(device, source, options);
+    case TaskKind::kSpeak:
+      return load<Speaker>(device, source, options);
   }
   refuse(internal_error("[task] has a kind that no loader is for."));
+}
+
+SpeakOptions speak_options(const vkf_speak_options& given) {
+  constexpr uint32_t kBits =
+      VKF_SPEAK_RATE | VKF_SPEAK_NOISE | VKF_SPEAK_DURATION_NOISE | VKF_SPEAK_SPEAKER;
+  check_bits(given.set, kBits, "set");
+  SpeakOptions made;
+  if ((given.set & VKF_SPEAK_RATE) != 0) made.speaking_rate = given.speaking_rate;
+  if ((given.set & VKF_SPEAK_NOISE) != 0) made.noise = given.noise;
+  if ((given.set & VKF_SPEAK_DURATION_NOISE) != 0) made.duration_noise = given.duration_noise;
+  if ((given.set & VKF_SPEAK_SPEAKER) != 0) made.speaker = given.speaker;
+  made.seed = given.seed;
+  made.phonemes = given.phonemes != 0;
+  return made;
 }
 
 // The task as the C++ class that has the call, or an error that says so.
@@ -540,6 +557,18 @@ vkf_status vkf_task_caption(vkf_task* task, const vkf_picture* const* pictures, 
     const std::vector<Picture> copies = copy_pictures(pictures, count);
     const TextOptions read = text_options(options);
     return findings_of(captioner->caption(copies, read));
+  });
+}
+
+vkf_status vkf_task_speak(vkf_task* task, const char* text, const vkf_speak_options* options,
+                          vkf_sound** sound, vkf_error* error) {
+  return make_handle(sound, error, [&] {
+    Speaker* speaker = task_as<Speaker>(task, "one loaded as 'speak'");
+    need(text, "text");
+    const vkf_speak_options given = read_struct(options, "speak options");
+    const std::string copy = text;
+    std::vector<Sound> made = take(speaker->speak({&copy, 1}, speak_options(given)));
+    return handle(vkf_sound{std::move(made[0])});
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -207,6 +208,58 @@ Result<WavSound> decode_wav(std::span<const std::byte> bytes, const std::string&
     sound.samples.push_back(static_cast<float>(sum / format.channels));
   }
   return sound;
+}
+
+namespace {
+
+constexpr size_t kHeaderBytes = 44;
+constexpr size_t kMostSamples = (size_t{1} << 31) - 64;  // of a file whose sizes have 32 bits
+
+void append(std::vector<std::byte>& out, std::string_view tag) {
+  for (const char c : tag) out.push_back(static_cast<std::byte>(c));
+}
+
+void append(std::vector<std::byte>& out, uint32_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i) & 0xffu));
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> encode_wav_file(std::span<const float> samples,
+                                               int32_t sampling_rate) {
+  if (sampling_rate < 1) {
+    return invalid_argument(message({"[sampling_rate] is ", sampling_rate,
+                                     ", but a WAV file has at least 1 sample a second."}));
+  }
+  if (samples.size() > kMostSamples) {
+    return invalid_argument(message({"[samples] are ", samples.size(), ", but a WAV file holds at ",
+                                     "most ", kMostSamples, "; write several files."}));
+  }
+  constexpr uint32_t kSampleBytes = 2;
+  const auto rate = static_cast<uint32_t>(sampling_rate);
+  const auto data = static_cast<uint32_t>(samples.size()) * kSampleBytes;
+  std::vector<std::byte> out;
+  out.reserve(kHeaderBytes + data);
+  append(out, "RIFF");
+  append(out, static_cast<uint32_t>(kHeaderBytes) - 8 + data, 4);
+  append(out, "WAVEfmt ");
+  append(out, 16, 4);
+  append(out, kFormatPcm, 2);
+  append(out, 1, 2);  // channels
+  append(out, rate, 4);
+  append(out, rate * kSampleBytes, 4);
+  append(out, kSampleBytes, 2);
+  append(out, 8 * kSampleBytes, 2);
+  append(out, "data");
+  append(out, data, 4);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i] != samples[i]) {
+      return invalid_argument(message({"[samples] are no number at ", i, "."}));
+    }
+    const float value = std::clamp(samples[i], -1.0f, 1.0f) * 32767.0f;
+    append(out, static_cast<uint32_t>(std::lround(value)), 2);
+  }
+  return out;
 }
 
 }  // namespace vkformer

@@ -1,4 +1,4 @@
-// RIFF/WAVE files to mono samples. Needs: Result.
+// RIFF/WAVE files to mono samples, and back. Needs: Result.
 #pragma once
 
 #include <cstddef>
@@ -20,5 +20,10 @@ struct WavSound {
 // Decodes integer PCM of 8, 16, 24 or 32 bits and float samples of 32 or 64 bits, the mean of all
 // channels. `name` stands for the file in messages. The bytes may be hostile.
 Result<WavSound> decode_wav(std::span<const std::byte> bytes, const std::string& name);
+
+// A file of one channel in 16 bits; what lies outside of -1 to 1 is cut off. An error for a rate
+// that no file has, samples that are no numbers, and sounds beyond the 4 GB of such a file.
+Result<std::vector<std::byte>> encode_wav_file(std::span<const float> samples,
+                                               int32_t sampling_rate);
 
 }  // namespace vkformer

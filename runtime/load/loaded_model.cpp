@@ -41,6 +41,8 @@ ModelInfo info_of(const ModelFamily& family, const Checkpoint& checkpoint) {
                  .target_vocab = f.target_vocab,
                  .max_source = f.max_source,
                  .max_target = f.max_target,
+                 .sampling_rate = f.sampling_rate,
+                 .speakers = f.speakers,
                  .reads_images = f.images.kind != ImagePromptFacts::Kind::kNone,
                  .prompt_tokens = family.generation().prompt_tokens};
   for (const std::string& name : checkpoint.names()) {

@@ -30,6 +30,14 @@ Status ModelFamily::add_prompt_words(const PromptPictures&, const PromptTokens&,
   return {};
 }
 
+Result<ForwardInputs> ModelFamily::second_inputs(const TensorMap&, TensorMap&) const {
+  return internal_error("[second_inputs] this family has one pass");
+}
+
+Status ModelFamily::build_second(ModelBuilder&, const ForwardShape&) const {
+  return internal_error("[build_second] this family has one pass");
+}
+
 Status ModelFamily::build_prompt(ModelBuilder&, const StepShape&) const {
   return unsupported(message({"[generate] a ", facts().architecture,
                               " does not generate text; load a model with a language head"}));

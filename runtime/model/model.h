@@ -120,6 +120,14 @@ struct ModelFacts {
   // on are keys and values by position, and such states.
   enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
   ImagePromptFacts images;
+  // Of a model that speaks: samples a second, and whose voices it has; 0: only its own.
+  int64_t sampling_rate = 0;
+  int64_t speakers = 0;
+  // kTwo: what the first pass gives says how large a second one is (ModelFamily::second_inputs).
+  enum class Passes : uint8_t { kOne, kTwo } passes = Passes::kOne;
+  // kEither: the family's own library calls a decoder's tokens input_ids and attention_mask, for
+  // its encoder reads none; both names are taken.
+  enum class TargetNames : uint8_t { kDecoder, kEither } target_names = TargetNames::kDecoder;
 };
 
 // Token-choice settings as generation_config.json and config.json give them.
@@ -297,6 +305,12 @@ class ModelFamily {
   // last_hidden_state (B,T,D), encoder_last_hidden_state (B,S,D), the head's, and the taps.
   virtual Status build_forward(ModelBuilder& builder, const ForwardShape& shape,
                                const ForwardTaps& taps) const = 0;
+  // Of Passes::kTwo: what the second pass reads, from the caller's inputs and the outputs of the
+  // first, of which those that are not for the caller are taken away. Its outputs are added to the
+  // rest.
+  virtual Result<ForwardInputs> second_inputs(const TensorMap& inputs, TensorMap& outputs) const;
+  // The second pass, of sizes that second_inputs gave.
+  virtual Status build_second(ModelBuilder& builder, const ForwardShape& shape) const;
   // What a generation does before its first step: the encoder, whose keys and values are cross_kv.l
   // (B,S,2 Hkv E) per decoder layer, and the first P - 1 positions of the prompt, whose keys and
   // values go into self_kv.l (R,lines,2 Hkv E). kUnsupported where a family does not generate.

@@ -80,6 +80,9 @@ constexpr FamilyTraits kPictureText = {.kind = ModelKind::kEncoder,
                                        .heads = kSimilarityHeads,
                                        .maps = Maps::kNone,
                                        .inputs = "pictures and texts"};
+constexpr HeadKind kSpeechHeads[] = {HeadKind::kSpeech};
+constexpr FamilyTraits kSpeaking = {
+    .kind = ModelKind::kEncoder, .heads = kSpeechHeads, .inputs = "letters or phonemes"};
 constexpr FamilyTraits kMamba = {
     .kind = ModelKind::kDecoder, .heads = kLanguageHeads, .maps = Maps::kNone, .inputs = "BPE"};
 constexpr FamilyTraits kReformer = {.heads = kReformerHeads, .maps = Maps::kNone, .inputs = "BPE"};

@@ -107,7 +107,8 @@ Node product_with(const Pair& pair, const MatmulNodeAttrs& attrs) {
 bool is_gated_linear(const Pair& pair) {
   const MatmulNodeAttrs* product = plain_product(pair.first);
   return product != nullptr && is_linear(*product) && is(pair.second, OpId::k_gated_activation) &&
-         attrs_of<GatedActivationAttrs>(pair.second).pairs == GatePairs::kPairs;
+         attrs_of<GatedActivationAttrs>(pair.second).pairs == GatePairs::kPairs &&
+         attrs_of<GatedActivationAttrs>(pair.second).up == ActivationKind::kNone;
 }
 
 Node gated_linear(const Pair& pair) {

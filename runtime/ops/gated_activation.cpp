@@ -9,6 +9,7 @@ namespace vkformer {
 Result<TensorDesc> check_gated_activation(const TensorDesc& x, GatedActivationAttrs attrs) {
   VKF_CHECK(check_floats(OpId::k_gated_activation, "x", x, 1));
   VKF_CHECK(check_activation(x, {attrs.kind}));
+  VKF_CHECK(check_activation(x, {attrs.up}));
   if (x.shape.back() % 2 != 0) {
     return op_error(OpId::k_gated_activation,
                     message({"x has shape ", shape_text(x.shape), ", whose last dimension ",
@@ -22,8 +23,11 @@ Result<TensorDesc> check_gated_activation(const TensorDesc& x, GatedActivationAt
 Result<TensorId> add_gated_activation(Graph& graph, TensorId x, GatedActivationAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_gated_activation(graph.tensor(x), attrs));
   Node node = make_node<OpId::k_gated_activation>(
-      attrs, std::string("kind=") + activation_name(attrs.kind) +
-                 (attrs.pairs == GatePairs::kPairs ? " pairs" : ""));
+      attrs,
+      std::string("kind=") + activation_name(attrs.kind) +
+          (attrs.pairs == GatePairs::kPairs ? " pairs" : "") +
+          (attrs.up == ActivationKind::kNone ? std::string()
+                                             : std::string(" up=") + activation_name(attrs.up)));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -43,7 +47,8 @@ Status lower_gated_activation(LowerContext& context, const Node& node) {
   d.set_constants(GatedActivationConstants{.local_size = local,
                                            .kind = static_cast<uint32_t>(attrs.kind),
                                            .chunk = run,
-                                           .pairs = attrs.pairs == GatePairs::kPairs});
+                                           .pairs = attrs.pairs == GatePairs::kPairs,
+                                           .up = static_cast<uint32_t>(attrs.up)});
   d.groups[2] = std::max(1u, (params.width + run - 1) / run);
   d.set_push(params);
   d.flops = 11.0 * params.count;

@@ -2,6 +2,9 @@
 // multiply in its second half, or pairs of one of each; with silu SwiGLU, with gelu GEGLU (Shazeer,
 // 2020, "GLU variants improve Transformer").
 //
+// A second kind may apply to what is multiplied: with tanh and sigmoid WaveNet's gated units (van
+// den Oord et al., 2016).
+//
 //   x (..., 2F) -> y (..., F)
 #pragma once
 
@@ -15,6 +18,7 @@ enum class GatePairs : uint8_t { kNo, kPairs };
 struct GatedActivationAttrs {
   ActivationKind kind = ActivationKind::kSilu;
   GatePairs pairs = GatePairs::kNo;
+  ActivationKind up = ActivationKind::kNone;  // of what the gates multiply
 };
 
 // The output's description, or why the input does not fit: x (..., 2F).

@@ -1,18 +1,49 @@
 #include "ops/unfold.h"
 
+#include <cmath>
+
+#include "base/message.h"
 #include "ops/row_op.h"
 
 namespace vkformer {
 namespace {
 
+constexpr uint32_t kMostDilation = 1 << 20;  // far below what a kernel can count
+constexpr uint32_t kMostColumn = 1 << 30;
+
+// The window as the kernel covers it, holes included.
 Result<ConvSizes> sizes_of(const TensorDesc& x, const UnfoldAttrs& attrs) {
-  return conv_sizes(OpId::k_unfold, x, attrs.source, attrs.window, 0);
+  const uint64_t wide = (attrs.window.kernel_width - 1ull) * attrs.dilation + 1;
+  const bool fits = attrs.dilation >= 1 && attrs.dilation < kMostDilation && wide < kMostColumn;
+  if (!fits || attrs.window.kernel_width == 0) {
+    return op_error(OpId::k_unfold, message({"The kernel's width is ", attrs.window.kernel_width,
+                                             " and its dilation ", attrs.dilation,
+                                             ", but both must be from 1 to ", kMostDilation - 1,
+                                             ", and cover less than ", kMostColumn, " pixels."}));
+  }
+  ConvWindow window = attrs.window;
+  window.kernel_width = static_cast<uint32_t>(wide);
+  VKF_ASSIGN(ConvSizes sizes, conv_sizes(OpId::k_unfold, x, attrs.source, window, 0));
+  sizes.picture.kernel_width = attrs.window.kernel_width;
+  return sizes;
+}
+
+Status check_attrs(const ConvSizes& sizes, const UnfoldAttrs& attrs) {
+  const uint64_t last = uint64_t{attrs.first_column} + sizes.picture.out_width;
+  if (last * attrs.window.stride_width >= kMostColumn) {
+    return op_error(OpId::k_unfold, message({"The first column is ", attrs.first_column, " of ",
+                                             sizes.picture.out_width, " positions, but all must ",
+                                             "end before pixel ", kMostColumn, "."}));
+  }
+  if (std::isfinite(attrs.slope)) return {};
+  return op_error(OpId::k_unfold, "The slope is not a finite number.");
 }
 
 }  // namespace
 
 Result<TensorDesc> check_unfold(const TensorDesc& x, const UnfoldAttrs& attrs) {
   VKF_ASSIGN(const ConvSizes sizes, sizes_of(x, attrs));
+  VKF_CHECK(check_attrs(sizes, attrs));
   const ConvPicture& p = sizes.picture;
   VKF_CHECK(conv_product(
       OpId::k_unfold, "The output",
@@ -27,7 +58,10 @@ Result<TensorDesc> check_unfold(const TensorDesc& x, const UnfoldAttrs& attrs) {
 Result<TensorId> add_unfold(Graph& graph, TensorId x, const UnfoldAttrs& attrs) {
   VKF_ASSIGN(TensorDesc out, check_unfold(graph.tensor(x), attrs));
   VKF_ASSIGN(const ConvSizes sizes, sizes_of(graph.tensor(x), attrs));
-  Node node = make_node<OpId::k_unfold>(attrs, window_text(sizes.picture));
+  std::string text = window_text(sizes.picture);
+  if (attrs.dilation > 1) text += " dilation=" + std::to_string(attrs.dilation);
+  if (attrs.slope != 1.0f) text += message({" slope=", attrs.slope});
+  Node node = make_node<OpId::k_unfold>(attrs, std::move(text));
   node.inputs = {x};
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -38,9 +72,14 @@ Status lower_unfold(LowerContext& context, const Node& node) {
         "[unfold] There is no kernel for a decoding step; unfold before it, in the encoder's pass");
   }
   const TensorDesc& x = context.desc(node.inputs[0]);
-  VKF_ASSIGN(const ConvSizes sizes, sizes_of(x, attrs_of<UnfoldAttrs>(node)));
+  const auto& attrs = attrs_of<UnfoldAttrs>(node);
+  VKF_ASSIGN(const ConvSizes sizes, sizes_of(x, attrs));
   UnfoldParams params{};
   params.picture = sizes.picture;
+  // Beyond 0 it wraps, as positions left of the picture do.
+  params.picture.pad_left -= attrs.first_column * attrs.window.stride_width;
+  params.dilation = attrs.dilation;
+  params.slope = attrs.slope;
   params.rows = sizes.batch * sizes.picture.out_height * sizes.picture.out_width;
   params.columns = sizes.channels * sizes.picture.kernel_height * sizes.picture.kernel_width;
   Dispatch d = make_row_dispatch(context, node, KernelId::unfold_row__f32_none_f32, params.rows,

@@ -5,6 +5,10 @@
 //   y[b, oy * OW + ox, (c * kh + ky) * kw + kx] =
 //       x[b, c, oy * stride_height + ky - pad_top, ox * stride_width + kx - pad_left], 0 outside
 //
+// With a dilation d the kernel's columns are d pixels apart (kx d in the place of kx), as in
+// dilated convolutions (van den Oord et al., 2016, WaveNet). With a slope a, x below 0 counts as a
+// x (leaky ReLU: Maas et al., 2013), for convolutions that an activation stands in front of.
+//
 // The columns are in the order of a convolution's weight (out, C, kh, kw), which is therefore the
 // linear layer's weight (out, C * kh * kw) as it is.
 #pragma once
@@ -16,6 +20,9 @@ namespace vkformer {
 struct UnfoldAttrs {
   ConvSource source = {};
   ConvWindow window = {};
+  uint32_t dilation = 1;      // pixels along the width from a column of the kernel to the next
+  uint32_t first_column = 0;  // positions along the width that come before the first row of y
+  float slope = 1.0f;         // multiplies what is below 0
 };
 
 // The output's description, or why the window does not fit x (B, C, H, W), (B, H, W, C), (B, C, T)

@@ -217,9 +217,40 @@ std::vector<std::string> known_inputs(const ModelFamily& family, InputUse use) {
   if (use == InputUse::kPass && facts.sentence.pools()) known.emplace_back("pooling_mask");
   if (use == InputUse::kPass && facts.kind == ModelKind::kEncoderDecoder) {
     known.insert(known.end(), {"decoder_input_ids", "decoder_attention_mask"});
+    if (facts.target_names == ModelFacts::TargetNames::kEither) {
+      known.insert(known.end(), {"input_ids", "attention_mask"});
+    }
   }
   std::sort(known.begin(), known.end());
   return known;
+}
+
+// What the names of a decoder's inputs begin with.
+std::string target_prefix(const ModelFacts& facts, const TensorMap& inputs) {
+  const bool plain = facts.target_names == ModelFacts::TargetNames::kEither &&
+                     inputs.count("decoder_input_ids") == 0 && inputs.count("input_ids") != 0;
+  return plain ? "" : "decoder_";
+}
+
+// A decoder's mask belongs to tokens, and those have one name.
+Status check_target_names(const ModelFacts& facts, const TensorMap& inputs,
+                          const std::string& names) {
+  if (facts.kind != ModelKind::kEncoderDecoder) return {};
+  const bool either = facts.target_names == ModelFacts::TargetNames::kEither;
+  for (const std::string prefix : {"decoder_", ""}) {
+    if (prefix.empty() && !either) continue;
+    if (prefix == names && inputs.count(names + "input_ids") != 0) continue;
+    const std::string mask = prefix + "attention_mask";
+    if (inputs.count(mask) != 0) {
+      return invalid_argument(message({"[", mask, "] was given without ", prefix,
+                                       "input_ids, which it masks; give both or neither."}));
+    }
+    if (inputs.count(prefix + "input_ids") != 0) {
+      return invalid_argument(message({"[", prefix, "input_ids] was given beside ", names,
+                                       "input_ids; both are the decoder's tokens, so give one."}));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -282,25 +313,22 @@ Result<ForwardInputs> read_source(const ModelFacts& facts, const TensorMap& inpu
 Result<ForwardInputs> read_forward_inputs(const ModelFamily& family, const TensorMap& inputs,
                                           RunOptions::LongInputs long_inputs) {
   const ModelFacts& facts = family.facts();
-  const bool has_target = inputs.count("decoder_input_ids") != 0;
+  const std::string names = target_prefix(facts, inputs);
+  const bool has_target = inputs.count(names + "input_ids") != 0;
   if (has_target && facts.kind != ModelKind::kEncoderDecoder) {
     return invalid_argument(message({"[decoder_input_ids] was given, but a ", facts.architecture,
                                      " has no decoder beside its one stack; pass input_ids"}));
   }
   VKF_CHECK(check_input_names(family, inputs, InputUse::kPass));
-  if (!has_target && inputs.count("decoder_attention_mask") != 0) {
-    return invalid_argument(
-        "[decoder_attention_mask] was given without decoder_input_ids, which it masks; give both "
-        "or neither.");
-  }
+  VKF_CHECK(check_target_names(facts, inputs, names));
   VKF_ASSIGN(ForwardInputs result, read_source(facts, inputs, long_inputs));
   VKF_CHECK(family.read_inputs(inputs, result));
   VKF_CHECK(read_pooling_mask(inputs, result));
   if (!has_target) return result;
-  VKF_ASSIGN(TokenRows target, token_rows(inputs, "decoder_input_ids", "decoder_attention_mask",
+  VKF_ASSIGN(TokenRows target, token_rows(inputs, names + "input_ids", names + "attention_mask",
                                           {facts.target_vocab, facts.max_target}));
   if (target.batch != result.shape.batch) {
-    return invalid_argument(message({"[decoder_input_ids] has ", target.batch,
+    return invalid_argument(message({"[", names, "input_ids] has ", target.batch,
                                      " rows, but the encoder's input has ", result.shape.batch}));
   }
   result.shape.target = target.tokens;

@@ -22,7 +22,7 @@ Result<ForwardInputs> read_source(
     const ModelFacts& facts, const TensorMap& inputs,
     RunOptions::LongInputs long_inputs = RunOptions::LongInputs::kRefuse);
 // The same, what the family reads itself and, where given, what the decoder reads:
-// decoder_input_ids, decoder_attention_mask.
+// decoder_input_ids, decoder_attention_mask (ModelFacts::target_names).
 Result<ForwardInputs> read_forward_inputs(
     const ModelFamily& family, const TensorMap& inputs,
     RunOptions::LongInputs long_inputs = RunOptions::LongInputs::kRefuse);

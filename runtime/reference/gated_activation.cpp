@@ -6,6 +6,10 @@
 namespace vkformer::reference {
 
 Result<Array> gated_activation(const Array& x, ActivationKind kind) {
+  return gated_activation(x, kind, ActivationKind::kIdentity);
+}
+
+Result<Array> gated_activation(const Array& x, ActivationKind kind, ActivationKind up_kind) {
   VKF_CHECK(check_array(x, "gated_activation", "x"));
   if (x.rank() < 1 || x.dim(-1) % 2 != 0) {
     return invalid_argument(message({"[gated_activation] x has shape ", shape_text(x.shape),
@@ -20,7 +24,7 @@ Result<Array> gated_activation(const Array& x, ActivationKind kind) {
     for (int64_t f = 0; f < width; ++f) {
       const double gate = x[row * 2 * width + f];
       const double up = x[row * 2 * width + width + f];
-      y[row * width + f] = activate(kind, gate) * up;
+      y[row * width + f] = activate(kind, gate) * activate(up_kind, up);
     }
   }
   return y;

@@ -7,7 +7,8 @@
 
 namespace vkformer::reference {
 
-// x (..., 2F) -> (..., F). An error if the last axis is odd or missing.
+// x (..., 2F) -> (..., F), the second half by `up`. An error if the last axis is odd or missing.
+Result<Array> gated_activation(const Array& x, ActivationKind kind, ActivationKind up);
 Result<Array> gated_activation(const Array& x, ActivationKind kind);
 
 }  // namespace vkformer::reference

@@ -32,19 +32,20 @@ Result<Array> unfold(const Array& x, const WindowOptions& o) {
   }
   const int64_t oh =
       window_positions(x.dim(2), o.kernel_height, o.stride_height, o.pad_top, o.out_height);
-  const int64_t ow =
-      window_positions(x.dim(3), o.kernel_width, o.stride_width, o.pad_left, o.out_width);
+  const int64_t ow = window_positions(x.dim(3), (o.kernel_width - 1) * o.dilation + 1,
+                                      o.stride_width, o.pad_left, o.out_width);
   const int64_t columns = x.dim(1) * o.kernel_height * o.kernel_width;
   Array y = filled({x.dim(0), oh * ow, columns}, 0.0);
   int64_t at = 0;
   for (int64_t row = 0; row < x.dim(0) * oh * ow; ++row) {
     const int64_t batch = row / (oh * ow);
     const int64_t top = row / ow % oh * o.stride_height - o.pad_top;
-    const int64_t left = row % ow * o.stride_width - o.pad_left;
+    const int64_t left = (o.first_column + row % ow) * o.stride_width - o.pad_left;
     for (int64_t c = 0; c < x.dim(1); ++c) {
       for (int64_t ky = 0; ky < o.kernel_height; ++ky) {
         for (int64_t kx = 0; kx < o.kernel_width; ++kx) {
-          y[at++] = pixel(x, batch * x.dim(1) + c, top + ky, left + kx);
+          const double value = pixel(x, batch * x.dim(1) + c, top + ky, left + kx * o.dilation);
+          y[at++] = value < 0 ? value * o.slope : value;
         }
       }
     }

@@ -16,6 +16,9 @@ struct WindowOptions {
   int64_t pad_left = 0;
   int64_t out_height = 0;  // positions; 0: as many as fit with the padding on both sides
   int64_t out_width = 0;
+  int64_t dilation = 1;      // pixels along the width between two columns of the kernel
+  int64_t first_column = 0;  // positions along the width before the first one
+  double slope = 1.0;        // multiplies what is below 0
 };
 
 // The positions along an axis of `size` pixels. Precondition: stride > 0.

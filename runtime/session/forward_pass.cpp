@@ -56,7 +56,9 @@ Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const L
   const LoadedModel& m = *pass->model_;
   Graph graph;
   ModelBuilder builder(graph, m.weights());
-  VKF_CHECK(m.family().build_forward(builder, key.shape, key.taps));
+  VKF_CHECK(key.pass == ForwardKey::Pass::kSecond
+                ? m.family().build_second(builder, key.shape)
+                : m.family().build_forward(builder, key.shape, key.taps));
   VKF_CHECK(apply_attention_request(graph, key.attention));
   VKF_CHECK(check_places(graph, key.places));
   pass->memory_.place(key.places);

@@ -17,6 +17,8 @@ struct ForwardKey {
   ForwardTaps taps;
   AttentionRequest attention;
   std::map<std::string, TensorPlace> places;  // tensors in buffers of the application
+  // kSecond: of ModelFacts::Passes::kTwo.
+  enum class Pass : uint8_t { kFirst, kSecond } pass = Pass::kFirst;
 
   bool operator==(const ForwardKey&) const = default;
 };

@@ -158,7 +158,20 @@ Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
 Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
   ForwardInputs read;
   VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, {}, read, kOff));
-  return pass->run(read.words);
+  VKF_ASSIGN(TensorMap outputs, pass->run(read.words));
+  VKF_CHECK(run_second(inputs, outputs));
+  return outputs;
+}
+
+Status SessionState::run_second(const TensorMap& inputs, TensorMap& outputs) {
+  const ModelFamily& family = model_->family();
+  if (family.facts().passes == ModelFacts::Passes::kOne) return {};
+  VKF_ASSIGN(const ForwardInputs read, family.second_inputs(inputs, outputs));
+  const ForwardKey key{.shape = read.shape, .pass = ForwardKey::Pass::kSecond};
+  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_pass(key));
+  VKF_ASSIGN(TensorMap more, pass->run(read.words));
+  outputs.merge(more);
+  return {};
 }
 
 Result<TensorMap> SessionState::run_last(const TensorMap& inputs) {
@@ -220,6 +233,12 @@ Result<std::vector<std::vector<float>>> SessionState::score(
 
 Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
                            const std::map<std::string, TensorPlace>& places) {
+  const ModelFacts& facts = model_->family().facts();
+  if (facts.passes == ModelFacts::Passes::kTwo) {
+    return unsupported(message({"[start] a ", facts.architecture,
+                                " runs two passes, of which the first says how large the second "
+                                "one is; their slices are not planned, so use run."}));
+  }
   VKF_CHECK(check_no_overlap(places));
   ForwardInputs read;
   VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read, kOff));

@@ -66,6 +66,8 @@ class SessionState {
   Result<std::shared_ptr<ForwardPass>> pass_for(const TensorMap& inputs, const RunOptions& options,
                                                 const std::map<std::string, TensorPlace>& places,
                                                 ForwardInputs& read, ForwardTaps::Tap last_logits);
+  // Runs the second pass of a family that has one, and adds its outputs.
+  Status run_second(const TensorMap& inputs, TensorMap& outputs);
   bool give_way(const Result<uint64_t>& wanted_bytes);
   Result<std::shared_ptr<ForwardPass>> forward_pass(const ForwardKey& key);
   Result<std::shared_ptr<DecodeStep>> decode_step(const GenerationKey& key);

@@ -374,11 +374,31 @@ Result<std::vector<std::vector<float>>> score_texts(TaskModel& task,
   return scores;
 }
 
+namespace {
+
+// Lets every caption begin with the caller's prefix, which is then part of it.
+Status begin_captions(const TaskModel& task, const TextOptions& options,
+                      GenerateOptions& settings) {
+  std::vector<TokenId>& start = settings.decoder_prompt;
+  if (start.empty()) start = {settings.decoder_start};
+  const auto room = task.facts().max_target - static_cast<int64_t>(start.size()) - 1;
+  const std::string_view text = options.prefix;
+  const auto encoded = encode_task_text(task, {&text, 1}, 0, room, SpecialTokens::kExclude);
+  if (!encoded) return encoded.error().with_context("[prefix]");
+  start.insert(start.end(), encoded->ids.begin(), encoded->ids.end());
+  if (options.max_new_tokens) return {};
+  settings.max_new_tokens = fitting_tokens(task, settings.max_new_tokens, start.size());
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> caption_pictures(TaskModel& task,
                                                   std::span<const Picture> pictures,
                                                   const TextOptions& options) {
-  VKF_ASSIGN(const GenerateOptions settings, generation_settings(task, options));
+  VKF_ASSIGN(GenerateOptions settings, generation_settings(task, options));
   const size_t prompt = std::max<size_t>(1, settings.decoder_prompt.size());
+  if (!options.prefix.empty()) VKF_CHECK(begin_captions(task, options, settings));
   std::vector<std::string> texts;
   for (size_t begin = 0; begin < pictures.size(); begin += task.batch) {
     const size_t count = std::min(task.batch, pictures.size() - begin);

@@ -60,6 +60,11 @@ Status load_processors(TaskModel& task, const FileStore& files) {
   const ModelFacts& facts = task.facts();
   const bool writes = facts.kind != ModelKind::kEncoder && facts.head == HeadKind::kLanguage;
   const bool compares = facts.head == HeadKind::kSimilarity;
+  if (facts.head == HeadKind::kSpeech) {
+    VKF_ASSIGN(LetterVocabulary made, load_letter_vocabulary(task, files));
+    task.letters.emplace(std::move(made));
+    return {};
+  }
   if (facts.source == SourceKind::kTokens || writes || compares) {
     VKF_ASSIGN(task.tokenizer, load_tokenizer(files));
   }
@@ -115,7 +120,7 @@ std::vector<TaskKind> tasks_of(const ModelInfo& info) {
     TaskKind task;
     bool fits;
   } rows[] = {
-      {TaskKind::kEmbed, tokens},
+      {TaskKind::kEmbed, tokens && info.head != HeadKind::kSpeech},
       {TaskKind::kClassify, info.head == HeadKind::kSequence ||
                                 info.head == HeadKind::kSimilarity ||
                                 (tokens && info.head == HeadKind::kTokens)},
@@ -125,7 +130,8 @@ std::vector<TaskKind> tasks_of(const ModelInfo& info) {
       {TaskKind::kTranscribe, info.head == HeadKind::kCtc || (hears && writes)},
       {TaskKind::kCaption, pictures && writes},
       {TaskKind::kRerank, tokens && info.head == HeadKind::kSequence && info.labels.size() == 1},
-      {TaskKind::kDetect, pictures && info.head == HeadKind::kObjects}};
+      {TaskKind::kDetect, pictures && info.head == HeadKind::kObjects},
+      {TaskKind::kSpeak, info.head == HeadKind::kSpeech}};
   std::vector<TaskKind> tasks;
   for (const auto& row : rows) {
     if (row.fits) tasks.push_back(row.task);

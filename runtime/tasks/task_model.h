@@ -9,9 +9,11 @@
 #include "image/prompt_image_processor.h"
 #include "session/session_state.h"
 #include "text/ctc_vocabulary.h"
+#include "text/letter_vocabulary.h"
 #include "text/tokenizer_engine.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
+#include "vkformer/speak.h"
 #include "vkformer/transcribe.h"
 
 namespace vkformer {
@@ -35,6 +37,7 @@ struct TaskModel {
   std::optional<LogMel> sounds;              // where it reads features of sounds
   std::optional<WaveformSettings> waveform;  // where it reads samples
   std::optional<CtcVocabulary> ctc;          // of a CTC head, where it has no tokenizer
+  std::optional<LetterVocabulary> letters;   // where it speaks
   JsonConfig config;                         // config.json
   JsonConfig tokenizer_config;               // tokenizer_config.json, or without keys
   JsonConfig generation_config;              // generation_config.json, or without keys
@@ -70,6 +73,9 @@ Result<std::string> special_token(const TaskModel& task, const FileStore& files,
                                   const std::string& key);
 // vocab.json with what tokenizer_config.json says of it.
 Result<CtcVocabulary> load_ctc_vocabulary(const TaskModel& task, const FileStore& files);
+
+// vocab.json of a model that speaks, with what tokenizer_config.json says of it.
+Result<LetterVocabulary> load_letter_vocabulary(const TaskModel& task, const FileStore& files);
 
 // The tasks of model_tasks() that a model can do.
 std::vector<TaskKind> tasks_of(const ModelInfo& info);
@@ -185,6 +191,8 @@ enum class WordTimes : uint8_t { kNo, kYes };
 Result<std::vector<Transcript>> transcribe_sounds(TaskModel& task, std::span<const Sound> sounds,
                                                   const TranscribeOptions& options,
                                                   WordTimes words);
+Result<std::vector<Sound>> speak_texts(TaskModel& task, std::span<const std::string> texts,
+                                       const SpeakOptions& options);
 Result<std::vector<std::string>> caption_pictures(TaskModel& task,
                                                   std::span<const Picture> pictures,
                                                   const TextOptions& options);

@@ -259,9 +259,33 @@ SourcePart source_part(const WeightRow& row, const Checkpoint& checkpoint, size_
   return part;
 }
 
+TensorView view_of(std::span<const float> values, Shape shape) {
+  return {.dtype = DType::kF32, .shape = std::move(shape), .bytes = std::as_bytes(values)};
+}
+
+// A matrix that is computed, as if a file had it.
+Status pack_made(const PackedWeight& weight, const Checkpoint& checkpoint,
+                 std::span<std::byte> out) {
+  const WeightRow& row = weight.row;
+  VKF_ASSIGN(const MadeMatrix made, row.make(checkpoint));
+  const bool biased = !row.biases.empty();
+  const auto rows = static_cast<size_t>(row.rows);
+  if (made.values.size() != rows * static_cast<size_t>(row.width) ||
+      made.bias.size() != (biased ? rows : 0)) {
+    return internal_error("[pack] a computed matrix has another size than its row");
+  }
+  const TensorView values = view_of(made.values, {row.rows, row.width});
+  const TensorView bias = view_of(made.bias, {row.rows});
+  const std::vector<uint32_t> to = destinations(row);
+  const RowAffine affine;
+  return pack_part(weight, {values, biased ? &bias : nullptr, {0, row.rows, to.data(), &affine}, 0},
+                   out);
+}
+
 Status pack_linear(const PackedWeight& weight, const Checkpoint& checkpoint,
                    std::span<std::byte> out) {
   const WeightRow& row = weight.row;
+  if (row.make) return pack_made(weight, checkpoint, out);
   const std::vector<uint32_t> to = destinations(row);
   VKF_ASSIGN(const RowAffine affine, affine_of(row, checkpoint));
   const auto matrices = static_cast<size_t>(std::max<int64_t>(1, row.experts));

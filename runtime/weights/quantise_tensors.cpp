@@ -18,7 +18,7 @@ std::map<std::string, WeightRow::Axes> matrices_of(const WeightTable& table) {
   for (const WeightRow& row : table.rows) {
     // Of experts that lie in one tensor, blocks would reach from one to the next.
     const bool one_matrix = row.stack == WeightRow::Stack::kApart;
-    if (row.layout != WeightLayout::kLinear || !row.computed.empty()) continue;
+    if (row.layout != WeightLayout::kLinear || !row.computed.empty() || row.make) continue;
     if (!one_matrix || row.format == WeightRow::Format::kExact) continue;
     for (const std::string& source : row.sources) found.emplace(source, row.axes);
   }
@@ -27,7 +27,8 @@ std::map<std::string, WeightRow::Axes> matrices_of(const WeightTable& table) {
     for (const std::string& source : row.sources) {
       const auto known = found.find(source);
       if (known == found.end()) continue;
-      if (row.layout != WeightLayout::kLinear || row.axes != known->second) found.erase(known);
+      const bool other = row.layout != WeightLayout::kLinear || row.axes != known->second;
+      if (other || row.make) found.erase(known);
     }
   }
   return found;

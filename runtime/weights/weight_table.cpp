@@ -102,6 +102,21 @@ Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
   return {};
 }
 
+// The tensors that a matrix is computed of.
+Status check_made(const Checkpoint& checkpoint, const WeightRow& row) {
+  std::vector<std::string> names = row.sources;
+  names.insert(names.end(), row.biases.begin(), row.biases.end());
+  for (size_t i = 0; i < names.size(); ++i) {
+    VKF_ASSIGN(const TensorView* view, find_float(checkpoint, names[i], row));
+    if (view->shape == row.source_shapes[i]) continue;
+    return tensor_error(checkpoint, names[i],
+                        "has shape " + shape_text(view->shape) + ", but '" + row.name +
+                            "' is made of " + shape_text(row.source_shapes[i]) +
+                            " by the configuration");
+  }
+  return {};
+}
+
 // What a batch norm has beside its bias.
 std::vector<std::string> batch_norm_tensors(const WeightRow& row) {
   const std::string& from = row.batch_norm;
@@ -122,7 +137,7 @@ Status check_row(const Checkpoint& checkpoint, const WeightRow& row) {
     return {};
   }
   if (!row.computed.empty()) return {};
-  return check_stack(checkpoint, row);
+  return row.make ? check_made(checkpoint, row) : check_stack(checkpoint, row);
 }
 
 Status refuse_unknown(const WeightTable& table, const Checkpoint& checkpoint) {

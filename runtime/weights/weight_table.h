@@ -2,6 +2,7 @@
 // is made of, and how it lies in GPU memory.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -17,6 +18,12 @@ enum class WeightLayout : uint8_t {
   kLinear,  // panels of 64 columns of the transposed (K, N) matrix; then the bias (N) in f32
   kNorm,    // (2, D): gain, then bias, both f32
   kTable,   // (rows, D) f32, as in the file: positions, token types
+};
+
+// A matrix that is computed when it is packed.
+struct MadeMatrix {
+  std::vector<float> values;  // (N, K)
+  std::vector<float> bias;    // (N), or empty where the row has none
 };
 
 // One row: logical name, source names, axes, shape.
@@ -59,6 +66,11 @@ struct WeightRow {
   int64_t experts = 0;      // X; 0: one matrix
   int64_t expert_rows = 0;  // N of one expert
   enum class Stack : uint8_t { kApart, kStacked } stack = Stack::kApart;
+  // Computes a kLinear of its sources and biases, which then have the shapes `source_shapes`:
+  // lengths and directions of a weight norm, transposed convolutions. Null: it is in the file as it
+  // is.
+  std::function<Result<MadeMatrix>(const Checkpoint& checkpoint)> make = nullptr;
+  std::vector<Shape> source_shapes = {};  // of the sources, then of the biases
   // kExact: in f32 whatever format is asked for, and multiplied so (routers).
   enum class Format : uint8_t { kAsked, kExact } format = Format::kAsked;
 };

@@ -137,14 +137,23 @@ Status read_prompt_rows(Start& start) {
   return {};
 }
 
-Result<Start> generation_start(const TensorMap& inputs) {
+// Whether an input of a pass is the decoder's, which a generation writes itself: by its name, or
+// because the encoder reads pictures and no tokens.
+bool is_decoder_input(const ModelInfo& info, const std::string& name) {
+  if (name.starts_with("decoder_")) return true;
+  const bool captions =
+      info.kind == ModelKind::kEncoderDecoder && info.source == SourceKind::kPictures;
+  return captions && (name == "input_ids" || name == "attention_mask");
+}
+
+Result<Start> generation_start(const ModelInfo& info, const TensorMap& inputs) {
   Start start;
   const std::string prefix = kPrompts;
   const bool prompts = inputs.contains(prefix + "input_ids");
   for (const auto& [name, tensor] : inputs) {
     if (prompts && name.starts_with(prefix)) {
       start.inputs.emplace(name.substr(prefix.size()), tensor);
-    } else if (!prompts && !name.starts_with("decoder_")) {
+    } else if (!prompts && !is_decoder_input(info, name)) {
       start.inputs.emplace(name, tensor);
     } else if (prompts && (name.starts_with("pixel_") || name.starts_with("image_"))) {
       // Images are the same ones in the pass and in the prompts.
@@ -179,11 +188,11 @@ Tensor id_tensor(const Generation& generation, const Start& start, int64_t pad) 
   return Tensor::from_ints({static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, flat);
 }
 
-Status add_generation(Session& session, const TensorMap& inputs, const Json& settings,
-                      TensorMap& outputs) {
+Status add_generation(const ModelInfo& info, Session& session, const TensorMap& inputs,
+                      const Json& settings, TensorMap& outputs) {
   Result<GenerateOptions> options = generation_of_case(settings);
   if (!options) return options.error();
-  const Result<Start> start = generation_start(inputs);
+  const Result<Start> start = generation_start(info, inputs);
   if (!start) return start.error();
   const Result<Generation> greedy = session.generate_masked(start->inputs, *options);
   if (!greedy) return greedy.error().with_context("[greedy_ids]");
@@ -253,7 +262,7 @@ Result<TensorMap> answer_model_case(const Device& device, const CaseOptions& opt
   if (!similarity) return similarity.error();
   const auto generation = settings.find("generation");
   if (generation == settings.end() || !generation->is_object()) return outputs;
-  const Status generated = add_generation(*session, *inputs, *generation, *outputs);
+  const Status generated = add_generation(model->info(), *session, *inputs, *generation, *outputs);
   if (!generated) return generated.error();
   return outputs;
 }

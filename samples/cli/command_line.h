@@ -170,6 +170,7 @@ void add_plan_command(CLI::App& app, CommandLine& line);
 void add_profile_command(CLI::App& app, CommandLine& line);
 void add_quantize_command(CLI::App& app, CommandLine& line);
 void add_rerank_command(CLI::App& app, CommandLine& line);
+void add_speak_command(CLI::App& app, CommandLine& line);
 void add_detect_command(CLI::App& app, CommandLine& line);
 void add_run_command(CLI::App& app, CommandLine& line);
 void add_serve_command(CLI::App& app, CommandLine& line);

@@ -26,7 +26,8 @@ constexpr Word<HeadKind> kHeads[] = {{HeadKind::kNone, "bare"},
                                      {HeadKind::kDiscriminator, "replaced tokens"},
                                      {HeadKind::kSimilarity, "similarity"},
                                      {HeadKind::kObjects, "objects"},
-                                     {HeadKind::kCtc, "CTC"}};
+                                     {HeadKind::kCtc, "CTC"},
+                                     {HeadKind::kSpeech, "speech"}};
 constexpr Word<SourceKind> kSources[] = {{SourceKind::kTokens, "text"},
                                          {SourceKind::kPictures, "pictures"},
                                          {SourceKind::kFeatures, "sound"},

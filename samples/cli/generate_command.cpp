@@ -236,6 +236,66 @@ int run_stream(const CommonOptions& common, const GenerateCommandOptions& option
   return kExitOk;
 }
 
+// Whether a model describes pictures, so that a text is what its description begins with.
+bool describes_pictures(const std::string& model) {
+  const Result<ModelInfo> info = inspect_model(model);
+  return info.ok() && info->kind == ModelKind::kEncoderDecoder &&
+         info->source == SourceKind::kPictures;
+}
+
+// The picture of one input: the command line's or its own.
+Result<SharedPicture> described_picture(const Json& input, const GenerateCommandOptions& options) {
+  Result<std::vector<std::string>> paths = picture_paths(input);
+  if (!paths) return paths.error();
+  paths->insert(paths->begin(), options.pictures.begin(), options.pictures.end());
+  if (paths->size() == 1) return load_named_picture(paths->front());
+  return Error{ErrorCode::kInvalidArgument,
+               "[pictures] This model describes one picture at a time, but " +
+                   std::to_string(paths->size()) +
+                   " were given; give one, or use `vkformer caption` for several."};
+}
+
+Result<std::vector<Json>> describe(Captioner& captioner, const std::vector<Json>& inputs,
+                                   const GenerateCommandOptions& options) {
+  const Result<std::vector<std::string>> texts = text_fields(inputs, "text");
+  if (!texts) return texts.error();
+  std::vector<Json> answers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Result<SharedPicture> picture = described_picture(inputs[i], options);
+    if (!picture) return picture.error();
+    TextOptions text = options.text;
+    text.prefix += (*texts)[i];
+    const auto found = captioner.caption({&(*picture)->picture, 1}, text);
+    if (!found) return found.error();
+    answers.push_back({{"text", found->front()}});
+  }
+  return answers;
+}
+
+// Descriptions of pictures, which begin with the texts; without any TEXT, as the model likes.
+int run_descriptions(const CommonOptions& common, GenerateCommandOptions& options) {
+  if (options.stream == "on" || options.log_probabilities || options.text.return_sequences) {
+    return report_usage(
+        "[generate] --stream, --log-probabilities and --return-sequences are for models that go on "
+        "with a text; this one describes pictures, so leave these away.");
+  }
+  if (options.task.arguments.empty() && options.task.input.empty()) options.task.arguments = {""};
+  return run_task_command(
+      common, options.task,
+      {.command = "generate",
+       .renamed = "input",
+       .plain = [](const Json& line) { return line["text"].get<std::string>(); }},
+      [&](const Device& device, const ModelSource& source,
+          const TaskOptions& task) -> Result<AnswerInputs> {
+        Result<Captioner> loaded = Captioner::load(device, source, task);
+        if (!loaded) return loaded.error();
+        const auto captioner = std::make_shared<Captioner>(std::move(*loaded));
+        return AnswerInputs([captioner, &options](const std::vector<Json>& inputs) {
+          return describe(*captioner, inputs, options);
+        });
+      });
+}
+
 // A request of a batch with the settings of the command line.
 Json request_of(const std::string& text, const GenerateCommandOptions& options) {
   const TextOptions& o = options.text;
@@ -425,6 +485,9 @@ int run_generate(const CommonOptions& common, GenerateCommandOptions& options) {
   const std::string usage = usage_error(common, options);
   if (!usage.empty()) return report_usage(usage);
   if (guesses(options)) return run_guesses(common, options);
+  if (!options.pictures.empty() && describes_pictures(options.task.model)) {
+    return run_descriptions(common, options);
+  }
   // How many tokens pictures become is not known yet.
   if (!options.continuation && options.task.input.empty() && options.pictures.empty())
     options.task.load.first_use = first_use(options);
@@ -475,9 +538,10 @@ void add_generate_command(CLI::App& app, CommandLine& line) {
       "keys that a decoder's cache keeps, its sinks included; the oldest others give way");
   command->add_option("--sinks", options->text.sinks, "first keys of --context that stay for ever")
       ->needs(context);
-  add_file_option(
-      *command, "--picture", options->pictures,
-      "a picture that every TEXT speaks of, for models that read images; may be repeated")
+  add_file_option(*command, "--picture", options->pictures,
+                  "a picture that every TEXT speaks of, for models that read images; may be "
+                  "repeated; of models "
+                  "that describe one picture, TEXT is what the description begins with")
       ->allow_extra_args(false);
   command->add_option("--prefix", options->text.prefix, "text to put before every input");
   command->add_option("--task", options->text.task,

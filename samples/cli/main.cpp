@@ -49,6 +49,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_serve_command(app, line);
   add_transcribe_command(app, line);
   add_caption_command(app, line);
+  add_speak_command(app, line);
   add_attend_command(app, line);
   add_run_command(app, line);
   add_op_command(app, line);

@@ -117,7 +117,10 @@ void add_caption_command(CLI::App& app, CommandLine& line) {
   options->task.batch = 8;
   add_task_options(*command, options->task, line, "PICTURE");
   add_search_options(*command, options->text);
-  add_examples(*command, "  vkformer caption DIR holiday.jpg --beams 4\n");
+  command->add_option("--prefix", options->text.prefix, "what every description begins with");
+  add_examples(*command,
+               "  vkformer caption DIR holiday.jpg --beams 4\n"
+               "  vkformer caption DIR holiday.jpg --prefix 'a photo of'\n");
   command->callback([&line, options] {
     line.run = [&line, options] { return run_caption(line.common, *options); };
   });

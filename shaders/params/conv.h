@@ -1,4 +1,5 @@
-// Push constants of unfold, max_pool and conv: a picture by its strides, and the window that goes over it.
+// Push constants of unfold, max_pool and conv: a picture by its strides, and the window that goes
+// over it.
 #ifndef VKFORMER_PARAMS_CONV_H
 #define VKFORMER_PARAMS_CONV_H
 #include "constants.h"
@@ -32,6 +33,8 @@ struct UnfoldParams {
   uint_t step_channel;
   uint_t step_y;
   uint_t step_x;
+  uint_t dilation;  // pixels between two columns of the kernel
+  float slope;      // multiplies what is below 0
 };
 
 struct PoolParams {
@@ -56,16 +59,14 @@ struct ConvParams {
 };
 #ifdef __cplusplus
 static_assert(sizeof(ConvPicture) == 60);
-static_assert(sizeof(UnfoldParams) == 80);
+static_assert(sizeof(UnfoldParams) == 88);
 static_assert(sizeof(PoolParams) == 68);
 static_assert(sizeof(ConvParams) == 104);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_CONV_CONSTANTS(constant) \
-  constant(0, kLocalSize, local_size, 64) \
-  constant(1, kSpan, span, 4) \
-  constant(2, kChunk, chunk, 64) \
-  constant(3, kActivation, activation, 0)
+#define VKF_CONV_CONSTANTS(constant)                                  \
+  constant(0, kLocalSize, local_size, 64) constant(1, kSpan, span, 4) \
+      constant(2, kChunk, chunk, 64) constant(3, kActivation, activation, 0)
 VKF_CONSTANTS_STRUCT(ConvConstants, VKF_CONV_CONSTANTS)
 #endif

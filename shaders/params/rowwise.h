@@ -39,9 +39,10 @@ static_assert(sizeof(MeanPoolParams) == 20);
       constant(2, kChunk, chunk, 512)
 VKF_CONSTANTS_STRUCT(ActivationConstants, VKF_ACTIVATION_CONSTANTS)
 
-#define VKF_GATED_ACTIVATION_CONSTANTS(constant) \
-  VKF_ACTIVATION_CONSTANTS(constant)             \
-  constant(3, kPairs, pairs, 0) /* 1: gates are columns 2i, not the first half */
+#define VKF_GATED_ACTIVATION_CONSTANTS(constant)                                  \
+  VKF_ACTIVATION_CONSTANTS(constant)                                              \
+  constant(3, kPairs, pairs, 0) /* 1: gates are columns 2i, not the first half */ \
+      constant(4, kUp, up, 0)   /* the activation of what gates multiply */
 VKF_CONSTANTS_STRUCT(GatedActivationConstants, VKF_GATED_ACTIVATION_CONSTANTS)
 
 // How mean_pool makes one vector of many.

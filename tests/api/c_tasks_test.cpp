@@ -8,6 +8,7 @@
 #include "support/c_handles.h"
 #include "support/golden.h"
 #include "vkformer/rerank.h"
+#include "vkformer/speak.h"
 #include "vkformer/transcribe.h"
 
 using namespace vkformer;
@@ -90,6 +91,42 @@ TEST_SUITE("model") {
     LOAD(texts, "judge", "generate");
     CHECK(vkf_task_picture_placeholder(texts.task.get()) == nullptr);
     CHECK(vkf_task_picture_placeholder(nullptr) == nullptr);
+  }
+
+  TEST_CASE("C tasks: texts are spoken") {
+    LOAD(c, "speak", "speak");
+    vkf_speak_options options{};
+    options.struct_size = sizeof(options);
+    options.set = VKF_SPEAK_RATE | VKF_SPEAK_NOISE;
+    options.speaking_rate = 0.75;
+    options.noise = 0.25;
+    options.seed = 9;
+    vkf_sound* made = nullptr;
+    REQUIRE_MESSAGE(vkf_task_speak(c.task.get(), "hello", &options, &made, c.error.get()) == VKF_OK,
+                    vkf_error_message(c.error.get()));
+    const Owned<vkf_sound> sound{made, vkf_sound_free};
+    Result<Speaker> task = Speaker::load(*test_device(), source_of("speak"));
+    REQUIRE(task.ok());
+    SpeakOptions read;
+    read.speaking_rate = 0.75;
+    read.noise = 0.25;
+    read.seed = 9;
+    const std::string text = "hello";
+    const auto wanted = task->speak({&text, 1}, read);
+    REQUIRE(wanted.ok());
+    const std::vector<float>& samples = (*wanted)[0].samples;
+    REQUIRE(vkf_sound_count(sound.get()) == samples.size());
+    CHECK(std::memcmp(vkf_sound_samples(sound.get()), samples.data(), 4 * samples.size()) == 0);
+    CHECK(vkf_sound_sampling_rate(sound.get()) == 16000);
+    CHECK(vkf_sound_save(sound.get(), "/", c.error.get()) == VKF_INVALID_ARGUMENT);
+    options.set = 16;
+    vkf_sound* none = nullptr;
+    CHECK(vkf_task_speak(c.task.get(), "hello", &options, &none, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    options.set = VKF_SPEAK_SPEAKER;
+    CHECK(vkf_task_speak(c.task.get(), "hello", &options, &none, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    CHECK(std::string(vkf_error_message(c.error.get())).find("[speaker_id]") != std::string::npos);
   }
 
   TEST_CASE("C tasks: documents are ranked") {

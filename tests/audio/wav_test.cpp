@@ -1,7 +1,9 @@
 // WAV files: every sample format, odd layouts, and files that must be refused.
 #include "audio/wav.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <random>
 
 #include "audio/wav_samples.h"
@@ -53,6 +55,36 @@ TEST_SUITE("cpu") {
     CHECK(samples_of(wav_file({1, 1, 8000, 12}, std::string("\xF0\x7F\0\xC0", 4))) ==
           Samples{2047.0f / 2048.0f, -0.5f});
     CHECK(samples_of(wav_file({}, "")).empty());
+  }
+
+  TEST_CASE("wav: what is written is read again") {
+    const Samples samples = {0.0f, 0.5f, -1.0f, 1.0f, 2.0f, -3.0f, 1.0f / 32767.0f};
+    const auto bytes = encode_wav_file(samples, 22050);
+    REQUIRE_MESSAGE(bytes.ok(), bytes.error().message);
+    const auto sound = decode_wav(*bytes, "test.wav");
+    REQUIRE_MESSAGE(sound.ok(), sound.error().message);
+    CHECK(sound->sampling_rate == 22050);
+    REQUIRE(sound->samples.size() == samples.size());
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const float wanted = std::clamp(samples[i], -1.0f, 1.0f) * 32767.0f / 32768.0f;
+      CHECK(std::abs(sound->samples[i] - wanted) <= 0.5f / 32768.0f);
+    }
+    CHECK(encode_wav_file({}, 8000).ok());
+    const auto rate = encode_wav_file(samples, 0);
+    REQUIRE_FALSE(rate.ok());
+    CHECK(contains(rate.error().message, "[sampling_rate] is 0"));
+    const auto nan = encode_wav_file(Samples{0.0f, std::nanf("")}, 8000);
+    REQUIRE_FALSE(nan.ok());
+    CHECK(contains(nan.error().message, "no number at 1"));
+    const TempDir directory;
+    const Sound written{samples, 16000};
+    REQUIRE(save_wav(directory.file("a.wav"), written).ok());
+    const auto loaded = load_wav(directory.file("a.wav"));
+    REQUIRE(loaded.ok());
+    CHECK(loaded->sampling_rate == 16000);
+    const Status lost = save_wav(directory.file("no/folder.wav"), written);
+    REQUIRE_FALSE(lost.ok());
+    CHECK(contains(lost.error().message, "folder.wav"));
   }
 
   TEST_CASE("wav: float samples, and the mean of channels") {

@@ -104,6 +104,7 @@ def writes():
         ("attend", "--overlay"): (["attend", digits, picture, "--overlay", FILE], True),
         ("classify", "--overlay"): (["classify", digits, picture, "--overlay", FILE], True),
         ("detect", "--draw"): (["detect", task("objects"), picture, "--draw", FILE], True),
+        ("speak", "--output"): (["speak", task("speak"), "hello", "--output", FILE], True),
         ("chat", "/save"): (["chat", model("shakespeare"), "--template", TEMPLATE], True,
                             "/save " + FILE + "\n"),
     }

@@ -113,6 +113,23 @@ class PicturesTest(unittest.TestCase):
         error = self.generate(wide, "a", ["picture-1.png"], code=1)
         self.assertIn("of its pictures, but the model takes at most 512", error)
 
+    def test_a_captioning_model_describes_one_picture(self):
+        picture = model("picture-0.png")
+        caption = json.loads(run_on_device("caption", model("captions"), picture).stdout)["text"]
+        asked = run_on_device("generate", model("captions"), "--picture", picture)
+        self.assertEqual(asked.stdout, caption + "\n", asked.stderr)
+        begun = json.loads(run_on_device("generate", model("captions"), "ab", "--json",
+                                         "--picture", picture).stdout)
+        self.assertEqual(begun["input"], "ab")
+        self.assertTrue(begun["text"].startswith("ab"), begun)
+        prefixed = run_on_device("caption", model("captions"), "--prefix", "ab", picture)
+        self.assertEqual(json.loads(prefixed.stdout)["text"], begun["text"])
+        both = self.generate(model("captions"), "a", ["picture-0.png", "picture-1.png"], code=1)
+        self.assertIn("one picture at a time, but 2 were given", both)
+        stream = run_on_device("generate", model("captions"), "a", "--picture", picture,
+                               "--stream", "on")
+        self.assertIn("this one describes pictures", stream.stderr)
+
     def test_a_conversation_shows_pictures(self):
         for family in ("llava", "gemma3", "smolvlm", "qwen2_5_vl"):
             entry = prompts(family)[3]

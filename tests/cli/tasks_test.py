@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the commands for tasks: embed, classify, rerank, detect, answer, fill-mask, generate, transcribe, caption.
+"""Tests of the commands for tasks: embed, classify, rerank, detect, answer, fill-mask, generate, transcribe, caption, speak.
 
     tasks_test.py PROGRAM TASK_MODELS [unittest arguments]
 
@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import unittest
+import wave
 
 import cli_support
 from cli_support import run, run_on_device
@@ -130,6 +131,43 @@ class CommandsTest(TaskTest):
                 self.assertEqual(len(line["labels"]), 1)
         self.fail_with(2, "classify", model("picture-labels"), model("picture-0.png"), "--label",
                        "b", words=("[--label]",))
+
+    def test_speak(self):
+        entry = expected("speak")["texts"][0]
+        wav = self.path("speech.wav")
+        line = self.answer("speak", model("speak"), entry["text"], "--output", wav, "--json",
+                           "--seed", str(entry["seed"]))[0]
+        with wave.open(wav, "rb") as file:
+            self.assertEqual((file.getnchannels(), file.getsampwidth(), file.getframerate()),
+                             (1, 2, 16000))
+            self.assertEqual(file.getnframes(), line["samples"])
+        with open(wav, "rb") as file:
+            first = file.read()
+        quiet = ("--noise", "0", "--duration-noise", "0", "--quiet")
+        self.assertEqual(run_on_device("speak", model("speak"), entry["text"], "--output", wav,
+                                       *quiet).stdout, "")
+        with open(wav, "rb") as file:
+            self.assertNotEqual(file.read(), first)
+        slow = self.answer("speak", model("speak"), entry["text"], "--output", wav, "--json",
+                           "--rate", "0.25", "--seed", str(entry["seed"]))[0]
+        self.assertGreater(slow["samples"], line["samples"])
+        self.fail_with(1, "speak", model("speak"), "!?", "--output", wav, words=("has no character",))
+        self.fail_with(1, "speak", model("speak"), "a", "--output", wav, "--rate", "0",
+                       words=("[speaking_rate]",))
+        self.fail_with(1, "speak", model("speak"), "a", "--output", wav, "--speaker", "1",
+                       words=("[speaker_id]",))
+        self.fail_with(3, "speak", model("labels"), "a", "--output", wav, words=("[speak]",))
+        self.fail_with(2, "speak", model("speak"), "a", words=("--output",))
+        reads_phonemes = self.path("phonemes")
+        shutil.copytree(model("speak"), reads_phonemes)
+        settings = os.path.join(reads_phonemes, "tokenizer_config.json")
+        with open(settings, encoding="utf-8") as file:
+            content = json.load(file)
+        content["phonemize"] = True
+        with open(settings, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        self.fail_with(3, "speak", reads_phonemes, "a", "--output", wav, words=("[phonemize]",))
+        self.answer("speak", reads_phonemes, "a", "--output", wav, "--json", "--phonemes")
 
     def test_detect(self):
         wanted = expected("objects")
@@ -358,7 +396,7 @@ class InputsAndOutputsTest(TaskTest):
 class HelpTest(TaskTest):
     def test_help_has_examples(self):
         for command in ("embed", "classify", "rerank", "detect", "answer", "fill-mask", "generate",
-                        "transcribe", "caption"):
+                        "transcribe", "caption", "speak"):
             self.assertIn("Examples:", run(command, "--help").stdout, command)
 
 

@@ -72,6 +72,10 @@ TEST_SUITE("cpu") {
     CHECK(old.shortest_edge == 336);
     CHECK(old.crop_height == 320);
     CHECK(parsed("{}", "dinov2").shortest_edge == 224);
+    const PictureSettings blip = parsed(R"({"image_processor_type": "BlipImageProcessor"})");
+    CHECK(blip.width == 384);
+    CHECK(blip.resampling == Resampling::kBicubic);
+    CHECK(blip.image_mean[0] == 0.48145466);
     const PictureSettings sig = parsed(R"({"image_processor_type": "SiglipImageProcessor"})");
     CHECK(sig.fit == PictureFit::kStretch);
     CHECK(sig.width == 224);
@@ -85,9 +89,10 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("picture processor: an unknown class is answered with those that are known") {
-    refuse("", ErrorCode::kUnsupported,
-           "Beit, ConvNext, CLIP, Llava, Bit, Detr, Yolos, Siglip, Gemma3, Siglip2, DINOv3ViT",
-           "SomeImageProcessor");
+    refuse(
+        "", ErrorCode::kUnsupported,
+        "Beit, ConvNext, CLIP, Llava, Bit, Detr, Yolos, Siglip, Blip, Gemma3, Siglip2, DINOv3ViT",
+        "SomeImageProcessor");
   }
 
   TEST_CASE("picture processor: the pixel values of the reference, bit by bit") {

@@ -10,6 +10,15 @@ TEST_SUITE("cpu") {
     check_error(check_gated_activation(floats_desc({2, 7}), {}), "gated_activation", "halves");
   }
 
+  TEST_CASE("gated_activation with two kinds stays beside its linear layer") {
+    PreparedOperator op;
+    const TensorId x = op.graph.add_external("x", DType::kF32, {5, 64});
+    const auto y = add_gated_activation(
+        op.graph, x, {.kind = ActivationKind::kTanh, .up = ActivationKind::kSigmoid});
+    REQUIRE(y.ok());
+    CHECK(op.graph.nodes().back().attrs_text == "kind=tanh up=sigmoid");
+  }
+
   TEST_CASE("gated_activation plans one dispatch, without aliasing") {
     PreparedOperator op;
     TensorId x = op.graph.add_external("x", DType::kF32, {5, 64});

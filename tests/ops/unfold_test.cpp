@@ -50,7 +50,12 @@ void check_unfold_case(const Array& x, const WindowOptions& options) {
     CAPTURE(device.tier);
     for (const Form& form : forms_of(x)) {
       CAPTURE(form.name);
-      const PreparedOperator op = prepare_unfold(form.x, {form.source, window_of(options)});
+      const PreparedOperator op =
+          prepare_unfold(form.x, {.source = form.source,
+                                  .window = window_of(options),
+                                  .dilation = static_cast<uint32_t>(options.dilation),
+                                  .first_column = static_cast<uint32_t>(options.first_column),
+                                  .slope = static_cast<float>(options.slope)});
       // Values are moved and not computed with: they must be the same.
       check_close(run_poisoned(device, op).at("y"), *expected, {});
     }
@@ -90,6 +95,24 @@ TEST_SUITE("gpu") {
     check_unfold_case(x, {.kernel_height = 2, .kernel_width = 2, .pad_top = 1, .out_width = 1});
   }
 
+  TEST_CASE("unfold agrees with the reference for dilated kernels and slopes") {
+    const Array x = random_array({2, 5, 1, 37}, 10);
+    check_unfold_case(x, {.kernel_width = 3, .pad_left = 5, .out_width = 37, .dilation = 5});
+    check_unfold_case(x, {.kernel_width = 7, .pad_left = 9, .dilation = 3, .slope = 0.5});
+    check_unfold_case(x, {.kernel_width = 2, .stride_width = 3, .dilation = 40, .slope = -2.0});
+    check_unfold_case(random_array({1, 65, 3, 29}, 11),
+                      {.kernel_height = 2, .kernel_width = 4, .dilation = 2, .slope = 0.25});
+    // A part of the positions: those before it are left of the first window.
+    check_unfold_case(
+        x, {.kernel_width = 3, .pad_left = 1, .out_width = 9, .first_column = 30, .slope = 0.5});
+    check_unfold_case(x, {.kernel_width = 5,
+                          .stride_width = 2,
+                          .pad_left = 4,
+                          .out_width = 6,
+                          .dilation = 2,
+                          .first_column = 13});
+  }
+
   TEST_CASE("unfold agrees with the reference at a real model's sizes") {
     check_unfold_case(
         random_array({1, 3, 224, 224}, 7),
@@ -117,6 +140,11 @@ TEST_SUITE("cpu") {
       check_error(check_unfold(floats_desc(shape), attrs), "unfold", part);
     };
     check({2, 8}, {}, "(2, 8)");
+    check({1, 8, 2}, {.dilation = 0}, "dilation 0");
+    check({1, 8, 2}, {.dilation = 1u << 20}, "1048575");
+    check({1, 8, 2}, {.window = {.kernel_width = 1u << 20}, .dilation = 1u << 19}, "cover");
+    check({1, 8, 2}, {.first_column = 1u << 30}, "first column");
+    check({1, 8, 2}, {.slope = kNan}, "slope");
     check({1, 2, 3, 4, 5}, {}, "(1, 2, 3, 4, 5)");
     check({1, 0, 3, 4}, {}, "number of channels is 0");
     check({1, 3, 3, 0}, {}, "picture's width is 0");

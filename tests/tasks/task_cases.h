@@ -8,6 +8,7 @@
 #include "support/golden.h"
 #include "support/test_device.h"
 #include "vkformer/detect.h"
+#include "vkformer/speak.h"
 #include "vkformer/transcribe.h"
 
 namespace vkformer::testing {

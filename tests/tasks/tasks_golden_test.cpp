@@ -175,6 +175,52 @@ TEST_SUITE("model") {
     CHECK(texts == strings(task_expected("captions")["found"]));
   }
 
+  TEST_CASE("texts are spoken as transformers does after the same seed") {
+    if (!have_test_device()) return;
+    auto speaker = load_golden<Speaker>("speak");
+    CHECK(speaker.info().sampling_rate == 16000);
+    CHECK(speaker.info().speakers == 0);
+    const TensorMap expected = value_of(read_tensor_file(task_path("speak/expected.safetensors")));
+    const Json texts = task_expected("speak")["texts"];
+    for (size_t i = 0; i < texts.size(); ++i) {
+      CAPTURE(i);
+      SpeakOptions options;
+      options.seed = texts[i]["seed"].get<uint64_t>();
+      const std::string text = texts[i]["text"].get<std::string>();
+      const auto sounds = value_of(speaker.speak({&text, 1}, options));
+      CHECK(sounds[0].sampling_rate == 16000);
+      const auto wanted = value_of(expected.at("waveform." + std::to_string(i)).to_floats());
+      REQUIRE(sounds[0].samples.size() == wanted.size());
+      double farthest = 0;
+      for (size_t at = 0; at < wanted.size(); ++at) {
+        farthest = std::max(farthest, std::abs(double{wanted[at]} - sounds[0].samples[at]));
+      }
+      CHECK(farthest < 2e-4);
+    }
+  }
+
+  TEST_CASE("a text is spoken the same alone and among others, and not without letters") {
+    if (!have_test_device()) return;
+    auto speaker = load_golden<Speaker>("speak");
+    const std::vector<std::string> texts = {"a b", "hello there", "c"};
+    const auto together = value_of(speaker.speak(texts, {}));
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const auto alone = value_of(speaker.speak({&texts[i], 1}, {}));
+      CHECK(alone[0].samples == together[i].samples);
+    }
+    const std::vector<std::string> bad = {"a", "!"};
+    const auto none = speaker.speak(bad, {});
+    REQUIRE_FALSE(none.ok());
+    CHECK(test::contains(none.error().message, "[text 2]"));
+    auto session = Session::create(value_of(Model::load(*test_device(), task_path("speak"))));
+    REQUIRE(session.ok());
+    TensorMap inputs;
+    inputs["input_ids"] = Tensor::from_ints({1, 3}, std::vector<int64_t>{0, 1, 0});
+    const Status sliced = session->start(inputs);
+    REQUIRE_FALSE(sliced.ok());
+    CHECK(test::contains(sliced.error().message, "two passes"));
+  }
+
   TEST_CASE("pictures become objects with boxes") {
     if (!have_test_device()) return;
     const Json expected = task_expected("objects");

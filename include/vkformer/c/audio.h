@@ -1,4 +1,4 @@
-// c/audio.h: sound as input of models.
+// c/audio.h: sound as input of models, and as what they speak.
 // The rules of the C interface are in vkformer.h.
 #ifndef VKFORMER_C_AUDIO_H
 #define VKFORMER_C_AUDIO_H
@@ -39,6 +39,8 @@ VKFORMER_API const float* vkf_sound_samples(const vkf_sound* sound);
 VKFORMER_API size_t vkf_sound_count(const vkf_sound* sound);
 // Samples per second. [any]
 VKFORMER_API int32_t vkf_sound_sampling_rate(const vkf_sound* sound);
+// Writes a WAV file of one channel in 16 bits; what lies outside of -1 to 1 is cut off. [any]
+VKFORMER_API vkf_status vkf_sound_save(const vkf_sound* sound, const char* path, vkf_error* error);
 VKFORMER_API void vkf_sound_free(vkf_sound* sound);
 // Reads a model directory's settings. [any]
 VKFORMER_API vkf_status vkf_log_mel_load(const char* directory, vkf_log_mel** features,

@@ -22,11 +22,20 @@ Result<TensorId> EncoderDecoderFamily::decode(ModelBuilder& b, StackRun run) con
   return add_stack(b, block_.decoder, run, embedded.x);
 }
 
+Result<TensorId> EncoderDecoderFamily::logits(ModelBuilder& b, TensorId states) const {
+  const HeadConfig head{.dense = block_.head_dense,
+                        .activation = block_.head_activation,
+                        .norm = block_.head_norm,
+                        .output = block_.head,
+                        .scale = block_.head_scale};
+  return add_head_layers(b, block_.decoder, head, {.states = states});
+}
+
 Status EncoderDecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& shape,
                                            const ForwardTaps& taps) const {
   VKF_ASSIGN(Memory memory, encode(b, shape, taps));
   const TensorId output = memory.output == kNoTensor ? memory.states : memory.output;
-  b.mark_output(output, "encoder_last_hidden_state");
+  b.mark_output(output, block_.memory_output);
   if (shape.target == 0) return {};
   StackRun run{.batch = shape.batch, .tokens = shape.target};
   const std::string mask = taps.decoder_mask == ForwardTaps::Tap::kOn ? "decoder_key_mask" : "";
@@ -36,11 +45,10 @@ Status EncoderDecoderFamily::build_forward(ModelBuilder& b, const ForwardShape& 
   run.source = memory.tokens;
   run.source_mask = memory.mask;
   VKF_ASSIGN(TensorId states, decode(b, run));
-  b.mark_output(states, "last_hidden_state");
+  b.mark_output(states, block_.states_output);
   if (block_.head.empty()) return {};
-  VKF_ASSIGN(TensorId logits,
-             add_named_linear(b, block_.head, states, {.alpha = block_.head_scale}));
-  b.mark_output(logits, "logits");
+  VKF_ASSIGN(const TensorId scores, logits(b, states));
+  b.mark_output(scores, "logits");
   return {};
 }
 
@@ -75,7 +83,7 @@ Result<StepResult> EncoderDecoderFamily::build_step(ModelBuilder& b, const StepS
   VKF_ASSIGN(TensorId x, add_step_embedding(b, block_.decoder, block_.target, tensors));
   VKF_ASSIGN(x, add_stack(b, block_.decoder, run, x));
   StepResult result{.states = x};
-  VKF_ASSIGN(result.logits, add_named_linear(b, block_.head, x, {.alpha = block_.head_scale}));
+  VKF_ASSIGN(result.logits, logits(b, x));
   return result;
 }
 

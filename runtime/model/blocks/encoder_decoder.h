@@ -12,8 +12,16 @@ struct EncoderDecoderConfig {
   StackConfig encoder;
   TextEmbedding target;  // of the decoder
   StackConfig decoder;
+  // What stands in front of the head, each where it has a name: a dense layer with an activation,
+  // then a norm.
+  std::string head_dense;
+  ActivationKind head_activation = ActivationKind::kNone;
+  std::string head_norm;
   std::string head;         // weight row of the output projection; empty: bare stacks
-  float head_scale = 1.0f;  // multiplies the states before it
+  float head_scale = 1.0f;  // multiplies the logits before their bias
+  // What a full pass calls the states of both.
+  std::string memory_output = "encoder_last_hidden_state";
+  std::string states_output = "last_hidden_state";
 };
 
 // What an encoder gives to cross-attention.
@@ -50,6 +58,7 @@ class EncoderDecoderFamily : public ModelFamily {
 
  private:
   Result<TensorId> decode(ModelBuilder& builder, StackRun run) const;
+  Result<TensorId> logits(ModelBuilder& builder, TensorId states) const;
 
   ModelFacts facts_;
   GenerationFacts generation_;

@@ -1,7 +1,6 @@
 #include "model/blocks/seeded_normals.h"
 
 #include <cmath>
-#include <random>
 
 namespace vkformer {
 namespace {
@@ -43,22 +42,24 @@ void draw_few(std::mt19937& engine, std::vector<float>& values) {
 
 }  // namespace
 
-std::vector<float> seeded_normals(uint64_t seed, size_t count) {
-  // The generator takes the lower half of a seed.
-  std::mt19937 engine(static_cast<uint32_t>(seed));
+std::vector<float> SeededNormals::next(size_t count) {
   std::vector<float> values(count);
   if (count < kBlock) {
-    draw_few(engine, values);
+    draw_few(engine_, values);
     return values;
   }
-  for (float& value : values) value = uniform(engine);
+  for (float& value : values) value = uniform(engine_);
   for (size_t i = 0; i + kBlock <= count; i += kBlock) make_normal(&values[i]);
   if (count % kBlock == 0) return values;
   // The last block overlaps the one before and is drawn anew.
   float* last = &values[count - kBlock];
-  for (size_t i = 0; i < kBlock; ++i) last[i] = uniform(engine);
+  for (size_t i = 0; i < kBlock; ++i) last[i] = uniform(engine_);
   make_normal(last);
   return values;
+}
+
+std::vector<float> seeded_normals(uint64_t seed, size_t count) {
+  return SeededNormals(seed).next(count);
 }
 
 }  // namespace vkformer
