@@ -553,7 +553,10 @@ Result<Json> t5_config(const Metadata& m) {
              m.size_or("attention.relative_buckets_count", 32));
   const bool gated = m.tensor("enc.blk.0.ffn_gate.weight") != nullptr;
   config["feed_forward_proj"] = gated ? "gated-gelu" : "relu";
-  config["tie_word_embeddings"] = m.tensor("output.weight") == nullptr;
+  const bool tied = m.tensor("output.weight") == nullptr;
+  config["tie_word_embeddings"] = tied;
+  // T5 v1.1 and mT5, which have gates, scale nothing, whether their heads are shared or not.
+  config["scale_decoder_outputs"] = tied && !gated;
   VKF_ASSIGN(config["decoder_start_token_id"],
              m.file().get_int_or(m.key("decoder_start_token_id"), 0));
   return config;

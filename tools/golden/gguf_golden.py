@@ -58,6 +58,10 @@ CASES = {
     "gguf-gemma3": ("gemma3", "Gemma3ForCausalLM", 909, dict(
         head_dim=6, query_pre_attn_scalar=6, num_key_value_heads=1, sliding_window=4,
         num_hidden_layers=7, sliding_window_pattern=6, rope_parameters=GEMMA3_ROPE), True, {}),
+    "gguf-gemma-embedding": ("gemma-embedding", "Gemma3TextModel", 916, dict(
+        head_dim=6, query_pre_attn_scalar=6, num_key_value_heads=1, sliding_window=4,
+        num_hidden_layers=7, sliding_window_pattern=6, use_bidirectional_attention=True,
+        rope_parameters=GEMMA3_ROPE), False, {}),
     "gguf-phi3": ("phi3", "Phi3ForCausalLM", 910, dict(
         hidden_size=32, num_attention_heads=4, num_key_value_heads=2, sliding_window=6,
         rope_parameters=LONGROPE, original_max_position_embeddings=4), False, {}),
@@ -150,7 +154,9 @@ class File:
         self.names = gguf.get_tensor_name_map(NAMES[architecture], layers)
 
     def name_of(self, name):
-        found = self.names.get_name(name, try_suffixes=(".weight", ".bias"))
+        endings = ".weight", ".bias"
+        found = (self.names.get_name(name, try_suffixes=endings) or
+                 self.names.get_name("model." + name, try_suffixes=endings))
         if found is None:
             raise KeyError(name)
         return found
@@ -246,7 +252,8 @@ def add_metadata(file, config):
     if "num_key_value_heads" in config:
         writer.add_head_count_kv(config["num_key_value_heads"])
     head = config.get("head_dim") or config.get("d_kv") or width // heads
-    if architecture in ("qwen3", "qwen3moe", "gemma2", "gemma3", "gpt-oss", "t5", "llama"):
+    if architecture in ("qwen3", "qwen3moe", "gemma2", "gemma3", "gemma-embedding", "gpt-oss", "t5",
+                        "llama"):
         writer.add_key_length(head)
         writer.add_value_length(head)
     if architecture == "llama":
