@@ -26,7 +26,9 @@ constexpr Word<HeadKind> kHeads[] = {{HeadKind::kNone, "bare"},
                                      {HeadKind::kDiscriminator, "replaced tokens"},
                                      {HeadKind::kSimilarity, "similarity"},
                                      {HeadKind::kObjects, "objects"},
-                                     {HeadKind::kCtc, "CTC"}};
+                                     {HeadKind::kCtc, "CTC"},
+                                     {HeadKind::kDepth, "depth"},
+                                     {HeadKind::kSegmentation, "masks of prompts"}};
 constexpr Word<SourceKind> kSources[] = {{SourceKind::kTokens, "text"},
                                          {SourceKind::kPictures, "pictures"},
                                          {SourceKind::kFeatures, "sound"},
