@@ -22,6 +22,12 @@ const Resize kResizes[] = {{"one", 1, 1, {1, 1, 1, 1}},     {"from-one", 2, 33, 
                            {"larger", 2, 7, {3, 4, 8, 11}}, {"smaller", 1, 65, {11, 9, 4, 5}},
                            {"twice", 1, 8, {6, 5, 12, 10}}, {"mixed", 3, 31, {2, 13, 7, 6}}};
 
+// Means of 2 x 2, of sides that are even, odd and 1.
+const Resize kHalved[] = {{"one", 1, 1, {1, 1, 1, 1, false, true}},
+                          {"even", 2, 33, {6, 4, 3, 2, false, true}},
+                          {"odd", 3, 7, {7, 5, 4, 3, false, true}},
+                          {"line", 1, 65, {1, 9, 1, 5, false, true}}};
+
 Result<CheckCase> resize_case(const Resize& resize, bool aligned, Content content) {
   GridOptions grid = resize.grid;
   grid.aligned = aligned;
@@ -33,6 +39,7 @@ Result<CheckCase> resize_case(const Resize& resize, bool aligned, Content conten
   ResizeGridAttrs attrs{u32(grid.height), u32(grid.width), u32(grid.out_height),
                         u32(grid.out_width)};
   if (aligned) attrs.corners = ResizeGridAttrs::Corners::kAligned;
+  if (grid.halves) attrs.corners = ResizeGridAttrs::Corners::kHalves;
   VKF_ASSIGN(const TensorId to, add_resize_grid(made.op.graph, from, attrs));
   made.op.name_output(to, "y");
   // Places are f32: 16 terms bound their rounding as well.
@@ -60,6 +67,11 @@ void resize_grid_cases(OperatorCases& cases) {
       cases.check(std::string(aligned ? "aligned/" : "centers/") + resize.name, quick,
                   [=] { return resize_case(resize, aligned, Content::kNormal); });
     }
+  }
+  for (const Resize& resize : kHalved) {
+    const bool quick = std::string(resize.name) == "odd";
+    cases.check(std::string("halves/") + resize.name, quick,
+                [=] { return resize_case(resize, false, Content::kNormal); });
   }
   for (const Content content : {Content::kWide, Content::kTiny}) {
     cases.check(content_name(content), true,

@@ -99,9 +99,13 @@ enum class HeadKind : uint8_t {
   kDiscriminator,  // "discriminator": replaced or not, for each token; logits (B, S)
   kSentence,       // "sentence": one vector, as the files of sentence-transformers say
   kSimilarity,     // "similarity": of pictures and texts; logits_per_image (pictures, texts)
-  kObjects,        // "objects": in a picture; logits (B, Q, classes + 1), pred_boxes (B, Q, 4)
+  kObjects,        // "objects": in a picture; logits (B, Q, classes and perhaps one more for none),
+                   // pred_boxes (B, Q, 4)
   kCtc,            // "ctc": the character of each frame of sound, or none; logits (B, frames, V)
   kSpeech,         // "speech": the text spoken; waveform (B, samples)
+  kDepth,          // "depth": how far or near each pixel is; predicted_depth (B, height, width)
+  kSegmentation,   // "segmentation": masks of what points and boxes are in; pred_masks (B, prompts,
+                   // masks, height, width), iou_scores (B, prompts, masks)
 };
 
 // Which attention maps a pass hands out.
@@ -146,6 +150,8 @@ enum class TaskKind : uint8_t {
   kRerank,      // "rerank": Reranker
   kDetect,      // "detect": ObjectDetector
   kSpeak,       // "speak": Speaker
+  kDepth,       // "depth": DepthEstimator
+  kSegment,     // "segment": Segmenter
 };
 
 // What a speech model writes.

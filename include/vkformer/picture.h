@@ -86,6 +86,10 @@ enum class PictureFit : uint8_t {
   kStretch,       // to width x height, whatever the proportions were
   kShortestEdge,  // the shorter side to shortest_edge, the other in proportion; see longest_edge
   kMostPatches,   // as large as max_patches allows, in proportion, both sides of whole patches
+  kLeastChange,   // in proportion, to width or to height, whichever changes the picture less; both
+                  // sides then to the nearest multiple of side_multiple
+  kLongestEdge,  // the longer side to longest_edge, the other in proportion; zeros at the right and
+                 // at the bottom make it width x height
 };
 
 // What happens to each picture, in this order: resize, crop, value * rescale, and
@@ -93,17 +97,18 @@ enum class PictureFit : uint8_t {
 struct PictureSettings {
   // Whether and how the picture is resized.
   PictureFit fit = PictureFit::kStretch;
-  // Width of kStretch, in pixels.
+  // Width of kStretch, kLeastChange and kLongestEdge, in pixels.
   int width = 224;
-  // Height of kStretch, in pixels.
+  // Height of the same, in pixels.
   int height = 224;
   // Shorter side of kShortestEdge, in pixels.
   int shortest_edge = 224;
   // Most pixels of the longer side of kShortestEdge: where the proportions make more, both sides
-  // shrink; 0: no limit.
+  // shrink; 0: no limit. Of kLongestEdge the longer side itself.
   int longest_edge = 0;
   // Both sides of kShortestEdge become multiples of this, rounded down; at least 1. Of
-  // kMostPatches it is the side of a patch, and sides are rounded up.
+  // kMostPatches it is the side of a patch, and sides are rounded up, of kLeastChange to the
+  // nearest one.
   int side_multiple = 1;
   // Most patches of side_multiple x side_multiple pixels of kMostPatches.
   int max_patches = 256;
@@ -125,8 +130,9 @@ struct PictureSettings {
 class VKFORMER_API PictureProcessor {
  public:
   // Reads preprocessor_config.json of a model directory: the ViT, DeiT, Beit, ConvNext, CLIP,
-  // Llava, Bit (DINOv2), DINOv3ViT, Siglip, Siglip2, Gemma3, Detr and Yolos image processors, which
-  // Swin and CvT checkpoints use too, under their old and new names. DINOv3's own processor resizes
+  // Llava, Bit (DINOv2), DINOv3ViT, Siglip, Siglip2, Gemma3, Detr, Yolos, RTDetr, DPT (Depth
+  // Anything) and Sam image processors, which Swin and CvT checkpoints use too, under their old and
+  // new names. DINOv3's own processor resizes
   // without rounding to bytes; the values here differ from its by one step of a byte at most.
   static Result<PictureProcessor> load(const std::string& model_dir);
   // For models without that file.

@@ -39,6 +39,7 @@
 #include "vkformer/c/model.h"
 #include "vkformer/c/operators.h"
 #include "vkformer/c/picture.h"
+#include "vkformer/c/picture_tasks.h"
 #include "vkformer/c/profile.h"
 #include "vkformer/c/session.h"
 #include "vkformer/c/slices.h"

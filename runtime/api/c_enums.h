@@ -138,6 +138,8 @@ inline constexpr auto kEnumRows<PictureFit> = std::to_array<EnumRow<PictureFit>>
     VKF_ROW(PictureFit::kStretch, VKF_FIT_STRETCH),
     VKF_ROW(PictureFit::kShortestEdge, VKF_FIT_SHORTEST_EDGE),
     VKF_ROW(PictureFit::kMostPatches, VKF_FIT_MOST_PATCHES),
+    VKF_ROW(PictureFit::kLeastChange, VKF_FIT_LEAST_CHANGE),
+    VKF_ROW(PictureFit::kLongestEdge, VKF_FIT_LONGEST_EDGE),
 });
 
 template <>

@@ -3,8 +3,10 @@
 
 #include "api/c_enums.h"
 #include "base/message.h"
+#include "vkformer/depth.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
+#include "vkformer/segment.h"
 #include "vkformer/speak.h"
 #include "vkformer/transcribe.h"
 
@@ -12,7 +14,8 @@ struct vkf_task {
   std::variant<vkformer::Embedder, vkformer::TextClassifier, vkformer::PictureClassifier,
                vkformer::Answerer, vkformer::MaskFiller, vkformer::TextGenerator,
                vkformer::Transcriber, vkformer::Captioner, vkformer::Reranker,
-               vkformer::ObjectDetector, vkformer::Speaker>
+               vkformer::ObjectDetector, vkformer::Speaker, vkformer::DepthEstimator,
+               vkformer::Segmenter>
       task;
   std::string placeholder;  // of a generator whose model reads images
 };
@@ -103,6 +106,10 @@ TaskHandle load_task(const Device& device, const ModelSource& source, const char
       return load<ObjectDetector>(device, source, options);
     case TaskKind::kSpeak:
       return load<Speaker>(device, source, options);
+    case TaskKind::kDepth:
+      return load<DepthEstimator>(device, source, options);
+    case TaskKind::kSegment:
+      return load<Segmenter>(device, source, options);
   }
   refuse(internal_error("[task] has a kind that no loader is for."));
 }
@@ -326,6 +333,41 @@ NamedLabels read_labels(const vkf_zero_shot_options* options) {
   read.options.hypothesis = text_or(given.hypothesis, "");
   read.options.multi_label = given.multi_label != 0;
   return read;
+}
+
+std::vector<MaskPrompt> mask_prompts(const vkf_mask_prompt* prompts, size_t count) {
+  if (count != 0) need(prompts, "prompts");
+  std::vector<MaskPrompt> read(count);
+  for (size_t i = 0; i < count; ++i) {
+    const vkf_mask_prompt& from = prompts[i];
+    if (from.point_count != 0) need(from.points, "points");
+    for (size_t k = 0; k < from.point_count; ++k) {
+      const auto side =
+          from.points[k].outside != 0 ? PromptPoint::Side::kOutside : PromptPoint::Side::kInside;
+      read[i].points.push_back({from.points[k].x, from.points[k].y, side});
+    }
+    if (from.box != nullptr) read[i].box = {from.box[0], from.box[1], from.box[2], from.box[3]};
+  }
+  return read;
+}
+
+// Precondition: there is a prompt, and all have as many masks of one size.
+TensorMap mask_tensors(const std::vector<std::vector<PictureMask>>& found) {
+  const auto prompts = static_cast<int64_t>(found.size());
+  const auto masks = static_cast<int64_t>(found[0].size());
+  TensorMap made;
+  Tensor& all = made["masks"];
+  all = Tensor::zeros(DType::kU8, {prompts, masks, found[0][0].height, found[0][0].width});
+  std::vector<float> scores;
+  std::byte* to = all.bytes.data();
+  for (const std::vector<PictureMask>& of_prompt : found) {
+    for (const PictureMask& mask : of_prompt) {
+      for (const uint8_t inside : mask.inside) *to++ = std::byte{inside};
+      scores.push_back(static_cast<float>(mask.score));
+    }
+  }
+  made["scores"] = Tensor::from_floats({prompts, masks}, scores);
+  return made;
 }
 
 }  // namespace
@@ -579,6 +621,31 @@ vkf_status vkf_task_detect(vkf_task* task, const vkf_picture* const* pictures, s
     ObjectDetector* detector = task_as<ObjectDetector>(task, "one loaded as 'detect'");
     const std::vector<Picture> copies = copy_pictures(pictures, count);
     return findings_of(detector->detect(copies, {.threshold = threshold, .top = top}));
+  });
+}
+
+vkf_status vkf_task_depth(vkf_task* task, const vkf_picture* picture, vkf_tensors** tensors,
+                          vkf_error* error) {
+  return make_handle(tensors, error, [&] {
+    DepthEstimator* estimator = task_as<DepthEstimator>(task, "one loaded as 'depth'");
+    const std::vector<Picture> copies = copy_pictures(&picture, 1);
+    const std::vector<DepthMap> maps = take(estimator->estimate(copies));
+    const DepthMap& map = maps.front();
+    TensorMap made;
+    made["depth"] = Tensor::from_floats({map.height, map.width}, map.values);
+    return tensors_of(std::move(made));
+  });
+}
+
+vkf_status vkf_task_segment(vkf_task* task, const vkf_picture* picture,
+                            const vkf_mask_prompt* prompts, size_t count, int32_t top,
+                            vkf_tensors** tensors, vkf_error* error) {
+  return make_handle(tensors, error, [&] {
+    Segmenter* segmenter = task_as<Segmenter>(task, "one loaded as 'segment'");
+    const std::vector<Picture> copies = copy_pictures(&picture, 1);
+    const std::vector<MaskPrompt> wanted = mask_prompts(prompts, count);
+    const auto found = take(segmenter->segment(copies.front(), wanted, {.top = top}));
+    return tensors_of(mask_tensors(found));
   });
 }
 

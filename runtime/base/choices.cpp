@@ -29,13 +29,14 @@ VKF_CHOICE(CacheFormat, "cache", "f32", "f16", "q8")
 VKF_CHOICE(ModelKind, "kind of model", "encoder", "decoder", "encoder-decoder")
 VKF_CHOICE(SourceKind, "source", "tokens", "pictures", "features", "arrays", "waveform")
 VKF_CHOICE(HeadKind, "head", "none", "language", "masked", "sequence", "tokens", "spans",
-           "discriminator", "sentence", "similarity", "objects", "ctc", "speech")
+           "discriminator", "sentence", "similarity", "objects", "ctc", "speech", "depth",
+           "segmentation")
 VKF_CHOICE(MapCoverage, "attention maps", "none", "stages", "layers")
 VKF_CHOICE(MapKind, "kind of attention", "self", "encoder", "decoder", "cross")
 VKF_CHOICE(PassKind, "pass", "forward", "prompt", "step")
 VKF_CHOICE(EarlyStopping, "early_stopping", "false", "true", "never")
 VKF_CHOICE(TaskKind, "task", "embed", "classify", "answer", "fill-mask", "generate", "transcribe",
-           "caption", "rerank", "detect", "speak")
+           "caption", "rerank", "detect", "speak", "depth", "segment")
 VKF_CHOICE(SpeechTask, "task", "transcribe", "translate")
 VKF_CHOICE(ConformanceExtent, "extent", "quick", "full")
 VKF_CHOICE(ConformanceOutcome, "outcome", "passed", "failed", "expected failure (never)",

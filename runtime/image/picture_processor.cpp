@@ -34,11 +34,18 @@ struct ProcessorClass {
   Resampling resampling;
   int size;       // square, the shortest edge, or most patches
   int crop_size;  // square; 0: no crop unless asked for
-  enum class Size : uint8_t { kSquare, kEdge, kPatches } kind = Size::kSquare;
+  enum class Size : uint8_t {
+    kSquare,
+    kEdge,
+    kPatches,
+    kLeastChange,
+    kLongest
+  } kind = Size::kSquare;
   std::array<double, 3> mean = {0.5, 0.5, 0.5};
   std::array<double, 3> deviation = {0.5, 0.5, 0.5};
   int longest_edge = 0;   // of detectors, whose pictures have any size; 0: no limit
   int side_multiple = 1;  // of both sides; of kPatches the side of a patch
+  bool normalizes = true;
 };
 using ModelTypes = std::array<std::string_view, 4>;
 constexpr std::array kImageNetMean = {0.485, 0.456, 0.406};
@@ -85,6 +92,29 @@ constexpr std::array kClasses = {
     clip_like("Bit", {"bit", "dinov2", "dinov2_with_registers"}),
     detector("Detr", {"detr"}, 1),
     detector("Yolos", {"yolos"}, 16),
+    // Whose pictures are not normalized unless the file says so.
+    ProcessorClass{.name = "RTDetr",
+                   .model_types = {"rt_detr"},
+                   .resampling = Resampling::kBilinear,
+                   .size = 640,
+                   .crop_size = 0,
+                   .mean = kImageNetMean,
+                   .deviation = kImageNetDeviation,
+                   .normalizes = false},
+    ProcessorClass{.name = "DPT",
+                   .model_types = {"dpt", "depth_anything"},
+                   .resampling = Resampling::kBicubic,
+                   .size = 384,
+                   .crop_size = 0,
+                   .kind = ProcessorClass::Size::kLeastChange},
+    ProcessorClass{.name = "Sam",
+                   .model_types = {"sam"},
+                   .resampling = Resampling::kBilinear,
+                   .size = 1024,
+                   .crop_size = 0,
+                   .kind = ProcessorClass::Size::kLongest,
+                   .mean = kImageNetMean,
+                   .deviation = kImageNetDeviation},
     ProcessorClass{
         "Siglip", {"siglip", "siglip_vision_model", "paligemma"}, Resampling::kBicubic, 224, 0},
     ProcessorClass{"Blip",
@@ -210,6 +240,11 @@ Status set_conv_next_size(const JsonConfig& config, int edge, PictureSettings& s
   return {};
 }
 
+// Of two that are as near, the even multiple, as Python rounds.
+int nearest_multiple(double value, int multiple) {
+  return static_cast<int>(std::nearbyint(value / multiple)) * multiple;
+}
+
 // Of pictures that keep their proportions, in patches.
 Status read_patches(const JsonConfig& config, const ProcessorClass& type,
                     PictureSettings& settings) {
@@ -226,12 +261,53 @@ Status read_patches(const JsonConfig& config, const ProcessorClass& type,
   return {};
 }
 
+// Sides as multiples of a number, with the picture's proportions or without.
+Status read_least_change(const JsonConfig& config, const Extent& extent,
+                         PictureSettings& settings) {
+  VKF_ASSIGN(const bool keeps, config.get_bool_or("keep_aspect_ratio", false));
+  VKF_ASSIGN(const int64_t multiple, config.get_int_or("ensure_multiple_of", 1));
+  VKF_ASSIGN(settings.side_multiple, to_side(config, "ensure_multiple_of", multiple));
+  settings.fit = keeps ? PictureFit::kLeastChange : PictureFit::kStretch;
+  settings.width = extent.width;
+  settings.height = extent.height;
+  if (keeps) return {};
+  settings.width = nearest_multiple(extent.width, settings.side_multiple);
+  settings.height = nearest_multiple(extent.height, settings.side_multiple);
+  settings.side_multiple = 1;
+  return {};
+}
+
+// The longer side of SAM's pictures, and what they are padded to.
+Status read_longest(const JsonConfig& config, const ProcessorClass& type,
+                    PictureSettings& settings) {
+  const JsonConfig size = config.object("size");
+  VKF_CHECK(size.status());
+  VKF_ASSIGN(const int64_t longest, size.get_int_or("longest_edge", type.size));
+  VKF_ASSIGN(settings.longest_edge, to_side(config, "size.longest_edge", longest));
+  const JsonConfig padded = config.object("pad_size");
+  VKF_CHECK(padded.status());
+  VKF_ASSIGN(const int64_t height, padded.get_int_or("height", type.size));
+  VKF_ASSIGN(const int64_t width, padded.get_int_or("width", type.size));
+  VKF_ASSIGN(settings.height, to_side(config, "pad_size.height", height));
+  VKF_ASSIGN(settings.width, to_side(config, "pad_size.width", width));
+  VKF_ASSIGN(const bool pads, config.get_bool_or("do_pad", true));
+  settings.fit = PictureFit::kLongestEdge;
+  if (pads && settings.longest_edge <= settings.width && settings.longest_edge <= settings.height) {
+    return {};
+  }
+  return not_supported(config, "pad_size",
+                       "is " + to_string(width) + " x " + to_string(height) +
+                           " pixels, but pictures must be padded, to at least the longest_edge, " +
+                           to_string(longest) + ".");
+}
+
 Status read_size(const JsonConfig& config, const ProcessorClass& type, PictureSettings& settings) {
   const bool conv_next = type.name == kConvNext;
   VKF_ASSIGN(const bool resizes, config.get_bool_or("do_resize", true));
   settings.fit = PictureFit::kAsIs;
   if (!resizes) return {};
   if (type.kind == ProcessorClass::Size::kPatches) return read_patches(config, type, settings);
+  if (type.kind == ProcessorClass::Size::kLongest) return read_longest(config, type, settings);
   const bool edge = type.kind == ProcessorClass::Size::kEdge;
   Extent extent =
       edge ? Extent{0, 0, type.size, type.longest_edge} : Extent{type.size, type.size, 0};
@@ -249,6 +325,8 @@ Status read_size(const JsonConfig& config, const ProcessorClass& type, PictureSe
                          "has height and width; this processor needs a "
                          "shortest_edge.");
   }
+  const bool adapts = type.kind == ProcessorClass::Size::kLeastChange;
+  if (adapts && extent.shortest_edge == 0) return read_least_change(config, extent, settings);
   if (extent.shortest_edge > 0) {
     settings.fit = PictureFit::kShortestEdge;
     settings.shortest_edge = extent.shortest_edge;
@@ -308,6 +386,34 @@ PictureSize size_in_patches(const PictureSize& picture, const PictureSettings& s
           static_cast<int64_t>(patches(picture.height, least) * patch)};
 }
 
+// DPT's: the scale of the side that changes less.
+PictureSize least_changed_size(const PictureSize& picture, const PictureSettings& settings) {
+  const auto width = static_cast<double>(picture.width);
+  const auto height = static_cast<double>(picture.height);
+  const double across = settings.width / width, down = settings.height / height;
+  const double scale = std::abs(1.0 - across) < std::abs(1.0 - down) ? across : down;
+  return {nearest_multiple(scale * width, settings.side_multiple),
+          nearest_multiple(scale * height, settings.side_multiple)};
+}
+
+// SAM's, before it is padded.
+PictureSize longest_edge_size(const PictureSize& picture, const PictureSettings& settings) {
+  const double scale =
+      settings.longest_edge * 1.0 / static_cast<double>(std::max(picture.width, picture.height));
+  return {static_cast<int64_t>(static_cast<double>(picture.width) * scale + 0.5),
+          static_cast<int64_t>(static_cast<double>(picture.height) * scale + 0.5)};
+}
+
+// Zeros at the right and at the bottom of planes (3, height, width).
+void clear_padding(const PictureSize& picture, const PictureSize& padded, std::byte* out) {
+  for (int64_t row = 0; row < 3 * padded.height; ++row) {
+    const bool below = row % padded.height >= picture.height;
+    const int64_t from = below ? 0 : picture.width;
+    std::memset(out + (row * padded.width + from) * 4, 0,
+                static_cast<size_t>(padded.width - from) * 4);
+  }
+}
+
 }  // namespace
 
 Status check_picture_size(int64_t width, int64_t height, const std::string& what) {
@@ -328,6 +434,8 @@ PictureSize resized_size(const PictureSize& picture, const PictureSettings& sett
   if (settings.fit == PictureFit::kAsIs) return picture;
   if (settings.fit == PictureFit::kMostPatches) return size_in_patches(picture, settings);
   if (settings.fit == PictureFit::kStretch) return {settings.width, settings.height};
+  if (settings.fit == PictureFit::kLeastChange) return least_changed_size(picture, settings);
+  if (settings.fit == PictureFit::kLongestEdge) return longest_edge_size(picture, settings);
   int64_t edge = settings.shortest_edge;
   const auto [shorter, longer] = std::minmax({picture.width, picture.height});
   int64_t other = edge * longer / shorter;
@@ -367,7 +475,8 @@ void write_planes(const RgbPicture& picture, const PictureRect& part,
 }
 
 bool keeps_proportions(const PictureSettings& settings) {
-  return settings.fit != PictureFit::kStretch && settings.crop_width == 0;
+  return settings.fit != PictureFit::kStretch && settings.fit != PictureFit::kLongestEdge &&
+         settings.crop_width == 0;
 }
 
 PictureValueTable make_values(const PictureSettings& settings) {
@@ -395,8 +504,9 @@ Result<PictureSize> common_size(std::span<const PictureSize> pictures,
     const std::string name = "[" + to_string(i) + "] of the batch";
     const PictureSize resized = resized_size(pictures[i], settings);
     VKF_CHECK(check_picture_size(resized.width, resized.height, name + ", resized,"));
-    const PictureSize size =
-        settings.crop_width > 0 ? PictureSize{settings.crop_width, settings.crop_height} : resized;
+    PictureSize size = resized;
+    if (settings.crop_width > 0) size = {settings.crop_width, settings.crop_height};
+    if (settings.fit == PictureFit::kLongestEdge) size = {settings.width, settings.height};
     if (i == 0) common = size;
     if (size != common) {
       return invalid_argument(message(
@@ -428,7 +538,9 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
        {"do_pad", "do_flip_channel_order", "do_reduce_labels", "do_pan_and_scan"}) {
     VKF_ASSIGN(const bool asked, config.get_bool_or(key, false));
     // Detectors pad pictures of a batch to one size; here each runs in its own.
-    const bool pads_batches = std::string_view(key) == "do_pad" && type.longest_edge > 0;
+    const bool pads_batches =
+        std::string_view(key) == "do_pad" &&
+        (type.longest_edge > 0 || type.kind == ProcessorClass::Size::kLongest);
     if (asked && !pads_batches)
       return not_supported(config, key, "is true, which is not supported.");
   }
@@ -436,7 +548,11 @@ Result<PictureSettings> parse_picture_settings(const JsonConfig& config,
   VKF_CHECK(read_resampling(config, type.resampling, settings));
   VKF_CHECK(read_size(config, type, settings));
   VKF_CHECK(read_crop(config, type, settings));
-  VKF_CHECK(read_values(config, type.mean, type.deviation, settings));
+  if (type.normalizes || config.has("do_normalize")) {
+    VKF_CHECK(read_values(config, type.mean, type.deviation, settings));
+  } else {
+    VKF_CHECK(read_factor(config, settings));
+  }
   VKF_CHECK(check_read_settings(config, settings));
   return settings;
 }
@@ -462,13 +578,16 @@ Result<PictureSettings> load_picture_settings(const std::string& model_dir) {
 }
 
 Status check_picture_settings(const PictureSettings& settings) {
-  if (settings.fit > PictureFit::kMostPatches || settings.resampling > Resampling::kHamming) {
+  if (settings.fit > PictureFit::kLongestEdge || settings.resampling > Resampling::kHamming) {
     return invalid_argument(
         message({"The picture settings' [fit] is ", static_cast<int>(settings.fit),
                  " and [resampling] ", static_cast<int>(settings.resampling),
                  "; give one of PictureFit and one of Resampling."}));
   }
-  if (settings.fit == PictureFit::kStretch) {
+  const bool sized = settings.fit == PictureFit::kStretch ||
+                     settings.fit == PictureFit::kLeastChange ||
+                     settings.fit == PictureFit::kLongestEdge;
+  if (sized) {
     VKF_CHECK(check_picture_size(settings.width, settings.height, "settings' [width, height]"));
   }
   if (settings.fit == PictureFit::kShortestEdge) {
@@ -488,6 +607,20 @@ Status check_picture_settings(const PictureSettings& settings) {
         message({"The picture settings' [max_patches] is ", settings.max_patches,
                  " and [side_multiple] ", settings.side_multiple, "; give 1 to ", kMostPatches,
                  " patches of a side of 1 to ", kMaxPictureSide, " pixels."}));
+  }
+  if (settings.fit == PictureFit::kLeastChange &&
+      (settings.side_multiple < 1 || settings.side_multiple > kMaxPictureSide)) {
+    return invalid_argument(
+        message({"The picture settings' [side_multiple] is ", settings.side_multiple,
+                 "; it is 1 to ", kMaxPictureSide, "."}));
+  }
+  if (settings.fit == PictureFit::kLongestEdge &&
+      (settings.longest_edge < 1 || settings.longest_edge > settings.width ||
+       settings.longest_edge > settings.height || settings.crop_width != 0)) {
+    return invalid_argument(message({"The picture settings' [longest_edge] is ",
+                                     settings.longest_edge, " and [crop_width] ",
+                                     settings.crop_width, "; they are 1 to [width] and [height], ",
+                                     settings.width, " and ", settings.height, ", and 0."}));
   }
   if (settings.crop_width != 0 || settings.crop_height != 0) {
     VKF_CHECK(check_picture_size(settings.crop_width, settings.crop_height,
@@ -525,12 +658,13 @@ Result<Tensor> make_pixel_values(std::span<const RgbPicture* const> pictures,
   Tensor tensor = Tensor::zeros(DType::kF32, {count, 3, size.height, size.width});
   std::byte* out = tensor.bytes.data();
   const PictureValueTable values = make_values(settings);
-  // The middle of a picture.
+  // The middle of a picture, or all of it and zeros.
+  const bool pads = settings.fit == PictureFit::kLongestEdge;
   const auto write = [&](const RgbPicture& from) {
-    write_planes(from,
-                 {crop_shift(from.width, size.width), crop_shift(from.height, size.height),
-                  size.width, size.height},
-                 values, out);
+    const int64_t left = pads ? 0 : crop_shift(from.width, size.width);
+    const int64_t top = pads ? 0 : crop_shift(from.height, size.height);
+    write_planes(from, {left, top, size.width, size.height}, values, out);
+    if (pads) clear_padding({from.width, from.height}, size, out);
   };
   for (const RgbPicture* picture : pictures) {
     const PictureSize resized =

@@ -37,6 +37,11 @@ uint32_t append_line(const Line& line, Resampling resampling, std::vector<uint32
 
 Result<PictureTables> make_picture_tables(std::span<const PictureSize> pictures,
                                           const PictureSettings& settings) {
+  if (settings.fit == PictureFit::kLongestEdge) {
+    return unsupported(
+        "The picture settings' [fit] pads pictures, which only PictureProcessor does; give its "
+        "pixel_values.");
+  }
   for (size_t i = 0; i < pictures.size(); ++i) {
     const std::string name = "[" + std::to_string(i) + "] of the batch";
     VKF_CHECK(check_picture_size(pictures[i].width, pictures[i].height, name));

@@ -76,16 +76,21 @@ Status read_resampling(const JsonConfig& config, Resampling fallback, PictureSet
   return {};
 }
 
-Status read_values(const JsonConfig& config, const std::array<double, 3>& mean,
-                   const std::array<double, 3>& deviation, PictureSettings& settings) {
+Status read_factor(const JsonConfig& config, PictureSettings& settings) {
   VKF_ASSIGN(const bool rescales, config.get_bool_or("do_rescale", true));
-  VKF_ASSIGN(const bool normalizes, config.get_bool_or("do_normalize", true));
   settings.rescale = 1.0;
   if (rescales) {
     VKF_ASSIGN(settings.rescale, config.get_double_or("rescale_factor", 1.0 / 255.0));
   }
   settings.image_mean = {0.0, 0.0, 0.0};
   settings.image_std = {1.0, 1.0, 1.0};
+  return {};
+}
+
+Status read_values(const JsonConfig& config, const std::array<double, 3>& mean,
+                   const std::array<double, 3>& deviation, PictureSettings& settings) {
+  VKF_CHECK(read_factor(config, settings));
+  VKF_ASSIGN(const bool normalizes, config.get_bool_or("do_normalize", true));
   if (!normalizes) return {};
   VKF_CHECK(read_triple(config, "image_mean", mean, settings.image_mean));
   return read_triple(config, "image_std", deviation, settings.image_std);

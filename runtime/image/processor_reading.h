@@ -34,6 +34,8 @@ Error not_supported(const JsonConfig& config, const std::string& key, const std:
 Result<int> to_side(const JsonConfig& config, const std::string& key, int64_t value);
 // [resample].
 Status read_resampling(const JsonConfig& config, Resampling fallback, PictureSettings& settings);
+// The factor alone; values are not normalized.
+Status read_factor(const JsonConfig& config, PictureSettings& settings);
 // The factor, image_mean and image_std, with what a class has where the file says nothing.
 Status read_values(const JsonConfig& config, const std::array<double, 3>& mean,
                    const std::array<double, 3>& deviation, PictureSettings& settings);

@@ -156,6 +156,7 @@ HeadKind head_of(const std::string& architecture) {
                 {"ForImageClassificationWithTeacher", HeadKind::kSequence},
                 {"ForTokenClassification", HeadKind::kTokens},
                 {"ForObjectDetection", HeadKind::kObjects},
+                {"ForDepthEstimation", HeadKind::kDepth},
                 {"ForQuestionAnswering", HeadKind::kSpans}};
   for (const auto& [ending, head] : kHeads) {
     if (architecture.ends_with(ending)) return head;

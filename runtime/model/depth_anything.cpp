@@ -62,13 +62,13 @@ class DepthAnything : public ModelFamily {
                        const ForwardTaps& taps) const override;
 
  private:
+  FeatureEnlargement enlargement(size_t level) const;
   void add_level_rows(size_t level, WeightTable& table) const;
   void add_fusion_rows(size_t fusion, WeightTable& table) const;
   Result<std::vector<TensorId>> states(ModelBuilder& b, const ForwardShape& shape,
                                        const GridSize& grid, const ForwardTaps& taps) const;
   Result<FeatureMap> reassemble(ModelBuilder& b, size_t level, TensorId states,
                                 const GridSize& grid) const;
-  Result<FeatureMap> enlarge(ModelBuilder& b, size_t level, const FeatureMap& x) const;
   Result<FeatureMap> fuse(ModelBuilder& b, const std::vector<FeatureMap>& features) const;
   Status add_depth(ModelBuilder& b, const FeatureMap& fused, const GridSize& picture) const;
 
@@ -85,6 +85,10 @@ std::string fusion_row(size_t fusion, const std::string& part) {
   return "fusion." + std::to_string(fusion) + "." + part;
 }
 
+FeatureEnlargement DepthAnything::enlargement(size_t level) const {
+  return {level_row(level, "resize"), c_.levels[level].larger, c_.levels[level].channels};
+}
+
 void DepthAnything::add_level_rows(size_t level, WeightTable& table) const {
   const DepthLevel& l = c_.levels[level];
   const std::string number = std::to_string(level);
@@ -93,17 +97,7 @@ void DepthAnything::add_level_rows(size_t level, WeightTable& table) const {
   table.rows.push_back(linear_row(level_row(level, "projection"), {from + "projection"}, c,
                                   c_.backbone.stack.width));
   if (l.larger > 1) {
-    // A transposed convolution whose windows do not overlap: each pixel becomes a square of pixels,
-    // so rows go by pixel and then by channel.
-    const int64_t square = l.larger * l.larger;
-    WeightRow row = plain_linear_row(level_row(level, "resize"), {from + "resize"}, c * square, c);
-    row.axes = WeightRow::Axes::kInOut;
-    for (int64_t pixel = 0; pixel < square; ++pixel) {
-      for (int64_t o = 0; o < c; ++o) row.row_order.push_back(u32(o * square + pixel));
-    }
-    table.rows.push_back(std::move(row));
-    table.rows.push_back(
-        table_row(level_row(level, "resize.bias"), {from + "resize.bias"}, {1}, c));
+    add_enlarging_rows(enlargement(level), from + "resize", c, table);
   } else if (l.smaller > 1) {
     table.rows.push_back(linear_row(level_row(level, "resize"), {from + "resize"}, c,
                                     c * kFusionKernel * kFusionKernel));
@@ -179,32 +173,6 @@ Result<std::vector<TensorId>> DepthAnything::states(ModelBuilder& b, const Forwa
   return states;
 }
 
-// Every pixel becomes a square of them.
-Result<FeatureMap> DepthAnything::enlarge(ModelBuilder& b, size_t level,
-                                          const FeatureMap& x) const {
-  const DepthLevel& l = c_.levels[level];
-  const int64_t square = l.larger * l.larger;
-  VKF_ASSIGN(const TensorId squares, add_named_linear(b, level_row(level, "resize"), x.states));
-  Graph& g = b.graph();
-  const int64_t batch = g.tensor(squares).shape[0];
-  g.tensor(squares).shape = {batch, x.grid.count() * square, l.channels};
-  const GridSize grid = {x.grid.height * l.larger, x.grid.width * l.larger};
-  std::vector<uint32_t> order;
-  for (int64_t i = 0; i < batch; ++i) {
-    for (int64_t p = 0; p < grid.count(); ++p) {
-      const int64_t row = p / grid.width, column = p % grid.width;
-      const int64_t from = (i * x.grid.height + row / l.larger) * x.grid.width + column / l.larger;
-      order.push_back(u32(from * square + row % l.larger * l.larger + column % l.larger));
-    }
-  }
-  const TensorId indices = b.host_tensor(level_row(level, "order"), DType::kU32,
-                                         {batch, grid.count()}, std::move(order));
-  VKF_ASSIGN(const TensorId bias, b.table(level_row(level, "resize.bias")));
-  VKF_ASSIGN(const TensorId y,
-             add_gather_rows(g, {.x = squares, .indices = indices, .addend = bias}));
-  return FeatureMap{y, grid};
-}
-
 // States without the class token -> features of the level's size and the fusion's channels.
 Result<FeatureMap> DepthAnything::reassemble(ModelBuilder& b, size_t level, TensorId states,
                                              const GridSize& grid) const {
@@ -221,7 +189,7 @@ Result<FeatureMap> DepthAnything::reassemble(ModelBuilder& b, size_t level, Tens
   VKF_ASSIGN(const TensorId patches, add_gather_rows(g, {.x = states, .indices = indices}));
   VKF_ASSIGN(FeatureMap x, add_feature_conv(b, {level_row(level, "projection")}, {patches, grid}));
   if (l.larger > 1) {
-    VKF_ASSIGN(x, enlarge(b, level, x));
+    VKF_ASSIGN(x, add_enlarged(b, enlargement(level), x));
   } else if (l.smaller > 1) {
     VKF_ASSIGN(x, add_feature_conv(b, {level_row(level, "resize"), kFusionKernel, l.smaller}, x));
   }
@@ -443,6 +411,7 @@ Result<std::unique_ptr<ModelFamily>> load_depth_anything(const ModelFiles& files
   VKF_ASSIGN(c.norms_states, backbone.get_bool_or("apply_layernorm", true));
   VKF_CHECK(read_levels(config, backbone, c));
   VKF_CHECK(read_depth_head(config, c));
+  facts.head = HeadKind::kDepth;
   facts.width = c.backbone.stack.width;
   facts.encoder_layers = c.backbone.stack.layers;
   facts.encoder_heads = c.backbone.stack.heads;

@@ -104,6 +104,9 @@ struct ModelFacts {
   WaveFacts wave;
   SentenceFacts sentence;
   std::vector<std::string> labels;  // of a classifying head, by class
+  // How logits of objects become scores: those of all classes and one for none sum to 1, or each
+  // class has one of its own.
+  enum class Objects : uint8_t { kSoftmax, kSigmoid } objects = Objects::kSoftmax;
   // How logits of similarity become probabilities: those of all texts sum to 1, or each text has
   // one of its own.
   enum class Similarity : uint8_t { kSoftmax, kSigmoid } similarity = Similarity::kSoftmax;

@@ -42,6 +42,8 @@ constexpr HeadKind kLanguageHeads[] = {HeadKind::kNone, HeadKind::kLanguage};
 constexpr HeadKind kLanguageOnly[] = {HeadKind::kLanguage};
 constexpr HeadKind kBareOnly[] = {HeadKind::kNone};
 constexpr HeadKind kObjectHeads[] = {HeadKind::kNone, HeadKind::kObjects};
+constexpr HeadKind kDepthHead[] = {HeadKind::kDepth};
+constexpr HeadKind kSegmentationHead[] = {HeadKind::kSegmentation};
 constexpr HeadKind kSimilarityHeads[] = {HeadKind::kSimilarity};
 
 constexpr FamilyTraits text_encoder(const char* inputs,

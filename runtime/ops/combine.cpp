@@ -20,13 +20,18 @@ Result<TensorDesc> check_combine(const TensorDesc& a, const TensorDesc& b, Combi
     return op_error(OpId::k_combine, message({"alpha is ", attrs.alpha, " and beta ", attrs.beta,
                                               ", but both must be finite."}));
   }
+  if (!(attrs.most >= 0)) {
+    return op_error(OpId::k_combine, message({"The limit of b is ", number_text(attrs.most),
+                                              ", but must be 0, for none, or above."}));
+  }
   return TensorDesc{"combine", DType::kF32, a.shape};
 }
 
 Result<TensorId> add_combine(Graph& graph, TensorId a, TensorId b, CombineAttrs attrs) {
   VKF_ASSIGN(TensorDesc out, check_combine(graph.tensor(a), graph.tensor(b), attrs));
-  Node node = make_node<OpId::k_combine>(
-      attrs, "alpha=" + number_text(attrs.alpha) + " beta=" + number_text(attrs.beta));
+  std::string text = "alpha=" + number_text(attrs.alpha) + " beta=" + number_text(attrs.beta);
+  if (attrs.most > 0) text += " most=" + number_text(attrs.most);
+  Node node = make_node<OpId::k_combine>(attrs, std::move(text));
   node.inputs = {a, b};
   return add_single_output(graph, std::move(node), std::move(out));
 }
@@ -45,12 +50,14 @@ Status lower_combine(LowerContext& context, const Node& node) {
                              .count = static_cast<uint32_t>(count),
                              .alpha = attrs.alpha,
                              .beta = attrs.beta,
+                             .most = attrs.most,
                              .unused = {}};
   Dispatch d =
       make_row_dispatch(context, node, KernelId::combine_run__f32_none_f32, rows, params.width);
   const uint32_t local = row_local_size(context.caps, params.width);
   const uint32_t run = run_length(context.caps, local);
-  d.set_constants(RunConstants{.local_size = local, .chunk = run});
+  d.set_constants(
+      CombineConstants{.local_size = local, .chunk = run, .limited = attrs.most > 0 ? 1u : 0u});
   d.groups[2] = std::max(1u, (params.width + run - 1) / run);
   d.set_push(params);
   d.flops = 3.0 * static_cast<double>(count);

@@ -1,4 +1,5 @@
-// combine: y = alpha a + beta b, element by element.
+// combine: y = alpha a + beta b, element by element, b limited to [-most, most] where there is
+// such.
 //
 //   a (...), b (...) -> y (...)
 #pragma once
@@ -10,6 +11,7 @@ namespace vkformer {
 struct CombineAttrs {
   float alpha = 1.0f;  // multiplies a
   float beta = 1.0f;   // multiplies b
+  float most = 0.0f;   // limits b before that; 0: nothing does
 };
 
 // The output's description, or why the inputs do not fit: a (...), b of the same shape.

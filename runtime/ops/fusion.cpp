@@ -142,7 +142,7 @@ bool is_linear_with_sum(const Pair& pair) {
   const auto& product = attrs_of<MatmulNodeAttrs>(pair.first);
   const auto& sum = attrs_of<CombineAttrs>(pair.second);
   return is_linear(product) && product.gate == GatePairs::kNo && product.third == Third::kC &&
-         sum.alpha == 1.0f && sum.beta == 1.0f;
+         sum.alpha == 1.0f && sum.beta == 1.0f && sum.most == 0.0f;
 }
 
 Node linear_with_residual(const Pair& pair) {

@@ -22,6 +22,7 @@ SideMap side_map(uint32_t from, uint32_t to, ResizeGridAttrs::Corners corners) {
   if (corners == ResizeGridAttrs::Corners::kAligned) {
     return to == 1 ? SideMap{} : SideMap{from - 1, to - 1, 0};
   }
+  if (corners == ResizeGridAttrs::Corners::kHalves) return {4, 2, 1};
   return {2 * from, 2 * to, static_cast<int32_t>(from) - static_cast<int32_t>(to)};
 }
 
@@ -38,6 +39,12 @@ Result<TensorDesc> check_resize_grid(const TensorDesc& x, const ResizeGridAttrs&
     return op_error(OpId::k_resize_grid,
                     message({"The grids are ", sizes_text(a), " tokens, but a side must be 1 to ",
                              kMostGridSide, "."}));
+  }
+  if (a.corners == ResizeGridAttrs::Corners::kHalves &&
+      (a.out_height != (a.height + 1) / 2 || a.out_width != (a.width + 1) / 2)) {
+    return op_error(OpId::k_resize_grid,
+                    message({"The grids are ", sizes_text(a), " tokens, but means of 2 x 2 leave ",
+                             (a.height + 1) / 2, "x", (a.width + 1) / 2, "."}));
   }
   const bool fits =
       x.dtype == DType::kF32 && x.shape.size() == 3 && x.shape[1] == int64_t{a.height} * a.width;

@@ -2,7 +2,8 @@
 // does it without antialiasing.
 //
 //   x (B, H * W, C) -> y (B, OH * OW, C), tokens row by row
-//   source of row i: i (H - 1) / (OH - 1) with kAligned, else max(0, (i + 1/2) H / OH - 1/2)
+//   source of row i: i (H - 1) / (OH - 1) with kAligned, 2 i + 1/2 with kHalves, else
+//   max(0, (i + 1/2) H / OH - 1/2), and none after row H - 1
 //   columns alike; a source between two rows or columns is their mean, weighted by distance
 #pragma once
 
@@ -15,8 +16,10 @@ struct ResizeGridAttrs {
   uint32_t width = 1;       // W, tokens
   uint32_t out_height = 1;  // OH, tokens
   uint32_t out_width = 1;   // OW, tokens
-  // kAligned: the first and the last rows and columns stay where they are.
-  enum class Corners : uint8_t { kCenters, kAligned } corners = Corners::kCenters;
+  // kAligned: the first and the last rows and columns stay where they are. kHalves: means of 2 x 2
+  // tokens, at the ends of odd sides of those that there are, as torch's average pooling gives them
+  // with ceil_mode; OH is H / 2, rounded up.
+  enum class Corners : uint8_t { kCenters, kAligned, kHalves } corners = Corners::kCenters;
 };
 
 // The output's description, or why the grid does not fit x (B, H * W, C).

@@ -15,9 +15,11 @@ struct GridPlace {
   double part = 0.0;
 };
 
-GridPlace grid_place(int64_t at, int64_t from, int64_t to, bool aligned) {
+GridPlace grid_place(int64_t at, int64_t from, int64_t to, const GridOptions& o) {
   double source = 0.0;
-  if (!aligned) {
+  if (o.halves) {
+    source = 2.0 * static_cast<double>(at) + 0.5;
+  } else if (!o.aligned) {
     source = std::max(
         0.0, (static_cast<double>(at) + 0.5) * static_cast<double>(from) / static_cast<double>(to) -
                  0.5);
@@ -42,8 +44,8 @@ Result<Array> resize_grid(const Array& x, const GridOptions& o) {
     const int64_t c = i % channels;
     const int64_t token = i / channels % (o.out_height * o.out_width);
     const int64_t batch = i / (channels * o.out_height * o.out_width);
-    const GridPlace row = grid_place(token / o.out_width, o.height, o.out_height, o.aligned);
-    const GridPlace column = grid_place(token % o.out_width, o.width, o.out_width, o.aligned);
+    const GridPlace row = grid_place(token / o.out_width, o.height, o.out_height, o);
+    const GridPlace column = grid_place(token % o.out_width, o.width, o.out_width, o);
     const auto line = [&](int64_t at) {
       const int64_t first = (batch * o.height + at) * o.width;
       return (1.0 - column.part) * x[(first + column.first) * channels + c] +

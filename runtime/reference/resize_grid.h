@@ -12,9 +12,11 @@ struct GridOptions {
   int64_t out_height = 1;
   int64_t out_width = 1;
   bool aligned = false;  // the corners stay where they are
+  bool halves = false;   // means of 2 x 2
 };
 
-// The source of row i is i (H - 1) / (OH - 1) where aligned, else max(0, (i + 1/2) H / OH - 1/2).
+// The source of row i is i (H - 1) / (OH - 1) where aligned, 2 i + 1/2 where halved, else
+// max(0, (i + 1/2) H / OH - 1/2).
 Result<Array> resize_grid(const Array& x, const GridOptions& options);
 
 }  // namespace vkformer::reference

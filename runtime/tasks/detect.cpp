@@ -1,5 +1,6 @@
 // Pictures to objects with boxes, as Hugging Face's post_process_object_detection computes them.
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/message.h"
@@ -18,20 +19,48 @@ Status check_detect_options(const DetectOptions& options) {
       message({"[top] is ", options.top, "; give a number of objects, or 0 for all."}));
 }
 
-// The likeliest object of one query; the last class stands for none.
-Detection detection_of(const TaskModel& task, std::span<const float> logits,
+Detection detection_of(const TaskModel& task, size_t label, double score,
                        std::span<const float> box, const Picture& picture) {
-  std::vector<double> scores = softmax_of(logits);
-  scores.pop_back();
-  const size_t best = largest(scores, 1)[0];
   const double width = picture.width();
   const double height = picture.height();
-  return {.label = label_name(task, best),
-          .score = scores[best],
+  return {.label = label_name(task, label),
+          .score = score,
           .left = (box[0] - 0.5 * box[2]) * width,
           .top = (box[1] - 0.5 * box[3]) * height,
           .right = (box[0] + 0.5 * box[2]) * width,
           .bottom = (box[1] + 0.5 * box[3]) * height};
+}
+
+// An object of a query.
+struct ScoredClass {
+  size_t query = 0;
+  size_t label = 0;
+  double score = 0;
+};
+
+// The likeliest class of every query; the last one stands for none.
+std::vector<ScoredClass> likeliest_classes(std::span<const float> logits, size_t queries,
+                                           size_t classes) {
+  std::vector<ScoredClass> found;
+  for (size_t q = 0; q < queries; ++q) {
+    std::vector<double> scores = softmax_of(logits.subspan(q * classes, classes));
+    scores.pop_back();
+    const size_t best = largest(scores, 1)[0];
+    found.push_back({q, best, scores[best]});
+  }
+  return found;
+}
+
+// Of all classes of all queries, each with a score of its own, as many as there are queries.
+std::vector<ScoredClass> classes_by_score(std::span<const float> logits, size_t queries,
+                                          size_t classes) {
+  std::vector<double> scores;
+  for (const float logit : logits) scores.push_back(1.0 / (1.0 + std::exp(-double{logit})));
+  std::vector<ScoredClass> found;
+  for (const size_t at : largest(scores, queries)) {
+    found.push_back({at / classes, at % classes, scores[at]});
+  }
+  return found;
 }
 
 Result<std::vector<Detection>> detect_in(TaskModel& task, const Picture& picture,
@@ -45,11 +74,13 @@ Result<std::vector<Detection>> detect_in(TaskModel& task, const Picture& picture
   const auto classes = static_cast<size_t>(logits.shape[2]);
   const std::span<const float> all(logits.values);
   const std::span<const float> places(boxes.values);
+  const bool own_scores = task.facts().objects == ModelFacts::Objects::kSigmoid;
   std::vector<Detection> found;
-  for (size_t q = 0; q < queries; ++q) {
-    Detection one =
-        detection_of(task, all.subspan(q * classes, classes), places.subspan(4 * q, 4), picture);
-    if (one.score > options.threshold) found.push_back(std::move(one));
+  for (const ScoredClass& one : own_scores ? classes_by_score(all, queries, classes)
+                                           : likeliest_classes(all, queries, classes)) {
+    if (!(one.score > options.threshold)) continue;
+    found.push_back(
+        detection_of(task, one.label, one.score, places.subspan(4 * one.query, 4), picture));
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Detection& a, const Detection& b) { return a.score > b.score; });

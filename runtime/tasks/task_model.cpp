@@ -131,7 +131,9 @@ std::vector<TaskKind> tasks_of(const ModelInfo& info) {
       {TaskKind::kCaption, pictures && writes},
       {TaskKind::kRerank, tokens && info.head == HeadKind::kSequence && info.labels.size() == 1},
       {TaskKind::kDetect, pictures && info.head == HeadKind::kObjects},
-      {TaskKind::kSpeak, info.head == HeadKind::kSpeech}};
+      {TaskKind::kSpeak, info.head == HeadKind::kSpeech},
+      {TaskKind::kDepth, pictures && info.head == HeadKind::kDepth},
+      {TaskKind::kSegment, pictures && info.head == HeadKind::kSegmentation}};
   std::vector<TaskKind> tasks;
   for (const auto& row : rows) {
     if (row.fits) tasks.push_back(row.task);

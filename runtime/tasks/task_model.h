@@ -11,8 +11,10 @@
 #include "text/ctc_vocabulary.h"
 #include "text/letter_vocabulary.h"
 #include "text/tokenizer_engine.h"
+#include "vkformer/depth.h"
 #include "vkformer/detect.h"
 #include "vkformer/rerank.h"
+#include "vkformer/segment.h"
 #include "vkformer/speak.h"
 #include "vkformer/transcribe.h"
 
@@ -152,6 +154,11 @@ Result<Tensor> embed_texts(TaskModel& task, std::span<const std::string> texts,
 Result<std::vector<std::vector<LabelScore>>> classify_texts(TaskModel& task,
                                                             std::span<const ClassifyInput> inputs,
                                                             int top);
+Result<std::vector<DepthMap>> estimate_depths(TaskModel& task, std::span<const Picture> pictures);
+Result<std::vector<std::vector<PictureMask>>> segment_picture(TaskModel& task,
+                                                              const Picture& picture,
+                                                              std::span<const MaskPrompt> prompts,
+                                                              const SegmentOptions& options);
 Result<std::vector<std::vector<Detection>>> detect_objects(TaskModel& task,
                                                            std::span<const Picture> pictures,
                                                            const DetectOptions& options);

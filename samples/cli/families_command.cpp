@@ -27,7 +27,9 @@ constexpr Word<HeadKind> kHeads[] = {{HeadKind::kNone, "bare"},
                                      {HeadKind::kSimilarity, "similarity"},
                                      {HeadKind::kObjects, "objects"},
                                      {HeadKind::kCtc, "CTC"},
-                                     {HeadKind::kSpeech, "speech"}};
+                                     {HeadKind::kSpeech, "speech"},
+                                     {HeadKind::kDepth, "depth"},
+                                     {HeadKind::kSegmentation, "masks of prompts"}};
 constexpr Word<SourceKind> kSources[] = {{SourceKind::kTokens, "text"},
                                          {SourceKind::kPictures, "pictures"},
                                          {SourceKind::kFeatures, "sound"},

@@ -42,6 +42,8 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_classify_command(app, line);
   add_rerank_command(app, line);
   add_detect_command(app, line);
+  add_depth_command(app, line);
+  add_segment_command(app, line);
   add_answer_command(app, line);
   add_fill_mask_command(app, line);
   add_generate_command(app, line);

@@ -1,30 +1,17 @@
 // needs: kLocalSize (specialization constant, workgroup width), VKF_SUBGROUP where compiled so.
-// The best element of a row, as (key, index): larger keys win, then smaller indices. Keys order
-// floats as unsigned integers; a NaN is above everything, the two zeros are equal.
+// The best element of a row, as (key, index): larger keys win, then smaller indices.
 #extension GL_EXT_control_flow_attributes : require
 #ifdef VKF_SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #endif
 
+#include "order_key.glsl"
+
 shared uvec2 best_scratch[128];
 
 // No element: below every key that order_key gives.
 uvec2 no_best() { return uvec2(0u, 0xffffffffu); }
-
-uint order_key(float value) {
-  uint bits = floatBitsToUint(value);
-  const uint magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return 0xffffffffu;
-  if (magnitude == 0u) bits = 0u;
-  return (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
-}
-
-// The value that has this key: 0 of both zeros.
-float value_of_key(uint key) {
-  if (key == 0xffffffffu) return uintBitsToFloat(0x7fc00000u);
-  return uintBitsToFloat((key & 0x80000000u) != 0u ? key & 0x7fffffffu : ~key);
-}
 
 bool is_better(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y < b.y); }
 

@@ -24,7 +24,8 @@ struct CombineParams {
   uint_t count;   // elements in all; the last row may be ragged
   float_t alpha;  // multiplies a
   float_t beta;   // multiplies b
-  uint_t unused[3];
+  float_t most;   // limits b, where kLimited
+  uint_t unused[2];
 };
 #ifdef __cplusplus
 static_assert(sizeof(GatherRowsParams) == 16);
@@ -37,6 +38,12 @@ static_assert(sizeof(CombineParams) == 32);
   constant(0, kLocalSize, local_size, 64) \
   constant(1, kChunk, chunk, 512)
 VKF_CONSTANTS_STRUCT(RunConstants, VKF_RUN_CONSTANTS)
+
+#define VKF_COMBINE_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kChunk, chunk, 512) \
+  constant(2, kLimited, limited, 0)
+VKF_CONSTANTS_STRUCT(CombineConstants, VKF_COMBINE_CONSTANTS)
 
 #define VKF_GATHER_ROWS_CONSTANTS(constant) \
   constant(0, kLocalSize, local_size, 64) \

@@ -7,7 +7,9 @@
 
 #include "support/c_handles.h"
 #include "support/golden.h"
+#include "vkformer/depth.h"
 #include "vkformer/rerank.h"
+#include "vkformer/segment.h"
 #include "vkformer/speak.h"
 #include "vkformer/transcribe.h"
 
@@ -330,6 +332,56 @@ TEST_SUITE("model") {
     CHECK(vkf_task_embed(c.task.get(), pointers, 2, &same, &tensors, c.error.get()) ==
           VKF_INVALID_ARGUMENT);
     CHECK(tensors == nullptr);
+  }
+
+  TEST_CASE("C tasks: depths and masks") {
+    LOAD(c, "depth", "depth");
+    const std::string path = kGolden + "picture-0.png";
+    vkf_picture* loaded = nullptr;
+    REQUIRE(vkf_picture_load(path.c_str(), &loaded, c.error.get()) == VKF_OK);
+    const Owned<vkf_picture> picture{loaded, vkf_picture_free};
+    std::vector<Picture> pictures;
+    pictures.push_back(std::move(Picture::load(path)).value());
+    vkf_tensors* tensors = nullptr;
+    vkf_tensor view{};
+    view.struct_size = sizeof(view);
+    REQUIRE(vkf_task_depth(c.task.get(), picture.get(), &tensors, c.error.get()) == VKF_OK);
+    REQUIRE(vkf_tensors_get(tensors, "depth", &view, c.error.get()) == VKF_OK);
+    auto estimator = DepthEstimator::load(*test_device(), source_of("depth"));
+    REQUIRE(estimator);
+    const std::vector<DepthMap> maps = estimator->estimate(pictures).value();
+    REQUIRE(view.rank == 2);
+    CHECK(view.shape[0] == maps[0].height);
+    REQUIRE(view.bytes == 4 * maps[0].values.size());
+    CHECK(std::memcmp(view.data, maps[0].values.data(), view.bytes) == 0);
+    vkf_tensors_free(tensors);
+    const vkf_prompt_point point = {4.0, 5.5, 0, 0};
+    const double box[] = {2.0, 1.0, 14.0, 12.5};
+    const vkf_mask_prompt prompt = {&point, 1, box};
+    CHECK(vkf_task_segment(c.task.get(), picture.get(), &prompt, 1, 0, &tensors, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    CHECK(tensors == nullptr);
+
+    REQUIRE(c.load("segments", "segment") == VKF_OK);
+    REQUIRE(vkf_task_segment(c.task.get(), picture.get(), &prompt, 1, 0, &tensors, c.error.get()) ==
+            VKF_OK);
+    auto segmenter = Segmenter::load(*test_device(), source_of("segments"));
+    REQUIRE(segmenter);
+    const std::vector<MaskPrompt> prompts = {
+        {.points = {{.x = 4.0, .y = 5.5}}, .box = PromptBox{2.0, 1.0, 14.0, 12.5}}};
+    const auto masks = segmenter->segment(pictures[0], prompts, {.top = 0}).value();
+    REQUIRE(vkf_tensors_get(tensors, "masks", &view, c.error.get()) == VKF_OK);
+    REQUIRE(view.rank == 4);
+    CHECK(view.shape[1] == 3);
+    REQUIRE(view.bytes == 3 * masks[0][0].inside.size());
+    CHECK(std::memcmp(view.data, masks[0][0].inside.data(), masks[0][0].inside.size()) == 0);
+    float scores[3] = {};
+    REQUIRE(vkf_tensors_get_floats(tensors, "scores", scores, 3, c.error.get()) == VKF_OK);
+    CHECK(static_cast<double>(scores[2]) == doctest::Approx(masks[0][2].score));
+    vkf_tensors_free(tensors);
+    CHECK(vkf_task_segment(c.task.get(), picture.get(), nullptr, 1, 0, &tensors, c.error.get()) ==
+          VKF_INVALID_ARGUMENT);
+    CHECK(vkf_task_depth(c.task.get(), nullptr, &tensors, c.error.get()) == VKF_INVALID_ARGUMENT);
   }
 
   TEST_CASE("C tasks: translations with their languages") {

@@ -35,12 +35,12 @@ TEST_SUITE("cpu") {
     check_names(CacheFormat::kQ8);
     check_names(ModelKind::kEncoderDecoder);
     check_names(SourceKind::kWaveform);
-    check_names(HeadKind::kCtc);
+    check_names(HeadKind::kSegmentation);
     check_names(MapCoverage::kLayers);
     check_names(MapKind::kCross);
     check_names(PassKind::kStep);
     check_names(EarlyStopping::kNever);
-    check_names(TaskKind::kDetect);
+    check_names(TaskKind::kSegment);
     check_names(SpeechTask::kTranslate);
     check_names(ConformanceExtent::kFull);
     check_names(ConformanceOutcome::kUnexpectedPass);

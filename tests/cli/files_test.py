@@ -55,6 +55,8 @@ def reads():
         ("classify", "INPUT"): (["classify", task("picture-labels"), FILE], True),
         ("caption", "PICTURE"): (["caption", task("captions"), FILE], True),
         ("detect", "PICTURE"): (["detect", task("objects"), FILE], True),
+        ("depth", "PICTURE"): (["depth", task("depth"), FILE, "--output", os.devnull], True),
+        ("segment", "PICTURE"): (["segment", task("segments"), FILE, "--point", "1,1"], True),
         ("transcribe", "SOUND"): (["transcribe", task("speech"), FILE], True),
         ("conformance", "--expect-never"): (
             ["conformance", "--quick", "--filter", "argmax", "--expect-never", FILE], True),
@@ -105,6 +107,12 @@ def writes():
         ("classify", "--overlay"): (["classify", digits, picture, "--overlay", FILE], True),
         ("detect", "--draw"): (["detect", task("objects"), picture, "--draw", FILE], True),
         ("speak", "--output"): (["speak", task("speak"), "hello", "--output", FILE], True),
+        ("depth", "--output"): (["depth", task("depth"), picture, "--output", FILE], True),
+        ("depth", "--values"): (["depth", task("depth"), picture, "--values", FILE], True),
+        ("segment", "--output"): (
+            ["segment", task("segments"), picture, "--point", "1,1", "--output", FILE], True),
+        ("segment", "--masks"): (
+            ["segment", task("segments"), picture, "--point", "1,1", "--masks", FILE], True),
         ("chat", "/save"): (["chat", model("shakespeare"), "--template", TEMPLATE], True,
                             "/save " + FILE + "\n"),
     }

@@ -189,6 +189,42 @@ class CommandsTest(TaskTest):
         self.fail_with(2, "detect", model("objects"), *pictures, "--draw", drawn, words=("[--draw]",))
         self.fail_with(3, "detect", model("picture-labels"), pictures[0], words=("[detect]",))
 
+    def test_depth(self):
+        wanted = expected("depth")
+        picture = model(wanted["pictures"][1])
+        drawn = os.path.join(self.folder, "depth.png")
+        values = os.path.join(self.folder, "depth.safetensors")
+        line = json.loads(run("depth", model("depth"), picture, "--output", drawn, "--values", values,
+                              "--json").stdout)
+        self.assertEqual((line["width"], line["height"], line["scale"]), (32, 32, "relative"))
+        self.assertAlmostEqual(line["most"], max(wanted["depths"][1]), places=2)
+        with open(drawn, "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        self.assertGreater(os.path.getsize(values), 4 * 32 * 32)
+        self.assertIn("32 x 32", run("depth", model("depth"), picture, "--output", drawn).stdout)
+        self.fail_with(2, "depth", model("depth"), picture, words=("--output", "--values"))
+        self.fail_with(3, "depth", model("objects"), picture, "--output", drawn, words=("[depth]",))
+
+    def test_segment(self):
+        picture = model("picture-0.png")
+        drawn = os.path.join(self.folder, "masks.png")
+        masks = os.path.join(self.folder, "masks.safetensors")
+        line = json.loads(run("segment", model("segments"), picture, "--point", "4,5.5", "--top", "0",
+                              "--output", drawn, "--masks", masks, "--json").stdout)
+        scores = [mask["score"] for mask in line["masks"]]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+        self.assertEqual(len(scores), 3)
+        self.assertAlmostEqual(scores[0], max(expected("segments")["runs"][0]["scores"][0]), places=3)
+        with open(drawn, "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        self.assertGreater(os.path.getsize(masks), 3 * 20 * 25)
+        run("segment", model("segments"), picture, "--box", "2,1,14,12.5", "--outside", "7,9")
+        self.fail_with(2, "segment", model("segments"), picture, words=("--point", "--box"))
+        for wrong in ("4", "4,", "4,5,6", "a,b", "4;5"):
+            self.fail_with(2, "segment", model("segments"), picture, "--point", wrong,
+                           words=("[--point]", wrong))
+        self.fail_with(3, "segment", model("depth"), picture, "--point", "1,1", words=("[segment]",))
+
     def test_rerank(self):
         wanted = expected("rerank")
         file = self.write("documents.txt", "\n".join(wanted["documents"]))
@@ -395,8 +431,8 @@ class InputsAndOutputsTest(TaskTest):
 
 class HelpTest(TaskTest):
     def test_help_has_examples(self):
-        for command in ("embed", "classify", "rerank", "detect", "answer", "fill-mask", "generate",
-                        "transcribe", "caption", "speak"):
+        for command in ("embed", "classify", "rerank", "detect", "depth", "segment", "answer", "fill-mask",
+                        "generate", "transcribe", "caption", "speak"):
             self.assertIn("Examples:", run(command, "--help").stdout, command)
 
 

@@ -176,6 +176,67 @@ TEST_SUITE("cpu") {
            "YolosImageProcessor");
   }
 
+  TEST_CASE("picture processor: pictures of DPT change as little as sides of patches allow") {
+    const std::string file =
+        R"({"image_processor_type": "DPTImageProcessor", "keep_aspect_ratio": true,
+        "ensure_multiple_of": 14, "size": {"height": 518, "width": 518}})";
+    const PictureSettings s = parsed(file, "");
+    CHECK(s.fit == PictureFit::kLeastChange);
+    // As get_resize_output_image_size of transformers rounds.
+    const struct {
+      PictureSize picture, resized;
+    } rows[] = {{{640, 480}, {686, 518}}, {{480, 640}, {518, 686}},    {{518, 518}, {518, 518}},
+                {{300, 200}, {518, 350}}, {{1000, 2000}, {518, 1036}}, {{21, 20}, {518, 490}}};
+    for (const auto& row : rows) CHECK(resized_size(row.picture, s) == row.resized);
+    CHECK(keeps_proportions(s));
+    const PictureSettings stretched = parsed(
+        R"({"ensure_multiple_of": 32, "size": {"height": 400, "width": 336}})", "depth_anything");
+    CHECK(stretched.fit == PictureFit::kStretch);
+    CHECK(stretched.height == 384);  // 12.5 times 32 goes to the even one
+    CHECK(stretched.width == 320);
+    CHECK(stretched.image_mean[0] == 0.5);
+    refuse(R"(, "ensure_multiple_of": 0)", ErrorCode::kInvalidFile, "[ensure_multiple_of]",
+           "DPTImageProcessor");
+  }
+
+  TEST_CASE(
+      "picture processor: pictures of SAM are padded with zeros at the right and the bottom") {
+    const PictureSettings whole = parsed("{}", "sam");
+    CHECK(whole.fit == PictureFit::kLongestEdge);
+    CHECK(whole.longest_edge == 1024);
+    CHECK(resized_size({1800, 1200}, whole) == PictureSize{1024, 683});
+    CHECK(resized_size({7, 2000}, whole) == PictureSize{4, 1024});
+    CHECK_FALSE(keeps_proportions(whole));
+    const PictureSettings small =
+        parsed(R"({"size": {"longest_edge": 4}, "pad_size": {"height": 6, "width": 5}})", "sam");
+    const auto processor = PictureProcessor::from_settings(small);
+    REQUIRE(processor.ok());
+    const std::vector<uint8_t> bytes(4 * 2 * 3, 255);
+    const Picture picture = std::move(Picture::from_rgb(4, 2, bytes)).value();
+    const auto values = processor->process({&picture, 1});
+    REQUIRE(values.ok());
+    CHECK(values->shape == Shape{1, 3, 6, 5});
+    const std::vector<float> planes = values->to_floats().value();
+    for (int64_t i = 0; i < 3 * 6 * 5; ++i) {
+      const bool inside = i % 5 < 4 && i / 5 % 6 < 2;
+      CHECK((planes[static_cast<size_t>(i)] != 0.0f) == inside);
+    }
+    refuse(R"(, "do_pad": false)", ErrorCode::kUnsupported, "[pad_size]", "SamImageProcessor");
+    refuse(R"(, "size": {"longest_edge": 2000})", ErrorCode::kUnsupported, "[pad_size]",
+           "SamImageProcessor");
+  }
+
+  TEST_CASE("picture processor: pictures of RT-DETR are normalized if the file says so") {
+    const PictureSettings plain = parsed(R"({"image_mean": [0.1, 0.2, 0.3]})", "rt_detr");
+    CHECK(plain.fit == PictureFit::kStretch);
+    CHECK(plain.width == 640);
+    CHECK(plain.image_mean[1] == 0.0);
+    CHECK(plain.image_std[1] == 1.0);
+    CHECK(plain.rescale == doctest::Approx(1.0 / 255.0));
+    const PictureSettings normal = parsed(R"({"do_normalize": true})", "rt_detr");
+    CHECK(normal.image_mean[0] == 0.485);
+  }
+
   TEST_CASE("picture processor: pictures in patches are as large as these allow") {
     // As get_image_size_for_max_num_patches of transformers searches.
     const struct {

@@ -17,7 +17,8 @@ PreparedOperator prepare_combine(const Array& a, const Array& b, CombineAttrs at
 }
 
 void check_combine_case(const Array& a, const Array& b, CombineAttrs attrs) {
-  const Array expected = reference::combine(a, attrs.alpha, b, attrs.beta).value();
+  const double most = attrs.most > 0 ? attrs.most : kInfinity;
+  const Array expected = reference::combine(a, attrs.alpha, b, attrs.beta, most).value();
   for (const TierDevice& device : tier_devices()) {
     CAPTURE(device.tier);
     check_close(run_poisoned(device, prepare_combine(a, b, attrs)).at("y"), expected,
@@ -42,6 +43,8 @@ TEST_SUITE("gpu") {
     b[15] = kNan;
     check_combine_case(a, b, {});
     check_combine_case(a, b, {0.0f, 1.0f});
+    b[16] = -kInfinity;
+    check_combine_case(a, b, {0.5f, 1.0f, 0.25f});
   }
 }
 
@@ -53,6 +56,8 @@ TEST_SUITE("cpu") {
     check_error(check_combine(a, {"b", DType::kU32, {2, 3}}, {}), "combine", "U32");
     check_error(check_combine(a, a, {kNan, 1.0f}), "combine", "alpha");
     check_error(check_combine(a, a, {1.0f, kInfinity}), "combine", "beta");
+    check_error(check_combine(a, a, {1.0f, 1.0f, kNan}), "combine", "limit");
+    check_error(check_combine(a, a, {1.0f, 1.0f, -1.0f}), "combine", "-1");
   }
 
   TEST_CASE("combine plans one dispatch, without aliasing, and keeps a step's rows") {

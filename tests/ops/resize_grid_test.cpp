@@ -20,6 +20,11 @@ TEST_SUITE("cpu") {
       CHECK(test::contains(refused.error().message, "[resize_grid]"));
     }
     CHECK_FALSE(check({12, 5}, {3, 4, 6, 7}).ok());
+    constexpr auto kHalves = ResizeGridAttrs::Corners::kHalves;
+    CHECK(check({2, 15, 7}, {3, 5, 2, 3, kHalves})->shape == Shape{2, 6, 7});
+    const auto wrong = check({2, 15, 7}, {3, 5, 1, 2, kHalves});
+    REQUIRE_FALSE(wrong.ok());
+    CHECK(test::contains(wrong.error().message, "leave 2x3"));
   }
 }
 

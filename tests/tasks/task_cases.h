@@ -7,7 +7,9 @@
 #include "checkpoint/temp_dir.h"
 #include "support/golden.h"
 #include "support/test_device.h"
+#include "vkformer/depth.h"
 #include "vkformer/detect.h"
+#include "vkformer/segment.h"
 #include "vkformer/speak.h"
 #include "vkformer/transcribe.h"
 

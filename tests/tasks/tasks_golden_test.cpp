@@ -16,6 +16,49 @@ void check_labels(const std::vector<LabelScore>& labels, const Json& expected) {
   }
 }
 
+std::vector<Picture> task_pictures(const Json& expected) {
+  std::vector<Picture> pictures;
+  for (const std::string& file : strings(expected["pictures"])) {
+    pictures.push_back(value_of(Picture::load(task_path(file))));
+  }
+  return pictures;
+}
+
+void check_objects(const std::vector<std::vector<Detection>>& found, const Json& expected) {
+  REQUIRE(found.size() == expected["found"].size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Json& right = expected["found"][i];
+    REQUIRE(found[i].size() == right.size());
+    for (size_t n = 0; n < right.size(); ++n) {
+      const Detection& one = found[i][n];
+      CHECK(one.label == right[n]["label"].get<std::string>());
+      CHECK(one.score == doctest::Approx(right[n]["score"].get<double>()).epsilon(1e-4));
+      const double box[] = {one.left, one.top, one.right, one.bottom};
+      for (size_t side = 0; side < 4; ++side) {
+        CHECK(box[side] == doctest::Approx(right[n]["box"][side].get<double>()).epsilon(1e-4));
+      }
+    }
+  }
+}
+
+// The prompts of a run of the golden masks.
+std::vector<MaskPrompt> prompts_of(const Json& run) {
+  const size_t count = run["points"].is_null() ? run["boxes"].size() : run["points"].size();
+  std::vector<MaskPrompt> prompts(count);
+  for (size_t p = 0; p < count; ++p) {
+    for (size_t i = 0; !run["points"].is_null() && i < run["points"][p].size(); ++i) {
+      const Json& place = run["points"][p][i];
+      const auto side =
+          run["labels"][p][i] == 1 ? PromptPoint::Side::kInside : PromptPoint::Side::kOutside;
+      prompts[p].points.push_back({place[0], place[1], side});
+    }
+    if (run["boxes"].is_null()) continue;
+    const Json& box = run["boxes"][p];
+    prompts[p].box = PromptBox{box[0], box[1], box[2], box[3]};
+  }
+  return prompts;
+}
+
 TEST_SUITE("model") {
   TEST_CASE("embed gives the mean state whatever the batch") {
     if (!have_test_device()) return;
@@ -221,29 +264,98 @@ TEST_SUITE("model") {
     CHECK(test::contains(sliced.error().message, "two passes"));
   }
 
+  TEST_CASE("pictures become objects with boxes, by scores of classes as well") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("scored-objects");
+    const std::vector<Picture> pictures = task_pictures(expected);
+    auto detector = load_golden<ObjectDetector>("scored-objects", 2);
+    const auto found = value_of(detector.detect(pictures, {.threshold = 0.0}));
+    check_objects(found, expected);
+    CHECK(value_of(detector.detect({pictures.data(), 1}, {.threshold = 0.0, .top = 2}))[0].size() ==
+          2);
+  }
+
+  TEST_CASE("pictures become depths") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("depth");
+    const std::vector<Picture> pictures = task_pictures(expected);
+    auto estimator = load_golden<DepthEstimator>("depth", 2);
+    const auto maps = value_of(estimator.estimate(pictures));
+    REQUIRE(maps.size() == pictures.size());
+    for (size_t i = 0; i < maps.size(); ++i) {
+      const DepthMap& map = maps[i];
+      CHECK(map.width == pictures[i].width());
+      CHECK(map.scale == DepthMap::Scale::kRelative);
+      const std::vector<float> right = expected["depths"][i];
+      REQUIRE(map.values.size() == right.size());
+      for (size_t p = 0; p < right.size(); ++p) {
+        CHECK(map.values[p] == doctest::Approx(right[p]).epsilon(1e-3).scale(1.0));
+      }
+      const Picture drawn = value_of(Picture::decode(value_of(render_depth_png(map)), "drawn"));
+      CHECK(drawn.height() == map.height);
+      const auto most = std::max_element(map.values.begin(), map.values.end());
+      CHECK(drawn.rgb()[3 * static_cast<size_t>(most - map.values.begin())] == 255);
+    }
+    DepthMap wrong = maps[0];
+    wrong.values[3] = std::nanf("");
+    CHECK(render_depth_png(wrong).error().code == ErrorCode::kInvalidArgument);
+    wrong.values.pop_back();
+    CHECK(render_depth_png(wrong).error().code == ErrorCode::kInvalidArgument);
+    CHECK(value_of(render_depth_png({.width = 1, .height = 1, .values = {2.0f}})).size() > 8);
+  }
+
+  TEST_CASE("points and boxes become masks") {
+    if (!have_test_device()) return;
+    const Json expected = task_expected("segments");
+    auto segmenter = load_golden<Segmenter>("segments", 2);
+    for (const Json& run : expected["runs"]) {
+      const Picture picture = value_of(Picture::load(task_path(run["picture"].get<std::string>())));
+      const std::vector<MaskPrompt> prompts = prompts_of(run);
+      const auto found = value_of(segmenter.segment(picture, prompts, {.top = 0}));
+      REQUIRE(found.size() == prompts.size());
+      for (size_t p = 0; p < prompts.size(); ++p) {
+        std::vector<double> scores = run["scores"][p];
+        std::sort(scores.rbegin(), scores.rend());
+        REQUIRE(found[p].size() == scores.size());
+        for (size_t m = 0; m < scores.size(); ++m) {
+          CHECK(found[p][m].score == doctest::Approx(scores[m]).epsilon(1e-4));
+        }
+        const std::vector<double> logits = run["best"][p];
+        const PictureMask& best = found[p][0];
+        REQUIRE(best.inside.size() == logits.size());
+        for (size_t i = 0; i < logits.size(); ++i) {
+          if (std::abs(logits[i]) > 2e-3) CHECK((best.inside[i] != 0) == (logits[i] > 0));
+        }
+      }
+      const auto drawn = render_masks_png(picture, found[0]);
+      REQUIRE_MESSAGE(drawn.ok(), drawn.error().message);
+      CHECK(value_of(Picture::decode(*drawn, "drawn")).width() == picture.width());
+    }
+    const Picture picture = value_of(Picture::load(task_path("picture-0.png")));
+    const PromptPoint point{.x = 3, .y = 4};
+    const std::vector<std::vector<MaskPrompt>> wrong = {
+        {},
+        {{}},
+        {{.points = {point}}, {.points = {point}, .box = PromptBox{1, 2, 3, 4}}},
+        {{.points = {{.x = std::nan("")}}}}};
+    for (const auto& prompts : wrong) {
+      CHECK(segmenter.segment(picture, prompts).error().code == ErrorCode::kInvalidArgument);
+    }
+    const std::vector<MaskPrompt> one = {{.points = {point}}};
+    CHECK(segmenter.segment(picture, one, {.top = -1}).error().code == ErrorCode::kInvalidArgument);
+    CHECK(value_of(segmenter.segment(picture, one))[0].size() == 1);
+    PictureMask other = value_of(segmenter.segment(picture, one))[0][0];
+    other.inside.pop_back();
+    CHECK(render_masks_png(picture, {&other, 1}).error().code == ErrorCode::kInvalidArgument);
+  }
+
   TEST_CASE("pictures become objects with boxes") {
     if (!have_test_device()) return;
     const Json expected = task_expected("objects");
-    std::vector<Picture> pictures;
-    for (const std::string& file : strings(expected["pictures"])) {
-      pictures.push_back(value_of(Picture::load(task_path(file))));
-    }
+    const std::vector<Picture> pictures = task_pictures(expected);
     auto detector = load_golden<ObjectDetector>("objects", 2);
     const auto found = value_of(detector.detect(pictures, {.threshold = 0.0}));
-    REQUIRE(found.size() == pictures.size());
-    for (size_t i = 0; i < pictures.size(); ++i) {
-      const Json& right = expected["found"][i];
-      REQUIRE(found[i].size() == right.size());
-      for (size_t n = 0; n < right.size(); ++n) {
-        const Detection& one = found[i][n];
-        CHECK(one.label == right[n]["label"].get<std::string>());
-        CHECK(one.score == doctest::Approx(right[n]["score"].get<double>()).epsilon(1e-4));
-        const double box[] = {one.left, one.top, one.right, one.bottom};
-        for (size_t side = 0; side < 4; ++side) {
-          CHECK(box[side] == doctest::Approx(right[n]["box"][side].get<double>()).epsilon(1e-4));
-        }
-      }
-    }
+    check_objects(found, expected);
     const auto best = value_of(detector.detect({pictures.data(), 1}, {.threshold = 0.0, .top = 1}));
     REQUIRE(best[0].size() == 1);
     CHECK(best[0][0].label == found[0][0].label);

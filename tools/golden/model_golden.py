@@ -116,6 +116,8 @@ def make_inputs(model, generator, left, types, picture):
     config = model.config
     if model.main_input_name == "input_values":
         return wave_inputs(config, picture, generator)
+    if config.model_type == "sam":
+        return prompted_inputs(config, generator)
     if hasattr(config, "num_patches"):
         return patch_inputs(config, generator)
     if hasattr(config, "text_config") and hasattr(config, "vision_config"):
@@ -149,6 +151,21 @@ def make_inputs(model, generator, left, types, picture):
     if config.is_encoder_decoder and not type(model).__name__.endswith("EncoderModel"):
         ids = torch.randint(FIRST, config.vocab_size, (2, TARGET), generator=generator)
         inputs["decoder_input_ids"] = ids
+    return inputs
+
+
+def prompted_inputs(config, generator):
+    """A picture with points, or with boxes and a mask where the layers have no relative positions."""
+    size, prompts = config.vision_config.image_size, 2
+    inputs = {"pixel_values": torch.randn(2, 3, size, size, generator=generator)}
+    if config.vision_config.use_rel_pos:
+        inputs["input_points"] = size * torch.rand(2, prompts, 4, 2, generator=generator)
+        inputs["input_labels"] = torch.tensor([[[1, 0, 1, -10], [0, 1, -1, 1]]] * 2)
+        return inputs
+    side = 4 * config.prompt_encoder_config.image_embedding_size
+    inputs["input_points"] = size * torch.rand(2, prompts, 1, 2, generator=generator)
+    inputs["input_boxes"] = size * torch.rand(2, prompts, 4, generator=generator)
+    inputs["input_masks"] = torch.randn(2, 1, side, side, generator=generator)
     return inputs
 
 
@@ -187,6 +204,10 @@ def lists_of(out, config=None):
     for name in ("hidden_states", "encoder_hidden_states", "decoder_hidden_states"):
         states = out.get(name) or ()
         expected |= {f"{name}.{i}": h for i, h in enumerate(states[:-1])}
+    # RT-DETR's encoder has states of several sizes.
+    if getattr(config, "model_type", None) == "rt_detr":
+        expected = {name: t.flatten(3) if name.startswith("cross_") else t
+                    for name, t in expected.items() if not name.startswith("encoder_hidden")}
     # The decoder of DETR begins with zeros, which no pass of ours computes.
     if getattr(config, "model_type", None) == "detr":
         expected.pop("decoder_hidden_states.0", None)
@@ -201,8 +222,8 @@ def forward(model, inputs):
         out = copy.deepcopy(model)(**in_double(inputs), **wanted)
     names = ("last_hidden_state", "encoder_last_hidden_state", "pooler_output", "logits",
              "text_embeds", "image_embeds", "logits_per_image", "logits_per_text",
-             "start_logits", "end_logits", "pred_boxes", "predicted_depth")
-    expected = {name: out[name] for name in names if out.get(name) is not None} | lists_of(out, model.config)
+             "start_logits", "end_logits", "pred_boxes", "predicted_depth", "pred_masks", "iou_scores")
+    expected = {name: out[name] for name in names if torch.is_tensor(out.get(name))} | lists_of(out, model.config)
     if type(model).__name__.endswith("ForCausalLM"):
         with torch.no_grad():
             base = copy.deepcopy(model.base_model)(**in_double(inputs))
@@ -408,12 +429,18 @@ DEBERTA_V3 = dict(relative_attention=True, position_buckets=4, norm_rel_ebd="lay
 DINOV2 = dict(model_type="dinov2", hidden_size=16, num_attention_heads=2, mlp_ratio=2,
               image_size=12, patch_size=4, reshape_hidden_states=False)
 RESNET = dict(model_type="resnet", embedding_size=6)
+RESNET_D = dict(model_type="rt_detr_resnet", embedding_size=6)
+SAM_VISION = dict(hidden_size=16, num_attention_heads=2, num_hidden_layers=2, patch_size=4,
+                  output_channels=16, num_pos_feats=8, mlp_ratio=2.0)
+SAM_PROMPTS = dict(hidden_size=16, patch_size=4, mask_input_channels=4)
+SAM_MASKS = dict(hidden_size=16, num_attention_heads=2, mlp_dim=20, iou_head_hidden_dim=10)
 SIGLIP2 = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20)
 # Heights and widths of pictures that are not as large as the configuration says.
 PICTURES = {"dinov2-classes": (16, 20), "dinov2-registers-bare": (8, 28),
             "yolos-bare": (12, 16), "yolos-objects": (20, 12), "yolos-plain": (8, 8), "beit-classes": (16, 20),
             "dinov3-bare": (8, 20), "dinov3-gated": (16, 12),
             "detr-objects": (40, 55), "detr-bare": (37, 64),
+            "rt_detr-objects": (64, 96), "rt_detr-bare": (64, 32),
             "depth_anything-relative": (16, 20), "depth_anything-metric": (12, 8)}
 # Samples of sounds, and how many a mask hides. What is padded changes what comes of the rest, so that
 # cases that generate have no mask.
@@ -751,6 +778,39 @@ CASES = {
                                            out_features=["stage2"]),
              position_embedding_type="learned", num_queries=4, encoder_layers=1,
              activation_function="gelu"), False),
+    "rt_detr-objects": (
+        "RTDetrForObjectDetection", 720,
+        dict(backbone_config=RESNET_D | dict(layer_type="basic", hidden_sizes=[6, 8, 10, 12],
+                                             depths=[2, 1, 1, 2], out_indices=[2, 3, 4]),
+             num_labels=3, num_queries=7, encoder_hidden_dim=12, decoder_in_channels=[12, 12, 12],
+             encoder_in_channels=[8, 10, 12], encode_proj_layers=[1, 2], decoder_n_points=3),
+        False),
+    # Bottlenecks, two sizes, norms first, anchors of one size, no sine positions.
+    "rt_detr-bare": (
+        "RTDetrModel", 721,
+        dict(backbone_config=RESNET_D | dict(layer_type="bottleneck", hidden_sizes=[8, 12, 16],
+                                             depths=[1, 2, 1], downsample_in_bottleneck=True,
+                                             out_features=["stage2", "stage3"]),
+             num_labels=4, num_queries=5, encoder_hidden_dim=16, decoder_in_channels=[16, 16],
+             encoder_in_channels=[12, 16], encode_proj_layers=[1], num_feature_levels=2,
+             feat_strides=[8, 16], hidden_expansion=0.5, normalize_before=True, eval_size=64,
+             activation_function="gelu", encoder_layers=1,
+             anchor_image_size=[64, 32]), False),
+    "sam-points": (
+        "SamModel", 731,
+        dict(vision_config=SAM_VISION | dict(image_size=20, window_size=3, global_attn_indexes=[1]),
+             prompt_encoder_config=SAM_PROMPTS | dict(image_size=20),
+             mask_decoder_config=SAM_MASKS), False),
+    # Boxes and masks in, without positions of patches, other counts of masks and layers.
+    "sam-boxes": (
+        "SamModel", 732,
+        dict(vision_config=SAM_VISION | dict(image_size=24, window_size=4, global_attn_indexes=[0, 2],
+                                             use_rel_pos=False, use_abs_pos=False, qkv_bias=False,
+                                             num_hidden_layers=3, mlp_dim=24),
+             prompt_encoder_config=SAM_PROMPTS | dict(image_size=24, mask_input_channels=8),
+             mask_decoder_config=SAM_MASKS | dict(num_multimask_outputs=2, num_hidden_layers=1,
+                                                  attention_downsample_rate=1, iou_head_depth=4)),
+        False),
     # 2 stands for the token of the highest id.
     "clip-text-highest": ("CLIPTextModelWithProjection", 577, dict(projection_dim=10), False),
     "clip-text-end": ("CLIPTextModel", 578, dict(eos_token_id=9, vocab_size=12), False),

@@ -26,6 +26,9 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+from transformers.models.dpt.image_processing_pil_dpt import DPTImageProcessorPil
+from transformers.models.rt_detr.image_processing_pil_rt_detr import RTDetrImageProcessorPil
+from transformers.models.sam.image_processing_pil_sam import SamImageProcessorPil
 from transformers.models.yolos.image_processing_pil_yolos import YolosImageProcessorPil
 
 SEED = 7
@@ -110,6 +113,15 @@ def randomised(model):
             spread = 0.5 if weight.dim() < 2 else 1.5 / weight.shape[-1] ** 0.5
             weight.copy_(torch.randn_like(weight) * spread + (1.0 if name.endswith(norms) else 0.0))
     return model.float().eval()
+
+
+def calmed(model):
+    """Convolutions that neither swell nor fade."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() == 4:
+                weight *= (weight.shape[-1] / weight[0].numel()) ** 0.5
+    return model
 
 
 def softmax(x):
@@ -399,16 +411,11 @@ class Maker:
         self.save("picture-labels", model, [processor], {"pictures": files, "labels": expected})
         self.captions(files, values, processor, T.ViTConfig(**sizes))
 
-    def objects(self):
+    def detections(self, name, model, processor):
         """Object detection of transformers, by its formulas in float64."""
         files = [f"picture-{i}.png" for i in range(3)]
         opened = [Image.open(os.path.join(self.folder, file)).convert("RGB") for file in files]
         Image.Image.resize = columns_first
-        processor = YolosImageProcessorPil(size={"shortest_edge": 48, "longest_edge": 64})
-        model = randomised(T.YolosForObjectDetection(T.YolosConfig(
-            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
-            image_size=[48, 64], patch_size=8, num_detection_tokens=6,
-            id2label={0: "fox", 1: "dog", 2: "city"})))
         double = copy.deepcopy(model).double()
         found = []
         for one in opened:
@@ -423,7 +430,102 @@ class Maker:
                                                  result["boxes"])]
             found.append(sorted(rows, key=lambda row: -row["score"]))
         Image.Image.resize = RESIZE
-        self.save("objects", model, [processor], {"pictures": files, "found": found})
+        self.save(name, model, [processor], {"pictures": files, "found": found})
+
+    def objects(self):
+        processor = YolosImageProcessorPil(size={"shortest_edge": 48, "longest_edge": 64})
+        model = randomised(T.YolosForObjectDetection(T.YolosConfig(
+            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+            image_size=[48, 64], patch_size=8, num_detection_tokens=6,
+            id2label={0: "fox", 1: "dog", 2: "city"})))
+        self.detections("objects", model, processor)
+
+    def scored_objects(self):
+        """The same where each class has a score of its own."""
+        processor = RTDetrImageProcessorPil(size={"height": 64, "width": 96})
+        backbone = dict(model_type="rt_detr_resnet", embedding_size=8, layer_type="basic",
+                        hidden_sizes=[8, 8, 12, 16], depths=[1, 1, 1, 1], out_indices=[2, 3, 4])
+        model = calmed(randomised(T.RTDetrForObjectDetection(T.RTDetrConfig(
+            backbone_config=backbone, d_model=16, encoder_hidden_dim=16, encoder_ffn_dim=24,
+            encoder_attention_heads=2, decoder_attention_heads=2, decoder_ffn_dim=24,
+            decoder_layers=2, decoder_n_points=2, num_queries=6, encoder_in_channels=[8, 12, 16],
+            decoder_in_channels=[16, 16, 16], id2label={0: "fox", 1: "dog", 2: "city"}))))
+        self.detections("scored-objects", model, processor)
+
+    def depths(self):
+        """Depth estimation of transformers, by its formulas in float64."""
+        files = [f"picture-{i}.png" for i in range(3)]
+        opened = [Image.open(os.path.join(self.folder, file)).convert("RGB") for file in files]
+        Image.Image.resize = columns_first
+        processor = DPTImageProcessorPil(size={"height": 24, "width": 24}, keep_aspect_ratio=True,
+                                         ensure_multiple_of=4)
+        backbone = dict(model_type="dinov2", hidden_size=16, num_attention_heads=2, mlp_ratio=2,
+                        image_size=24, patch_size=4, reshape_hidden_states=False,
+                        num_hidden_layers=2, out_indices=[1, 2])
+        model = calmed(randomised(T.DepthAnythingForDepthEstimation(T.DepthAnythingConfig(
+            backbone_config=backbone, patch_size=4, reassemble_hidden_size=16,
+            reassemble_factors=[2, 1], neck_hidden_sizes=[6, 8], fusion_hidden_size=6,
+            head_hidden_size=5))))
+        double = copy.deepcopy(model).double()
+        depths = []
+        for one in opened:
+            values = processor(one, return_tensors="pt").pixel_values.double()
+            with torch.no_grad():
+                outputs = double(pixel_values=values)
+            depth = processor.post_process_depth_estimation(outputs, [one.size[::-1]])[0]
+            depths.append([round(value, 5) for value in
+                           depth["predicted_depth"].flatten().tolist()])
+        Image.Image.resize = RESIZE
+        self.save("depth", model, [processor], {"pictures": files, "depths": depths})
+
+    def segments(self):
+        """Masks of prompts of transformers, by its formulas in float64."""
+        files = [f"picture-{i}.png" for i in range(3)]
+        opened = [Image.open(os.path.join(self.folder, file)).convert("RGB") for file in files]
+        Image.Image.resize = columns_first
+        processor = SamImageProcessorPil(
+            size={"longest_edge": 32}, pad_size={"height": 32, "width": 32},
+            mask_size={"longest_edge": 16}, mask_pad_size={"height": 16, "width": 16})
+        model = calmed(randomised(T.SamModel(T.SamConfig(
+            vision_config=dict(hidden_size=16, num_attention_heads=2, num_hidden_layers=2,
+                               image_size=32, patch_size=8, output_channels=16, num_pos_feats=8,
+                               mlp_ratio=2.0, window_size=3, global_attn_indexes=[1]),
+            prompt_encoder_config=dict(hidden_size=16, image_size=32, patch_size=8,
+                                       mask_input_channels=4),
+            mask_decoder_config=dict(hidden_size=16, num_attention_heads=2, mlp_dim=24,
+                                     iou_head_hidden_dim=12)))))
+        double = copy.deepcopy(model).double()
+        runs = []
+        for file, one in zip(files[::2], opened[::2]):
+            inputs = processor(one, return_tensors="pt")
+            seen = [int(side) for side in inputs["reshaped_input_sizes"][0]]
+            scale = np.array([seen[1] / one.size[0], seen[0] / one.size[1]])
+            for points, labels, boxes in (
+                    ([[[4.0, 5.5]], [[12.0, 3.0], [1.0, 14.0]]], [[1], [1, 0]], None),
+                    ([[[7.0, 9.0]]], [[0]], [[2.0, 1.0, 14.0, 12.5]]),
+                    (None, None, [[3.0, 4.0, 9.0, 15.0]])):
+                given = {}
+                if points is not None:
+                    most = max(len(one_prompt) for one_prompt in points)
+                    rows = [[(np.array(place) * scale).tolist() for place in one_prompt]
+                            + [[-10.0, -10.0]] * (most - len(one_prompt)) for one_prompt in points]
+                    given["input_points"] = torch.tensor([rows]).double()
+                    given["input_labels"] = torch.tensor(
+                        [[row + [-10] * (most - len(row)) for row in labels]])
+                if boxes is not None:
+                    rows = [(np.array(box) * np.tile(scale, 2)).tolist() for box in boxes]
+                    given["input_boxes"] = torch.tensor([rows]).double()
+                with torch.no_grad():
+                    outputs = double(pixel_values=inputs["pixel_values"].double(), **given)
+                masks = processor.post_process_masks(
+                    outputs.pred_masks, [one.size[::-1]], [seen], binarize=False)[0]
+                runs.append(dict(picture=file, points=points, labels=labels, boxes=boxes,
+                                 scores=outputs.iou_scores[0].tolist(),
+                                 best=[[round(value, 3) for value in
+                                        prompt[int(scores.argmax())].flatten().tolist()]
+                                       for prompt, scores in zip(masks, outputs.iou_scores[0])]))
+        Image.Image.resize = RESIZE
+        self.save("segments", model, [processor], {"runs": runs})
 
     def named_pictures(self):
         """Zero-shot image classification of transformers, by its formulas in float64."""
@@ -661,7 +763,8 @@ def main():
                  maker.texts, maker.translations, maker.pictures, maker.speech, maker.ctc,
                  maker.samples,
                  maker.rerank, maker.zero_shot, maker.judge, maker.embed_last,
-                 maker.named_pictures, maker.objects):
+                 maker.named_pictures, maker.objects, maker.scored_objects, maker.depths,
+                 maker.segments):
         make()
 
 

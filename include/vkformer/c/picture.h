@@ -32,7 +32,9 @@ enum {
   VKF_FIT_STRETCH = 0,
   VKF_FIT_AS_IS = 1,
   VKF_FIT_SHORTEST_EDGE = 2,
-  VKF_FIT_MOST_PATCHES = 3
+  VKF_FIT_MOST_PATCHES = 3,
+  VKF_FIT_LEAST_CHANGE = 4,
+  VKF_FIT_LONGEST_EDGE = 5
 };
 // What happens to each picture, in this order: resize, crop, value * rescale, and
 // (value - mean) / std.

@@ -144,7 +144,8 @@ typedef struct vkf_transcribe_options {
 } vkf_transcribe_options;
 
 // `name` is "embed", "classify", "answer", "fill-mask", "generate", "transcribe", "caption",
-// "rerank", "detect" or "speak"; a classifier reads texts or pictures, as its model does. [any]
+// "rerank", "detect", "speak", "depth" or "segment"; a classifier reads texts or pictures, as its
+// model does. [any]
 VKFORMER_API vkf_status vkf_task_load(const vkf_device* device, const char* directory,
                                       const char* name, const vkf_task_options* options,
                                       vkf_task** task, vkf_error* error);

@@ -1,5 +1,8 @@
 #include "model/blocks/feature_map.h"
 
+#include "base/narrow.h"
+#include "model/weight_rows.h"
+#include "ops/gather_rows.h"
 #include "ops/unfold.h"
 
 namespace vkformer {
@@ -42,6 +45,42 @@ Result<FeatureMap> add_feature_conv(ModelBuilder& b, const FeatureConv& conv, co
   }
   VKF_ASSIGN(const TensorId y, add_named_linear(b, conv.row, rows, attrs));
   return FeatureMap{y, grid_after(x.grid, conv.kernel, conv.stride)};
+}
+
+void add_enlarging_rows(const FeatureEnlargement& e, const std::string& module, int64_t in,
+                        WeightTable& table) {
+  // A matrix whose rows go by pixel of the square and then by channel.
+  const int64_t square = e.factor * e.factor;
+  WeightRow row = plain_linear_row(e.row, {module}, e.channels * square, in);
+  row.axes = WeightRow::Axes::kInOut;
+  for (int64_t pixel = 0; pixel < square; ++pixel) {
+    for (int64_t o = 0; o < e.channels; ++o) row.row_order.push_back(u32(o * square + pixel));
+  }
+  table.rows.push_back(std::move(row));
+  table.rows.push_back(table_row(e.row + ".bias", {module + ".bias"}, {1}, e.channels));
+}
+
+Result<FeatureMap> add_enlarged(ModelBuilder& b, const FeatureEnlargement& e, const FeatureMap& x) {
+  const int64_t square = e.factor * e.factor;
+  VKF_ASSIGN(const TensorId squares, add_named_linear(b, e.row, x.states));
+  Graph& g = b.graph();
+  const int64_t batch = g.tensor(squares).shape[0];
+  g.tensor(squares).shape = {batch, x.grid.count() * square, e.channels};
+  const GridSize grid = {x.grid.height * e.factor, x.grid.width * e.factor};
+  std::vector<uint32_t> order;
+  for (int64_t i = 0; i < batch; ++i) {
+    for (int64_t p = 0; p < grid.count(); ++p) {
+      const int64_t row = p / grid.width, column = p % grid.width;
+      const int64_t from = (i * x.grid.height + row / e.factor) * x.grid.width + column / e.factor;
+      order.push_back(u32(from * square + row % e.factor * e.factor + column % e.factor));
+    }
+  }
+  const TensorId indices =
+      b.host_tensor(e.row + ".order", DType::kU32, {batch, grid.count()}, std::move(order));
+  VKF_ASSIGN(const TensorId bias, b.table(e.row + ".bias"));
+  VKF_ASSIGN(const TensorId y,
+             add_gather_rows(g, {.x = squares, .indices = indices, .addend = bias}));
+  return FeatureMap{y, grid};
 }
 
 }  // namespace vkformer

@@ -19,14 +19,21 @@ struct ResNet {
   enum class Halves : uint8_t { kSecond, kFirst } halves = Halves::kSecond;
   // Whether the first stage halves its pictures, as the others do.
   enum class HalvesFirst : uint8_t { kNo, kYes } halves_first = HalvesFirst::kNo;
+  // kPooled: "ResNet-D" (He et al., 2019), with three small convolutions in the place of the first,
+  // and shortcuts that take means of 2 x 2 pixels where others take every second one.
+  enum class Form : uint8_t { kStrided, kPooled } form = Form::kStrided;
   ActivationKind activation = ActivationKind::kRelu;  // of the stem and of whole layers
+  // The stages whose features are read, in ascending order; 0 is the stem.
+  std::vector<int64_t> read;
 
   // Channels of the features.
   int64_t width() const { return widths.empty() ? stem : widths.back(); }
 };
 
-// A configuration of model_type "resnet", up to the last stage of its out_features or out_indices.
-Result<ResNet> read_resnet(const JsonConfig& config);
+// A configuration of model_type "resnet", up to the last stage of its out_features or out_indices;
+// with neither, `fallback` says which stages are read, where it is not empty.
+Result<ResNet> read_resnet(const JsonConfig& config, ResNet::Form form = ResNet::Form::kStrided,
+                           const std::vector<int64_t>& fallback = {});
 // The one that timm calls by this name ("resnet50"), all stages; an error where it is not known.
 Result<ResNet> named_resnet(const std::string& name, int64_t channels);
 
@@ -38,7 +45,9 @@ GridSize feature_grid(const ResNet& net, const GridSize& picture);
 void add_resnet_rows(const ResNet& net, const Checkpoint& checkpoint, const std::string& prefix,
                      WeightTable& table);
 
-// Of pixels (B, C, height, width).
+// Of pixels (B, C, height, width): the features of the stages that are read, or of the last one.
+Result<std::vector<FeatureMap>> add_resnet_stages(ModelBuilder& builder, const ResNet& net,
+                                                  TensorId pixels);
 Result<FeatureMap> add_resnet(ModelBuilder& builder, const ResNet& net, TensorId pixels);
 
 }  // namespace vkformer

@@ -40,7 +40,9 @@ Result<TensorId> residual_block(ModelBuilder& b, const StackConfig& c, const std
     VKF_ASSIGN(y, add_named_norm(b, c, rows + ".after", y));
     return add_combine(b.graph(), x, y, {});
   }
-  const bool from_norm = c.residual == StackConfig::Residual::kNormed;
+  using Residual = StackConfig::Residual;
+  const bool from_norm = c.residual == Residual::kNormed ||
+                         (c.residual == Residual::kNormedFfn && rows.ends_with(".ffn"));
   return sublayer(normed, LinearAttrs{.alpha = c.branch_scale, .residual = from_norm ? normed : x});
 }
 
@@ -225,7 +227,7 @@ Result<TensorId> add_stack(ModelBuilder& b, const StackConfig& c, const StackRun
   for (int64_t i = 0; i < c.layers; ++i) {
     if (tapped == kNoTensor) tapped = x;
     const bool taps = run.taps.hidden_states == ForwardTaps::Tap::kOn;
-    const std::string tap = c.taps + "hidden_states." + std::to_string(i);
+    const std::string tap = c.taps + "hidden_states." + std::to_string(c.first_tap + i);
     if (taps && c.tapped == StackConfig::Tapped::kReads) b.mark_output(tapped, tap);
     tapped = kNoTensor;
     if (run.mode == StackRun::Mode::kPrompt && i + 1 == c.layers) {

@@ -63,6 +63,7 @@ struct LatentSetup {
 struct StackConfig {
   std::string rows;         // prefix of its weight rows: "encoder"
   std::string taps;         // prefix of its outputs: "encoder_", or empty
+  int64_t first_tap = 0;    // the number of layer 0 in their names
   int64_t layers = 0;       // L
   int64_t width = 0;        // D
   int64_t heads = 0;        // H
@@ -77,8 +78,9 @@ struct StackConfig {
   // ffn(other norm x).
   enum class Order : uint8_t { kPost, kPre, kParallel } order = Order::kPost;
   // kNormed: norm(x) + f(norm(x)) where the order is kPre (BLOOM's
-  // apply_residual_connection_post_layernorm).
-  enum class Residual : uint8_t { kInput, kNormed } residual = Residual::kInput;
+  // apply_residual_connection_post_layernorm); kNormedFfn: so in the feed-forward sublayer alone
+  // (RT-DETR's normalize_before).
+  enum class Residual : uint8_t { kInput, kNormed, kNormedFfn } residual = Residual::kInput;
   // kYes: with kPre, x + other norm(f(norm(x))), whose rows are i.self.after and i.ffn.after (Gemma
   // 2).
   enum class AfterNorm : uint8_t { kNo, kYes } after_norm = AfterNorm::kNo;

@@ -269,9 +269,11 @@ Status append(const LayerSite& site, TensorId qkv) {
 
 AttentionTap tap_of(const LayerSite& site, const std::string& kind) {
   const ForwardTaps& taps = site.run.taps;
-  const bool chosen = taps.attention_layer < 0 || taps.attention_layer == site.layer;
+  const int64_t layer = site.c.first_tap + site.layer;
+  const bool chosen = taps.attention_layer < 0 || taps.attention_layer == layer;
   if (taps.attentions == ForwardTaps::Tap::kOff || !chosen) return {};
-  AttentionTap tap{.name = kind + "attentions." + site.number(), .head = taps.attention_head};
+  AttentionTap tap{.name = kind + "attentions." + std::to_string(layer),
+                   .head = taps.attention_head};
   if (taps.raw_scores == ForwardTaps::Tap::kOn) tap.result = AttentionWeightsAttrs::Result::kScores;
   return tap;
 }
