@@ -644,7 +644,8 @@ Result<ForwardInputs> Vits::second_inputs(const TensorMap& inputs, TensorMap& ou
   if (settings.noise > 0) {
     SeededNormals normals(settings.seed);
     if (by_flows()) normals.next(static_cast<size_t>(kDurationChannels * batch * tokens));
-    source.normals = normals.next(static_cast<size_t>(batch * frames * width));
+    // The library draws them for means that it has transposed.
+    source.normals = normals.next_of_transposed(static_cast<size_t>(batch * frames * width));
   }
   ForwardInputs result{.shape = {.batch = batch, .source = frames}};
   result.shape.more.assign(kMoreSizes, 0);

@@ -30,7 +30,8 @@ void make_normal(float* values) {
   }
 }
 
-// Fewer than a block: one after the other, in double, the second of each pair kept for the next.
+// Fewer than a block, or of a transposed tensor: one after the other, in double, the second of each
+// pair kept for the next.
 void draw_few(std::mt19937& engine, std::vector<float>& values) {
   for (size_t i = 0; i < values.size(); i += 2) {
     const double angle = kTwoPi * uniform_double(engine);
@@ -55,6 +56,12 @@ std::vector<float> SeededNormals::next(size_t count) {
   float* last = &values[count - kBlock];
   for (size_t i = 0; i < kBlock; ++i) last[i] = uniform(engine_);
   make_normal(last);
+  return values;
+}
+
+std::vector<float> SeededNormals::next_of_transposed(size_t count) {
+  std::vector<float> values(count);
+  draw_few(engine_, values);
   return values;
 }
 
