@@ -209,16 +209,17 @@ class CommandsTest(TaskTest):
         picture = model("picture-0.png")
         drawn = os.path.join(self.folder, "masks.png")
         masks = os.path.join(self.folder, "masks.safetensors")
-        line = json.loads(run("segment", model("segments"), picture, "--point", "4,5.5", "--top", "0",
-                              "--output", drawn, "--masks", masks, "--json").stdout)
+        line = json.loads(run("segment", model("segments"), picture, "--outside", "7,9", "--box",
+                              "2,1,14,12.5", "--top", "0", "--output", drawn, "--masks", masks,
+                              "--json").stdout)
         scores = [mask["score"] for mask in line["masks"]]
         self.assertEqual(scores, sorted(scores, reverse=True))
         self.assertEqual(len(scores), 3)
-        self.assertAlmostEqual(scores[0], max(expected("segments")["runs"][0]["scores"][0]), places=3)
+        self.assertAlmostEqual(scores[0], max(expected("segments")["runs"][1]["scores"][0]), places=3)
         with open(drawn, "rb") as file:
             self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
         self.assertGreater(os.path.getsize(masks), 3 * 20 * 25)
-        run("segment", model("segments"), picture, "--box", "2,1,14,12.5", "--outside", "7,9")
+        self.assertIn("pixels", run("segment", model("segments"), picture, "--point", "4,5.5").stdout)
         self.fail_with(2, "segment", model("segments"), picture, words=("--point", "--box"))
         for wrong in ("4", "4,", "4,5,6", "a,b", "4;5"):
             self.fail_with(2, "segment", model("segments"), picture, "--point", wrong,
