@@ -141,8 +141,8 @@ class Taking {
   }
 
   Status add_model(const FingerprintModel& given) {
-    VKF_ASSIGN(const Model model, Model::load_from(device_, given.source,
-                                                   {.precision = Precision::kReproducible}));
+    VKF_ASSIGN(const Model model,
+               Model::load_from(device_, given.source, {.precision = Precision::kReproducible}));
     VKF_ASSIGN(Session session, Session::create(model));
     VKF_ASSIGN(const TensorMap inputs, given.inputs(model.info()));
     const std::string name = "model/" + given.name;
@@ -205,7 +205,8 @@ FingerprintDocument entry_json(const FingerprintEntry& e) {
 Result<uint64_t> from_hex(const std::string& text) {
   const bool digits = text.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (text.empty() || text.size() > 16 || !digits) {
-    return invalid_file("[fingerprint] The digest [" + text + "] is no hexadecimal number; take "
+    return invalid_file("[fingerprint] The digest [" + text +
+                        "] is no hexadecimal number; take "
                         "the fingerprint again.");
   }
   return std::stoull(text, nullptr, 16);
@@ -287,8 +288,9 @@ Result<Fingerprint> parse_fingerprint_json(const std::string& text) {
     try {
       const auto json = FingerprintDocument::parse(text);
       if (json.at("format") != kFingerprintFormat) {
-        return invalid_file("[fingerprint] This file is none, or of another version; take the "
-                            "fingerprint again.");
+        return invalid_file(
+            "[fingerprint] This file is none, or of another version; take the "
+            "fingerprint again.");
       }
       Fingerprint f;
       f.vkformer = json.at("vkformer").get<std::string>();

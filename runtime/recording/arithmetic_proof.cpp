@@ -20,12 +20,12 @@ constexpr uint32_t kGroup = 32;  // invocations
 
 // Zeros, denormals, the ends of every range, halfway cases, infinities and NaN.
 constexpr uint32_t kSpecial[] = {
-    0x00000000, 0x00000001, 0x00000fff, 0x00400000, 0x007fffff, 0x00800000, 0x00800001, 0x00ffffff,
-    0x01000000, 0x0d800000, 0x1f800000, 0x1fffffff, 0x20000001, 0x33800000, 0x33800001, 0x387fc000,
-    0x387fe000, 0x38800000, 0x3effffff, 0x3f000000, 0x3f000001, 0x3f7fffff, 0x3f800000, 0x3f800001,
-    0x3fffffff, 0x40000000, 0x40400000, 0x42ae0000, 0x42b17218, 0x477fe000, 0x477ff000, 0x4b000001,
-    0x4b7fffff, 0x4b800000, 0x4b800001, 0x4effffff, 0x5f000000, 0x7f000000, 0x7f7fffff, 0x7f800000,
-    0x7fc00000};
+    0x00000000, 0x00000001, 0x00000fff, 0x00400000, 0x007fffff, 0x00800000, 0x00800001,
+    0x00ffffff, 0x01000000, 0x0d800000, 0x1f800000, 0x1fffffff, 0x20000001, 0x33800000,
+    0x33800001, 0x387fc000, 0x387fe000, 0x38800000, 0x3effffff, 0x3f000000, 0x3f000001,
+    0x3f7fffff, 0x3f800000, 0x3f800001, 0x3fffffff, 0x40000000, 0x40400000, 0x42ae0000,
+    0x42b17218, 0x477fe000, 0x477ff000, 0x4b000001, 0x4b7fffff, 0x4b800000, 0x4b800001,
+    0x4effffff, 0x5f000000, 0x7f000000, 0x7f7fffff, 0x7f800000, 0x7fc00000};
 
 // Triples of operands: the special ones by pairs of either sign, then random bits, of which half
 // have like exponents, so that sums cancel and round.
@@ -58,13 +58,13 @@ std::vector<float> operands() {
 
 using Words = std::array<uint32_t, VKF_PROVEN_WORDS>;
 constexpr const char* kNames[VKF_PROVEN_WORDS] = {
-    "a + b",    "a - b",          "a * b",        "a * b + c", "c - a * b", "comparisons",
-    "floor(a)", "float of words", "float of int", "int of a",  "a / b",     "sqrt(a)",
+    "a + b",    "a - b",          "a * b",        "a * b + c",  "c - a * b", "comparisons",
+    "floor(a)", "float of words", "float of int", "int of a",   "a / b",     "sqrt(a)",
     "exp(a)",   "log(a)",         "half to f32",  "f32 to half"};
 
 uint32_t comparisons(float a, float b) {
   uint32_t bits = 0;
-  const bool all[] = {a < b, a <= b, a > b, a >= b, a == b, a != b};
+  const bool all[] = {a<b, a <= b, a> b, a >= b, a == b, a != b};
   for (size_t i = 0; i < std::size(all); ++i) bits |= (all[i] ? 1u : 0u) << i;
   return bits;
 }
@@ -92,7 +92,9 @@ Words expected_of(float a, float b, float c) {
           to_half(h, a) | to_half(h, b) << 16};
 }
 
-bool is_float(size_t result) { return result != 5 && result != 9 && result != 15; }
+bool is_float(size_t result) {
+  return result != 5 && result != 9 && result != 15;
+}
 
 // Any NaN is as good as another one.
 bool same(size_t result, uint32_t got, uint32_t expected) {
@@ -166,8 +168,10 @@ Status prove_arithmetic(const std::shared_ptr<VulkanDevice>& device) {
     context.arithmetic_is_proven = true;
     return {};
   }
-  return unsupported(message({"[precision] 'reproducible' needs f32 arithmetic as IEEE 754 has it, but on this "
-                              "device ", fault, "; use the precision 'f32', or another driver"}));
+  return unsupported(
+      message({"[precision] 'reproducible' needs f32 arithmetic as IEEE 754 has it, but on this "
+               "device ",
+               fault, "; use the precision 'f32', or another driver"}));
 }
 
 }  // namespace vkformer

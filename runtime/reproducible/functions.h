@@ -1,6 +1,6 @@
-// Division, square root, exponential, logarithm and half precision, made of what every device computes
-// alike: f32 additions, subtractions and multiplications that round to the nearest even, and integers.
-// Vulkan leaves the results of its own functions open by some last places.
+// Division, square root, exponential, logarithm and half precision, made of what every device
+// computes alike: f32 additions, subtractions and multiplications that round to the nearest even,
+// and integers. Vulkan leaves the results of its own functions open by some last places.
 //
 // One text for two arithmetics: the host's (host_arithmetic.h) and SPIR-V that the device runs
 // (pin_arithmetic.cpp). An arithmetic A has F (f32), U (32-bit words) and B (truth values), and
@@ -29,7 +29,8 @@ struct FloatParts {
   using U = typename A::U;
   using B = typename A::B;
   FloatParts(A& a, typename A::F x)
-      : word(a.bits(x)), magnitude(a.iand(word, a.u(0x7fffffffu))),
+      : word(a.bits(x)),
+        magnitude(a.iand(word, a.u(0x7fffffffu))),
         exponent(a.shift_right(magnitude, a.u(23))),
         fraction(a.ior(a.iand(word, a.u(0x007fffffu)), a.u(kLeastNormalBits))),
         zero(a.below(magnitude, a.u(kLeastNormalBits))),
@@ -96,17 +97,18 @@ typename A::F divide(A& a, typename A::F x, typename A::F y) {
 
   // To 24 bits: the two lowest, what is left, and the parity of the result decide.
   const auto kept = a.shift_right(q, a.u(2));
-  const auto tail = a.ior(a.shift_left(a.iand(q, a.u(3)), a.u(1)),
-                          a.pick(a.equal(rest, a.u(0)), a.u(0), a.u(1)));
+  const auto tail =
+      a.ior(a.shift_left(a.iand(q, a.u(3)), a.u(1)), a.pick(a.equal(rest, a.u(0)), a.u(0), a.u(1)));
   const auto up = a.below(a.u(4), a.ior(tail, a.iand(kept, a.u(1))));
   const auto rounded = a.pick(up, a.iadd(kept, a.u(1)), kept);
   const auto exponent = a.isub(a.iadd(a.isub(n.exponent, d.exponent), a.u(127)), shift);
   auto word = a.isub(a.iadd(a.shift_left(exponent, a.u(23)), rounded), a.u(kLeastNormalBits));
-  // Exponents are -126 to 381, so that the word has its sign bit where it is far too large or small.
+  // Exponents are -126 to 381, so that the word has its sign bit where it is far too large or
+  // small.
   const auto large = a.less(a.u(254), exponent);
   const auto small = a.less(exponent, a.u(0));
-  const auto huge = a.either(large, a.both(a.less(a.u(0), exponent),
-                                           a.below(a.u(kInfinityBits - 1), word)));
+  const auto huge =
+      a.either(large, a.both(a.less(a.u(0), exponent), a.below(a.u(kInfinityBits - 1), word)));
   const auto tiny = a.either(small, a.below(word, a.u(kLeastNormalBits)));
   word = a.pick(tiny, a.u(0), word);
   word = a.pick(huge, a.u(kInfinityBits), word);
@@ -154,12 +156,13 @@ typename A::F square_root(A& a, typename A::F x) {
   auto word = a.isub(a.iadd(a.shift_left(exponent, a.u(23)), rounded), a.u(kLeastNormalBits));
   word = a.pick(p.zero, a.iand(p.word, a.u(kSignBit)), word);
   word = a.pick(p.infinite, a.u(kInfinityBits), word);
-  const auto negative = a.both(a.less(p.word, a.u(0)), a.less(a.u(kLeastNormalBits - 1), p.magnitude));
+  const auto negative =
+      a.both(a.less(p.word, a.u(0)), a.less(a.u(kLeastNormalBits - 1), p.magnitude));
   return a.from_bits(a.pick(a.either(p.nan, negative), a.u(kNanBits), word));
 }
 
-// e^x: x = n ln 2 + r with |r| <= ln(2) / 2 (Cody and Waite, 1980), then the Taylor series of e^r to
-// r^7, whose rest is below 2^-27, and 2^n in two factors. 0 where the result would be denormal.
+// e^x: x = n ln 2 + r with |r| <= ln(2) / 2 (Cody and Waite, 1980), then the Taylor series of e^r
+// to r^7, whose rest is below 2^-27, and 2^n in two factors. 0 where the result would be denormal.
 template <class A>
 typename A::F exponential(A& a, typename A::F x) {
   const FloatParts<A> p(a, x);
@@ -168,7 +171,8 @@ typename A::F exponential(A& a, typename A::F x) {
   const auto inside = a.pick(a.either(a.either(low, high), p.nan), a.f(0.0f), x);
   const auto n = a.floor(a.add(a.mul(inside, a.f(1.44269504f)), a.f(0.5f)));
   // ln 2 in two parts: the first has 15 bits, so that n times it is exact.
-  const auto r = a.sub(a.sub(inside, a.mul(n, a.f(0.693145751953125f))), a.mul(n, a.f(1.42860677e-6f)));
+  const auto r =
+      a.sub(a.sub(inside, a.mul(n, a.f(0.693145751953125f))), a.mul(n, a.f(1.42860677e-6f)));
   auto sum = a.f(1.0f / 5040);
   for (const float c : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f}) {
     sum = a.add(a.mul(sum, r), a.f(c));
@@ -238,8 +242,7 @@ typename A::U to_half(A& a, typename A::F x) {
   const auto biased = a.isub(p.magnitude, a.u(112u << 23));
   const auto normal = a.shift_right(a.iadd(a.iadd(biased, a.u(0x0fffu)), parity), a.u(13));
   // Adding 0.5 rounds at the place of the last bit of a denormal half.
-  const auto small =
-      a.isub(a.bits(a.add(a.from_bits(p.magnitude), a.f(0.5f))), a.u(0x3f000000u));
+  const auto small = a.isub(a.bits(a.add(a.from_bits(p.magnitude), a.f(0.5f))), a.u(0x3f000000u));
   auto word = a.pick(a.below(p.magnitude, a.u(113u << 23)), small, normal);
   word = a.pick(a.below(p.magnitude, a.u(0x477ff000u)), word, a.u(0x7c00u));
   word = a.pick(p.nan, a.u(0x7e00u), word);

@@ -23,7 +23,8 @@ struct HostArithmetic {
   }
   F add(F x, F y) const { return flushed(flushed(x) + flushed(y)); }
   F sub(F x, F y) const { return flushed(flushed(x) - flushed(y)); }
-  // What is below the normal numbers after rounding to 24 bits is zero; a sum there needs no rounding.
+  // What is below the normal numbers after rounding to 24 bits is zero; a sum there needs no
+  // rounding.
   F mul(F x, F y) const {
     const double exact = static_cast<double>(flushed(x)) * flushed(y);
     const bool tiny = std::fabs(exact) < 0x1p-126 * (1 - 0x1p-25);

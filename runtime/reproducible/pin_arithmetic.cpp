@@ -15,10 +15,18 @@ namespace {
 using namespace spirv;
 using A = SpirvArithmetic;
 
-A::F negated(A& a, A::F x) { return a.from_bits(a.ixor(a.bits(x), a.u(kSignBit))); }
-A::F lesser(A& a, A::F x, A::F y) { return a.pick(a.smaller(y, x), y, x); }
-A::F greater(A& a, A::F x, A::F y) { return a.pick(a.smaller(x, y), y, x); }
-A::F one_by(A& a, A::F x) { return divide(a, a.f(1.0f), x); }
+A::F negated(A& a, A::F x) {
+  return a.from_bits(a.ixor(a.bits(x), a.u(kSignBit)));
+}
+A::F lesser(A& a, A::F x, A::F y) {
+  return a.pick(a.smaller(y, x), y, x);
+}
+A::F greater(A& a, A::F x, A::F y) {
+  return a.pick(a.smaller(x, y), y, x);
+}
+A::F one_by(A& a, A::F x) {
+  return divide(a, a.f(1.0f), x);
+}
 
 A::F sign_of(A& a, A::F x) {
   const A::F zero = flush(a, x);
@@ -61,9 +69,9 @@ constexpr Replacement kReplacements[] = {
 };
 
 const Replacement* replacement_of(bool extended, uint32_t code) {
-  const auto* found = std::find_if(
-      std::begin(kReplacements), std::end(kReplacements),
-      [&](const Replacement& r) { return r.extended == extended && r.code == code; });
+  const auto* found =
+      std::find_if(std::begin(kReplacements), std::end(kReplacements),
+                   [&](const Replacement& r) { return r.extended == extended && r.code == code; });
   return found == std::end(kReplacements) ? nullptr : found;
 }
 
@@ -197,7 +205,8 @@ class Pinner {
   }
 
   // A call of the function that takes the operation's place.
-  Status call(const Replacement& r, uint32_t type, uint32_t id, std::span<const uint32_t> operands) {
+  Status call(const Replacement& r, uint32_t type, uint32_t id,
+              std::span<const uint32_t> operands) {
     const uint32_t function = function_of(r);
     return by_component(type, id, [&](A& a, uint32_t i) {
       std::vector<uint32_t> words{function};
@@ -219,7 +228,8 @@ class Pinner {
 
   // Declares `result f(parameters)` after all others.
   template <class Body>
-  uint32_t put_function(uint32_t result, const std::vector<uint32_t>& parameters, const Body& body) {
+  uint32_t put_function(uint32_t result, const std::vector<uint32_t>& parameters,
+                        const Body& body) {
     std::vector<uint32_t> signature{result};
     signature.insert(signature.end(), parameters.begin(), parameters.end());
     const uint32_t id = ids_.make();
@@ -241,12 +251,15 @@ class Pinner {
     if (in.size() > 1 && widths_.count(in[0]) != 0) type_of_[in[1]] = in[0];
     switch (op) {
       case kOpFAdd:
-        return rounded(in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.add(x, y); }, op);
+        return rounded(
+            in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.add(x, y); }, op);
       case kOpFSub:
-        return rounded(in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.sub(x, y); }, op);
+        return rounded(
+            in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.sub(x, y); }, op);
       case kOpFMul:
       case kOpVectorTimesScalar:
-        return rounded(in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.mul(x, y); }, op);
+        return rounded(
+            in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.mul(x, y); }, op);
       case kOpDot:
         return dot(in[0], in[1], in[2], in[3]);
       case kOpConvertUToF:
@@ -304,9 +317,9 @@ class Pinner {
       return {};
     }
     for (uint32_t i = 0; i < width; ++i) {
-      parts.push_back(a.put(op, ids_.bool_type(),
-                            {a.guarded(component(a, in[2], i)).id,
-                             a.guarded(component(a, in[3], i)).id}));
+      parts.push_back(
+          a.put(op, ids_.bool_type(),
+                {a.guarded(component(a, in[2], i)).id, a.guarded(component(a, in[3], i)).id}));
     }
     put_instruction(body_, kOpCompositeConstruct, parts);
     return {};

@@ -26,8 +26,8 @@ void SpirvIds::learn(uint32_t op, std::span<const uint32_t> in) {
   if (op == kOpConstant && in.size() == 3) constants_.try_emplace({in[0], in[2]}, in[1]);
 }
 
-// Whether a product near the least normal number is zero depends on where a device rounds it, and it may
-// make it zero or not. So the product with one factor 2^32 times as large decides.
+// Whether a product near the least normal number is zero depends on where a device rounds it, and
+// it may make it zero or not. So the product with one factor 2^32 times as large decides.
 SpirvArithmetic::F SpirvArithmetic::guarded_product(F x, F y) {
   x = guarded(x);
   y = guarded(y);

@@ -96,9 +96,7 @@ class SpirvArithmetic {
   B equal(U x, U y) { return truth(spirv::kOpIEqual, x.id, y.id); }
   B below(U x, U y) { return truth(spirv::kOpULessThan, x.id, y.id); }
   B less(U x, U y) { return truth(spirv::kOpSLessThan, x.id, y.id); }
-  B smaller(F x, F y) {
-    return truth(spirv::kOpFOrdLessThan, guarded(x).id, guarded(y).id);
-  }
+  B smaller(F x, F y) { return truth(spirv::kOpFOrdLessThan, guarded(x).id, guarded(y).id); }
   B both(B x, B y) { return truth(spirv::kOpLogicalAnd, x.id, y.id); }
   B either(B x, B y) { return truth(spirv::kOpLogicalOr, x.id, y.id); }
   F pick(B b, F x, F y) { return {put(spirv::kOpSelect, ids_.float_type(), {b.id, x.id, y.id})}; }

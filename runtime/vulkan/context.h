@@ -44,13 +44,13 @@ struct Context {
   uint64_t memory_budget = UINT64_MAX;             // bytes that may be allocated
   VkPipelineCache adopted_cache = VK_NULL_HANDLE;  // the adopter's; may be null
 
-  uint32_t compile_threads = 0;      // that may be started to make pipelines
+  uint32_t compile_threads = 0;  // that may be started to make pipelines
   // Of reproducible kernels: what the device offers, until a proof has shown what it needs
   // (recording/arithmetic_proof.h).
   ArithmeticModes arithmetic;
-  std::mutex proof_mutex;             // guards the next one
+  std::mutex proof_mutex;  // guards the next one
   bool arithmetic_is_proven = false;
-  uint32_t scatter_seed = 0;          // for tests: DeviceTweaks
+  uint32_t scatter_seed = 0;         // for tests: DeviceTweaks
   PlantedKernels planted;            // for tests: SPIR-V in place of the catalogue's
   Capture capture = Capture::kNone;  // what pipelines keep of their compilation
   std::string why_no_capture;        // a sentence, where it is kNone

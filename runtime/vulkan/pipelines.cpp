@@ -341,7 +341,8 @@ Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec,
                                     bool reproducible) {
   const Variant variant{id, reproducible};
   VKF_CHECK(context_.check_alive());
-  if (variant.id >= KernelId::kCount) return internal_error("[pipelines] no kernel has this number");
+  if (variant.id >= KernelId::kCount)
+    return internal_error("[pipelines] no kernel has this number");
   VKF_ASSIGN(const Kernel* found, kernel(variant));
   const Key key{variant, {spec.begin(), spec.end()}};
   auto view = [&](VkPipeline handle) {

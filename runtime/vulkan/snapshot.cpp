@@ -125,7 +125,8 @@ ArithmeticModes arithmetic_of(const VkPhysicalDeviceFloatControlsProperties& p) 
   const auto apart = [](VkShaderFloatControlsIndependence of) {
     return of != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   };
-  return {.flush_denormals = p.shaderDenormFlushToZeroFloat32 != 0 && apart(p.denormBehaviorIndependence),
+  return {.flush_denormals =
+              p.shaderDenormFlushToZeroFloat32 != 0 && apart(p.denormBehaviorIndependence),
           .round_to_even = p.shaderRoundingModeRTEFloat32 != 0 && apart(p.roundingModeIndependence),
           .keep_specials = p.shaderSignedZeroInfNanPreserveFloat32 != 0};
 }

@@ -20,7 +20,8 @@ struct DeviceTweaks {
   // In place of the system loader's, from which all function tables are filled; null: that one. A
   // test that injects faults hands out functions of its own here.
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
-  // Not 0: the workgroups of a dispatch run one after the other, in an order that this seed decides.
+  // Not 0: the workgroups of a dispatch run one after the other, in an order that this seed
+  // decides.
   uint32_t scatter_seed = 0;
   // SPIR-V that takes the place of the catalogue's: kernels that are wrong.
   PlantedKernels planted;

@@ -39,9 +39,8 @@ void print_fingerprint(const Fingerprint& f) {
     print_line(padded(name, 26) + digest_text(group.digest()) + "  " +
                std::to_string(group.entries.size()));
   }
-  print_line(padded("all", 26) + digest_text(f.digest()) + "  " +
-             std::to_string(f.entries.size()) + " tensors on " + f.device.name + ", " +
-             f.device.driver);
+  print_line(padded("all", 26) + digest_text(f.digest()) + "  " + std::to_string(f.entries.size()) +
+             " tensors on " + f.device.name + ", " + f.device.driver);
 }
 
 // The first run of a model of `bench models`, or of a directory; generations are short.

@@ -90,7 +90,8 @@ class Compiler {
     const PipelineStore& store = *device_.impl().pipelines;
     const Status done = required == nullptr ? Status() : check_size(one, *required);
     const auto pipeline =
-        done ? device_.impl().pipelines->get(one.kernel, one.spec, one.reproducible) : Result<Pipeline>(done.error());
+        done ? device_.impl().pipelines->get(one.kernel, one.spec, one.reproducible)
+             : Result<Pipeline>(done.error());
     if (!pipeline) {
       ++failures_;
       std::printf("FAILED %s: %s\n", line.c_str(), pipeline.error().message.c_str());
@@ -98,7 +99,8 @@ class Compiler {
       return {};
     }
     if (options_.statistics.empty() && options_.ir.empty()) return {};
-    VKF_ASSIGN(const CompiledPipeline compiled, store.compiled(one.kernel, one.spec, one.reproducible));
+    VKF_ASSIGN(const CompiledPipeline compiled,
+               store.compiled(one.kernel, one.spec, one.reproducible));
     return report_.add(one, compiled);
   }
   int finish(int refused) const {
@@ -210,8 +212,7 @@ int main(int count, char** list) {
       "VKFORMER_TEST_TIER, VKFORMER_TEST_LIMITS.");
   app.add_option("--only", options.only, "kernels whose names have this part");
   app.add_flag("--benchmark", options.benchmark, "the benchmark's rows and models alone");
-  app.add_flag("--reproducible", options.reproducible,
-               "the rows in reproducible precision alone");
+  app.add_flag("--reproducible", options.reproducible, "the rows in reproducible precision alone");
   app.add_flag("--choices", options.choices,
                "its models also with the blocks, rows and queries that other vendors get");
   auto* model = app.add_option("--model", options.model,

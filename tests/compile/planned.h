@@ -23,7 +23,7 @@ struct PlannedPipeline {
   bool benchmark = false;                      // a row needs it
   // The planner takes it for this device by itself, not only where a check asks for another way.
   bool chosen = false;
-  bool model = false;  // so is the pass of one of the benchmark's models
+  bool model = false;         // so is the pass of one of the benchmark's models
   bool reproducible = false;  // Dispatch::reproducible
 
   // "local_size=64 rows=1"; a value without a name in the kernel's list has its number.

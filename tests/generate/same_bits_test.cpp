@@ -107,7 +107,8 @@ TEST_SUITE("model") {
     }
   }
 
-  TEST_CASE("in reproducible precision every scheduler gives a text the same bits, on every device") {
+  TEST_CASE(
+      "in reproducible precision every scheduler gives a text the same bits, on every device") {
     if (!have_test_device()) return;
     for (const char* name : {"gpt2-base", "llama-gqa", "qwen3_5-base"}) {
       CAPTURE(name);

@@ -82,7 +82,8 @@ TEST_SUITE("cpu") {
     CHECK(bits_of(square_root(host, -0.0f)) == 0x80000000u);
   }
 
-  TEST_CASE("reproducible exponentials and logarithms are right to a last place over all exponents") {
+  TEST_CASE(
+      "reproducible exponentials and logarithms are right to a last place over all exponents") {
     HostArithmetic host;
     double worst_exp = 0, worst_log = 0;
     for (uint64_t word = 0; word <= 0xffffffffu; word += 4001) {
@@ -129,7 +130,7 @@ TEST_SUITE("cpu") {
     CHECK(from_half(host, 0x7bff) == 65504.0f);
     CHECK(to_half(host, 65519.0f) == 0x7bff);
     CHECK(to_half(host, 65520.0f) == 0x7c00);
-    CHECK(to_half(host, 0x1p-25f) == 0x0000);   // halfway to the least half: to even
+    CHECK(to_half(host, 0x1p-25f) == 0x0000);    // halfway to the least half: to even
     CHECK(to_half(host, 0x1.8p-24f) == 0x0002);  // likewise, upwards
     CHECK(to_half(host, 1 + 0x1p-11f) == 0x3c00);
     CHECK(to_half(host, 1 + 0x1.8p-10f) == 0x3c02);

@@ -36,7 +36,8 @@ Floats floats_in(const std::vector<uint32_t>& words) {
     if (op == kOpDecorate && in[1] == kNoContraction) marked.insert(in[0]);
     if (op == kOpFDiv || op == kOpDot || op == kOpFConvert) ++found.open;
     if (op == kOpExtInst && in[3] != kExtFloor && in[3] < 64 && in[3] != 5 && in[3] != 7) {
-      const bool integers = (in[3] >= 38 && in[3] <= 45) && in[3] != kExtFMax && in[3] != kExtFClamp;
+      const bool integers =
+          (in[3] >= 38 && in[3] <= 45) && in[3] != kExtFMax && in[3] != kExtFClamp;
       found.open += integers ? 0 : 1;
     }
     if (op == kOpFAdd || op == kOpFSub || op == kOpFMul || op == kOpVectorTimesScalar) {
@@ -50,11 +51,10 @@ Floats floats_in(const std::vector<uint32_t>& words) {
 
 TEST_SUITE("cpu") {
   TEST_CASE("every baseline kernel has a reproducible form with the same interface") {
-    const ArithmeticModes all_modes[] = {{},
-                                         {.flush_denormals = true,
-                                          .round_to_even = true,
-                                          .keep_specials = true},
-                                         {.guard_denormals = true}};
+    const ArithmeticModes all_modes[] = {
+        {},
+        {.flush_denormals = true, .round_to_even = true, .keep_specials = true},
+        {.guard_denormals = true}};
     const std::vector<KernelId> kernels = baseline_kernels();
     CHECK(kernels.size() > 100);
     for (const KernelId id : kernels) {

@@ -10,12 +10,18 @@ namespace vkformer::testing {
 namespace {
 
 // Sums of every kind, and every function.
-const std::vector<std::string> kSomeChecks = {
-    "activation/gelu/normal/5x33",     "attention/causal/1x4x2x7x33", "gated_activation/silu/1x258",
-    "layer_norm/plain/5x33",           "log_softmax/normal/9x33",     "matmul/f32/5x8x128",
-    "matmul/q4m/5x8x128",              "mean_pool/normal/3x5x33",     "rms_norm/plain/7x64",
-    "softmax/plain/normal/2x3x5x33",   "state_scan/selective/full/2x19x4x2x16x8",
-    "token_scores/"};
+const std::vector<std::string> kSomeChecks = {"activation/gelu/normal/5x33",
+                                              "attention/causal/1x4x2x7x33",
+                                              "gated_activation/silu/1x258",
+                                              "layer_norm/plain/5x33",
+                                              "log_softmax/normal/9x33",
+                                              "matmul/f32/5x8x128",
+                                              "matmul/q4m/5x8x128",
+                                              "mean_pool/normal/3x5x33",
+                                              "rms_norm/plain/7x64",
+                                              "softmax/plain/normal/2x3x5x33",
+                                              "state_scan/selective/full/2x19x4x2x16x8",
+                                              "token_scores/"};
 
 Fingerprint fingerprint_of(const Device& device, const FingerprintOptions& options) {
   const auto taken = take_fingerprint(device, options);
