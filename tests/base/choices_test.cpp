@@ -30,7 +30,7 @@ TEST_SUITE("cpu") {
     check_names(Tier::kMatrix);
     check_names(DeviceClass::kOther);
     check_names(LimitProfile::kAmd);
-    check_names(Precision::kF16);
+    check_names(Precision::kReproducible);
     check_names(WeightFormat::kQ4M);
     check_names(CacheFormat::kQ8);
     check_names(ModelKind::kEncoderDecoder);

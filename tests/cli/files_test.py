@@ -63,6 +63,7 @@ def reads():
         ("conformance", "--expect-not-yet"): (
             ["conformance", "--quick", "--filter", "argmax", "--expect-not-yet", FILE], True),
         ("conformance diff", "BEFORE"): (["conformance", "diff", FILE, FILE], False),
+        ("fingerprint diff", "FIRST"): (["fingerprint", "diff", FILE, FILE], False),
         ("bench compare", "BEFORE"): (["bench", "compare", FILE, FILE], False),
         ("case", "CASE_DIR"): (["case", FILE, "--output", os.devnull], True),
         ("inspect", "MODEL"): (["inspect", FILE], False),
@@ -119,6 +120,7 @@ def writes():
     for option in ("--json", "--html", "--junit"):
         rows["conformance", option] = (
             ["conformance", "--quick", "--filter", "argmax", option, FILE], True)
+    rows["fingerprint", "--json"] = (["fingerprint", "--filter", "argmax/normal", "--json", FILE], True)
     return rows
 
 

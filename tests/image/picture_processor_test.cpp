@@ -89,10 +89,10 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("picture processor: an unknown class is answered with those that are known") {
-    refuse(
-        "", ErrorCode::kUnsupported,
-        "Beit, ConvNext, CLIP, Llava, Bit, Detr, Yolos, Siglip, Blip, Gemma3, Siglip2, DINOv3ViT",
-        "SomeImageProcessor");
+    refuse("", ErrorCode::kUnsupported,
+           "Beit, ConvNext, CLIP, Llava, Bit, Detr, Yolos, RTDetr, DPT, Sam, Siglip, Blip, Gemma3, "
+           "Siglip2, DINOv3ViT",
+           "SomeImageProcessor");
   }
 
   TEST_CASE("picture processor: the pixel values of the reference, bit by bit") {
@@ -300,7 +300,7 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("picture processor: what is not supported or wrong is named") {
     const auto bad = ErrorCode::kInvalidFile, no = ErrorCode::kUnsupported;
-    refuse("", no, "BlipImageProcessor", "BlipImageProcessor");
+    refuse("", no, "PerceiverImageProcessor", "PerceiverImageProcessor");
     refuse(R"(, "do_pad": true)", no, "[do_pad]");
     refuse(R"(, "resample": 6)", no, "[resample]");
     refuse(R"(, "resample": "bicubic")", bad, "resample");
@@ -353,7 +353,7 @@ TEST_SUITE("cpu") {
         [](PictureSettings& s) { s.image_mean[2] = std::numeric_limits<double>::quiet_NaN(); }));
     CHECK(refused([](PictureSettings& s) { s.rescale = std::numeric_limits<double>::infinity(); }));
     CHECK(refused([](PictureSettings& s) { s.resampling = static_cast<Resampling>(6); }));
-    CHECK(refused([](PictureSettings& s) { s.fit = static_cast<PictureFit>(4); }));
+    CHECK(refused([](PictureSettings& s) { s.fit = static_cast<PictureFit>(6); }));
     CHECK(refused([](PictureSettings& s) {
       s.fit = PictureFit::kShortestEdge;
       s.shortest_edge = 0;

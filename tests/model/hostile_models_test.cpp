@@ -93,7 +93,8 @@ class HostileFiles {
  private:
   // Height and width of a picture that the golden takes, perhaps the only ones.
   Shape picture() const {
-    const Json size = config.value("image_size", Json(32));
+    const Json anchors = config.value("anchor_image_size", Json());
+    const Json size = anchors.is_null() ? config.value("image_size", Json(32)) : anchors;
     if (size.is_array()) return size.get<Shape>();
     return {size.get<int64_t>(), size.get<int64_t>()};
   }
