@@ -301,9 +301,10 @@ Result<Fingerprint> parse_fingerprint_json(const std::string& text) {
         f.entries.push_back(std::move(e));
       }
       return f;
-    } catch (const nlohmann::json::exception& error) {
-      return invalid_file("[fingerprint] This is not what `vkformer fingerprint --json` wrote: " +
-                          std::string(error.what()));
+    } catch (const nlohmann::json::exception&) {
+      return invalid_file(
+          "[fingerprint] This is not what `vkformer fingerprint --json` wrote; take "
+          "the fingerprint again.");
     }
   });
 }
