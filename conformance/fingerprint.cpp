@@ -1,19 +1,18 @@
 #include "vkformer/fingerprint.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/fnv.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "base/message.h"
 #include "conformance/cases.h"
-#include "conformance/models.h"
 #include "conformance/watching.h"
 #include "operators/graph_runner.h"
+#include "reproducible/functions.h"
 #include "vkformer/session.h"
 
 namespace vkformer {
@@ -26,58 +25,36 @@ using FingerprintDocument = nlohmann::ordered_json;
 constexpr const char* kFingerprintFormat = "vkformer fingerprint 1";
 constexpr size_t kMostParts = 64;
 
-// FNV-1a, 64 bits (Fowler, Noll and Vo, 1991).
-class Digest {
- public:
-  void add(uint64_t word, int bytes) {
-    for (int i = 0; i < bytes; ++i) {
-      value_ = (value_ ^ (word >> 8 * i & 0xff)) * 0x100000001b3u;
-    }
+// A NaN has no bits that mean anything: IEEE 754 leaves open which one comes out. All count as one.
+std::vector<std::byte> with_one_nan(DType dtype, std::span<const std::byte> bytes) {
+  std::vector<std::byte> content(bytes.begin(), bytes.end());
+  if (dtype != DType::kF32) return content;
+  for (size_t at = 0; at < content.size(); at += 4) {
+    uint32_t word = 0;
+    std::memcpy(&word, &content[at], 4);
+    if ((word & ~kSignBit) > kInfinityBits) word = kNanBits;
+    std::memcpy(&content[at], &word, 4);
   }
-  void add(std::string_view text) {
-    for (const char c : text) add(static_cast<unsigned char>(c), 1);
-    add(0, 1);
-  }
-  uint64_t value() const { return value_; }
+  return content;
+}
 
- private:
-  uint64_t value_ = 0xcbf29ce484222325u;
-};
-
-// Elements as words. A NaN has no bits of its own: which one comes out is open in IEEE 754, too.
-std::vector<uint64_t> words_of(DType dtype, std::span<const std::byte> bytes) {
-  const size_t size = dtype_size(dtype);
-  std::vector<uint64_t> words(bytes.size() / size);
-  for (size_t i = 0; i < words.size(); ++i) {
-    std::memcpy(&words[i], bytes.data() + i * size, size);  // the lower bytes, on every target here
-    if (dtype == DType::kF32 && (words[i] & 0x7fffffffu) > 0x7f800000u) words[i] = 0x7fc00000u;
-  }
-  return words;
+// Elements of each part of a tensor.
+size_t part_length(size_t elements) {
+  return std::max<size_t>(1, (elements + kMostParts - 1) / kMostParts);
 }
 
 FingerprintEntry entry_of(std::string name, std::string tensor, Shape shape, DType dtype,
                           std::span<const std::byte> bytes) {
+  const std::vector<std::byte> content = with_one_nan(dtype, bytes);
   FingerprintEntry entry{std::move(name), std::move(tensor), std::move(shape)};
-  const std::vector<uint64_t> words = words_of(dtype, bytes);
-  const int size = static_cast<int>(dtype_size(dtype));
-  const size_t run = std::max<size_t>(1, (words.size() + kMostParts - 1) / kMostParts);
-  Digest all;
-  for (size_t first = 0; first < words.size(); first += run) {
-    Digest part;
-    for (size_t i = first; i < std::min(first + run, words.size()); ++i) {
-      part.add(words[i], size);
-      all.add(words[i], size);
-    }
-    entry.parts.push_back(static_cast<uint32_t>(part.value() ^ part.value() >> 32));
+  entry.digest = fnv1a(content.data(), content.size());
+  const size_t size = dtype_size(dtype);
+  const size_t length = size * part_length(content.size() / size);
+  for (size_t at = 0; at < content.size(); at += length) {
+    const uint64_t part = fnv1a(&content[at], std::min(length, content.size() - at));
+    entry.parts.push_back(static_cast<uint32_t>(part ^ part >> 32));
   }
-  entry.digest = all.value();
   return entry;
-}
-
-std::string hex(uint64_t value, int digits) {
-  char text[24];
-  std::snprintf(text, sizeof text, "%0*" PRIx64, digits, value);
-  return text;
 }
 
 bool is_chosen(const FingerprintOptions& options, const std::string& name, bool quick) {
@@ -194,11 +171,11 @@ class Taking {
 
 FingerprintDocument entry_json(const FingerprintEntry& e) {
   std::string parts;
-  for (const uint32_t part : e.parts) parts += hex(part, 8);
+  for (const uint32_t part : e.parts) parts += hex_text(part, 8);
   return {{"name", e.name},
           {"tensor", e.tensor},
           {"shape", e.shape},
-          {"digest", hex(e.digest, 16)},
+          {"digest", hex_text(e.digest)},
           {"parts", parts}};
 }
 
@@ -206,8 +183,7 @@ Result<uint64_t> from_hex(const std::string& text) {
   const bool digits = text.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (text.empty() || text.size() > 16 || !digits) {
     return invalid_file("[fingerprint] The digest [" + text +
-                        "] is no hexadecimal number; take "
-                        "the fingerprint again.");
+                        "] is no hexadecimal number; take the fingerprint again.");
   }
   return std::stoull(text, nullptr, 16);
 }
@@ -240,8 +216,7 @@ FingerprintDifference difference_of(const FingerprintEntry& a, const Fingerprint
   const int64_t elements = element_count(a.shape);
   size_t part = 0;
   while (part < std::min(a.parts.size(), b.parts.size()) && a.parts[part] == b.parts[part]) ++part;
-  const int64_t run = std::max<int64_t>(
-      1, (elements + static_cast<int64_t>(kMostParts) - 1) / static_cast<int64_t>(kMostParts));
+  const auto run = static_cast<int64_t>(part_length(static_cast<size_t>(elements)));
   FingerprintDifference d{a.name, a.tensor, static_cast<int64_t>(part) * run, 0, {}};
   d.last = std::min(elements, d.first + run) - 1;
   d.message = message({"[", a.name, "] ", a.tensor, " ", shape_text(a.shape),
@@ -252,14 +227,15 @@ FingerprintDifference difference_of(const FingerprintEntry& a, const Fingerprint
 }  // namespace
 
 uint64_t Fingerprint::digest() const {
-  Digest all;
+  uint64_t all = kFnvStart;
   for (const FingerprintEntry& e : entries) {
-    all.add(e.name);
-    all.add(e.tensor);
-    for (const int64_t size : e.shape) all.add(static_cast<uint64_t>(size), 8);
-    all.add(e.digest, 8);
+    for (const std::string& text : {e.name, e.tensor}) {
+      all = fnv1a(text.c_str(), text.size() + 1, all);
+    }
+    all = fnv1a(e.shape.data(), e.shape.size() * sizeof(e.shape[0]), all);
+    all = fnv1a(&e.digest, sizeof(e.digest), all);
   }
-  return all.value();
+  return all;
 }
 
 Result<Fingerprint> take_fingerprint(const Device& device, const FingerprintOptions& options) {
@@ -278,7 +254,7 @@ std::string fingerprint_json(const Fingerprint& fingerprint) {
                                  {"vkformer", fingerprint.vkformer},
                                  {"device", fingerprint.device.name},
                                  {"driver", fingerprint.device.driver},
-                                 {"digest", hex(fingerprint.digest(), 16)},
+                                 {"digest", hex_text(fingerprint.digest())},
                                  {"entries", std::move(entries)}};
   return json.dump(1) + "\n";
 }
@@ -289,8 +265,8 @@ Result<Fingerprint> parse_fingerprint_json(const std::string& text) {
       const auto json = FingerprintDocument::parse(text);
       if (json.at("format") != kFingerprintFormat) {
         return invalid_file(
-            "[fingerprint] This file is none, or of another version; take the "
-            "fingerprint again.");
+            "[fingerprint] This file is none, or of another version; take the fingerprint "
+            "again.");
       }
       Fingerprint f;
       f.vkformer = json.at("vkformer").get<std::string>();

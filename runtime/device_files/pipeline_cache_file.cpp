@@ -1,13 +1,13 @@
 #include "device_files/pipeline_cache_file.h"
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "base/fnv.h"
 #include "kernels/catalogue.h"
 
 namespace vkformer {
@@ -33,13 +33,6 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-// Fowler, Noll, Vo: FNV-1a, 64 bits.
-uint64_t hash_bytes(const void* data, size_t bytes, uint64_t hash = 0xcbf29ce484222325ull) {
-  const auto* p = static_cast<const unsigned char*>(data);
-  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ p[i]) * 0x100000001b3ull;
-  return hash;
-}
-
 Header make_header(const PipelineCacheKey& key, std::span<const std::byte> data) {
   Header h{};
   std::memcpy(h.magic, kMagic, sizeof(kMagic));
@@ -50,23 +43,17 @@ Header make_header(const PipelineCacheKey& key, std::span<const std::byte> data)
   std::memcpy(h.uuid, key.uuid.data(), sizeof(h.uuid));
   h.kernels = key.kernels;
   h.payload_bytes = data.size();
-  h.payload_hash = hash_bytes(data.data(), data.size());
+  h.payload_hash = fnv1a(data.data(), data.size());
   return h;
-}
-
-std::string hex(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
-  return text;
 }
 
 // Differs between processes, threads and moments.
 std::string unique_suffix(const void* address) {
   const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();
   const size_t thread = std::hash<std::thread::id>()(std::this_thread::get_id());
-  uint64_t hash = hash_bytes(&now, sizeof(now));
-  hash = hash_bytes(&thread, sizeof(thread), hash);
-  return hex(hash_bytes(&address, sizeof(address), hash));
+  uint64_t hash = fnv1a(&now, sizeof(now));
+  hash = fnv1a(&thread, sizeof(thread), hash);
+  return hex_text(fnv1a(&address, sizeof(address), hash));
 }
 
 }  // namespace
@@ -82,17 +69,17 @@ std::string key_line(const PipelineCacheKey& key) {
 }
 
 std::string text_checksum(const std::string& text) {
-  return std::to_string(hash_bytes(text.data(), text.size()));
+  return std::to_string(fnv1a(text.data(), text.size()));
 }
 
 uint64_t kernel_list_hash() {
-  uint64_t hash = hash_bytes(nullptr, 0);
+  uint64_t hash = fnv1a(nullptr, 0);
   for (uint16_t i = 0; i < static_cast<uint16_t>(KernelId::kCount); ++i) {
     const KernelInfo& info = kernel_info(static_cast<KernelId>(i));
-    hash = hash_bytes(info.name.data(), info.name.size(), hash);
+    hash = fnv1a(info.name.data(), info.name.size(), hash);
     // The first of a group stands for all of it.
     if (info.first_word != 0) continue;
-    hash = hash_bytes(info.packed.data(), info.packed.size_bytes(), hash);
+    hash = fnv1a(info.packed.data(), info.packed.size_bytes(), hash);
   }
   return hash;
 }
@@ -115,10 +102,10 @@ std::optional<std::string> pipeline_cache_directory(const std::string& option) {
 }
 
 std::string pipeline_cache_path(const std::string& directory, const PipelineCacheKey& key) {
-  uint64_t hash = hash_bytes(&key.vendor, sizeof(key.vendor));
-  hash = hash_bytes(&key.device, sizeof(key.device), hash);
-  hash = hash_bytes(key.uuid.data(), key.uuid.size(), hash);
-  return (fs::path(directory) / (hex(hash) + ".pipelines")).string();
+  uint64_t hash = fnv1a(&key.vendor, sizeof(key.vendor));
+  hash = fnv1a(&key.device, sizeof(key.device), hash);
+  hash = fnv1a(key.uuid.data(), key.uuid.size(), hash);
+  return (fs::path(directory) / (hex_text(hash) + ".pipelines")).string();
 }
 
 std::optional<std::vector<std::byte>> read_pipeline_cache(const std::string& path,

@@ -2,24 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cinttypes>
-#include <cstdio>
 
 #include "base/check.h"
+#include "base/fnv.h"
 
 namespace vkformer {
 namespace {
 
 constexpr double kWarmUpMs = 30;
 constexpr int kMostWarmUps = 50;
-constexpr uint64_t kHashStart = 0xcbf29ce484222325u;
-
-std::string hash_text(uint64_t state) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016" PRIx64, state);
-  return text;
-}
-
 Status check_memory(const Plan& plan, uint64_t available) {
   uint64_t needed = plan.arena_bytes;
   for (const PlanBuffer& b : plan.buffers) {
@@ -49,22 +40,22 @@ Status TimedPlan::upload(uint32_t buffer, std::span<const std::byte> bytes) {
 Status TimedPlan::hash_into(uint32_t buffer, uint64_t bytes, uint64_t& state) const {
   std::vector<std::byte> content(bytes);
   VKF_CHECK(device_->download(this->buffer(buffer), 0, content));
-  for (std::byte b : content) state = (state ^ static_cast<uint64_t>(b)) * 0x100000001b3u;
+  state = fnv1a(content.data(), content.size(), state);
   return {};
 }
 
 Result<std::string> TimedPlan::hash(uint32_t buffer, uint64_t bytes) const {
-  uint64_t state = kHashStart;
+  uint64_t state = kFnvStart;
   VKF_CHECK(hash_into(buffer, bytes, state));
-  return hash_text(state);
+  return hex_text(state);
 }
 
 Result<std::string> TimedPlan::hash_outputs() const {
-  uint64_t state = kHashStart;
+  uint64_t state = kFnvStart;
   for (uint32_t buffer : outputs()) {
     VKF_CHECK(hash_into(buffer, plan_.buffers[buffer].bytes / 4 * 4, state));
   }
-  return hash_text(state);
+  return hex_text(state);
 }
 
 std::vector<uint32_t> TimedPlan::outputs() const {
