@@ -1,12 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // computes: im2col: a row of Y is what the kernel covers at one position, zeros outside the picture;
-//           what is below 0 times a slope
+//           with VKF_SLOPED, what is below 0 times a slope
 // shapes:   X (B, C, H, W) or (B, H, W, C) by strides -> Y (B, OH * OW, C * kh * kw)
 // mapping:  one workgroup a position; an invocation takes every kLocalSize-th column (c, ky, kx)
 // bounds:   every size may be anything; positions beyond the last are skipped
 // requires: nothing (baseline)
 // variants: unfold_row__f32_none_f32
+//           unfold_sloped__f32_none_f32 DEFINES VKF_SLOPED=1
 #include "constants.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
@@ -43,7 +44,10 @@ void main() {
       value = x[base + at_y * p.picture.row_stride + at_x * p.picture.col_stride +
                 c * p.picture.channel_stride];
     }
-    y[row * p.columns + column] = value < 0.0 ? value * p.slope : value;
+#if VKF_SLOPED
+    if (value < 0.0) value *= p.slope;
+#endif
+    y[row * p.columns + column] = value;
     kx += p.step_x;
     ky += p.step_y;
     c += p.step_channel;

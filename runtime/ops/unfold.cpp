@@ -82,8 +82,9 @@ Status lower_unfold(LowerContext& context, const Node& node) {
   params.slope = attrs.slope;
   params.rows = sizes.batch * sizes.picture.out_height * sizes.picture.out_width;
   params.columns = sizes.channels * sizes.picture.kernel_height * sizes.picture.kernel_width;
-  Dispatch d = make_row_dispatch(context, node, KernelId::unfold_row__f32_none_f32, params.rows,
-                                 params.columns);
+  const KernelId kernel = attrs.slope == 1.0f ? KernelId::unfold_row__f32_none_f32
+                                              : KernelId::unfold_sloped__f32_none_f32;
+  Dispatch d = make_row_dispatch(context, node, kernel, params.rows, params.columns);
   const uint32_t local_size = row_local_size(context.caps, params.columns);
   params.step_x = local_size % sizes.picture.kernel_width;
   params.step_y = local_size / sizes.picture.kernel_width % sizes.picture.kernel_height;

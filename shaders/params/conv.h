@@ -1,5 +1,4 @@
-// Push constants of unfold, max_pool and conv: a picture by its strides, and the window that goes
-// over it.
+// Push constants of unfold, max_pool and conv: a picture by its strides, and the window that goes over it.
 #ifndef VKFORMER_PARAMS_CONV_H
 #define VKFORMER_PARAMS_CONV_H
 #include "constants.h"
@@ -34,7 +33,7 @@ struct UnfoldParams {
   uint_t step_y;
   uint_t step_x;
   uint_t dilation;  // pixels between two columns of the kernel
-  float slope;      // multiplies what is below 0
+  float_t slope;    // multiplies what is below 0, with VKF_SLOPED
 };
 
 struct PoolParams {
@@ -65,8 +64,10 @@ static_assert(sizeof(ConvParams) == 104);
 #endif
 
 // Specialization constants (constants.h).
-#define VKF_CONV_CONSTANTS(constant)                                  \
-  constant(0, kLocalSize, local_size, 64) constant(1, kSpan, span, 4) \
-      constant(2, kChunk, chunk, 64) constant(3, kActivation, activation, 0)
+#define VKF_CONV_CONSTANTS(constant) \
+  constant(0, kLocalSize, local_size, 64) \
+  constant(1, kSpan, span, 4) \
+  constant(2, kChunk, chunk, 64) \
+  constant(3, kActivation, activation, 0)
 VKF_CONSTANTS_STRUCT(ConvConstants, VKF_CONV_CONSTANTS)
 #endif
