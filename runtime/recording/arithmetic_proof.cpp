@@ -162,7 +162,6 @@ Status prove_arithmetic(const std::shared_ptr<VulkanDevice>& device) {
   std::string fault;
   for (const bool guards : {false, true}) {
     context.arithmetic.guard_denormals = guards;
-    device->impl().pipelines->forget_reproducible();
     VKF_ASSIGN(fault, fault_of(device));
     if (!fault.empty()) continue;
     context.arithmetic_is_proven = true;

@@ -171,10 +171,8 @@ class Pinner {
   void learn(uint32_t op, std::span<const uint32_t> in) {
     ids_.learn(op, in);
     if (op >= kOpTypeVoid && op <= kOpTypeFunction) widths_[in[0]] = 1;
-    if (op == kOpTypeFloat && in[1] == 32) floats_[in[0]] = 1;
     if (op == kOpTypeVector) {
       widths_[in[0]] = in[2];
-      if (floats_.count(in[1]) != 0) floats_[in[0]] = in[2];
     } else if (in.size() > 1 && widths_.count(in[0]) != 0) {
       type_of_[in[1]] = in[0];
     }
@@ -198,7 +196,7 @@ class Pinner {
     A a = arithmetic();
     std::vector<uint32_t> parts{type, id};
     const uint32_t width = widths_[type];
-    for (uint32_t i = 0; i < width; ++i) parts.push_back(make(a, i).id);
+    for (uint32_t i = 0; i < width; ++i) parts.push_back(make(a, i));
     if (width == 1 && ids_.is_clean(parts.back())) ids_.set_clean(id);
     put_instruction(body_, width == 1 ? kOpCopyObject : kOpCompositeConstruct, parts);
     return {};
@@ -211,7 +209,7 @@ class Pinner {
     return by_component(type, id, [&](A& a, uint32_t i) {
       std::vector<uint32_t> words{function};
       for (const uint32_t x : operands) words.push_back(component(a, x, i).id);
-      return A::F{a.put(kOpFunctionCall, ids_.float_type(), words)};
+      return a.put(kOpFunctionCall, ids_.float_type(), words);
     });
   }
 
@@ -251,20 +249,17 @@ class Pinner {
     if (in.size() > 1 && widths_.count(in[0]) != 0) type_of_[in[1]] = in[0];
     switch (op) {
       case kOpFAdd:
-        return rounded(
-            in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.add(x, y); }, op);
+        return rounded(op, in, &A::add);
       case kOpFSub:
-        return rounded(
-            in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.sub(x, y); }, op);
+        return rounded(op, in, &A::sub);
       case kOpFMul:
       case kOpVectorTimesScalar:
-        return rounded(
-            in, in.subspan(2), [](A& a, A::F x, A::F y) { return a.mul(x, y); }, op);
+        return rounded(op, in, &A::mul);
       case kOpDot:
         return dot(in[0], in[1], in[2], in[3]);
       case kOpConvertUToF:
         return by_component(in[0], in[1], [&](A& a, uint32_t i) {
-          return from_unsigned(a, A::U{part(a, in[2], i, ids_.word_type())});
+          return from_unsigned(a, A::U{part(a, in[2], i, ids_.word_type())}).id;
         });
       case kOpExtInst:
         if (in[2] == extended_) return rewrite_extended(in);
@@ -283,12 +278,10 @@ class Pinner {
     return {};
   }
 
-  template <class Make>
-  Status rounded(std::span<const uint32_t> in, std::span<const uint32_t> x, const Make& make,
-                 uint32_t op) {
+  Status rounded(uint32_t op, std::span<const uint32_t> in, A::F (A::*make)(A::F, A::F)) {
     if (modes_.guard_denormals) {
       return by_component(in[0], in[1], [&](A& a, uint32_t i) {
-        return make(a, component(a, x[0], i), component(a, x[1], i));
+        return (a.*make)(component(a, in[2], i), component(a, in[3], i)).id;
       });
     }
     put_instruction(body_, op, in);
@@ -303,26 +296,15 @@ class Pinner {
       for (uint32_t i = 1; i < width; ++i) {
         sum = a.add(sum, a.mul(component(a, x, i), component(a, y, i)));
       }
-      return sum;
+      return sum.id;
     });
   }
 
   Status compare(uint32_t op, std::span<const uint32_t> in) {
-    A a = arithmetic();
-    std::vector<uint32_t> parts{in[0], in[1]};
-    const uint32_t width = widths_[in[0]];
-    if (width == 1) {
-      put_instruction(body_, op,
-                      std::array{in[0], in[1], a.guarded({in[2]}).id, a.guarded({in[3]}).id});
-      return {};
-    }
-    for (uint32_t i = 0; i < width; ++i) {
-      parts.push_back(
-          a.put(op, ids_.bool_type(),
-                {a.guarded(component(a, in[2], i)).id, a.guarded(component(a, in[3], i)).id}));
-    }
-    put_instruction(body_, kOpCompositeConstruct, parts);
-    return {};
+    return by_component(in[0], in[1], [&](A& a, uint32_t i) {
+      return a.put(op, ids_.bool_type(),
+                   {a.guarded(component(a, in[2], i)).id, a.guarded(component(a, in[3], i)).id});
+    });
   }
 
   Status rewrite_extended(std::span<const uint32_t> in) {
@@ -331,7 +313,8 @@ class Pinner {
     if (code == kExtFma) {
       if (modes_.guard_denormals) {
         return by_component(type, id, [&](A& a, uint32_t i) {
-          return a.add(a.mul(component(a, x[0], i), component(a, x[1], i)), component(a, x[2], i));
+          return a.add(a.mul(component(a, x[0], i), component(a, x[1], i)), component(a, x[2], i))
+              .id;
         });
       }
       A a = arithmetic();
@@ -350,7 +333,7 @@ class Pinner {
       return by_component(type, id, [&](A& a, uint32_t i) {
         const A::U word{x[0]};
         const A::U half = i == 0 ? a.iand(word, a.u(0xffff)) : a.shift_right(word, a.u(16));
-        return A::F{a.put(kOpFunctionCall, ids_.float_type(), {unpack_, half.id})};
+        return a.put(kOpFunctionCall, ids_.float_type(), {unpack_, half.id});
       });
     }
     if (code == kExtPackHalf2x16) {
@@ -378,7 +361,6 @@ class Pinner {
   SpirvIds ids_;
   uint32_t entry_ = 0, extended_ = 0;
   std::map<uint32_t, uint32_t> widths_;   // components of each type
-  std::map<uint32_t, uint32_t> floats_;   // the same of f32 and its vectors
   std::map<uint32_t, uint32_t> type_of_;  // of values
   std::map<const Replacement*, uint32_t> made_;
   uint32_t unpack_ = 0;

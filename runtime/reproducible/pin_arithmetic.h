@@ -18,7 +18,7 @@ struct ArithmeticModes {
   // Denormals are made zeros by integer operations, before and after every operation.
   bool guard_denormals = false;
 
-  bool operator==(const ArithmeticModes&) const = default;
+  auto operator<=>(const ArithmeticModes&) const = default;
 };
 
 // The module in that arithmetic. An error names an operation that has no such form; kernels above

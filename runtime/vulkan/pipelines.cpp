@@ -218,8 +218,12 @@ Result<std::vector<uint32_t>> PipelineStore::words_of(const Variant& variant) co
   const auto planted = context_.planted.find(variant.id);
   std::vector<uint32_t> words =
       planted == context_.planted.end() ? kernel_spirv(variant.id) : planted->second;
-  if (!variant.reproducible) return words;
-  return pin_arithmetic(words, context_.arithmetic);
+  if (!variant.arithmetic) return words;
+  return pin_arithmetic(words, *variant.arithmetic);
+}
+
+PipelineStore::Variant PipelineStore::variant_of(KernelId id, bool reproducible) const {
+  return reproducible ? Variant{id, context_.arithmetic} : Variant{id};
 }
 
 Result<VkShaderModule> PipelineStore::make_module(std::span<const uint32_t> words,
@@ -317,29 +321,9 @@ Result<PipelineStore::Made> PipelineStore::make_pipeline(const Kernel& kernel,
   return made;
 }
 
-void PipelineStore::forget_reproducible() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (auto it = pipelines_.begin(); it != pipelines_.end();) {
-    if (!it->first.first.reproducible) {
-      ++it;
-      continue;
-    }
-    context_.api.DestroyPipeline(context_.device, it->second.handle, context_.allocator);
-    it = pipelines_.erase(it);
-  }
-  for (auto it = kernels_.begin(); it != kernels_.end();) {
-    if (!it->first.reproducible) {
-      ++it;
-      continue;
-    }
-    destroy_kernel(*it->second);
-    it = kernels_.erase(it);
-  }
-}
-
 Result<Pipeline> PipelineStore::get(KernelId id, std::span<const uint32_t> spec,
                                     bool reproducible) {
-  const Variant variant{id, reproducible};
+  const Variant variant = variant_of(id, reproducible);
   VKF_CHECK(context_.check_alive());
   if (variant.id >= KernelId::kCount)
     return internal_error("[pipelines] no kernel has this number");
@@ -386,7 +370,8 @@ Result<std::vector<CompiledPipeline>> PipelineStore::compiled() const {
 Result<CompiledPipeline> PipelineStore::compiled(KernelId kernel, std::span<const uint32_t> spec,
                                                  bool reproducible) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = pipelines_.find({Variant{kernel, reproducible}, {spec.begin(), spec.end()}});
+  const auto found =
+      pipelines_.find({variant_of(kernel, reproducible), {spec.begin(), spec.end()}});
   if (found == pipelines_.end()) return internal_error("[pipelines] this one was not made");
   return read(found->first, found->second);
 }
@@ -396,7 +381,7 @@ void PipelineStore::make_ahead(std::span<const Dispatch> dispatches, PipelineCou
   {
     std::lock_guard<std::mutex> lock(mutex_);
     for (const Dispatch& d : dispatches) {
-      Key key{Variant{d.kernel, d.reproducible}, d.spec};
+      Key key{variant_of(d.kernel, d.reproducible), d.spec};
       if (pipelines_.count(key) == 0) missing.insert(std::move(key));
     }
   }
@@ -407,7 +392,7 @@ void PipelineStore::make_ahead(std::span<const Dispatch> dispatches, PipelineCou
     try {
       for (size_t i = next++; i < list.size(); i = next++) {
         if (count != nullptr && count->stopped) return;
-        (void)get(list[i].first.id, list[i].second, list[i].first.reproducible);
+        (void)get(list[i].first.id, list[i].second, list[i].first.arithmetic.has_value());
         if (count != nullptr) ++count->made;
       }
     } catch (const std::exception&) {

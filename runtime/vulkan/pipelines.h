@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -54,9 +55,6 @@ class PipelineStore {
   // The pipeline of that kernel, or of its reproducible form. Any thread; two that ask for the same
   // one at once compile twice and keep one.
   Result<Pipeline> get(KernelId kernel, std::span<const uint32_t> spec, bool reproducible = false);
-  // Before Context::arithmetic changes: the next `get` makes reproducible forms anew.
-  // Precondition: none is in flight.
-  void forget_reproducible();
   // Makes those that the dispatches need and that are not there, on several threads, until
   // count->stopped (null: nobody watches). What fails is left for `get` to say.
   void make_ahead(std::span<const Dispatch> dispatches, PipelineCount* count = nullptr);
@@ -78,10 +76,10 @@ class PipelineStore {
     VkDescriptorSetLayout table_layout = VK_NULL_HANDLE;  // the store's
     VkPipelineLayout layout = VK_NULL_HANDLE;
   };
-  // SPIR-V as it is, or with pinned arithmetic.
+  // SPIR-V as it is, or with arithmetic that is the same on every device.
   struct Variant {
     KernelId id{};
-    bool reproducible = false;
+    std::optional<ArithmeticModes> arithmetic = {};
     auto operator<=>(const Variant&) const = default;
   };
   using Key = std::pair<Variant, std::vector<uint32_t>>;
@@ -91,6 +89,7 @@ class PipelineStore {
   };
 
   explicit PipelineStore(Context& context) : context_(context) {}
+  Variant variant_of(KernelId id, bool reproducible) const;
   Result<const Kernel*> kernel(const Variant& variant);
   Result<Kernel> make_kernel(const Variant& variant);
   Result<std::vector<uint32_t>> words_of(const Variant& variant) const;
