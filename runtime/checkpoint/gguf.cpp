@@ -91,7 +91,7 @@ std::optional<double> any_number(GgufKind kind, const std::byte* at) {
   return static_cast<double>(*whole);
 }
 
-// Takes one field after the other from the bytes; what would reach behind the end is an error.
+// Takes one field after the other from the bytes; what would reach beyond the end is an error.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -134,7 +134,7 @@ Result<GgufKind> read_kind(Cursor& cursor, const std::string& what) {
   return invalid_file(message({what, " has the type ", number, ", but types are 0 to 12."}));
 }
 
-// Texts one behind the other, each with its length.
+// Texts one after the other, each with its length.
 Status skip_texts(Cursor& cursor, uint64_t count, const std::string& what) {
   for (uint64_t i = 0; i < count; ++i) {
     VKF_CHECK(cursor.text(what, std::numeric_limits<uint64_t>::max()));

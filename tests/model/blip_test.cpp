@@ -23,12 +23,6 @@ const Json kCaptions = {{"model_type", "blip"},
                           {"eos_token_id", 6},
                           {"sep_token_id", 5}}}};
 
-Json with_nested(const char* part, const char* key, Json value) {
-  Json config = kCaptions;
-  config[part][key] = std::move(value);
-  return config;
-}
-
 }  // namespace
 
 TEST_SUITE("cpu") {
@@ -63,11 +57,11 @@ TEST_SUITE("cpu") {
   TEST_CASE("blip: other heads, decoders that see no picture and absurd sizes are refused") {
     check_refused(with(kCaptions, "architectures", {"BlipForQuestionAnswering"}),
                   ErrorCode::kUnsupported, {"BlipForQuestionAnswering"});
-    check_refused(with_nested("text_config", "is_decoder", false), ErrorCode::kUnsupported,
+    check_refused(with(kCaptions, "text_config", "is_decoder", false), ErrorCode::kUnsupported,
                   {"[text_config.is_decoder]"});
     CHECK_FALSE(load_config(with(kCaptions, "text_config", 3)).ok());
     for (const char* key : {"hidden_size", "num_hidden_layers", "vocab_size"}) {
-      check_refused(with_nested("text_config", key, int64_t{1} << 40), ErrorCode::kInvalidFile,
+      check_refused(with(kCaptions, "text_config", key, int64_t{1} << 40), ErrorCode::kInvalidFile,
                     {"[" + std::string(key) + "]"});
     }
   }

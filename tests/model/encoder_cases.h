@@ -23,6 +23,12 @@ inline Json with(Json config, const char* key, Json value) {
   return config;
 }
 
+// The same of a key of the configuration nested under `part`.
+inline Json with(Json config, const char* part, const char* key, Json value) {
+  config[part] = with(config[part], key, std::move(value));
+  return config;
+}
+
 inline ModelFacts facts_of(const Json& config) {
   const auto family = load_config(config);
   REQUIRE_MESSAGE(family.ok(), family.error().message);

@@ -23,12 +23,6 @@ const Json kVision = {{"model_type", "vision-encoder-decoder"},
                         {"bos_token_id", 4},
                         {"eos_token_id", 5}}}};
 
-Json with_nested(const char* part, const char* key, Json value) {
-  Json config = kVision;
-  config[part][key] = std::move(value);
-  return config;
-}
-
 }  // namespace
 
 TEST_SUITE("cpu") {
@@ -45,7 +39,7 @@ TEST_SUITE("cpu") {
     CHECK(facts.max_target == 48);
     CHECK(facts.target_vocab == 77);
     CHECK(facts.grid.height == 20);
-    const ModelFacts deit = facts_of(with_nested("encoder", "model_type", "deit"));
+    const ModelFacts deit = facts_of(with(kVision, "encoder", "model_type", "deit"));
     CHECK(deit.max_source == 18);
   }
 
@@ -63,18 +57,18 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("vision-encoder-decoder: other encoders, decoders and couplings are refused") {
-    check_refused(with_nested("encoder", "model_type", "swin"), ErrorCode::kUnsupported,
+    check_refused(with(kVision, "encoder", "model_type", "swin"), ErrorCode::kUnsupported,
                   {"[encoder.model_type]", "swin"});
-    check_refused(with_nested("decoder", "model_type", "bert"), ErrorCode::kUnsupported,
+    check_refused(with(kVision, "decoder", "model_type", "bert"), ErrorCode::kUnsupported,
                   {"[decoder.model_type]", "bert"});
-    check_refused(with_nested("decoder", "add_cross_attention", false), ErrorCode::kUnsupported,
+    check_refused(with(kVision, "decoder", "add_cross_attention", false), ErrorCode::kUnsupported,
                   {"[decoder.add_cross_attention]"});
-    check_refused(with_nested("decoder", "cross_attention_hidden_size", 36),
+    check_refused(with(kVision, "decoder", "cross_attention_hidden_size", 36),
                   ErrorCode::kUnsupported, {"[decoder.cross_attention_hidden_size]"});
     CHECK_FALSE(load_config(with(kVision, "encoder", 3)).ok());
     CHECK_FALSE(load_config({{"model_type", "vision-encoder-decoder"}}).ok());
     for (const char* key : {"n_embd", "n_layer", "n_head", "n_positions", "vocab_size"}) {
-      check_refused(with_nested("decoder", key, int64_t{1} << 40), ErrorCode::kInvalidFile,
+      check_refused(with(kVision, "decoder", key, int64_t{1} << 40), ErrorCode::kInvalidFile,
                     {"[" + std::string(key) + "]"});
     }
   }
@@ -89,7 +83,7 @@ TEST_SUITE("cpu") {
     REQUIRE(positions != nullptr);
     CHECK(positions->rows == 24);  // 20, and those up to padding, which is 3
     for (size_t d = 0; d < 24; ++d) CHECK(positions->computed[3 * 24 + d] == 0.0f);
-    const Json config = with_nested("decoder", "model_type", "trocr");
+    const Json config = with(kVision, "decoder", "model_type", "trocr");
     const auto family = load_config(config);
     REQUIRE_MESSAGE(family.ok(), family.error().message);
     CHECK((*family)->facts().width == 1024);
@@ -120,7 +114,7 @@ TEST_SUITE("cpu") {
     };
     CHECK(tokens(28, 20) == Shape{1, 12, 24});
     CHECK(tokens(41, 33) == Shape{1, 30, 24});
-    Json config = with_nested("encoder", "model_type", "donut-swin");
+    Json config = with(kVision, "encoder", "model_type", "donut-swin");
     CHECK(facts_of(config).grid.height == 0);
     config["encoder"]["use_absolute_embeddings"] = true;
     check_refused(config, ErrorCode::kUnsupported, {"[encoder.use_absolute_embeddings]"});

@@ -31,7 +31,7 @@ struct HifiGan {
   // Convolution `which` (0 or 1) of pair `pair` of a stack.
   WaveConv pair_conv(size_t stage, size_t stack, size_t pair, int which) const;
   int64_t width(size_t stage) const { return channels >> (stage + 1); }
-  // Samples of so many frames.
+  // Samples that `frames` frames make.
   int64_t samples(int64_t frames) const;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 // Elements of windows that are in memory at a time: 64 MiB, half of what every device binds.
 constexpr int64_t kMostWindows = 1 << 24;
-constexpr int64_t kFrameStep = 64;  // windows are taken by so many frames
+constexpr int64_t kFrameStep = 64;  // windows are taken by this number of frames
 
 struct Windows {
   int64_t kernel = 1;
