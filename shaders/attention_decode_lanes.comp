@@ -181,7 +181,7 @@ void store_results(uint slot, uint head, uint h) {
     [[unroll]] for (uint i = 0u; i < kRun; ++i) {
       const float value = sum[(h * kValueChunks + c) * kRun + i];
       if (column < kValueWidth) {
-        y[base + column + i] = kPartKeys != 0u ? value : share == 0.0 ? 0.0 : value * share;
+        y[base + column + i] = kPartKeys != 0u ? value : floatBitsToUint(share) == 0u ? 0.0 : value * share;
       }
     }
   }

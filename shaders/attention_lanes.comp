@@ -194,13 +194,13 @@ void store_results(uint base, uint first) {
     if (i < p.queries) {
       if (kRun == 1u) {
         [[unroll]] for (uint e = 0u; e < kValueWidth; ++e) {
-          y[row + e] = share == 0.0 ? 0.0 : sum[r * kValueWidth + e] * share;
+          y[row + e] = floatBitsToUint(share) == 0u ? 0.0 : sum[r * kValueWidth + e] * share;
         }
       } else {
         [[unroll]] for (uint e = 0u; e < kValueWidth; e += 4u) {
           const uint at = r * kValueWidth + e;
           const vec4 quad = vec4(sum[at], sum[at + 1u], sum[at + 2u], sum[at + 3u]);
-          y_quads[(row + e) >> 2u] = share == 0.0 ? vec4(0.0) : quad * share;
+          y_quads[(row + e) >> 2u] = floatBitsToUint(share) == 0u ? vec4(0.0) : quad * share;
         }
       }
     }

@@ -81,7 +81,7 @@ float added(const in float a, const in float b) { return a + b; }
 float higher(const in float a, const in float b) { return keep_max(a, b); }
 
 // Of every element: its row and column in the unit, then the element.
-float at_least(const in uint32_t row, const in uint32_t column, const in float a,
+float raised(const in uint32_t row, const in uint32_t column, const in float a,
                const in float b) {
   return keep_max(a, b);
 }
@@ -187,7 +187,7 @@ void main() {
                           tile * kKeys + n * kUnitN);
       UNIT_SUMS most;
       coopMatReduceNV(most, part[n], gl_CooperativeMatrixReduceRowNV, higher);
-      coopMatPerElementNV(now, now, at_least, most);
+      coopMatPerElementNV(now, now, raised, most);
     }
     UNIT_SUMS fade;
     coopMatPerElementNV(fade, highest, faded, now);

@@ -20,8 +20,7 @@ layout(binding = 2) writeonly buffer Y { float y[]; };
 
 // A NaN stays what it is.
 float limited(float value) {
-  const float magnitude = abs(value) < p.most ? abs(value) : p.most;
-  return is_nan(value) ? value : (value < 0.0 ? -magnitude : magnitude);
+  return at_least(at_most(value, p.most), -p.most);
 }
 
 void main() {

@@ -12,6 +12,7 @@
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_GROUP_NORM_CONSTANTS)
 
+#include "float_bits.glsl"
 #include "reduce.glsl"
 #include "rows.glsl"
 
@@ -59,8 +60,7 @@ void main() {
     squares += difference * difference;
   }
   const float rest = workgroup_sum(differences) / count;
-  float variance = workgroup_sum(squares) / count - rest * rest;
-  if (variance < 0.0) variance = 0.0;
+  const float variance = at_least(workgroup_sum(squares) / count - rest * rest, 0.0);
   const float scale = inversesqrt(variance + p.epsilon);
   for (Element e = first_element(); e.run < p.outer; advance(e)) {
     const uint at = base + e.run * p.outer_stride + e.at;

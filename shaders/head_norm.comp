@@ -13,6 +13,7 @@
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_HEAD_NORM_CONSTANTS)
 
+#include "float_bits.glsl"
 #include "reduce.glsl"
 #include "rows.glsl"
 

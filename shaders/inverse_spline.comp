@@ -11,6 +11,7 @@ layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_WORKGROUP_CONSTANTS)
 
 #include "activation.glsl"
+#include "float_bits.glsl"
 #include "rows.glsl"
 #include "softplus.glsl"
 
@@ -86,6 +87,6 @@ void main() {
   const float b = bin.height * from - bend;
   const float c = -slope * above;
   const float inside = b * b - 4.0 * a * c;
-  const float root = 2.0 * c / (-b - sqrt(inside < 0.0 ? 0.0 : inside));
+  const float root = 2.0 * c / (-b - sqrt(at_least(inside, 0.0)));
   y[index] = root * bin.width + bin.left;
 }

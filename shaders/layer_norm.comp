@@ -11,6 +11,7 @@
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_LAYER_NORM_CONSTANTS)
 
+#include "float_bits.glsl"
 #include "reduce.glsl"
 #include "rows.glsl"
 

@@ -46,6 +46,7 @@ MatmulParams p;  // of one expert
 #else
 layout(push_constant) uniform Params { MatmulParams p; };
 #endif
+#include "float_bits.glsl"
 #include "matmul_operands.glsl"
 #include "matmul_norm.glsl"
 #if VKF_EXPERTS

@@ -54,6 +54,7 @@ layout(binding = 3) writeonly buffer Y { float y[]; };
 layout(binding = 3) writeonly buffer Y4 { vec4 y4[]; };
 #include "matmul_finish_quad.glsl"
 #if VKF_EXPERTS
+#include "float_bits.glsl"
 #include "expert_product.glsl"
 layout(binding = 2) readonly buffer List { uint list[]; };
 uint first_place;  // of the tile, in the list

@@ -79,8 +79,7 @@ void main() {
         if (d + c * kLocalSize < end) squares += pooled[c] * pooled[c];
       }
     }
-    divisor = sqrt(workgroup_sum(squares));
-    if (divisor < 1e-12) divisor = 1e-12;
+    divisor = at_least(sqrt(workgroup_sum(squares)), 1e-12);
   }
   for (uint d = first; d < end; d += kLocalSize * kColumns) {
     pool_columns(batch, d, pooled);

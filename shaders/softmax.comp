@@ -100,7 +100,7 @@ void main() {
     sum += masked ? 0.0 : weight;
   }
   sum = workgroup_sum(sum);
-  const float scale = sum == 0.0 ? 0.0 : 1.0 / sum;
+  const float scale = online_result(1.0, sum);
   [[unroll]] for (uint n = 0u; n < count; ++n) {
     const uint j = lane + n * kLocalSize;
     const float weight = get(base, n);

@@ -24,6 +24,7 @@ VKF_CONSTANTS(VKF_STATE_SCAN_CONSTANTS)
 #endif
 #include "activation.glsl"
 #include "decode_state.h"
+#include "float_bits.glsl"
 #include "softplus.glsl"
 
 layout(push_constant) uniform Params { StateScanParams p; };
@@ -88,8 +89,7 @@ float exp_of(float value) { return is_nan_bits(value) ? value : exp_any(value); 
 
 // A rate between its limits; a NaN stays one.
 float limited(float rate) {
-  const float least = rate < p.least_rate ? p.least_rate : rate;
-  return is_nan_bits(rate) ? rate : (least > p.most_rate ? p.most_rate : least);
+  return at_most(at_least(rate, p.least_rate), p.most_rate);
 }
 
 // Keys, queries, decays and strengths of `count` tokens, of rows of X from `row` on.

@@ -1,4 +1,4 @@
-// needs: MatmulParams given, p; ExpertParams e; finish, apply_activation, epilogue.
+// needs: float_bits.glsl; MatmulParams given, p; ExpertParams e; finish, apply_activation, epilogue.
 // What makes a product of matrices the product of one expert: where its panels lie, and its gates. A
 // workgroup's columns lie in one panel.
 #ifndef VKF_EXPERT_PRODUCT_GLSL
@@ -24,12 +24,12 @@ bool take_panel(uint expert, uint column) {
 vec4 finish_expert(vec4 sum, vec4 bias) {
   if (e.gate_limit == 0.0) return finish(sum, bias, vec4(0.0));
   const vec4 x = p.alpha * sum + bias;
-  const vec2 limit = vec2(e.gate_limit);
-  const vec2 gate = mix(x.xz, limit, greaterThan(x.xz, limit));
-  vec2 other = mix(x.yw, limit, greaterThan(x.yw, limit));
-  other = mix(other, -limit, lessThan(other, -limit)) + 1.0;
-  vec2 v = gate;
-  for (uint i = 0u; i < 2u; ++i) v[i] = apply_activation(gate[i], epilogue() & (kActivationGate - 1u));
-  return vec4(v * other, 0.0, 0.0);
+  vec4 y = vec4(0.0);
+  for (uint i = 0u; i < 2u; ++i) {
+    const float gate = at_most(x[2u * i], e.gate_limit);
+    const float other = at_least(at_most(x[2u * i + 1u], e.gate_limit), -e.gate_limit);
+    y[i] = apply_activation(gate, epilogue() & (kActivationGate - 1u)) * (1.0 + other);
+  }
+  return y;
 }
 #endif

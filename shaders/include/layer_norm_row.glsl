@@ -1,4 +1,4 @@
-// needs: kLocalSize, reduce.glsl, float row_value(uint column).
+// needs: kLocalSize, float_bits.glsl, reduce.glsl, float row_value(uint column).
 // What layer normalisation takes from a row of values, which row_value gives as often as it is asked:
 // the corrected two-pass algorithm (Chan, Golub and LeVeque, 1983), where what is left of the mean
 // after the first pass also leaves the variance. Holds barriers: call it in uniform control flow only.
@@ -20,8 +20,7 @@ RowMoments row_moments(uint width, float epsilon) {
     squares += difference * difference;
   }
   const float rest = workgroup_sum(differences) / count;
-  float variance = workgroup_sum(squares) / count - rest * rest;
-  if (variance < 0.0) variance = 0.0;
+  const float variance = at_least(workgroup_sum(squares) / count - rest * rest, 0.0);
   return RowMoments(rough_mean, rest, inversesqrt(variance + epsilon));
 }
 

@@ -1,4 +1,4 @@
-// needs: MatmulParams p, kRows, kNorm, kAlignedA, c[], load_row, load_row_at, load_a4's VKF_INT64.
+// needs: float_bits.glsl, MatmulParams p, kRows, kNorm, kAlignedA, c[], load_row, load_row_at, load_a4's VKF_INT64.
 // A norm in front of a product of a few rows: kNorm says which, its gain (and bias) lie in C's
 // binding, as rms_norm and layer_norm have them. Lanes of a slice read the same part of a row, so that
 // nothing is exchanged but the sums of slices (moments_of_all, the shader's).
@@ -47,8 +47,7 @@ RowNorm norm_of(uint row) {
       norm.mean = sums.x;
       sums = moments_of_all(row, norm.mean) / float(p.k);
       norm.rest = sums.x;
-      sums.y -= norm.rest * norm.rest;
-      if (sums.y < 0.0) sums.y = 0.0;
+      sums.y = at_least(sums.y - norm.rest * norm.rest, 0.0);
     }
     norm.scale = inversesqrt(sums.y + p.norm_epsilon);
   }
