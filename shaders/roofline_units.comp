@@ -1,7 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// computes: sum = factor * factor + sum, over and over, by matrix units, in registers only; a factor
-//           changes its sign each time, so that no product can be kept
+// computes: sum = factor * factor + sum, over and over, by matrix units, in registers only
 // shapes:   Y (1), written by nobody: the store depends on a value that never comes out
 // mapping:  a subgroup owns four independent sums of kUnitM x kUnitN; workgroups differ in nothing
 // bounds:   nothing is ragged
@@ -18,25 +17,42 @@ VKF_CONSTANTS(VKF_ROOFLINE_UNITS_CONSTANTS)
 layout(push_constant) uniform Params { RooflineFmaParams p; };
 layout(binding = 0) writeonly buffer Y { float y[]; };
 
+// Two factors of each side, a row of A or a column of B after the other along K.
+const uint kPitch = kUnitK / 4u;
+const uint kWords = 2u * (kUnitM + kUnitN) * kPitch;
+shared f16vec4 factors[kWords];
+
+#define UNIT_SUMS coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator>
+
+// Two factors of each side make four products, as in a tile of a product of matrices. No element is
+// known or the same as its neighbour, a factor changes its sign each time, by a number that no
+// compiler knows, and sums begin apart: no product can be kept or cancelled, and no sum is another
+// one. They stay finite: two steps add nothing.
 void main() {
-  coopmat<float16_t, gl_ScopeSubgroup, kUnitM, kUnitK, gl_MatrixUseA> left =
-      coopmat<float16_t, gl_ScopeSubgroup, kUnitM, kUnitK, gl_MatrixUseA>(float16_t(p.scale));
-  const coopmat<float16_t, gl_ScopeSubgroup, kUnitK, kUnitN, gl_MatrixUseB> right =
-      coopmat<float16_t, gl_ScopeSubgroup, kUnitK, kUnitN, gl_MatrixUseB>(float16_t(p.shift));
-  coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator> a, b, c, d;
-  a = coopmat<float, gl_ScopeSubgroup, kUnitM, kUnitN, gl_MatrixUseAccumulator>(0.0);
-  b = a + a;
-  c = a + b;
-  d = a + c;
-  for (uint n = 0u; n < p.iterations; ++n) {
-    left = -left;
-    a = coopMatMulAdd(left, right, a);
-    b = coopMatMulAdd(left, right, b);
-    c = coopMatMulAdd(left, right, c);
-    d = coopMatMulAdd(left, right, d);
+  for (uint n = gl_LocalInvocationID.x; n < kWords; n += kLocalSize) {
+    const vec4 part = vec4((uvec4(4u * n) + uvec4(0u, 1u, 2u, 3u)) % 13u);
+    factors[n] = f16vec4(p.scale - p.shift * part);
   }
-  // absent is a number that never comes out. Were the sums the same, one would do: each has its own
-  // part in it.
+  barrier();
+  coopmat<float16_t, gl_ScopeSubgroup, kUnitM, kUnitK, gl_MatrixUseA> upper, lower;
+  coopMatLoad(upper, factors, 0u, kPitch, gl_CooperativeMatrixLayoutRowMajor);
+  coopMatLoad(lower, factors, kUnitM * kPitch, kPitch, gl_CooperativeMatrixLayoutRowMajor);
+  coopmat<float16_t, gl_ScopeSubgroup, kUnitK, kUnitN, gl_MatrixUseB> left, right;
+  const uint of_b = 2u * kUnitM * kPitch;
+  coopMatLoad(left, factors, of_b, kPitch, gl_CooperativeMatrixLayoutColumnMajor);
+  coopMatLoad(right, factors, of_b + kUnitN * kPitch, kPitch, gl_CooperativeMatrixLayoutColumnMajor);
+  UNIT_SUMS a = UNIT_SUMS(0.0), b = UNIT_SUMS(p.scale), c = UNIT_SUMS(p.shift);
+  UNIT_SUMS d = UNIT_SUMS(p.scale + p.shift);
+  const float16_t turn = float16_t(p.absent);
+  for (uint n = 0u; n < p.iterations; ++n) {
+    upper = upper * turn;
+    lower = lower * turn;
+    a = coopMatMulAdd(upper, left, a);
+    b = coopMatMulAdd(upper, right, b);
+    c = coopMatMulAdd(lower, left, c);
+    d = coopMatMulAdd(lower, right, d);
+  }
+  // absent is a number that hardly comes out. Each sum has its own part in what is compared.
   const float value = a[0] + 2.0 * b[0] + 3.0 * c[0] + 4.0 * d[0];
   if (value == p.absent) y[0] = value;
 }

@@ -1,4 +1,4 @@
-// Push constants of roofline_fma.
+// Push constants of roofline_fma and roofline_units.
 #ifndef VKFORMER_PARAMS_ROOFLINE_H
 #define VKFORMER_PARAMS_ROOFLINE_H
 #include "constants.h"
@@ -11,7 +11,7 @@ struct RooflineFmaParams {
   uint_t iterations;
   float_t scale;  // below 1, so that sums stay finite
   float_t shift;
-  float_t absent;  // a sum that never comes out
+  float_t absent;  // -1: a sum that never comes out, and what turns a factor's sign
 };
 #ifdef __cplusplus
 static_assert(sizeof(RooflineFmaParams) == 16);
