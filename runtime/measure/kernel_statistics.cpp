@@ -1,6 +1,7 @@
 #include "measure/kernel_statistics.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/catalogue.h"
 #include "vulkan/device_impl.h"
@@ -18,6 +19,7 @@ struct Name {
   Field field;
   double scale = 1;  // from the driver's unit to ours
   const char* unit = "";
+  double modulo = 0;  // not 0: the statistic counts from a multiple of this
 };
 
 // Mesa's names: src/util/shader_stats.xml, src/nouveau/vulkan, src/intel/vulkan, src/amd/vulkan.
@@ -45,7 +47,8 @@ constexpr Name kNames[] = {
     {"nvk", "Max warps/SM", &CompilerStatistics::occupancy, 1, "warps per SM"},
     {"nvk", "Static cycle count", &CompilerStatistics::cycles},
     {"nvidia", "Register Count", &CompilerStatistics::registers, 1, "32-bit registers"},
-    {"nvidia", "Local Memory Size", &CompilerStatistics::scratch_bytes},
+    // NVIDIA's own driver states 2^36 more than there is.
+    {"nvidia", "Local Memory Size", &CompilerStatistics::scratch_bytes, 1, "", 0x1p36},
     {"nvidia", "Shared Memory Size", &CompilerStatistics::shared_bytes},
 
     // Vectors of four; stores to and loads from private memory are its spills.
@@ -107,7 +110,9 @@ CompilerStatistics normalize(const Executable& executable, std::string_view driv
     const Name* row = find_name(lowered, statistic.name);
     if (row == nullptr) continue;
     std::optional<double>& field = result.*row->field;
-    field = std::max(field.value_or(0), number_of(statistic.value) * row->scale);
+    double value = number_of(statistic.value) * row->scale;
+    if (row->modulo > 0) value = std::fmod(value, row->modulo);
+    field = std::max(field.value_or(0), value);
     if (row->field == &CompilerStatistics::registers) result.register_unit = row->unit;
     if (row->field == &CompilerStatistics::occupancy) result.occupancy_unit = row->unit;
   }

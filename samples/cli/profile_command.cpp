@@ -317,19 +317,19 @@ void print_statistics(const std::vector<KernelStatistics>& list, const Profile& 
     return value ? fixed(*value, 0) : "-";
   };
   print_line("");
-  print_line(padded("kernel", 44) + padded("ms", 10) + padded("subgroup", 10) + padded("instr", 8) +
-             padded("regs", 6) + padded("spills", 8) + padded("scratch", 9) + padded("shared", 8) +
-             padded("occup", 7) + padded("cycles", 10) + "constants");
+  print_line(column("kernel", 44) + column("ms", 10) + column("subgroup", 10) + column("instr", 8) +
+             column("regs", 6) + column("spills", 8) + column("scratch", 9) + column("shared", 8) +
+             column("occup", 7) + column("cycles", 10) + "constants");
   std::string units;
   for (const KernelStatistics& one : list) {
     const CompilerStatistics& s = one.statistics;
     std::string constants;
     for (const uint32_t value : one.constants) constants += std::to_string(value) + " ";
-    print_line(padded(one.kernel, 44) + padded(fixed(times.at(one.kernel) * 1e-3, 3), 10) +
-               padded(std::to_string(one.subgroup_size), 10) + padded(cell(s.instructions), 8) +
-               padded(cell(s.registers), 6) + padded(cell(s.spills), 8) +
-               padded(cell(s.scratch_bytes), 9) + padded(cell(s.shared_bytes), 8) +
-               padded(cell(s.occupancy), 7) + padded(cell(s.cycles), 10) + constants);
+    print_line(column(one.kernel, 44) + column(fixed(times.at(one.kernel) * 1e-3, 3), 10) +
+               column(std::to_string(one.subgroup_size), 10) + column(cell(s.instructions), 8) +
+               column(cell(s.registers), 6) + column(cell(s.spills), 8) +
+               column(cell(s.scratch_bytes), 9) + column(cell(s.shared_bytes), 8) +
+               column(cell(s.occupancy), 7) + column(cell(s.cycles), 10) + constants);
     if (units.empty()) units = s.register_unit + (s.occupancy ? "; " + s.occupancy_unit : "");
   }
   print_line("ms of a kernel with all its constants; registers and occupancy: " + units +

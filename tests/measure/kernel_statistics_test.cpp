@@ -116,6 +116,23 @@ TEST_SUITE("cpu") {
     CHECK(nvk.spills == 2);
     CHECK_FALSE(nvk.shared_bytes);
 
+    // It states local memory from 2^36 on, and no instructions.
+    for (const uint64_t bytes : {0u, 288u}) {
+      const auto nvidia = normalize(executable({{"Register Count", uint64_t{96}},
+                                                {"Binary Size", uint64_t{7936}},
+                                                {"Stack Size", uint64_t{16}},
+                                                {"Local Memory Size", (uint64_t{1} << 36) + bytes},
+                                                {"Shared Memory Size", uint64_t{4096}}}),
+                                    "NVIDIA 580.159.04");
+      CHECK(nvidia.registers == 96);
+      CHECK(nvidia.register_unit == "32-bit registers");
+      CHECK(nvidia.code_bytes == 7936);
+      CHECK(nvidia.scratch_bytes == bytes);
+      CHECK(nvidia.shared_bytes == 4096);
+      CHECK_FALSE(nvidia.instructions);
+      CHECK_FALSE(nvidia.spills);
+    }
+
     const auto radv = normalize(executable({{"VGPRs", uint64_t{120}},
                                             {"Spilled VGPRs", uint64_t{0}},
                                             {"Spilled SGPRs", uint64_t{5}},
