@@ -5,6 +5,7 @@
 // a call but the file. The file holds for one device, driver, tier and build of vkformer.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,13 @@ struct TuneOptions {
   double least_gain = 0.05;
 };
 
+// One kernel and tile that was tried.
+struct TunedCandidate {
+  std::string choice;  // "rows 8x1"
+  // Median of its rounds, all shapes together; absent: its results were not those of the usual one.
+  std::optional<double> ms;
+};
+
 // One number of rows and one dtype of weights.
 struct TunedChoice {
   std::string shape;   // "8x1024x1024 f16": rows, output features, input features, weights
@@ -28,7 +36,8 @@ struct TunedChoice {
   std::string winner;  // the same, or what is faster
   double usual_ms = 0;
   double winner_ms = 0;
-  int tried = 0;  // kernels and tiles, the usual one included
+  int tried = 0;                           // kernels and tiles, the usual one included
+  std::vector<TunedCandidate> candidates;  // what was tried, the usual one first
 };
 
 struct TuneReport {

@@ -153,6 +153,7 @@ Result<Won> tune_class(const Timing& timing, const RowClass& rows, MatrixFormat 
   double best_ms = usual;
   for (const Candidate& candidate : candidates) {
     const double ms = median_ms(candidate.ms);
+  std::vector<TunedCandidate> tried;
     if (ms < best_ms && ms <= usual * (1 - least_gain)) {
       best = &candidate;
       best_ms = ms;
@@ -163,7 +164,8 @@ Result<Won> tune_class(const Timing& timing, const RowClass& rows, MatrixFormat 
               .winner = choice_text(best->choice),
               .usual_ms = usual,
               .winner_ms = best_ms,
-              .tried = static_cast<int>(candidates.size())},
+              .tried = static_cast<int>(candidates.size()),
+              .candidates = std::move(tried)},
              best->choice};
 }
 

@@ -49,6 +49,13 @@ Json report_json(const TuneReport& report, const Device& device) {
     choice["usual_ms"] = c.usual_ms;
     choice["winner_ms"] = c.winner_ms;
     choice["tried"] = c.tried;
+    choice["candidates"] = Json::array();
+    for (const TunedCandidate& candidate : c.candidates) {
+      Json one;
+      one["choice"] = candidate.choice;
+      one["ms"] = candidate.ms ? Json(*candidate.ms) : Json();
+      choice["candidates"].push_back(std::move(one));
+    }
     json["choices"].push_back(std::move(choice));
   }
   return json;

@@ -111,6 +111,15 @@ TEST_SUITE("gpu") {
     REQUIRE(report->choices.size() == 12);
     for (const TunedChoice& choice : report->choices) {
       CHECK(choice.tried >= 2);
+      REQUIRE(choice.candidates.size() == static_cast<size_t>(choice.tried));
+      CHECK(choice.candidates[0].choice == choice.usual);
+      CHECK(choice.candidates[0].ms == choice.usual_ms);
+      bool has_winner = false;
+      for (const TunedCandidate& one : choice.candidates) {
+        CHECK(one.ms.value_or(0) > 0);
+        has_winner |= one.choice == choice.winner && one.ms == choice.winner_ms;
+      }
+      CHECK(has_winner);
       CHECK(choice.usual_ms > 0);
       CHECK(choice.winner_ms <= choice.usual_ms);
       CHECK((choice.winner == choice.usual) == (choice.winner_ms == choice.usual_ms));
