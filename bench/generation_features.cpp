@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "must.h"
+#include "vkformer/benchmark.h"
 #include "vkformer/generation_batch.h"
 #include "vkformer/tasks.h"
 #include "vkformer/tokenizer.h"
@@ -228,6 +229,9 @@ int main(int argc, char** argv) {
                      [&](const Feature& f) { return f.name.find(wanted) == std::string::npos; }),
       list.end());
   for (int round = 0; round <= rounds; ++round) {
+    if (const auto awake = vkformer::wake_device(device); !awake) {
+      vkformer::bench::fail(awake.error());
+    }
     for (Feature& feature : list) {
       measure(feature);
       // The first round records and compiles.

@@ -9,6 +9,7 @@
 #include "measure/benchmark_inputs.h"
 #include "measure/conformance_support.h"
 #include "measure/timed_plan.h"
+#include "measure/wake.h"
 
 namespace vkformer {
 namespace {
@@ -134,6 +135,7 @@ Result<std::vector<OperatorTime>> run_operator_rows(const std::shared_ptr<Vulkan
                             "' is no operator with a row in the table; see benchmark_operators().");
   }
   for (TimedRow& row : rows) VKF_CHECK(row.warm_up());
+  VKF_CHECK(wake(device));
   for (int round = 0; round < rounds; ++round) {
     for (TimedRow& row : rows) VKF_CHECK(row.measure());
   }

@@ -17,6 +17,11 @@
 
 namespace vkformer {
 
+// Keeps a GPU busy until its clock has stopped to rise, 0.3 to 2 seconds: call it before times are
+// taken, once pipelines are made, because a GPU without load falls to a fraction of its clock. The
+// benchmarks below do so themselves. Nothing happens on a software device.
+VKFORMER_API Status wake_device(const Device& device);
+
 // What the device does at best, measured by shaders that do nothing else.
 struct Roofline {
   double fma_gflops = 0;      // f32 multiply-adds, two operations each, 10^9 per second

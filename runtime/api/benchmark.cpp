@@ -5,8 +5,13 @@
 #include "measure/benchmark_profile.h"
 #include "measure/benchmarks.h"
 #include "measure/kernel_statistics.h"
+#include "measure/wake.h"
 
 namespace vkformer {
+
+Status wake_device(const Device& device) {
+  return guarded([&] { return wake(HandleAccess::impl(device)); });
+}
 
 Result<Roofline> measure_roofline(const Device& device) {
   return guarded([&] { return run_roofline(HandleAccess::impl(device)); });

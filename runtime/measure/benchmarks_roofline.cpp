@@ -2,7 +2,9 @@
 
 #include "base/check.h"
 #include "measure/benchmarks.h"
+#include "measure/multiply_adds.h"
 #include "measure/timed_plan.h"
+#include "measure/wake.h"
 #include "params/fill.h"
 #include "params/roofline.h"
 
@@ -11,61 +13,15 @@ namespace {
 
 constexpr int kRepeats = 9;  // the best one counts
 
-// Enough invocations to fill the widest device; on a software one a workgroup is one vector.
-struct Launch {
-  uint32_t local_size;
-  uint32_t groups;
-};
-
-// What a kernel of multiply-adds does in one iteration of all its invocations.
-struct Work {
-  KernelId kernel = KernelId::roofline_fma__f32;
-  SpecConstants spec;
-  double operations = 0;
-};
-
-Launch fma_launch(const DeviceCaps& caps) {
-  if (caps.device_class == DeviceClass::kSoftware) {
-    return {std::clamp(caps.subgroup_size, 4u, 64u), 256};
-  }
-  return {128, 16384};
-}
-
 uint32_t add_buffer(Plan& plan, std::string name, uint64_t bytes) {
   plan.buffers.push_back(
       {.name = std::move(name), .source = BufferSource::kExternal, .bytes = bytes});
   return static_cast<uint32_t>(plan.buffers.size() - 1);
 }
 
-// Independent sums of four of an invocation of roofline_fma: enough to hide the latency of a
-// multiply-add, few enough to stay in registers where an invocation is a vector lane (12 of 16).
-constexpr uint32_t kChains = 3;
-
-// Multiply-adds in registers. The dispatch names no operations, so that it is not split: its length
-// is bounded by how `fma_gflops` grows it.
-Plan fma_plan(const DeviceCaps& caps, const Work& work, uint32_t iterations) {
-  const Launch launch = fma_launch(caps);
-  Plan plan;
-  Dispatch d;
-  d.kernel = work.kernel;
-  d.label = "roofline multiply-add";
-  d.bindings = {{add_buffer(plan, "roofline sum", 16), Access::kWrite}};
-  d.set_constants(work.spec);
-  d.groups = {launch.groups, 1, 1};
-  d.set_push(RooflineFmaParams{iterations, 0.9375f, 0.0625f, -1.0f});
-  plan.dispatches.push_back(std::move(d));
-  return plan;
-}
-
-Work fma_work(const DeviceCaps& caps, KernelId kernel) {
-  const Launch launch = fma_launch(caps);
-  return {kernel, constants(WorkgroupConstants{launch.local_size}),
-          2.0 * 4 * kChains * VKF_ROOFLINE_STEPS * launch.local_size * launch.groups};
-}
-
 // Four sums of a subgroup of roofline_units.
-Work units_work(const DeviceCaps& caps, const MatrixUnit& unit) {
-  const Launch launch = fma_launch(caps);
+MultiplyAdds units_work(const DeviceCaps& caps, const MatrixUnit& unit) {
+  const MultiplyAddsLaunch launch = multiply_adds_launch(caps);
   const double subgroups = static_cast<double>(launch.local_size) / caps.unit_lanes * launch.groups;
   return {
       KernelId::roofline_units__f16_matrix,
@@ -74,13 +30,15 @@ Work units_work(const DeviceCaps& caps, const MatrixUnit& unit) {
       2.0 * 4 * unit.m * unit.n * unit.k * subgroups};
 }
 
-Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device, const Work& work) {
+Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device, const MultiplyAdds& work) {
   constexpr double kLongEnoughMs = 25;
   constexpr uint32_t kMostIterations = 1u << 20;
   uint32_t iterations = 1;
   for (;;) {
     VKF_ASSIGN(const TimedPlan plan,
-               TimedPlan::create(device, fma_plan(device->caps(), work, iterations),
+               TimedPlan::create(device,
+                                 multiply_adds_plan(device->caps(), work, iterations,
+                                                    MultiplyAddsLength::kAtOnce),
                                  RecordingInputs::Profile::kOn));
     // The very first run may compile, and a busy machine may stretch one.
     std::vector<RunTime> probes;
@@ -101,7 +59,7 @@ Result<double> fma_gflops(const std::shared_ptr<VulkanDevice>& device, const Wor
 
 Result<double> copy_gbytes(const std::shared_ptr<VulkanDevice>& device) {
   const DeviceCaps& caps = device->caps();
-  const uint32_t local_size = fma_launch(caps).local_size;
+  const uint32_t local_size = multiply_adds_launch(caps).local_size;
   const uint64_t per_group = uint64_t{local_size} * 4 * 16;  // bytes
   // Beyond the caches of most devices, within the limits of all.
   const uint64_t wanted = std::min<uint64_t>(
@@ -121,6 +79,8 @@ Result<double> copy_gbytes(const std::shared_ptr<VulkanDevice>& device) {
   plan.dispatches.push_back(std::move(d));
   VKF_ASSIGN(const TimedPlan timed,
              TimedPlan::create(device, std::move(plan), RecordingInputs::Profile::kOn));
+  VKF_CHECK(timed.run());
+  VKF_CHECK(wake(device));
   VKF_ASSIGN(const std::vector<RunTime> times, timed.run_warm(kRepeats));
   return 2e-6 * static_cast<double>(groups * per_group) / least_time(times, &RunTime::device);
 }
@@ -166,13 +126,14 @@ Result<Roofline> run_roofline(const std::shared_ptr<VulkanDevice>& device) {
   if (!device) return invalid_argument("[roofline] The device is empty; make a Device first.");
   constexpr uint32_t kChain = 512;  // dispatches
   Roofline roofline;
+  VKF_CHECK(wake(device));
   VKF_ASSIGN(roofline.fma_gflops,
-             fma_gflops(device, fma_work(device->caps(), KernelId::roofline_fma__f32)));
+             fma_gflops(device, multiply_adds(device->caps(), KernelId::roofline_fma__f32)));
   VKF_ASSIGN(roofline.fma_int_gops,
-             fma_gflops(device, fma_work(device->caps(), KernelId::roofline_fma__u32)));
+             fma_gflops(device, multiply_adds(device->caps(), KernelId::roofline_fma__u32)));
   if (device->caps().fp16()) {
     VKF_ASSIGN(roofline.fma_f16_gflops,
-               fma_gflops(device, fma_work(device->caps(), KernelId::roofline_fma__f16_fp16)));
+               fma_gflops(device, multiply_adds(device->caps(), KernelId::roofline_fma__f16_fp16)));
   }
   for (const MatrixUnit& unit : device->caps().matrix_units) {
     if (!device->caps().matrix()) break;

@@ -39,7 +39,7 @@ class VKFORMER_API TimedPlan {
   Result<std::vector<float>> read_floats(uint32_t buffer, uint64_t count) const;
 
   Result<RunTime> run() const;
-  // `repeats` runs after a warm-up that also wakes the device's clocks.
+  // `repeats` runs after a warm-up; a GPU's clock wants longer (measure/wake.h).
   Result<std::vector<RunTime>> run_warm(int repeats) const;
 
  private:

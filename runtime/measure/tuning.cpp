@@ -8,6 +8,7 @@
 #include "device_files/tuning_file.h"
 #include "measure/benchmark_inputs.h"
 #include "measure/timed_plan.h"
+#include "measure/wake.h"
 #include "ops/matmul_table.h"
 #include "vulkan/device_impl.h"
 
@@ -147,13 +148,16 @@ Result<Won> tune_class(const Timing& timing, const RowClass& rows, MatrixFormat 
     candidates.push_back(std::move(candidate));
   }
   VKF_CHECK(warm_up(timing, rows.timed, candidates));
+  VKF_CHECK(wake(timing.device));
   VKF_CHECK(time_rounds(timing, candidates));
   const double usual = median_ms(candidates[0].ms);
   const Candidate* best = &candidates[0];
   double best_ms = usual;
+  std::vector<TunedCandidate> tried;
   for (const Candidate& candidate : candidates) {
     const double ms = median_ms(candidate.ms);
-  std::vector<TunedCandidate> tried;
+    tried.push_back(
+        {choice_text(candidate.choice), candidate.agrees ? std::optional(ms) : std::nullopt});
     if (ms < best_ms && ms <= usual * (1 - least_gain)) {
       best = &candidate;
       best_ms = ms;

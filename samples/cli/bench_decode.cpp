@@ -120,6 +120,8 @@ Result<DecodeTime> measure_decode(const CommonOptions& common, const Device& dev
     const Result<int64_t> tokens = generate_each(*session, *rows, settings);
     if (!tokens) return tokens.error();
   }
+  const Status awake = wake_device(device);
+  if (!awake) return awake.error();
   DecodeTime time;
   const auto begin = Clock::now();
   const double cpu_begin = thread_cpu_us();

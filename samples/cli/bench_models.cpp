@@ -158,6 +158,8 @@ class ModelBench {
     };
     const Status first = first_time(run.name, work, last, [&] { return once(true); });
     if (!first) return first;
+    const Status awake = wake_device(device_);
+    if (!awake) return awake;
     std::vector<double> times;
     const auto start = Clock::now();
     for (int round = 0; round < rounds_ && (round == 0 || ms_since(start) < kLongEnoughMs);
@@ -194,6 +196,8 @@ class ModelBench {
     if (!first) return first;
     const Status warm = generate(many);
     if (!warm) return warm;
+    const Status awake = wake_device(device_);
+    if (!awake) return awake;
     std::vector<double> short_ms, long_ms;
     const std::optional<double> joules = energy_joules();
     const auto start = Clock::now();

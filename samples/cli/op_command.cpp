@@ -5,6 +5,7 @@
 #include <random>
 
 #include "command_line.h"
+#include "vkformer/benchmark.h"
 #include "vkformer/operators.h"
 
 namespace vkformer::cli {
@@ -155,8 +156,16 @@ int run_op(const CommonOptions& common, const OpOptions& options) {
   settings.repeats = options.repeats;
   settings.poison = options.poison;
   const OperatorCall call{options.name, options.attributes, std::move(*inputs)};
-  const Result<OperatorResult> result = [&] {
+  const Result<OperatorResult> result = [&]() -> Result<OperatorResult> {
     const Progress progress("running " + options.name, common.progress());
+    if (settings.repeats > 1) {  // for their time: pipelines are made first, and the clock is up
+      OperatorOptions once = settings;
+      once.repeats = 1;
+      const Result<OperatorResult> ran = run_operator(*device, call, once);
+      if (!ran) return ran.error();
+      const Status awake = wake_device(*device);
+      if (!awake) return awake.error();
+    }
     return run_operator(*device, call, settings);
   }();
   if (!result) return report(result.error());

@@ -213,6 +213,8 @@ Result<Measured> measure(const Device& device, Session& session, const Work& wor
   // Pipelines are made and passes recorded here.
   Status ran = run_once(session, work);
   if (!ran) return ran.error();
+  const Status awake = wake_device(device);
+  if (!awake) return awake.error();
   const Result<Profile> warm_up = take_profile(device);
   if (!warm_up) return warm_up.error();
   const std::optional<double> joules = energy_joules();
@@ -315,6 +317,10 @@ void print_statistics(const std::vector<KernelStatistics>& list, const Profile& 
   const std::map<std::string, double> times = kernel_times(profile);
   const auto cell = [](const std::optional<double>& value) {
     return value ? fixed(*value, 0) : "-";
+  };
+  // At least one space, however long a name or a number is.
+  const auto column = [](const std::string& text, size_t width) {
+    return padded(text, std::max(width, text.size() + 1));
   };
   print_line("");
   print_line(column("kernel", 44) + column("ms", 10) + column("subgroup", 10) + column("instr", 8) +

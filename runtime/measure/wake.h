@@ -1,0 +1,27 @@
+// Brings a GPU to its clock before it is measured.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "vulkan/device.h"
+
+namespace vkformer {
+
+// How long a device is kept busy, in milliseconds of wall clock.
+struct WakeTimes {
+  double least = 300;
+  double most = 2000;
+};
+
+// Keeps a GPU busy until its clock has stopped to rise: a GPU without load falls to a fraction of
+// its clock, and takes some tenths of a second to come back. Runs multiply-adds for `times.least`,
+// and on until they get no faster, but not beyond `times.most`. Each dispatch and submit is as
+// short as a watchdog allows. A software device has no clock of its own: nothing is done there.
+Status wake(const std::shared_ptr<VulkanDevice>& device, const WakeTimes& times = {});
+
+// Whether the last runs were no faster than those before them, by the time that each took for the
+// same work: a clock that no longer rises.
+bool is_steady(std::span<const double> times);
+
+}  // namespace vkformer
