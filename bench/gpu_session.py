@@ -9,8 +9,11 @@
 Every row is vkformer's median next to PyTorch's, taken right after each other: matrix products in f16
 and bf16 (cuBLAS), attention (scaled_dot_product_attention), BERT-base and GPT-2 (compiled where
 torch.compile works), decoding against the copy bandwidth, matrix products against the rate of a
-register-only shader. Without PyTorch, or CUDA, its column says so. The report goes to bench/results/
-as Markdown and JSON, with driver and date. What no time is left for is listed as such.
+register-only shader; then what `bench models` says of whole models, and the digest of `fingerprint`,
+which must be the one of every other device. Where nvidia-smi is, each row has the highest clock of the
+multiprocessors that was seen meanwhile. Without PyTorch, or CUDA, its column says so. The report is two
+files in bench/results/, Markdown and JSON of one name, with driver and date. What no time is left for is
+listed as such.
 """
 import argparse
 import datetime
@@ -21,6 +24,7 @@ import re
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -28,8 +32,48 @@ ROOT = Path(__file__).resolve().parents[1]
 SQUARES = [1024, 2048, 4096, 8192]
 SKINNY = [(1, 4096, 4096), (8, 4096, 4096), (32, 4096, 4096), (8, 16384, 4096)]  # M, N, K
 LENGTHS = [1024, 4096, 16384]  # tokens of attention
+MODELS = ["bert-base", "gpt2", "llama-134m", "vit-b32-384", "t5-small", "bart-base", "marian",
+          "whisper-tiny"]
 SMALL = {"squares": [64, 130], "skinny": [(1, 256, 192), (8, 256, 192)], "lengths": [128]}
 HEADS = 16
+
+
+class Clock:
+    """The clock of an NVIDIA GPU's multiprocessors in MHz, five times a second."""
+
+    QUERY = ["nvidia-smi", "--id=0", "--format=csv,noheader,nounits"]
+
+    def __init__(self):
+        self.samples = []
+        self.most = None
+        try:
+            done = subprocess.run([*self.QUERY, "--query-gpu=clocks.max.sm"], capture_output=True,
+                                  text=True, timeout=20, check=True)
+            self.most = int(done.stdout.split()[0])
+            self.reader = subprocess.Popen([*self.QUERY, "--query-gpu=clocks.sm", "-lms", "200"],
+                                           stdout=subprocess.PIPE, text=True)
+        except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+            self.reader = None
+            return
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.reader.stdout:
+            if line.strip().isdigit():
+                self.samples.append(int(line))
+
+    def seen(self, first):
+        """The highest sample from that one on, or None."""
+        return max(self.samples[first:], default=None)
+
+    def text(self):
+        if self.reader is None:
+            return "not seen: there is no nvidia-smi that answers"
+        self.reader.terminate()
+        self.reader.wait()
+        samples = self.samples or [0]
+        return (f"{min(samples)} to {max(samples)} MHz, median {statistics.median(samples):.0f}, "
+                f"of at most {self.most}")
 
 
 class Session:
@@ -42,6 +86,8 @@ class Session:
         self.skipped = []
         self.facts = {}
         self.torch = self.import_torch()
+        self.clock = None  # once everything is built
+        self.mhz = None  # the highest clock of the last command
 
     def import_torch(self):
         try:
@@ -65,6 +111,10 @@ class Session:
         command = [self.arguments.program, *words, "--json"]
         if self.arguments.device:
             command += ["--device", self.arguments.device]
+        if self.left() < 1:
+            self.skipped.append(f"`{' '.join(words)}`: no time left")
+            return None
+        before = len(self.clock.samples)
         try:
             done = subprocess.run(command, capture_output=True, text=True,
                                   timeout=max(1, min(seconds, self.left())), check=False)
@@ -74,10 +124,12 @@ class Session:
         if done.returncode != 0 and not done.stdout.strip().startswith(("{", "[")):
             self.skipped.append(f"`{' '.join(words)}`: {done.stderr.strip()}")
             return None
+        self.mhz = self.clock.seen(before)
         return json.loads(done.stdout)
 
     def add(self, what, unit, ours, theirs=None, share=None, note=""):
-        row = {"what": what, "unit": unit, "vkformer": ours, "pytorch": theirs, "note": note}
+        row = {"what": what, "unit": unit, "vkformer": ours, "pytorch": theirs, "note": note,
+               "sm_mhz": self.mhz}
         row["ratio"] = share if share is not None else (theirs / ours if theirs and ours else None)
         self.rows.append(row)
         print(f"{what}: {ours:.4g} {unit}" + (f", PyTorch {theirs:.4g}" if theirs else "")
@@ -221,7 +273,7 @@ def models(session):
         made = torch_model(session, name, small) if session.torch else None
         if made:
             model, ids = made
-            if session.cuda:
+            if session.cuda and session.left() > 150:  # compiling takes a minute or more
                 try:
                     compiled = session.torch.compile(model)
                     theirs, note = session.torch_ms(lambda: compiled(ids)), "compiled"
@@ -250,15 +302,36 @@ def decoding(session, rates):
                     note="ratio: of the copy's bandwidth")
 
 
+def whole_models(session):
+    """What `bench models` says of each model at its own sizes, or at small ones."""
+    given = ["--tokens", "16", "--new-tokens", "4"] if session.arguments.small else []
+    for name in MODELS[1:3] if session.arguments.small else MODELS:
+        report = session.vkformer("bench", "models", name, "--in-process", "--rounds", "3", *given,
+                                  seconds=60)
+        for row in [] if report is None else report["rows"]:
+            if row["section"] == "models":
+                session.add(row["name"], row["unit"], row["value"], note=row.get("note", ""))
+
+
+def fingerprint(session):
+    filters = ["--filter", "matmul/f32/", "--filter", "attention/"] if session.arguments.small else []
+    report = session.vkformer("fingerprint", "--quiet", *filters)
+    if report is not None:
+        session.facts["fingerprint"] = f"{report['digest']} of {len(report['entries'])} tensors" + (
+            ", some of them" if filters else "")
+
+
 def markdown(session, device):
     lines = [f"# {device['name']}, {session.facts['date']}", "",
              f"`{' '.join(['bench/gpu_session.py', *sys.argv[1:]])}`", ""]
     lines += [f"* {name}: {value}" for name, value in session.facts.items()]
     lines += ["", "Ratios are PyTorch's time over vkformer's: above 1 vkformer is faster.", "",
-              "| what | unit | vkformer | PyTorch | ratio | notes |", "|---|---|---|---|---|---|"]
+              "| what | unit | vkformer | PyTorch | ratio | SM MHz | notes |",
+              "|---|---|---|---|---|---|---|"]
     for row in session.rows:
         cells = [f"{row[name]:.4g}" if row[name] is not None else "-"
                  for name in ("vkformer", "pytorch", "ratio")]
+        cells.append("-" if row["sm_mhz"] is None else str(row["sm_mhz"]))
         lines.append(f"| {row['what']} | {row['unit']} | {' | '.join(cells)} | {row['note']} |")
     if session.skipped:
         lines += ["", "Left out, or failed:", ""] + [f"* {text}" for text in session.skipped]
@@ -274,7 +347,7 @@ def write_report(session, device):
     stem.with_suffix(".json").write_text(
         json.dumps({"device": device, "facts": session.facts, "rows": session.rows,
                     "left out": session.skipped}, indent=1) + "\n", encoding="utf-8")
-    print(f"{stem}.md")
+    print(f"{stem}.md\n{stem}.json")
 
 
 def main():
@@ -294,6 +367,7 @@ def main():
     session = Session(parser.parse_args())
     if session.arguments.build:
         session.arguments.program = build(session.arguments)
+    session.clock = Clock()
     listed = session.vkformer("devices")
     wanted = session.arguments.device
     devices = [] if listed is None else listed["devices"] if isinstance(listed, dict) else listed
@@ -311,7 +385,10 @@ def main():
     attention(session, sizes)
     models(session)
     decoding(session, rates)
+    fingerprint(session)
+    whole_models(session)
     check(session)  # last: what remains of the time is its
+    session.facts["SM clock"] = session.clock.text()
     session.facts["seconds"] = f"{time.monotonic() - session.begin:.0f}"
     write_report(session, device)
 
