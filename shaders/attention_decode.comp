@@ -9,12 +9,19 @@
 //           attention_decode__f32_f32_f32_subgroup FEATURES subgroup
 //           attention_decode__f32_packed_f32 DEFINES VKF_PACKED=1
 //           attention_decode__f32_packed_f32_subgroup FEATURES subgroup DEFINES VKF_PACKED=1
+#extension GL_EXT_control_flow_attributes : require
 #include "attention.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_DECODE_CONSTANTS)
 const uint kRelative = 0;
 const uint kColumns = (kValueWidth + kLocalSize - 1) / kLocalSize;
 const uint kGroupQueries = 8u;  // of attention_tiled
+// Loads of global memory that are under way at a time: of four elements of a key, of one of a key
+// where those are not in fours, and of keys' values. A tile has a whole number of kValueKeys.
+const uint kKeyLoads = 8u;
+const uint kMostValueKeys = kColumns > 8u ? 1u : kColumns > 4u ? 2u : kColumns > 2u ? 4u : kColumns > 1u ? 8u : 16u;
+const uint kValueKeys = kMostValueKeys < kLocalSize ? kMostValueKeys : kLocalSize;
+const uint kQueryLoads = 4u;
 
 #include "cache_line.glsl"
 #include "decode_state.h"
@@ -51,6 +58,35 @@ float sum[kHeads * kColumns];
 float highest[kHeads];
 float total[kHeads];
 
+// Adds the products of kKeyLoads fours of a key, from element `begin` on, that begin in its width.
+void add_quads(uint query, uint line, uint column, uint begin) {
+  vec4 k[kKeyLoads];
+  [[unroll]] for (uint n = 0u; n < kKeyLoads; ++n) {
+    k[n] = cached_quad(line, column + min(begin + 4u * n, kWidth - 4u));
+  }
+  [[unroll]] for (uint n = 0u; n < kKeyLoads; ++n) {
+    const uint e = begin + 4u * n;
+    if (kWidth % (4u * kKeyLoads) != 0u && e >= kWidth) break;
+    for (uint h = 0u; h < kHeads; ++h) {
+      const uint at = query + h * kWidth + e;
+      score[h] += q_row[at] * k[n].x + q_row[at + 1u] * k[n].y + q_row[at + 2u] * k[n].z +
+                  q_row[at + 3u] * k[n].w;
+    }
+  }
+}
+
+// The same of kKeyLoads elements.
+void add_elements(uint query, uint line, uint column, uint begin) {
+  float k[kKeyLoads];
+  [[unroll]] for (uint n = 0u; n < kKeyLoads; ++n) {
+    k[n] = cached(line, column + min(begin + n, kWidth - 1u));
+  }
+  [[unroll]] for (uint n = 0u; n < kKeyLoads; ++n) {
+    if (kWidth % kKeyLoads != 0u && begin + n >= kWidth) break;
+    for (uint h = 0u; h < kHeads; ++h) score[h] += q_row[query + h * kWidth + begin + n] * k[n];
+  }
+}
+
 // The scores of the n-th key, in a line that begins at `line`; -inf where masked.
 void key_scores(uint row, uint first_head, uint n, uint line) {
   const uint j = key_at(n);
@@ -58,19 +94,9 @@ void key_scores(uint row, uint first_head, uint n, uint line) {
   const uint query = kQueries > 1u && sink ? kHeads * kWidth : 0u;
   const uint column = first_head / p.heads_per_kv * kWidth;
   if (kQuads != 0u) {
-    for (uint e = 0u; e < kWidth; e += 4u) {
-      const vec4 k = cached_quad(line, column + e);
-      for (uint h = 0u; h < kHeads; ++h) {
-        const uint at = query + h * kWidth + e;
-        score[h] += q_row[at] * k.x + q_row[at + 1u] * k.y + q_row[at + 2u] * k.z +
-                    q_row[at + 3u] * k.w;
-      }
-    }
+    for (uint e = 0u; e < kWidth; e += 4u * kKeyLoads) add_quads(query, line, column, e);
   } else {
-    for (uint e = 0u; e < kWidth; ++e) {
-      const float k = cached(line, column + e);
-      for (uint h = 0u; h < kHeads; ++h) score[h] += q_row[query + h * kWidth + e] * k;
-    }
+    for (uint e = 0u; e < kWidth; e += kKeyLoads) add_elements(query, line, column, e);
   }
   const int distance = int(j) - int(sink ? p.context - 1u : position);
   const bool allowed = key_allowed(row, j);
@@ -81,10 +107,20 @@ void key_scores(uint row, uint first_head, uint n, uint line) {
 }
 
 void load_queries(uint slot, uint first_head) {
-  for (uint e = gl_LocalInvocationID.x; e < kHeads * kWidth; e += kLocalSize) {
-    const uint from = slot * p.q_stride + first_head * kWidth + e;
-    q_row[e] = q[p.q_offset + from];
-    if (kQueries > 1u) q_row[kHeads * kWidth + e] = q[p.sink_q_offset + from];
+  const uint width = kHeads * kWidth;
+  const uint from = slot * p.q_stride + first_head * kWidth;
+  for (uint first = gl_LocalInvocationID.x; first < width; first += kQueryLoads * kLocalSize) {
+    float value[2u * kQueryLoads];
+    [[unroll]] for (uint n = 0u; n < kQueryLoads; ++n) {
+      const uint e = min(first + n * kLocalSize, width - 1u);
+      value[n] = q[p.q_offset + from + e];
+      if (kQueries > 1u) value[kQueryLoads + n] = q[p.sink_q_offset + from + e];
+    }
+    [[unroll]] for (uint n = 0u; n < kQueryLoads; ++n) {
+      const uint e = min(first + n * kLocalSize, width - 1u);
+      q_row[e] = value[n];
+      if (kQueries > 1u) q_row[width + e] = value[kQueryLoads + n];
+    }
   }
 }
 
@@ -99,17 +135,28 @@ void update_weights(uint h) {
   for (uint c = 0u; c < kColumns; ++c) sum[h * kColumns + c] *= fade;
 }
 
+// Adds the values of the first `count` keys of a tile, one after the other, and up to kValueKeys - 1
+// after them, which are masked. A masked value is not used: it may be NaN.
 void add_values(uint count, uint offset) {
-  float value[kColumns];
-  for (uint n = 0u; n < count; ++n) {
-    for (uint c = 0u; c < kColumns; ++c) {
-      const uint column = gl_LocalInvocationID.x + c * kLocalSize;
-      value[c] = cached(line_tile[n] * p.line, offset + min(column, kValueWidth - 1u));
+  for (uint first = 0u; first < count; first += kValueKeys) {
+    float value[kValueKeys * kColumns];
+    [[unroll]] for (uint n = 0u; n < kValueKeys; ++n) {
+      const uint line = line_tile[first + n] * p.line;
+      [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+        const uint column = gl_LocalInvocationID.x + c * kLocalSize;
+        value[n * kColumns + c] = cached(line, offset + min(column, kValueWidth - 1u));
+      }
     }
     for (uint h = 0u; h < kHeads; ++h) {
-      const float weight = weight_tile[h * kLocalSize + n];
-      if (is_masked_weight(weight)) continue;
-      for (uint c = 0u; c < kColumns; ++c) sum[h * kColumns + c] += weight * value[c];
+      [[unroll]] for (uint n = 0u; n < kValueKeys; ++n) {
+        const float weight = weight_tile[h * kLocalSize + first + n];
+        const bool masked = is_masked_weight(weight);
+        [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+          const uint at = h * kColumns + c;
+          const float added = sum[at] + weight * value[n * kColumns + c];
+          sum[at] = masked ? sum[at] : added;
+        }
+      }
     }
   }
 }

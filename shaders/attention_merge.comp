@@ -6,6 +6,7 @@
 // bounds:   P and Ev may be anything; a part that saw no key has w = 0 and is left out; slots beyond the live ones are skipped
 // requires: nothing (baseline)
 // variants: attention_merge__f32_none_f32
+#extension GL_EXT_control_flow_attributes : require
 #include "attention_merge.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_MERGE_CONSTANTS)
@@ -22,26 +23,51 @@ layout(binding = 2) uniform State {
   uvec4 slot_rows[VKF_SLOT_QUADS];
 };
 
-bool saw_keys(uint at) { return floatBitsToUint(parts[at + 1u]) != 0u; }
+// Parts whose loads are under way at a time, their scores, and their weights, 0 where no key was seen.
+const uint kBatch = kParts < 8u ? kParts : 8u;
+float score[kBatch];
+float weight[kBatch];
+
+// Where part n lies; the last one for those beyond it.
+uint part_at(uint first, uint n) { return first + min(n, kParts - 1u) * (kValueWidth + 2u); }
+
+void load_scores(uint first, uint begin) {
+  [[unroll]] for (uint n = 0u; n < kBatch; ++n) {
+    const uint at = part_at(first, begin + n);
+    score[n] = parts[at];
+    weight[n] = parts[at + 1u];
+  }
+}
+
+bool saw_keys(uint n) { return floatBitsToUint(weight[n]) != 0u; }
 
 void main() {
   const uint slot = gl_WorkGroupID.x;
   if (slot >= state.live_slots) return;
   const uint head = gl_WorkGroupID.y;
   const uint first = (slot * p.heads + head) * kParts * (kValueWidth + 2u);
-  const uint end = first + kParts * (kValueWidth + 2u);
   float highest = kLowestFloat;
-  for (uint at = first; at < end; at += kValueWidth + 2u) {
-    if (saw_keys(at)) highest = keep_max(highest, parts[at]);
+  for (uint begin = 0u; begin < kParts; begin += kBatch) {
+    load_scores(first, begin);
+    [[unroll]] for (uint n = 0u; n < kBatch; ++n) {
+      if (saw_keys(n)) highest = keep_max(highest, score[n]);
+    }
   }
   for (uint column = gl_LocalInvocationID.x; column < kValueWidth; column += kLocalSize) {
     float sum = 0.0;
     float total = 0.0;
-    for (uint at = first; at < end; at += kValueWidth + 2u) {
-      if (!saw_keys(at)) continue;
-      const float fade = parts[at] < highest ? online_fade(parts[at], highest, 1.0) : 1.0;
-      total += parts[at + 1u] * fade;
-      sum += parts[at + 2u + column] * fade;
+    for (uint begin = 0u; begin < kParts; begin += kBatch) {
+      if (kParts > kBatch) load_scores(first, begin);
+      float value[kBatch];
+      [[unroll]] for (uint n = 0u; n < kBatch; ++n) {
+        value[n] = parts[part_at(first, begin + n) + 2u + column];
+      }
+      [[unroll]] for (uint n = 0u; n < kBatch; ++n) {
+        if (begin + n >= kParts || !saw_keys(n)) continue;
+        const float fade = score[n] < highest ? online_fade(score[n], highest, 1.0) : 1.0;
+        total += weight[n] * fade;
+        sum += value[n] * fade;
+      }
     }
     y[slot * p.y_stride + head * kValueWidth + column] = online_result(sum, total);
   }
