@@ -331,10 +331,15 @@ bool Recorder::writes_indirect_args(const Dispatch& dispatch) const {
 }
 
 // The plan's barriers before this dispatch, joined into one, and those for the indirect arguments.
+// Only where this dispatch reads or writes them do they take part: for a barrier that NVIDIA's
+// driver must make visible to the reader of arguments it stops the whole queue, which doubles its
+// time.
 void Recorder::barrier_before(uint32_t index) {
   const Dispatch& dispatch = plan_.dispatches[index];
-  bool memory = dispatch.live_axis >= 0 && args_written_;
-  bool execution = args_read_ && writes_indirect_args(dispatch);
+  const bool reads_args = dispatch.live_axis >= 0 && args_written_;
+  const bool after_args_read = args_read_ && writes_indirect_args(dispatch);
+  bool memory = reads_args;
+  bool execution = after_args_read;
   for (; next_barrier_ < plan_.barriers.size() &&
          plan_.barriers[next_barrier_].before_dispatch <= index;
        ++next_barrier_) {
@@ -343,17 +348,23 @@ void Recorder::barrier_before(uint32_t index) {
   }
   if (!memory && !execution) return;
   ++out_.barriers;
-  constexpr VkPipelineStageFlags kStages =
-      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
-  args_read_ = false;
+  VkPipelineStageFlags from = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  VkPipelineStageFlags to = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  VkAccessFlags reads = kComputeAccess;
+  if (after_args_read) {
+    from |= VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+    args_read_ = false;
+  }
+  if (reads_args) {
+    to |= VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+    reads |= VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
+    args_written_ = false;
+  }
   if (!memory) {
-    context_.api.CmdPipelineBarrier(commands_, kStages, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 0,
-                                    nullptr, 0, nullptr, 0, nullptr);
+    context_.api.CmdPipelineBarrier(commands_, from, to, 0, 0, nullptr, 0, nullptr, 0, nullptr);
     return;
   }
-  args_written_ = false;
-  context_.memory_barrier(commands_, kStages, VK_ACCESS_SHADER_WRITE_BIT, kStages,
-                          kComputeAccess | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+  context_.memory_barrier(commands_, from, VK_ACCESS_SHADER_WRITE_BIT, to, reads);
 }
 
 void Recorder::timestamp(VkQueryPool pool, uint32_t query) {
