@@ -3,8 +3,8 @@
 // computes: Y = act(alpha A B + beta C + bias), or act(alpha A B + bias) + beta C, by matrix units:
 //           factors rounded to f16, exact products, f32 sums (VK_KHR_cooperative_matrix)
 // shapes:   A (batch, M, K), B (batch, K, N), C (batch, M, N) or (N) -> Y (batch, M, N)
-// mapping:  a workgroup owns kBlockM x kBlockN and walks K by kBlockK through shared memory; a
-//           subgroup an even share of it in tiles of kUnitM x kUnitN; x counts column blocks, y row
+// mapping:  a workgroup owns kBlockM x kBlockN and walks K by kBlockK through shared memory, the loads
+//           of the next step under way while the units multiply; a subgroup an even share of it in tiles of kUnitM x kUnitN; x counts column blocks, y row
 //           blocks, z batches
 // bounds:   M, N and K may be anything; rows of A anywhere, with elements next to each other; B is
 //           a packed weight of kFormat in whole panels
@@ -47,6 +47,8 @@ const uint kUnit = kUnitM * kUnitN;
 const uint kTilesM = kBlockM / kSubgroupsM / kUnitM;  // of a subgroup
 const uint kTilesN = kBlockN / kSubgroupsN / kUnitN;
 const uint kTiles = kTilesM * kTilesN;
+// Units with fewer rows are Intel's, whose 128 registers of a thread have no room for the next step.
+const bool kAhead = kUnitM >= 16u;
 shared f16vec4 a_block[kBlockM * kPitch];
 shared f16vec4 b_block[kBlockN * kPitch];
 shared float tiles[kSubgroupsM * kSubgroupsN * kUnit];  // one of every subgroup
@@ -68,29 +70,32 @@ uint b_panel(uint column) {
 
 // Elements k .. k + 3 of a row of A, with zeros outside.
 vec4 load_a(uint row, uint k) {
-  if (row >= p.m || k >= p.k) return vec4(0.0);
-  const uint at = a_row(row) + k;
-  if (kAlignedA != 0u && k + 3u < p.k) return a4[at >> 2];
   vec4 v = vec4(0.0);
+  if (row >= p.m) return v;
+  const uint at = a_row(row) + k;
   [[unroll]] for (uint e = 0u; e < 4u; ++e) {
     if (k + e < p.k) v[e] = a[at + e];
   }
   return v;
 }
 
-// Columns column .. column + 3 of step k of B, with zeros outside. Whole panels may be read.
-vec4 load_b(uint k, uint column) {
-  if (k >= p.k || column >= p.n) return vec4(0.0);
+// Columns column .. column + 3 of step k of B as they lie in memory; in blocks, their bits. Steps and
+// columns outside give those of the last.
+uvec4 load_b(uint k, uint column) {
+  k = min(k, p.k - 1u);
+  column = min(column, (p.n - 1u) & ~3u);
   const uint panel = b_panel(column);
   if (kFormat <= 1u) {
-    const uint at = panel + k * p.b_row_stride + column % kPanelColumns;
-    return kFormat == 0u ? b4[at >> 2] : unpack_f16x4(b_pairs[at >> 2]);
+    const uint at = (panel + k * p.b_row_stride + column % kPanelColumns) >> 2;
+    return kFormat == 0u ? floatBitsToUint(b4[at]) : uvec4(b_pairs[at], 0u, 0u);
   }
   vec4 v;
-  for (uint e = 0u; e < 4u; ++e) {
-    v[e] = block_weight(panel, k, column % kPanelColumns + e);
-  }
-  return v;
+  for (uint e = 0u; e < 4u; ++e) v[e] = block_weight(panel, k, column % kPanelColumns + e);
+  return floatBitsToUint(v);
+}
+
+vec4 weights_of(uvec4 loaded) {
+  return kFormat == 1u ? unpack_f16x4(loaded.xy) : uintBitsToFloat(loaded);
 }
 
 f16vec4 narrowed(vec4 v, uint k0) {
@@ -102,22 +107,90 @@ f16vec4 narrowed(vec4 v, uint k0) {
   return f16vec4(mix(v, vec4(0.0), wide));
 }
 
-void load_blocks(uint row0, uint column0, uint k0) {
-  for (uint t = gl_LocalInvocationID.x; t < kBlockM * (kBlockK / 4u); t += kLocalSize) {
-    const uint row = t / (kBlockK / 4u), quad = t % (kBlockK / 4u);
-    a_block[row * kPitch + quad] = narrowed(load_a(row0 + row, k0 + 4u * quad), k0);
+// What an invocation loads of a step: quads of A along K; of B four steps of four columns, which it
+// turns over. Neighbouring invocations have neighbouring steps, so that what they store lies in different
+// banks. Places are always inside, with no test between loads: behind a test, each would be waited for
+// before the next. What lies outside becomes zeros when it is stored.
+const uint kQuadsK = kBlockK / 4u;
+const uint kLoadsA = (kBlockM * kQuadsK + kLocalSize - 1u) / kLocalSize;
+const uint kLoadsB = (kBlockN / 4u * kQuadsK + kLocalSize - 1u) / kLocalSize;
+vec4 next_a[kLoadsA];
+uvec4 next_b[4u * kLoadsB];
+
+// Whether quads of A lie in one vector each.
+bool whole_quads() { return kAlignedA != 0u && p.k % 4u == 0u; }
+
+vec4 load_a_quad(uint t, uint row0, uint k0) {
+  const uint row = a_row(min(row0 + t / kQuadsK, p.m - 1u));
+  return a4[(row + min(k0 + 4u * (t % kQuadsK), p.k - 4u)) >> 2];
+}
+
+void store_a_quad(uint t, vec4 loaded, uint k0) {
+  const bool inside = k0 + 4u * (t % kQuadsK) < p.k;
+  if (t < kBlockM * kQuadsK) {
+    a_block[t / kQuadsK * kPitch + t % kQuadsK] = narrowed(inside ? loaded : vec4(0.0), k0);
   }
-  // Four steps of four columns, turned over. Neighbouring invocations have neighbouring steps, so that
-  // what they store lies in different banks.
-  for (uint t = gl_LocalInvocationID.x; t < kBlockK / 4u * (kBlockN / 4u); t += kLocalSize) {
-    const uint quad = t % (kBlockK / 4u), column = t / (kBlockK / 4u) * 4u;
-    f16vec4 w[4];
+}
+
+uvec4 load_b_quad(uint t, uint e, uint column0, uint k0) {
+  return load_b(k0 + 4u * (t % kQuadsK) + e, column0 + t / kQuadsK * 4u);
+}
+
+void store_b_quads(uint t, uvec4 loaded[4], uint k0) {
+  if (t >= kBlockN / 4u * kQuadsK) return;
+  f16vec4 w[4];
+  [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+    const bool inside = k0 + 4u * (t % kQuadsK) + e < p.k;
+    w[e] = narrowed(inside ? weights_of(loaded[e]) : vec4(0.0), k0);
+  }
+  [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+    b_block[(t / kQuadsK * 4u + e) * kPitch + t % kQuadsK] =
+        f16vec4(w[0][e], w[1][e], w[2][e], w[3][e]);
+  }
+}
+
+void load_step(uint row0, uint column0, uint k0) {
+  const uint lane = gl_LocalInvocationID.x;
+  [[unroll]] for (uint i = 0u; i < kLoadsB; ++i) {
     [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-      w[e] = narrowed(load_b(k0 + 4u * quad + e, column0 + column), k0);
+      next_b[4u * i + e] = load_b_quad(lane + i * kLocalSize, e, column0, k0);
     }
-    [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-      b_block[(column + e) * kPitch + quad] = f16vec4(w[0][e], w[1][e], w[2][e], w[3][e]);
+  }
+  if (whole_quads()) {
+    [[unroll]] for (uint i = 0u; i < kLoadsA; ++i) {
+      next_a[i] = load_a_quad(lane + i * kLocalSize, row0, k0);
     }
+  } else {
+    [[unroll]] for (uint i = 0u; i < kLoadsA; ++i) {
+      const uint t = lane + i * kLocalSize;
+      next_a[i] = load_a(row0 + t / kQuadsK, k0 + 4u * (t % kQuadsK));
+    }
+  }
+}
+
+void store_step(uint k0) {
+  const uint lane = gl_LocalInvocationID.x;
+  [[unroll]] for (uint i = 0u; i < kLoadsA; ++i) {
+    store_a_quad(lane + i * kLocalSize, next_a[i], k0);
+  }
+  [[unroll]] for (uint i = 0u; i < kLoadsB; ++i) {
+    const uint at = 4u * i;
+    const uvec4 loaded[4] = {next_b[at], next_b[at + 1u], next_b[at + 2u], next_b[at + 3u]};
+    store_b_quads(lane + i * kLocalSize, loaded, k0);
+  }
+}
+
+// Both, for units without registers for a whole step.
+void move_step(uint row0, uint column0, uint k0) {
+  for (uint t = gl_LocalInvocationID.x; t < kBlockM * kQuadsK; t += kLocalSize) {
+    const vec4 quad = whole_quads() ? load_a_quad(t, row0, k0)
+                                    : load_a(row0 + t / kQuadsK, k0 + 4u * (t % kQuadsK));
+    store_a_quad(t, quad, k0);
+  }
+  for (uint t = gl_LocalInvocationID.x; t < kBlockN / 4u * kQuadsK; t += kLocalSize) {
+    uvec4 loaded[4];
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) loaded[e] = load_b_quad(t, e, column0, k0);
+    store_b_quads(t, loaded, k0);
   }
 }
 
@@ -128,10 +201,16 @@ float wide_products(uint row, uint column) {
   const uint end = min(wide_steps.y, p.k);
   for (uint k = wide_steps.x; k < end; ++k) {
     const float x = a[a_row(row) + k];
-    const float w = load_b(k, column / 4u * 4u)[column % 4u];
+    const float w = weights_of(load_b(k, column / 4u * 4u))[column % 4u];
     if (beyond_f16(x) || beyond_f16(w)) sum = fma(x, w, sum);
   }
   return sum;
+}
+
+// A tile in shared memory belongs to one subgroup.
+void subgroup_barrier() {
+  subgroupMemoryBarrierShared();
+  subgroupBarrier();
 }
 
 // Where tile i of this subgroup begins in the block.
@@ -166,9 +245,15 @@ void main() {
     wide_steps.xy = uvec2(0xffffffffu, 0u);
   }
   barrier();
+  if (kAhead && p.k > 0u) load_step(row0, column0, 0u);
   for (uint k0 = 0u; k0 < p.k; k0 += kBlockK) {
-    load_blocks(row0, column0, k0);
+    if (kAhead) {
+      store_step(k0);
+    } else {
+      move_step(row0, column0, k0);
+    }
     barrier();
+    if (kAhead && k0 + kBlockK < p.k) load_step(row0, column0, k0 + kBlockK);
     for (uint k = 0u; k < kBlockK; k += kUnitK) {
       coopmat<float16_t, gl_ScopeSubgroup, kUnitM, kUnitK, gl_MatrixUseA> x[kTilesM];
       [[unroll]] for (uint i = 0u; i < kTilesM; ++i) {
@@ -190,15 +275,15 @@ void main() {
     [[unroll]] for (uint j = 0u; j < kTiles; ++j) {
       if (j == i) coopMatStore(sum[j], tiles, tile, kUnitN, gl_CooperativeMatrixLayoutRowMajor);
     }
-    barrier();
+    subgroup_barrier();
     if (wide_steps.y != 0u) {
       for (uint e = gl_SubgroupInvocationID; e < kUnit; e += gl_SubgroupSize) {
         tiles[tile + e] += wide_products(row0 + tile_row(i) + e / kUnitN,
                                          column0 + tile_column(i) + e % kUnitN);
       }
-      barrier();
+      subgroup_barrier();
     }
     finish_tile(row0 + tile_row(i), column0 + tile_column(i), tile);
-    barrier();
+    subgroup_barrier();
   }
 }
