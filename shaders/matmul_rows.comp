@@ -18,8 +18,6 @@
 //           matmul_rows__f32_f16_f32 DEFINES VKF_WEIGHT_F16=1
 //           matmul_rows__f32_f32_f32_int64 FEATURES int64
 //           matmul_rows__f32_f16_f32_int64 FEATURES int64 DEFINES VKF_WEIGHT_F16=1
-//           matmul_rows__f32_f32_f32_fp16 FEATURES fp16
-//           matmul_rows__f32_f16_f32_fp16 FEATURES fp16 DEFINES VKF_WEIGHT_F16=1
 //           matmul_single__f32_f32_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1
 //           matmul_single__f32_f16_f32 UNROLLED FEATURES software DEFINES VKF_LITERAL=1 VKF_WEIGHT_F16=1
 //           matmul_rows__f32_blocks_f32 DEFINES VKF_BLOCKS=1
@@ -33,7 +31,7 @@
 layout(local_size_x = 8, local_size_x_id = 0) in;  // kColumnLanes * kSlices
 #if VKF_LITERAL
 // Some compilers neither unroll a loop nor take an array apart whose size is specialized.
-const uint kRows = 1u, kColumnLanes = 4u, kSlices = 1u, kNorm = 0u;
+const uint kRows = 1u, kColumnLanes = 4u, kSlices = 1u, kNorm = 0u, kAhead = 1u;
 VKF_CONSTANTS(VKF_MATMUL_ROWS_SWITCHES)
 #else
 VKF_CONSTANTS(VKF_MATMUL_ROWS_CONSTANTS)
@@ -57,19 +55,25 @@ layout(binding = 2) readonly buffer Routes { uint routes[]; };
 const uint kInvocations = kColumnLanes * kSlices;
 shared vec4 part[2u * kRows * kInvocations];
 
-// Of all slices, added in order.
+// Sums of so many invocations, or slices, are added by the first few of them, and then by all: one
+// after the other, each would wait for shared memory.
+const uint kSums = 8u;
+
+// With slices each invocation has its own share of the row; without, all add the whole.
 vec2 moments_of_all(uint row, float centre) {
-  const uint slice = gl_LocalInvocationID.x / kColumnLanes;
-  vec2 sums = moments(row, centre, slice, kSlices);
-  if (kSlices > 1u) {
-    part[gl_LocalInvocationID.x].xy = sums;
-    barrier();
-    sums = vec2(0.0);
-    for (uint s = 0u; s < kSlices; ++s) {
-      sums += part[s * kColumnLanes + gl_LocalInvocationID.x % kColumnLanes].xy;
-    }
-    barrier();
+  if (kSlices == 1u) return moments(row, centre, 0u, 1u);
+  const uint lane = gl_LocalInvocationID.x;
+  part[lane].xy = moments(row, centre, lane, kInvocations);
+  barrier();
+  if (lane < kSums) {
+    vec2 sums = vec2(0.0);
+    for (uint i = lane; i < kInvocations; i += kSums) sums += part[i].xy;
+    part[kInvocations + lane].xy = sums;
   }
+  barrier();
+  vec2 sums = vec2(0.0);
+  [[unroll]] for (uint i = 0u; i < min(kSums, kInvocations); ++i) sums += part[kInvocations + i].xy;
+  barrier();
   return sums;
 }
 
@@ -102,20 +106,27 @@ void main() {
   const GroupPlace place = place_of(group0 + lane);
   for (uint block = slice; block * kBlockSteps < p.k; block += kSlices) {
     const BlockScales scales = load_scales(place, block);
-    for (uint run = 0u; run < 8u && block * kBlockSteps + 4u * run < p.k; ++run) {
-      const WeightRun words = load_run(place, block, run);
-      vec4 x[kRows];
-      const uint k = block * kBlockSteps + 4u * run;
-      const NormTerms terms = load_norm(k);
-      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        x[i] = normed_inside(k, load_row_inside(a_row[i], k), norm[i], terms);
-      }
-      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-        vec4 w_low, w_high;
-        weights_of(words, scales, s, w_low, w_high);
+    for (uint first = 0u; first < 8u && block * kBlockSteps + 4u * first < p.k; first += kAhead) {
+      WeightRun words[kAhead];
+      vec4 x[kAhead * kRows];
+      [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
+        const uint run = t == 0u || block * kBlockSteps + 4u * (first + t) < p.k ? first + t : first;
+        words[t] = load_run(place, block, run);
+        const uint k = block * kBlockSteps + 4u * run;
+        const NormTerms terms = load_norm(k);
         [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-          low[i] = multiply_add(x[i][s], w_low, low[i]);
-          high[i] = multiply_add(x[i][s], w_high, high[i]);
+          x[t * kRows + i] = normed_inside(k, load_row_inside(a_row[i], k), norm[i], terms);
+        }
+      }
+      [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
+        if (t > 0u && block * kBlockSteps + 4u * (first + t) >= p.k) continue;
+        [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+          vec4 w_low, w_high;
+          weights_of(words[t], scales, s, w_low, w_high);
+          [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+            low[i] = multiply_add(x[t * kRows + i][s], w_low, low[i]);
+            high[i] = multiply_add(x[t * kRows + i][s], w_high, high[i]);
+          }
         }
       }
     }
@@ -124,18 +135,29 @@ void main() {
   const uint start = group_start(group0 + lane);
   const uint step = group_step();
   const uint whole = p.k & ~3u;
-  for (uint k = 4u * slice; k < whole; k += 4u * kSlices) {
-    vec4 x[kRows];
-    const NormTerms terms = load_norm(k);
-    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-      x[i] = normed(load_row(a_row[i], k), norm[i], terms);
-    }
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-      vec4 w_low, w_high;
-      load_group(start, (k + s) * step, w_low, w_high);
+  for (uint k0 = 4u * slice; k0 < whole; k0 += 4u * kSlices * kAhead) {
+    vec4 x[kAhead * kRows], w_low[kAhead * 4u], w_high[kAhead * 4u];
+    [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
+      const uint k = k0 + 4u * kSlices * t;
+      const uint inside = t == 0u || k < whole ? k : k0;
+      if (kAhead > 1u) {
+        [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+          load_group(start, (inside + s) * step, w_low[4u * t + s], w_high[4u * t + s]);
+        }
+      }
+      const NormTerms terms = load_norm(inside);
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        low[i] = multiply_add(x[i][s], w_low, low[i]);
-        high[i] = multiply_add(x[i][s], w_high, high[i]);
+        x[t * kRows + i] = normed(load_row(a_row[i], inside), norm[i], terms);
+      }
+    }
+    [[unroll]] for (uint t = 0u; t < kAhead; ++t) {
+      if (t > 0u && k0 + 4u * kSlices * t >= whole) continue;
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+        if (kAhead == 1u) load_group(start, (k0 + s) * step, w_low[s], w_high[s]);
+        [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+          low[i] = multiply_add(x[t * kRows + i][s], w_low[4u * t + s], low[i]);
+          high[i] = multiply_add(x[t * kRows + i][s], w_high[4u * t + s], high[i]);
+        }
       }
     }
   }
@@ -155,6 +177,18 @@ void main() {
     part[(2u * i + 1u) * kInvocations + gl_LocalInvocationID.x] = high[i];
   }
   barrier();
+  // Of many slices each invocation first adds some, kSlices / kSums of one quad.
+  const uint run = kSlices % kSums == 0u ? kSlices / kSums : 1u;
+  if (run > 1u) {
+    for (uint t = gl_LocalInvocationID.x; t < 2u * kRows * kColumnLanes * kSums; t += kInvocations) {
+      const uint first = t / (kColumnLanes * kSums) * kInvocations +
+                         t / kColumnLanes % kSums * run * kColumnLanes + t % kColumnLanes;
+      vec4 sum = part[first];
+      for (uint s = 1u; s < run; ++s) sum += part[first + s * kColumnLanes];
+      part[first] = sum;
+    }
+    barrier();
+  }
   // Every invocation finishes some quads: it adds their slices in order.
   for (uint t = gl_LocalInvocationID.x; t < 2u * kRows * kColumnLanes; t += kInvocations) {
     const uint half_row = t / kColumnLanes;
@@ -162,7 +196,7 @@ void main() {
     const uint column = 8u * (group0 + t % kColumnLanes) + 4u * (half_row & 1u);
     if (row < p.m && column < p.n) {
       vec4 sum = part[half_row * kInvocations + t % kColumnLanes];
-      for (uint s = 1u; s < kSlices; ++s) {
+      for (uint s = run; s < kSlices; s += run) {
         sum += part[half_row * kInvocations + s * kColumnLanes + t % kColumnLanes];
       }
 #if VKF_EXPERTS

@@ -29,6 +29,7 @@ void each_number(Caps& caps, const Function& field) {
   field("name", caps.name);
   field("driver", caps.driver);
   field("subgroup_size", caps.subgroup_size);
+  field("compute_units", caps.compute_units);
   field("int64", caps.compiler.has_int64);
   field("quads", caps.compiler.has_quads);
   field("unit_lanes", caps.unit_lanes);

@@ -367,6 +367,7 @@ void ExpertsLowering::rows_kernel(const RowWindow& window, const Product& produc
                                       .column_lanes = kLanes,
                                       .slices = slices,
                                       .norm = kNormNone,
+                                      .ahead = loads_ahead(context_.caps, 1),
                                       .aligned_a = aligned_a(p),
                                       .activation = p.activation,
                                       .format = static_cast<uint32_t>(format)});

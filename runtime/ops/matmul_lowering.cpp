@@ -44,7 +44,7 @@ MatmulChoice pick_matmul(const MatmulProblem& problem, const DeviceCaps& caps, P
   if (wanted != nullptr && takes(*wanted)) return *wanted;
   const std::vector<MatmulTableRow> table = matmul_table(caps, precision);
   const auto row = std::find_if(table.begin(), table.end() - 1, [&](const MatmulTableRow& r) {
-    return r.covers(problem.params.m) && (call.halves || !r.only_halves) && takes(r.choice);
+    return r.covers(problem.params.m) && takes(r.choice);
   });
   return filling(problem, caps, row->choice);
 }

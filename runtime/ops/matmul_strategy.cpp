@@ -12,10 +12,6 @@ constexpr uint32_t kUnitsDepth = 32;  // of a block of matmul_units
 
 KernelId rows_kernel(const MatmulCall& call) {
   const MatrixFormat format = call.problem.format;
-  if (call.halves) {
-    return format == MatrixFormat::kF16 ? KernelId::matmul_rows__f32_f16_f32_fp16
-                                        : KernelId::matmul_rows__f32_f32_f32_fp16;
-  }
   if (call.caps.int64()) {
     return variant_of(
         format, {KernelId::matmul_rows__f32_f32_f32_int64, KernelId::matmul_rows__f32_f16_f32_int64,
@@ -55,6 +51,7 @@ void launch_rows(Dispatch& d, const MatmulCall& call, const MatmulChoice& choice
                                       .column_lanes = lanes,
                                       .slices = slices,
                                       .norm = call.problem.norm,
+                                      .ahead = loads_ahead(call.caps, rows),
                                       .aligned_a = aligned_a(p),
                                       .activation = p.activation,
                                       .format = format_of(call.problem)});
@@ -219,6 +216,11 @@ KernelId variant_of(MatrixFormat format, const MatmulVariants& variants) {
   return format == MatrixFormat::kF16 ? variants.f16 : variants.f32;
 }
 
+uint32_t loads_ahead(const DeviceCaps& caps, uint32_t rows) {
+  const bool software = caps.device_class == DeviceClass::kSoftware;
+  return software || rows > 1 ? 1 : caps.gpu.matmul_ahead;
+}
+
 uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice) {
   return problem.params.n <= 32 ? 32 : choice.rows;
 }
@@ -228,8 +230,10 @@ uint64_t blocks_of(const MatmulProblem& problem, uint32_t block) {
   return uint64_t{ceil_div(p.n, block)} * ceil_div(p.m, block) * problem.batch;
 }
 
-// Unmeasured. A discrete GPU has some tens of units that want a block each, others a handful.
+// One for each of its units. Where the driver does not say how many it has, a discrete GPU is taken
+// to have some tens, others a handful.
 uint64_t blocks_wanted(const DeviceCaps& caps) {
+  if (caps.compute_units > 0) return caps.compute_units;
   return caps.device_class == DeviceClass::kDiscrete ? 24 : 8;
 }
 

@@ -33,15 +33,17 @@ inline bool can_run(const MatmulChoice& choice, const DeviceCaps& caps) {
   return strategy_row(choice.strategy).runs(choice, caps);
 }
 
-// Whether halves are multiplied where a strategy has kernels for it.
-inline bool multiplies_halves(const MatmulProblem& problem, const DeviceCaps& caps,
-                              Precision precision) {
-  return precision == Precision::kF16 && caps.fp16() && !in_blocks(problem.format);
-}
-
 // What strategies share.
 inline constexpr uint32_t kMostFewRows = 8;   // rows that matmul_rows and matmul_stream take
 inline constexpr uint32_t kGroupColumns = 8;  // columns of one load of B
+
+// Whether halves are multiplied where a strategy has kernels for it. A few rows wait for memory, so
+// that halves would gain nothing there.
+inline bool multiplies_halves(const MatmulProblem& problem, const DeviceCaps& caps,
+                              Precision precision) {
+  return precision == Precision::kF16 && caps.fp16() && !in_blocks(problem.format) &&
+         problem.params.m > kMostFewRows;
+}
 
 inline uint32_t ceil_div(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
@@ -63,6 +65,9 @@ struct MatmulVariants {
   KernelId f32, f16, blocks;
 };
 KernelId variant_of(MatrixFormat format, const MatmulVariants& variants);
+
+// kAhead of matmul_rows for passes of that many rows.
+uint32_t loads_ahead(const DeviceCaps& caps, uint32_t rows);
 
 // Blocks of matmul_tiled: rows and columns of one, and how many a device wants to be filled.
 uint32_t tiled_block(const MatmulProblem& problem, const MatmulChoice& choice);

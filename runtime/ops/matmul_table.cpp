@@ -102,7 +102,7 @@ std::vector<MatmulChoice> matmul_candidates(const DeviceCaps& caps, uint32_t m,
   const bool software = caps.device_class == DeviceClass::kSoftware && has_software_strategies();
   if (m <= kMostFewRows) {
     for (const auto& [lanes, slices] :
-         {std::pair{4, 1}, {8, 1}, {4, 2}, {8, 4}, {16, 4}, {16, 8}, {4, 32}}) {
+         {std::pair{4, 1}, {8, 1}, {4, 2}, {8, 4}, {16, 4}, {16, 8}, {4, 32}, {4, 64}, {2, 64}}) {
       if (software && slices > 2) continue;
       add_candidate(list, {m, kRows, 0, static_cast<uint8_t>(lanes), static_cast<uint8_t>(slices)},
                     caps);

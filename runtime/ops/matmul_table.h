@@ -18,7 +18,6 @@ namespace vkformer {
 struct MatmulTableRow {
   MatmulChoice choice;
   uint32_t min_rows = 1;
-  bool only_halves = false;  // in place of strategies that have no kernel for halves
 
   bool covers(uint32_t m) const { return min_rows <= m && m <= choice.max_rows; }
 };

@@ -47,6 +47,8 @@ struct DeviceCaps {
   DeviceLimits limits;
   Tier tier = Tier::kBaseline;  // the tier in use: what the device has, clamped by the caller
   uint32_t subgroup_size = 1;
+  // Multiprocessors or compute units; 0 where the driver does not say.
+  uint32_t compute_units = 0;
   CompilerTraits compiler;
   GpuTraits gpu;                         // counts where device_class is not kSoftware
   std::vector<MatrixUnit> matrix_units;  // in the driver's order; the matrix tier has one or more

@@ -9,8 +9,11 @@
 namespace vkformer {
 
 struct GpuTraits {
-  uint32_t matmul_block = 128;     // rows and columns of a block of matmul_tiled, at most
-  uint32_t matmul_rows = 4;        // rows of a pass of matmul_rows, at most
+  uint32_t matmul_block = 128;  // rows and columns of a block of matmul_tiled, at most
+  uint32_t matmul_rows = 4;     // rows of a pass of matmul_rows, at most
+  // Runs of 4 steps of K that matmul_rows loads together where it has one row: with more of them
+  // under way it waits less often, and needs more registers.
+  uint32_t matmul_ahead = 1;
   uint32_t attention_queries = 4;  // of an invocation of attention_blocks, at most
   // Floats of the sums of one invocation of attention_blocks, at most.
   uint32_t attention_sums = 32;

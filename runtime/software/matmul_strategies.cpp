@@ -260,8 +260,6 @@ void launch_strided(Dispatch& d, const MatmulCall& call, const MatmulChoice& cho
 // The rows for packed weights, which are the first of the table.
 std::vector<MatmulTableRow> packed_rows(const DeviceCaps& caps) {
   if (!caps.subgroup()) return {{{kMostFewRows, kRows, 0, software_lanes(caps), 1}}};
-  // In place of strategies that have no kernel for halves.
-  const MatmulChoice halves{kAnyRows, kRows, 0, 8, 1};
   std::vector<MatmulTableRow> table;
   if (can_run({kAnyRows, kSlabs, kSlabRows}, caps)) {
     table = {{{kBeyondSlabs - 1, kSlabs, kSlabRows}},
@@ -272,14 +270,9 @@ std::vector<MatmulTableRow> packed_rows(const DeviceCaps& caps) {
     table.push_back({{1, kLiteral, 1}});
     table.push_back({{kAnyRows, kLiteral, 8}});
   }
-  if (!table.empty()) {
-    table.push_back({halves, 1, true});
-  } else if (can_run({kStreamedRows, kStream}, caps)) {
-    table = {{{kStreamedRows, kStream}}, {{kStreamedRows, kRows, 0, 8, 1}, 1, true}};
-  } else {
-    table = {{{3, kRows, 0, software_lanes(caps), 1}}};
-  }
-  return table;
+  if (!table.empty()) return table;
+  if (can_run({kStreamedRows, kStream}, caps)) return {{{kStreamedRows, kStream}}};
+  return {{{3, kRows, 0, software_lanes(caps), 1}}};
 }
 
 }  // namespace

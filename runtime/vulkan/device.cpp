@@ -225,6 +225,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::create_tweaked(const DeviceO
   VKF_ASSIGN(Snapshot s, choose_device(*impl->instance, options.device));
   VKF_CHECK(clamp_snapshot(s, options, tweaks.quirks));
   if (tweaks.timeline == DeviceTweaks::Timeline::kFences) s.timeline = false;
+  if (tweaks.compute_units == DeviceTweaks::ComputeUnits::kUnknown) s.caps.compute_units = 0;
 
   Context& context = impl->context;
   VKF_CHECK(context.take(options));

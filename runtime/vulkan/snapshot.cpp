@@ -87,6 +87,11 @@ struct PropertyChain {
   // Part of Vulkan 1.2; the extension of older devices would have to be enabled.
   VkPhysicalDeviceFloatControlsProperties floats{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES};
+  // Properties of these extensions may be asked for without enabling them.
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV of_nvidia{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+  VkPhysicalDeviceShaderCoreProperties2AMD of_amd{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD};
   SubgroupSizes sizes;
   bool has_driver = false;
   bool has_maintenance4 = false;
@@ -114,6 +119,14 @@ struct PropertyChain {
     if (s.version >= VK_API_VERSION_1_2) {
       *tail = &floats;
       tail = &floats.pNext;
+    }
+    if (s.offers(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) {
+      *tail = &of_nvidia;
+      tail = &of_nvidia.pNext;
+    }
+    if (s.offers(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME)) {
+      *tail = &of_amd;
+      tail = &of_amd.pNext;
     }
     if (knows_subgroup_sizes(s)) *tail = &sizes.range;
     api.GetPhysicalDeviceProperties2(s.physical, &all);
@@ -337,6 +350,8 @@ Result<Snapshot> take_snapshot(const InstanceApi& api, VkPhysicalDevice physical
     s.caps.limits = limits_of(chain);
     s.arithmetic = arithmetic_of(chain.floats);
     s.caps.subgroup_size = std::max(1u, chain.subgroup.subgroupSize);
+    s.caps.compute_units =
+        std::max(chain.of_nvidia.shaderSMCount, chain.of_amd.activeComputeUnitCount);
     s.caps.unit_lanes = chain.sizes.size_for(s.caps.matrix_units, s.caps.subgroup_size);
     s.sizes_subgroups = chain.sizes.can_ask_for(s.caps.unit_lanes);
     if (s.sizes_subgroups) {

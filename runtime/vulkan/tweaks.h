@@ -15,6 +15,8 @@ struct DeviceTweaks {
   enum class Timeline : uint8_t { kAuto, kFences } timeline = Timeline::kAuto;
   // kStaged: treat device memory as unmapped, as on a discrete GPU.
   enum class DeviceMemory : uint8_t { kAuto, kStaged } device_memory = DeviceMemory::kAuto;
+  // kUnknown: as if the driver did not say how many compute units there are.
+  enum class ComputeUnits : uint8_t { kAuto, kUnknown } compute_units = ComputeUnits::kAuto;
   // Looked up after the known ones.
   std::vector<Quirk> quirks;
   // In place of the system loader's, from which all function tables are filled; null: that one. A

@@ -69,11 +69,12 @@ static_assert(sizeof(MatmulParams) == 96);
   constant(1, kRows, rows, 1) \
   constant(2, kColumnLanes, column_lanes, 8) \
   constant(3, kSlices, slices, 1) \
-  constant(4, kNorm, norm, 0)                 /* kNormNone, kNormRms or kNormLayer */
+  constant(4, kNorm, norm, 0)                 /* kNormNone, kNormRms or kNormLayer */ \
+  constant(5, kAhead, ahead, 1)               /* runs of 4 steps of K that are loaded together */
 #define VKF_MATMUL_ROWS_SWITCHES(constant) \
-  constant(5, kAlignedA, aligned_a, 1) \
-  constant(6, kActivation, activation, 255)  /* 255: as the push constants say */ \
-  constant(7, kFormat, format, 0)            /* MatrixFormat, where the weight is in blocks */
+  constant(6, kAlignedA, aligned_a, 1) \
+  constant(7, kActivation, activation, 255)  /* 255: as the push constants say */ \
+  constant(8, kFormat, format, 0)            /* MatrixFormat, where the weight is in blocks */
 #define VKF_MATMUL_ROWS_CONSTANTS(constant) \
   VKF_MATMUL_ROWS_SIZES(constant) \
   VKF_MATMUL_ROWS_SWITCHES(constant)

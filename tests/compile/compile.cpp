@@ -149,9 +149,10 @@ Status plan(const Options& options, const DeviceCaps& caps, PlannedPipelines& pl
 int run(const Options& options) {
   DeviceOptions device_options = test_device_options();
   device_options.compile_threads = 0;
-  // Hardware that is not there has nothing to wait for.
+  // Hardware that is not there has nothing to wait for, and any number of units.
   DeviceTweaks tweaks;
   tweaks.timeline = DeviceTweaks::Timeline::kFences;
+  tweaks.compute_units = DeviceTweaks::ComputeUnits::kUnknown;
   const bool wants = !options.statistics.empty() || !options.ir.empty();
   if (wants) tweaks.capture = Capture::kStatistics;
   if (!options.ir.empty()) tweaks.capture = Capture::kRepresentations;

@@ -150,6 +150,27 @@ TEST_SUITE("cpu") {
     }
   }
 
+  TEST_CASE("a GPU that says how many units it has gets work for all of them") {
+    DeviceCaps caps = caps_of_tier(Tier::kFp16);
+    caps.device_class = DeviceClass::kDiscrete;
+    caps.limits.max_invocations = caps.limits.max_group_size[0] = 256;
+    MatmulProblem many = make_product({.m = 256, .n = 768, .k = 20}).problem;
+    CHECK(pick_matmul(many, caps).rows == 64);  // 48 blocks
+    caps.compute_units = 132;
+    CHECK(pick_matmul(many, caps).rows == 32);
+    caps.compute_units = 20;
+    CHECK(pick_matmul(many, caps).rows == 64);
+  }
+
+  TEST_CASE("few rows are multiplied in f32, whatever the precision allows") {
+    const DeviceCaps caps = caps_of_tier(Tier::kFp16);
+    for (const uint32_t m : {1u, kMostFewRows, kMostFewRows + 1}) {
+      const MatmulProblem problem = make_product({.m = m, .n = 12, .k = 20}).problem;
+      CHECK(multiplies_halves(problem, caps, Precision::kF16) == (m > kMostFewRows));
+      CHECK_FALSE(multiplies_halves(problem, caps, Precision::kF32));
+    }
+  }
+
   TEST_CASE("matmul takes smaller blocks, then parts of K, where a GPU would lack work") {
     struct Row {
       uint32_t m, n, k;
@@ -214,7 +235,6 @@ TEST_SUITE("cpu") {
         caps.device_class = kind;
         const std::vector<MatmulTableRow> table = matmul_table(caps);
         CHECK(table.back().choice.max_rows == kAnyRows);
-        CHECK_FALSE(table.back().only_halves);
         size_t takers = 0;
         for (const MatmulTableRow& row : table) {
           const MatmulCall call{odd, caps, caps.fp16()};
