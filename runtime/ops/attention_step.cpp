@@ -116,19 +116,17 @@ struct KeyParts {
 };
 
 // Of a part, at least. A software device has few threads, which the heads of most models keep busy;
-// the heads of few models keep a discrete GPU busy.
+// the heads of few models keep a GPU busy.
 uint32_t least_part_keys(const DeviceCaps& caps, const AttentionStepAttrs& a) {
-  if (caps.device_class == DeviceClass::kDiscrete) return 64;
   if (caps.device_class != DeviceClass::kSoftware) return 128;
   return a.heads / folded_heads(a) >= 4 ? 2048 : 256;
 }
 
 KeyParts split_keys(const DeviceCaps& caps, const AttentionStepAttrs& a, uint32_t most) {
   constexpr uint32_t kMostParts = 64;
-  constexpr uint32_t kFewKeys = 256;  // are not worth a second dispatch
   const uint32_t keys =
       std::max(least_part_keys(caps, a), std::bit_ceil((most + kMostParts - 1) / kMostParts));
-  if (most <= std::max(keys, kFewKeys)) return {};
+  if (most <= keys) return {};
   return {keys, (most + keys - 1) / keys};
 }
 

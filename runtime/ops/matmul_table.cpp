@@ -12,7 +12,7 @@ namespace {
 
 using enum MatmulStrategy;
 
-// Unmeasured. Few rows need more invocations than columns give: slices of K, summed in order.
+// Few rows need more invocations than columns give: slices of K, summed in order.
 constexpr MatmulChoice kFew{kMostFewRows, kRows, 0, 16, 8};
 
 // The same in one slice: the order of sums does not depend on the rows.

@@ -38,6 +38,8 @@ void add_few_runs(std::vector<ProductRun>& runs, DeviceCaps caps, Precision prec
   caps.device_class = DeviceClass::kDiscrete;
   add_run(runs, caps, precision, choice_of(kRows, 0, 16, 8), "discrete");
   add_run(runs, caps, precision, choice_of(kRows, 0, 16, 4), "discrete");
+  caps.gpu.matmul_ahead = 2;
+  add_run(runs, caps, precision, choice_of(kRows, 0, 4, 32), "two runs ahead");
 }
 
 // Blocks that sum short runs in halves, as GPUs with packed halves run them.
