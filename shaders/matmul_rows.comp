@@ -77,6 +77,20 @@ vec2 moments_of_all(uint row, float centre) {
   return sums;
 }
 
+// Of many slices each invocation first adds a run of one quad, in place of its first.
+const uint kRun = kSlices % kSums == 0u ? kSlices / kSums : 1u;
+void add_runs() {
+  if (kRun == 1u) return;
+  for (uint t = gl_LocalInvocationID.x; t < 2u * kRows * kColumnLanes * kSums; t += kInvocations) {
+    const uint first = t / (kColumnLanes * kSums) * kInvocations +
+                       t / kColumnLanes % kSums * kRun * kColumnLanes + t % kColumnLanes;
+    vec4 sum = part[first];
+    for (uint s = 1u; s < kRun; ++s) sum += part[first + s * kColumnLanes];
+    part[first] = sum;
+  }
+  barrier();
+}
+
 void main() {
   const uint lane = gl_LocalInvocationID.x % kColumnLanes;
   const uint slice = gl_LocalInvocationID.x / kColumnLanes;
@@ -177,18 +191,7 @@ void main() {
     part[(2u * i + 1u) * kInvocations + gl_LocalInvocationID.x] = high[i];
   }
   barrier();
-  // Of many slices each invocation first adds some, kSlices / kSums of one quad.
-  const uint run = kSlices % kSums == 0u ? kSlices / kSums : 1u;
-  if (run > 1u) {
-    for (uint t = gl_LocalInvocationID.x; t < 2u * kRows * kColumnLanes * kSums; t += kInvocations) {
-      const uint first = t / (kColumnLanes * kSums) * kInvocations +
-                         t / kColumnLanes % kSums * run * kColumnLanes + t % kColumnLanes;
-      vec4 sum = part[first];
-      for (uint s = 1u; s < run; ++s) sum += part[first + s * kColumnLanes];
-      part[first] = sum;
-    }
-    barrier();
-  }
+  add_runs();
   // Every invocation finishes some quads: it adds their slices in order.
   for (uint t = gl_LocalInvocationID.x; t < 2u * kRows * kColumnLanes; t += kInvocations) {
     const uint half_row = t / kColumnLanes;
@@ -196,7 +199,7 @@ void main() {
     const uint column = 8u * (group0 + t % kColumnLanes) + 4u * (half_row & 1u);
     if (row < p.m && column < p.n) {
       vec4 sum = part[half_row * kInvocations + t % kColumnLanes];
-      for (uint s = run; s < kSlices; s += run) {
+      for (uint s = kRun; s < kSlices; s += kRun) {
         sum += part[half_row * kInvocations + s * kColumnLanes + t % kColumnLanes];
       }
 #if VKF_EXPERTS
