@@ -243,7 +243,8 @@ struct RandomTensor {
 // A safetensors file that is computed while it is read.
 class RandomFile {
  public:
-  explicit RandomFile(const ModelShape& shape) : half_(std::strcmp(shape.dtype, "F16") == 0) {
+  RandomFile(const ModelShape& shape, ShapeWeights weights)
+      : half_(std::strcmp(shape.dtype, "F16") == 0), zeros_(weights == ShapeWeights::kZeros) {
     add_lines(shape.tensors, shape.layers);
     Json header;
     const uint64_t size = half_ ? 2 : 4;
@@ -271,6 +272,10 @@ class RandomFile {
       std::memcpy(out.data(), header_.data() + offset, part);
       offset += part;
       out = out.subspan(part);
+    }
+    if (zeros_) {
+      std::fill(out.begin(), out.end(), std::byte{0});
+      return true;
     }
     const uint64_t size = half_ ? 2 : 4;
     uint64_t element = (offset - header_.size()) / size;
@@ -353,6 +358,7 @@ class RandomFile {
   }
 
   bool half_ = false;
+  bool zeros_ = false;
   int64_t width_ = 0;
   int64_t feed_forward_ = 0;
   uint64_t elements_ = 0;
@@ -378,8 +384,8 @@ const ModelShape* find_model_shape(const std::string& name) {
   return nullptr;
 }
 
-ModelSource random_model(const ModelShape& shape) {
-  const auto file = std::make_shared<const RandomFile>(shape);
+ModelSource random_model(const ModelShape& shape, ShapeWeights weights) {
+  const auto file = std::make_shared<const RandomFile>(shape, weights);
   const std::string config = shape.config;
   FileReader reader;
   reader.size = [file, config](const std::string& name) -> std::optional<uint64_t> {

@@ -34,7 +34,9 @@ struct ModelShape {
 std::span<const ModelShape> model_shapes();
 // The shape of that name, or null.
 const ModelShape* find_model_shape(const std::string& name);
-// Norm gains are from 1 to 1.125; everything else is from 1/64 to 1/32 with a random sign.
-ModelSource random_model(const ModelShape& shape);
+// kRandom: norm gains are from 1 to 1.125; everything else is from 1/64 to 1/32 with a random sign.
+// kZeros: for plans, which do not look at weights; random ones of a model take seconds to make.
+enum class ShapeWeights : uint8_t { kRandom, kZeros };
+ModelSource random_model(const ModelShape& shape, ShapeWeights weights = ShapeWeights::kRandom);
 
 }  // namespace vkformer::cli

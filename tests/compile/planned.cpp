@@ -85,7 +85,8 @@ void PlannedPipelines::add_models(const DeviceCaps& caps, bool chosen) {
   for (const cli::ModelShape& shape : cli::model_shapes()) {
     for (const cli::ModelRun& run : shape.runs) {
       const PlanOrigin origin{std::string(shape.name) + " " + run.name, false, chosen, chosen};
-      const auto plans = plan_passes(caps, cli::random_model(shape), {}, cli::sizes_of(run));
+      const auto plans = plan_passes(caps, cli::random_model(shape, cli::ShapeWeights::kZeros), {},
+                                     cli::sizes_of(run));
       if (!plans) refuse(origin, plans.error());
       for (const Plan& plan : plans ? *plans : std::vector<Plan>()) add(origin, plan);
     }

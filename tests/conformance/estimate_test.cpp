@@ -53,7 +53,8 @@ double models_ms(const RecordedGpu& gpu, const GpuRates& rates, const GpuTraits&
   for (const char* name : {"bert-base", "gpt2", "llama-134m", "whisper-tiny"}) {
     const cli::ModelShape& shape = *cli::find_model_shape(name);
     for (const cli::ModelRun& run : shape.runs) {
-      auto plans = plan_passes(caps, cli::random_model(shape), {}, cli::sizes_of(run));
+      auto plans = plan_passes(caps, cli::random_model(shape, cli::ShapeWeights::kZeros), {},
+                               cli::sizes_of(run));
       REQUIRE_MESSAGE(plans.ok(), plans.error().message);
       for (Plan& plan : *plans) {
         settle_step(plan);
@@ -219,7 +220,8 @@ TEST_SUITE("cpu") {
         INFO(gpu.chip << " " << name);
         const cli::ModelShape& shape = *cli::find_model_shape(name);
         const SessionSizes sizes = cli::sizes_of(shape.runs.front());
-        const auto made = estimate_model(gpu.chip, cli::random_model(shape), {}, sizes);
+        const auto made = estimate_model(
+            gpu.chip, cli::random_model(shape, cli::ShapeWeights::kZeros), {}, sizes);
         REQUIRE_MESSAGE(made.ok(), made.error().message);
         CHECK(made->device == gpu.product);
         CHECK(made->step.has_value() == (sizes.new_tokens > 0));
@@ -273,7 +275,7 @@ TEST_SUITE("gpu") {
     VKF_TEST_DEVICE(device);
     const Roofline roofline{.fma_gflops = 100, .copy_gbytes = 10, .dispatch_us = 5};
     const cli::ModelShape& shape = *cli::find_model_shape("bert-base");
-    const ModelSource source = cli::random_model(shape);
+    const ModelSource source = cli::random_model(shape, cli::ShapeWeights::kZeros);
     const auto made =
         estimate_model(device_of(device), roofline, source, {}, {.batch = 1, .tokens = 128});
     REQUIRE_MESSAGE(made.ok(), made.error().message);
