@@ -32,7 +32,8 @@ constexpr DataSheet kSheets[] = {
       .residents = 32,
       .bandwidth = 336 * kGiga,
       .latency = kDiscreteLatency,
-      .launch = kDiscreteLaunch}},
+      .launch = kDiscreteLaunch},
+     30},
     // Product page: 3,584 CUDA cores in 28 SMs (GA102 whitepaper: 128 f32 lanes an SM), 1,780 MHz;
     // 360 GB/s (15 Gbit/s, 192 bits). Its SMs are those of GA102 (nvk:172).
     {"ga106",
@@ -45,7 +46,8 @@ constexpr DataSheet kSheets[] = {
       .residents = 32,
       .bandwidth = 360 * kGiga,
       .latency = kDiscreteLatency,
-      .launch = kDiscreteLaunch}},
+      .launch = kDiscreteLaunch},
+     28},
     // Ada whitepaper, appendix: 128 SMs of 128 f32 lanes, 2,520 MHz, 1,008 GB/s.
     {"ad102",
      "GeForce RTX 4090",
@@ -57,7 +59,8 @@ constexpr DataSheet kSheets[] = {
       .residents = 32,
       .bandwidth = 1008 * kGiga,
       .latency = kDiscreteLatency,
-      .launch = kDiscreteLaunch}},
+      .launch = kDiscreteLaunch},
+     128},
     // Product page: 72 compute units, 2,250 MHz, 512 GB/s; RDNA whitepaper: two SIMDs of 32 lanes a
     // compute unit. What the Infinity Cache of 128 MB keeps is not counted.
     {"navi21",
@@ -71,7 +74,8 @@ constexpr DataSheet kSheets[] = {
       .residents_by_size = true,
       .bandwidth = 512 * kGiga,
       .latency = kDiscreteLatency,
-      .launch = kDiscreteLaunch}},
+      .launch = kDiscreteLaunch},
+     72},
     // Product page: 96 compute units, 2,500 MHz, 960 GB/s. The 61 TFLOPS that AMD states count two
     // instructions issued together; here a SIMD issues one.
     {"navi31",
@@ -85,7 +89,8 @@ constexpr DataSheet kSheets[] = {
       .residents_by_size = true,
       .bandwidth = 960 * kGiga,
       .latency = kDiscreteLatency,
-      .launch = kDiscreteLaunch}},
+      .launch = kDiscreteLaunch},
+     96},
     // ARK, Core i7-1185G7: 96 execution units, 1,350 MHz, LPDDR4X-4267 of 128 bits: 68.3 GB/s. A
     // dual subslice has 16 units of 8 lanes and 7 threads (Intel Processor Graphics Xe-LP).
     {"tgl",
@@ -153,6 +158,12 @@ const DataSheet* find_data_sheet(std::string_view chip) {
     if (sheet.chip == chip) return &sheet;
   }
   return nullptr;
+}
+
+DeviceCaps caps_of(const DataSheet& sheet, const RecordedGpu& recorded) {
+  DeviceCaps caps = recorded.caps();
+  caps.compute_units = sheet.stated_units;
+  return caps;
 }
 
 }  // namespace vkformer::estimates

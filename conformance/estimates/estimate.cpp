@@ -134,8 +134,9 @@ Result<ModelEstimate> estimate_model(const std::string& chip, const ModelSource&
                                        known, "."}));
     }
     VKF_ASSIGN(const RecordedGpu recorded, RecordedGpu::read(sheet->target));
+    const DeviceCaps caps = caps_of(*sheet, recorded);
     VKF_ASSIGN(ModelEstimate made,
-               estimate({recorded.caps(), sheet->rates, &recorded}, source, options, sizes));
+               estimate({caps, sheet->rates, &recorded}, source, options, sizes));
     made.device = sheet->product;
     return made;
   });

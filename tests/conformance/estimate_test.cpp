@@ -46,8 +46,8 @@ Dispatch eight_groups() {
 }
 
 // Milliseconds of the benchmark's models with one GPU's kernels and those choices.
-double models_ms(const RecordedGpu& gpu, const GpuRates& rates, const GpuTraits& traits) {
-  DeviceCaps caps = gpu.caps();
+double models_ms(const RecordedGpu& gpu, const DataSheet& sheet, const GpuTraits& traits) {
+  DeviceCaps caps = caps_of(sheet, gpu);
   caps.gpu = traits;
   double seconds = 0;
   for (const char* name : {"bert-base", "gpt2", "llama-134m", "whisper-tiny"}) {
@@ -60,7 +60,8 @@ double models_ms(const RecordedGpu& gpu, const GpuRates& rates, const GpuTraits&
         settle_step(plan);
         for (const Dispatch& d : plan.dispatches) {
           seconds +=
-              time_of(d, gpu.find(conformance::name_of(d.kernel), d.spec).kernel, rates).total();
+              time_of(d, gpu.find(conformance::name_of(d.kernel), d.spec).kernel, sheet.rates)
+                  .total();
         }
       }
     }
@@ -210,6 +211,8 @@ TEST_SUITE("cpu") {
       CHECK(gpu->caps().device_class != DeviceClass::kSoftware);
       CHECK(gpu->caps().subgroup());
       CHECK(sheet.rates.issued >= sheet.rates.multiply_adds);
+      CHECK(caps_of(sheet, *gpu).compute_units == sheet.stated_units);
+      CHECK((sheet.stated_units == 0 || sheet.stated_units == sheet.rates.units));
     }
     CHECK(estimated_gpus().size() == data_sheets().size());
   }
@@ -250,9 +253,9 @@ TEST_SUITE("cpu") {
       const auto gpu = RecordedGpu::read(sheet.target);
       REQUIRE_MESSAGE(gpu.ok(), gpu.error().message);
       const GpuTraits& chosen = gpu->caps().gpu;
-      const double ms = models_ms(*gpu, sheet.rates, chosen);
+      const double ms = models_ms(*gpu, sheet, chosen);
       for (const GpuTraits& other : other_traits(chosen)) {
-        const double other_ms = models_ms(*gpu, sheet.rates, other);
+        const double other_ms = models_ms(*gpu, sheet, other);
         CAPTURE(sheet.chip);
         CAPTURE(traits_text(chosen));
         CAPTURE(traits_text(other));
