@@ -18,11 +18,6 @@ layout(binding = 0) readonly buffer A { float a[]; };
 layout(binding = 1) readonly buffer B { float b[]; };
 layout(binding = 2) writeonly buffer Y { float y[]; };
 
-// A NaN stays what it is.
-float limited(float value) {
-  return at_least(at_most(value, p.most), -p.most);
-}
-
 void main() {
   const uint row = row_group_index();
   if (row >= p.rows) return;
@@ -32,7 +27,7 @@ void main() {
     const uint index = row * p.width + i;
     if (index >= p.count) break;
     float second = b[index];
-    if (kLimited != 0u) second = limited(second);
+    if (kLimited != 0u) second = between(second, -p.most, p.most);
     y[index] = p.alpha * a[index] + p.beta * second;
   }
 }

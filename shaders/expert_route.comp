@@ -32,15 +32,12 @@ uvec2 candidate_at(uint i) { return uvec2(keys[i], i); }
 
 float top;  // the largest logit of the row
 
-float sigmoid_of(float x) { return is_nan_bits(x) ? x : sigmoid_any(x); }
+float sigmoid_of(float x) { return is_nan(x) ? x : sigmoid_any(x); }
 
 // exp(x - top): a softmax without its denominator.
-float exp_of(float x) {
-  const float below = x - top;
-  return is_nan_bits(below) ? below : exp_any(below);
-}
+float exp_below_top(float x) { return exp_of(x - top); }
 
-float score_of(float x) { return kSigmoid != 0u ? sigmoid_of(x) : exp_of(x); }
+float score_of(float x) { return kSigmoid != 0u ? sigmoid_of(x) : exp_below_top(x); }
 
 // The two best of a group, added.
 uint group_key(uint group, uint size) {
@@ -84,14 +81,14 @@ void main() {
     }
     top = workgroup_max(top);
     all = 0.0;
-    for (uint i = lane; i < p.experts; i += kLocalSize) all += exp_of(logits[base + i]);
+    for (uint i = lane; i < p.experts; i += kLocalSize) all += exp_below_top(logits[base + i]);
     all = workgroup_sum(all);
   }
   for (uint i = lane; i < p.experts; i += kLocalSize) {
     float choice = logits[base + i];
     if (kSigmoid != 0u) choice = sigmoid_of(choice);
     if (kBiased != 0u) {
-      choice = (kSigmoid != 0u ? choice : exp_of(choice) / all) + bias[i];
+      choice = (kSigmoid != 0u ? choice : exp_below_top(choice) / all) + bias[i];
     }
     keys[i] = order_key(choice);
   }

@@ -27,8 +27,6 @@ struct Bin {
   uint index;
 };
 
-float exp_of(float value) { return is_nan_bits(value) ? value : exp_any(value); }
-
 // The largest of a row's K logits, and the sum of their exponentials less it.
 void softmax_of(uint first, out float largest, out float sum) {
   largest = raw[first];
@@ -70,7 +68,7 @@ void main() {
   const uint index = row_group_index() * kLocalSize + gl_LocalInvocationID.x;
   if (index >= p.count) return;
   const float value = x[index];
-  if (is_nan_bits(value) || value < -p.bound || value > p.bound) {
+  if (is_nan(value) || value < -p.bound || value > p.bound) {
     y[index] = value;
     return;
   }

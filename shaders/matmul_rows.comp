@@ -55,8 +55,8 @@ layout(binding = 2) readonly buffer Routes { uint routes[]; };
 const uint kInvocations = kColumnLanes * kSlices;
 shared vec4 part[2u * kRows * kInvocations];
 
-// Sums of so many invocations, or slices, are added by the first few of them, and then by all: one
-// after the other, each would wait for shared memory.
+// Partial sums are added in two steps: kSums invocations add a share each, then every invocation adds
+// these. One after the other, each partial sum would wait for shared memory.
 const uint kSums = 8u;
 
 // With slices each invocation has its own share of the row; without, all add the whole.

@@ -109,7 +109,7 @@ f16vec4 narrowed(vec4 v, uint k0) {
 
 // What an invocation loads of a step: quads of A along K; of B four steps of four columns, which it
 // turns over. Neighbouring invocations have neighbouring steps, so that what they store lies in different
-// banks. Places are always inside, with no test between loads: behind a test, each would be waited for
+// banks. Places are always inside, with no test between loads: after a test, each would be waited for
 // before the next. What lies outside becomes zeros when it is stored.
 const uint kQuadsK = kBlockK / 4u;
 const uint kLoadsA = (kBlockM * kQuadsK + kLocalSize - 1u) / kLocalSize;

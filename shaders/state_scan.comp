@@ -85,13 +85,6 @@ float column_sum(float value, uint lane) {
 #endif
 }
 
-float exp_of(float value) { return is_nan_bits(value) ? value : exp_any(value); }
-
-// A rate between its limits; a NaN stays one.
-float limited(float rate) {
-  return at_most(at_least(rate, p.least_rate), p.most_rate);
-}
-
 // Keys, queries, decays and strengths of `count` tokens, of rows of X from `row` on.
 void stage(uint row, uint count, uint head) {
   const uint lane = gl_LocalInvocationID.x;
@@ -106,7 +99,7 @@ void stage(uint row, uint count, uint head) {
   for (uint t = lane; t < count; t += kLocalSize) {
     const uint at = (row + t) * p.width + head;
     const float raw = softplus_any(x[at + p.a_offset] + rates[p.heads + head]);
-    const float rate = kDelta != 0u ? raw : limited(raw);
+    const float rate = kDelta != 0u ? raw : between(raw, p.least_rate, p.most_rate);
     decays[t] = exp_of(-exp_of(rates[head]) * rate);
     strengths[t] = kDelta != 0u ? apply_activation(x[at + p.b_offset], kActivationSigmoid) : rate;
     key_scales[t] = 1.0;

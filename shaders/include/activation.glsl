@@ -1,4 +1,4 @@
-// needs: nothing (includes params/activation.h).
+// needs: nothing (includes params/activation.h, float_bits.glsl).
 // Own exp, tanh and erfc: GLSL promises little for the first, nothing near the ends for the second,
 // and lacks the third. Every function takes any argument; a NaN comes out as the NaN it was, which
 // is settled by bits because comparisons with NaN are undefined in GLSL. Selections instead of branches:
@@ -6,8 +6,7 @@
 #ifndef VKF_ACTIVATION_GLSL
 #define VKF_ACTIVATION_GLSL
 #include "activation.h"
-
-bool is_nan_bits(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+#include "float_bits.glsl"
 
 // exp(x) = scale * (1 + rest): Cody and Waite's reduction, Taylor's series on |r| <= ln(2)/2.
 // Precondition: -87 <= x <= 88.
@@ -33,6 +32,8 @@ float exp_any(float x) {
   const float y = (scale + scale * rest) * mix(1.0, 2.71828183, x > 88.0);
   return mix(y, 0.0, x < -87.0);
 }
+
+float exp_of(float x) { return is_nan(x) ? x : exp_any(x); }
 
 // tanh(x) = e / (e + 2) with e = exp(2x) - 1, which keeps small arguments exact.
 float tanh_any(float x) {
@@ -86,6 +87,6 @@ float apply_activation(float x, uint kind) {
   if (kind == kActivationTanh) y = tanh_any(x);
   if (kind == kActivationSigmoid) y = sigmoid_any(x);
   if (kind == kActivationEluPlusOne) y = mix(exp_any(x), x + 1.0, x > 0.0);
-  return is_nan_bits(x) ? x : y;
+  return is_nan(x) ? x : y;
 }
 #endif

@@ -19,18 +19,15 @@ bool take_panel(uint expert, uint column) {
   return true;
 }
 
-// From -limit to limit; a NaN stays one.
-float inside(float value, float limit) {
-  return is_nan(value) ? value : (value > limit ? limit : (value < -limit ? -limit : value));
-}
-
 // What follows the sums of four neighbouring columns. With a limit, of pairs:
 // act(min(gate, limit)) (1 + clamp(other, limit)) (OpenAI, 2025, gpt-oss).
 vec4 finish_expert(vec4 sum, vec4 bias) {
   if (e.gate_limit == 0.0) return finish(sum, bias, vec4(0.0));
   const vec4 x = p.alpha * sum + bias;
   const vec2 gate = vec2(at_most(x.x, e.gate_limit), at_most(x.z, e.gate_limit));
-  const vec2 other = vec2(inside(x.y, e.gate_limit), inside(x.w, e.gate_limit)) + 1.0;
+  const vec2 other = vec2(between(x.y, -e.gate_limit, e.gate_limit),
+                          between(x.w, -e.gate_limit, e.gate_limit)) +
+                     1.0;
   vec2 v = gate;
   for (uint i = 0u; i < 2u; ++i) v[i] = apply_activation(gate[i], epilogue() & (kActivationGate - 1u));
   return vec4(v * other, 0.0, 0.0);

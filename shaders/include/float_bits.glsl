@@ -20,6 +20,9 @@ float at_least(float value, float least) {
 float at_most(float value, float most) {
   return is_nan(value) ? value : (value > most ? most : value);
 }
+float between(float value, float least, float most) {
+  return is_nan(value) ? value : (value > most ? most : (value < least ? least : value));
+}
 
 // exp for x <= 0. Below ln of the smallest denormal the result is 0 by definition and not by the
 // driver's exp. NaN stays NaN by its bits: a driver's exp may turn it into a number, SwiftShader's

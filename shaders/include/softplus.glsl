@@ -14,5 +14,5 @@ float softplus_any(float x) {
   sum = sum * q + 1.0 / 3.0;
   sum = sum * q + 1.0;
   const float y = mix(0.0, x, x > 0.0) + 2.0 * s * sum;
-  return is_nan_bits(x) ? x : y;
+  return is_nan(x) ? x : y;
 }
