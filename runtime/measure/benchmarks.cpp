@@ -90,14 +90,6 @@ Result<TensorId> build_encoder(BenchmarkInputs& in, const EncoderBenchmark& o) {
   return y;
 }
 
-// `repeats` runs on a device that is awake, after one that makes pipelines.
-Result<std::vector<RunTime>> run_awake(const std::shared_ptr<VulkanDevice>& device,
-                                       const TimedPlan& timed, int repeats) {
-  VKF_CHECK(timed.run());
-  VKF_CHECK(wake(device));
-  return timed.run_warm(repeats);
-}
-
 // Of the products and of attention's two, q k and p v.
 double encoder_operations(const EncoderBenchmark& o) {
   const auto t = static_cast<double>(o.tokens), d = static_cast<double>(o.width);

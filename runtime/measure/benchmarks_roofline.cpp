@@ -79,9 +79,7 @@ Result<double> copy_gbytes(const std::shared_ptr<VulkanDevice>& device) {
   plan.dispatches.push_back(std::move(d));
   VKF_ASSIGN(const TimedPlan timed,
              TimedPlan::create(device, std::move(plan), RecordingInputs::Profile::kOn));
-  VKF_CHECK(timed.run());
-  VKF_CHECK(wake(device));
-  VKF_ASSIGN(const std::vector<RunTime> times, timed.run_warm(kRepeats));
+  VKF_ASSIGN(const std::vector<RunTime> times, run_awake(device, timed, kRepeats));
   return 2e-6 * static_cast<double>(groups * per_group) / least_time(times, &RunTime::device);
 }
 

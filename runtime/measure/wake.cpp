@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "measure/multiply_adds.h"
-#include "measure/timed_plan.h"
 
 namespace vkformer {
 namespace {
@@ -22,7 +21,7 @@ bool is_long_enough(uint32_t iterations, double ms) {
   return ms >= kShortMs || iterations >= kMostWakingIterations;
 }
 
-// Iterations for a run of about kAimMs, from one of so many that took that long.
+// Iterations for a run of about kAimMs, from a run of `iterations` that took `ms`.
 uint32_t longer(uint32_t iterations, double ms) {
   const double growth = std::clamp(kAimMs / std::max(ms, 1e-3), 1.25, 8.0);
   return static_cast<uint32_t>(
@@ -66,6 +65,13 @@ Status wake(const std::shared_ptr<VulkanDevice>& device, const WakeTimes& times)
     if (!is_long_enough(iterations, ms)) iterations = longer(iterations, ms);
   }
   return {};
+}
+
+Result<std::vector<RunTime>> run_awake(const std::shared_ptr<VulkanDevice>& device,
+                                       const TimedPlan& plan, int repeats) {
+  VKF_CHECK(plan.run());
+  VKF_CHECK(wake(device));
+  return plan.run_warm(repeats);
 }
 
 }  // namespace vkformer

@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "measure/timed_plan.h"
 #include "vulkan/device.h"
 
 namespace vkformer {
@@ -17,8 +19,12 @@ struct WakeTimes {
 // Keeps a GPU busy until its clock has stopped to rise: a GPU without load falls to a fraction of
 // its clock, and takes some tenths of a second to come back. Runs multiply-adds for `times.least`,
 // and on until they get no faster, but not beyond `times.most`. Each dispatch and submit is as
-// short as a watchdog allows. A software device has no clock of its own: nothing is done there.
+// short as a watchdog allows. Nothing is done on a software device: the host's clock is its clock.
 Status wake(const std::shared_ptr<VulkanDevice>& device, const WakeTimes& times = {});
+
+// `repeats` runs on a device that is awake, after one that makes pipelines.
+Result<std::vector<RunTime>> run_awake(const std::shared_ptr<VulkanDevice>& device,
+                                       const TimedPlan& plan, int repeats);
 
 // Whether the last runs were no faster than those before them, by the time that each took for the
 // same work: a clock that no longer rises.
