@@ -31,6 +31,11 @@ enum class LogLevel : uint8_t { kInfo, kWarning, kError };
 // from several at once; it must neither throw nor call vkformer.
 using LogFunction = std::function<void(LogLevel level, const std::string& message)>;
 
+// The job system of the application: runs `job` once, on any thread, now or later, and does not
+// wait for it. A job that never runs is harmless: whoever waits for its work does it, and a job
+// that runs after its session is gone does nothing. May be called from any thread.
+using JobRunner = std::function<void(std::function<void()> job)>;
+
 // Which device to make, and how far to clamp it.
 struct DeviceOptions {
   // "best" (discrete, then integrated, then software), an index as `vkformer devices` prints it,
@@ -42,6 +47,11 @@ struct DeviceOptions {
   LimitProfile limits = LimitProfile::kNone;
   // Directory of the pipeline cache; "" uses the user's cache directory, "none" keeps no cache.
   std::string cache_directory;
+  // A file of pipelines that a game ships: cache files ("*.pipelines" of cache directories), of any
+  // drivers and devices, one after the other. Those that match this device, driver and build of
+  // vkformer are added to what the cache has; others are passed over, as is a file that is damaged
+  // or not there, which the log says.
+  std::string pipeline_pack;
   // Enable the Khronos validation layer when it is installed; its messages go to `log`, or to
   // stderr without one.
   bool validation = false;
@@ -52,6 +62,10 @@ struct DeviceOptions {
   // Threads beside the calling one that make pipelines while a model loads and passes are recorded,
   // at most as many as the machine has cores besides; none with 0, or where there is an allocator.
   uint32_t compile_threads = 3;
+  // Who plans passes and makes their pipelines while frames go on (Session::start, warm_up), and
+  // who loads models in the background. Empty: threads of vkformer's own; with compile_threads 0
+  // Session::advance does it in portions, each as long as the budget of its frame.
+  JobRunner run_job = nullptr;
   // Host memory of the Vulkan objects that vkformer makes; null: the driver's own. Copied; what
   // its pUserData points to must outlive the device.
   const VkAllocationCallbacks* allocator = nullptr;

@@ -58,6 +58,12 @@ struct ModelOptions {
   // Called from the loading thread after every weight, then while pipelines of first_use are being
   // made; false stops loading with kCancelled.
   std::function<bool(const LoadProgress&)> progress = nullptr;
+  // Called from the loading thread before each piece of the weights, of at most a MiB, is copied to
+  // device memory; may wait.
+  std::function<void(uint64_t bytes)> before_copy = nullptr;
+  // Of a BackgroundLoad: these copies go by the budget of frames, which BackgroundLoad::advance
+  // hands out; else they go as fast as they can.
+  bool paced = false;
   // What the first session will run: its pipelines are made while the weights go up, and are there
   // when load returns. Other sizes mostly share them. Of sizes that the model cannot run the log
   // says so.
@@ -185,6 +191,10 @@ class VKFORMER_API BackgroundLoad {
   ~BackgroundLoad();
 
   LoadProgress progress() const;
+  // Of ModelOptions::paced, once a frame: weights may be copied for at most so many microseconds,
+  // at the speed that earlier copies had. The loading thread submits them, so an application whose
+  // queue is shared gives queue_lock. wait() lets all that is left go.
+  void advance(double microseconds);
   // Whether wait() would return at once.
   bool done() const;
   // Asks to stop; wait() then gives kCancelled, unless loading was over already.

@@ -68,9 +68,27 @@ struct Advance {
     kRunning,    // there is more to submit
     kSubmitted,  // everything was submitted or recorded; the GPU may still be at it
     kDone,  // the GPU has finished, as far as timestamps show: without them record never says so
+    kPreparing,  // nothing was submitted yet: plans and pipelines are being made
   } progress = Progress::kRunning;
-  double fraction = 0;           // 0 to 1, submitted so far, by our estimate
-  double last_microseconds = 0;  // GPU time of the latest slice known to have run; 0: none yet
+  double fraction = 0;               // 0 to 1, submitted or prepared so far, by our estimate
+  double last_microseconds = 0;      // GPU time of the latest slice known to have run; 0: none yet
+  double expected_microseconds = 0;  // of the slice that this call submitted, by our estimate
+
+  bool more_to_submit() const {
+    return progress == Progress::kRunning || progress == Progress::kPreparing;
+  }
+};
+
+// What slices of a pass or a generation come to.
+struct FrameEstimate {
+  // Until the first token of a generation, or the end of a pass; and until the end.
+  int64_t first_frames = 0;
+  int64_t frames = 0;
+  double first_milliseconds = 0;  // of GPU time
+  double milliseconds = 0;
+  // Part of that time, 0 to 1, which goes by measurements on this device; the rest is a first,
+  // cautious guess.
+  double measured = 0;
 };
 
 class VKFORMER_API Session {
@@ -113,8 +131,24 @@ class VKFORMER_API Session {
   // --- Within the budget of a frame. Results are the bits that run() and
   // generate_masked() give.
 
+  // Prepares what runs of these sizes need (new_tokens above 0: a generation) while frames go on,
+  // as start does, and returns at once. A run of these sizes begins without preparing then.
+  Status warm_up(const SessionSizes& sizes);
+  // Goes on with that, for at most about a millisecond where nobody does it beside the caller: how
+  // much of all that was asked for is there, 0 to 1. An error is what the first failed with.
+  Result<double> warmed_up();
+  // Waits until all of it is there.
+  Status finish_warm_up();
+
+  // How many slices of so many microseconds a run of these sizes takes. Plans it, which takes
+  // milliseconds of the calling thread; nothing runs.
+  Result<FrameEstimate> estimate(const SessionSizes& sizes, double microseconds) const;
+
   // Begins a pass, or a generation, which advance() or record() then carry out. One at a time:
-  // until finish or cancel, nothing else runs in this session. With on_token or a grammar each
+  // until finish or cancel, nothing else runs in this session. What this size needs and is not
+  // there yet is prepared while frames go on (DeviceOptions::run_job): until then the progress is
+  // kPreparing, the fraction that of the pipelines, and what fails is an error of advance or
+  // record. An infinite budget waits for it. With on_token or a grammar each
   // token's steps wait for the host, in calls of advance or record; on_token is called in these.
   Status start(const TensorMap& inputs, const RunOptions& options = {});
   Status start_generation(const TensorMap& inputs, const GenerateOptions& options);

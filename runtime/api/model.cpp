@@ -1,16 +1,20 @@
 #include "vkformer/model.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "base/background_task.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "load/loaded_model.h"
 #include "model/family_traits.h"
 #include "session/memory_needs.h"
 #include "session/model_loading.h"
+#include "vulkan/device_impl.h"
 
 namespace vkformer {
 
@@ -67,22 +71,61 @@ uint64_t Model::weight_bytes() const {
   return impl_->weight_bytes();
 }
 
+// Lets the loading thread copy what the frames have room for.
+class UploadPace {
+ public:
+  // On the loading thread: waits until so many bytes may be copied. The time since the last piece
+  // was let go is what it took, with what was done to it on the host.
+  void take(uint64_t bytes) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::duration<double, std::micro> taken = now - let_go_at_;
+    if (last_ > 0 && taken.count() > 0) {
+      const double rate = static_cast<double>(last_) / taken.count();
+      rate_ = rate_ == 0 ? rate : rate_ + kNewWeight * (rate - rate_);
+    }
+    granted_more_.wait(lock, [this] { return free_ || granted_ > 0; });
+    granted_ -= static_cast<double>(bytes);
+    last_ = bytes;
+    let_go_at_ = std::chrono::steady_clock::now();
+  }
+  // A frame's share. What an earlier frame left over is gone; what one copy took too much is not.
+  void grant(double microseconds) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!(microseconds > 0)) return;
+    granted_ = std::min(granted_, 0.0) + microseconds * (rate_ > 0 ? rate_ : kFirstRate);
+    granted_more_.notify_all();
+  }
+  void let_go() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_ = true;
+    granted_more_.notify_all();
+  }
+
+ private:
+  static constexpr double kNewWeight = 0.3;
+  static constexpr double kFirstRate = 1000;  // bytes a microsecond, before anything was copied
+
+  std::mutex mutex_;
+  std::condition_variable granted_more_;
+  double granted_ = 0;  // bytes
+  double rate_ = 0;     // bytes a microsecond
+  uint64_t last_ = 0;   // bytes of the last piece
+  std::chrono::steady_clock::time_point let_go_at_;
+  bool free_ = false;
+};
+
 class BackgroundLoadState {
  public:
+  UploadPace pace;
   std::atomic<uint64_t> loaded{0};
   std::atomic<uint64_t> total{0};
   std::atomic<uint64_t> made_pipelines{0};
   std::atomic<uint64_t> total_pipelines{0};
   std::atomic<bool> cancelled{false};
   std::atomic<bool> done{false};
-  std::mutex joining;  // of wait(), which several threads may call
   std::optional<Result<Model>> result;
-  std::thread thread;
-
-  void join() {
-    const std::lock_guard<std::mutex> lock(joining);
-    if (thread.joinable()) thread.join();
-  }
+  std::unique_ptr<BackgroundTask> task;  // null where nobody took it; after what it uses
 };
 
 BackgroundLoad::BackgroundLoad(std::shared_ptr<BackgroundLoadState> impl)
@@ -97,7 +140,7 @@ BackgroundLoad& BackgroundLoad::operator=(BackgroundLoad&& other) noexcept {
 BackgroundLoad::~BackgroundLoad() {
   if (impl_ == nullptr) return;
   cancel();
-  impl_->join();
+  impl_.reset();
 }
 
 BackgroundLoad BackgroundLoad::start(const Device& device, const ModelSource& source,
@@ -114,10 +157,23 @@ BackgroundLoad BackgroundLoad::start(const Device& device, const ModelSource& so
       s->total_pipelines = progress.total_pipelines;
       return !s->cancelled && (!report || report(progress));
     };
-    state->thread = std::thread([s, device, source, watched] {
+    const auto vulkan = HandleAccess::impl(device);
+    const BackgroundTask::Jobs jobs = vulkan ? vulkan->impl().context.run_job : nullptr;
+    if (options.paced) {
+      watched.before_copy = [s, before = options.before_copy](uint64_t bytes) {
+        if (before) before(bytes);
+        s->pace.take(bytes);
+      };
+    }
+    state->task = std::make_unique<BackgroundTask>(jobs, [s, device, source, watched] {
       s->result = Model::load_from(device, source, watched);
       s->done = true;
     });
+    if (const auto& refused = state->task->refused()) {
+      state->result.emplace(*refused);
+      state->task.reset();
+      state->done = true;
+    }
   } catch (...) {
     // wait() reports it. Where not even the state could be made, wait() knows why.
     if (state) {
@@ -138,13 +194,20 @@ bool BackgroundLoad::done() const {
 }
 
 void BackgroundLoad::cancel() {
-  if (impl_) impl_->cancelled = true;
+  if (!impl_) return;
+  impl_->cancelled = true;
+  impl_->pace.let_go();
+}
+
+void BackgroundLoad::advance(double microseconds) {
+  if (impl_) impl_->pace.grant(microseconds);
 }
 
 Result<Model> BackgroundLoad::wait() {
   return guarded([&]() -> Result<Model> {
     if (!impl_) return Error{ErrorCode::kOutOfMemory, kNoHostMemory};
-    impl_->join();
+    impl_->pace.let_go();
+    if (impl_->task) impl_->task->wait();
     return *impl_->result;
   });
 }

@@ -65,6 +65,31 @@ Result<std::vector<std::vector<float>>> Session::score_masked(
   });
 }
 
+Status Session::warm_up(const SessionSizes& sizes) {
+  return guarded([&]() -> Status {
+    VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
+    return impl_->warm_up(sizes);
+  });
+}
+
+Result<double> Session::warmed_up() {
+  return guarded([&]() -> Result<double> {
+    VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
+    return impl_->warmed_up();
+  });
+}
+
+Status Session::finish_warm_up() {
+  return guarded([&]() -> Status {
+    VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
+    return impl_->finish_warm_up();
+  });
+}
+
+Result<FrameEstimate> Session::estimate(const SessionSizes& sizes, double microseconds) const {
+  return guarded([&] { return impl_->estimate(sizes, microseconds); });
+}
+
 Status Session::start(const TensorMap& inputs, const RunOptions& options) {
   return guarded([&]() -> Status {
     VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
@@ -75,14 +100,14 @@ Status Session::start(const TensorMap& inputs, const RunOptions& options) {
 Result<Advance> Session::advance(double microseconds) {
   return guarded([&]() -> Result<Advance> {
     VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
-    return impl_->sliced().advance(microseconds, {});
+    return impl_->advance(microseconds, {});
   });
 }
 
 Result<Advance> Session::record(VkCommandBuffer_T* commands, double microseconds) {
   return guarded([&]() -> Result<Advance> {
     VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
-    return impl_->sliced().record(commands, microseconds);
+    return impl_->record(commands, microseconds);
   });
 }
 
@@ -96,21 +121,21 @@ Status Session::start_generation(const TensorMap& inputs, const GenerateOptions&
 Result<Generation> Session::finish_generation() {
   return guarded([&]() -> Result<Generation> {
     VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
-    return impl_->sliced().finish_generation();
+    return impl_->finish_generation();
   });
 }
 
 Result<TensorMap> Session::finish() {
   return guarded([&]() -> Result<TensorMap> {
     VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
-    return impl_->sliced().finish();
+    return impl_->finish();
   });
 }
 
 Status Session::cancel() {
   return guarded([&]() -> Status {
     VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
-    return impl_->sliced().cancel();
+    return impl_->cancel();
   });
 }
 

@@ -92,7 +92,7 @@ Status forget_buffers(Session& session) {
 Result<std::map<std::string, PassBuffer>> pass_buffers(const Session& session) {
   return guarded([&]() -> Result<std::map<std::string, PassBuffer>> {
     VKF_ASSIGN(const SessionState::Turn turn, HandleAccess::impl(session)->turn());
-    VKF_ASSIGN(const auto tensors, HandleAccess::impl(session)->sliced().tensors());
+    VKF_ASSIGN(const auto tensors, HandleAccess::impl(session)->tensors());
     std::map<std::string, PassBuffer> result;
     for (const auto& [name, tensor] : tensors) {
       const BufferSpan& span = tensor.span;
@@ -111,7 +111,7 @@ Result<Advance> advance_between(Session& session, double microseconds,
     SubmitSemaphores semaphores;
     VKF_CHECK(add_uses(wait, semaphores.wait_handles, semaphores.wait_values));
     VKF_CHECK(add_uses(signal, semaphores.signal_handles, semaphores.signal_values));
-    return HandleAccess::impl(session)->sliced().advance(microseconds, semaphores);
+    return HandleAccess::impl(session)->advance(microseconds, semaphores);
   });
 }
 

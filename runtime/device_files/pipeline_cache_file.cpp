@@ -1,5 +1,6 @@
 #include "device_files/pipeline_cache_file.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -110,22 +111,41 @@ std::string pipeline_cache_path(const std::string& directory, const PipelineCach
 
 std::optional<std::vector<std::byte>> read_pipeline_cache(const std::string& path,
                                                           const PipelineCacheKey& key) {
+  auto found = read_pipeline_pack(path, key);
+  // A cache file is a pack of one.
+  if (!found || found->size() != 1) return std::nullopt;
+  return std::move(found->front());
+}
+
+std::optional<std::vector<std::vector<std::byte>>> read_pipeline_pack(const std::string& path,
+                                                                      const PipelineCacheKey& key) {
   std::ifstream file(path, std::ios::binary);
-  Header header{};
-  if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return std::nullopt;
   std::error_code error;
-  const uint64_t size = fs::file_size(path, error);
-  if (error || header.payload_bytes > kMaxPayload ||
-      size != sizeof(header) + header.payload_bytes) {
-    return std::nullopt;
+  uint64_t left = fs::file_size(path, error);
+  if (error || !file) return std::nullopt;
+  std::vector<std::vector<std::byte>> found;
+  while (left > 0) {
+    Header header{};
+    if (left < sizeof(header)) return std::nullopt;
+    if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return std::nullopt;
+    left -= sizeof(header);
+    const bool ours = std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0;
+    if (!ours || header.payload_bytes > std::min(kMaxPayload, left)) return std::nullopt;
+    left -= header.payload_bytes;
+    Header wanted = make_header(key, {});
+    wanted.payload_bytes = header.payload_bytes;
+    wanted.payload_hash = header.payload_hash;
+    const auto bytes = static_cast<std::streamsize>(header.payload_bytes);
+    if (std::memcmp(&header, &wanted, sizeof(header)) != 0) {
+      if (!file.seekg(bytes, std::ios::cur)) return std::nullopt;
+      continue;
+    }
+    std::vector<std::byte> data(static_cast<size_t>(header.payload_bytes));
+    if (!file.read(reinterpret_cast<char*>(data.data()), bytes)) return std::nullopt;
+    if (fnv1a(data.data(), data.size()) != header.payload_hash) return std::nullopt;
+    found.push_back(std::move(data));
   }
-  std::vector<std::byte> data(static_cast<size_t>(header.payload_bytes));
-  if (!file.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()))) {
-    return std::nullopt;
-  }
-  const Header expected = make_header(key, data);
-  if (std::memcmp(&header, &expected, sizeof(header)) != 0) return std::nullopt;
-  return data;
+  return found;
 }
 
 bool replace_file(const std::string& path,

@@ -1,10 +1,17 @@
 // Contrastive search (Su et al. 2022, "A Contrastive Framework for Neural Text Generation").
 #pragma once
 
+#include <functional>
+#include <memory>
+
+#include "generate/decode_step.h"
 #include "generate/generation_jobs.h"
 #include "generate/pass_rows.h"
 
 namespace vkformer {
+
+// The recorded step for a key, from the session's cache.
+using StepForKey = std::function<Result<std::shared_ptr<DecodeStep>>(const GenerationKey& key)>;
 
 // What a search takes from its session.
 struct ContrastiveCall {

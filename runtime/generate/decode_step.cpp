@@ -8,24 +8,25 @@
 
 namespace vkformer {
 
-DecodeStep::DecodeStep(std::shared_ptr<const LoadedModel> model, const GenerationKey& key)
+DecodeStep::DecodeStep(std::shared_ptr<const LoadedModel> model, const GenerationKey& key,
+                       Prompt prompt)
     : model_(std::move(model)),
       key_(key),
+      wants_prompt_(prompt),
       params_(search_params(model_->family(), key)),
       memory_(model_->device()) {}
 
 Result<std::unique_ptr<DecodeStep>> DecodeStep::create(std::shared_ptr<const LoadedModel> model,
                                                        const GenerationKey& key, Prompt prompt) {
-  std::unique_ptr<DecodeStep> made(new DecodeStep(std::move(model), key));
-  VKF_CHECK(made->record(prompt));
-  made->find_sizes();
+  auto made = std::make_unique<DecodeStep>(std::move(model), key, prompt);
+  VKF_CHECK(prepare_now(*made));
   return made;
 }
 
-Status DecodeStep::record(Prompt prompt) {
+Status DecodeStep::plan() {
   const HostAccess access = step_access(key_);
-  if (prompt == Prompt::kYes) {
-    VKF_ASSIGN(prompt_, record_prompt(*model_, key_.shape, access, memory_));
+  if (wants_prompt_ == Prompt::kYes) {
+    VKF_ASSIGN(planned_prompt_, plan_prompt(*model_, key_.shape, access));
   }
   Graph graph;
   ModelBuilder builder(graph, model_->weights());
@@ -34,8 +35,31 @@ Status DecodeStep::record(Prompt prompt) {
   options.host = access;
   options.indirect_args = "args";
   options.cut_at = kScoresKernel;
-  VKF_ASSIGN(step_, RecordedGraph::build(memory_, builder, options));
+  VKF_ASSIGN(planned_step_, plan_graph(*model_->device(), builder, std::move(options)));
   return {};
+}
+
+std::vector<const Plan*> DecodeStep::plans() const {
+  std::vector<const Plan*> list;
+  if (planned_prompt_) list.push_back(&planned_prompt_->plan);
+  list.push_back(&planned_step_->plan);
+  return list;
+}
+
+Status DecodeStep::record() {
+  if (planned_prompt_) {
+    VKF_ASSIGN(prompt_, RecordedGraph::record(memory_, std::move(*planned_prompt_)));
+  }
+  VKF_ASSIGN(step_, RecordedGraph::record(memory_, std::move(*planned_step_)));
+  planned_prompt_.reset();
+  planned_step_.reset();
+  find_sizes();
+  return {};
+}
+
+Status DecodeStep::finish() {
+  if (prompt_) VKF_CHECK(prompt_->write_words(memory_));
+  return step_->write_words(memory_);
 }
 
 void DecodeStep::find_sizes() {
@@ -123,12 +147,12 @@ Status DecodeStep::submit(Prompt prompt, RecordingPart part, int64_t times,
 }
 
 void DecodeStep::add_units(Prompt prompt, int64_t times, SlicedPlan& plan) {
-  const double rate = first_rate(model_->device()->caps());
+  VulkanDevice& device = *model_->device();
   if (prompt == Prompt::kYes && prompt_) {
-    if (!prompt_costs_) prompt_costs_.emplace(prompt_->plan(), rate);
+    if (!prompt_costs_) prompt_costs_.emplace(costs_of(device, prompt_->plan()));
     plan.units.push_back({&prompt_->recording(), &*prompt_costs_, 1});
   }
-  if (!step_costs_) step_costs_.emplace(step_->plan(), rate);
+  if (!step_costs_) step_costs_.emplace(costs_of(device, step_->plan()));
   plan.units.push_back({&step_->recording(), &*step_costs_, times});
 }
 

@@ -9,6 +9,7 @@
 
 #include "generate/kept_row.h"
 #include "generate/prompt_pass.h"
+#include "recording/preparation.h"
 #include "recording/sliced_work.h"
 
 namespace vkformer {
@@ -21,10 +22,13 @@ struct FedToken {
   uint32_t token = 0;
 };
 
-class DecodeStep {
+class DecodeStep : public Preparation {
  public:
   // Whether the prompt's pass is recorded as well.
   enum class Prompt : uint8_t { kNo, kYes };
+  // To be prepared before all else.
+  DecodeStep(std::shared_ptr<const LoadedModel> model, const GenerationKey& key, Prompt prompt);
+  // Prepared.
   static Result<std::unique_ptr<DecodeStep>> create(std::shared_ptr<const LoadedModel> model,
                                                     const GenerationKey& key, Prompt prompt);
   DecodeStep(const DecodeStep&) = delete;
@@ -35,7 +39,11 @@ class DecodeStep {
   const StepShape& shape() const { return key_.shape; }
   const SearchParams& params() const { return params_; }  // of the choice
   PassMemory& memory() { return memory_; }
-  const Plan& plan() const { return step_->plan(); }
+
+  Status plan() override;
+  std::vector<const Plan*> plans() const override;
+  Status record() override;
+  Status finish() override;
 
   // Feeds the prompt's pass; without one there is nothing to feed.
   Status write_prompts(const GenerationInputs& inputs);
@@ -69,15 +77,15 @@ class DecodeStep {
     uint32_t slots_per_group = 1;
     bool for_all = true;  // false: only slots that a token is chosen for
   };
-  DecodeStep(std::shared_ptr<const LoadedModel> model, const GenerationKey& key);
-  Status record(Prompt prompt);
   void find_sizes();
   std::vector<uint32_t> group_counts(uint32_t fed, uint32_t chosen) const;
 
   std::shared_ptr<const LoadedModel> model_;
   GenerationKey key_;
+  Prompt wants_prompt_;
   SearchParams params_{};
   PassMemory memory_;
+  std::optional<PlannedGraph> planned_prompt_, planned_step_;  // from plan to record
   std::optional<RecordedGraph> prompt_;  // where there is something to do before the first step
   std::optional<RecordedGraph> step_;
   std::vector<Sized> sized_;

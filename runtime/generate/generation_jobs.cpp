@@ -35,8 +35,7 @@ Generation by_input(Generation items, const GenerateOptions& options) {
 
 Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFormat cache,
                                              const TensorMap& inputs,
-                                             const GenerateOptions& options,
-                                             const StepForKey& step_for) {
+                                             const GenerateOptions& options) {
   GenerationKey key;
   key.shape.beams = options.beams / options.beam_groups;
   key.shape.cache = cache;
@@ -69,10 +68,7 @@ Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFor
     key.shape.batch = static_cast<int64_t>(items.size());
     VKF_ASSIGN(const GenerationSizes sizes,
                generation_sizes(family.facts(), part.longest(), key, options));
-    GenerationJob job{.inputs = std::move(part), .new_tokens = sizes.new_tokens};
-    VKF_ASSIGN(std::shared_ptr<DecodeStep> step, step_for(sizes.key));
-    job.pass = std::make_unique<GenerationPass>(std::move(step));
-    jobs.push_back(std::move(job));
+    jobs.push_back({sizes.key, std::move(part), sizes.new_tokens});
   }
   return jobs;
 }

@@ -1,8 +1,6 @@
 // One call's inputs as jobs: groups of inputs that run together through one pass.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <vector>
 
 #include "generate/generation_pass.h"
@@ -11,20 +9,16 @@
 namespace vkformer {
 
 struct GenerationJob {
-  std::unique_ptr<GenerationPass> pass;
+  GenerationKey key;  // of the step that it needs
   GenerationInputs inputs;
   int64_t new_tokens = 0;  // at most
 };
-
-// The recorded step for a key, from the session's cache.
-using StepForKey = std::function<Result<std::shared_ptr<DecodeStep>>(const GenerationKey& key)>;
 
 // Inputs whose prompts are exact or exceed the context run apart by length, so that each is
 // generated as it is alone.
 Result<std::vector<GenerationJob>> plan_jobs(const ModelFamily& family, CacheFormat cache,
                                              const TensorMap& inputs,
-                                             const GenerateOptions& options,
-                                             const StepForKey& step_for);
+                                             const GenerateOptions& options);
 
 // Puts each of `from` where `items` says in `to`, which grows.
 void scatter(Generation& from, const std::vector<size_t>& items, Generation& to);

@@ -12,17 +12,17 @@ int64_t GenerationInputs::longest() const {
   return static_cast<int64_t>(tokens);
 }
 
-Result<std::optional<RecordedGraph>> record_prompt(const LoadedModel& model, const StepShape& shape,
-                                                   const HostAccess& access, PassMemory& memory) {
+Result<std::optional<PlannedGraph>> plan_prompt(const LoadedModel& model, const StepShape& shape,
+                                                const HostAccess& access) {
   Graph graph;
   ModelBuilder builder(graph, model.weights());
   VKF_CHECK(model.family().build_prompt(builder, shape));
-  std::optional<RecordedGraph> made;
-  if (graph.nodes().empty()) return made;
+  std::optional<PlannedGraph> planned;
+  if (graph.nodes().empty()) return planned;
   RecordedGraphOptions options{.model = &model, .precision = model.precision()};
   options.host = access;
-  VKF_ASSIGN(made, RecordedGraph::build(memory, builder, options));
-  return made;
+  VKF_ASSIGN(planned, plan_graph(*model.device(), builder, std::move(options)));
+  return planned;
 }
 
 size_t fed_at_once(const GenerationInputs& inputs, size_t item, const StepShape& shape) {

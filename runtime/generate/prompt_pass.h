@@ -22,10 +22,9 @@ struct GenerationInputs {
   int64_t longest() const;  // prompt, tokens
 };
 
-// The recorded pass, with external tensors in `memory`; nothing where a generation begins with a
-// step.
-Result<std::optional<RecordedGraph>> record_prompt(const LoadedModel& model, const StepShape& shape,
-                                                   const HostAccess& access, PassMemory& memory);
+// The planned pass; nothing where a generation begins with a step.
+Result<std::optional<PlannedGraph>> plan_prompt(const LoadedModel& model, const StepShape& shape,
+                                                const HostAccess& access);
 
 // Tokens of item i's prompt that are fed before a step chooses one: all, but for what is longer
 // than the recording's prompt, which steps feed one by one.

@@ -42,7 +42,9 @@ Result<SourceEncoder::Encoder*> SourceEncoder::encoder_for(const StepShape& shap
   std::list<Encoder> made;
   Encoder& encoder = made.emplace_back(model_->device());
   encoder.shape = shape;
-  VKF_ASSIGN(encoder.graph, record_prompt(*model_, shape, step_access({}), encoder.memory));
+  VKF_ASSIGN(std::optional<PlannedGraph> planned, plan_prompt(*model_, shape, step_access({})));
+  VKF_ASSIGN(encoder.graph, RecordedGraph::record(encoder.memory, std::move(planned).value()));
+  VKF_CHECK(encoder.graph->write_words(encoder.memory));
   encoders_.splice(encoders_.begin(), made);
   if (encoders_.size() > kMostEncoders) encoders_.pop_back();
   return &encoders_.front();

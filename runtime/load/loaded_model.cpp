@@ -10,6 +10,9 @@
 namespace vkformer {
 namespace {
 
+// Of a weight, what is copied at once where somebody watches (ModelOptions::before_copy).
+constexpr size_t kMostPiece = size_t{1} << 20;  // bytes
+
 // Weights share buffers of about this size; a larger weight has a buffer of its own.
 constexpr uint64_t kChunkBytes = 32ull << 20;
 
@@ -125,13 +128,24 @@ Status LoadedModel::make_chunks(const WeightLayoutPlan& layout) {
   return {};
 }
 
+Status LoadedModel::copy_weight(size_t index, std::span<const std::byte> packed,
+                                const ModelOptions& options) {
+  const size_t piece = options.before_copy ? kMostPiece : packed.size();
+  for (size_t at = 0; at < packed.size(); at += piece) {
+    const auto part = packed.subspan(at, std::min(piece, packed.size() - at));
+    if (options.before_copy) options.before_copy(part.size());
+    VKF_CHECK(device_->upload(chunks_[chunk_of_[index]], spans_[index].offset + at, part));
+  }
+  return {};
+}
+
 Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& options) {
   std::vector<std::byte> packed;
   uint64_t done = 0;
   for (size_t i = 0; i < weights_.size(); ++i) {
     packed.resize(weights_[i].bytes);
     VKF_CHECK(pack_weight(weights_[i], checkpoint, packed));
-    VKF_CHECK(device_->upload(chunks_[chunk_of_[i]], spans_[i].offset, packed));
+    VKF_CHECK(copy_weight(i, packed, options));
     done += packed.size();
     if (!options.progress || options.progress({done, weight_bytes_})) continue;
     return cancelled(

@@ -49,6 +49,7 @@ class LoadedModel {
  private:
   LoadedModel() = default;
   Status make_chunks(const WeightLayoutPlan& layout);
+  Status copy_weight(size_t index, std::span<const std::byte> packed, const ModelOptions& options);
 
   std::shared_ptr<VulkanDevice> device_;
   std::unique_ptr<ModelFamily> family_;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <string>
+
+#include "kernels/catalogue.h"
 
 namespace vkformer {
 namespace {
@@ -13,6 +16,8 @@ constexpr double kFlopsPerByte = 2;
 constexpr double kNewWeight = 0.3;
 // A piece shorter than this is mostly its fixed cost, which it teaches.
 constexpr double kSmallShare = 0.02;
+// The device learns what changed by this part of it: telling takes a lock.
+constexpr double kWorthTelling = 0.02;
 // Cutting a dispatch pays where the piece is longer than so many fixed costs.
 constexpr double kWorthCutting = 4;
 
@@ -105,13 +110,21 @@ std::vector<PlanPiece> all_pieces(const Plan& plan, double max_flops) {
   return pieces;
 }
 
-SliceCosts::SliceCosts(const Plan& plan, double flops_per_microsecond) {
+SliceCosts::SliceCosts(const Plan& plan, double flops_per_microsecond, KernelCosts& known)
+    : known_(known) {
   for (const Dispatch& d : plan.dispatches) {
+    const uint64_t key = cost_key(d);
     dispatches_.push_back({.work = std::max(1.0, d.flops + kFlopsPerByte * d.bytes),
+                           .microseconds = known.of_dispatch(key),
+                           .told = known.of_dispatch(key),
+                           .key = key,
                            .kernel = d.kernel,
                            .groups = std::max(1.0, group_count(d.groups))});
+    const Rate rate = known.of_kernel(std::string(kernel_info(d.kernel).name));
+    if (rate.microseconds > 0) kernels_[d.kernel] = rate;
   }
   all_ = {flops_per_microsecond, 1.0};
+  if (known.fixed() > 0) fixed_ = known.fixed();
 }
 
 double SliceCosts::share(const PlanPiece& piece) const {
@@ -142,6 +155,15 @@ double SliceCosts::total_microseconds() const {
   return sum;
 }
 
+double SliceCosts::measured_microseconds() const {
+  double sum = 0;
+  for (uint32_t i = 0; i < dispatches_.size(); ++i) {
+    const Learned& d = dispatches_[i];
+    if (d.microseconds > 0) sum += fixed_ + d.microseconds;
+  }
+  return sum;
+}
+
 void SliceCosts::observe(const PlanPiece& piece, double microseconds) {
   if (!(microseconds > 0) || piece.dispatch >= dispatches_.size()) return;
   // The least that any piece has taken; drifts up slowly, in case that one was a fluke.
@@ -159,6 +181,11 @@ void SliceCosts::observe(const PlanPiece& piece, double microseconds) {
   const double whole = own / part;
   d.microseconds =
       d.microseconds == 0 ? whole : d.microseconds + kNewWeight * (whole - d.microseconds);
+  if (std::abs(d.microseconds - d.told) < kWorthTelling * d.told) return;
+  d.told = d.microseconds;
+  known_.learn(d.key, d.microseconds);
+  known_.learn(std::string(kernel_info(d.kernel).name), rate);
+  known_.learn_fixed(fixed_);
 }
 
 std::vector<PlanPiece> next_slice(const Plan& plan, const SliceCosts& costs,

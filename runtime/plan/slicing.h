@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "plan/kernel_costs.h"
 #include "plan/plan.h"
 
 namespace vkformer {
@@ -61,8 +62,9 @@ std::vector<PlanPiece> all_pieces(const Plan& plan, double max_flops);
 // What pieces of one plan cost: a fixed time each, plus a share of their dispatch's own time.
 class SliceCosts {
  public:
-  // `flops_per_microsecond`: a cautious first guess, until pieces have been measured.
-  SliceCosts(const Plan& plan, double flops_per_microsecond);
+  // `known`: what earlier passes on the device took; it learns from this one, too, and outlives
+  // it. `flops_per_microsecond`: a cautious first estimate of what it does not know.
+  SliceCosts(const Plan& plan, double flops_per_microsecond, KernelCosts& known);
 
   // Expected microseconds of `share` (0 to 1) of that dispatch, without the fixed part.
   double share_microseconds(uint32_t dispatch, double share) const;
@@ -77,6 +79,8 @@ class SliceCosts {
   double total_work() const;
   // Expected microseconds of the whole plan.
   double total_microseconds() const;
+  // The part of that which goes by measurements.
+  double measured_microseconds() const;
   // What a piece really took.
   void observe(const PlanPiece& piece, double microseconds);
 
@@ -84,17 +88,17 @@ class SliceCosts {
   struct Learned {
     double work = 0;          // of the whole dispatch, in flops and equivalents
     double microseconds = 0;  // of the whole dispatch; 0: not measured
+    double told = 0;          // what the device knows of it
+    uint64_t key = 0;         // cost_key
     KernelId kernel{};
     double groups = 1;  // in all
   };
-  struct Rate {
-    double work = 0;
-    double microseconds = 0;
-  };
+  using Rate = KernelCosts::Rate;
 
   std::vector<Learned> dispatches_;
   std::map<KernelId, Rate> kernels_;
   Rate all_;
+  KernelCosts& known_;
   double fixed_ = 10;  // microseconds; sinks to the least that any piece has taken
 };
 

@@ -59,25 +59,41 @@ Result<RecordedGraph> RecordedGraph::from_plan(PassMemory& memory, Plan plan,
 Result<RecordedGraph> RecordedGraph::create(PassMemory& memory, Graph graph,
                                             const RecordedGraphOptions& options) {
   if (options.precision == Precision::kReproducible) VKF_CHECK(prove_arithmetic(memory.device()));
-  VKF_ASSIGN(Plan plan, make_plan(graph, memory.device()->caps(), options.precision));
-  VKF_ASSIGN(RecordedGraph made, from_plan(memory, std::move(plan), options));
-  made.graph_ = std::move(graph);
+  VKF_ASSIGN(PlannedGraph planned, plan_graph(*memory.device(), std::move(graph), options));
+  return record(memory, std::move(planned));
+}
+
+Result<PlannedGraph> plan_graph(const VulkanDevice& device, Graph graph,
+                                RecordedGraphOptions options) {
+  VKF_ASSIGN(Plan plan, make_plan(graph, device.caps(), options.precision));
+  return PlannedGraph{std::move(graph), std::move(plan), {}, {}, std::move(options)};
+}
+
+Result<PlannedGraph> plan_graph(const VulkanDevice& device, const ModelBuilder& builder,
+                                RecordedGraphOptions options) {
+  options.host = host_access(builder, std::move(options.host));
+  VKF_ASSIGN(PlannedGraph planned, plan_graph(device, builder.graph(), std::move(options)));
+  planned.feeds = builder.feeds();
+  planned.words = builder.words();
+  return planned;
+}
+
+Result<RecordedGraph> RecordedGraph::record(PassMemory& memory, PlannedGraph planned) {
+  VKF_ASSIGN(RecordedGraph made, from_plan(memory, std::move(planned.plan), planned.options));
+  made.graph_ = std::move(planned.graph);
+  made.feeds_ = std::move(planned.feeds);
+  made.words_ = std::move(planned.words);
   return made;
 }
 
-Result<RecordedGraph> RecordedGraph::build(PassMemory& memory, const ModelBuilder& builder,
-                                           RecordedGraphOptions options) {
-  const Graph& graph = builder.graph();
-  options.host = host_access(builder, std::move(options.host));
-  VKF_ASSIGN(RecordedGraph made, create(memory, graph, options));
-  made.feeds_ = builder.feeds();
-  for (const HostWords& words : builder.words()) {
-    const std::string& name = graph.tensor(words.tensor).name;
+Status RecordedGraph::write_words(PassMemory& memory) {
+  for (const HostWords& words : words_) {
+    const std::string& name = graph_.tensor(words.tensor).name;
     if (!memory.has(name)) continue;  // no operator reads it
     VKF_CHECK(memory.write(name, words.word, words.values));
   }
-  VKF_CHECK(memory.send());
-  return made;
+  words_.clear();
+  return memory.send();
 }
 
 Status RecordedGraph::for_each_feed(const PassMemory& memory, const FeedWords& words,

@@ -31,14 +31,29 @@ struct RecordedGraphOptions {
 // What the host does with a builder's tensors: `besides`, and writes of its feeds and words.
 HostAccess host_access(const ModelBuilder& builder, HostAccess besides);
 
+// A graph that is planned and not recorded: the host's work alone, so far.
+struct PlannedGraph {
+  Graph graph;
+  Plan plan;
+  std::vector<HostFeed> feeds;
+  std::vector<HostWords> words;
+  RecordedGraphOptions options;
+};
+Result<PlannedGraph> plan_graph(const VulkanDevice& device, Graph graph,
+                                RecordedGraphOptions options);
+// Of a builder's graph, with its feeds and words.
+Result<PlannedGraph> plan_graph(const VulkanDevice& device, const ModelBuilder& builder,
+                                RecordedGraphOptions options);
+
 class RecordedGraph {
  public:
   // Of a graph; `memory` gets its external tensors and outlives what is made.
   static Result<RecordedGraph> create(PassMemory& memory, Graph graph,
                                       const RecordedGraphOptions& options);
-  // Of a builder's graph, with its feeds. What depends on the shape only is written at once.
-  static Result<RecordedGraph> build(PassMemory& memory, const ModelBuilder& builder,
-                                     RecordedGraphOptions options);
+  // Of a builder's graph. What depends on the shape only waits for write_words.
+  static Result<RecordedGraph> record(PassMemory& memory, PlannedGraph planned);
+  // Writes what depends on the shape only; once, before the first run. May submit.
+  Status write_words(PassMemory& memory);
   // Of a plan alone.
   static Result<RecordedGraph> from_plan(PassMemory& memory, Plan plan,
                                          const RecordedGraphOptions& options);
@@ -66,6 +81,7 @@ class RecordedGraph {
 
   Graph graph_;
   std::vector<HostFeed> feeds_;
+  std::vector<HostWords> words_;  // not written yet
   std::unique_ptr<Recording> recording_;
 };
 

@@ -5,17 +5,18 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "vulkan/device_impl.h"
 
 namespace vkformer {
 namespace {
 
 // One slice in a hundred may take longer than this part of its budget: a slice that does makes the
 // later ones shorter, a hundred that do not make up for it.
-constexpr double kTooLong = 1.1;
+constexpr double kTooLong = 1.2;
 constexpr double kShorter = 0.95;
 constexpr double kLonger = 1.0005;
 constexpr double kLeastFill = 0.5;
-constexpr double kMostFill = 0.95;
+constexpr double kMostFill = 1.0;
 
 // Keeps the pieces, from the first on, that have at most `most` flops together; moves `position`
 // to the first that it leaves out.
@@ -31,8 +32,7 @@ void limit_flops(const Plan& plan, double most, std::vector<PlanPiece>& pieces,
   }
 }
 
-}  // namespace
-
+// A cautious first estimate, in operations a microsecond.
 double first_rate(const DeviceCaps& caps) {
   switch (caps.device_class) {
     case DeviceClass::kSoftware:
@@ -44,6 +44,12 @@ double first_rate(const DeviceCaps& caps) {
       return 1e4;
   }
   return 1e3;
+}
+
+}  // namespace
+
+SliceCosts costs_of(VulkanDevice& device, const Plan& plan) {
+  return SliceCosts(plan, first_rate(device.caps()), device.impl().costs);
 }
 
 Result<std::unique_ptr<SlicedWork>> SlicedWork::create(std::shared_ptr<VulkanDevice> device) {
@@ -58,6 +64,8 @@ void SlicedWork::start(SlicedPlan plan) {
   unknown_ = false;
   plan_ = std::move(plan);
   at_ = {};
+  rounds_ended_ = false;
+  expected_ = 0;
   total_ = 0;
   for (const SlicedUnit& unit : plan_.units) {
     total_ += unit.costs->total_work() * static_cast<double>(unit.times);
@@ -115,17 +123,14 @@ Slice SlicedWork::next(double microseconds, Cursor& at, UnderWay& under_way) con
     at.position = position;
     if (position.dispatch < plan.dispatches.size()) break;
     at.position = {};
-    if (++at.round < unit.times) {
-      // Slices end between rounds where they can: what a round leaves is whole only there.
-      const size_t rest = SliceStream::kMostPieces - under_way.pieces.size();
-      const bool fits = unit.costs->total_microseconds() <= left && plan.flops() <= flops;
-      if (!fits || plan.dispatches.size() > rest) break;
-      continue;
-    }
+    // What a round leaves is whole, until the next one ends.
+    under_way.ends_round = true;
+    slice.after = plan_.after;
+    slice.copied_after = slice.parts.size();
+    if (++at.round < unit.times) continue;
     at.round = 0;
     ++at.unit;
   }
-  if (at.position == PlanPosition{}) slice.after = plan_.after;
   return slice;
 }
 
@@ -162,11 +167,15 @@ Advance SlicedWork::state() const {
   result.fraction =
       at_.unit >= plan_.units.size() || total_ <= 0 ? 1.0 : std::min(1.0, at_.work / total_);
   result.last_microseconds = last_microseconds_;
+  result.expected_microseconds = expected_;
   return result;
 }
 
 void SlicedWork::advance_to(const Cursor& at, UnderWay under_way) {
   at_ = at;
+  rounds_ended_ = rounds_ended_ || under_way.ends_round;
+  expected_ = 0;
+  for (const auto& [costs, piece] : under_way.pieces) expected_ += costs->microseconds(piece);
   plan_.writes.clear();
   plan_.before.clear();
   plan_.images.clear();
@@ -176,6 +185,7 @@ void SlicedWork::advance_to(const Cursor& at, UnderWay under_way) {
 Result<Advance> SlicedWork::advance(double microseconds, const SubmitSemaphores& semaphores) {
   UnderWay under_way;
   Cursor at = at_;
+  expected_ = 0;
   const Slice slice = next(microseconds, at, under_way);
   const bool synced = !semaphores.wait_handles.empty() || !semaphores.signal_handles.empty();
   if (!slice.parts.empty() || synced) {
@@ -189,6 +199,7 @@ Result<Advance> SlicedWork::advance(double microseconds, const SubmitSemaphores&
 Result<Advance> SlicedWork::append(VkCommandBuffer_T* commands, double microseconds) {
   UnderWay under_way;
   Cursor at = at_;
+  expected_ = 0;
   const Slice slice = next(microseconds, at, under_way);
   if (!slice.parts.empty()) {
     VKF_ASSIGN(under_way.slice, stream_->append(commands, slice));

@@ -26,12 +26,15 @@ struct SlicedPlan {
   std::vector<SliceWrite> writes = {};
   std::vector<BufferCopy> before = {};
   std::vector<SliceImage> images = {};
-  // Of results, after every slice that ends where a unit has run a whole number of times.
+  // Of results, in every slice in which a unit has run to its end, there.
   std::vector<BufferCopy> after = {};
 };
 
-// A cautious first estimate for SliceCosts, in operations a microsecond.
-double first_rate(const DeviceCaps& caps);
+// The part of a budget that slices aim at to begin with; it then follows what they take.
+inline constexpr double kUsualFill = 0.85;
+
+// What pieces of the plan will cost there, as far as the device knows or can guess.
+SliceCosts costs_of(VulkanDevice& device, const Plan& plan);
 
 class SlicedWork {
  public:
@@ -54,10 +57,8 @@ class SlicedWork {
   bool idle() const { return under_way_.empty() && !unknown_; }
   // Whether slices that the application submits can be seen to have run.
   bool timed() const { return stream_->timed(); }
-  // Whether the next slice begins a round: what was submitted left a whole state.
-  bool between_rounds() const { return at_.position == PlanPosition{}; }
-  // Whether anything was submitted since start.
-  bool begun() const { return at_.work > 0; }
+  // Whether a unit has run to its end since start, and left its results.
+  bool ended_round() const { return rounds_ended_; }
   // Leaves out what was not submitted yet.
   void skip_rest();
   Status wait() { return stream_->wait(); }
@@ -67,6 +68,7 @@ class SlicedWork {
   struct UnderWay {
     uint64_t slice = 0;
     double budget = 0;  // microseconds
+    bool ends_round = false;
     std::vector<std::pair<SliceCosts*, PlanPiece>> pieces;
   };
 
@@ -90,9 +92,11 @@ class SlicedWork {
   SlicedPlan plan_;
   Cursor at_;
   double total_ = 0;
-  double fill_ = 0.85;    // part of a budget that slices aim at; follows what they took
+  double fill_ = kUsualFill;
   bool unknown_ = false;  // nothing will tell when slices that were appended have run
   double last_microseconds_ = 0;
+  double expected_ = 0;        // of the latest slice, microseconds
+  bool rounds_ended_ = false;  // since start
   std::deque<UnderWay> under_way_;
 };
 

@@ -50,28 +50,32 @@ HostAccess forward_access(const ModelBuilder& builder,
   return access;
 }
 
-Result<std::unique_ptr<ForwardPass>> ForwardPass::create(std::shared_ptr<const LoadedModel> model,
-                                                         const ForwardKey& key) {
-  std::unique_ptr<ForwardPass> pass(new ForwardPass(std::move(model), key));
-  const LoadedModel& m = *pass->model_;
+Status ForwardPass::plan() {
+  const LoadedModel& m = *model_;
   Graph graph;
   ModelBuilder builder(graph, m.weights());
-  VKF_CHECK(key.pass == ForwardKey::Pass::kSecond
-                ? m.family().build_second(builder, key.shape)
-                : m.family().build_forward(builder, key.shape, key.taps));
-  VKF_CHECK(apply_attention_request(graph, key.attention));
-  VKF_CHECK(check_places(graph, key.places));
-  pass->memory_.place(key.places);
+  VKF_CHECK(key_.pass == ForwardKey::Pass::kSecond
+                ? m.family().build_second(builder, key_.shape)
+                : m.family().build_forward(builder, key_.shape, key_.taps));
+  VKF_CHECK(apply_attention_request(graph, key_.attention));
+  VKF_CHECK(check_places(graph, key_.places));
   RecordedGraphOptions options{.model = &m, .precision = m.precision()};
-  options.host = forward_access(builder, key.places);
+  options.host = forward_access(builder, key_.places);
   for (const std::string& name : options.host.reads) {
     const TensorDesc& desc = graph.tensor(graph.find_external(name));
     const auto bytes = static_cast<uint64_t>(element_count(desc.shape)) * dtype_size(desc.dtype);
-    pass->outputs_.push_back({name, 0, bytes});
+    outputs_.push_back({name, 0, bytes});
   }
-  VKF_ASSIGN(pass->graph_, RecordedGraph::build(pass->memory_, builder, options));
-  pass->costs_.emplace(pass->graph_->plan(), first_rate(m.device()->caps()));
-  return pass;
+  VKF_ASSIGN(planned_, plan_graph(*m.device(), builder, std::move(options)));
+  return {};
+}
+
+Status ForwardPass::record() {
+  memory_.place(key_.places);
+  VKF_ASSIGN(graph_, RecordedGraph::record(memory_, std::move(*planned_)));
+  planned_.reset();
+  costs_.emplace(costs_of(*model_->device(), graph_->plan()));
+  return {};
 }
 
 Result<TensorMap> ForwardPass::run(const FeedWords& words) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "recording/forward_inputs.h"
+#include "recording/preparation.h"
 #include "recording/recorded_graph.h"
 #include "recording/sliced_work.h"
 #include "session/attention_request.h"
@@ -33,11 +34,17 @@ struct PassTensor {
 HostAccess forward_access(const ModelBuilder& builder,
                           const std::map<std::string, TensorPlace>& places);
 
-class ForwardPass {
+class ForwardPass : public Preparation {
  public:
-  static Result<std::unique_ptr<ForwardPass>> create(std::shared_ptr<const LoadedModel> model,
-                                                     const ForwardKey& key);
+  // To be prepared before all else.
+  ForwardPass(std::shared_ptr<const LoadedModel> model, const ForwardKey& key)
+      : model_(std::move(model)), key_(key), memory_(model_->device()) {}
   const ForwardKey& key() const { return key_; }
+
+  Status plan() override;
+  std::vector<const Plan*> plans() const override { return {&planned_->plan}; }
+  Status record() override;
+  Status finish() override { return graph_->write_words(memory_); }
 
   // `words` has every feed of the graph. Returns every output of the graph, but for those that the
   // application placed.
@@ -54,12 +61,10 @@ class ForwardPass {
   std::map<std::string, PassTensor> tensors() const;
 
  private:
-  ForwardPass(std::shared_ptr<const LoadedModel> model, const ForwardKey& key)
-      : model_(std::move(model)), key_(key), memory_(model_->device()) {}
-
   std::shared_ptr<const LoadedModel> model_;
   ForwardKey key_;
   PassMemory memory_;
+  std::optional<PlannedGraph> planned_;  // from plan to record
   std::optional<RecordedGraph> graph_;
   std::vector<TensorPart> outputs_;
   std::optional<SliceCosts> costs_;

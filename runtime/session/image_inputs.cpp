@@ -53,14 +53,14 @@ Result<ImageInputsKey> image_inputs_key(const std::vector<SourceImage>& images,
                                    kMostPixels, " are copied; give fewer at a time"}));
 }
 
-Result<std::unique_ptr<ImageInputs>> ImageInputs::create(
+Result<std::shared_ptr<ImageInputs>> ImageInputs::create(
     const std::shared_ptr<VulkanDevice>& device, const ImageInputsKey& key) {
-  VKF_ASSIGN(const PictureTables tables, make_picture_tables(key.sizes, key.settings));
-  std::unique_ptr<ImageInputs> made(new ImageInputs(device, key));
+  std::shared_ptr<ImageInputs> made(new ImageInputs(device, key));
+  VKF_ASSIGN(made->tables_, make_picture_tables(key.sizes, key.settings));
+  const PictureTables& tables = made->tables_;
   made->pixel_count_ = pixels_of(key.sizes);
   made->shape_ = {static_cast<int64_t>(key.sizes.size()), 3, tables.size.height, tables.size.width};
   VKF_CHECK(made->make_values());
-  VKF_CHECK(made->record(tables));
   return made;
 }
 
@@ -79,12 +79,12 @@ Status ImageInputs::make_values() {
   return {};
 }
 
-Status ImageInputs::record(const PictureTables& tables) {
+Status ImageInputs::plan() {
   PictureValuesAttrs attrs{
-      static_cast<uint32_t>(tables.size.width), static_cast<uint32_t>(tables.size.height), {}};
+      static_cast<uint32_t>(tables_.size.width), static_cast<uint32_t>(tables_.size.height), {}};
   uint32_t first = 0;
   for (size_t i = 0; i < key_.sizes.size(); ++i) {
-    const PictureTapPlace& place = tables.places[i];
+    const PictureTapPlace& place = tables_.places[i];
     attrs.pictures.push_back({.first_pixel = first,
                               .width = static_cast<uint32_t>(key_.sizes[i].width),
                               .height = static_cast<uint32_t>(key_.sizes[i].height),
@@ -96,7 +96,7 @@ Status ImageInputs::record(const PictureTables& tables) {
   }
   Graph graph;
   graph.set_scope(kValuesName);
-  const auto words = static_cast<int64_t>(tables.words.size());
+  const auto words = static_cast<int64_t>(tables_.words.size());
   const TensorId x =
       graph.add_external(kPixelsName, DType::kU32, {static_cast<int64_t>(pixel_count_)});
   const TensorId t = graph.add_external(kTablesName, DType::kU32, {words});
@@ -105,9 +105,20 @@ Status ImageInputs::record(const PictureTables& tables) {
   memory_.place({{graph.tensor(y).name, place()}});
   RecordedGraphOptions options{.commands = RecordedGraphOptions::Commands::kPieces};
   options.host.writes = {kTablesName};
-  VKF_ASSIGN(graph_, RecordedGraph::create(memory_, std::move(graph), options));
-  costs_.emplace(graph_->plan(), first_rate(memory_.device()->caps()));
-  VKF_CHECK(memory_.write(kTablesName, 0, tables.words));
+  VKF_ASSIGN(planned_, plan_graph(*memory_.device(), std::move(graph), std::move(options)));
+  return {};
+}
+
+Status ImageInputs::record() {
+  VKF_ASSIGN(graph_, RecordedGraph::record(memory_, std::move(*planned_)));
+  planned_.reset();
+  costs_.emplace(costs_of(*memory_.device(), graph_->plan()));
+  return {};
+}
+
+Status ImageInputs::finish() {
+  VKF_CHECK(memory_.write(kTablesName, 0, tables_.words));
+  tables_ = {};
   return memory_.send();
 }
 

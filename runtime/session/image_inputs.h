@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "image/picture_tables.h"
+#include "recording/preparation.h"
 #include "recording/recorded_graph.h"
 #include "recording/sliced_work.h"
 #include "vkformer/picture.h"
@@ -26,13 +27,19 @@ struct ImageInputsKey {
   bool operator==(const ImageInputsKey& other) const;
 };
 
-class ImageInputs {
+class ImageInputs : public Preparation {
  public:
-  static Result<std::unique_ptr<ImageInputs>> create(const std::shared_ptr<VulkanDevice>& device,
+  // To be prepared; the pixel values have their place already.
+  static Result<std::shared_ptr<ImageInputs>> create(const std::shared_ptr<VulkanDevice>& device,
                                                      const ImageInputsKey& key);
   const ImageInputsKey& key() const { return key_; }
   // (B, 3, height, width)
   const Shape& shape() const { return shape_; }
+
+  Status plan() override;
+  std::vector<const Plan*> plans() const override { return {&planned_->plan}; }
+  Status record() override;
+  Status finish() override;
 
   // The copies that come first; `images` are those of the key's sizes.
   std::vector<SliceImage> copies(const std::vector<SourceImage>& images) const;
@@ -44,13 +51,14 @@ class ImageInputs {
   ImageInputs(const std::shared_ptr<VulkanDevice>& device, const ImageInputsKey& key)
       : key_(key), memory_(device) {}
   Status make_values();
-  Status record(const PictureTables& tables);
 
   ImageInputsKey key_;
   Shape shape_;
   uint64_t pixel_count_ = 0;
   PassMemory memory_;
-  std::shared_ptr<Buffer> values_;  // (B, 3, height, width)
+  std::shared_ptr<Buffer> values_;       // (B, 3, height, width)
+  PictureTables tables_;                 // until finish
+  std::optional<PlannedGraph> planned_;  // from plan to record
   std::optional<RecordedGraph> graph_;
   std::optional<SliceCosts> costs_;
 };

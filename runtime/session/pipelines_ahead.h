@@ -2,12 +2,10 @@
 // weights, which takes as long.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
-#include <thread>
 
+#include "base/background_task.h"
 #include "load/loaded_model.h"
 #include "vulkan/pipelines.h"
 
@@ -15,8 +13,8 @@ namespace vkformer {
 
 class PipelinesAhead {
  public:
-  // Starts at once where the device may have threads; else finish() does it. Null sizes: nothing is
-  // made. Of the model only what is there before the upload is used.
+  // Starts at once where something may run beside the caller; else finish() does it. Null sizes:
+  // nothing is made. Of the model only what is there before the upload is used.
   PipelinesAhead(const LoadedModel& model, const std::optional<SessionSizes>& sizes);
   // Stops after the pipelines that are just being made.
   ~PipelinesAhead();
@@ -28,16 +26,13 @@ class PipelinesAhead {
   Status finish(const std::function<bool(size_t made, size_t total)>& going_on);
 
  private:
-  void make();
-  Status make_all();
+  void make(PipelineStore::Caller caller);
+  Status make_all(PipelineStore::Caller caller);
 
   const LoadedModel& model_;
   const std::optional<SessionSizes>& sizes_;
   PipelineCount count_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool has_ended_ = false;  // under mutex_
-  std::thread thread_;
+  std::optional<BackgroundTask> task_;  // after what it uses
 };
 
 }  // namespace vkformer

@@ -1,36 +1,19 @@
 #include "session/session_state.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/message.h"
 #include "generate/continuation_scores.h"
-#include "generate/contrastive_search.h"
 #include "generate/option_checks.h"
+#include "ops/op.h"
 #include "session/fitting.h"
+#include "session/sized_graphs.h"
 
 namespace vkformer {
 namespace {
 
 constexpr auto kOff = ForwardTaps::Tap::kOff;
-
-// The pass with that key moved to the front, or null.
-template <class Pass, class Key>
-std::shared_ptr<Pass> find_pass(std::list<std::shared_ptr<Pass>>& passes, const Key& key) {
-  for (auto it = passes.begin(); it != passes.end(); ++it) {
-    if (!((*it)->key() == key)) continue;
-    passes.splice(passes.begin(), passes, it);
-    return passes.front();
-  }
-  return nullptr;
-}
-
-template <class Pass>
-std::shared_ptr<Pass> keep_pass(std::list<std::shared_ptr<Pass>>& passes,
-                                std::unique_ptr<Pass> pass, int most) {
-  passes.push_front(std::move(pass));
-  while (passes.size() > static_cast<size_t>(most)) passes.pop_back();
-  return passes.front();
-}
 
 // A layer and head that every attention asked for has.
 Status check_taps(const ModelFacts& facts, const RunOptions& options) {
@@ -47,8 +30,19 @@ Status check_taps(const ModelFacts& facts, const RunOptions& options) {
                                    layers, " layers and ", heads, " heads, counted from 0"}));
 }
 
-bool out_of_memory(const Error& error) {
-  return error.code == ErrorCode::kOutOfMemory;
+// Of host time for what is prepared in portions, where nobody does it beside the caller.
+constexpr double kPortion = 1000;  // microseconds
+
+double portion_of(double budget) {
+  return std::isinf(budget) ? budget : std::min(budget, kPortion);
+}
+
+Status check_budget(double microseconds) {
+  if (microseconds > 0) return {};
+  return invalid_argument(
+      message({"[advance] the budget is ", microseconds,
+               " microseconds, but must be above 0; skip the call in frames without "
+               "time to spare"}));
 }
 
 // Barriers go by tensor, so no two may share bytes.
@@ -80,6 +74,36 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
   return std::unique_ptr<SessionState>(new SessionState(std::move(model), options));
 }
 
+SessionState::SessionState(std::shared_ptr<const LoadedModel> model, const SessionOptions& options)
+    : model_(std::move(model)),
+      options_(options),
+      forward_(model_->device(), options.recordings,
+               {[this](const ForwardKey& key) -> Result<std::shared_ptr<ForwardPass>> {
+                  return std::make_shared<ForwardPass>(model_, key);
+                },
+                [this](const ForwardKey& key) {
+                  return give_way(forward_bytes(*model_, key.shape, key.taps));
+                },
+                [this](const Error& error, const ForwardKey& key) {
+                  return forward_error(error, *model_, key.shape, key.taps);
+                }}),
+      steps_(model_->device(), options.recordings,
+             {[this](const GenerationKey& key) -> Result<std::shared_ptr<DecodeStep>> {
+                ++counters_.recordings;
+                return std::make_shared<DecodeStep>(model_, key, DecodeStep::Prompt::kYes);
+              },
+              [this](const GenerationKey& key) { return give_way(generation_bytes(*model_, key)); },
+              [this](const Error& error, const GenerationKey& key) {
+                return generation_error(error, *model_, key);
+              }}),
+      images_(
+          model_->device(), options.recordings,
+          {[this](const ImageInputsKey& key) { return ImageInputs::create(model_->device(), key); },
+           [](const ImageInputsKey&) { return false; },
+           [](const Error& error, const ImageInputsKey&) { return error; }}),
+      prefixes_(model_),
+      sliced_(model_->device()) {}
+
 // Recordings of other shapes are kept for speed only: they go where a pass may then fit. Says
 // whether there were any.
 bool SessionState::give_way(const Result<uint64_t>& wanted_bytes) {
@@ -92,35 +116,6 @@ bool SessionState::give_way(const Result<uint64_t>& wanted_bytes) {
   return any;
 }
 
-Result<std::shared_ptr<ForwardPass>> SessionState::forward_pass(const ForwardKey& key) {
-  if (auto known = find_pass(forward_, key)) return known;
-  auto pass = ForwardPass::create(model_, key);
-  if (!pass && out_of_memory(pass.error()) &&
-      give_way(forward_bytes(*model_, key.shape, key.taps))) {
-    pass = ForwardPass::create(model_, key);
-  }
-  if (!pass) return forward_error(pass.error(), *model_, key.shape, key.taps);
-  return keep_pass(forward_, std::move(pass).value(), options_.recordings);
-}
-
-Result<std::shared_ptr<DecodeStep>> SessionState::decode_step(const GenerationKey& key) {
-  if (auto known = find_pass(steps_, key)) return known;
-  constexpr auto kPrompt = DecodeStep::Prompt::kYes;
-  auto step = DecodeStep::create(model_, key, kPrompt);
-  if (!step && out_of_memory(step.error()) && give_way(generation_bytes(*model_, key))) {
-    step = DecodeStep::create(model_, key, kPrompt);
-  }
-  if (!step) return generation_error(step.error(), *model_, key);
-  ++counters_.recordings;
-  return keep_pass(steps_, std::move(step).value(), options_.recordings);
-}
-
-Result<std::shared_ptr<ImageInputs>> SessionState::image_inputs(const ImageInputsKey& key) {
-  if (auto known = find_pass(images_, key)) return known;
-  VKF_ASSIGN(std::unique_ptr<ImageInputs> made, ImageInputs::create(model_->device(), key));
-  return keep_pass(images_, std::move(made), options_.recordings);
-}
-
 Result<SessionState::Turn> SessionState::turn() {
   bool free = false;
   if (busy_.compare_exchange_strong(free, true, std::memory_order_acquire)) return Turn(busy_);
@@ -129,11 +124,10 @@ Result<SessionState::Turn> SessionState::turn() {
       "share a model");
 }
 
-Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
-    const TensorMap& inputs, const RunOptions& options,
-    const std::map<std::string, TensorPlace>& places, ForwardInputs& read,
-    ForwardTaps::Tap last_logits) {
-  VKF_CHECK(sliced_.check_idle());
+Result<ForwardKey> SessionState::pass_key(const TensorMap& inputs, const RunOptions& options,
+                                          const std::map<std::string, TensorPlace>& places,
+                                          ForwardInputs& read, ForwardTaps::Tap last_logits) {
+  VKF_CHECK(check_idle());
   const ModelFacts& facts = model_->family().facts();
   VKF_CHECK(check_taps(facts, options));
   VKF_ASSIGN(read, read_forward_inputs(model_->family(), inputs, options.long_inputs));
@@ -152,12 +146,13 @@ Result<std::shared_ptr<ForwardPass>> SessionState::pass_for(
   key.taps.positions = read.positions;
   key.taps.pooling_mask = read.pooling_mask;
   key.taps.last_logits = last_logits;
-  return forward_pass(key);
+  return key;
 }
 
 Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
   ForwardInputs read;
-  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, {}, read, kOff));
+  VKF_ASSIGN(const ForwardKey key, pass_key(inputs, options, {}, read, kOff));
+  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(key));
   VKF_ASSIGN(TensorMap outputs, pass->run(read.words));
   VKF_CHECK(run_second(inputs, outputs));
   return outputs;
@@ -168,7 +163,7 @@ Status SessionState::run_second(const TensorMap& inputs, TensorMap& outputs) {
   if (family.facts().passes == ModelFacts::Passes::kOne) return {};
   VKF_ASSIGN(const ForwardInputs read, family.second_inputs(inputs, outputs));
   const ForwardKey key{.shape = read.shape, .pass = ForwardKey::Pass::kSecond};
-  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_pass(key));
+  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(key));
   VKF_ASSIGN(TensorMap more, pass->run(read.words));
   outputs.merge(more);
   return {};
@@ -176,8 +171,8 @@ Status SessionState::run_second(const TensorMap& inputs, TensorMap& outputs) {
 
 Result<TensorMap> SessionState::run_last(const TensorMap& inputs) {
   ForwardInputs read;
-  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass,
-             pass_for(inputs, {}, {}, read, ForwardTaps::Tap::kOn));
+  VKF_ASSIGN(const ForwardKey key, pass_key(inputs, {}, {}, read, ForwardTaps::Tap::kOn));
+  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(key));
   return pass->run(read.words);
 }
 
@@ -186,18 +181,18 @@ RunPass SessionState::passes() {
 }
 
 StepForKey SessionState::steps() {
-  return [this](const GenerationKey& key) { return decode_step(key); };
+  return [this](const GenerationKey& key) { return steps_.get(key); };
 }
 
 Status SessionState::begin_generation(const GenerateOptions& options) {
-  VKF_CHECK(sliced_.check_idle());
+  VKF_CHECK(check_idle());
   counters_ = {};
   return check_generate_options(model_->family().facts(), options);
 }
 
 Result<std::vector<GenerationJob>> SessionState::jobs_of(const TensorMap& inputs,
                                                          const GenerateOptions& options) {
-  return plan_jobs(model_->family(), options_.cache, inputs, options, steps());
+  return plan_jobs(model_->family(), options_.cache, inputs, options);
 }
 
 Result<Generation> SessionState::generate(const TensorMap& inputs, const GenerateOptions& options) {
@@ -218,8 +213,10 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
   VKF_ASSIGN(std::vector<GenerationJob> jobs, jobs_of(inputs, options));
   Generation result;
   for (GenerationJob& job : jobs) {
-    VKF_ASSIGN(Generation generated, job.pass->run(job.inputs, options, job.new_tokens,
-                                                   options_.steps_per_submit, counters_));
+    VKF_ASSIGN(std::shared_ptr<DecodeStep> step, steps_.get(job.key));
+    GenerationPass pass(std::move(step));
+    VKF_ASSIGN(Generation generated,
+               pass.run(job.inputs, options, job.new_tokens, options_.steps_per_submit, counters_));
     scatter(generated, job.inputs.items, result);
   }
   return by_input(std::move(result), options);
@@ -227,7 +224,7 @@ Result<Generation> SessionState::generate(const TensorMap& inputs, const Generat
 
 Result<std::vector<std::vector<float>>> SessionState::score(
     const TensorMap& inputs, const std::vector<std::vector<int64_t>>& continuations) {
-  VKF_CHECK(sliced_.check_idle());
+  VKF_CHECK(check_idle());
   return score_continuations(model_->family(), inputs, continuations, passes());
 }
 
@@ -240,29 +237,37 @@ Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
                                 "one is; their slices are not planned, so use run."}));
   }
   VKF_CHECK(check_no_overlap(places));
-  ForwardInputs read;
-  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read, kOff));
-  return sliced_.start_pass(std::move(pass), std::move(read.words), {}, {});
+  auto read = std::make_shared<ForwardInputs>();
+  VKF_ASSIGN(const ForwardKey key, pass_key(inputs, options, places, *read, kOff));
+  return start({.needs = {.passes = {key}}, .begin = [this, key, read]() -> Status {
+                  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, forward_.get(key));
+                  return sliced_.start_pass(std::move(pass), std::move(read->words), {}, {});
+                }});
 }
 
 Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options,
                                      std::map<std::string, TensorPlace> places,
                                      const std::vector<SourceImage>& images,
                                      const PictureSettings& settings) {
-  VKF_CHECK(sliced_.check_idle());
+  VKF_CHECK(check_idle());
   constexpr const char* kName = "pixel_values";
   if (inputs.count(kName) != 0 || places.count(kName) != 0) {
     return invalid_argument(
         "[pixel_values] are given beside the images that they are made of; leave one of them out");
   }
-  VKF_ASSIGN(const ImageInputsKey key, image_inputs_key(images, settings));
-  VKF_ASSIGN(const std::shared_ptr<ImageInputs> made, image_inputs(key));
+  VKF_ASSIGN(const ImageInputsKey image_key, image_inputs_key(images, settings));
+  VKF_ASSIGN(const std::shared_ptr<ImageInputs> made, images_.begin(image_key));
   inputs[kName] = Tensor::zeros(DType::kF32, made->shape());
   places[kName] = made->place();
   VKF_CHECK(check_no_overlap(places));
-  ForwardInputs read;
-  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, pass_for(inputs, options, places, read, kOff));
-  return sliced_.start_pass(std::move(pass), std::move(read.words), made, made->copies(images));
+  auto read = std::make_shared<ForwardInputs>();
+  VKF_ASSIGN(const ForwardKey key, pass_key(inputs, options, places, *read, kOff));
+  return start({.needs = {.passes = {key}, .images = {image_key}},
+                .begin = [this, key, read, made, images]() -> Status {
+                  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, forward_.get(key));
+                  return sliced_.start_pass(std::move(pass), std::move(read->words), made,
+                                            made->copies(images));
+                }});
 }
 
 Status SessionState::start_generation(const TensorMap& inputs, const GenerateOptions& options) {
@@ -272,14 +277,173 @@ Status SessionState::start_generation(const TensorMap& inputs, const GenerateOpt
         "nobody plans; use generate");
   }
   VKF_CHECK(begin_generation(options));
-  VKF_ASSIGN(std::vector<GenerationJob> jobs, jobs_of(inputs, options));
-  return sliced_.start_generation(std::move(jobs), options, options_.steps_per_submit, counters_);
+  VKF_ASSIGN(std::vector<GenerationJob> planned, jobs_of(inputs, options));
+  Awaited awaited;
+  for (const GenerationJob& job : planned) awaited.needs.steps.push_back(job.key);
+  auto jobs = std::make_shared<std::vector<GenerationJob>>(std::move(planned));
+  awaited.begin = [this, jobs, options]() -> Status {
+    std::vector<SlicedRun::ReadyJob> ready;
+    for (GenerationJob& job : *jobs) {
+      VKF_ASSIGN(std::shared_ptr<DecodeStep> step, steps_.get(job.key));
+      ready.push_back({std::move(job), std::make_unique<GenerationPass>(std::move(step))});
+    }
+    return sliced_.start_generation(std::move(ready), options, options_.steps_per_submit,
+                                    counters_);
+  };
+  return start(std::move(awaited));
+}
+
+Status SessionState::check_prepared() const {
+  if (!awaited_) return {};
+  return invalid_argument(
+      "[session] what was started is still being prepared; call advance or record until the "
+      "progress is not kPreparing, with an infinite budget to wait for it, or cancel");
+}
+
+Status SessionState::check_idle() const {
+  return awaited_ ? Status(already_started()) : sliced_.check_idle();
+}
+
+// What is prepared begins at once, so that its errors are those of the call that starts it.
+Status SessionState::start(Awaited awaited) {
+  VKF_CHECK(check_idle());
+  awaited_ = std::move(awaited);
+  const Result<bool> ready = begun(0);
+  return ready ? Status() : Status(ready.error());
+}
+
+Result<bool> SessionState::prepared(const Needs& needs, double microseconds) {
+  bool all = true;
+  const auto see = [&](auto& cache, const auto& keys) -> Status {
+    for (const auto& key : keys) {
+      VKF_ASSIGN(const bool there, cache.prepare(key, microseconds));
+      all = all && there;
+    }
+    return {};
+  };
+  VKF_CHECK(see(images_, needs.images));
+  VKF_CHECK(see(forward_, needs.passes));
+  VKF_CHECK(see(steps_, needs.steps));
+  return all;
+}
+
+Result<bool> SessionState::begun(double microseconds) {
+  if (!awaited_) return true;
+  Result<bool> ready = prepared(awaited_->needs, microseconds);
+  if (ready && !*ready) return false;
+  const std::function<Status()> begin = std::move(awaited_->begin);
+  awaited_.reset();
+  if (!ready) return ready.error();
+  VKF_CHECK(begin());
+  return true;
+}
+
+double SessionState::fraction(const Needs& needs) const {
+  double sum = 0, count = 0;
+  const auto add = [&](const auto& cache, const auto& keys) {
+    for (const auto& key : keys) {
+      sum += cache.fraction(key);
+      ++count;
+    }
+  };
+  add(images_, needs.images);
+  add(forward_, needs.passes);
+  add(steps_, needs.steps);
+  return count > 0 ? sum / count : 1;
+}
+
+Advance SessionState::preparing() const {
+  return {.progress = Advance::Progress::kPreparing, .fraction = fraction(awaited_->needs)};
+}
+
+Status SessionState::warm_up(const SessionSizes& sizes) {
+  SessionSizes own = sizes;
+  own.cache = options_.cache;
+  VKF_ASSIGN(const SizedPasses passes, sized_passes(model_->family(), own));
+  if (passes.forward) warming_.passes.push_back(*passes.forward);
+  if (passes.step) warming_.steps.push_back(*passes.step);
+  const Result<bool> begun = prepared(warming_, 0);
+  return begun ? Status() : Status(begun.error());
+}
+
+Result<double> SessionState::warmed_up() {
+  VKF_ASSIGN(const bool all, prepared(warming_, kPortion));
+  if (!all) return fraction(warming_);
+  warming_ = {};
+  return 1.0;
+}
+
+Status SessionState::finish_warm_up() {
+  const Needs needs = std::exchange(warming_, {});
+  const Result<bool> all = prepared(needs, kUntilDone);
+  return all ? Status() : Status(all.error());
+}
+
+Result<FrameEstimate> SessionState::estimate(const SessionSizes& sizes, double microseconds) const {
+  VKF_CHECK(check_budget(microseconds));
+  VulkanDevice& device = *model_->device();
+  VKF_ASSIGN(const std::vector<SizedGraph> graphs,
+             sized_graphs(model_->family(), model_->weights(), sizes));
+  FrameEstimate estimate;
+  double measured = 0, all = 0;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    VKF_ASSIGN(const Plan plan, make_plan(graphs[i].graph, device.caps(), model_->precision()));
+    const SliceCosts costs = costs_of(device, plan);
+    // A generation is its prompt's pass and then as many steps as tokens.
+    const bool steps = sizes.new_tokens > 0 && i + 1 == graphs.size();
+    const double times = steps ? static_cast<double>(sizes.new_tokens) : 1;
+    all += costs.total_microseconds() * times;
+    measured += costs.measured_microseconds() * times;
+    estimate.first_milliseconds += costs.total_microseconds() / 1000;
+  }
+  estimate.milliseconds = all / 1000;
+  estimate.measured = all > 0 ? std::min(1.0, measured / all) : 0;
+  const auto frames = [&](double milliseconds) {
+    return static_cast<int64_t>(std::ceil(1000 * milliseconds / (kUsualFill * microseconds)));
+  };
+  estimate.first_frames = frames(estimate.first_milliseconds);
+  estimate.frames = frames(estimate.milliseconds);
+  return estimate;
+}
+
+Result<Advance> SessionState::advance(double microseconds, const SubmitSemaphores& semaphores) {
+  VKF_CHECK(check_budget(microseconds));
+  VKF_ASSIGN(const bool ready, begun(portion_of(microseconds)));
+  if (ready) return sliced_.advance(microseconds, semaphores);
+  VKF_CHECK(sliced_.sync(semaphores));
+  return preparing();
+}
+
+Result<Advance> SessionState::record(VkCommandBuffer_T* commands, double microseconds) {
+  VKF_CHECK(check_budget(microseconds));
+  VKF_ASSIGN(const bool ready, begun(portion_of(microseconds)));
+  return ready ? sliced_.record(commands, microseconds) : preparing();
+}
+
+Result<TensorMap> SessionState::finish() {
+  VKF_CHECK(check_prepared());
+  return sliced_.finish();
+}
+
+Result<Generation> SessionState::finish_generation() {
+  VKF_CHECK(check_prepared());
+  return sliced_.finish_generation();
+}
+
+Status SessionState::cancel() {
+  awaited_.reset();
+  return sliced_.cancel();
+}
+
+Result<std::map<std::string, PassTensor>> SessionState::tensors() {
+  VKF_CHECK(begun(kUntilDone));
+  return sliced_.tensors();
 }
 
 Status SessionState::forget_buffers() {
-  VKF_CHECK(sliced_.check_idle());
-  forward_.remove_if([](const auto& pass) { return !pass->key().places.empty(); });
-  images_.clear();
+  VKF_CHECK(check_idle());
+  forward_.remove_if([](const ForwardPass& pass) { return !pass.key().places.empty(); });
+  images_.remove_if([](const ImageInputs&) { return true; });
   return {};
 }
 

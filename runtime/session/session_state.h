@@ -2,12 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <list>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "generate/contrastive_search.h"
 #include "generate/pass_rows.h"
 #include "generate/prefix_cache.h"
+#include "session/pass_cache.h"
 #include "session/sliced_run.h"
 
 namespace vkformer {
@@ -53,24 +56,53 @@ class SessionState {
                          std::map<std::string, TensorPlace> places,
                          const std::vector<SourceImage>& images, const PictureSettings& settings);
   Status start_generation(const TensorMap& inputs, const GenerateOptions& options);
-  // Of what was started (sliced_run.h).
-  SlicedRun& sliced() { return sliced_; }
+  // What sizes need, without starting anything.
+  Status warm_up(const SessionSizes& sizes);
+  Result<double> warmed_up();
+  Status finish_warm_up();
+  Result<FrameEstimate> estimate(const SessionSizes& sizes, double microseconds) const;
+
+  // The next slice of what was started, once it is prepared.
+  Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
+  Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
+  Result<TensorMap> finish();
+  Result<Generation> finish_generation();
+  Status cancel();
+  // Tensors of the pass that was started, by name; waits until it is prepared.
+  Result<std::map<std::string, PassTensor>> tensors();
   // Drops recordings on buffers of the application.
   Status forget_buffers();
 
  private:
-  SessionState(std::shared_ptr<const LoadedModel> model, const SessionOptions& options)
-      : model_(std::move(model)), options_(options), prefixes_(model_), sliced_(model_->device()) {}
-  Result<std::shared_ptr<ImageInputs>> image_inputs(const ImageInputsKey& key);
+  SessionState(std::shared_ptr<const LoadedModel> model, const SessionOptions& options);
+  // What has to be prepared.
+  struct Needs {
+    std::vector<ForwardKey> passes;
+    std::vector<GenerationKey> steps;
+    std::vector<ImageInputsKey> images;
+  };
+  // What was started and waits for what it needs.
+  struct Awaited {
+    Needs needs;
+    std::function<Status()> begin;  // once all of it is prepared
+  };
+  Status start(Awaited awaited);
+  // Whether what was started has begun. Works on what it waits for, for about so long where that is
+  // up to the caller; infinity waits. What fails ends what was started.
+  Result<bool> begun(double microseconds);
+  Result<bool> prepared(const Needs& needs, double microseconds);
+  double fraction(const Needs& needs) const;
+  Advance preparing() const;
+  Status check_idle() const;
+  Status check_prepared() const;
+
   // The recording for these inputs, which `read` then holds.
-  Result<std::shared_ptr<ForwardPass>> pass_for(const TensorMap& inputs, const RunOptions& options,
-                                                const std::map<std::string, TensorPlace>& places,
-                                                ForwardInputs& read, ForwardTaps::Tap last_logits);
+  Result<ForwardKey> pass_key(const TensorMap& inputs, const RunOptions& options,
+                              const std::map<std::string, TensorPlace>& places, ForwardInputs& read,
+                              ForwardTaps::Tap last_logits);
   // Runs the second pass of a family that has one, and adds its outputs.
   Status run_second(const TensorMap& inputs, TensorMap& outputs);
   bool give_way(const Result<uint64_t>& wanted_bytes);
-  Result<std::shared_ptr<ForwardPass>> forward_pass(const ForwardKey& key);
-  Result<std::shared_ptr<DecodeStep>> decode_step(const GenerationKey& key);
   // This session's full passes, for what is computed by them instead of steps.
   RunPass passes();
   // The same of recorded steps.
@@ -82,14 +114,16 @@ class SessionState {
 
   std::shared_ptr<const LoadedModel> model_;
   const SessionOptions options_;
-  std::list<std::shared_ptr<ForwardPass>> forward_;
-  std::list<std::shared_ptr<DecodeStep>> steps_;
-  std::list<std::shared_ptr<ImageInputs>> images_;
+  PassCache<ForwardPass, ForwardKey> forward_;
+  PassCache<DecodeStep, GenerationKey> steps_;
+  PassCache<ImageInputs, ImageInputsKey> images_;
   PrefixCache prefixes_;
   GenerationCounters counters_;
   std::atomic<bool> busy_{false};
   // After the passes, whose recordings its slices may still run.
   SlicedRun sliced_;
+  std::optional<Awaited> awaited_;
+  Needs warming_;  // asked for by warm_up
 };
 
 }  // namespace vkformer

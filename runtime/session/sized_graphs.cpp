@@ -88,20 +88,28 @@ GenerateOptions options_of(const ModelFamily& family, const SessionSizes& sizes)
   return options;
 }
 
-Result<std::vector<SizedGraph>> forward_graph(const ModelFamily& family,
-                                              const std::vector<PackedWeight>& weights,
-                                              const SessionSizes& sizes) {
+Result<ForwardKey> forward_key(const ModelFamily& family, const SessionSizes& sizes) {
   VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
   VKF_ASSIGN(const ForwardInputs read, read_forward_inputs(family, inputs));
-  std::vector<SizedGraph> graphs(1);
-  ModelBuilder builder(graphs[0].graph, weights);
-  ForwardTaps taps;
-  taps.decoder_mask = read.decoder_mask;
-  taps.positions = read.positions;
-  taps.pooling_mask = read.pooling_mask;
-  VKF_CHECK(family.build_forward(builder, read.shape, taps));
-  graphs[0].host = forward_access(builder, {});
-  return graphs;
+  ForwardKey key;
+  key.shape = read.shape;
+  key.taps.decoder_mask = read.decoder_mask;
+  key.taps.positions = read.positions;
+  key.taps.pooling_mask = read.pooling_mask;
+  return key;
+}
+
+Result<GenerationKey> generation_key(const ModelFamily& family, const SessionSizes& sizes) {
+  VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
+  const GenerateOptions options = options_of(family, sizes);
+  GenerationKey key;
+  key.shape.beams = options.beams;
+  key.shape.cache = sizes.cache;
+  VKF_ASSIGN(const GenerationInputs read,
+             read_generation_inputs(family, inputs, options, key.shape));
+  VKF_ASSIGN(const GenerationSizes made,
+             generation_sizes(family.facts(), read.longest(), key, options));
+  return made.key;
 }
 
 }  // namespace
@@ -118,21 +126,27 @@ Result<std::vector<SizedGraph>> generation_graphs(const ModelFamily& family,
   return graphs;
 }
 
+Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& sizes) {
+  VKF_CHECK(check_sizes(sizes));
+  SizedPasses passes;
+  if (sizes.new_tokens == 0) {
+    VKF_ASSIGN(passes.forward, forward_key(family, sizes));
+  } else {
+    VKF_ASSIGN(passes.step, generation_key(family, sizes));
+  }
+  return passes;
+}
+
 Result<std::vector<SizedGraph>> sized_graphs(const ModelFamily& family,
                                              const std::vector<PackedWeight>& weights,
                                              const SessionSizes& sizes) {
-  VKF_CHECK(check_sizes(sizes));
-  if (sizes.new_tokens == 0) return forward_graph(family, weights, sizes);
-  VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
-  const GenerateOptions options = options_of(family, sizes);
-  GenerationKey key;
-  key.shape.beams = options.beams;
-  key.shape.cache = sizes.cache;
-  VKF_ASSIGN(const GenerationInputs read,
-             read_generation_inputs(family, inputs, options, key.shape));
-  VKF_ASSIGN(const GenerationSizes made,
-             generation_sizes(family.facts(), read.longest(), key, options));
-  return generation_graphs(family, weights, made.key);
+  VKF_ASSIGN(const SizedPasses passes, sized_passes(family, sizes));
+  if (passes.step) return generation_graphs(family, weights, *passes.step);
+  std::vector<SizedGraph> graphs(1);
+  ModelBuilder builder(graphs[0].graph, weights);
+  VKF_CHECK(family.build_forward(builder, passes.forward->shape, passes.forward->taps));
+  graphs[0].host = forward_access(builder, {});
+  return graphs;
 }
 
 }  // namespace vkformer

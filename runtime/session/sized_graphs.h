@@ -2,21 +2,29 @@
 // up from, and what pipelines are made ahead for.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "generate/generation_step.h"
 #include "model/model.h"
 #include "recording/pass_memory.h"
+#include "session/forward_pass.h"
 #include "vkformer/model.h"
 
 namespace vkformer {
-
-struct GenerationKey;
 
 // A graph, and what the host does with its tensors.
 struct SizedGraph {
   Graph graph;
   HostAccess host;
 };
+
+// What a session looks its recordings up by: one of the two.
+struct SizedPasses {
+  std::optional<ForwardKey> forward;
+  std::optional<GenerationKey> step;
+};
+Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& sizes);
 
 // The forward pass, or prompt and step of a greedy generation or one with beams. What inputs hold
 // does not matter.

@@ -16,27 +16,37 @@ Status nothing_started() {
 
 }  // namespace
 
-Status SlicedRun::check_idle() const {
-  if (!started_) return {};
+Error already_started() {
   return invalid_argument(
       "[session] what was started is not finished; call finish or cancel first, or use another "
       "session of the same model");
 }
 
-Status SlicedRun::check_advance(double microseconds) const {
-  if (!started_) return nothing_started();
-  if (microseconds > 0) return {};
-  return invalid_argument(
-      message({"[advance] the budget is ", microseconds,
-               " microseconds, but must be above 0; skip the call in frames without "
-               "time to spare"}));
+Status SlicedRun::check_idle() const {
+  return started_ ? Status(already_started()) : Status();
+}
+
+Status SlicedRun::check_started() const {
+  return started_ ? Status() : nothing_started();
+}
+
+Status SlicedRun::make_stream() {
+  if (sliced_) return {};
+  VKF_ASSIGN(sliced_, SlicedWork::create(device_));
+  return {};
+}
+
+Status SlicedRun::sync(const SubmitSemaphores& semaphores) {
+  if (semaphores.wait_handles.empty() && semaphores.signal_handles.empty()) return {};
+  VKF_CHECK(make_stream());
+  // Nothing is started, so that the slice is empty.
+  VKF_CHECK(sliced_->advance(1, semaphores));
+  return {};
 }
 
 Status SlicedRun::start(Started work, const std::function<Status()>& begin) {
   VKF_CHECK(check_idle());
-  if (!sliced_) {
-    VKF_ASSIGN(sliced_, SlicedWork::create(device_));
-  }
+  VKF_CHECK(make_stream());
   started_ = std::move(work);
   const Status begun = begin();
   if (!begun) started_.reset();
@@ -49,7 +59,7 @@ Status SlicedRun::start_pass(std::shared_ptr<ForwardPass> pass, FeedWords words,
   return start(std::move(work), [&] { return begin_pass(std::move(copies)); });
 }
 
-Status SlicedRun::start_generation(std::vector<GenerationJob> jobs, const GenerateOptions& options,
+Status SlicedRun::start_generation(std::vector<ReadyJob> jobs, const GenerateOptions& options,
                                    int steps_per_submit, GenerationCounters& counters) {
   Started work{.options = options,
                .steps_per_submit = steps_per_submit,
@@ -77,8 +87,8 @@ Status SlicedRun::begin_pass(std::vector<SliceImage> copies) {
 }
 
 Status SlicedRun::begin_job() {
-  const GenerationJob& job = started_->jobs[started_->job];
-  VKF_CHECK(job.pass->begin(job.inputs, started_->options, job.new_tokens, *started_->counters));
+  const auto& [job, pass] = started_->jobs[started_->job];
+  VKF_CHECK(pass->begin(job.inputs, started_->options, job.new_tokens, *started_->counters));
   started_->share = started_->before = 0;
   VKF_CHECK(begin_steps());
   return {};
@@ -106,19 +116,19 @@ Status SlicedRun::follow_jobs() {
 
 Status SlicedRun::follow_job() {
   Started& work = *started_;
-  if (work.job >= work.jobs.size() || !sliced_->begun()) return {};
-  // The state of the rows is whole between steps, once these have run.
-  if (!sliced_->idle() || !sliced_->between_rounds()) return {};
-  GenerationJob& job = work.jobs[work.job];
+  if (work.job >= work.jobs.size() || !sliced_->ended_round()) return {};
+  // A step that is only begun changes nothing that is read here: rows that are finished stay so.
+  if (!sliced_->idle()) return {};
+  const auto& [job, pass] = work.jobs[work.job];
   // Who follows tokens looks where the steps end that may run without the host.
-  if (job.pass->followed() && !sliced_->check_submitted()) return {};
-  VKF_ASSIGN(const uint32_t live, job.pass->live_slots());
+  if (pass->followed() && !sliced_->check_submitted()) return {};
+  VKF_ASSIGN(const uint32_t live, pass->live_slots());
   if (live > 0 && !sliced_->check_submitted()) return {};
-  if (live > 0 && job.pass->followed()) {
+  if (live > 0 && pass->followed()) {
     VKF_ASSIGN(const bool more, begin_steps());
     if (more) return {};
   }
-  VKF_ASSIGN(Generation generated, job.pass->collect(job.inputs));
+  VKF_ASSIGN(Generation generated, pass->collect(job.inputs));
   scatter(generated, job.inputs.items, work.generation);
   sliced_->skip_rest();
   return ++work.job < work.jobs.size() ? begin_job() : Status{};
@@ -147,7 +157,7 @@ Advance SlicedRun::with_jobs(Advance advance) const {
 }
 
 Result<Advance> SlicedRun::advance(double microseconds, const SubmitSemaphores& semaphores) {
-  VKF_CHECK(check_advance(microseconds));
+  VKF_CHECK(check_started());
   VKF_CHECK(sliced_->collect());
   VKF_CHECK(follow_jobs());
   VKF_ASSIGN(const Advance advance, sliced_->advance(microseconds, semaphores));
@@ -155,7 +165,7 @@ Result<Advance> SlicedRun::advance(double microseconds, const SubmitSemaphores& 
 }
 
 Result<Advance> SlicedRun::record(VkCommandBuffer_T* commands, double microseconds) {
-  VKF_CHECK(check_advance(microseconds));
+  VKF_CHECK(check_started());
   if (commands == nullptr) {
     return invalid_argument("[record] the command buffer is null; begin one first");
   }

@@ -9,6 +9,9 @@
 
 namespace vkformer {
 
+// The error of a start before what was started earlier is finished.
+Error already_started();
+
 class SlicedRun {
  public:
   explicit SlicedRun(std::shared_ptr<VulkanDevice> device) : device_(std::move(device)) {}
@@ -18,9 +21,16 @@ class SlicedRun {
   // A pass over `words`, whose pixel values are made of `images` where there are some, from copies.
   Status start_pass(std::shared_ptr<ForwardPass> pass, FeedWords words,
                     std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies);
+  // A job with the prepared step of its key.
+  struct ReadyJob {
+    GenerationJob job;
+    std::unique_ptr<GenerationPass> pass;
+  };
   // Jobs one after the other; `counters` outlives the run.
-  Status start_generation(std::vector<GenerationJob> jobs, const GenerateOptions& options,
+  Status start_generation(std::vector<ReadyJob> jobs, const GenerateOptions& options,
                           int steps_per_submit, GenerationCounters& counters);
+  // A submit of these alone, where there is no slice yet.
+  Status sync(const SubmitSemaphores& semaphores);
   // The next slice: to our own queue, or into a command buffer of the application.
   Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
   Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
@@ -39,12 +49,13 @@ class SlicedRun {
     GenerateOptions options;
     int steps_per_submit = 1;
     GenerationCounters* counters = nullptr;
-    std::vector<GenerationJob> jobs;
+    std::vector<ReadyJob> jobs;
     size_t job = 0;  // the current one
     // Shares of its steps: those that have run, and those that are being submitted.
     double before = 0, share = 0;
     Generation generation;
   };
+  Status make_stream();
   // Begins `work` by `begin`; nothing is started where that fails.
   Status start(Started work, const std::function<Status()>& begin);
   // The slices of a pass, after copies of images.
@@ -57,7 +68,7 @@ class SlicedRun {
   Status follow_job();
   Advance with_jobs(Advance advance) const;
   Status wait_for_slices();
-  Status check_advance(double microseconds) const;
+  Status check_started() const;
 
   std::shared_ptr<VulkanDevice> device_;
   std::optional<Started> started_;

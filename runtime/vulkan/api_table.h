@@ -50,6 +50,7 @@ namespace vkformer {
   X(DestroyPipeline)             \
   X(CreatePipelineCache)         \
   X(GetPipelineCacheData)        \
+  X(MergePipelineCaches)         \
   X(DestroyPipelineCache)        \
   X(CreateDescriptorPool)        \
   X(DestroyDescriptorPool)       \

@@ -79,6 +79,7 @@ Status Context::take(const DeviceOptions& options) {
   log = options.log;
   // The host's allocator need not know of threads.
   compile_threads = options.allocator == nullptr ? options.compile_threads : 0;
+  run_job = options.run_job;
   memory_budget = options.memory_budget;
   if (options.allocator == nullptr) return {};
   own_allocator = *options.allocator;

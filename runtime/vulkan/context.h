@@ -45,6 +45,7 @@ struct Context {
   VkPipelineCache adopted_cache = VK_NULL_HANDLE;  // the adopter's; may be null
 
   uint32_t compile_threads = 0;  // that may be started to make pipelines
+  JobRunner run_job;             // the caller's; may be empty
   // Of reproducible kernels: what the device offers, until a proof has shown what it needs
   // (recording/arithmetic_proof.h).
   ArithmeticModes arithmetic;

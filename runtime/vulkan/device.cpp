@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/message.h"
+#include "device_files/costs_file.h"
 #include "device_files/demotion_file.h"
 #include "device_files/tuning_file.h"
 #include "vulkan/device_impl.h"
@@ -273,9 +274,11 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   std::copy_n(s.properties.pipelineCacheUUID, cache_key.uuid.size(), cache_key.uuid.begin());
   std::vector<std::byte> cached;
   const auto directory = pipeline_cache_directory(options.cache_directory);
-  if (directory) cache_key.kernels = kernel_list_hash();
+  if (directory || !options.pipeline_pack.empty()) cache_key.kernels = kernel_list_hash();
   if (directory) tuning_file = tuning_path(*directory, {cache_key, context.caps.tier});
   if (directory) demotion_file = demotion_path(*directory, cache_key);
+  if (directory) costs_file = costs_path(*directory, cache_key);
+  if (auto known = read_costs(costs_file, cache_key)) costs.set(std::move(*known));
   context.planted = tweaks.planted;
   context.scatter_seed = tweaks.scatter_seed;
   read_demotions();
@@ -288,9 +291,24 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
     }
   }
   VKF_ASSIGN(pipelines, PipelineStore::create(context, cached));
+  if (!options.pipeline_pack.empty()) read_pipeline_pack(options.pipeline_pack);
   copies = std::make_unique<CopyCommands>(context, *timeline);
   VKF_ASSIGN(transfer, Transfer::create(context, *memory, *timeline));
   return {};
+}
+
+void VulkanDevice::Impl::read_pipeline_pack(const std::string& path) {
+  const auto caches = vkformer::read_pipeline_pack(path, cache_key);
+  if (!caches) {
+    return context.say(LogLevel::kWarning,
+                       message({"[pipeline_pack] The file ", path,
+                                " is not there or damaged, and is ignored; join whole cache files "
+                                "(\"*.pipelines\")."}));
+  }
+  size_t added = 0;
+  for (const std::vector<std::byte>& data : *caches) added += pipelines->add_cache(data) ? 1 : 0;
+  context.say(LogLevel::kInfo, message({"[pipeline_pack] ", added, " caches of ", path,
+                                        " are of this device and driver."}));
 }
 
 void VulkanDevice::Impl::read_tuned_choices() {
@@ -329,9 +347,17 @@ void VulkanDevice::Impl::save_pipeline_cache() {
   }
 }
 
+// Best effort, as the cache is: what is lost is learned again.
+void VulkanDevice::Impl::save_costs() {
+  if (costs_file.empty() || context.lost.load() || !costs.changed()) return;
+  KernelCosts::Table table = costs.table();
+  if (write_costs(costs_file, cache_key, table)) costs.set(std::move(table));
+}
+
 VulkanDevice::Impl::~Impl() {
   if (timeline) timeline->wait_idle();
   save_pipeline_cache();
+  save_costs();
   copies.reset();
   transfer.reset();
   pipelines.reset();
@@ -381,6 +407,7 @@ Status VulkanDevice::wait(uint64_t value) {
 }
 void VulkanDevice::save_pipeline_cache() {
   impl_->save_pipeline_cache();
+  impl_->save_costs();
 }
 
 Result<Buffer> VulkanDevice::make_buffer(uint64_t bytes, MemoryUse use, const std::string& name) {

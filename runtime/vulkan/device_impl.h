@@ -6,6 +6,7 @@
 #include <string>
 
 #include "device_files/pipeline_cache_file.h"
+#include "plan/kernel_costs.h"
 #include "vulkan/context.h"
 #include "vulkan/copy_commands.h"
 #include "vulkan/device.h"
@@ -37,6 +38,7 @@ struct VulkanDevice::Impl {
   PipelineCacheStats cache_stats;
   std::string tuning_file;    // of the tuner's file; empty: no cache is kept
   std::string demotion_file;  // of kernels that failed here; empty likewise
+  std::string costs_file;     // of what slices have learned; empty likewise
   size_t saved_pipelines = 0;
   std::unique_ptr<Timeline> timeline;
   std::unique_ptr<MemoryPool> memory;
@@ -44,6 +46,7 @@ struct VulkanDevice::Impl {
   std::unique_ptr<Transfer> transfer;
   std::unique_ptr<CopyCommands> copies;
   std::shared_ptr<DispatchProfiler> profiler;  // or null
+  KernelCosts costs;                           // of slices
 
   // From a clamped snapshot and a context whose handles and function table are set.
   Status start(const Snapshot& snapshot, const DeviceOptions& options, const DeviceTweaks& tweaks);
@@ -51,8 +54,12 @@ struct VulkanDevice::Impl {
   void read_tuned_choices();
   // Leaves out the kernels that failed on this device and driver.
   void read_demotions();
-  // Writes the cache file if pipelines were made since it was last written.
+  // Adds what the application ships for this device (DeviceOptions::pipeline_pack). Best effort.
+  void read_pipeline_pack(const std::string& path);
+  // Writes the cache file if pipelines were made since it was last written, and what slices have
+  // learned since.
   void save_pipeline_cache();
+  void save_costs();
   ~Impl();
 };
 

@@ -376,13 +376,16 @@ Result<CompiledPipeline> PipelineStore::compiled(KernelId kernel, std::span<cons
   return read(found->first, found->second);
 }
 
-void PipelineStore::make_ahead(std::span<const Dispatch> dispatches, PipelineCount* count) {
+void PipelineStore::make_ahead(std::span<const Plan* const> plans, Caller caller,
+                               PipelineCount* count) {
   std::set<Key> missing;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    for (const Dispatch& d : dispatches) {
-      Key key{variant_of(d.kernel, d.reproducible), d.spec};
-      if (pipelines_.count(key) == 0) missing.insert(std::move(key));
+    for (const Plan* plan : plans) {
+      for (const Dispatch& d : plan->dispatches) {
+        Key key{variant_of(d.kernel, d.reproducible), d.spec};
+        if (pipelines_.count(key) == 0) missing.insert(std::move(key));
+      }
     }
   }
   const std::vector<Key> list(missing.begin(), missing.end());
@@ -401,7 +404,8 @@ void PipelineStore::make_ahead(std::span<const Dispatch> dispatches, PipelineCou
   };
   // Threads of the machine beside ours; 0 where it does not say.
   const size_t others = std::max(1u, std::thread::hardware_concurrency()) - 1;
-  const size_t wanted = std::min<size_t>(context_.compile_threads, others);
+  size_t wanted = std::min<size_t>(context_.compile_threads, others);
+  if (caller == Caller::kBesideFrames && wanted > 0) --wanted;
   std::vector<std::thread> threads;
   try {
     threads.reserve(wanted);
@@ -416,6 +420,19 @@ void PipelineStore::make_ahead(std::span<const Dispatch> dispatches, PipelineCou
 size_t PipelineStore::made() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return pipelines_.size();
+}
+
+Status PipelineStore::add_cache(std::span<const std::byte> data) {
+  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  info.initialDataSize = data.size();
+  info.pInitialData = data.data();
+  VkPipelineCache made = VK_NULL_HANDLE;
+  VKF_CHECK(context_.check_made(
+      context_.api.CreatePipelineCache(context_.device, &info, context_.allocator, &made), made,
+      "[pipelines] vkCreatePipelineCache"));
+  const VkResult merged = context_.api.MergePipelineCaches(context_.device, cache_, 1, &made);
+  context_.api.DestroyPipelineCache(context_.device, made, context_.allocator);
+  return context_.check(merged, "[pipelines] vkMergePipelineCaches");
 }
 
 Result<std::vector<std::byte>> PipelineStore::cache_data() const {

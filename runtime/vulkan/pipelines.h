@@ -55,9 +55,12 @@ class PipelineStore {
   // The pipeline of that kernel, or of its reproducible form. Any thread; two that ask for the same
   // one at once compile twice and keep one.
   Result<Pipeline> get(KernelId kernel, std::span<const uint32_t> spec, bool reproducible = false);
-  // Makes those that the dispatches need and that are not there, on several threads, until
-  // count->stopped (null: nobody watches). What fails is left for `get` to say.
-  void make_ahead(std::span<const Dispatch> dispatches, PipelineCount* count = nullptr);
+  // Makes those that the plans need and that are not there, on several threads, until
+  // count->stopped (null: nobody watches). What fails is left for `get` to say. kBesideFrames: the
+  // calling thread is one of those that DeviceOptions::compile_threads allows.
+  enum class Caller : uint8_t { kWaits, kBesideFrames };
+  void make_ahead(std::span<const Plan* const> plans, Caller caller,
+                  PipelineCount* count = nullptr);
   // Pipelines made so far.
   size_t made() const;
   // What the compiler says of each of them, in the order of kernels and constants; an error where
@@ -67,6 +70,8 @@ class PipelineStore {
   Result<CompiledPipeline> compiled(KernelId kernel, std::span<const uint32_t> spec,
                                     bool reproducible = false) const;
   Result<std::vector<std::byte>> cache_data() const;
+  // Adds what another cache_data gave.
+  Status add_cache(std::span<const std::byte> data);
 
  private:
   struct Kernel {

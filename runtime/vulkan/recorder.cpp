@@ -240,7 +240,8 @@ Status Recorder::write_set(const Dispatch& dispatch, BoundDispatch& bound) {
 
 Status Recorder::bind_dispatches() {
   PipelineStore& store = *out_.device->impl().pipelines;
-  store.make_ahead(plan_.dispatches);
+  const Plan* const plans[] = {&plan_};
+  store.make_ahead(plans, PipelineStore::Caller::kWaits);
   size_t storage = 0, uniform = 0, indirect = 0;
   for (const Dispatch& dispatch : plan_.dispatches) {
     auto pipeline = store.get(dispatch.kernel, dispatch.spec, dispatch.reproducible);

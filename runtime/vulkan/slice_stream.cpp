@@ -1,5 +1,6 @@
 #include "vulkan/slice_stream.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
@@ -40,7 +41,8 @@ struct SliceStream::Impl {
   std::shared_ptr<VulkanDevice> device;
   VkQueryPool queries = VK_NULL_HANDLE;  // null without timestamps
   std::array<Slot, kSlots> slots;
-  uint64_t slices = 0;  // begun
+  uint64_t reset_value = 0;  // of our timeline: once it is reached, the queries may be asked
+  uint64_t slices = 0;       // begun
   uint64_t last_value = 0;
 
   Context& context() const { return device->impl().context; }
@@ -54,6 +56,8 @@ struct SliceStream::Impl {
   Status record(VkCommandBuffer commands, Slot& slot, const Slice& slice);
   void write(VkCommandBuffer commands, const Slice& slice);
   void copy(VkCommandBuffer commands, const SliceImage& from);
+  void results_follow(VkCommandBuffer commands);
+  void copy_results(VkCommandBuffer commands, const Slice& slice);
   Result<bool> read(Slot& slot, SliceTimes& times);
 };
 
@@ -74,7 +78,7 @@ Status SliceStream::Impl::make_slot(Slot& slot) {
   return {};
 }
 
-// Queries may only be asked for once they have been reset.
+// Queries may only be asked for once they have been reset, which nobody waits for.
 Status SliceStream::Impl::reset_queries() {
   Context& c = context();
   if (c.timestamp_bits == 0) return {};
@@ -83,13 +87,15 @@ Status SliceStream::Impl::reset_queries() {
   info.queryCount = kQueries * kSlots;
   VKF_CHECK(c.check_made(c.api.CreateQueryPool(c.device, &info, c.allocator, &queries), queries,
                          "[slices] vkCreateQueryPool"));
-  Slot& slot = slots[0];
+  Slot& slot = slots.back();  // the last that a slice will need
+  VKF_CHECK(make_slot(slot));
   VKF_CHECK(begin(slot));
   c.api.CmdResetQueryPool(slot.commands, queries, 0, info.queryCount);
   VKF_CHECK(end(slot));
   const SubmitChunk chunk{slot.commands, 0};
-  VKF_ASSIGN(last_value, device->impl().timeline->submit({&chunk, 1}));
-  return device->wait(last_value);
+  VKF_ASSIGN(reset_value, device->impl().timeline->submit({&chunk, 1}));
+  last_value = slot.value = reset_value;
+  return {};
 }
 
 Status SliceStream::Impl::begin(Slot& slot) {
@@ -171,6 +177,22 @@ void SliceStream::Impl::copy(VkCommandBuffer commands, const SliceImage& from) {
   api.CmdPipelineBarrier(commands, kCopy, kAll, 0, 0, nullptr, 0, nullptr, 1, &image);
 }
 
+// What was computed is visible to the host and to transfers.
+void SliceStream::Impl::results_follow(VkCommandBuffer commands) {
+  context().memory_barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                           VK_ACCESS_SHADER_WRITE_BIT,
+                           VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                           VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+}
+
+void SliceStream::Impl::copy_results(VkCommandBuffer commands, const Slice& slice) {
+  results_follow(commands);
+  if (slice.after.empty()) return;
+  for (const BufferCopy& one : slice.after) record_copy(context(), commands, one);
+  context().memory_barrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                           VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+}
+
 Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Slice& slice) {
   const size_t pieces = piece_count(slice);
   if (pieces > kMostPieces) {
@@ -186,17 +208,15 @@ Status SliceStream::Impl::record(VkCommandBuffer commands, Slot& slot, const Sli
   for (const BufferCopy& one : slice.before) record_copy(context(), commands, one);
   for (const SliceImage& image : slice.images) copy(commands, image);
   PieceQueries timed{queries, first};
-  for (const SlicePart& part : slice.parts) {
+  for (size_t i = 0; i < slice.parts.size(); ++i) {
+    const SlicePart& part = slice.parts[i];
     VKF_CHECK(part.recording->impl().recorder->append(commands, part.pieces, timed));
+    if (i + 1 == slice.copied_after && i + 1 < slice.parts.size()) copy_results(commands, slice);
   }
-  context().memory_barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                           VK_ACCESS_SHADER_WRITE_BIT,
-                           VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-                           VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
-  for (const BufferCopy& one : slice.after) record_copy(context(), commands, one);
-  if (!slice.after.empty()) {
-    context().memory_barrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
-                             VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  if (slice.copied_after == slice.parts.size()) {
+    copy_results(commands, slice);
+  } else {
+    results_follow(commands);
   }
   slot.slice = ++slices;
   return {};
@@ -209,7 +229,6 @@ Result<std::unique_ptr<SliceStream>> SliceStream::create(std::shared_ptr<VulkanD
   auto impl = std::make_unique<Impl>();
   impl->device = std::move(device);
   VKF_CHECK(impl->context().check_alive());
-  VKF_CHECK(impl->make_slot(impl->slots[0]));
   VKF_CHECK(impl->reset_queries());
   return std::unique_ptr<SliceStream>(new SliceStream(std::move(impl)));
 }
@@ -257,6 +276,7 @@ bool SliceStream::timed() const {
 Result<bool> SliceStream::Impl::read(Slot& slot, SliceTimes& times) {
   times = {.slice = slot.slice, .microseconds = slot.clock};
   if (!queries || slot.queries == 0) return true;
+  if (!device->impl().timeline->reached(reset_value)) return false;
   Context& c = context();
   const auto first = static_cast<uint32_t>((slot.slice - 1) % kSlots) * kQueries;
   std::vector<std::array<uint64_t, 2>> ticks(slot.queries);  // value, available
@@ -274,8 +294,9 @@ Result<bool> SliceStream::Impl::read(Slot& slot, SliceTimes& times) {
   const auto between = [&](const auto& from, const auto& to) {
     return static_cast<double>((to[0] - from[0]) & mask) * c.timestamp_period * 1e-3;
   };
+  // What lies between two pieces, a barrier, is a part of the first: pieces add up to the slice.
   for (size_t i = 0; i + 1 < ticks.size(); i += 2) {
-    times.pieces.push_back(between(ticks[i], ticks[i + 1]));
+    times.pieces.push_back(between(ticks[i], ticks[std::min(i + 2, ticks.size() - 1)]));
   }
   times.microseconds = between(ticks.front(), ticks.back());
   return true;

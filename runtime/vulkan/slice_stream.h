@@ -42,13 +42,15 @@ struct Slice {
   std::vector<SliceImage> images;
   std::vector<SlicePart> parts;
   std::vector<BufferCopy> after;  // of what the host will read
+  size_t copied_after = 0;        // so many of the parts
 };
 
 // Measured times of a slice that the GPU has finished.
 struct SliceTimes {
   uint64_t slice = 0;          // as append and submit numbered it
   double microseconds = 0;     // from the begin of its first piece to the end of its last
-  std::vector<double> pieces;  // microseconds each, in order; empty without timestamps
+  // Microseconds each, in order, up to the begin of the next; empty without timestamps.
+  std::vector<double> pieces;
 };
 
 // What a submit of our own waits for and signals besides our timeline; values are those of timeline
