@@ -35,6 +35,12 @@ void write_info(vkf_device_info* out, const DeviceInfo& info,
   return write_struct(out, c, "device info");
 }
 
+// A job of ours as the application's job system calls it.
+void run_held_job(void* job) {
+  const std::unique_ptr<std::function<void()>> held(static_cast<std::function<void()>*>(job));
+  (*held)();
+}
+
 DeviceOptions device_options(const vkf_device_options* options) {
   const vkf_device_options given = read_struct(options, "device options");
   DeviceOptions made;
@@ -43,6 +49,7 @@ DeviceOptions device_options(const vkf_device_options* options) {
   if (tier != "best") made.tier = take(choice_from_name<Tier>(tier));
   made.limits = choice_or(given.limits, LimitProfile::kNone);
   made.cache_directory = text_or(given.cache_directory, "");
+  made.pipeline_pack = text_or(given.pipeline_pack, "");
   made.validation = given.validation != 0;
   if (given.log != nullptr) {
     made.log = [log = given.log, data = given.log_data](LogLevel level, const std::string& text) {
@@ -58,6 +65,12 @@ DeviceOptions device_options(const vkf_device_options* options) {
     made.compile_threads = 0;
   } else if (given.compile_threads != 0) {
     made.compile_threads = given.compile_threads;
+  }
+  if (given.run_job != nullptr) {
+    made.run_job = [run = given.run_job, data = given.run_job_data](std::function<void()> job) {
+      auto held = std::make_unique<std::function<void()>>(std::move(job));
+      run(data, run_held_job, held.release());
+    };
   }
   return made;
 }

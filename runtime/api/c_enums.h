@@ -9,6 +9,7 @@
 #include "base/message.h"
 #include "vkformer/attention.h"
 #include "vkformer/attention_view.h"
+#include "vkformer/frame_scheduler.h"
 #include "vkformer/generation_batch.h"
 #include "vkformer/heat_map.h"
 #include "vkformer/rerank.h"
@@ -99,6 +100,14 @@ inline constexpr auto kEnumRows<Advance::Progress> = std::to_array<EnumRow<Advan
     VKF_ROW(Advance::Progress::kRunning, VKF_RUNNING),
     VKF_ROW(Advance::Progress::kSubmitted, VKF_SUBMITTED),
     VKF_ROW(Advance::Progress::kDone, VKF_DONE),
+    VKF_ROW(Advance::Progress::kPreparing, VKF_PREPARING),
+});
+
+template <>
+inline constexpr auto kEnumRows<FrameJob::Priority> = std::to_array<EnumRow<FrameJob::Priority>>({
+    VKF_ROW(FrameJob::Priority::kHigh, VKF_JOB_HIGH),
+    VKF_ROW(FrameJob::Priority::kNormal, VKF_JOB_NORMAL),
+    VKF_ROW(FrameJob::Priority::kBackground, VKF_JOB_BACKGROUND),
 });
 
 template <>

@@ -13,7 +13,6 @@ struct vkf_load {
 };
 
 namespace vkformer {
-namespace {
 
 SessionSizes session_sizes(const vkf_session_sizes* sizes) {
   const vkf_session_sizes given = read_struct(sizes, "session sizes");
@@ -25,6 +24,8 @@ SessionSizes session_sizes(const vkf_session_sizes* sizes) {
   if (given.inputs != nullptr) read.inputs = given.inputs->map;
   return read;
 }
+
+namespace {
 
 // Names, which are static.
 template <class Choice>
@@ -58,6 +59,7 @@ ModelOptions model_options(const vkf_model_options* options) {
       return call(data, p.loaded_bytes, p.total_bytes) != 0;
     };
   }
+  made.paced = given.paced != 0;
   if (given.first_use != nullptr) made.first_use = session_sizes(given.first_use);
   return made;
 }
@@ -270,6 +272,10 @@ int vkf_load_done(const vkf_load* load) {
 
 void vkf_load_cancel(vkf_load* load) {
   if (load != nullptr) load->load.cancel();
+}
+
+void vkf_load_advance(vkf_load* load, double microseconds) {
+  if (load != nullptr) load->load.advance(microseconds);
 }
 
 vkf_status vkf_load_wait(vkf_load* load, vkf_model** model, vkf_error* error) {

@@ -37,6 +37,7 @@ void write_advance(vkf_advance* out, const Advance& from) {
   c.progress = number_of(from.progress);
   c.fraction = from.fraction;
   c.last_microseconds = from.last_microseconds;
+  c.expected_microseconds = from.expected_microseconds;
   write_struct(out, c, "advance");
 }
 
@@ -56,6 +57,44 @@ vkf_status vkf_session_start(vkf_session* session, const vkf_tensors* inputs,
   return guard(error, [&] {
     need_all({{session, "session"}, {inputs, "inputs"}});
     take(session->session.start(inputs->map, run_options(options)));
+  });
+}
+
+vkf_status vkf_session_warm_up(vkf_session* session, const vkf_session_sizes* sizes,
+                               vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{session, "session"}, {sizes, "session sizes"}});
+    take(session->session.warm_up(session_sizes(sizes)));
+  });
+}
+
+vkf_status vkf_session_warmed_up(vkf_session* session, double* fraction, vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{session, "session"}, {fraction, "the place for the fraction"}});
+    *fraction = take(session->session.warmed_up());
+  });
+}
+
+vkf_status vkf_session_finish_warm_up(vkf_session* session, vkf_error* error) {
+  return guard(error, [&] {
+    need(session, "session");
+    take(session->session.finish_warm_up());
+  });
+}
+
+vkf_status vkf_session_estimate(vkf_session* session, const vkf_session_sizes* sizes,
+                                double microseconds, vkf_frame_estimate* estimate,
+                                vkf_error* error) {
+  return guard(error, [&] {
+    need_all({{session, "session"}, {sizes, "session sizes"}});
+    const FrameEstimate found = take(session->session.estimate(session_sizes(sizes), microseconds));
+    vkf_frame_estimate c{};
+    c.first_frames = found.first_frames;
+    c.frames = found.frames;
+    c.first_milliseconds = found.first_milliseconds;
+    c.milliseconds = found.milliseconds;
+    c.measured = found.measured;
+    write_struct(estimate, c, "estimate");
   });
 }
 

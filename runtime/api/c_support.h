@@ -223,6 +223,7 @@ std::vector<Sound> copy_sounds(const vkf_sound* const* sounds, size_t count);
 
 ModelOptions model_options(const vkf_model_options* options);
 RunOptions run_options(const vkf_run_options* options);
+SessionSizes session_sizes(const vkf_session_sizes* sizes);
 std::vector<int64_t> read_ids(const vkf_ids& given, const char* name);
 vkf_ids view_ids(const std::vector<int64_t>& ids);
 TokenVerdict read_verdict(vkf_verdict verdict);

@@ -270,6 +270,61 @@ static void test_profile(vkf_device* device, const vkf_model* model,
   vkf_session_free(session);
 }
 
+/* Sessions share frames, and give the bits of a pass in one go. */
+static void test_frames(vkf_session* session, const vkf_tensors* inputs, const vkf_tensor* whole) {
+  vkf_session_sizes sizes = {0};
+  vkf_frame_estimate estimate = {0};
+  vkf_frame_job job = {0};
+  vkf_frame_progress progress = {0};
+  vkf_frames* frames = NULL;
+  vkf_frame_updates* updates = NULL;
+  vkf_tensors* outputs = NULL;
+  vkf_tensor shared = {0};
+  double fraction = 0;
+  uint64_t number = 0;
+  uint64_t second = 0;
+  sizes.struct_size = sizeof sizes;
+  sizes.inputs = inputs;
+  estimate.struct_size = sizeof estimate;
+  job.struct_size = sizeof job;
+  progress.struct_size = sizeof progress;
+  shared.struct_size = sizeof shared;
+  OK(vkf_session_warm_up(session, &sizes, error));
+  OK(vkf_session_finish_warm_up(session, error));
+  OK(vkf_session_warmed_up(session, &fraction, error));
+  CHECK(fraction == 1);
+  OK(vkf_session_estimate(session, &sizes, 1000, &estimate, error));
+  CHECK(estimate.frames >= estimate.first_frames && estimate.first_frames > 0);
+  CHECK(estimate.measured >= 0 && estimate.measured <= 1 && estimate.milliseconds > 0);
+  FAILS(vkf_session_estimate(session, &sizes, 0, &estimate, error), VKF_INVALID_ARGUMENT, "budget");
+  OK(vkf_frames_create(&frames, error));
+  CHECK(vkf_frames_count(frames) == 0);
+  job.priority = 7;
+  CHECK(vkf_frames_add(frames, session, &job, &number, error) != VKF_OK);
+  job.priority = VKF_JOB_HIGH;
+  job.deadline_ms = 1000;
+  OK(vkf_session_start(session, inputs, NULL, error));
+  OK(vkf_frames_add(frames, session, &job, &number, error));
+  FAILS(vkf_frames_add(frames, session, NULL, &second, error), VKF_INVALID_ARGUMENT, "[session]");
+  FAILS(vkf_frames_advance(frames, 0, &updates, error), VKF_INVALID_ARGUMENT, "budget");
+  FAILS(vkf_frames_record(frames, NULL, 1, &updates, error), VKF_INVALID_ARGUMENT, "[command");
+  while (vkf_frames_count(frames) > 0) {
+    OK(vkf_frames_advance(frames, 1000, &updates, error));
+    if (vkf_frame_updates_count(updates) > 0) {
+      OK(vkf_frame_updates_get(updates, 0, &progress, error));
+      CHECK(progress.job == number && progress.error == NULL);
+    }
+    vkf_frame_updates_free(updates);
+  }
+  CHECK(progress.progress == VKF_DONE);
+  OK(vkf_frames_remove(frames, number, error));
+  vkf_frames_free(frames);
+  OK(vkf_session_finish(session, &outputs, error));
+  OK(vkf_tensors_get(outputs, "logits", &shared, error));
+  CHECK(whole->bytes == shared.bytes && memcmp(whole->data, shared.data, shared.bytes) == 0);
+  vkf_tensors_free(outputs);
+}
+
 /* A pass in slices gives the bits of a pass in one go. */
 static void test_slices(vkf_session* session, const vkf_tokenizer* tokenizer) {
   static const int64_t start[1] = {1};
@@ -312,11 +367,13 @@ static void test_slices(vkf_session* session, const vkf_tokenizer* tokenizer) {
   do {
     OK(vkf_session_advance(session, &slice, &advance, error));
     CHECK(advance.fraction >= 0 && advance.fraction <= 1);
-  } while (advance.progress == VKF_RUNNING && ++slices < 10000);
+  } while ((advance.progress == VKF_RUNNING || advance.progress == VKF_PREPARING) &&
+           ++slices < 1000000);
   OK(vkf_session_finish(session, &outputs, error));
   OK(vkf_tensors_get(at_once, "logits", &whole, error));
   OK(vkf_tensors_get(outputs, "logits", &sliced, error));
   CHECK(whole.bytes == sliced.bytes && memcmp(whole.data, sliced.data, whole.bytes) == 0);
+  test_frames(session, inputs, &whole);
   OK(vkf_session_start(session, inputs, NULL, error));
   OK(vkf_session_cancel(session, error));
   vkf_tensors_free(outputs);

@@ -36,6 +36,8 @@ namespace Vkformer
         }
 
         public bool Done { get { return Native.vkf_load_done(Handle) != 0; } }
+        /// <summary>Of a load with Paced 1, once a frame: how long weights may be copied.</summary>
+        public void Advance(double microseconds) { Native.vkf_load_advance(Handle, microseconds); }
         /// <summary>Asks to stop; Wait then throws, unless loading was over already.</summary>
         public void Cancel() { Native.vkf_load_cancel(Handle); }
 

@@ -498,6 +498,49 @@ namespace Vkformer
             });
         }
 
+        /// <summary>Prepares runs of these sizes while frames go on, and returns at once.</summary>
+        public void WarmUp(SessionSizes sizes)
+        {
+            if (sizes == null) throw new ArgumentNullException("sizes");
+            turn.Take(() =>
+            {
+                using (var arena = new Arena()) Library.Check(Native.vkf_session_warm_up(Handle, arena.Put(sizes.Fill(arena)), Library.Error));
+                return 0;
+            });
+        }
+
+        /// <summary>How much of all that WarmUp was asked for is there, 0 to 1.</summary>
+        public double WarmedUp()
+        {
+            return turn.Take(() =>
+            {
+                double fraction;
+                Library.Check(Native.vkf_session_warmed_up(Handle, &fraction, Library.Error));
+                return fraction;
+            });
+        }
+
+        /// <summary>Waits until all of it is there.</summary>
+        public void FinishWarmUp()
+        {
+            turn.Take(() => { Library.Check(Native.vkf_session_finish_warm_up(Handle, Library.Error)); return 0; });
+        }
+
+        /// <summary>What slices of so many microseconds a run of these sizes comes to.</summary>
+        public FrameEstimate Estimate(SessionSizes sizes, double microseconds)
+        {
+            if (sizes == null) throw new ArgumentNullException("sizes");
+            return turn.Take(() =>
+            {
+                using (var arena = new Arena())
+                {
+                    var estimate = new vkf_frame_estimate { struct_size = (uint)sizeof(vkf_frame_estimate) };
+                    Library.Check(Native.vkf_session_estimate(Handle, arena.Put(sizes.Fill(arena)), microseconds, &estimate, Library.Error));
+                    return FrameEstimate.Of(&estimate);
+                }
+            });
+        }
+
         /// <summary>Submits the next slice of that GPU time and does not wait for it; call it once a frame.</summary>
         public Advance Advance(double microseconds)
         {

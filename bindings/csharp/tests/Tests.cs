@@ -233,11 +233,31 @@ internal static unsafe class Tests
                     string name = outputs.Names[0];
                     session.Start(inputs);
                     Advance step;
-                    do { step = session.Advance(500); } while (step.Progress == Vkf.VKF_RUNNING);
+                    do { step = session.Advance(500); } while (step.Progress == Vkf.VKF_RUNNING || step.Progress == Vkf.VKF_PREPARING);
                     using (Tensors sliced = session.Finish())
                     using (Tensors whole = session.Run(inputs))
                     {
                         Check(sliced.Floats(whole.Names[0]).SequenceEqual(whole.Floats(whole.Names[0])), "slices give the same bits");
+                    }
+                    var sizes = new SessionSizes { Inputs = inputs };
+                    session.WarmUp(sizes);
+                    session.FinishWarmUp();
+                    Same(session.WarmedUp(), 1.0, "warm");
+                    FrameEstimate estimate = session.Estimate(sizes, 1000);
+                    Check(estimate.Frames >= estimate.FirstFrames && estimate.Frames > 0, "an estimate");
+                    session.Start(inputs);
+                    using (var frames = new FrameScheduler())
+                    {
+                        ulong job = frames.Add(session, new FrameJob { Priority = Vkf.VKF_JOB_HIGH });
+                        Throws<VkformerException>(() => frames.Add(session));
+                        Throws<VkformerException>(() => frames.Record(IntPtr.Zero, 1000));
+                        while (frames.Count > 0) foreach (FrameProgress progress in frames.Advance(1000)) Same(progress.Job, job, "job");
+                        frames.Remove(job);
+                    }
+                    using (Tensors shared = session.Finish())
+                    using (Tensors whole = session.Run(inputs))
+                    {
+                        Check(shared.Floats(whole.Names[0]).SequenceEqual(whole.Floats(whole.Names[0])), "shared frames give the same bits");
                     }
                     session.Start(inputs);
                     session.Cancel();
@@ -675,6 +695,11 @@ internal static unsafe class Tests
             Same(Directories.Needs(device, source, new SessionSizes { Tokens = 8 }).Weights, model.WeightBytes, "bytes");
         }
         using (var source = new Source(G2p))
+        using (var load = new Load(device, source, new ModelOptions { Paced = 1 }))
+        {
+            while (!load.Done) load.Advance(1000);
+            using (Model paced = load.Wait()) Same(paced.Info.Family, "marian", "family");
+        }
         using (var load = new Load(device, source))
         {
             load.Cancel();

@@ -95,7 +95,7 @@ class Guest(unittest.TestCase):
         width, height = picture.size
         session.start({}, images=[{"image": image, "format": 37, "layout": PRESENT_READ, "width": width, "height": height}],
                       processor=processor)
-        while session.advance(1e6).progress == "running":
+        while session.advance(1e6).progress in ("preparing", "running"):
             pass
         outputs = session.finish()
         for name in whole:

@@ -109,6 +109,10 @@ class Models(unittest.TestCase):
             self.assertTrue(load.done)
             self.assertEqual(load.progress[0], load.progress[1])
         self.assertTrue(seen)
+        with vkformer.Load(G2P, DEVICE, paced=1) as load:
+            while not load.done:
+                load.advance(1000)
+            self.assertEqual(load.wait().info.family, MODEL.info.family)
         with vkformer.Load(G2P, DEVICE, progress=lambda *_: False) as load:
             load.cancel()
             with self.assertRaises(vkformer.CancelledError):
@@ -212,7 +216,7 @@ class Sessions(unittest.TestCase):
         whole = self.session.run(inputs)
         self.session.start(inputs)
         self.assertTrue(self.session.pass_buffers())
-        while (step := self.session.advance(500)).progress == "running":
+        while (step := self.session.advance(500)).progress in ("preparing", "running"):
             self.assertLessEqual(step.fraction, 1)
         outputs = self.session.finish()
         for name in whole:
@@ -224,6 +228,35 @@ class Sessions(unittest.TestCase):
         self.session.start(inputs)
         self.session.cancel()
         self.session.forget_buffers()
+
+    def test_frames(self):
+        inputs = {"input_ids": [self.ids], "decoder_input_ids": [[1]]}
+        session = vkformer.Session(MODEL)
+        session.warm_up(inputs=inputs)
+        session.finish_warm_up()
+        self.assertEqual(session.warmed_up, 1)
+        estimate = session.estimate(1000, inputs=inputs)
+        self.assertGreater(estimate.frames, 0)
+        self.assertGreaterEqual(estimate.frames, estimate.first_frames)
+        session.start(inputs)
+        frames = vkformer.FrameScheduler()
+        with self.assertRaises(ValueError):
+            frames.add(session, priority="highest")
+        number = frames.add(session, priority="high", deadline_ms=100)
+        with self.assertRaises(vkformer.InvalidArgumentError):
+            frames.add(session)
+        with self.assertRaises(vkformer.VkformerError):
+            frames.record(0, 1000)
+        while len(frames):
+            for progress in frames.advance(1000):
+                self.assertEqual(progress.job, number)
+                self.assertIsNone(progress.error)
+        numpy.testing.assert_array_equal(session.finish()["logits"], self.session.run(inputs)["logits"])
+        failing = frames.add(session)
+        self.assertIn("nothing was started", frames.advance(1000)[0].error)
+        failing = frames.add(session)
+        frames.remove(failing)
+        self.assertEqual(len(frames), 0)
 
     def test_batches(self):
         spear = vkformer.Model(SPEAR, DEVICE)

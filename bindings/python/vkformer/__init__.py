@@ -25,7 +25,8 @@ from .models import (Family, FileReader, Load, MemoryNeeds, Model, ModelInfo, Qu
                      describe, families, memory_needs, quantize)
 from .operators import (OperatorCosts, OperatorTensor, RecordedOperator, conformance, conformance_page,
                         operator_names, run_operator)
-from .sessions import Advance, Batch, BatchCounters, Counters, PassBuffer, Session, Update
+from .sessions import (Advance, Batch, BatchCounters, Counters, FrameEstimate, FrameProgress, FrameScheduler,
+                       PassBuffer, Session, Update)
 from .streams import Stream
 from .tasks import (Answer, Chat, Detection, Entity, Filled, Generated, Label, Pipeline, Ranked, Task, Transcript, Word,
                     load)

@@ -328,6 +328,10 @@ class Load(Handle):
         """Whether wait() would return at once."""
         return bool(call("vkf_load_done", self))
 
+    def advance(self, microseconds: float) -> None:
+        """Of a load with paced=True, once a frame: how long weights may be copied."""
+        call("vkf_load_advance", self, microseconds)
+
     def cancel(self) -> None:
         """Asks to stop; wait() then raises CancelledError, unless loading was over already."""
         call("vkf_load_cancel", self)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from . import _c
-from ._calls import Handle, Keep, call, fill, get, ids_of, make, plain, read, split_options
+from ._calls import Handle, Keep, call, fill, get, ids_of, make, plain, read, split_options, to_text
 from .media import ImageProcessor
-from .models import Caught, Model
+from .models import Caught, Model, session_sizes
 from .tensors import ArrayLike, Tensors, dtype_name, tensors_of
 
 Inputs = Union[Tensors, Mapping[str, ArrayLike]]
@@ -42,12 +42,26 @@ class Counters:
 class Advance:
     """How far a pass or a generation in slices is."""
 
-    #: "running", "submitted" or "done".
+    #: "preparing" (nothing was submitted yet), "running", "submitted" or "done".
     progress: str
-    #: 0 to 1, submitted so far, by estimate.
+    #: 0 to 1, prepared or submitted so far, by estimate.
     fraction: float
     #: GPU time of the latest slice that is known to have run; 0: none yet.
     last_microseconds: float
+    #: Of the slice that this call submitted, by estimate.
+    expected_microseconds: float
+
+
+@dataclass(frozen=True)
+class FrameEstimate:
+    """What slices of a run come to; see vkf_frame_estimate of vkformer/c/slices.h."""
+
+    first_frames: int
+    frames: int
+    first_milliseconds: float
+    milliseconds: float
+    #: Part of that time, 0 to 1, that goes by measurements on this device.
+    measured: float
 
 
 @dataclass(frozen=True)
@@ -176,6 +190,31 @@ class Session(Handle):
 
     # Within the budget of a frame ------------------------------------------------------------------
 
+    def warm_up(self, **sizes: Any) -> None:
+        """Prepares runs of these sizes (batch, tokens, new_tokens, beams, inputs) and returns at
+        once; their frames then begin without "preparing"."""
+        with Keep() as keep:
+            call("vkf_session_warm_up", self, ctypes.byref(session_sizes(sizes, keep)))
+
+    @property
+    def warmed_up(self) -> float:
+        """How much of that is there, 0 to 1."""
+        fraction = ctypes.c_double()
+        call("vkf_session_warmed_up", self, ctypes.byref(fraction))
+        return fraction.value
+
+    def finish_warm_up(self) -> None:
+        """Waits until all of it is there."""
+        call("vkf_session_finish_warm_up", self)
+
+    def estimate(self, microseconds: float, **sizes: Any) -> FrameEstimate:
+        """What slices of so many microseconds a run of these sizes comes to."""
+        found = _c.sized("vkf_frame_estimate")
+        with Keep() as keep:
+            call("vkf_session_estimate", self, ctypes.byref(session_sizes(sizes, keep)), microseconds,
+                 ctypes.byref(found))
+        return FrameEstimate(**read(found))
+
     def start(self, inputs: Inputs, *, buffers: Mapping[str, tuple[int, int, int]] | None = None,
               images: Sequence[Mapping[str, int]] | None = None, processor: ImageProcessor | None = None,
               **options: Any) -> None:
@@ -253,9 +292,76 @@ class Session(Handle):
 
 
 def _advance(advance: Any) -> Advance:
-    names = {_c.constants["VKF_RUNNING"]: "running", _c.constants["VKF_SUBMITTED"]: "submitted",
-             _c.constants["VKF_DONE"]: "done"}
-    return Advance(names[advance.progress], advance.fraction, advance.last_microseconds)
+    names = {_c.constants[f"VKF_{name.upper()}"]: name for name in ("running", "submitted", "done", "preparing")}
+    return Advance(names[advance.progress], advance.fraction, advance.last_microseconds,
+                   advance.expected_microseconds)
+
+
+@dataclass(frozen=True)
+class FrameProgress:
+    """What became of a job in one frame; see vkf_frame_progress of vkformer/c/frames.h."""
+
+    job: int
+    #: None where there is an error.
+    advance: Advance | None
+    error: str | None
+
+
+class FrameScheduler(Handle):
+    """Several sessions that share the GPU time of a frame.
+
+    >>> frames = FrameScheduler()
+    >>> frames.add(session, priority="high", deadline_ms=500)
+    >>> while len(frames):
+    ...     frames.advance(2000)
+    """
+
+    _kind = "vkf_frames"
+    _PRIORITIES = {"high": "VKF_JOB_HIGH", "normal": "VKF_JOB_NORMAL", "background": "VKF_JOB_BACKGROUND"}
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, Session] = {}  # which the jobs need
+        self._adopt(make("vkf_frames_create"))
+
+    def add(self, session: Session, *, priority: str = "normal", deadline_ms: float = 0) -> int:
+        """What the session has started, or starts next; gives the job's number."""
+        if priority not in self._PRIORITIES:
+            raise ValueError(f"[priority] is {priority!r}; there are {', '.join(self._PRIORITIES)}.")
+        number = ctypes.c_uint64()
+        with Keep() as keep:
+            job = fill("vkf_frame_job", {"deadline_ms": deadline_ms}, keep)
+            job.priority = _c.constants[self._PRIORITIES[priority]]
+            call("vkf_frames_add", self, session, ctypes.byref(job), ctypes.byref(number))
+        self._sessions[number.value] = session
+        return number.value
+
+    def remove(self, job: int) -> None:
+        """The job is not carried on; what its session has started stays started."""
+        call("vkf_frames_remove", self, job)
+        self._sessions.pop(job, None)
+
+    def __len__(self) -> int:
+        return int(call("vkf_frames_count", self))
+
+    def advance(self, microseconds: float) -> list[FrameProgress]:
+        """Hands out the GPU time of one frame, in submits of the sessions."""
+        return self._progress(make("vkf_frames_advance", self, microseconds))
+
+    def record(self, command_buffer: int, microseconds: float) -> list[FrameProgress]:
+        """The same into a VkCommandBuffer of the application."""
+        return self._progress(make("vkf_frames_record", self, command_buffer, microseconds))
+
+    def _progress(self, pointer: Any) -> list[FrameProgress]:
+        found = []
+        with plain("vkf_frame_updates", pointer) as updates:
+            for i in range(call("vkf_frame_updates_count", updates)):
+                row = get("vkf_frame_updates_get", updates, i)
+                error = to_text(row.error) if row.error else None
+                found.append(FrameProgress(row.job, None if error else _advance(row), error))
+        for one in found:
+            if one.error or (one.advance and one.advance.progress == "done"):
+                self._sessions.pop(one.job, None)
+        return found
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,12 @@ typedef void (*vkf_log_function)(void* data, vkf_log_level level, const char* me
 // Any function; cast it back to its own type before calling it.
 typedef void (*vkf_any_function)(void);
 
+// The job system of the application: calls job(job_data) once, on any thread, now or later, and
+// does not wait for it. A job that never runs is harmless but for a few bytes: whoever waits for
+// its work does it. May be called from any thread.
+typedef void (*vkf_job)(void* job_data);
+typedef void (*vkf_job_runner)(void* data, vkf_job job, void* job_data);
+
 typedef int32_t vkf_queue_priority;
 // Low where the driver has an extension for it, so that it does not starve graphics.
 enum { VKF_PRIORITY_LOW = 0, VKF_PRIORITY_NORMAL = 1 };
@@ -52,6 +58,12 @@ typedef struct vkf_device_options {
   // Threads beside the calling one that make pipelines; 0: 3, VKF_NO_COMPILE_THREADS: none.
   uint32_t compile_threads;
   uint32_t reserved;
+  // Who prepares what sessions start, and loads models, while frames go on; null: threads of
+  // vkformer's own, or with VKF_NO_COMPILE_THREADS vkf_session_advance in portions.
+  vkf_job_runner run_job;
+  void* run_job_data;
+  // A file of pipelines to begin with: cache files of any drivers, one after the other; null: none.
+  const char* pipeline_pack;
 } vkf_device_options;
 
 typedef struct vkf_device_info {

@@ -109,6 +109,9 @@ typedef struct vkf_model_options {
   void* progress_data;
   // What the first session will run: its pipelines are made while the weights go up. Null: nothing.
   const vkf_session_sizes* first_use;
+  // 1: of vkf_load_start, weights are copied to device memory as vkf_load_advance allows.
+  uint32_t paced;
+  uint32_t reserved2;
 } vkf_model_options;
 
 typedef struct vkf_plan_options {
@@ -173,6 +176,9 @@ VKFORMER_API vkf_status vkf_load_progress(const vkf_load* load, uint64_t* loaded
 VKFORMER_API int vkf_load_done(const vkf_load* load);
 // Asks to stop; the wait then gives VKF_CANCELLED, unless loading was over already. [any]
 VKFORMER_API void vkf_load_cancel(vkf_load* load);
+// Once a frame, where the load is paced: weights may be copied for at most so many microseconds.
+// vkf_load_wait lets all that is left go. [any]
+VKFORMER_API void vkf_load_advance(vkf_load* load, double microseconds);
 // The model, or why there is none; may be called again and gives another handle. [any]
 VKFORMER_API vkf_status vkf_load_wait(vkf_load* load, vkf_model** model, vkf_error* error);
 // Cancels, and waits for the thread.

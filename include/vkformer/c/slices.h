@@ -4,6 +4,7 @@
 #define VKFORMER_C_SLICES_H
 
 #include "vkformer/c/generation.h"
+#include "vkformer/c/model.h"
 #include "vkformer/c/session.h"
 #include "vkformer/c/tensors.h"
 #include "vkformer/c/values.h"
@@ -14,12 +15,13 @@ extern "C" {
 
 // A pass within the budget of a frame, slice by slice; its results are the bits that
 // vkf_session_run gives. See session.h and vulkan_interop.h.
-enum { VKF_RUNNING = 0, VKF_SUBMITTED = 1, VKF_DONE = 2 };
+enum { VKF_RUNNING = 0, VKF_SUBMITTED = 1, VKF_DONE = 2, VKF_PREPARING = 3 };
 typedef struct vkf_advance {
   uint32_t struct_size;
-  int32_t progress;          // VKF_RUNNING, VKF_SUBMITTED or VKF_DONE (the GPU has finished)
-  double fraction;           // 0 to 1, submitted so far, by our estimate
-  double last_microseconds;  // GPU time of the latest slice known to have run; 0: none yet
+  int32_t progress;  // VKF_RUNNING, VKF_SUBMITTED, VKF_DONE (the GPU has finished) or VKF_PREPARING
+  double fraction;   // 0 to 1, submitted so far, by our estimate
+  double last_microseconds;      // GPU time of the latest slice known to have run; 0: none yet
+  double expected_microseconds;  // of the slice that this call submitted, by our estimate
 } vkf_advance;
 // A semaphore that a submit waits for or signals. Never changes.
 typedef struct vkf_semaphore_use {
@@ -51,6 +53,30 @@ typedef struct vkf_pass_buffer {
   vkf_buffer_range range;
 } vkf_pass_buffer;
 typedef struct vkf_pass_buffers vkf_pass_buffers;
+// Prepares what runs of these sizes need while frames go on, and returns at once. A run of these
+// sizes then begins without VKF_PREPARING. [one]
+VKFORMER_API vkf_status vkf_session_warm_up(vkf_session* session, const vkf_session_sizes* sizes,
+                                            vkf_error* error);
+// How much of all that was asked for is there, 0 to 1. [one]
+VKFORMER_API vkf_status vkf_session_warmed_up(vkf_session* session, double* fraction,
+                                              vkf_error* error);
+// Waits until all of it is there. [one]
+VKFORMER_API vkf_status vkf_session_finish_warm_up(vkf_session* session, vkf_error* error);
+// What slices of a run come to: until the first token of a generation, or the end of a pass, and
+// until the end; milliseconds are of GPU time.
+typedef struct vkf_frame_estimate {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t first_frames;
+  int64_t frames;
+  double first_milliseconds;
+  double milliseconds;
+  double measured;  // part of that time, 0 to 1, that goes by measurements on this device
+} vkf_frame_estimate;
+// How many slices of so many microseconds a run of these sizes takes; nothing runs. [one]
+VKFORMER_API vkf_status vkf_session_estimate(vkf_session* session, const vkf_session_sizes* sizes,
+                                             double microseconds, vkf_frame_estimate* estimate,
+                                             vkf_error* error);
 // Begins a pass. Until it is finished or cancelled nothing else runs in this session. [one]
 VKFORMER_API vkf_status vkf_session_start(vkf_session* session, const vkf_tensors* inputs,
                                           const vkf_run_options* options, vkf_error* error);
