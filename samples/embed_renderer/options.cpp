@@ -40,6 +40,14 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--budget-us", options.budget_us, "microseconds of inference a frame")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
+  app.add_option("--sessions", options.sessions, "sessions that spell words at a time")
+      ->check(CLI::Range(1, kMostHeads))
+      ->capture_default_str();
+  app.add_option("--watch", options.watch,
+                 "folder of a classifier that looks at the picture, such as models/digits");
+  app.add_option("--story", options.story,
+                 "folder of a model that writes in the background, such as models/shakespeare");
+  app.add_option("--report", options.report, "JSON file for the numbers of the run");
   app.add_option("--fps", options.fps, "frames a second of the scene; the graph's limit")
       ->check(CLI::Range(1.0, 1000.0))
       ->capture_default_str();

@@ -17,6 +17,10 @@ struct Options {
   int heads = 9;
   int voices = 3;
   double budget_us = 2000.0;
+  int sessions = 1;    // that spell words at a time
+  std::string watch;   // folder of a classifier that looks at the picture
+  std::string story;   // folder of a model that writes in the background
+  std::string report;  // file for numbers
   double fps = 30.0;
   std::string out;    // folder for PNG files
   std::string still;  // file of one frame

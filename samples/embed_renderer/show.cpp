@@ -82,7 +82,7 @@ vkformer::Result<Show> Show::create(const VulkanHost& host, const vkformer::Devi
           "--out [" + options.out + "] cannot be made: " + problem.message() + "."};
     }
   }
-  auto pronouncer = Pronouncer::create(guest, options.model);
+  auto pronouncer = Pronouncer::create(guest, options.model, options.sessions);
   if (!pronouncer) return pronouncer.error();
   if (text.empty()) text = default_text(pronouncer->parameters());
   auto dialogue = Dialogue::create(text, options.heads, options.voices);
@@ -94,10 +94,25 @@ vkformer::Result<Show> Show::create(const VulkanHost& host, const vkformer::Devi
   if (!renderer) return renderer.error();
   auto frame = Frame::create(host);
   if (!frame) return frame.error();
+  std::optional<Watcher> watcher;
+  if (!options.watch.empty()) {
+    auto made = Watcher::create(guest, options.watch,
+                                {renderer->image(), kColorFormat,
+                                 VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, size.width, size.height});
+    if (!made) return made.error();
+    watcher = std::move(*made);
+  }
+  std::optional<Writer> writer;
+  if (!options.story.empty()) {
+    auto made = Writer::create(guest, options.story);
+    if (!made) return made.error();
+    writer = std::move(*made);
+  }
   const std::string title = short_name(guest.info().name) + ", " + std::to_string(options.heads) +
                             " heads, " + options.size;
   Show show(options, title,
-            {std::move(*pronouncer), std::move(*dialogue), std::move(*renderer), std::move(*frame)},
+            {std::move(*pronouncer), std::move(watcher), std::move(writer), std::move(*dialogue),
+             std::move(*renderer), std::move(*frame)},
             window);
   show.moving_vertices_ = mesh.moving;
   return show;
@@ -127,7 +142,8 @@ vkformer::Status Show::run() {
       parts_.dialogue.restart();
     }
   }
-  if (auto status = parts_.pronouncer.stop(); !status) return status.error();
+  if (auto status = stop_guests(); !status) return status;
+  if (auto status = write_report(); !status) return status;
   return options_.gif.empty() ? vkformer::Status() : gif_.write(options_.gif);
 }
 
@@ -164,7 +180,7 @@ vkformer::Status Show::draw_frame(int frame, double now, double seconds) {
   const auto commands = parts_.frame.begin();
   if (!commands) return commands.error();
   vkformer::Result<bool> guest = false;
-  if (frame % kRestEvery != 0) guest = parts_.pronouncer.record(*commands, options_.budget_us);
+  if (frame % kRestEvery != 0) guest = record_guests(*commands);
   if (!guest) return guest.error();
   parts_.frame.mark(Moment::kSliceDone);
   lay_over(now);
@@ -175,11 +191,92 @@ vkformer::Status Show::draw_frame(int frame, double now, double seconds) {
   if (auto status = parts_.frame.run(semaphores); !status) return status.error();
   const double slice = *guest ? parts_.frame.slice_ms() : 0.0;
   times_.add({parts_.frame.total_ms(), slice, *guest});
-  if (auto status = parts_.pronouncer.collect(); !status) return status.error();
+  if (auto status = collect_guests(); !status) return status;
   if (captures(frame)) {
     if (auto status = write_frame(frame); !status) return status.error();
   }
   return window_ != nullptr ? window_->present() : vkformer::Status();
+}
+
+vkformer::Result<bool> Show::record_guests(VkCommandBuffer commands) {
+  if (auto begun = parts_.pronouncer.begin(frames_); !begun) return begun.error();
+  if (parts_.watcher) {
+    if (auto begun = parts_.watcher->begin(frames_); !begun) return begun.error();
+  }
+  if (parts_.writer) {
+    if (auto begun = parts_.writer->begin(frames_); !begun) return begun.error();
+  }
+  if (frames_.jobs() == 0) return false;
+  const auto recorded = frames_.record(commands, options_.budget_us);
+  if (!recorded) return recorded.error();
+  bool any = false;
+  int preparing = 0;
+  for (const vkformer::FrameProgress& progress : *recorded) {
+    auto own = parts_.pronouncer.saw(progress);
+    if (own && !*own && parts_.watcher) own = parts_.watcher->saw(progress);
+    if (own && !*own && parts_.writer) own = parts_.writer->saw(progress);
+    if (!own) return own.error();
+    const bool prepares = progress.advance->progress == vkformer::Advance::Progress::kPreparing;
+    preparing += prepares ? 1 : 0;
+    any = any || !prepares;
+  }
+  preparing_.push_back(preparing);
+  return any;
+}
+
+vkformer::Status Show::collect_guests() {
+  if (auto status = parts_.pronouncer.collect(frames_); !status) return status;
+  if (parts_.watcher) {
+    if (auto status = parts_.watcher->collect(frames_); !status) return status;
+  }
+  return parts_.writer ? parts_.writer->collect(frames_) : vkformer::Status();
+}
+
+vkformer::Status Show::stop_guests() {
+  if (auto status = parts_.pronouncer.stop(frames_); !status) return status;
+  if (parts_.watcher) {
+    if (auto status = parts_.watcher->stop(frames_); !status) return status;
+  }
+  return parts_.writer ? parts_.writer->stop(frames_) : vkformer::Status();
+}
+
+vkformer::Status Show::write_report() const {
+  if (options_.report.empty()) return {};
+  using Which = FrameTimes::Which;
+  std::FILE* file = std::fopen(options_.report.c_str(), "w");
+  if (file == nullptr) {
+    return vkformer::Error{vkformer::ErrorCode::kInvalidArgument,
+                           "--report [" + options_.report + "] cannot be written."};
+  }
+  const auto frames_of = [&](const char* name, std::vector<int> lengths) {
+    std::sort(lengths.begin(), lengths.end());
+    const auto at = [&](double share) {
+      const auto last = static_cast<double>(lengths.size()) - 1.0;
+      return lengths.empty() ? 0 : lengths[static_cast<size_t>(share * last + 0.5)];
+    };
+    std::fprintf(file, " \"%s\": {\"results\": %zu, \"frames_p50\": %d, \"frames_max\": %d},\n",
+                 name, lengths.size(), at(0.5), at(1.0));
+  };
+  std::fprintf(file, "{\"budget_us\": %.0f, \"sessions\": %d,\n", options_.budget_us,
+               options_.sessions);
+  std::fprintf(file, " \"frame_ms\": {\"with_p50\": %.3f, \"with_p99\": %.3f,",
+               times_.total(Which::kWith, 0.5), times_.total(Which::kWith, 0.99));
+  std::fprintf(file, " \"without_p50\": %.3f, \"without_p99\": %.3f},\n",
+               times_.total(Which::kWithout, 0.5), times_.total(Which::kWithout, 0.99));
+  std::fprintf(file, " \"slice_ms\": {\"p50\": %.3f, \"p99\": %.3f},\n", times_.slice(0.5),
+               times_.slice(0.99));
+  frames_of("words", parts_.pronouncer.lengths());
+  if (parts_.watcher) frames_of("looks", parts_.watcher->turn().lengths());
+  if (parts_.writer) frames_of("texts", parts_.writer->turn().lengths());
+  const auto preparing =
+      std::count_if(preparing_.begin(), preparing_.end(), [](int jobs) { return jobs > 0; });
+  std::fprintf(file, " \"frames\": %zu, \"frames_with_preparing\": %d}\n", times_.all().size(),
+               static_cast<int>(preparing));
+  const bool written = std::ferror(file) == 0;
+  std::fclose(file);
+  if (written) return {};
+  return vkformer::Error{vkformer::ErrorCode::kInvalidArgument,
+                         "--report [" + options_.report + "] could not be written whole."};
 }
 
 void Show::lay_over(double now) {
@@ -263,6 +360,14 @@ void Show::print_summary() const {
               times_.total(Which::kWith, 0.99));
   std::printf("%-22s %8s %12.2f %10.2f\n", "slices of inference", "", times_.slice(0.5),
               times_.slice(0.99));
+  if (parts_.watcher) {
+    std::printf("the picture was looked at %zu times; last it was \"%s\"\n",
+                parts_.watcher->turn().lengths().size(), parts_.watcher->label().c_str());
+  }
+  if (parts_.writer) {
+    std::printf("%lld tokens were written in the background:\n%s\n",
+                static_cast<long long>(parts_.writer->tokens()), parts_.writer->text().c_str());
+  }
   std::printf("%zu frames took longer than %.1f ms\n", times_.over_budget(), times_.budget());
 }
 

@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "guests/guests.h"
 #include "host/frame.h"
 #include "host/renderer.h"
 #include "host/window.h"
@@ -35,6 +38,8 @@ class Show {
  private:
   struct Parts {
     Pronouncer pronouncer;
+    std::optional<Watcher> watcher;
+    std::optional<Writer> writer;
     Dialogue dialogue;
     Renderer renderer;
     Frame frame;
@@ -43,6 +48,11 @@ class Show {
 
   bool over(int frame, double now) const;
   vkformer::Status warm_up();
+  // The frame's share of inference, recorded; true: there was some.
+  vkformer::Result<bool> record_guests(VkCommandBuffer commands);
+  vkformer::Status collect_guests();
+  vkformer::Status stop_guests();
+  vkformer::Status write_report() const;
   vkformer::Status draw_frame(int frame, double now, double seconds);
   void lay_over(double now);
   Picture picture(double now) const;
@@ -58,7 +68,9 @@ class Show {
   Canvas canvas_;
   Crowd crowd_;
   Camera camera_;
+  vkformer::FrameScheduler frames_;
   FrameTimes times_;
+  std::vector<int> preparing_;  // jobs that were being prepared, by frame
   Gif gif_;
   uint32_t moving_vertices_ = 0;
 };

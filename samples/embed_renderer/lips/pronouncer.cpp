@@ -47,7 +47,7 @@ std::string letters_of(const std::string& word) {
 }
 
 vkformer::Result<Pronouncer> Pronouncer::create(const vkformer::Device& device,
-                                                const std::string& directory) {
+                                                const std::string& directory, int sessions) {
   auto tokenizer = vkformer::Tokenizer::load(directory);
   if (!tokenizer) return tokenizer.error();
   const auto model = vkformer::Model::load(device, directory);
@@ -55,23 +55,34 @@ vkformer::Result<Pronouncer> Pronouncer::create(const vkformer::Device& device,
   // One recording for each size of batch, with words up to 15 letters and with longer ones.
   vkformer::SessionOptions session_options;
   session_options.recordings = 2 * static_cast<int>(kBatch);
-  auto session = vkformer::Session::create(*model, session_options);
-  if (!session) return session.error();
-  Pronouncer pronouncer(std::move(*tokenizer), std::move(*session), model->info().parameters);
+  std::vector<Lane> lanes;
+  for (int i = 0; i < sessions; ++i) {
+    auto session = vkformer::Session::create(*model, session_options);
+    if (!session) return session.error();
+    lanes.push_back({std::move(*session)});
+  }
+  Pronouncer pronouncer(std::move(*tokenizer), std::move(lanes), model->info().parameters);
   if (auto warm = pronouncer.warm_up(); !warm) return warm.error();
   return pronouncer;
 }
 
+// All sessions prepare side by side.
 vkformer::Status Pronouncer::warm_up() {
-  for (const char* word : {"hello", "incomprehensibility"}) {
-    const auto encoding = tokenizer_.encode(word);
-    if (!encoding) return encoding.error();
-    for (size_t words = 1; words <= kBatch; ++words) {
-      const std::vector<vkformer::Encoding> batch(words, *encoding);
-      const auto generation =
-          session_.generate_masked(batch_of(batch), session_.generation_defaults());
-      if (!generation) return generation.error();
+  for (Lane& lane : lanes_) {
+    vkformer::SessionSizes sizes;
+    sizes.beams = 0;  // as the model's own settings say
+    sizes.new_tokens = lane.session.generation_defaults().max_new_tokens;
+    for (const char* word : {"hello", "incomprehensibility"}) {
+      const auto encoding = tokenizer_.encode(word);
+      if (!encoding) return encoding.error();
+      sizes.tokens = static_cast<int64_t>(encoding->ids.size());
+      for (sizes.batch = 1; sizes.batch <= static_cast<int64_t>(kBatch); ++sizes.batch) {
+        if (auto status = lane.session.warm_up(sizes); !status) return status;
+      }
     }
+  }
+  for (Lane& lane : lanes_) {
+    if (auto status = lane.session.finish_warm_up(); !status) return status;
   }
   return {};
 }
@@ -81,55 +92,80 @@ std::shared_ptr<const Pronunciation> Pronouncer::request(const std::string& word
   return waiting_.back();
 }
 
-vkformer::Status Pronouncer::start_batch() {
+vkformer::Status Pronouncer::start_batch(Lane& lane) {
   std::vector<vkformer::Encoding> words;
-  while (!waiting_.empty() && words.size() < kBatch) {
+  // Idle sessions share what waits.
+  const size_t most = lanes_.size() > 1 ? 1 : kBatch;
+  while (!waiting_.empty() && words.size() < most) {
     auto encoding = tokenizer_.encode(waiting_.front()->word);
     if (!encoding) return encoding.error();
     words.push_back(std::move(*encoding));
-    running_.push_back(waiting_.front());
+    lane.running.push_back(waiting_.front());
     waiting_.pop_front();
   }
-  recorded_all_ = false;
-  return session_.start_generation(batch_of(words), session_.generation_defaults());
+  return lane.session.start_generation(batch_of(words), lane.session.generation_defaults());
 }
 
-vkformer::Result<bool> Pronouncer::record(VkCommandBuffer commands, double microseconds) {
-  if (running_.empty()) {
-    if (waiting_.empty()) return false;
-    if (auto started = start_batch(); !started) return started.error();
+vkformer::Status Pronouncer::begin(vkformer::FrameScheduler& frames) {
+  for (Lane& lane : lanes_) {
+    if (!lane.turn.idle() || waiting_.empty()) continue;
+    if (auto started = start_batch(lane); !started) return started;
+    auto begun = lane.turn.begin(frames, lane.session, vkformer::FrameJob::Priority::kHigh);
+    if (!begun) return begun;
   }
-  const auto advance = session_.record(commands, microseconds);
-  if (!advance) return advance.error();
-  recorded_all_ = advance->progress != vkformer::Advance::Progress::kRunning;
-  return true;
+  return {};
 }
 
-vkformer::Status Pronouncer::collect() {
-  if (!recorded_all_) return {};
-  recorded_all_ = false;
-  const auto generation = session_.finish_generation();
+vkformer::Result<bool> Pronouncer::saw(const vkformer::FrameProgress& progress) {
+  for (Lane& lane : lanes_) {
+    const auto own = lane.turn.saw(progress);
+    if (!own || *own) return own;
+  }
+  return false;
+}
+
+vkformer::Status Pronouncer::collect(vkformer::FrameScheduler& frames) {
+  for (Lane& lane : lanes_) {
+    if (!lane.turn.take(frames)) continue;
+    if (auto finished = finish_batch(lane); !finished) return finished;
+  }
+  return {};
+}
+
+vkformer::Status Pronouncer::finish_batch(Lane& lane) {
+  const auto generation = lane.session.finish_generation();
   if (!generation) return generation.error();
-  for (size_t i = 0; i < running_.size(); ++i) {
+  for (size_t i = 0; i < lane.running.size(); ++i) {
     const std::vector<vkformer::TokenId>& ids = (*generation)[i].front().ids;
     const auto text = tokenizer_.decode(ids);
     if (!text) return text.error();
-    running_[i]->phonemes = *text;
-    running_[i]->ready = true;
+    lane.running[i]->phonemes = *text;
+    lane.running[i]->ready = true;
     ++words_;
     phonemes_ +=
         static_cast<int>(std::count(text->begin(), text->end(), ' ')) + (text->empty() ? 0 : 1);
   }
-  running_.clear();
+  lane.running.clear();
   return {};
 }
 
-vkformer::Status Pronouncer::stop() {
+std::vector<int> Pronouncer::lengths() const {
+  std::vector<int> all;
+  for (const Lane& lane : lanes_) {
+    const std::vector<int>& own = lane.turn.lengths();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+vkformer::Status Pronouncer::stop(vkformer::FrameScheduler& frames) {
   waiting_.clear();
-  if (running_.empty()) return {};
-  running_.clear();
-  recorded_all_ = false;
-  return session_.cancel();
+  for (Lane& lane : lanes_) {
+    lane.turn.stop(frames);
+    lane.running.clear();
+    if (auto status = lane.session.cancel(); !status) return status;
+  }
+  return {};
 }
 
 }  // namespace sample

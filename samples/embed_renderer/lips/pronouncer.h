@@ -1,11 +1,11 @@
 // The guest: a Transformer that spells words out in phonemes, in slices of the renderer's own
-// command buffers.
+// command buffers, in one session or in several at a time.
 //
-// Once a frame: record() appends at most so many microseconds of it to the frame's commands, and
-// collect(), after the frame has run, takes what is finished.
+// Once a frame: begin() gives words to idle sessions, saw() hears what the scheduler of the frame
+// gave them, and collect(), after the frame has run, takes what is finished.
 #pragma once
 
-#include <vkformer/session.h>
+#include <vkformer/frame_scheduler.h>
 #include <vkformer/tokenizer.h>
 #include <vulkan/vulkan_core.h>
 
@@ -16,6 +16,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "guests/guests.h"
 
 namespace sample {
 
@@ -28,40 +30,44 @@ struct Pronunciation {
 
 class Pronouncer {
  public:
-  // Loads the model onto the device and pronounces words in batches of all sizes, so that pipelines
-  // and recordings are made before the first frame.
+  // Loads the model onto the device; what batches of all sizes need is prepared before the first
+  // frame.
   static vkformer::Result<Pronouncer> create(const vkformer::Device& device,
-                                             const std::string& directory);
+                                             const std::string& directory, int sessions);
 
   // Queues a word; the result fills itself in.
   std::shared_ptr<const Pronunciation> request(const std::string& word);
-  // Whether there is anything left to compute.
-  bool busy() const { return !waiting_.empty() || !running_.empty(); }
-
-  // Appends the next slice, if there is work. True: something was recorded.
-  vkformer::Result<bool> record(VkCommandBuffer commands, double microseconds);
-  // Takes results; call it when the frame that record() wrote to has run.
-  vkformer::Status collect();
+  vkformer::Status begin(vkformer::FrameScheduler& frames);
+  vkformer::Result<bool> saw(const vkformer::FrameProgress& progress);
+  vkformer::Status collect(vkformer::FrameScheduler& frames);
   // Drops everything that waits or runs; recorded slices must have run.
-  vkformer::Status stop();
+  vkformer::Status stop(vkformer::FrameScheduler& frames);
 
   // Elements in all tensors of the model.
   int64_t parameters() const { return parameters_; }
   int words_done() const { return words_; }
   int phonemes_done() const { return phonemes_; }
 
+  // Frames from the start to the result of every batch so far.
+  std::vector<int> lengths() const;
+
  private:
-  Pronouncer(vkformer::Tokenizer tokenizer, vkformer::Session session, int64_t parameters)
-      : tokenizer_(std::move(tokenizer)), session_(std::move(session)), parameters_(parameters) {}
-  vkformer::Status start_batch();
+  // A session and the words that it is at.
+  struct Lane {
+    vkformer::Session session;
+    std::vector<std::shared_ptr<Pronunciation>> running = {};
+    Turn turn = {};
+  };
+  Pronouncer(vkformer::Tokenizer tokenizer, std::vector<Lane> lanes, int64_t parameters)
+      : tokenizer_(std::move(tokenizer)), lanes_(std::move(lanes)), parameters_(parameters) {}
+  vkformer::Status start_batch(Lane& lane);
+  vkformer::Status finish_batch(Lane& lane);
   vkformer::Status warm_up();
 
   vkformer::Tokenizer tokenizer_;
-  vkformer::Session session_;
+  std::vector<Lane> lanes_;
   int64_t parameters_ = 0;
   std::deque<std::shared_ptr<Pronunciation>> waiting_;
-  std::vector<std::shared_ptr<Pronunciation>> running_;
-  bool recorded_all_ = false;  // of what runs
   int words_ = 0, phonemes_ = 0;
 };
 
