@@ -1,13 +1,18 @@
-// How well slices keep to a budget of GPU time: a pass in slices, frame by frame, with a fixed
-// reference pass between the frames that shows how steady the machine itself is.
+// How well slices keep to a budget of GPU time, and what they cost the calling thread: a pass and a
+// generation, frame by frame, with a fixed reference pass between the frames that shows how steady
+// the machine itself is.
 //
-//   vkformer_frame_budget MODEL INPUTS REFERENCE_MODEL REFERENCE_INPUTS [FRAMES] > report.json
+//   vkformer_frame_budget MODEL REFERENCE_MODEL [FRAMES] [TOKENS] [NEW_TOKENS] > report.json
 //
-// Inputs are safetensors files; the reference should take about a millisecond.
+// Both models read tokens, TOKENS of them (32); MODEL's pass is measured, and with NEW_TOKENS (24)
+// above 0 its generation. The reference should take about a millisecond. "first" is of a device
+// that has kept nothing: the longest calls until the first result, and frames until slices fill 0.6
+// of their budget.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,8 +24,11 @@
 namespace {
 
 using vkformer::Advance;
+using vkformer::TensorMap;
 using vkformer::bench::fail;
 using vkformer::bench::value_or_exit;
+
+constexpr double kBudgets[] = {1000, 2000, 4000, 8000};  // microseconds
 
 void check(const vkformer::Status& status) {
   if (!status) fail(status.error());
@@ -33,100 +41,212 @@ double percentile(std::vector<double> values, double share) {
   return values[static_cast<size_t>(share * last + 0.5)];
 }
 
-bool same_bits(const vkformer::TensorMap& a, const vkformer::TensorMap& b) {
-  if (a.size() != b.size()) return false;
-  for (const auto& [name, tensor] : a) {
-    const auto other = b.find(name);
-    if (other == b.end() || other->second.bytes != tensor.bytes) return false;
-  }
-  return true;
+double microseconds_of(const std::function<void()>& call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - begin;
+  return taken.count();
 }
+
+// What the machine does to a thread that does nothing: microseconds of a loop that lasts some 20.
+double idle_loop() {
+  return microseconds_of([] {
+    volatile int count = 0;
+    while (count < 20000) count = count + 1;
+  });
+}
+
+TensorMap tokens(const vkformer::Model& model, int64_t count) {
+  std::vector<int64_t> ids(static_cast<size_t>(count));
+  const int64_t vocab = std::max<int64_t>(2, model.info().source_vocab);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = 1 + static_cast<int64_t>(i * 7919) % (vocab - 1);
+  return {{"input_ids", vkformer::Tensor::from_ints({1, count}, ids)}};
+}
+
+TensorMap pass_inputs_of(const vkformer::Model& model, int64_t count) {
+  TensorMap inputs = tokens(model, count);
+  if (model.info().kind == vkformer::ModelKind::kEncoderDecoder) {
+    inputs["decoder_input_ids"] = inputs.at("input_ids");
+  }
+  return inputs;
+}
+
+// Work that is carried out in slices, again and again.
+struct Work {
+  const char* name;
+  std::function<vkformer::Status(vkformer::Session&)> start;
+  std::function<bool(vkformer::Session&)> finish;  // whether its result is that of one go
+};
+
+struct Reference {
+  vkformer::Device device;
+  vkformer::Session session;
+  TensorMap inputs;
+
+  // GPU microseconds of one whole pass.
+  double time() {
+    (void)value_or_exit(session.run(inputs));
+    double sum = 0;
+    for (const auto& one : value_or_exit(vkformer::take_profile(device)).dispatches) {
+      sum += one.microseconds;
+    }
+    return sum;
+  }
+};
 
 struct Frames {
   std::vector<double> slices;     // microseconds of our GPU time in each frame
   std::vector<double> reference;  // of the reference pass in each frame
-  int passes = 0;
-  bool same = true;  // as the pass in one go
+  std::vector<double> calls;      // microseconds of the calling thread
+  std::vector<double> idle;       // of a loop beside them
+  int results = 0;
+  bool same = true;  // as in one go
 };
 
-struct Passes {
-  vkformer::Device device;
-  vkformer::Session sliced;
-  vkformer::Session reference;
-  vkformer::TensorMap inputs;
-  vkformer::TensorMap reference_inputs;
-  vkformer::TensorMap whole;
-};
-
-// GPU microseconds of one whole pass.
-double reference_time(Passes& p) {
-  (void)value_or_exit(p.reference.run(p.reference_inputs));
-  double sum = 0;
-  const vkformer::Profile profile = value_or_exit(vkformer::take_profile(p.device));
-  for (const vkformer::ProfiledDispatch& one : profile.dispatches) sum += one.microseconds;
-  return sum;
-}
-
-Frames run_frames(Passes& p, double budget, int frames) {
+Frames run_frames(vkformer::Session& session, const Work& work, Reference* reference, double budget,
+                  int frames) {
   Frames result;
   bool running = false;
   while (static_cast<int>(result.slices.size()) < frames) {
-    if (!running) check(p.sliced.start(p.inputs));
-    running = true;
-    Advance advance = value_or_exit(p.sliced.advance(budget));
-    const bool all = advance.progress != Advance::Progress::kRunning;
-    if (all) {
-      // finish waits for the GPU; what the last slice took is known at the next advance.
-      result.same = result.same && same_bits(p.whole, value_or_exit(p.sliced.finish()));
-      ++result.passes;
+    result.idle.push_back(idle_loop());
+    if (!running) {
+      result.calls.push_back(microseconds_of([&] { check(work.start(session)); }));
+      running = true;
+    }
+    Advance advance;
+    result.calls.push_back(
+        microseconds_of([&] { advance = value_or_exit(session.advance(budget)); }));
+    if (advance.progress == Advance::Progress::kDone) {
+      result.same = work.finish(session) && result.same;
+      ++result.results;
       running = false;
     }
-    result.reference.push_back(reference_time(p));
-    // The reference pass ran behind the slice, so the slice's time is known by now.
+    if (reference != nullptr) {
+      result.reference.push_back(reference->time());
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(8));
+    }
+    // The reference pass ran after the slice, so the slice's time is known by now.
     if (advance.last_microseconds > 0) result.slices.push_back(advance.last_microseconds);
   }
-  check(p.sliced.cancel());
+  check(session.cancel());
   return result;
 }
 
-void print_row(double budget, const Frames& frames, const char* comma) {
+// Of calls, those above a millisecond that the machine's own pauses do not explain.
+int above_a_millisecond(const Frames& frames) {
+  const auto count = [](const std::vector<double>& values) {
+    return static_cast<int>(
+        std::count_if(values.begin(), values.end(), [](double us) { return us > 1000; }));
+  };
+  return std::max(0, count(frames.calls) - count(frames.idle));
+}
+
+void print_row(const char* work, double budget, const Frames& frames, const char* comma) {
   const double p50 = percentile(frames.slices, 0.5), p99 = percentile(frames.slices, 0.99);
   const double r50 = percentile(frames.reference, 0.5), r99 = percentile(frames.reference, 0.99);
-  std::printf("  {\"budget_us\": %.0f, \"frames\": %zu, \"passes\": %d, \"same_bits\": %s,\n",
-              budget, frames.slices.size(), frames.passes, frames.same ? "true" : "false");
-  std::printf("   \"p50_us\": %.0f, \"p90_us\": %.0f, \"p99_us\": %.0f, \"max_us\": %.0f,\n", p50,
-              percentile(frames.slices, 0.9), p99, percentile(frames.slices, 1));
-  std::printf("   \"p99_of_budget\": %.3f, \"reference_p99_of_p50\": %.3f}%s\n", p99 / budget,
-              r50 > 0 ? r99 / r50 : 0, comma);
+  std::printf("  {\"work\": \"%s\", \"budget_us\": %.0f, \"frames\": %zu, \"results\": %d,\n", work,
+              budget, frames.slices.size(), frames.results);
+  std::printf("   \"same_bits\": %s, \"p50_us\": %.0f, \"p90_us\": %.0f, \"p99_us\": %.0f,\n",
+              frames.same ? "true" : "false", p50, percentile(frames.slices, 0.9), p99);
+  std::printf("   \"max_us\": %.0f, \"p99_of_budget\": %.3f, \"reference_p99_of_p50\": %.3f,\n",
+              percentile(frames.slices, 1), p99 / budget, r50 > 0 ? r99 / r50 : 0);
+  std::printf("   \"call_p50_us\": %.0f, \"call_p99_us\": %.0f, \"call_max_us\": %.0f,\n",
+              percentile(frames.calls, 0.5), percentile(frames.calls, 0.99),
+              percentile(frames.calls, 1));
+  std::printf("   \"idle_max_us\": %.0f, \"calls\": %zu, \"calls_above_1_ms\": %d}%s\n",
+              percentile(frames.idle, 1), frames.calls.size(), above_a_millisecond(frames), comma);
+}
+
+// The first result of a session on a device that has kept nothing.
+void print_first(const char* name, const Work& work, const vkformer::Model& model, double budget) {
+  auto session = value_or_exit(vkformer::Session::create(model));
+  const double start = microseconds_of([&] { check(work.start(session)); });
+  std::vector<double> calls, idle;
+  int preparing = 0, until_filled = 0, slices = 0;
+  for (Advance advance; advance.progress != Advance::Progress::kDone;) {
+    idle.push_back(idle_loop());
+    calls.push_back(microseconds_of([&] { advance = value_or_exit(session.advance(budget)); }));
+    preparing += advance.progress == Advance::Progress::kPreparing ? 1 : 0;
+    if (advance.last_microseconds > 0) ++slices;
+    if (until_filled == 0 && advance.last_microseconds > 0.6 * budget) until_filled = slices;
+    std::this_thread::sleep_for(std::chrono::milliseconds(8));
+  }
+  (void)work.finish(session);
+  std::printf(" \"%s\": {\"start_us\": %.0f, \"call_p50_us\": %.0f, \"call_max_us\": %.0f,\n", name,
+              start, percentile(calls, 0.5), percentile(calls, 1));
+  std::printf("  \"idle_max_us\": %.0f, \"preparing_frames\": %d, \"frames_until_0.6\": %d},\n",
+              percentile(idle, 1), preparing, until_filled);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    std::fprintf(stderr, "usage: %s MODEL INPUTS REFERENCE_MODEL REFERENCE_INPUTS [FRAMES]\n",
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s MODEL REFERENCE_MODEL [FRAMES] [TOKENS] [NEW_TOKENS]\n",
                  argv[0]);
     return 2;
   }
-  const int frames = argc > 5 ? std::max(1, std::atoi(argv[5])) : 1000;
-  const auto device = value_or_exit(vkformer::Device::create());
+  const auto number = [&](int at, int otherwise) {
+    return argc > at ? std::max(0, std::atoi(argv[at])) : otherwise;
+  };
+  const int frames = std::max(1, number(3, 1000));
+  const int new_tokens = number(5, 24);
+  vkformer::DeviceOptions cold;
+  cold.cache_directory = "none";
+  const auto device = value_or_exit(vkformer::Device::create(cold));
   const auto model = value_or_exit(vkformer::Model::load(device, argv[1]));
-  const auto small = value_or_exit(vkformer::Model::load(device, argv[3]));
-  // Slices have timestamps of their own; the profile is of the reference pass.
-  check(vkformer::start_profile(device));
-  Passes passes{device,
-                value_or_exit(vkformer::Session::create(model)),
-                value_or_exit(vkformer::Session::create(small)),
-                value_or_exit(vkformer::read_tensor_file(argv[2])),
-                value_or_exit(vkformer::read_tensor_file(argv[4])),
-                {}};
-  passes.whole = value_or_exit(passes.sliced.run(passes.inputs));
-  // What slices cost is learned in the first frames; those are not counted.
-  run_frames(passes, 2000, 100);
-  std::printf("{\"device\": \"%s\", \"driver\": \"%s\", \"model\": \"%s\", \"rows\": [\n",
+  const auto small = value_or_exit(vkformer::Model::load(device, argv[2]));
+  const int count = std::max(1, number(4, 32));
+  const TensorMap inputs = tokens(model, count), pass_inputs = pass_inputs_of(model, count);
+  TensorMap whole;
+  const Work pass{"pass", [&](vkformer::Session& session) { return session.start(pass_inputs); },
+                  [&](vkformer::Session& session) {
+                    const TensorMap found = value_or_exit(session.finish());
+                    if (whole.empty()) return true;
+                    for (const auto& [name, tensor] : whole) {
+                      if (found.at(name).bytes != tensor.bytes) return false;
+                    }
+                    return true;
+                  }};
+  vkformer::GenerateOptions options;
+  std::vector<int64_t> ids;
+  const Work generation{"generation",
+                        [&](vkformer::Session& session) {
+                          options = session.generation_defaults();
+                          options.max_new_tokens = new_tokens;
+                          options.min_new_tokens = new_tokens;
+                          return session.start_generation(inputs, options);
+                        },
+                        [&](vkformer::Session& session) {
+                          const auto found = value_or_exit(session.finish_generation());
+                          return ids.empty() || found[0][0].ids == ids;
+                        }};
+  std::printf("{\"device\": \"%s\", \"driver\": \"%s\", \"model\": \"%s\",\n",
               device.info().name.c_str(), device.info().driver.c_str(), argv[1]);
-  for (double budget : {2000.0, 4000.0, 8000.0}) {
-    print_row(budget, run_frames(passes, budget, frames), budget < 8000 ? "," : "");
+  print_first("first_pass", pass, model, 2000);
+  if (new_tokens > 0) print_first("first_generation", generation, model, 2000);
+
+  auto session = value_or_exit(vkformer::Session::create(model));
+  whole = value_or_exit(session.run(pass_inputs));
+  if (new_tokens > 0) {
+    options = session.generation_defaults();
+    options.max_new_tokens = options.min_new_tokens = new_tokens;
+    ids = value_or_exit(session.generate_masked(inputs, options))[0][0].ids;
+  }
+  // Slices have timestamps of their own; the profile is of the reference pass, whose recording is
+  // made under it.
+  check(vkformer::start_profile(device));
+  Reference reference{device, value_or_exit(vkformer::Session::create(small)),
+                      pass_inputs_of(small, count)};
+  std::printf(" \"rows\": [\n");
+  for (const Work* work : {&pass, &generation}) {
+    if (work == &generation && new_tokens == 0) continue;
+    for (const double budget : kBudgets) {
+      const bool last = budget == kBudgets[3] && (work == &generation || new_tokens == 0);
+      print_row(work->name, budget, run_frames(session, *work, &reference, budget, frames),
+                last ? "" : ",");
+    }
   }
   std::printf("]}\n");
   return 0;

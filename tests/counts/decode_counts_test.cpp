@@ -144,7 +144,7 @@ Measured count_slices(const LayerReader& layer) {
     for (bool running = true; running; ++m.units) {
       const auto advance = session.advance(1e9);
       REQUIRE_MESSAGE(advance.ok(), advance.error().message);
-      running = advance->progress == Advance::Progress::kRunning;
+      running = advance->more_to_submit();
     }
     const auto generation = session.finish_generation();
     REQUIRE_MESSAGE(generation.ok(), generation.error().message);

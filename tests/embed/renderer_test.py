@@ -3,6 +3,7 @@
 
     renderer_test.py PROGRAM MODEL
 """
+import json
 import os
 import re
 import struct
@@ -174,6 +175,28 @@ class Renderer(unittest.TestCase):
         off = sum(abs(a - b) for a, b in zip(last, pictures[FRAMES - 2])) / len(last)
         self.assertLess(off, 6)
 
+    def test_guests_share_frames(self):
+        """Several speaking sessions, a classifier of the picture and a writer in the background."""
+        models = Path(MODEL).parent
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.json"
+            result = run("--text", "Attention is all you need. Hello everybody.", "--heads", 4, "--size",
+                         f"{WIDTH}x{HEIGHT}", "--frames", 120, "--sessions", 3, "--watch", models / "digits",
+                         "--story", models / "shakespeare", "--report", report, "--budget-us", 20000)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("attention\tAH0 T EH1 N SH AH0 N", result.stdout)
+            self.assertRegex(result.stdout, r"the picture was looked at [1-9]\d* times; last it was \"\d\"")
+            self.assertRegex(result.stdout, r"\d+ tokens were written in the background")
+            numbers = json.loads(report.read_text(encoding="utf-8"))
+            self.assertEqual(numbers["sessions"], 3)
+            self.assertGreater(numbers["words"]["results"], 3)
+            self.assertGreater(numbers["looks"]["results"], 0)
+            self.assertGreater(numbers["slice_ms"]["p99"], 0)
+            self.assertEqual(numbers["frames"], 120)
+            refused = run("--frames", 1, "--report", Path(folder) / "no" / "such" / "folder")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("cannot be written", refused.stderr)
+
     def test_words_without_options(self):
         result = run("hello", "--size", "64x64", "--heads", 2)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -210,7 +233,8 @@ class Renderer(unittest.TestCase):
                 "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT\n", encoding="utf-8")
             result = run(
                 "hello", "there", "--size", "96x64", "--frames", 20, "--still",
-                Path(folder) / "x.png", VK_INSTANCE_LAYERS="VK_LAYER_KHRONOS_validation",
+                Path(folder) / "x.png", "--sessions", 2, "--watch", Path(MODEL).parent / "digits",
+                "--story", Path(MODEL).parent / "shakespeare", VK_INSTANCE_LAYERS="VK_LAYER_KHRONOS_validation",
                 VK_LAYER_ENABLES="VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT",
                 VK_LAYER_SETTINGS_PATH=str(Path(folder) / "vk_layer_settings.txt"))
             self.assertEqual(result.returncode, 0, result.stderr)

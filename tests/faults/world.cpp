@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/handle_access.h"
 #include "support/fault_entry_points.h"
+#include "support/preparing.h"
 #include "vulkan/device_impl.h"
 
 namespace vkformer::testing {
@@ -138,6 +139,7 @@ Status World::advance_to_end(double microseconds) {
       continue;
     }
     if (advance->progress == Advance::Progress::kDone) return {};
+    if (testing::still_prepares(*advance)) --rounds;
     std::this_thread::yield();
   }
 }
@@ -170,11 +172,11 @@ Status World::sliced_generation(Outputs& outputs) {
 
 Status World::record_frames() {
   const Context& context = HandleAccess::impl(*device_)->impl().context;
-  for (auto progress = Advance::Progress::kRunning; progress == Advance::Progress::kRunning;) {
+  for (bool more = true; more;) {
     Frame frame(context);
     VKF_ASSIGN(const Advance advance, session_->record(frame.commands(), 500));
     frame.submit_and_wait();
-    progress = advance.progress;
+    more = advance.more_to_submit();
   }
   return {};
 }

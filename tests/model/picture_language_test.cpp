@@ -251,7 +251,7 @@ TEST_SUITE("model") {
         const auto advanced = loaded.session.advance(100.0);
         REQUIRE_MESSAGE(advanced.ok(), advanced.error().message);
         REQUIRE(slices < 100000);
-        if (advanced->progress != Advance::Progress::kRunning) break;
+        if (!advanced->more_to_submit()) break;
       }
       const auto sliced = loaded.session.finish_generation();
       REQUIRE_MESSAGE(sliced.ok(), sliced.error().message);

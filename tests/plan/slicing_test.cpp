@@ -37,7 +37,8 @@ TEST_SUITE("cpu") {
         d.flops = static_cast<double>(pick(engine, 0, 5000));
         if (pick(engine, 0, 5) == 0) d.live_axis = 0;
       }
-      SliceCosts costs(plan, 10);
+      KernelCosts known;
+      SliceCosts costs(plan, 10, known);
       SliceLimits most = limits(static_cast<double>(pick(engine, 1, 900)));
       most.max_flops = static_cast<double>(pick(engine, 1, 5000));
       most.pieces = static_cast<size_t>(pick(engine, 1, 4));
@@ -87,7 +88,8 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("a slice keeps to its budget once the costs are known") {
     const Plan plan = plan_of({100, 1000, 10}, 50);
-    SliceCosts costs(plan, 1);
+    KernelCosts known;
+    SliceCosts costs(plan, 1, known);
     // Truth: 2 microseconds for each piece and 0.5 for each workgroup.
     const auto truth = [](const PlanPiece& piece) { return 2 + 0.5 * piece.part.groups[0]; };
     int over = 0, slices = 0;
@@ -109,7 +111,8 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("what was measured of one dispatch is the first guess for its kernel") {
     Plan plan = plan_of({10, 20}, 100);
-    SliceCosts costs(plan, 1000);
+    KernelCosts known;
+    SliceCosts costs(plan, 1000, known);
     const double before = costs.share_microseconds(1, 1.0);
     costs.observe({0, {{0, 0, 0}, {10, 1, 1}, 1000}}, 500);
     costs.observe({0, {{0, 0, 0}, {10, 1, 1}, 1000}}, 500);
@@ -118,7 +121,8 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("a single workgroup over the budget is a slice of its own") {
     const Plan plan = plan_of({3}, 1e6);
-    const SliceCosts costs(plan, 1);
+    KernelCosts known;
+    const SliceCosts costs(plan, 1, known);
     PlanPosition position;
     for (int i = 0; i < 3; ++i) {
       const std::vector<PlanPiece> pieces = next_slice(plan, costs, limits(5), position);

@@ -63,12 +63,12 @@ struct Seer {
       CAPTURE(budget);
       const Status started = start_on_images(*session, {}, images, *processor);
       REQUIRE_MESSAGE(started.ok(), started.error().message);
-      auto progress = Advance::Progress::kRunning;
-      while (progress == Advance::Progress::kRunning) {
+      bool more = true;
+      while (more) {
         HostQueue frame(host);
         const auto advance = session->record(frame.commands(), budget);
         REQUIRE_MESSAGE(advance.ok(), advance.error().message);
-        progress = advance->progress;
+        more = advance->more_to_submit();
         frame.submit_and_wait();
       }
       compare(wanted);
@@ -76,7 +76,7 @@ struct Seer {
     const Status started = start_on_images(*session, {}, images, *processor);
     REQUIRE_MESSAGE(started.ok(), started.error().message);
     auto advance = session->advance(kWhole);
-    while (advance.ok() && advance->progress == Advance::Progress::kRunning) {
+    while (advance.ok() && advance->more_to_submit()) {
       advance = session->advance(kWhole);
     }
     REQUIRE_MESSAGE(advance.ok(), advance.error().message);

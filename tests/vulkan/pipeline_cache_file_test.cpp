@@ -1,6 +1,7 @@
 // The cache file: what it was made with, exactly, or a miss.
 #include "device_files/pipeline_cache_file.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -43,6 +44,40 @@ void write_file(const std::string& path, const std::string& content) {
 }  // namespace
 
 TEST_SUITE("cpu") {
+  TEST_CASE("of a pack those caches are read that are of the device, and none if it is damaged") {
+    const TempDirectory directory("pack");
+    const PipelineCacheKey key{1, 2, 3, {4, 5}, 6};
+    PipelineCacheKey other = key;
+    other.driver_version = 9;
+    const std::string path = (directory.path / "one").string();
+    const std::string pack = (directory.path / "pack").string();
+    const auto file_of = [&](const PipelineCacheKey& of, size_t bytes, int value) {
+      REQUIRE(write_pipeline_cache(path, of, std::vector<std::byte>(bytes, std::byte(value))));
+      return read_file(path);
+    };
+    const std::string whole =
+        file_of(other, 10, 1) + file_of(key, 20, 2) + file_of(other, 0, 3) + file_of(key, 30, 4);
+    CHECK_FALSE(read_pipeline_pack(pack, key));
+    write_file(pack, whole);
+    const auto found = read_pipeline_pack(pack, key);
+    REQUIRE(found);
+    REQUIRE(found->size() == 2);
+    CHECK((*found)[0] == std::vector<std::byte>(20, std::byte{2}));
+    CHECK((*found)[1] == std::vector<std::byte>(30, std::byte{4}));
+    write_file(pack, "");
+    CHECK(read_pipeline_pack(pack, key)->empty());
+    const size_t ends[] = {0, 64 + 10, 2 * 64 + 30, 3 * 64 + 30, whole.size()};
+    for (size_t cut = 0; cut < whole.size(); ++cut) {
+      write_file(pack, whole.substr(0, cut));
+      const bool between = std::find(std::begin(ends), std::end(ends), cut) != std::end(ends);
+      CHECK(read_pipeline_pack(pack, key).has_value() == between);
+    }
+    std::string damaged = whole;
+    damaged.back() = 'x';
+    write_file(pack, damaged);
+    CHECK_FALSE(read_pipeline_pack(pack, key));
+  }
+
   TEST_CASE("a cache file is read back only as it was written") {
     const TempDirectory directory("cache");
     PipelineCacheKey key{1, 2, 3, {4, 5}, 6};
@@ -124,6 +159,23 @@ TEST_SUITE("gpu") {
     write_file(path, good.substr(0, good.size() / 2));
     use_device(false);
     use_device(true);
+    SUBCASE("a pack of it serves a device without a directory") {
+      options.cache_directory = "none";
+      options.pipeline_pack = (directory.path / "game.pack").string();
+      write_file(options.pipeline_pack, read_file(path) + read_file(path));
+      std::vector<std::string> said;
+      options.log = [&](LogLevel, const std::string& text) { said.push_back(text); };
+      const auto says = [&](const char* part) {
+        return std::any_of(said.begin(), said.end(), [&](const std::string& text) {
+          return text.find(part) != std::string::npos;
+        });
+      };
+      REQUIRE(make_test_device(options, test_device_tweaks()));
+      CHECK(says("2 caches of"));
+      write_file(options.pipeline_pack, "nothing of the kind");
+      REQUIRE(make_test_device(options, test_device_tweaks()));
+      CHECK(says("not there or damaged"));
+    }
     SUBCASE("an unwritable directory is counted, not reported") {
       const std::string blocker = (directory.path / "file").string();
       write_file(blocker, "in the way");
