@@ -47,8 +47,8 @@ struct Slice {
 
 // Measured times of a slice that the GPU has finished.
 struct SliceTimes {
-  uint64_t slice = 0;          // as append and submit numbered it
-  double microseconds = 0;     // from the begin of its first piece to the end of its last
+  uint64_t slice = 0;       // as append and submit numbered it
+  double microseconds = 0;  // from the begin of its first piece to the end of its last
   // Microseconds each, in order, up to the begin of the next; empty without timestamps.
   std::vector<double> pieces;
 };
