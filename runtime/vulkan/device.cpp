@@ -277,6 +277,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   if (directory) tuning_file = tuning_path(*directory, {cache_key, context.caps.tier});
   if (directory) demotion_file = demotion_path(*directory, cache_key);
   context.planted = tweaks.planted;
+  context.planted_reproducible = tweaks.planted_reproducible;
   context.scatter_seed = tweaks.scatter_seed;
   read_demotions();
   if (options.tuning) read_tuned_choices();
