@@ -10,6 +10,7 @@
 #include "base/handle_access.h"
 #include "base/message.h"
 #include "conformance/cases.h"
+#include "conformance/host_twin.h"
 #include "conformance/watching.h"
 #include "operators/graph_runner.h"
 #include "reproducible/functions.h"
@@ -55,6 +56,18 @@ FingerprintEntry entry_of(std::string name, std::string tensor, Shape shape, DTy
     entry.parts.push_back(static_cast<uint32_t>(part ^ part >> 32));
   }
   return entry;
+}
+
+FingerprintDifference difference_of(const FingerprintEntry& a, const FingerprintEntry& b) {
+  const int64_t elements = element_count(a.shape);
+  size_t part = 0;
+  while (part < std::min(a.parts.size(), b.parts.size()) && a.parts[part] == b.parts[part]) ++part;
+  const auto run = static_cast<int64_t>(part_length(static_cast<size_t>(elements)));
+  FingerprintDifference d{a.name, a.tensor, static_cast<int64_t>(part) * run, 0, {}};
+  d.last = std::min(elements, d.first + run) - 1;
+  d.message = message({"[", a.name, "] ", a.tensor, " ", shape_text(a.shape),
+                       " is the first that differs, from element ", d.first, " to ", d.last, "."});
+  return d;
 }
 
 bool is_chosen(const FingerprintOptions& options, const std::string& name, bool quick) {
@@ -104,15 +117,37 @@ class Taking {
     if (!ran && made->may_be_refused && ran.error().code == ErrorCode::kUnsupported) return {};
     if (!ran) return ran.error().with_context(check.name);
     // What an operator leaves unwritten is not compared.
-    TensorMap outputs = std::move(ran->outputs);
-    if (made->op.finish != nullptr) {
-      VKF_ASSIGN(outputs, made->op.finish(std::move(outputs)));
-    }
+    VKF_ASSIGN(const TensorMap outputs, finished(made->op, std::move(ran->outputs)));
     for (const auto& [name, expected] : made->expected) {
       const auto found = outputs.find(name);
       if (found == outputs.end()) continue;
       const Tensor& t = found->second;
       made_.entries.push_back(entry_of(check.name, name, t.shape, t.dtype, t.bytes));
+    }
+    return compare_with_host(check, *made, outputs);
+  }
+
+  static Result<TensorMap> finished(const PreparedOperator& op, TensorMap outputs) {
+    if (op.finish == nullptr) return outputs;
+    return op.finish(std::move(outputs));
+  }
+
+  Status compare_with_host(const Check& check, const CheckCase& made, const TensorMap& outputs) {
+    // Rows of a step that do not live stay as they were.
+    const PreparedOperator& op = made.op;
+    if (op.graph.is_step() && made.live_slots < op.graph.row_capacity()) return {};
+    auto twin = twin_outputs(op.graph, op.inputs);
+    if (!twin) return {};
+    VKF_ASSIGN(const TensorMap host, finished(op, std::move(*twin)));
+    for (const auto& [name, expected] : made.expected) {
+      const auto a = outputs.find(name), b = host.find(name);
+      if (a == outputs.end() || b == host.end()) continue;
+      const Tensor &got = a->second, &wanted = b->second;
+      const auto own = entry_of(check.name, name, got.shape, got.dtype, got.bytes);
+      const auto other = entry_of(check.name, name, wanted.shape, wanted.dtype, wanted.bytes);
+      ++made_.compared_with_host;
+      if (own.digest == other.digest || made_.host_difference) continue;
+      made_.host_difference = difference_of(own, other);
     }
     return {};
   }
@@ -212,18 +247,6 @@ FingerprintDifference missing(const FingerprintEntry& e, const char* which) {
           "[" + e.name + "] " + e.tensor + " is only in the " + which + " fingerprint."};
 }
 
-FingerprintDifference difference_of(const FingerprintEntry& a, const FingerprintEntry& b) {
-  const int64_t elements = element_count(a.shape);
-  size_t part = 0;
-  while (part < std::min(a.parts.size(), b.parts.size()) && a.parts[part] == b.parts[part]) ++part;
-  const auto run = static_cast<int64_t>(part_length(static_cast<size_t>(elements)));
-  FingerprintDifference d{a.name, a.tensor, static_cast<int64_t>(part) * run, 0, {}};
-  d.last = std::min(elements, d.first + run) - 1;
-  d.message = message({"[", a.name, "] ", a.tensor, " ", shape_text(a.shape),
-                       " is the first that differs, from element ", d.first, " to ", d.last, "."});
-  return d;
-}
-
 }  // namespace
 
 uint64_t Fingerprint::digest() const {
@@ -250,11 +273,15 @@ Result<Fingerprint> take_fingerprint(const Device& device, const FingerprintOpti
 std::string fingerprint_json(const Fingerprint& fingerprint) {
   FingerprintDocument entries = FingerprintDocument::array();
   for (const FingerprintEntry& e : fingerprint.entries) entries.push_back(entry_json(e));
+  const std::string host_difference =
+      fingerprint.host_difference ? fingerprint.host_difference->message : std::string();
   const FingerprintDocument json{{"format", kFingerprintFormat},
                                  {"vkformer", fingerprint.vkformer},
                                  {"device", fingerprint.device.name},
                                  {"driver", fingerprint.device.driver},
                                  {"digest", hex_text(fingerprint.digest())},
+                                 {"compared_with_host", fingerprint.compared_with_host},
+                                 {"host_difference", host_difference},
                                  {"entries", std::move(entries)}};
   return json.dump(1) + "\n";
 }

@@ -27,10 +27,21 @@ struct FingerprintEntry {
   std::vector<uint32_t> parts;  // digests of up to 64 runs of elements of equal length
 };
 
+// The first entry that differs.
+struct FingerprintDifference {
+  std::string name, tensor;
+  int64_t first = 0, last = 0;  // elements, of which one or more differ
+  std::string message;          // a sentence
+};
+
 struct Fingerprint {
   std::string vkformer;  // version
   DeviceInfo device;
   std::vector<FingerprintEntry> entries;
+  // Of the operators that the host computes as well (docs/reproducible.md): entries that were
+  // compared with its bits, and the first that has others.
+  int compared_with_host = 0;
+  std::optional<FingerprintDifference> host_difference;
 
   // Of all entries. Devices that compute the same bits have the same one.
   VKFORMER_API uint64_t digest() const;
@@ -63,12 +74,6 @@ VKFORMER_API std::string fingerprint_json(const Fingerprint& fingerprint);
 // What fingerprint_json wrote; an error for anything else.
 VKFORMER_API Result<Fingerprint> parse_fingerprint_json(const std::string& text);
 
-// The first entry that differs.
-struct FingerprintDifference {
-  std::string name, tensor;
-  int64_t first = 0, last = 0;  // elements, of which one or more differ
-  std::string message;          // a sentence
-};
 VKFORMER_API std::optional<FingerprintDifference> compare_fingerprints(const Fingerprint& first,
                                                                        const Fingerprint& second);
 

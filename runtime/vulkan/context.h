@@ -51,8 +51,9 @@ struct Context {
   ArithmeticModes arithmetic;
   std::mutex proof_mutex;  // guards the next one
   bool arithmetic_is_proven = false;
-  uint32_t scatter_seed = 0;         // for tests: DeviceTweaks
-  PlantedKernels planted;            // for tests: SPIR-V in place of the catalogue's
+  uint32_t scatter_seed = 0;  // for tests: DeviceTweaks
+  PlantedKernels planted;     // for tests: SPIR-V in place of the catalogue's
+  PlantedKernels planted_reproducible;
   Capture capture = Capture::kNone;  // what pipelines keep of their compilation
   std::string why_no_capture;        // a sentence, where it is kNone
 

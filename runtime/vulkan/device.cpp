@@ -280,6 +280,7 @@ Status VulkanDevice::Impl::start(const Snapshot& s, const DeviceOptions& options
   if (directory) costs_file = costs_path(*directory, cache_key);
   if (auto known = read_costs(costs_file, cache_key)) costs.set(std::move(*known));
   context.planted = tweaks.planted;
+  context.planted_reproducible = tweaks.planted_reproducible;
   context.scatter_seed = tweaks.scatter_seed;
   read_demotions();
   if (options.tuning) read_tuned_choices();

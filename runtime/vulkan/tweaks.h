@@ -27,6 +27,8 @@ struct DeviceTweaks {
   uint32_t scatter_seed = 0;
   // SPIR-V that takes the place of the catalogue's: kernels that are wrong.
   PlantedKernels planted;
+  // The same of reproducible precision: what takes the place of the rewritten kernels.
+  PlantedKernels planted_reproducible;
   // What pipelines keep of their compilation, beside what DeviceOptions::statistics asks for.
   Capture capture = Capture::kNone;
 };

@@ -41,6 +41,9 @@ void print_fingerprint(const Fingerprint& f) {
   }
   print_line(padded("all", 26) + digest_text(f.digest()) + "  " + std::to_string(f.entries.size()) +
              " tensors on " + f.device.name + ", " + f.device.driver);
+  if (f.compared_with_host == 0) return;
+  print_line(padded("host", 26) + std::to_string(f.compared_with_host) + " tensors compared: " +
+             (f.host_difference ? f.host_difference->message : "all have the bits of the host"));
 }
 
 // The first run of a model of `bench models`, or of a directory; generations are short.
@@ -87,7 +90,7 @@ int run_fingerprint(const CommonOptions& common, const FingerprintCommandOptions
   } else {
     print_fingerprint(*taken);
   }
-  return kExitOk;
+  return taken->host_difference ? kExitFailed : kExitOk;
 }
 
 Result<Fingerprint> read_fingerprint(const std::string& path) {

@@ -3,17 +3,14 @@
 
 #include <doctest/doctest.h>
 
-#include <set>
 #include <string>
 
 #include "kernels/catalogue.h"
 #include "kernels/reflect.h"
-#include "kernels/spirv.h"
+#include "support/pinned_floats.h"
 
 namespace vkformer::testing {
 namespace {
-
-using namespace spirv;
 
 std::vector<KernelId> baseline_kernels() {
   std::vector<KernelId> list;
@@ -22,29 +19,6 @@ std::vector<KernelId> baseline_kernels() {
     if (kernel_info(id).features == 0) list.push_back(id);
   }
   return list;
-}
-
-// What a module does with floats.
-struct Floats {
-  int open = 0;        // operations whose result Vulkan leaves open
-  int contracted = 0;  // additions and products that a driver may join
-};
-Floats floats_in(const std::vector<uint32_t>& words) {
-  std::set<uint32_t> marked;
-  Floats found;
-  for_each_instruction(words, [&](uint32_t op, std::span<const uint32_t> in) {
-    if (op == kOpDecorate && in[1] == kNoContraction) marked.insert(in[0]);
-    if (op == kOpFDiv || op == kOpDot || op == kOpFConvert) ++found.open;
-    if (op == kOpExtInst && in[3] != kExtFloor && in[3] < 64 && in[3] != 5 && in[3] != 7) {
-      const bool integers =
-          (in[3] >= 38 && in[3] <= 45) && in[3] != kExtFMax && in[3] != kExtFClamp;
-      found.open += integers ? 0 : 1;
-    }
-    if (op == kOpFAdd || op == kOpFSub || op == kOpFMul || op == kOpVectorTimesScalar) {
-      found.contracted += marked.count(in[1]) == 0 ? 1 : 0;
-    }
-  });
-  return found;
 }
 
 }  // namespace
@@ -71,7 +45,7 @@ TEST_SUITE("cpu") {
         CHECK(after->bindings.size() == before->bindings.size());
         CHECK(after->push_bytes == before->push_bytes);
         CHECK(after->spec_ids == before->spec_ids);
-        const Floats floats = floats_in(*pinned);
+        const PinnedFloats floats = floats_in(*pinned);
         CHECK(floats.open == 0);
         CHECK(floats.contracted == 0);
       }
