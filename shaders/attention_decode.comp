@@ -124,9 +124,37 @@ void load_queries(uint slot, uint first_head) {
   }
 }
 
+// of[h] becomes the maximum, or the sum, of all invocations; all heads at once, since each would
+// wait for shared memory by itself. weight_tile is free then, and needed by nobody until a barrier.
+// Heads take turns inside the loop over subgroups: a loop with another in it is not unrolled, and its
+// arrays would go to memory.
+float of[kHeads];
+void reduce_heads(bool highest_of) {
+#ifdef VKF_SUBGROUP
+  for (uint h = 0u; h < kHeads; ++h) of[h] = highest_of ? subgroupMax(of[h]) : subgroupAdd(of[h]);
+  if (gl_NumSubgroups == 1u) return;
+  for (uint h = 0u; h < kHeads; ++h) {
+    if (subgroupElect()) weight_tile[h * kLocalSize + gl_SubgroupID] = of[h];
+    of[h] = highest_of ? kLowestFloat : 0.0;
+  }
+  barrier();
+  for (uint i = 0u; i < gl_NumSubgroups; ++i) {
+    for (uint h = 0u; h < kHeads; ++h) {
+      const float other = weight_tile[h * kLocalSize + i];
+      of[h] = highest_of ? (other > of[h] ? other : of[h]) : of[h] + other;
+    }
+  }
+  barrier();
+#else
+  for (uint h = 0u; h < kHeads; ++h) {
+    of[h] = highest_of ? workgroup_max(of[h]) : workgroup_sum(of[h]);
+  }
+#endif
+}
+
 // Scores of a tile become weights, and what was summed so far fades.
 void update_weights(uint h) {
-  const float now = keep_max(highest[h], workgroup_max(keep_max(kLowestFloat, score[h])));
+  const float now = keep_max(highest[h], of[h]);
   const float fade = now > highest[h] ? online_fade(highest[h], now, 1.0) : 1.0;
   highest[h] = now;
   const float weight = online_weight(score[h], now, 1.0);
@@ -162,7 +190,7 @@ void add_values(uint count, uint offset) {
 }
 
 void store_results(uint slot, uint head, uint h) {
-  const float weights = workgroup_sum(total[h]);
+  const float weights = of[h];
   const uint part = part_result(slot, head, kValueWidth);
   if (kPartKeys != 0u && gl_LocalInvocationID.x == 0u) {
     y[part] = highest[h];
@@ -211,11 +239,15 @@ void main() {
     } else {
       for (uint h = 0u; h < kHeads; ++h) score[h] = negative_infinity();
     }
+    for (uint h = 0u; h < kHeads; ++h) of[h] = keep_max(kLowestFloat, score[h]);
+    reduce_heads(true);
     for (uint h = 0u; h < kHeads; ++h) update_weights(h);
     line_tile[lane] = line;
     barrier();
     add_values(min(kLocalSize, end - tile), p.value_offset + kv_head * kValueWidth);
     barrier();
   }
+  for (uint h = 0u; h < kHeads; ++h) of[h] = total[h];
+  reduce_heads(false);
   for (uint h = 0u; h < kHeads; ++h) store_results(slot, first_head + h, h);
 }

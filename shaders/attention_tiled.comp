@@ -149,6 +149,27 @@ void update_highest() {
   barrier();
 }
 
+// Weights of a row's keys, of all invocations; into `total`. The rows take turns inside the loop over
+// subgroups: a loop with another in it is not unrolled, and its arrays would go to memory.
+void add_totals() {
+#if VKF_LITERAL
+  store_totals();
+  VKF_UNROLL for (uint r = 0u; r < kRows; ++r) total[r] = row_fade[row_of(r)];
+#elif defined(VKF_SUBGROUP)
+  for (uint r = 0u; r < kRows; ++r) {
+    const float added = subgroupAdd(total[r]);
+    if (subgroupElect()) weight_tile[r * kPitch + gl_SubgroupID] = added;
+    total[r] = 0.0;
+  }
+  barrier();
+  for (uint n = 0u; n < gl_NumSubgroups; ++n) {
+    for (uint r = 0u; r < kRows; ++r) total[r] += weight_tile[r * kPitch + n];
+  }
+#else
+  for (uint r = 0u; r < kRows; ++r) total[r] = workgroup_sum(total[r]);
+#endif
+}
+
 // Of the values of key `begin + n`, or of key_tile[n], the c-th that is this invocation's.
 float value_at(uint base, uint begin, uint n, uint c) {
   const uint row = base + (kSparse != 0u ? key_tile[n] : begin + n) * p.v.row_stride;
@@ -276,20 +297,13 @@ void main() {
   for (uint tile = 0u; tile < walk.count; tile += kLocalSize) {
     attend_tile(walk, place, first, tile, base);
   }
-#if VKF_LITERAL
-  store_totals();
-#endif
+  add_totals();
   VKF_UNROLL for (uint r = 0u; r < kRows; ++r) {
-#if VKF_LITERAL
-    const float weights = row_fade[row_of(r)];
-#else
-    const float weights = workgroup_sum(total[r]);
-#endif
     const uint i = first + row_of(r);
     VKF_UNROLL for (uint c = 0u; c < kColumns; ++c) {
       const uint column = gl_LocalInvocationID.x + c * kLocalSize;
       if (i < p.queries && column < kValueWidth) {
-        y[out_base + i * p.y.row_stride + column] = online_result(sum[r * kColumns + c], weights);
+        y[out_base + i * p.y.row_stride + column] = online_result(sum[r * kColumns + c], total[r]);
       }
     }
   }

@@ -7,6 +7,7 @@
 // requires: nothing (baseline); subgroup arithmetic in the _subgroup variant
 // variants: attention_weights_row__f32_f32_f32
 //           attention_weights_row__f32_f32_f32_subgroup FEATURES subgroup
+#extension GL_EXT_control_flow_attributes : require
 #include "attention.h"
 layout(local_size_x_id = 0) in;
 VKF_CONSTANTS(VKF_ATTENTION_WEIGHTS_CONSTANTS)
@@ -64,7 +65,8 @@ float pair_score(uvec3 place, uint base, uint j) {
     }
     if (kRelativeQueries) {
       const uint queries = relative_query(p.relative, p.heads, place.y, distance);
-      for (uint e = 0u; e < kParts; ++e) {
+      // Unrolled, the key would stay in registers since its products with the query.
+      [[dont_unroll]] for (uint e = 0u; e < kParts; ++e) {
         value += multiply(load_part(row, e), load_part(queries, e));
       }
     }

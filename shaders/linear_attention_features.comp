@@ -117,7 +117,8 @@ void main() {
     highest[r] = kLowestFloat;
   }
   if (kMap == VKF_MAP_FAVOR) {
-    for (uint e = 0u; e < kWidth; ++e) {
+    // Unrolled, all of the tile would stay in registers until project() needs it.
+    [[dont_unroll]] for (uint e = 0u; e < kWidth; ++e) {
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
         halves[r] += 0.5 * row_tile[r * kWidth + e] * row_tile[r * kWidth + e];
       }

@@ -58,23 +58,36 @@ shared vec4 part[2u * kRows * kInvocations];
 // Partial sums are added in two steps: kSums invocations add a share each, then every invocation adds
 // these. One after the other, each partial sum would wait for shared memory.
 const uint kSums = 8u;
+const uint kShares = kSums < kInvocations ? kSums : kInvocations;
 
-// With slices each invocation has its own share of the row; without, all add the whole.
-vec2 moments_of_all(uint row, float centre) {
-  if (kSlices == 1u) return moments(row, centre, 0u, 1u);
+// With slices each invocation has its own share of the rows; without, all add the whole.
+void find_moments(uint a_row[kRows]) {
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) moments[i] = vec2(0.0);
+  if (kSlices == 1u) {
+    add_moments(a_row, 0u, 1u);
+    return;
+  }
   const uint lane = gl_LocalInvocationID.x;
-  part[lane].xy = moments(row, centre, lane, kInvocations);
-  barrier();
-  if (lane < kSums) {
-    vec2 sums = vec2(0.0);
-    for (uint i = lane; i < kInvocations; i += kSums) sums += part[i].xy;
-    part[kInvocations + lane].xy = sums;
+  add_moments(a_row, lane, kInvocations);
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    part[i * kInvocations + lane].xy = moments[i];
+    moments[i] = vec2(0.0);
   }
   barrier();
-  vec2 sums = vec2(0.0);
-  [[unroll]] for (uint i = 0u; i < min(kSums, kInvocations); ++i) sums += part[kInvocations + i].xy;
+  // Sums of row t / kShares, from `added` on.
+  const uint added = kRows * kInvocations;
+  for (uint t = lane; t < kRows * kShares; t += kInvocations) {
+    vec2 sums = vec2(0.0);
+    for (uint i = t % kShares; i < kInvocations; i += kShares) {
+      sums += part[t / kShares * kInvocations + i].xy;
+    }
+    part[added + t].xy = sums;
+  }
   barrier();
-  return sums;
+  for (uint n = 0u; n < kShares; ++n) {
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) moments[i] += part[added + i * kShares + n].xy;
+  }
+  barrier();
 }
 
 // Of many slices each invocation first adds a run of one quad, in place of its first.
@@ -113,8 +126,7 @@ void main() {
     low[i] = vec4(0.0);
     high[i] = vec4(0.0);
   }
-  RowNorm norm[kRows];
-  [[unroll]] for (uint i = 0u; i < kRows; ++i) norm[i] = norm_of(a_row[i]);
+  find_norms(a_row);
 
 #if VKF_BLOCKS
   const GroupPlace place = place_of(group0 + lane);

@@ -1,7 +1,7 @@
 // needs: float_bits.glsl, MatmulParams p, kRows, kNorm, kAlignedA, c[], load_row, load_row_at, load_a4's VKF_INT64.
 // A norm in front of a product of a few rows: kNorm says which, its gain (and bias) lie in C's
 // binding, as rms_norm and layer_norm have them. Lanes of a slice read the same part of a row, so that
-// nothing is exchanged but the sums of slices (moments_of_all, the shader's).
+// nothing is exchanged but the sums of slices (find_moments, the shader's).
 #ifndef VKF_MATMUL_NORM_GLSL
 #define VKF_MATMUL_NORM_GLSL
 #if VKF_INT64
@@ -21,37 +21,49 @@ struct RowNorm {
   float scale;
 };
 
-// Sums of x - centre and of its squares, over a slice of a row.
-vec2 moments(uint row, float centre, uint slice, uint slices) {
-  vec2 sums = vec2(0.0);
+RowNorm norm[kRows];
+
+// Of each row: the sum of x - norm.mean and that of its squares.
+vec2 moments[kRows];
+
+// Adds a slice of all rows, so that their loads are under way together.
+void add_moments(uint a_row[kRows], uint slice, uint slices) {
   const uint whole = p.k & ~3u;
   for (uint k = 4u * slice; k < whole; k += 4u * slices) {
-    const vec4 x = load_row(row, k) - centre;
-    sums += vec2((x.x + x.y) + (x.z + x.w), dot(x, x));
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+      const vec4 x = load_row(a_row[i], k) - norm[i].mean;
+      moments[i] += vec2((x.x + x.y) + (x.z + x.w), dot(x, x));
+    }
   }
   for (uint k = whole + slice; k < p.k; k += slices) {
-    const float x = load_row_at(row, k) - centre;
-    sums += vec2(x, x * x);
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+      const float x = load_row_at(a_row[i], k) - norm[i].mean;
+      moments[i] += vec2(x, x * x);
+    }
   }
-  return sums;
 }
 
-vec2 moments_of_all(uint row, float centre);
+// moments[] of whole rows.
+void find_moments(uint a_row[kRows]);
 
-RowNorm norm_of(uint row) {
-  RowNorm norm = RowNorm(0.0, 0.0, 1.0);
-  if (kNorm != kNormNone) {
-    vec2 sums = moments_of_all(row, 0.0) / float(p.k);
-    if (kNorm == kNormLayer) {
-      // The corrected two-pass algorithm (Chan, Golub and LeVeque, 1983), as layer_norm.comp.
-      norm.mean = sums.x;
-      sums = moments_of_all(row, norm.mean) / float(p.k);
-      norm.rest = sums.x;
-      sums.y = at_least(sums.y - norm.rest * norm.rest, 0.0);
-    }
-    norm.scale = inversesqrt(sums.y + p.norm_epsilon);
+// norm[] of the rows that begin at a_row.
+void find_norms(uint a_row[kRows]) {
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) norm[i] = RowNorm(0.0, 0.0, 1.0);
+  if (kNorm == kNormNone) return;
+  find_moments(a_row);
+  if (kNorm == kNormLayer) {
+    // The corrected two-pass algorithm (Chan, Golub and LeVeque, 1983), as layer_norm.comp.
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) norm[i].mean = moments[i].x / float(p.k);
+    find_moments(a_row);
   }
-  return norm;
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    vec2 mean = moments[i] / float(p.k);
+    if (kNorm == kNormLayer) {
+      norm[i].rest = mean.x;
+      mean.y = at_least(mean.y - norm[i].rest * norm[i].rest, 0.0);
+    }
+    norm[i].scale = inversesqrt(mean.y + p.norm_epsilon);
+  }
 }
 
 // Gains and biases of four steps of K.
@@ -74,25 +86,25 @@ NormTerms load_norm(uint k) {
   return terms;
 }
 
-vec4 normed(vec4 x, RowNorm norm, NormTerms terms) {
-  if (kNorm == kNormRms) x = x * norm.scale * terms.gain;
+vec4 normed(vec4 x, RowNorm of, NormTerms terms) {
+  if (kNorm == kNormRms) x = x * of.scale * terms.gain;
   if (kNorm == kNormLayer) {
-    x = ((x - norm.mean) - norm.rest) * norm.scale * terms.gain + terms.bias;
+    x = ((x - of.mean) - of.rest) * of.scale * terms.gain + terms.bias;
   }
   return x;
 }
-float normed_at(uint k, float x, RowNorm norm) {
-  if (kNorm == kNormRms) x = x * norm.scale * c[k];
+float normed_at(uint k, float x, RowNorm of) {
+  if (kNorm == kNormRms) x = x * of.scale * c[k];
   if (kNorm == kNormLayer) {
-    x = ((x - norm.mean) - norm.rest) * norm.scale * c[k] + c[p.k + k];
+    x = ((x - of.mean) - of.rest) * of.scale * c[k] + c[p.k + k];
   }
   return x;
 }
 #if VKF_BLOCKS
 // Zeros from step K on, as load_row_inside.
-vec4 normed_inside(uint k, vec4 x, RowNorm norm, NormTerms terms) {
+vec4 normed_inside(uint k, vec4 x, RowNorm of, NormTerms terms) {
   if (kNorm != kNormNone) {
-    x = mix(vec4(0.0), normed(x, norm, terms), lessThan(k + uvec4(0u, 1u, 2u, 3u), uvec4(p.k)));
+    x = mix(vec4(0.0), normed(x, of, terms), lessThan(k + uvec4(0u, 1u, 2u, 3u), uvec4(p.k)));
   }
   return x;
 }

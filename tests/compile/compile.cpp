@@ -33,6 +33,8 @@ struct Options {
   std::string model, weights = "stored";
   int64_t tokens = 512;
   std::vector<std::string> set;  // "block=128"
+  std::vector<std::string> rows;
+  std::string precision = "f32";
   std::string statistics, ir, record, replay;
 };
 
@@ -135,6 +137,11 @@ Status plan(const Options& options, const DeviceCaps& caps, PlannedPipelines& pl
     return planned.add_passes(caps, ModelSource::directory(options.model), {.weights = weights},
                               {.tokens = options.tokens, .new_tokens = 1});
   }
+  if (!options.rows.empty()) {
+    VKF_ASSIGN(const Precision precision, choice_from_name<Precision>(options.precision));
+    for (const std::string& row : options.rows) VKF_CHECK(planned.add_row(caps, row, precision));
+    return {};
+  }
   if (options.reproducible) {
     planned.add_rows(caps, Precision::kReproducible);
     return {};
@@ -220,6 +227,12 @@ int main(int count, char** list) {
                                "what a model directory's prompt and step need, and nothing else");
   app.add_option("--weights", options.weights, "how weights are stored")->needs(model);
   app.add_option("--tokens", options.tokens, "tokens of its prompt")->needs(model);
+  auto* row = app.add_option("--row", options.rows,
+                             "what one operator needs, and nothing else: "
+                             "'OPERATOR; CALL; ATTRIBUTES; INPUTS' as in the benchmark's rows")
+                  ->allow_extra_args(false)
+                  ->excludes(model);
+  app.add_option("--precision", options.precision, "arithmetic of these rows")->needs(row);
   app.add_option("--set", options.set,
                  "NAME=VALUE: another value for a specialization constant of every kernel with it")
       ->allow_extra_args(false);

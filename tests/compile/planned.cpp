@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 #include "base/check.h"
 #include "conformance/benchmark_operators.h"
@@ -45,18 +46,39 @@ void PlannedPipelines::refuse(const PlanOrigin& origin, const Error& error) {
   std::fprintf(stderr, "REFUSED %s: %s\n", origin.what.c_str(), error.message.c_str());
 }
 
-void PlannedPipelines::add_rows(const DeviceCaps& caps, Precision precision) {
-  for (const OperatorRow& row : operator_rows()) {
-    const PlanOrigin origin{std::string(row.op) + ", " + row.model, true, true};
-    const auto made = make_operator_graph(row);
-    if (!made) {
-      refuse(origin, made.error());
-      continue;
-    }
-    const auto plan = make_plan(made->graph, caps, precision);
-    if (plan) add(origin, *plan);
-    if (!plan) refuse(origin, plan.error());
+void PlannedPipelines::add_row(const DeviceCaps& caps, const OperatorRow& row,
+                               Precision precision) {
+  const PlanOrigin origin{std::string(row.op) + ", " + row.model, true, true};
+  const auto made = make_operator_graph(row);
+  if (!made) {
+    refuse(origin, made.error());
+    return;
   }
+  const auto plan = make_plan(made->graph, caps, precision);
+  if (plan) add(origin, *plan);
+  if (!plan) refuse(origin, plan.error());
+}
+
+void PlannedPipelines::add_rows(const DeviceCaps& caps, Precision precision) {
+  for (const OperatorRow& row : operator_rows()) add_row(caps, row, precision);
+}
+
+Status PlannedPipelines::add_row(const DeviceCaps& caps, const std::string& text,
+                                 Precision precision) {
+  // The last part may have spaces, and none of the others a semicolon.
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream >> std::ws, part, ';');) parts.push_back(part);
+  if (parts.size() != 4) {
+    return invalid_argument("[" + text +
+                            "] is no row; write OPERATOR; CALL; ATTRIBUTES; INPUTS, as in "
+                            "'matmul; gemm/f16; {}; A=1,768 B=768,768'.");
+  }
+  add_row(
+      caps,
+      {parts[0].c_str(), parts[3].c_str(), parts[1].c_str(), parts[2].c_str(), parts[3].c_str()},
+      precision);
+  return {};
 }
 
 Status PlannedPipelines::add_passes(const DeviceCaps& caps, const ModelSource& source,

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/benchmark_operators.h"
 #include "plan/plan.h"
 #include "vkformer/model.h"
 #include "vkformer/model_source.h"
@@ -47,6 +48,8 @@ class PlannedPipelines {
   void refuse(const PlanOrigin& origin, const Error& error);
   // Everything that the rows of `vkformer bench operators` need.
   void add_rows(const DeviceCaps& caps, Precision precision = Precision::kF32);
+  // What one operator needs: "matmul; gemm/f16; {}; A=1,768 B=768,768", as the rows have it.
+  Status add_row(const DeviceCaps& caps, const std::string& text, Precision precision);
   // Everything that the passes of one model need; each is for the part of the model that needs it
   // first.
   Status add_passes(const DeviceCaps& caps, const ModelSource& source, const ModelOptions& options,
@@ -65,6 +68,7 @@ class PlannedPipelines {
 
  private:
   void add_models(const DeviceCaps& caps, bool chosen);
+  void add_row(const DeviceCaps& caps, const OperatorRow& row, Precision precision);
 
   std::string only_;
   std::map<std::pair<KernelId, std::vector<uint32_t>>, size_t> places_;
