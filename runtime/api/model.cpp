@@ -67,6 +67,10 @@ uint64_t Model::weight_bytes() const {
   return impl_->weight_bytes();
 }
 
+Status Model::set_adapter_scales(const std::vector<float>& scales) {
+  return guarded([&] { return impl_->set_adapter_scales(scales); });
+}
+
 class BackgroundLoadState {
  public:
   std::atomic<uint64_t> loaded{0};
