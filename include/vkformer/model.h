@@ -47,6 +47,12 @@ struct SessionSizes {
   TensorMap inputs;
 };
 
+// An adapter of low rank (LoRA, rsLoRA, DoRA): a directory in PEFT's layout.
+struct AdapterChoice {
+  std::string directory;
+  float scale = 1.0f;  // multiplies what it adds to the weights; 0 leaves it out
+};
+
 // How weights lie in device memory.
 struct ModelOptions {
   // All but kAsStored convert; what is too small for groups of 32 weights is f32 then.
@@ -68,6 +74,9 @@ struct ModelOptions {
   // when load returns. Other sizes mostly share them. Of sizes that the model cannot run the log
   // says so.
   std::optional<SessionSizes> first_use = std::nullopt;
+  // They add up in the weights that they change, which are stored as f32, or as f16 where the
+  // model's are: there is no second copy of any in device memory. The model's files stay mapped.
+  std::vector<AdapterChoice> adapters = {};
 };
 
 // One tensor of a checkpoint.
@@ -169,6 +178,12 @@ class VKFORMER_API Model {
   const ModelInfo& info() const;
   // Bytes of device memory that the weights take.
   uint64_t weight_bytes() const;
+  // Other scales for the adapters that it was loaded with, in their order: the weights that they
+  // change are computed anew from the model's own and uploaded in their place. Passes after it have
+  // the new scales, in all sessions; no session of the model may run at the same time, and a
+  // generation that was started must be over. Cached prefixes are of the old scales. After an error
+  // the weights are of neither: set scales again.
+  Status set_adapter_scales(const std::vector<float>& scales);
   // The plan of a pass in text: tensors, memory offsets, dispatches, barriers, costs.
   Result<std::string> plan_text(const PlanOptions& options) const;
 

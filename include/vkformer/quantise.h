@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "vkformer/choices.h"
 #include "vkformer/export.h"
+#include "vkformer/model.h"
 #include "vkformer/result.h"
 
 namespace vkformer {
@@ -16,6 +18,8 @@ namespace vkformer {
 struct QuantiseOptions {
   // kQ8, kQ4, kQ4M, kBF16 or kF16.
   WeightFormat weights = WeightFormat::kQ8;
+  // Merged into the weights that they change.
+  std::vector<AdapterChoice> adapters = {};
 };
 
 struct QuantiseReport {

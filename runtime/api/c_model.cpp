@@ -61,6 +61,11 @@ ModelOptions model_options(const vkf_model_options* options) {
   }
   made.paced = given.paced != 0;
   if (given.first_use != nullptr) made.first_use = session_sizes(given.first_use);
+  for (size_t i = 0; i < given.adapter_count; ++i) {
+    need_all({{given.adapters, "adapters"}, {given.adapters[i], "adapters"}});
+    made.adapters.push_back({given.adapters[i]});
+    if (given.adapter_scales != nullptr) made.adapters.back().scale = given.adapter_scales[i];
+  }
   return made;
 }
 
@@ -217,6 +222,15 @@ vkf_status vkf_model_describe(const vkf_model* model, vkf_description** descript
 
 uint64_t vkf_model_weight_bytes(const vkf_model* model) {
   return model != nullptr ? model->model.weight_bytes() : 0;
+}
+
+vkf_status vkf_model_set_adapter_scales(vkf_model* model, const float* scales, size_t count,
+                                        vkf_error* error) {
+  return guard(error, [&] {
+    need(model, "model");
+    if (count > 0) need(scales, "scales");
+    take(model->model.set_adapter_scales(std::vector<float>(scales, scales + count)));
+  });
 }
 
 vkf_status vkf_model_plan(const vkf_model* model, const vkf_plan_options* options, vkf_bytes** text,

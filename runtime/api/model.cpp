@@ -71,6 +71,10 @@ uint64_t Model::weight_bytes() const {
   return impl_->weight_bytes();
 }
 
+Status Model::set_adapter_scales(const std::vector<float>& scales) {
+  return guarded([&] { return impl_->set_adapter_scales(scales); });
+}
+
 // Lets the loading thread copy what the frames have room for.
 class UploadPace {
  public:

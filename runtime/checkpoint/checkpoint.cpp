@@ -1,5 +1,6 @@
 #include "checkpoint/checkpoint.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <new>
 #include <set>
@@ -7,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "checkpoint/coded_tensors.h"
 #include "checkpoint/json_config.h"
 #include "checkpoint/message_text.h"
 
@@ -112,7 +114,15 @@ Status Checkpoint::add_store(const FileStore& files) {
     VKF_ASSIGN(const std::string only, only_file(files));
     VKF_CHECK(add_file(files.open(only)));
   }
-  return join_quantised();
+  // A configuration that is no JSON is the family's to refuse.
+  QuantisationMethod method;
+  if (files.has("config.json")) {
+    if (const auto config = JsonConfig::load_from(files, "config.json")) {
+      VKF_ASSIGN(method, read_quantisation(*config));
+    }
+  }
+  VKF_CHECK(join_quantised());
+  return join_coded_tensors(method);
 }
 
 Status Checkpoint::join_quantised() {
@@ -123,10 +133,7 @@ Status Checkpoint::join_quantised() {
     if (values->dtype != DType::kI8 && values->dtype != DType::kU8) continue;
     auto joined = join_blocks(name, *values, *scales, find(minima_name(name)));
     if (!joined) return joined.error().with_context(message({"File [", file_of(name), "]"}));
-    QuantisedTensor& kept = quantised_[name];
-    kept = std::move(joined).value();
-    kept.view.blocks = &kept.blocks;
-    entries_[name].view = &kept.view;
+    take_quantised(name, std::move(joined).value(), entries_[name].file);
     entries_.erase(scales_name(name));
     entries_.erase(minima_name(name));
   }
@@ -142,12 +149,43 @@ Status Checkpoint::join_mxfp4_tensors() {
     if (scales == nullptr || find(name) != nullptr) continue;
     auto joined = join_mxfp4(name, *find(blocks), *scales);
     if (!joined) return joined.error().with_context(message({"File [", file_of(blocks), "]"}));
-    QuantisedTensor& kept = quantised_[name];
-    kept = std::move(joined).value();
-    kept.view.blocks = &kept.blocks;
-    entries_[name] = {&kept.view, entries_[blocks].file, false};
+    take_quantised(name, std::move(joined).value(), entries_[blocks].file);
     entries_.erase(blocks);
     entries_.erase(mxfp4_scales_name(name));
+  }
+  return {};
+}
+
+void Checkpoint::take_quantised(const std::string& name, QuantisedTensor tensor, size_t file) {
+  QuantisedTensor& kept = quantised_[name];
+  kept = std::move(tensor);
+  kept.view.blocks = &kept.blocks;
+  entries_[name] = {&kept.view, file, false};
+}
+
+Status Checkpoint::join_coded_tensors(const QuantisationMethod& method) {
+  auto found =
+      find_coded_tensors(method, names(), [this](const std::string& name) { return find(name); });
+  if (!found) return found.error().with_context(message({"Directory [", directory_, "]"}));
+  for (const std::string& name : names()) {
+    const TensorView& view = *find(name);
+    if (view.float8 != Float8::kE4m3 && view.float8 != Float8::kE5m2) continue;
+    const auto is_part = [&](const CodedTensor& tensor) {
+      return std::find(tensor.parts.begin(), tensor.parts.end(), name) != tensor.parts.end();
+    };
+    if (std::any_of(found->tensors.begin(), found->tensors.end(), is_part)) continue;
+    found->tensors.push_back(plain_float8(name, view));
+  }
+  for (const std::string& name : found->dropped) entries_.erase(name);
+  for (CodedTensor& tensor : found->tensors) {
+    const TensorView& codes = *find(tensor.from);
+    const size_t file = entries_[tensor.from].file;
+    QuantisedTensor joined =
+        tensor.matrix == nullptr
+            ? mxfp4_of_shape(std::move(tensor.shape), codes, *tensor.mxfp4_scales)
+            : join_coded(std::move(tensor.matrix), std::move(tensor.shape), codes);
+    for (const std::string& part : tensor.parts) entries_.erase(part);
+    take_quantised(tensor.name, std::move(joined), file);
   }
   return {};
 }
@@ -204,6 +242,21 @@ Status Checkpoint::add_shards(const FileStore& files) {
     entries_.emplace(name, Entry{view, position->second, false});
   }
   return {};
+}
+
+void Checkpoint::put_merged(const std::string& name, QuantisedTensor tensor) {
+  Merged& merged = merged_[name];
+  Entry& entry = entries_.at(name);
+  if (merged.before == nullptr) merged.before = entry.view;
+  merged.tensor = std::move(tensor);
+  const bool coded = merged.tensor.blocks.coded != nullptr;
+  merged.tensor.view.blocks = coded ? &merged.tensor.blocks : nullptr;
+  entry.view = &merged.tensor.view;
+}
+
+const TensorView& Checkpoint::unmerged(const std::string& name) const {
+  const auto found = merged_.find(name);
+  return found != merged_.end() ? *found->second.before : *entries_.at(name).view;
 }
 
 const TensorView* Checkpoint::find(const std::string& name) const {

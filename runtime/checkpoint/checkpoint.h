@@ -3,7 +3,8 @@
 // Threading: immutable once open; any thread may read.
 // Lifetime: views point into mapped files and live as long as the Checkpoint, also when it moves.
 //
-// A quantised matrix and its scales (quantised_tensors.h) are one tensor here.
+// A quantised matrix and its scales (quantised_tensors.h, coded_tensors.h) are one tensor here.
+// What other libraries quantized is understood where the store has a config.json that says so.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "checkpoint/file_store.h"
+#include "checkpoint/quantisation_method.h"
 #include "checkpoint/quantised_tensors.h"
 #include "checkpoint/safetensors.h"
 #include "vkformer/result.h"
@@ -31,6 +33,12 @@ class Checkpoint {
   // sentence-transformers, as "<folder>/<name>".
   Status add_module(const FileStore& files, const std::string& folder);
 
+  // Puts a tensor in the place of the one of that name, until the next of the name. Precondition:
+  // there is one.
+  void put_merged(const std::string& name, QuantisedTensor tensor);
+  // The tensor as it was before put_merged. Precondition: there is one of that name.
+  const TensorView& unmerged(const std::string& name) const;
+
   // The tensor of that name, or nullptr. Valid as long as the Checkpoint.
   const TensorView* find(const std::string& name) const;
   // All tensors, in name order.
@@ -47,6 +55,7 @@ class Checkpoint {
     bool stored = false;
   };
 
+  // Views of merged_ and quantised_ are pointed to.
   Checkpoint() = default;
   static Result<Checkpoint> open_unguarded(const std::string& model_dir);
   Status add_store(const FileStore& files);
@@ -54,12 +63,19 @@ class Checkpoint {
   Status add_shards(const FileStore& files);
   Status join_quantised();
   Status join_mxfp4_tensors();
+  Status join_coded_tensors(const QuantisationMethod& method);
+  void take_quantised(const std::string& name, QuantisedTensor tensor, size_t file);
 
   std::string directory_;
   std::vector<SafetensorsFile> files_;
   std::shared_ptr<const StoredTensors> stored_;  // of a store with another format; or null
   std::map<std::string, Entry> entries_;
   std::map<std::string, QuantisedTensor> quantised_;
+  struct Merged {
+    const TensorView* before = nullptr;
+    QuantisedTensor tensor;
+  };
+  std::map<std::string, Merged> merged_;
 };
 
 }  // namespace vkformer

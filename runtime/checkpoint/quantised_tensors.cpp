@@ -1,5 +1,6 @@
 #include "checkpoint/quantised_tensors.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -92,15 +93,13 @@ Result<QuantisedTensor> join_mxfp4(const std::string& name, const TensorView& bl
                  shape_text(scales.shape), "; they must be U8 (..., K / 32, ", kBlockSteps / 2,
                  ") and U8 (..., K / 32)."}));
   }
-  QuantisedTensor joined{.blocks = {.format = MatrixFormat::kQ8, .mxfp4 = true}, .view = blocks};
-  joined.blocks.scales = scales.bytes;
-  joined.view.shape = scales.shape;
-  joined.view.shape.back() *= kBlockSteps;
-  return joined;
+  Shape shape = scales.shape;
+  shape.back() *= kBlockSteps;
+  return mxfp4_of_shape(std::move(shape), blocks, scales);
 }
 
 QuantisedSize quantised_size(const TensorView& view) {
-  if (view.blocks->mxfp4) {
+  if (view.blocks->mxfp4 || view.blocks->coded != nullptr) {
     const auto k = static_cast<size_t>(view.shape.back());
     return {static_cast<size_t>(element_count(view.shape)) / k, k};
   }
@@ -136,6 +135,7 @@ QuantisedValue mxfp4_value(const TensorView& view, size_t n, size_t k) {
 }  // namespace
 
 QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k) {
+  if (view.blocks->coded != nullptr) return view.blocks->coded->value(n, k);
   if (view.blocks->mxfp4) return mxfp4_value(view, n, k);
   const QuantisedBlocks& blocks = *view.blocks;
   const QuantisedSize size = quantised_size(view);
@@ -157,9 +157,9 @@ QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k) {
 }
 
 float quantised_element(const TensorView& view, size_t index) {
-  if (view.blocks->ggml) {
+  if (decodes_rows(view)) {
     float value = 0;
-    decode_ggml(*view.blocks->ggml, view.bytes, index, {&value, 1});
+    quantised_elements(view, index, {&value, 1});
     return value;
   }
   const QuantisedSize size = quantised_size(view);
@@ -168,6 +168,37 @@ float quantised_element(const TensorView& view, size_t index) {
   const QuantisedValue of =
       quantised_value(view, down ? index % line : index / line, down ? index / line : index % line);
   return of.minimum + of.scale * static_cast<float>(of.value);
+}
+
+bool decodes_rows(const TensorView& view) {
+  return view.blocks != nullptr && (view.blocks->ggml || view.blocks->coded != nullptr);
+}
+
+void quantised_elements(const TensorView& view, size_t first, std::span<float> out) {
+  if (view.blocks->ggml) return decode_ggml(*view.blocks->ggml, view.bytes, first, out);
+  const CodedMatrix& matrix = *view.blocks->coded;
+  while (!out.empty()) {
+    const size_t at = first % matrix.k();
+    const size_t count = std::min(out.size(), matrix.k() - at);
+    matrix.read(first / matrix.k(), at, out.first(count));
+    out = out.subspan(count);
+    first += count;
+  }
+}
+
+QuantisedTensor join_coded(std::shared_ptr<const CodedMatrix> matrix, Shape shape,
+                           const TensorView& codes) {
+  QuantisedTensor joined{.blocks = {.format = matrix->exact_format()}, .view = codes};
+  joined.blocks.coded = std::move(matrix);
+  joined.view.shape = std::move(shape);
+  return joined;
+}
+
+QuantisedTensor mxfp4_of_shape(Shape shape, const TensorView& codes, const TensorView& scales) {
+  QuantisedTensor joined{.blocks = {.format = MatrixFormat::kQ8, .mxfp4 = true}, .view = codes};
+  joined.blocks.scales = scales.bytes;
+  joined.view.shape = std::move(shape);
+  return joined;
 }
 
 QuantisedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes) {

@@ -14,6 +14,8 @@
 //   X_scales   U8 (..., K / 32): the exponents of powers of 2, plus 127
 // They are read as q8, which holds them exactly.
 //
+// Matrices that other libraries quantized are joined in coded_tensors.h.
+//
 // Matrices of a GGUF file keep its blocks (ggml_types.h). MXFP4 is read as q8, too; the others are
 // decoded when they are packed.
 //
@@ -23,6 +25,7 @@
 #include <optional>
 
 #include "base/matrix_format.h"
+#include "checkpoint/coded_matrix.h"
 #include "checkpoint/ggml_types.h"
 #include "checkpoint/safetensors.h"
 
@@ -34,6 +37,7 @@ struct QuantisedBlocks {
   bool blocks_down = false;           // the matrix is (K, N)
   bool mxfp4 = false;                 // values and scales are MXFP4's; the format is q8
   std::optional<GgmlType> ggml = {};  // the view's bytes are blocks of that type, scales included
+  std::shared_ptr<const CodedMatrix> coded = {};  // of another library, which then has it all
   std::span<const std::byte> scales;  // (N, ceil(K / 32)) or (ceil(K / 32), N), bfloat16
   std::span<const std::byte> minima;  // the same; of q4m only
 };
@@ -68,15 +72,20 @@ QuantisedSize quantised_size(const TensorView& view);
 
 // Value i of output feature n in the file, and its block's scale and minimum, which is 0 in q8 and
 // -8 scales in q4. Precondition: view.blocks is set, and of a GGUF file MXFP4; n and k are inside.
-struct QuantisedValue {
-  int32_t value = 0;
-  float scale = 0;
-  float minimum = 0;
-};
 QuantisedValue quantised_value(const TensorView& view, size_t n, size_t k);
 
 // Element `index` of the matrix, row-major.
 float quantised_element(const TensorView& view, size_t index);
+// Elements [first, first + out.size()) of a matrix of a GGUF file or of another library.
+void quantised_elements(const TensorView& view, size_t first, std::span<float> out);
+// Is the matrix one that quantised_elements decodes?
+bool decodes_rows(const TensorView& view);
+
+// A matrix of another library, of the shape (..., N, K).
+QuantisedTensor join_coded(std::shared_ptr<const CodedMatrix> matrix, Shape shape,
+                           const TensorView& codes);
+// The matrix of that shape whose blocks and exponents are MXFP4 in row-major order.
+QuantisedTensor mxfp4_of_shape(Shape shape, const TensorView& codes, const TensorView& scales);
 
 // A tensor of a GGUF file: the shape's last axis is whole blocks.
 QuantisedTensor join_ggml(GgmlType type, Shape shape, std::span<const std::byte> bytes);

@@ -31,7 +31,14 @@ constexpr DType kAllDTypes[] = {DType::kF64, DType::kF32, DType::kF16, DType::kB
                                 DType::kI32, DType::kI16, DType::kI8,  DType::kU64,  DType::kU32,
                                 DType::kU16, DType::kU8,  DType::kBool};
 
+Float8 float8_from_name(std::string_view name) {
+  if (name == "F8_E4M3") return Float8::kE4m3;
+  if (name == "F8_E5M2") return Float8::kE5m2;
+  return name == "F8_E8M0" ? Float8::kE8m0 : Float8::kNone;
+}
+
 std::optional<DType> dtype_from_name(std::string_view name) {
+  if (float8_from_name(name) != Float8::kNone) return DType::kU8;
   for (const DType dtype : kAllDTypes) {
     if (name == dtype_name(dtype)) return dtype;
   }
@@ -60,6 +67,7 @@ std::optional<uint64_t> checked_bytes(DType dtype, const Shape& shape) {
 
 struct HeaderEntry {
   DType dtype = DType::kF32;
+  Float8 float8 = Float8::kNone;
   Shape shape;
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -187,6 +195,7 @@ bool HeaderReader::string(std::string& text) {
                 ErrorCode::kUnsupported);
   }
   entry_.dtype = *dtype;
+  entry_.float8 = float8_from_name(text);
   return true;
 }
 
@@ -380,7 +389,8 @@ Result<SafetensorsFile> SafetensorsFile::parse(MappedFile file) {
     for (auto& [name, entry] : *entries) {
       const auto view = data.subspan(static_cast<size_t>(entry.begin),
                                      static_cast<size_t>(entry.end - entry.begin));
-      result.tensors_.emplace(name, TensorView{entry.dtype, std::move(entry.shape), view});
+      result.tensors_.emplace(
+          name, TensorView{entry.dtype, std::move(entry.shape), view, nullptr, entry.float8});
     }
     return result;
   } catch (const std::exception&) {

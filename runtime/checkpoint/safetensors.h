@@ -25,6 +25,9 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 // The most dimensions of a tensor. The format has no limit; no model comes near this one.
 inline constexpr size_t kMaxTensorRank = 32;
 
+// Floats of 8 bits, whose views have the dtype U8.
+enum class Float8 : uint8_t { kNone, kE4m3, kE5m2, kE8m0 };
+
 // A tensor inside a file. `bytes` is row-major, as long as dtype and shape ask for, and may start
 // at any address: copy elements out, do not cast.
 struct TensorView {
@@ -34,6 +37,7 @@ struct TensorView {
   // Of a quantised matrix (quantised_tensors.h) its scales; else null. The shape is that of the
   // matrix then, whatever its bytes' is.
   const struct QuantisedBlocks* blocks = nullptr;
+  Float8 float8 = Float8::kNone;  // what U8 stands for in the file
 };
 
 class SafetensorsFile {

@@ -23,6 +23,7 @@ HeadKind head_of_info(const ModelFacts& facts) {
 // What blocks of a tensor are called.
 std::string packing_name(const TensorView& view) {
   if (view.blocks == nullptr) return {};
+  if (view.blocks->coded != nullptr) return view.blocks->coded->name();
   if (view.blocks->ggml) return ggml_type_facts(static_cast<uint32_t>(*view.blocks->ggml))->name;
   return view.blocks->mxfp4 ? "MXFP4" : format_name(view.blocks->format);
 }
@@ -96,10 +97,13 @@ Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore&
   model.precision = options.precision;
   VKF_ASSIGN(model.family, load_family(files));
   VKF_ASSIGN(model.checkpoint, Checkpoint::open_store(files));
-  VKF_ASSIGN(const WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
+  VKF_ASSIGN(WeightTable table, weight_table_of(*model.family, files, *model.checkpoint));
+  VKF_ASSIGN(model.adapters, open_adapters(options.adapters));
+  VKF_CHECK(merge_adapters(table, model.adapters, *model.checkpoint));
   VKF_ASSIGN(model.weights, resolve_weights(table, *model.checkpoint, options.weights,
                                             most_weight_bytes(caps, options)));
   model.layout = plan_chunks(caps, model.weights);
+  if (!model.adapters.empty()) model.table = std::move(table);
   return model;
 }
 
@@ -128,12 +132,59 @@ Status LoadedModel::make_chunks(const WeightLayoutPlan& layout) {
   return {};
 }
 
-Status LoadedModel::copy_weight(size_t index, std::span<const std::byte> packed,
-                                const ModelOptions& options) {
-  const size_t piece = options.before_copy ? kMostPiece : packed.size();
+Result<std::vector<ScaledAdapter>> open_adapters(const std::vector<AdapterChoice>& choices) {
+  std::vector<ScaledAdapter> adapters;
+  for (const AdapterChoice& choice : choices) {
+    VKF_ASSIGN(AdapterFiles files, open_adapter(*make_directory_store(choice.directory)));
+    adapters.push_back({std::make_shared<const AdapterFiles>(std::move(files)), choice.scale});
+  }
+  return adapters;
+}
+
+void LoadedModel::keep_adapters(ModelWeights& read) {
+  if (read.adapters.empty()) return;
+  adapters_ = std::make_unique<Adapters>();
+  adapters_->checkpoint = std::move(read.checkpoint);
+  adapters_->adapters = std::move(read.adapters);
+  adapters_->table = std::move(read.table);
+}
+
+Status LoadedModel::set_adapter_scales(const std::vector<float>& scales) const {
+  const size_t count = adapters_ == nullptr ? 0 : adapters_->adapters.size();
+  if (scales.size() != count) {
+    return invalid_argument(message({"[set_adapter_scales] got ", scales.size(),
+                                     " scales, but the model was loaded with ", count,
+                                     " adapters; give one for each."}));
+  }
+  if (count == 0) return {};
+  const std::lock_guard<std::mutex> lock(adapters_->changing);
+  std::vector<ScaledAdapter> scaled = adapters_->adapters;
+  for (size_t i = 0; i < count; ++i) scaled[i].scale = scales[i];
+  Checkpoint& checkpoint = *adapters_->checkpoint;
+  VKF_ASSIGN(const std::set<std::string> changed,
+             merge_adapters(adapters_->table, scaled, checkpoint));
+  adapters_->adapters = std::move(scaled);
+  std::vector<std::byte> packed;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const WeightRow& row = weights_[i].row;
+    const auto is_changed = [&](const std::string& name) { return changed.count(name) != 0; };
+    if (std::any_of(row.sources.begin(), row.sources.end(), is_changed) ||
+        std::any_of(row.biases.begin(), row.biases.end(), is_changed)) {
+      VKF_CHECK(upload_weight(i, checkpoint, packed, nullptr));
+    }
+  }
+  return {};
+}
+
+Status LoadedModel::upload_weight(size_t index, const Checkpoint& checkpoint,
+                                  std::vector<std::byte>& packed,
+                                  const std::function<void(uint64_t bytes)>& before_copy) const {
+  packed.resize(weights_[index].bytes);
+  VKF_CHECK(pack_weight(weights_[index], checkpoint, packed));
+  const size_t piece = before_copy ? kMostPiece : packed.size();
   for (size_t at = 0; at < packed.size(); at += piece) {
-    const auto part = packed.subspan(at, std::min(piece, packed.size() - at));
-    if (options.before_copy) options.before_copy(part.size());
+    const auto part = std::span(packed).subspan(at, std::min(piece, packed.size() - at));
+    if (before_copy) before_copy(part.size());
     VKF_CHECK(device_->upload(chunks_[chunk_of_[index]], spans_[index].offset + at, part));
   }
   return {};
@@ -143,9 +194,7 @@ Status LoadedModel::upload(const Checkpoint& checkpoint, const ModelOptions& opt
   std::vector<std::byte> packed;
   uint64_t done = 0;
   for (size_t i = 0; i < weights_.size(); ++i) {
-    packed.resize(weights_[i].bytes);
-    VKF_CHECK(pack_weight(weights_[i], checkpoint, packed));
-    VKF_CHECK(copy_weight(i, packed, options));
+    VKF_CHECK(upload_weight(i, checkpoint, packed, options.before_copy));
     done += packed.size();
     if (!options.progress || options.progress({done, weight_bytes_})) continue;
     return cancelled(

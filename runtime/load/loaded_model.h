@@ -1,12 +1,15 @@
 // A model on a device: its family, its packed weights in device memory, its facts.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "model/model.h"
 #include "vkformer/model.h"
 #include "vulkan/recording.h"
+#include "weights/merge_adapters.h"
 
 namespace vkformer {
 
@@ -24,6 +27,8 @@ struct ModelWeights {
   std::vector<PackedWeight> weights;
   WeightLayoutPlan layout;
   Precision precision = Precision::kF32;
+  std::vector<ScaledAdapter> adapters;
+  WeightTable table;  // where there are adapters
 };
 // `caps`: of the device that is to bind them.
 Result<ModelWeights> read_model_weights(const DeviceCaps& caps, const FileStore& files,
@@ -34,6 +39,10 @@ class LoadedModel {
   // Memory for the weights of `read`, whose checkpoint stays there; upload fills it.
   static Result<std::shared_ptr<LoadedModel>> create(std::shared_ptr<VulkanDevice> device,
                                                      ModelWeights& read);
+  // Keeps what set_adapter_scales needs of `read`, if it has adapters.
+  void keep_adapters(ModelWeights& read);
+  // Precondition: nothing that uses the weights runs or is recorded to run.
+  Status set_adapter_scales(const std::vector<float>& scales) const;
   // Packs every weight and copies it to the device; `options` may watch and cancel.
   Status upload(const Checkpoint& checkpoint, const ModelOptions& options);
 
@@ -49,7 +58,9 @@ class LoadedModel {
  private:
   LoadedModel() = default;
   Status make_chunks(const WeightLayoutPlan& layout);
-  Status copy_weight(size_t index, std::span<const std::byte> packed, const ModelOptions& options);
+  // `before_copy` as in ModelOptions; may be empty.
+  Status upload_weight(size_t index, const Checkpoint& checkpoint, std::vector<std::byte>& packed,
+                       const std::function<void(uint64_t bytes)>& before_copy) const;
 
   std::shared_ptr<VulkanDevice> device_;
   std::unique_ptr<ModelFamily> family_;
@@ -57,10 +68,21 @@ class LoadedModel {
   std::vector<Buffer> chunks_;
   std::vector<uint32_t> chunk_of_;  // by weight
   std::vector<BufferSpan> spans_;   // by weight
+  // A model's files and adapters, of which weights are packed again.
+  struct Adapters {
+    std::mutex changing;
+    std::optional<Checkpoint> checkpoint;
+    std::vector<ScaledAdapter> adapters;
+    WeightTable table;
+  };
+  std::unique_ptr<Adapters> adapters_;  // null: there are none
   ModelInfo info_;
   Precision precision_ = Precision::kF32;
   uint64_t weight_bytes_ = 0;
 };
+
+// The adapters of these directories, opened.
+Result<std::vector<ScaledAdapter>> open_adapters(const std::vector<AdapterChoice>& choices);
 
 // Facts of a directory without a device: the configuration is parsed and every tensor checked.
 Result<ModelInfo> read_model_info(const std::string& directory);

@@ -1,12 +1,15 @@
 #include "load/quantise_model.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/message.h"
+#include "checkpoint/quantisation_method.h"
 #include "checkpoint/replace_file.h"
 #include "checkpoint/safetensors.h"
 #include "gguf/gguf_store.h"
+#include "load/loaded_model.h"
 #include "model/model.h"
 #include "weights/quantise_tensors.h"
 
@@ -52,6 +55,22 @@ Status write_files(const FileStore& files, const fs::path& to, const std::string
   return {};
 }
 
+// config.json without how the model's weights were quantized, which the copy's are not.
+Status write_plain_config(const FileStore& files, const std::string& target) {
+  VKF_ASSIGN(const MappedFile file, files.open("config.json"));
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
+  nlohmann::ordered_json config = nlohmann::ordered_json::parse(text, nullptr, false);
+  bool changed = false;
+  for (const std::string& key : quantisation_keys()) {
+    changed = (config.is_object() && config.erase(key) > 0) || changed;
+  }
+  if (!changed) return {};
+  const std::string plain =
+      config.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return replace_file(target + "/config.json", {std::as_bytes(std::span(plain))});
+}
+
 // The target may not be the model or lie inside it: the copy of its files would have no end.
 Status make_target(const fs::path& from, const fs::path& to, const std::string& target) {
   std::error_code code;
@@ -83,19 +102,26 @@ Result<QuantiseReport> quantise_directory(const std::string& model, const std::s
   }
   const auto files = make_model_store(model);
   VKF_ASSIGN(const std::unique_ptr<ModelFamily> family, load_family(*files));
-  VKF_ASSIGN(const Checkpoint checkpoint, Checkpoint::open_store(*files));
+  VKF_ASSIGN(Checkpoint checkpoint, Checkpoint::open_store(*files));
   VKF_CHECK(family->prepare(checkpoint));
   VKF_ASSIGN(const WeightTable table, family->weight_table(checkpoint));
+  VKF_ASSIGN(const std::vector<ScaledAdapter> adapters, open_adapters(options.adapters));
+  VKF_CHECK(merge_adapters(table, adapters, checkpoint));
   VKF_CHECK(resolve_weights(table, checkpoint, WeightFormat::kAsStored));
   const fs::path from = path_from_utf8(model), to = path_from_utf8(target);
   VKF_CHECK(make_target(from, to, target));
   VKF_ASSIGN(const QuantisedCheckpoint made, quantise_checkpoint(table, checkpoint, *format));
   VKF_CHECK(is_gguf_file(model) ? write_files(*files, to, target) : copy_files(from, to, target));
+  if (!is_gguf_file(model)) VKF_CHECK(write_plain_config(*files, target));
   VKF_CHECK(write_safetensors(target + "/model.safetensors", made.tensors));
   QuantiseReport report{.matrices = made.matrices, .bytes_after = made.bytes};
   for (const std::string& name : checkpoint.names()) {
     const TensorView& view = *checkpoint.find(name);
     ++report.tensors;
+    if (view.blocks != nullptr && view.blocks->coded != nullptr) {
+      report.bytes_before += view.blocks->coded->bytes();
+      continue;
+    }
     report.bytes_before += view.bytes.size();
     if (view.blocks != nullptr) {
       report.bytes_before += view.blocks->scales.size() + view.blocks->minima.size();

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/message.h"
+#include "checkpoint/quantisation_method.h"
 #include "base/name_list.h"
 #include "checkpoint/checkpoint.h"
 #include "model/family_list.h"
@@ -95,19 +96,6 @@ constexpr FamilyRow kFamilies[] = {
 #undef VKF_FAMILY
 };
 
-// Weights in another library's packing have other names and types than the family's own.
-Status refuse_quantized(const JsonConfig& config) {
-  const std::string key = "quantization_config";
-  if (!config.has(key)) return {};
-  const JsonConfig settings = config.object(key);
-  VKF_CHECK(settings.status());
-  VKF_ASSIGN(const std::string method, settings.get_string_or("quant_method", "an unnamed method"));
-  return unsupported(message(
-      {"[", key, "] in ", config.where(), " says that the weights are quantized by ", method,
-       ", which is not supported; take the model as it was before, and make it small with "
-       "`vkformer quantize` or --weights."}));
-}
-
 // The tensors that a family would read of a model that is not its own; an error where it cannot
 // read the configuration.
 Result<FamilyTensors> tensors_of(const FamilyRow& row, const ModelFiles& files,
@@ -163,7 +151,7 @@ Result<std::unique_ptr<ModelFamily>> load_family(const FileStore& store) {
   VKF_ASSIGN(std::string type, files.config.get_string("model_type"));
   for (const FamilyRow& row : kFamilies) {
     if (type != row.model_type) continue;
-    VKF_CHECK(refuse_quantized(files.config));
+    VKF_CHECK(read_quantisation(files.config));
     return row.load(files);
   }
   const std::string nearest = nearest_family(type, files, store);

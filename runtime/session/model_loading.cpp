@@ -16,6 +16,7 @@ Result<std::shared_ptr<const LoadedModel>> load_model(std::shared_ptr<VulkanDevi
   if (!model) return load_error(model.error(), *device, files, options);
   PipelinesAhead ahead(**model, options.first_use);
   VKF_CHECK((*model)->upload(*read.checkpoint, options));
+  (*model)->keep_adapters(read);
   const uint64_t bytes = (*model)->weight_bytes();
   VKF_CHECK(ahead.finish([&](size_t made, size_t total) {
     return !options.progress || options.progress({bytes, bytes, made, total});

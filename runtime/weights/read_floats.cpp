@@ -6,8 +6,8 @@
 namespace vkformer {
 
 void read_elements(const TensorView& view, size_t first, size_t stride, std::span<float> out) {
-  if (stride == 1 && view.blocks != nullptr && view.blocks->ggml) {
-    decode_ggml(*view.blocks->ggml, view.bytes, first, out);
+  if (stride == 1 && decodes_rows(view)) {
+    quantised_elements(view, first, out);
     return;
   }
   for (size_t i = 0; i < out.size(); ++i) out[i] = element_as_float(view, first + i * stride);

@@ -85,6 +85,12 @@ Status check_stack(const Checkpoint& checkpoint, const WeightRow& row) {
     Shape wanted = {rows_of_source(row, i), row.width};
     if (row.axes == WeightRow::Axes::kInOut) std::swap(wanted[0], wanted[1]);
     const bool stacked = row.stack == WeightRow::Stack::kStacked;
+    if (view->blocks != nullptr && view->blocks->coded != nullptr &&
+        !view->blocks->coded->follows_file() && row.axes == WeightRow::Axes::kInOut && !stacked) {
+      return tensor_error(checkpoint, row.sources[i],
+                          "is quantized by rows of output features, but this family stores rows "
+                          "of input features; take the model as it was before");
+    }
     if (stacked) wanted.insert(wanted.begin(), row.experts);
     // A vector is the rows of a table one after the other.
     const bool row_of_table =
@@ -178,13 +184,17 @@ MatrixFormat format_of(const WeightRow& row, const Checkpoint& checkpoint, Weigh
     const TensorView& first = *checkpoint.find(row.sources[0]);
     if (first.dtype == DType::kF16) format = MatrixFormat::kF16;
     if (first.blocks != nullptr) format = first.blocks->format;
-    // Next to blocks of a GGUF file, which only f32 holds exactly, the others are in f32, too.
+    // What another program quantized stays exact: sources that do not share a format are in f32.
+    bool foreign = false, differ = false;
     for (const std::string& source : row.sources) {
       const TensorView& view = *checkpoint.find(source);
-      if (view.blocks != nullptr && view.blocks->ggml && !view.blocks->mxfp4) {
-        return MatrixFormat::kF32;
-      }
+      const MatrixFormat own = view.blocks != nullptr      ? view.blocks->format
+                               : view.dtype == DType::kF16 ? MatrixFormat::kF16
+                                                           : MatrixFormat::kF32;
+      foreign = foreign || decodes_rows(view);
+      differ = differ || own != format;
     }
+    if (foreign && differ) return MatrixFormat::kF32;
   } else {
     format = static_cast<MatrixFormat>(static_cast<int>(wanted) - 1);
   }

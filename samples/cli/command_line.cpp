@@ -1,5 +1,8 @@
 #include "command_line.h"
 
+#include <cmath>
+#include <cstdlib>
+
 #include "model_path.h"
 #include "vkformer/conformance.h"
 
@@ -55,6 +58,33 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                            "how weights are stored in device memory");
   add_choice<Precision>(command, "--precision", options.precision,
                         "arithmetic; sums are f32 in both");
+  add_adapter_option(command, options.adapters);
+}
+
+void add_adapter_option(CLI::App& command, std::vector<AdapterChoice>& adapters) {
+  const auto read = [&adapters](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      AdapterChoice choice{.directory = text};
+      const size_t equals = text.rfind('=');
+      if (equals != std::string::npos) {
+        char* end = nullptr;
+        choice.scale = std::strtof(text.c_str() + equals + 1, &end);
+        if (end == text.c_str() + equals + 1 || *end != '\0' || !std::isfinite(choice.scale)) {
+          throw CLI::ValidationError(
+              "--adapter", "[" + text + "] must be DIR or DIR=SCALE, with a finite number.");
+        }
+        choice.directory.resize(equals);
+      }
+      adapters.push_back(std::move(choice));
+    }
+    return true;
+  };
+  command
+      .add_option("--adapter", read,
+                  "directory of a LoRA or DoRA adapter (PEFT), with =SCALE (1); again for more")
+      ->type_name("DIR[=SCALE]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void add_cache_option(CLI::App& command, CacheFormat& cache) {

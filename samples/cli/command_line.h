@@ -93,8 +93,10 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value
 
 // Adds --device, --tier, --limits, --validation, --cache-dir and --tuned.
 void add_device_options(CLI::App& command, CommonOptions& common);
-// Adds --weights and --precision.
+// Adds --weights, --precision and --adapter.
 void add_model_options(CLI::App& command, ModelOptions& options);
+// Adds --adapter, which may be given several times.
+void add_adapter_option(CLI::App& command, std::vector<AdapterChoice>& adapters);
 // Adds --cache: how a generation stores keys and values.
 void add_cache_option(CLI::App& command, CacheFormat& cache);
 // Adds an option for a tier, which also takes "best": no limit.

@@ -51,6 +51,7 @@ void add_quantize_command(CLI::App& app, CommandLine& line) {
       ->required();
   add_choice<WeightFormat>(*command, "--weights", options->settings.weights, "format of matrices",
                            {"q8", "q4", "q4m", "bf16", "f16"});
+  add_adapter_option(*command, options->settings.adapters);
   add_output_options(*command, line.common);
   add_examples(*command,
                "  vkformer quantize models/g2p-en /tmp/g2p-q8\n"

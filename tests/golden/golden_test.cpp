@@ -83,11 +83,29 @@ void run_generation_case(const GoldenCase& golden, const TensorMap& expected, Se
   check_golden_floats(golden, "beam4_scores", expected.at("beam4_scores"), nullptr, scores);
 }
 
+// The adapters that a case was computed with.
+std::vector<AdapterChoice> adapters_of(const GoldenCase& golden) {
+  std::vector<AdapterChoice> adapters;
+  for (const Json& one : golden.facts.value("adapters", Json::array())) {
+    adapters.push_back({golden.path(one.at("folder").get<std::string>()), one.at("scale")});
+  }
+  return adapters;
+}
+
 void run_model_case(const Device& device, const GoldenCase& golden) {
-  const auto model = Model::load(device, golden.path("model"));
+  const std::vector<AdapterChoice> adapters = adapters_of(golden);
+  ModelOptions options;
+  options.adapters = adapters;
+  // Other scales first, so that the right ones are those of set_adapter_scales.
+  for (AdapterChoice& adapter : options.adapters) adapter.scale = 0.25f - adapter.scale;
+  auto model = Model::load(device, golden.path(adapters.empty() ? "model" : "base"), options);
   REQUIRE_MESSAGE(model.ok(), golden.name << ": " << model.error().message);
   auto session = Session::create(*model);
   REQUIRE(session.ok());
+  if (!adapters.empty()) REQUIRE(session->run(golden.pass_inputs()).ok());
+  std::vector<float> scales;
+  for (const AdapterChoice& adapter : adapters) scales.push_back(adapter.scale);
+  REQUIRE(model->set_adapter_scales(scales).ok());
   RunOptions taps;
   taps.attentions = true;
   taps.hidden_states = true;
@@ -119,6 +137,13 @@ TEST_SUITE("model") {
     if (!have_test_device()) return;
     const std::vector<GoldenCase> cases = golden_cases_with("model/model.gguf");
     CHECK(cases.size() >= 15);
+    for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
+  }
+
+  TEST_CASE("models with adapters give their golden outputs and ids after a change of scales") {
+    if (!have_test_device()) return;
+    const std::vector<GoldenCase> cases = golden_cases_with("base/config.json");
+    CHECK(cases.size() >= 5);
     for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
   }
 

@@ -248,6 +248,14 @@ namespace Vkformer
 
         /// <summary>Bytes of device memory that the weights take.</summary>
         public ulong WeightBytes { get { return Native.vkf_model_weight_bytes(Handle); } }
+
+        /// <summary>Other scales for the adapters that it was loaded with, in their order; 0 leaves one out.</summary>
+        public void SetAdapterScales(float[] scales)
+        {
+            if (scales == null) throw new ArgumentNullException("scales");
+            fixed (float* first = scales)
+                Library.Check(Native.vkf_model_set_adapter_scales(Handle, first, (UIntPtr)scales.Length, Library.Error));
+        }
     }
 
     /// <summary>Gets tokens while they come; false ends the text, an exception ends the call.</summary>

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
@@ -235,7 +235,15 @@ def model_options(options: Mapping[str, Any], progress: Progress | None, caught:
         options["first_use"] = session_sizes(options["first_use"], keep)
     if progress is not None:
         options["progress"] = progress_callback(progress, caught)
-    return fill("vkf_model_options", options, keep, "Model()")
+    adapters = options.pop("adapters", None) or {}
+    made = fill("vkf_model_options", options, keep, "Model()")
+    if adapters:
+        names = [os.fspath(name).encode() for name in adapters]
+        scales = adapters.values() if isinstance(adapters, Mapping) else [1.0] * len(names)
+        made.adapters = (ctypes.c_char_p * len(names))(*names)
+        made.adapter_scales = (ctypes.c_float * len(names))(*scales)
+        made.adapter_count = len(names)
+    return made
 
 
 def session_sizes(sizes: Mapping[str, Any], keep: Keep) -> Any:
@@ -251,7 +259,8 @@ class Model(Handle):
     """A model on a device. It never changes: sessions on any threads may share one.
 
     Options: weights ("stored", "f32", "f16", "bf16", "q8", "q4", "q4m"), precision ("f32", "f16"),
-    most_weight_bytes, first_use (a dict of batch, tokens, new_tokens, beams, inputs)."""
+    most_weight_bytes, adapters (directories of LoRA or DoRA adapters, or a dict of their scales),
+    first_use (a dict of batch, tokens, new_tokens, beams, inputs)."""
 
     _kind = "vkf_model"
 
@@ -278,6 +287,11 @@ class Model(Handle):
     def weight_bytes(self) -> int:
         """Bytes of device memory that the weights take."""
         return int(call("vkf_model_weight_bytes", self))
+
+    def set_adapter_scales(self, scales: Sequence[float]) -> None:
+        """Other scales for the adapters that it was loaded with, in their order; 0 leaves one out."""
+        values = (ctypes.c_float * len(scales))(*scales)
+        call("vkf_model_set_adapter_scales", self, values, len(scales))
 
     def plan(self, **options: Any) -> str:
         """The plan of a pass in words. Options: batch, source, target, beams, pass_ ("forward", "prompt"

@@ -112,6 +112,10 @@ typedef struct vkf_model_options {
   // 1: of vkf_load_start, weights are copied to device memory as vkf_load_advance allows.
   uint32_t paced;
   uint32_t reserved2;
+  // Directories of LoRA or DoRA adapters in PEFT's layout, and what multiplies each.
+  const char* const* adapters;  // adapter_count of them
+  const float* adapter_scales;  // likewise, or null: 1
+  size_t adapter_count;
 } vkf_model_options;
 
 typedef struct vkf_plan_options {
@@ -140,6 +144,10 @@ VKFORMER_API vkf_status vkf_model_describe(const vkf_model* model, vkf_descripti
                                            vkf_error* error);
 // Bytes of device memory that the weights take. [any]
 VKFORMER_API uint64_t vkf_model_weight_bytes(const vkf_model* model);
+// Other scales for the adapters that it was loaded with, in their order; 0 leaves one out. No
+// session of the model may run at the same time.
+VKFORMER_API vkf_status vkf_model_set_adapter_scales(vkf_model* model, const float* scales,
+                                                     size_t count, vkf_error* error);
 // The plan of a pass in words: tensors, memory offsets, dispatches, barriers, costs. [any]
 VKFORMER_API vkf_status vkf_model_plan(const vkf_model* model, const vkf_plan_options* options,
                                        vkf_bytes** text, vkf_error* error);
