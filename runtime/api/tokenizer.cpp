@@ -1,5 +1,6 @@
 #include "vkformer/tokenizer.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -9,6 +10,7 @@
 #include "checkpoint/inner_link.h"
 #include "gguf/gguf_store.h"
 #include "text/tokenizer_engine.h"
+#include "tokenizer_files/tokenizer_store.h"
 
 namespace vkformer {
 namespace {
@@ -19,16 +21,36 @@ std::string joined(const std::vector<StreamPiece>& pieces) {
   return text;
 }
 
-// The tokenizer of a GGUF file, or of a directory that has model.gguf for a model; else null.
-Result<std::unique_ptr<const TokenizerEngine>> load_gguf_tokenizer(const std::string& path) {
+Result<std::unique_ptr<const TokenizerEngine>> parse_bytes(std::span<const std::byte> bytes,
+                                                           const std::string& name) {
+  return TokenizerEngine::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
+}
+
+// The tokenizer of a directory that has others of a model's files in the place of tokenizer.json,
+// of a GGUF file, or of one of those files; else null.
+Result<std::unique_ptr<const TokenizerEngine>> load_other_tokenizer(const std::string& path) {
   std::error_code ignored;
-  const bool inside = std::filesystem::exists(path_from_utf8(path + "/model.gguf"), ignored) &&
-                      !std::filesystem::exists(path_from_utf8(path + "/tokenizer.json"), ignored);
-  if (!inside && !is_gguf_file(path)) return std::unique_ptr<const TokenizerEngine>();
-  VKF_ASSIGN(const MappedFile file, make_model_store(path)->open("tokenizer.json"));
-  const auto bytes = file.bytes();
-  return TokenizerEngine::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                                file.path());
+  const std::filesystem::path given = path_from_utf8(path);
+  if (std::filesystem::is_regular_file(given, ignored) && !is_gguf_file(path)) {
+    const std::string name = given.filename().string();
+    const std::vector<std::string> known = tokenizer_file_names();
+    const bool other = std::find(known.begin(), known.end(), name) != known.end() ||
+                       name.ends_with(".tiktoken") || name.ends_with(".model");
+    if (!other) return std::unique_ptr<const TokenizerEngine>();
+    const std::string folder = given.parent_path().string();
+    VKF_ASSIGN(const std::string json,
+               tokenizer_json_of(*make_directory_store(folder.empty() ? "." : folder), name));
+    return TokenizerEngine::parse(json, path);
+  }
+  if (std::filesystem::exists(path_from_utf8(path + "/tokenizer.json"), ignored)) {
+    return std::unique_ptr<const TokenizerEngine>();
+  }
+  const auto files = make_model_store(path);
+  if (!is_gguf_file(path) && !files->has("tokenizer.json")) {
+    return std::unique_ptr<const TokenizerEngine>();
+  }
+  VKF_ASSIGN(const MappedFile file, files->open("tokenizer.json"));
+  return parse_bytes(file.bytes(), file.path());
 }
 
 }  // namespace
@@ -47,7 +69,7 @@ Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::load(const std::string& path) {
   return guarded([&]() -> Result<Tokenizer> {
-    VKF_ASSIGN(auto made, load_gguf_tokenizer(path));
+    VKF_ASSIGN(auto made, load_other_tokenizer(path));
     if (made != nullptr) return HandleAccess::make<Tokenizer>(std::move(made));
     // In a directory its tokenizer.json, which a link may not lead out of it; a file is what the
     // caller chose.

@@ -12,6 +12,7 @@
 #include "checkpoint/message_text.h"
 #include "gguf/gguf_model.h"
 #include "gguf/gguf_tokenizer.h"
+#include "tokenizer_files/tokenizer_store.h"
 
 namespace vkformer {
 namespace {
@@ -193,7 +194,7 @@ Result<std::vector<GgufFile>> open_path(const std::string& path) {
 
 // The store of model.gguf where the files have one in the place of a configuration.
 std::shared_ptr<const FileStore> chosen_store(const std::shared_ptr<const FileStore>& files) {
-  if (files->has(kConfig) || !files->has(kOnlyName)) return files;
+  if (files->has(kConfig) || !files->has(kOnlyName)) return with_tokenizer(files);
   auto first = files->open(kOnlyName);
   const std::string label = files->label_of(kOnlyName);
   if (!first) return std::make_shared<GgufStore>(first.error(), label);

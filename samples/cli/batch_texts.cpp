@@ -107,10 +107,10 @@ Result<BatchTexts> BatchTexts::open(const CommonOptions& common, const Device& d
   Result<GenerationBatch> batch = GenerationBatch::create(*model, options);
   if (!batch) return batch.error();
   std::shared_ptr<const Tokenizer> tokenizer;
-  if (file_exists(flags.model + "/tokenizer.json")) {
-    Result<Tokenizer> loaded = Tokenizer::load(flags.model);
-    if (!loaded) return loaded.error();
+  if (Result<Tokenizer> loaded = Tokenizer::load(flags.model)) {
     tokenizer = std::make_shared<const Tokenizer>(std::move(*loaded));
+  } else if (loaded.error().code != ErrorCode::kNotFound) {
+    return loaded.error();
   }
   const int64_t capacity =
       options.capacity > 0 ? options.capacity : std::min(positions, kUsualCapacity);
@@ -140,7 +140,7 @@ Result<std::vector<TokenId>> BatchTexts::prompt_of(const Json& fields) const {
   if (!fields["text"].is_string()) return bad_request("text", "must be a text");
   if (tokenizer_ == nullptr) {
     return bad_request("text",
-                       "needs a tokenizer.json beside the model; there is none, so give "
+                       "needs a tokenizer beside the model; there is none, so give "
                        "[ids] instead");
   }
   const Result<Encoding> encoding = tokenizer_->encode(fields["text"].get<std::string>());

@@ -36,8 +36,11 @@ bool is_folder(const fs::path& path) {
 }
 
 bool is_model(const fs::path& folder) {
-  return is_there(folder / "config.json") || is_there(folder / "tokenizer.json") ||
-         is_there(folder / "model.gguf");
+  for (const char* name : {"config.json", "tokenizer.json", "model.gguf", "tokenizer.model",
+                           "spiece.model", "tekken.json", "vocab.json", "vocab.txt"}) {
+    if (is_there(folder / name)) return true;
+  }
+  return false;
 }
 
 // Names of the folders in a folder, sorted; none where it cannot be read.

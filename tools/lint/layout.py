@@ -8,13 +8,14 @@ import sys
 
 from common import ROOT, files, relative, report
 
-ALL = {"base", "checkpoint", "gguf", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
+ALL = {"base", "checkpoint", "tokenizer_files", "gguf", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
        "load", "recording", "software", "reproducible", "generate", "session", "operators", "measure", "tasks", "text", "unicode", "json", "device_files", "grammar", "chat", "image", "audio", "reference", "api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
     "checkpoint": set(),
-    "gguf": {"checkpoint"},
+    "tokenizer_files": {"checkpoint"},
+    "gguf": {"checkpoint", "tokenizer_files"},
     "weights": {"checkpoint"},
     "graph": set(),
     "kernels": set(),
