@@ -13,8 +13,11 @@ namespace {
 MatmulChoice filling(const MatmulProblem& problem, const DeviceCaps& caps, MatmulChoice choice) {
   constexpr uint32_t kLeastLanes = 4;
   if (choice.strategy == MatmulStrategy::kTiled) {
-    while (choice.rows > 32 && blocks_of(problem, choice.rows) < blocks_wanted(caps))
+    const uint32_t most = in_blocks(problem.format) ? caps.gpu.matmul_packed_block : choice.rows;
+    while (choice.rows > most ||
+           (choice.rows > 32 && blocks_of(problem, choice.rows) < blocks_wanted(caps))) {
       choice.rows /= 2;
+    }
   } else if (choice.strategy == MatmulStrategy::kRows &&
              caps.device_class != DeviceClass::kSoftware && !caps.sums_in_order) {
     const MatmulParams& p = problem.params;

@@ -30,8 +30,10 @@ constexpr GpuTraitsRow kRows[] = {
      "instructions"},
     {kIntel,
      "",
-     {.matmul_block = 64, .attention_queries = 2},
-     "128 registers of a thread: blocks of 128 spill 150 of them, 6 rows a pass 38"},
+     {.matmul_block = 64, .matmul_packed_block = 32, .attention_queries = 2},
+     "128 registers of a thread: blocks of 128 spill 150 of them, blocks of 64 of packed weights "
+     "9, "
+     "6 rows a pass 38"},
     {kApple, "", kOfApple, kWhyApple},
     {kMesa, "Honeykrisp", kOfApple, kWhyApple},
     {kQualcomm,

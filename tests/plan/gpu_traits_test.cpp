@@ -17,6 +17,8 @@ TEST_SUITE("cpu") {
       CHECK_FALSE(row.reason.empty());
       const GpuTraits& t = row.traits;
       CHECK((t.matmul_block == 32 || t.matmul_block == 64 || t.matmul_block == 128));
+      CHECK((t.matmul_packed_block == 32 || t.matmul_packed_block == 64 ||
+             t.matmul_packed_block == 128));
       CHECK((t.matmul_rows >= 1 && t.matmul_rows <= 8));
       CHECK((t.attention_queries == 1 || t.attention_queries == 2 || t.attention_queries == 4));
       CHECK(gpu_traits(row.vendor, std::string(row.driver_part)) == t);
