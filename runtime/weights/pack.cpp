@@ -141,6 +141,7 @@ SourceStrides strides_of(const PackedWeight& weight, const TensorView& source) {
 // Is the source quantised already, along K and in the weight's format?
 bool has_blocks(const PackedWeight& weight, const TensorView& source) {
   return source.blocks != nullptr && source.blocks->format == weight.format &&
+         is_quantised(weight.format) &&
          (weight.row.stack == WeightRow::Stack::kApart || source.blocks->mxfp4) &&
          source.blocks->blocks_down == (weight.row.axes == WeightRow::Axes::kInOut);
 }
