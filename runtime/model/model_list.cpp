@@ -3,9 +3,9 @@
 
 #include "base/check.h"
 #include "base/message.h"
-#include "checkpoint/quantisation_method.h"
 #include "base/name_list.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/quantisation_method.h"
 #include "model/family_list.h"
 #include "model/family_traits.h"
 #include "model/nearest_family.h"
