@@ -191,13 +191,15 @@ Result<CodedTensor> join_awq(const QuantisationMethod& method, const std::string
 // Scales over the last two axes of `shape`: one, one a row, one a group of columns, or one a block
 // of `block`.
 Result<ScaleGrid> scales_of_rows(const Parts& parts, const QuantisationMethod& method,
-                                 const TensorView& scales, const Shape& shape) {
+                                 const std::string& scale, const TensorView& scales,
+                                 const Shape& shape) {
   const int64_t n = shape[shape.size() - 2], k = shape.back();
   const int64_t matrices = shape.size() == 3 ? shape[0] : 1;
   ScaleGrid grid{.view = scales, .rows = 1, .columns = as_size(k)};
   const int64_t count = element_count(scales.shape);
   if (!is_scale(scales)) {
-    return misfit(parts.name(), message({"its scales are ", described(scales), " and no floats"}));
+    return misfit(parts.name(),
+                  message({"its scales [", scale, "] are ", described(scales), " and no floats"}));
   }
   if (count == 1) return grid;
   Shape own = scales.shape;
@@ -220,8 +222,8 @@ Result<ScaleGrid> scales_of_rows(const Parts& parts, const QuantisationMethod& m
   } else if (own.size() == 2 && own[0] == n && own[1] > 0) {
     VKF_ASSIGN(grid.columns, group_width(parts, method, k, own[1]));
   } else {
-    return misfit(parts.name(), message({"its scales are ", described(scales), " for weights ",
-                                         shape_text(shape)}));
+    return misfit(parts.name(), message({"its scales [", scale, "] are ", described(scales),
+                                         " for weights ", shape_text(shape)}));
   }
   grid.row_stride = as_size(own[1]);
   grid.column_stride = 1;
@@ -274,7 +276,8 @@ Result<CodedTensor> join_packed(const QuantisationMethod& method, const std::str
   }
   CodedIntegers integers{
       .codes = {codes->bytes, as_size(codes->shape[1]), 1, static_cast<uint32_t>(bits)}};
-  VKF_ASSIGN(integers.scales, scales_of_rows(parts, method, *scales, {size.n, size.k}));
+  VKF_ASSIGN(integers.scales,
+             scales_of_rows(parts, method, module + ".weight_scale", *scales, {size.n, size.k}));
   const int64_t groups = scales->shape.size() == 2 ? scales->shape[1] : 1;
   if (zeros == nullptr) {
     integers.zero = 1 << (bits - 1);
@@ -314,7 +317,8 @@ Result<CodedTensor> join_float4(const QuantisationMethod& method, const std::str
     return tensor;
   }
   CodedFloats floats{.codes = codes->bytes, .table = float4_table()};
-  VKF_ASSIGN(floats.scales, scales_of_rows(parts, method, *scales, shape));
+  VKF_ASSIGN(floats.scales,
+             scales_of_rows(parts, method, module + ".weight_scale", *scales, shape));
   if (global == nullptr || !is_scale(*global) || element_count(global->shape) != 1) {
     return misfit(parts.name(), "its [weight_global_scale] is not one float");
   }
@@ -338,7 +342,7 @@ Result<CodedTensor> join_bytes(const QuantisationMethod& method, const std::stri
     return misfit(name, message({"its codes are ", described(*codes),
                                  " and not I8 (N, K) or F8_E4M3 (N, K)"}));
   }
-  VKF_ASSIGN(const ScaleGrid grid, scales_of_rows(parts, method, *scales, codes->shape));
+  VKF_ASSIGN(const ScaleGrid grid, scales_of_rows(parts, method, scale, *scales, codes->shape));
   const size_t k = as_size(codes->shape.back());
   if (floats) {
     CodedFloats coded{.codes = codes->bytes, .table = float8_table(codes->float8), .scales = grid};
@@ -348,7 +352,7 @@ Result<CodedTensor> join_bytes(const QuantisationMethod& method, const std::stri
   CodedIntegers coded{.signed_codes = codes->bytes, .scales = grid};
   if (zeros != nullptr) {
     if (zeros->dtype != DType::kI8 || zeros->shape != scales->shape) {
-      return misfit(name, message({"its zeros are ", described(*zeros), " for scales ",
+      return misfit(name, message({"its zeros [", zero, "] are ", described(*zeros), " for scales ",
                                    shape_text(scales->shape), " and not I8"}));
     }
     coded.signed_zeros = zeros;

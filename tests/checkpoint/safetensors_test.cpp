@@ -153,7 +153,7 @@ TEST_SUITE("cpu") {
     check_tensor_refused(R"("dtype":"F32","shape":[1])", "no data_offsets");
     check_tensor_refused(R"("shape":[1],"data_offsets":[0,4])", "no dtype");
     check_tensor_refused(R"("dtype":"F32","data_offsets":[0,4])", "no shape");
-    check_tensor_refused(R"("dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4])", "F8_E4M3");
+    check_tensor_refused(R"("dtype":"F6_E2M3","shape":[4],"data_offsets":[0,4])", "F6_E2M3");
     check_tensor_refused(R"("dtype":7,"shape":[4],"data_offsets":[0,4])", "a number as its dtype");
     check_tensor_refused(R"("dtype":"F32","shape":1,"data_offsets":[0,4])",
                          "a number in its shape");
