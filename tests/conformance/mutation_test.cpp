@@ -32,7 +32,7 @@ constexpr Subject kSubjects[] = {
     {"softmax_row__f32_none_f32", "softmax/plain/normal/2x3x5x33", 0},
     {"layer_norm_row__f32_f32_f32", "layer_norm/plain/5x33", 2},
     {"mean_pool_row__f32_none_f32", "mean_pool/normalized-normal/3x5x33", 2},
-    {"matmul_rows__f32_f32_f32", "matmul/f32/5x8x128", 29},
+    {"matmul_rows__f32_f32_f32", "matmul/f32/5x8x128", 36},
     {"matmul_tiled__f32_f32_f32", "matmul/f32/", 11},
     {"attention_tiled__f32_f32_f32", "attention/causal/1x4x2x7x33", 31},
     {"unfold_row__f32_none_f32", "unfold/normal/2x3x16x16", 0},
