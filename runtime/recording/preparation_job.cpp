@@ -2,29 +2,28 @@
 
 #include <chrono>
 #include <cmath>
-#include <iterator>
 
 #include "base/guarded.h"
 #include "vulkan/device_impl.h"
 
 namespace vkformer {
 
-PreparationJob::PreparationJob(VulkanDevice& device, Preparation& pass, Where where)
-    : device_(device), pass_(pass), waits_(where == Where::kCaller) {
+PreparationJob::PreparationJob(VulkanDevice& device, Preparation& pass)
+    : device_(device), pass_(pass) {
   const Context& context = device.impl().context;
-  if (waits_ || !BackgroundTask::possible(context.run_job, context.compile_threads > 0)) return;
+  if (!BackgroundTask::possible(context.run_job, context.compile_threads > 0)) return;
   task_ = std::make_unique<BackgroundTask>(
-      context.run_job, [this] { result_ = guarded([this] { return prepare(true); }); });
+      context.run_job, [this] { result_ = guarded([this] { return prepare(); }); });
 }
 
 PreparationJob::~PreparationJob() {
   count_.stopped = true;
 }
 
-Status PreparationJob::prepare(bool beside) {
+Status PreparationJob::prepare() {
   VKF_CHECK(pass_.plan());
-  const auto caller = beside ? PipelineStore::Caller::kBesideFrames : PipelineStore::Caller::kWaits;
-  device_.impl().pipelines->make_ahead(pass_.plans(), caller, &count_);
+  device_.impl().pipelines->make_ahead(pass_.plans(), PipelineStore::Caller::kBesideFrames,
+                                       &count_);
   if (count_.stopped) return cancelled("[session] what was being prepared was given up");
   return pass_.record();
 }
@@ -54,10 +53,6 @@ Result<bool> PreparationJob::advance(double microseconds) {
     if (std::isinf(microseconds)) task_->wait();
     if (!task_->done()) return false;
     VKF_CHECK(result_);
-    return true;
-  }
-  if (waits_) {
-    VKF_CHECK(prepare(false));
     return true;
   }
   if (!(microseconds > 0)) return false;

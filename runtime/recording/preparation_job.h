@@ -12,11 +12,8 @@ namespace vkformer {
 
 class PreparationJob {
  public:
-  // Who prepares it: the caller in `advance`, which then waits, or somebody beside it.
-  enum class Where : uint8_t { kCaller, kBackground };
-
   // `device` and `pass` outlive the job.
-  PreparationJob(VulkanDevice& device, Preparation& pass, Where where);
+  PreparationJob(VulkanDevice& device, Preparation& pass);
   // Stops after the pipeline that is just being made.
   ~PreparationJob();
 
@@ -33,8 +30,8 @@ class PreparationJob {
     std::vector<const Dispatch*> pipelines;  // that may be missing
     size_t next = 0;
   };
-  // Everything at once. `beside`: on a thread beside the caller's.
-  Status prepare(bool beside);
+  // Everything at once, beside the caller.
+  Status prepare();
   Result<bool> portion();
 
   VulkanDevice& device_;
@@ -42,7 +39,6 @@ class PreparationJob {
   PipelineCount count_;
   Status result_;  // of the task, once it is done
   Portions portions_;
-  bool waits_ = false;                    // the caller does all of it
   std::unique_ptr<BackgroundTask> task_;  // null: portions; after what it uses
 };
 

@@ -32,30 +32,52 @@ class PassCache {
 
   // The pass, prepared: at once, or after what somebody prepares already.
   Result<std::shared_ptr<Pass>> get(const Key& key) {
-    VKF_CHECK(prepare(key, PreparationJob::Where::kCaller, kUntilDone));
-    return passes_.front();
+    if (find(key)) return passes_.front();
+    if (pending(key) != nullptr) return prepare(key, kUntilDone);
+    for (bool again = false;; again = true) {
+      VKF_ASSIGN(std::shared_ptr<Pass> pass, rules_.make(key));
+      const Status prepared = prepare_now(*pass);
+      if (prepared) return keep(std::move(pass));
+      pass.reset();
+      if (again || !makes_room(prepared, key)) return rules_.explain(prepared.error(), key);
+    }
   }
-  // Whether the pass is prepared; else begins to, or goes on for about so long where that is up to
-  // the caller. Infinity waits.
-  Result<bool> prepare(const Key& key, double microseconds) {
-    return prepare(key, PreparationJob::Where::kBackground, microseconds);
+  // The pass once it is prepared, and null before: begins to prepare it, or goes on for about so
+  // long where that is up to the caller. Infinity waits.
+  Result<std::shared_ptr<Pass>> prepare(const Key& key, double microseconds) {
+    if (find(key)) return passes_.front();
+    VKF_ASSIGN(Pending * own, pending_for(key));
+    const Result<bool> prepared = own->job->advance(microseconds);
+    if (prepared && !*prepared) return std::shared_ptr<Pass>();
+    const Status status = prepared ? own->pass->finish() : Status(prepared.error());
+    std::shared_ptr<Pass> pass = own->pass;
+    const bool again = own->again;
+    pending_.remove_if([&](const Pending& one) { return &one == own; });
+    if (status) return keep(std::move(pass));
+    pass.reset();
+    if (again || !makes_room(status, key)) return rules_.explain(status.error(), key);
+    VKF_ASSIGN(own, pending_for(key));
+    own->again = true;
+    return prepare(key, microseconds);
   }
   // What exists of it before it is prepared.
   Result<std::shared_ptr<Pass>> begin(const Key& key) {
     if (find(key)) return passes_.front();
-    VKF_ASSIGN(Pending * pending, pending_for(key, PreparationJob::Where::kBackground));
-    return pending->pass;
+    VKF_ASSIGN(const Pending* own, pending_for(key));
+    return own->pass;
   }
-  // Of its preparation, 0 to 1.
-  double fraction(const Key& key) const {
-    for (const Pending& pending : pending_) {
-      if (pending.pass->key() == key) return pending.job->fraction();
-    }
-    return 1;
+  // Of a preparation that has begun, 0 to 1.
+  double fraction(const Key& key) {
+    const Pending* own = pending(key);
+    return own != nullptr ? own->job->fraction() : 0;
   }
 
   bool empty() const { return passes_.empty(); }
   void clear() { passes_.clear(); }
+  // Gives up the oldest of what is being prepared, where it is more than the passes that are kept.
+  void give_up_some() {
+    while (pending_.size() > most_) pending_.pop_back();
+  }
   // Those prepared, and those on their way, for whose current step it waits.
   template <class Which>
   void remove_if(const Which& which) {
@@ -79,41 +101,29 @@ class PassCache {
     return false;
   }
 
-  Status start(Pending& pending, const Key& key, PreparationJob::Where where) {
-    pending.job.reset();
-    VKF_ASSIGN(pending.pass, rules_.make(key));
-    pending.job = std::make_unique<PreparationJob>(*device_, *pending.pass, where);
-    return {};
+  Pending* pending(const Key& key) {
+    for (Pending& one : pending_) {
+      if (one.pass->key() == key) return &one;
+    }
+    return nullptr;
   }
 
-  Result<Pending*> pending_for(const Key& key, PreparationJob::Where where) {
-    for (Pending& pending : pending_) {
-      if (pending.pass->key() == key) return &pending;
-    }
-    if (pending_.size() >= most_) pending_.pop_back();
-    std::list<Pending> made(1);
-    VKF_CHECK(start(made.front(), key, where));
-    pending_.splice(pending_.begin(), made);
+  Result<Pending*> pending_for(const Key& key) {
+    if (Pending* own = pending(key)) return own;
+    VKF_ASSIGN(std::shared_ptr<Pass> pass, rules_.make(key));
+    auto job = std::make_unique<PreparationJob>(*device_, *pass);
+    pending_.push_front({std::move(pass), std::move(job)});
     return &pending_.front();
   }
 
-  Result<bool> prepare(const Key& key, PreparationJob::Where where, double microseconds) {
-    if (find(key)) return true;
-    VKF_ASSIGN(Pending * pending, pending_for(key, where));
-    Result<bool> prepared = pending->job->advance(microseconds);
-    if (prepared && !*prepared) return false;
-    Status status = prepared ? pending->pass->finish() : Status(prepared.error());
-    const bool full = !status && status.error().code == ErrorCode::kOutOfMemory;
-    if (full && !std::exchange(pending->again, true) && rules_.give_way(key)) {
-      status = start(*pending, key, where);
-      if (status) return prepare(key, where, microseconds);
-    }
-    const std::shared_ptr<Pass> pass = std::move(pending->pass);
-    pending_.remove_if([&](const Pending& one) { return &one == pending; });
-    if (!status) return rules_.explain(status.error(), key);
-    passes_.push_front(pass);
+  bool makes_room(const Status& failed, const Key& key) {
+    return failed.error().code == ErrorCode::kOutOfMemory && rules_.give_way(key);
+  }
+
+  std::shared_ptr<Pass> keep(std::shared_ptr<Pass> pass) {
+    passes_.push_front(std::move(pass));
     while (passes_.size() > most_) passes_.pop_back();
-    return true;
+    return passes_.front();
   }
 
   std::shared_ptr<VulkanDevice> device_;

@@ -239,9 +239,9 @@ Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
   VKF_CHECK(check_no_overlap(places));
   auto read = std::make_shared<ForwardInputs>();
   VKF_ASSIGN(const ForwardKey key, pass_key(inputs, options, places, *read, kOff));
-  return start({.needs = {.passes = {key}}, .begin = [this, key, read]() -> Status {
-                  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, forward_.get(key));
-                  return sliced_.start_pass(std::move(pass), std::move(read->words), {}, {});
+  return start({.needs = {.passes = {{key}}}, .begin = [this, read](Needs& needs) -> Status {
+                  return sliced_.start_pass(std::move(needs.passes[0].pass), std::move(read->words),
+                                            {}, {});
                 }});
 }
 
@@ -262,11 +262,10 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
   VKF_CHECK(check_no_overlap(places));
   auto read = std::make_shared<ForwardInputs>();
   VKF_ASSIGN(const ForwardKey key, pass_key(inputs, options, places, *read, kOff));
-  return start({.needs = {.passes = {key}, .images = {image_key}},
-                .begin = [this, key, read, made, images]() -> Status {
-                  VKF_ASSIGN(std::shared_ptr<ForwardPass> pass, forward_.get(key));
-                  return sliced_.start_pass(std::move(pass), std::move(read->words), made,
-                                            made->copies(images));
+  return start({.needs = {.passes = {{key}}, .images = {{image_key}}},
+                .begin = [this, read, made, images](Needs& needs) -> Status {
+                  return sliced_.start_pass(std::move(needs.passes[0].pass), std::move(read->words),
+                                            made, made->copies(images));
                 }});
 }
 
@@ -279,13 +278,13 @@ Status SessionState::start_generation(const TensorMap& inputs, const GenerateOpt
   VKF_CHECK(begin_generation(options));
   VKF_ASSIGN(std::vector<GenerationJob> planned, jobs_of(inputs, options));
   Awaited awaited;
-  for (const GenerationJob& job : planned) awaited.needs.steps.push_back(job.key);
+  for (const GenerationJob& job : planned) awaited.needs.steps.push_back({job.key});
   auto jobs = std::make_shared<std::vector<GenerationJob>>(std::move(planned));
-  awaited.begin = [this, jobs, options]() -> Status {
+  awaited.begin = [this, jobs, options](Needs& needs) -> Status {
     std::vector<SlicedRun::ReadyJob> ready;
-    for (GenerationJob& job : *jobs) {
-      VKF_ASSIGN(std::shared_ptr<DecodeStep> step, steps_.get(job.key));
-      ready.push_back({std::move(job), std::make_unique<GenerationPass>(std::move(step))});
+    for (size_t i = 0; i < jobs->size(); ++i) {
+      auto pass = std::make_unique<GenerationPass>(std::move(needs.steps[i].pass));
+      ready.push_back({std::move((*jobs)[i]), std::move(pass)});
     }
     return sliced_.start_generation(std::move(ready), options, options_.steps_per_submit,
                                     counters_);
@@ -312,12 +311,14 @@ Status SessionState::start(Awaited awaited) {
   return ready ? Status() : Status(ready.error());
 }
 
-Result<bool> SessionState::prepared(const Needs& needs, double microseconds) {
+Result<bool> SessionState::prepared(Needs& needs, double microseconds) {
   bool all = true;
-  const auto see = [&](auto& cache, const auto& keys) -> Status {
-    for (const auto& key : keys) {
-      VKF_ASSIGN(const bool there, cache.prepare(key, microseconds));
-      all = all && there;
+  const auto see = [&](auto& cache, auto& list) -> Status {
+    for (auto& need : list) {
+      if (!need.pass) {
+        VKF_ASSIGN(need.pass, cache.prepare(need.key, microseconds));
+      }
+      all = all && need.pass;
     }
     return {};
   };
@@ -329,20 +330,20 @@ Result<bool> SessionState::prepared(const Needs& needs, double microseconds) {
 
 Result<bool> SessionState::begun(double microseconds) {
   if (!awaited_) return true;
-  Result<bool> ready = prepared(awaited_->needs, microseconds);
+  const Result<bool> ready = prepared(awaited_->needs, microseconds);
   if (ready && !*ready) return false;
-  const std::function<Status()> begin = std::move(awaited_->begin);
+  Awaited awaited = std::move(*awaited_);
   awaited_.reset();
   if (!ready) return ready.error();
-  VKF_CHECK(begin());
+  VKF_CHECK(awaited.begin(awaited.needs));
   return true;
 }
 
-double SessionState::fraction(const Needs& needs) const {
+double SessionState::fraction(const Needs& needs) {
   double sum = 0, count = 0;
-  const auto add = [&](const auto& cache, const auto& keys) {
-    for (const auto& key : keys) {
-      sum += cache.fraction(key);
+  const auto add = [&](auto& cache, const auto& list) {
+    for (const auto& need : list) {
+      sum += need.pass ? 1 : cache.fraction(need.key);
       ++count;
     }
   };
@@ -352,7 +353,7 @@ double SessionState::fraction(const Needs& needs) const {
   return count > 0 ? sum / count : 1;
 }
 
-Advance SessionState::preparing() const {
+Advance SessionState::preparing() {
   return {.progress = Advance::Progress::kPreparing, .fraction = fraction(awaited_->needs)};
 }
 
@@ -360,8 +361,8 @@ Status SessionState::warm_up(const SessionSizes& sizes) {
   SessionSizes own = sizes;
   own.cache = options_.cache;
   VKF_ASSIGN(const SizedPasses passes, sized_passes(model_->family(), own));
-  if (passes.forward) warming_.passes.push_back(*passes.forward);
-  if (passes.step) warming_.steps.push_back(*passes.step);
+  if (passes.forward) warming_.passes.push_back({*passes.forward});
+  if (passes.step) warming_.steps.push_back({*passes.step});
   const Result<bool> begun = prepared(warming_, 0);
   return begun ? Status() : Status(begun.error());
 }
@@ -374,7 +375,7 @@ Result<double> SessionState::warmed_up() {
 }
 
 Status SessionState::finish_warm_up() {
-  const Needs needs = std::exchange(warming_, {});
+  Needs needs = std::exchange(warming_, {});
   const Result<bool> all = prepared(needs, kUntilDone);
   return all ? Status() : Status(all.error());
 }
@@ -432,6 +433,9 @@ Result<Generation> SessionState::finish_generation() {
 
 Status SessionState::cancel() {
   awaited_.reset();
+  forward_.give_up_some();
+  steps_.give_up_some();
+  images_.give_up_some();
   return sliced_.cancel();
 }
 

@@ -75,24 +75,30 @@ class SessionState {
 
  private:
   SessionState(std::shared_ptr<const LoadedModel> model, const SessionOptions& options);
-  // What has to be prepared.
+  // A pass that has to be prepared; null until it is. Held, so that more of them than are kept
+  // (SessionOptions::recordings) can be there together.
+  template <class Pass, class Key>
+  struct Need {
+    Key key;
+    std::shared_ptr<Pass> pass = nullptr;
+  };
   struct Needs {
-    std::vector<ForwardKey> passes;
-    std::vector<GenerationKey> steps;
-    std::vector<ImageInputsKey> images;
+    std::vector<Need<ForwardPass, ForwardKey>> passes;
+    std::vector<Need<DecodeStep, GenerationKey>> steps;
+    std::vector<Need<ImageInputs, ImageInputsKey>> images;
   };
   // What was started and waits for what it needs.
   struct Awaited {
     Needs needs;
-    std::function<Status()> begin;  // once all of it is prepared
+    std::function<Status(Needs& needs)> begin;  // once all of it is prepared
   };
   Status start(Awaited awaited);
   // Whether what was started has begun. Works on what it waits for, for about so long where that is
   // up to the caller; infinity waits. What fails ends what was started.
   Result<bool> begun(double microseconds);
-  Result<bool> prepared(const Needs& needs, double microseconds);
-  double fraction(const Needs& needs) const;
-  Advance preparing() const;
+  Result<bool> prepared(Needs& needs, double microseconds);
+  double fraction(const Needs& needs);
+  Advance preparing();
   Status check_idle() const;
   Status check_prepared() const;
 

@@ -280,6 +280,28 @@ TEST_SUITE("model") {
     CHECK_FALSE(guest.session.warm_up(other).ok());
   }
 
+  TEST_CASE("more sizes than recordings that are kept are prepared together") {
+    if (!have_test_device()) return;
+    SessionOptions options;
+    options.recordings = 1;
+    auto session = Session::create(golden_model("bert-base"), options);
+    REQUIRE(session.ok());
+    for (int64_t tokens : {5, 6, 7}) {
+      SessionSizes sizes;
+      sizes.tokens = tokens;
+      REQUIRE(session->warm_up(sizes).ok());
+    }
+    double there = 0;
+    for (int frame = 0; there < 1 && frame < 60000; ++frame) {
+      const auto warm = session->warmed_up();
+      REQUIRE_MESSAGE(warm.ok(), warm.error().message);
+      CHECK(*warm >= there);
+      there = *warm;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(there == 1);
+  }
+
   TEST_CASE("an estimate goes by what was measured, and says how much of it was") {
     if (!have_test_device()) return;
     Guest guest("bert-base", test_device_options());
