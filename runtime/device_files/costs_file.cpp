@@ -79,17 +79,14 @@ std::string costs_text(const PipelineCacheKey& key, const KernelCosts::Table& ta
   for (const auto& [hash, time] : table.dispatches) {
     text += "dispatch " + hex_text(hash) + " " + digits(time) + "\n";
   }
-  return text + "sum " + text_checksum(text) + "\n";
+  return with_checksum(text);
 }
 
 std::optional<KernelCosts::Table> parse_costs(const std::string& text,
                                               const PipelineCacheKey& key) {
-  const size_t last = text.rfind("sum ");
-  if (last == std::string::npos ||
-      text.substr(last) != "sum " + text_checksum(text.substr(0, last)) + "\n") {
-    return std::nullopt;
-  }
-  std::istringstream lines(text.substr(0, last));
+  const auto whole = without_checksum(text);
+  if (!whole) return std::nullopt;
+  std::istringstream lines(*whole);
   std::string line;
   if (!std::getline(lines, line) || line != kCostsTitle) return std::nullopt;
   if (!std::getline(lines, line) || line != key_line(key)) return std::nullopt;

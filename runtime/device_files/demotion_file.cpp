@@ -36,13 +36,9 @@ Result<std::vector<KernelId>> read_demoted_kernels(const std::string& path,
   std::ifstream file(path, std::ios::binary);
   std::stringstream content;
   content << file.rdbuf();
-  const std::string text = content.str();
-  const size_t last = text.rfind("sum ");
-  if (!file || last == std::string::npos ||
-      text.substr(last) != "sum " + text_checksum(text.substr(0, last)) + "\n") {
-    return unusable_demotions("is damaged or is none of vkformer's");
-  }
-  std::istringstream lines(text.substr(0, last));
+  const auto text = without_checksum(content.str());
+  if (!file || !text) return unusable_demotions("is damaged or is none of vkformer's");
+  std::istringstream lines(*text);
   std::string line;
   if (!std::getline(lines, line) || line != kDemotionTitle || !std::getline(lines, line) ||
       line != key_line(key)) {
@@ -72,7 +68,7 @@ Status write_demoted_kernels(const std::string& path, const PipelineCacheKey& ke
   }
   std::string text = std::string(kDemotionTitle) + "\n" + key_line(key) + "\n";
   for (const KernelId id : kernels) text += std::string(kernel_info(id).name) + "\n";
-  text += "sum " + text_checksum(text) + "\n";
+  text = with_checksum(text);
   if (replace_file(path, {std::as_bytes(std::span(text))})) return {};
   return not_found(message(
       {"[demotions] The file ", path, " could not be written; give a cache directory that can."}));

@@ -69,8 +69,15 @@ std::string key_line(const PipelineCacheKey& key) {
   return line;
 }
 
-std::string text_checksum(const std::string& text) {
-  return std::to_string(fnv1a(text.data(), text.size()));
+std::string with_checksum(const std::string& text) {
+  return text + "sum " + std::to_string(fnv1a(text.data(), text.size())) + "\n";
+}
+
+std::optional<std::string> without_checksum(const std::string& text) {
+  const size_t last = text.rfind("sum ");
+  if (last == std::string::npos) return std::nullopt;
+  std::string before = text.substr(0, last);
+  return text == with_checksum(before) ? std::optional(std::move(before)) : std::nullopt;
 }
 
 uint64_t kernel_list_hash() {

@@ -25,10 +25,12 @@ struct PipelineCacheKey {
 // FNV-1a over the names and words of all kernels in the catalogue.
 uint64_t kernel_list_hash();
 
-// The key as one line of text, and a hash of a text: what small files beside the cache begin and
-// end with.
+// What small text files beside the cache begin with: the key as one line.
 std::string key_line(const PipelineCacheKey& key);
-std::string text_checksum(const std::string& text);
+// And what they end with: a line with a hash of the text before it.
+std::string with_checksum(const std::string& text);
+// The text before that line; nothing where the line is missing or its hash is another's.
+std::optional<std::string> without_checksum(const std::string& text);
 
 // The directory for `option` (DeviceOptions::cache_directory): the user's cache directory for "";
 // nothing for "none" or where no home is known.

@@ -73,16 +73,13 @@ std::string tuning_text(const TuningKey& key, const MatmulTuning& tuning) {
               std::to_string(c.lanes) + " " + std::to_string(c.slices) + "\n";
     }
   }
-  return text + "sum " + text_checksum(text) + "\n";
+  return with_checksum(text);
 }
 
 Result<MatmulTuning> parse_tuning(const std::string& text, const TuningKey& key) {
-  const size_t last = text.rfind("sum ");
-  if (last == std::string::npos ||
-      text.substr(last) != "sum " + text_checksum(text.substr(0, last)) + "\n") {
-    return unusable_tuning("is damaged or is none of vkformer's");
-  }
-  std::istringstream lines(text.substr(0, last));
+  const auto whole = without_checksum(text);
+  if (!whole) return unusable_tuning("is damaged or is none of vkformer's");
+  std::istringstream lines(*whole);
   std::string line;
   if (!std::getline(lines, line) || line != kTuningTitle) {
     return unusable_tuning("was made by another version of vkformer");
