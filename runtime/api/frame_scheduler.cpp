@@ -8,6 +8,7 @@
 #include "base/guarded.h"
 #include "base/message.h"
 #include "session/frame_turns.h"
+#include "session/sliced_run.h"
 
 namespace vkformer {
 namespace {
@@ -52,12 +53,7 @@ class FrameSchedulerState {
   }
 
   Result<std::vector<FrameProgress>> frame(double microseconds, const Step& step) {
-    if (!(microseconds > 0)) {
-      return invalid_argument(
-          message({"[advance] the budget is ", microseconds,
-                   " microseconds, but must be above 0; skip the call in frames without "
-                   "time to spare"}));
-    }
+    VKF_CHECK(check_budget(microseconds));
     std::vector<FrameProgress> list;
     double left = microseconds;
     for (const uint64_t number : turns_.begin_frame(milliseconds_now())) {

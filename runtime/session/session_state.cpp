@@ -37,14 +37,6 @@ double portion_of(double budget) {
   return std::isinf(budget) ? budget : std::min(budget, kPortion);
 }
 
-Status check_budget(double microseconds) {
-  if (microseconds > 0) return {};
-  return invalid_argument(
-      message({"[advance] the budget is ", microseconds,
-               " microseconds, but must be above 0; skip the call in frames without "
-               "time to spare"}));
-}
-
 // Barriers go by tensor, so no two may share bytes.
 Status check_no_overlap(const std::map<std::string, TensorPlace>& places) {
   for (auto a = places.begin(); a != places.end(); ++a) {

@@ -16,6 +16,14 @@ Status nothing_started() {
 
 }  // namespace
 
+Status check_budget(double microseconds) {
+  if (microseconds > 0) return {};
+  return invalid_argument(
+      message({"[advance] the budget is ", microseconds,
+               " microseconds, but must be above 0; skip the call in frames without "
+               "time to spare"}));
+}
+
 Error already_started() {
   return invalid_argument(
       "[session] what was started is not finished; call finish or cancel first, or use another "

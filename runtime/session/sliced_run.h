@@ -9,6 +9,8 @@
 
 namespace vkformer {
 
+// An error unless a frame's budget is above 0 microseconds.
+Status check_budget(double microseconds);
 // The error of a start before what was started earlier is finished.
 Error already_started();
 
