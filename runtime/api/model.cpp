@@ -1,16 +1,13 @@
 #include "vkformer/model.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 
 #include "base/background_task.h"
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "load/loaded_model.h"
+#include "load/upload_pace.h"
 #include "model/family_traits.h"
 #include "session/memory_needs.h"
 #include "session/model_loading.h"
@@ -74,50 +71,6 @@ uint64_t Model::weight_bytes() const {
 Status Model::set_adapter_scales(const std::vector<float>& scales) {
   return guarded([&] { return impl_->set_adapter_scales(scales); });
 }
-
-// Lets the loading thread copy what the frames have room for.
-class UploadPace {
- public:
-  // On the loading thread: waits until so many bytes may be copied. The time since the last piece
-  // was let go is what it took, with what was done to it on the host.
-  void take(uint64_t bytes) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    const std::chrono::duration<double, std::micro> taken = now - let_go_at_;
-    if (last_ > 0 && taken.count() > 0) {
-      const double rate = static_cast<double>(last_) / taken.count();
-      rate_ = rate_ == 0 ? rate : rate_ + kNewWeight * (rate - rate_);
-    }
-    granted_more_.wait(lock, [this] { return free_ || granted_ > 0; });
-    granted_ -= static_cast<double>(bytes);
-    last_ = bytes;
-    let_go_at_ = std::chrono::steady_clock::now();
-  }
-  // A frame's share. What an earlier frame left over is gone; what one copy took too much is not.
-  void grant(double microseconds) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!(microseconds > 0)) return;
-    granted_ = std::min(granted_, 0.0) + microseconds * (rate_ > 0 ? rate_ : kFirstRate);
-    granted_more_.notify_all();
-  }
-  void let_go() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    free_ = true;
-    granted_more_.notify_all();
-  }
-
- private:
-  static constexpr double kNewWeight = 0.3;
-  static constexpr double kFirstRate = 1000;  // bytes a microsecond, before anything was copied
-
-  std::mutex mutex_;
-  std::condition_variable granted_more_;
-  double granted_ = 0;  // bytes
-  double rate_ = 0;     // bytes a microsecond
-  uint64_t last_ = 0;   // bytes of the last piece
-  std::chrono::steady_clock::time_point let_go_at_;
-  bool free_ = false;
-};
 
 class BackgroundLoadState {
  public:
