@@ -237,13 +237,18 @@ class Twin {
     return true;
   }
 
+  static Real highest_of(const Memory& x, size_t base, size_t width) {
+    Real highest = Real::of_bits(kSignBit | kInfinityBits);
+    for (size_t i = 0; i < width; ++i) highest = x[base + i] > highest ? x[base + i] : highest;
+    return highest;
+  }
+
   bool log_softmax(const Node& node) {
     const Memory& x = in(node, 0);
     Memory& y = out(node);
     const size_t width = y.width();
     for (size_t base = 0; base < y.words.size(); base += width) {
-      Real highest = Real::of_bits(kSignBit | kInfinityBits);
-      for (size_t i = 0; i < width; ++i) highest = x[base + i] > highest ? x[base + i] : highest;
+      const Real highest = highest_of(x, base, width);
       RowSum sum(width);
       for (size_t i = 0; i < width; ++i) {
         const Real value = x[base + i];
@@ -273,8 +278,7 @@ class Twin {
     Memory& y = out(node);
     const size_t width = y.width();
     for (size_t base = 0; base < y.words.size(); base += width) {
-      Real highest = Real::of_bits(kSignBit | kInfinityBits);
-      for (size_t i = 0; i < width; ++i) highest = x[base + i] > highest ? x[base + i] : highest;
+      const Real highest = highest_of(x, base, width);
       RowSum sum(width);
       std::vector<Real> weights(width);
       for (size_t i = 0; i < width; ++i) {
