@@ -114,9 +114,10 @@ SliceCosts::SliceCosts(const Plan& plan, double flops_per_microsecond, KernelCos
     : known_(known) {
   for (const Dispatch& d : plan.dispatches) {
     const uint64_t key = cost_key(d);
+    const double told = known.of_dispatch(key);
     dispatches_.push_back({.work = std::max(1.0, d.flops + kFlopsPerByte * d.bytes),
-                           .microseconds = known.of_dispatch(key),
-                           .told = known.of_dispatch(key),
+                           .microseconds = told,
+                           .told = told,
                            .key = key,
                            .kernel = d.kernel,
                            .groups = std::max(1.0, group_count(d.groups))});
