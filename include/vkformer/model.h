@@ -206,9 +206,9 @@ class VKFORMER_API BackgroundLoad {
   ~BackgroundLoad();
 
   LoadProgress progress() const;
-  // Of ModelOptions::paced, once a frame: weights may be copied for at most so many microseconds,
-  // at the speed that earlier copies had. The loading thread submits them, so an application whose
-  // queue is shared gives queue_lock. wait() lets all that is left go.
+  // Of ModelOptions::paced, once a frame: for how long weights may be copied, by the speed of
+  // earlier copies. The loading thread submits them, so an application whose queue is shared gives
+  // queue_lock. wait() lets all that is left go.
   void advance(double microseconds);
   // Whether wait() would return at once.
   bool done() const;

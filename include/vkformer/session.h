@@ -140,7 +140,7 @@ class VKFORMER_API Session {
   // Waits until all of it is there.
   Status finish_warm_up();
 
-  // How many slices of so many microseconds a run of these sizes takes. Plans it, which takes
+  // How many slices of that budget a run of these sizes takes. Plans it, which takes
   // milliseconds of the calling thread; nothing runs.
   Result<FrameEstimate> estimate(const SessionSizes& sizes, double microseconds) const;
 

@@ -42,7 +42,7 @@ struct Slice {
   std::vector<SliceImage> images;
   std::vector<SlicePart> parts;
   std::vector<BufferCopy> after;  // of what the host will read
-  size_t copied_after = 0;        // so many of the parts
+  size_t copied_after = 0;        // parts that run before these copies
 };
 
 // Measured times of a slice that the GPU has finished.

@@ -534,7 +534,7 @@ namespace Vkformer
             turn.Take(() => { Library.Check(Native.vkf_session_finish_warm_up(Handle, Library.Error)); return 0; });
         }
 
-        /// <summary>What slices of so many microseconds a run of these sizes comes to.</summary>
+        /// <summary>What slices of that budget a run of these sizes comes to.</summary>
         public FrameEstimate Estimate(SessionSizes sizes, double microseconds)
         {
             if (sizes == null) throw new ArgumentNullException("sizes");

@@ -208,7 +208,7 @@ class Session(Handle):
         call("vkf_session_finish_warm_up", self)
 
     def estimate(self, microseconds: float, **sizes: Any) -> FrameEstimate:
-        """What slices of so many microseconds a run of these sizes comes to."""
+        """What slices of that budget a run of these sizes comes to."""
         found = _c.sized("vkf_frame_estimate")
         with Keep() as keep:
             call("vkf_session_estimate", self, ctypes.byref(session_sizes(sizes, keep)), microseconds,

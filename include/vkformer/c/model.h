@@ -184,7 +184,7 @@ VKFORMER_API vkf_status vkf_load_progress(const vkf_load* load, uint64_t* loaded
 VKFORMER_API int vkf_load_done(const vkf_load* load);
 // Asks to stop; the wait then gives VKF_CANCELLED, unless loading was over already. [any]
 VKFORMER_API void vkf_load_cancel(vkf_load* load);
-// Once a frame, where the load is paced: weights may be copied for at most so many microseconds.
+// Once a frame, where the load is paced: for how long weights may be copied at most.
 // vkf_load_wait lets all that is left go. [any]
 VKFORMER_API void vkf_load_advance(vkf_load* load, double microseconds);
 // The model, or why there is none; may be called again and gives another handle. [any]

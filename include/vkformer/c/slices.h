@@ -73,7 +73,7 @@ typedef struct vkf_frame_estimate {
   double milliseconds;
   double measured;  // part of that time, 0 to 1, that goes by measurements on this device
 } vkf_frame_estimate;
-// How many slices of so many microseconds a run of these sizes takes; nothing runs. [one]
+// How many slices of that budget a run of these sizes takes; nothing runs. [one]
 VKFORMER_API vkf_status vkf_session_estimate(vkf_session* session, const vkf_session_sizes* sizes,
                                              double microseconds, vkf_frame_estimate* estimate,
                                              vkf_error* error);
