@@ -352,8 +352,8 @@ class Twin {
     const auto& a = attrs_of<EmbeddingAttrs>(node);
     const bool positions = has(node, 2);
     const bool normed = has(node, kEmbeddingNorm);
-    const bool rare = has(node, 3) || a.slice_rows != 0 || in_blocks(a.format) || a.types != 0 ||
-                      a.from == EmbeddingAttrs::Positions::kPlane ||
+    const bool rare = has(node, 3) || a.slice_rows < a.vocabulary || in_blocks(a.format) ||
+                      a.types != 0 || a.from == EmbeddingAttrs::Positions::kPlane ||
                       a.row_scales == EmbeddingAttrs::RowScales::kPlane;
     if (rare) return false;
     const Memory &ids = in(node, 0), &table = in(node, 1);

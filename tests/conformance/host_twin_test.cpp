@@ -15,9 +15,9 @@ namespace vkformer::testing {
 namespace {
 
 // Operators of which some check is computed on the host as well, whatever its size.
-const std::set<std::string> kTwinned = {"activation", "combine",     "gated_activation",
-                                        "layer_norm", "log_softmax", "matmul",
-                                        "mean_pool",  "rms_norm",    "softmax"};
+const std::set<std::string> kTwinned = {
+    "activation",  "combine", "embedding", "gated_activation", "layer_norm",
+    "log_softmax", "matmul",  "mean_pool", "rms_norm",         "softmax"};
 
 std::vector<conformance::Check> quick_checks() {
   std::vector<conformance::Check> list = conformance::all_checks();
