@@ -342,9 +342,8 @@ vkformer::Status Show::write_frame(int frame) {
 
 void Show::print_summary() const {
   for (const LineWord* word : parts_.dialogue.words()) {
-    if (word->pronunciation == nullptr || !word->pronunciation->ready) continue;
-    std::printf("%s\t%s\n", word->pronunciation->word.c_str(),
-                word->pronunciation->phonemes.c_str());
+    const Pronunciation* known = word->known();
+    if (known != nullptr) std::printf("%s\t%s\n", known->word.c_str(), known->phonemes.c_str());
   }
   using Which = FrameTimes::Which;
   const size_t with = times_.count(Which::kWith), without = times_.count(Which::kWithout);

@@ -79,8 +79,17 @@ vkformer::Result<Dialogue> Dialogue::create(const std::string& text, int heads, 
   return dialogue;
 }
 
+const Pronunciation* LineWord::known() const {
+  return pronunciation != nullptr && pronunciation->ready ? pronunciation.get() : before.get();
+}
+
 void Dialogue::ask(Line& line, Pronouncer& pronouncer) {
-  for (LineWord& word : line.words) word.pronunciation = pronouncer.request(letters_of(word.text));
+  for (LineWord& word : line.words) {
+    if (word.pronunciation != nullptr && word.pronunciation->ready) {
+      word.before = std::move(word.pronunciation);
+    }
+    word.pronunciation = pronouncer.request(letters_of(word.text));
+  }
   line.state = Line::State::kAsked;
 }
 

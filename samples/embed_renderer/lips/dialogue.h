@@ -15,8 +15,12 @@ namespace sample {
 struct LineWord {
   std::string text;
   std::shared_ptr<const Pronunciation> pronunciation;
-  SpokenWord spoken;    // once it is pronounced
-  double begins = 0.0;  // seconds, once its line is spoken
+  SpokenWord spoken;                                 // once it is pronounced
+  double begins = 0.0;                               // seconds, once its line is spoken
+  std::shared_ptr<const Pronunciation> before = {};  // of the last time the line was asked for
+
+  // What the word is pronounced as now or was before; null: it never was.
+  const Pronunciation* known() const;
 };
 
 struct Line {
@@ -48,7 +52,7 @@ class Dialogue {
   Speech speech_of(int head, double now) const;
   // The head that speaks in the conversation of `head`, or -1: who the others look at.
   int speaker_near(int head) const;
-  // The first so many words of the text with their phonemes, in the order of the text.
+  // All words of the text with their phonemes, in the order of the text.
   std::vector<const LineWord*> words() const;
 
  private:
