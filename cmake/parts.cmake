@@ -1,6 +1,6 @@
 # vkformer_select_parts(): takes the parts whose option VKFORMER_WITH_<PART> is OFF out of the list `sources`.
 # Sources of a part's rooms are not compiled. Its doors are: the files whose functions applications and
-# other parts call. VKFORMER_ABSENT_PART makes guarded() (base/guarded.h) and guard() (api/c_support.h) compile
+# other parts call. VKFORMER_ABSENT_PART makes guarded() (base/guarded.h) and guard() (c_api/support.h) compile
 # their bodies to nothing and return an error that names the option, so every build exports the same
 # functions, and none of them is written twice.
 #
@@ -32,17 +32,17 @@ endmacro()
 
 macro(vkformer_select_parts)
   vkformer_part(TASKS ROOMS tasks DOORS api/tasks api/rerank api/detect api/transcriber api/speaker
-    api/c_tasks)
-  vkformer_part(GRAMMAR ROOMS grammar DOORS api/grammar api/c_grammar)
-  vkformer_part(CHAT ROOMS chat DOORS api/chat api/c_chat)
+    c_api/tasks)
+  vkformer_part(GRAMMAR ROOMS grammar DOORS api/grammar c_api/grammar)
+  vkformer_part(CHAT ROOMS chat DOORS api/chat c_api/chat)
   vkformer_part(IMAGE ROOMS image attention_view KEEP image/picture_processor image/picture_tables
     image/resize
-    DOORS api/picture api/heat_map api/attention_view api/c_picture api/c_views tasks/task_pictures)
+    DOORS api/picture api/heat_map api/attention_view c_api/picture c_api/views tasks/task_pictures)
   vkformer_part(AUDIO ROOMS audio tasks/transcribe
-    DOORS api/audio api/transcriber api/c_audio tasks/task_sounds)
+    DOORS api/audio api/transcriber c_api/audio tasks/task_sounds)
   vkformer_part(OPERATORS ROOMS operators session/multi_head_attention_session
-    KEEP operators/graph_runner DOORS api/operators api/attention api/recorded_operator api/c_operators)
+    KEEP operators/graph_runner DOORS api/operators api/attention api/recorded_operator c_api/operators)
   vkformer_part(PROFILE ROOMS measure KEEP measure/matrix_proof
-    DOORS api/benchmark api/tuning api/plan_text api/c_profile)
+    DOORS api/benchmark api/tuning api/plan_text c_api/profile)
   list(REMOVE_DUPLICATES sources)
 endmacro()

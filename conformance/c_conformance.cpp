@@ -1,4 +1,4 @@
-#include "api/c_support.h"
+#include "c_api/support.h"
 #include "vkformer/conformance.h"
 #include "vkformer/vkformer_conformance.h"
 

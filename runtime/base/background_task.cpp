@@ -35,12 +35,12 @@ struct BackgroundTask::State {
   }
 };
 
-BackgroundTask::BackgroundTask(const Jobs& host, std::function<void()> work)
+BackgroundTask::BackgroundTask(const Jobs& jobs, std::function<void()> work)
     : state_(std::make_shared<State>()) {
   state_->work = std::move(work);
   try {
-    if (host) {
-      host([state = state_] { state->run(); });
+    if (jobs) {
+      jobs([state = state_] { state->run(); });
     } else {
       thread_ = std::thread([state = state_] { state->run(); });
     }

@@ -1,5 +1,5 @@
-// One piece of work beside the calling thread: on a thread of its own, or by the job system of the
-// host. Where neither takes it, whoever waits for it does it.
+// One piece of work beside the calling thread: on a thread of its own, or by somebody's job system.
+// Where neither takes it, whoever waits for it does it.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,11 @@ namespace vkformer {
 
 class BackgroundTask {
  public:
-  // Of the host (JobRunner in device.h); empty: it has none.
+  // As JobRunner in device.h.
   using Jobs = std::function<void(std::function<void()> job)>;
 
-  // Whether there is anybody beside the caller. `threads`: whether a thread of its own may be
-  // started where the host has no job system.
-  static bool possible(const Jobs& host, bool threads) { return host || threads; }
-
-  // Starts at once; `work` does not throw.
-  BackgroundTask(const Jobs& host, std::function<void()> work);
+  // Starts at once, on a thread of its own where `jobs` is empty; `work` does not throw.
+  BackgroundTask(const Jobs& jobs, std::function<void()> work);
   // Waits for work that has begun; what has not begun never will.
   ~BackgroundTask();
   BackgroundTask(const BackgroundTask&) = delete;

@@ -11,9 +11,9 @@ namespace vkformer {
 PreparationJob::PreparationJob(VulkanDevice& device, Preparation& pass)
     : device_(device), pass_(pass) {
   const Context& context = device.impl().context;
-  if (!BackgroundTask::possible(context.run_job, context.compile_threads > 0)) return;
+  if (!context.jobs) return;
   task_ = std::make_unique<BackgroundTask>(
-      context.run_job, [this] { result_ = guarded([this] { return prepare(); }); });
+      context.jobs, [this] { result_ = guarded([this] { return prepare(); }); });
 }
 
 PreparationJob::~PreparationJob() {

@@ -15,8 +15,8 @@ namespace vkformer {
 PipelinesAhead::PipelinesAhead(const LoadedModel& model, const std::optional<SessionSizes>& sizes)
     : model_(model), sizes_(sizes) {
   const Context& context = model.device()->impl().context;
-  if (!sizes || !BackgroundTask::possible(context.run_job, context.compile_threads > 0)) return;
-  task_.emplace(context.run_job, [this] { make(PipelineStore::Caller::kBesideFrames); });
+  if (!sizes || !context.jobs) return;
+  task_.emplace(context.jobs, [this] { make(PipelineStore::Caller::kBesideFrames); });
 }
 
 PipelinesAhead::~PipelinesAhead() {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "driver/feature_chain.h"
 #include "vkformer/vulkan_interop.h"
 #include "vulkan/device_impl.h"
-#include "vulkan/feature_chain.h"
 
 namespace vkformer {
 namespace {

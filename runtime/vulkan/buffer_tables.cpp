@@ -3,19 +3,6 @@
 #include <algorithm>
 
 namespace vkformer {
-namespace {
-
-// Left for a kernel's other bindings, which count as well.
-constexpr uint32_t kOtherBuffers = 16;
-
-}  // namespace
-
-uint32_t max_table_parts(const VkPhysicalDeviceDescriptorIndexingProperties& limits) {
-  const uint32_t most = std::min({limits.maxPerStageDescriptorUpdateAfterBindStorageBuffers,
-                                  limits.maxDescriptorSetUpdateAfterBindStorageBuffers,
-                                  limits.maxPerStageUpdateAfterBindResources});
-  return most > kOtherBuffers ? most - kOtherBuffers : 0;
-}
 
 Result<VkDescriptorSetLayout> make_table_layout(Context& context) {
   VkDescriptorSetLayoutBinding binding{};

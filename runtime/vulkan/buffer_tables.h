@@ -10,9 +10,6 @@
 
 namespace vkformer {
 
-// Parts that one table may have beside the kernel's other buffers.
-uint32_t max_table_parts(const VkPhysicalDeviceDescriptorIndexingProperties& limits);
-
 // The layout of set 1, for tables of any length.
 Result<VkDescriptorSetLayout> make_table_layout(Context& context);
 

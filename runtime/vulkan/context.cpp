@@ -1,85 +1,27 @@
 #include "vulkan/context.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace vkformer {
-namespace {
-
-Error lost_error(std::string_view what, const std::string& device) {
-  return {ErrorCode::kDeviceLost, std::string(what) + " found that the Vulkan device [" + device +
-                                      "] was lost (reset, removed or timed out); nothing computed "
-                                      "on it is valid, make a new Device"};
-}
-
-}  // namespace
-
-const char* vk_result_name(VkResult result) {
-  switch (result) {
-    case VK_SUCCESS:
-      return "VK_SUCCESS";
-    case VK_NOT_READY:
-      return "VK_NOT_READY";
-    case VK_TIMEOUT:
-      return "VK_TIMEOUT";
-    case VK_INCOMPLETE:
-      return "VK_INCOMPLETE";
-    case VK_ERROR_OUT_OF_HOST_MEMORY:
-      return "VK_ERROR_OUT_OF_HOST_MEMORY";
-    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-      return "VK_ERROR_OUT_OF_DEVICE_MEMORY";
-    case VK_ERROR_INITIALIZATION_FAILED:
-      return "VK_ERROR_INITIALIZATION_FAILED";
-    case VK_ERROR_DEVICE_LOST:
-      return "VK_ERROR_DEVICE_LOST";
-    case VK_ERROR_MEMORY_MAP_FAILED:
-      return "VK_ERROR_MEMORY_MAP_FAILED";
-    case VK_ERROR_LAYER_NOT_PRESENT:
-      return "VK_ERROR_LAYER_NOT_PRESENT";
-    case VK_ERROR_EXTENSION_NOT_PRESENT:
-      return "VK_ERROR_EXTENSION_NOT_PRESENT";
-    case VK_ERROR_FEATURE_NOT_PRESENT:
-      return "VK_ERROR_FEATURE_NOT_PRESENT";
-    case VK_ERROR_INCOMPATIBLE_DRIVER:
-      return "VK_ERROR_INCOMPATIBLE_DRIVER";
-    case VK_ERROR_TOO_MANY_OBJECTS:
-      return "VK_ERROR_TOO_MANY_OBJECTS";
-    case VK_ERROR_FRAGMENTED_POOL:
-      return "VK_ERROR_FRAGMENTED_POOL";
-    case VK_ERROR_OUT_OF_POOL_MEMORY:
-      return "VK_ERROR_OUT_OF_POOL_MEMORY";
-    default:
-      return "an unnamed VkResult";
-  }
-}
-
-Error vk_error(VkResult result, std::string_view what) {
-  const std::string number = std::to_string(static_cast<int>(result));
-  std::string message =
-      std::string(what) + " failed with " + vk_result_name(result) + " (" + number + "); ";
-  switch (result) {
-    case VK_ERROR_OUT_OF_HOST_MEMORY:
-    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-    case VK_ERROR_OUT_OF_POOL_MEMORY:
-    case VK_ERROR_TOO_MANY_OBJECTS:
-      return {ErrorCode::kOutOfMemory, message + "free memory or use a smaller model or batch"};
-    case VK_ERROR_INCOMPATIBLE_DRIVER:
-      return {ErrorCode::kNotFound, message + "install a Vulkan driver"};
-    case VK_ERROR_DEVICE_LOST:
-      return lost_error(what, "unnamed");
-    default:
-      return {ErrorCode::kDriver, message + "update the driver or choose another device"};
-  }
-}
 
 Status Context::take(const DeviceOptions& options) {
   if (options.memory_budget == 0) {
     return invalid_argument(
         "[device] memory_budget is 0 bytes, in which nothing fits; give the bytes that vkformer "
-        "may "
-        "allocate, or leave it at its default");
+        "may allocate, or leave it at its default");
   }
   log = options.log;
   // The host's allocator need not know of threads.
-  compile_threads = options.allocator == nullptr ? options.compile_threads : 0;
-  run_job = options.run_job;
+  const uint32_t compile_threads = options.allocator == nullptr ? options.compile_threads : 0;
+  jobs = run_job = options.run_job;
+  // Threads of the machine beside the caller's; 0 where it does not say.
+  const uint32_t others = std::max(1u, std::thread::hardware_concurrency()) - 1;
+  compile_jobs = std::min(compile_threads, others);
+  if (!jobs && compile_threads > 0) {
+    threads = std::make_unique<JobThreads>(std::max(1u, compile_jobs));
+    jobs = [own = threads.get()](std::function<void()> job) { own->run(std::move(job)); };
+  }
   memory_budget = options.memory_budget;
   if (options.allocator == nullptr) return {};
   own_allocator = *options.allocator;

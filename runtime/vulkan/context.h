@@ -5,22 +5,21 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/job_threads.h"
+#include "driver/api_table.h"
+#include "driver/vk_error.h"
 #include "plan/device_caps.h"
 #include "reproducible/pin_arithmetic.h"
 #include "vkformer/device.h"
-#include "vulkan/api_table.h"
 #include "vulkan/executables.h"
 
 namespace vkformer {
-
-const char* vk_result_name(VkResult result);
-// The error of a failed call outside any device.
-Error vk_error(VkResult result, std::string_view what);
 
 using PlantedKernels = std::map<KernelId, std::vector<uint32_t>>;
 
@@ -44,8 +43,9 @@ struct Context {
   uint64_t memory_budget = UINT64_MAX;             // bytes that may be allocated
   VkPipelineCache adopted_cache = VK_NULL_HANDLE;  // the adopter's; may be null
 
-  uint32_t compile_threads = 0;  // that may be started to make pipelines
-  JobRunner run_job;             // the caller's; may be empty
+  JobRunner run_job;  // the caller's; may be empty
+  JobRunner jobs;     // the same, or the threads below; empty: nobody works beside the caller
+  uint32_t compile_jobs = 0;  // that make pipelines at once, beside a caller that waits
   // Of reproducible kernels: what the device offers, until a proof has shown what it needs
   // (recording/arithmetic_proof.h).
   ArithmeticModes arithmetic;
@@ -60,6 +60,7 @@ struct Context {
   std::mutex queue_mutex;
   std::function<void()> queue_lock, queue_unlock;  // the adopter's; may be empty
   std::atomic<bool> lost{false};
+  std::unique_ptr<JobThreads> threads;  // null where the host has jobs, or allows no thread
 
   // Takes over what the options say about messages and memory; before any Vulkan object.
   Status take(const DeviceOptions& options);

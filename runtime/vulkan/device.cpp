@@ -8,10 +8,10 @@
 #include "device_files/costs_file.h"
 #include "device_files/demotion_file.h"
 #include "device_files/tuning_file.h"
+#include "driver/feature_chain.h"
+#include "driver/missing_driver.h"
 #include "vulkan/device_impl.h"
-#include "vulkan/feature_chain.h"
 #include "vulkan/memory_left.h"
-#include "vulkan/missing_driver.h"
 #include "vulkan/recording.h"
 
 namespace vkformer {

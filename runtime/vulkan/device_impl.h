@@ -6,15 +6,15 @@
 #include <string>
 
 #include "device_files/pipeline_cache_file.h"
+#include "driver/instance.h"
+#include "driver/snapshot.h"
 #include "plan/kernel_costs.h"
 #include "vulkan/context.h"
 #include "vulkan/copy_commands.h"
 #include "vulkan/device.h"
-#include "vulkan/instance.h"
 #include "vulkan/last_value.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipelines.h"
-#include "vulkan/snapshot.h"
 #include "vulkan/timeline.h"
 #include "vulkan/transfer.h"
 #include "vulkan/tweaks.h"

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "vulkan/api_table.h"
+#include "driver/api_table.h"
 
 namespace vkformer {
 

@@ -4,9 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <list>
 #include <set>
-#include <thread>
 
+#include "base/background_task.h"
 #include "base/message.h"
 #include "reproducible/pin_arithmetic.h"
 #include "software/compiler.h"
@@ -406,19 +407,14 @@ void PipelineStore::make_ahead(std::span<const Plan* const> plans, Caller caller
       // Out of host memory; a thread may not end with that.
     }
   };
-  // Threads of the machine beside ours; 0 where it does not say.
-  const size_t others = std::max(1u, std::thread::hardware_concurrency()) - 1;
-  size_t wanted = std::min<size_t>(context_.compile_threads, others);
+  size_t wanted = context_.jobs ? context_.compile_jobs : 0;
   if (caller == Caller::kBesideFrames && wanted > 0) --wanted;
-  std::vector<std::thread> threads;
-  try {
-    threads.reserve(wanted);
-    while (threads.size() < wanted && threads.size() + 1 < list.size()) threads.emplace_back(work);
-  } catch (const std::exception&) {
-    // A process that may start no more of them makes do with those it has.
+  // A task that nobody takes, or has taken by the time that all pipelines are begun, does nothing.
+  std::list<BackgroundTask> tasks;
+  while (tasks.size() < wanted && tasks.size() + 1 < list.size()) {
+    tasks.emplace_back(context_.jobs, work);
   }
   work();
-  for (std::thread& thread : threads) thread.join();
 }
 
 size_t PipelineStore::made() const {

@@ -6,9 +6,9 @@
 #include "base/guarded.h"
 #include "base/handle_access.h"
 #include "base/message.h"
+#include "driver/feature_chain.h"
+#include "driver/snapshot.h"
 #include "vkformer/vulkan_interop.h"
-#include "vulkan/feature_chain.h"
-#include "vulkan/snapshot.h"
 
 namespace vkformer {
 

@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "driver/quirks.h"
 #include "vulkan/context.h"
-#include "vulkan/quirks.h"
 
 namespace vkformer {
 

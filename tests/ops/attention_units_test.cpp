@@ -3,12 +3,12 @@
 #include "ops/attention_units.h"
 
 #include "base/half.h"
+#include "driver/matrix_units.h"
 #include "ops/attention_cases.h"
 #include "ops/blocks_run.h"
 #include "params/score_kinds.h"
 #include "reference/multi_head_attention.h"
 #include "support/matrix_units.h"
-#include "vulkan/matrix_units.h"
 
 namespace vkformer::testing {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "driver/loader.h"
 #include "support/fault_table.h"
-#include "vulkan/loader.h"
 
 namespace vkformer::testing {
 

@@ -1,12 +1,12 @@
 // Adopting a device that the test itself made, as an application would.
 #include "vkformer/vulkan_interop.h"
 
+#include "driver/feature_chain.h"
+#include "driver/matrix_units.h"
 #include "support/test_device.h"
 #include "vulkan/device_impl.h"
-#include "vulkan/feature_chain.h"
 #include "vulkan/fill_plan.h"
 #include "vulkan/host_device.h"
-#include "vulkan/matrix_units.h"
 
 using namespace vkformer;
 using namespace vkformer::fill_plan;

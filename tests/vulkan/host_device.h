@@ -5,10 +5,10 @@
 
 #include <optional>
 
+#include "driver/loader.h"
+#include "driver/snapshot.h"
 #include "vkformer/vulkan_interop.h"
 #include "vulkan/device_impl.h"
-#include "vulkan/loader.h"
-#include "vulkan/snapshot.h"
 
 namespace vkformer {
 

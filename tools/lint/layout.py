@@ -8,8 +8,8 @@ import sys
 
 from common import ROOT, files, relative, report
 
-ALL = {"base", "checkpoint", "tokenizer_files", "gguf", "weights", "model", "graph", "ops", "kernels", "plan", "vulkan",
-       "load", "recording", "software", "reproducible", "generate", "session", "operators", "measure", "tasks", "text", "unicode", "json", "device_files", "grammar", "chat", "image", "audio", "reference", "api"}
+ALL = {"base", "checkpoint", "tokenizer_files", "gguf", "weights", "model", "graph", "ops", "kernels", "plan", "driver", "vulkan",
+       "load", "recording", "software", "reproducible", "generate", "session", "operators", "measure", "tasks", "text", "unicode", "json", "device_files", "grammar", "chat", "image", "audio", "reference", "api", "c_api"}
 # What a room's files may include besides their own room and base.
 ROOMS = {
     "base": set(),
@@ -26,7 +26,7 @@ ROOMS = {
     "grammar": {"text", "unicode", "json"},
     "chat": {"text", "unicode", "json"},
     "image": {"checkpoint"},
-    "attention_view": {"image", "checkpoint"},  # only api includes it
+    "attention_view": {"image", "checkpoint"},  # only api and c_api include it
     "audio": {"checkpoint"},
     "reference": set(),
     # Part of ops in its own room: each asks the other.
@@ -35,7 +35,8 @@ ROOMS = {
     "model": {"ops", "graph", "weights", "checkpoint"},
     "device_files": {"plan", "kernels"},
     "reproducible": {"kernels"},
-    "vulkan": {"software", "reproducible", "device_files", "plan", "kernels"},
+    "driver": {"software", "reproducible", "plan", "kernels"},
+    "vulkan": {"driver", "software", "reproducible", "device_files", "plan", "kernels"},
     "load": {"checkpoint", "gguf", "weights", "model", "vulkan"},
     "recording": {"load", "model", "ops", "graph", "plan", "kernels", "vulkan", "reproducible"},
     "generate": {"recording", "load", "model", "ops", "graph", "plan", "vulkan", "grammar"},
@@ -43,13 +44,14 @@ ROOMS = {
                   "vulkan"},
     "session": {"generate", "recording", "load", "model", "ops", "graph", "plan", "kernels", "vulkan",
                 "checkpoint", "image", "audio", "operators", "text"},
-    "measure": ALL - {"api", "tasks"},
-    "tasks": ALL - {"api", "vulkan"},
-    "api": ALL | {"attention_view"},
+    "measure": ALL - {"api", "c_api", "tasks"},
+    "tasks": ALL - {"api", "c_api", "driver", "vulkan"},
+    "api": ALL - {"c_api"} | {"attention_view"},
+    "c_api": ALL | {"attention_view"},
 }
 TOP = {"bench", "bindings", "cmake", "conformance", "docs", "include", "models", "runtime", "samples",
        "shaders", "tests", "tools"}
-VULKAN_ROOMS = {"vulkan", "api"}
+VULKAN_ROOMS = {"driver", "vulkan", "api", "c_api"}
 INTEROP = "vkformer/vulkan_interop.h"
 C_HEADERS = {"stdint.h", "stddef.h", "stdbool.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -73,7 +75,7 @@ def check_runtime(path, quoted, target):
         return f"[runtime/{room}] is not a room of the design."
     if not quoted and is_vulkan(target) or target == INTEROP:
         if room not in VULKAN_ROOMS:
-            return f"[{target}] holds Vulkan declarations; only vulkan and api may include it."
+            return f"[{target}] holds Vulkan declarations; only driver, vulkan, api and c_api may include it."
         return None
     if not quoted or target.startswith(("vkformer/", "params/")):
         return None
@@ -157,7 +159,7 @@ def main():
                     suffixes={".h", ".cpp", ".def", ".comp", ".glsl", ".c"})
     findings = strays(tracked_folders())
     for path in sources:
-        if path.parent == ROOT / "runtime/api" and path.suffix == ".cpp":
+        if path.parent.name in {"api", "c_api"} and path.parent.parent == ROOT / "runtime" and path.suffix == ".cpp":
             findings += [f"{relative(path)}:{number}: lets exceptions out; let it return guarded(...)."
                          for number in unguarded(path.read_text(encoding="utf-8"))]
         for number, quoted, target in includes(path):
