@@ -36,6 +36,13 @@ struct SessionOptions {
   // whatever is reused, on Mesa's software drivers those of a session without it as well
   // (docs/numerics.md).
   bool prefix_reuse = false;
+  // Passes over texts run on a few lengths only: padded to the next of them, with a mask, and cut
+  // back, so that a text of another length seldom has to be prepared first. At most a quarter more
+  // tokens, or 16 in all. Results are those of the padded text: within the bounds of
+  // docs/numerics.md of those without. Passes with position_ids, with tensors in buffers of the
+  // application, and of families that see padding (docs/embedding.md) stay as they are; generations
+  // are rounded always.
+  bool round_lengths = false;
 };
 
 // What a forward pass shall hand out besides its main outputs.
@@ -165,6 +172,11 @@ class VKFORMER_API Session {
   // by a small submit of ours that waits.
   // Infinity records all that is left (256 dispatches at most in one call).
   Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
+  // The command buffer that record appended to last was not submitted and never will be, as when a
+  // swapchain was lost: its slice comes again with the next record or advance. Call it once for
+  // each slice that was dropped, before anything else is submitted. Devices without timestamps
+  // remember one slice.
+  Status drop_recorded();
   // Outputs of what was started; waits for the GPU. What was recorded must have run before. An
   // error ends what was started, unless it says that there is more to submit.
   Result<TensorMap> finish();

@@ -132,6 +132,13 @@ Result<TensorMap> Session::finish() {
   });
 }
 
+Status Session::drop_recorded() {
+  return guarded([&]() -> Status {
+    VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());
+    return impl_->drop_recorded();
+  });
+}
+
 Status Session::cancel() {
   return guarded([&]() -> Status {
     VKF_ASSIGN(const SessionState::Turn turn, impl_->turn());

@@ -14,6 +14,7 @@ SessionOptions session_options(const vkf_session_options* options) {
   if (given.steps_per_submit != 0) made.steps_per_submit = given.steps_per_submit;
   made.cache = choice_or(given.cache, CacheFormat::kF32);
   made.prefix_reuse = given.prefix_reuse != 0;
+  made.round_lengths = given.round_lengths != 0;
   return made;
 }
 

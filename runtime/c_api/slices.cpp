@@ -153,6 +153,13 @@ vkf_status vkf_session_record(vkf_session* session, void* command_buffer, double
   });
 }
 
+vkf_status vkf_session_drop_recorded(vkf_session* session, vkf_error* error) {
+  return guard(error, [&] {
+    need(session, "session");
+    take(session->session.drop_recorded());
+  });
+}
+
 vkf_status vkf_session_finish(vkf_session* session, vkf_tensors** outputs, vkf_error* error) {
   return make_handle(outputs, error, [&] {
     need(session, "session");

@@ -298,6 +298,8 @@ Result<std::unique_ptr<ModelFamily>> load_big_bird(const ModelFiles& files) {
   VKF_ASSIGN(bool biases, config.get_bool_or("use_bias", true));
   VKF_ASSIGN(bool scaled, config.get_bool_or("rescale_embeddings", false));
   if (scaled) bert.block.embedding.scale = std::sqrt(static_cast<float>(bert.facts.width));
+  // Whether its patterns are used, and which, depends on the length.
+  bert.facts.padding = ModelFacts::Padding::kSeen;
   bert.names = big_bird_names(form.layers, biases);
   switch (form.head) {
     case HeadKind::kMasked:

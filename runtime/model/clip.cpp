@@ -156,6 +156,7 @@ Result<std::unique_ptr<ModelFamily>> load_text(const JsonConfig& config, const C
   if (kind.sigmoid) {
     tower.head = "head";
     tower_facts.projected = TowerFacts::Projected::kPooled;
+    facts.padding = ModelFacts::Padding::kSeen;  // the last token is pooled, whatever it is
   } else if (projects) {
     tower.head = "text_projection";
     VKF_ASSIGN(tower.projection, get_size_or(config, "projection_dim", 512, kMostWidth));
@@ -188,6 +189,7 @@ Result<std::unique_ptr<ModelFamily>> load_pair(const JsonConfig& config, const C
   ModelFacts facts{.family = kind.family, .source = SourceKind::kArrays};
   facts.head = HeadKind::kSimilarity;
   if (kind.sigmoid) facts.similarity = ModelFacts::Similarity::kSigmoid;
+  if (kind.sigmoid) facts.padding = ModelFacts::Padding::kSeen;
   const std::string bare = std::string(kind.classes) + "Model";
   VKF_ASSIGN(facts.architecture, get_architecture(config, bare));
   if (facts.architecture != bare) {

@@ -122,6 +122,9 @@ struct ModelFacts {
   // Whether a step may take any tokens of any rows (StepShape::slots): all that a decoder carries
   // on are keys and values by position, and such states.
   enum class Slots : uint8_t { kNo, kYes } slots = Slots::kNo;
+  // kSeen: tokens that the mask leaves out change what the others become (patterns or landmarks
+  // that depend on the length), so that a pass runs on just the tokens that it is given.
+  enum class Padding : uint8_t { kUnseen, kSeen } padding = Padding::kUnseen;
   ImagePromptFacts images;
   // Of a model that speaks: samples a second, and whose voices it has; 0: only its own.
   int64_t sampling_rate = 0;

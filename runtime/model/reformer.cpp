@@ -32,6 +32,7 @@ class Reformer : public ModelFamily {
   Reformer(ModelFacts facts, ReformerConfig config)
       : facts_(std::move(facts)), config_(std::move(config)) {
     add_heads_of(facts_.head);
+    facts_.padding = ModelFacts::Padding::kSeen;  // padding is hashed and sorted as tokens are
   }
 
   const ModelFacts& facts() const override { return facts_; }

@@ -64,7 +64,6 @@ void SlicedWork::start(SlicedPlan plan) {
   unknown_ = false;
   plan_ = std::move(plan);
   at_ = {};
-  rounds_ended_ = false;
   expected_ = 0;
   total_ = 0;
   for (const SlicedUnit& unit : plan_.units) {
@@ -87,16 +86,20 @@ Status SlicedWork::check_submitted() const {
 }
 
 void SlicedWork::skip_rest() {
-  at_ = {.unit = plan_.units.size(), .work = at_.work};
+  at_.unit = plan_.units.size();
+  at_.round = 0;
+  at_.position = {};
 }
 
 // As many pieces as fit, over unit and round borders, at least one.
 Slice SlicedWork::next(double microseconds, Cursor& at, UnderWay& under_way) const {
-  Slice slice{.writes = plan_.writes,
-              .before = plan_.before,
-              .images = plan_.images,
-              .parts = {},
-              .after = {}};
+  Slice slice;
+  if (at.inputs) {
+    slice.writes = plan_.writes;
+    slice.before = plan_.before;
+    slice.images = plan_.images;
+  }
+  under_way.from = at;
   under_way.budget = microseconds;
   const double longest = device_->caps().max_dispatch_flops;
   double left = microseconds * fill_;
@@ -173,12 +176,10 @@ Advance SlicedWork::state() const {
 
 void SlicedWork::advance_to(const Cursor& at, UnderWay under_way) {
   at_ = at;
-  rounds_ended_ = rounds_ended_ || under_way.ends_round;
+  at_.inputs = false;
+  at_.round_ended = at_.round_ended || under_way.ends_round;
   expected_ = 0;
   for (const auto& [costs, piece] : under_way.pieces) expected_ += costs->microseconds(piece);
-  plan_.writes.clear();
-  plan_.before.clear();
-  plan_.images.clear();
   under_way_.push_back(std::move(under_way));
 }
 
@@ -203,13 +204,26 @@ Result<Advance> SlicedWork::append(VkCommandBuffer_T* commands, double microseco
   const Slice slice = next(microseconds, at, under_way);
   if (!slice.parts.empty()) {
     VKF_ASSIGN(under_way.slice, stream_->append(commands, slice));
+    under_way.appended = true;
+    // Nobody sees when those before it have run.
+    if (!stream_->timed()) under_way_.clear();
+    unknown_ = unknown_ || !stream_->timed();
     advance_to(at, std::move(under_way));
-    if (!stream_->timed()) {
-      unknown_ = true;
-      under_way_.clear();
-    }
   }
   return state();
+}
+
+Status SlicedWork::drop_last() {
+  if (under_way_.empty() || !under_way_.back().appended) {
+    return invalid_argument(
+        "[drop_recorded] the latest slice was not recorded into a command buffer of the "
+        "application, or has run; only a recorded slice that was never submitted can be dropped");
+  }
+  at_ = under_way_.back().from;
+  expected_ = 0;
+  under_way_.pop_back();
+  stream_->forget_last();
+  return {};
 }
 
 }  // namespace vkformer

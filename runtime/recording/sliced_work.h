@@ -51,6 +51,8 @@ class SlicedWork {
   // to our own queue, or into a command buffer of the application.
   Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
   Result<Advance> append(VkCommandBuffer_T* commands, double microseconds);
+  // The latest slice, which was appended, never runs: it is still to come.
+  Status drop_last();
   // Learns from the slices that have run.
   Status collect();
   // Whether everything that was begun has run on the GPU, as far as is known.
@@ -58,26 +60,30 @@ class SlicedWork {
   // Whether slices that the application submits can be seen to have run.
   bool timed() const { return stream_->timed(); }
   // Whether a unit has run to its end since start, and left its results.
-  bool ended_round() const { return rounds_ended_; }
+  bool ended_round() const { return at_.round_ended; }
   // Leaves out what was not submitted yet.
   void skip_rest();
   Status wait() { return stream_->wait(); }
 
  private:
-  // Pieces on their way, with the costs that learn from them.
-  struct UnderWay {
-    uint64_t slice = 0;
-    double budget = 0;  // microseconds
-    bool ends_round = false;
-    std::vector<std::pair<SliceCosts*, PlanPiece>> pieces;
-  };
-
   // Where the next slice begins.
   struct Cursor {
     size_t unit = 0;
     int64_t round = 0;
     PlanPosition position;
-    double work = 0;  // before it, of total_
+    double work = 0;           // before it, of total_
+    bool inputs = true;        // whether it begins with what comes before the first piece
+    bool round_ended = false;  // whether a unit has run to its end before it
+  };
+
+  // Pieces on their way, with the costs that learn from them.
+  struct UnderWay {
+    uint64_t slice = 0;
+    double budget = 0;  // microseconds
+    bool ends_round = false;
+    bool appended = false;  // to a command buffer of the application
+    Cursor from;            // where it begins
+    std::vector<std::pair<SliceCosts*, PlanPiece>> pieces;
   };
 
   explicit SlicedWork(std::shared_ptr<VulkanDevice> device) : device_(std::move(device)) {}
@@ -95,8 +101,7 @@ class SlicedWork {
   double fill_ = kUsualFill;
   bool unknown_ = false;  // nothing will tell when slices that were appended have run
   double last_microseconds_ = 0;
-  double expected_ = 0;        // of the latest slice, microseconds
-  bool rounds_ended_ = false;  // since start
+  double expected_ = 0;  // of the latest slice, microseconds
   std::deque<UnderWay> under_way_;
 };
 

@@ -67,6 +67,20 @@ Status ForwardPass::plan() {
     outputs_.push_back({name, 0, bytes});
   }
   VKF_ASSIGN(planned_, plan_graph(*m.device(), builder, std::move(options)));
+  return key_.cuts ? find_axes() : Status();
+}
+
+Status ForwardPass::find_axes() {
+  std::vector<std::string> names;
+  for (const TensorPart& part : outputs_) names.push_back(part.name);
+  const auto build = [this](const ForwardShape& shape) -> Result<Graph> {
+    Graph graph;
+    ModelBuilder builder(graph, model_->weights());
+    VKF_CHECK(model_->family().build_forward(builder, shape, key_.taps));
+    VKF_CHECK(apply_attention_request(graph, key_.attention));
+    return graph;
+  };
+  VKF_ASSIGN(axes_, output_axes(names, key_.shape, build));
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "recording/recorded_graph.h"
 #include "recording/sliced_work.h"
 #include "session/attention_request.h"
+#include "session/rounded_lengths.h"
 #include "vkformer/session.h"
 
 namespace vkformer {
@@ -20,6 +21,7 @@ struct ForwardKey {
   std::map<std::string, TensorPlace> places;  // tensors in buffers of the application
   // kSecond: of ModelFacts::Passes::kTwo.
   enum class Pass : uint8_t { kFirst, kSecond } pass = Pass::kFirst;
+  bool cuts = false;  // whether outputs may have to be cut back (round_lengths)
 
   bool operator==(const ForwardKey&) const = default;
 };
@@ -57,16 +59,23 @@ class ForwardPass : public Preparation {
   }
   Result<SlicedPlan> sliced(std::vector<SliceWrite> writes);
   Result<TensorMap> read_outputs(const FeedWords& words);
+  // Outputs of a pass on more tokens than were given, cut back to these.
+  void cut(const GivenLengths& given, TensorMap& outputs) const {
+    cut_outputs(axes_, given, outputs);
+  }
   // External tensors by name, with their place in our memory or the application's.
   std::map<std::string, PassTensor> tensors() const;
 
  private:
+  Status find_axes();
+
   std::shared_ptr<const LoadedModel> model_;
   ForwardKey key_;
   PassMemory memory_;
   std::optional<PlannedGraph> planned_;  // from plan to record
   std::optional<RecordedGraph> graph_;
   std::vector<TensorPart> outputs_;
+  OutputAxes axes_;  // where the key says that outputs are cut
   std::optional<SliceCosts> costs_;
 };
 

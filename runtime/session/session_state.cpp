@@ -116,14 +116,27 @@ Result<SessionState::Turn> SessionState::turn() {
       "share a model");
 }
 
-Result<ForwardKey> SessionState::pass_key(const TensorMap& inputs, const RunOptions& options,
-                                          const std::map<std::string, TensorPlace>& places,
-                                          ForwardInputs& read, ForwardTaps::Tap last_logits) {
+Result<SessionState::PassRequest> SessionState::pass_request(
+    const TensorMap& inputs, const RunOptions& options,
+    const std::map<std::string, TensorPlace>& places, ForwardTaps::Tap last_logits) {
   VKF_CHECK(check_idle());
   const ModelFacts& facts = model_->family().facts();
   VKF_CHECK(check_taps(facts, options));
-  VKF_ASSIGN(read, read_forward_inputs(model_->family(), inputs, options.long_inputs));
-  ForwardKey key{.shape = read.shape};
+  PassRequest request;
+  ForwardKey& key = request.key;
+  ForwardInputs read;
+  // What the application placed has the sizes of what it gave.
+  if (options_.round_lengths && places.empty()) {
+    TensorMap rounded = inputs;
+    VKF_ASSIGN(const std::optional<GivenLengths> given, round_lengths(facts, rounded));
+    key.cuts = given.has_value();
+    request.given = given.value_or(GivenLengths());
+    VKF_ASSIGN(read, read_forward_inputs(model_->family(), rounded, options.long_inputs));
+  } else {
+    VKF_ASSIGN(read, read_forward_inputs(model_->family(), inputs, options.long_inputs));
+  }
+  request.words = std::move(read.words);
+  key.shape = read.shape;
   key.places = places;
   VKF_ASSIGN(key.attention, attention_request(options));
   if (options.attentions || options.entropy) {
@@ -138,14 +151,19 @@ Result<ForwardKey> SessionState::pass_key(const TensorMap& inputs, const RunOpti
   key.taps.positions = read.positions;
   key.taps.pooling_mask = read.pooling_mask;
   key.taps.last_logits = last_logits;
-  return key;
+  return request;
+}
+
+Result<TensorMap> SessionState::run(const PassRequest& request) {
+  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(request.key));
+  VKF_ASSIGN(TensorMap outputs, pass->run(request.words));
+  pass->cut(request.given, outputs);
+  return outputs;
 }
 
 Result<TensorMap> SessionState::run(const TensorMap& inputs, const RunOptions& options) {
-  ForwardInputs read;
-  VKF_ASSIGN(const ForwardKey key, pass_key(inputs, options, {}, read, kOff));
-  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(key));
-  VKF_ASSIGN(TensorMap outputs, pass->run(read.words));
+  VKF_ASSIGN(const PassRequest request, pass_request(inputs, options, {}, kOff));
+  VKF_ASSIGN(TensorMap outputs, run(request));
   VKF_CHECK(run_second(inputs, outputs));
   return outputs;
 }
@@ -162,10 +180,8 @@ Status SessionState::run_second(const TensorMap& inputs, TensorMap& outputs) {
 }
 
 Result<TensorMap> SessionState::run_last(const TensorMap& inputs) {
-  ForwardInputs read;
-  VKF_ASSIGN(const ForwardKey key, pass_key(inputs, {}, {}, read, ForwardTaps::Tap::kOn));
-  VKF_ASSIGN(const std::shared_ptr<ForwardPass> pass, forward_.get(key));
-  return pass->run(read.words);
+  VKF_ASSIGN(const PassRequest request, pass_request(inputs, {}, {}, ForwardTaps::Tap::kOn));
+  return run(request);
 }
 
 RunPass SessionState::passes() {
@@ -229,12 +245,20 @@ Status SessionState::start(const TensorMap& inputs, const RunOptions& options,
                                 "one is; their slices are not planned, so use run."}));
   }
   VKF_CHECK(check_no_overlap(places));
-  auto read = std::make_shared<ForwardInputs>();
-  VKF_ASSIGN(const ForwardKey key, pass_key(inputs, options, places, *read, kOff));
-  return start({.needs = {.passes = {{key}}}, .begin = [this, read](Needs& needs) -> Status {
-                  return sliced_.start_pass(std::move(needs.passes[0].pass), std::move(read->words),
-                                            {}, {});
-                }});
+  VKF_ASSIGN(PassRequest read, pass_request(inputs, options, places, kOff));
+  auto request = std::make_shared<const PassRequest>(std::move(read));
+  return start(
+      {.needs = {.passes = {{request->key}}}, .begin = [this, request](Needs& needs) -> Status {
+         return begin_slices(std::move(needs.passes[0].pass), *request, {}, {});
+       }});
+}
+
+Status SessionState::begin_slices(std::shared_ptr<ForwardPass> pass, const PassRequest& request,
+                                  std::shared_ptr<ImageInputs> images,
+                                  std::vector<SliceImage> copies) {
+  cut_.reset();
+  if (request.given.any()) cut_ = {pass, request.given};
+  return sliced_.start_pass(std::move(pass), request.words, std::move(images), std::move(copies));
 }
 
 Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options,
@@ -252,12 +276,12 @@ Status SessionState::start_on_images(TensorMap inputs, const RunOptions& options
   inputs[kName] = Tensor::zeros(DType::kF32, made->shape());
   places[kName] = made->place();
   VKF_CHECK(check_no_overlap(places));
-  auto read = std::make_shared<ForwardInputs>();
-  VKF_ASSIGN(const ForwardKey key, pass_key(inputs, options, places, *read, kOff));
-  return start({.needs = {.passes = {{key}}, .images = {{image_key}}},
-                .begin = [this, read, made, images](Needs& needs) -> Status {
-                  return sliced_.start_pass(std::move(needs.passes[0].pass), std::move(read->words),
-                                            made, made->copies(images));
+  VKF_ASSIGN(PassRequest read, pass_request(inputs, options, places, kOff));
+  auto request = std::make_shared<const PassRequest>(std::move(read));
+  return start({.needs = {.passes = {{request->key}}, .images = {{image_key}}},
+                .begin = [this, request, made, images](Needs& needs) -> Status {
+                  return begin_slices(std::move(needs.passes[0].pass), *request, made,
+                                      made->copies(images));
                 }});
 }
 
@@ -352,7 +376,7 @@ Advance SessionState::preparing() {
 Status SessionState::warm_up(const SessionSizes& sizes) {
   SessionSizes own = sizes;
   own.cache = options_.cache;
-  VKF_ASSIGN(const SizedPasses passes, sized_passes(model_->family(), own));
+  VKF_ASSIGN(const SizedPasses passes, sized_passes(model_->family(), own, lengths()));
   if (passes.forward) warming_.passes.push_back({*passes.forward});
   if (passes.step) warming_.steps.push_back({*passes.step});
   const Result<bool> begun = prepared(warming_, 0);
@@ -376,7 +400,7 @@ Result<FrameEstimate> SessionState::estimate(const SessionSizes& sizes, double m
   VKF_CHECK(check_budget(microseconds));
   VulkanDevice& device = *model_->device();
   VKF_ASSIGN(const std::vector<SizedGraph> graphs,
-             sized_graphs(model_->family(), model_->weights(), sizes));
+             sized_graphs(model_->family(), model_->weights(), sizes, lengths()));
   FrameEstimate estimate;
   double measured = 0, all = 0;
   for (size_t i = 0; i < graphs.size(); ++i) {
@@ -413,9 +437,17 @@ Result<Advance> SessionState::record(VkCommandBuffer_T* commands, double microse
   return ready ? sliced_.record(commands, microseconds) : preparing();
 }
 
+Status SessionState::drop_recorded() {
+  VKF_CHECK(check_prepared());
+  return sliced_.drop_recorded();
+}
+
 Result<TensorMap> SessionState::finish() {
   VKF_CHECK(check_prepared());
-  return sliced_.finish();
+  VKF_ASSIGN(TensorMap outputs, sliced_.finish());
+  if (cut_) cut_->pass->cut(cut_->given, outputs);
+  cut_.reset();
+  return outputs;
 }
 
 Result<Generation> SessionState::finish_generation() {

@@ -65,6 +65,7 @@ class SessionState {
   // The next slice of what was started, once it is prepared.
   Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
   Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
+  Status drop_recorded();
   Result<TensorMap> finish();
   Result<Generation> finish_generation();
   Status cancel();
@@ -102,12 +103,22 @@ class SessionState {
   Status check_idle() const;
   Status check_prepared() const;
 
-  // The recording for these inputs, which `read` then holds.
-  Result<ForwardKey> pass_key(const TensorMap& inputs, const RunOptions& options,
-                              const std::map<std::string, TensorPlace>& places, ForwardInputs& read,
-                              ForwardTaps::Tap last_logits);
+  // A pass over inputs that were read.
+  struct PassRequest {
+    ForwardKey key;
+    FeedWords words;
+    GivenLengths given;
+  };
+  Result<PassRequest> pass_request(const TensorMap& inputs, const RunOptions& options,
+                                   const std::map<std::string, TensorPlace>& places,
+                                   ForwardTaps::Tap last_logits);
+  Result<TensorMap> run(const PassRequest& request);
+  // Begins the slices of a request once its pass is prepared.
+  Status begin_slices(std::shared_ptr<ForwardPass> pass, const PassRequest& request,
+                      std::shared_ptr<ImageInputs> images, std::vector<SliceImage> copies);
   // Runs the second pass of a family that has one, and adds its outputs.
   Status run_second(const TensorMap& inputs, TensorMap& outputs);
+  Lengths lengths() const { return options_.round_lengths ? Lengths::kRounded : Lengths::kGiven; }
   bool give_way(const Result<uint64_t>& wanted_bytes);
   // This session's full passes, for what is computed by them instead of steps.
   RunPass passes();
@@ -130,6 +141,12 @@ class SessionState {
   SlicedRun sliced_;
   std::optional<Awaited> awaited_;
   Needs warming_;  // asked for by warm_up
+  // Of a pass in slices on more tokens than were given.
+  struct Cut {
+    std::shared_ptr<ForwardPass> pass;
+    GivenLengths given;
+  };
+  std::optional<Cut> cut_;
 };
 
 }  // namespace vkformer

@@ -88,10 +88,15 @@ GenerateOptions options_of(const ModelFamily& family, const SessionSizes& sizes)
   return options;
 }
 
-Result<ForwardKey> forward_key(const ModelFamily& family, const SessionSizes& sizes) {
-  VKF_ASSIGN(const TensorMap inputs, inputs_of(family.facts(), sizes));
-  VKF_ASSIGN(const ForwardInputs read, read_forward_inputs(family, inputs));
+Result<ForwardKey> forward_key(const ModelFamily& family, const SessionSizes& sizes,
+                               Lengths lengths) {
+  VKF_ASSIGN(TensorMap inputs, inputs_of(family.facts(), sizes));
   ForwardKey key;
+  if (lengths == Lengths::kRounded) {
+    VKF_ASSIGN(const std::optional<GivenLengths> given, round_lengths(family.facts(), inputs));
+    key.cuts = given.has_value();
+  }
+  VKF_ASSIGN(const ForwardInputs read, read_forward_inputs(family, inputs));
   key.shape = read.shape;
   key.taps.decoder_mask = read.decoder_mask;
   key.taps.positions = read.positions;
@@ -126,11 +131,12 @@ Result<std::vector<SizedGraph>> generation_graphs(const ModelFamily& family,
   return graphs;
 }
 
-Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& sizes) {
+Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& sizes,
+                                 Lengths lengths) {
   VKF_CHECK(check_sizes(sizes));
   SizedPasses passes;
   if (sizes.new_tokens == 0) {
-    VKF_ASSIGN(passes.forward, forward_key(family, sizes));
+    VKF_ASSIGN(passes.forward, forward_key(family, sizes, lengths));
   } else {
     VKF_ASSIGN(passes.step, generation_key(family, sizes));
   }
@@ -139,8 +145,8 @@ Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& 
 
 Result<std::vector<SizedGraph>> sized_graphs(const ModelFamily& family,
                                              const std::vector<PackedWeight>& weights,
-                                             const SessionSizes& sizes) {
-  VKF_ASSIGN(const SizedPasses passes, sized_passes(family, sizes));
+                                             const SessionSizes& sizes, Lengths lengths) {
+  VKF_ASSIGN(const SizedPasses passes, sized_passes(family, sizes, lengths));
   if (passes.step) return generation_graphs(family, weights, *passes.step);
   std::vector<SizedGraph> graphs(1);
   ModelBuilder builder(graphs[0].graph, weights);

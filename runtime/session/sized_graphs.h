@@ -24,13 +24,15 @@ struct SizedPasses {
   std::optional<ForwardKey> forward;
   std::optional<GenerationKey> step;
 };
-Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& sizes);
+Result<SizedPasses> sized_passes(const ModelFamily& family, const SessionSizes& sizes,
+                                 Lengths lengths);
 
 // The forward pass, or prompt and step of a greedy generation or one with beams. What inputs hold
 // does not matter.
 Result<std::vector<SizedGraph>> sized_graphs(const ModelFamily& family,
                                              const std::vector<PackedWeight>& weights,
-                                             const SessionSizes& sizes);
+                                             const SessionSizes& sizes,
+                                             Lengths lengths = Lengths::kGiven);
 // Prompt and step.
 Result<std::vector<SizedGraph>> generation_graphs(const ModelFamily& family,
                                                   const std::vector<PackedWeight>& weights,

@@ -188,6 +188,13 @@ Result<Advance> SlicedRun::record(VkCommandBuffer_T* commands, double microsecon
   return with_jobs(advance);
 }
 
+Status SlicedRun::drop_recorded() {
+  VKF_CHECK(check_started());
+  // What has run cannot be dropped.
+  VKF_CHECK(sliced_->collect());
+  return sliced_->drop_last();
+}
+
 // For what finish hands out; an error ends what was started.
 Status SlicedRun::wait_for_slices() {
   Status waited = sliced_->wait();

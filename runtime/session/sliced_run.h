@@ -36,6 +36,7 @@ class SlicedRun {
   // The next slice: to our own queue, or into a command buffer of the application.
   Result<Advance> advance(double microseconds, const SubmitSemaphores& semaphores);
   Result<Advance> record(VkCommandBuffer_T* commands, double microseconds);
+  Status drop_recorded();
   Result<TensorMap> finish();
   Result<Generation> finish_generation();
   Status cancel();

@@ -317,6 +317,10 @@ Result<std::vector<SliceTimes>> SliceStream::finished() {
   return list;
 }
 
+void SliceStream::forget_last() {
+  if (impl_->slices > 0) impl_->slots[(impl_->slices - 1) % kSlots].slice = 0;
+}
+
 void SliceStream::forget() {
   for (Impl::Slot& slot : impl_->slots) {
     if (slot.slice == 0) continue;

@@ -84,6 +84,8 @@ class SliceStream {
   Result<std::vector<SliceTimes>> finished();
   // Waits for what submit() submitted.
   Status wait();
+  // Gives up the latest slice, which was appended and never runs.
+  void forget_last();
   // Gives up the times of all slices. What was submitted must have run; what was appended must have
   // run, or never run.
   void forget();

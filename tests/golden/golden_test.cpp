@@ -1,6 +1,8 @@
 // Every golden case through the public API, on the test device (support/test_device.h).
 #include "support/golden.h"
 
+#include <map>
+
 #include "support/golden_generation.h"
 #include "support/test_device.h"
 #include "vkformer/operators.h"
@@ -131,6 +133,29 @@ TEST_SUITE("model") {
     const std::vector<GoldenCase> cases = golden_cases_with("model/config.json");
     CHECK(cases.size() >= 6);
     for (const GoldenCase& golden : cases) run_model_case(*test_device(), golden);
+  }
+
+  // A family that sees padding has to say so (ModelFacts::padding).
+  TEST_CASE("two models of every type give their golden outputs on rounded lengths") {
+    if (!have_test_device()) return;
+    std::map<std::string, int> tried;
+    for (const GoldenCase& golden : golden_cases_with("model/config.json")) {
+      const TensorMap inputs = golden.pass_inputs();
+      if (inputs.count("input_ids") == 0 && inputs.count("decoder_input_ids") == 0) continue;
+      const Json config = read_json(golden.path("model/config.json"));
+      if (++tried[config.value("model_type", "")] > 2) continue;
+      const auto model = Model::load(*test_device(), golden.path("model"));
+      REQUIRE_MESSAGE(model.ok(), golden.name << ": " << model.error().message);
+      auto session = Session::create(*model, {.round_lengths = true});
+      REQUIRE(session.ok());
+      RunOptions taps;
+      taps.attentions = true;
+      taps.hidden_states = true;
+      const auto outputs = session->run(inputs, taps);
+      REQUIRE_MESSAGE(outputs.ok(), golden.name << ": " << outputs.error().message);
+      check_all(golden, golden.tensors("expected.safetensors"), *outputs);
+    }
+    CHECK(tried.size() >= 60);
   }
 
   TEST_CASE("models in GGUF files give their golden outputs and ids") {

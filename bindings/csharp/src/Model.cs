@@ -583,6 +583,12 @@ namespace Vkformer
             });
         }
 
+        /// <summary>The command buffer that Record appended to last was never submitted: its slice comes again.</summary>
+        public void DropRecorded()
+        {
+            turn.Take(() => { Library.Check(Native.vkf_session_drop_recorded(Handle, Library.Error)); return 0; });
+        }
+
         /// <summary>Gives up what was started.</summary>
         public void Cancel()
         {

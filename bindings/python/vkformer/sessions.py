@@ -131,7 +131,7 @@ def ranges_array(ranges: Mapping[str, tuple[int, int, int]], keep: Keep) -> Any:
 
 
 class Session(Handle):
-    """Runs a model. Options: recordings, steps_per_submit, prefix_reuse, cache ("f32", "f16", "q8").
+    """Runs a model. Options: recordings, steps_per_submit, prefix_reuse, round_lengths, cache ("f32", "f16", "q8").
 
     >>> with Session(model) as session:
     ...     outputs = session.run({"input_ids": [[1, 2, 3]]}, attentions=True)
@@ -270,6 +270,10 @@ class Session(Handle):
     def finish_generation(self) -> list[list[Sequence_]]:
         """Sequences of the generation that was started; waits for the GPU."""
         return read_generation(make("vkf_session_finish_generation", self))
+
+    def drop_recorded(self) -> None:
+        """The command buffer that record() appended to last was never submitted: its slice comes again."""
+        call("vkf_session_drop_recorded", self)
 
     def cancel(self) -> None:
         """Gives up what was started."""

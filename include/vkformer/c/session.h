@@ -19,6 +19,8 @@ typedef struct vkf_session_options {
   int32_t steps_per_submit;  // decoding steps per submit; 0: 8
   uint32_t prefix_reuse;     // 1: only what follows the longest cached prefix is computed
   const char* cache;         // a generation's keys and values: "f32" (the default), "f16" or "q8"
+  uint32_t round_lengths;  // 1: passes over texts run on a few padded lengths; results are cut back
+  uint32_t reserved;       // 0
 } vkf_session_options;
 
 // Bits of vkf_run_options::flags.

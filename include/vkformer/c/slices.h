@@ -99,6 +99,10 @@ VKFORMER_API vkf_status vkf_session_advance(vkf_session* session, const vkf_slic
 VKFORMER_API vkf_status vkf_session_record(vkf_session* session, void* command_buffer,
                                            double microseconds, vkf_advance* advance,
                                            vkf_error* error);
+// The command buffer that vkf_session_record appended to last was not submitted and never will be,
+// as when a swapchain was lost: its slice comes again. Call it once for each slice that was
+// dropped, before anything else is submitted. [one]
+VKFORMER_API vkf_status vkf_session_drop_recorded(vkf_session* session, vkf_error* error);
 // Outputs of what was started; waits for the GPU. [one]
 VKFORMER_API vkf_status vkf_session_finish(vkf_session* session, vkf_tensors** outputs,
                                            vkf_error* error);
